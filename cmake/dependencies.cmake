@@ -1,0 +1,13 @@
+# Every library that is not ours, once. docs/decisions/dependencies.md says why each is here.
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(tomlplusplus REQUIRED IMPORTED_TARGET tomlplusplus)
+pkg_check_modules(liburing IMPORTED_TARGET liburing)
+if(BACKSTAY_BUILD_TESTS)
+  find_package(GTest REQUIRED)
+endif()

@@ -1,0 +1,1 @@
+# Filled by the packaging work: headers, libraries, backstayConfig.cmake, pkg-config, man pages.

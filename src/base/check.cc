@@ -1,0 +1,14 @@
+#include "base/check.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace backstay {
+
+void check_failed(const char* condition, const char* file, int line) {
+  std::fprintf(stderr, "backstay: internal error: %s does not hold at %s:%d\n", condition, file,
+               line);
+  std::abort();
+}
+
+}  // namespace backstay

@@ -1,0 +1,31 @@
+// Time behind a seam, so that a simulation can own it.
+#pragma once
+
+#include <cstdint>
+
+namespace backstay {
+
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  // Nanoseconds since an arbitrary start; never goes back.
+  virtual std::uint64_t monotonic_ns() const = 0;
+  // Nanoseconds since 1970-01-01 UTC.
+  virtual std::uint64_t wall_ns() const = 0;
+};
+
+// The machine's clock; lives for ever.
+const Clock& system_clock();
+
+// A clock that a test moves by hand.
+class ManualClock final : public Clock {
+ public:
+  std::uint64_t monotonic_ns() const override { return now_; }
+  std::uint64_t wall_ns() const override { return now_; }
+  void advance(std::uint64_t ns) { now_ += ns; }
+
+ private:
+  std::uint64_t now_ = 1'000'000'000;
+};
+
+}  // namespace backstay

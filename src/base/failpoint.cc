@@ -1,0 +1,42 @@
+#include "base/failpoint.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <string>
+
+namespace backstay {
+
+namespace {
+
+struct Armed {
+  bool on = false;
+  std::string name;
+  int pass = 1;  // the how manyeth passing kills
+  std::atomic<int> passed{0};
+
+  Armed() {
+    const char* text = std::getenv("BACKSTAY_FAILPOINT");
+    if (text == nullptr) return;
+    const std::string spec = text;
+    const auto equals = spec.find("=kill");
+    if (equals == std::string::npos) return;
+    name = spec.substr(0, equals);
+    if (const auto at = spec.find('@', equals); at != std::string::npos) {
+      pass = std::atoi(spec.c_str() + at + 1);
+    }
+    on = true;
+  }
+};
+
+}  // namespace
+
+void failpoint(std::string_view name) {
+  static Armed armed;
+  if (!armed.on || armed.name != name) return;
+  if (armed.passed.fetch_add(1) + 1 == armed.pass) ::kill(::getpid(), SIGKILL);
+}
+
+}  // namespace backstay

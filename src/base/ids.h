@@ -1,0 +1,25 @@
+// The identities that cross every interface, and what makes a job name acceptable.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace backstay {
+
+using VersionNumber = std::uint64_t;  // a checkpoint's number in its job; 0 means "none"
+using Rank = std::uint32_t;           // position in the job, 0 .. ranks-1
+using NodeId = std::uint32_t;         // position of the node in the run, 0 .. nodes-1
+using RunId = std::uint64_t;          // one start of a job; the same on all its ranks
+
+// How safe a version is (docs/glossary.md). Ordered: a higher level includes the lower ones.
+enum class Level : std::uint8_t { none = 0, captured = 1, local = 2, protected_ = 3, durable = 4 };
+std::string_view level_name(Level level);
+Result<Level> level_from_name(std::string_view name);
+
+// A job name becomes a directory name: 1 to 100 characters out of A-Z a-z 0-9 . _ - and it does
+// not begin with a dot or a dash.
+Status check_job_name(std::string_view name);
+
+}  // namespace backstay

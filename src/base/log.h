@@ -1,0 +1,16 @@
+// The agent's and the tools' log: spdlog, one line an event, "key=value" pairs after the message.
+// The client library does not log; it reports once to stderr through its own session.
+#pragma once
+
+#include <spdlog/spdlog.h>
+
+#include <string>
+
+#include "base/result.h"
+
+namespace backstay {
+
+// Sends the log to `path` ("-" is stderr) at `level` (trace, debug, info, warn, error).
+Status open_log(const std::string& path, const std::string& level);
+
+}  // namespace backstay
