@@ -1,0 +1,221 @@
+/* Backstay: fast, safe checkpoints for long-running programs. The C interface.
+ *
+ *   backstay_init_mpi(MPI_COMM_WORLD, NULL);                (backstay_mpi.h; or backstay_init(NULL))
+ *   backstay_protect("u", u, n, BACKSTAY_DOUBLE);
+ *   if (backstay_restart(&version) == BACKSTAY_OK) step = ...;
+ *   for (...) { compute(); if (backstay_due()) backstay_checkpoint(); }
+ *   backstay_finalize();
+ *
+ * Words (docs/glossary.md): a *job* is a named run that may be restarted many times; a *version*
+ * is one checkpoint of all its ranks; a *region* is a named array inside it; a *level* says how
+ * safe a version is.
+ *
+ * Errors. Every function that can fail returns a backstay_error; BACKSTAY_OK is 0. The text for
+ * the last failure of the calling thread is backstay_error_message(): it says what to do. No
+ * function ends the program unless the configuration says `checkpoint.strict = true`.
+ *
+ * Threads. One session a process. All functions may be called from any one thread at a time;
+ * two calls at the same time are refused with BACKSTAY_ESTATE. In a parallel job the functions
+ * marked *collective* must be called by all ranks in the same order.
+ *
+ * Ownership. Backstay keeps the pointers given to protect(); the memory stays the caller's and
+ * must stay valid until unprotect() or finalize(). Names are copied.
+ */
+#ifndef BACKSTAY_BACKSTAY_H
+#define BACKSTAY_BACKSTAY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define BACKSTAY_API __attribute__((visibility("default")))
+#else
+#define BACKSTAY_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The closed list of errors, ordered by how much is lost. */
+typedef enum backstay_error {
+  BACKSTAY_OK = 0,
+  /* Nothing is lost. */
+  BACKSTAY_ENONE = 1,        /* restart: no version exists; start from the beginning */
+  BACKSTAY_EAGAIN = 2,       /* temporary; call again */
+  BACKSTAY_ETIMEOUT = 3,     /* wait: the level was not reached in time; it still may be */
+  BACKSTAY_EINVALID = 4,     /* an argument is wrong */
+  BACKSTAY_ESTATE = 5,       /* a call out of order */
+  BACKSTAY_ECONFIG = 6,      /* the configuration is wrong; the message names line and key */
+  BACKSTAY_EBUSY = 7,        /* another run of a job of this name is alive */
+  BACKSTAY_EUNSUPPORTED = 8, /* this build or machine cannot do it */
+  BACKSTAY_EDUPLICATE = 9,   /* the name is protected already */
+  BACKSTAY_ETOOLARGE = 10,   /* beyond a limit that the message names */
+  BACKSTAY_EPROTOCOL = 11,   /* agent and library are of different releases */
+  /* This object. */
+  BACKSTAY_EMISMATCH = 20,   /* a region's name, type, shape or size is not what was saved */
+  BACKSTAY_ERANKS = 21,      /* the version was saved by another number of ranks */
+  BACKSTAY_ENOTFOUND = 22,   /* no such version, rank or region */
+  /* This tier. */
+  BACKSTAY_EIO = 30,         /* the operating system refused a read or write */
+  BACKSTAY_ENOSPACE = 31,    /* the disk or quota is full */
+  BACKSTAY_EPERMISSION = 32, /* not allowed; the message names the path */
+  /* This node. */
+  BACKSTAY_EAGENT = 40,      /* the agent died or cannot be started; the program may go on */
+  BACKSTAY_ERANKLOST = 41,   /* a rank died during the checkpoint; that version does not exist */
+  /* This version. */
+  BACKSTAY_ECORRUPT = 50,    /* bytes do not match their checksum */
+  BACKSTAY_EFORMAT = 51,     /* not a file of ours, or of a newer format */
+  /* Our bug. */
+  BACKSTAY_EINTERNAL = 90
+} backstay_error;
+
+/* How safe a version is. A higher level includes the lower ones. */
+typedef enum backstay_level {
+  BACKSTAY_CAPTURED = 1,  /* in the node's pool: survives the death of any program process */
+  BACKSTAY_LOCAL = 2,     /* on the node's disk: survives the agent's death and a reboot */
+  BACKSTAY_PROTECTED = 3, /* replicas or parity on other nodes (a later release) */
+  BACKSTAY_DURABLE = 4    /* on shared storage (a later release) */
+} backstay_level;
+
+/* Element types of regions. The number of bytes is part of the name or of the comment. */
+typedef enum backstay_type {
+  BACKSTAY_BYTE = 1,       /* 1 byte, opaque */
+  BACKSTAY_INT8 = 2,
+  BACKSTAY_INT16 = 3,
+  BACKSTAY_INT32 = 4,
+  BACKSTAY_INT64 = 5,
+  BACKSTAY_UINT8 = 6,
+  BACKSTAY_UINT16 = 7,
+  BACKSTAY_UINT32 = 8,
+  BACKSTAY_UINT64 = 9,
+  BACKSTAY_FLOAT = 10,     /* 4 bytes */
+  BACKSTAY_DOUBLE = 11,    /* 8 bytes */
+  BACKSTAY_COMPLEX64 = 12, /* two floats */
+  BACKSTAY_COMPLEX128 = 13 /* two doubles */
+} backstay_type;
+
+#define BACKSTAY_DIMS_MAX 8
+#define BACKSTAY_NAME_MAX 200 /* bytes of a region's or file's name, without the final zero */
+
+/* An array and its place. Row-major (C order); Fortran callers give the dimensions reversed, as
+ * the Fortran module does by itself. */
+typedef struct backstay_array {
+  int dims;                                  /* 1 .. BACKSTAY_DIMS_MAX */
+  uint64_t shape[BACKSTAY_DIMS_MAX];         /* elements of this rank's block, each dimension */
+  uint64_t global_shape[BACKSTAY_DIMS_MAX];  /* elements of the whole array; all 0: not declared */
+  uint64_t global_offset[BACKSTAY_DIMS_MAX]; /* where this rank's block begins in it */
+} backstay_array;
+
+/* Starts the session of a program of one process. `config`: path of a TOML file, or NULL for
+ * $BACKSTAY_CONFIG, ./backstay.toml, ~/.config/backstay.toml, or the defaults, in that order.
+ * Starts an agent if none runs on this node. Blocks until the agent answers (at most
+ * `agent.start_timeout_s`).
+ * Errors: ESTATE (already started), ECONFIG, EAGENT, EPROTOCOL, EBUSY, EPERMISSION. */
+BACKSTAY_API int backstay_init(const char *config);
+
+/* What a parallel launcher must offer; backstay_mpi.h fills it for MPI. Every function returns 0
+ * on success and is called by all ranks in the same order. */
+typedef struct backstay_group {
+  void *context;
+  int rank;        /* 0 .. ranks-1 */
+  int ranks;
+  int local_rank;  /* position among the ranks of this node */
+  int local_ranks; /* how many ranks run on this node */
+  int node;        /* 0 .. nodes-1 */
+  int nodes;
+  int (*broadcast)(void *context, void *data, size_t bytes, int root);
+  int (*minimum)(void *context, int64_t *value); /* the smallest of all ranks' values, on all */
+  void (*release)(void *context);                /* called once, at finalize; may be NULL */
+} backstay_group;
+
+/* Collective. The same for a parallel program with its own launcher. `group` is copied.
+ * Errors: as backstay_init. The same code on all ranks. */
+BACKSTAY_API int backstay_init_group(const backstay_group *group, const char *config);
+
+/* Names `count` elements at `data` as part of every later version. `count` may be 0 (then `data`
+ * may be NULL). Protecting a name again is refused; unprotect it first.
+ * `data` may be a CUDA device or managed pointer where a CUDA runtime is present.
+ * Errors: ESTATE, EINVALID (NULL name or data, unknown type), EDUPLICATE, ETOOLARGE. */
+BACKSTAY_API int backstay_protect(const char *name, void *data, uint64_t count,
+                                  backstay_type type);
+
+/* The same with a shape and, if global_shape is not all zero, the place in a global array.
+ * Errors: also EINVALID where a block lies outside of its global shape. */
+BACKSTAY_API int backstay_protect_array(const char *name, void *data, const backstay_array *array,
+                                        backstay_type type);
+
+/* Forgets a region. Its data in earlier versions stays. Errors: ESTATE, ENOTFOUND. */
+BACKSTAY_API int backstay_unprotect(const char *name);
+
+/* Collective. 1 if a checkpoint should be taken now, else 0; the same answer on all ranks.
+ * Decided by `checkpoint.*` in the configuration (interval, every n calls, Daly's optimum), by
+ * `backstay checkpoint JOB`, or by SIGUSR1; also by SIGTERM, see backstay_stop_requested().
+ * Cost: a few nanoseconds on most calls; on some, a broadcast of 16 bytes. Never fails. */
+BACKSTAY_API int backstay_due(void);
+
+/* Collective. 1 if the job was asked to end after its next checkpoint (SIGTERM, the scheduler's
+ * warning signal, `backstay checkpoint --stop`). Changes only inside backstay_due(). */
+BACKSTAY_API int backstay_stop_requested(void);
+
+/* Collective. Saves all protected regions and routed files as a new version and returns when it
+ * is *captured*: the regions may be changed at once. On failure nothing of the version remains,
+ * the program may go on, and earlier versions are untouched. Blocks while the pool is full.
+ * Errors: ESTATE, EAGENT, ERANKLOST, EINVALID (a routed file that cannot be read), EINTERNAL.
+ * The same code on all ranks of a node. */
+BACKSTAY_API int backstay_checkpoint(void);
+
+/* The number of the newest version that this run captured or restarted from; 0 if none. */
+BACKSTAY_API uint64_t backstay_version(void);
+
+/* Does not block. *level: the level that `version` has now (0 if it does not exist).
+ * Errors: ESTATE, ENOTFOUND, EAGENT, and the reason if the version failed (ENOSPACE, EIO ...). */
+BACKSTAY_API int backstay_test(uint64_t version, backstay_level *level);
+
+/* Blocks until `version` has `level` or better, at most `timeout_s` seconds (negative: no limit).
+ * Errors: as backstay_test, and ETIMEOUT, EUNSUPPORTED (a level that is not configured). */
+BACKSTAY_API int backstay_wait(uint64_t version, backstay_level level, double timeout_s);
+
+/* Collective. Brings all protected regions and routed files back from the newest version that is
+ * complete and undamaged, the same one on all ranks. *version (may be NULL) is its number. A
+ * damaged version is set aside with a message and the next older one is taken. Nothing is written
+ * to the regions before every rank has verified every byte of the version.
+ * Errors: ENONE (nothing saved yet; the regions are untouched), EMISMATCH (regions protected now
+ * differ from those saved; untouched), ERANKS (untouched), ECORRUPT (versions exist, none can be
+ * read; untouched), EAGENT. Only EIO after a first success of verification leaves regions in an
+ * undefined state; the message then says so and the program must not go on. */
+BACKSTAY_API int backstay_restart(uint64_t *version);
+
+/* Reads one region of an old version of this rank into `data` (`bytes` long, exactly the size
+ * that was saved), verified; untouched on failure. Errors: ESTATE, ENOTFOUND, EMISMATCH (size),
+ * ECORRUPT, EAGENT. */
+BACKSTAY_API int backstay_read_region(uint64_t version, const char *name, void *data,
+                                      size_t bytes);
+
+/* For programs that write their own files. Gives in `path` (of `path_bytes`) where to write the
+ * file `name`; all routed files of a node share one directory, so names of different ranks must
+ * differ. `name` may hold letters, digits and "._-%+". From then on every checkpoint() takes the
+ * file's content as it is at that moment, and restart() puts it back at the same path. A routed
+ * file that does not exist at a checkpoint makes it fail with EINVALID.
+ * Errors: ESTATE, EINVALID, EDUPLICATE never (the same name gives the same path), ETOOLARGE (path
+ * does not fit), EPERMISSION, EIO. */
+BACKSTAY_API int backstay_route_file(const char *name, char *path, size_t path_bytes);
+
+/* Collective. Ends the session; the agent goes on and brings captured versions to their level.
+ * With `checkpoint.wait_at_end = true` waits for *local* first. Errors: ESTATE. */
+BACKSTAY_API int backstay_finalize(void);
+
+/* One sentence for a code; static memory. */
+BACKSTAY_API const char *backstay_strerror(int error);
+
+/* What failed last in this thread and what to do; valid until the next call in this thread. */
+BACKSTAY_API const char *backstay_error_message(void);
+
+/* "0.1.0" */
+BACKSTAY_API const char *backstay_release(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
