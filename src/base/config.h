@@ -1,0 +1,76 @@
+// The configuration: one TOML file, a default for every key, the unit in the key's name.
+//
+// The table of keys in config.cc is the one place that knows name, default, range and meaning;
+// load_config(), `backstay config --explain` and docs/guide/configuration.md all come from it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace backstay {
+
+struct Config {
+  struct Job {
+    std::string name;  // "" : the program's file name
+  } job;
+  struct Storage {
+    std::string dir;          // "" : /var/tmp/backstay-<user>
+    std::uint32_t keep = 2;   // complete versions to keep, at least 1
+  } storage;
+  struct Checkpoint {
+    std::string policy = "daly";  // daly, interval, calls, request
+    double interval_s = 3600;     // policy interval
+    std::uint64_t every_calls = 0;  // policy calls: every n-th backstay_due() is true
+    double mtti_s = 86400;        // policy daly: mean time to interrupt of the whole job
+    bool strict = false;          // a failed checkpoint ends the program
+    bool wait_at_end = false;     // finalize waits for level local
+  } checkpoint;
+  struct Pool {
+    std::uint64_t size_mib = 0;    // 0: the smaller of 1024 and 1/16 of the memory
+    std::uint32_t buffer_mib = 4;
+    bool huge_pages = true;        // use them where the system has them
+  } pool;
+  struct Writer {
+    std::uint32_t depth = 8;  // requests in flight
+    bool direct = true;       // O_DIRECT where possible
+    bool io_uring = true;     // where possible
+  } writer;
+  struct Agent {
+    std::string socket;        // "" : wire::default_socket_path()
+    std::string program;       // "" : backstayd beside the library, then PATH
+    std::string log_file;      // "" : <socket folder>/agent.log
+    std::string log_level = "info";
+    double idle_exit_s = 600;  // exit after this long without a program; 0: never
+    double start_timeout_s = 30;
+  } agent;
+};
+
+struct ConfigKey {
+  std::string name;     // "storage.keep"
+  std::string type;     // "text", "number", "integer", "boolean"
+  std::string initial;  // as it would stand in the file
+  std::string meaning;  // one line
+};
+
+// All keys in the order of the file.
+std::vector<ConfigKey> config_keys();
+
+// The current value of every key as text, same order as config_keys().
+std::vector<std::string> config_values(const Config& config);
+
+// Finds the file: `path` if given, else $BACKSTAY_CONFIG, ./backstay.toml, ~/.config/backstay.toml;
+// "" where there is none of them. A path that was named but is missing is an error (not_found).
+Result<std::string> find_config(const std::string& path);
+
+// Reads the file ("" : defaults only), then the environment: BACKSTAY_JOB, BACKSTAY_DIR and
+// BACKSTAY_<SECTION>_<KEY> (upper case) override single keys. Resolves the empty defaults above
+// (dir, pool size). Errors: config, naming file, line, column, and for an unknown key the nearest one.
+Result<Config> load_config(const std::string& path);
+
+// The same from text; `origin` stands in messages for the file's name. Does not look at the environment.
+Result<Config> parse_config(const std::string& text, const std::string& origin);
+
+}  // namespace backstay

@@ -1,0 +1,60 @@
+// Object table and footer (docs/format/object.md): structs <-> bytes, no I/O.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/result.h"
+
+namespace backstay::format {
+
+inline constexpr std::size_t object_alignment = 64;
+inline constexpr std::size_t object_footer_bytes = 64;
+inline constexpr std::size_t region_name_max = 200;
+inline constexpr int dims_max = 8;
+inline constexpr std::size_t regions_max = 1'000'000;
+
+enum class RegionKind : std::uint8_t { array = 1, file = 2 };
+
+enum class ElementType : std::uint8_t {
+  byte = 1, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, c64, c128
+};
+// Bytes of one element; 0 for a number that is no type.
+std::size_t element_bytes(ElementType type);
+std::string_view element_name(ElementType type);  // numpy's name: "int8", "float64", "complex64" ...
+
+struct Region {
+  std::string name;
+  RegionKind kind = RegionKind::array;
+  ElementType type = ElementType::byte;
+  std::uint32_t file_mode = 0;
+  std::uint64_t offset = 0;  // of the payload in the object
+  std::uint64_t bytes = 0;
+  std::vector<std::uint64_t> shape;          // 1 .. dims_max entries
+  std::vector<std::uint64_t> global_shape;   // empty: not declared
+  std::vector<std::uint64_t> global_offset;  // as long as global_shape
+};
+
+// Places the payloads one after another, each aligned; fills `offset`. Returns where the table begins.
+std::uint64_t lay_out(std::vector<Region>& regions);
+
+// Table and footer, to be put at the offset that lay_out returned.
+// Precondition: regions were laid out and hold valid names and shapes.
+Buffer encode_tail(const std::vector<Region>& regions, std::uint64_t table_offset);
+
+struct Footer {
+  std::uint64_t table_offset = 0;
+  std::uint64_t table_bytes = 0;
+  std::uint64_t table_checksum = 0;
+  std::uint32_t regions = 0;
+};
+
+// `last` is the last object_footer_bytes bytes of the object.
+Result<Footer> decode_footer(Bytes last, std::uint64_t object_bytes);
+// Errors: corrupt. Every region returned lies inside of the object and is consistent with its shape.
+Result<std::vector<Region>> decode_table(Bytes table, const Footer& footer);
+
+}  // namespace backstay::format

@@ -1,0 +1,72 @@
+// The operating system's files behind one small interface, so that a test can own the disk.
+//
+// FileSystem and File block. Bulk data goes through Ring (ring.h), which takes many writes and
+// reads at once on files opened here. Implementations: posix.h (real), memory.h (in memory, can
+// drop what was not synced), faulty.h (wrapper: fails or crashes at a chosen call).
+//
+// Durability contract, the one of POSIX and no more: file content is safe after sync(); a name
+// (created, renamed, removed) is safe after sync_directory() of its parent. EINTR is retried here;
+// short writes and reads are continued here; nobody above sees them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/result.h"
+
+namespace backstay::io {
+
+class File {
+ public:
+  virtual ~File() = default;  // closes; errors of close after sync mean nothing
+  // Reads exactly to.size() bytes. Errors: corrupt if the file ends before, io.
+  virtual Status read_at(std::uint64_t offset, std::span<std::byte> to) = 0;
+  virtual Status write_at(std::uint64_t offset, Bytes from) = 0;
+  // Reserves blocks up to `bytes`; does not change what size() says when it cannot. A file system without it: ok.
+  virtual Status allocate(std::uint64_t bytes) = 0;
+  virtual Status truncate(std::uint64_t bytes) = 0;
+  virtual Status sync() = 0;  // content and size, on the device
+  virtual Result<std::uint64_t> size() = 0;
+  // For Ring implementations of the same family; -1 where there is none.
+  virtual int descriptor() const = 0;
+  // True if opened with O_DIRECT: offsets, lengths and addresses must be multiples of 4096.
+  virtual bool direct() const = 0;
+};
+
+enum class Open {
+  read,           // must exist
+  read_direct,    // O_DIRECT if the file system has it, else as read
+  create,         // new or emptied, for writing
+  create_direct,  // O_DIRECT if the file system has it, else as create
+  reuse_direct,   // existing content and blocks are kept, for overwriting; created where missing
+};
+
+struct Entry {
+  std::string name;
+  bool directory = false;
+};
+
+class FileSystem {
+ public:
+  virtual ~FileSystem() = default;
+  virtual Result<std::unique_ptr<File>> open(const std::string& path, Open how) = 0;
+  virtual Status make_directories(const std::string& path) = 0;  // mode 0700, existing ones are fine
+  virtual Status rename(const std::string& from, const std::string& to) = 0;
+  virtual Status remove(const std::string& path) = 0;  // a file, or an empty directory
+  virtual Result<std::vector<Entry>> list(const std::string& path) = 0;  // sorted by name
+  virtual Status sync_directory(const std::string& path) = 0;
+};
+
+// Reads a whole small file; refuses more than `bytes_max` (Code::too_large).
+Result<Buffer> read_file(FileSystem& fs, const std::string& path, std::uint64_t bytes_max);
+
+// Publishes a small file: path.tmp written and synced, renamed to path, directory synced.
+Status publish_file(FileSystem& fs, const std::string& path, Bytes content);
+
+// Removes a directory with everything in it. Missing: ok.
+Status remove_tree(FileSystem& fs, const std::string& path);
+
+}  // namespace backstay::io

@@ -1,0 +1,68 @@
+// A tier keeps named immutable bytes: memory, a directory, later a remote agent or an object store.
+// It never knows what it stores.
+//
+// Names are relative, of the parts that paths of docs/format use: letters, digits, ".", "_", "-",
+// parts separated by "/"; a tier refuses anything else (Code::invalid), so that no name leaves it.
+//
+// Bulk data: a Writer and a Reader belong to one thread and keep several requests in flight.
+// Implementations: dir.h (a directory of a FileSystem), memory.h. All pass
+// tests/conformance/tier_conformance.h.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/result.h"
+
+namespace backstay::tier {
+
+struct Done {
+  std::uint64_t tag = 0;
+  Status status;
+};
+
+// Writes one new name. Until seal() succeeded the name may be missing or partial after a crash.
+class Writer {
+ public:
+  virtual ~Writer() = default;  // not sealed: what was written stays as garbage
+  virtual unsigned depth() const = 0;  // how many writes may be in flight
+  virtual unsigned in_flight() const = 0;
+  // Offsets, lengths and addresses are multiples of 4096. `from` stays valid until it is reaped.
+  virtual void write(std::uint64_t offset, Bytes from, std::uint64_t tag) = 0;
+  virtual std::vector<Done> reap(bool wait) = 0;
+  // Waits for everything, makes content and size safe. Precondition: all reaped.
+  virtual Status seal(std::uint64_t bytes) = 0;
+};
+
+class Reader {
+ public:
+  virtual ~Reader() = default;
+  virtual unsigned depth() const = 0;
+  virtual unsigned in_flight() const = 0;
+  // As write; a read that goes past the end fails with Code::corrupt.
+  virtual void read(std::uint64_t offset, std::span<std::byte> to, std::uint64_t tag) = 0;
+  virtual std::vector<Done> reap(bool wait) = 0;
+};
+
+class Tier {
+ public:
+  virtual ~Tier() = default;
+  // `bytes` (a guess, may be 0) lets the tier reserve room. Errors: no_space, permission, io.
+  virtual Result<std::unique_ptr<Writer>> create(const std::string& name, std::uint64_t bytes) = 0;
+  virtual Result<std::unique_ptr<Reader>> open(const std::string& name) = 0;
+  // A small object, whole or not at all, safe on return (of it and of its name).
+  virtual Status put(const std::string& name, Bytes content) = 0;
+  virtual Result<Buffer> get(const std::string& name, std::uint64_t bytes_max) = 0;
+  // Names directly below a prefix ("" or "job" or "job/v..."), sorted; a missing prefix is empty.
+  virtual Result<std::vector<std::string>> list(const std::string& prefix) = 0;
+  // Removes a name, or everything below a prefix. Missing: ok. Safe on return.
+  virtual Status remove(const std::string& name) = 0;
+  // Makes the names directly below `prefix` safe (directory sync).
+  virtual Status sync(const std::string& prefix) = 0;
+};
+
+}  // namespace backstay::tier

@@ -1,0 +1,158 @@
+// The messages between programs, tools and the agent of a node (docs/protocol/agent.md), as structs.
+// Encoding and decoding are in message.cc; nothing here does I/O.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/ids.h"
+#include "base/result.h"
+
+namespace backstay::wire {
+
+inline constexpr std::uint16_t protocol_version = 1;
+inline constexpr std::size_t message_bytes_max = 64 * 1024;
+// Lists longer than this are split over several messages.
+inline constexpr std::size_t list_entries_max = 1024;
+
+// A chunk that lies in a pool buffer.
+struct ChunkInPool {
+  std::uint32_t buffer = 0;  // index in the pool
+  std::uint32_t length = 0;  // bytes, at most one buffer
+  std::uint64_t object_offset = 0;
+  std::uint64_t checksum = 0;
+};
+
+// rank -> agent
+struct Hello {
+  std::string release;  // library's release, for messages
+  std::string job;
+  RunId run = 0;  // chosen by rank 0, the same on all ranks
+  Rank rank = 0;
+  std::uint32_t ranks = 1;
+  std::uint32_t local_rank = 0;
+  std::uint32_t local_ranks = 1;
+  NodeId node = 0;
+  std::uint32_t nodes = 1;
+  std::int32_t pid = 0;
+  std::string dir;          // absolute path of the local tier
+  std::uint32_t keep = 2;   // complete versions to keep
+};
+struct Begin {
+  VersionNumber version = 0;
+  std::uint64_t object_bytes = 0;
+};
+struct Filled {
+  VersionNumber version = 0;
+  std::vector<ChunkInPool> chunks;
+};
+struct End {
+  VersionNumber version = 0;
+};
+struct Query {
+  VersionNumber version = 0;
+};
+struct Await {  // answered by LevelIs once the level is reached or cannot be any more
+  VersionNumber version = 0;
+  Level level = Level::local;
+};
+struct Restart {
+  VersionNumber version = 0;  // 0: the newest
+};
+struct Verified {
+  VersionNumber version = 0;
+  std::vector<std::uint32_t> buffers;
+  bool good = true;
+  std::string why;  // where not good: what was wrong
+};
+struct Refuse {
+  VersionNumber version = 0;
+  Code code = Code::mismatch;
+  std::string message;
+};
+struct Restored {
+  VersionNumber version = 0;
+  Code code = Code::ok;
+};
+struct Fetch {
+  VersionNumber version = 0;
+  Rank rank = 0;
+};
+struct Request {
+  std::string job;
+  bool stop = false;
+};
+struct Goodbye {};
+
+// tool -> agent
+struct Admin {};
+struct Status {};
+struct Shutdown {
+  bool drain = true;  // bring captured versions to local first
+};
+
+// agent -> rank or tool
+struct Welcome {  // with two descriptors: pool, control page
+  std::string release;
+  std::int32_t agent_pid = 0;
+  std::uint64_t pool_bytes = 0;
+  std::uint32_t buffer_bytes = 0;
+  std::uint32_t home_first = 0;  // preferred buffers of this rank
+  std::uint32_t home_count = 0;
+  VersionNumber newest = 0;  // highest number ever used in this job; the next is newest + 1
+};
+struct Grant {
+  VersionNumber version = 0;
+  std::vector<std::uint32_t> buffers;
+};
+struct Captured {  // answer to End, and to Restored
+  VersionNumber version = 0;
+  Code code = Code::ok;
+  std::string message;
+};
+struct LevelIs {
+  VersionNumber version = 0;
+  Level level = Level::none;
+  Code code = Code::ok;  // why the version will not get further, where it will not
+  std::string message;
+};
+struct Plan {  // what will be restarted; forget every chunk seen so far
+  VersionNumber version = 0;
+  std::uint64_t object_bytes = 0;
+  bool from_pool = false;
+  Code code = Code::ok;  // not ok: the restart (or fetch) has failed and nothing was delivered
+  std::string message;
+};
+struct Chunks {
+  VersionNumber version = 0;
+  bool held = false;  // stay valid until Deliver has been answered by Restored
+  std::vector<ChunkInPool> chunks;
+};
+struct Deliver {
+  VersionNumber version = 0;
+};
+struct Answer {
+  Code code = Code::ok;
+  std::string json;
+};
+struct Failure {  // the connection ends after it
+  Code code = Code::internal;
+  std::string message;
+};
+
+// The order is the type number on the wire, from 1: append only.
+using Message =
+    std::variant<Hello, Begin, Filled, End, Query, Await, Restart, Verified, Refuse, Restored,
+                 Fetch, Request, Goodbye, Admin, Status, Shutdown, Welcome, Grant, Captured,
+                 LevelIs, Plan, Chunks, Deliver, Answer, Failure>;
+
+// One packet. The lists and texts must fit into message_bytes_max (checked).
+Buffer encode(const Message& message);
+
+// Errors: protocol (another protocol version; the message names both), invalid (anything else).
+Result<Message> decode(Bytes packet);
+
+}  // namespace backstay::wire

@@ -1,0 +1,43 @@
+// Packets over a connected SOCK_SEQPACKET socket, with descriptors. The only I/O in wire: both
+// ends of the local protocol need it and it knows nothing but messages.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "wire/message.h"
+
+namespace backstay::wire {
+
+struct Received {
+  Message message;
+  std::vector<Fd> descriptors;
+};
+
+// Sends one message, blocking until the socket takes it (or, on a non-blocking socket, Code::again).
+// SIGPIPE is never raised. Errors: agent_lost (the peer has gone), io.
+backstay::Status send(int socket, const Message& message, const std::vector<int>& descriptors = {});
+
+// Receives one message. Errors: again (non-blocking and nothing there), agent_lost (peer has
+// gone), protocol, invalid.
+Result<Received> receive(int socket);
+
+// Listens at `path`, mode 0600. The folder is created with mode 0700 and must belong to us. A stale socket (nobody
+// listens) is replaced. Errors: busy (somebody listens), too_large (path over 107 bytes: says
+// which setting to shorten), permission, io.
+Result<Fd> listen_at(const std::string& path);
+
+// Connects. Errors: not_found or agent_lost (nobody listens), too_large, permission, io.
+Result<Fd> connect_to(const std::string& path);
+
+// Accepts one connection from a peer of our own user. Errors: again, permission (another user), io.
+Result<Fd> accept_from(int listener);
+
+// Where the agent of this user listens unless configured: $XDG_RUNTIME_DIR/backstay/agent.sock,
+// else /tmp/backstay-<uid>/agent.sock.
+std::string default_socket_path();
+
+}  // namespace backstay::wire
