@@ -1,4 +1,12 @@
 # Flags of every target of ours, and the one way to declare a folder's library.
+
+# ccache is used where it exists; a build without it is only slower.
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()
+
 add_library(backstay_compile INTERFACE)
 target_compile_options(backstay_compile INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wcast-align -Wunused
