@@ -149,9 +149,11 @@ using Message =
                  Fetch, Request, Goodbye, Admin, Status, Shutdown, Welcome, Grant, Captured,
                  LevelIs, Plan, Chunks, Deliver, Answer, Failure>;
 
-// One packet. The lists and texts must fit into message_bytes_max (checked).
-Buffer encode(const Message& message);
+// One packet. Errors: too_large (a list over list_entries_max, or more than message_bytes_max in
+// all), invalid (a text with a zero byte).
+Result<Buffer> encode(const Message& message);
 
+// Never allocates more than a packet can hold, whatever the packet says.
 // Errors: protocol (another protocol version; the message names both), invalid (anything else).
 Result<Message> decode(Bytes packet);
 
