@@ -52,7 +52,9 @@ struct ConfigKey {
   std::string name;     // "storage.keep"
   std::string type;     // "text", "number", "integer", "boolean"
   std::string initial;  // as it would stand in the file
+  std::string range;    // "1 to 1000", "one of daly, interval, ..."; "" where anything goes
   std::string meaning;  // one line
+  std::string environment;  // BACKSTAY_STORAGE_KEEP
 };
 
 // All keys in the order of the file.
@@ -67,7 +69,9 @@ Result<std::string> find_config(const std::string& path);
 
 // Reads the file ("" : defaults only), then the environment: BACKSTAY_JOB, BACKSTAY_DIR and
 // BACKSTAY_<SECTION>_<KEY> (upper case) override single keys. Resolves the empty defaults above
-// (dir, pool size). Errors: config, naming file, line, column, and for an unknown key the nearest one.
+// (dir, pool size). Paths may begin with "~/"; a relative path in the file counts from the file's
+// folder, one in the environment from the working directory.
+// Errors: config, naming file, line, column, and for an unknown key the nearest one.
 Result<Config> load_config(const std::string& path);
 
 // The same from text; `origin` stands in messages for the file's name. Does not look at the environment.

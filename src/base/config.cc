@@ -1,0 +1,448 @@
+// Reading order: the table of keys; values from TOML and from the environment into slots; checks
+// that need more than one key; defaults that depend on the machine.
+#include "base/config.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <sstream>
+#include <string_view>
+#include <toml++/toml.h>
+#include <variant>
+
+#include "base/ids.h"
+#include "base/machine.h"
+
+extern char** environ;
+
+namespace backstay {
+namespace {
+
+// Where a key's value lives in a Config.
+using Slot = std::variant<std::string*, double*, std::uint32_t*, std::uint64_t*, bool*>;
+
+constexpr double unbounded = std::numeric_limits<double>::infinity();
+constexpr double years_s = 1e9;
+
+struct Key {
+  std::string_view name;
+  Slot (*slot)(Config&);
+  double min = 0, max = unbounded;
+  std::vector<std::string_view> choices;
+  bool is_path = false;
+  std::string_view meaning;
+};
+
+#define BACKSTAY_SLOT(member) [](Config& config) -> Slot { return &config.member; }
+
+const std::vector<Key>& table() {
+  static const auto& keys = *new std::vector<Key>{
+      {"job.name", BACKSTAY_SLOT(job.name), 0, 0, {}, false,
+       "Name of the job: its versions are found again by this name. Empty: the program's file name."},
+      {"storage.dir", BACKSTAY_SLOT(storage.dir), 0, 0, {}, true,
+       "Folder on a local disk that holds the versions. Empty: /var/tmp/backstay-<user>."},
+      {"storage.keep", BACKSTAY_SLOT(storage.keep), 1, 1000, {}, false,
+       "How many complete versions of a job to keep; older ones are removed."},
+      {"checkpoint.policy", BACKSTAY_SLOT(checkpoint.policy), 0, 0,
+       {"daly", "interval", "calls", "request"}, false,
+       "When backstay_due() says yes: at Daly's optimum from the measured cost, at a fixed interval, "
+       "at every n-th call, or only when asked."},
+      {"checkpoint.interval_s", BACKSTAY_SLOT(checkpoint.interval_s), 0.001, years_s, {}, false,
+       "Seconds between checkpoints (policy interval)."},
+      {"checkpoint.every_calls", BACKSTAY_SLOT(checkpoint.every_calls), 0, 1e15, {}, false,
+       "Every n-th call of backstay_due() is true (policy calls)."},
+      {"checkpoint.mtti_s", BACKSTAY_SLOT(checkpoint.mtti_s), 1, years_s, {}, false,
+       "Mean time in seconds between interrupts of the whole job (policy daly)."},
+      {"checkpoint.strict", BACKSTAY_SLOT(checkpoint.strict), 0, 0, {}, false,
+       "A checkpoint that fails ends the program; otherwise the program goes on."},
+      {"checkpoint.wait_at_end", BACKSTAY_SLOT(checkpoint.wait_at_end), 0, 0, {}, false,
+       "backstay_finalize() waits until the last version is on the disk."},
+      {"pool.size_mib", BACKSTAY_SLOT(pool.size_mib), 0, 1 << 24, {}, false,
+       "Memory in MiB that captured versions pass through. 0: the smaller of 1024 and 1/16 of the memory."},
+      {"pool.buffer_mib", BACKSTAY_SLOT(pool.buffer_mib), 1, 64, {}, false,
+       "Size in MiB of one buffer of the pool, and of the largest single write."},
+      {"pool.huge_pages", BACKSTAY_SLOT(pool.huge_pages), 0, 0, {}, false,
+       "Use huge pages for the pool where the system has them."},
+      {"writer.depth", BACKSTAY_SLOT(writer.depth), 1, 1024, {}, false,
+       "How many writes to the disk are in flight at once."},
+      {"writer.direct", BACKSTAY_SLOT(writer.direct), 0, 0, {}, false,
+       "Write around the page cache (O_DIRECT) where the file system can."},
+      {"writer.io_uring", BACKSTAY_SLOT(writer.io_uring), 0, 0, {}, false,
+       "Use io_uring where the kernel allows it; otherwise threads."},
+      {"agent.socket", BACKSTAY_SLOT(agent.socket), 0, 0, {}, true,
+       "Socket of the node's agent, at most 107 bytes. Empty: $XDG_RUNTIME_DIR/backstay/agent.sock, "
+       "else /tmp/backstay-<uid>/agent.sock."},
+      {"agent.program", BACKSTAY_SLOT(agent.program), 0, 0, {}, true,
+       "The agent's program. Empty: backstayd beside the library, then in PATH."},
+      {"agent.log_file", BACKSTAY_SLOT(agent.log_file), 0, 0, {}, true,
+       "The agent's log. Empty: agent.log in the socket's folder."},
+      {"agent.log_level", BACKSTAY_SLOT(agent.log_level), 0, 0,
+       {"trace", "debug", "info", "warn", "error"}, false, "How much the agent logs."},
+      {"agent.idle_exit_s", BACKSTAY_SLOT(agent.idle_exit_s), 0, years_s, {}, false,
+       "The agent ends after this many seconds without a program. 0: never."},
+      {"agent.start_timeout_s", BACKSTAY_SLOT(agent.start_timeout_s), 0.1, 3600, {}, false,
+       "How many seconds a program waits for an agent that it started."},
+  };
+  return keys;
+}
+
+#undef BACKSTAY_SLOT
+
+std::string environment_name(std::string_view key) {
+  std::string name = "BACKSTAY_";
+  for (const char c : key) name += c == '.' ? '_' : static_cast<char>(std::toupper(c));
+  return name;
+}
+
+template <typename... Cases>
+struct Overload : Cases... {
+  using Cases::operator()...;
+};
+template <typename... Cases>
+Overload(Cases...) -> Overload<Cases...>;
+
+std::string quoted(const std::string& text) {
+  std::ostringstream out;
+  const toml::value<std::string> value(text);
+  out << toml::toml_formatter(value, toml::format_flags::none);
+  return out.str();
+}
+
+std::string as_text(const Slot& slot) {
+  return std::visit(Overload{[](const std::string* text) { return quoted(*text); },
+                             [](const bool* flag) { return std::string(*flag ? "true" : "false"); },
+                             [](const auto* number) { return fmt::format("{}", *number); }},
+                    slot);
+}
+
+std::string_view type_of(const Slot& slot) {
+  return std::visit(Overload{[](std::string*) { return "text"; }, [](double*) { return "number"; },
+                             [](bool*) { return "boolean"; }, [](auto*) { return "integer"; }},
+                    slot);
+}
+
+std::string range_of(const Key& key, const Slot& slot) {
+  if (!key.choices.empty()) return fmt::format("one of {}", fmt::join(key.choices, ", "));
+  if (std::holds_alternative<std::string*>(slot) || std::holds_alternative<bool*>(slot)) return "";
+  const auto text = [](double bound) {
+    return bound == std::floor(bound) ? fmt::format("{:.0f}", bound) : fmt::format("{}", bound);
+  };
+  return fmt::format("{} to {}", text(key.min), text(key.max));
+}
+
+// Edits (insert, delete, replace, swap of neighbours) that turn `a` into `b`. No library of the
+// distribution has it for C++.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
+  for (std::size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replace = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, replace});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+    }
+  }
+  return d[a.size()][b.size()];
+}
+
+std::string_view last_part(std::string_view name) { return name.substr(name.rfind('.') + 1); }
+
+// The known key that a person most likely meant. A right key under a wrong section counts as near.
+std::string_view nearest_key(const std::string& name) {
+  const auto distance = [&](const Key& key) {
+    const std::size_t whole = edit_distance(name, key.name);
+    return std::min(whole, edit_distance(last_part(name), last_part(key.name)) + 1);
+  };
+  return std::min_element(table().begin(), table().end(), [&](const Key& a, const Key& b) {
+           return distance(a) < distance(b);
+         })->name;
+}
+
+bool is_section(std::string_view name) {
+  return std::any_of(table().begin(), table().end(), [&](const Key& key) {
+    return key.name.substr(0, key.name.find('.')) == name;
+  });
+}
+
+std::string_view nearest_section(std::string_view name) {
+  const auto of = [](const Key& key) { return key.name.substr(0, key.name.find('.')); };
+  return of(*std::min_element(table().begin(), table().end(), [&](const Key& a, const Key& b) {
+    return edit_distance(name, of(a)) < edit_distance(name, of(b));
+  }));
+}
+
+const Key* find_key(std::string_view name) {
+  for (const Key& key : table())
+    if (key.name == name) return &key;
+  return nullptr;
+}
+
+// "backstay.toml:3:8: "
+std::string place(const std::string& origin, const toml::source_region& where) {
+  return fmt::format("{}:{}:{}: ", origin, where.begin.line, where.begin.column);
+}
+
+// Puts a number into an integer or number slot after its range was checked.
+Status put_number(const Key& key, const Slot& slot, double value, const std::string& where) {
+  if (!(value >= key.min && value <= key.max))
+    return Error(Code::config, fmt::format("{}{} is {}; it must be {}", where, key.name, value,
+                                           range_of(key, slot)));
+  std::visit(Overload{[&](double* to) { *to = value; },
+                      [&](std::uint32_t* to) { *to = static_cast<std::uint32_t>(value); },
+                      [&](std::uint64_t* to) { *to = static_cast<std::uint64_t>(value); },
+                      [](auto*) {}},
+             slot);
+  return {};
+}
+
+// A relative path counts from `folder`; "~/" is the home directory.
+std::string full_path(const std::string& path, const std::string& folder) {
+  if (path.empty()) return path;
+  if (path == "~" || path.starts_with("~/")) return home_directory() + path.substr(1);
+  std::error_code failure;
+  const auto base = std::filesystem::absolute(folder.empty() ? "." : folder, failure);
+  return (base / path).lexically_normal().string();
+}
+
+Status put_text(const Key& key, std::string* to, const std::string& value, const std::string& where,
+                const std::string& folder) {
+  if (!key.choices.empty() &&
+      std::find(key.choices.begin(), key.choices.end(), value) == key.choices.end())
+    return Error(Code::config, fmt::format("{}{} is \"{}\"; it must be one of {}", where, key.name,
+                                           value, fmt::join(key.choices, ", ")));
+  if (value.find('\0') != std::string::npos)
+    return Error(Code::config, fmt::format("{}{} holds a zero byte", where, key.name));
+  if (key.name == "job.name" && !value.empty())
+    if (auto fits = check_job_name(value); !fits.ok())
+      return Error(Code::config, where + "job.name: " + fits.error().message());
+  *to = key.is_path ? full_path(value, folder) : value;
+  return {};
+}
+
+Error wrong_type(const Key& key, const Slot& slot, std::string_view found, const std::string& where) {
+  const std::string_view type = type_of(slot);
+  return Error(Code::config,
+               fmt::format("{}{} must be {} {}, not {}; for example: {} = {}", where, key.name,
+                           type == "integer" ? "an" : "a", type == "text" ? "text in quotes" : type,
+                           found, last_part(key.name), as_text(slot)));
+}
+
+Status put_node(const Key& key, Config& config, const toml::node& node, const std::string& origin) {
+  const Slot slot = key.slot(config);
+  const std::string where = place(origin, node.source());
+  std::ostringstream found;
+  found << node.type();
+  if (auto* text = std::get_if<std::string*>(&slot)) {
+    if (!node.is_string()) return wrong_type(key, slot, found.str(), where);
+    const auto folder = std::filesystem::path(origin).parent_path().string();
+    return put_text(key, *text, node.as_string()->get(), where, folder);
+  }
+  if (auto* flag = std::get_if<bool*>(&slot)) {
+    if (!node.is_boolean()) return wrong_type(key, slot, found.str(), where);
+    **flag = node.as_boolean()->get();
+    return {};
+  }
+  if (node.is_integer())
+    return put_number(key, slot, static_cast<double>(node.as_integer()->get()), where);
+  if (node.is_floating_point() && std::holds_alternative<double*>(slot))
+    return put_number(key, slot, node.as_floating_point()->get(), where);
+  return wrong_type(key, slot, found.str(), where);
+}
+
+Status put_section(Config& config, std::string_view section, const toml::table& values,
+                   const std::string& origin) {
+  for (const auto& [key_text, node] : values) {
+    const std::string name = fmt::format("{}.{}", section, key_text.str());
+    const Key* key = find_key(name);
+    if (!key)
+      return Error(Code::config, fmt::format("{}unknown key \"{}\"; did you mean \"{}\"?",
+                                             place(origin, key_text.source()), name, nearest_key(name)));
+    BACKSTAY_TRY(put_node(*key, config, node, origin));
+  }
+  return {};
+}
+
+Status put_tables(Config& config, const toml::table& file, const std::string& origin) {
+  for (const auto& [name, node] : file) {
+    const std::string where = place(origin, name.source());
+    const std::string text(name.str());
+    if (is_section(text) && node.is_table()) {
+      BACKSTAY_TRY(put_section(config, text, *node.as_table(), origin));
+    } else if (is_section(text)) {
+      return Error(Code::config, fmt::format("{}{} is a section; write it as [{}]", where, text, text));
+    } else if (node.is_table()) {
+      return Error(Code::config, fmt::format("{}unknown section [{}]; did you mean [{}]?", where, text,
+                                             nearest_section(text)));
+    } else {
+      const std::string_view near = nearest_key(text);
+      return Error(Code::config,
+                   fmt::format("{}unknown key \"{}\"; did you mean \"{}\"? It stands under [{}]", where,
+                               text, near, near.substr(0, near.find('.'))));
+    }
+  }
+  return {};
+}
+
+Result<double> number_from(std::string_view text) {
+  double value = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failure != std::errc{} || end != text.data() + text.size())
+    return Error(Code::config, "not a number");
+  return value;
+}
+
+Status put_environment_value(const Key& key, Config& config, const std::string& variable,
+                             const std::string& value) {
+  const Slot slot = key.slot(config);
+  const std::string where = "environment variable " + variable + ": ";
+  if (auto* text = std::get_if<std::string*>(&slot)) return put_text(key, *text, value, where, "");
+  if (auto* flag = std::get_if<bool*>(&slot)) {
+    if (value != "true" && value != "false" && value != "1" && value != "0")
+      return Error(Code::config, fmt::format("{}\"{}\" must be true or false", where, value));
+    **flag = value == "true" || value == "1";
+    return {};
+  }
+  const auto number = number_from(value);
+  if (!number.ok() || (!std::holds_alternative<double*>(slot) && *number != std::floor(*number)))
+    return Error(Code::config, fmt::format("{}\"{}\" is not {} {}", where, value,
+                                           type_of(slot) == "integer" ? "an" : "a", type_of(slot)));
+  return put_number(key, slot, *number, where);
+}
+
+// BACKSTAY_STORAGE_KEPT names a section of ours but no key: a typing error, not somebody else's.
+Status refuse_unknown_variables() {
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string_view text(*entry);
+    const std::string_view name = text.substr(0, text.find('='));
+    for (const Key& key : table()) {
+      const std::string prefix = environment_name(key.name.substr(0, key.name.find('.') + 1));
+      if (!name.starts_with(prefix)) continue;
+      const auto same = [&](const Key& other) { return environment_name(other.name) == name; };
+      if (std::any_of(table().begin(), table().end(), same)) break;
+      const auto nearer = [&](const Key& a, const Key& b) {
+        return edit_distance(name, environment_name(a.name)) < edit_distance(name, environment_name(b.name));
+      };
+      const Key& near = *std::min_element(table().begin(), table().end(), nearer);
+      return Error(Code::config, fmt::format("unknown environment variable {}; did you mean {}?", name,
+                                             environment_name(near.name)));
+    }
+  }
+  return {};
+}
+
+Status put_environment(Config& config) {
+  BACKSTAY_TRY(refuse_unknown_variables());
+  const auto take = [&](const Key& key, const std::string& variable) -> Status {
+    const char* value = std::getenv(variable.c_str());
+    return value ? put_environment_value(key, config, variable, value) : Status();
+  };
+  for (const Key& key : table()) BACKSTAY_TRY(take(key, environment_name(key.name)));
+  BACKSTAY_TRY(take(*find_key("job.name"), "BACKSTAY_JOB"));
+  return take(*find_key("storage.dir"), "BACKSTAY_DIR");
+}
+
+Status check_together(const Config& config, const std::string& origin) {
+  const std::string where = origin.empty() ? "" : origin + ": ";
+  if (config.checkpoint.policy == "calls" && config.checkpoint.every_calls == 0)
+    return Error(Code::config, where + "checkpoint.policy is \"calls\": set checkpoint.every_calls to 1 or more");
+  if (config.pool.size_mib != 0 && config.pool.size_mib < 2 * config.pool.buffer_mib)
+    return Error(Code::config,
+                 fmt::format("{}pool.size_mib is {}; it must hold at least two buffers of "
+                             "pool.buffer_mib = {}: set it to {} or more",
+                             where, config.pool.size_mib, config.pool.buffer_mib, 2 * config.pool.buffer_mib));
+  return {};
+}
+
+void fill_defaults(Config& config) {
+  if (config.storage.dir.empty()) config.storage.dir = "/var/tmp/backstay-" + user_name();
+  if (config.pool.size_mib == 0) {
+    const std::uint64_t sixteenth = memory_bytes() / 16 / (1024 * 1024);
+    const std::uint64_t least = std::uint64_t{2} * config.pool.buffer_mib;
+    config.pool.size_mib = std::max(least, std::min<std::uint64_t>(1024, sixteenth));
+  }
+}
+
+Result<Config> read_text(const std::string& text, const std::string& origin) {
+  Config config;
+  try {
+    const toml::table file = toml::parse(text, origin);
+    BACKSTAY_TRY(put_tables(config, file, origin));
+  } catch (const toml::parse_error& failure) {
+    return Error(Code::config, place(origin, failure.source()) + std::string(failure.description()));
+  } catch (const std::exception& failure) {
+    return Error(Code::config, origin + ": " + failure.what());
+  }
+  return config;
+}
+
+Result<std::string> read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return errno_error("open the configuration " + path, errno);
+  std::ostringstream text;
+  if (!(text << file.rdbuf()) && file.bad()) return errno_error("read the configuration " + path, errno);
+  return text.str();
+}
+
+}  // namespace
+
+std::vector<ConfigKey> config_keys() {
+  Config initial;
+  std::vector<ConfigKey> keys;
+  for (const Key& key : table()) {
+    const Slot slot = key.slot(initial);
+    keys.push_back({std::string(key.name), std::string(type_of(slot)), as_text(slot), range_of(key, slot),
+                    std::string(key.meaning), environment_name(key.name)});
+  }
+  return keys;
+}
+
+std::vector<std::string> config_values(const Config& config) {
+  Config copy = config;
+  std::vector<std::string> values;
+  for (const Key& key : table()) values.push_back(as_text(key.slot(copy)));
+  return values;
+}
+
+Result<std::string> find_config(const std::string& path) {
+  const auto exists = [](const std::string& file) { return ::access(file.c_str(), F_OK) == 0; };
+  const auto named = [&](const std::string& file, const std::string& by) -> Result<std::string> {
+    if (exists(file)) return file;
+    return Error(Code::not_found, fmt::format("the configuration {} ({}) does not exist", file, by));
+  };
+  if (!path.empty()) return named(path, "named by the caller");
+  if (const char* variable = std::getenv("BACKSTAY_CONFIG"); variable && *variable)
+    return named(variable, "named by BACKSTAY_CONFIG");
+  for (const std::string& file : {std::string("./backstay.toml"), home_directory() + "/.config/backstay.toml"})
+    if (exists(file)) return file;
+  return std::string();
+}
+
+Result<Config> load_config(const std::string& path) {
+  Config config;
+  if (!path.empty()) {
+    BACKSTAY_ASSIGN(const std::string text, read_file(path));
+    BACKSTAY_ASSIGN(config, read_text(text, path));
+  }
+  BACKSTAY_TRY(put_environment(config));
+  BACKSTAY_TRY(check_together(config, path));
+  fill_defaults(config);
+  return config;
+}
+
+Result<Config> parse_config(const std::string& text, const std::string& origin) {
+  BACKSTAY_ASSIGN(Config config, read_text(text, origin));
+  BACKSTAY_TRY(check_together(config, origin));
+  fill_defaults(config);
+  return config;
+}
+
+}  // namespace backstay

@@ -1,0 +1,179 @@
+#include "base/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "base/machine.h"
+
+namespace backstay {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+Config good(const std::string& text) {
+  auto config = parse_config(text, "f.toml");
+  EXPECT_TRUE(config.ok()) << (config.ok() ? "" : config.error().to_string());
+  return config.ok() ? *config : Config{};
+}
+
+std::string message(const std::string& text) {
+  const auto config = parse_config(text, "f.toml");
+  if (config.ok()) return "(accepted)";
+  EXPECT_EQ(config.error().code(), Code::config);
+  return config.error().message();
+}
+
+// Sets a variable for one test.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) { ::setenv(name, value.c_str(), 1); }
+  ~Variable() { ::unsetenv(name_); }
+
+ private:
+  const char* name_;
+};
+
+TEST(Config, EmptyTextGivesResolvedDefaults) {
+  const Config config = good("");
+  EXPECT_EQ(config.storage.dir, "/var/tmp/backstay-" + user_name());
+  EXPECT_GE(config.pool.size_mib, 8u);
+  EXPECT_LE(config.pool.size_mib, 1024u);
+  EXPECT_EQ(config.storage.keep, 2u);
+  EXPECT_EQ(config.checkpoint.policy, "daly");
+}
+
+TEST(Config, EveryKeyTakesItsInitialValue) {
+  // What config_keys() says would stand in the file must be accepted there, key by key.
+  for (const ConfigKey& key : config_keys()) {
+    const auto dot = key.name.find('.');
+    const std::string text = "[" + key.name.substr(0, dot) + "]\n" + key.name.substr(dot + 1) + " = " + key.initial;
+    EXPECT_EQ(message(text), "(accepted)") << text;
+    EXPECT_FALSE(key.meaning.empty());
+  }
+}
+
+TEST(Config, ReadsEveryType) {
+  const Config config = good(
+      "[job]\nname = \"lj\"\n[storage]\ndir = \"/x/y\"\nkeep = 5\n[checkpoint]\ninterval_s = 2.5\n"
+      "mtti_s = 100\nstrict = true\n[pool]\nsize_mib = 64\nbuffer_mib = 2\n");
+  EXPECT_EQ(config.job.name, "lj");
+  EXPECT_EQ(config.storage.dir, "/x/y");
+  EXPECT_EQ(config.storage.keep, 5u);
+  EXPECT_DOUBLE_EQ(config.checkpoint.interval_s, 2.5);
+  EXPECT_DOUBLE_EQ(config.checkpoint.mtti_s, 100);  // an integer is a number
+  EXPECT_TRUE(config.checkpoint.strict);
+  EXPECT_EQ(config.pool.size_mib, 64u);
+  EXPECT_EQ(config.pool.buffer_mib, 2u);
+}
+
+TEST(Config, ValuesStandInTheOrderOfTheKeys) {
+  const Config config = good("[storage]\nkeep = 7\ndir = '/a \"b\"'\n");
+  const auto keys = config_keys();
+  const auto values = config_values(config);
+  ASSERT_EQ(keys.size(), values.size());
+  std::map<std::string, std::string> by_name;
+  for (std::size_t i = 0; i < keys.size(); ++i) by_name[keys[i].name] = values[i];
+  EXPECT_EQ(by_name["storage.keep"], "7");
+  EXPECT_EQ(by_name["storage.dir"], "\"/a \\\"b\\\"\"");
+}
+
+TEST(Config, UnknownKeyNamesPlaceAndNearest) {
+  EXPECT_EQ(message("[storage]\n\nkepe = 3\n"),
+            "f.toml:3:1: unknown key \"storage.kepe\"; did you mean \"storage.keep\"?");
+  EXPECT_THAT(message("[agent]\ninterval_s = 3\n"), HasSubstr("did you mean \"checkpoint.interval_s\"?"));
+  EXPECT_THAT(message("keep = 3\n"), HasSubstr("did you mean \"storage.keep\"? It stands under [storage]"));
+}
+
+TEST(Config, UnknownSectionNamesNearest) {
+  EXPECT_EQ(message("[storge]\nkeep = 3\n"), "f.toml:1:2: unknown section [storge]; did you mean [storage]?");
+  EXPECT_THAT(message("storage = 3\n"), HasSubstr("storage is a section; write it as [storage]"));
+  EXPECT_THAT(message("[storage.deep]\nkeep = 1\n"), HasSubstr("unknown key \"storage.deep\""));
+}
+
+TEST(Config, WrongTypeNamesPlaceAndExample) {
+  EXPECT_EQ(message("[storage]\nkeep = \"two\"\n"),
+            "f.toml:2:8: storage.keep must be an integer, not string; for example: keep = 2");
+  EXPECT_THAT(message("[storage]\nkeep = 2.0\n"), HasSubstr("must be an integer"));
+  EXPECT_THAT(message("[storage]\ndir = 3\n"), HasSubstr("text in quotes"));
+  EXPECT_THAT(message("[checkpoint]\nstrict = 1\n"), HasSubstr("boolean"));
+  EXPECT_THAT(message("[checkpoint]\ninterval_s = true\n"), HasSubstr("number"));
+  EXPECT_THAT(message("[storage]\nkeep = [1]\n"), HasSubstr("array"));
+}
+
+TEST(Config, OutOfRangeNamesTheRange) {
+  EXPECT_EQ(message("[storage]\nkeep = 0\n"), "f.toml:2:8: storage.keep is 0; it must be 1 to 1000");
+  EXPECT_THAT(message("[storage]\nkeep = -1\n"), HasSubstr("1 to 1000"));
+  EXPECT_THAT(message("[storage]\nkeep = 99999999999999\n"), HasSubstr("1 to 1000"));
+  EXPECT_THAT(message("[checkpoint]\ninterval_s = nan\n"), HasSubstr("it must be"));
+  EXPECT_THAT(message("[checkpoint]\ninterval_s = inf\n"), HasSubstr("it must be"));
+  EXPECT_THAT(message("[checkpoint]\npolicy = \"dayly\"\n"), HasSubstr("one of daly, interval, calls, request"));
+  EXPECT_THAT(message("[job]\nname = \"../x\"\n"), StartsWith("f.toml:2:8: job.name: "));
+  EXPECT_THAT(message("[storage]\ndir = \"/x\\u0000y\"\n"), HasSubstr("zero byte"));
+}
+
+TEST(Config, KeysThatMustFitTogether) {
+  EXPECT_THAT(message("[pool]\nsize_mib = 7\n"), HasSubstr("set it to 8 or more"));
+  EXPECT_THAT(message("[checkpoint]\npolicy = \"calls\"\n"), HasSubstr("checkpoint.every_calls"));
+}
+
+TEST(Config, BrokenTomlNamesPlace) {
+  EXPECT_THAT(message("[storage]\nkeep = = 2\n"), StartsWith("f.toml:2:"));
+  EXPECT_THAT(message("[storage]\nkeep = 1\nkeep = 2\n"), StartsWith("f.toml:3:"));
+  EXPECT_THAT(message("\xff\xfe\n"), StartsWith("f.toml:1:"));
+}
+
+TEST(Config, EnvironmentOverridesFile) {
+  char name[] = "/tmp/backstay-config-XXXXXX";
+  ASSERT_NE(::mkdtemp(name), nullptr);
+  const std::string file = std::string(name) + "/c.toml";
+  std::ofstream(file) << "[storage]\nkeep = 3\ndir = \"versions\"\n";
+  EXPECT_EQ(load_config(file)->storage.dir, std::string(name) + "/versions");
+  {
+    const Variable keep("BACKSTAY_STORAGE_KEEP", "4"), dir("BACKSTAY_DIR", "/e"), job("BACKSTAY_JOB", "j");
+    const auto config = load_config(file);
+    ASSERT_TRUE(config.ok());
+    EXPECT_EQ(config->storage.keep, 4u);
+    EXPECT_EQ(config->storage.dir, "/e");
+    EXPECT_EQ(config->job.name, "j");
+  }
+  {
+    const Variable home("HOME", "/h"), dir("BACKSTAY_STORAGE_DIR", "~/v");
+    EXPECT_EQ(load_config("")->storage.dir, "/h/v");
+  }
+  std::filesystem::remove_all(name);
+}
+
+TEST(Config, EnvironmentErrorsNameTheVariable) {
+  const auto refused = [](const char* name, const char* value) {
+    const Variable variable(name, value);
+    const auto config = load_config("");
+    return config.ok() ? "(accepted)" : config.error().message();
+  };
+  EXPECT_THAT(refused("BACKSTAY_STORAGE_KEEP", "many"), HasSubstr("BACKSTAY_STORAGE_KEEP: \"many\" is not an integer"));
+  EXPECT_THAT(refused("BACKSTAY_STORAGE_KEEP", "2.5"), HasSubstr("not an integer"));
+  EXPECT_THAT(refused("BACKSTAY_STORAGE_KEEP", "2x"), HasSubstr("not an integer"));
+  EXPECT_THAT(refused("BACKSTAY_STORAGE_KEEP", "0"), HasSubstr("it must be 1 to 1000"));
+  EXPECT_THAT(refused("BACKSTAY_WRITER_DIRECT", "perhaps"), HasSubstr("true or false"));
+  EXPECT_THAT(refused("BACKSTAY_JOB", "a/b"), HasSubstr("BACKSTAY_JOB: job.name"));
+  EXPECT_EQ(refused("BACKSTAY_STORAGE_KEPT", "2"),
+            "unknown environment variable BACKSTAY_STORAGE_KEPT; did you mean BACKSTAY_STORAGE_KEEP?");
+}
+
+TEST(Config, MissingFileIsAnErrorOnlyWhenNamed) {
+  EXPECT_EQ(find_config("/nowhere/f.toml").error().code(), Code::not_found);
+  const Variable home("HOME", "/nowhere");
+  EXPECT_EQ(*find_config(""), "");
+  const Variable named("BACKSTAY_CONFIG", "/nowhere/g.toml");
+  EXPECT_THAT(find_config("").error().message(), HasSubstr("BACKSTAY_CONFIG"));
+}
+
+}  // namespace
+}  // namespace backstay
