@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""Fails when an include or import goes where docs/architecture.md does not allow it.
+
+Usage: check_layers.py ROOT. Prints one line a violation and exits 1 if there is any. The table of
+allowed includes is read from the page itself. Also checked: length of files, names of folders, and
+that every folder of src says its purpose. Standard library only.
+"""
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+LINES_MAX = 600
+FOLDERS_REFUSED = {"common", "utils", "util", "helper", "helpers", "misc", "core"}
+SOURCE_SUFFIXES = {".h", ".hpp", ".cc", ".cpp", ".c"}
+CODE_SUFFIXES = SOURCE_SUFFIXES | {".py", ".f90", ".sh", ".cmake"}
+CODE_ROOTS = ("src", "include", "python", "tests", "bench", "examples", "scripts", "cmake")
+FORMAT_READER_IMPORTS = {"numpy", "xxhash", "backstay"}
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+def read_table(page: Path) -> dict[str, set[str]]:
+    """folder -> folders that it may include, from the rows `| folder | purpose | may include |`."""
+    allowed: dict[str, set[str]] = {}
+    inside = False
+    for line in page.read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if cells[0] == "folder" and cells[-1] == "may include":
+            inside = True
+        elif inside and not line.startswith("|"):
+            break
+        elif inside and not set(line) <= set("|- "):
+            names = {name.strip() for name in cells[-1].split(",")}
+            allowed[cells[0]] = names - {"nothing"}
+    return allowed
+
+
+def code_files(root: Path, suffixes: set[str]):
+    for top in CODE_ROOTS:
+        for path in sorted((root / top).rglob("*")):
+            if path.suffix in suffixes and path.is_file() and "__pycache__" not in path.parts:
+                yield path
+
+
+def layer_of(root: Path, path: Path) -> tuple[str, str]:
+    """(row of the table, unit): the unit of capture is its subfolder, since none may include another."""
+    parts = path.relative_to(root).parts
+    if parts[0] == "include":
+        return "public", "public"
+    if parts[0] != "src":
+        return parts[0], parts[0]
+    unit = "/".join(parts[1:3]) if parts[1] == "capture" and len(parts) > 3 else parts[1]
+    return parts[1], unit
+
+
+def target_of(root: Path, source: Path, name: str, quoted: bool) -> Path | None:
+    """The file of ours that an include means, or None for one that is not ours."""
+    places = [root / "src", root / "include"]
+    if quoted:
+        places.insert(0, source.parent)
+    for place in places:
+        candidate = (place / name).resolve()
+        if candidate.is_file() and root in candidate.parents:
+            return candidate
+    return None
+
+
+def include_violations(root: Path, allowed: dict[str, set[str]]):
+    for source in code_files(root, SOURCE_SUFFIXES):
+        layer, unit = layer_of(root, source)
+        if layer in ("tests", "bench", "scripts"):
+            continue
+        if layer != "public" and layer not in allowed:
+            yield f"{source.relative_to(root)}: folder {layer} has no row in docs/architecture.md"
+            continue
+        for number, line in enumerate(source.read_text(errors="replace").splitlines(), 1):
+            match = INCLUDE.match(line)
+            if not match:
+                continue
+            quoted, name = match.group(1) == '"', match.group(2)
+            where = f"{source.relative_to(root)}:{number}"
+            target = target_of(root, source, name, quoted)
+            if target is None:
+                if quoted:
+                    yield f'{where}: "{name}" is no file of this repository; use <> for others'
+                continue
+            to_layer, to_unit = layer_of(root, target)
+            if to_unit == unit or (to_layer in allowed.get(layer, ()) and to_layer != layer):
+                continue
+            yield f"{where}: {unit} may not include {to_unit} ({name})"
+
+
+def imported_names(tree: ast.AST):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield node.lineno, node.module
+
+
+def import_violations(root: Path):
+    """The format reader needs nothing but numpy, a checksum and the documents."""
+    reader = root / "python" / "backstay" / "format"
+    for source in sorted(reader.rglob("*.py")):
+        for number, name in imported_names(ast.parse(source.read_text())):
+            top = name.split(".")[0]
+            own = name == "backstay.format" or name.startswith("backstay.format.")
+            known = top in sys.stdlib_module_names or top in FORMAT_READER_IMPORTS
+            if not known or (top == "backstay" and not own):
+                yield f"{source.relative_to(root)}:{number}: the format reader may not import {name}"
+
+
+def shape_violations(root: Path):
+    for source in code_files(root, CODE_SUFFIXES):
+        lines = source.read_text(errors="replace").count("\n")
+        if lines > LINES_MAX:
+            yield f"{source.relative_to(root)}: {lines} lines; at most {LINES_MAX}"
+    for top in CODE_ROOTS:
+        for folder in sorted((root / top).rglob("*")):
+            if folder.is_dir() and folder.name in FOLDERS_REFUSED:
+                yield f"{folder.relative_to(root)}: a folder's name says its purpose; {folder.name} does not"
+
+
+def purpose_violations(root: Path, allowed: dict[str, set[str]]):
+    for folder in sorted(path for path in (root / "src").iterdir() if path.is_dir()):
+        lists = folder / "CMakeLists.txt"
+        first = lists.read_text().splitlines()[:1] if lists.is_file() else []
+        if first and first[0].startswith("# filled by the work on"):
+            continue  # an empty folder of the skeleton
+        if not first or not first[0].startswith(f"# {folder.name}: "):
+            yield f'src/{folder.name}/CMakeLists.txt: the first line must be "# {folder.name}: <purpose>"'
+        if folder.name not in allowed:
+            yield f"src/{folder.name}: has no row in docs/architecture.md"
+
+
+def violations(root: Path) -> list[str]:
+    allowed = read_table(root / "docs" / "architecture.md")
+    if len(allowed) < 5:
+        return ["docs/architecture.md: the table `| folder | purpose | may include |` is missing"]
+    return [
+        *include_violations(root, allowed),
+        *import_violations(root),
+        *shape_violations(root),
+        *purpose_violations(root, allowed),
+    ]
+
+
+def main() -> int:
+    if len(sys.argv) != 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    found = violations(Path(sys.argv[1]).resolve())
+    print("\n".join(found) if found else "layers: no violation")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
