@@ -51,9 +51,10 @@ struct Manifest {
   std::span<const ChunkEntry> chunks_of(const ObjectEntry& object) const;
 };
 
-// Sorts `chunks`, fills `objects` from them and `object_bytes` (by rank), and checks that every
-// object is covered without gap or overlap. An object of 0 bytes has no chunk.
-// Errors: internal (what does not fit).
+// Sorts `chunks`, fills `objects` from them and `object_bytes` (by rank), and makes every check
+// that decode_manifest makes: objects covered without gap or overlap, slots aligned, inside of
+// the segment and apart. Precondition: all other members are set. An object of 0 bytes has no
+// chunk. Errors: internal (what does not fit).
 Status build_index(Manifest& manifest, std::span<const std::pair<Rank, std::uint64_t>> object_bytes);
 
 Buffer encode(const Manifest& manifest);

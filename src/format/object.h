@@ -26,6 +26,10 @@ enum class ElementType : std::uint8_t {
 std::size_t element_bytes(ElementType type);
 std::string_view element_name(ElementType type);  // numpy's name: "int8", "float64", "complex64" ...
 
+// A name as the format allows it: 1 to region_name_max bytes of UTF-8 without zero bytes.
+// Errors: invalid, too_large.
+Status check_region_name(std::string_view name);
+
 struct Region {
   std::string name;
   RegionKind kind = RegionKind::array;
@@ -42,7 +46,7 @@ struct Region {
 std::uint64_t lay_out(std::vector<Region>& regions);
 
 // Table and footer, to be put at the offset that lay_out returned.
-// Precondition: regions were laid out and hold valid names and shapes.
+// Precondition: regions were laid out, hold valid names and shapes, and are at most regions_max.
 Buffer encode_tail(const std::vector<Region>& regions, std::uint64_t table_offset);
 
 struct Footer {
@@ -54,7 +58,7 @@ struct Footer {
 
 // `last` is the last object_footer_bytes bytes of the object.
 Result<Footer> decode_footer(Bytes last, std::uint64_t object_bytes);
-// Errors: corrupt. Every region returned lies inside of the object and is consistent with its shape.
+// Errors: corrupt (says what is wrong). Every region returned lies inside of the object and is consistent with its shape.
 Result<std::vector<Region>> decode_table(Bytes table, const Footer& footer);
 
 }  // namespace backstay::format
