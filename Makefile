@@ -9,18 +9,42 @@ CMAKE := $(if $(wildcard /usr/bin/cmake),/usr/bin/cmake,cmake)
 CTEST := $(if $(wildcard /usr/bin/ctest),/usr/bin/ctest,ctest)
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
-export CMAKE CTEST JOBS
+export CMAKE CTEST JOBS DESTDIR
 
-.PHONY: help setup build test
+.PHONY: help setup build demo test soak bench format lint install uninstall clean
 help: ## list the targets
 	@echo "Backstay. Targets:"
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | column -t -s '|'
 
-setup: ## install what is missing (Debian packages as root, Python packages into .venv)
+setup: ## install what is missing: Debian packages (as root), Python packages into .venv
 	@scripts/setup
 
 build: setup ## build; leaves bin/backstay and bin/backstayd
 	@scripts/build release
 
+demo: build ## kill a rank of a real LAMMPS run, watch it come back, compare the results
+	@examples/lammps/demo
+
 test: build ## build and run every test (under 30 minutes on 2 cores)
 	@scripts/test
+
+soak: build ## the long tests: many random crash points, fuzzers
+	@scripts/soak
+
+bench: build ## all benchmarks beside the limits of this machine, one table
+	@bench/run
+
+format: ## format all C and C++ sources
+	@scripts/format
+
+lint: build ## formatting, and clang-tidy on changed files (ALL=1: on all)
+	@scripts/lint
+
+install: build ## install below PREFIX (default /usr/local)
+	@scripts/install "$(PREFIX)"
+
+uninstall: ## remove what `make install` put below PREFIX
+	@scripts/uninstall "$(PREFIX)"
+
+clean: ## remove everything that was built or downloaded into this folder
+	@scripts/clean

@@ -28,7 +28,11 @@ function(backstay_library name)
   set_target_properties(${name} PROPERTIES CXX_VISIBILITY_PRESET hidden)
 endfunction()
 
-# backstay_test(NAME SOURCES a_test.cc DEPS backstay_base [LABELS unit]): a GoogleTest program.
+# Everything that the sanitizers run: the programs of the tests with label `unit`.
+add_custom_target(unit_tests)
+
+# backstay_test(NAME SOURCES a_test.cc DEPS backstay_base [LABELS unit] [TIMEOUT s]): a GoogleTest program.
+# Label `unit`: no agent, no MPI, safe beside others. Label `soak`: long, only in make soak.
 function(backstay_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
@@ -39,6 +43,9 @@ function(backstay_test name)
   endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
+  endif()
+  if("unit" IN_LIST ARG_LABELS)
+    add_dependencies(unit_tests ${name})
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
 endfunction()
