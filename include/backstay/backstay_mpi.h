@@ -16,6 +16,10 @@ extern "C" {
  * `config` and errors: as backstay_init(). */
 BACKSTAY_API int backstay_init_mpi(MPI_Comm comm, const char *config);
 
+/* The same for a Fortran communicator handle (an integer, or mpi_f08's comm%MPI_VAL). The Fortran
+ * module calls it; a program need not. */
+BACKSTAY_API int backstay_init_mpi_f(MPI_Fint comm, const char *config);
+
 #ifdef __cplusplus
 }
 #endif
