@@ -67,9 +67,8 @@ Result<T> read_record(Bytes bytes, const Magic& expected, std::string_view what)
                                    std::string(expected.data(), expected.size()));
   }
   if (record.format != format_number) {
-    return Error(Code::format, std::string(what) + ": has format " +
-                                   std::to_string(record.format) + ", this release reads format " +
-                                   std::to_string(format_number));
+    return Error(Code::format, std::string(what) + ": has format " + std::to_string(record.format) +
+                                   ", this release reads format " + std::to_string(format_number));
   }
   if (record.checksum != checksum_of(record)) return damaged(what, "checksum does not match");
   return record;

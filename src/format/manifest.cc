@@ -110,7 +110,8 @@ std::string wrong_with_chunk(const Manifest& manifest, const ChunkEntry& chunk) 
 std::string wrong_with_object(const Manifest& manifest, const ObjectEntry& object,
                               std::uint64_t& next) {
   if (object.kind != kind_regions) return of_rank("unknown kind of the object", object.rank);
-  if (object.rank >= manifest.ranks) return of_rank("the run does not have the object", object.rank);
+  if (object.rank >= manifest.ranks)
+    return of_rank("the run does not have the object", object.rank);
   if (object.first_chunk != next || object.chunk_count > manifest.chunks.size() - next) {
     return of_rank("range of chunks", object.rank);
   }
@@ -199,9 +200,9 @@ Status read_entries(Bytes bytes, const Header& header, Manifest& manifest) {
 }  // namespace
 
 const ObjectEntry* Manifest::find(Rank rank) const {
-  const auto at = std::lower_bound(
-      objects.begin(), objects.end(), rank,
-      [](const ObjectEntry& object, Rank wanted) { return object.rank < wanted; });
+  const auto at =
+      std::lower_bound(objects.begin(), objects.end(), rank,
+                       [](const ObjectEntry& object, Rank wanted) { return object.rank < wanted; });
   return at != objects.end() && at->rank == rank ? &*at : nullptr;
 }
 
@@ -284,14 +285,20 @@ Result<Manifest> decode_manifest(Bytes bytes) {
 }
 
 Buffer encode(const CommitRecord& record) {
-  Commit commit{commit_magic,          layout::format_number,
+  Commit commit{commit_magic,
+                layout::format_number,
                 static_cast<std::uint32_t>(record.level),
-                record.version,        record.run,
-                record.nodes,          record.ranks,
-                record.payload_bytes,  record.manifests_sum,
-                record.captured_ns,    record.committed_ns,
+                record.version,
+                record.run,
+                record.nodes,
+                record.ranks,
+                record.payload_bytes,
+                record.manifests_sum,
+                record.captured_ns,
+                record.committed_ns,
                 layout::job_field(record.job),
-                {},                    0};
+                {},
+                0};
   commit.checksum = layout::checksum_of(commit);
   ByteWriter out;
   out.put_bytes(layout::bytes_of(commit));

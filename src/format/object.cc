@@ -219,8 +219,8 @@ std::string_view element_name(ElementType type) { return info(type).name; }
 Status check_region_name(std::string_view name) {
   if (name.empty()) return Error(Code::invalid, "the name is empty");
   if (name.size() > region_name_max) {
-    return Error(Code::too_large, "a name of " + std::to_string(name.size()) +
-                                      " bytes; at most 200 are allowed");
+    return Error(Code::too_large,
+                 "a name of " + std::to_string(name.size()) + " bytes; at most 200 are allowed");
   }
   if (!is_utf8(name)) return Error(Code::invalid, "the name is not UTF-8 without zero bytes");
   return {};

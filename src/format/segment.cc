@@ -30,9 +30,16 @@ static_assert(segment_header_bytes == 4096 && segment_alignment == 4096);
 }  // namespace
 
 Buffer encode(const SegmentHeader& header) {
-  Header record{segment_magic,     layout::format_number, header.node,       header.version,
-                header.run,        header.created_ns,     segment_alignment, 0,
-                layout::job_field(header.job), 0};
+  Header record{segment_magic,
+                layout::format_number,
+                header.node,
+                header.version,
+                header.run,
+                header.created_ns,
+                segment_alignment,
+                0,
+                layout::job_field(header.job),
+                0};
   record.checksum = layout::checksum_of(record);
   ByteWriter out;
   out.put_bytes(layout::bytes_of(record));

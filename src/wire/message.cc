@@ -18,14 +18,14 @@ template <typename T>
 constexpr auto fields_of = std::tuple<>();  // messages without fields
 
 template <>
-constexpr auto fields_of<ChunkInPool> =
-    std::tuple(&ChunkInPool::buffer, &ChunkInPool::length, &ChunkInPool::object_offset,
-               &ChunkInPool::checksum);
+constexpr auto fields_of<ChunkInPool> = std::tuple(&ChunkInPool::buffer, &ChunkInPool::length,
+                                                   &ChunkInPool::object_offset,
+                                                   &ChunkInPool::checksum);
 template <>
-constexpr auto fields_of<Hello> =
-    std::tuple(&Hello::release, &Hello::job, &Hello::run, &Hello::rank, &Hello::ranks,
-               &Hello::local_rank, &Hello::local_ranks, &Hello::node, &Hello::nodes, &Hello::pid,
-               &Hello::dir, &Hello::keep);
+constexpr auto fields_of<Hello> = std::tuple(&Hello::release, &Hello::job, &Hello::run,
+                                             &Hello::rank, &Hello::ranks, &Hello::local_rank,
+                                             &Hello::local_ranks, &Hello::node, &Hello::nodes,
+                                             &Hello::pid, &Hello::dir, &Hello::keep);
 template <>
 constexpr auto fields_of<Begin> = std::tuple(&Begin::version, &Begin::object_bytes);
 template <>
@@ -39,8 +39,8 @@ constexpr auto fields_of<Await> = std::tuple(&Await::version, &Await::level);
 template <>
 constexpr auto fields_of<Restart> = std::tuple(&Restart::version);
 template <>
-constexpr auto fields_of<Verified> =
-    std::tuple(&Verified::version, &Verified::buffers, &Verified::good, &Verified::why);
+constexpr auto fields_of<Verified> = std::tuple(&Verified::version, &Verified::buffers,
+                                                &Verified::good, &Verified::why);
 template <>
 constexpr auto fields_of<Refuse> = std::tuple(&Refuse::version, &Refuse::code, &Refuse::message);
 template <>
@@ -52,18 +52,18 @@ constexpr auto fields_of<Request> = std::tuple(&Request::job, &Request::stop);
 template <>
 constexpr auto fields_of<Shutdown> = std::tuple(&Shutdown::drain);
 template <>
-constexpr auto fields_of<Welcome> =
-    std::tuple(&Welcome::release, &Welcome::agent_pid, &Welcome::pool_bytes,
-               &Welcome::buffer_bytes, &Welcome::home_first, &Welcome::home_count,
-               &Welcome::newest);
+constexpr auto fields_of<Welcome> = std::tuple(&Welcome::release, &Welcome::agent_pid,
+                                               &Welcome::pool_bytes, &Welcome::buffer_bytes,
+                                               &Welcome::home_first, &Welcome::home_count,
+                                               &Welcome::newest);
 template <>
 constexpr auto fields_of<Grant> = std::tuple(&Grant::version, &Grant::buffers);
 template <>
-constexpr auto fields_of<Captured> =
-    std::tuple(&Captured::version, &Captured::code, &Captured::message);
+constexpr auto fields_of<Captured> = std::tuple(&Captured::version, &Captured::code,
+                                                &Captured::message);
 template <>
-constexpr auto fields_of<LevelIs> =
-    std::tuple(&LevelIs::version, &LevelIs::level, &LevelIs::code, &LevelIs::message);
+constexpr auto fields_of<LevelIs> = std::tuple(&LevelIs::version, &LevelIs::level, &LevelIs::code,
+                                               &LevelIs::message);
 template <>
 constexpr auto fields_of<Plan> = std::tuple(&Plan::version, &Plan::object_bytes, &Plan::from_pool,
                                             &Plan::code, &Plan::message);
@@ -218,8 +218,8 @@ Result<Buffer> encode(const Message& message) {
 
 Result<Message> decode(Bytes packet) {
   if (packet.size() < header_bytes || packet.size() > message_bytes_max) {
-    return Error(Code::invalid, "a packet of " + std::to_string(packet.size()) +
-                                    " bytes is not a message");
+    return Error(Code::invalid,
+                 "a packet of " + std::to_string(packet.size()) + " bytes is not a message");
   }
   ByteReader header(packet);
   const auto type = header.get<std::uint16_t>();

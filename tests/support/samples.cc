@@ -1,0 +1,181 @@
+#include "support/samples.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace backstay::test {
+
+namespace {
+
+// Samples must be good; anything else is a defect of the tests.
+void must(const Status& status) {
+  if (!status.ok()) throw std::logic_error("bad sample: " + status.error().to_string());
+}
+
+format::Manifest empty_manifest() {
+  format::Manifest manifest;
+  manifest.job = "heat";
+  manifest.node = 3;
+  manifest.version = 12;
+  manifest.run = 0x1122334455667788;
+  manifest.segment_bytes = format::segment_header_bytes;
+  manifest.nodes = 7;
+  manifest.ranks = 64;
+  manifest.chunk_bytes_max = 4 << 20;
+  manifest.captured_ns = 1'795'000'000'000'000'000;
+  return manifest;
+}
+
+void place_chunks(Random& random, format::Manifest& manifest) {
+  std::shuffle(manifest.chunks.begin(), manifest.chunks.end(), random.engine());
+  for (format::ChunkEntry& chunk : manifest.chunks) {
+    if (random.between(0, 3) == 0) manifest.segment_bytes += format::segment_alignment;
+    chunk.segment_offset = manifest.segment_bytes;
+    manifest.segment_bytes += format::slot_bytes(chunk.length);
+  }
+}
+
+std::vector<std::uint64_t> random_dims(Random& random, std::size_t dims, std::uint64_t max) {
+  std::vector<std::uint64_t> shape(dims);
+  for (auto& count : shape) count = random.between(0, max);
+  return shape;
+}
+
+format::Region random_array(Random& random, const std::string& name) {
+  format::Region region;
+  region.name = name;
+  region.type = static_cast<format::ElementType>(random.between(1, 13));
+  region.shape = random_dims(random, random.between(1, format::dims_max), 6);
+  region.bytes = format::element_bytes(region.type);
+  for (const auto count : region.shape) region.bytes *= count;
+  if (random.coin()) {
+    for (const auto count : region.shape) {
+      region.global_offset.push_back(random.between(0, 9));
+      region.global_shape.push_back(region.global_offset.back() + count + random.between(0, 9));
+    }
+  }
+  return region;
+}
+
+format::Region random_file(Random& random, const std::string& name) {
+  format::Region region;
+  region.name = name;
+  region.kind = format::RegionKind::file;
+  region.file_mode = static_cast<std::uint32_t>(random.between(0, 07777));
+  region.bytes = random.between(0, 5000);
+  region.shape = {region.bytes};
+  return region;
+}
+
+}  // namespace
+
+format::Manifest example_manifest() {
+  format::Manifest manifest = empty_manifest();
+  manifest.segment_bytes = 20480;
+  manifest.chunks = {{1, 5000, 0, 4096, 0xAAAA}, {0, 5000, 0, 12288, 0xBBBB}};
+  const std::vector<std::pair<Rank, std::uint64_t>> objects = {{0, 5000}, {1, 5000}};
+  must(build_index(manifest, objects));
+  return manifest;
+}
+
+std::vector<format::Region> example_regions() {
+  format::Region step;
+  step.name = "step";
+  step.type = format::ElementType::i64;
+  step.bytes = 8;
+  step.shape = {1};
+  format::Region u = step;
+  u.name = "u";
+  u.type = format::ElementType::f64;
+  u.bytes = 8000;
+  u.shape = {1000};
+  std::vector<format::Region> regions = {step, u};
+  format::lay_out(regions);
+  return regions;
+}
+
+format::CommitRecord example_commit() {
+  return {.job = "heat",
+          .level = Level::local,
+          .version = 12,
+          .run = 0x1122334455667788,
+          .nodes = 7,
+          .ranks = 64,
+          .payload_bytes = 64 * 8201,
+          .manifests_sum = 0xFEDCBA9876543210,
+          .captured_ns = 1'795'000'000'000'000'000,
+          .committed_ns = 1'795'000'000'750'000'000};
+}
+
+format::SegmentHeader example_segment() {
+  return {.job = "heat",
+          .node = 3,
+          .version = 12,
+          .run = 0x1122334455667788,
+          .created_ns = 1'795'000'000'000'000'000};
+}
+
+format::Manifest random_manifest(Random& random) {
+  format::Manifest manifest = empty_manifest();
+  std::vector<std::pair<Rank, std::uint64_t>> objects;
+  for (Rank rank = 0; rank < manifest.ranks && objects.size() < 8; ++rank) {
+    if (random.between(0, 7) != 0) continue;
+    std::uint64_t bytes = 0;
+    for (std::uint64_t left = random.between(0, 6); left > 0; --left) {
+      const auto length = static_cast<std::uint32_t>(random.between(1, 20'000));
+      manifest.chunks.push_back({rank, length, bytes, 0, random.between(0, ~0ULL)});
+      bytes += length;
+    }
+    objects.emplace_back(rank, bytes);
+  }
+  place_chunks(random, manifest);
+  std::shuffle(objects.begin(), objects.end(), random.engine());
+  must(build_index(manifest, objects));
+  return manifest;
+}
+
+std::vector<format::Region> random_regions(Random& random) {
+  std::vector<format::Region> regions;
+  for (std::uint64_t left = random.between(0, 12); left > 0; --left) {
+    const std::string name = "region " + std::to_string(left) + "\xC3\xA9";
+    regions.push_back(random.between(0, 4) == 0 ? random_file(random, name)
+                                                : random_array(random, name));
+  }
+  format::lay_out(regions);
+  return regions;
+}
+
+std::vector<wire::Message> one_of_each_message() {
+  using namespace wire;
+  const std::vector<ChunkInPool> chunks = {{7, 4096, 1ULL << 40, 0x0123456789ABCDEF},
+                                           {8, 1, (1ULL << 40) + 4096, 42}};
+  return {
+      Hello{"0.1.0", "heat", 99, 3, 64, 1, 2, 5, 32, 4711, "/tmp/tier", 4},
+      Begin{12, 1ULL << 33},
+      Filled{12, chunks},
+      End{12},
+      Query{11},
+      Await{10, Level::durable},
+      Restart{9},
+      Verified{9, {1, 2, 3}, false, "chunk of rank 3"},
+      Refuse{9, Code::rank_count, "saved by 4 ranks"},
+      Restored{9, Code::io},
+      Fetch{8, 63},
+      Request{"heat", true},
+      Goodbye{},
+      Admin{},
+      wire::Status{},
+      Shutdown{false},
+      Welcome{"0.1.0", 815, 1ULL << 30, 4U << 20, 16, 32, 11},
+      Grant{12, {4, 5}},
+      Captured{12, Code::rank_lost, "rank 2 has gone"},
+      LevelIs{12, Level::captured, Code::no_space, "the disk is full"},
+      Plan{9, 1ULL << 32, true, Code::corrupt, "node 3"},
+      Chunks{9, true, chunks},
+      Deliver{9},
+      Answer{Code::not_found, "{\"jobs\": []}"},
+      Failure{Code::protocol, "other release"},
+  };
+}
+
+}  // namespace backstay::test

@@ -1,0 +1,30 @@
+// Valid manifests, region lists and messages, fixed and random: for the tests of the codecs, for
+// the seeds of the fuzzers.
+#pragma once
+
+#include <vector>
+
+#include "format/manifest.h"
+#include "format/object.h"
+#include "format/segment.h"
+#include "support/seed.h"
+#include "wire/message.h"
+
+namespace backstay::test {
+
+// The manifest of the worked example of docs/format/segment.md.
+format::Manifest example_manifest();
+// The regions of the worked example of docs/format/object.md, laid out.
+std::vector<format::Region> example_regions();
+format::CommitRecord example_commit();
+format::SegmentHeader example_segment();
+
+// 0 to 8 objects of 0 to 6 chunks each, slots in random order, some unused space between them.
+format::Manifest random_manifest(Random& random);
+// 0 to 12 regions of all kinds and types, laid out.
+std::vector<format::Region> random_regions(Random& random);
+
+// One of each type in the order of wire::Message, every field set to something.
+std::vector<wire::Message> one_of_each_message();
+
+}  // namespace backstay::test
