@@ -2,15 +2,21 @@
 //
 // FileSystem and File block. Bulk data goes through Ring (ring.h), which takes many writes and
 // reads at once on files opened here. Implementations: posix.h (real), memory.h (in memory, can
-// drop what was not synced), faulty.h (wrapper: fails or crashes at a chosen call).
+// drop what was not synced), faulty.h (wrapper: fails or stops the world at a chosen call).
 //
 // Durability contract, the one of POSIX and no more: file content is safe after sync(); a name
-// (created, renamed, removed) is safe after sync_directory() of its parent. EINTR is retried here;
-// short writes and reads are continued here; nobody above sees them.
+// (created, renamed, removed) is safe after sync_directory() of its parent; a rename between two
+// directories needs both. EINTR is retried here; short writes and reads are continued here; nobody
+// above sees them. After a failed sync() nothing written since the last good one may be trusted,
+// and a second sync() that succeeds proves nothing: give the file up.
+//
+// Threads: a FileSystem may be used by several at once; a File by one at a time (a Ring's requests
+// on it aside). Paths are the operating system's; ".." and links are the caller's business.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,13 +25,18 @@
 
 namespace backstay::io {
 
+// What O_DIRECT asks of offsets, lengths and addresses.
+inline constexpr std::uint64_t kDirectAlignment = 4096;
+
 class File {
  public:
   virtual ~File() = default;  // closes; errors of close after sync mean nothing
   // Reads exactly to.size() bytes. Errors: corrupt if the file ends before, io.
   virtual Status read_at(std::uint64_t offset, std::span<std::byte> to) = 0;
   virtual Status write_at(std::uint64_t offset, Bytes from) = 0;
-  // Reserves blocks up to `bytes`; does not change what size() says when it cannot. A file system without it: ok.
+  // Reserves blocks up to `bytes`; size() is then at least `bytes` and what was never written
+  // reads as zeros. A file system that cannot reserve: ok, and nothing changes. Errors: no_space
+  // (some blocks may have been taken: remove the file), io.
   virtual Status allocate(std::uint64_t bytes) = 0;
   virtual Status truncate(std::uint64_t bytes) = 0;
   virtual Status sync() = 0;  // content and size, on the device
@@ -39,7 +50,7 @@ class File {
 enum class Open {
   read,           // must exist
   read_direct,    // O_DIRECT if the file system has it, else as read
-  create,         // new or emptied, for writing
+  create,         // new or emptied, for writing (and reading back)
   create_direct,  // O_DIRECT if the file system has it, else as create
   reuse_direct,   // existing content and blocks are kept, for overwriting; created where missing
 };
@@ -52,21 +63,29 @@ struct Entry {
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
+  // Files made here have mode 0600. A link in the last place is refused for writing.
   virtual Result<std::unique_ptr<File>> open(const std::string& path, Open how) = 0;
-  virtual Status make_directories(const std::string& path) = 0;  // mode 0700, existing ones are fine
+  // All of the path; mode 0700, existing ones are fine. The new names are not safe yet.
+  virtual Status make_directories(const std::string& path) = 0;
+  // Replaces a file `to` at once: a crash leaves the old one or the new one.
   virtual Status rename(const std::string& from, const std::string& to) = 0;
   virtual Status remove(const std::string& path) = 0;  // a file, or an empty directory
-  virtual Result<std::vector<Entry>> list(const std::string& path) = 0;  // sorted by name
+  // Sorted by name. Errors: not_found, io (also where `path` is not a directory).
+  virtual Result<std::vector<Entry>> list(const std::string& path) = 0;
   virtual Status sync_directory(const std::string& path) = 0;
 };
 
 // Reads a whole small file; refuses more than `bytes_max` (Code::too_large).
 Result<Buffer> read_file(FileSystem& fs, const std::string& path, std::uint64_t bytes_max);
 
-// Publishes a small file: path.tmp written and synced, renamed to path, directory synced.
+// Publishes a small file: path.tmp written and synced, renamed to path, directory synced. After a
+// crash before it returned, path has its old content, the new one, or is missing if it was.
 Status publish_file(FileSystem& fs, const std::string& path, Bytes content);
 
-// Removes a directory with everything in it. Missing: ok.
+// Removes a directory with everything in it, and syncs its parent. Missing: ok.
 Status remove_tree(FileSystem& fs, const std::string& path);
+
+// "a/b" of "a/b/c"; "." of "c"; "/" of "/c".
+std::string parent_of(const std::string& path);
 
 }  // namespace backstay::io

@@ -1,0 +1,63 @@
+#include "io/file.h"
+
+namespace backstay::io {
+
+Result<Buffer> read_file(FileSystem& fs, const std::string& path, std::uint64_t bytes_max) {
+  BACKSTAY_ASSIGN(auto file, fs.open(path, Open::read));
+  BACKSTAY_ASSIGN(const std::uint64_t bytes, file->size());
+  if (bytes > bytes_max) {
+    return Error(Code::too_large, path + " has " + std::to_string(bytes) + " bytes, more than " +
+                                      std::to_string(bytes_max));
+  }
+  Buffer content(bytes);
+  if (auto read = file->read_at(0, content); !read.ok()) return read.error().context(path);
+  return content;
+}
+
+static Status write_and_sync(FileSystem& fs, const std::string& path, Bytes content) {
+  BACKSTAY_ASSIGN(auto file, fs.open(path, Open::create));
+  BACKSTAY_TRY(file->write_at(0, content));
+  return file->sync();
+}
+
+Status publish_file(FileSystem& fs, const std::string& path, Bytes content) {
+  const std::string tmp = path + ".tmp";
+  if (auto written = write_and_sync(fs, tmp, content); !written.ok()) {
+    (void)fs.remove(tmp);  // the first error is the one to tell
+    return written.error().context("publish " + path);
+  }
+  if (auto renamed = fs.rename(tmp, path); !renamed.ok()) {
+    (void)fs.remove(tmp);
+    return renamed;
+  }
+  return fs.sync_directory(parent_of(path));
+}
+
+static Status gone_is_fine(Status status) {
+  return !status.ok() && status.error().code() == Code::not_found ? Status() : status;
+}
+
+static Status remove_below(FileSystem& fs, const std::string& path) {
+  auto entries = fs.list(path);
+  if (!entries.ok()) return gone_is_fine(entries.error());
+  for (const Entry& entry : *entries) {
+    const std::string child = path + "/" + entry.name;
+    BACKSTAY_TRY(entry.directory ? remove_below(fs, child) : gone_is_fine(fs.remove(child)));
+  }
+  return gone_is_fine(fs.remove(path));
+}
+
+Status remove_tree(FileSystem& fs, const std::string& path) {
+  BACKSTAY_TRY(remove_below(fs, path));
+  return gone_is_fine(fs.sync_directory(parent_of(path)));
+}
+
+std::string parent_of(const std::string& path) {
+  const auto end = path.find_last_not_of('/');
+  const auto slash = end == std::string::npos ? 0 : path.rfind('/', end);
+  if (slash == std::string::npos) return ".";
+  const auto last = path.find_last_not_of('/', slash);
+  return last == std::string::npos ? "/" : path.substr(0, last + 1);
+}
+
+}  // namespace backstay::io

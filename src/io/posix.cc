@@ -1,0 +1,215 @@
+#include "io/posix.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/fd.h"
+#include "io/transfer.h"
+
+namespace backstay::io {
+
+namespace {
+
+// Runs `call` until it is not interrupted.
+template <typename Call>
+auto retried(Call call) {
+  auto answer = call();
+  while (answer < 0 && errno == EINTR) answer = call();
+  return answer;
+}
+
+void pause_a_millisecond() {
+  const timespec pause{0, 1'000'000};
+  ::nanosleep(&pause, nullptr);
+}
+
+// `call` makes one pread or pwrite of the transfer's next part.
+template <typename Call>
+Status transfer_all(Transfer transfer, Call call) {
+  if (transfer.size == 0) return {};
+  for (;;) {
+    const ssize_t moved = call(transfer);
+    BACKSTAY_ASSIGN(const bool complete, advance(transfer, moved < 0 ? -errno : moved));
+    if (complete) return {};
+    if (transfer.should_pause()) pause_a_millisecond();
+  }
+}
+
+// Whether our alignment is enough for O_DIRECT. Unknown counts as yes.
+bool alignment_is_enough([[maybe_unused]] int fd) {
+#ifdef STATX_DIOALIGN
+  struct statx facts {};
+  if (::statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &facts) != 0) return true;
+  if ((facts.stx_mask & STATX_DIOALIGN) == 0) return true;
+  return facts.stx_dio_offset_align != 0 && facts.stx_dio_offset_align <= kDirectAlignment &&
+         facts.stx_dio_mem_align <= kDirectAlignment;
+#else
+  return true;
+#endif
+}
+
+class PosixFile final : public File {
+ public:
+  PosixFile(Fd fd, std::string path, bool direct)
+      : fd_(std::move(fd)), path_(std::move(path)), direct_(direct) {}
+
+  Status read_at(std::uint64_t offset, std::span<std::byte> to) override {
+    return transfer_all({Direction::read, direct_, offset, to.size()}, [&](const Transfer& t) {
+      return ::pread(fd_.get(), to.data() + t.done, t.next_bytes(), static_cast<off_t>(t.at()));
+    });
+  }
+
+  Status write_at(std::uint64_t offset, Bytes from) override {
+    return transfer_all({Direction::write, direct_, offset, from.size()}, [&](const Transfer& t) {
+      return ::pwrite(fd_.get(), from.data() + t.done, t.next_bytes(), static_cast<off_t>(t.at()));
+    });
+  }
+
+  Status allocate(std::uint64_t bytes) override {
+    if (bytes == 0) return {};
+    const auto done =
+        retried([&] { return ::fallocate(fd_.get(), 0, 0, static_cast<off_t>(bytes)); });
+    if (done == 0 || errno == EOPNOTSUPP || errno == ENOSYS) return {};
+    return errno_error("reserve " + std::to_string(bytes) + " bytes for " + path_, errno);
+  }
+
+  Status truncate(std::uint64_t bytes) override {
+    const auto done = retried([&] { return ::ftruncate(fd_.get(), static_cast<off_t>(bytes)); });
+    return done == 0 ? Status() : errno_error("set the size of " + path_, errno);
+  }
+
+  // fdatasync also writes the size and the block map, all that reading the content needs.
+  Status sync() override {
+    const auto done = retried([&] { return ::fdatasync(fd_.get()); });
+    return done == 0 ? Status() : errno_error("sync " + path_, errno);
+  }
+
+  Result<std::uint64_t> size() override {
+    struct stat facts {};
+    if (::fstat(fd_.get(), &facts) != 0) return errno_error("look at " + path_, errno);
+    return static_cast<std::uint64_t>(facts.st_size);
+  }
+
+  int descriptor() const override { return fd_.get(); }
+  bool direct() const override { return direct_; }
+
+ private:
+  Fd fd_;
+  std::string path_;
+  bool direct_;
+};
+
+int flags_of(Open how) {
+  switch (how) {
+    case Open::read:
+    case Open::read_direct: return O_RDONLY | O_CLOEXEC;
+    case Open::create:
+    case Open::create_direct: return O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC;
+    case Open::reuse_direct: return O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
+  }
+  return O_RDONLY | O_CLOEXEC;
+}
+
+Fd open_fd(const std::string& path, int flags) {
+  return Fd(retried([&] { return ::open(path.c_str(), flags, 0600); }));
+}
+
+class PosixFileSystem final : public FileSystem {
+ public:
+  explicit PosixFileSystem(PosixOptions options) : options_(options) {}
+
+  Result<std::unique_ptr<File>> open(const std::string& path, Open how) override {
+    const int flags = flags_of(how);
+    if (options_.direct && how != Open::read && how != Open::create) {
+      Fd fd = open_fd(path, flags | O_DIRECT);
+      if (fd.valid() && alignment_is_enough(fd.get())) return file(std::move(fd), path, true);
+      if (!fd.valid() && errno != EINVAL) return errno_error("open " + path, errno);
+    }
+    Fd fd = open_fd(path, flags);
+    if (!fd.valid()) return errno_error("open " + path, errno);
+    return file(std::move(fd), path, false);
+  }
+
+  Status make_directories(const std::string& path) override {
+    for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+      const std::string part = path.substr(0, end);
+      if (::mkdir(part.c_str(), 0700) != 0 && errno != EEXIST) {
+        return errno_error("make the folder " + part, errno);
+      }
+      if (end == std::string::npos) break;
+    }
+    struct stat facts {};
+    if (::stat(path.c_str(), &facts) != 0) return errno_error("look at " + path, errno);
+    if (!S_ISDIR(facts.st_mode)) return errno_error("make the folder " + path, ENOTDIR);
+    return {};
+  }
+
+  Status rename(const std::string& from, const std::string& to) override {
+    if (::rename(from.c_str(), to.c_str()) == 0) return {};
+    return errno_error("rename " + from + " to " + to, errno);
+  }
+
+  Status remove(const std::string& path) override {
+    if (::unlink(path.c_str()) == 0) return {};
+    if (errno == EISDIR && ::rmdir(path.c_str()) == 0) return {};
+    return errno_error("remove " + path, errno);
+  }
+
+  Result<std::vector<Entry>> list(const std::string& path) override;
+
+  // A file system that cannot sync a folder says EINVAL; nothing more can be done there.
+  Status sync_directory(const std::string& path) override {
+    const Fd fd = open_fd(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (!fd.valid()) return errno_error("open the folder " + path, errno);
+    if (retried([&] { return ::fsync(fd.get()); }) == 0 || errno == EINVAL) return {};
+    return errno_error("sync the folder " + path, errno);
+  }
+
+ private:
+  static std::unique_ptr<File> file(Fd fd, const std::string& path, bool direct) {
+    return std::make_unique<PosixFile>(std::move(fd), path, direct);
+  }
+  PosixOptions options_;
+};
+
+bool is_directory(DIR* dir, const dirent& entry) {
+  if (entry.d_type != DT_UNKNOWN) return entry.d_type == DT_DIR;
+  struct stat facts {};
+  return ::fstatat(::dirfd(dir), entry.d_name, &facts, AT_SYMLINK_NOFOLLOW) == 0 &&
+         S_ISDIR(facts.st_mode);
+}
+
+Result<std::vector<Entry>> PosixFileSystem::list(const std::string& path) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> dir(::opendir(path.c_str()), ::closedir);
+  if (dir == nullptr) return errno_error("list " + path, errno);
+  std::vector<Entry> entries;
+  errno = 0;
+  while (const dirent* entry = ::readdir(dir.get())) {
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") entries.push_back({name, is_directory(dir.get(), *entry)});
+    errno = 0;
+  }
+  if (errno != 0) return errno_error("list " + path, errno);
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return a.name < b.name; });
+  return entries;
+}
+
+}  // namespace
+
+std::unique_ptr<FileSystem> make_posix_filesystem(PosixOptions options) {
+  return std::make_unique<PosixFileSystem>(options);
+}
+
+FileSystem& posix_filesystem() {
+  static PosixFileSystem* const fs = new PosixFileSystem({});  // never destroyed, on purpose
+  return *fs;
+}
+
+}  // namespace backstay::io
