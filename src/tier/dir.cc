@@ -1,0 +1,250 @@
+#include "tier/dir.h"
+
+#include <cerrno>
+#include <mutex>
+#include <set>
+
+#include "base/failpoint.h"
+#include "tier/file_stream.h"
+#include "tier/name.h"
+#include "tier/spares.h"
+
+namespace backstay::tier {
+
+namespace {
+
+bool failed_with(const Status& status, Code code) {
+  return !status.ok() && status.error().code() == code;
+}
+
+Status gone_is_fine(Status status) {
+  return failed_with(status, Code::not_found) ? Status() : status;
+}
+
+bool is_commit(const io::Entry& entry) {
+  return !entry.directory && entry.name.starts_with("commit.");
+}
+
+class DirTier final : public Tier {
+ public:
+  DirTier(io::FileSystem& fs, MakeRing make_ring, const DirOptions& options)
+      : fs_(fs),
+        root_(options.root),
+        rings_(std::make_shared<RingShelf>(std::move(make_ring))),
+        spares_(std::make_shared<Spares>(
+            fs, root_ + "/.spare",
+            Spares::Limits{options.recycle, options.spares_max, options.spare_bytes_min})) {}
+
+  Status start() {
+    spares_->forget_earlier();
+    auto ring = BorrowedRing::from(rings_);
+    return ring.ok() ? Status() : Status(ring.error());
+  }
+
+  Result<std::unique_ptr<Writer>> create(const std::string& name, std::uint64_t bytes) override {
+    BACKSTAY_TRY(check_name(name));
+    BACKSTAY_ASSIGN(auto ring, BorrowedRing::from(rings_));
+    const std::string path = path_of(name);
+    auto file = create_file(path, bytes);
+    if (!file.ok() && file.error().code() == Code::no_space && spares_->drop()) {
+      file = create_file(path, bytes);
+    }
+    if (!file.ok()) return file.error();
+    return std::unique_ptr<Writer>(
+        std::make_unique<FileWriter>(std::move(file).value(), std::move(ring)));
+  }
+
+  Result<std::unique_ptr<Reader>> open(const std::string& name) override {
+    BACKSTAY_TRY(check_name(name));
+    BACKSTAY_ASSIGN(auto ring, BorrowedRing::from(rings_));
+    const std::string path = path_of(name);
+    // Said before the file is opened: what is opened from here on is not made a spare.
+    spares_->reader_opened(path);
+    auto file = fs_.open(path, io::Open::read_direct);
+    if (!file.ok()) {
+      spares_->reader_closed(path);
+      return file.error();
+    }
+    const auto closed = [spares = spares_, path] { spares->reader_closed(path); };
+    return std::unique_ptr<Reader>(
+        std::make_unique<FileReader>(std::move(file).value(), std::move(ring), closed));
+  }
+
+  Status put(const std::string& name, Bytes content) override {
+    BACKSTAY_TRY(check_name(name));
+    const std::string path = path_of(name);
+    BACKSTAY_TRY(make_safe(io::parent_of(path)));
+    Status published = publish(path, content);
+    if (failed_with(published, Code::not_found)) {  // another process removed the folder
+      forget_safe(io::parent_of(path));
+      BACKSTAY_TRY(make_safe(io::parent_of(path)));
+      published = publish(path, content);
+    }
+    if (failed_with(published, Code::no_space) && spares_->drop()) {
+      published = publish(path, content);
+    }
+    return published;
+  }
+
+  Result<Buffer> get(const std::string& name, std::uint64_t bytes_max) override {
+    BACKSTAY_TRY(check_name(name));
+    return io::read_file(fs_, path_of(name), bytes_max);
+  }
+
+  Result<std::vector<std::string>> list(const std::string& prefix) override {
+    BACKSTAY_TRY(check_prefix(prefix));
+    std::vector<std::string> names;
+    auto entries = fs_.list(path_of(prefix));
+    if (!entries.ok()) {
+      const bool nothing =
+          entries.error().code() == Code::not_found || entries.error().sys_errno() == ENOTDIR;
+      if (nothing) return names;
+      return entries.error();
+    }
+    for (const io::Entry& entry : *entries) {
+      if (!is_own_name(entry.name)) names.push_back(entry.name);
+    }
+    return names;
+  }
+
+  Status remove(const std::string& name) override {
+    BACKSTAY_TRY(check_name(name));
+    const std::string path = path_of(name);
+    forget_safe(path);
+    std::vector<Spare> kept;
+    Status removed = remove_path(path, &kept);
+    if (removed.ok()) removed = gone_is_fine(fs_.sync_directory(io::parent_of(path)));
+    if (!removed.ok()) {
+      spares_->discard(kept);
+      return removed;
+    }
+    spares_->publish(kept);
+    return {};
+  }
+
+  Status sync(const std::string& prefix) override {
+    BACKSTAY_TRY(check_prefix(prefix));
+    BACKSTAY_TRY(fs_.sync_directory(path_of(prefix)));
+    return sync_above(path_of(prefix));
+  }
+
+ private:
+  std::string path_of(const std::string& name) const {
+    return name.empty() ? root_ : root_ + "/" + name;
+  }
+
+  // Makes the folder with all above it, and its name safe.
+  Status make_safe(const std::string& folder) {
+    if (is_safe(folder)) return {};
+    BACKSTAY_TRY(fs_.make_directories(folder));
+    return sync_above(folder);
+  }
+
+  // Syncs every folder above until one that is known to be safe.
+  Status sync_above(const std::string& folder) {
+    if (is_safe(folder)) return {};
+    const std::string above = io::parent_of(folder);
+    if (above == folder) return {};
+    const Status synced = fs_.sync_directory(above);
+    // Above our root are folders that we may not open; we did not make their names.
+    const bool others = folder.size() <= root_.size() && failed_with(synced, Code::permission);
+    if (!others) BACKSTAY_TRY(synced);
+    BACKSTAY_TRY(sync_above(above));
+    const std::lock_guard lock(mutex_);
+    safe_.insert(folder);
+    return {};
+  }
+
+  bool is_safe(const std::string& folder) {
+    const std::lock_guard lock(mutex_);
+    return safe_.contains(folder);
+  }
+
+  void forget_safe(const std::string& path) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(safe_, [&](const std::string& folder) {
+      return folder == path || folder.starts_with(path + "/");
+    });
+  }
+
+  // io::publish_file with failpoints.
+  Status publish(const std::string& path, Bytes content) {
+    const std::string tmp = path + ".tmp";
+    Status written = write_tmp(tmp, content);
+    if (written.ok()) {
+      failpoint("tier.put.1");
+      written = fs_.rename(tmp, path);
+    }
+    if (!written.ok()) {
+      (void)fs_.remove(tmp);  // the first error is the one to tell
+      return written;
+    }
+    failpoint("tier.put.2");
+    return fs_.sync_directory(io::parent_of(path));
+  }
+
+  Status write_tmp(const std::string& tmp, Bytes content) {
+    BACKSTAY_ASSIGN(auto file, fs_.open(tmp, io::Open::create));
+    BACKSTAY_TRY(file->write_at(0, content));
+    return file->sync();
+  }
+
+  // After an error there is no such file.
+  Result<std::unique_ptr<io::File>> create_file(const std::string& path, std::uint64_t bytes) {
+    BACKSTAY_TRY(fs_.make_directories(io::parent_of(path)));
+    const bool recycled = spares_->use(path, bytes);
+    auto file = fs_.open(path, recycled ? io::Open::reuse_direct : io::Open::create_direct);
+    Status reserved = file.ok() ? (*file)->allocate(bytes) : Status(file.error());
+    if (reserved.ok()) return file;
+    (void)fs_.remove(path);  // the first error is the one to tell
+    return reserved.error();
+  }
+
+  Status remove_path(const std::string& path, std::vector<Spare>* kept) {
+    auto entries = fs_.list(path);
+    if (entries.ok()) return remove_folder(path, *entries, kept);
+    if (entries.error().sys_errno() == ENOTDIR) return gone_is_fine(fs_.remove(path));
+    return gone_is_fine(entries.error());
+  }
+
+  Status remove_folder(const std::string& path, const std::vector<io::Entry>& entries,
+                       std::vector<Spare>* kept) {
+    BACKSTAY_TRY(remove_commits(path, entries));
+    for (const io::Entry& entry : entries) {
+      const std::string child = path + "/" + entry.name;
+      if (is_commit(entry) || (!entry.directory && spares_->keep(child, kept))) continue;
+      BACKSTAY_TRY(entry.directory ? remove_path(child, kept) : gone_is_fine(fs_.remove(child)));
+    }
+    return gone_is_fine(fs_.remove(path));
+  }
+
+  Status remove_commits(const std::string& path, const std::vector<io::Entry>& entries) {
+    bool committed = false;
+    for (const io::Entry& entry : entries) {
+      if (!is_commit(entry)) continue;
+      BACKSTAY_TRY(gone_is_fine(fs_.remove(path + "/" + entry.name)));
+      committed = true;
+    }
+    return committed ? fs_.sync_directory(path) : Status();
+  }
+
+  io::FileSystem& fs_;
+  const std::string root_;
+  const std::shared_ptr<RingShelf> rings_;
+  const std::shared_ptr<Spares> spares_;  // readers tell it when they close
+  std::mutex mutex_;                      // guards safe_
+  std::set<std::string> safe_;            // folders whose names are on the disk
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Tier>> open_dir_tier(io::FileSystem& fs, MakeRing make_ring,
+                                            DirOptions options) {
+  while (options.root.size() > 1 && options.root.ends_with('/')) options.root.pop_back();
+  if (options.root.empty()) return Error(Code::invalid, "the directory of a tier has no name");
+  auto tier = std::make_unique<DirTier>(fs, std::move(make_ring), options);
+  BACKSTAY_TRY(tier->start());
+  return std::unique_ptr<Tier>(std::move(tier));
+}
+
+}  // namespace backstay::tier

@@ -1,0 +1,50 @@
+// A tier in a directory: one file a name, folders for the parts before it.
+//
+//  put     tmp file written and synced, renamed, folder synced, and once in the tier's life every
+//          folder above it up to the root of the file system.
+//  create  O_DIRECT where possible, blocks reserved in advance.
+//  remove  "commit.*" of a folder first and the folder synced, then the rest, then the folder above.
+//
+// Recycling. Overwriting blocks that a file has is faster than giving it new ones, so instead of
+// unlinking a large file the tier may keep it in "<root>/.spare" and rename it to the next name
+// that is created with about its size. Why this cannot make old bytes valid:
+//  1. A file becomes a spare only after its folder's commit records are gone, and is used only
+//     after its old name is safely gone (folder above and .spare synced): never two names for one
+//     file, not even after a crash.
+//  2. The new name is not committed before seal() has returned; until then its folder has no commit
+//     record and is garbage.
+//  3. Below the sealed size every byte that counts has been written; each is checked against the
+//     checksum in the manifest, which belongs to the new version. Old bytes pass only if they are
+//     the same bytes.
+//  4. Spares of earlier processes are deleted when the tier is opened with recycling, never used.
+// Spares are deleted when the disk is full. A file that a Reader of this tier has open is unlinked,
+// not kept. A reader in another process may see bytes change below it once the version was removed:
+// its checksums tell it so, and the commit record is gone.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "io/file.h"
+#include "io/ring.h"
+#include "tier/tier.h"
+
+namespace backstay::tier {
+
+using MakeRing = std::function<Result<std::unique_ptr<io::Ring>>()>;
+
+struct DirOptions {
+  std::string root;                  // made at the first write, mode 0700
+  bool recycle = false;              // for the one process that writes here (the agent)
+  unsigned spares_max = 2;           // files kept for the next create()
+  std::uint64_t spare_bytes_min = 1 << 20;  // smaller files are not worth it
+};
+
+// `fs` must live as long as the tier and all its readers and writers. A ring is made for each
+// Reader and Writer that lives at the same time and used again after it; one is made here, so that
+// the first create() does not pay for it. Errors: those of `make_ring`.
+Result<std::unique_ptr<Tier>> open_dir_tier(io::FileSystem& fs, MakeRing make_ring,
+                                            DirOptions options);
+
+}  // namespace backstay::tier

@@ -1,0 +1,108 @@
+#include "tier/spares.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace backstay::tier {
+
+Spares::Spares(io::FileSystem& fs, std::string folder, Limits limits)
+    : fs_(fs), folder_(std::move(folder)), limits_(limits) {}
+
+void Spares::forget_earlier() {
+  if (limits_.on) (void)io::remove_tree(fs_, folder_);  // what stays is never used, only in the way
+}
+
+bool Spares::reserve(Spare* spare) {
+  const std::lock_guard lock(mutex_);
+  if (unpublished_ + ready_.size() >= limits_.count_max) return false;
+  ++unpublished_;
+  spare->path = folder_ + "/" + std::to_string(::getpid()) + "-" + std::to_string(next_++);
+  return true;
+}
+
+bool Spares::keep(const std::string& path, std::vector<Spare>* kept) {
+  if (!limits_.on || is_read(path)) return false;
+  Spare spare{{}, size_of(path)};
+  if (spare.bytes < limits_.bytes_min || !reserve(&spare)) return false;
+  if (fs_.make_directories(folder_).ok() && fs_.rename(path, spare.path).ok()) {
+    kept->push_back(std::move(spare));
+    return true;
+  }
+  const std::lock_guard lock(mutex_);
+  --unpublished_;
+  return false;
+}
+
+void Spares::publish(const std::vector<Spare>& kept) {
+  const std::lock_guard lock(mutex_);
+  ready_.insert(ready_.end(), kept.begin(), kept.end());
+  unpublished_ -= kept.size();
+}
+
+void Spares::discard(const std::vector<Spare>& kept) {
+  for (const Spare& spare : kept) (void)fs_.remove(spare.path);
+  const std::lock_guard lock(mutex_);
+  unpublished_ -= kept.size();
+}
+
+bool Spares::claim(std::uint64_t bytes, Spare* spare) {
+  const std::lock_guard lock(mutex_);
+  const auto fits = [bytes](const Spare& one) {
+    return one.bytes / 2 <= bytes && bytes / 2 <= one.bytes;
+  };
+  const auto found = std::find_if(ready_.rbegin(), ready_.rend(), fits);
+  if (found == ready_.rend()) return false;
+  *spare = *found;
+  ready_.erase(std::next(found).base());
+  return true;
+}
+
+bool Spares::use(const std::string& path, std::uint64_t bytes) {
+  Spare spare;
+  while (claim(bytes, &spare)) {
+    // Fails where another process of this directory deleted it.
+    if (!fs_.rename(spare.path, path).ok()) {
+      (void)fs_.remove(spare.path);
+      continue;
+    }
+    if (fs_.sync_directory(folder_).ok()) return true;
+    (void)fs_.remove(path);
+  }
+  return false;
+}
+
+bool Spares::drop() {
+  std::vector<Spare> all;
+  {
+    const std::lock_guard lock(mutex_);
+    all.swap(ready_);
+  }
+  for (const Spare& spare : all) (void)fs_.remove(spare.path);
+  if (!all.empty()) (void)fs_.sync_directory(folder_);  // some systems free blocks only then
+  return !all.empty();
+}
+
+void Spares::reader_opened(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  read_.insert(path);
+}
+
+void Spares::reader_closed(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = read_.find(path); found != read_.end()) read_.erase(found);
+}
+
+bool Spares::is_read(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  return read_.contains(path);
+}
+
+std::uint64_t Spares::size_of(const std::string& path) {
+  auto file = fs_.open(path, io::Open::read);
+  if (!file.ok()) return 0;
+  const auto bytes = (*file)->size();
+  return bytes.ok() ? *bytes : 0;
+}
+
+}  // namespace backstay::tier

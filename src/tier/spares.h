@@ -1,0 +1,61 @@
+// The spare files of a directory tier (dir.h says why and why it is safe). Any thread.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "io/file.h"
+
+namespace backstay::tier {
+
+struct Spare {
+  std::string path;
+  std::uint64_t bytes = 0;
+};
+
+class Spares {
+ public:
+  struct Limits {
+    bool on = false;
+    unsigned count_max = 2;
+    std::uint64_t bytes_min = 1 << 20;
+  };
+  Spares(io::FileSystem& fs, std::string folder, Limits limits);
+
+  // Deletes what an earlier process left.
+  void forget_earlier();
+  // Instead of unlinking `path`: moves it away and appends it to `kept`, if it is worth it and
+  // nobody reads it. False: it is still there.
+  bool keep(const std::string& path, std::vector<Spare>* kept);
+  // After the folders that had the kept names were synced: they may be used.
+  void publish(const std::vector<Spare>& kept);
+  // Where that failed: deletes them.
+  void discard(const std::vector<Spare>& kept);
+  // Renames a spare of about `bytes` to `path`, whose folder exists. False: there is none.
+  bool use(const std::string& path, std::uint64_t bytes);
+  // Deletes all; false if there were none.
+  bool drop();
+
+  void reader_opened(const std::string& path);
+  void reader_closed(const std::string& path);
+
+ private:
+  bool is_read(const std::string& path);
+  std::uint64_t size_of(const std::string& path);
+  bool reserve(Spare* spare);
+  bool claim(std::uint64_t bytes, Spare* spare);
+
+  io::FileSystem& fs_;
+  const std::string folder_;
+  const Limits limits_;
+  std::mutex mutex_;  // guards all below; not held across I/O
+  std::uint64_t next_ = 0;
+  std::size_t unpublished_ = 0;  // kept, neither published nor discarded
+  std::vector<Spare> ready_;     // newest last
+  std::multiset<std::string> read_;
+};
+
+}  // namespace backstay::tier
