@@ -1,1 +1,102 @@
-# Filled by the packaging work: headers, libraries, backstayConfig.cmake, pkg-config, man pages.
+# What `cmake --install` puts where: libraries, headers, CMake package, pkg-config files, programs, man pages,
+# completion, examples, licence. A part that was not built (an MPI that is absent, say) is left out.
+include(CMakePackageConfigHelpers)
+set(BACKSTAY_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/backstay)
+set(BACKSTAY_SHARE_DIR ${CMAKE_INSTALL_DATADIR}/backstay)
+
+# backstay_install_library(TARGET EXPORT_NAME): one of the libraries that programs link.
+function(backstay_install_library target export_name)
+  if(NOT TARGET ${target})
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${export_name})
+  install(TARGETS ${target} EXPORT backstay LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+          INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+endfunction()
+
+# backstay_install_pkgconfig(NAME TARGET LIBS REQUIRES DESCRIPTION): NAME.pc, relocatable through ${pcfiledir}.
+function(backstay_install_pkgconfig name target libs requires description)
+  if(NOT TARGET ${target})
+    return()
+  endif()
+  set(PC_NAME ${name})
+  set(PC_LIBS ${libs})
+  set(PC_REQUIRES ${requires})
+  set(PC_DESCRIPTION ${description})
+  configure_file(cmake/backstay.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endfunction()
+
+backstay_install_library(backstay backstay)
+backstay_install_library(backstay_mpich mpich)
+backstay_install_library(backstay_openmpi openmpi)
+
+file(RELATIVE_PATH PC_PREFIX "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+string(REGEX REPLACE "/$" "" PC_PREFIX "${PC_PREFIX}")
+backstay_install_pkgconfig(backstay backstay "-lbackstay" "" "Checkpoints for long-running programs")
+backstay_install_pkgconfig(backstay-mpich backstay_mpich "-lbackstay_mpich" "backstay" "Backstay for programs of MPICH")
+backstay_install_pkgconfig(backstay-openmpi backstay_openmpi "-lbackstay_openmpi" "backstay"
+                           "Backstay for programs of Open MPI")
+
+install(DIRECTORY include/backstay DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp" PATTERN "*.f90")
+
+if(TARGET backstay)
+  install(EXPORT backstay NAMESPACE backstay:: FILE backstayTargets.cmake DESTINATION ${BACKSTAY_CMAKE_DIR})
+  configure_package_config_file(cmake/backstayConfig.cmake.in ${PROJECT_BINARY_DIR}/backstayConfig.cmake
+                                INSTALL_DESTINATION ${BACKSTAY_CMAKE_DIR} PATH_VARS CMAKE_INSTALL_INCLUDEDIR)
+  write_basic_package_version_file(${PROJECT_BINARY_DIR}/backstayConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+  install(FILES ${PROJECT_BINARY_DIR}/backstayConfig.cmake ${PROJECT_BINARY_DIR}/backstayConfigVersion.cmake
+          DESTINATION ${BACKSTAY_CMAKE_DIR})
+endif()
+
+# The programs carry a path to the libraries that is relative to themselves, so a prefix may be moved.
+file(RELATIVE_PATH BACKSTAY_BIN_TO_LIB "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")
+foreach(program backstay_program backstayd)
+  if(TARGET ${program})
+    set_target_properties(${program} PROPERTIES INSTALL_RPATH "$ORIGIN/${BACKSTAY_BIN_TO_LIB}")
+    install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
+endforeach()
+foreach(library backstay_mpich backstay_openmpi)
+  if(TARGET ${library})
+    set_target_properties(${library} PROPERTIES INSTALL_RPATH "$ORIGIN")
+  endif()
+endforeach()
+
+# Man pages: the guide is the manual, behind a line of its own for `whatis`.
+find_program(PANDOC_PROGRAM pandoc)
+if(PANDOC_PROGRAM)
+  set(BACKSTAY_MAN_PAGES)
+  # backstay_man(PAGE SECTION SOURCES...): docs/man/PAGE.SECTION.md and then the pages that it introduces.
+  function(backstay_man page section)
+    set(output ${PROJECT_BINARY_DIR}/man/${page}.${section})
+    set(sources ${PROJECT_SOURCE_DIR}/docs/man/${page}.${section}.md)
+    foreach(source IN LISTS ARGN)
+      if(EXISTS ${PROJECT_SOURCE_DIR}/${source})
+        list(APPEND sources ${PROJECT_SOURCE_DIR}/${source})
+      endif()
+    endforeach()
+    add_custom_command(OUTPUT ${output} DEPENDS ${sources} COMMENT "Man page ${page}(${section})"
+      COMMAND ${PANDOC_PROGRAM} --standalone --from markdown --to man --metadata title=${page}
+              --metadata section=${section} --metadata "footer=Backstay ${PROJECT_VERSION}" --output ${output} ${sources})
+    install(FILES ${output} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
+    set(BACKSTAY_MAN_PAGES ${BACKSTAY_MAN_PAGES} ${output} PARENT_SCOPE)
+  endfunction()
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/man)
+  backstay_man(backstay 1 docs/guide/cli.md)
+  backstay_man(backstayd 1)
+  backstay_man(backstay 3)
+  backstay_man(backstay.toml 5 docs/guide/configuration.md)
+  add_custom_target(man ALL DEPENDS ${BACKSTAY_MAN_PAGES})
+else()
+  message(STATUS "pandoc is missing: no man pages")
+endif()
+
+# The Python parts of the command line, next to which bin/backstay looks for them.
+if(EXISTS ${PROJECT_SOURCE_DIR}/python/backstay)
+  install(DIRECTORY python/backstay DESTINATION ${BACKSTAY_SHARE_DIR}/python
+          FILES_MATCHING PATTERN "*.py" PATTERN "__pycache__" EXCLUDE)
+endif()
+install(DIRECTORY examples DESTINATION ${BACKSTAY_SHARE_DIR} USE_SOURCE_PERMISSIONS PATTERN "__pycache__" EXCLUDE)
+install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
