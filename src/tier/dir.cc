@@ -32,7 +32,7 @@ class DirTier final : public Tier {
         root_(options.root),
         rings_(std::make_shared<RingShelf>(std::move(make_ring))),
         spares_(std::make_shared<Spares>(
-            fs, root_ + "/.spare",
+            fs, root_ + "/" + options.spare_folder,
             Spares::Limits{options.recycle, options.spares_max, options.spare_bytes_min})) {}
 
   Status start() {

@@ -1,0 +1,336 @@
+#include "agent/capture.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/failpoint.h"
+#include "base/log.h"
+#include "format/segment.h"
+
+namespace backstay::agent {
+
+namespace {
+
+std::uint32_t buffers_for(std::uint64_t bytes, std::uint32_t buffer_bytes) {
+  return static_cast<std::uint32_t>((bytes + buffer_bytes - 1) / buffer_bytes);
+}
+
+}  // namespace
+
+MemoryVersion& Capture::filling_version() {
+  MemoryVersion* version = state_.in_memory(filling_->version);
+  BACKSTAY_CHECK(version != nullptr);
+  return *version;
+}
+
+Status Capture::begin(const RankLink& link, const wire::Begin& begin) {
+  if (state_.rank_was_lost) {
+    state_.outbox.send(link.connection,
+                       wire::Captured{begin.version, Code::rank_lost,
+                                      "a rank of this run has died; restart the job"});
+    return {};
+  }
+  if (!filling_) BACKSTAY_TRY(start(begin));
+  if (begin.version != filling_->version) {
+    return Error(Code::state, fmt::format("rank {} begins version {} while version {} is taken",
+                                          link.rank, begin.version, filling_->version));
+  }
+  const std::uint64_t buffers = (begin.object_bytes / state_.pool.buffer_bytes()) + 1;
+  if (buffers > UINT32_MAX) return Error(Code::too_large, "the object is too large");
+  const auto [at, fresh] = filling_->ranks.try_emplace(link.rank);
+  if (!fresh) return Error(Code::state, "begin was sent twice for one version");
+  at->second.object_bytes = begin.object_bytes;
+  at->second.wanted = buffers_for(begin.object_bytes, state_.pool.buffer_bytes());
+  filling_version().object_bytes[link.rank] = begin.object_bytes;
+  grant();
+  return {};
+}
+
+Status Capture::start(const wire::Begin& begin) {
+  if (begin.version <= state_.newest) {
+    return Error(Code::state, fmt::format("version {} is not newer than version {}, the newest of "
+                                          "job {}",
+                                          begin.version, state_.newest, state_.name));
+  }
+  failpoint("capture.begin");
+  retry_failed();
+  state_.newest = begin.version;
+  filling_.emplace();
+  filling_->version = begin.version;
+  MemoryVersion& version = state_.memory[begin.version];
+  version.info = {begin.version, state_.run,   state_.node,
+                  state_.nodes,  state_.ranks, state_.pool.buffer_bytes()};
+  // Ranks save about the same: a guess that costs nothing if it is wrong.
+  state_.store.post(OpenVersion{version.info, begin.object_bytes * state_.ranks});
+  return {};
+}
+
+Status Capture::filled(const RankLink& link, const wire::Filled& filled) {
+  if (!filling_ || filling_->version != filled.version) return {};  // given up meanwhile
+  const auto at = filling_->ranks.find(link.rank);
+  if (at == filling_->ranks.end()) return Error(Code::state, "filled before begin");
+  RankProgress& progress = at->second;
+  MemoryVersion& version = filling_version();
+  for (const wire::ChunkInPool& chunk : filled.chunks) {
+    const std::uint64_t expected = std::min<std::uint64_t>(
+        state_.pool.buffer_bytes(), progress.object_bytes - progress.received_bytes);
+    if (progress.granted.erase(chunk.buffer) == 0 || chunk.length == 0 ||
+        chunk.length != expected || chunk.object_offset != progress.received_bytes) {
+      return Error(Code::invalid, fmt::format("rank {} handed over a buffer that it does not own, "
+                                              "that is not full, or out of order",
+                                              link.rank));
+    }
+    progress.received_bytes += chunk.length;
+    take_in(version, link, chunk);
+  }
+  return {};
+}
+
+void Capture::take_in(MemoryVersion& version, const RankLink& link,
+                      const wire::ChunkInPool& chunk) {
+  version.chunks.push_back({link.rank, chunk, 0, false, false, false});
+  if (!version.failed) send_to_store(version, version.chunks.back());
+}
+
+void Capture::send_to_store(MemoryVersion& version, HeldChunk& chunk) {
+  chunk.in_store = true;
+  chunk.written = false;
+  const auto memory = state_.pool.buffer(chunk.in_pool.buffer);
+  state_.store.post(WriteChunk{version.info.version, chunk.rank, chunk.in_pool.buffer,
+                               memory.first(format::slot_bytes(chunk.in_pool.length)),
+                               chunk.in_pool.length, chunk.in_pool.object_offset,
+                               chunk.in_pool.checksum});
+}
+
+Status Capture::end(const RankLink& link, const wire::End& end) {
+  if (!filling_ || filling_->version != end.version) return {};  // given up meanwhile
+  const auto at = filling_->ranks.find(link.rank);
+  if (at == filling_->ranks.end() || at->second.ended) {
+    return Error(Code::state, "end without begin");
+  }
+  if (at->second.received_bytes != at->second.object_bytes) {
+    return Error(Code::invalid, fmt::format("rank {} announced {} bytes and handed over {}",
+                                            link.rank, at->second.object_bytes,
+                                            at->second.received_bytes));
+  }
+  for (const std::uint32_t buffer : at->second.granted) state_.pool.give_back(buffer);
+  at->second.granted.clear();
+  at->second.ended = true;
+  failpoint("capture.end");
+  const auto& ranks = filling_->ranks;
+  if (ranks.size() == state_.ranks &&
+      std::all_of(ranks.begin(), ranks.end(), [](const auto& r) { return r.second.ended; })) {
+    all_ended();
+  }
+  return {};
+}
+
+void Capture::all_ended() {
+  filling_->all_ended = true;
+  MemoryVersion& version = filling_version();
+  version.captured_ns = state_.clock.wall_ns();
+  if (version.failed && !version.whole) return abort(*version.failed);
+  if (!version.failed) {
+    SealVersion seal{version.info.version, version.captured_ns, {}};
+    seal.object_bytes.assign(version.object_bytes.begin(), version.object_bytes.end());
+    state_.store.post(std::move(seal));
+  }
+  if (version.whole) captured();  // else once it is local
+}
+
+void Capture::captured() {
+  MemoryVersion& version = filling_version();
+  const VersionNumber number = filling_->version;
+  version.captured = true;
+  filling_.reset();
+  failpoint("capture.captured");
+  state_.send_to_all(wire::Captured{number, Code::ok, ""});
+  drop_superseded();
+  changed_(number);
+}
+
+void Capture::drop_superseded() {
+  std::vector<VersionNumber> older;
+  VersionNumber newest_captured = 0;
+  for (const auto& [number, version] : state_.memory) {
+    if (version.captured || version.local) newest_captured = number;
+  }
+  for (const auto& [number, version] : state_.memory) {
+    if (number < newest_captured && (version.local || version.failed)) older.push_back(number);
+  }
+  for (const VersionNumber number : older) {
+    state_.release(number);
+    changed_(number);
+  }
+}
+
+void Capture::retry_failed() {
+  for (auto& [number, version] : state_.memory) {
+    if (!version.failed || !version.captured || !version.whole) continue;
+    spdlog::info("try again to write version job={} version={}", state_.name, number);
+    version.failed.reset();
+    version.written_bytes = 0;
+    state_.store.post(OpenVersion{version.info, version.bytes()});
+    for (HeldChunk& chunk : version.chunks) send_to_store(version, chunk);
+    SealVersion seal{number, version.captured_ns, {}};
+    seal.object_bytes.assign(version.object_bytes.begin(), version.object_bytes.end());
+    state_.store.post(std::move(seal));
+  }
+}
+
+void Capture::rank_lost(Rank rank) {
+  if (!filling_ || filling_->all_ended) return;
+  abort(Error(Code::rank_lost, fmt::format("rank {} died while version {} was taken", rank,
+                                           filling_->version)));
+}
+
+void Capture::abort(const Error& why) {
+  if (!filling_) return;
+  const VersionNumber number = filling_->version;
+  spdlog::warn("version given up job={} version={} why=\"{}\"", state_.name, number,
+               why.message());
+  MemoryVersion& version = filling_version();
+  for (auto& [rank, progress] : filling_->ranks) {
+    for (const std::uint32_t buffer : progress.granted) state_.pool.give_back(buffer);
+  }
+  for (HeldChunk& chunk : version.chunks) {
+    if (chunk.in_store) {
+      orphans_.emplace(number, chunk.in_pool.buffer);
+      chunk.released = true;
+    } else if (!chunk.released) {
+      state_.pool.give_back(chunk.in_pool.buffer);
+      chunk.released = true;
+    }
+  }
+  if (!version.failed) state_.store.post(AbortVersion{number});
+  state_.memory.erase(number);
+  filling_.reset();
+  state_.send_to_all(wire::Captured{number, why.code(), why.message()});
+  changed_(number);
+}
+
+// --- events of the store -----------------------------------------------------------------------
+
+void Capture::on(const ChunkWritten& event) {
+  const auto orphan = orphans_.equal_range(event.version);
+  for (auto at = orphan.first; at != orphan.second; ++at) {
+    if (at->second != event.buffer) continue;
+    state_.pool.give_back(event.buffer);
+    orphans_.erase(at);
+    return;
+  }
+  MemoryVersion* version = state_.in_memory(event.version);
+  BACKSTAY_CHECK(version != nullptr);
+  for (HeldChunk& chunk : version->chunks) {
+    if (chunk.in_pool.buffer != event.buffer || !chunk.in_store) continue;
+    chunk.in_store = false;
+    chunk.written = event.bytes != 0;
+    version->written_bytes += event.bytes;
+    if (version->dropping) state_.release(event.version);
+    return;
+  }
+  BACKSTAY_CHECK(false);
+}
+
+void Capture::on(const VersionLocal& event) {
+  const VersionNumber number = event.stored.version;
+  state_.disk[number] = event.stored;
+  if (MemoryVersion* version = state_.in_memory(number)) {
+    version->local = true;
+    version->local_ns = event.local_ns;
+    spdlog::info("version is local job={} version={} bytes={} seconds_after_capture={:.3f}",
+                 state_.name, number, version->bytes(),
+                 1e-9 * static_cast<double>(event.local_ns - version->captured_ns));
+  }
+  failpoint("commit.6");
+  if (filling_ && filling_->version == number) captured();
+  changed_(number);
+  drop_superseded();
+  state_.store.post(RemoveExpired{state_.keep});
+}
+
+void Capture::on(const VersionFailed& event) {
+  MemoryVersion* version = state_.in_memory(event.version);
+  if (version == nullptr) return;  // given up meanwhile
+  version->failed = event.error;
+  if (filling_ && filling_->version == event.version && !version->whole) {
+    return abort(event.error);
+  }
+  changed_(event.version);
+  drop_superseded();
+}
+
+// --- buffers -----------------------------------------------------------------------------------
+
+void Capture::grant() {
+  if (!filling_) return;
+  std::map<Rank, wire::Grant> grants;
+  for (bool any = true; any;) {
+    any = false;
+    for (auto& [rank, progress] : filling_->ranks) {
+      if (progress.wanted == 0) continue;
+      const auto link = state_.links.find(rank);
+      if (link == state_.links.end()) continue;
+      const auto buffer = state_.take_buffer(link->second.home);
+      if (!buffer) break;
+      progress.granted.insert(*buffer);
+      --progress.wanted;
+      grants[rank].buffers.push_back(*buffer);
+      any = true;
+    }
+  }
+  for (auto& [rank, all] : grants) {
+    for (std::size_t at = 0; at < all.buffers.size(); at += wire::list_entries_max) {
+      const std::size_t end = std::min(all.buffers.size(), at + wire::list_entries_max);
+      state_.outbox.send(state_.links.at(rank).connection,
+                         wire::Grant{filling_->version,
+                                     {all.buffers.begin() + static_cast<std::ptrdiff_t>(at),
+                                      all.buffers.begin() + static_cast<std::ptrdiff_t>(end)}});
+    }
+  }
+  if (starved()) {
+    Error why(Code::no_space, "the pool is full and nothing in it can be written to disk");
+    for (const auto& [number, version] : state_.memory) {
+      if (version.failed) why = *version.failed;
+    }
+    abort(why.context("the pool is full with data that cannot be written"));
+  }
+}
+
+bool Capture::waits_for_buffers() const {
+  return filling_ && std::any_of(filling_->ranks.begin(), filling_->ranks.end(),
+                                 [](const auto& rank) { return rank.second.wanted > 0; });
+}
+
+bool Capture::store_has_buffers() const {
+  if (!orphans_.empty()) return true;
+  for (const auto& [number, version] : state_.memory) {
+    for (const HeldChunk& chunk : version.chunks) {
+      if (chunk.in_store) return true;
+    }
+    // Sealing: its buffers come free when it is local.
+    if (version.captured && !version.local && !version.failed) return true;
+  }
+  return false;
+}
+
+// Nobody will ever give a buffer back: waiting would be for ever.
+bool Capture::starved() const {
+  if (!waits_for_buffers() || store_has_buffers()) return false;
+  const bool failed = std::any_of(state_.memory.begin(), state_.memory.end(),
+                                  [](const auto& entry) { return entry.second.failed; });
+  if (!failed) return false;  // another job of this node holds the pool for now
+  return std::all_of(filling_->ranks.begin(), filling_->ranks.end(), [](const auto& rank) {
+    return rank.second.granted.empty();
+  });
+}
+
+bool Capture::draining() const {
+  return std::any_of(state_.memory.begin(), state_.memory.end(), [](const auto& entry) {
+    const MemoryVersion& version = entry.second;
+    return version.captured && !version.local && !version.failed;
+  });
+}
+
+}  // namespace backstay::agent

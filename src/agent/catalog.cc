@@ -1,0 +1,100 @@
+#include "agent/catalog.h"
+
+#include <algorithm>
+
+#include "agent/names.h"
+#include "base/bytes.h"
+
+namespace backstay::agent {
+
+namespace {
+
+constexpr std::uint64_t damage_bytes_max = 4096;
+// 40 bytes a chunk: enough for 100 million chunks, 400 TB on one node.
+constexpr std::uint64_t manifest_bytes_max = 4ull << 30;
+
+std::string first_line(const Buffer& text) {
+  const std::string whole(reinterpret_cast<const char*>(text.data()), text.size());
+  const std::string line = whole.substr(0, whole.find('\n'));
+  return line.empty() ? "set aside without a reason" : line;
+}
+
+StoredVersion look_at(tier::Tier& tier, const std::string& job, VersionNumber version) {
+  StoredVersion stored;
+  stored.version = version;
+  const std::string folder = version_folder(job, version);
+  if (auto text = tier.get(folder + "/" + std::string(damaged_name), damage_bytes_max);
+      text.ok()) {
+    stored.damage = first_line(*text);
+  }
+  auto bytes = tier.get(commit_name(folder, Level::local), format::commit_record_bytes);
+  if (!bytes.ok()) {
+    if (bytes.error().code() != Code::not_found) stored.damage = bytes.error().message();
+    return stored;
+  }
+  auto record = format::decode_commit(*bytes);
+  if (record.ok() && (record->job != job || record->version != version)) {
+    record = Error(Code::corrupt, "the commit record belongs to another version");
+  }
+  if (!record.ok()) {
+    // It was committed once, so it is damaged, not garbage: nothing removes it silently.
+    stored.damage = record.error().message();
+    return stored;
+  }
+  stored.level = Level::local;
+  stored.record = *record;
+  return stored;
+}
+
+}  // namespace
+
+Result<std::vector<StoredVersion>> scan(tier::Tier& tier, const std::string& job) {
+  BACKSTAY_ASSIGN(const std::vector<std::string> names, tier.list(job));
+  std::vector<StoredVersion> found;
+  for (const std::string& name : names) {
+    if (const auto version = version_of_folder(name)) {
+      found.push_back(look_at(tier, job, *version));
+    }
+  }
+  std::sort(found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return a.version < b.version; });
+  return found;
+}
+
+Result<format::Manifest> read_manifest(tier::Tier& tier, const std::string& job,
+                                       const format::CommitRecord& record, NodeId node) {
+  const std::string name = manifest_name(version_folder(job, record.version), node);
+  BACKSTAY_ASSIGN(const Buffer bytes, tier.get(name, manifest_bytes_max));
+  BACKSTAY_ASSIGN(format::Manifest manifest, format::decode_manifest(bytes));
+  if (manifest.job != job || manifest.version != record.version || manifest.node != node ||
+      manifest.run != record.run || manifest.ranks != record.ranks) {
+    return Error(Code::corrupt, name + " belongs to another version");
+  }
+  if (record.nodes == 1 && format::manifest_digest(bytes) != record.manifests_sum) {
+    return Error(Code::corrupt, name + " is not the one that was committed");
+  }
+  return manifest;
+}
+
+Status set_aside(tier::Tier& tier, const std::string& job, VersionNumber version,
+                 const std::string& why) {
+  const std::string text = why + "\n";
+  return tier.put(version_folder(job, version) + "/" + std::string(damaged_name),
+                  std::as_bytes(std::span(text)));
+}
+
+std::vector<VersionNumber> expired(const std::vector<StoredVersion>& versions,
+                                   std::uint32_t keep) {
+  std::vector<VersionNumber> out;
+  std::uint32_t good = 0;
+  for (auto at = versions.rbegin(); at != versions.rend(); ++at) {
+    if (at->good()) {
+      if (++good > std::max(keep, 1u)) out.push_back(at->version);
+    } else if (good >= 1 && !at->damage.empty()) {
+      out.push_back(at->version);
+    }
+  }
+  return out;
+}
+
+}  // namespace backstay::agent

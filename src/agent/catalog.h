@@ -1,0 +1,40 @@
+// What a tier holds of one job: which versions exist, which are damaged, which are garbage.
+//
+// Blocks on the tier. Used by a job's store thread and by the command line tools.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "format/manifest.h"
+#include "tier/tier.h"
+
+namespace backstay::agent {
+
+struct StoredVersion {
+  VersionNumber version = 0;
+  Level level = Level::none;  // none: no valid commit record
+  format::CommitRecord record;
+  std::string damage;  // why it was set aside; empty if it was not
+  bool good() const { return level != Level::none && damage.empty(); }
+};
+
+// Every version folder of the job, oldest first.
+Result<std::vector<StoredVersion>> scan(tier::Tier& tier, const std::string& job);
+
+// The manifest of one node, held against the commit record where the run had one node.
+// Errors: not_found, corrupt, format.
+Result<format::Manifest> read_manifest(tier::Tier& tier, const std::string& job,
+                                       const format::CommitRecord& record, NodeId node);
+
+// Writes the `damaged` file. The version is not restarted from any more.
+Status set_aside(tier::Tier& tier, const std::string& job, VersionNumber version,
+                 const std::string& why);
+
+// Which of `versions` retention removes so that `keep` good ones stay: every older one, damaged
+// ones that are older than the newest good one, never the newest good one.
+std::vector<VersionNumber> expired(const std::vector<StoredVersion>& versions,
+                                   std::uint32_t keep);
+
+}  // namespace backstay::agent

@@ -1,0 +1,227 @@
+#include "agent/job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace backstay::agent {
+
+Job::Job(std::string name, std::string dir, Pool& pool, Outbox& outbox, StoreLink& store,
+         const Clock& clock, std::unique_ptr<ControlPage> page)
+    : state_{.name = std::move(name),
+             .dir = std::move(dir),
+             .pool = pool,
+             .outbox = outbox,
+             .store = store,
+             .clock = clock,
+             .links = {},
+             .memory = {},
+             .disk = {}},
+      page_(std::move(page)),
+      levels_(state_),
+      capture_(state_, [this](VersionNumber version) { levels_.changed(version); }) {
+  state_.store.post(ScanJob{});
+}
+
+// --- joining -----------------------------------------------------------------------------------
+
+Status Job::hello(ConnectionId connection, const wire::Hello& hello) {
+  if (hello.ranks == 0 || hello.rank >= hello.ranks || hello.local_ranks == 0 ||
+      hello.local_rank >= hello.local_ranks) {
+    return Error(Code::invalid, "the rank or the number of ranks makes no sense");
+  }
+  if (hello.nodes != 1 || hello.local_ranks != hello.ranks) {
+    return Error(Code::unsupported,
+                 "jobs over several nodes come with a later release; run all ranks on one node");
+  }
+  if (!scanned_) {
+    waiting_.emplace_back(connection, hello);
+    return {};
+  }
+  return admit(connection, hello);
+}
+
+Status Job::admit(ConnectionId connection, const wire::Hello& hello) {
+  if (hello.run != state_.run) {
+    if (!state_.links.empty()) {
+      return Error(Code::busy,
+                   fmt::format("another run of job {} is alive on this node (rank {} of {}); give "
+                               "this one another name (BACKSTAY_JOB) or wait for the other to end",
+                               state_.name, state_.links.begin()->first, state_.ranks));
+    }
+    new_run(hello);
+  }
+  if (hello.ranks != state_.ranks) {
+    return Error(Code::invalid, "the ranks of this run disagree about their number");
+  }
+  RankLink link{connection, hello.rank, state_.pool.home_of(hello.local_rank, hello.local_ranks)};
+  if (!state_.links.emplace(hello.rank, link).second) {
+    return Error(Code::busy, fmt::format("rank {} of this run is connected already", hello.rank));
+  }
+  wire::Welcome welcome;
+  welcome.release = BACKSTAY_VERSION;
+  welcome.agent_pid = 0;  // filled by the server
+  welcome.pool_bytes = state_.pool.bytes();
+  welcome.buffer_bytes = state_.pool.buffer_bytes();
+  welcome.home_first = link.home.first;
+  welcome.home_count = link.home.count;
+  welcome.newest = state_.newest;
+  state_.outbox.send(connection, std::move(welcome),
+                     {state_.pool.descriptor(), page_->descriptor()});
+  return {};
+}
+
+void Job::new_run(const wire::Hello& hello) {
+  capture_.abort(Error(Code::rank_lost, "a new run of the job begins"));
+  state_.run = hello.run;
+  state_.ranks = hello.ranks;
+  state_.node = hello.node;
+  state_.nodes = hello.nodes;
+  state_.keep = std::max(hello.keep, 1u);
+  state_.rank_was_lost = false;
+  restarting_.clear();
+  page_->clear_stop();
+  spdlog::info("run begins job={} run={:016x} ranks={} dir={}", state_.name, hello.run, hello.ranks,
+               state_.dir);
+}
+
+void Job::scanned(const Scanned& event) {
+  scanned_ = event.versions.ok();
+  scan_failed_ = !scanned_;
+  if (event.versions.ok()) {
+    for (const StoredVersion& stored : *event.versions) {
+      state_.newest = std::max(state_.newest, stored.version);
+      if (stored.level != Level::none || !stored.damage.empty()) {
+        state_.disk[stored.version] = stored;
+      }
+    }
+  }
+  for (auto& [connection, hello] : std::exchange(waiting_, {})) {
+    Status status = event.versions.ok() ? admit(connection, hello) : Status(event.versions.error());
+    if (status.ok()) continue;
+    state_.outbox.send(connection, wire::Failure{status.error().code(), status.error().message()});
+    state_.outbox.close(connection);
+  }
+}
+
+// --- messages of ranks -------------------------------------------------------------------------
+
+Status Job::receive(ConnectionId connection, const wire::Message& message) {
+  const RankLink* link = state_.link_of(connection);
+  if (link == nullptr) return Error(Code::state, "hello comes first");
+  const RankLink rank = *link;
+  Status status;
+  if (const auto* begin = std::get_if<wire::Begin>(&message)) {
+    status = capture_.begin(rank, *begin);
+  } else if (const auto* filled = std::get_if<wire::Filled>(&message)) {
+    status = capture_.filled(rank, *filled);
+  } else if (const auto* end = std::get_if<wire::End>(&message)) {
+    status = capture_.end(rank, *end);
+  } else if (const auto* query = std::get_if<wire::Query>(&message)) {
+    levels_.query(connection, query->version);
+  } else if (const auto* await = std::get_if<wire::Await>(&message)) {
+    levels_.await(connection, *await);
+  } else if (const auto* again = std::get_if<wire::Restart>(&message)) {
+    status = restart(rank, *again);
+  } else if (const auto* one = std::get_if<wire::Fetch>(&message)) {
+    fetch(rank, *one);
+  } else if (const auto* verified = std::get_if<wire::Verified>(&message)) {
+    if (!restores_.empty()) status = restores_.front()->verified(connection, *verified);
+  } else if (const auto* refuse = std::get_if<wire::Refuse>(&message)) {
+    if (!restores_.empty()) restores_.front()->refuse(connection, *refuse);
+  } else if (const auto* restored = std::get_if<wire::Restored>(&message)) {
+    if (!restores_.empty()) restores_.front()->restored(connection, *restored);
+  } else {
+    return Error(Code::invalid, "a rank may not send this message");
+  }
+  reap_restores();
+  return status;
+}
+
+Status Job::restart(const RankLink& link, const wire::Restart& restart) {
+  if (capture_.filling()) return Error(Code::state, "restart while a version is taken");
+  if (!restarting_.emplace(link.rank, restart.version).second) {
+    return Error(Code::state, "restart was sent twice");
+  }
+  if (restarting_.size() < state_.ranks) return {};
+  std::vector<Restore::Participant> all;
+  for (const auto& [rank, joined] : state_.links) {
+    all.push_back({joined.connection, rank, joined.home});
+  }
+  const VersionNumber wanted = restarting_.begin()->second;
+  restarting_.clear();
+  restores_.push_back(std::make_unique<Restore>(state_, std::move(all), wanted, true));
+  if (restores_.size() == 1) restores_.front()->start();
+  return {};
+}
+
+void Job::fetch(const RankLink& link, const wire::Fetch& fetch) {
+  std::vector<Restore::Participant> one{{link.connection, fetch.rank, link.home}};
+  restores_.push_back(std::make_unique<Restore>(state_, std::move(one), fetch.version, false));
+  if (restores_.size() == 1) restores_.front()->start();
+}
+
+void Job::reap_restores() {
+  while (!restores_.empty() && restores_.front()->done()) {
+    restores_.pop_front();
+    if (!restores_.empty()) restores_.front()->start();
+  }
+}
+
+void Job::disconnected(ConnectionId connection, bool goodbye) {
+  levels_.forget(connection);
+  waiting_.remove_if([connection](const auto& entry) { return entry.first == connection; });
+  const RankLink* link = state_.link_of(connection);
+  if (link == nullptr) return;
+  const Rank rank = link->rank;
+  state_.links.erase(rank);
+  restarting_.erase(rank);
+  for (const auto& restore : restores_) restore->disconnected(connection);
+  if (!goodbye) {
+    spdlog::warn("rank lost job={} rank={}", state_.name, rank);
+    state_.rank_was_lost = true;
+    for (const auto& [other, version] : restarting_) {
+      state_.outbox.send(state_.links.at(other).connection,
+                         wire::Plan{version, 0, false, Code::rank_lost,
+                                    fmt::format("rank {} died during the restart", rank)});
+    }
+    restarting_.clear();
+  }
+  capture_.rank_lost(rank);
+  reap_restores();
+}
+
+// --- events of the store -----------------------------------------------------------------------
+
+void Job::on(const Event& event) {
+  if (const auto* found = std::get_if<Scanned>(&event)) {
+    scanned(*found);
+  } else if (const auto* written = std::get_if<ChunkWritten>(&event)) {
+    capture_.on(*written);
+  } else if (const auto* local = std::get_if<VersionLocal>(&event)) {
+    capture_.on(*local);
+  } else if (const auto* failed = std::get_if<VersionFailed>(&event)) {
+    capture_.on(*failed);
+  } else if (const auto* removed = std::get_if<Removed>(&event)) {
+    for (const VersionNumber version : removed->versions) state_.disk.erase(version);
+  } else if (const auto* loaded = std::get_if<ManifestLoaded>(&event)) {
+    if (!restores_.empty()) restores_.front()->on(*loaded);
+  } else if (const auto* read = std::get_if<ChunkRead>(&event)) {
+    BACKSTAY_CHECK(!restores_.empty());
+    restores_.front()->on(*read);
+  }
+  reap_restores();
+}
+
+void Job::pump() {
+  capture_.grant();
+  if (!restores_.empty()) restores_.front()->pump();
+}
+
+bool Job::busy() const { return capture_.draining() || !restores_.empty() || !waiting_.empty(); }
+
+bool Job::waits_for_buffers() const { return capture_.waits_for_buffers(); }
+
+}  // namespace backstay::agent

@@ -1,0 +1,79 @@
+// One job on this node: takes the messages of its ranks and the events of its store and gives them
+// to Capture, Restore and Levels. A state machine without I/O of its own.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/capture.h"
+#include "agent/control_page.h"
+#include "agent/job_state.h"
+#include "agent/levels.h"
+#include "agent/restore.h"
+
+namespace backstay::agent {
+
+class Job {
+ public:
+  Job(std::string name, std::string dir, Pool& pool, Outbox& outbox, StoreLink& store,
+      const Clock& clock, std::unique_ptr<ControlPage> page);
+
+  const std::string& name() const { return state_.name; }
+  const std::string& dir() const { return state_.dir; }
+
+  // A rank joins. Answered by Welcome once the tier was scanned. Errors: busy (another run of this
+  // job is alive), invalid, state; the caller ends the connection with them.
+  Status hello(ConnectionId connection, const wire::Hello& hello);
+
+  // A message of a joined rank. An error ends its connection.
+  Status receive(ConnectionId connection, const wire::Message& message);
+
+  // The connection is gone. `goodbye`: the rank had said so.
+  void disconnected(ConnectionId connection, bool goodbye);
+
+  void on(const Event& event);
+
+  // Buffers may have become free.
+  void pump();
+
+  // `backstay checkpoint`, or a signal at one of the ranks.
+  void request(bool stop) { page_->request_checkpoint(stop); }
+
+  // Gives back one buffer whose bytes are safe on the tier, for the good of another job.
+  bool release_one() { return state_.release_one_written(); }
+
+  bool has_ranks() const { return !state_.links.empty() || !waiting_.empty(); }
+  // Captured versions are on their way to the tier, or a restore is under way.
+  bool busy() const;
+  bool waits_for_buffers() const;
+  // The tier could not even be scanned; everybody who joined was told.
+  bool unusable() const { return scan_failed_; }
+
+  const JobState& state() const { return state_; }
+  wire::LevelIs level_of(VersionNumber version) const { return levels_.level_of(version); }
+  bool stop_requested() const { return page_->stop_requested(); }
+
+ private:
+  Status admit(ConnectionId connection, const wire::Hello& hello);
+  void new_run(const wire::Hello& hello);
+  void scanned(const Scanned& event);
+  Status restart(const RankLink& link, const wire::Restart& restart);
+  void fetch(const RankLink& link, const wire::Fetch& fetch);
+  void reap_restores();
+
+  JobState state_;
+  std::unique_ptr<ControlPage> page_;
+  Levels levels_;
+  Capture capture_;
+  bool scanned_ = false;
+  bool scan_failed_ = false;
+  std::list<std::pair<ConnectionId, wire::Hello>> waiting_;  // for the scan
+  std::map<Rank, VersionNumber> restarting_;                 // ranks that asked, until all have
+  std::list<std::unique_ptr<Restore>> restores_;             // the front one runs
+};
+
+}  // namespace backstay::agent

@@ -1,0 +1,16 @@
+// Two agents must never write the same job: the one that serves it holds an flock on <dir>/<job>/lock.
+// The kernel drops it when the agent ends, however it ends.
+#pragma once
+
+#include <string>
+
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace backstay::agent {
+
+// Creates the job's folder (mode 0700) where missing. Errors: busy (another agent holds it),
+// permission, no_space, io.
+Result<Fd> lock_job(const std::string& dir, const std::string& job);
+
+}  // namespace backstay::agent

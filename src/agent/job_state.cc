@@ -1,0 +1,76 @@
+#include "agent/job_state.h"
+
+namespace backstay::agent {
+
+namespace {
+
+// Bytes that may be dropped: the version is on the tier, or nobody was told anything about it yet and
+// these bytes are in its segment. Once a version was called captured, every byte of it stays in the
+// pool until it is local: writing may still fail.
+bool droppable(const MemoryVersion& version, const HeldChunk& chunk) {
+  if (chunk.released || chunk.in_store || version.pins > 0) return false;
+  return version.local || (chunk.written && !version.captured && !version.failed);
+}
+
+void drop(Pool& pool, MemoryVersion& version, HeldChunk& chunk) {
+  pool.give_back(chunk.in_pool.buffer);
+  chunk.released = true;
+  version.whole = false;
+}
+
+}  // namespace
+
+void JobState::release(VersionNumber number) {
+  const auto found = memory.find(number);
+  if (found == memory.end()) return;
+  if (found->second.pins > 0) {
+    found->second.dropping = true;
+    return;
+  }
+  bool left = false;
+  for (HeldChunk& chunk : found->second.chunks) {
+    if (!chunk.released && !chunk.in_store) drop(pool, found->second, chunk);
+    left = left || !chunk.released;
+  }
+  found->second.whole = false;
+  found->second.dropping = true;
+  if (!left) memory.erase(found);
+}
+
+void JobState::forget_if_empty(VersionNumber number) {
+  const auto found = memory.find(number);
+  if (found == memory.end() || !found->second.local) return;
+  for (const HeldChunk& chunk : found->second.chunks) {
+    if (!chunk.released) return;
+  }
+  memory.erase(found);
+}
+
+bool JobState::release_one_written() {
+  for (auto& [number, version] : memory) {
+    for (HeldChunk& chunk : version.chunks) {
+      if (!droppable(version, chunk)) continue;
+      drop(pool, version, chunk);
+      forget_if_empty(number);
+      return true;
+    }
+  }
+  return false;
+}
+
+std::uint32_t JobState::buffers_available() const {
+  std::uint32_t count = pool.free_count();
+  for (const auto& [number, version] : memory) {
+    for (const HeldChunk& chunk : version.chunks) count += droppable(version, chunk) ? 1 : 0;
+  }
+  return count;
+}
+
+std::optional<std::uint32_t> JobState::take_buffer(HomeRange home) {
+  if (auto index = pool.take_from(home)) return index;
+  if (auto index = pool.take()) return index;
+  if (!release_one_written()) return std::nullopt;
+  return pool.take();
+}
+
+}  // namespace backstay::agent

@@ -1,0 +1,103 @@
+// What the agent knows about one job: its ranks, the versions in the pool, the versions on the tier.
+// Capture, Restore and Levels work on it; all in the main loop's thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/outbox.h"
+#include "agent/pool.h"
+#include "agent/store.h"
+#include "base/clock.h"
+#include "wire/message.h"
+
+namespace backstay::agent {
+
+struct RankLink {
+  ConnectionId connection = 0;
+  Rank rank = 0;
+  HomeRange home;
+};
+
+// A chunk whose bytes are in the pool, or were.
+struct HeldChunk {
+  Rank rank = 0;
+  wire::ChunkInPool in_pool;
+  std::uint64_t segment_offset = 0;  // known for chunks that were read from the tier
+  bool in_store = false;             // the store is writing it
+  bool written = false;
+  bool released = false;  // the buffer was given back
+};
+
+// A version with bytes in the pool, from the first begin() until its buffers are needed elsewhere.
+struct MemoryVersion {
+  VersionInfo info;
+  std::map<Rank, std::uint64_t> object_bytes;
+  std::vector<HeldChunk> chunks;
+  bool captured = false;
+  bool local = false;
+  bool whole = true;  // no chunk was released: a restart can be served from the pool
+  std::uint64_t captured_ns = 0;
+  std::uint64_t local_ns = 0;
+  std::uint64_t written_bytes = 0;
+  std::optional<Error> failed;  // the store gave up on it
+  bool dropping = false;        // release the rest as the store brings it back
+  int pins = 0;                 // restores that read from it; nothing is released meanwhile
+
+  std::uint64_t bytes() const {
+    std::uint64_t sum = 0;
+    for (const auto& [rank, bytes] : object_bytes) sum += bytes;
+    return sum;
+  }
+};
+
+struct JobState {
+  std::string name;
+  std::string dir;
+  std::uint32_t keep = 2;
+  RunId run = 0;
+  NodeId node = 0;
+  std::uint32_t nodes = 1;
+  std::uint32_t ranks = 0;
+  bool rank_was_lost = false;  // of this run; nothing collective can succeed any more
+
+  Pool& pool;
+  Outbox& outbox;
+  StoreLink& store;
+  const Clock& clock;
+
+  std::map<Rank, RankLink> links;  // connected ranks of the present run
+  std::map<VersionNumber, MemoryVersion> memory;
+  std::map<VersionNumber, StoredVersion> disk;
+  VersionNumber newest = 0;  // highest number ever used
+
+  void send_to_all(const wire::Message& message) {
+    for (const auto& [rank, link] : links) outbox.send(link.connection, message);
+  }
+  MemoryVersion* in_memory(VersionNumber version) {
+    const auto found = memory.find(version);
+    return found == memory.end() ? nullptr : &found->second;
+  }
+  const RankLink* link_of(ConnectionId connection) const {
+    for (const auto& [rank, link] : links) {
+      if (link.connection == connection) return &link;
+    }
+    return nullptr;
+  }
+
+  // Gives back every buffer of a version that the store does not hold and forgets the version if
+  // none is left. The store's ones follow when they come back.
+  void release(VersionNumber version);
+  // Gives back one buffer whose bytes are safe on the tier; false where there is none.
+  bool release_one_written();
+  void forget_if_empty(VersionNumber version);
+  // Buffers that could be had at once: free ones and those whose bytes are safe on the tier.
+  std::uint32_t buffers_available() const;
+  // A buffer for `home`'s owner, at the cost of cached versions if need be.
+  std::optional<std::uint32_t> take_buffer(HomeRange home);
+};
+
+}  // namespace backstay::agent

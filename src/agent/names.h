@@ -1,0 +1,21 @@
+// Names of a version's parts in a tier (docs/format/README.md).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/ids.h"
+
+namespace backstay::agent {
+
+inline constexpr std::string_view damaged_name = "damaged";
+
+std::string version_folder(std::string_view job, VersionNumber version);  // "job/v0000000000000012"
+// The number in a folder's own name ("v0000000000000012"), none if it is something else.
+std::optional<VersionNumber> version_of_folder(std::string_view name);
+std::string segment_name(std::string_view folder, NodeId node);
+std::string manifest_name(std::string_view folder, NodeId node);
+std::string commit_name(std::string_view folder, Level level);
+
+}  // namespace backstay::agent

@@ -1,0 +1,122 @@
+#include "agent/pool.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace backstay::agent {
+
+namespace {
+
+constexpr std::uint64_t huge_page_bytes = 2u << 20;
+#ifndef MADV_POPULATE_WRITE
+constexpr int MADV_POPULATE_WRITE = 23;
+#endif
+
+struct Mapping {
+  Fd fd;
+  std::byte* base = nullptr;
+};
+
+Result<Mapping> map_memory(std::uint64_t bytes, unsigned flags) {
+  Mapping mapping;
+  mapping.fd = Fd(::memfd_create("backstay-pool", MFD_CLOEXEC | flags));
+  if (!mapping.fd.valid()) return errno_error("create the pool", errno);
+  if (::ftruncate(mapping.fd.get(), static_cast<off_t>(bytes)) != 0) {
+    return errno_error("size the pool", errno);
+  }
+  void* base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, mapping.fd.get(), 0);
+  if (base == MAP_FAILED) return errno_error("map the pool", errno);
+  mapping.base = static_cast<std::byte*>(base);
+  return mapping;
+}
+
+// Touches page by page groups, so that stopping the agent does not wait for the whole pool.
+void touch(const std::stop_token& stop, std::byte* base, std::uint64_t bytes, std::uint64_t step) {
+  for (std::uint64_t at = 0; at < bytes && !stop.stop_requested(); at += step) {
+    const std::uint64_t size = std::min(step, bytes - at);
+    if (::madvise(base + at, size, MADV_POPULATE_WRITE) != 0) return;  // the first use touches them
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Pool>> Pool::create(const PoolOptions& options) {
+  const std::uint64_t count = std::max<std::uint64_t>(2, options.bytes / options.buffer_bytes);
+  if (count > UINT32_MAX) return Error(Code::too_large, "the pool would have too many buffers");
+  const std::uint64_t bytes = count * options.buffer_bytes;
+  if (options.huge_pages && bytes % huge_page_bytes == 0) {
+    // Succeeds only where the administrator has reserved enough huge pages.
+    if (auto mapping = map_memory(bytes, MFD_HUGETLB); mapping.ok()) {
+      return std::unique_ptr<Pool>(new Pool(std::move(mapping->fd), mapping->base,
+                                            static_cast<std::uint32_t>(count),
+                                            options.buffer_bytes, true));
+    }
+  }
+  BACKSTAY_ASSIGN(Mapping mapping, map_memory(bytes, 0));
+  if (options.huge_pages) ::madvise(mapping.base, bytes, MADV_HUGEPAGE);  // a wish
+  return std::unique_ptr<Pool>(new Pool(std::move(mapping.fd), mapping.base,
+                                        static_cast<std::uint32_t>(count), options.buffer_bytes,
+                                        false));
+}
+
+Pool::Pool(Fd memory_fd, std::byte* base, std::uint32_t count, std::uint32_t buffer_bytes,
+           bool huge)
+    : memory_fd_(std::move(memory_fd)),
+      base_(base),
+      count_(count),
+      buffer_bytes_(buffer_bytes),
+      huge_(huge),
+      free_count_(count),
+      free_(count, true),
+      toucher_([base, bytes = std::uint64_t{count} * buffer_bytes,
+                step = std::uint64_t{buffer_bytes}](const std::stop_token& stop) {
+        touch(stop, base, bytes, step);
+      }) {}
+
+Pool::~Pool() {
+  toucher_.request_stop();
+  if (toucher_.joinable()) toucher_.join();
+  ::munmap(base_, bytes());
+}
+
+HomeRange Pool::home_of(std::uint32_t local_rank, std::uint32_t local_ranks) const {
+  if (local_ranks == 0 || local_rank >= local_ranks) return {};
+  const auto first = static_cast<std::uint32_t>(std::uint64_t{count_} * local_rank / local_ranks);
+  const auto end =
+      static_cast<std::uint32_t>(std::uint64_t{count_} * (local_rank + 1) / local_ranks);
+  return {first, end - first};
+}
+
+std::optional<std::uint32_t> Pool::take_in(std::uint32_t first, std::uint32_t end) {
+  for (std::uint32_t index = first; index < end; ++index) {
+    if (!free_[index]) continue;
+    free_[index] = false;
+    --free_count_;
+    return index;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::uint32_t> Pool::take_from(HomeRange home) {
+  if (free_count_ == 0) return std::nullopt;
+  return take_in(home.first, home.first + home.count);
+}
+
+std::optional<std::uint32_t> Pool::take() {
+  if (free_count_ == 0) return std::nullopt;
+  auto index = take_in(cursor_, count_);
+  if (!index) index = take_in(0, cursor_);
+  if (index) cursor_ = *index;
+  return index;
+}
+
+void Pool::give_back(std::uint32_t index) {
+  BACKSTAY_CHECK(index < count_ && !free_[index]);
+  free_[index] = true;
+  ++free_count_;
+}
+
+}  // namespace backstay::agent

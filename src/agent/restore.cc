@@ -1,0 +1,360 @@
+#include "agent/restore.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/failpoint.h"
+#include "base/log.h"
+#include "format/segment.h"
+
+namespace backstay::agent {
+
+Restore::Restore(JobState& state, std::vector<Participant> participants, VersionNumber wanted,
+                 bool whole_job)
+    : state_(state), wanted_(wanted), whole_job_(whole_job) {
+  for (Participant& who : participants) {
+    parts_.emplace_back();
+    parts_.back().who = who;
+  }
+}
+
+void Restore::start() {
+  if (phase_ == Phase::choosing) choose();  // else a participant has gone before its turn
+}
+
+bool Restore::done() const {
+  return phase_ == Phase::done && reading_.empty() && orphans_.empty();
+}
+
+bool Restore::includes(ConnectionId connection) const {
+  return phase_ != Phase::done &&
+         std::any_of(parts_.begin(), parts_.end(),
+                     [connection](const Part& part) { return part.who.connection == connection; });
+}
+
+Restore::Part* Restore::part_of(ConnectionId connection) {
+  for (Part& part : parts_) {
+    if (part.who.connection == connection) return &part;
+  }
+  return nullptr;
+}
+
+// --- choosing ----------------------------------------------------------------------------------
+
+void Restore::choose() {
+  phase_ = Phase::choosing;
+  std::set<VersionNumber> candidates;
+  for (const auto& [number, version] : state_.memory) {
+    if (version.captured && version.whole && !version.dropping) candidates.insert(number);
+  }
+  for (const auto& [number, stored] : state_.disk) {
+    if (stored.good()) candidates.insert(number);
+    if (!stored.good() && damage_.empty()) {
+      damage_ = fmt::format("version {}: {}", number, stored.damage);
+    }
+  }
+  for (const VersionNumber number : tried_) candidates.erase(number);
+  if (wanted_ != 0 && candidates.count(wanted_) == 0) {
+    const bool hurt = tried_.count(wanted_) != 0 || state_.disk.count(wanted_) != 0;
+    return finish(hurt ? Code::corrupt : Code::not_found,
+                  fmt::format("version {} of job {} {}", wanted_, state_.name,
+                              hurt ? "is damaged: " + damage_ : std::string("does not exist")));
+  }
+  if (candidates.empty()) {
+    if (damage_.empty()) return finish(Code::none, "no version of this job exists yet");
+    return finish(Code::corrupt,
+                  fmt::format("no version of job {} can be brought back; {}. Run 'backstay verify "
+                              "{}' for the whole list",
+                              state_.name, damage_, state_.name));
+  }
+  version_ = wanted_ != 0 ? wanted_ : *candidates.rbegin();
+  MemoryVersion* held = state_.in_memory(version_);
+  if (held != nullptr && held->captured && held->whole && !held->dropping) {
+    return serve_from_memory(*held);
+  }
+  from_pool_ = false;
+  state_.store.post(LoadManifest{version_, state_.node});
+}
+
+bool Restore::known_ranks(std::uint32_t ranks,
+                          const std::map<Rank, std::uint64_t>& object_bytes) {
+  if (whole_job_ && ranks != state_.ranks) {
+    finish(Code::rank_count,
+           fmt::format("version {} was saved by {} ranks and this run has {}; start it with {} "
+                       "ranks",
+                       version_, ranks, state_.ranks, ranks));
+    return false;
+  }
+  for (Part& part : parts_) {
+    const auto object = object_bytes.find(part.who.rank);
+    if (object == object_bytes.end()) {
+      finish(Code::not_found, fmt::format("version {} has no object of rank {} on this node",
+                                          version_, part.who.rank));
+      return false;
+    }
+    part.object_bytes = object->second;
+    part.chunks = part.verified = 0;
+    part.restored = false;
+    part.out.clear();
+  }
+  return true;
+}
+
+void Restore::announce(bool from_pool) {
+  phase_ = Phase::verifying;
+  from_pool_ = from_pool;
+  spdlog::info("restart job={} version={} from={} ranks={}", state_.name, version_,
+               from_pool ? "pool" : "local", parts_.size());
+  for (const Part& part : parts_) {
+    state_.outbox.send(part.who.connection,
+                       wire::Plan{version_, part.object_bytes, from_pool, Code::ok, ""});
+  }
+}
+
+void Restore::serve_from_memory(MemoryVersion& version) {
+  if (!known_ranks(version.info.ranks, version.object_bytes)) return;
+  ++version.pins;
+  held_ = true;
+  announce(/*from_pool=*/true);
+  for (Part& part : parts_) {
+    wire::Chunks list{version_, true, {}};
+    for (std::size_t index = 0; index < version.chunks.size(); ++index) {
+      const HeldChunk& chunk = version.chunks[index];
+      if (chunk.rank != part.who.rank) continue;
+      part.out[chunk.in_pool.buffer] = index;
+      ++part.chunks;
+      list.chunks.push_back(chunk.in_pool);
+      if (list.chunks.size() < wire::list_entries_max) continue;
+      state_.outbox.send(part.who.connection, list);
+      list.chunks.clear();
+    }
+    if (!list.chunks.empty()) state_.outbox.send(part.who.connection, std::move(list));
+  }
+  maybe_deliver();
+}
+
+void Restore::on(const ManifestLoaded& event) {
+  if (phase_ != Phase::choosing || event.version != version_) return;
+  if (!event.manifest.ok()) return damaged(event.manifest.error().message());
+  plan_from_disk(*event.manifest);
+}
+
+void Restore::plan_from_disk(const format::Manifest& manifest) {
+  std::map<Rank, std::uint64_t> object_bytes;
+  for (const format::ObjectEntry& object : manifest.objects) {
+    object_bytes[object.rank] = object.bytes;
+  }
+  if (!known_ranks(manifest.ranks, object_bytes)) return;
+  if (manifest.chunk_bytes_max > state_.pool.buffer_bytes()) {
+    return finish(Code::unsupported,
+                  fmt::format("version {} was saved with buffers of {} MiB; set pool.buffer_mib to "
+                              "at least that and restart the agent",
+                              version_, (manifest.chunk_bytes_max + (1u << 20) - 1) >> 20));
+  }
+  info_ = {version_,       manifest.run,   manifest.node,
+           manifest.nodes, manifest.ranks, manifest.chunk_bytes_max};
+  captured_ns_ = manifest.captured_ns;
+  planned_.clear();
+  for (std::size_t index = 0; index < parts_.size(); ++index) {
+    const format::ObjectEntry* object = manifest.find(parts_[index].who.rank);
+    BACKSTAY_CHECK(object != nullptr);
+    for (const format::ChunkEntry& chunk : manifest.chunks_of(*object)) {
+      planned_.push_back({index, chunk});
+      ++parts_[index].chunks;
+    }
+  }
+  std::sort(planned_.begin(), planned_.end(), [](const Planned& a, const Planned& b) {
+    return a.chunk.segment_offset < b.chunk.segment_offset;
+  });
+  held_ = planned_.size() <= state_.buffers_available();
+  announce(/*from_pool=*/false);
+  queue_chunks();
+  maybe_deliver();
+}
+
+// --- chunks from the tier ----------------------------------------------------------------------
+
+void Restore::queue_chunks() {
+  to_read_.clear();
+  for (std::size_t index = 0; index < planned_.size(); ++index) to_read_.push_back(index);
+  for (Part& part : parts_) part.verified = 0;
+  pump();
+}
+
+void Restore::pump() {
+  if (phase_ != Phase::verifying && phase_ != Phase::delivering) return;
+  while (!to_read_.empty()) {
+    const Planned& planned = planned_[to_read_.front()];
+    const auto buffer = state_.take_buffer(parts_[planned.part].who.home);
+    if (!buffer) return;
+    const std::uint64_t ticket = next_ticket_++;
+    reading_[ticket] = to_read_.front();
+    to_read_.pop_front();
+    state_.store.post(ReadChunk{version_, state_.node, *buffer, state_.pool.buffer(*buffer),
+                                planned.chunk, ticket});
+  }
+}
+
+void Restore::on(const ChunkRead& event) {
+  if (orphans_.erase(event.ticket) != 0) return state_.pool.give_back(event.buffer);
+  const auto at = reading_.find(event.ticket);
+  if (at == reading_.end()) return;
+  const std::size_t index = at->second;
+  reading_.erase(at);
+  if (!event.status.ok()) {
+    state_.pool.give_back(event.buffer);
+    return damaged(event.status.error().message());
+  }
+  const Planned& planned = planned_[index];
+  Part& part = parts_[planned.part];
+  part.out[event.buffer] = index;
+  in_pool_[event.buffer] = index;
+  hand_out(part, {event.buffer, planned.chunk.length, planned.chunk.object_offset,
+                  planned.chunk.checksum});
+}
+
+void Restore::hand_out(Part& part, const wire::ChunkInPool& chunk) {
+  state_.outbox.send(part.who.connection, wire::Chunks{version_, held_, {chunk}});
+}
+
+// --- answers of the ranks ----------------------------------------------------------------------
+
+Status Restore::verified(ConnectionId connection, const wire::Verified& verified) {
+  Part* part = part_of(connection);
+  if (part == nullptr || verified.version != version_) return {};
+  if (phase_ != Phase::verifying && phase_ != Phase::delivering) return {};
+  for (const std::uint32_t buffer : verified.buffers) {
+    if (part->out.erase(buffer) == 0) {
+      return Error(Code::invalid, "a rank verified a buffer that it was not given");
+    }
+    ++part->verified;
+    if (!held_) {
+      in_pool_.erase(buffer);
+      state_.pool.give_back(buffer);
+    }
+  }
+  if (!verified.good) {
+    damaged(fmt::format("rank {}: {}", part->who.rank, verified.why));
+    return {};
+  }
+  pump();
+  maybe_deliver();
+  return {};
+}
+
+void Restore::maybe_deliver() {
+  if (phase_ != Phase::verifying) return;
+  if (!std::all_of(parts_.begin(), parts_.end(),
+                   [](const Part& part) { return part.verified == part.chunks; })) {
+    return;
+  }
+  failpoint("restart.verified");
+  phase_ = Phase::delivering;
+  for (const Part& part : parts_) {
+    state_.outbox.send(part.who.connection, wire::Deliver{version_});
+  }
+  if (!held_) queue_chunks();
+}
+
+void Restore::refuse(ConnectionId connection, const wire::Refuse& refuse) {
+  if (phase_ != Phase::verifying || part_of(connection) == nullptr) return;
+  finish(refuse.code, refuse.message);
+}
+
+void Restore::restored(ConnectionId connection, const wire::Restored& restored) {
+  Part* part = part_of(connection);
+  if (phase_ != Phase::delivering || part == nullptr) return;
+  if (restored.code != Code::ok) {
+    return finish(restored.code, "a rank could not take its data back; the regions are undefined");
+  }
+  part->restored = true;
+  if (std::all_of(parts_.begin(), parts_.end(), [](const Part& p) { return p.restored; })) {
+    finish(Code::ok, "");
+  }
+}
+
+void Restore::disconnected(ConnectionId connection) {
+  Part* gone = part_of(connection);
+  if (gone == nullptr || phase_ == Phase::done) return;
+  finish(Code::rank_lost, fmt::format("rank {} died during the restart", gone->who.rank));
+}
+
+// --- endings -----------------------------------------------------------------------------------
+
+void Restore::damaged(const std::string& why) {
+  damage_ = fmt::format("version {}: {}", version_, why);
+  if (phase_ == Phase::delivering) {
+    return finish(Code::io, damage_ + "; it was good a moment ago, the regions are undefined");
+  }
+  spdlog::warn("damaged job={} {}", state_.name, damage_);
+  const auto stored = state_.disk.find(version_);
+  const bool on_disk = stored != state_.disk.end() && stored->second.good();
+  const bool try_disk = from_pool_ && on_disk;
+  const bool was_from_pool = from_pool_;
+  release_all();
+  if (was_from_pool) state_.release(version_);
+  if (!try_disk) {
+    tried_.insert(version_);
+    if (on_disk) {
+      stored->second.damage = why;
+      state_.store.post(SetAside{version_, why});
+    }
+  }
+  choose();
+}
+
+void Restore::release_all() {
+  for (const auto& [ticket, index] : reading_) orphans_[ticket] = 0;
+  reading_.clear();
+  to_read_.clear();
+  for (const auto& [buffer, index] : in_pool_) state_.pool.give_back(buffer);
+  in_pool_.clear();
+  planned_.clear();
+  for (Part& part : parts_) part.out.clear();
+  if (!from_pool_) return;
+  from_pool_ = false;
+  MemoryVersion* version = state_.in_memory(version_);
+  BACKSTAY_CHECK(version != nullptr && version->pins > 0);
+  --version->pins;
+  if (version->pins == 0 && version->dropping) state_.release(version_);
+}
+
+// The chunks are here and verified: a second restart of the same version need not read them again.
+void Restore::keep_in_pool() {
+  if (from_pool_ || !held_ || !whole_job_ || state_.memory.count(version_) != 0) return;
+  MemoryVersion& version = state_.memory[version_];
+  version.info = info_;
+  version.captured = version.local = true;
+  version.captured_ns = captured_ns_;
+  for (const Part& part : parts_) version.object_bytes[part.who.rank] = part.object_bytes;
+  for (const auto& [buffer, index] : in_pool_) {
+    const format::ChunkEntry& chunk = planned_[index].chunk;
+    version.chunks.push_back({chunk.rank,
+                              {buffer, chunk.length, chunk.object_offset, chunk.checksum},
+                              chunk.segment_offset,
+                              false,
+                              true,
+                              false});
+  }
+  in_pool_.clear();
+}
+
+void Restore::finish(Code code, const std::string& message) {
+  const bool delivering = phase_ == Phase::delivering;
+  phase_ = Phase::done;
+  if (code == Code::ok) keep_in_pool();
+  release_all();
+  if (code != Code::ok) {
+    spdlog::warn("restart failed job={} code={} why=\"{}\"", state_.name, code_name(code), message);
+  }
+  for (const Part& part : parts_) {
+    if (delivering) {
+      state_.outbox.send(part.who.connection, wire::Captured{version_, code, message});
+    } else {
+      state_.outbox.send(part.who.connection, wire::Plan{version_, 0, false, code, message});
+    }
+  }
+}
+
+}  // namespace backstay::agent

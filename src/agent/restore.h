@@ -1,0 +1,104 @@
+// Bringing a version back: to all ranks of a run (restart), or to one rank (fetch).
+//
+// Steps, for all participants together:
+//   1. choose the newest version that is not known to be damaged (or the one that was asked for);
+//   2. announce it (Plan), bring its chunks into the pool unless they are there, hand them out;
+//   3. every rank verifies every chunk (Verified); anything damaged: set the version aside, back to 1;
+//   4. everything is verified: Deliver. Where the pool was too small to hold all chunks they are read and
+//      handed out a second time;
+//   5. every rank answers Restored; all are told Captured.
+// Nothing is written to anybody's memory before step 4, so that a failure before it leaves every
+// participant as it was. A participant that disappears ends the restore for all.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "agent/job_state.h"
+
+namespace backstay::agent {
+
+class Restore {
+ public:
+  struct Participant {
+    ConnectionId connection = 0;
+    Rank rank = 0;  // whose object it gets
+    HomeRange home;
+  };
+
+  // `wanted` 0: the newest. `whole_job`: a restart of all ranks, else a fetch.
+  Restore(JobState& state, std::vector<Participant> participants, VersionNumber wanted,
+          bool whole_job);
+
+  void start();
+  // Over for everybody, and nothing of it is in flight any more.
+  bool done() const;
+  bool includes(ConnectionId connection) const;
+
+  Status verified(ConnectionId connection, const wire::Verified& verified);
+  void refuse(ConnectionId connection, const wire::Refuse& refuse);
+  void restored(ConnectionId connection, const wire::Restored& restored);
+  void disconnected(ConnectionId connection);
+
+  void on(const ManifestLoaded& event);
+  void on(const ChunkRead& event);
+  // Buffers may have become free.
+  void pump();
+
+ private:
+  enum class Phase { choosing, verifying, delivering, done };
+  struct Part {  // a participant's share of the work
+    Participant who;
+    std::uint64_t object_bytes = 0;
+    std::uint64_t chunks = 0;
+    std::uint64_t verified = 0;
+    bool restored = false;
+    std::map<std::uint32_t, std::size_t> out;  // buffer -> index of the chunk, until verified
+  };
+
+  void choose();
+  void serve_from_memory(MemoryVersion& version);
+  void plan_from_disk(const format::Manifest& manifest);
+  void announce(bool from_pool);
+  void queue_chunks();
+  void hand_out(Part& part, const wire::ChunkInPool& chunk);
+  void damaged(const std::string& why);
+  void maybe_deliver();
+  void maybe_finish();
+  void finish(Code code, const std::string& message);
+  void release_all();
+  void keep_in_pool();
+  bool known_ranks(std::uint32_t ranks, const std::map<Rank, std::uint64_t>& object_bytes);
+  Part* part_of(ConnectionId connection);
+
+  struct Planned {
+    std::size_t part = 0;  // index in parts_
+    format::ChunkEntry chunk;
+  };
+
+  JobState& state_;
+  std::vector<Part> parts_;
+  const VersionNumber wanted_;
+  const bool whole_job_;
+  Phase phase_ = Phase::choosing;
+  VersionNumber version_ = 0;
+  bool from_pool_ = false;
+  bool held_ = true;          // chunks stay in their buffers until the end
+  std::set<VersionNumber> tried_;
+  std::string damage_;        // of the versions that were set aside on the way
+  VersionInfo info_;          // of the version from disk
+  std::uint64_t captured_ns_ = 0;
+  std::vector<Planned> planned_;
+  std::deque<std::size_t> to_read_;                // indexes into planned_
+  std::map<std::uint64_t, std::size_t> reading_;   // ticket -> index into planned_
+  std::map<std::uint32_t, std::size_t> in_pool_;   // held buffer -> index into planned_
+  std::uint64_t next_ticket_ = 0;
+  // Tickets of a plan that was given up: their buffers are free when they come back.
+  std::map<std::uint64_t, std::uint32_t> orphans_;
+};
+
+}  // namespace backstay::agent

@@ -1,0 +1,377 @@
+#include "agent/server.h"
+
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+
+#include "agent/job_lock.h"
+#include "agent/server_slot.h"
+#include "agent/status.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+namespace backstay::agent {
+
+namespace {
+
+// What epoll reports; from 16 on it is a connection.
+constexpr std::uint64_t from_listener = 1;
+constexpr std::uint64_t from_signals = 2;
+constexpr std::uint64_t from_stores = 3;
+constexpr std::size_t outgoing_max = 100'000;  // a peer that never reads is cut off
+
+std::uint64_t seconds_to_ns(double seconds) { return static_cast<std::uint64_t>(seconds * 1e9); }
+
+}  // namespace
+
+Result<std::unique_ptr<Server>> Server::create(ServerOptions options, std::unique_ptr<Pool> pool) {
+  BACKSTAY_ASSIGN(Fd listener, wire::listen_at(options.socket_path));
+  std::unique_ptr<Server> server(
+      new Server(std::move(options), std::move(pool), std::move(listener)));
+  BACKSTAY_TRY(server->open_loop());
+  return server;
+}
+
+Server::Server(ServerOptions options, std::unique_ptr<Pool> pool, Fd listener)
+    : options_(std::move(options)),
+      pool_(std::move(pool)),
+      listener_(std::move(listener)),
+      started_ns_(system_clock().monotonic_ns()) {}
+
+Server::~Server() { ::unlink(options_.socket_path.c_str()); }
+
+Status Server::open_loop() {
+  epoll_ = Fd(::epoll_create1(EPOLL_CLOEXEC));
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  signals_ = Fd(::signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
+  if (!epoll_.valid() || !signals_.valid()) return errno_error("open the main loop", errno);
+  BACKSTAY_TRY(watch(listener_.get(), from_listener, false, false));
+  BACKSTAY_TRY(watch(signals_.get(), from_signals, false, false));
+  return watch(events_.descriptor(), from_stores, false, false);
+}
+
+Status Server::watch(int fd, std::uint64_t what, bool also_writable, bool modify) {
+  epoll_event event{};
+  event.events = EPOLLIN | (also_writable ? static_cast<unsigned>(EPOLLOUT) : 0u);
+  event.data.u64 = what;
+  if (::epoll_ctl(epoll_.get(), modify ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event) != 0) {
+    return errno_error("watch a descriptor", errno);
+  }
+  return {};
+}
+
+Status Server::run() {
+  constexpr int events_max = 64;
+  epoll_event events[events_max];
+  quiet_since_ns_ = system_clock().monotonic_ns();
+  while (!finished()) {
+    const int count = ::epoll_wait(epoll_.get(), events, events_max, timeout_ms());
+    if (count < 0 && errno != EINTR) return errno_error("wait in the main loop", errno);
+    for (int at = 0; at < count; ++at) dispatch(events[at].data.u64, events[at].events);
+    pump();
+    bury();
+    close_unused_jobs();
+  }
+  spdlog::info("agent ends");
+  return {};
+}
+
+void Server::dispatch(std::uint64_t what, std::uint32_t events) {
+  if (what == from_listener) return accept_all();
+  if (what == from_stores) return store_events();
+  if (what == from_signals) {
+    signalfd_siginfo info{};
+    while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
+      // A second signal does not wait for the disk.
+      if (draining_) stop_now_ = true;
+    }
+    return begin_drain();
+  }
+  if ((events & EPOLLOUT) != 0) {
+    if (const auto at = connections_.find(what); at != connections_.end()) {
+      flush(what, at->second);
+    }
+  }
+  if ((events & ~static_cast<unsigned>(EPOLLOUT)) != 0) receive_all(what);
+}
+
+void Server::accept_all() {
+  for (;;) {
+    auto socket = wire::accept_from(listener_.get());
+    if (!socket.ok()) {
+      if (socket.error().code() == Code::permission) {
+        spdlog::warn("refused a connection: {}", socket.error().to_string());
+        continue;
+      }
+      if (socket.error().code() != Code::again) {
+        spdlog::error("cannot accept: {}", socket.error().to_string());
+      }
+      return;
+    }
+    const ConnectionId id = next_id_++;
+    if (const Status watched = watch(socket->get(), id, false, false); !watched.ok()) {
+      spdlog::error("cannot watch a connection: {}", watched.error().to_string());
+      continue;
+    }
+    connections_[id].socket = std::move(*socket);
+  }
+}
+
+void Server::receive_all(ConnectionId id) {
+  for (;;) {
+    const auto at = connections_.find(id);
+    if (at == connections_.end() || at->second.closing || at->second.broken) return;
+    auto received = wire::receive(at->second.socket.get());
+    if (received.ok()) {
+      receive_one(id, std::move(received->message));
+      continue;
+    }
+    if (received.error().code() == Code::again) return;
+    if (received.error().code() == Code::agent_lost || received.error().code() == Code::io) {
+      at->second.broken = true;
+      return;
+    }
+    return refuse(id, received.error());
+  }
+}
+
+void Server::receive_one(ConnectionId id, wire::Message message) {
+  Connection& connection = connections_.at(id);
+  Status status;
+  if (const auto* hello = std::get_if<wire::Hello>(&message)) {
+    status = join(id, connection, *hello);
+  } else if (std::holds_alternative<wire::Admin>(message) && connection.job == nullptr) {
+    connection.admin = true;
+  } else if (connection.admin) {
+    admin_message(id, message);
+  } else {
+    status = rank_message(id, connection, message);
+  }
+  if (!status.ok()) refuse(id, status.error());
+}
+
+Status Server::rank_message(ConnectionId id, Connection& connection,
+                            const wire::Message& message) {
+  if (connection.job == nullptr) return Error(Code::state, "hello comes first");
+  if (std::holds_alternative<wire::Goodbye>(message)) {
+    connection.goodbye = true;
+    connection.closing = true;
+    return {};
+  }
+  if (const auto* request = std::get_if<wire::Request>(&message)) {
+    connection.job->request(request->stop);
+    return {};
+  }
+  return connection.job->receive(id, message);
+}
+
+Status Server::join(ConnectionId id, Connection& connection, const wire::Hello& hello) {
+  if (connection.job != nullptr || connection.admin) return Error(Code::state, "hello came twice");
+  if (draining_) return Error(Code::agent_lost, "the agent is being stopped");
+  BACKSTAY_TRY(check_job_name(hello.job));
+  BACKSTAY_ASSIGN(Slot * slot, open_job(hello));
+  connection.job = slot->job.get();
+  return slot->job->hello(id, hello);
+}
+
+Result<Server::Slot*> Server::open_job(const wire::Hello& hello) {
+  if (hello.dir.empty() || hello.dir.front() != '/') {
+    return Error(Code::invalid, "storage.dir must be an absolute path, it is '" + hello.dir + "'");
+  }
+  const std::string dir = std::filesystem::path(hello.dir).lexically_normal().string();
+  for (auto& [number, slot] : slots_) {
+    if (slot->job->name() == hello.job && slot->job->dir() == dir) return slot.get();
+  }
+  auto slot = std::make_unique<Slot>();
+  BACKSTAY_ASSIGN(slot->lock, lock_job(dir, hello.job));
+  BACKSTAY_ASSIGN(auto page, ControlPage::create());
+  const std::uint64_t number = next_slot_++;
+  slot->store = std::make_unique<Store>(
+      hello.job,
+      [make = options_.make_tier, dir, job = hello.job, pool = pool_.get(),
+       shared = slot->facts] {
+        DiskFacts facts;
+        auto tier = make(dir, job, *pool, facts);
+        const std::lock_guard lock(shared->mutex);
+        shared->facts = facts;
+        return tier;
+      },
+      [this, number](Event event) { events_.put(Posted{number, std::move(event)}); });
+  slot->job = std::make_unique<Job>(hello.job, dir, *pool_, *this, *slot, system_clock(),
+                                    std::move(page));
+  Slot* raw = slot.get();
+  slots_[number] = std::move(slot);
+  return raw;
+}
+
+void Server::refuse(ConnectionId id, const Error& error) {
+  spdlog::warn("connection refused: {}", error.to_string());
+  send(id, wire::Failure{error.code(), error.message()}, {});
+  close(id);
+}
+
+// --- tools ---------------------------------------------------------------------------------------
+
+void Server::admin_message(ConnectionId id, const wire::Message& message) {
+  wire::Answer answer;
+  if (std::holds_alternative<wire::Status>(message)) {
+    answer.json = status_json();
+  } else if (const auto* request = std::get_if<wire::Request>(&message)) {
+    bool found = false;
+    for (auto& [number, slot] : slots_) {
+      if (slot->job->name() != request->job || !slot->job->has_ranks()) continue;
+      slot->job->request(request->stop);
+      found = true;
+    }
+    if (!found) answer = {Code::not_found, "no program of job " + request->job + " runs here"};
+  } else if (const auto* shutdown = std::get_if<wire::Shutdown>(&message)) {
+    if (!shutdown->drain) stop_now_ = true;
+    begin_drain();
+  } else {
+    answer = {Code::invalid, "a tool may not send this message"};
+  }
+  send(id, std::move(answer), {});
+}
+
+std::string Server::status_json() const {
+  StatusInput input;
+  input.socket_path = options_.socket_path;
+  input.uptime_s = 1e-9 * static_cast<double>(system_clock().monotonic_ns() - started_ns_);
+  input.pool = pool_.get();
+  for (const auto& [number, slot] : slots_) {
+    input.jobs.push_back(slot->job.get());
+    const std::lock_guard lock(slot->facts->mutex);
+    input.disk = slot->facts->facts;
+  }
+  return to_json(input);
+}
+
+// --- sending -------------------------------------------------------------------------------------
+
+void Server::send(ConnectionId to, wire::Message message, std::vector<int> descriptors) {
+  const auto at = connections_.find(to);
+  if (at == connections_.end() || at->second.broken) return;
+  if (auto* welcome = std::get_if<wire::Welcome>(&message)) welcome->agent_pid = ::getpid();
+  at->second.outgoing.push_back({std::move(message), std::move(descriptors)});
+  flush(to, at->second);
+}
+
+void Server::flush(ConnectionId id, Connection& connection) {
+  const bool was_waiting = connection.outgoing.size() > 1;
+  while (!connection.outgoing.empty()) {
+    const Outgoing& next = connection.outgoing.front();
+    const Status sent = wire::send(connection.socket.get(), next.message, next.descriptors);
+    if (!sent.ok() && sent.error().code() == Code::again) {
+      if (connection.outgoing.size() > outgoing_max) connection.broken = true;
+      (void)watch(connection.socket.get(), id, true, true);
+      return;
+    }
+    if (!sent.ok()) {
+      connection.broken = true;
+      return;
+    }
+    connection.outgoing.pop_front();
+  }
+  if (was_waiting) (void)watch(connection.socket.get(), id, false, true);
+}
+
+void Server::close(ConnectionId connection) {
+  const auto at = connections_.find(connection);
+  if (at != connections_.end()) at->second.closing = true;
+}
+
+// Ends connections that are broken, or closing and sent out; then tells their jobs.
+void Server::bury() {
+  std::vector<ConnectionId> dead;
+  for (const auto& [id, connection] : connections_) {
+    if (connection.broken || (connection.closing && connection.outgoing.empty())) {
+      dead.push_back(id);
+    }
+  }
+  for (const ConnectionId id : dead) {
+    auto node = connections_.extract(id);
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, node.mapped().socket.get(), nullptr);
+    if (node.mapped().job != nullptr) node.mapped().job->disconnected(id, node.mapped().goodbye);
+  }
+  if (!dead.empty()) {
+    pump();
+    bury();
+  }
+}
+
+// --- stores and the end --------------------------------------------------------------------------
+
+void Server::store_events() {
+  for (Posted& posted : events_.take_all()) {
+    const auto at = slots_.find(posted.slot);
+    if (at != slots_.end()) at->second->job->on(posted.event);
+  }
+}
+
+void Server::pump() {
+  bool waits = false;
+  for (auto& [number, slot] : slots_) {
+    slot->job->pump();
+    waits = waits || slot->job->waits_for_buffers();
+  }
+  if (!waits || pool_->free_count() > 0) return;
+  // One job waits while another keeps buffers only for a fast restart.
+  for (auto& [number, slot] : slots_) {
+    if (slot->job->waits_for_buffers() || !slot->job->release_one()) continue;
+    return pump();
+  }
+}
+
+void Server::close_unused_jobs() {
+  std::erase_if(slots_, [this](const auto& entry) {
+    Job& job = *entry.second->job;
+    if (!job.unusable() || job.has_ranks()) return false;
+    return std::none_of(connections_.begin(), connections_.end(),
+                        [&job](const auto& c) { return c.second.job == &job; });
+  });
+}
+
+void Server::begin_drain() {
+  if (draining_) return;
+  spdlog::info("agent is asked to end; brings captured versions to disk first");
+  draining_ = true;
+}
+
+bool Server::drained() const {
+  return std::none_of(slots_.begin(), slots_.end(),
+                      [](const auto& entry) { return entry.second->job->busy(); });
+}
+
+bool Server::quiet() const { return connections_.empty() && drained(); }
+
+bool Server::finished() {
+  if (stop_now_) return true;
+  if (draining_ && drained()) return true;
+  const std::uint64_t now = system_clock().monotonic_ns();
+  if (!quiet()) {
+    quiet_since_ns_ = now;
+    return false;
+  }
+  if (options_.idle_exit_s <= 0) return false;
+  if (now - quiet_since_ns_ < seconds_to_ns(options_.idle_exit_s)) return false;
+  spdlog::info("nobody came for {} s", options_.idle_exit_s);
+  return true;
+}
+
+int Server::timeout_ms() const {
+  if (!quiet() || options_.idle_exit_s <= 0) return -1;
+  const std::uint64_t passed = system_clock().monotonic_ns() - quiet_since_ns_;
+  const std::uint64_t total = seconds_to_ns(options_.idle_exit_s);
+  if (passed >= total) return 0;
+  return static_cast<int>(std::min<std::uint64_t>((total - passed) / 1'000'000 + 1, 60'000));
+}
+
+}  // namespace backstay::agent

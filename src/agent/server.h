@@ -1,0 +1,117 @@
+// The agent's main loop: one thread that never blocks on a disk.
+//
+// It accepts programs and tools on the local socket, gives their messages to the jobs, and takes
+// the events of the jobs' store threads. All state of the agent belongs to this thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/job.h"
+#include "agent/mailbox.h"
+#include "agent/outbox.h"
+#include "agent/pool.h"
+#include "agent/store.h"
+#include "base/fd.h"
+#include "wire/socket.h"
+
+namespace backstay::agent {
+
+// How the local tier came out, for `status` (io_uring, O_DIRECT ...). Filled by the tier's maker,
+// in a store's thread.
+struct DiskFacts {
+  bool io_uring = false;
+  bool direct = false;
+  bool registered_buffers = false;
+  std::string why_not;
+};
+
+struct ServerOptions {
+  std::string socket_path;
+  double idle_exit_s = 600;  // 0: never
+  // Makes the tier of `job`, which keeps its versions below `dir`. Called in a store's thread.
+  std::function<Result<std::unique_ptr<tier::Tier>>(const std::string& dir, const std::string& job,
+                                                    Pool& pool, DiskFacts& facts)>
+      make_tier;
+};
+
+class Server final : public Outbox {
+ public:
+  // Listens at once. Errors: busy (an agent listens there already), too_large, permission, io.
+  static Result<std::unique_ptr<Server>> create(ServerOptions options, std::unique_ptr<Pool> pool);
+  ~Server() override;
+
+  // Serves until SIGTERM or SIGINT (after draining), a Shutdown message, or idleness.
+  // Precondition: these signals are blocked in every thread.
+  Status run();
+
+  void send(ConnectionId to, wire::Message message, std::vector<int> descriptors) override;
+  void close(ConnectionId connection) override;
+
+ private:
+  struct Outgoing {
+    wire::Message message;
+    std::vector<int> descriptors;
+  };
+  struct Connection {
+    Fd socket;
+    Job* job = nullptr;  // of a rank
+    bool admin = false;
+    bool goodbye = false;
+    bool closing = false;  // once everything is sent
+    bool broken = false;
+    std::deque<Outgoing> outgoing;
+  };
+  struct Slot;  // a job with its store and lock
+
+  Server(ServerOptions options, std::unique_ptr<Pool> pool, Fd listener);
+  Status open_loop();
+  Status watch(int fd, std::uint64_t what, bool also_writable, bool modify);
+  void dispatch(std::uint64_t what, std::uint32_t events);
+  void accept_all();
+  void receive_all(ConnectionId id);
+  void receive_one(ConnectionId id, wire::Message message);
+  Status rank_message(ConnectionId id, Connection& connection, const wire::Message& message);
+  void admin_message(ConnectionId id, const wire::Message& message);
+  Status join(ConnectionId id, Connection& connection, const wire::Hello& hello);
+  Result<Slot*> open_job(const wire::Hello& hello);
+  void refuse(ConnectionId id, const Error& error);
+  void flush(ConnectionId id, Connection& connection);
+  void bury();
+  void store_events();
+  void pump();
+  void close_unused_jobs();
+  void begin_drain();
+  bool drained() const;
+  bool finished();
+  int timeout_ms() const;
+  bool quiet() const;
+  std::string status_json() const;
+  Slot* slot_of(const Job* job);
+
+  ServerOptions options_;
+  std::unique_ptr<Pool> pool_;
+  Fd listener_;
+  Fd epoll_;
+  Fd signals_;
+  std::uint64_t started_ns_;
+  std::uint64_t quiet_since_ns_ = 0;
+  bool draining_ = false;
+  bool stop_now_ = false;
+  ConnectionId next_id_ = 16;  // smaller numbers are the loop's own sources
+  std::map<ConnectionId, Connection> connections_;
+  struct Posted {
+    std::uint64_t slot = 0;
+    Event event;
+  };
+  Mailbox<Posted> events_;
+  std::uint64_t next_slot_ = 1;
+  std::map<std::uint64_t, std::unique_ptr<Slot>> slots_;
+};
+
+}  // namespace backstay::agent

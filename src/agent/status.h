@@ -1,0 +1,23 @@
+// The agent's answer to `status`: JSON as in docs/protocol/agent.md.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "agent/job.h"
+#include "agent/pool.h"
+#include "agent/server.h"
+
+namespace backstay::agent {
+
+struct StatusInput {
+  std::string socket_path;
+  double uptime_s = 0;
+  const Pool* pool = nullptr;
+  DiskFacts disk;
+  std::vector<const Job*> jobs;
+};
+
+std::string to_json(const StatusInput& input);
+
+}  // namespace backstay::agent

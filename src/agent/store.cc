@@ -1,0 +1,347 @@
+#include "agent/store.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+#include "agent/names.h"
+#include "base/clock.h"
+#include "base/failpoint.h"
+#include "base/log.h"
+#include "format/segment.h"
+
+namespace backstay::agent {
+
+namespace {
+
+struct FreeDeleter {
+  void operator()(std::byte* memory) const { std::free(memory); }
+};
+using Block = std::unique_ptr<std::byte, FreeDeleter>;
+
+// The segment header in a block that O_DIRECT accepts.
+Block header_block(const VersionInfo& info, const std::string& job, std::uint64_t now_ns) {
+  const Buffer bytes = format::encode(format::SegmentHeader{job, info.node, info.version, info.run,
+                                                            now_ns});
+  Block block(static_cast<std::byte*>(
+      std::aligned_alloc(format::segment_alignment, format::segment_header_bytes)));
+  BACKSTAY_CHECK(block != nullptr && bytes.size() == format::segment_header_bytes);
+  std::memcpy(block.get(), bytes.data(), bytes.size());
+  return block;
+}
+
+constexpr std::uint64_t header_tag = UINT64_MAX;
+
+}  // namespace
+
+class Store::Worker {
+ public:
+  Worker(std::string job, const MakeTier& make_tier, std::function<void(Event)> post_event,
+         Mailbox<std::variant<Command, std::monostate>>& commands)
+      : job_(std::move(job)),
+        tier_(make_tier()),
+        post_event_(std::move(post_event)),
+        commands_(commands) {}
+
+  void run() {
+    for (;;) {
+      const bool busy = writes_in_flight() > 0 || reads_in_flight() > 0;
+      auto next = commands_.take(/*wait=*/!busy);
+      if (next && std::holds_alternative<std::monostate>(*next)) break;
+      if (next) {
+        std::visit([this](auto& command) { handle(command); }, std::get<Command>(*next));
+      }
+      if (busy) reap(/*wait=*/!next);
+    }
+    while (writes_in_flight() > 0 || reads_in_flight() > 0) reap(true);
+  }
+
+ private:
+  struct Writing {
+    VersionInfo info;
+    std::string folder;
+    std::unique_ptr<tier::Writer> writer;
+    Block header;
+    std::uint64_t next_offset = format::segment_header_bytes;
+    std::uint64_t next_tag = 0;
+    std::unordered_map<std::uint64_t, std::pair<std::uint32_t, std::uint32_t>> buffers;  // by tag
+    std::vector<format::ChunkEntry> chunks;
+    std::optional<Error> error;  // the first one
+  };
+  struct Reading {
+    VersionNumber version = 0;
+    std::unique_ptr<tier::Reader> reader;
+    std::uint64_t next_tag = 0;
+    std::unordered_map<std::uint64_t, ChunkRead> reads;  // by tag
+  };
+
+  unsigned writes_in_flight() const {
+    return writing_ && writing_->writer ? writing_->writer->in_flight() : 0;
+  }
+  unsigned reads_in_flight() const { return reading_ ? reading_->reader->in_flight() : 0; }
+
+  // --- scan and retention -------------------------------------------------------------------
+  void handle(ScanJob&) { post_event_(Scanned{scan_and_clean()}); }
+
+  Result<std::vector<StoredVersion>> scan_and_clean() {
+    if (!tier_.ok()) return tier_.error();
+    BACKSTAY_ASSIGN(std::vector<StoredVersion> found, scan(**tier_, job_));
+    for (const StoredVersion& stored : found) {
+      if (stored.level != Level::none) {
+        stored_[stored.version] = stored;
+      } else if (stored.damage.empty()) {
+        spdlog::info("remove the rest of an unfinished version job={} version={}", job_,
+                     stored.version);
+        BACKSTAY_TRY((*tier_)->remove(version_folder(job_, stored.version)));
+      }
+    }
+    return found;
+  }
+
+  void handle(RemoveExpired& command) {
+    std::vector<StoredVersion> all;
+    for (const auto& [number, stored] : stored_) all.push_back(stored);
+    Removed removed;
+    for (const VersionNumber version : expired(all, command.keep)) {
+      if (reading_ && reading_->version == version) {
+        while (reads_in_flight() > 0) reap_reads(true);
+        reading_.reset();
+      }
+      if (const Status status = (*tier_)->remove(version_folder(job_, version)); !status.ok()) {
+        spdlog::warn("cannot remove an expired version job={} version={} error=\"{}\"", job_,
+                     version, status.error().to_string());
+        continue;
+      }
+      stored_.erase(version);
+      removed.versions.push_back(version);
+    }
+    post_event_(std::move(removed));
+  }
+
+  void handle(SetAside& command) {
+    spdlog::warn("set aside job={} version={} why=\"{}\"", job_, command.version, command.why);
+    const Status status = set_aside(**tier_, job_, command.version, command.why);
+    if (!status.ok()) spdlog::warn("cannot write the mark: {}", status.error().to_string());
+    stored_[command.version].damage = command.why;
+  }
+
+  // --- writing ------------------------------------------------------------------------------
+  void handle(OpenVersion& command) {
+    BACKSTAY_CHECK(!writing_);
+    writing_.emplace();
+    writing_->info = command.info;
+    writing_->folder = version_folder(job_, command.info.version);
+    if (!tier_.ok()) return fail(tier_.error());
+    auto writer = (*tier_)->create(segment_name(writing_->folder, command.info.node),
+                                   command.bytes + format::segment_header_bytes);
+    if (!writer.ok()) return fail(writer.error());
+    writing_->writer = std::move(*writer);
+    writing_->header = header_block(command.info, job_, system_clock().wall_ns());
+    writing_->writer->write(0, {writing_->header.get(), format::segment_header_bytes},
+                            header_tag);
+  }
+
+  void handle(WriteChunk& command) {
+    if (!writing_ || writing_->info.version != command.version || writing_->error) {
+      return post_event_(ChunkWritten{command.version, command.buffer, 0});
+    }
+    while (writes_in_flight() >= writing_->writer->depth()) reap_writes(true);
+    const std::uint64_t slot = format::slot_bytes(command.length);
+    BACKSTAY_CHECK(slot <= command.memory.size());
+    std::memset(command.memory.data() + command.length, 0, slot - command.length);
+    const std::uint64_t tag = writing_->next_tag++;
+    writing_->buffers[tag] = {command.buffer, command.length};
+    writing_->chunks.push_back({command.rank, command.length, command.object_offset,
+                                writing_->next_offset, command.checksum});
+    writing_->writer->write(writing_->next_offset, command.memory.first(slot), tag);
+    writing_->next_offset += slot;
+  }
+
+  void handle(SealVersion& command) {
+    if (!writing_ || writing_->info.version != command.version) return;
+    while (writes_in_flight() > 0) reap_writes(true);
+    if (!writing_->error) {
+      if (auto stored = commit(command); !stored.ok()) {
+        writing_->error = stored.error();
+      } else {
+        stored_[command.version] = *stored;
+        writing_.reset();
+        return post_event_(VersionLocal{*stored, system_clock().wall_ns()});
+      }
+    }
+    give_up();
+  }
+
+  Result<StoredVersion> commit(const SealVersion& command) {
+    failpoint("commit.1");
+    BACKSTAY_TRY(writing_->writer->seal(writing_->next_offset));
+    failpoint("commit.2");
+    BACKSTAY_ASSIGN(const Buffer manifest, make_manifest(command));
+    BACKSTAY_TRY((*tier_)->put(manifest_name(writing_->folder, writing_->info.node), manifest));
+    failpoint("commit.3");
+    StoredVersion stored;
+    stored.version = command.version;
+    stored.level = Level::local;
+    stored.record = make_record(command, manifest);
+    BACKSTAY_TRY((*tier_)->put(commit_name(writing_->folder, Level::local),
+                               format::encode(stored.record)));
+    failpoint("commit.4");
+    BACKSTAY_TRY((*tier_)->sync(job_));
+    failpoint("commit.5");
+    return stored;
+  }
+
+  Result<Buffer> make_manifest(const SealVersion& command) {
+    format::Manifest manifest;
+    manifest.job = job_;
+    manifest.node = writing_->info.node;
+    manifest.version = command.version;
+    manifest.run = writing_->info.run;
+    manifest.segment_bytes = writing_->next_offset;
+    manifest.nodes = writing_->info.nodes;
+    manifest.ranks = writing_->info.ranks;
+    manifest.chunk_bytes_max = writing_->info.chunk_bytes_max;
+    manifest.captured_ns = command.captured_ns;
+    manifest.chunks = std::move(writing_->chunks);
+    BACKSTAY_TRY(format::build_index(manifest, command.object_bytes));
+    return format::encode(manifest);
+  }
+
+  format::CommitRecord make_record(const SealVersion& command, Bytes manifest) const {
+    format::CommitRecord record;
+    record.job = job_;
+    record.level = Level::local;
+    record.version = command.version;
+    record.run = writing_->info.run;
+    record.nodes = writing_->info.nodes;
+    record.ranks = writing_->info.ranks;
+    for (const auto& [rank, bytes] : command.object_bytes) record.payload_bytes += bytes;
+    record.manifests_sum = format::manifest_digest(manifest);
+    record.captured_ns = command.captured_ns;
+    record.committed_ns = system_clock().wall_ns();
+    return record;
+  }
+
+  void handle(AbortVersion& command) {
+    if (!writing_ || writing_->info.version != command.version) return;
+    while (writes_in_flight() > 0) reap_writes(true);
+    remove_rest();
+    writing_.reset();
+    post_event_(VersionAborted{command.version});
+  }
+
+  // The first error of a version: the rest of its chunks are not written any more.
+  void fail(const Error& error) {
+    writing_->error = error;
+    give_up();
+  }
+
+  void give_up() {
+    while (writes_in_flight() > 0) reap_writes(true);
+    const VersionFailed event{writing_->info.version, *writing_->error};
+    spdlog::error("version could not be written job={} version={} error=\"{}\"", job_,
+                  event.version, event.error.to_string());
+    remove_rest();
+    writing_.reset();
+    post_event_(event);
+  }
+
+  void remove_rest() {
+    writing_->writer.reset();
+    if (!tier_.ok()) return;
+    if (const Status status = (*tier_)->remove(writing_->folder); !status.ok()) {
+      spdlog::warn("cannot remove {}: {}", writing_->folder, status.error().to_string());
+    }
+  }
+
+  // --- reading ------------------------------------------------------------------------------
+  void handle(LoadManifest& command) {
+    ManifestLoaded event{command.version,
+                         Error(Code::not_found, "the version is not on the local disk")};
+    const auto stored = stored_.find(command.version);
+    if (stored != stored_.end()) {
+      event.manifest = read_manifest(**tier_, job_, stored->second.record, command.node);
+    }
+    post_event_(std::move(event));
+  }
+
+  void handle(ReadChunk& command) {
+    ChunkRead event{command.version, command.buffer, command.ticket, {}};
+    if (!reading_ || reading_->version != command.version) {
+      if (const Status status = open_segment(command); !status.ok()) {
+        event.status = status;
+        return post_event_(std::move(event));
+      }
+    }
+    while (reads_in_flight() >= reading_->reader->depth()) reap_reads(true);
+    const std::uint64_t tag = reading_->next_tag++;
+    reading_->reads.emplace(tag, std::move(event));
+    reading_->reader->read(command.chunk.segment_offset,
+                           command.memory.first(format::slot_bytes(command.chunk.length)), tag);
+  }
+
+  Status open_segment(const ReadChunk& command) {
+    while (reads_in_flight() > 0) reap_reads(true);
+    reading_.reset();
+    BACKSTAY_ASSIGN(
+        auto reader,
+        (*tier_)->open(segment_name(version_folder(job_, command.version), command.node)));
+    reading_.emplace();
+    reading_->version = command.version;
+    reading_->reader = std::move(reader);
+    return {};
+  }
+
+  // --- completions --------------------------------------------------------------------------
+  void reap(bool wait) {
+    // Writing and reading together is rare (a restart while an old version drains): then nobody
+    // sleeps on one while the other has news.
+    const bool both = writes_in_flight() > 0 && reads_in_flight() > 0;
+    if (reads_in_flight() > 0) reap_reads(wait);
+    if (writes_in_flight() > 0) reap_writes(wait && !both);
+    if (writing_ && writing_->error) give_up();
+  }
+
+  void reap_writes(bool wait) {
+    for (const tier::Done& done : writing_->writer->reap(wait)) {
+      if (!done.status.ok() && !writing_->error) writing_->error = done.status.error();
+      if (done.tag == header_tag) continue;
+      const auto [buffer, length] = writing_->buffers.at(done.tag);
+      writing_->buffers.erase(done.tag);
+      post_event_(ChunkWritten{writing_->info.version, buffer, done.status.ok() ? length : 0});
+    }
+  }
+
+  void reap_reads(bool wait) {
+    for (const tier::Done& done : reading_->reader->reap(wait)) {
+      auto node = reading_->reads.extract(done.tag);
+      BACKSTAY_CHECK(!node.empty());
+      node.mapped().status = done.status;
+      post_event_(std::move(node.mapped()));
+    }
+  }
+
+  const std::string job_;
+  Result<std::unique_ptr<tier::Tier>> tier_;
+  std::function<void(Event)> post_event_;
+  Mailbox<std::variant<Command, std::monostate>>& commands_;
+  std::map<VersionNumber, StoredVersion> stored_;
+  std::optional<Writing> writing_;
+  std::optional<Reading> reading_;
+};
+
+Store::Store(std::string job, MakeTier make_tier, std::function<void(Event)> post_event)
+    : thread_([this, job = std::move(job), make_tier = std::move(make_tier),
+               post_event = std::move(post_event)]() mutable {
+        Worker worker(std::move(job), make_tier, std::move(post_event), commands_);
+        worker.run();
+      }) {}
+
+Store::~Store() {
+  commands_.put(std::monostate{});
+  thread_.join();
+}
+
+}  // namespace backstay::agent

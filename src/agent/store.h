@@ -1,0 +1,148 @@
+// The store: everything that blocks on one job's local tier, in one thread.
+//
+// The main loop posts commands and never waits; the store answers with events, in order of
+// completion. It writes segments (several requests in flight), commits versions, removes expired
+// ones, and reads chunks for restarts.
+//
+// Commit protocol of level local (docs/format/manifest.md; each step is a failpoint):
+//   commit.1  every slot of the segment is written
+//   commit.2  the segment is sealed: content and size on the device
+//   commit.3  the manifest is published (written, synced, renamed, folder synced)
+//   commit.4  the commit record is published the same way: the version exists from here on
+//   commit.5  the job's folder is synced
+//   commit.6  the event VersionLocal is posted: only now anybody is told
+// It promises nothing about a version whose commit has not returned: such a folder is garbage and the
+// next scan removes it. One version is written at a time; a version's chunks are written in the
+// order of arrival, while ranks still fill later ones.
+//
+// Memory: chunks point into the pool; a buffer belongs to the store from write_chunk until its
+// ChunkWritten, and from read_chunk until its ChunkRead.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "agent/catalog.h"
+#include "agent/mailbox.h"
+#include "base/ids.h"
+#include "format/manifest.h"
+#include "tier/tier.h"
+
+namespace backstay::agent {
+
+// What the commit record and manifest say besides the chunks.
+struct VersionInfo {
+  VersionNumber version = 0;
+  RunId run = 0;
+  NodeId node = 0;
+  std::uint32_t nodes = 1;
+  std::uint32_t ranks = 1;
+  std::uint32_t chunk_bytes_max = 0;
+};
+
+// --- commands -------------------------------------------------------------------------------
+struct ScanJob {};  // removes garbage; answered by Scanned
+struct OpenVersion {
+  VersionInfo info;
+  std::uint64_t bytes = 0;  // a guess, to reserve room
+};
+struct WriteChunk {
+  VersionNumber version = 0;
+  Rank rank = 0;
+  std::uint32_t buffer = 0;
+  std::span<std::byte> memory;  // the whole slot: length rounded up to 4096; padding is zeroed here
+  std::uint32_t length = 0;
+  std::uint64_t object_offset = 0;
+  std::uint64_t checksum = 0;
+};
+struct SealVersion {
+  VersionNumber version = 0;
+  std::uint64_t captured_ns = 0;
+  std::vector<std::pair<Rank, std::uint64_t>> object_bytes;
+};
+struct AbortVersion {
+  VersionNumber version = 0;
+};
+struct RemoveExpired {
+  std::uint32_t keep = 1;
+};
+struct SetAside {
+  VersionNumber version = 0;
+  std::string why;
+};
+struct LoadManifest {
+  VersionNumber version = 0;
+  NodeId node = 0;
+};
+struct ReadChunk {
+  VersionNumber version = 0;
+  NodeId node = 0;
+  std::uint32_t buffer = 0;
+  std::span<std::byte> memory;  // the whole slot
+  format::ChunkEntry chunk;
+  std::uint64_t ticket = 0;  // comes back in ChunkRead
+};
+using Command = std::variant<ScanJob, OpenVersion, WriteChunk, SealVersion, AbortVersion,
+                             RemoveExpired, SetAside, LoadManifest, ReadChunk>;
+
+// --- events ---------------------------------------------------------------------------------
+struct Scanned {
+  Result<std::vector<StoredVersion>> versions;
+};
+struct ChunkWritten {  // the buffer is the main loop's again, written or not
+  VersionNumber version = 0;
+  std::uint32_t buffer = 0;
+  std::uint32_t bytes = 0;
+};
+struct VersionLocal {
+  StoredVersion stored;
+  std::uint64_t local_ns = 0;
+};
+struct VersionFailed {  // nothing of it is left on the tier, nothing of it is in flight
+  VersionNumber version = 0;
+  Error error{Code::internal, ""};
+};
+struct VersionAborted {
+  VersionNumber version = 0;
+};
+struct Removed {
+  std::vector<VersionNumber> versions;
+};
+struct ManifestLoaded {
+  VersionNumber version = 0;
+  Result<format::Manifest> manifest;
+};
+struct ChunkRead {
+  VersionNumber version = 0;
+  std::uint32_t buffer = 0;
+  std::uint64_t ticket = 0;
+  Status status;
+};
+using Event = std::variant<Scanned, ChunkWritten, VersionLocal, VersionFailed, VersionAborted,
+                           Removed, ManifestLoaded, ChunkRead>;
+
+class Store {
+ public:
+  // `tier` is used by the store's thread alone from here on. `post_event` is called in that thread.
+  using MakeTier = std::function<Result<std::unique_ptr<tier::Tier>>()>;
+  Store(std::string job, MakeTier make_tier, std::function<void(Event)> post_event);
+  // Finishes commands that were posted, then ends the thread.
+  ~Store();
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  void post(Command command) { commands_.put(std::move(command)); }
+
+ private:
+  class Worker;
+  Mailbox<std::variant<Command, std::monostate>> commands_;  // monostate: end
+  std::thread thread_;
+};
+
+}  // namespace backstay::agent

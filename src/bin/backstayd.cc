@@ -1,0 +1,143 @@
+// backstayd: the agent of a node. Started by a program's first rank, by `backstay run`, or by hand.
+//
+// Exit status: 0 ended as asked, 1 failed (the log says why), 2 wrong usage, 3 another agent listens
+// on the socket already (not an error for whoever only wants one to run).
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+
+#include "agent/server.h"
+#include "base/config.h"
+#include "base/log.h"
+#include "io/posix.h"
+#include "io/ring.h"
+#include "tier/dir.h"
+#include "wire/socket.h"
+
+namespace backstay {
+
+namespace {
+
+constexpr int exit_failed = 1;
+constexpr int exit_usage = 2;
+constexpr int exit_busy = 3;
+
+struct Arguments {
+  std::string config;
+  std::string socket;
+  bool foreground = false;
+};
+
+void block_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGHUP, SIG_IGN);
+}
+
+// The local tier of one job: a directory, written with the ring that this machine allows.
+Result<std::unique_ptr<tier::Tier>> make_tier(const Config& config, const std::string& dir,
+                                              const std::string& job, agent::Pool& pool,
+                                              agent::DiskFacts& facts) {
+  // One file system a mode; both live for ever.
+  static const auto direct = io::make_posix_filesystem({.direct = true});
+  static const auto buffered = io::make_posix_filesystem({.direct = false});
+  io::FileSystem& fs = config.writer.direct ? *direct : *buffered;
+  const auto kind = std::make_shared<io::RingKind>();
+  auto make_ring = [depth = config.writer.depth, allow = config.writer.io_uring,
+                    memory = pool.memory(), kind] {
+    return io::make_ring({.depth = depth, .allow_io_uring = allow, .registered = {memory}},
+                         kind.get());
+  };
+  tier::DirOptions options;
+  options.root = dir;
+  options.recycle = true;
+  options.spare_folder = job + "/.spare";  // the job's lock guards it
+  BACKSTAY_ASSIGN(auto tier, tier::open_dir_tier(fs, make_ring, options));
+  facts.io_uring = kind->io_uring;
+  facts.registered_buffers = kind->registered_buffers;
+  facts.why_not = kind->why_not;
+  facts.direct = config.writer.direct;
+  spdlog::info("local tier dir={} io_uring={} registered_buffers={} direct={} why_not=\"{}\"", dir,
+               facts.io_uring, facts.registered_buffers, facts.direct, facts.why_not);
+  return tier;
+}
+
+Status serve(const Config& config, const std::string& socket) {
+  BACKSTAY_ASSIGN(auto pool, agent::Pool::create({config.pool.size_mib << 20,
+                                                  config.pool.buffer_mib << 20,
+                                                  config.pool.huge_pages}));
+  agent::ServerOptions options;
+  options.socket_path = socket;
+  options.idle_exit_s = config.agent.idle_exit_s;
+  options.make_tier = [&config](const std::string& dir, const std::string& job,
+                                agent::Pool& shared, agent::DiskFacts& facts) {
+    return make_tier(config, dir, job, shared, facts);
+  };
+  BACKSTAY_ASSIGN(auto server, agent::Server::create(std::move(options), std::move(pool)));
+  spdlog::info("agent listens socket={} pool_mib={} buffer_mib={}", socket, config.pool.size_mib,
+               config.pool.buffer_mib);
+  return server->run();
+}
+
+int report(const Error& error) {
+  std::fprintf(stderr, "backstayd: %s\n", error.to_string().c_str());
+  spdlog::error("{}", error.to_string());
+  return error.code() == Code::busy ? exit_busy : exit_failed;
+}
+
+int run(const Arguments& arguments) {
+  auto file = find_config(arguments.config);
+  if (!file.ok()) return report(file.error());
+  auto config = load_config(*file);
+  if (!config.ok()) return report(config.error());
+  std::string socket = arguments.socket;
+  if (socket.empty()) socket = config->agent.socket;
+  if (socket.empty()) socket = wire::default_socket_path();
+  std::string log = config->agent.log_file;
+  const auto folder = std::filesystem::path(socket).parent_path();
+  if (log.empty()) {
+    std::error_code ignored;  // listening reports it
+    if (std::filesystem::create_directories(folder, ignored)) {
+      std::filesystem::permissions(folder, std::filesystem::perms::owner_all, ignored);
+    }
+    log = (folder / "agent.log").string();
+  }
+  if (const Status opened = open_log(arguments.foreground ? "-" : log, config->agent.log_level);
+      !opened.ok()) {
+    return report(opened.error());
+  }
+  if (const Status served = serve(*config, socket); !served.ok()) return report(served.error());
+  return 0;
+}
+
+}  // namespace
+
+}  // namespace backstay
+
+int main(int argc, char** argv) {
+  backstay::Arguments arguments;
+  CLI::App app("backstayd: the agent of a node; keeps the versions of this user's programs.\n"
+               "Programs start it by themselves; 'backstay agent' and 'backstay run' do too.",
+               "backstayd");
+  app.add_option("--config", arguments.config, "TOML file (default: as for programs)");
+  app.add_option("--socket", arguments.socket, "where to listen (default: agent.socket)");
+  app.add_flag("--foreground", arguments.foreground, "log to the terminal");
+  app.set_version_flag("--version", std::string("backstayd ") + BACKSTAY_VERSION);
+  app.footer("Example:\n  backstayd --foreground --socket /tmp/me/agent.sock");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    return code == 0 ? 0 : backstay::exit_usage;
+  }
+  backstay::block_signals();
+  return backstay::run(arguments);
+}
