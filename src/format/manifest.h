@@ -55,7 +55,8 @@ struct Manifest {
 // that decode_manifest makes: objects covered without gap or overlap, slots aligned, inside of
 // the segment and apart. Precondition: all other members are set. An object of 0 bytes has no
 // chunk. Errors: internal (what does not fit).
-Status build_index(Manifest& manifest, std::span<const std::pair<Rank, std::uint64_t>> object_bytes);
+Status build_index(Manifest& manifest,
+                   std::span<const std::pair<Rank, std::uint64_t>> object_bytes);
 
 Buffer encode(const Manifest& manifest);
 // Errors: format (not ours or newer), corrupt (says which check failed).

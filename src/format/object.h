@@ -20,11 +20,24 @@ inline constexpr std::size_t regions_max = 1'000'000;
 enum class RegionKind : std::uint8_t { array = 1, file = 2 };
 
 enum class ElementType : std::uint8_t {
-  byte = 1, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, c64, c128
+  byte = 1,
+  i8,
+  i16,
+  i32,
+  i64,
+  u8,
+  u16,
+  u32,
+  u64,
+  f32,
+  f64,
+  c64,
+  c128
 };
 // Bytes of one element; 0 for a number that is no type.
 std::size_t element_bytes(ElementType type);
-std::string_view element_name(ElementType type);  // numpy's name: "int8", "float64", "complex64" ...
+std::string_view element_name(
+    ElementType type);  // numpy's name: "int8", "float64", "complex64" ...
 
 // A name as the format allows it: 1 to region_name_max bytes of UTF-8 without zero bytes.
 // Errors: invalid, too_large.

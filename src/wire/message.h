@@ -38,8 +38,8 @@ struct Hello {
   NodeId node = 0;
   std::uint32_t nodes = 1;
   std::int32_t pid = 0;
-  std::string dir;          // absolute path of the local tier
-  std::uint32_t keep = 2;   // complete versions to keep
+  std::string dir;         // absolute path of the local tier
+  std::uint32_t keep = 2;  // complete versions to keep
 };
 struct Begin {
   VersionNumber version = 0;
@@ -144,10 +144,9 @@ struct Failure {  // the connection ends after it
 };
 
 // The order is the type number on the wire, from 1: append only.
-using Message =
-    std::variant<Hello, Begin, Filled, End, Query, Await, Restart, Verified, Refuse, Restored,
-                 Fetch, Request, Goodbye, Admin, Status, Shutdown, Welcome, Grant, Captured,
-                 LevelIs, Plan, Chunks, Deliver, Answer, Failure>;
+using Message = std::variant<Hello, Begin, Filled, End, Query, Await, Restart, Verified, Refuse,
+                             Restored, Fetch, Request, Goodbye, Admin, Status, Shutdown, Welcome,
+                             Grant, Captured, LevelIs, Plan, Chunks, Deliver, Answer, Failure>;
 
 // One packet. Errors: too_large (a list over list_entries_max, or more than message_bytes_max in
 // all), invalid (a text with a zero byte).
