@@ -1,0 +1,27 @@
+// The golden version of format 1, made by today's writer (tests/golden/README.md says what is in it).
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "format/object.h"
+
+namespace backstay::test {
+
+inline constexpr std::uint32_t golden_ranks = 2;
+
+// A region with its payload.
+struct GoldenRegion {
+  format::Region region;
+  Buffer payload;
+};
+std::vector<GoldenRegion> golden_regions(std::uint32_t rank);
+
+// The whole byte stream of a rank.
+Buffer golden_object(std::uint32_t rank);
+
+// File name (relative to the folder of the format, "v1") -> bytes.
+std::map<std::string, Buffer> golden_files();
+
+}  // namespace backstay::test
