@@ -139,7 +139,8 @@ constexpr int element_type() noexcept {
   return 0;
 }
 template <class T>
-concept Element = element_type<std::remove_cv_t<T>>() != 0 && !std::is_const_v<T>;
+concept Element = element_type<std::remove_cv_t<T>>()
+!= 0 && !std::is_const_v<T>;
 
 // Extents of an array, slowest dimension first: {rows, columns}. At most BACKSTAY_DIMS_MAX are
 // kept; more make protect_array() fail.
@@ -213,14 +214,15 @@ class [[nodiscard]] Session {
 
   template <Element T, std::size_t N>
   Expected<Region> protect(const std::string& name, std::span<T, N> data) {
-    return region(name, backstay_protect(name.c_str(), const_cast<std::remove_cv_t<T>*>(data.data()),
-                                         data.size(), type<T>()));
+    return region(name,
+                  backstay_protect(name.c_str(), const_cast<std::remove_cv_t<T>*>(data.data()),
+                                   data.size(), type<T>()));
   }
   template <std::ranges::contiguous_range R>
-    requires std::ranges::sized_range<R> && std::is_lvalue_reference_v<R&&>
-  Expected<Region> protect(const std::string& name, R&& data) {
-    return protect(name, std::span(std::ranges::data(data), std::ranges::size(data)));
-  }
+    requires std::ranges::sized_range<R> && std::is_lvalue_reference_v<R&&> Expected<Region>
+    protect(const std::string& name, R&& data) {
+      return protect(name, std::span(std::ranges::data(data), std::ranges::size(data)));
+    }
   template <Element T>
   Expected<Region> protect(const std::string& name, T& number) {
     return protect(name, std::span<T, 1>(&number, 1));
