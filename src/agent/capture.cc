@@ -168,6 +168,9 @@ void Capture::drop_superseded() {
 void Capture::retry_failed() {
   for (auto& [number, version] : state_.memory) {
     if (!version.failed || !version.captured || !version.whole) continue;
+    const bool returning = std::any_of(version.chunks.begin(), version.chunks.end(),
+                                       [](const HeldChunk& chunk) { return chunk.in_store; });
+    if (returning) continue;  // the store has not given back all of the first try
     spdlog::info("try again to write version job={} version={}", state_.name, number);
     version.failed.reset();
     version.written_bytes = 0;

@@ -1,0 +1,301 @@
+// A job of the agent without sockets: a real pool, a real store thread on a tier of the test's
+// choice, and ranks played by the test through recorded messages.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/job.h"
+#include "agent/mailbox.h"
+#include "base/checksum.h"
+#include "base/clock.h"
+
+namespace backstay::agent::testing {
+
+class JobHarness final : public Outbox, public StoreLink {
+ public:
+  static constexpr std::uint32_t buffer_bytes = 64 * 1024;
+
+  JobHarness(std::uint32_t buffers, Store::MakeTier make_tier)
+      : pool_(std::move(Pool::create({std::uint64_t{buffers} * buffer_bytes, buffer_bytes, false})
+                            .value())) {
+    store_ = std::make_unique<Store>("job", std::move(make_tier),
+                                     [this](Event event) { events_.put(std::move(event)); });
+    job_ = std::make_unique<Job>("job", "/unused", *pool_, *this, *this, system_clock(),
+                                 std::move(ControlPage::create().value()));
+  }
+
+  void post(Command command) override { store_->post(std::move(command)); }
+  void send(ConnectionId to, wire::Message message, std::vector<int>) override {
+    if (absorb(to, message)) return;
+    inbox_[to].push_back(std::move(message));
+  }
+  void close(ConnectionId) override {}
+
+  // Runs store events until `done()`; fails the test after a deadline.
+  template <typename Condition>
+  void run_until(const char* what, Condition done) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!done()) {
+      ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "never happened: " << what;
+      step();
+    }
+  }
+  void step() {
+    for (Event& event : events_.take_all()) job_->on(event);
+    job_->pump();
+    answer_chunks();
+  }
+
+  // --- a rank's moves (connection = rank + 100) ---
+  static ConnectionId connection(Rank rank) { return rank + 100; }
+  Status join(Rank rank, std::uint32_t ranks, RunId run = 7) {
+    wire::Hello hello;
+    hello.job = "job";
+    hello.run = run;
+    hello.rank = hello.local_rank = rank;
+    hello.ranks = hello.local_ranks = ranks;
+    hello.dir = "/unused";
+    return job_->hello(connection(rank), hello);
+  }
+  void join_all(std::uint32_t ranks, RunId run = 7) {
+    for (Rank rank = 0; rank < ranks; ++rank) ASSERT_TRUE(join(rank, ranks, run).ok());
+    run_until("welcome", [&] {
+      for (Rank rank = 0; rank < ranks; ++rank) {
+        if (!has<wire::Welcome>(rank)) return false;
+      }
+      return true;
+    });
+    for (Rank rank = 0; rank < ranks; ++rank) welcome_ = take<wire::Welcome>(rank);
+  }
+  void leave(Rank rank, bool goodbye = true) { job_->disconnected(connection(rank), goodbye); }
+
+  // Announces and hands over `data` as far as buffers come; finish() ends it.
+  void begin(Rank rank, VersionNumber version, std::vector<std::byte> data) {
+    outgoing_[rank] = {version, std::move(data), 0};
+    receive(rank, wire::Begin{version, outgoing_[rank].data.size()});
+  }
+  bool sent_all(Rank rank) const {
+    return outgoing_.at(rank).at == outgoing_.at(rank).data.size();
+  }
+  void end(Rank rank) { receive(rank, wire::End{outgoing_.at(rank).version}); }
+
+  // All ranks save `data(rank)` and wait for the answer.
+  template <typename Data>
+  wire::Captured capture(std::uint32_t ranks, VersionNumber version, Data data) {
+    for (Rank rank = 0; rank < ranks; ++rank) begin(rank, version, data(rank));
+    run_until("all sent", [&] {
+      for (Rank rank = 0; rank < ranks; ++rank) {
+        if (!sent_all(rank) && !has<wire::Captured>(rank)) return false;
+      }
+      return true;
+    });
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      if (!has<wire::Captured>(rank)) end(rank);
+    }
+    return captured(ranks);
+  }
+  wire::Captured captured(std::uint32_t ranks) {
+    wire::Captured answer;
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      run_until("captured", [&] { return has<wire::Captured>(rank); });
+      answer = take<wire::Captured>(rank);
+    }
+    return answer;
+  }
+  void wait_local(VersionNumber version) {
+    run_until("local", [&] { return job_->level_of(version).level == Level::local; });
+  }
+
+  // All ranks ask for a restart and play it to its end; empty data and the code on failure.
+  struct Back {
+    Code code = Code::ok;
+    std::string message;
+    VersionNumber version = 0;
+    std::map<Rank, std::vector<std::byte>> data;
+    bool from_pool = false;
+  };
+  Back restart(std::uint32_t ranks, VersionNumber version = 0) {
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      incoming_[rank] = {};
+      receive(rank, wire::Restart{version});
+    }
+    Back back;
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      run_until("restart", [&] { return incoming_[rank].over; });
+      const Incoming& in = incoming_[rank];
+      EXPECT_TRUE(rank == 0 || back.code == in.code);
+      EXPECT_TRUE(rank == 0 || back.version == in.plan.version);
+      back.code = in.code;
+      back.message = in.message;
+      back.version = in.plan.version;
+      back.from_pool = in.plan.from_pool;
+      if (in.code == Code::ok) back.data[rank] = in.data;
+    }
+    return back;
+  }
+
+  void receive(Rank rank, const wire::Message& message) {
+    const Status status = job_->receive(connection(rank), message);
+    EXPECT_TRUE(status.ok()) << (status.ok() ? "" : status.error().to_string());
+  }
+
+  template <typename T>
+  bool has(Rank rank) {
+    for (const auto& message : inbox_[connection(rank)]) {
+      if (std::holds_alternative<T>(message)) return true;
+    }
+    return false;
+  }
+  template <typename T>
+  T take(Rank rank) {
+    auto& inbox = inbox_[connection(rank)];
+    for (auto at = inbox.begin(); at != inbox.end(); ++at) {
+      if (!std::holds_alternative<T>(*at)) continue;
+      T message = std::get<T>(std::move(*at));
+      inbox.erase(at);
+      return message;
+    }
+    ADD_FAILURE() << "no such message";
+    return {};
+  }
+
+  Job& job() { return *job_; }
+  Pool& pool() { return *pool_; }
+  const wire::Welcome& welcome() const { return welcome_; }
+  // Flips one byte of the next chunk that this rank is asked to verify.
+  void corrupt_next_chunk_of(Rank rank) { corrupt_.push_back(rank); }
+
+ private:
+  struct Outgoing {
+    VersionNumber version = 0;
+    std::vector<std::byte> data;
+    std::size_t at = 0;
+  };
+  struct Incoming {
+    wire::Plan plan;
+    std::vector<wire::ChunkInPool> kept;
+    std::vector<std::byte> data;
+    std::uint64_t delivered = 0;
+    bool delivering = false;
+    bool over = false;
+    Code code = Code::ok;
+    std::string message;
+  };
+
+  static Rank rank_of(ConnectionId id) { return static_cast<Rank>(id - 100); }
+
+  // Messages that the played rank answers by itself. The answers are sent from answer_chunks(), as
+  // a job must not be entered from inside of itself.
+  bool absorb(ConnectionId to, const wire::Message& message) {
+    if (std::holds_alternative<wire::Grant>(message) ||
+        std::holds_alternative<wire::Plan>(message) ||
+        std::holds_alternative<wire::Chunks>(message) ||
+        std::holds_alternative<wire::Deliver>(message)) {
+      todo_.emplace_back(rank_of(to), message);
+      return true;
+    }
+    auto incoming = incoming_.find(rank_of(to));
+    if (const auto* captured = std::get_if<wire::Captured>(&message);
+        captured != nullptr && incoming != incoming_.end() && incoming->second.delivering) {
+      incoming->second.over = true;
+      incoming->second.code = captured->code;
+      incoming->second.delivering = false;
+      return true;
+    }
+    return false;
+  }
+
+  void answer_chunks() {
+    while (!todo_.empty()) {
+      auto [rank, message] = std::move(todo_.front());
+      todo_.pop_front();
+      if (auto* grant = std::get_if<wire::Grant>(&message)) fill(rank, *grant);
+      if (auto* plan = std::get_if<wire::Plan>(&message)) planned(rank, *plan);
+      if (auto* chunks = std::get_if<wire::Chunks>(&message)) look_at(rank, *chunks);
+      if (std::holds_alternative<wire::Deliver>(message)) deliver(rank);
+    }
+  }
+
+  void fill(Rank rank, const wire::Grant& grant) {
+    Outgoing& out = outgoing_.at(rank);
+    if (grant.version != out.version) return;
+    wire::Filled filled{grant.version, {}};
+    for (const std::uint32_t buffer : grant.buffers) {
+      const std::size_t size = std::min<std::size_t>(buffer_bytes, out.data.size() - out.at);
+      const Bytes piece = Bytes(out.data).subspan(out.at, size);
+      std::memcpy(pool_->buffer(buffer).data(), piece.data(), size);
+      filled.chunks.push_back(
+          {buffer, static_cast<std::uint32_t>(size), out.at, checksum(piece)});
+      out.at += size;
+    }
+    receive(rank, filled);
+  }
+
+  void planned(Rank rank, const wire::Plan& plan) {
+    Incoming& in = incoming_[rank];
+    in = {};
+    in.plan = plan;
+    in.data.resize(plan.object_bytes);
+    in.code = plan.code;
+    in.message = plan.message;
+    in.over = plan.code != Code::ok;
+  }
+
+  void look_at(Rank rank, const wire::Chunks& chunks) {
+    Incoming& in = incoming_[rank];
+    if (chunks.version != in.plan.version || in.over) return;
+    for (const wire::ChunkInPool& chunk : chunks.chunks) {
+      if (!corrupt_.empty() && corrupt_.front() == rank) {
+        corrupt_.pop_front();
+        pool_->buffer(chunk.buffer)[0] ^= std::byte{1};
+      }
+      const Bytes piece = pool_->buffer(chunk.buffer).first(chunk.length);
+      const bool good = checksum(piece) == chunk.checksum;
+      if (in.delivering) copy(in, chunk);
+      if (chunks.held && good) in.kept.push_back(chunk);
+      receive(rank, wire::Verified{chunks.version, {chunk.buffer}, good, good ? "" : "bad bytes"});
+      if (!good) return;
+    }
+    maybe_restored(rank);
+  }
+
+  void deliver(Rank rank) {
+    Incoming& in = incoming_[rank];
+    in.delivering = true;
+    for (const wire::ChunkInPool& chunk : in.kept) copy(in, chunk);
+    maybe_restored(rank);
+  }
+
+  void copy(Incoming& in, const wire::ChunkInPool& chunk) {
+    std::memcpy(in.data.data() + chunk.object_offset, pool_->buffer(chunk.buffer).data(),
+                chunk.length);
+    in.delivered += chunk.length;
+  }
+
+  void maybe_restored(Rank rank) {
+    Incoming& in = incoming_[rank];
+    if (!in.delivering || in.delivered != in.plan.object_bytes) return;
+    in.delivered = 0;
+    receive(rank, wire::Restored{in.plan.version, Code::ok});
+  }
+
+  std::unique_ptr<Pool> pool_;
+  Mailbox<Event> events_;
+  std::unique_ptr<Store> store_;
+  std::unique_ptr<Job> job_;
+  std::map<ConnectionId, std::deque<wire::Message>> inbox_;
+  std::deque<std::pair<Rank, wire::Message>> todo_;
+  std::map<Rank, Outgoing> outgoing_;
+  std::map<Rank, Incoming> incoming_;
+  std::deque<Rank> corrupt_;
+  wire::Welcome welcome_;
+};
+
+}  // namespace backstay::agent::testing

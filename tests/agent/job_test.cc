@@ -1,0 +1,318 @@
+#include "agent/job.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+
+#include "agent/names.h"
+#include "format/segment.h"
+#include "harness.h"
+#include "io/posix.h"
+#include "tier/dir.h"
+
+namespace backstay::agent::testing {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr std::uint32_t buffer_bytes = JobHarness::buffer_bytes;
+
+std::vector<std::byte> pattern(Rank rank, VersionNumber version, std::size_t size) {
+  std::vector<std::byte> data(size);
+  for (std::size_t at = 0; at < size; ++at) {
+    data[at] = static_cast<std::byte>((at * 31 + rank * 7 + version * 101 + at / 4096) & 0xff);
+  }
+  return data;
+}
+
+// A tier whose create() fails while `refuse` is set: a full disk that is cleaned up later.
+class RefusingTier final : public tier::Tier {
+ public:
+  RefusingTier(std::unique_ptr<tier::Tier> inner, std::shared_ptr<std::atomic<bool>> refuse)
+      : inner_(std::move(inner)), refuse_(std::move(refuse)) {}
+  Result<std::unique_ptr<tier::Writer>> create(const std::string& name,
+                                               std::uint64_t bytes) override {
+    if (*refuse_) return Error(Code::no_space, "the disk is full");
+    return inner_->create(name, bytes);
+  }
+  Result<std::unique_ptr<tier::Reader>> open(const std::string& name) override {
+    return inner_->open(name);
+  }
+  Status put(const std::string& name, Bytes content) override {
+    return inner_->put(name, content);
+  }
+  Result<Buffer> get(const std::string& name, std::uint64_t bytes_max) override {
+    return inner_->get(name, bytes_max);
+  }
+  Result<std::vector<std::string>> list(const std::string& prefix) override {
+    return inner_->list(prefix);
+  }
+  Status remove(const std::string& name) override { return inner_->remove(name); }
+  Status sync(const std::string& prefix) override { return inner_->sync(prefix); }
+
+ private:
+  std::unique_ptr<tier::Tier> inner_;
+  std::shared_ptr<std::atomic<bool>> refuse_;
+};
+
+class JobTest : public ::testing::Test {
+ protected:
+  JobTest() {
+    std::string name = ::testing::TempDir() + "backstay-job-XXXXXX";
+    dir_ = ::mkdtemp(name.data());
+  }
+  ~JobTest() override {
+    job_.reset();  // its store still writes
+    fs::remove_all(dir_);
+  }
+
+  // Another agent on the same disk: what a crash of the first one leaves.
+  void open(std::uint32_t buffers) {
+    job_.reset();
+    job_ = std::make_unique<JobHarness>(buffers, [this]() -> Result<std::unique_ptr<tier::Tier>> {
+      tier::DirOptions options;
+      options.root = dir_;
+      BACKSTAY_ASSIGN(auto inner,
+                      tier::open_dir_tier(io::posix_filesystem(),
+                                          [] { return io::make_ring(io::RingOptions{}, nullptr); },
+                                          options));
+      return std::unique_ptr<tier::Tier>(new RefusingTier(std::move(inner), refuse_));
+    });
+  }
+  wire::Captured save(std::uint32_t ranks, VersionNumber version, std::size_t size) {
+    return job_->capture(ranks, version,
+                         [&](Rank rank) { return pattern(rank, version, size); });
+  }
+  std::string path(VersionNumber version, const std::string& file) const {
+    return dir_ + "/" + version_folder("job", version) + "/" + file;
+  }
+  void flip_byte(const std::string& file, std::uint64_t offset) {
+    std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+    ASSERT_TRUE(stream.good()) << file;
+    stream.seekg(static_cast<std::streamoff>(offset));
+    const char byte = static_cast<char>(stream.get() ^ 0x10);
+    stream.seekp(static_cast<std::streamoff>(offset));
+    stream.put(byte);
+  }
+  void expect_back(const JobHarness::Back& back, std::uint32_t ranks, VersionNumber version,
+                   std::size_t size) {
+    ASSERT_EQ(back.code, Code::ok) << back.message;
+    EXPECT_EQ(back.version, version);
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      EXPECT_TRUE(back.data.at(rank) == pattern(rank, version, size)) << "rank " << rank;
+    }
+  }
+
+  std::string dir_;
+  std::shared_ptr<std::atomic<bool>> refuse_ = std::make_shared<std::atomic<bool>>(false);
+  std::unique_ptr<JobHarness> job_;
+};
+
+TEST_F(JobTest, SavesAndBringsBackFromThePoolAndFromTheDisk) {
+  const std::size_t size = 3 * buffer_bytes + 1234;
+  open(64);
+  job_->join_all(3);
+  EXPECT_EQ(job_->welcome().newest, 0u);
+  EXPECT_EQ(save(3, 1, size).code, Code::ok);
+  job_->wait_local(1);
+  const auto from_pool = job_->restart(3);
+  expect_back(from_pool, 3, 1, size);
+  EXPECT_TRUE(from_pool.from_pool);
+
+  open(64);
+  job_->join_all(3, 8);
+  EXPECT_EQ(job_->welcome().newest, 1u);
+  const auto from_disk = job_->restart(3);
+  expect_back(from_disk, 3, 1, size);
+  EXPECT_FALSE(from_disk.from_pool);
+  // What was read once stays in the pool.
+  const auto again = job_->restart(3);
+  expect_back(again, 3, 1, size);
+  EXPECT_TRUE(again.from_pool);
+}
+
+TEST_F(JobTest, APoolSmallerThanTheVersionMakesRanksWaitAndRestartsInTwoPasses) {
+  const std::size_t size = 10 * buffer_bytes + 5;
+  open(4);
+  job_->join_all(2);
+  EXPECT_EQ(save(2, 1, size).code, Code::ok);
+  // It was told only when it was on the disk.
+  EXPECT_EQ(job_->job().level_of(1).level, Level::local);
+  EXPECT_EQ(save(2, 2, size).code, Code::ok);
+  expect_back(job_->restart(2), 2, 2, size);
+  open(4);
+  job_->join_all(2, 8);
+  expect_back(job_->restart(2), 2, 2, size);
+  EXPECT_EQ(job_->pool().free_count(), job_->pool().count());
+}
+
+TEST_F(JobTest, ADamagedChunkSetsTheVersionAsideForAllRanks) {
+  const std::size_t size = 2 * buffer_bytes;
+  open(64);
+  job_->join_all(2);
+  for (VersionNumber version = 1; version <= 2; ++version) {
+    ASSERT_EQ(save(2, version, size).code, Code::ok);
+    job_->wait_local(version);
+  }
+  open(64);
+  flip_byte(path(2, "node-0000000.segment"), format::segment_header_bytes + buffer_bytes + 17);
+  job_->join_all(2, 8);
+  expect_back(job_->restart(2), 2, 1, size);
+  EXPECT_TRUE(fs::exists(path(2, "damaged")));
+  EXPECT_EQ(job_->job().level_of(2).code, Code::corrupt);
+  // The next agent knows without reading it again, and never uses its number again.
+  open(64);
+  job_->join_all(2, 9);
+  EXPECT_EQ(job_->welcome().newest, 2u);
+  expect_back(job_->restart(2), 2, 1, size);
+}
+
+TEST_F(JobTest, ADamagedManifestOrCommitRecordIsNeverTakenAsGood) {
+  open(64);
+  job_->join_all(1);
+  for (VersionNumber version = 1; version <= 2; ++version) {
+    ASSERT_EQ(save(1, version, 100).code, Code::ok);
+    job_->wait_local(version);
+  }
+  flip_byte(path(2, "node-0000000.manifest"), 70);
+  open(64);
+  job_->join_all(1, 8);
+  expect_back(job_->restart(1), 1, 1, 100);
+  flip_byte(path(1, "commit.local"), 20);
+  open(64);
+  job_->join_all(1, 9);
+  const auto back = job_->restart(1);
+  EXPECT_EQ(back.code, Code::corrupt);
+  EXPECT_THAT(back.message, ::testing::HasSubstr("backstay verify"));
+}
+
+TEST_F(JobTest, DamageInThePoolFallsBackToTheDisk) {
+  const std::size_t size = 2 * buffer_bytes;
+  open(64);
+  job_->join_all(2);
+  ASSERT_EQ(save(2, 1, size).code, Code::ok);
+  job_->wait_local(1);
+  job_->corrupt_next_chunk_of(1);
+  const auto back = job_->restart(2);
+  expect_back(back, 2, 1, size);
+  EXPECT_FALSE(back.from_pool);
+  EXPECT_FALSE(fs::exists(path(1, "damaged")));
+}
+
+TEST_F(JobTest, ALostRankGivesTheVersionUpForAll) {
+  open(64);
+  job_->join_all(3);
+  ASSERT_EQ(save(3, 1, 1000).code, Code::ok);
+  job_->wait_local(1);
+  for (Rank rank = 0; rank < 3; ++rank) job_->begin(rank, 2, pattern(rank, 2, 2 * buffer_bytes));
+  job_->run_until("sent", [&] { return job_->sent_all(0) && job_->sent_all(1); });
+  job_->end(0);
+  job_->leave(2, /*goodbye=*/false);
+  EXPECT_EQ(job_->take<wire::Captured>(0).code, Code::rank_lost);
+  EXPECT_EQ(job_->take<wire::Captured>(1).code, Code::rank_lost);
+  // A new run of the job goes on with the version that exists, and gets another number.
+  job_->leave(0, false);
+  job_->leave(1, false);
+  job_->join_all(3, 9);
+  EXPECT_EQ(job_->welcome().newest, 2u);
+  expect_back(job_->restart(3), 3, 1, 1000);
+  ASSERT_EQ(save(3, 3, 1000).code, Code::ok);
+  job_->wait_local(3);
+  EXPECT_FALSE(fs::exists(path(2, "commit.local")));
+}
+
+TEST_F(JobTest, ARankLostBetweenVersionsDoesNotHangTheOthers) {
+  open(64);
+  job_->join_all(2);
+  job_->leave(1, /*goodbye=*/false);
+  job_->begin(0, 1, pattern(0, 1, 100));
+  EXPECT_EQ(job_->take<wire::Captured>(0).code, Code::rank_lost);
+}
+
+TEST_F(JobTest, KeepsAsManyVersionsAsConfigured) {
+  open(64);
+  job_->join_all(1);  // keep = 2
+  for (VersionNumber version = 1; version <= 5; ++version) {
+    ASSERT_EQ(save(1, version, 5000).code, Code::ok);
+    job_->wait_local(version);
+  }
+  job_->run_until("removed", [&] { return !fs::exists(path(3, "node-0000000.segment")); });
+  EXPECT_TRUE(fs::exists(path(4, "commit.local")));
+  EXPECT_TRUE(fs::exists(path(5, "commit.local")));
+  EXPECT_EQ(job_->job().level_of(1).code, Code::not_found);
+}
+
+TEST_F(JobTest, AFullDiskLeavesTheVersionCapturedAndIsTriedAgain) {
+  open(64);
+  job_->join_all(2);
+  *refuse_ = true;
+  ASSERT_EQ(save(2, 1, 3000).code, Code::ok);
+  job_->run_until("failed", [&] { return job_->job().level_of(1).code != Code::ok; });
+  EXPECT_EQ(job_->job().level_of(1).level, Level::captured);
+  EXPECT_EQ(job_->job().level_of(1).code, Code::no_space);
+  expect_back(job_->restart(2), 2, 1, 3000);  // it is in the pool
+  *refuse_ = false;
+  ASSERT_EQ(save(2, 2, 3000).code, Code::ok);
+  job_->wait_local(2);
+  job_->wait_local(1);
+}
+
+TEST_F(JobTest, AFullDiskAndAFullPoolFailTheNextVersionWithTheReason) {
+  open(4);
+  job_->join_all(1);
+  *refuse_ = true;
+  ASSERT_EQ(save(1, 1, 3 * buffer_bytes).code, Code::ok);
+  job_->run_until("failed", [&] { return job_->job().level_of(1).code != Code::ok; });
+  const auto second = save(1, 2, 3 * buffer_bytes);
+  EXPECT_EQ(second.code, Code::no_space) << second.message;
+  EXPECT_EQ(job_->job().level_of(1).level, Level::captured);  // what was said stays true
+  *refuse_ = false;
+  ASSERT_EQ(save(1, 3, 3 * buffer_bytes).code, Code::ok);
+  job_->wait_local(3);
+}
+
+TEST_F(JobTest, TwoRunsOfOneJobAreRefused) {
+  open(16);
+  job_->join_all(2, 7);
+  const Status second = job_->join(0, 2, 8);
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().code(), Code::busy);
+  EXPECT_THAT(second.error().message(), ::testing::HasSubstr("BACKSTAY_JOB"));
+}
+
+TEST_F(JobTest, AnotherNumberOfRanksIsAnErrorAndLosesNothing) {
+  open(16);
+  job_->join_all(2);
+  ASSERT_EQ(save(2, 1, 100).code, Code::ok);
+  job_->wait_local(1);
+  job_->leave(0);
+  job_->leave(1);
+  job_->join_all(3, 8);
+  const auto back = job_->restart(3);
+  EXPECT_EQ(back.code, Code::rank_count);
+  EXPECT_FALSE(fs::exists(path(1, "damaged")));
+  for (Rank rank = 0; rank < 3; ++rank) job_->leave(rank);
+  job_->join_all(2, 9);
+  expect_back(job_->restart(2), 2, 1, 100);
+}
+
+TEST_F(JobTest, NothingSavedIsItsOwnAnswer) {
+  open(16);
+  job_->join_all(2);
+  EXPECT_EQ(job_->restart(2).code, Code::none);
+  EXPECT_EQ(job_->restart(2, 5).code, Code::not_found);
+}
+
+TEST_F(JobTest, ARankThatHandsOverWhatItDoesNotOwnIsCutOff) {
+  open(16);
+  job_->join_all(1);
+  job_->begin(0, 1, pattern(0, 1, 100));
+  const Status status =
+      job_->job().receive(JobHarness::connection(0), wire::Filled{1, {{9, 100, 0, 0}}});
+  EXPECT_FALSE(status.ok());
+}
+
+}  // namespace
+}  // namespace backstay::agent::testing
