@@ -1,0 +1,176 @@
+"""The session of a Python program with its agent: backstay.h, with arrays and exceptions.
+
+One session a process; calls from one thread at a time; collective calls on all ranks in the same
+order. A protected array is kept alive until it is unprotected or the session ends.
+"""
+
+from collections.abc import Sequence
+from enum import IntEnum
+
+import numpy as np
+
+try:
+    from . import _session as _c
+except ImportError as missing:
+    raise ImportError(
+        "the compiled part of the package backstay is missing: run `pip install .` in its source "
+        "tree, or `make build` to use it from there"
+    ) from missing
+from .communicator import MpiGroup
+from .errors import BY_CODE, Error, NothingSaved
+
+
+class Level(IntEnum):
+    """How safe a version is."""
+
+    CAPTURED = 1
+    LOCAL = 2
+    PROTECTED = 3
+    DURABLE = 4
+
+
+# numpy's type character and size -> backstay_type
+_TYPES = {
+    "b1": 1, "i1": 2, "i2": 3, "i4": 4, "i8": 5, "u1": 6, "u2": 7, "u4": 8, "u8": 9,
+    "f4": 10, "f8": 11, "c8": 12, "c16": 13,
+}  # fmt: skip
+
+_regions: dict[str, np.ndarray] = {}
+_group: MpiGroup | None = None
+
+
+def _check(code: int) -> None:
+    if code:
+        raise BY_CODE.get(code, Error)(_c.error_message() or _c.strerror(code), code)
+
+
+def _type_of(array: np.ndarray) -> int:
+    kind = f"{array.dtype.kind}{array.dtype.itemsize}"
+    if kind not in _TYPES or not array.dtype.isnative:
+        raise TypeError(f"{array.dtype} has no counterpart; protect array.view(numpy.uint8) instead")
+    return _TYPES[kind]
+
+
+class Session:
+    """What init() returns: ends the session where a `with` block ends."""
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(self, *_) -> None:
+        finalize()
+
+
+def init(comm=None, config: str | None = None) -> Session:
+    """Starts the session; collective over `comm`, a communicator of mpi4py, if one is given."""
+    global _group
+    path = None if config is None else str(config)
+    if comm is None:
+        _check(_c.init(path))
+        return Session()
+    group = MpiGroup(comm)
+    code = _c.init_group(list(group.position), group.broadcast, group.minimum, path)
+    if code:
+        group.free()
+    _check(code)
+    _group = group
+    return Session()
+
+
+def protect(name: str, array: np.ndarray, global_shape: Sequence[int] = (),
+            global_offset: Sequence[int] | None = None) -> None:
+    """Makes an array part of every later version. It must be writable and C-contiguous.
+
+    A number that changes goes into an array of one element. With `global_shape` (and the offset of
+    this rank's block in it) the place in a global array is saved too.
+    """
+    if not isinstance(array, np.ndarray) or not array.flags.c_contiguous or not array.flags.writeable:
+        raise TypeError(f"{name}: a writable, C-contiguous numpy array is needed")
+    shape = list(array.shape) if array.ndim else [1]
+    if global_shape and global_offset is None:
+        global_offset = [0] * len(global_shape)
+    if len(global_shape) not in (0, len(shape)) or len(global_offset or ()) != len(global_shape):
+        raise ValueError(f"{name}: global_shape and global_offset need {len(shape)} numbers each")
+    address = array.ctypes.data if array.size else 0
+    _check(_c.protect(name, address, _type_of(array), shape, list(global_shape), list(global_offset or ())))
+    _regions[name] = array
+
+
+def unprotect(name: str) -> None:
+    """Forgets a region; its data in earlier versions stays."""
+    _check(_c.unprotect(name))
+    _regions.pop(name, None)
+
+
+def due() -> bool:
+    """Collective. True if a checkpoint should be taken now; the same answer on all ranks."""
+    return bool(_c.due())
+
+
+def stop_requested() -> bool:
+    """Collective. True if the job was asked to end after its next checkpoint."""
+    return bool(_c.stop_requested())
+
+
+def checkpoint() -> int:
+    """Collective. Saves all protected arrays and routed files; returns the new version's number."""
+    _check(_c.checkpoint())
+    return _c.version()
+
+
+def version() -> int:
+    """The newest version that this run captured or restarted from; 0 if none."""
+    return _c.version()
+
+
+def test(version: int) -> Level | None:
+    """The level that a version has now; None if none yet."""
+    code, level = _c.test(version)
+    _check(code)
+    return Level(level) if level else None
+
+
+def wait(version: int, level: Level = Level.LOCAL, timeout_s: float = -1) -> None:
+    """Blocks until a version has the level; raises Timeout after `timeout_s` (negative: never)."""
+    _check(_c.wait(version, int(level), timeout_s))
+
+
+def restart() -> int | None:
+    """Collective. Brings arrays and files back; the version's number, or None if none was saved."""
+    code = _c.restart()
+    if code == NothingSaved.code:
+        return None
+    _check(code)
+    return _c.version()
+
+
+def read_region(version: int, name: str, out: np.ndarray) -> np.ndarray:
+    """Reads one region of an old version of this rank into `out`, whose size must be what was saved."""
+    if not out.flags.c_contiguous or not out.flags.writeable:
+        raise TypeError("a writable, C-contiguous array is needed")
+    _check(_c.read_region(version, name, out.ctypes.data, out.nbytes))
+    return out
+
+
+def route_file(name: str) -> str:
+    """The path at which the program shall write its file `name`, so that versions contain it."""
+    code, path = _c.route_file(name)
+    _check(code)
+    return path
+
+
+def release() -> str:
+    """The library's release, "0.1.0"."""
+    return _c.release()
+
+
+def finalize() -> None:
+    """Collective. Ends the session; the agent goes on and brings captured versions to their level."""
+    global _group
+    code = _c.finalize()
+    if code == 0:
+        _regions.clear()
+        if _group is not None:
+            _group.free()
+        _group = None
+    _check(code)
