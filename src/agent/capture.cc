@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/failpoint.h"
 #include "base/log.h"
@@ -43,6 +44,7 @@ Status Capture::begin(const RankLink& link, const wire::Begin& begin) {
   at->second.object_bytes = begin.object_bytes;
   at->second.wanted = buffers_for(begin.object_bytes, state_.pool.buffer_bytes());
   filling_version().object_bytes[link.rank] = begin.object_bytes;
+  filling_version().rank_ns[link.rank].first = state_.clock.wall_ns();
   grant();
   return {};
 }
@@ -56,6 +58,7 @@ Status Capture::start(const wire::Begin& begin) {
   failpoint("capture.begin");
   retry_failed();
   state_.newest = begin.version;
+  state_.record("capture_begin", {{"version", begin.version}});
   filling_.emplace();
   filling_->version = begin.version;
   MemoryVersion& version = state_.memory[begin.version];
@@ -117,6 +120,7 @@ Status Capture::end(const RankLink& link, const wire::End& end) {
   for (const std::uint32_t buffer : at->second.granted) state_.pool.give_back(buffer);
   at->second.granted.clear();
   at->second.ended = true;
+  filling_version().rank_ns[link.rank].second = state_.clock.wall_ns();
   failpoint("capture.end");
   const auto& ranks = filling_->ranks;
   if (ranks.size() == state_.ranks &&
@@ -146,8 +150,25 @@ void Capture::captured() {
   filling_.reset();
   failpoint("capture.captured");
   state_.send_to_all(wire::Captured{number, Code::ok, ""});
+  record_captured(version);
   drop_superseded();
   changed_(number);
+}
+
+void Capture::record_captured(const MemoryVersion& version) const {
+  nlohmann::json ranks = nlohmann::json::array();
+  std::uint64_t first_ns = UINT64_MAX;
+  for (const auto& [rank, bytes] : version.object_bytes) {
+    const auto [begin_ns, end_ns] = version.rank_ns.at(rank);
+    first_ns = std::min(first_ns, begin_ns);
+    ranks.push_back({{"rank", rank}, {"bytes", bytes}, {"begin_ns", begin_ns}, {"end_ns", end_ns}});
+  }
+  state_.record("captured",
+                {{"version", version.info.version},
+                 {"bytes", version.bytes()},
+                 {"chunks", version.chunks.size()},
+                 {"seconds", 1e-9 * static_cast<double>(version.captured_ns - first_ns)},
+                 {"ranks", std::move(ranks)}});
 }
 
 void Capture::drop_superseded() {
@@ -193,6 +214,8 @@ void Capture::abort(const Error& why) {
   const VersionNumber number = filling_->version;
   spdlog::warn("version given up job={} version={} why=\"{}\"", state_.name, number,
                why.message());
+  state_.record("capture_failed",
+                {{"version", number}, {"code", code_name(why.code())}, {"why", why.message()}});
   MemoryVersion& version = filling_version();
   for (auto& [rank, progress] : filling_->ranks) {
     for (const std::uint32_t buffer : progress.granted) state_.pool.give_back(buffer);
@@ -242,9 +265,11 @@ void Capture::on(const VersionLocal& event) {
   if (MemoryVersion* version = state_.in_memory(number)) {
     version->local = true;
     version->local_ns = event.local_ns;
+    const double seconds = 1e-9 * static_cast<double>(event.local_ns - version->captured_ns);
     spdlog::info("version is local job={} version={} bytes={} seconds_after_capture={:.3f}",
-                 state_.name, number, version->bytes(),
-                 1e-9 * static_cast<double>(event.local_ns - version->captured_ns));
+                 state_.name, number, version->bytes(), seconds);
+    state_.record("local",
+                  {{"version", number}, {"bytes", version->bytes()}, {"seconds", seconds}});
   }
   failpoint("commit.6");
   if (filling_ && filling_->version == number) captured();
@@ -257,6 +282,9 @@ void Capture::on(const VersionFailed& event) {
   MemoryVersion* version = state_.in_memory(event.version);
   if (version == nullptr) return;  // given up meanwhile
   version->failed = event.error;
+  state_.record("write_failed", {{"version", event.version},
+                                 {"code", code_name(event.error.code())},
+                                 {"why", event.error.message()}});
   if (filling_ && filling_->version == event.version && !version->whole) {
     return abort(event.error);
   }

@@ -70,6 +70,7 @@ class Capture {
   void all_ended();
   void captured();
   void drop_superseded();
+  void record_captured(const MemoryVersion& version) const;
   void retry_failed();
   bool starved() const;
   bool store_has_buffers() const;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/log.h"
 
@@ -83,6 +84,9 @@ void Job::new_run(const wire::Hello& hello) {
   state_.rank_was_lost = false;
   restarting_.clear();
   page_->clear_stop();
+  state_.record("run_begin", {{"ranks", hello.ranks},
+                              {"newest", state_.newest},
+                              {"release", BACKSTAY_VERSION}});
   spdlog::info("run begins job={} run={:016x} ranks={} dir={}", state_.name, hello.run, hello.ranks,
                state_.dir);
 }
@@ -178,6 +182,7 @@ void Job::disconnected(ConnectionId connection, bool goodbye) {
   const Rank rank = link->rank;
   state_.links.erase(rank);
   restarting_.erase(rank);
+  state_.record("rank_left", {{"rank", rank}, {"lost", !goodbye}});
   for (const auto& restore : restores_) restore->disconnected(connection);
   if (!goodbye) {
     spdlog::warn("rank lost job={} rank={}", state_.name, rank);
@@ -205,7 +210,10 @@ void Job::on(const Event& event) {
   } else if (const auto* failed = std::get_if<VersionFailed>(&event)) {
     capture_.on(*failed);
   } else if (const auto* removed = std::get_if<Removed>(&event)) {
-    for (const VersionNumber version : removed->versions) state_.disk.erase(version);
+    for (const VersionNumber version : removed->versions) {
+      state_.disk.erase(version);
+      state_.record("removed", {{"version", version}});
+    }
   } else if (const auto* loaded = std::get_if<ManifestLoaded>(&event)) {
     if (!restores_.empty()) restores_.front()->on(*loaded);
   } else if (const auto* read = std::get_if<ChunkRead>(&event)) {

@@ -1,5 +1,9 @@
 #include "agent/job_state.h"
 
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
 namespace backstay::agent {
 
 namespace {
@@ -19,6 +23,16 @@ void drop(Pool& pool, MemoryVersion& version, HeldChunk& chunk) {
 }
 
 }  // namespace
+
+void JobState::record(std::string_view event, nlohmann::json fields) const {
+  fields["event"] = event;
+  fields["t_ns"] = clock.wall_ns();
+  fields["job"] = name;
+  fields["run"] = fmt::format("{:016x}", run);
+  fields["node"] = node;
+  // A message may quote a file name that is not UTF-8.
+  store.post(AppendEvent{fields.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)});
+}
 
 void JobState::release(VersionNumber number) {
   const auto found = memory.find(number);

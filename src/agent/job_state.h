@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,6 +37,7 @@ struct HeldChunk {
 struct MemoryVersion {
   VersionInfo info;
   std::map<Rank, std::uint64_t> object_bytes;
+  std::map<Rank, std::pair<std::uint64_t, std::uint64_t>> rank_ns;  // begin and end of its capture
   std::vector<HeldChunk> chunks;
   bool captured = false;
   bool local = false;
@@ -87,6 +89,9 @@ struct JobState {
     }
     return nullptr;
   }
+
+  // Appends to the job's event log (docs/format/events.md); adds time, job, run and node.
+  void record(std::string_view event, nlohmann::json fields) const;
 
   // Gives back every buffer of a version that the store does not hold and forgets the version if
   // none is left. The store's ones follow when they come back.

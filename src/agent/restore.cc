@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/failpoint.h"
 #include "base/log.h"
@@ -104,8 +105,11 @@ bool Restore::known_ranks(std::uint32_t ranks,
 void Restore::announce(bool from_pool) {
   phase_ = Phase::verifying;
   from_pool_ = from_pool;
+  began_ns_ = state_.clock.monotonic_ns();
   spdlog::info("restart job={} version={} from={} ranks={}", state_.name, version_,
                from_pool ? "pool" : "local", parts_.size());
+  state_.record("restart_begin",
+                {{"version", version_}, {"from", from_pool ? "pool" : "local"}});
   for (const Part& part : parts_) {
     state_.outbox.send(part.who.connection,
                        wire::Plan{version_, part.object_bytes, from_pool, Code::ok, ""});
@@ -299,6 +303,7 @@ void Restore::damaged(const std::string& why) {
     if (on_disk) {
       stored->second.damage = why;
       state_.store.post(SetAside{version_, why});
+      state_.record("set_aside", {{"version", version_}, {"why", why}});
     }
   }
   choose();
@@ -340,9 +345,24 @@ void Restore::keep_in_pool() {
   in_pool_.clear();
 }
 
+void Restore::record_end(Code code, const std::string& message) const {
+  if (code != Code::ok) {
+    return state_.record("restart_failed",
+                         {{"version", version_}, {"code", code_name(code)}, {"why", message}});
+  }
+  std::uint64_t bytes = 0;
+  for (const Part& part : parts_) bytes += part.object_bytes;
+  const std::uint64_t passed_ns = state_.clock.monotonic_ns() - began_ns_;
+  state_.record("restored", {{"version", version_},
+                             {"from", from_pool_ ? "pool" : "local"},
+                             {"bytes", bytes},
+                             {"seconds", 1e-9 * static_cast<double>(passed_ns)}});
+}
+
 void Restore::finish(Code code, const std::string& message) {
   const bool delivering = phase_ == Phase::delivering;
   phase_ = Phase::done;
+  record_end(code, message);
   if (code == Code::ok) keep_in_pool();
   release_all();
   if (code != Code::ok) {

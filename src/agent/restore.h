@@ -70,6 +70,7 @@ class Restore {
   void maybe_deliver();
   void maybe_finish();
   void finish(Code code, const std::string& message);
+  void record_end(Code code, const std::string& message) const;
   void release_all();
   void keep_in_pool();
   bool known_ranks(std::uint32_t ranks, const std::map<Rank, std::uint64_t>& object_bytes);
@@ -92,6 +93,7 @@ class Restore {
   std::string damage_;        // of the versions that were set aside on the way
   VersionInfo info_;          // of the version from disk
   std::uint64_t captured_ns_ = 0;
+  std::uint64_t began_ns_ = 0;
   std::vector<Planned> planned_;
   std::deque<std::size_t> to_read_;                // indexes into planned_
   std::map<std::uint64_t, std::size_t> reading_;   // ticket -> index into planned_

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "agent/event_log.h"
 #include "agent/job_lock.h"
 #include "agent/server_slot.h"
 #include "agent/status.h"
@@ -204,7 +205,8 @@ Result<Server::Slot*> Server::open_job(const wire::Hello& hello) {
         shared->facts = facts;
         return tier;
       },
-      [this, number](Event event) { events_.put(Posted{number, std::move(event)}); });
+      [this, number](Event event) { events_.put(Posted{number, std::move(event)}); },
+      [log = EventLog(dir + "/" + hello.job)](const std::string& line) { log.append(line); });
   slot->job = std::make_unique<Job>(hello.job, dir, *pool_, *this, *slot, system_clock(),
                                     std::move(page));
   Slot* raw = slot.get();

@@ -39,10 +39,12 @@ constexpr std::uint64_t header_tag = UINT64_MAX;
 class Store::Worker {
  public:
   Worker(std::string job, const MakeTier& make_tier, std::function<void(Event)> post_event,
+         std::function<void(const std::string&)> append_event,
          Mailbox<std::variant<Command, std::monostate>>& commands)
       : job_(std::move(job)),
         tier_(make_tier()),
         post_event_(std::move(post_event)),
+        append_event_(std::move(append_event)),
         commands_(commands) {}
 
   void run() {
@@ -294,6 +296,10 @@ class Store::Worker {
     return {};
   }
 
+  void handle(AppendEvent& command) {
+    if (append_event_) append_event_(command.line);
+  }
+
   // --- completions --------------------------------------------------------------------------
   void reap(bool wait) {
     // Writing and reading together is rare (a restart while an old version drains): then nobody
@@ -326,16 +332,20 @@ class Store::Worker {
   const std::string job_;
   Result<std::unique_ptr<tier::Tier>> tier_;
   std::function<void(Event)> post_event_;
+  std::function<void(const std::string&)> append_event_;
   Mailbox<std::variant<Command, std::monostate>>& commands_;
   std::map<VersionNumber, StoredVersion> stored_;
   std::optional<Writing> writing_;
   std::optional<Reading> reading_;
 };
 
-Store::Store(std::string job, MakeTier make_tier, std::function<void(Event)> post_event)
+Store::Store(std::string job, MakeTier make_tier, std::function<void(Event)> post_event,
+             std::function<void(const std::string&)> append_event)
     : thread_([this, job = std::move(job), make_tier = std::move(make_tier),
-               post_event = std::move(post_event)]() mutable {
-        Worker worker(std::move(job), make_tier, std::move(post_event), commands_);
+               post_event = std::move(post_event),
+               append_event = std::move(append_event)]() mutable {
+        Worker worker(std::move(job), make_tier, std::move(post_event), std::move(append_event),
+                      commands_);
         worker.run();
       }) {}
 

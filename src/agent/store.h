@@ -88,8 +88,11 @@ struct ReadChunk {
   format::ChunkEntry chunk;
   std::uint64_t ticket = 0;  // comes back in ChunkRead
 };
+struct AppendEvent {  // a line for the event log (docs/format/events.md), without its newline
+  std::string line;
+};
 using Command = std::variant<ScanJob, OpenVersion, WriteChunk, SealVersion, AbortVersion,
-                             RemoveExpired, SetAside, LoadManifest, ReadChunk>;
+                             RemoveExpired, SetAside, LoadManifest, ReadChunk, AppendEvent>;
 
 // --- events ---------------------------------------------------------------------------------
 struct Scanned {
@@ -131,7 +134,9 @@ class Store {
  public:
   // `tier` is used by the store's thread alone from here on. `post_event` is called in that thread.
   using MakeTier = std::function<Result<std::unique_ptr<tier::Tier>>()>;
-  Store(std::string job, MakeTier make_tier, std::function<void(Event)> post_event);
+  // `append_event` writes a line of the event log, in the store's thread; may be empty.
+  Store(std::string job, MakeTier make_tier, std::function<void(Event)> post_event,
+        std::function<void(const std::string&)> append_event = {});
   // Finishes commands that were posted, then ends the thread.
   ~Store();
   Store(const Store&) = delete;

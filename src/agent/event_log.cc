@@ -1,0 +1,29 @@
+#include "agent/event_log.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "base/fd.h"
+
+namespace backstay::agent {
+
+namespace {
+constexpr off_t bytes_max = 16 << 20;
+}
+
+void EventLog::append(const std::string& line) const {
+  const std::string path = path_ + ".jsonl";
+  const Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (!fd.valid()) return;
+  const std::string text = line + "\n";
+  [[maybe_unused]] const auto written = ::write(fd.get(), text.data(), text.size());
+  struct stat facts {};
+  if (::fstat(fd.get(), &facts) == 0 && facts.st_size > bytes_max) {
+    std::rename(path.c_str(), (path_ + ".1.jsonl").c_str());
+  }
+}
+
+}  // namespace backstay::agent

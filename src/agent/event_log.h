@@ -1,0 +1,20 @@
+// The event log of a job, docs/format/events.md: lines appended to a file that nothing depends on.
+#pragma once
+
+#include <string>
+
+namespace backstay::agent {
+
+class EventLog {
+ public:
+  explicit EventLog(const std::string& job_folder) : path_(job_folder + "/events") {}
+
+  // Appends `line` and a newline in one write. A failure is swallowed: a full disk must not disturb
+  // what the log is about. Opens the file each time, so that it may be removed or moved by hand.
+  void append(const std::string& line) const;
+
+ private:
+  std::string path_;  // without ".jsonl"
+};
+
+}  // namespace backstay::agent
