@@ -1,5 +1,7 @@
 #include "io/file.h"
 
+#include "base/failpoint.h"
+
 namespace backstay::io {
 
 Result<Buffer> read_file(FileSystem& fs, const std::string& path, std::uint64_t bytes_max) {
@@ -20,16 +22,20 @@ static Status write_and_sync(FileSystem& fs, const std::string& path, Bytes cont
   return file->sync();
 }
 
+static Status write_and_rename(FileSystem& fs, const std::string& tmp, const std::string& path,
+                               Bytes content) {
+  BACKSTAY_TRY(write_and_sync(fs, tmp, content));
+  failpoint("publish.1");
+  return fs.rename(tmp, path);
+}
+
 Status publish_file(FileSystem& fs, const std::string& path, Bytes content) {
   const std::string tmp = path + ".tmp";
-  if (auto written = write_and_sync(fs, tmp, content); !written.ok()) {
+  if (auto renamed = write_and_rename(fs, tmp, path, content); !renamed.ok()) {
     (void)fs.remove(tmp);  // the first error is the one to tell
-    return written.error().context("publish " + path);
+    return renamed.error().context("publish " + path);
   }
-  if (auto renamed = fs.rename(tmp, path); !renamed.ok()) {
-    (void)fs.remove(tmp);
-    return renamed;
-  }
+  failpoint("publish.2");
   return fs.sync_directory(parent_of(path));
 }
 

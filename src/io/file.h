@@ -80,6 +80,7 @@ Result<Buffer> read_file(FileSystem& fs, const std::string& path, std::uint64_t 
 
 // Publishes a small file: path.tmp written and synced, renamed to path, directory synced. After a
 // crash before it returned, path has its old content, the new one, or is missing if it was.
+// Failpoints: publish.1 (written and synced), publish.2 (renamed).
 Status publish_file(FileSystem& fs, const std::string& path, Bytes content);
 
 // Removes a directory with everything in it, and syncs its parent. Missing: ok.

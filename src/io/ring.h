@@ -50,7 +50,7 @@ struct RingOptions {
   bool allow_io_uring = true;
   // Memory that most requests lie in (the pool): pinned once instead of at each request. Must stay
   // mapped as long as the ring exists. May be empty.
-  std::vector<std::span<std::byte>> registered;
+  std::vector<std::span<std::byte>> registered = {};
 };
 
 // io_uring where the system allows it, else threads. `kind` may be null. Errors: io (not even
