@@ -4,7 +4,6 @@
 #include <mutex>
 #include <set>
 
-#include "base/failpoint.h"
 #include "tier/file_stream.h"
 #include "tier/name.h"
 #include "tier/spares.h"
@@ -74,14 +73,14 @@ class DirTier final : public Tier {
     BACKSTAY_TRY(check_name(name));
     const std::string path = path_of(name);
     BACKSTAY_TRY(make_safe(io::parent_of(path)));
-    Status published = publish(path, content);
+    Status published = io::publish_file(fs_, path, content);
     if (failed_with(published, Code::not_found)) {  // another process removed the folder
       forget_safe(io::parent_of(path));
       BACKSTAY_TRY(make_safe(io::parent_of(path)));
-      published = publish(path, content);
+      published = io::publish_file(fs_, path, content);
     }
     if (failed_with(published, Code::no_space) && spares_->drop()) {
-      published = publish(path, content);
+      published = io::publish_file(fs_, path, content);
     }
     return published;
   }
@@ -112,7 +111,7 @@ class DirTier final : public Tier {
     const std::string path = path_of(name);
     forget_safe(path);
     std::vector<Spare> kept;
-    Status removed = remove_path(path, &kept);
+    Status removed = remove_path(path, spares_->outside(path) ? &kept : nullptr);
     if (removed.ok()) removed = gone_is_fine(fs_.sync_directory(io::parent_of(path)));
     if (!removed.ok()) {
       spares_->discard(kept);
@@ -167,28 +166,6 @@ class DirTier final : public Tier {
     });
   }
 
-  // io::publish_file with failpoints.
-  Status publish(const std::string& path, Bytes content) {
-    const std::string tmp = path + ".tmp";
-    Status written = write_tmp(tmp, content);
-    if (written.ok()) {
-      failpoint("tier.put.1");
-      written = fs_.rename(tmp, path);
-    }
-    if (!written.ok()) {
-      (void)fs_.remove(tmp);  // the first error is the one to tell
-      return written;
-    }
-    failpoint("tier.put.2");
-    return fs_.sync_directory(io::parent_of(path));
-  }
-
-  Status write_tmp(const std::string& tmp, Bytes content) {
-    BACKSTAY_ASSIGN(auto file, fs_.open(tmp, io::Open::create));
-    BACKSTAY_TRY(file->write_at(0, content));
-    return file->sync();
-  }
-
   // After an error there is no such file.
   Result<std::unique_ptr<io::File>> create_file(const std::string& path, std::uint64_t bytes) {
     BACKSTAY_TRY(fs_.make_directories(io::parent_of(path)));
@@ -200,6 +177,7 @@ class DirTier final : public Tier {
     return reserved.error();
   }
 
+  // `kept` is null where no file may become a spare.
   Status remove_path(const std::string& path, std::vector<Spare>* kept) {
     auto entries = fs_.list(path);
     if (entries.ok()) return remove_folder(path, *entries, kept);
@@ -212,10 +190,14 @@ class DirTier final : public Tier {
     BACKSTAY_TRY(remove_commits(path, entries));
     for (const io::Entry& entry : entries) {
       const std::string child = path + "/" + entry.name;
-      if (is_commit(entry) || (!entry.directory && spares_->keep(child, kept))) continue;
+      if (is_commit(entry) || (!entry.directory && keep(child, kept))) continue;
       BACKSTAY_TRY(entry.directory ? remove_path(child, kept) : gone_is_fine(fs_.remove(child)));
     }
     return gone_is_fine(fs_.remove(path));
+  }
+
+  bool keep(const std::string& path, std::vector<Spare>* kept) {
+    return kept != nullptr && spares_->keep(path, kept);
   }
 
   Status remove_commits(const std::string& path, const std::vector<io::Entry>& entries) {

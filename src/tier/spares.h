@@ -27,6 +27,8 @@ class Spares {
 
   // Deletes what an earlier process left.
   void forget_earlier();
+  // False where spares lie in `path` or below it: then nothing that is removed there may be kept.
+  bool outside(const std::string& path) const { return !folder_.starts_with(path + "/"); }
   // Instead of unlinking `path`: moves it away and appends it to `kept`, if it is worth it and
   // nobody reads it. False: it is still there.
   bool keep(const std::string& path, std::vector<Spare>* kept);
