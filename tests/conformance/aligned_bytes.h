@@ -1,0 +1,56 @@
+// Memory as O_DIRECT wants it, and bytes that tell where they belong.
+#pragma once
+
+#include <cstdlib>
+#include <new>
+#include <span>
+
+#include "base/bytes.h"
+
+namespace backstay::testing {
+
+class AlignedBytes {
+ public:
+  explicit AlignedBytes(std::size_t size)
+      : data_(static_cast<std::byte*>(::operator new(size, std::align_val_t{4096}))), size_(size) {
+    for (std::size_t i = 0; i < size; ++i) data_[i] = std::byte{0xEE};
+  }
+  AlignedBytes(const AlignedBytes&) = delete;
+  AlignedBytes& operator=(const AlignedBytes&) = delete;
+  ~AlignedBytes() { ::operator delete(data_, std::align_val_t{4096}); }
+
+  std::span<std::byte> all() { return {data_, size_}; }
+  std::span<std::byte> part(std::size_t begin, std::size_t size) {
+    return all().subspan(begin, size);
+  }
+
+ private:
+  std::byte* data_;
+  std::size_t size_;
+};
+
+// The byte at `at` of the content number `seed`.
+inline std::byte pattern_at(std::uint64_t seed, std::uint64_t at) {
+  const std::uint64_t mixed = (at / 8 + seed * 1000003) * 0x9E3779B97F4A7C15u;
+  return static_cast<std::byte>(mixed >> (8 * (at % 8)));
+}
+
+inline void fill_pattern(std::span<std::byte> to, std::uint64_t seed, std::uint64_t at = 0) {
+  for (std::size_t i = 0; i < to.size(); ++i) to[i] = pattern_at(seed, at + i);
+}
+
+// The first place that differs from the pattern, or bytes.size().
+inline std::size_t first_difference(Bytes bytes, std::uint64_t seed, std::uint64_t at = 0) {
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (bytes[i] != pattern_at(seed, at + i)) return i;
+  }
+  return bytes.size();
+}
+
+inline Buffer pattern(std::size_t size, std::uint64_t seed) {
+  Buffer bytes(size);
+  fill_pattern(bytes, seed);
+  return bytes;
+}
+
+}  // namespace backstay::testing
