@@ -1,0 +1,289 @@
+"""Bytes to values for every record of docs/format. No I/O.
+
+The order of a reader: magic, format number, checksum, and only then lengths and counts. Checks that
+need no checksum are made in any case.
+"""
+
+import re
+import struct
+from dataclasses import dataclass
+from typing import Optional, Tuple
+
+import numpy as np
+
+from . import checksum
+from .errors import DamagedError, UnsupportedError
+
+FORMAT = 1
+ALIGNMENT = 4096
+SEGMENT_HEADER_BYTES = 4096
+FOOTER_BYTES = 64
+COMMIT_BYTES = 512
+MANIFEST_HEADER_BYTES = 184
+LEVELS = {2: "local", 3: "protected", 4: "durable"}
+
+OBJECT_ENTRY = np.dtype(
+    [("rank", "<u4"), ("kind", "<u4"), ("bytes", "<u8"), ("first_chunk", "<u8"), ("chunks", "<u8")]
+)
+CHUNK_ENTRY = np.dtype(
+    [
+        ("rank", "<u4"),
+        ("length", "<u4"),
+        ("object_offset", "<u8"),
+        ("segment_offset", "<u8"),
+        ("checksum", "<u8"),
+        ("zeros", "<u8"),
+    ]
+)
+# The type number is the index; opaque bytes are read as unsigned.
+DTYPES = [None] + [
+    np.dtype(code)
+    for code in "u1 i1 <i2 <i4 <i8 u1 <u2 <u4 <u8 <f4 <f8 <c8 <c16".split()
+]
+KINDS = {1: "array", 2: "file"}
+
+_JOB = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}\Z")
+
+
+@dataclass(frozen=True)
+class Commit:
+    job: str
+    level: str
+    version: int
+    run: int
+    nodes: int
+    ranks: int
+    payload_bytes: int
+    manifests_sum: int
+    captured_ns: int
+    committed_ns: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    job: str
+    node: int
+    version: int
+    run: int
+    segment_bytes: int
+    nodes: int
+    ranks: int
+    chunk_bytes_max: int
+    captured_ns: int
+    digest: int
+    objects: np.ndarray  # OBJECT_ENTRY
+    chunks: np.ndarray  # CHUNK_ENTRY
+
+
+@dataclass(frozen=True)
+class Region:
+    """A named piece of a rank's object."""
+
+    name: str
+    kind: str  # "array" or "file"
+    dtype: np.dtype
+    shape: Tuple[int, ...]
+    bytes: int
+    offset: int  # of the payload in the object
+    global_shape: Optional[Tuple[int, ...]] = None
+    global_offset: Optional[Tuple[int, ...]] = None
+    mode: int = 0  # permission bits of a file
+
+
+def _require(holds: bool, what: str, why: str) -> None:
+    if not holds:
+        raise DamagedError(f"{what}: {why}")
+
+
+def _check_head(data: bytes, least: int, magic: bytes, what: str) -> None:
+    _require(len(data) >= least, what, f"only {len(data)} bytes long")
+    if bytes(data[:8]) != magic:
+        raise UnsupportedError(f"{what}: does not begin with {magic.decode()}")
+    (number,) = struct.unpack_from("<I", data, 8)
+    if number != FORMAT:
+        raise UnsupportedError(f"{what}: has format {number}, this reader knows format {FORMAT}")
+
+
+def _check_sum(data: bytes, at: int, what: str, begin: int = 0) -> None:
+    (expected,) = struct.unpack_from("<Q", data, at)
+    _require(checksum.matches(data[begin:at], expected), what, "checksum does not match")
+
+
+def _job(field: bytes, what: str) -> str:
+    name = field.rstrip(b"\0")
+    try:
+        text = name.decode("ascii")
+    except UnicodeDecodeError:
+        text = ""
+    _require(_JOB.match(text) is not None, what, "holds no valid job name")
+    return text
+
+
+def segment_header(data: bytes, what: str) -> dict:
+    """The fields of a segment's first block."""
+    _check_head(data, SEGMENT_HEADER_BYTES, b"BKSTSEG1", what)
+    _check_sum(data, 152, what)
+    node, version, run, created_ns, alignment, zeros = struct.unpack_from("<IQQQII", data, 12)
+    _require(alignment == ALIGNMENT, what, "unknown alignment")
+    _require(version > 0, what, "version 0")
+    zero = zeros == 0 and not any(data[160:SEGMENT_HEADER_BYTES])
+    _require(zero, what, "bytes that must be zero are not")
+    job = _job(data[48:152], what)
+    return {"job": job, "node": node, "version": version, "run": run, "created_ns": created_ns}
+
+
+def commit(data: bytes, what: str) -> Commit:
+    _check_head(data, COMMIT_BYTES, b"BKSTCMT1", what)
+    _require(len(data) == COMMIT_BYTES, what, f"is not {COMMIT_BYTES} bytes long")
+    _check_sum(data, 504, what)
+    level, version, run, nodes, ranks, payload, digests, captured, committed = struct.unpack_from(
+        "<IQQIIQQQQ", data, 12
+    )
+    _require(level in LEVELS, what, "unknown level")
+    _require(version > 0 and nodes > 0 and ranks > 0, what, "version, nodes or ranks are 0")
+    _require(not any(data[176:504]), what, "bytes that must be zero are not")
+    job = _job(data[72:176], what)
+    return Commit(
+        job, LEVELS[level], version, run, nodes, ranks, payload, digests, captured, committed
+    )
+
+
+def manifest(data: bytes, what: str) -> Manifest:
+    _check_head(data, MANIFEST_HEADER_BYTES, b"BKSTMAN1", what)
+    _check_sum(data, 176, what)
+    node, version, run, segment_bytes, objects, nodes, chunks, ranks, chunk_max = struct.unpack_from(
+        "<IQQQIIQII", data, 12
+    )
+    job = _job(data[64:168], what)
+    (captured_ns,) = struct.unpack_from("<Q", data, 168)
+    entries = MANIFEST_HEADER_BYTES + OBJECT_ENTRY.itemsize * objects
+    end = entries + CHUNK_ENTRY.itemsize * chunks
+    _require(len(data) == end + 8, what, "its length does not fit its number of entries")
+    _check_sum(data, end, what)
+    (digest,) = struct.unpack_from("<Q", data, end)
+    result = Manifest(
+        job,
+        node,
+        version,
+        run,
+        segment_bytes,
+        nodes,
+        ranks,
+        chunk_max,
+        captured_ns,
+        digest,
+        np.frombuffer(data, OBJECT_ENTRY, objects, MANIFEST_HEADER_BYTES),
+        np.frombuffer(data, CHUNK_ENTRY, chunks, entries),
+    )
+    _check_manifest(result, what)
+    return result
+
+
+def _check_manifest(m: Manifest, what: str) -> None:
+    _require(m.version > 0 and m.node < m.nodes, what, "numbers of the run")
+    whole = m.segment_bytes >= SEGMENT_HEADER_BYTES and m.segment_bytes % ALIGNMENT == 0
+    _require(whole, what, "length of the segment")
+    _check_objects(m, what)
+    _check_chunks(m, what)
+
+
+def _check_objects(m: Manifest, what: str) -> None:
+    ranks = m.objects["rank"]
+    _require(bool(np.all(ranks[1:] > ranks[:-1])), what, "objects are not sorted by rank")
+    _require(bool(np.all(ranks < m.ranks)), what, "an object of a rank that the run does not have")
+    _require(bool(np.all(m.objects["kind"] == 1)), what, "unknown kind of an object")
+    next_chunk = 0
+    for entry in m.objects:
+        first, count = int(entry["first_chunk"]), int(entry["chunks"])
+        fits = first == next_chunk and count <= len(m.chunks) - next_chunk
+        _require(fits, what, "range of chunks")
+        next_chunk += count
+        mine = m.chunks[first:next_chunk]
+        _require(bool(np.all(mine["rank"] == entry["rank"])), what, "chunks of another rank")
+        # Fewer than 2^32 bytes each and no more than the file could list: the sum cannot wrap.
+        ends = np.cumsum(mine["length"], dtype=np.uint64)
+        begins = np.concatenate([np.zeros(1, np.uint64), ends])
+        _require(bool(np.all(mine["object_offset"] == begins[:-1])), what, "gap or overlap")
+        _require(int(begins[-1]) == int(entry["bytes"]), what, "chunks do not cover the object")
+    _require(next_chunk == len(m.chunks), what, "chunks of no object")
+
+
+def _check_chunks(m: Manifest, what: str) -> None:
+    if len(m.chunks) == 0:
+        return
+    lengths, begins = m.chunks["length"].astype(np.uint64), m.chunks["segment_offset"]
+    sizes = bool(np.all((lengths > 0) & (lengths <= m.chunk_bytes_max)))
+    _require(sizes, what, "length of a chunk")
+    _require(not np.any(m.chunks["zeros"]), what, "bytes that must be zero are not")
+    aligned = bool(np.all((begins % ALIGNMENT == 0) & (begins >= SEGMENT_HEADER_BYTES)))
+    slots = (lengths + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
+    inside = bool(np.all((slots <= m.segment_bytes) & (begins <= m.segment_bytes - slots)))
+    _require(aligned and inside, what, "a slot outside of the segment, or not aligned")
+    order = np.argsort(begins, kind="stable")
+    apart = bool(np.all(begins[order][1:] >= (begins + slots)[order][:-1]))
+    _require(apart, what, "two chunks share bytes of the segment")
+
+
+def footer(data: bytes, object_bytes: int, what: str) -> Tuple[int, int, int, int]:
+    """(offset of the table, its length, its checksum, number of records) of an object's end."""
+    _check_head(data, FOOTER_BYTES, b"BKSTOBJ1", what)
+    _check_sum(data, 56, what)
+    records, offset, length, table_sum = struct.unpack_from("<IQQQ", data, 12)
+    _require(not any(data[40:56]), what, "bytes that must be zero are not")
+    fits = offset % 64 == 0 and offset + length + FOOTER_BYTES == object_bytes
+    _require(fits, what, "the table is not between the payloads and the footer")
+    return offset, length, table_sum, records
+
+
+def table(data: bytes, table_offset: int, table_sum: int, records: int, what: str):
+    """The regions of an object, in the order of their payloads."""
+    _require(checksum.matches(data, table_sum), what, "checksum of the table does not match")
+    regions, at, expected, seen = [], 0, 0, set()
+    try:
+        for _ in range(records):
+            region, at = _record(data, at, what)
+            _require(region.offset == expected, what, f"place of region '{region.name}'")
+            _require((region.kind, region.name) not in seen, what, f"'{region.name}' occurs twice")
+            seen.add((region.kind, region.name))
+            expected = (region.offset + region.bytes + 63) // 64 * 64
+            regions.append(region)
+    except (struct.error, UnicodeDecodeError) as error:
+        raise DamagedError(f"{what}: a record of the table is malformed ({error})") from None
+    whole = at == len(data) and expected == table_offset
+    _require(whole, what, "the table does not fit its payloads")
+    return regions
+
+
+def _record(data: bytes, at: int, what: str) -> Tuple[Region, int]:
+    (length,) = struct.unpack_from("<H", data, at)
+    raw = bytes(data[at + 2 : at + 2 + length])
+    at += 2 + length
+    _require(1 <= len(raw) == length <= 200 and 0 not in raw, what, "name of a region")
+    name = raw.decode("utf-8")
+    kind, number, dims, flags, mode, offset, size = struct.unpack_from("<BBBBIQQ", data, at)
+    at += 24
+    here = f"{what}: region '{name}'"
+    _require(kind in KINDS and 1 <= number < len(DTYPES), here, "unknown kind or type")
+    _require(1 <= dims <= 8 and flags in (0, 1), here, "dimensions or flags")
+    shape = struct.unpack_from(f"<{dims}Q", data, at)
+    at += 8 * dims
+    global_shape = global_offset = None
+    if flags & 1:
+        global_shape = struct.unpack_from(f"<{dims}Q", data, at)
+        global_offset = struct.unpack_from(f"<{dims}Q", data, at + 8 * dims)
+        at += 16 * dims
+        inside = all(o + s <= g for o, s, g in zip(global_offset, shape, global_shape))
+        _require(inside, here, "lies outside of its global array")
+    elements = 1
+    for count in shape:
+        elements *= count
+    _require(elements * DTYPES[number].itemsize == size, here, "length is not that of its shape")
+    if kind == 2:
+        plain = number == 1 and dims == 1 and flags == 0 and mode <= 0o7777
+        _require(plain, here, "a file that is not a plain row of bytes")
+    else:
+        _require(mode == 0, here, "an array with permission bits")
+    return (
+        Region(name, KINDS[kind], DTYPES[number], shape, size, offset, global_shape, global_offset, mode),
+        at,
+    )

@@ -1,0 +1,365 @@
+"""A version as a mapping of region names to arrays."""
+
+import os
+import re
+import warnings
+from collections.abc import Mapping
+from typing import Dict, List, Optional
+
+import numpy as np
+
+from . import checksum, records
+from .errors import (
+    ChecksumsSkippedWarning,
+    ChecksumsUnavailableError,
+    DamagedError,
+    FormatError,
+    IncompleteError,
+    NotFoundError,
+)
+from .node import NodeFiles
+from .records import Region
+
+_VERSION = re.compile(r"v(\d{16})\Z")
+_MANIFEST = re.compile(r"node-(\d{7})\.manifest\Z")
+
+
+class RankView(Mapping):
+    """The regions of one rank: name -> array. Files are found by their name too, as bytes (u1);
+    where an array and a file share a name, the array wins and `files` holds the other."""
+
+    def __init__(self, files: NodeFiles, rank: int, what: str):
+        self._files = files
+        self._entry = files.entry(rank)
+        self.number = rank
+        self.regions: List[Region] = self._read_table(f"{what}: rank {rank}")
+        self._arrays = {r.name: r for r in self.regions if r.kind == "array"}
+        self.files = _Payloads(self, [r for r in self.regions if r.kind == "file"])
+
+    def _read_table(self, what: str) -> List[Region]:
+        size = int(self._entry["bytes"])
+        if size < records.FOOTER_BYTES:
+            raise DamagedError(f"{what}: its object is too short to have a footer")
+        last = self._files.read(self._entry, size - records.FOOTER_BYTES, size).tobytes()
+        offset, length, table_sum, count = records.footer(last, size, what)
+        data = self._files.read(self._entry, offset, offset + length).tobytes()
+        return records.table(data, offset, table_sum, count, what)
+
+    def payload(self, region: Region) -> np.ndarray:
+        raw = self._files.read(self._entry, region.offset, region.offset + region.bytes)
+        return raw.view(region.dtype).reshape(region.shape)
+
+    def region(self, name: str) -> Region:
+        """What is known of a region without reading it."""
+        if name in self._arrays:
+            return self._arrays[name]
+        return self.files.region(name)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.payload(self.region(name))
+
+    def __contains__(self, name) -> bool:
+        return name in self._arrays or name in self.files
+
+    def __iter__(self):
+        return iter(dict.fromkeys(r.name for r in self.regions))
+
+    def __len__(self) -> int:
+        return len({r.name for r in self.regions})
+
+    def __repr__(self) -> str:
+        return f"<rank {self.number}: {', '.join(self)}>"
+
+
+class _Payloads(Mapping):
+    """Some of a rank's regions: name -> array."""
+
+    def __init__(self, view: RankView, regions: List[Region]):
+        self._view = view
+        self._regions = {r.name: r for r in regions}
+
+    def region(self, name: str) -> Region:
+        if name not in self._regions:
+            raise NotFoundError(f"rank {self._view.number} has no region '{name}'")
+        return self._regions[name]
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._view.payload(self.region(name))
+
+    def __contains__(self, name) -> bool:
+        return name in self._regions
+
+    def __iter__(self):
+        return iter(self._regions)
+
+    def __len__(self) -> int:
+        return len(self._regions)
+
+
+class Version(Mapping):
+    """One version. `version[name]` is
+
+    - the whole global array where the ranks declared their blocks' places in one,
+    - the array itself where a single rank has a region of that name,
+    - else a dict: rank -> array.
+
+    Arrays are read-only, and mapped from the segment where one chunk holds them. With `check`
+    every chunk is verified when it is first touched.
+    """
+
+    def __init__(self, path, check: bool = True, damaged_ok: bool = False):
+        self.path = os.fspath(path)
+        self.checked = check and checksum.available()
+        if check and not checksum.available():
+            warnings.warn(
+                f"{self.path} is read without verification: the package 'xxhash' is missing",
+                ChecksumsSkippedWarning,
+                stacklevel=3,
+            )
+        self.damage = _damage_of(self.path)
+        if self.damage is not None and not damaged_ok:
+            raise DamagedError(f"{self.path} is marked as damaged: {self.damage}")
+        self.commits = _read_commits(self.path)
+        _check_commits(self.path, self.commits)
+        self._commit = self.commits[max(self.commits, key=_level_order)]
+        self.job = self._commit.job
+        self.number = self._commit.version
+        self.run = self._commit.run
+        self.level = self._commit.level
+        self.ranks = self._commit.ranks
+        self.nodes = self._commit.nodes
+        self.payload_bytes = self._commit.payload_bytes
+        self.captured_ns = self._commit.captured_ns
+        self._nodes = self._read_nodes(check)
+        self._node_of = self._index_ranks()
+        self._views: Dict[int, RankView] = {}
+        self._check_whole()
+
+    # --- what is here --------------------------------------------------------------------------
+    def _read_nodes(self, check: bool) -> Dict[int, NodeFiles]:
+        found = {}
+        for name in sorted(os.listdir(self.path)):
+            match = _MANIFEST.match(name)
+            if match is None:
+                continue
+            node = int(match.group(1))
+            files = NodeFiles(self.path, node, check)
+            m, c = files.manifest, self._commit
+            if (m.job, m.version, m.run, m.ranks, m.nodes) != (
+                c.job,
+                c.version,
+                c.run,
+                c.ranks,
+                c.nodes,
+            ):
+                raise DamagedError(f"{os.path.join(self.path, name)}: not of the committed version")
+            found[node] = files
+        if not found:
+            raise IncompleteError(f"{self.path}: committed, but no manifest is here")
+        return found
+
+    def _index_ranks(self) -> Dict[int, NodeFiles]:
+        node_of: Dict[int, NodeFiles] = {}
+        for files in self._nodes.values():
+            for rank in files.manifest.objects["rank"].tolist():
+                if rank in node_of:
+                    raise DamagedError(f"{self.path}: two nodes claim rank {rank}")
+                node_of[rank] = files
+        return node_of
+
+    def _check_whole(self) -> None:
+        if not self.complete:
+            return
+        manifests = [files.manifest for files in self._nodes.values()]
+        if sum(m.digest for m in manifests) % 2**64 != self._commit.manifests_sum:
+            raise DamagedError(f"{self.path}: the manifests are not those that were committed")
+        saved = sum(int(m.objects["bytes"].sum()) for m in manifests)
+        if len(self._node_of) != self.ranks or saved != self.payload_bytes:
+            raise DamagedError(f"{self.path}: the manifests do not list what was committed")
+
+    @property
+    def complete(self) -> bool:
+        """Whether the files of all nodes are in this folder."""
+        return len(self._nodes) == self.nodes
+
+    def _require_complete(self) -> None:
+        if not self.complete:
+            raise IncompleteError(
+                f"{self.path} holds {len(self._nodes)} of {self.nodes} nodes; "
+                "read the ranks that are here with rank()"
+            )
+
+    def ranks_here(self) -> List[int]:
+        return sorted(self._node_of)
+
+    # --- reading -------------------------------------------------------------------------------
+    def rank(self, number: int) -> RankView:
+        """The regions of one rank."""
+        if number not in self._node_of:
+            raise NotFoundError(
+                f"{self.path} has no rank {number}"
+                if self.complete or not 0 <= number < self.ranks
+                else f"{self.path}: rank {number} is on a node whose files are not in this folder"
+            )
+        if number not in self._views:
+            self._views[number] = RankView(self._node_of[number], number, self.path)
+        return self._views[number]
+
+    def regions(self, rank: int) -> List[Region]:
+        """Name, type, shape, place of a rank's regions, in the order in which they were saved."""
+        return list(self.rank(rank).regions)
+
+    def _holders(self, name: str) -> List[RankView]:
+        self._require_complete()
+        holders = [view for view in map(self.rank, self.ranks_here()) if name in view]
+        if not holders:
+            raise NotFoundError(f"{self.path} has no region '{name}'")
+        return holders
+
+    def __getitem__(self, name: str):
+        holders = self._holders(name)
+        if all(view.region(name).global_shape is not None for view in holders):
+            return self._assembled(name, holders, None)
+        if len(holders) == 1:
+            return holders[0][name]
+        return {view.number: view[name] for view in holders}
+
+    def assemble(self, name: str, fill=None) -> np.ndarray:
+        """The global array of a region. Elements that no rank saved are `fill`; without a `fill`
+        they are an IncompleteError. Where blocks overlap (halos), the highest rank's is taken."""
+        return self._assembled(name, self._holders(name), fill)
+
+    def _assembled(self, name: str, holders: List[RankView], fill) -> np.ndarray:
+        regions = [view.region(name) for view in holders]
+        first = regions[0]
+        if first.global_shape is None:
+            raise FormatError(f"{self.path}: '{name}' was not declared as part of a global array")
+        if any((r.dtype, r.global_shape) != (first.dtype, first.global_shape) for r in regions):
+            raise FormatError(f"{self.path}: the ranks do not agree about the global '{name}'")
+        missing = _uncovered(regions)
+        if missing and fill is None:
+            raise IncompleteError(
+                f"{self.path}: at least {missing} elements of '{name}' were saved by no rank"
+            )
+        out = np.empty(first.global_shape, first.dtype)
+        if missing:
+            out[...] = fill
+        for view, region in zip(holders, regions):
+            out[_block(region)] = view.payload(region)
+        out.flags.writeable = False
+        return out
+
+    def __iter__(self):
+        names = {}
+        for rank in self.ranks_here():
+            names.update(dict.fromkeys(self.rank(rank)))
+        return iter(names)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __contains__(self, name) -> bool:
+        return any(name in self.rank(rank) for rank in self.ranks_here())
+
+    def verify(self) -> int:
+        """Reads and checks every byte of every node that is here; returns the payload's bytes.
+        Raises DamagedError for the first fault, IncompleteError if a node is missing."""
+        if not checksum.available():
+            raise ChecksumsUnavailableError("verify needs the package: pip install xxhash")
+        self._require_complete()
+        total = sum(files.verify() for files in self._nodes.values())
+        for rank in self.ranks_here():
+            RankView(self._node_of[rank], rank, self.path)
+        return total
+
+    def __repr__(self) -> str:
+        return f"<version {self.number} of '{self.job}', {self.ranks} ranks, {self.level}>"
+
+
+def _level_order(level: str) -> int:
+    return list(records.LEVELS.values()).index(level)
+
+
+def _damage_of(folder: str) -> Optional[str]:
+    try:
+        with open(os.path.join(folder, "damaged"), encoding="utf-8", errors="replace") as file:
+            return file.readline().strip() or "no reason given"
+    except FileNotFoundError:
+        return None
+
+
+def _read_commits(folder: str) -> Dict[str, records.Commit]:
+    """The commit records that exist, by level. One that is there but wrong is damage."""
+    found = {}
+    for level in records.LEVELS.values():
+        path = os.path.join(folder, f"commit.{level}")
+        if not os.path.exists(path):
+            continue
+        with open(path, "rb") as file:
+            record = records.commit(file.read(records.COMMIT_BYTES + 1), path)
+        if record.level != level:
+            raise DamagedError(f"{path}: says level {record.level}")
+        found[level] = record
+    if not found:
+        raise IncompleteError(f"{folder}: has no commit record, so this version does not exist")
+    return found
+
+
+def _check_commits(folder: str, commits: Dict[str, records.Commit]) -> None:
+    """All levels must speak of the same version, the one that the folder is named after."""
+    facts = {(c.job, c.version, c.run, c.nodes, c.ranks, c.manifests_sum) for c in commits.values()}
+    if len(facts) > 1:
+        raise DamagedError(f"{folder}: the commit records contradict each other")
+    number = next(iter(commits.values())).version
+    named = _VERSION.match(os.path.basename(os.path.abspath(folder)))
+    if named and int(named.group(1)) != number:
+        raise DamagedError(f"{folder}: the commit record says version {number}")
+
+
+def _block(region: Region):
+    return tuple(slice(o, o + s) for o, s in zip(region.global_offset, region.shape))
+
+
+def _uncovered(regions: List[Region]) -> int:
+    """How many elements of the global array no block covers, at least."""
+    total = 1
+    for count in regions[0].global_shape:
+        total *= count
+    saved = sum(r.bytes // r.dtype.itemsize for r in regions)
+    if saved < total:
+        # The exact number would need an array of that size, which may be anything.
+        return total - saved
+    covered = np.zeros(regions[0].global_shape, dtype=bool)
+    for region in regions:
+        covered[_block(region)] = True
+    return total - int(np.count_nonzero(covered))
+
+
+def version_folders(job_folder) -> List[int]:
+    """The numbers of the versions in a job's folder, oldest first, complete or not."""
+    matches = (_VERSION.match(name) for name in os.listdir(job_folder))
+    return sorted(int(match.group(1)) for match in matches if match)
+
+
+def open_version(path, check: bool = True, damaged_ok: bool = False) -> Version:
+    """Opens a version's folder, or the newest good version of a job's folder.
+
+    `check`: verify chunks when they are first touched. `damaged_ok`: open a version that was marked
+    as damaged all the same (only with a version's own folder).
+    Raises NotFoundError, IncompleteError, DamagedError, UnsupportedError.
+    """
+    path = os.path.abspath(os.fspath(path))
+    if not os.path.isdir(path):
+        raise NotFoundError(f"{path} is not a folder")
+    names = os.listdir(path)
+    if _VERSION.match(os.path.basename(path)) or any(n.startswith("commit.") for n in names):
+        return Version(path, check, damaged_ok)
+    for number in reversed(version_folders(path)):
+        folder = os.path.join(path, f"v{number:016d}")
+        try:
+            return Version(folder, check)
+        except IncompleteError:
+            continue  # garbage of a crash, or still being written
+        except DamagedError as error:
+            warnings.warn(f"skipped: {error}", stacklevel=2)
+    raise NotFoundError(f"{path} holds no complete version")
