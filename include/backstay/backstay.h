@@ -111,7 +111,8 @@ typedef struct backstay_array {
  * $BACKSTAY_CONFIG, ./backstay.toml, ~/.config/backstay.toml, or the defaults, in that order.
  * Starts an agent if none runs on this node. Blocks until the agent answers (at most
  * `agent.start_timeout_s`).
- * Errors: ESTATE (already started), ECONFIG, EAGENT, EPROTOCOL, EBUSY, EPERMISSION. */
+ * Errors: ESTATE (already started), ECONFIG, EAGENT, EPROTOCOL, EBUSY, EPERMISSION, ETOOLARGE (the
+ * socket's path). */
 BACKSTAY_API int backstay_init(const char *config);
 
 /* What a parallel launcher must offer; backstay_mpi.h fills it for MPI. Every function returns 0
@@ -129,8 +130,10 @@ typedef struct backstay_group {
   void (*release)(void *context);                /* called once, at finalize; may be NULL */
 } backstay_group;
 
-/* Collective. The same for a parallel program with its own launcher. `group` is copied.
- * Errors: as backstay_init. The same code on all ranks. */
+/* Collective. The same for a parallel program with its own launcher. `group` is copied; on failure
+ * it is not kept and release() is not called.
+ * Errors: as backstay_init, and EINVALID (which field), EUNSUPPORTED (several nodes, for now). The same
+ * code on all ranks. */
 BACKSTAY_API int backstay_init_group(const backstay_group *group, const char *config);
 
 /* Names `count` elements at `data` as part of every later version. `count` may be 0 (then `data`

@@ -76,11 +76,11 @@ std::string folder_of(const std::string& path) {
 }
 
 backstay::Status make_folders(const std::string& folder) {
-  for (std::size_t at = folder.find('/', 1); ; at = folder.find('/', at + 1)) {
+  for (std::size_t at = folder.find('/', 1);; at = folder.find('/', at + 1)) {
     const std::string part = folder.substr(0, at);
     if (::mkdir(part.c_str(), 0700) != 0 && errno != EEXIST) {
       const int why = errno;
-      struct stat info{};
+      struct stat info {};
       // A parent on a read-only or foreign file system may refuse mkdir although it is there.
       if (::stat(part.c_str(), &info) != 0) return errno_error("create the folder " + part, why);
     }
@@ -90,8 +90,8 @@ backstay::Status make_folders(const std::string& folder) {
 
 // Nobody else may be able to put another socket in place of ours.
 backstay::Status check_folder(const std::string& folder) {
-  struct stat link{};
-  struct stat target{};
+  struct stat link {};
+  struct stat target {};
   if (::lstat(folder.c_str(), &link) != 0 || ::stat(folder.c_str(), &target) != 0) {
     return errno_error("look at the socket's folder " + folder, errno);
   }
@@ -121,7 +121,7 @@ Result<Fd> lock_beside(const std::string& path) {
 
 // Precondition: the lock is held. Errors: busy.
 backstay::Status remove_stale(const std::string& path, const sockaddr_un& address) {
-  struct stat info{};
+  struct stat info {};
   if (::lstat(path.c_str(), &info) != 0) {
     if (errno == ENOENT) return {};
     return errno_error("look at " + path, errno);

@@ -44,7 +44,7 @@ int open_descriptors() {
 }
 
 mode_t mode_of(const std::string& path) {
-  struct stat info{};
+  struct stat info {};
   EXPECT_EQ(::lstat(path.c_str(), &info), 0) << path;
   return info.st_mode & 0777;
 }

@@ -1,0 +1,321 @@
+// The functions of backstay.h: guard, session, code and message. Everything else is in session.cc.
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <new>
+#include <string>
+
+#include "backstay/backstay.h"
+#include "base/ids.h"
+#include "base/result.h"
+#include "client/group.h"
+#include "client/launcher.h"
+#include "client/session.h"
+
+namespace {
+
+using backstay::Code;
+using backstay::Error;
+using backstay::Status;
+using backstay::client::Group;
+using backstay::client::Session;
+
+static_assert(BACKSTAY_ENONE == static_cast<int>(Code::none));
+static_assert(BACKSTAY_EAGAIN == static_cast<int>(Code::again));
+static_assert(BACKSTAY_ETIMEOUT == static_cast<int>(Code::timeout));
+static_assert(BACKSTAY_EINVALID == static_cast<int>(Code::invalid));
+static_assert(BACKSTAY_ESTATE == static_cast<int>(Code::state));
+static_assert(BACKSTAY_ECONFIG == static_cast<int>(Code::config));
+static_assert(BACKSTAY_EBUSY == static_cast<int>(Code::busy));
+static_assert(BACKSTAY_EUNSUPPORTED == static_cast<int>(Code::unsupported));
+static_assert(BACKSTAY_EDUPLICATE == static_cast<int>(Code::duplicate));
+static_assert(BACKSTAY_ETOOLARGE == static_cast<int>(Code::too_large));
+static_assert(BACKSTAY_EPROTOCOL == static_cast<int>(Code::protocol));
+static_assert(BACKSTAY_EMISMATCH == static_cast<int>(Code::mismatch));
+static_assert(BACKSTAY_ERANKS == static_cast<int>(Code::rank_count));
+static_assert(BACKSTAY_ENOTFOUND == static_cast<int>(Code::not_found));
+static_assert(BACKSTAY_EIO == static_cast<int>(Code::io));
+static_assert(BACKSTAY_ENOSPACE == static_cast<int>(Code::no_space));
+static_assert(BACKSTAY_EPERMISSION == static_cast<int>(Code::permission));
+static_assert(BACKSTAY_EAGENT == static_cast<int>(Code::agent_lost));
+static_assert(BACKSTAY_ERANKLOST == static_cast<int>(Code::rank_lost));
+static_assert(BACKSTAY_ECORRUPT == static_cast<int>(Code::corrupt));
+static_assert(BACKSTAY_EFORMAT == static_cast<int>(Code::format));
+static_assert(BACKSTAY_EINTERNAL == static_cast<int>(Code::internal));
+static_assert(BACKSTAY_CAPTURED == static_cast<int>(backstay::Level::captured));
+static_assert(BACKSTAY_LOCAL == static_cast<int>(backstay::Level::local));
+static_assert(BACKSTAY_COMPLEX128 == static_cast<int>(backstay::format::ElementType::c128));
+
+// The process's session. Never freed at exit: the program may be in the middle of anything then.
+std::atomic<Session*> the_session{nullptr};
+std::atomic<pid_t> session_pid{0};
+Group* the_group = nullptr;  // released after the session ended; guarded by `busy`
+std::atomic<bool> busy{false};
+thread_local std::string last_message;
+
+int fail(const Error& error) {
+  last_message = error.message();
+  return static_cast<int>(error.code());
+}
+
+class Guard {
+ public:
+  Guard() : mine_(!busy.exchange(true, std::memory_order_acquire)) {}
+  ~Guard() {
+    if (mine_) busy.store(false, std::memory_order_release);
+  }
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+  bool mine() const { return mine_; }
+
+ private:
+  const bool mine_;
+};
+
+// Runs `body` (-> Status) alone; nothing that it throws reaches the program.
+template <typename Body>
+int guarded(Body&& body) noexcept {
+  const Guard guard;
+  try {
+    if (!guard.mine()) {
+      return fail(Error(Code::state,
+                        "another thread is inside of a Backstay call: call from one "
+                        "thread at a time"));
+    }
+    const Status status = body();
+    return status.ok() ? BACKSTAY_OK : fail(status.error());
+  } catch (const std::bad_alloc&) {
+    return BACKSTAY_EINTERNAL;
+  } catch (const std::exception& unexpected) {
+    return fail(Error(Code::internal, unexpected.what()));
+  } catch (...) {
+    return BACKSTAY_EINTERNAL;
+  }
+}
+
+template <typename Body>
+int with_session(Body&& body) noexcept {
+  return guarded([&]() -> Status {
+    Session* session = the_session.load(std::memory_order_acquire);
+    if (session == nullptr) return Error(Code::state, "call backstay_init first");
+    if (session_pid.load() != ::getpid()) {
+      return Error(Code::state,
+                   "the session belongs to the parent process; a forked child cannot "
+                   "use it");
+    }
+    return body(*session);
+  });
+}
+
+Status start(const Group& group, const char* config) {
+  if (the_session.load() != nullptr) {
+    return Error(Code::state, "the session was started already: call backstay_finalize first");
+  }
+  BACKSTAY_ASSIGN(auto session, Session::start(group, config));
+  the_group = new Group(group);
+  session_pid.store(::getpid());
+  the_session.store(session.release(), std::memory_order_release);
+  return {};
+}
+
+[[noreturn]] void end_program(int code) {
+  std::fprintf(stderr, "backstay: checkpoint failed and checkpoint.strict is set: %s (%s)\n",
+               last_message.c_str(), backstay_strerror(code));
+  std::abort();
+}
+
+}  // namespace
+
+extern "C" {
+
+int backstay_init(const char* config) {
+  return guarded([&] { return start(Group(), config); });
+}
+
+int backstay_init_group(const backstay_group* group, const char* config) {
+  return guarded([&]() -> Status {
+    if (group == nullptr) return Error(Code::invalid, "group is NULL");
+    BACKSTAY_TRY(backstay::client::check_group(*group));
+    return start(Group(*group), config);
+  });
+}
+
+int backstay_protect(const char* name, void* data, uint64_t count, backstay_type type) {
+  backstay_array array{};
+  array.dims = 1;
+  array.shape[0] = count;
+  return backstay_protect_array(name, data, &array, type);
+}
+
+int backstay_protect_array(const char* name, void* data, const backstay_array* array,
+                           backstay_type type) {
+  return with_session([&](Session& session) { return session.protect(name, data, array, type); });
+}
+
+int backstay_unprotect(const char* name) {
+  return with_session([&](Session& session) -> Status {
+    if (name == nullptr) return Error(Code::invalid, "name is NULL");
+    return session.unprotect(name);
+  });
+}
+
+int backstay_due(void) {
+  Session* session = the_session.load(std::memory_order_acquire);
+  if (session == nullptr) return 0;
+  try {
+    return session->due() ? 1 : 0;
+  } catch (...) {
+    return 0;
+  }
+}
+
+int backstay_stop_requested(void) {
+  const Session* session = the_session.load(std::memory_order_acquire);
+  return session != nullptr && session->stop_requested() ? 1 : 0;
+}
+
+int backstay_checkpoint(void) {
+  bool strict = false;
+  const int code = with_session([&](Session& session) {
+    strict = session.config().checkpoint.strict;
+    return session.checkpoint();
+  });
+  if (code != BACKSTAY_OK && strict) end_program(code);
+  return code;
+}
+
+uint64_t backstay_version(void) {
+  const Session* session = the_session.load(std::memory_order_acquire);
+  return session == nullptr ? 0 : session->version();
+}
+
+int backstay_test(uint64_t version, backstay_level* level) {
+  return with_session([&](Session& session) -> Status {
+    if (level == nullptr) return Error(Code::invalid, "level is NULL");
+    *level = static_cast<backstay_level>(0);
+    BACKSTAY_ASSIGN(const backstay::Level reached, session.test(version));
+    *level = static_cast<backstay_level>(reached);
+    return {};
+  });
+}
+
+int backstay_wait(uint64_t version, backstay_level level, double timeout_s) {
+  return with_session([&](Session& session) -> Status {
+    if (level < BACKSTAY_CAPTURED || level > BACKSTAY_DURABLE) {
+      return Error(Code::invalid, "level must be one of backstay_level");
+    }
+    return session.wait(version, static_cast<backstay::Level>(level), timeout_s);
+  });
+}
+
+int backstay_restart(uint64_t* version) {
+  return with_session([&](Session& session) -> Status {
+    BACKSTAY_ASSIGN(const auto restarted, session.restart());
+    if (version != nullptr) *version = restarted;
+    return {};
+  });
+}
+
+int backstay_read_region(uint64_t version, const char* name, void* data, size_t bytes) {
+  return with_session([&](Session& session) -> Status {
+    if (name == nullptr) return Error(Code::invalid, "name is NULL");
+    if (data == nullptr && bytes != 0) return Error(Code::invalid, "data is NULL");
+    if (version == 0) return Error(Code::not_found, "versions are counted from 1");
+    return session.read_region(version, name, data, bytes);
+  });
+}
+
+int backstay_route_file(const char* name, char* path, size_t path_bytes) {
+  return with_session([&](Session& session) -> Status {
+    if (name == nullptr) return Error(Code::invalid, "name is NULL");
+    if (path == nullptr) return Error(Code::invalid, "path is NULL");
+    BACKSTAY_ASSIGN(const std::string routed, session.route_file(name));
+    if (routed.size() + 1 > path_bytes) {
+      return Error(Code::too_large, "the path has " + std::to_string(routed.size() + 1) +
+                                        " bytes with its final zero, there is room for " +
+                                        std::to_string(path_bytes));
+    }
+    routed.copy(path, routed.size());
+    path[routed.size()] = '\0';
+    return {};
+  });
+}
+
+int backstay_finalize(void) {
+  return with_session([&](Session& session) -> Status {
+    const Status outcome = session.finish();
+    the_session.store(nullptr, std::memory_order_release);
+    delete &session;
+    the_group->release();
+    delete the_group;
+    the_group = nullptr;
+    return outcome;
+  });
+}
+
+const char* backstay_strerror(int error) {
+  switch (error) {
+    case BACKSTAY_OK:
+      return "success";
+    case BACKSTAY_ENONE:
+      return "no version exists yet; start from the beginning";
+    case BACKSTAY_EAGAIN:
+      return "temporary; call again";
+    case BACKSTAY_ETIMEOUT:
+      return "the level was not reached in time; it still may be";
+    case BACKSTAY_EINVALID:
+      return "an argument is wrong";
+    case BACKSTAY_ESTATE:
+      return "a call out of order";
+    case BACKSTAY_ECONFIG:
+      return "the configuration is wrong";
+    case BACKSTAY_EBUSY:
+      return "another run of a job of this name is alive";
+    case BACKSTAY_EUNSUPPORTED:
+      return "this build or machine cannot do it";
+    case BACKSTAY_EDUPLICATE:
+      return "the name is protected already";
+    case BACKSTAY_ETOOLARGE:
+      return "beyond a limit";
+    case BACKSTAY_EPROTOCOL:
+      return "agent and library are of different releases";
+    case BACKSTAY_EMISMATCH:
+      return "a region is not what was saved";
+    case BACKSTAY_ERANKS:
+      return "the version was saved by another number of ranks";
+    case BACKSTAY_ENOTFOUND:
+      return "no such version, rank or region";
+    case BACKSTAY_EIO:
+      return "the operating system refused a read or write";
+    case BACKSTAY_ENOSPACE:
+      return "the disk or quota is full";
+    case BACKSTAY_EPERMISSION:
+      return "not allowed";
+    case BACKSTAY_EAGENT:
+      return "the agent died or cannot be started; the program may go on";
+    case BACKSTAY_ERANKLOST:
+      return "a rank died during the checkpoint; that version does not exist";
+    case BACKSTAY_ECORRUPT:
+      return "bytes do not match their checksum";
+    case BACKSTAY_EFORMAT:
+      return "not a file of ours, or of a newer format";
+    case BACKSTAY_EINTERNAL:
+      return "a mistake inside of Backstay; please report it";
+    default:
+      return "not an error code of Backstay";
+  }
+}
+
+int backstay_launcher_failed(int code, const char* message) {
+  return guarded([&]() -> Status { return Error(static_cast<Code>(code), message); });
+}
+
+const char* backstay_error_message(void) { return last_message.c_str(); }
+
+const char* backstay_release(void) { return BACKSTAY_VERSION; }
+
+}  // extern "C"

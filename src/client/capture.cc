@@ -1,0 +1,81 @@
+#include "client/capture.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace backstay::client {
+
+namespace {
+
+// Handing over costs a message and wakes the agent; not handing over keeps the disk waiting.
+constexpr std::size_t chunks_per_message = 8;
+
+class Filler {
+ public:
+  Filler(Connection& agent, Snapshot& snapshot, VersionNumber version)
+      : agent_(agent), snapshot_(snapshot), left_(snapshot.object_bytes()) {
+    filled_.version = version;
+  }
+
+  // Fills one granted buffer, unless the object is complete. Errors: of the source, agent_lost.
+  Status fill(std::uint32_t index) {
+    if (left_ == 0) return {};
+    const auto length =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(left_, agent_.buffer_bytes()));
+    BACKSTAY_ASSIGN(const auto memory, agent_.buffer(index, length));
+    sum_.reset();
+    BACKSTAY_TRY(snapshot_.read_next(memory, sum_));
+    filled_.chunks.push_back({index, length, offset_, sum_.digest()});
+    offset_ += length;
+    left_ -= length;
+    if (filled_.chunks.size() >= chunks_per_message) return hand_over();
+    return {};
+  }
+
+  Status hand_over() {
+    if (filled_.chunks.empty()) return {};
+    BACKSTAY_TRY(agent_.send(filled_));
+    filled_.chunks.clear();
+    return {};
+  }
+
+  bool complete() const { return left_ == 0; }
+
+ private:
+  Connection& agent_;
+  Snapshot& snapshot_;
+  Checksum sum_;
+  wire::Filled filled_;
+  std::uint64_t offset_ = 0;
+  std::uint64_t left_;
+};
+
+Status fill_all(Filler& filler, const wire::Grant& grant) {
+  for (const std::uint32_t index : grant.buffers) BACKSTAY_TRY(filler.fill(index));
+  return filler.hand_over();
+}
+
+}  // namespace
+
+Status capture(Connection& agent, Snapshot& snapshot, VersionNumber version) {
+  Filler filler(agent, snapshot, version);
+  BACKSTAY_TRY(agent.send(wire::Begin{version, snapshot.object_bytes()}));
+  while (true) {
+    BACKSTAY_ASSIGN(const wire::Message message, agent.receive());
+    if (const auto* outcome = std::get_if<wire::Captured>(&message)) {
+      if (outcome->version != version) continue;  // of a version that was given up before
+      if (outcome->code != Code::ok) return Error(outcome->code, outcome->message);
+      if (!filler.complete()) return Error(Code::internal, "captured before the object was whole");
+      return {};
+    }
+    const auto* grant = std::get_if<wire::Grant>(&message);
+    if (grant == nullptr || grant->version != version || filler.complete()) continue;
+    if (const Status filled = fill_all(filler, *grant); !filled.ok()) {
+      agent.end();  // the only way to give a version up; the others are told so
+      return filled;
+    }
+    if (filler.complete()) BACKSTAY_TRY(agent.send(wire::End{version}));
+  }
+}
+
+}  // namespace backstay::client

@@ -1,0 +1,148 @@
+#include "client/connection.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cmath>
+#include <limits>
+
+#include "base/clock.h"
+#include "wire/socket.h"
+
+namespace backstay::client {
+
+namespace {
+constexpr std::size_t control_bytes = 4096;
+
+std::uint32_t load_word(const Mapping& page, std::size_t index) {
+  auto* words = reinterpret_cast<std::uint32_t*>(page.bytes().data());
+  // Not atomic_ref: the page is mapped read-only and a load is all we do.
+  return __atomic_load_n(words + index, __ATOMIC_ACQUIRE);
+}
+
+int milliseconds_until(std::uint64_t deadline) {
+  if (deadline == no_deadline) return -1;
+  const std::uint64_t now = system_clock().monotonic_ns();
+  if (now >= deadline) return 0;
+  const std::uint64_t left = (deadline - now) / 1'000'000 + 1;
+  return static_cast<int>(std::min<std::uint64_t>(left, std::numeric_limits<int>::max()));
+}
+}  // namespace
+
+std::uint64_t deadline_in(double seconds) {
+  if (!(seconds >= 0) || seconds > 1e9) return no_deadline;
+  return system_clock().monotonic_ns() + static_cast<std::uint64_t>(seconds * 1e9);
+}
+
+Result<std::unique_ptr<Connection>> Connection::open(const std::string& socket_path,
+                                                     const wire::Hello& hello,
+                                                     std::uint64_t deadline) {
+  std::unique_ptr<Connection> connection(new Connection);
+  BACKSTAY_ASSIGN(connection->socket_, wire::connect_to(socket_path));
+  BACKSTAY_TRY(connection->send(hello));
+  BACKSTAY_TRY(connection->welcome(deadline));
+  return connection;
+}
+
+Connection::~Connection() { end(); }
+
+void Connection::end() {
+  if (usable_ && socket_.valid()) (void)wire::send(socket_.get(), wire::Goodbye{});
+  usable_ = false;
+  socket_.reset();
+}
+
+Status Connection::welcome(std::uint64_t deadline) {
+  BACKSTAY_TRY(wait_readable(deadline));
+  auto received = wire::receive(socket_.get());
+  if (!received.ok()) return lost(received.error());
+  if (const auto* failure = std::get_if<wire::Failure>(&received->message)) {
+    usable_ = false;
+    return Error(failure->code, failure->message);
+  }
+  const auto* answer = std::get_if<wire::Welcome>(&received->message);
+  if (answer == nullptr || received->descriptors.size() != 2) {
+    return Error(Code::protocol,
+                 "the agent answered hello with something else: it is of another "
+                 "release; end it (backstay stop) and start again");
+  }
+  return map(*answer, received->descriptors[0], received->descriptors[1]);
+}
+
+Status Connection::map(const wire::Welcome& welcome, const Fd& pool, const Fd& control) {
+  const std::uint64_t buffers =
+      welcome.buffer_bytes == 0 ? 0 : welcome.pool_bytes / welcome.buffer_bytes;
+  const std::uint64_t home_end = std::uint64_t{welcome.home_first} + welcome.home_count;
+  if (buffers == 0 || home_end > buffers) {
+    return Error(Code::protocol, "the agent describes a pool that cannot be");
+  }
+  BACKSTAY_ASSIGN(pool_, Mapping::of(pool, welcome.pool_bytes, true));
+  BACKSTAY_ASSIGN(control_, Mapping::of(control, control_bytes, false));
+  welcome_ = welcome;
+  touch(home());
+  return {};
+}
+
+Status Connection::wait_readable(std::uint64_t deadline) const {
+  while (true) {
+    pollfd wait{socket_.get(), POLLIN, 0};
+    const int ready = ::poll(&wait, 1, milliseconds_until(deadline));
+    if (ready > 0) return {};
+    if (ready == 0 && system_clock().monotonic_ns() >= deadline) {
+      return Error(Code::timeout, "the agent has not answered in time");
+    }
+    if (ready < 0 && errno != EINTR) return errno_error("wait for the agent", errno);
+  }
+}
+
+bool Connection::usable() {
+  while (usable_) {
+    pollfd look{socket_.get(), POLLIN, 0};
+    if (::poll(&look, 1, 0) <= 0) break;
+    (void)receive();  // an answer that came too late, or the end
+  }
+  return usable_;
+}
+
+Status Connection::send(const wire::Message& message) {
+  if (!usable_) return Error(Code::agent_lost, "the agent is gone");
+  const auto sent = wire::send(socket_.get(), message);
+  if (!sent.ok()) return lost(sent.error());
+  return {};
+}
+
+Result<wire::Message> Connection::receive(std::uint64_t deadline) {
+  if (!usable_) return Error(Code::agent_lost, "the agent is gone");
+  BACKSTAY_TRY(wait_readable(deadline));
+  auto received = wire::receive(socket_.get());
+  if (!received.ok()) return lost(received.error());
+  if (const auto* failure = std::get_if<wire::Failure>(&received->message)) {
+    usable_ = false;
+    return Error(failure->code, "the agent ended the connection: " + failure->message);
+  }
+  return std::move(received->message);
+}
+
+Error Connection::lost(const Error& cause) {
+  usable_ = false;
+  return cause.context("the agent is lost");
+}
+
+Result<std::span<std::byte>> Connection::buffer(std::uint32_t index, std::uint32_t length) const {
+  if (length > welcome_.buffer_bytes || index >= welcome_.pool_bytes / welcome_.buffer_bytes) {
+    return Error(Code::protocol, "the agent names a buffer that is not in the pool");
+  }
+  return pool_.bytes().subspan(std::size_t{index} * welcome_.buffer_bytes, length);
+}
+
+std::span<std::byte> Connection::home() const {
+  const std::size_t each = welcome_.buffer_bytes;
+  return pool_.bytes().subspan(welcome_.home_first * each, welcome_.home_count * each);
+}
+
+std::uint32_t Connection::requests() const { return load_word(control_, 0); }
+bool Connection::stop_requested() const { return load_word(control_, 1) != 0; }
+
+}  // namespace backstay::client

@@ -1,0 +1,73 @@
+// One rank's connection to the agent of its node: the socket, the mapped pool, the control page.
+//
+// Belongs to one thread at a time. After an error of code agent_lost, or any Failure message of the
+// agent, the connection is over: usable() is false and everything answers agent_lost.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "client/mapping.h"
+#include "wire/message.h"
+
+namespace backstay::client {
+
+// A point of system_clock()'s monotonic time.
+inline constexpr std::uint64_t no_deadline = UINT64_MAX;
+std::uint64_t deadline_in(double seconds);
+
+class Connection {
+ public:
+  // Connects, says hello and maps what the welcome brings; touches the home range of the pool, so
+  // that no checkpoint pays for page faults. Blocks until the agent answers or `deadline`.
+  // Errors: not_found or agent_lost (nobody listens), timeout, and what the agent refuses with
+  // (busy, protocol, invalid, unsupported ...).
+  static Result<std::unique_ptr<Connection>> open(const std::string& socket_path,
+                                                  const wire::Hello& hello, std::uint64_t deadline);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // Looks without blocking whether the agent is still there; drops answers nobody waits for.
+  bool usable();
+
+  // Says goodbye where it still can, so that the agent does not take the end for a death, and
+  // closes. Not usable afterwards. A version in the making is given up for all ranks.
+  void end();
+
+  Status send(const wire::Message& message);
+  // The next message. Errors: timeout, agent_lost, protocol; a Failure becomes its error.
+  Result<wire::Message> receive(std::uint64_t deadline = no_deadline);
+
+  // Bytes of a buffer of the pool. Errors: protocol (no such buffer, or longer than one).
+  Result<std::span<std::byte>> buffer(std::uint32_t index, std::uint32_t length) const;
+  std::uint32_t buffer_bytes() const { return welcome_.buffer_bytes; }
+  // The part of the pool that the agent prefers for this rank.
+  std::span<std::byte> home() const;
+  VersionNumber newest_at_welcome() const { return welcome_.newest; }
+
+  // The control page: requests to checkpoint so far, and whether the job shall stop.
+  std::uint32_t requests() const;
+  bool stop_requested() const;
+
+ private:
+  Connection() = default;
+  Status welcome(std::uint64_t deadline);
+  Status map(const wire::Welcome& welcome, const Fd& pool, const Fd& control);
+  Status wait_readable(std::uint64_t deadline) const;
+  Error lost(const Error& cause);
+
+  Fd socket_;
+  wire::Welcome welcome_;
+  Mapping pool_;
+  Mapping control_;
+  bool usable_ = true;
+};
+
+}  // namespace backstay::client

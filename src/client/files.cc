@@ -1,0 +1,131 @@
+#include "client/files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <string_view>
+
+#include "format/object.h"
+
+namespace backstay::client {
+
+namespace {
+
+// '#' is not allowed in names, so this can be nobody's file.
+std::string beside(const std::string& path) { return path + "#restart"; }
+
+bool allowed(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         std::string_view("._-%+").find(c) != std::string_view::npos;
+}
+
+}  // namespace
+
+Status check_file_name(const std::string& name) {
+  if (name.size() > format::region_name_max) {
+    return Error(Code::too_large, "a file name of " + std::to_string(name.size()) +
+                                      " bytes; at most 200 are allowed");
+  }
+  if (name.empty() || name == "." || name == ".." ||
+      !std::all_of(name.begin(), name.end(), allowed)) {
+    return Error(Code::invalid,
+                 "the file name '" + name + "' must be of letters, digits and ._-%+ (no folders)");
+  }
+  return {};
+}
+
+Status make_folders(const std::string& path) {
+  for (std::size_t at = path.find('/', 1);; at = path.find('/', at + 1)) {
+    const std::string part = path.substr(0, at);
+    if (::mkdir(part.c_str(), 0700) != 0 && errno != EEXIST) {
+      const int why = errno;
+      struct stat info {};
+      if (::stat(part.c_str(), &info) != 0) return errno_error("create the folder " + part, why);
+    }
+    if (at == std::string::npos) return {};
+  }
+}
+
+Result<std::string> RoutedFiles::route(const std::string& name) {
+  BACKSTAY_TRY(check_file_name(name));
+  BACKSTAY_TRY(make_folders(folder_));
+  if (::access(folder_.c_str(), W_OK | X_OK) != 0) {
+    return errno_error("write to the folder " + folder_, errno);
+  }
+  names_.insert(name);
+  return path_of(name);
+}
+
+Result<OpenFile> open_routed(const std::string& path) {
+  OpenFile file;
+  file.fd.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat info {};
+  if (!file.fd.valid() || ::fstat(file.fd.get(), &info) != 0) {
+    const int why = errno;
+    return Error(Code::invalid,
+                 errno_error("the routed file " + path + " cannot be read", why).message(), why);
+  }
+  if (!S_ISREG(info.st_mode)) {
+    return Error(Code::invalid, "the routed file " + path + " is no regular file");
+  }
+  file.bytes = static_cast<std::uint64_t>(info.st_size);
+  file.mode = info.st_mode & 07777;
+  return file;
+}
+
+Result<ReturningFile> ReturningFile::create(const std::string& path, std::uint64_t bytes,
+                                            std::uint32_t mode) {
+  ReturningFile file;
+  file.path_ = path;
+  file.fd_.reset(
+      ::open(beside(path).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file.fd_.valid()) return errno_error("create " + beside(path), errno);
+  if (::ftruncate(file.fd_.get(), static_cast<off_t>(bytes)) != 0 ||
+      ::fchmod(file.fd_.get(), mode) != 0) {
+    return errno_error("prepare " + beside(path), errno);
+  }
+  return file;
+}
+
+ReturningFile::~ReturningFile() {
+  if (fd_.valid()) ::unlink(beside(path_).c_str());
+}
+
+Status ReturningFile::publish() {
+  if (std::rename(beside(path_).c_str(), path_.c_str()) != 0) {
+    return errno_error("put " + path_ + " back", errno);
+  }
+  fd_.reset();
+  return {};
+}
+
+Status read_exactly(int fd, std::uint64_t offset, std::byte* to, std::size_t bytes) {
+  while (bytes > 0) {
+    const ssize_t got = ::pread(fd, to, bytes, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno_error("read a routed file", errno);
+    if (got == 0) return Error(Code::invalid, "a routed file became shorter while it was saved");
+    to += got;
+    offset += static_cast<std::uint64_t>(got);
+    bytes -= static_cast<std::size_t>(got);
+  }
+  return {};
+}
+
+Status write_exactly(int fd, std::uint64_t offset, const std::byte* from, std::size_t bytes) {
+  while (bytes > 0) {
+    const ssize_t put = ::pwrite(fd, from, bytes, static_cast<off_t>(offset));
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return errno_error("write a routed file", errno);
+    from += put;
+    offset += static_cast<std::uint64_t>(put);
+    bytes -= static_cast<std::size_t>(put);
+  }
+  return {};
+}
+
+}  // namespace backstay::client

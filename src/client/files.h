@@ -1,0 +1,70 @@
+// Files that a program writes by itself and Backstay keeps (backstay_route_file).
+//
+// They live in <storage.dir>/<job>/files, which all ranks of a node share; each rank knows the names that it
+// routed. Names are checked, so that none leaves the folder.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace backstay::client {
+
+// Errors: invalid (a character or a name that is not allowed), too_large.
+Status check_file_name(const std::string& name);
+
+class RoutedFiles {
+ public:
+  explicit RoutedFiles(std::string folder) : folder_(std::move(folder)) {}
+
+  // Creates the folder where missing. Errors: invalid, too_large, permission, io.
+  Result<std::string> route(const std::string& name);
+  const std::set<std::string>& names() const { return names_; }
+  std::string path_of(const std::string& name) const { return folder_ + "/" + name; }
+  const std::string& folder() const { return folder_; }
+
+ private:
+  std::string folder_;
+  std::set<std::string> names_;
+};
+
+// A routed file at the moment of a checkpoint.
+struct OpenFile {
+  Fd fd;
+  std::uint64_t bytes = 0;
+  std::uint32_t mode = 0;
+};
+// Errors: invalid (missing, no regular file, unreadable; names the path).
+Result<OpenFile> open_routed(const std::string& path);
+
+// A file that restart brings back: written beside its name, published by publish() when everything
+// has been delivered, removed if it was not.
+class ReturningFile {
+ public:
+  static Result<ReturningFile> create(const std::string& path, std::uint64_t bytes,
+                                      std::uint32_t mode);
+  ReturningFile(ReturningFile&& other) noexcept = default;
+  ReturningFile& operator=(ReturningFile&& other) = delete;
+  ~ReturningFile();
+
+  int descriptor() const { return fd_.get(); }
+  Status publish();
+
+ private:
+  ReturningFile() = default;
+  std::string path_;
+  Fd fd_;  // invalid once published or moved from
+};
+
+// Whole transfers at an offset; EINTR and short ones are continued. Errors: invalid (the file ends
+// before), io, no_space.
+Status read_exactly(int fd, std::uint64_t offset, std::byte* to, std::size_t bytes);
+Status write_exactly(int fd, std::uint64_t offset, const std::byte* from, std::size_t bytes);
+
+// mkdir -p with mode 0700.
+Status make_folders(const std::string& path);
+
+}  // namespace backstay::client

@@ -1,0 +1,48 @@
+// The ranks of a job seen from one of them: who we are, and how all come to the same answer.
+//
+// A thin owner of the caller's backstay_group; a program of one process has a Group of one rank
+// that never calls anybody. Every function but the observers is collective and blocks until all ranks have called it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backstay/backstay.h"
+#include "base/result.h"
+
+namespace backstay::client {
+
+class Group {
+ public:
+  // One process.
+  Group();
+  // Copies `group`. The caller has checked it with check_group().
+  explicit Group(const backstay_group& group) : group_(group) {}
+
+  int rank() const { return group_.rank; }
+  int ranks() const { return group_.ranks; }
+  int local_rank() const { return group_.local_rank; }
+  int local_ranks() const { return group_.local_ranks; }
+  int node() const { return group_.node; }
+  int nodes() const { return group_.nodes; }
+
+  // Rank 0's bytes on all ranks. Errors: internal (the launcher's function failed).
+  Status broadcast(void* data, std::size_t bytes) const;
+  Result<std::int64_t> minimum(std::int64_t value) const;
+  Result<std::int64_t> maximum(std::int64_t value) const;
+
+  // The same outcome on all ranks: the gravest of their errors. A rank's own cause counts for more
+  // than "a rank was lost" and "the agent was lost", which are what the others see of it.
+  Status agree(const Status& mine) const;
+
+  // Calls the launcher's release function.
+  void release();
+
+ private:
+  backstay_group group_;
+};
+
+// Errors: invalid (names the field), unsupported (several nodes).
+Status check_group(const backstay_group& group);
+
+}  // namespace backstay::client

@@ -1,0 +1,193 @@
+#include "client/launch.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+
+extern char** environ;
+
+namespace backstay::client {
+
+namespace {
+
+constexpr std::string_view program_name = "backstayd";
+
+bool is_program(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
+         ::access(path.c_str(), X_OK) == 0;
+}
+
+// The folder of the library (or, linked statically, of the program) that this code is in.
+std::string own_folder() {
+  Dl_info info{};
+  if (::dladdr(reinterpret_cast<const void*>(&is_program), &info) == 0) return "";
+  std::error_code failed;
+  const auto file = std::filesystem::canonical(info.dli_fname, failed);
+  return failed ? "" : file.parent_path().string();
+}
+
+std::vector<std::string> candidates() {
+  std::vector<std::string> paths;
+  const std::string name = "/" + std::string(program_name);
+  if (const std::string folder = own_folder(); !folder.empty()) {
+    // Installed beside the library; with a multiarch library folder one level deeper; build tree.
+    for (const char* step : {"", "/../bin", "/../../bin", "/../src/bin"}) {
+      paths.push_back(folder + step + name);
+    }
+  }
+  const char* variable = std::getenv("PATH");
+  std::string_view rest = variable == nullptr ? "" : variable;
+  while (!rest.empty()) {
+    const std::string_view folder = rest.substr(0, rest.find(':'));
+    if (!folder.empty()) paths.push_back(std::string(folder) + name);
+    rest.remove_prefix(std::min(rest.size(), folder.size() + 1));
+  }
+  return paths;
+}
+
+// Everything that the children need, made before the fork: they may not allocate.
+struct Plan {
+  std::vector<char*> arguments;
+  std::vector<char*> environment;
+  std::array<unsigned long, 1024> all_cpus;  // 65536 CPUs
+  // Written by the children, read by the parent: vfork shares the memory.
+  volatile int pid = 0;
+  volatile int sys_errno = 0;
+};
+
+void close_everything() {
+  if (::close_range(0, ~0U, 0) == 0) return;
+  const long count = ::sysconf(_SC_OPEN_MAX);
+  for (int fd = 0; fd < (count < 0 ? 65536 : count); ++fd) ::close(fd);
+}
+
+void reset_signals() {
+  for (int number = 1; number < NSIG; ++number) {
+    struct sigaction standard {};
+    standard.sa_handler = SIG_DFL;
+    ::sigaction(number, &standard, nullptr);  // refused for SIGKILL and SIGSTOP
+  }
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+[[noreturn]] void become_agent(Plan& plan) {
+  close_everything();
+  if (::open("/dev/null", O_RDWR) == 0) {
+    ::dup2(0, 1);
+    ::dup2(0, 2);
+  }
+  if (::chdir("/") != 0) ::_exit(127);
+  ::umask(077);
+  // The kernel cuts the mask down to what the control group allows.
+  ::syscall(SYS_sched_setaffinity, 0, sizeof plan.all_cpus, plan.all_cpus.data());
+#ifdef SYS_set_mempolicy
+  ::syscall(SYS_set_mempolicy, 0 /* default */, nullptr, 0);
+#endif
+  reset_signals();
+  ::execve(plan.arguments[0], plan.arguments.data(), plan.environment.data());
+  plan.sys_errno = errno;
+  ::_exit(127);
+}
+
+[[noreturn]] void leave_the_program(Plan& plan) {
+  ::setsid();
+  const pid_t pid = ::vfork();
+  if (pid == 0) become_agent(plan);
+  plan.pid = pid;
+  if (pid < 0) plan.sys_errno = errno;
+  ::_exit(0);
+}
+
+// Its own function and never inlined: what vfork's child does to the stack stays here.
+[[gnu::noinline]] pid_t start_child(Plan& plan) {
+  const pid_t pid = ::vfork();
+  if (pid == 0) leave_the_program(plan);
+  return pid;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  for (std::string& text : texts) out.push_back(text.data());
+  out.push_back(nullptr);
+  return out;
+}
+
+}  // namespace
+
+bool is_launcher_variable(const std::string& assignment) {
+  static constexpr std::array<std::string_view, 16> prefixes = {
+      "OMPI_", "ORTE_", "OPAL_",  "PMIX_",  "PMI_",  "PMI2_", "PRTE_",    "HYDRA_",
+      "HYDI_", "MPI_",  "I_MPI_", "MPICH_", "MPIR_", "MPIO_", "MPIEXEC_", "LD_PRELOAD="};
+  return std::any_of(prefixes.begin(), prefixes.end(),
+                     [&](std::string_view prefix) { return assignment.starts_with(prefix); });
+}
+
+Result<std::string> find_agent_program(const std::string& configured) {
+  if (!configured.empty()) {
+    if (is_program(configured)) return configured;
+    return Error(Code::agent_lost,
+                 "agent.program is " + configured + ", which is no program that can be executed");
+  }
+  for (const std::string& path : candidates()) {
+    if (is_program(path)) return path;
+  }
+  return Error(Code::agent_lost, "backstayd was found neither beside the library (" + own_folder() +
+                                     ") nor in PATH: set agent.program");
+}
+
+Result<LaunchedAgent> launch_agent(const std::string& program,
+                                   const std::vector<std::string>& arguments) {
+  std::vector<std::string> argv{program};
+  argv.insert(argv.end(), arguments.begin(), arguments.end());
+  std::vector<std::string> kept;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (!is_launcher_variable(*variable)) kept.emplace_back(*variable);
+  }
+  Plan plan{pointers(argv), pointers(kept), {}};
+  plan.all_cpus.fill(~0UL);
+
+  // No handler of the program may run in a child that shares its memory.
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const pid_t child = start_child(plan);
+  const int failed = child < 0 ? errno : 0;
+  if (child > 0) {
+    while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+
+  const int sys_errno = failed != 0 ? failed : plan.sys_errno;
+  if (sys_errno != 0) {
+    return Error(Code::agent_lost, errno_error("start the agent " + program, sys_errno).message(),
+                 sys_errno);
+  }
+  LaunchedAgent agent;
+  agent.pid = plan.pid;
+#ifdef SYS_pidfd_open
+  if (agent.pid > 0) {
+    agent.ended.reset(static_cast<int>(::syscall(SYS_pidfd_open, agent.pid, 0)));
+  }
+#endif
+  return agent;
+}
+
+}  // namespace backstay::client

@@ -1,0 +1,37 @@
+// Starting the node's agent as a true daemon.
+//
+// 1. The program is found: agent.program, else backstayd beside the library, in ../bin or ., else in PATH.
+// 2. Two vforks: the agent's parent is init, so that the program's own wait() never sees it. vfork,
+//    because the program may hold hundreds of gigabytes, threads, and network libraries with fork handlers.
+// 3. In between: own session, no inherited descriptor, /dev/null as stdio, cwd /, default signals, all
+//    CPUs and memory nodes (launchers pin ranks), an environment without the launcher's variables.
+// So no launcher waits for the agent, kills it with the job, or confuses it with a rank.
+//
+// Not promised: that the agent works. Whoever starts one watches `ended` and tries to connect.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace backstay::client {
+
+struct LaunchedAgent {
+  int pid = 0;
+  Fd ended;  // a pidfd: readable once the agent has ended; invalid where the kernel has none
+};
+
+// `configured`: agent.program, may be "". Errors: agent_lost (says where it looked).
+Result<std::string> find_agent_program(const std::string& configured);
+
+// `arguments` without the program's name. Blocks until the program was executed.
+// Errors: agent_lost (could not be executed; says why).
+Result<LaunchedAgent> launch_agent(const std::string& program,
+                                   const std::vector<std::string>& arguments);
+
+// True for variables by which launchers and debuggers speak to the processes that they start.
+bool is_launcher_variable(const std::string& assignment);
+
+}  // namespace backstay::client

@@ -1,0 +1,46 @@
+#include "client/place.h"
+
+#include "client/device_memory.h"
+#include "client/files.h"
+
+namespace backstay::client {
+
+namespace {
+Status device_copy(void* to, const void* from, std::size_t bytes, const void* device_side) {
+  const DeviceMemory* driver = DeviceMemory::find();
+  if (driver == nullptr) return Error(Code::internal, "a GPU region without a GPU driver");
+  return driver->copy(to, from, bytes, device_side);
+}
+}  // namespace
+
+Status copy_in(const Place& from, std::uint64_t offset, std::span<std::byte> to, Checksum& sum) {
+  if (from.data != nullptr && !from.on_device) {
+    sum.update_copy(to.data(), Bytes(from.data + offset, to.size()));
+    return {};
+  }
+  if (from.data != nullptr) {
+    BACKSTAY_TRY(device_copy(to.data(), from.data + offset, to.size(), from.data));
+  } else {
+    BACKSTAY_TRY(read_exactly(from.file, offset, to.data(), to.size()));
+  }
+  sum.update(to);
+  return {};
+}
+
+Status copy_out(const Place& to, std::uint64_t offset, Bytes from, Checksum* sum) {
+  if (to.data != nullptr && !to.on_device) {
+    if (sum != nullptr) {
+      sum->update_copy(to.data + offset, from);
+    } else {
+      stream_copy(to.data + offset, from);
+    }
+    return {};
+  }
+  if (sum != nullptr) sum->update(from);
+  if (to.data != nullptr) {
+    return device_copy(to.data + offset, from.data(), from.size(), to.data);
+  }
+  return write_exactly(to.file, offset, from.data(), from.size());
+}
+
+}  // namespace backstay::client

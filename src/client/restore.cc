@@ -1,0 +1,231 @@
+#include "client/restore.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace backstay::client {
+
+namespace {
+// How much of an object's end is kept where chunks do not stay in the pool: room for the table of
+// about 200 000 regions.
+constexpr std::uint64_t tail_bytes_kept = std::uint64_t{16} << 20;
+}  // namespace
+
+RestoreOutcome Restore::run(const wire::Message& first) {
+  outcome_.status = agent_.send(first);
+  over_ = !outcome_.status.ok();
+  while (!over_) {
+    auto message = agent_.receive();
+    Status status = message.ok() ? Status() : Status(message.error());
+    if (message.ok()) {
+      if (const auto* plan = std::get_if<wire::Plan>(&*message)) status = on(*plan);
+      if (const auto* chunks = std::get_if<wire::Chunks>(&*message)) status = on(*chunks);
+      if (const auto* deliver = std::get_if<wire::Deliver>(&*message)) status = on(*deliver);
+      if (const auto* captured = std::get_if<wire::Captured>(&*message)) status = on(*captured);
+    }
+    if (status.ok()) continue;
+    outcome_.status = status;
+    over_ = true;
+  }
+  return outcome_;
+}
+
+Status Restore::on(const wire::Plan& plan) {
+  if (plan.code != Code::ok) return Error(plan.code, plan.message);
+  if (phase_ == Phase::delivering || phase_ == Phase::restored) {
+    return Error(Code::protocol, "the agent planned again after it had delivered");
+  }
+  phase_ = Phase::verifying;
+  outcome_.version = plan.version;
+  object_bytes_ = plan.object_bytes;
+  verified_bytes_ = placed_bytes_ = 0;
+  seen_.clear();
+  held_.clear();
+  tail_.clear();
+  return {};
+}
+
+Status Restore::on(const wire::Chunks& chunks) {
+  if (chunks.version != outcome_.version) return {};
+  if (phase_ == Phase::verifying) return verify(chunks);
+  if (phase_ == Phase::delivering) return again(chunks);
+  return {};  // of a plan that is about to be replaced
+}
+
+// --- pass 1 --------------------------------------------------------------------------------------
+
+Status Restore::verify(const wire::Chunks& chunks) {
+  wire::Verified answer{chunks.version, {}, true, ""};
+  Status mismatch;
+  Status good;
+  for (const wire::ChunkInPool& chunk : chunks.chunks) {
+    answer.buffers.push_back(chunk.buffer);
+    if (good.ok()) good = verify_one(chunk, chunks.held);
+  }
+  if (good.ok() && verified_bytes_ >= object_bytes_) good = check_object(mismatch);
+  if (!good.ok()) {
+    if (good.error().code() != Code::corrupt) return good;
+    phase_ = Phase::waiting;  // for the next plan
+    answer.good = false;
+    answer.why = good.error().message();
+    return agent_.send(answer);
+  }
+  if (!mismatch.ok()) {
+    phase_ = Phase::refused;
+    return agent_.send(
+        wire::Refuse{chunks.version, mismatch.error().code(), mismatch.error().message()});
+  }
+  return agent_.send(answer);
+}
+
+Status Restore::verify_one(const wire::ChunkInPool& chunk, bool held) {
+  if (chunk.object_offset > object_bytes_ || chunk.length > object_bytes_ - chunk.object_offset) {
+    return Error(Code::corrupt, "a chunk lies outside of its object");
+  }
+  BACKSTAY_ASSIGN(const auto memory, agent_.buffer(chunk.buffer, chunk.length));
+  if (checksum(memory) != chunk.checksum) {
+    return Error(Code::corrupt, fmt::format("the chunk at {} (length {}) does not match its "
+                                            "checksum",
+                                            chunk.object_offset, chunk.length));
+  }
+  seen_.push_back({chunk.buffer, chunk.length, chunk.object_offset});
+  verified_bytes_ += chunk.length;
+  if (held) {
+    held_.push_back(seen_.back());
+  } else {
+    keep_tail(chunk.object_offset, memory);
+  }
+  return {};
+}
+
+// Chunks come in any order and their buffers are taken away: what the table may lie in is kept.
+void Restore::keep_tail(std::uint64_t offset, Bytes chunk) {
+  if (tail_.empty()) tail_.resize(std::min(object_bytes_, tail_bytes_kept));
+  const std::uint64_t end = offset + chunk.size();
+  const std::uint64_t tail_begin = object_bytes_ - tail_.size();
+  if (end <= tail_begin) return;
+  const std::uint64_t from = std::max(offset, tail_begin);
+  std::memcpy(tail_.data() + (from - tail_begin), chunk.data() + (from - offset), end - from);
+}
+
+Status Restore::check_cover() {
+  std::sort(seen_.begin(), seen_.end(),
+            [](const Extent& a, const Extent& b) { return a.offset < b.offset; });
+  std::uint64_t next = 0;
+  for (const Extent& extent : seen_) {
+    if (extent.offset != next) return Error(Code::corrupt, "the object's chunks leave gaps");
+    next += extent.length;
+  }
+  if (next != object_bytes_) return Error(Code::corrupt, "the object's chunks overlap");
+  return {};
+}
+
+// The object's last bytes, from the pool where they are still there.
+Result<Buffer> Restore::last_bytes(std::uint64_t bytes) {
+  const std::uint64_t begin = object_bytes_ - bytes;
+  Buffer out(bytes);
+  if (!tail_.empty()) {
+    if (bytes > tail_.size()) {
+      return Error(Code::unsupported,
+                   fmt::format("the region table has {} bytes and the pool does not hold the whole "
+                               "version: set pool.size_mib to more and start a new agent",
+                               bytes));
+    }
+    std::copy(tail_.end() - static_cast<std::ptrdiff_t>(bytes), tail_.end(), out.begin());
+  }
+  for (const Extent& extent : held_) {
+    const std::uint64_t from = std::max(extent.offset, begin);
+    const std::uint64_t end = extent.offset + extent.length;
+    if (end <= from) continue;
+    BACKSTAY_ASSIGN(const auto memory, agent_.buffer(extent.buffer, extent.length));
+    std::memcpy(out.data() + (from - begin), memory.data() + (from - extent.offset), end - from);
+  }
+  return out;
+}
+
+Status Restore::check_object(Status& mismatch) {
+  BACKSTAY_TRY(check_cover());
+  if (object_bytes_ < format::object_footer_bytes) {
+    return Error(Code::corrupt, "the object is shorter than its footer");
+  }
+  BACKSTAY_ASSIGN(const Buffer last, last_bytes(format::object_footer_bytes));
+  BACKSTAY_ASSIGN(const format::Footer footer, format::decode_footer(last, object_bytes_));
+  BACKSTAY_ASSIGN(const Buffer tail, last_bytes(footer.table_bytes + format::object_footer_bytes));
+  BACKSTAY_ASSIGN(const auto saved,
+                  format::decode_table(Bytes(tail).first(footer.table_bytes), footer));
+  mismatch = target_.match(saved);
+  return {};
+}
+
+// --- pass 2 --------------------------------------------------------------------------------------
+
+Status Restore::on(const wire::Deliver& deliver) {
+  if (deliver.version != outcome_.version || phase_ != Phase::verifying ||
+      verified_bytes_ != object_bytes_ || object_bytes_ == 0) {
+    return Error(Code::protocol, "the agent delivers what was not verified");
+  }
+  phase_ = Phase::delivering;
+  outcome_.touched = true;
+  for (const Extent& extent : held_) {
+    BACKSTAY_ASSIGN(const auto memory, agent_.buffer(extent.buffer, extent.length));
+    if (const Status placed = target_.place(extent.offset, memory, nullptr); !placed.ok()) {
+      return give_up(placed);
+    }
+    placed_bytes_ += extent.length;
+  }
+  return finish_if_complete();
+}
+
+Status Restore::again(const wire::Chunks& chunks) {
+  wire::Verified answer{chunks.version, {}, true, ""};
+  for (const wire::ChunkInPool& chunk : chunks.chunks) {
+    if (const Status placed = place_again(chunk); !placed.ok()) return give_up(placed);
+    answer.buffers.push_back(chunk.buffer);
+    placed_bytes_ += chunk.length;
+  }
+  BACKSTAY_TRY(agent_.send(answer));  // gives the buffers back
+  return finish_if_complete();
+}
+
+Status Restore::place_again(const wire::ChunkInPool& chunk) {
+  if (chunk.object_offset > object_bytes_ || chunk.length > object_bytes_ - chunk.object_offset) {
+    return Error(Code::protocol, "a chunk lies outside of its object");
+  }
+  BACKSTAY_ASSIGN(const auto memory, agent_.buffer(chunk.buffer, chunk.length));
+  sum_.reset();
+  BACKSTAY_TRY(target_.place(chunk.object_offset, memory, &sum_));
+  if (sum_.digest() != chunk.checksum) {
+    return Error(Code::io, fmt::format("the chunk at {} was good when it was verified and is not "
+                                       "any more",
+                                       chunk.object_offset));
+  }
+  return {};
+}
+
+Status Restore::finish_if_complete() {
+  if (placed_bytes_ < object_bytes_) return {};
+  if (const Status finished = target_.finish(); !finished.ok()) return give_up(finished);
+  outcome_.complete = true;
+  phase_ = Phase::restored;
+  return agent_.send(wire::Restored{outcome_.version, Code::ok});
+}
+
+// The other ranks must not go on either.
+Status Restore::give_up(const Status& why) {
+  (void)agent_.send(wire::Restored{outcome_.version, Code::io});
+  return Error(Code::io, why.error().message(), why.error().sys_errno());
+}
+
+Status Restore::on(const wire::Captured& captured) {
+  if (phase_ != Phase::delivering && phase_ != Phase::restored) return {};  // an older version's
+  if (captured.version != outcome_.version) return {};
+  if (captured.code != Code::ok) return Error(captured.code, captured.message);
+  if (!outcome_.complete) return Error(Code::protocol, "the agent ends the restart too early");
+  over_ = true;
+  return {};
+}
+
+}  // namespace backstay::client

@@ -1,0 +1,90 @@
+// Bringing one rank's object back (docs/protocol/agent.md, "Restart").
+//
+// Pass 1, verify: every chunk is checked against its checksum, the region table is decoded and matched with what
+//   the program protects. Nothing is written to the program's memory. A damaged chunk makes the agent
+//   plan an older version; a mismatch is refused. The last `verified` is sent only after the match,
+//   so `deliver` means that every rank has verified and accepted everything.
+// Pass 2, deliver: chunks still held in the pool are copied; the others come again and are checked again
+//   while they are copied.
+// A new plan forgets everything of the one before.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/checksum.h"
+#include "base/result.h"
+#include "client/connection.h"
+#include "format/object.h"
+
+namespace backstay::client {
+
+// Who wants the bytes. Called in this order: match once a plan, place for every chunk, finish.
+class RestoreTarget {
+ public:
+  virtual ~RestoreTarget() = default;
+  // Is this what we can take? Errors: mismatch, not_found; nothing was touched.
+  virtual Status match(const std::vector<format::Region>& saved) = 0;
+  // Takes a chunk. `sum` (may be nullptr) must have seen every byte of it on return.
+  virtual Status place(std::uint64_t object_offset, Bytes chunk, Checksum* sum) = 0;
+  // Everything has been placed.
+  virtual Status finish() = 0;
+};
+
+struct RestoreOutcome {
+  Status status;
+  VersionNumber version = 0;
+  bool touched = false;   // the target may have been written to
+  bool complete = false;  // the target has everything and finish() succeeded
+};
+
+class Restore {
+ public:
+  Restore(Connection& agent, RestoreTarget& target) : agent_(agent), target_(target) {}
+
+  // Sends `first` (Restart or Fetch) and follows the protocol to its end. Blocks.
+  // Errors: none, rank_count, mismatch, not_found, corrupt, agent_lost, rank_lost, io ...
+  RestoreOutcome run(const wire::Message& first);
+
+ private:
+  enum class Phase { waiting, verifying, refused, delivering, restored };
+  struct Extent {
+    std::uint32_t buffer;
+    std::uint32_t length;
+    std::uint64_t offset;
+  };
+
+  // Each takes a message; `over_` is set once the outcome is known.
+  Status on(const wire::Plan& plan);
+  Status on(const wire::Chunks& chunks);
+  Status on(const wire::Deliver& deliver);
+  Status on(const wire::Captured& captured);
+
+  Status verify(const wire::Chunks& chunks);
+  Status verify_one(const wire::ChunkInPool& chunk, bool held);
+  void keep_tail(std::uint64_t offset, Bytes chunk);
+  Result<Buffer> last_bytes(std::uint64_t bytes);
+  Status check_object(Status& mismatch);
+  Status check_cover();
+  Status again(const wire::Chunks& chunks);
+  Status place_again(const wire::ChunkInPool& chunk);
+  Status finish_if_complete();
+  Status give_up(const Status& why);
+
+  Connection& agent_;
+  RestoreTarget& target_;
+  Phase phase_ = Phase::waiting;
+  RestoreOutcome outcome_;
+  bool over_ = false;
+  std::uint64_t object_bytes_ = 0;
+  std::uint64_t verified_bytes_ = 0;
+  std::uint64_t placed_bytes_ = 0;
+  std::vector<Extent> seen_;  // all of the plan
+  std::vector<Extent> held_;  // those that stay in the pool
+  Buffer tail_;               // the object's last bytes, where chunks do not stay in the pool
+  Checksum sum_;
+};
+
+}  // namespace backstay::client

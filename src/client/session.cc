@@ -1,0 +1,305 @@
+#include "client/session.h"
+
+#include <errno.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <random>
+#include <utility>
+
+#include "base/clock.h"
+#include "client/capture.h"
+#include "client/device_memory.h"
+#include "client/signals.h"
+#include "client/snapshot.h"
+#include "client/targets.h"
+
+namespace backstay::client {
+
+// --- starting ------------------------------------------------------------------------------------
+
+class Session::Requests final : public RequestSource {
+ public:
+  explicit Requests(Session& session) : session_(session) {}
+
+  // An agent that is gone has no news; what it said last still counts.
+  std::uint32_t requests() override {
+    if (session_.agent_ != nullptr) last_ = session_.agent_->requests();
+    return last_;
+  }
+  bool stop_requested() override {
+    return session_.agent_ != nullptr && session_.agent_->stop_requested();
+  }
+  bool checkpoint_signalled() override { return client::checkpoint_signalled(); }
+  bool stop_signalled() override { return client::stop_signalled(); }
+  void clear_checkpoint_signal() override { client::clear_checkpoint_signal(); }
+  bool forward(bool stop) override {
+    return session_.agent_ != nullptr &&
+           session_.agent_->send(wire::Request{session_.config_.job.name, stop}).ok();
+  }
+
+ private:
+  Session& session_;
+  std::uint32_t last_ = 0;
+};
+
+namespace {
+
+// The job's name where none is configured: the program's file name, with what a name may not hold replaced.
+std::string default_job_name() {
+  std::string name = program_invocation_short_name;
+  for (char& c : name) {
+    if (!check_job_name("_" + std::string(1, c)).ok()) c = '_';
+  }
+  if (name.empty() || name.front() == '.' || name.front() == '-') name.insert(0, 1, '_');
+  return name.substr(0, 100);
+}
+
+RunId random_run() {
+  std::random_device device;
+  const RunId run = (std::uint64_t{device()} << 32) | device();
+  return run == 0 ? 1 : run;
+}
+
+struct Loaded {
+  Config config;
+  std::string file;
+};
+
+Result<Loaded> load(const char* named) {
+  const auto as_config = [](const Error& error) { return Error(Code::config, error.message()); };
+  const auto file = find_config(named == nullptr ? "" : named);
+  if (!file.ok()) return as_config(file.error());
+  auto config = load_config(*file);
+  if (!config.ok()) return as_config(config.error());
+  if (config->job.name.empty()) config->job.name = default_job_name();
+  const auto good = check_job_name(config->job.name);
+  if (!good.ok()) return as_config(good.error().context("job.name (BACKSTAY_JOB)"));
+  return Loaded{std::move(config).value(), *file};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Session>> Session::start(const Group& group, const char* config) {
+  auto loaded = load(config);
+  BACKSTAY_TRY(group.agree(loaded.ok() ? Status() : Status(loaded.error())));
+  if (!loaded.ok()) return loaded.error();  // cannot be: agree() had said so
+  std::unique_ptr<Session> session(
+      new Session(group, std::move(loaded->config), std::move(loaded->file)));
+  BACKSTAY_TRY(session->agree_on_job());
+  BACKSTAY_TRY(session->connect());
+  session->requests_ = std::make_unique<Requests>(*session);
+  session->due_ = std::make_unique<Due>(session->config_.checkpoint, session->group_,
+                                        system_clock(), *session->requests_);
+  watch_signals();
+  return session;
+}
+
+Session::Session(const Group& group, Config config, std::string config_file)
+    : group_(group),
+      config_(std::move(config)),
+      address_(agent_address(config_, config_file)),
+      files_("") {}
+
+Session::~Session() {
+  unwatch_signals();
+  if (pool_pinned_ && agent_ != nullptr) DeviceMemory::find()->unpin(agent_->home());
+}
+
+// The ranks of one job may be different programs in different folders: rank 0 decides.
+Status Session::agree_on_job() {
+  struct {
+    RunId run;
+    std::array<char, 104> job;
+  } shared{random_run(), {}};
+  std::memcpy(shared.job.data(), config_.job.name.data(), config_.job.name.size());
+  BACKSTAY_TRY(group_.broadcast(&shared, sizeof shared));
+  config_.job.name.assign(shared.job.data(), ::strnlen(shared.job.data(), shared.job.size()));
+  files_ = RoutedFiles(config_.storage.dir + "/" + config_.job.name + "/files");
+  hello_.release = BACKSTAY_VERSION;
+  hello_.job = config_.job.name;
+  hello_.run = shared.run;
+  hello_.rank = static_cast<Rank>(group_.rank());
+  hello_.ranks = static_cast<std::uint32_t>(group_.ranks());
+  hello_.local_rank = static_cast<std::uint32_t>(group_.local_rank());
+  hello_.local_ranks = static_cast<std::uint32_t>(group_.local_ranks());
+  hello_.node = static_cast<NodeId>(group_.node());
+  hello_.nodes = static_cast<std::uint32_t>(group_.nodes());
+  hello_.pid = ::getpid();
+  hello_.dir = config_.storage.dir;
+  hello_.keep = config_.storage.keep;
+  return {};
+}
+
+Status Session::connect() {
+  if (pool_pinned_ && agent_ != nullptr) DeviceMemory::find()->unpin(agent_->home());
+  pool_pinned_ = false;
+  agent_.reset();
+  BACKSTAY_ASSIGN(agent_, attach(group_, address_, hello_));
+  BACKSTAY_ASSIGN(const std::int64_t newest, group_.maximum(static_cast<std::int64_t>(std::max(
+                                                 newest_used_, agent_->newest_at_welcome()))));
+  newest_used_ = static_cast<VersionNumber>(newest);
+  loss_reported_ = false;
+  pin_pool();
+  if (due_ != nullptr) due_->agent_changed();
+  return {};
+}
+
+void Session::pin_pool() {
+  const DeviceMemory* driver = has_device_regions_ ? DeviceMemory::find() : nullptr;
+  if (driver == nullptr || pool_pinned_ || agent_ == nullptr) return;
+  driver->pin(agent_->home());
+  pool_pinned_ = true;
+}
+
+// --- collective calls ----------------------------------------------------------------------------
+
+Status Session::protect(const char* name, void* data, const backstay_array* array,
+                        backstay_type type) {
+  BACKSTAY_ASSIGN(ProtectedRegion region, describe_region(name, data, array, type));
+  has_device_regions_ = has_device_regions_ || region.on_device;
+  BACKSTAY_TRY(regions_.add(std::move(region)));
+  pin_pool();
+  return {};
+}
+
+Status Session::ready(const Status& mine) {
+  const bool lost = agent_ == nullptr || !agent_->usable();
+  // One exchange for both questions: a failure of any rank, else whether any must connect again.
+  const std::int64_t code = mine.ok() ? 0 : static_cast<std::int64_t>(mine.error().code());
+  BACKSTAY_ASSIGN(const std::int64_t worst, group_.maximum(2 * code + (lost ? 1 : 0)));
+  if (worst >= 2) return group_.agree(mine);
+  if (worst == 1) return adopt(connect());
+  return {};
+}
+
+// The end of every collective call: a lost agent is reported, once.
+Status Session::adopt(const Status& outcome) {
+  if (!outcome.ok() && outcome.error().code() == Code::agent_lost) report_lost(outcome.error());
+  return outcome;
+}
+
+void Session::report_lost(const Error& error) {
+  if (loss_reported_ || group_.rank() != 0) return;
+  loss_reported_ = true;
+  std::fprintf(stderr, "backstay: %s; the program goes on, the next checkpoint tries again\n",
+               error.message().c_str());
+}
+
+Status Session::checkpoint() {
+  Status outcome = take_version();
+  if (outcome.ok()) {
+    due_->checkpoint_captured();
+  } else {
+    due_->checkpoint_failed();
+  }
+  return outcome;
+}
+
+Status Session::take_version() {
+  due_->checkpoint_begins();
+  auto snapshot = Snapshot::of(regions_, files_);
+  BACKSTAY_TRY(ready(snapshot.ok() ? Status() : Status(snapshot.error())));
+  if (!snapshot.ok()) return snapshot.error();  // cannot be: ready() had said so
+  due_->checkpoint_begins();                    // the measured cost is without starting an agent
+  const VersionNumber version = ++newest_used_;
+  BACKSTAY_TRY(adopt(group_.agree(capture(*agent_, *snapshot, version))));
+  version_ = version;
+  return {};
+}
+
+Result<VersionNumber> Session::restart() {
+  BACKSTAY_TRY(ready(Status()));
+  SessionTarget target(regions_, files_);
+  Restore restore(*agent_, target);
+  const RestoreOutcome outcome = restore.run(wire::Restart{0});
+  BACKSTAY_TRY(adopt(settle(outcome)));
+  version_ = outcome.version;
+  newest_used_ = std::max(newest_used_, outcome.version);
+  due_->restarted();
+  return outcome.version;
+}
+
+// One outcome for all ranks. A rank that has everything is content, whatever became of the agent;
+// but once any rank was touched and another one lacks something, all are undefined.
+Status Session::settle(const RestoreOutcome& outcome) {
+  const Status agreed = group_.agree(outcome.complete ? Status() : outcome.status);
+  if (agreed.ok()) return {};
+  BACKSTAY_ASSIGN(const std::int64_t touched, group_.maximum(outcome.touched ? 1 : 0));
+  if (touched == 0) return agreed;
+  return Error(Code::io, "the regions are in an undefined state and the program must not go on: " +
+                             agreed.error().message());
+}
+
+Status Session::finish() {
+  Status outcome;
+  if (config_.checkpoint.wait_at_end && version_ != 0) {
+    outcome = group_.agree(wait(version_, Level::local, -1));
+  }
+  if (agent_ != nullptr) agent_->end();
+  unwatch_signals();
+  return outcome;
+}
+
+// --- single calls --------------------------------------------------------------------------------
+
+Result<wire::LevelIs> Session::ask_level(const wire::Message& question, VersionNumber version,
+                                         std::uint64_t deadline) {
+  if (agent_ == nullptr || !agent_->usable()) {
+    Error error(Code::agent_lost, "the agent is gone; the next checkpoint starts a new one");
+    report_lost(error);
+    return error;
+  }
+  BACKSTAY_TRY(adopt(agent_->send(question)));
+  while (true) {
+    auto message = agent_->receive(deadline);
+    if (!message.ok()) return adopt(message.error()).error();
+    const auto* answer = std::get_if<wire::LevelIs>(&*message);
+    if (answer != nullptr && answer->version == version) return *answer;
+  }
+}
+
+Result<Level> Session::test(VersionNumber version) {
+  BACKSTAY_ASSIGN(const wire::LevelIs answer,
+                  ask_level(wire::Query{version}, version, no_deadline));
+  if (answer.code != Code::ok) return Error(answer.code, answer.message);
+  return answer.level;
+}
+
+Status Session::wait(VersionNumber version, Level level, double timeout_s) {
+  if (level > Level::local) {
+    return Error(Code::unsupported, "level " + std::string(level_name(level)) +
+                                        " comes with a later release; use local");
+  }
+  auto answer = ask_level(wire::Await{version, level}, version, deadline_in(timeout_s));
+  if (!answer.ok() && answer.error().code() == Code::timeout) {
+    return Error(Code::timeout, fmt::format("version {} has not reached level {} within {} s; it "
+                                            "still may",
+                                            version, level_name(level), timeout_s));
+  }
+  if (!answer.ok()) return answer.error();
+  if (answer->level >= level) return {};
+  if (answer->code == Code::ok) {
+    return Error(Code::internal, "the agent stopped waiting for a version without a reason");
+  }
+  return Error(answer->code, answer->message);
+}
+
+Status Session::read_region(VersionNumber version, const std::string& name, void* data,
+                            std::size_t bytes) {
+  if (agent_ == nullptr || !agent_->usable()) {
+    return adopt(
+        Error(Code::agent_lost, "the agent is gone; the next checkpoint starts a new one"));
+  }
+  OneRegionTarget target(name, data, bytes);
+  Restore restore(*agent_, target);
+  const RestoreOutcome outcome = restore.run(wire::Fetch{version, hello_.rank});
+  if (outcome.complete) return {};
+  return adopt(outcome.status);
+}
+
+}  // namespace backstay::client

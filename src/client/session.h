@@ -1,0 +1,85 @@
+// A program's session with the agent of its node: what the functions of backstay.h do.
+//
+// One thread at a time, guarded by api.cc. Functions marked collective block until all ranks have called them
+// and return the same code on all of them. An agent that died is noticed by the call that needs it: that
+// call fails with agent_lost on all ranks, says so once on stderr, and the next checkpoint or
+// restart connects again or starts a new agent.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "backstay/backstay.h"
+#include "base/config.h"
+#include "base/ids.h"
+#include "base/result.h"
+#include "client/attach.h"
+#include "client/connection.h"
+#include "client/due.h"
+#include "client/files.h"
+#include "client/group.h"
+#include "client/regions.h"
+#include "client/restore.h"
+
+namespace backstay::client {
+
+class Session {
+ public:
+  // Collective. `config` may be NULL. On failure `group` is not released.
+  // Errors: config, agent_lost, protocol, busy, permission, too_large (socket path).
+  static Result<std::unique_ptr<Session>> start(const Group& group, const char* config);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  Status protect(const char* name, void* data, const backstay_array* array, backstay_type type);
+  Status unprotect(const std::string& name) { return regions_.remove(name); }
+  Result<std::string> route_file(const std::string& name) { return files_.route(name); }
+
+  bool due() { return due_->call(); }  // collective
+  bool stop_requested() const { return due_->stop_requested(); }
+  Status checkpoint();              // collective
+  Result<VersionNumber> restart();  // collective
+  Status finish();                  // collective; waits for local if configured, then says goodbye
+
+  VersionNumber version() const { return version_; }
+  Result<Level> test(VersionNumber version);
+  Status wait(VersionNumber version, Level level, double timeout_s);
+  Status read_region(VersionNumber version, const std::string& name, void* data, std::size_t bytes);
+
+  const Config& config() const { return config_; }
+
+ private:
+  class Requests;  // due()'s view of the agent and of signals
+
+  Session(const Group& group, Config config, std::string config_file);
+  Status agree_on_job();
+  Status connect();
+  // Before a collective call: connected on all ranks, and `mine` good on all ranks.
+  Status ready(const Status& mine);
+  Status take_version();
+  Status adopt(const Status& outcome);
+  void report_lost(const Error& error);
+  Result<wire::LevelIs> ask_level(const wire::Message& question, VersionNumber version,
+                                  std::uint64_t deadline);
+  Status settle(const RestoreOutcome& outcome);
+  void pin_pool();
+
+  Group group_;
+  Config config_;
+  AgentAddress address_;
+  wire::Hello hello_;
+  std::unique_ptr<Connection> agent_;
+  Regions regions_;
+  RoutedFiles files_;
+  std::unique_ptr<Requests> requests_;
+  std::unique_ptr<Due> due_;
+  VersionNumber version_ = 0;      // newest captured or restarted from
+  VersionNumber newest_used_ = 0;  // the same on all ranks; the next is one more
+  bool loss_reported_ = false;
+  bool has_device_regions_ = false;
+  bool pool_pinned_ = false;
+};
+
+}  // namespace backstay::client

@@ -1,0 +1,18 @@
+// SIGUSR1: checkpoint. SIGTERM: checkpoint, then stop.
+//
+// The handlers only set a flag. A handler that the program had before is called after ours; a signal that the
+// program ignores stays ignored. One watch a process.
+#pragma once
+
+namespace backstay::client {
+
+// Installs the handlers. Nothing happens where they are installed already.
+void watch_signals();
+// Puts the earlier dispositions back, unless the program has replaced ours meanwhile.
+void unwatch_signals();
+
+bool checkpoint_signalled();
+bool stop_signalled();
+void clear_checkpoint_signal();
+
+}  // namespace backstay::client

@@ -1,0 +1,41 @@
+// What one checkpoint saves of this rank: its regions and routed files, laid out as an object
+// (docs/format/object.md). Files are opened here, so that a missing one is found before anything is sent.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "client/files.h"
+#include "client/place.h"
+#include "client/regions.h"
+#include "format/object.h"
+
+namespace backstay::client {
+
+class Snapshot {
+ public:
+  // Waits for a GPU's work on device regions. Errors: invalid (a file), io (a GPU).
+  static Result<Snapshot> of(const Regions& regions, const RoutedFiles& files);
+
+  std::uint64_t object_bytes() const { return table_offset_ + tail_.size(); }
+
+  // Copies the next to.size() bytes of the object and takes them into `sum`; the caller asks for
+  // all of it, front to back.
+  Status read_next(std::span<std::byte> to, Checksum& sum);
+
+ private:
+  Status add_files(const RoutedFiles& files);
+  Result<std::size_t> read_piece(std::span<std::byte> to, Checksum& sum);
+
+  std::vector<format::Region> regions_;
+  std::vector<Place> places_;  // one a region
+  std::vector<OpenFile> files_;
+  std::uint64_t table_offset_ = 0;
+  Buffer tail_;
+  std::uint64_t at_ = 0;    // in the object
+  std::size_t region_ = 0;  // that `at_` is in, or in the padding behind it
+};
+
+}  // namespace backstay::client

@@ -1,0 +1,158 @@
+#include "client/targets.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "client/device_memory.h"
+
+namespace backstay::client {
+
+// --- Scatter -------------------------------------------------------------------------------------
+
+void Scatter::add(std::uint64_t offset, std::uint64_t bytes, const Place& place) {
+  if (bytes > 0) parts_[offset] = {bytes, place};
+}
+
+Status Scatter::place(std::uint64_t object_offset, Bytes chunk, Checksum* sum) const {
+  auto part = parts_.upper_bound(object_offset);
+  if (part != parts_.begin()) --part;
+  while (!chunk.empty()) {
+    while (part != parts_.end() && part->first + part->second.bytes <= object_offset) ++part;
+    const std::uint64_t begin = part == parts_.end() ? UINT64_MAX : part->first;
+    if (object_offset < begin) {  // padding, or another's bytes
+      const auto skip = std::min<std::uint64_t>(chunk.size(), begin - object_offset);
+      if (sum != nullptr) sum->update(chunk.first(skip));
+      chunk = chunk.subspan(skip);
+      object_offset += skip;
+      continue;
+    }
+    const std::uint64_t inside = object_offset - begin;
+    const auto bytes = std::min<std::uint64_t>(chunk.size(), part->second.bytes - inside);
+    BACKSTAY_TRY(copy_out(part->second.place, inside, chunk.first(bytes), sum));
+    chunk = chunk.subspan(bytes);
+    object_offset += bytes;
+  }
+  return {};
+}
+
+// --- SessionTarget -------------------------------------------------------------------------------
+
+namespace {
+
+Status compare(const format::Region& saved, const format::Region& present) {
+  const bool same_place =
+      saved.global_shape.empty() || present.global_shape.empty() ||
+      (saved.global_shape == present.global_shape && saved.global_offset == present.global_offset);
+  if (saved.type == present.type && saved.shape == present.shape && same_place) return {};
+  return Error(
+      Code::mismatch,
+      fmt::format("region '{}' was saved as {} and is protected as {}: protect it as it was "
+                  "saved, or start under another job name",
+                  saved.name, shape_text(saved), shape_text(present)));
+}
+
+}  // namespace
+
+Status SessionTarget::match(const std::vector<format::Region>& saved) {
+  scatter_.clear();
+  saved_files_.clear();
+  std::size_t arrays = 0;
+  for (const format::Region& region : saved) {
+    if (region.kind == format::RegionKind::file) {
+      BACKSTAY_TRY(check_file_name(region.name));
+      saved_files_.push_back(region);
+      continue;
+    }
+    ++arrays;
+    const ProtectedRegion* present = regions_.find(region.name);
+    if (present == nullptr) {
+      return Error(Code::mismatch,
+                   fmt::format("region '{}' ({}) was saved and is not protected now: protect it "
+                               "before backstay_restart",
+                               region.name, shape_text(region)));
+    }
+    BACKSTAY_TRY(compare(region, present->description));
+    scatter_.add(region.offset, region.bytes, {present->data, present->on_device, -1});
+  }
+  if (arrays == regions_.all().size()) return open_files();
+  for (const auto& [age, region] : regions_.all()) {
+    const auto same = [&](const format::Region& other) {
+      return other.kind == format::RegionKind::array && other.name == region.description.name;
+    };
+    if (std::any_of(saved.begin(), saved.end(), same)) continue;
+    return Error(Code::mismatch,
+                 fmt::format("region '{}' ({}) is protected and was not saved: protect it after "
+                             "backstay_restart, or start under another job name",
+                             region.description.name, shape_text(region.description)));
+  }
+  return Error(Code::internal, "regions were counted wrongly");
+}
+
+// Before anything is delivered, so that a folder without permission costs nothing.
+Status SessionTarget::open_files() {
+  open_.clear();
+  if (saved_files_.empty()) return {};
+  BACKSTAY_TRY(make_folders(files_.folder()));
+  for (const format::Region& region : saved_files_) {
+    BACKSTAY_ASSIGN(ReturningFile file, ReturningFile::create(files_.path_of(region.name),
+                                                              region.bytes, region.file_mode));
+    scatter_.add(region.offset, region.bytes, {nullptr, false, file.descriptor()});
+    open_.push_back(std::move(file));
+  }
+  return {};
+}
+
+Status SessionTarget::place(std::uint64_t object_offset, Bytes chunk, Checksum* sum) {
+  return scatter_.place(object_offset, chunk, sum);
+}
+
+Status SessionTarget::finish() {
+  for (ReturningFile& file : open_) BACKSTAY_TRY(file.publish());
+  return {};
+}
+
+// --- OneRegionTarget -----------------------------------------------------------------------------
+
+Status OneRegionTarget::match(const std::vector<format::Region>& saved) {
+  const auto region = std::find_if(saved.begin(), saved.end(), [&](const format::Region& other) {
+    return other.kind == format::RegionKind::array && other.name == name_;
+  });
+  if (region == saved.end()) {
+    return Error(Code::not_found, fmt::format("the version has no region '{}'", name_));
+  }
+  if (region->bytes != bytes_) {
+    return Error(Code::mismatch,
+                 fmt::format("region '{}' was saved as {}, {} bytes; the caller has "
+                             "room for {} bytes",
+                             name_, shape_text(*region), region->bytes, bytes_));
+  }
+  copy_.reset(new (std::nothrow) std::byte[bytes_]);
+  if (copy_ == nullptr) {
+    return Error(Code::too_large, fmt::format("no memory for a second copy of region '{}' ({} "
+                                              "bytes)",
+                                              name_, bytes_));
+  }
+  scatter_.clear();
+  scatter_.add(region->offset, bytes_, {copy_.get(), false, -1});
+  return {};
+}
+
+Status OneRegionTarget::place(std::uint64_t object_offset, Bytes chunk, Checksum* sum) {
+  return scatter_.place(object_offset, chunk, sum);
+}
+
+Status OneRegionTarget::finish() {
+  if (bytes_ == 0) return {};
+  const DeviceMemory* driver = DeviceMemory::find();
+  if (driver != nullptr && driver->owns(data_)) {
+    return driver->copy(data_, copy_.get(), bytes_, data_);
+  }
+  std::memcpy(data_, copy_.get(), bytes_);
+  return {};
+}
+
+}  // namespace backstay::client

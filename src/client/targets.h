@@ -1,0 +1,71 @@
+// Who takes restored bytes: all regions and files of the session, or one region of an old version.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/files.h"
+#include "client/place.h"
+#include "client/regions.h"
+#include "client/restore.h"
+
+namespace backstay::client {
+
+// Distributes chunks over the payloads of an object. Padding, table and footer are only summed.
+class Scatter {
+ public:
+  void clear() { parts_.clear(); }
+  void add(std::uint64_t offset, std::uint64_t bytes, const Place& place);
+  Status place(std::uint64_t object_offset, Bytes chunk, Checksum* sum) const;
+
+ private:
+  struct Part {
+    std::uint64_t bytes;
+    Place place;
+  };
+  std::map<std::uint64_t, Part> parts_;  // by offset in the object
+};
+
+// restart(): regions must be exactly those saved; saved files come back at their paths, routed
+// again or not.
+class SessionTarget final : public RestoreTarget {
+ public:
+  SessionTarget(const Regions& regions, const RoutedFiles& files)
+      : regions_(regions), files_(files) {}
+  // Errors: mismatch; the message names the region, what was saved and what is protected.
+  Status match(const std::vector<format::Region>& saved) override;
+  Status place(std::uint64_t object_offset, Bytes chunk, Checksum* sum) override;
+  Status finish() override;
+
+ private:
+  Status open_files();
+  const Regions& regions_;
+  const RoutedFiles& files_;
+  Scatter scatter_;
+  std::vector<format::Region> saved_files_;
+  std::vector<ReturningFile> open_;
+};
+
+// read_region(): one array, into memory of its own first, so that a failure leaves the caller's
+// untouched.
+class OneRegionTarget final : public RestoreTarget {
+ public:
+  OneRegionTarget(std::string name, void* data, std::size_t bytes)
+      : name_(std::move(name)), data_(data), bytes_(bytes) {}
+  // Errors: not_found, mismatch (size), too_large (no memory).
+  Status match(const std::vector<format::Region>& saved) override;
+  Status place(std::uint64_t object_offset, Bytes chunk, Checksum* sum) override;
+  Status finish() override;
+
+ private:
+  std::string name_;
+  void* data_;
+  std::size_t bytes_;
+  std::unique_ptr<std::byte[]> copy_;
+  Scatter scatter_;
+};
+
+}  // namespace backstay::client
