@@ -98,6 +98,8 @@ void Capture::take_in(MemoryVersion& version, const RankLink& link,
 
 void Capture::send_to_store(MemoryVersion& version, HeldChunk& chunk) {
   chunk.in_store = true;
+  version.writing[chunk.in_pool.buffer] =
+      static_cast<std::size_t>(&chunk - version.chunks.data());
   chunk.written = false;
   const auto memory = state_.pool.buffer(chunk.in_pool.buffer);
   state_.store.post(WriteChunk{version.info.version, chunk.rank, chunk.in_pool.buffer,
@@ -189,9 +191,7 @@ void Capture::drop_superseded() {
 void Capture::retry_failed() {
   for (auto& [number, version] : state_.memory) {
     if (!version.failed || !version.captured || !version.whole) continue;
-    const bool returning = std::any_of(version.chunks.begin(), version.chunks.end(),
-                                       [](const HeldChunk& chunk) { return chunk.in_store; });
-    if (returning) continue;  // the store has not given back all of the first try
+    if (!version.writing.empty()) continue;  // the first try has not come back whole
     spdlog::info("try again to write version job={} version={}", state_.name, number);
     version.failed.reset();
     version.written_bytes = 0;
@@ -248,15 +248,14 @@ void Capture::on(const ChunkWritten& event) {
   }
   MemoryVersion* version = state_.in_memory(event.version);
   BACKSTAY_CHECK(version != nullptr);
-  for (HeldChunk& chunk : version->chunks) {
-    if (chunk.in_pool.buffer != event.buffer || !chunk.in_store) continue;
-    chunk.in_store = false;
-    chunk.written = event.bytes != 0;
-    version->written_bytes += event.bytes;
-    if (version->dropping) state_.release(event.version);
-    return;
-  }
-  BACKSTAY_CHECK(false);
+  const auto at = version->writing.find(event.buffer);
+  BACKSTAY_CHECK(at != version->writing.end());
+  HeldChunk& chunk = version->chunks[at->second];
+  version->writing.erase(at);
+  chunk.in_store = false;
+  chunk.written = event.bytes != 0;
+  version->written_bytes += event.bytes;
+  if (version->dropping) state_.release(event.version);
 }
 
 void Capture::on(const VersionLocal& event) {
@@ -337,9 +336,7 @@ bool Capture::waits_for_buffers() const {
 bool Capture::store_has_buffers() const {
   if (!orphans_.empty()) return true;
   for (const auto& [number, version] : state_.memory) {
-    for (const HeldChunk& chunk : version.chunks) {
-      if (chunk.in_store) return true;
-    }
+    if (!version.writing.empty()) return true;
     // Sealing: its buffers come free when it is local.
     if (version.captured && !version.local && !version.failed) return true;
   }

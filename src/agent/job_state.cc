@@ -54,15 +54,21 @@ void JobState::release(VersionNumber number) {
 void JobState::forget_if_empty(VersionNumber number) {
   const auto found = memory.find(number);
   if (found == memory.end() || !found->second.local) return;
-  for (const HeldChunk& chunk : found->second.chunks) {
-    if (!chunk.released) return;
+  const MemoryVersion& version = found->second;
+  for (std::size_t index = version.first_held; index < version.chunks.size(); ++index) {
+    if (!version.chunks[index].released) return;
   }
   memory.erase(found);
 }
 
 bool JobState::release_one_written() {
   for (auto& [number, version] : memory) {
-    for (HeldChunk& chunk : version.chunks) {
+    auto& chunks = version.chunks;
+    while (version.first_held < chunks.size() && chunks[version.first_held].released) {
+      ++version.first_held;
+    }
+    for (std::size_t index = version.first_held; index < chunks.size(); ++index) {
+      HeldChunk& chunk = chunks[index];
       if (!droppable(version, chunk)) continue;
       drop(pool, version, chunk);
       forget_if_empty(number);

@@ -7,6 +7,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "agent/outbox.h"
@@ -39,6 +40,8 @@ struct MemoryVersion {
   std::map<Rank, std::uint64_t> object_bytes;
   std::map<Rank, std::pair<std::uint64_t, std::uint64_t>> rank_ns;  // begin and end of its capture
   std::vector<HeldChunk> chunks;
+  std::unordered_map<std::uint32_t, std::size_t> writing;  // buffer -> chunk the store has
+  std::size_t first_held = 0;  // every chunk before it was released
   bool captured = false;
   bool local = false;
   bool whole = true;  // no chunk was released: a restart can be served from the pool
