@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Installs a build into a scratch prefix, moves the prefix, and builds and runs outside programs there.
+
+C, C++, Fortran and MPI, once with find_package and once with pkg-config. Each program runs twice:
+the second life must find what the first one saved. Standard library only.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+MPIS = ("openmpi", "mpich")
+
+
+def run(arguments, **options) -> str:
+    """Runs a command; stops the test with its output when it fails."""
+    done = subprocess.run([str(a) for a in arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          timeout=240, **options)
+    if done.returncode != 0:
+        sys.exit(f"failed ({done.returncode}): {' '.join(map(str, arguments))}\n{done.stdout}")
+    return done.stdout
+
+
+def install(build: Path, cmake: str, scratch: Path) -> Path:
+    """The prefix is moved after installing: nothing in it may remember where it was."""
+    first, prefix = scratch / "first", scratch / "moved prefix"
+    run([cmake, "--install", build, "--prefix", first])
+    first.rename(prefix)
+    for needed in ("bin/backstayd", "include/backstay/backstay.h", "share/doc/backstay/LICENSE"):
+        assert (prefix / needed).is_file(), f"not installed: {needed}"
+    if shutil.which("pandoc"):
+        assert (prefix / "share/man/man1/backstay.1").is_file(), "no man page"
+    return prefix
+
+
+def found_mpis(prefix: Path) -> list[str]:
+    return [m for m in MPIS if list(prefix.glob(f"lib*/**/libbackstay_{m}.so")) and shutil.which(f"mpicc.{m}")]
+
+
+def environment(prefix: Path, scratch: Path, job: str) -> dict[str, str]:
+    lib = next(prefix.glob("lib*/**/libbackstay.so")).parent
+    return os.environ | {
+        "LD_LIBRARY_PATH": str(lib),
+        "PKG_CONFIG_PATH": str(lib / "pkgconfig"),
+        "BACKSTAY_JOB": job,
+        "BACKSTAY_DIR": str(scratch / "versions"),
+        "BACKSTAY_AGENT_SOCKET": str(scratch / "agent" / "socket"),
+        "BACKSTAY_AGENT_IDLE_EXIT_S": "2",
+        "BACKSTAY_POOL_SIZE_MIB": "64",
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    }
+
+
+def two_lives(command, env: dict[str, str], ranks: int = 1) -> None:
+    for life in (1, 2):
+        said = run(command, env=env)
+        expected = f"lives {life * ranks}"
+        if expected not in said.splitlines():
+            sys.exit(f"{command[-1]}: expected '{expected}', it said:\n{said}")
+    print(f"ok: {Path(command[-1]).name} ({env['BACKSTAY_JOB']}, {ranks} ranks)", flush=True)
+
+
+def with_find_package(cmake: str, prefix: Path, scratch: Path, mpi: str) -> None:
+    folder = scratch / f"cmake-{mpi}"
+    run([cmake, "-S", HERE / "consumer", "-B", folder, f"-DCMAKE_PREFIX_PATH={prefix}", f"-DMPI={mpi}",
+         f"-DCMAKE_C_COMPILER={'mpicc.' + mpi if mpi else 'cc'}", "-DCMAKE_BUILD_TYPE=Release"])
+    run([cmake, "--build", folder, "-j", "2"])
+    names = [] if mpi else ["keep_c", "keep_cc", "keep_f"]
+    for name in names:
+        two_lives([folder / name], environment(prefix, scratch, f"package-{name}"))
+    if mpi:
+        two_lives([f"mpiexec.{mpi}", "-n", "3", folder / "keep_mpi"],
+                  environment(prefix, scratch, f"package-{mpi}"), 3)
+
+
+def flags(env, package: str, *questions: str) -> list[str]:
+    """pkg-config escapes blanks, so the shell's own rules apply."""
+    import shlex
+    return shlex.split(run(["pkg-config", *questions, package], env=env))
+
+
+def with_pkgconfig(prefix: Path, scratch: Path) -> None:
+    env = environment(prefix, scratch, "unused")
+    source = HERE / "consumer"
+    builds = [
+        ("pc_c", ["cc"], [source / "keep.c"]),
+        ("pc_cc", ["c++", "-std=c++20"], [source / "keep.cc"]),
+        ("pc_f", ["gfortran", f"-J{scratch}"],
+         [*flags(env, "backstay", "--variable=fortran_sources"), source / "keep.f90"]),
+    ]
+    for name, compiler, sources in builds:
+        run([*compiler, *sources, "-o", scratch / name, *flags(env, "backstay", "--cflags", "--libs")], env=env)
+        two_lives([scratch / name], environment(prefix, scratch, f"pkgconfig-{name}"))
+    for mpi in found_mpis(prefix):
+        program = scratch / f"pc_{mpi}"
+        run([f"mpicc.{mpi}", source / "keep_mpi.c", "-o", program,
+             *flags(env, f"backstay-{mpi}", "--cflags", "--libs")], env=env)
+        two_lives([f"mpiexec.{mpi}", "-n", "3", program], environment(prefix, scratch, f"pkgconfig-{mpi}"), 3)
+
+
+def agent_ends(scratch: Path) -> None:
+    """The agent was told to exit when idle; a scratch folder must not be removed under it."""
+    deadline = time.monotonic() + 60
+    while any((scratch / "agent").glob("socket")) and time.monotonic() < deadline:
+        time.sleep(0.1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", type=Path, required=True, help="build folder to install from")
+    parser.add_argument("--cmake", default="cmake")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="bks-") as name:
+        scratch = Path(name)
+        prefix = install(arguments.build, arguments.cmake, scratch)
+        for mpi in ["", *found_mpis(prefix)]:
+            with_find_package(arguments.cmake, prefix, scratch, mpi)
+        with_pkgconfig(prefix, scratch)
+        agent_ends(scratch)
+
+
+if __name__ == "__main__":
+    main()
