@@ -4,6 +4,7 @@ The order of a reader: magic, format number, checksum, and only then lengths and
 need no checksum are made in any case.
 """
 
+import math
 import re
 import struct
 from dataclasses import dataclass
@@ -230,6 +231,7 @@ def footer(data: bytes, object_bytes: int, what: str) -> Tuple[int, int, int, in
     _check_sum(data, 56, what)
     records, offset, length, table_sum = struct.unpack_from("<IQQQ", data, 12)
     _require(not any(data[40:56]), what, "bytes that must be zero are not")
+    _require(records <= 1_000_000, what, "number of records")
     fits = offset % 64 == 0 and offset + length + FOOTER_BYTES == object_bytes
     _require(fits, what, "the table is not between the payloads and the footer")
     return offset, length, table_sum, records
@@ -274,16 +276,13 @@ def _record(data: bytes, at: int, what: str) -> Tuple[Region, int]:
         at += 16 * dims
         inside = all(o + s <= g for o, s, g in zip(global_offset, shape, global_shape))
         _require(inside, here, "lies outside of its global array")
-    elements = 1
-    for count in shape:
-        elements *= count
-    _require(elements * DTYPES[number].itemsize == size, here, "length is not that of its shape")
+        fits = math.prod(global_shape) * DTYPES[number].itemsize < 2**64
+        _require(fits, here, "its global array is larger than 64 bits can count")
+    _require(math.prod(shape) * DTYPES[number].itemsize == size, here, "length is not that of its shape")
     if kind == 2:
         plain = number == 1 and dims == 1 and flags == 0 and mode <= 0o7777
         _require(plain, here, "a file that is not a plain row of bytes")
     else:
         _require(mode == 0, here, "an array with permission bits")
-    return (
-        Region(name, KINDS[kind], DTYPES[number], shape, size, offset, global_shape, global_offset, mode),
-        at,
-    )
+    place = (global_shape, global_offset, mode)
+    return Region(name, KINDS[kind], DTYPES[number], shape, size, offset, *place), at

@@ -1,5 +1,6 @@
 """A version as a mapping of region names to arrays."""
 
+import math
 import os
 import re
 import warnings
@@ -322,9 +323,7 @@ def _block(region: Region):
 
 def _uncovered(regions: List[Region]) -> int:
     """How many elements of the global array no block covers, at least."""
-    total = 1
-    for count in regions[0].global_shape:
-        total *= count
+    total = math.prod(regions[0].global_shape)
     saved = sum(r.bytes // r.dtype.itemsize for r in regions)
     if saved < total:
         # The exact number would need an array of that size, which may be anything.

@@ -1,0 +1,121 @@
+// The dumps in docs/format decode to what the pages say, and encode to the same bytes again.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "base/checksum.h"
+#include "format/manifest.h"
+#include "format/object.h"
+#include "format/segment.h"
+
+namespace backstay::format {
+namespace {
+
+constexpr RunId example_run = 0x1122334455667788;
+constexpr std::uint64_t captured_ns = 1'795'000'000'000'000'000;
+
+// Two bytes of hexadecimal digits: a byte. Anything else: no dump.
+bool read_row(const std::string& line, std::size_t& at, std::vector<std::byte>& row) {
+  if (line.size() < 12 || line.compare(0, 4, "    ") != 0 || line.compare(8, 2, "  ") != 0 ||
+      line.find_first_not_of("0123456789abcdef ") != std::string::npos) {
+    return false;
+  }
+  std::istringstream words(line);
+  words >> std::hex >> at;
+  for (unsigned value = 0; words >> value;) row.push_back(static_cast<std::byte>(value));
+  return words.eof() && !row.empty();
+}
+
+// The n-th dump of a page: bytes from `begin` to `end`.
+Buffer dump(const std::string& page, int wanted, std::size_t begin, std::size_t end) {
+  std::ifstream file(BACKSTAY_PAGES_DIR "/" + page);
+  Buffer out(end - begin);
+  int number = -1;
+  bool inside = false;
+  for (std::string line; std::getline(file, line);) {
+    std::size_t at = 0;
+    std::vector<std::byte> row;
+    const bool is_row = read_row(line, at, row);
+    if (is_row && !inside) ++number;
+    inside = is_row;
+    if (!is_row || number != wanted) continue;
+    EXPECT_TRUE(at >= begin && at + row.size() <= end) << line;
+    if (at < begin || at + row.size() > end) continue;
+    std::copy(row.begin(), row.end(), out.begin() + static_cast<std::ptrdiff_t>(at - begin));
+  }
+  EXPECT_GE(number, wanted) << "no such dump in " << page;
+  return out;
+}
+
+Buffer object_of(Rank rank) {
+  Buffer object(8064);
+  const std::int64_t step = 1000;
+  std::memcpy(object.data(), &step, sizeof step);
+  for (std::size_t k = 0; k < 1000; ++k) {
+    const auto value = static_cast<double>(k + 1000 * rank);
+    std::memcpy(object.data() + 64 + 8 * k, &value, sizeof value);
+  }
+  const Buffer tail = dump("object.md", 0, 8064, 8201);
+  object.insert(object.end(), tail.begin(), tail.end());
+  return object;
+}
+
+TEST(Pages, Object) {
+  const Buffer tail = dump("object.md", 0, 8064, 8201);
+  const auto footer = decode_footer(Bytes(tail).last(object_footer_bytes), 8201);
+  ASSERT_TRUE(footer.ok()) << footer.error().to_string();
+  const auto regions = decode_table(Bytes(tail).first(73), *footer);
+  ASSERT_TRUE(regions.ok()) << regions.error().to_string();
+  ASSERT_EQ((*regions).size(), 2U);
+  EXPECT_EQ((*regions)[0].name, "step");
+  EXPECT_EQ((*regions)[1].type, ElementType::f64);
+  EXPECT_EQ((*regions)[1].bytes, 8000U);
+  EXPECT_EQ(encode_tail(*regions, 8064), tail);
+}
+
+TEST(Pages, Segment) {
+  const Buffer block = dump("segment.md", 0, 0, segment_header_bytes);
+  const auto header = decode_segment_header(block);
+  ASSERT_TRUE(header.ok()) << header.error().to_string();
+  EXPECT_EQ((*header).job, "heat");
+  EXPECT_EQ((*header).version, 12U);
+  EXPECT_EQ((*header).run, example_run);
+  EXPECT_EQ(encode(*header), block);
+}
+
+TEST(Pages, Manifest) {
+  const Buffer bytes = dump("manifest.md", 0, 0, 336);
+  const auto manifest = decode_manifest(bytes);
+  ASSERT_TRUE(manifest.ok()) << manifest.error().to_string();
+  EXPECT_EQ((*manifest).segment_bytes, 28672U);
+  EXPECT_EQ((*manifest).captured_ns, captured_ns);
+  ASSERT_EQ((*manifest).chunks.size(), 2U);
+  for (Rank rank = 0; rank < 2; ++rank) {
+    const ChunkEntry& chunk = (*manifest).chunks[rank];
+    EXPECT_EQ(chunk.segment_offset, rank == 0 ? 16384U : 4096U);
+    EXPECT_EQ(chunk.length, 8201U);
+    EXPECT_EQ(chunk.checksum, checksum(object_of(rank))) << "rank " << rank;
+  }
+  EXPECT_EQ(encode(*manifest), bytes);
+}
+
+TEST(Pages, Commit) {
+  const Buffer bytes = dump("manifest.md", 1, 0, commit_record_bytes);
+  const auto record = decode_commit(bytes);
+  ASSERT_TRUE(record.ok()) << record.error().to_string();
+  EXPECT_EQ((*record).level, Level::local);
+  EXPECT_EQ((*record).payload_bytes, 2U * 8201U);
+  EXPECT_EQ((*record).manifests_sum, manifest_digest(dump("manifest.md", 0, 0, 336)));
+  EXPECT_EQ((*record).committed_ns, captured_ns + 750'000'000);
+  EXPECT_EQ(encode(*record), bytes);
+}
+
+TEST(Pages, ChecksumsOfTheOverview) {
+  const std::string_view abc = "abc";
+  EXPECT_EQ(checksum({}), 0x2d06800538d394c2U);
+  EXPECT_EQ(checksum(std::as_bytes(std::span(abc))), 0x78af5f94892f3950U);
+}
+
+}  // namespace
+}  // namespace backstay::format

@@ -1,0 +1,100 @@
+"""The dumps in docs/format are what the pages say, and this reader reads them."""
+
+import pathlib
+import re
+import struct
+
+import numpy as np
+import pytest
+
+from backstay import format as fmt
+from backstay.format import records
+
+xxhash = pytest.importorskip("xxhash")
+
+PAGES = pathlib.Path(__file__).parents[2] / "docs" / "format"
+JOB, VERSION, RUN, CAPTURED = "heat", 12, 0x1122334455667788, 1_795_000_000_000_000_000
+_LINE = re.compile(r"    ([0-9a-f]{4})  ((?:[0-9a-f]{2} ?)+)$")
+
+
+def dumps(page):
+    """The dumps of a page, each as {offset: bytes}."""
+    found, current = [], None
+    for line in (PAGES / page).read_text(encoding="utf-8").splitlines():
+        match = _LINE.match(line)
+        if match and current is None:
+            current = {}
+            found.append(current)
+        if match:
+            current[int(match[1], 16)] = bytes.fromhex(match[2])
+        else:
+            current = None
+    return found
+
+
+def filled(dump, begin, end):
+    data = bytearray(end - begin)
+    for at, row in dump.items():
+        data[at - begin : at - begin + len(row)] = row
+    assert len(data) == end - begin
+    return bytes(data)
+
+
+def payload(rank):
+    return struct.pack("<q56x1000d", 1000, *(k + 1000.0 * rank for k in range(1000)))
+
+
+def example_object(rank):
+    # The table says nothing of values, so both ranks end alike.
+    return payload(rank) + filled(dumps("object.md")[0], 8064, 8201)
+
+
+def example_files():
+    segment = bytearray(filled(dumps("segment.md")[0], 0, 4096) + bytes(28672 - 4096))
+    segment[4096 : 4096 + 8201] = example_object(1)
+    segment[16384 : 16384 + 8201] = example_object(0)
+    manifest, commit = dumps("manifest.md")
+    return {
+        "node-0000000.segment": bytes(segment),
+        "node-0000000.manifest": filled(manifest, 0, 336),
+        "commit.local": filled(commit, 0, 512),
+    }
+
+
+def test_checksums_of_the_overview():
+    text = (PAGES / "README.md").read_text(encoding="utf-8")
+    assert f"`{xxhash.xxh3_64_hexdigest(b'')}`" in text
+    assert f"`{xxhash.xxh3_64_hexdigest(b'abc')}`" in text
+
+
+def test_object_page():
+    data = example_object(1)
+    offset, length, table_sum, count = records.footer(data[-64:], len(data), "object.md")
+    assert (offset, length, count) == (8064, 73, 2)
+    table = data[offset : offset + length]
+    regions = records.table(table, offset, table_sum, count, "object.md")
+    assert [(r.name, r.kind, r.dtype, r.offset, r.shape) for r in regions] == [
+        ("step", "array", np.int64, 0, (1,)),
+        ("u", "array", np.float64, 64, (1000,)),
+    ]
+
+
+def test_segment_page():
+    head = records.segment_header(example_files()["node-0000000.segment"], "segment.md")
+    expected = {"job": JOB, "node": 0, "version": VERSION, "run": RUN, "created_ns": CAPTURED}
+    assert head == expected
+
+
+def test_the_pages_make_a_version(tmp_path):
+    folder = tmp_path / "heat" / "v0000000000000012"
+    folder.mkdir(parents=True)
+    for name, data in example_files().items():
+        (folder / name).write_bytes(data)
+    v = fmt.open(tmp_path / "heat")
+    assert (v.job, v.number, v.run, v.nodes, v.ranks) == (JOB, VERSION, RUN, 1, 2)
+    assert v.captured_ns == CAPTURED
+    assert v.commits["local"].committed_ns == CAPTURED + 750_000_000
+    assert v.verify() == 2 * 8201 == v.payload_bytes
+    for rank in (0, 1):
+        assert v.rank(rank)["step"] == [1000]
+        np.testing.assert_array_equal(v.rank(rank)["u"], np.arange(1000) + 1000.0 * rank)
