@@ -1,5 +1,6 @@
 #include "agent/server.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
@@ -25,6 +26,14 @@ constexpr std::uint64_t from_listener = 1;
 constexpr std::uint64_t from_signals = 2;
 constexpr std::uint64_t from_stores = 3;
 constexpr std::size_t outgoing_max = 100'000;  // a peer that never reads is cut off
+
+Status make_nonblocking(int fd) {
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0) {
+    return errno_error("make a socket non-blocking", errno);
+  }
+  return {};
+}
 
 std::uint64_t seconds_to_ns(double seconds) { return static_cast<std::uint64_t>(seconds * 1e9); }
 
@@ -54,6 +63,7 @@ Status Server::open_loop() {
   sigaddset(&set, SIGINT);
   signals_ = Fd(::signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
   if (!epoll_.valid() || !signals_.valid()) return errno_error("open the main loop", errno);
+  BACKSTAY_TRY(make_nonblocking(listener_.get()));
   BACKSTAY_TRY(watch(listener_.get(), from_listener, false, false));
   BACKSTAY_TRY(watch(signals_.get(), from_signals, false, false));
   return watch(events_.descriptor(), from_stores, false, false);
@@ -118,7 +128,9 @@ void Server::accept_all() {
       return;
     }
     const ConnectionId id = next_id_++;
-    if (const Status watched = watch(socket->get(), id, false, false); !watched.ok()) {
+    Status watched = make_nonblocking(socket->get());
+    if (watched.ok()) watched = watch(socket->get(), id, false, false);
+    if (!watched.ok()) {
       spdlog::error("cannot watch a connection: {}", watched.error().to_string());
       continue;
     }
