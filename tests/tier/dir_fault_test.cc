@@ -1,0 +1,67 @@
+// Each call of the tier fails once, in each way. The rule: an error is returned or everything is
+// right; what was reported stays; a second try on the healed disk works.
+#include <gtest/gtest.h>
+
+#include "version_store.h"
+
+namespace backstay::testing {
+namespace {
+
+struct Life {
+  io::MemoryFileSystem fs;
+  std::shared_ptr<io::Faults> faults;
+  std::unique_ptr<io::FileSystem> faulty;
+  Status first;
+  Status second;
+  Status removed;
+
+  explicit Life(io::FaultPlan plan)
+      : faults(std::make_shared<io::Faults>(plan)), faulty(io::make_faulty_filesystem(fs, faults)) {}
+
+  // False where not even the tier could be opened.
+  bool live() {
+    auto tier = open_tier(*faulty, true, 1, faults);
+    if (!tier.ok()) return false;
+    first = commit_version(**tier, 1);
+    if (first.ok()) removed = (*tier)->remove(folder_of(1));
+    second = commit_version(**tier, 2);
+    return true;
+  }
+};
+
+class DirTierFault : public ::testing::TestWithParam<io::Fault> {};
+
+TEST_P(DirTierFault, EveryCallInTurn) {
+  std::uint64_t failures = 0;
+  for (std::uint64_t at = 1;; ++at) {
+    ASSERT_LT(at, 1'000u);
+    Life life({GetParam(), at});
+    if (!life.live()) continue;
+    const std::string where = "call " + std::to_string(at) + " " + life.faults->chosen();
+    failures += !life.first.ok() + !life.second.ok() + !life.removed.ok();
+
+    auto tier = open_tier(life.fs, true);
+    std::string why;
+    const bool one = is_committed(**tier, 1, &why);
+    const bool two = is_committed(**tier, 2, &why);
+    ASSERT_EQ(why, "") << where;
+    ASSERT_TRUE(two || !life.second.ok()) << "reported and lost, " << where;
+    ASSERT_TRUE(!one || !life.first.ok() || !life.removed.ok()) << "removed and there, " << where;
+
+    ASSERT_TRUE(is_ok((*tier)->remove("job"))) << where;
+    ASSERT_TRUE(is_ok(commit_version(**tier, 2))) << where;
+    ASSERT_TRUE(is_committed(**tier, 2, &why)) << where;
+    ASSERT_EQ(why, "") << where;
+    if (life.faults->chosen().empty()) break;
+  }
+  const bool hidden = GetParam() == io::Fault::interrupted || GetParam() == io::Fault::short_transfer;
+  EXPECT_EQ(failures == 0, hidden);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DirTierFault,
+                         ::testing::Values(io::Fault::io, io::Fault::no_space,
+                                           io::Fault::permission, io::Fault::interrupted,
+                                           io::Fault::short_transfer, io::Fault::torn));
+
+}  // namespace
+}  // namespace backstay::testing

@@ -1,0 +1,149 @@
+// What a directory tier promises beyond the interface: what lies on the disk, and in which order.
+#include <gtest/gtest.h>
+
+#include "io/posix.h"
+#include "temp_directory.h"
+#include "version_store.h"
+
+namespace backstay::testing {
+namespace {
+
+using Names = std::vector<std::string>;
+
+Names names_in(io::FileSystem& fs, const std::string& path) {
+  Names names;
+  const auto entries = fs.list(path);
+  if (!entries.ok()) return names;
+  for (const auto& entry : *entries) names.push_back(entry.name);
+  return names;
+}
+
+TEST(DirTier, OpeningWritesNothing) {
+  io::MemoryFileSystem fs;
+  auto tier = open_tier(fs, true);
+  ASSERT_TRUE(is_ok(tier));
+  EXPECT_TRUE((*tier)->list("")->empty());
+  EXPECT_TRUE(names_in(fs, "/").empty());
+}
+
+TEST(DirTier, ANameIsAFile) {
+  io::MemoryFileSystem fs;
+  auto tier = open_tier(fs, false);
+  ASSERT_TRUE(is_ok(commit_version(**tier, 1)));
+  EXPECT_EQ(names_in(fs, "/tier/job/v1"), (Names{"commit.local", "manifest", "seg"}));
+}
+
+TEST(DirTier, LeftoversOfACrashAreNotListedButRemoved) {
+  io::MemoryFileSystem fs;
+  auto tier = open_tier(fs, false);
+  ASSERT_TRUE(is_ok((*tier)->put("job/v1/seg", {})));
+  ASSERT_TRUE(is_ok(fs.open("/tier/job/v1/commit.local.tmp", io::Open::create)));
+  EXPECT_EQ(*(*tier)->list("job/v1"), Names{"seg"});
+  ASSERT_TRUE(is_ok((*tier)->remove("job/v1")));
+  EXPECT_TRUE(names_in(fs, "/tier/job").empty());
+}
+
+TEST(DirTier, TheRootMayBeSpelledInAnyWay) {
+  io::MemoryFileSystem fs;
+  const auto make_ring = []() -> Result<std::unique_ptr<io::Ring>> {
+    return io::make_memory_ring();
+  };
+  for (const std::string root : {"/a/b///", "c/d", "/", "e"}) {
+    auto tier = tier::open_dir_tier(fs, make_ring, {.root = root});
+    ASSERT_TRUE(is_ok(tier));
+    ASSERT_TRUE(is_ok((*tier)->put("x/y", pattern(3, 1)))) << root;
+    EXPECT_TRUE(is_ok((*tier)->get("x/y", 3))) << root;
+  }
+  EXPECT_TRUE(is_ok(io::read_file(fs, "/a/b/x/y", 3)));
+  EXPECT_TRUE(fails_with(tier::open_dir_tier(fs, make_ring, {.root = ""}), Code::invalid));
+}
+
+TEST(DirTier, AFailedWriteFailsTheSeal) {
+  io::MemoryFileSystem fs({.capacity_bytes = 20'000});
+  auto tier = open_tier(fs, false);
+  auto writer = (*tier)->create("seg", 0);
+  ASSERT_TRUE(is_ok(writer));
+  AlignedBytes bytes(32'768);
+  (*writer)->write(0, bytes.all(), 1);
+  EXPECT_TRUE(fails_with((*writer)->reap(true).at(0).status, Code::no_space));
+  EXPECT_TRUE(fails_with((*writer)->seal(4096), Code::no_space));
+}
+
+TEST(DirTier, CreateFailsCleanlyOnAFullDisk) {
+  io::MemoryFileSystem fs({.capacity_bytes = 10'000});
+  auto tier = open_tier(fs, true);
+  EXPECT_TRUE(fails_with((*tier)->create("job/v1/seg", 16'384), Code::no_space));
+  EXPECT_EQ(fs.used_bytes(), 0u);
+  EXPECT_TRUE((*tier)->list("job/v1")->empty());
+  EXPECT_TRUE(fails_with((*tier)->put("job/v1/m", pattern(16'384, 1)), Code::no_space));
+  EXPECT_EQ(fs.used_bytes(), 0u);
+  EXPECT_TRUE(is_ok((*tier)->put("job/v1/m", pattern(9'000, 1))));
+}
+
+TEST(DirTier, ARingIsMadeOnceAndUsedAgain) {
+  io::MemoryFileSystem fs;
+  int made = 0;
+  const auto make_ring = [&made]() -> Result<std::unique_ptr<io::Ring>> {
+    ++made;
+    return io::make_memory_ring();
+  };
+  auto tier = tier::open_dir_tier(fs, make_ring, {.root = "/tier"});
+  ASSERT_TRUE(is_ok(tier));
+  EXPECT_EQ(made, 1);
+  for (std::uint64_t version = 1; version < 5; ++version) {
+    ASSERT_TRUE(is_ok(write_segment(**tier, version)));
+    ASSERT_TRUE(is_ok((*tier)->open(folder_of(version) + "/seg")));
+  }
+  EXPECT_EQ(made, 1);
+  auto a = (*tier)->open("job/v1/seg");
+  auto b = (*tier)->open("job/v2/seg");
+  EXPECT_EQ(made, 2);
+}
+
+TEST(DirTier, WithoutARingThereIsNoTier) {
+  io::MemoryFileSystem fs;
+  const auto none = []() -> Result<std::unique_ptr<io::Ring>> {
+    return Error(Code::io, "no threads");
+  };
+  EXPECT_TRUE(fails_with(tier::open_dir_tier(fs, none, {.root = "/tier"}), Code::io));
+}
+
+TEST(DirTier, FoldersAboveTheRootThatNobodyMayOpenAreFine) {
+  class Closed final : public io::FileSystem {
+   public:
+    Result<std::unique_ptr<io::File>> open(const std::string& path, io::Open how) override {
+      return inner.open(path, how);
+    }
+    Status make_directories(const std::string& path) override { return inner.make_directories(path); }
+    Status rename(const std::string& from, const std::string& to) override {
+      return inner.rename(from, to);
+    }
+    Status remove(const std::string& path) override { return inner.remove(path); }
+    Result<std::vector<io::Entry>> list(const std::string& path) override { return inner.list(path); }
+    Status sync_directory(const std::string& path) override {
+      return path == closed ? errno_error("open " + path, EACCES) : inner.sync_directory(path);
+    }
+    io::MemoryFileSystem inner;
+    std::string closed = "/";
+  } fs;
+  auto tier = open_tier(fs, false);
+  EXPECT_TRUE(is_ok((*tier)->put("a/b", {})));
+  fs.closed = "/tier";
+  auto other = open_tier(fs, false);
+  EXPECT_TRUE(fails_with((*other)->put("a/b", {}), Code::permission)) << "its own root must be safe";
+}
+
+TEST(DirTier, ARootThatCannotBeMadeIsNamed) {
+  TempDirectory directory;
+  ASSERT_TRUE(is_ok(io::publish_file(io::posix_filesystem(), directory.path() + "/file", {})));
+  const auto make_ring = [] { return io::make_ring({.allow_io_uring = false}, nullptr); };
+  auto tier = tier::open_dir_tier(io::posix_filesystem(), make_ring,
+                                  {.root = directory.path() + "/file/tier"});
+  ASSERT_TRUE(is_ok(tier));
+  const Status put = (*tier)->put("a", {});
+  ASSERT_FALSE(put.ok());
+  EXPECT_NE(put.error().message().find("/file"), std::string::npos) << put.error().message();
+}
+
+}  // namespace
+}  // namespace backstay::testing
