@@ -23,8 +23,8 @@ using Block = std::unique_ptr<std::byte, FreeDeleter>;
 
 // The segment header in a block that O_DIRECT accepts.
 Block header_block(const VersionInfo& info, const std::string& job, std::uint64_t now_ns) {
-  const Buffer bytes = format::encode(format::SegmentHeader{job, info.node, info.version, info.run,
-                                                            now_ns});
+  const Buffer bytes =
+      format::encode(format::SegmentHeader{job, info.node, info.version, info.run, now_ns});
   Block block(static_cast<std::byte*>(
       std::aligned_alloc(format::segment_alignment, format::segment_header_bytes)));
   BACKSTAY_CHECK(block != nullptr && bytes.size() == format::segment_header_bytes);
@@ -36,28 +36,26 @@ constexpr std::uint64_t header_tag = UINT64_MAX;
 
 }  // namespace
 
-class Store::Worker {
+class StoreWorker::Impl {
  public:
-  Worker(std::string job, const MakeTier& make_tier, std::function<void(Event)> post_event,
-         std::function<void(const std::string&)> append_event,
-         Mailbox<std::variant<Command, std::monostate>>& commands)
+  Impl(std::string job, const MakeTier& make_tier, PostEvent post_event, AppendLine append_event)
       : job_(std::move(job)),
         tier_(make_tier()),
         post_event_(std::move(post_event)),
-        append_event_(std::move(append_event)),
-        commands_(commands) {}
+        append_event_(std::move(append_event)) {}
 
-  void run() {
-    for (;;) {
-      const bool busy = writes_in_flight() > 0 || reads_in_flight() > 0;
-      auto next = commands_.take(/*wait=*/!busy);
-      if (next && std::holds_alternative<std::monostate>(*next)) break;
-      if (next) {
-        std::visit([this](auto& command) { handle(command); }, std::get<Command>(*next));
-      }
-      if (busy) reap(/*wait=*/!next);
-    }
-    while (writes_in_flight() > 0 || reads_in_flight() > 0) reap(true);
+  void handle(Command& command) {
+    std::visit([this](auto& one) { handle(one); }, command);
+  }
+  bool busy() const { return writes_in_flight() > 0 || reads_in_flight() > 0; }
+
+  void reap(bool wait) {
+    // Writing and reading together is rare (a restart while an old version drains): then nobody
+    // sleeps on one while the other has news.
+    const bool both = writes_in_flight() > 0 && reads_in_flight() > 0;
+    if (reads_in_flight() > 0) reap_reads(wait);
+    if (writes_in_flight() > 0) reap_writes(wait && !both);
+    if (writing_ && writing_->error) give_up();
   }
 
  private:
@@ -141,8 +139,7 @@ class Store::Worker {
     if (!writer.ok()) return fail(writer.error());
     writing_->writer = std::move(*writer);
     writing_->header = header_block(command.info, job_, system_clock().wall_ns());
-    writing_->writer->write(0, {writing_->header.get(), format::segment_header_bytes},
-                            header_tag);
+    writing_->writer->write(0, {writing_->header.get(), format::segment_header_bytes}, header_tag);
   }
 
   void handle(WriteChunk& command) {
@@ -187,8 +184,8 @@ class Store::Worker {
     stored.version = command.version;
     stored.level = Level::local;
     stored.record = make_record(command, manifest);
-    BACKSTAY_TRY((*tier_)->put(commit_name(writing_->folder, Level::local),
-                               format::encode(stored.record)));
+    BACKSTAY_TRY(
+        (*tier_)->put(commit_name(writing_->folder, Level::local), format::encode(stored.record)));
     failpoint("commit.4");
     BACKSTAY_TRY((*tier_)->sync(job_));
     failpoint("commit.5");
@@ -287,9 +284,8 @@ class Store::Worker {
   Status open_segment(const ReadChunk& command) {
     while (reads_in_flight() > 0) reap_reads(true);
     reading_.reset();
-    BACKSTAY_ASSIGN(
-        auto reader,
-        (*tier_)->open(segment_name(version_folder(job_, command.version), command.node)));
+    BACKSTAY_ASSIGN(auto reader, (*tier_)->open(segment_name(version_folder(job_, command.version),
+                                                             command.node)));
     reading_.emplace();
     reading_->version = command.version;
     reading_->reader = std::move(reader);
@@ -301,15 +297,6 @@ class Store::Worker {
   }
 
   // --- completions --------------------------------------------------------------------------
-  void reap(bool wait) {
-    // Writing and reading together is rare (a restart while an old version drains): then nobody
-    // sleeps on one while the other has news.
-    const bool both = writes_in_flight() > 0 && reads_in_flight() > 0;
-    if (reads_in_flight() > 0) reap_reads(wait);
-    if (writes_in_flight() > 0) reap_writes(wait && !both);
-    if (writing_ && writing_->error) give_up();
-  }
-
   void reap_writes(bool wait) {
     for (const tier::Done& done : writing_->writer->reap(wait)) {
       if (!done.status.ok() && !writing_->error) writing_->error = done.status.error();
@@ -331,23 +318,46 @@ class Store::Worker {
 
   const std::string job_;
   Result<std::unique_ptr<tier::Tier>> tier_;
-  std::function<void(Event)> post_event_;
-  std::function<void(const std::string&)> append_event_;
-  Mailbox<std::variant<Command, std::monostate>>& commands_;
+  PostEvent post_event_;
+  AppendLine append_event_;
   std::map<VersionNumber, StoredVersion> stored_;
   std::optional<Writing> writing_;
   std::optional<Reading> reading_;
 };
 
-Store::Store(std::string job, MakeTier make_tier, std::function<void(Event)> post_event,
-             std::function<void(const std::string&)> append_event)
+StoreWorker::StoreWorker(std::string job, const MakeTier& make_tier, PostEvent post_event,
+                         AppendLine append_event)
+    : impl_(std::make_unique<Impl>(std::move(job), make_tier, std::move(post_event),
+                                   std::move(append_event))) {}
+
+StoreWorker::~StoreWorker() = default;
+
+void StoreWorker::handle(Command command) { impl_->handle(command); }
+
+bool StoreWorker::busy() const { return impl_->busy(); }
+
+void StoreWorker::reap(bool wait) { impl_->reap(wait); }
+
+Store::Store(std::string job, MakeTier make_tier, StoreWorker::PostEvent post_event,
+             StoreWorker::AppendLine append_event)
     : thread_([this, job = std::move(job), make_tier = std::move(make_tier),
                post_event = std::move(post_event),
                append_event = std::move(append_event)]() mutable {
-        Worker worker(std::move(job), make_tier, std::move(post_event), std::move(append_event),
-                      commands_);
-        worker.run();
+        StoreWorker worker(std::move(job), make_tier, std::move(post_event),
+                           std::move(append_event));
+        run(worker);
       }) {}
+
+void Store::run(StoreWorker& worker) {
+  for (;;) {
+    const bool busy = worker.busy();
+    auto next = commands_.take(/*wait=*/!busy);
+    if (next && std::holds_alternative<std::monostate>(*next)) break;
+    if (next) worker.handle(std::get<Command>(std::move(*next)));
+    if (busy) worker.reap(/*wait=*/!next);
+  }
+  while (worker.busy()) worker.reap(/*wait=*/true);
+}
 
 Store::~Store() {
   commands_.put(std::monostate{});

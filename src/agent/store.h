@@ -130,13 +130,36 @@ struct ChunkRead {
 using Event = std::variant<Scanned, ChunkWritten, VersionLocal, VersionFailed, VersionAborted,
                            Removed, ManifestLoaded, ChunkRead>;
 
+// What the store's thread does, without the thread: a test may play it step by step. One thread.
+class StoreWorker {
+ public:
+  using MakeTier = std::function<Result<std::unique_ptr<tier::Tier>>()>;
+  using PostEvent = std::function<void(Event)>;
+  // Writes a line of the event log; may be empty.
+  using AppendLine = std::function<void(const std::string&)>;
+  StoreWorker(std::string job, const MakeTier& make_tier, PostEvent post_event,
+              AppendLine append_event);
+  ~StoreWorker();
+  StoreWorker(const StoreWorker&) = delete;
+  StoreWorker& operator=(const StoreWorker&) = delete;
+
+  void handle(Command command);
+  // Requests to the disk are in flight: reap() is to be called.
+  bool busy() const;
+  // Takes in what has completed; blocks for at least one request if `wait`.
+  void reap(bool wait);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
 class Store {
  public:
-  // `tier` is used by the store's thread alone from here on. `post_event` is called in that thread.
-  using MakeTier = std::function<Result<std::unique_ptr<tier::Tier>>()>;
-  // `append_event` writes a line of the event log, in the store's thread; may be empty.
-  Store(std::string job, MakeTier make_tier, std::function<void(Event)> post_event,
-        std::function<void(const std::string&)> append_event = {});
+  using MakeTier = StoreWorker::MakeTier;
+  // All three are called in the store's thread; the tier is that thread's alone.
+  Store(std::string job, MakeTier make_tier, StoreWorker::PostEvent post_event,
+        StoreWorker::AppendLine append_event = {});
   // Finishes commands that were posted, then ends the thread.
   ~Store();
   Store(const Store&) = delete;
@@ -145,7 +168,7 @@ class Store {
   void post(Command command) { commands_.put(std::move(command)); }
 
  private:
-  class Worker;
+  void run(StoreWorker& worker);
   Mailbox<std::variant<Command, std::monostate>> commands_;  // monostate: end
   std::thread thread_;
 };

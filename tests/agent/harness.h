@@ -22,16 +22,28 @@ class JobHarness final : public Outbox, public StoreLink {
  public:
   static constexpr std::uint32_t buffer_bytes = 64 * 1024;
 
-  JobHarness(std::uint32_t buffers, Store::MakeTier make_tier)
-      : pool_(std::move(Pool::create({std::uint64_t{buffers} * buffer_bytes, buffer_bytes, false})
-                            .value())) {
-    store_ = std::make_unique<Store>("job", std::move(make_tier),
-                                     [this](Event event) { events_.put(std::move(event)); });
+  // Who carries out the store's commands: a thread, as in the agent, or step() itself, one command
+  // at a time, so that every run of a test is the same.
+  enum class Threads { real, none };
+
+  JobHarness(std::uint32_t buffers, StoreWorker::MakeTier make_tier,
+             Threads threads = Threads::real)
+      : pool_(std::move(
+            Pool::create({std::uint64_t{buffers} * buffer_bytes, buffer_bytes, false}).value())) {
+    auto post_event = [this](Event event) { events_.put(std::move(event)); };
+    if (threads == Threads::real) {
+      store_ = std::make_unique<Store>("job", std::move(make_tier), post_event);
+    } else {
+      worker_ = std::make_unique<StoreWorker>("job", make_tier, post_event, nullptr);
+    }
     job_ = std::make_unique<Job>("job", "/unused", *pool_, *this, *this, system_clock(),
                                  std::move(ControlPage::create().value()));
   }
 
-  void post(Command command) override { store_->post(std::move(command)); }
+  void post(Command command) override {
+    if (store_) return store_->post(std::move(command));
+    commands_.push_back(std::move(command));
+  }
   void send(ConnectionId to, wire::Message message, std::vector<int>) override {
     if (absorb(to, message)) return;
     inbox_[to].push_back(std::move(message));
@@ -48,9 +60,16 @@ class JobHarness final : public Outbox, public StoreLink {
     }
   }
   void step() {
+    step_store();
     for (Event& event : events_.take_all()) job_->on(event);
     job_->pump();
     answer_chunks();
+  }
+
+  // Without threads: nothing is left to do, for the store or for the job.
+  bool idle() { return commands_.empty() && !worker_->busy() && events_.empty() && todo_.empty(); }
+  void run_until_idle() {
+    while (!idle()) step();
   }
 
   // --- a rank's moves (connection = rank + 100) ---
@@ -81,9 +100,7 @@ class JobHarness final : public Outbox, public StoreLink {
     outgoing_[rank] = {version, std::move(data), 0};
     receive(rank, wire::Begin{version, outgoing_[rank].data.size()});
   }
-  bool sent_all(Rank rank) const {
-    return outgoing_.at(rank).at == outgoing_.at(rank).data.size();
-  }
+  bool sent_all(Rank rank) const { return outgoing_.at(rank).at == outgoing_.at(rank).data.size(); }
   void end(Rank rank) { receive(rank, wire::End{outgoing_.at(rank).version}); }
 
   // All ranks save `data(rank)` and wait for the answer.
@@ -189,6 +206,19 @@ class JobHarness final : public Outbox, public StoreLink {
     std::string message;
   };
 
+  // What the store's thread does in one turn.
+  void step_store() {
+    if (!worker_) return;
+    const bool busy = worker_->busy();
+    const bool any = !commands_.empty();
+    if (any) {
+      Command next = std::move(commands_.front());
+      commands_.pop_front();
+      worker_->handle(std::move(next));
+    }
+    if (busy) worker_->reap(/*wait=*/!any);
+  }
+
   static Rank rank_of(ConnectionId id) { return static_cast<Rank>(id - 100); }
 
   // Messages that the played rank answers by itself. The answers are sent from answer_chunks(), as
@@ -231,8 +261,7 @@ class JobHarness final : public Outbox, public StoreLink {
       const std::size_t size = std::min<std::size_t>(buffer_bytes, out.data.size() - out.at);
       const Bytes piece = Bytes(out.data).subspan(out.at, size);
       std::memcpy(pool_->buffer(buffer).data(), piece.data(), size);
-      filled.chunks.push_back(
-          {buffer, static_cast<std::uint32_t>(size), out.at, checksum(piece)});
+      filled.chunks.push_back({buffer, static_cast<std::uint32_t>(size), out.at, checksum(piece)});
       out.at += size;
     }
     receive(rank, filled);
@@ -289,6 +318,8 @@ class JobHarness final : public Outbox, public StoreLink {
   std::unique_ptr<Pool> pool_;
   Mailbox<Event> events_;
   std::unique_ptr<Store> store_;
+  std::unique_ptr<StoreWorker> worker_;  // instead of the store, without threads
+  std::deque<Command> commands_;         // for the worker
   std::unique_ptr<Job> job_;
   std::map<ConnectionId, std::deque<wire::Message>> inbox_;
   std::deque<std::pair<Rank, wire::Message>> todo_;
