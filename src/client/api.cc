@@ -15,6 +15,7 @@
 #include "client/group.h"
 #include "client/launcher.h"
 #include "client/session.h"
+#include "client/signals.h"
 
 namespace {
 
@@ -118,6 +119,7 @@ Status start(const Group& group, const char* config) {
   BACKSTAY_ASSIGN(auto session, Session::start(group, config));
   the_group = new Group(group);
   session_pid.store(::getpid());
+  backstay::client::watch_signals();
   the_session.store(session.release(), std::memory_order_release);
   return {};
 }
@@ -248,6 +250,7 @@ int backstay_route_file(const char* name, char* path, size_t path_bytes) {
 int backstay_finalize(void) {
   return with_session([&](Session& session) -> Status {
     const Status outcome = session.finish();
+    backstay::client::unwatch_signals();
     the_session.store(nullptr, std::memory_order_release);
     delete &session;
     the_group->release();

@@ -95,7 +95,6 @@ Result<std::unique_ptr<Session>> Session::start(const Group& group, const char* 
   session->requests_ = std::make_unique<Requests>(*session);
   session->due_ = std::make_unique<Due>(session->config_.checkpoint, session->group_,
                                         system_clock(), *session->requests_);
-  watch_signals();
   return session;
 }
 
@@ -106,7 +105,6 @@ Session::Session(const Group& group, Config config, std::string config_file)
       files_("") {}
 
 Session::~Session() {
-  unwatch_signals();
   if (pool_pinned_ && agent_ != nullptr) DeviceMemory::find()->unpin(agent_->home());
 }
 
@@ -241,7 +239,6 @@ Status Session::finish() {
     outcome = group_.agree(wait(version_, Level::local, -1));
   }
   if (agent_ != nullptr) agent_->end();
-  unwatch_signals();
   return outcome;
 }
 

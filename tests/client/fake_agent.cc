@@ -1,0 +1,392 @@
+#include "fake_agent.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+
+#include "base/checksum.h"
+#include "wire/socket.h"
+
+namespace backstay::client::test {
+
+const char* name_of(const wire::Message& message) {
+  static constexpr std::array names = {"hello",    "begin",   "filled",   "end",      "query",
+                                       "await",    "restart", "verified", "refuse",   "restored",
+                                       "fetch",    "request", "goodbye",  "admin",    "status",
+                                       "shutdown", "welcome", "grant",    "captured", "level",
+                                       "plan",     "chunks",  "deliver",  "answer",   "failure"};
+  return names.at(message.index());
+}
+
+FakeAgent::FakeAgent(std::string path, Options options)
+    : path_(std::move(path)), options_(std::move(options)) {
+  auto listener = wire::listen_at(path_);
+  if (!listener.ok()) {
+    complain(listener.error().to_string());
+    return;
+  }
+  listener_ = std::move(*listener);
+  wake_.reset(::eventfd(0, EFD_CLOEXEC));
+  const std::size_t bytes = std::size_t{options_.buffer_bytes} * options_.buffers;
+  pool_fd_.reset(::memfd_create("pool", MFD_CLOEXEC));
+  control_fd_.reset(::memfd_create("control", MFD_CLOEXEC));
+  if (::ftruncate(pool_fd_.get(), static_cast<off_t>(bytes)) != 0 ||
+      ::ftruncate(control_fd_.get(), 4096) != 0) {
+    complain("no memory");
+    return;
+  }
+  pool_ = static_cast<std::byte*>(
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, pool_fd_.get(), 0));
+  control_ = static_cast<std::uint32_t*>(
+      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, control_fd_.get(), 0));
+  control_[0] = options_.control_requests;
+  for (std::uint32_t i = 0; i < options_.buffers; ++i) free_.push_back(i);
+  thread_ = std::thread([this] { loop(); });
+}
+
+FakeAgent::~FakeAgent() {
+  stop();
+  if (pool_ != nullptr) ::munmap(pool_, std::size_t{options_.buffer_bytes} * options_.buffers);
+  if (control_ != nullptr) ::munmap(control_, 4096);
+}
+
+void FakeAgent::stop() {
+  if (!thread_.joinable()) return;
+  const std::uint64_t one = 1;
+  (void)!::write(wake_.get(), &one, sizeof one);
+  thread_.join();
+}
+
+std::string FakeAgent::problem() const {
+  const std::lock_guard lock(mutex_);
+  return problem_;
+}
+
+void FakeAgent::complain(const std::string& what) {
+  const std::lock_guard lock(mutex_);
+  if (problem_.empty()) problem_ = what;
+}
+
+void FakeAgent::request_checkpoint(bool stop) {
+  if (stop) __atomic_store_n(control_ + 1, 1U, __ATOMIC_RELEASE);
+  __atomic_fetch_add(control_, 1U, __ATOMIC_RELEASE);
+}
+
+void FakeAgent::loop() {
+  while (true) {
+    std::vector<pollfd> wait{{wake_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+    for (const auto& [fd, link] : links_) wait.push_back({fd, POLLIN, 0});
+    if (::poll(wait.data(), wait.size(), -1) < 0) continue;
+    if (wait[0].revents != 0) break;
+    if (wait[1].revents != 0) {
+      auto accepted = wire::accept_from(listener_.get());
+      if (accepted.ok()) {
+        const int fd = accepted->get();
+        links_[fd].socket = std::move(*accepted);
+      }
+    }
+    for (std::size_t i = 2; i < wait.size(); ++i) {
+      const auto found = links_.find(wait[i].fd);
+      if (wait[i].revents == 0 || found == links_.end()) continue;
+      auto received = wire::receive(found->first);
+      if (!received.ok()) {
+        lost(found->second);
+        links_.erase(found);
+        continue;
+      }
+      log.emplace_back(name_of(received->message));
+      const Action action = options_.hook ? options_.hook(received->message) : Action::go_on;
+      if (action == Action::die) {
+        dead_ = true;
+        links_.clear();
+        listener_.reset();
+        return;
+      }
+      if (action == Action::ignore) continue;
+      if (action == Action::drop_rank) {
+        lost(found->second);
+        links_.erase(found);
+        continue;
+      }
+      obey(found->second, received->message);
+    }
+  }
+  dead_ = true;
+  links_.clear();
+  listener_.reset();
+}
+
+void FakeAgent::obey(Link& link, const wire::Message& message) {
+  if (const auto* hello = std::get_if<wire::Hello>(&message)) {
+    link.hello = *hello;
+    return welcome(link);
+  }
+  if (const auto* m = std::get_if<wire::Begin>(&message)) return begin(link, *m);
+  if (const auto* m = std::get_if<wire::Filled>(&message)) return filled(link, *m);
+  if (const auto* m = std::get_if<wire::End>(&message)) return end(link, *m);
+  if (const auto* m = std::get_if<wire::Verified>(&message)) return verified(link, *m);
+  if (const auto* m = std::get_if<wire::Restored>(&message)) return restored(link, *m);
+  if (const auto* m = std::get_if<wire::Refuse>(&message))
+    return finish_restore(m->code, m->message);
+  if (const auto* m = std::get_if<wire::Fetch>(&message)) return restart({m->rank}, m->version);
+  if (const auto* m = std::get_if<wire::Restart>(&message)) {
+    restarting_.insert(link.hello.rank);
+    if (restarting_.size() < link.hello.ranks) return;
+    return restart(std::exchange(restarting_, {}), m->version);
+  }
+  if (std::holds_alternative<wire::Request>(message)) {
+    ++requests_seen_;
+    return request_checkpoint(std::get<wire::Request>(message).stop);
+  }
+  const auto answer = [&](VersionNumber version) {
+    wire::LevelIs is;
+    is.version = version;
+    const auto level = levels.find(version);
+    if (objects.count(version) == 0) {
+      is.code = Code::not_found;
+      is.message = "no such version";
+    } else {
+      is.level = level == levels.end() ? Level::local : level->second;
+    }
+    send(link, is);
+  };
+  if (const auto* m = std::get_if<wire::Query>(&message)) return answer(m->version);
+  if (const auto* m = std::get_if<wire::Await>(&message)) {
+    const auto level = levels.find(m->version);
+    if (level == levels.end() || level->second >= m->level) answer(m->version);
+  }
+}
+
+void FakeAgent::welcome(Link& link) {
+  if (options_.refuse_hello != Code::ok) {
+    return send(link, wire::Failure{options_.refuse_hello, "refused for a test"});
+  }
+  wire::Welcome welcome;
+  welcome.release = "test";
+  welcome.pool_bytes = std::uint64_t{options_.buffer_bytes} * options_.buffers;
+  welcome.buffer_bytes = options_.buffer_bytes;
+  const std::uint32_t share = options_.buffers / link.hello.local_ranks;
+  welcome.home_first = link.hello.local_rank * share;
+  welcome.home_count = share;
+  welcome.newest = objects.empty() ? 0 : objects.rbegin()->first;
+  link.welcome = true;
+  send(link, welcome, {pool_fd_.get(), control_fd_.get()});
+}
+
+FakeAgent::Link* FakeAgent::link_of(Rank rank) {
+  for (auto& [fd, link] : links_) {
+    if (link.welcome && link.hello.rank == rank) return &link;
+  }
+  return nullptr;
+}
+
+void FakeAgent::send(Link& link, const wire::Message& message, const std::vector<int>& fds) {
+  (void)wire::send(link.socket.get(), message, fds);  // a rank that left is noticed by poll
+}
+
+// --- capture -------------------------------------------------------------------------------------
+
+void FakeAgent::begin(Link& link, const wire::Begin& begin) {
+  if (filling_.empty()) filling_version_ = begin.version;
+  if (begin.version != filling_version_) complain("ranks begin different versions");
+  if (objects.count(begin.version) != 0) complain("a version number was used twice");
+  Filling& mine = filling_[link.hello.rank];
+  mine.bytes = begin.object_bytes;
+  grant();
+}
+
+void FakeAgent::grant() {
+  for (bool any = true; any;) {
+    any = false;
+    for (auto& [rank, mine] : filling_) {
+      const std::size_t needed = chunks_of(mine.bytes - mine.object.size());
+      Link* link = link_of(rank);
+      if (link == nullptr || free_.empty() || mine.granted.size() >= needed) continue;
+      wire::Grant grant{filling_version_, {free_.back()}};
+      mine.granted.insert(free_.back());
+      free_.pop_back();
+      send(*link, grant);
+      any = true;
+    }
+  }
+}
+
+void FakeAgent::filled(Link& link, const wire::Filled& filled) {
+  const auto at = filling_.find(link.hello.rank);
+  if (at == filling_.end() || filled.version != filling_version_) return;
+  Filling& mine = at->second;
+  for (const wire::ChunkInPool& chunk : filled.chunks) {
+    const auto expected =
+        std::min<std::uint64_t>(options_.buffer_bytes, mine.bytes - mine.object.size());
+    if (mine.granted.erase(chunk.buffer) == 0) complain("a buffer that was not granted");
+    if (chunk.length != expected) complain("a buffer that is not full");
+    if (chunk.object_offset != mine.object.size()) complain("chunks out of order");
+    const Bytes bytes(buffer(chunk.buffer), chunk.length);
+    if (checksum(bytes) != chunk.checksum) complain("a wrong checksum");
+    mine.object.insert(mine.object.end(), bytes.begin(), bytes.end());
+    free_.push_back(chunk.buffer);
+  }
+  grant();
+}
+
+void FakeAgent::end(Link& link, const wire::End& end) {
+  const auto at = filling_.find(link.hello.rank);
+  if (at == filling_.end() || end.version != filling_version_) return;
+  if (at->second.object.size() != at->second.bytes) complain("the object is not whole");
+  at->second.ended = true;
+  for (const std::uint32_t rest : std::exchange(at->second.granted, {})) free_.push_back(rest);
+  if (filling_.size() < link.hello.ranks) return;
+  if (!std::all_of(filling_.begin(), filling_.end(), [](auto& one) { return one.second.ended; })) {
+    return;
+  }
+  for (auto& [rank, mine] : filling_) objects[filling_version_][rank] = std::move(mine.object);
+  filling_.clear();
+  for (auto& [fd, other] : links_) send(other, wire::Captured{filling_version_, Code::ok, ""});
+}
+
+// --- restore -------------------------------------------------------------------------------------
+
+void FakeAgent::restart(const std::set<Rank>& ranks, VersionNumber wanted) {
+  wanted_ = wanted;
+  returning_.clear();
+  for (const Rank rank : ranks) returning_[rank];
+  plan();
+}
+
+void FakeAgent::plan() {
+  returning_version_ = 0;
+  for (const auto& [version, ranks] : objects) {
+    if (damaged_.count(version) == 0 && (wanted_ == 0 || wanted_ == version)) {
+      returning_version_ = version;
+    }
+  }
+  delivering_ = false;
+  if (returning_version_ == 0) {
+    const bool corrupt = !damaged_.empty();
+    return finish_restore(corrupt        ? Code::corrupt
+                          : wanted_ != 0 ? Code::not_found
+                                         : Code::none,
+                          "nothing to restart from");
+  }
+  std::size_t chunks = 0;
+  for (auto& [rank, mine] : returning_) {
+    for (const std::uint32_t out : mine.out) free_.push_back(out);
+    mine = Returning{};
+    mine.object = &objects[returning_version_].at(rank);
+    chunks += chunks_of(mine.object->size());
+    send(*link_of(rank), wire::Plan{returning_version_, mine.object->size(), false, Code::ok, ""});
+  }
+  held_ = !options_.never_hold && chunks <= free_.size();
+  for (auto& [rank, mine] : returning_) {
+    for (std::uint64_t at = 0; at < mine.object->size(); at += options_.buffer_bytes) {
+      mine.to_send.push_back(at);
+    }
+    if (options_.reverse_chunks) std::reverse(mine.to_send.begin(), mine.to_send.end());
+  }
+  send_chunks();
+}
+
+void FakeAgent::send_chunks() {
+  const VersionNumber damage = delivering_ ? options_.damage_late : options_.damage;
+  for (auto& [rank, mine] : returning_) {
+    wire::Chunks list{returning_version_, held_, {}};
+    while (!mine.to_send.empty() && !free_.empty()) {
+      const std::uint64_t at = mine.to_send.front();
+      mine.to_send.pop_front();
+      const std::uint32_t index = free_.back();
+      free_.pop_back();
+      mine.out.insert(index);
+      const auto length = static_cast<std::uint32_t>(
+          std::min<std::uint64_t>(options_.buffer_bytes, mine.object->size() - at));
+      std::memcpy(buffer(index), mine.object->data() + at, length);
+      const std::uint64_t sum = checksum(Bytes(buffer(index), length));
+      if (damage == returning_version_ && at == 0) *buffer(index) ^= std::byte{1};
+      list.chunks.push_back({index, length, at, sum});
+    }
+    if (!list.chunks.empty()) send(*link_of(rank), list);
+  }
+}
+
+void FakeAgent::verified(Link& link, const wire::Verified& verified) {
+  const auto at = returning_.find(link.hello.rank);
+  if (at == returning_.end() || verified.version != returning_version_) return;
+  if (!verified.good) {
+    if (delivering_) return finish_restore(Code::io, "damaged while it was delivered");
+    damaged_.insert(returning_version_);
+    return plan();
+  }
+  for (const std::uint32_t index : verified.buffers) {
+    if (at->second.out.count(index) == 0) complain("verified a buffer that was not handed out");
+    ++at->second.verified;
+    if (held_) continue;
+    at->second.out.erase(index);
+    free_.push_back(index);
+  }
+  if (delivering_) return send_chunks();
+  const bool all = std::all_of(returning_.begin(), returning_.end(), [&](const auto& one) {
+    return one.second.verified == chunks_of(one.second.object->size());
+  });
+  if (!all) return send_chunks();
+  delivering_ = true;
+  for (auto& [rank, mine] : returning_) {
+    send(*link_of(rank), wire::Deliver{returning_version_});
+    if (held_) continue;
+    for (std::uint64_t o = 0; o < mine.object->size(); o += options_.buffer_bytes) {
+      mine.to_send.push_back(o);
+    }
+  }
+  send_chunks();
+}
+
+void FakeAgent::restored(Link& link, const wire::Restored& restored) {
+  const auto at = returning_.find(link.hello.rank);
+  if (at == returning_.end()) return;
+  if (restored.code != Code::ok) return finish_restore(restored.code, "a rank failed");
+  at->second.restored = true;
+  if (std::all_of(returning_.begin(), returning_.end(),
+                  [](auto& o) { return o.second.restored; })) {
+    finish_restore(Code::ok, "");
+  }
+}
+
+void FakeAgent::finish_restore(Code code, const std::string& message) {
+  for (auto& [rank, mine] : returning_) {
+    for (const std::uint32_t out : mine.out) free_.push_back(out);
+    Link* link = link_of(rank);
+    if (link == nullptr) continue;
+    if (delivering_) {
+      send(*link, wire::Captured{returning_version_, code, message});
+    } else {
+      send(*link, wire::Plan{returning_version_, 0, false, code, message});
+    }
+  }
+  returning_.clear();
+  delivering_ = false;
+}
+
+void FakeAgent::lost(const Link& link) {
+  const Rank rank = link.hello.rank;
+  if (!filling_.empty()) {
+    for (auto& [other, mine] : filling_) {
+      for (const std::uint32_t out : mine.granted) free_.push_back(out);
+    }
+    filling_.clear();
+    for (auto& [fd, other] : links_) {
+      if (other.hello.rank != rank) {
+        send(other, wire::Captured{filling_version_, Code::rank_lost, "a rank was lost"});
+      }
+    }
+  }
+  if (returning_.count(rank) != 0) {
+    returning_.erase(rank);
+    finish_restore(Code::rank_lost, "a rank was lost");
+  }
+}
+
+}  // namespace backstay::client::test

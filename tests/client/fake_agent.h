@@ -1,0 +1,132 @@
+// An agent for tests of the client: speaks the protocol, keeps objects in memory, and misbehaves on demand.
+//
+// Strict where the real one is: buffers full, in order, owned, checksums right; the first violation is
+// kept in problem(). One thread of its own; settings are made before start() or from the hook.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/ids.h"
+#include "wire/message.h"
+
+namespace backstay::client::test {
+
+class FakeAgent {
+ public:
+  enum class Action { go_on, die, drop_rank, ignore };
+
+  struct Options {
+    std::uint32_t buffer_bytes = 256;
+    std::uint32_t buffers = 16;
+    // Sees each message of a rank before it is obeyed; runs in the agent's thread.
+    std::function<Action(const wire::Message&)> hook;
+    // Where restarts find chunks: never in any order that a client might count on.
+    bool reverse_chunks = true;
+    bool never_hold = false;
+    // Flips one byte of this version's first chunk whenever it is handed out; 0: none.
+    VersionNumber damage = 0;
+    // The same, but only when chunks come a second time.
+    VersionNumber damage_late = 0;
+    // Answers hello with this.
+    Code refuse_hello = Code::ok;
+    std::uint32_t control_requests = 0;
+  };
+
+  FakeAgent(std::string path, Options options);
+  ~FakeAgent();
+
+  // The agent's thread has ended, by itself or by stop().
+  void stop();
+  bool dead() const { return dead_; }
+
+  // Safe to use once the client waits for nothing, or after stop().
+  std::map<VersionNumber, std::map<Rank, Buffer>> objects;
+  std::map<VersionNumber, Level> levels;  // default: local for stored versions
+  std::vector<std::string> log;           // names of messages as they came
+  std::string problem() const;
+  int requests_seen() const { return requests_seen_; }
+  void request_checkpoint(bool stop);
+
+ private:
+  struct Link {
+    Fd socket;
+    wire::Hello hello;
+    bool welcome = false;
+  };
+  struct Filling {
+    std::uint64_t bytes = 0;
+    Buffer object;
+    std::set<std::uint32_t> granted;
+    bool ended = false;
+  };
+  struct Returning {
+    const Buffer* object = nullptr;
+    std::deque<std::uint64_t> to_send;  // offsets
+    std::set<std::uint32_t> out;
+    std::uint64_t verified = 0;
+    bool restored = false;
+  };
+
+  void loop();
+  void obey(Link& link, const wire::Message& message);
+  void welcome(Link& link);
+  void begin(Link& link, const wire::Begin& begin);
+  void filled(Link& link, const wire::Filled& filled);
+  void end(Link& link, const wire::End& end);
+  void grant();
+  void restart(const std::set<Rank>& ranks, VersionNumber wanted);
+  void plan();
+  void send_chunks();
+  void verified(Link& link, const wire::Verified& verified);
+  void restored(Link& link, const wire::Restored& restored);
+  void finish_restore(Code code, const std::string& message);
+  void lost(const Link& link);
+  Link* link_of(Rank rank);
+  void send(Link& link, const wire::Message& message, const std::vector<int>& fds = {});
+  void complain(const std::string& what);
+  std::byte* buffer(std::uint32_t index) {
+    return pool_ + std::size_t{index} * options_.buffer_bytes;
+  }
+  std::size_t chunks_of(std::uint64_t bytes) const {
+    return (bytes + options_.buffer_bytes - 1) / options_.buffer_bytes;
+  }
+
+  const std::string path_;
+  Options options_;
+  Fd listener_;
+  Fd wake_;
+  Fd pool_fd_;
+  Fd control_fd_;
+  std::byte* pool_ = nullptr;
+  std::uint32_t* control_ = nullptr;
+  std::vector<std::uint32_t> free_;
+  std::map<int, Link> links_;
+  VersionNumber filling_version_ = 0;
+  std::map<Rank, Filling> filling_;
+  std::set<Rank> restarting_;
+  VersionNumber returning_version_ = 0;
+  bool held_ = false;
+  bool delivering_ = false;
+  std::map<Rank, Returning> returning_;
+  std::set<VersionNumber> damaged_;
+  VersionNumber wanted_ = 0;
+  std::atomic<bool> dead_{false};
+  std::atomic<int> requests_seen_{0};
+  mutable std::mutex mutex_;
+  std::string problem_;
+  std::thread thread_;
+};
+
+const char* name_of(const wire::Message& message);
+
+}  // namespace backstay::client::test

@@ -1,0 +1,600 @@
+// A session against an agent that is strict and misbehaves on demand: bytes in, the same bytes out; and what a
+// program sees when the agent dies at any point.
+#include "client/session.h"
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <iterator>
+#include <mutex>
+
+#include "thread_group.h"
+#include "world.h"
+
+namespace backstay::client::test {
+namespace {
+
+using testing::HasSubstr;
+using Data = std::vector<unsigned char>;
+
+constexpr std::uint32_t buffer_bytes = 256;
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+// --- bytes ---------------------------------------------------------------------------------------
+
+struct Shape {
+  std::vector<std::size_t> sizes;
+  bool never_hold;
+  std::uint32_t buffers;
+};
+
+class RoundTrip : public testing::TestWithParam<Shape> {};
+
+TEST_P(RoundTrip, BringsEveryByteBack) {
+  const Shape& shape = GetParam();
+  const World world;
+  FakeAgent::Options options;
+  options.buffer_bytes = buffer_bytes;
+  options.buffers = shape.buffers;
+  options.never_hold = shape.never_hold;
+  FakeAgent agent(world.socket(), options);
+
+  std::vector<Data> data;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < shape.sizes.size(); ++i) {
+    // Bytes around the data must survive a restart.
+    data.push_back(pattern(shape.sizes[i] + 16, static_cast<unsigned>(i)));
+    names.push_back("region " + std::to_string(i));
+  }
+  const std::vector<Data> saved = data;
+  const auto protect_all = [&](Session& session) {
+    for (std::size_t i = 0; i < data.size(); ++i) {
+      backstay_array array{};
+      array.dims = 1;
+      array.shape[0] = shape.sizes[i];
+      ASSERT_TRUE(
+          session.protect(names[i].c_str(), data[i].data() + 8, &array, BACKSTAY_BYTE).ok());
+    }
+  };
+  {
+    auto session = world.session();
+    protect_all(*session);
+    const Status taken = session->checkpoint();
+    ASSERT_TRUE(taken.ok()) << taken.error().to_string();
+    EXPECT_EQ(session->version(), 1U);
+    EXPECT_EQ(data, saved) << "a checkpoint must not change the data";
+    ASSERT_TRUE(session->finish().ok());
+  }
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    std::fill(data[i].begin() + 8, data[i].end() - 8, 0xAA);
+  }
+  auto session = world.session();
+  protect_all(*session);
+  const auto restarted = session->restart();
+  ASSERT_TRUE(restarted.ok()) << restarted.error().to_string();
+  EXPECT_EQ(*restarted, 1U);
+  EXPECT_EQ(data, saved);
+  session.reset();
+  agent.stop();
+  EXPECT_EQ(agent.problem(), "");
+}
+
+std::vector<Shape> shapes() {
+  std::vector<Shape> all;
+  for (const bool never_hold : {false, true}) {
+    for (const std::uint32_t buffers : {1U, 3U, 64U}) {
+      const std::vector<std::vector<std::size_t>> sizes = {
+          {},
+          {0},
+          {1},
+          {63},
+          {64},
+          {65},
+          {buffer_bytes - 1},
+          {buffer_bytes},
+          {buffer_bytes + 1},
+          {2 * buffer_bytes},
+          {10 * buffer_bytes + 17},
+          {1, 1, 1, 1, 1, 1, 1},
+          {0, 5, 0, 300, 0},
+          {buffer_bytes - 64, 64, buffer_bytes, 1, 3 * buffer_bytes + 1, 0, 7}};
+      for (const auto& one : sizes) all.push_back({one, never_hold, buffers});
+    }
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, RoundTrip, testing::ValuesIn(shapes()));
+
+TEST(Session, SavesAnObjectThatTheFormatReads) {
+  const World world;
+  FakeAgent agent(world.socket(), {});
+  auto session = world.session();
+  std::vector<double> u(100, 1.5);
+  backstay_array array{};
+  array.dims = 2;
+  array.shape[0] = 10;
+  array.shape[1] = 10;
+  array.global_shape[0] = 40;
+  array.global_shape[1] = 10;
+  array.global_offset[0] = 20;
+  ASSERT_TRUE(session->protect("u", u.data(), &array, BACKSTAY_DOUBLE).ok());
+  ASSERT_TRUE(session->checkpoint().ok());
+  agent.stop();
+  const Buffer& object = agent.objects.at(1).at(0);
+  const auto footer =
+      format::decode_footer(Bytes(object).last(format::object_footer_bytes), object.size());
+  ASSERT_TRUE(footer.ok()) << footer.error().to_string();
+  const auto table = format::decode_table(
+      Bytes(object).subspan(footer->table_offset, footer->table_bytes), *footer);
+  ASSERT_TRUE(table.ok()) << table.error().to_string();
+  ASSERT_EQ(table->size(), 1U);
+  const format::Region& region = table->front();
+  EXPECT_EQ(region.name, "u");
+  EXPECT_EQ(region.type, format::ElementType::f64);
+  EXPECT_EQ(region.shape, (std::vector<std::uint64_t>{10, 10}));
+  EXPECT_EQ(region.global_shape, (std::vector<std::uint64_t>{40, 10}));
+  EXPECT_EQ(region.global_offset, (std::vector<std::uint64_t>{20, 0}));
+  EXPECT_EQ(std::memcmp(object.data() + region.offset, u.data(), 800), 0);
+}
+
+TEST(Session, ManyRanksShareAPoolThatIsMuchTooSmall) {
+  const World world;
+  FakeAgent::Options options;
+  options.buffers = 4;
+  FakeAgent agent(world.socket(), options);
+  ThreadGroup job(4);
+  job.run([&](const Group& group) {
+    auto session = world.session(group);
+    const auto seed = static_cast<unsigned>(group.rank());
+    Data data = pattern(5000 + 100 * seed, seed);
+    const Data first = data;
+    ASSERT_TRUE(protect(*session, "u", data).ok());
+    ASSERT_TRUE(session->checkpoint().ok());
+    refill(data, seed + 100);
+    const Data second = data;
+    ASSERT_TRUE(session->checkpoint().ok());
+    EXPECT_EQ(session->version(), 2U);
+    std::fill(data.begin(), data.end(), 0);
+    const auto restarted = session->restart();
+    ASSERT_TRUE(restarted.ok()) << restarted.error().to_string();
+    EXPECT_EQ(*restarted, 2U);
+    EXPECT_EQ(data, second);
+    ASSERT_TRUE(session->finish().ok());
+  });
+  agent.stop();
+  EXPECT_EQ(agent.problem(), "");
+}
+
+// --- restart -------------------------------------------------------------------------------------
+
+TEST(Restart, SaysNoneWhereNothingWasSaved) {
+  const World world;
+  FakeAgent agent(world.socket(), {});
+  auto session = world.session();
+  Data data = pattern(100, 1);
+  const Data before = data;
+  ASSERT_TRUE(protect(*session, "u", data).ok());
+  EXPECT_EQ(code_of(session->restart()), Code::none);
+  EXPECT_EQ(data, before);
+}
+
+class Damage : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Held, Damage, testing::Bool());
+
+TEST_P(Damage, TakesTheNextOlderVersionOnAllRanks) {
+  const World world;
+  FakeAgent::Options options;
+  options.damage = 2;
+  options.never_hold = GetParam();
+  FakeAgent agent(world.socket(), options);
+  ThreadGroup job(3);
+  job.run([&](const Group& group) {
+    const auto seed = static_cast<unsigned>(group.rank());
+    auto session = world.session(group);
+    Data data = pattern(1000, seed);
+    const Data first = data;
+    ASSERT_TRUE(protect(*session, "u", data).ok());
+    ASSERT_TRUE(session->checkpoint().ok());
+    refill(data, seed + 50);
+    ASSERT_TRUE(session->checkpoint().ok());
+    const auto restarted = session->restart();
+    ASSERT_TRUE(restarted.ok()) << restarted.error().to_string();
+    EXPECT_EQ(*restarted, 1U);
+    EXPECT_EQ(data, first);
+    // The number of the damaged version is not used again.
+    ASSERT_TRUE(session->checkpoint().ok());
+    EXPECT_EQ(session->version(), 3U);
+  });
+  agent.stop();
+  EXPECT_EQ(agent.problem(), "");
+}
+
+TEST_P(Damage, LeavesTheRegionsAloneWhereNoVersionIsGood) {
+  const World world;
+  FakeAgent::Options options;
+  options.damage = 1;
+  options.never_hold = GetParam();
+  FakeAgent agent(world.socket(), options);
+  auto session = world.session();
+  Data data = pattern(1000, 1);
+  ASSERT_TRUE(protect(*session, "u", data).ok());
+  ASSERT_TRUE(session->checkpoint().ok());
+  refill(data, 2);
+  const Data now = data;
+  EXPECT_EQ(code_of(session->restart()), Code::corrupt);
+  EXPECT_EQ(data, now);
+}
+
+TEST(Restart, NeverReturnsBytesThatWentBadBetweenVerifyingAndDelivering) {
+  const World world;
+  FakeAgent::Options options;
+  options.damage_late = 1;
+  options.never_hold = true;
+  FakeAgent agent(world.socket(), options);
+  ThreadGroup job(2);
+  job.run([&](const Group& group) {
+    auto session = world.session(group);
+    Data data = pattern(1000, 1);
+    ASSERT_TRUE(protect(*session, "u", data).ok());
+    ASSERT_TRUE(session->checkpoint().ok());
+    const auto restarted = session->restart();
+    ASSERT_FALSE(restarted.ok());
+    EXPECT_EQ(restarted.error().code(), Code::io);
+    EXPECT_THAT(restarted.error().message(), HasSubstr("must not go on"));
+  });
+}
+
+struct Mismatch {
+  const char* what;
+  std::function<void(Session&, Data&)> protect_now;
+  std::vector<std::string> words;
+};
+
+TEST(Restart, RefusesRegionsThatAreNotWhatWasSaved) {
+  const auto protect_as = [](Session& session, Data& data, const char* name, int dims,
+                             std::uint64_t first, std::uint64_t second, backstay_type type) {
+    backstay_array array{};
+    array.dims = dims;
+    array.shape[0] = first;
+    array.shape[1] = second;
+    ASSERT_TRUE(session.protect(name, data.data(), &array, type).ok());
+  };
+  const std::vector<Mismatch> cases = {
+      {"another size",
+       [&](Session& s, Data& d) { protect_as(s, d, "u", 1, 99, 0, BACKSTAY_DOUBLE); },
+       {"'u'", "float64[100]", "float64[99]"}},
+      {"another type",
+       [&](Session& s, Data& d) { protect_as(s, d, "u", 1, 100, 0, BACKSTAY_INT64); },
+       {"'u'", "float64[100]", "int64[100]"}},
+      {"another shape",
+       [&](Session& s, Data& d) { protect_as(s, d, "u", 2, 10, 10, BACKSTAY_DOUBLE); },
+       {"'u'", "float64[100]", "float64[10, 10]"}},
+      {"another name",
+       [&](Session& s, Data& d) { protect_as(s, d, "v", 1, 100, 0, BACKSTAY_DOUBLE); },
+       {"'u'", "not protected now"}},
+      {"one more",
+       [&](Session& s, Data& d) {
+         protect_as(s, d, "u", 1, 100, 0, BACKSTAY_DOUBLE);
+         protect_as(s, d, "w", 1, 1, 0, BACKSTAY_BYTE);
+       },
+       {"'w'", "was not saved"}},
+      {"nothing", [](Session&, Data&) {}, {"'u'", "not protected now"}},
+  };
+  for (const Mismatch& one : cases) {
+    SCOPED_TRACE(one.what);
+    const World world;
+    FakeAgent agent(world.socket(), {});
+    ThreadGroup job(2);
+    job.run([&](const Group& group) {
+      auto session = world.session(group);
+      Data data = pattern(800, 1);
+      protect_as(*session, data, "u", 1, 100, 0, BACKSTAY_DOUBLE);
+      ASSERT_TRUE(session->checkpoint().ok());
+      refill(data, 2);
+      const Data before = data;
+      if (group.rank() == 0) {  // one rank that differs is enough for all
+        ASSERT_TRUE(session->unprotect("u").ok());
+        one.protect_now(*session, data);
+      }
+      const auto restarted = session->restart();
+      ASSERT_FALSE(restarted.ok());
+      EXPECT_EQ(restarted.error().code(), Code::mismatch);
+      for (const std::string& word : one.words) {
+        EXPECT_THAT(restarted.error().message(), HasSubstr(word));
+      }
+      EXPECT_EQ(data, before);
+      // Nothing was set aside: with the right regions the version is still there.
+      if (group.rank() == 0) {
+        for (const char* name : {"u", "v", "w"}) (void)session->unprotect(name);
+        protect_as(*session, data, "u", 1, 100, 0, BACKSTAY_DOUBLE);
+      }
+      EXPECT_TRUE(session->restart().ok());
+      EXPECT_EQ(data, pattern(800, 1));
+    });
+  }
+}
+
+TEST(ReadRegion, ReadsAnOldVersionAndLeavesTheRestAlone) {
+  const World world;
+  FakeAgent agent(world.socket(), {});
+  auto session = world.session();
+  Data u = pattern(900, 1);
+  Data v = pattern(300, 2);
+  const Data old = u;
+  ASSERT_TRUE(protect(*session, "u", u).ok());
+  ASSERT_TRUE(protect(*session, "v", v).ok());
+  ASSERT_TRUE(session->checkpoint().ok());
+  refill(u, 3);
+  const Data now = u;
+  ASSERT_TRUE(session->checkpoint().ok());
+  Data read(900);
+  ASSERT_TRUE(session->read_region(1, "u", read.data(), 900).ok());
+  EXPECT_EQ(read, old);
+  ASSERT_TRUE(session->read_region(2, "u", read.data(), 900).ok());
+  EXPECT_EQ(read, now);
+  EXPECT_EQ(u, now);
+  const Data before = read;
+  EXPECT_EQ(code_of(session->read_region(1, "x", read.data(), 900)), Code::not_found);
+  EXPECT_EQ(code_of(session->read_region(1, "u", read.data(), 899)), Code::mismatch);
+  EXPECT_EQ(code_of(session->read_region(7, "u", read.data(), 900)), Code::not_found);
+  EXPECT_EQ(read, before);
+}
+
+TEST(ReadRegion, LeavesTheCallersMemoryAloneWhereTheVersionIsDamaged) {
+  const World world;
+  FakeAgent::Options options;
+  options.damage = 1;
+  FakeAgent agent(world.socket(), options);
+  auto session = world.session();
+  Data u = pattern(900, 1);
+  ASSERT_TRUE(protect(*session, "u", u).ok());
+  ASSERT_TRUE(session->checkpoint().ok());
+  Data read = pattern(900, 9);
+  const Data before = read;
+  EXPECT_EQ(code_of(session->read_region(1, "u", read.data(), 900)), Code::corrupt);
+  EXPECT_EQ(read, before);
+}
+
+// --- levels --------------------------------------------------------------------------------------
+
+TEST(Levels, AreWhatTheAgentSays) {
+  const World world;
+  FakeAgent agent(world.socket(), {});
+  agent.levels[1] = Level::captured;
+  auto session = world.session();
+  ASSERT_TRUE(session->checkpoint().ok());
+  ASSERT_TRUE(session->checkpoint().ok());
+  EXPECT_EQ(*session->test(1), Level::captured);
+  EXPECT_EQ(*session->test(2), Level::local);
+  EXPECT_TRUE(session->wait(2, Level::local, 1).ok());
+  EXPECT_EQ(code_of(session->wait(1, Level::local, 0.02)), Code::timeout);
+  EXPECT_EQ(*session->test(1), Level::captured) << "after a wait that was given up";
+  EXPECT_EQ(code_of(session->test(9)), Code::not_found);
+  EXPECT_EQ(code_of(session->wait(1, Level::durable, 1)), Code::unsupported);
+}
+
+// --- routed files --------------------------------------------------------------------------------
+
+TEST(Files, ComeBackWithContentAndMode) {
+  const World world;
+  FakeAgent agent(world.socket(), {});
+  const std::string content(1000, 'x');
+  std::string path;
+  {
+    auto session = world.session();
+    path = *session->route_file("dump.0");
+    EXPECT_EQ(path, world.files() + "/dump.0");
+    EXPECT_EQ(*session->route_file("dump.0"), path);
+    std::ofstream(path) << content;
+    ASSERT_EQ(::chmod(path.c_str(), 0640), 0);
+    ASSERT_TRUE(session->checkpoint().ok());
+    std::ofstream(path) << "overwritten later";
+    ASSERT_TRUE(session->finish().ok());
+  }
+  std::filesystem::remove_all(world.files());
+  auto session = world.session();
+  ASSERT_TRUE(session->restart().ok());  // before it is routed again
+  EXPECT_EQ(text_of(path), content);
+  struct stat info {};
+  ASSERT_EQ(::stat(path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 0640U);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(world.files()), {}), 1)
+      << "no temporary file is left";
+}
+
+TEST(Files, ThatAreMissingFailTheCheckpointOnAllRanksAndNothingElse) {
+  const World world;
+  FakeAgent agent(world.socket(), {});
+  ThreadGroup job(2);
+  job.run([&](const Group& group) {
+    auto session = world.session(group);
+    std::string path;
+    if (group.rank() == 1) path = *session->route_file("missing");
+    const Status failed = session->checkpoint();
+    ASSERT_EQ(code_of(failed), Code::invalid);
+    if (group.rank() == 1) {
+      EXPECT_THAT(failed.error().message(), HasSubstr(path));
+      std::ofstream(path) << "here it is";
+    } else {
+      EXPECT_THAT(failed.error().message(), HasSubstr("another rank"));
+    }
+    EXPECT_TRUE(session->checkpoint().ok());
+    EXPECT_EQ(session->version(), 1U);
+  });
+  agent.stop();
+  EXPECT_EQ(agent.problem(), "");
+}
+
+TEST(Files, NamesNeverLeaveTheFolder) {
+  const World world;
+  FakeAgent agent(world.socket(), {});
+  auto session = world.session();
+  for (const char* name : {"", ".", "..", "a/b", "../x", "/etc/passwd", "a b", "a#b", "ä"}) {
+    EXPECT_EQ(code_of(session->route_file(name)), Code::invalid) << name;
+  }
+  EXPECT_EQ(code_of(session->route_file(std::string(201, 'x'))), Code::too_large);
+  EXPECT_TRUE(session->route_file("A-z_0.9%+").ok());
+}
+
+// --- an agent that dies --------------------------------------------------------------------------
+
+// The name of the message on which the agent dies, before it obeys it.
+class Death : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(AtMessage, Death, testing::Values("begin", "filled", "end"));
+
+TEST_P(Death, FailsThatCheckpointOnAllRanksAndTheNextOneIsGood) {
+  const World world;
+  FakeAgent::Options options;
+  options.buffers = 6;
+  bool armed = true;
+  options.hook = [&](const wire::Message& message) {
+    if (!armed || std::string(name_of(message)) != GetParam()) return FakeAgent::Action::go_on;
+    armed = false;
+    return FakeAgent::Action::die;
+  };
+  auto agent = std::make_unique<FakeAgent>(world.socket(), options);
+  ThreadGroup job(3);
+  testing::internal::CaptureStderr();
+  job.run([&](const Group& group) {
+    auto session = world.session(group);
+    Data data = pattern(2000, static_cast<unsigned>(group.rank()));
+    const Data saved = data;
+    ASSERT_TRUE(protect(*session, "u", data).ok());
+    EXPECT_EQ(code_of(session->checkpoint()), Code::agent_lost);
+    EXPECT_EQ(session->version(), 0U);
+    EXPECT_EQ(code_of(session->checkpoint()), Code::agent_lost) << "no agent can be started";
+    std::int64_t everybody = 1;
+    everybody = *group.minimum(everybody);
+    if (group.rank() == 0)
+      agent = std::make_unique<FakeAgent>(world.socket(), FakeAgent::Options());
+    everybody = *group.minimum(everybody);
+    const Status taken = session->checkpoint();
+    EXPECT_TRUE(taken.ok()) << taken.error().to_string();
+    std::fill(data.begin(), data.end(), 0);
+    EXPECT_TRUE(session->restart().ok());
+    EXPECT_EQ(data, saved);
+  });
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, HasSubstr("backstay: "));
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << "reported once: " << said;
+  agent->stop();
+  EXPECT_EQ(agent->problem(), "");
+}
+
+class DeathInRestart : public testing::TestWithParam<std::tuple<const char*, int>> {};
+INSTANTIATE_TEST_SUITE_P(AtMessage, DeathInRestart,
+                         testing::Combine(testing::Values("restart", "verified", "restored"),
+                                          testing::Values(1, 2)));
+
+TEST_P(DeathInRestart, GivesTheWholeVersionOrAClearError) {
+  const auto [name, which] = GetParam();
+  const World world;
+  FakeAgent::Options options;
+  int left = which;
+  options.hook = [&, name = std::string(name)](const wire::Message& message) {
+    const bool now = name == name_of(message) && --left == 0;
+    return now ? FakeAgent::Action::die : FakeAgent::Action::go_on;
+  };
+  FakeAgent agent(world.socket(), options);
+  ThreadGroup job(2);
+  std::mutex mutex;
+  std::set<Code> codes;
+  testing::internal::CaptureStderr();
+  job.run([&](const Group& group) {
+    auto session = world.session(group);
+    const auto seed = static_cast<unsigned>(group.rank());
+    Data data = pattern(700, seed);
+    const Data saved = data;
+    ASSERT_TRUE(protect(*session, "u", data).ok());
+    ASSERT_TRUE(session->checkpoint().ok());
+    refill(data, seed + 10);
+    const Data before = data;
+    const Code code = code_of(session->restart());
+    EXPECT_TRUE(code != Code::ok || data == saved);
+    EXPECT_TRUE(code != Code::agent_lost || data == before);
+    const std::lock_guard lock(mutex);
+    codes.insert(code);
+  });
+  (void)testing::internal::GetCapturedStderr();
+  EXPECT_EQ(codes.size(), 1U) << "all ranks get the same answer";
+  // Both ranks wait for the answer to restored: each has copied everything by then or has not
+  // heard deliver. Before that nothing was touched.
+  if (std::string(name) != "restored") {
+    EXPECT_EQ(*codes.begin(), Code::agent_lost);
+  }
+}
+
+TEST(Death, OfARankGivesTheVersionUpForTheOthers) {
+  const World world;
+  FakeAgent::Options options;
+  bool armed = true;
+  options.hook = [&](const wire::Message& message) {
+    if (!armed || !std::holds_alternative<wire::Filled>(message)) return FakeAgent::Action::go_on;
+    armed = false;
+    return FakeAgent::Action::drop_rank;
+  };
+  FakeAgent agent(world.socket(), options);
+  ThreadGroup job(3);
+  testing::internal::CaptureStderr();
+  job.run([&](const Group& group) {
+    auto session = world.session(group);
+    Data data = pattern(700, 1);
+    ASSERT_TRUE(protect(*session, "u", data).ok());
+    const Code code = code_of(session->checkpoint());
+    EXPECT_EQ(code, Code::agent_lost) << "for one rank the agent is gone, for the others a rank";
+    EXPECT_TRUE(session->checkpoint().ok());
+  });
+  (void)testing::internal::GetCapturedStderr();
+  agent.stop();
+  EXPECT_EQ(agent.problem(), "");
+}
+
+TEST(Start, HandsOnWhatTheAgentRefuses) {
+  for (const Code code : {Code::busy, Code::protocol, Code::unsupported}) {
+    const World world;
+    FakeAgent::Options options;
+    options.refuse_hello = code;
+    FakeAgent agent(world.socket(), options);
+    const auto started = Session::start(Group(), world.config().c_str());
+    EXPECT_EQ(code_of(started), code);
+    EXPECT_THAT(started.error().message(), HasSubstr("refused for a test"));
+  }
+}
+
+TEST(Start, SaysWhereTheAgentsProgramWasLookedFor) {
+  const World world;
+  const auto started = Session::start(Group(), world.config().c_str());
+  ASSERT_EQ(code_of(started), Code::agent_lost);
+  EXPECT_THAT(started.error().message(), HasSubstr("/nonexistent/backstayd"));
+}
+
+TEST(Start, WaitsNoLongerThanConfiguredForAnAgentThatSaysNothing) {
+  const World world("");
+  std::ofstream(world.config(), std::ios::app) << "";
+  std::string text = text_of(world.config());
+  text.replace(text.find("start_timeout_s = 10"), 20, "start_timeout_s = 0.1");
+  std::ofstream(world.config()) << text;
+  FakeAgent::Options options;
+  options.hook = [](const wire::Message&) { return FakeAgent::Action::ignore; };
+  FakeAgent agent(world.socket(), options);
+  EXPECT_EQ(code_of(Session::start(Group(), world.config().c_str())), Code::agent_lost);
+}
+
+TEST(Start, TakesTheNumberAfterTheNewest) {
+  const World world;
+  FakeAgent agent(world.socket(), {});
+  for (VersionNumber number = 1; number <= 3; ++number) {
+    auto session = world.session();
+    ASSERT_TRUE(session->checkpoint().ok());
+    EXPECT_EQ(session->version(), number);
+  }
+}
+
+}  // namespace
+}  // namespace backstay::client::test
