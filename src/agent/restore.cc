@@ -346,6 +346,7 @@ void Restore::keep_in_pool() {
 }
 
 void Restore::record_end(Code code, const std::string& message) const {
+  if (code == Code::none) return;  // the first run of a job
   if (code != Code::ok) {
     return state_.record("restart_failed",
                          {{"version", version_}, {"code", code_name(code)}, {"why", message}});
@@ -365,7 +366,9 @@ void Restore::finish(Code code, const std::string& message) {
   record_end(code, message);
   if (code == Code::ok) keep_in_pool();
   release_all();
-  if (code != Code::ok) {
+  if (code == Code::none) {
+    spdlog::info("nothing to restart from job={}", state_.name);
+  } else if (code != Code::ok) {
     spdlog::warn("restart failed job={} code={} why=\"{}\"", state_.name, code_name(code), message);
   }
   for (const Part& part : parts_) {

@@ -211,11 +211,10 @@ Result<Server::Slot*> Server::open_job(const wire::Hello& hello) {
       hello.job,
       [make = options_.make_tier, dir, job = hello.job, pool = pool_.get(),
        shared = slot->facts] {
-        DiskFacts facts;
-        auto tier = make(dir, job, *pool, facts);
-        const std::lock_guard lock(shared->mutex);
-        shared->facts = facts;
-        return tier;
+        return make(dir, job, *pool, [shared](const DiskFacts& facts) {
+          const std::lock_guard lock(shared->mutex);
+          shared->facts = facts;
+        });
       },
       [this, number](Event event) { events_.put(Posted{number, std::move(event)}); },
       [log = EventLog(dir + "/" + hello.job)](const std::string& line) { log.append(line); });

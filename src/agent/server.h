@@ -31,12 +31,14 @@ struct DiskFacts {
   std::string why_not;
 };
 
+using ReportDisk = std::function<void(const DiskFacts&)>;
+
 struct ServerOptions {
   std::string socket_path;
   double idle_exit_s = 600;  // 0: never
   // Makes the tier of `job`, which keeps its versions below `dir`. Called in a store's thread.
   std::function<Result<std::unique_ptr<tier::Tier>>(const std::string& dir, const std::string& job,
-                                                    Pool& pool, DiskFacts& facts)>
+                                                    Pool& pool, ReportDisk report)>
       make_tier;
 };
 

@@ -83,7 +83,14 @@ class StoreWorker::Impl {
   unsigned reads_in_flight() const { return reading_ ? reading_->reader->in_flight() : 0; }
 
   // --- scan and retention -------------------------------------------------------------------
-  void handle(ScanJob&) { post_event_(Scanned{scan_and_clean()}); }
+  void handle(ScanJob&) {
+    post_event_(Scanned{scan_and_clean()});
+    if (!tier_.ok()) return;
+    // Programs need not wait for this: the first version does, if it comes that soon.
+    if (const Status ready = (*tier_)->prepare(); !ready.ok()) {
+      spdlog::warn("the tier is not ready: {}", ready.error().to_string());
+    }
+  }
 
   Result<std::vector<StoredVersion>> scan_and_clean() {
     if (!tier_.ok()) return tier_.error();

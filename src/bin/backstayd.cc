@@ -45,29 +45,29 @@ void block_signals() {
 // The local tier of one job: a directory, written with the ring that this machine allows.
 Result<std::unique_ptr<tier::Tier>> make_tier(const Config& config, const std::string& dir,
                                               const std::string& job, agent::Pool& pool,
-                                              agent::DiskFacts& facts) {
+                                              const agent::ReportDisk& report_disk) {
   // One file system a mode; both live for ever.
   static const auto direct = io::make_posix_filesystem({.direct = true});
   static const auto buffered = io::make_posix_filesystem({.direct = false});
   io::FileSystem& fs = config.writer.direct ? *direct : *buffered;
-  const auto kind = std::make_shared<io::RingKind>();
-  auto make_ring = [depth = config.writer.depth, allow = config.writer.io_uring,
-                    memory = pool.memory(), kind] {
-    return io::make_ring({.depth = depth, .allow_io_uring = allow, .registered = {memory}},
-                         kind.get());
+  auto make_ring = [&config, memory = pool.memory(), report_disk,
+                    dir]() -> Result<std::unique_ptr<io::Ring>> {
+    io::RingKind kind;
+    BACKSTAY_ASSIGN(auto ring, io::make_ring({.depth = config.writer.depth,
+                                              .allow_io_uring = config.writer.io_uring,
+                                              .registered = {memory}},
+                                             &kind));
+    spdlog::info("ring for the local tier dir={} io_uring={} registered_buffers={} why_not=\"{}\"",
+                 dir, kind.io_uring, kind.registered_buffers, kind.why_not);
+    report_disk(
+        {kind.io_uring, config.writer.direct, kind.registered_buffers, kind.why_not});
+    return ring;
   };
   tier::DirOptions options;
   options.root = dir;
   options.recycle = true;
   options.spare_folder = job + "/.spare";  // the job's lock guards it
-  BACKSTAY_ASSIGN(auto tier, tier::open_dir_tier(fs, make_ring, options));
-  facts.io_uring = kind->io_uring;
-  facts.registered_buffers = kind->registered_buffers;
-  facts.why_not = kind->why_not;
-  facts.direct = config.writer.direct;
-  spdlog::info("local tier dir={} io_uring={} registered_buffers={} direct={} why_not=\"{}\"", dir,
-               facts.io_uring, facts.registered_buffers, facts.direct, facts.why_not);
-  return tier;
+  return tier::open_dir_tier(fs, make_ring, options);
 }
 
 Status serve(const Config& config, const std::string& socket) {
@@ -78,8 +78,8 @@ Status serve(const Config& config, const std::string& socket) {
   options.socket_path = socket;
   options.idle_exit_s = config.agent.idle_exit_s;
   options.make_tier = [&config](const std::string& dir, const std::string& job,
-                                agent::Pool& shared, agent::DiskFacts& facts) {
-    return make_tier(config, dir, job, shared, facts);
+                                agent::Pool& shared, const agent::ReportDisk& report_disk) {
+    return make_tier(config, dir, job, shared, report_disk);
   };
   BACKSTAY_ASSIGN(auto server, agent::Server::create(std::move(options), std::move(pool)));
   spdlog::info("agent listens socket={} pool_mib={} buffer_mib={}", socket, config.pool.size_mib,

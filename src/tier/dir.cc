@@ -34,8 +34,10 @@ class DirTier final : public Tier {
             fs, root_ + "/" + options.spare_folder,
             Spares::Limits{options.recycle, options.spares_max, options.spare_bytes_min})) {}
 
-  Status start() {
-    spares_->forget_earlier();
+  void start() { spares_->forget_earlier(); }
+
+  // Makes the first ring: pinning a large pool takes a second.
+  Status prepare() override {
     auto ring = BorrowedRing::from(rings_);
     return ring.ok() ? Status() : Status(ring.error());
   }
@@ -225,7 +227,7 @@ Result<std::unique_ptr<Tier>> open_dir_tier(io::FileSystem& fs, MakeRing make_ri
   while (options.root.size() > 1 && options.root.ends_with('/')) options.root.pop_back();
   if (options.root.empty()) return Error(Code::invalid, "the directory of a tier has no name");
   auto tier = std::make_unique<DirTier>(fs, std::move(make_ring), options);
-  BACKSTAY_TRY(tier->start());
+  tier->start();
   return std::unique_ptr<Tier>(std::move(tier));
 }
 

@@ -77,6 +77,8 @@ class Tier {
   virtual Status remove(const std::string& name) = 0;
   // Makes the names directly below `prefix`, and those of the prefixes above, safe (directory sync).
   virtual Status sync(const std::string& prefix) = 0;
+  // Set-up that the first create() or open() would otherwise pay for. May take a while, may be left out.
+  virtual Status prepare() { return {}; }
 };
 
 }  // namespace backstay::tier
