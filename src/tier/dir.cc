@@ -137,8 +137,24 @@ class DirTier final : public Tier {
   // Makes the folder with all above it, and its name safe.
   Status make_safe(const std::string& folder) {
     if (is_safe(folder)) return {};
-    BACKSTAY_TRY(fs_.make_directories(folder));
+    BACKSTAY_TRY(make_folder(folder));
     return sync_above(folder);
+  }
+
+  // Also notes which folders from the root upwards were missing: those names are ours to sync.
+  Status make_folder(const std::string& folder) {
+    std::string missing = is_safe(root_) ? "" : root_;
+    while (!missing.empty() && failed_with(listed(missing), Code::not_found)) {
+      const std::lock_guard lock(mutex_);
+      made_here_.insert(missing);
+      missing = io::parent_of(missing);
+    }
+    return fs_.make_directories(folder);
+  }
+
+  Status listed(const std::string& folder) {
+    const auto entries = fs_.list(folder);
+    return entries.ok() ? Status() : Status(entries.error());
   }
 
   // Syncs every folder above until one that is known to be safe.
@@ -147,9 +163,9 @@ class DirTier final : public Tier {
     const std::string above = io::parent_of(folder);
     if (above == folder) return {};
     const Status synced = fs_.sync_directory(above);
-    // Above our root are folders that we may not open; we did not make their names.
-    const bool others = folder.size() <= root_.size() && failed_with(synced, Code::permission);
-    if (!others) BACKSTAY_TRY(synced);
+    // Above our root are folders that we may not open; names there that we did not make are safe.
+    const bool others = folder.size() <= root_.size() && !is_made_here(folder);
+    if (!others || !failed_with(synced, Code::permission)) BACKSTAY_TRY(synced);
     BACKSTAY_TRY(sync_above(above));
     const std::lock_guard lock(mutex_);
     safe_.insert(folder);
@@ -161,6 +177,11 @@ class DirTier final : public Tier {
     return safe_.contains(folder);
   }
 
+  bool is_made_here(const std::string& folder) {
+    const std::lock_guard lock(mutex_);
+    return made_here_.contains(folder);
+  }
+
   void forget_safe(const std::string& path) {
     const std::lock_guard lock(mutex_);
     std::erase_if(safe_, [&](const std::string& folder) {
@@ -170,7 +191,7 @@ class DirTier final : public Tier {
 
   // After an error there is no such file.
   Result<std::unique_ptr<io::File>> create_file(const std::string& path, std::uint64_t bytes) {
-    BACKSTAY_TRY(fs_.make_directories(io::parent_of(path)));
+    BACKSTAY_TRY(make_folder(io::parent_of(path)));
     const bool recycled = spares_->use(path, bytes);
     auto file = fs_.open(path, recycled ? io::Open::reuse_direct : io::Open::create_direct);
     Status reserved = file.ok() ? (*file)->allocate(bytes) : Status(file.error());
@@ -216,8 +237,9 @@ class DirTier final : public Tier {
   const std::string root_;
   const std::shared_ptr<RingShelf> rings_;
   const std::shared_ptr<Spares> spares_;  // readers tell it when they close
-  std::mutex mutex_;                      // guards safe_
+  std::mutex mutex_;                      // guards both sets
   std::set<std::string> safe_;            // folders whose names are on the disk
+  std::set<std::string> made_here_;       // of the root and those above: made by this tier
 };
 
 }  // namespace

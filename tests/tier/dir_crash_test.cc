@@ -65,6 +65,55 @@ TEST(DirTierCrash, WhatWasPutIsNeverLost) {
   }
 }
 
+TEST(DirTierCrash, AFolderThatCameBackIsSafeToo) {
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    io::MemoryFileSystem fs;
+    {
+      auto tier = open_tier(fs, false);
+      ASSERT_TRUE(is_ok((*tier)->put("job/v1/x", pattern(10, 1))));
+      ASSERT_TRUE(is_ok((*tier)->remove("job")));
+      ASSERT_TRUE(is_ok((*tier)->put("job/v1/x", pattern(10, 2))));
+    }
+    fs.crash(seed);
+    auto tier = open_tier(fs, false);
+    const auto back = (*tier)->get("job/v1/x", 10);
+    ASSERT_TRUE(is_ok(back)) << "seed " << seed;
+    ASSERT_EQ(*back, pattern(10, 2)) << "seed " << seed;
+  }
+}
+
+TEST(DirTierCrash, WhatWasSealedAndSyncedIsNeverLost) {
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    io::MemoryFileSystem fs;
+    {
+      auto tier = open_tier(fs, false);
+      ASSERT_TRUE(is_ok(write_segment(**tier, 1)));
+      ASSERT_TRUE(is_ok((*tier)->sync(folder_of(1))));
+    }
+    fs.crash(seed);
+    auto tier = open_tier(fs, false);
+    const auto back = (*tier)->get(folder_of(1) + "/seg", kSegmentBytes);
+    ASSERT_TRUE(is_ok(back)) << "seed " << seed;
+    ASSERT_EQ(first_difference(*back, 1), kSegmentBytes) << "seed " << seed;
+  }
+}
+
+TEST(DirTierCrash, WhatWasRemovedStaysAway) {
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    io::MemoryFileSystem fs;
+    {
+      auto tier = open_tier(fs, true);
+      ASSERT_TRUE(is_ok(commit_version(**tier, 1)));
+      ASSERT_TRUE(is_ok((*tier)->put("job/x", pattern(10, 1))));
+      ASSERT_TRUE(is_ok((*tier)->remove(folder_of(1))));
+      ASSERT_TRUE(is_ok((*tier)->remove("job/x")));
+    }
+    fs.crash(seed);
+    auto tier = open_tier(fs, false);
+    ASSERT_TRUE((*tier)->list("job")->empty()) << "seed " << seed;
+  }
+}
+
 TEST(DirTierCrash, PutIsOldOrNewOrMissingButNeverTorn) {
   bool first = false;
   bool second = false;

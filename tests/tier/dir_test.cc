@@ -127,7 +127,12 @@ TEST(DirTier, FoldersAboveTheRootThatNobodyMayOpenAreFine) {
     std::string closed = "/";
   } fs;
   auto tier = open_tier(fs, false);
+  EXPECT_TRUE(fails_with((*tier)->put("a/b", {}), Code::permission)) << "it made /tier itself";
+  fs.closed = "";
   EXPECT_TRUE(is_ok((*tier)->put("a/b", {})));
+  fs.closed = "/";
+  auto later = open_tier(fs, false);
+  EXPECT_TRUE(is_ok((*later)->put("a/b", {}))) << "/tier was there";
   fs.closed = "/tier";
   auto other = open_tier(fs, false);
   EXPECT_TRUE(fails_with((*other)->put("a/b", {}), Code::permission)) << "its own root must be safe";
