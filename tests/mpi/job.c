@@ -1,0 +1,110 @@
+/* A parallel program with a result that depends on every step of every rank: if a restart lost, repeated or
+ * mixed anything, the last line differs.
+ *
+ * job STEPS EVERY [name=value ...]
+ *   kill_step=S kill_rank=R  that rank kills itself (SIGKILL) after step S, once a restart is possible
+ *   gate_step=S gate=FILE    all ranks wait after step S until FILE exists (rank 0 creates FILE.reached)
+ *   until_stop=1             ignores EVERY; checkpoints when due, ends when asked to stop
+ */
+#include <mpi.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backstay/backstay.h"
+#include "backstay/backstay_mpi.h"
+
+enum { cells = 300000 };
+static double u[cells];
+static int64_t step;
+static int rank, ranks;
+
+static const char* option(int argc, char** argv, const char* name) {
+  const size_t length = strlen(name);
+  for (int i = 3; i < argc; ++i) {
+    if (strncmp(argv[i], name, length) == 0 && argv[i][length] == '=') return argv[i] + length + 1;
+  }
+  return NULL;
+}
+
+static long number(int argc, char** argv, const char* name) {
+  const char* text = option(argc, argv, name);
+  return text == NULL ? -1 : atol(text);
+}
+
+static void must(int code, const char* what) {
+  if (code == BACKSTAY_OK) return;
+  printf("rank %d: %s: %s: %s\n", rank, what, backstay_strerror(code), backstay_error_message());
+  fflush(stdout);
+  MPI_Abort(MPI_COMM_WORLD, 3);
+}
+
+static void compute(void) {
+  double edge = u[cells - 1], from_left = 0;
+  MPI_Sendrecv(&edge, 1, MPI_DOUBLE, (rank + 1) % ranks, 0, &from_left, 1, MPI_DOUBLE,
+               (rank + ranks - 1) % ranks, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  for (int i = 0; i < cells; ++i) {
+    const double next = 0.7 * u[i] + 0.3 * from_left + 1e-3 * (double)(i % 7);
+    from_left = u[i];
+    u[i] = next;
+  }
+  ++step;
+}
+
+static void wait_at_gate(const char* gate) {
+  char reached[4096];
+  struct stat info;
+  snprintf(reached, sizeof reached, "%s.reached", gate);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 0) fclose(fopen(reached, "w"));
+  for (int tries = 0; tries < 6000 && stat(gate, &info) != 0; ++tries) usleep(10000);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+int main(int argc, char** argv) {
+  const long steps = atol(argv[1]), every = atol(argv[2]);
+  uint64_t version = 0;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  must(backstay_init_mpi(MPI_COMM_WORLD, NULL), "init");
+  must(backstay_protect("u", u, cells, BACKSTAY_DOUBLE), "protect u");
+  must(backstay_protect("step", &step, 1, BACKSTAY_INT64), "protect step");
+  for (int i = 0; i < cells; ++i) u[i] = (double)((i + rank) % 13);
+
+  const int restarted = backstay_restart(&version);
+  if (restarted == BACKSTAY_OK && rank == 0) {
+    printf("restarted version=%llu step=%lld\n", (unsigned long long)version, (long long)step);
+  }
+  if (restarted != BACKSTAY_ENONE) must(restarted, "restart");
+
+  const int until_stop = number(argc, argv, "until_stop") == 1;
+  while (step < steps) {
+    compute();
+    const int due = backstay_due();
+    if (until_stop ? due : step % every == 0) {
+      const int code = backstay_checkpoint();
+      if (rank == 0) {
+        printf("checkpoint step=%lld code=%d version=%llu\n", (long long)step, code,
+               (unsigned long long)backstay_version());
+        fflush(stdout);
+      }
+    }
+    if (until_stop && backstay_stop_requested()) break;
+    if (step == number(argc, argv, "gate_step")) wait_at_gate(option(argc, argv, "gate"));
+    if (step == number(argc, argv, "kill_step") && rank == number(argc, argv, "kill_rank")) {
+      kill(getpid(), SIGKILL);
+    }
+  }
+  double sum = 0, all = 0;
+  for (int i = 0; i < cells; ++i) sum += u[i] * (double)(1 + i % 3);
+  MPI_Reduce(&sum, &all, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+  if (rank == 0) printf("result step=%lld sum=%a\n", (long long)step, all);
+  must(backstay_finalize(), "finalize");
+  MPI_Finalize();
+  return 0;
+}
