@@ -8,10 +8,9 @@ import struct
 import sys
 import warnings
 
+import backstay
 import numpy as np
 import pytest
-
-import backstay
 from backstay import format as fmt
 from backstay.format import checksum, records
 
@@ -403,9 +402,7 @@ def test_worked_example_of_the_object_page():
     u = struct.pack("<H1sBBBBIQQQ", 1, b"u", 1, 11, 1, 0, 0, 64, 8000, 1000)
     table = step + u
     footer = bytearray(64)
-    struct.pack_into(
-        "<8sIIQQQ", footer, 0, b"BKSTOBJ1", 1, 2, 8064, 73, xxhash.xxh3_64_intdigest(table)
-    )
+    struct.pack_into("<8sIIQQQ", footer, 0, b"BKSTOBJ1", 1, 2, 8064, 73, xxhash.xxh3_64_intdigest(table))
     seal(footer, 56)
     offset, length, table_sum, count = records.footer(bytes(footer), 8201, "example")
     assert (offset, length, count) == (8064, 73, 2)

@@ -6,7 +6,6 @@ import struct
 
 import numpy as np
 import pytest
-
 from backstay import format as fmt
 from backstay.format import records
 

@@ -1,10 +1,10 @@
 """Reads versions with numpy alone, as docs/format describes them.
 
-    v = backstay.open("/var/tmp/backstay-me/heat")     # newest version of the job
-    v["u"]                                             # array, global array, or dict by rank
-    v.rank(3)["u"]                                     # of one rank
-    v.regions(0)                                       # names, types, shapes, places
-    v.verify()                                         # every byte against its checksum
+v = backstay.open("/var/tmp/backstay-me/heat")     # newest version of the job
+v["u"]                                             # array, global array, or dict by rank
+v.rank(3)["u"]                                     # of one rank
+v.regions(0)                                       # names, types, shapes, places
+v.verify()                                         # every byte against its checksum
 """
 
 from .errors import (
@@ -18,7 +18,7 @@ from .errors import (
 )
 from .records import Region
 from .version import RankView, Version, version_folders
-from .version import open_version as open  # noqa: A004  (the API is backstay.open)
+from .version import open_version as open
 
 __all__ = [
     "ChecksumsSkippedWarning",

@@ -8,7 +8,6 @@ import math
 import re
 import struct
 from dataclasses import dataclass
-from typing import Optional, Tuple
 
 import numpy as np
 
@@ -23,9 +22,7 @@ COMMIT_BYTES = 512
 MANIFEST_HEADER_BYTES = 184
 LEVELS = {2: "local", 3: "protected", 4: "durable"}
 
-OBJECT_ENTRY = np.dtype(
-    [("rank", "<u4"), ("kind", "<u4"), ("bytes", "<u8"), ("first_chunk", "<u8"), ("chunks", "<u8")]
-)
+OBJECT_ENTRY = np.dtype([("rank", "<u4"), ("kind", "<u4"), ("bytes", "<u8"), ("first_chunk", "<u8"), ("chunks", "<u8")])
 CHUNK_ENTRY = np.dtype(
     [
         ("rank", "<u4"),
@@ -38,8 +35,7 @@ CHUNK_ENTRY = np.dtype(
 )
 # The type number is the index; opaque bytes are read as unsigned.
 DTYPES = [None] + [
-    np.dtype(code)
-    for code in "u1 i1 <i2 <i4 <i8 u1 <u2 <u4 <u8 <f4 <f8 <c8 <c16".split()
+    np.dtype(code) for code in ["u1", "i1", "<i2", "<i4", "<i8", "u1", "<u2", "<u4", "<u8", "<f4", "<f8", "<c8", "<c16"]
 ]
 KINDS = {1: "array", 2: "file"}
 
@@ -83,11 +79,11 @@ class Region:
     name: str
     kind: str  # "array" or "file"
     dtype: np.dtype
-    shape: Tuple[int, ...]
+    shape: tuple[int, ...]
     bytes: int
     offset: int  # of the payload in the object
-    global_shape: Optional[Tuple[int, ...]] = None
-    global_offset: Optional[Tuple[int, ...]] = None
+    global_shape: tuple[int, ...] | None = None
+    global_offset: tuple[int, ...] | None = None
     mode: int = 0  # permission bits of a file
 
 
@@ -144,9 +140,7 @@ def commit(data: bytes, what: str) -> Commit:
     _require(version > 0 and nodes > 0 and ranks > 0, what, "version, nodes or ranks are 0")
     _require(not any(data[176:504]), what, "bytes that must be zero are not")
     job = _job(data[72:176], what)
-    return Commit(
-        job, LEVELS[level], version, run, nodes, ranks, payload, digests, captured, committed
-    )
+    return Commit(job, LEVELS[level], version, run, nodes, ranks, payload, digests, captured, committed)
 
 
 def manifest(data: bytes, what: str) -> Manifest:
@@ -225,7 +219,7 @@ def _check_chunks(m: Manifest, what: str) -> None:
     _require(apart, what, "two chunks share bytes of the segment")
 
 
-def footer(data: bytes, object_bytes: int, what: str) -> Tuple[int, int, int, int]:
+def footer(data: bytes, object_bytes: int, what: str) -> tuple[int, int, int, int]:
     """(offset of the table, its length, its checksum, number of records) of an object's end."""
     _check_head(data, FOOTER_BYTES, b"BKSTOBJ1", what)
     _check_sum(data, 56, what)
@@ -256,7 +250,7 @@ def table(data: bytes, table_offset: int, table_sum: int, records: int, what: st
     return regions
 
 
-def _record(data: bytes, at: int, what: str) -> Tuple[Region, int]:
+def _record(data: bytes, at: int, what: str) -> tuple[Region, int]:
     (length,) = struct.unpack_from("<H", data, at)
     raw = bytes(data[at + 2 : at + 2 + length])
     at += 2 + length

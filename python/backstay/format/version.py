@@ -5,7 +5,6 @@ import os
 import re
 import warnings
 from collections.abc import Mapping
-from typing import Dict, List, Optional
 
 import numpy as np
 
@@ -33,11 +32,11 @@ class RankView(Mapping):
         self._files = files
         self._entry = files.entry(rank)
         self.number = rank
-        self.regions: List[Region] = self._read_table(f"{what}: rank {rank}")
+        self.regions: list[Region] = self._read_table(f"{what}: rank {rank}")
         self._arrays = {r.name: r for r in self.regions if r.kind == "array"}
         self.files = _Payloads(self, [r for r in self.regions if r.kind == "file"])
 
-    def _read_table(self, what: str) -> List[Region]:
+    def _read_table(self, what: str) -> list[Region]:
         size = int(self._entry["bytes"])
         if size < records.FOOTER_BYTES:
             raise DamagedError(f"{what}: its object is too short to have a footer")
@@ -75,7 +74,7 @@ class RankView(Mapping):
 class _Payloads(Mapping):
     """Some of a rank's regions: name -> array."""
 
-    def __init__(self, view: RankView, regions: List[Region]):
+    def __init__(self, view: RankView, regions: list[Region]):
         self._view = view
         self._regions = {r.name: r for r in regions}
 
@@ -133,11 +132,11 @@ class Version(Mapping):
         self.captured_ns = self._commit.captured_ns
         self._nodes = self._read_nodes(check)
         self._node_of = self._index_ranks()
-        self._views: Dict[int, RankView] = {}
+        self._views: dict[int, RankView] = {}
         self._check_whole()
 
     # --- what is here --------------------------------------------------------------------------
-    def _read_nodes(self, check: bool) -> Dict[int, NodeFiles]:
+    def _read_nodes(self, check: bool) -> dict[int, NodeFiles]:
         found = {}
         for name in sorted(os.listdir(self.path)):
             match = _MANIFEST.match(name)
@@ -159,8 +158,8 @@ class Version(Mapping):
             raise IncompleteError(f"{self.path}: committed, but no manifest is here")
         return found
 
-    def _index_ranks(self) -> Dict[int, NodeFiles]:
-        node_of: Dict[int, NodeFiles] = {}
+    def _index_ranks(self) -> dict[int, NodeFiles]:
+        node_of: dict[int, NodeFiles] = {}
         for files in self._nodes.values():
             for rank in files.manifest.objects["rank"].tolist():
                 if rank in node_of:
@@ -186,11 +185,10 @@ class Version(Mapping):
     def _require_complete(self) -> None:
         if not self.complete:
             raise IncompleteError(
-                f"{self.path} holds {len(self._nodes)} of {self.nodes} nodes; "
-                "read the ranks that are here with rank()"
+                f"{self.path} holds {len(self._nodes)} of {self.nodes} nodes; read the ranks that are here with rank()"
             )
 
-    def ranks_here(self) -> List[int]:
+    def ranks_here(self) -> list[int]:
         return sorted(self._node_of)
 
     # --- reading -------------------------------------------------------------------------------
@@ -206,11 +204,11 @@ class Version(Mapping):
             self._views[number] = RankView(self._node_of[number], number, self.path)
         return self._views[number]
 
-    def regions(self, rank: int) -> List[Region]:
+    def regions(self, rank: int) -> list[Region]:
         """Name, type, shape, place of a rank's regions, in the order in which they were saved."""
         return list(self.rank(rank).regions)
 
-    def _holders(self, name: str) -> List[RankView]:
+    def _holders(self, name: str) -> list[RankView]:
         self._require_complete()
         holders = [view for view in map(self.rank, self.ranks_here()) if name in view]
         if not holders:
@@ -230,7 +228,7 @@ class Version(Mapping):
         they are an IncompleteError. Where blocks overlap (halos), the highest rank's is taken."""
         return self._assembled(name, self._holders(name), fill)
 
-    def _assembled(self, name: str, holders: List[RankView], fill) -> np.ndarray:
+    def _assembled(self, name: str, holders: list[RankView], fill) -> np.ndarray:
         regions = [view.region(name) for view in holders]
         first = regions[0]
         if first.global_shape is None:
@@ -239,9 +237,7 @@ class Version(Mapping):
             raise FormatError(f"{self.path}: the ranks do not agree about the global '{name}'")
         missing = _uncovered(regions)
         if missing and fill is None:
-            raise IncompleteError(
-                f"{self.path}: at least {missing} elements of '{name}' were saved by no rank"
-            )
+            raise IncompleteError(f"{self.path}: at least {missing} elements of '{name}' were saved by no rank")
         out = np.empty(first.global_shape, first.dtype)
         if missing:
             out[...] = fill
@@ -281,7 +277,7 @@ def _level_order(level: str) -> int:
     return list(records.LEVELS.values()).index(level)
 
 
-def _damage_of(folder: str) -> Optional[str]:
+def _damage_of(folder: str) -> str | None:
     try:
         with open(os.path.join(folder, "damaged"), encoding="utf-8", errors="replace") as file:
             return file.readline().strip() or "no reason given"
@@ -289,7 +285,7 @@ def _damage_of(folder: str) -> Optional[str]:
         return None
 
 
-def _read_commits(folder: str) -> Dict[str, records.Commit]:
+def _read_commits(folder: str) -> dict[str, records.Commit]:
     """The commit records that exist, by level. One that is there but wrong is damage."""
     found = {}
     for level in records.LEVELS.values():
@@ -306,7 +302,7 @@ def _read_commits(folder: str) -> Dict[str, records.Commit]:
     return found
 
 
-def _check_commits(folder: str, commits: Dict[str, records.Commit]) -> None:
+def _check_commits(folder: str, commits: dict[str, records.Commit]) -> None:
     """All levels must speak of the same version, the one that the folder is named after."""
     facts = {(c.job, c.version, c.run, c.nodes, c.ranks, c.manifests_sum) for c in commits.values()}
     if len(facts) > 1:
@@ -321,7 +317,7 @@ def _block(region: Region):
     return tuple(slice(o, o + s) for o, s in zip(region.global_offset, region.shape))
 
 
-def _uncovered(regions: List[Region]) -> int:
+def _uncovered(regions: list[Region]) -> int:
     """How many elements of the global array no block covers, at least."""
     total = math.prod(regions[0].global_shape)
     saved = sum(r.bytes // r.dtype.itemsize for r in regions)
@@ -334,7 +330,7 @@ def _uncovered(regions: List[Region]) -> int:
     return total - int(np.count_nonzero(covered))
 
 
-def version_folders(job_folder) -> List[int]:
+def version_folders(job_folder) -> list[int]:
     """The numbers of the versions in a job's folder, oldest first, complete or not."""
     matches = (_VERSION.match(name) for name in os.listdir(job_folder))
     return sorted(int(match.group(1)) for match in matches if match)
