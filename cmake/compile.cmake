@@ -9,7 +9,7 @@ endif()
 
 add_library(backstay_compile INTERFACE)
 target_compile_options(backstay_compile INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wcast-align -Wunused
+  -Wall -Wextra -Wpedantic -Wshadow $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor> -Wcast-align -Wunused
   $<$<BOOL:${BACKSTAY_WERROR}>:-Werror>)
 target_include_directories(backstay_compile INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)

@@ -1,0 +1,147 @@
+"""The Python package with a real agent. Run by pytest inside run_in_sandbox.py."""
+
+import os
+import re
+
+import numpy as np
+import pytest
+
+import backstay
+
+DTYPES = ["b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8", "c8", "c16"]
+
+
+@pytest.fixture
+def job(monkeypatch, request):
+    """A job of the test's own."""
+    monkeypatch.setenv("BACKSTAY_JOB", re.sub(r"[^A-Za-z0-9_-]", "-", request.node.name))
+
+
+def test_nothing_saved_yet(job):
+    with backstay.init():
+        backstay.protect("u", np.zeros(3))
+        assert backstay.restart() is None
+        assert backstay.version() == 0
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_comes_back(job, dtype):
+    saved = (np.arange(24) % 2).astype(dtype).reshape(2, 3, 4)
+    with backstay.init():
+        u = saved.copy()
+        backstay.protect("u", u)
+        version = backstay.checkpoint()
+        assert backstay.version() == version
+    with backstay.init():
+        u = np.zeros_like(saved)
+        backstay.protect("u", u)
+        assert backstay.restart() == version
+        np.testing.assert_array_equal(u, saved)
+
+
+def test_scalar_empty_and_place(job):
+    step, none, block = np.array(7), np.empty(0), np.ones((2, 5))
+    with backstay.init():
+        backstay.protect("step", step)
+        backstay.protect("none", none)
+        backstay.protect("block", block, global_shape=(4, 5), global_offset=(2, 0))
+        backstay.checkpoint()
+        step[...] = 0
+        assert backstay.restart() is not None
+        assert step == 7
+
+
+def test_old_version_and_levels(job):
+    u = np.full(1000, 1.0)
+    with backstay.init():
+        backstay.protect("u", u)
+        first = backstay.checkpoint()
+        u[:] = 2
+        second = backstay.checkpoint()
+        assert second > first
+        np.testing.assert_array_equal(backstay.read_region(first, "u", np.empty(1000)), np.full(1000, 1.0))
+        backstay.wait(second, backstay.Level.LOCAL, timeout_s=60)
+        assert backstay.test(second) >= backstay.Level.LOCAL
+        with pytest.raises(backstay.NotFound):
+            backstay.test(second + 100)
+        with pytest.raises(backstay.RegionMismatch):
+            backstay.read_region(first, "u", np.empty(999))
+
+
+def test_routed_file(job):
+    with backstay.init():
+        path = backstay.route_file("data.txt")
+        with open(path, "w") as out:
+            out.write("as it was")
+        backstay.checkpoint()
+        os.unlink(path)
+        backstay.restart()
+        with open(path) as back:
+            assert back.read() == "as it was"
+
+
+def test_due_every_second_call(job):
+    with backstay.init():
+        assert [backstay.due() for _ in range(4)] == [False, True, False, True]
+        assert not backstay.stop_requested()
+
+
+def test_protected_array_stays_alive(job):
+    with backstay.init():
+        backstay.protect("u", np.arange(100000.0))  # nobody else holds it
+        version = backstay.checkpoint()
+        np.testing.assert_array_equal(backstay.read_region(version, "u", np.empty(100000)), np.arange(100000.0))
+
+
+def test_errors_have_classes_and_advice(job):
+    u = np.zeros(3)
+    with pytest.raises(backstay.WrongState):
+        backstay.checkpoint()
+    with backstay.init():
+        with pytest.raises(backstay.WrongState):
+            backstay.init()
+        backstay.protect("u", u)
+        with pytest.raises(backstay.DuplicateName) as refused:
+            backstay.protect("u", u)
+        assert refused.value.code == 9 and "u" in str(refused.value)
+        with pytest.raises(backstay.NotFound):
+            backstay.unprotect("v")
+        with pytest.raises(backstay.InvalidArgument):
+            backstay.protect("outside", u, global_shape=(3,), global_offset=(1,))
+    assert issubclass(backstay.WrongState, backstay.Error)
+
+
+def test_wrong_shape_is_refused_and_untouched(job):
+    with backstay.init():
+        backstay.protect("u", np.ones(4))
+        backstay.checkpoint()
+    with backstay.init():
+        u = np.zeros(5)
+        backstay.protect("u", u)
+        with pytest.raises(backstay.RegionMismatch):
+            backstay.restart()
+        assert not u.any()
+
+
+@pytest.mark.parametrize("bad", [np.zeros((4, 4))[:, ::2], np.array(["text"]), [1.0, 2.0], np.zeros(2, ">f8")])
+def test_arrays_that_cannot_be_saved(job, bad):
+    with backstay.init(), pytest.raises(TypeError):
+        backstay.protect("bad", bad)
+
+
+def test_configuration_error(job, tmp_path):
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text("[storage]\nkep = 3\n")
+    with pytest.raises(backstay.ConfigError, match="keep"):
+        backstay.init(config=wrong)
+
+
+def test_the_version_of_this_session_is_open_to_the_reader(job):
+    """What the compiled part writes, the reader in pure Python reads."""
+    saved = np.arange(12.0).reshape(3, 4)
+    with backstay.init():
+        backstay.protect("u", saved, global_shape=(3, 4))
+        version = backstay.checkpoint()
+        backstay.wait(version)
+    folder = os.path.join(os.environ["BACKSTAY_DIR"], os.environ["BACKSTAY_JOB"], f"v{version:016d}")
+    np.testing.assert_array_equal(backstay.open(folder)["u"], saved)

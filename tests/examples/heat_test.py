@@ -1,0 +1,94 @@
+"""The heat program is killed, restarted, and ends with the bits of a run that nobody disturbed.
+
+    heat_test.py --agent BACKSTAYD [--launcher mpirun.openmpi ...] -- PROGRAM [ARGUMENT...]
+    heat_test.py --agent BACKSTAYD --launcher ... --relay PROGRAM_A --relay PROGRAM_B ...
+
+With --relay each program continues from the version that the one before it saved.
+"""
+
+import argparse
+import sys
+
+from program import Program
+from sandbox import Sandbox
+
+FOREVER = 10**9
+PLATE = ["96", "64"]
+
+
+def words_of(program: str) -> list[str]:
+    return [sys.executable, program] if program.endswith(".py") else [program]
+
+
+def start(box: Sandbox, options, program: str, steps: int) -> Program:
+    command = [*options.launcher.split(), *words_of(program), str(steps), *PLATE]
+    return Program(command, box.environment, box.folder)
+
+
+def finish(box: Sandbox, options, program: str, steps: int) -> Program:
+    with start(box, options, program, steps) as run:
+        code = run.end()
+    assert code == 0, f"exit code {code}\n{run.report()}"
+    return run
+
+
+def undisturbed_checksum(options, program: str, steps: int) -> str:
+    """Of a run without any checkpoint, in a sandbox of its own."""
+    with Sandbox(options.agent, BACKSTAY_CHECKPOINT_POLICY="request") as box:
+        run = finish(box, options, program, steps)
+        assert not any(line.startswith("version") for line in run.lines), run.report()
+        return run.event("done")[-1]
+
+
+def checkpoints_often(options) -> Sandbox:
+    return Sandbox(options.agent, BACKSTAY_CHECKPOINT_POLICY="calls", BACKSTAY_CHECKPOINT_EVERY_CALLS=40)
+
+
+def kill_and_restart(options, program: str) -> None:
+    with checkpoints_often(options) as box:
+        with start(box, options, program, FOREVER) as first:
+            first.next_line("version 3 ")
+            first.kill_rank(program)
+            code = first.end()
+        assert code != 0, f"a killed job must not end with 0\n{first.report()}"
+        version, step = (int(first.event("version")[i]) for i in (1, 3))
+
+        second = finish(box, options, program, step + 500)
+        came_back, at_step = (int(second.event("restart")[i]) for i in (2, 4))
+        assert came_back >= version, f"version {version} was reported and is lost\n{second.report()}"
+        assert at_step >= step, second.report()
+        assert int(second.event("version")[1]) > came_back, second.report()
+        done, checksum = int(second.event("done")[2]), second.event("done")[-1]
+    expected = undisturbed_checksum(options, program, done)
+    assert checksum == expected, f"{checksum} after the restart, {expected} undisturbed, step {done}"
+    print(f"killed after version {version}, back from version {came_back} (step {at_step}), step {done}: {checksum}")
+
+
+def relay(options) -> None:
+    with checkpoints_often(options) as box:
+        checksum, steps = "", 0
+        for program in options.relay:
+            steps += 100
+            run = finish(box, options, program, steps)
+            restarted = [line for line in run.lines if line.startswith("restart")]
+            assert bool(restarted) == (program != options.relay[0]), run.report()
+            checksum = run.event("done")[-1]
+            print(program, *restarted, run.lines[-1])
+    expected = undisturbed_checksum(options, options.relay[0], steps)
+    assert checksum == expected, f"{checksum} after the relay, {expected} undisturbed"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--agent", required=True)
+    parser.add_argument("--launcher", default="")
+    parser.add_argument("--relay", action="append", default=[])
+    parser.add_argument("program", nargs="?")
+    options = parser.parse_args()
+    if options.relay:
+        relay(options)
+    else:
+        kill_and_restart(options, options.program)
+
+
+main()
