@@ -35,9 +35,7 @@ class Session {
 
   Status protect(const char* name, void* data, const backstay_array* array, backstay_type type);
   Status unprotect(const std::string& name) { return regions_.remove(name); }
-  Result<std::string> route_file(const std::string& name, std::size_t path_bytes) {
-    return files_.route(name, path_bytes);
-  }
+  Result<std::string> route_file(const std::string& name) { return files_.route(name); }
 
   bool due() { return due_->call(); }  // collective
   bool stop_requested() const { return due_->stop_requested(); }
