@@ -235,12 +235,7 @@ int backstay_route_file(const char* name, char* path, size_t path_bytes) {
   return with_session([&](Session& session) -> Status {
     if (name == nullptr) return Error(Code::invalid, "name is NULL");
     if (path == nullptr) return Error(Code::invalid, "path is NULL");
-    BACKSTAY_ASSIGN(const std::string routed, session.route_file(name));
-    if (routed.size() + 1 > path_bytes) {
-      return Error(Code::too_large, "the path has " + std::to_string(routed.size() + 1) +
-                                        " bytes with its final zero, there is room for " +
-                                        std::to_string(path_bytes));
-    }
+    BACKSTAY_ASSIGN(const std::string routed, session.route_file(name, path_bytes));
     routed.copy(path, routed.size());
     path[routed.size()] = '\0';
     return {};

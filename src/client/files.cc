@@ -50,8 +50,14 @@ Status make_folders(const std::string& path) {
   }
 }
 
-Result<std::string> RoutedFiles::route(const std::string& name) {
+Result<std::string> RoutedFiles::route(const std::string& name, std::size_t path_bytes) {
   BACKSTAY_TRY(check_file_name(name));
+  if (path_of(name).size() >= path_bytes) {
+    return Error(Code::too_large, "the path " + path_of(name) + " needs " +
+                                      std::to_string(path_of(name).size() + 1) +
+                                      " bytes with its final zero, there is room for " +
+                                      std::to_string(path_bytes));
+  }
   BACKSTAY_TRY(make_folders(folder_));
   if (::access(folder_.c_str(), W_OK | X_OK) != 0) {
     return errno_error("write to the folder " + folder_, errno);

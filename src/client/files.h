@@ -20,8 +20,9 @@ class RoutedFiles {
  public:
   explicit RoutedFiles(std::string folder) : folder_(std::move(folder)) {}
 
-  // Creates the folder where missing. Errors: invalid, too_large, permission, io.
-  Result<std::string> route(const std::string& name);
+  // The file's path, which must fit into `path_bytes` with a final zero. Creates the folder where
+  // missing. Errors: invalid, too_large, permission, io; then the file is not routed.
+  Result<std::string> route(const std::string& name, std::size_t path_bytes);
   const std::set<std::string>& names() const { return names_; }
   std::string path_of(const std::string& name) const { return folder_ + "/" + name; }
   const std::string& folder() const { return folder_; }

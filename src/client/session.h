@@ -35,7 +35,9 @@ class Session {
 
   Status protect(const char* name, void* data, const backstay_array* array, backstay_type type);
   Status unprotect(const std::string& name) { return regions_.remove(name); }
-  Result<std::string> route_file(const std::string& name) { return files_.route(name); }
+  Result<std::string> route_file(const std::string& name, std::size_t path_bytes) {
+    return files_.route(name, path_bytes);
+  }
 
   bool due() { return due_->call(); }  // collective
   bool stop_requested() const { return due_->stop_requested(); }

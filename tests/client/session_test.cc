@@ -20,6 +20,25 @@ using Data = std::vector<unsigned char>;
 
 constexpr std::uint32_t buffer_bytes = 256;
 
+std::unique_ptr<Session> session_in(const World& world, const Group& group = Group()) {
+  auto started = Session::start(group, world.config().c_str());
+  EXPECT_TRUE(started.ok()) << started.error().to_string();
+  return started.ok() ? std::move(started).value() : nullptr;
+}
+
+Code code_of(const Status& status) { return status.ok() ? Code::ok : status.error().code(); }
+template <typename T>
+Code code_of(const Result<T>& result) {
+  return result.ok() ? Code::ok : result.error().code();
+}
+
+Status protect(Session& session, const char* name, std::vector<unsigned char>& data) {
+  backstay_array array{};
+  array.dims = 1;
+  array.shape[0] = data.size();
+  return session.protect(name, data.data(), &array, BACKSTAY_BYTE);
+}
+
 std::string text_of(const std::string& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
@@ -62,7 +81,7 @@ TEST_P(RoundTrip, BringsEveryByteBack) {
     }
   };
   {
-    auto session = world.session();
+    auto session = session_in(world);
     protect_all(*session);
     const Status taken = session->checkpoint();
     ASSERT_TRUE(taken.ok()) << taken.error().to_string();
@@ -73,7 +92,7 @@ TEST_P(RoundTrip, BringsEveryByteBack) {
   for (std::size_t i = 0; i < data.size(); ++i) {
     std::fill(data[i].begin() + 8, data[i].end() - 8, 0xAA);
   }
-  auto session = world.session();
+  auto session = session_in(world);
   protect_all(*session);
   const auto restarted = session->restart();
   ASSERT_TRUE(restarted.ok()) << restarted.error().to_string();
@@ -114,7 +133,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, RoundTrip, testing::ValuesIn(shapes()));
 TEST(Session, SavesAnObjectThatTheFormatReads) {
   const World world;
   FakeAgent agent(world.socket(), {});
-  auto session = world.session();
+  auto session = session_in(world);
   std::vector<double> u(100, 1.5);
   backstay_array array{};
   array.dims = 2;
@@ -150,7 +169,7 @@ TEST(Session, ManyRanksShareAPoolThatIsMuchTooSmall) {
   FakeAgent agent(world.socket(), options);
   ThreadGroup job(4);
   job.run([&](const Group& group) {
-    auto session = world.session(group);
+    auto session = session_in(world, group);
     const auto seed = static_cast<unsigned>(group.rank());
     Data data = pattern(5000 + 100 * seed, seed);
     const Data first = data;
@@ -176,7 +195,7 @@ TEST(Session, ManyRanksShareAPoolThatIsMuchTooSmall) {
 TEST(Restart, SaysNoneWhereNothingWasSaved) {
   const World world;
   FakeAgent agent(world.socket(), {});
-  auto session = world.session();
+  auto session = session_in(world);
   Data data = pattern(100, 1);
   const Data before = data;
   ASSERT_TRUE(protect(*session, "u", data).ok());
@@ -196,7 +215,7 @@ TEST_P(Damage, TakesTheNextOlderVersionOnAllRanks) {
   ThreadGroup job(3);
   job.run([&](const Group& group) {
     const auto seed = static_cast<unsigned>(group.rank());
-    auto session = world.session(group);
+    auto session = session_in(world, group);
     Data data = pattern(1000, seed);
     const Data first = data;
     ASSERT_TRUE(protect(*session, "u", data).ok());
@@ -221,7 +240,7 @@ TEST_P(Damage, LeavesTheRegionsAloneWhereNoVersionIsGood) {
   options.damage = 1;
   options.never_hold = GetParam();
   FakeAgent agent(world.socket(), options);
-  auto session = world.session();
+  auto session = session_in(world);
   Data data = pattern(1000, 1);
   ASSERT_TRUE(protect(*session, "u", data).ok());
   ASSERT_TRUE(session->checkpoint().ok());
@@ -239,7 +258,7 @@ TEST(Restart, NeverReturnsBytesThatWentBadBetweenVerifyingAndDelivering) {
   FakeAgent agent(world.socket(), options);
   ThreadGroup job(2);
   job.run([&](const Group& group) {
-    auto session = world.session(group);
+    auto session = session_in(world, group);
     Data data = pattern(1000, 1);
     ASSERT_TRUE(protect(*session, "u", data).ok());
     ASSERT_TRUE(session->checkpoint().ok());
@@ -292,7 +311,7 @@ TEST(Restart, RefusesRegionsThatAreNotWhatWasSaved) {
     FakeAgent agent(world.socket(), {});
     ThreadGroup job(2);
     job.run([&](const Group& group) {
-      auto session = world.session(group);
+      auto session = session_in(world, group);
       Data data = pattern(800, 1);
       protect_as(*session, data, "u", 1, 100, 0, BACKSTAY_DOUBLE);
       ASSERT_TRUE(session->checkpoint().ok());
@@ -323,7 +342,7 @@ TEST(Restart, RefusesRegionsThatAreNotWhatWasSaved) {
 TEST(ReadRegion, ReadsAnOldVersionAndLeavesTheRestAlone) {
   const World world;
   FakeAgent agent(world.socket(), {});
-  auto session = world.session();
+  auto session = session_in(world);
   Data u = pattern(900, 1);
   Data v = pattern(300, 2);
   const Data old = u;
@@ -351,7 +370,7 @@ TEST(ReadRegion, LeavesTheCallersMemoryAloneWhereTheVersionIsDamaged) {
   FakeAgent::Options options;
   options.damage = 1;
   FakeAgent agent(world.socket(), options);
-  auto session = world.session();
+  auto session = session_in(world);
   Data u = pattern(900, 1);
   ASSERT_TRUE(protect(*session, "u", u).ok());
   ASSERT_TRUE(session->checkpoint().ok());
@@ -367,7 +386,7 @@ TEST(Levels, AreWhatTheAgentSays) {
   const World world;
   FakeAgent agent(world.socket(), {});
   agent.levels[1] = Level::captured;
-  auto session = world.session();
+  auto session = session_in(world);
   ASSERT_TRUE(session->checkpoint().ok());
   ASSERT_TRUE(session->checkpoint().ok());
   EXPECT_EQ(*session->test(1), Level::captured);
@@ -387,10 +406,10 @@ TEST(Files, ComeBackWithContentAndMode) {
   const std::string content(1000, 'x');
   std::string path;
   {
-    auto session = world.session();
-    path = *session->route_file("dump.0");
+    auto session = session_in(world);
+    path = *session->route_file("dump.0", 4096);
     EXPECT_EQ(path, world.files() + "/dump.0");
-    EXPECT_EQ(*session->route_file("dump.0"), path);
+    EXPECT_EQ(*session->route_file("dump.0", 4096), path);
     std::ofstream(path) << content;
     ASSERT_EQ(::chmod(path.c_str(), 0640), 0);
     ASSERT_TRUE(session->checkpoint().ok());
@@ -398,7 +417,7 @@ TEST(Files, ComeBackWithContentAndMode) {
     ASSERT_TRUE(session->finish().ok());
   }
   std::filesystem::remove_all(world.files());
-  auto session = world.session();
+  auto session = session_in(world);
   ASSERT_TRUE(session->restart().ok());  // before it is routed again
   EXPECT_EQ(text_of(path), content);
   struct stat info {};
@@ -413,9 +432,9 @@ TEST(Files, ThatAreMissingFailTheCheckpointOnAllRanksAndNothingElse) {
   FakeAgent agent(world.socket(), {});
   ThreadGroup job(2);
   job.run([&](const Group& group) {
-    auto session = world.session(group);
+    auto session = session_in(world, group);
     std::string path;
-    if (group.rank() == 1) path = *session->route_file("missing");
+    if (group.rank() == 1) path = *session->route_file("missing", 4096);
     const Status failed = session->checkpoint();
     ASSERT_EQ(code_of(failed), Code::invalid);
     if (group.rank() == 1) {
@@ -434,12 +453,12 @@ TEST(Files, ThatAreMissingFailTheCheckpointOnAllRanksAndNothingElse) {
 TEST(Files, NamesNeverLeaveTheFolder) {
   const World world;
   FakeAgent agent(world.socket(), {});
-  auto session = world.session();
+  auto session = session_in(world);
   for (const char* name : {"", ".", "..", "a/b", "../x", "/etc/passwd", "a b", "a#b", "ä"}) {
-    EXPECT_EQ(code_of(session->route_file(name)), Code::invalid) << name;
+    EXPECT_EQ(code_of(session->route_file(name, 4096)), Code::invalid) << name;
   }
-  EXPECT_EQ(code_of(session->route_file(std::string(201, 'x'))), Code::too_large);
-  EXPECT_TRUE(session->route_file("A-z_0.9%+").ok());
+  EXPECT_EQ(code_of(session->route_file(std::string(201, 'x'), 4096)), Code::too_large);
+  EXPECT_TRUE(session->route_file("A-z_0.9%+", 4096).ok());
 }
 
 // --- an agent that dies --------------------------------------------------------------------------
@@ -462,7 +481,7 @@ TEST_P(Death, FailsThatCheckpointOnAllRanksAndTheNextOneIsGood) {
   ThreadGroup job(3);
   testing::internal::CaptureStderr();
   job.run([&](const Group& group) {
-    auto session = world.session(group);
+    auto session = session_in(world, group);
     Data data = pattern(2000, static_cast<unsigned>(group.rank()));
     const Data saved = data;
     ASSERT_TRUE(protect(*session, "u", data).ok());
@@ -507,7 +526,7 @@ TEST_P(DeathInRestart, GivesTheWholeVersionOrAClearError) {
   std::set<Code> codes;
   testing::internal::CaptureStderr();
   job.run([&](const Group& group) {
-    auto session = world.session(group);
+    auto session = session_in(world, group);
     const auto seed = static_cast<unsigned>(group.rank());
     Data data = pattern(700, seed);
     const Data saved = data;
@@ -543,7 +562,7 @@ TEST(Death, OfARankGivesTheVersionUpForTheOthers) {
   ThreadGroup job(3);
   testing::internal::CaptureStderr();
   job.run([&](const Group& group) {
-    auto session = world.session(group);
+    auto session = session_in(world, group);
     Data data = pattern(700, 1);
     ASSERT_TRUE(protect(*session, "u", data).ok());
     const Code code = code_of(session->checkpoint());
@@ -590,7 +609,7 @@ TEST(Start, TakesTheNumberAfterTheNewest) {
   const World world;
   FakeAgent agent(world.socket(), {});
   for (VersionNumber number = 1; number <= 3; ++number) {
-    auto session = world.session();
+    auto session = session_in(world);
     ASSERT_TRUE(session->checkpoint().ok());
     EXPECT_EQ(session->version(), number);
   }

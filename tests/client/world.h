@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "client/session.h"
 #include "fake_agent.h"
 
 namespace backstay::client::test {
@@ -34,21 +33,9 @@ class World {
   std::string socket() const { return folder_ + "/agent.sock"; }
   std::string files() const { return folder_ + "/store/test/files"; }
 
-  std::unique_ptr<Session> session(const Group& group = Group()) const {
-    auto started = Session::start(group, config().c_str());
-    EXPECT_TRUE(started.ok()) << started.error().to_string();
-    return started.ok() ? std::move(started).value() : nullptr;
-  }
-
  private:
   std::string folder_;
 };
-
-inline Code code_of(const Status& status) { return status.ok() ? Code::ok : status.error().code(); }
-template <typename T>
-Code code_of(const Result<T>& result) {
-  return result.ok() ? Code::ok : result.error().code();
-}
 
 // Bytes that differ everywhere and between seeds.
 inline std::vector<unsigned char> pattern(std::size_t bytes, unsigned seed) {
@@ -62,13 +49,6 @@ inline std::vector<unsigned char> pattern(std::size_t bytes, unsigned seed) {
 inline void refill(std::vector<unsigned char>& data, unsigned seed) {
   const auto fresh = pattern(data.size(), seed);
   std::copy(fresh.begin(), fresh.end(), data.begin());
-}
-
-inline Status protect(Session& session, const char* name, std::vector<unsigned char>& data) {
-  backstay_array array{};
-  array.dims = 1;
-  array.shape[0] = data.size();
-  return session.protect(name, data.data(), &array, BACKSTAY_BYTE);
 }
 
 }  // namespace backstay::client::test
