@@ -93,6 +93,22 @@ else()
   message(STATUS "pandoc is missing: no man pages")
 endif()
 
+# Completion comes from the parser itself.
+if(TARGET backstay_program)
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/completion)
+  foreach(shell bash zsh)
+    add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/completion/backstay.${shell}
+      COMMAND backstay_program completion ${shell} > ${PROJECT_BINARY_DIR}/completion/backstay.${shell}
+      DEPENDS backstay_program COMMENT "Completion for ${shell}")
+  endforeach()
+  add_custom_target(completion ALL DEPENDS ${PROJECT_BINARY_DIR}/completion/backstay.bash
+                                           ${PROJECT_BINARY_DIR}/completion/backstay.zsh)
+  install(FILES ${PROJECT_BINARY_DIR}/completion/backstay.bash
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME backstay)
+  install(FILES ${PROJECT_BINARY_DIR}/completion/backstay.zsh
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions RENAME _backstay)
+endif()
+
 # The Python parts of the command line, next to which bin/backstay looks for them.
 if(EXISTS ${PROJECT_SOURCE_DIR}/python/backstay)
   install(DIRECTORY python/backstay DESTINATION ${BACKSTAY_SHARE_DIR}/python
