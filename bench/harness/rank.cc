@@ -1,0 +1,99 @@
+#include "bench/harness/rank.h"
+
+#include <cstring>
+#include <memory>
+#include <span>
+
+#include "bench/harness/content.h"
+#include "bench/harness/samples.h"
+#include "bench/harness/shared.h"
+
+namespace backstay::bench {
+
+namespace {
+
+Report failure_of(const char* what) {
+  return Report::failure(std::string(what) + ": " + backstay_error_message());
+}
+
+class RankProgram {
+ public:
+  RankProgram(const backstay_group& group, RankMemory memory, std::string config_path)
+      : group_(group),
+        data_(map_touched(memory.bytes, false), memory.bytes),
+        other_(memory.with_copy ? map_touched(memory.bytes, false) : nullptr),
+        config_path_(std::move(config_path)) {}
+
+  Report serve(int command, std::uint64_t seed) {
+    const std::uint64_t own_seed = rank_seed(seed, group_.rank);
+    Report report;
+    report.start_ns = now_ns();
+    switch (command) {
+      case fill:
+        fill_content(data_, own_seed);
+        break;
+      case copy:
+        std::memcpy(other_, data_.data(), data_.size());
+        break;
+      case join:
+        return do_join();
+      case checkpoint:
+        return do_checkpoint();
+      case restart:
+        if (backstay_restart(nullptr) != BACKSTAY_OK) return failure_of("restart");
+        break;
+      case verify:
+        if (!has_content(data_, own_seed)) return Report::failure("restart gave other bytes");
+        break;
+      case leave:
+        if (backstay_finalize() != BACKSTAY_OK) return failure_of("finalize");
+        break;
+      default:
+        return Report::failure("unknown command");
+    }
+    report.end_ns = now_ns();
+    return report;
+  }
+
+ private:
+  Report do_join() {
+    Report report;
+    report.start_ns = now_ns();
+    if (backstay_init_group(&group_, config_path_.c_str()) != BACKSTAY_OK) {
+      return failure_of("init");
+    }
+    report.end_ns = now_ns();
+    if (backstay_protect("data", data_.data(), data_.size(), BACKSTAY_BYTE) != BACKSTAY_OK) {
+      return failure_of("protect");
+    }
+    return report;
+  }
+
+  Report do_checkpoint() {
+    Report report;
+    report.start_ns = now_ns();
+    if (backstay_checkpoint() != BACKSTAY_OK) return failure_of("checkpoint");
+    report.end_ns = now_ns();
+    if (backstay_wait(backstay_version(), BACKSTAY_LOCAL, -1) != BACKSTAY_OK) {
+      return failure_of("wait");
+    }
+    report.later_ns = now_ns();
+    return report;
+  }
+
+  backstay_group group_;
+  std::span<std::byte> data_;
+  std::byte* other_;
+  std::string config_path_;
+};
+
+}  // namespace
+
+Workers::Build make_rank(RankMemory memory, std::string config_path) {
+  return [memory, config_path](const backstay_group& group) -> Workers::Serve {
+    auto program = std::make_shared<RankProgram>(group, memory, config_path);
+    return [program](int command, std::uint64_t seed) { return program->serve(command, seed); };
+  };
+}
+
+}  // namespace backstay::bench

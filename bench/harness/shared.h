@@ -1,0 +1,35 @@
+// Memory that a parent shares with the processes it forks, and a barrier in it.
+#pragma once
+
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+namespace backstay::bench {
+
+// Anonymous memory, `shared` with processes forked later or private; every page has been touched.
+// Ends the program where there is not enough.
+std::byte* map_touched(std::size_t bytes, bool shared);
+
+// One T in shared memory, for the life of the program.
+template <typename T>
+T* make_shared_object() {
+  return new (map_touched(sizeof(T), true)) T();
+}
+
+// A barrier over processes that sleeps (futex); it never spins.
+class SharedBarrier {
+ public:
+  void init(unsigned parties);
+  void wait() { pthread_barrier_wait(&barrier_); }
+
+ private:
+  pthread_barrier_t barrier_;
+};
+
+std::int64_t now_ns();  // CLOCK_MONOTONIC, the same clock in all processes
+
+}  // namespace backstay::bench

@@ -1,0 +1,179 @@
+// Replay of the write profile of paper 003 in three ways (docs/benchmarks.md):
+//
+//   direct      one file a process, one write() a piece, fsync          (BLCR as it was)
+//   aggregate   pieces below 256 KiB gathered in a buffer a process     (the paper's basic WAG)
+//   pool        the pieces as protected regions through the agent, whose pool holds one version
+//   pool_paper  the same with 8 MiB of pool a process, as in the paper (64 MB for 8 processes)
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/fd.h"
+#include "bench/harness/agent.h"
+#include "bench/harness/disk.h"
+#include "bench/harness/samples.h"
+#include "bench/harness/writer.h"
+
+namespace backstay::bench {
+namespace {
+
+constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20;
+
+struct Options {
+  int processes = 64;
+  int repetitions = 3;
+  unsigned shrink = 1;
+  std::uint64_t seed = 3;
+  std::string dir = "build/bench/write_pattern";
+  std::string agent = BACKSTAY_BENCH_AGENT;
+  bool json = false;
+};
+
+struct Way {
+  Samples samples;
+  std::uint64_t memory_bytes = 0;
+};
+
+void sync_disk(const std::string& dir) {
+  const Fd folder(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.valid()) syncfs(folder.get());
+}
+
+// All processes save once; everything until the data is on the disk counts.
+Outcome measure(Way& way, Workers& workers, int command, const std::string& dir) {
+  sync_disk(dir);
+  const std::int64_t before = device_writes(dir);
+  const Outcome outcome = workers.command(command);
+  const std::int64_t after = device_writes(dir);
+  way.samples.add("blocked_s", outcome.slowest_s);
+  way.samples.add("on_disk_s",
+                  static_cast<double>(outcome.last_later_ns - outcome.first_start_ns) / 1e9);
+  way.samples.add("write_requests", before < 0 ? -1.0 : static_cast<double>(after - before));
+  return outcome;
+}
+
+struct Totals {
+  std::uint64_t bytes = 0;
+  std::uint64_t pieces = 0;
+};
+
+class Replay {
+ public:
+  explicit Replay(const Options& options) : options_(options) {
+    std::filesystem::create_directories(files_dir());
+  }
+  ~Replay() {
+    std::error_code ignored;
+    std::filesystem::remove_all(files_dir(), ignored);
+  }
+
+  nlohmann::json run() {
+    const std::uint64_t processes = static_cast<std::uint64_t>(options_.processes);
+    const std::uint64_t all_mib = processes * (44 / options_.shrink + 8);
+    with_agent("pool", all_mib, true);
+    with_agent("pool_paper", processes * 8, false);
+    return to_json();
+  }
+
+ private:
+  void with_agent(const std::string& name, std::uint64_t pool_mib, bool others_too) {
+    AgentOptions agent_options;
+    agent_options.program = options_.agent;
+    agent_options.folder = std::filesystem::absolute(options_.dir) / name;
+    agent_options.job = "bench-" + name;
+    agent_options.pool_mib = pool_mib;
+    Agent agent(agent_options);
+    agent.start();
+    WriterPlace place{files_dir(), agent.config_path(), options_.seed, options_.shrink};
+    Workers workers(options_.processes, make_writer(place));
+    totals_.bytes = workers.command(piece_fill, 0).value_sum;
+    totals_.pieces = workers.command(piece_count).value_sum;
+    workers.command(pool_join);
+    workers.command(write_pool);  // the first one of a session is not measured
+    for (int i = 1; i <= options_.repetitions; ++i) {
+      std::fprintf(stderr, "write_pattern: %s, repetition %d of %d\n", name.c_str(), i,
+                   options_.repetitions);
+      repeat(name, workers, static_cast<std::uint64_t>(i), others_too);
+    }
+    ways_[name].memory_bytes = agent.pool_bytes();
+    workers.command(pool_leave);
+  }
+
+  void repeat(const std::string& name, Workers& workers, std::uint64_t seed, bool others_too) {
+    workers.command(piece_fill, seed);
+    if (others_too) {
+      measure(ways_["direct"], workers, write_direct, options_.dir);
+      Way& aggregate = ways_["aggregate"];
+      aggregate.memory_bytes = measure(aggregate, workers, write_aggregate, options_.dir).value_sum;
+    }
+    measure(ways_[name], workers, write_pool, options_.dir);
+    workers.command(pool_restart, seed);
+    workers.command(piece_verify, seed);
+  }
+
+  nlohmann::json to_json() const {
+    nlohmann::json json = {{"benchmark", "write_pattern"},
+                           {"processes", options_.processes},
+                           {"repetitions", options_.repetitions},
+                           {"bytes", totals_.bytes},
+                           {"writes", totals_.pieces},
+                           {"seed", options_.seed},
+                           {"requests_from", "/proc/diskstats, all writers of the device"}};
+    const double direct_s = ways_.at("direct").samples.median_of("blocked_s");
+    for (const auto& [name, way] : ways_) {
+      nlohmann::json& entry = json["ways"][name];
+      way.samples.write_to(entry);
+      entry["speedup"] = direct_s / way.samples.median_of("blocked_s");
+      entry["memory_bytes"] = way.memory_bytes;
+    }
+    return json;
+  }
+
+  std::string files_dir() const { return options_.dir + "/files"; }
+
+  Options options_;
+  Totals totals_;
+  std::map<std::string, Way> ways_;
+};
+
+void print_table(const nlohmann::json& json) {
+  std::printf("%d processes, %.0f writes, %.0f MiB, medians of %d\n", json["processes"].get<int>(),
+              json["writes"].get<double>(), json["bytes"].get<double>() / mebibyte,
+              json["repetitions"].get<int>());
+  std::printf("%-12s %10s %10s %9s %12s %15s\n", "way", "blocked s", "on disk s", "speed-up",
+              "memory MiB", "write requests");
+  for (const auto& [name, way] : json["ways"].items()) {
+    std::printf("%-12s %10.3f %10.3f %9.1f %12.0f %15.0f\n", name.c_str(),
+                way["blocked_s"].get<double>(), way["on_disk_s"].get<double>(),
+                way["speedup"].get<double>(), way["memory_bytes"].get<double>() / mebibyte,
+                way["write_requests"].get<double>());
+  }
+}
+
+}  // namespace
+}  // namespace backstay::bench
+
+int main(int argc, char** argv) {
+  backstay::bench::Options options;
+  CLI::App app("Replay of the write profile of a BLCR checkpoint: files, aggregation, pool");
+  app.add_option("--processes", options.processes)->check(CLI::Range(1, 1024));
+  app.add_option("--repetitions", options.repetitions)->check(CLI::Range(1, 1000));
+  app.add_option("--shrink", options.shrink, "divide writes and bytes")->check(CLI::Range(1, 40));
+  app.add_option("--seed", options.seed, "of the sizes");
+  app.add_option("--dir", options.dir, "folder on the disk to measure");
+  app.add_option("--agent", options.agent, "path of backstayd");
+  app.add_flag("--json", options.json, "print JSON instead of a table");
+  CLI11_PARSE(app, argc, argv);
+  const nlohmann::json json = backstay::bench::Replay(options).run();
+  if (options.json) {
+    std::printf("%s\n", json.dump(2).c_str());
+  } else {
+    backstay::bench::print_table(json);
+  }
+  return 0;
+}

@@ -1,0 +1,77 @@
+"""Every benchmark runs at a tiny size and prints JSON with all its keys."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BIN = pathlib.Path(sys.argv.pop(1))
+RATIO_KEYS = {"ours", "limit", "value", "target", "reached"}
+
+
+class Benchmarks(unittest.TestCase):
+    def setUp(self):
+        # On the build's disk: a temporary file system may have no O_DIRECT.
+        self.folder = tempfile.TemporaryDirectory(dir=BIN)
+        self.addCleanup(self.folder.cleanup)
+
+    def run_one(self, name, *arguments):
+        command = [BIN / name, "--json", "--dir", self.folder.name + "/" + name, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = json.loads(done.stdout)
+        self.assertEqual(result["benchmark"], name)
+        return result
+
+    def check_samples(self, result, keys, count):
+        for key in keys:
+            self.assertGreater(result[key], 0, key)
+            self.assertEqual(len(result["samples"][key]), count, key)
+
+    def test_checkpoint(self):
+        result = self.run_one("checkpoint", "--ranks", "2", "--mib", "5", "--repetitions", "2",
+                              "--compare", "3x1")
+        self.check_samples(result, ("blocked_s", "local_s", "restart_pool_s", "restart_cold_s",
+                                    "raw_write_s", "raw_read_s"), 2)
+        self.check_samples(result, ("memcpy_s",), 4)
+        self.assertEqual(result["bytes"], 2 * 5 << 20)
+        self.assertEqual(set(result["ratios"]), {
+            "blocked_over_memcpy", "local_over_raw_write", "restart_cold_over_raw_read",
+            "restart_pool_over_memcpy", "blocked_3x1_over_2x5"})
+        for ratio in result["ratios"].values():
+            self.assertEqual(set(ratio), RATIO_KEYS)
+        self.assertTrue(result["agent"]["reached"], result["agent"])
+        self.check_samples(result["compare"], ("blocked_s",), 2)
+
+    def test_write_pattern(self):
+        result = self.run_one("write_pattern", "--processes", "2", "--shrink", "20",
+                              "--repetitions", "1")
+        self.assertEqual(set(result["ways"]), {"direct", "aggregate", "pool", "pool_paper"})
+        for way in result["ways"].values():
+            self.check_samples(way, ("blocked_s", "on_disk_s"), 1)
+            self.assertIn("write_requests", way)
+            self.assertIn("memory_bytes", way)
+            self.assertGreater(way["speedup"], 0)
+        self.assertGreater(result["ways"]["aggregate"]["memory_bytes"], 0)
+
+    def test_overhead(self):
+        result = self.run_one("overhead", "--copy-mib", "8", "--repetitions", "2", "--steps", "50",
+                              "--min-time", "0.01")
+        for part in ("due", "memcpy", "update_copy", "stream_copy", "checksum", "manifest_encode",
+                     "manifest_decode", "message_encode", "message_decode"):
+            self.assertGreater(result[part + "_ns"], 0, part)
+        self.check_samples(result, ("with_due_s", "without_due_s"), 2)
+        self.assertGreaterEqual(result["agent_cpu_share"], 0)
+
+    def test_wrong_agent_is_reported(self):
+        command = [BIN / "checkpoint", "--agent", "/nonexistent", "--mib", "1", "--dir",
+                   self.folder.name + "/none"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("/nonexistent", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
