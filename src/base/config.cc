@@ -3,6 +3,7 @@
 #include "base/config.h"
 
 #include <fmt/format.h>
+#include <toml++/toml.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,7 +15,6 @@
 #include <limits>
 #include <sstream>
 #include <string_view>
-#include <toml++/toml.h>
 #include <variant>
 
 #include "base/ids.h"
@@ -44,50 +44,158 @@ struct Key {
 
 const std::vector<Key>& table() {
   static const auto& keys = *new std::vector<Key>{
-      {"job.name", BACKSTAY_SLOT(job.name), 0, 0, {}, false,
-       "Name of the job: its versions are found again by this name. Empty: the program's file name."},
-      {"storage.dir", BACKSTAY_SLOT(storage.dir), 0, 0, {}, true,
+      {"job.name",
+       BACKSTAY_SLOT(job.name),
+       0,
+       0,
+       {},
+       false,
+       "Name of the job: its versions are found again by this name. Empty: the program's file "
+       "name."},
+      {"storage.dir",
+       BACKSTAY_SLOT(storage.dir),
+       0,
+       0,
+       {},
+       true,
        "Folder on a local disk that holds the versions. Empty: /var/tmp/backstay-<user>."},
-      {"storage.keep", BACKSTAY_SLOT(storage.keep), 1, 1000, {}, false,
+      {"storage.keep",
+       BACKSTAY_SLOT(storage.keep),
+       1,
+       1000,
+       {},
+       false,
        "How many complete versions of a job to keep; older ones are removed."},
-      {"checkpoint.policy", BACKSTAY_SLOT(checkpoint.policy), 0, 0,
-       {"daly", "interval", "calls", "request"}, false,
-       "When backstay_due() says yes: at Daly's optimum from the measured cost, at a fixed interval, "
+      {"checkpoint.policy",
+       BACKSTAY_SLOT(checkpoint.policy),
+       0,
+       0,
+       {"daly", "interval", "calls", "request"},
+       false,
+       "When backstay_due() says yes: at Daly's optimum from the measured cost, at a fixed "
+       "interval, "
        "at every n-th call, or only when asked."},
-      {"checkpoint.interval_s", BACKSTAY_SLOT(checkpoint.interval_s), 0.001, years_s, {}, false,
+      {"checkpoint.interval_s",
+       BACKSTAY_SLOT(checkpoint.interval_s),
+       0.001,
+       years_s,
+       {},
+       false,
        "Seconds between checkpoints (policy interval)."},
-      {"checkpoint.every_calls", BACKSTAY_SLOT(checkpoint.every_calls), 0, 1e15, {}, false,
+      {"checkpoint.every_calls",
+       BACKSTAY_SLOT(checkpoint.every_calls),
+       0,
+       1e15,
+       {},
+       false,
        "Every n-th call of backstay_due() is true (policy calls)."},
-      {"checkpoint.mtti_s", BACKSTAY_SLOT(checkpoint.mtti_s), 1, years_s, {}, false,
+      {"checkpoint.mtti_s",
+       BACKSTAY_SLOT(checkpoint.mtti_s),
+       1,
+       years_s,
+       {},
+       false,
        "Mean time in seconds between interrupts of the whole job (policy daly)."},
-      {"checkpoint.strict", BACKSTAY_SLOT(checkpoint.strict), 0, 0, {}, false,
+      {"checkpoint.strict",
+       BACKSTAY_SLOT(checkpoint.strict),
+       0,
+       0,
+       {},
+       false,
        "A checkpoint that fails ends the program; otherwise the program goes on."},
-      {"checkpoint.wait_at_end", BACKSTAY_SLOT(checkpoint.wait_at_end), 0, 0, {}, false,
+      {"checkpoint.wait_at_end",
+       BACKSTAY_SLOT(checkpoint.wait_at_end),
+       0,
+       0,
+       {},
+       false,
        "backstay_finalize() waits until the last version is on the disk."},
-      {"pool.size_mib", BACKSTAY_SLOT(pool.size_mib), 0, 1 << 24, {}, false,
-       "Memory in MiB that captured versions pass through. 0: the smaller of 1024 and 1/16 of the memory."},
-      {"pool.buffer_mib", BACKSTAY_SLOT(pool.buffer_mib), 1, 64, {}, false,
+      {"pool.size_mib",
+       BACKSTAY_SLOT(pool.size_mib),
+       0,
+       1 << 24,
+       {},
+       false,
+       "Memory in MiB that captured versions pass through. 0: the smaller of 1024 and 1/16 of the "
+       "memory."},
+      {"pool.buffer_mib",
+       BACKSTAY_SLOT(pool.buffer_mib),
+       1,
+       64,
+       {},
+       false,
        "Size in MiB of one buffer of the pool, and of the largest single write."},
-      {"pool.huge_pages", BACKSTAY_SLOT(pool.huge_pages), 0, 0, {}, false,
+      {"pool.huge_pages",
+       BACKSTAY_SLOT(pool.huge_pages),
+       0,
+       0,
+       {},
+       false,
        "Use huge pages for the pool where the system has them."},
-      {"writer.depth", BACKSTAY_SLOT(writer.depth), 1, 1024, {}, false,
+      {"writer.depth",
+       BACKSTAY_SLOT(writer.depth),
+       1,
+       1024,
+       {},
+       false,
        "How many writes to the disk are in flight at once."},
-      {"writer.direct", BACKSTAY_SLOT(writer.direct), 0, 0, {}, false,
+      {"writer.direct",
+       BACKSTAY_SLOT(writer.direct),
+       0,
+       0,
+       {},
+       false,
        "Write around the page cache (O_DIRECT) where the file system can."},
-      {"writer.io_uring", BACKSTAY_SLOT(writer.io_uring), 0, 0, {}, false,
+      {"writer.io_uring",
+       BACKSTAY_SLOT(writer.io_uring),
+       0,
+       0,
+       {},
+       false,
        "Use io_uring where the kernel allows it; otherwise threads."},
-      {"agent.socket", BACKSTAY_SLOT(agent.socket), 0, 0, {}, true,
-       "Socket of the node's agent, at most 107 bytes. Empty: $XDG_RUNTIME_DIR/backstay/agent.sock, "
+      {"agent.socket",
+       BACKSTAY_SLOT(agent.socket),
+       0,
+       0,
+       {},
+       true,
+       "Socket of the node's agent, at most 107 bytes. Empty: "
+       "$XDG_RUNTIME_DIR/backstay/agent.sock, "
        "else /tmp/backstay-<uid>/agent.sock."},
-      {"agent.program", BACKSTAY_SLOT(agent.program), 0, 0, {}, true,
+      {"agent.program",
+       BACKSTAY_SLOT(agent.program),
+       0,
+       0,
+       {},
+       true,
        "The agent's program. Empty: backstayd beside the library, then in PATH."},
-      {"agent.log_file", BACKSTAY_SLOT(agent.log_file), 0, 0, {}, true,
+      {"agent.log_file",
+       BACKSTAY_SLOT(agent.log_file),
+       0,
+       0,
+       {},
+       true,
        "The agent's log. Empty: agent.log in the socket's folder."},
-      {"agent.log_level", BACKSTAY_SLOT(agent.log_level), 0, 0,
-       {"trace", "debug", "info", "warn", "error"}, false, "How much the agent logs."},
-      {"agent.idle_exit_s", BACKSTAY_SLOT(agent.idle_exit_s), 0, years_s, {}, false,
+      {"agent.log_level",
+       BACKSTAY_SLOT(agent.log_level),
+       0,
+       0,
+       {"trace", "debug", "info", "warn", "error"},
+       false,
+       "How much the agent logs."},
+      {"agent.idle_exit_s",
+       BACKSTAY_SLOT(agent.idle_exit_s),
+       0,
+       years_s,
+       {},
+       false,
        "The agent ends after this many seconds without a program. 0: never."},
-      {"agent.start_timeout_s", BACKSTAY_SLOT(agent.start_timeout_s), 0.1, 3600, {}, false,
+      {"agent.start_timeout_s",
+       BACKSTAY_SLOT(agent.start_timeout_s),
+       0.1,
+       3600,
+       {},
+       false,
        "How many seconds a program waits for an agent that it started."},
   };
   return keys;
@@ -154,7 +262,9 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return d[a.size()][b.size()];
 }
 
-std::string_view last_part(std::string_view name) { return name.substr(name.rfind('.') + 1); }
+std::string_view last_part(std::string_view name) {
+  return name.substr(name.rfind('.') + 1);
+}
 
 // The known key that a person most likely meant. A right key under a wrong section counts as near.
 std::string_view nearest_key(const std::string& name) {
@@ -162,9 +272,9 @@ std::string_view nearest_key(const std::string& name) {
     const std::size_t whole = edit_distance(name, key.name);
     return std::min(whole, edit_distance(last_part(name), last_part(key.name)) + 1);
   };
-  return std::min_element(table().begin(), table().end(), [&](const Key& a, const Key& b) {
-           return distance(a) < distance(b);
-         })->name;
+  return std::min_element(table().begin(), table().end(),
+                          [&](const Key& a, const Key& b) { return distance(a) < distance(b); })
+      ->name;
 }
 
 bool is_section(std::string_view name) {
@@ -196,11 +306,11 @@ Status put_number(const Key& key, const Slot& slot, double value, const std::str
   if (!(value >= key.min && value <= key.max))
     return Error(Code::config, fmt::format("{}{} is {}; it must be {}", where, key.name, value,
                                            range_of(key, slot)));
-  std::visit(Overload{[&](double* to) { *to = value; },
-                      [&](std::uint32_t* to) { *to = static_cast<std::uint32_t>(value); },
-                      [&](std::uint64_t* to) { *to = static_cast<std::uint64_t>(value); },
-                      [](auto*) {}},
-             slot);
+  std::visit(
+      Overload{[&](double* to) { *to = value; },
+               [&](std::uint32_t* to) { *to = static_cast<std::uint32_t>(value); },
+               [&](std::uint64_t* to) { *to = static_cast<std::uint64_t>(value); }, [](auto*) {}},
+      slot);
   return {};
 }
 
@@ -228,7 +338,8 @@ Status put_text(const Key& key, std::string* to, const std::string& value, const
   return {};
 }
 
-Error wrong_type(const Key& key, const Slot& slot, std::string_view found, const std::string& where) {
+Error wrong_type(const Key& key, const Slot& slot, std::string_view found,
+                 const std::string& where) {
   const std::string_view type = type_of(slot);
   return Error(Code::config,
                fmt::format("{}{} must be {} {}, not {}; for example: {} = {}", where, key.name,
@@ -264,8 +375,9 @@ Status put_section(Config& config, std::string_view section, const toml::table& 
     const std::string name = fmt::format("{}.{}", section, key_text.str());
     const Key* key = find_key(name);
     if (!key)
-      return Error(Code::config, fmt::format("{}unknown key \"{}\"; did you mean \"{}\"?",
-                                             place(origin, key_text.source()), name, nearest_key(name)));
+      return Error(Code::config,
+                   fmt::format("{}unknown key \"{}\"; did you mean \"{}\"?",
+                               place(origin, key_text.source()), name, nearest_key(name)));
     BACKSTAY_TRY(put_node(*key, config, node, origin));
   }
   return {};
@@ -278,15 +390,16 @@ Status put_tables(Config& config, const toml::table& file, const std::string& or
     if (is_section(text) && node.is_table()) {
       BACKSTAY_TRY(put_section(config, text, *node.as_table(), origin));
     } else if (is_section(text)) {
-      return Error(Code::config, fmt::format("{}{} is a section; write it as [{}]", where, text, text));
+      return Error(Code::config,
+                   fmt::format("{}{} is a section; write it as [{}]", where, text, text));
     } else if (node.is_table()) {
-      return Error(Code::config, fmt::format("{}unknown section [{}]; did you mean [{}]?", where, text,
-                                             nearest_section(text)));
+      return Error(Code::config, fmt::format("{}unknown section [{}]; did you mean [{}]?", where,
+                                             text, nearest_section(text)));
     } else {
       const std::string_view near = nearest_key(text);
       return Error(Code::config,
-                   fmt::format("{}unknown key \"{}\"; did you mean \"{}\"? It stands under [{}]", where,
-                               text, near, near.substr(0, near.find('.'))));
+                   fmt::format("{}unknown key \"{}\"; did you mean \"{}\"? It stands under [{}]",
+                               where, text, near, near.substr(0, near.find('.'))));
     }
   }
   return {};
@@ -329,11 +442,12 @@ Status refuse_unknown_variables() {
       const auto same = [&](const Key& other) { return environment_name(other.name) == name; };
       if (std::any_of(table().begin(), table().end(), same)) break;
       const auto nearer = [&](const Key& a, const Key& b) {
-        return edit_distance(name, environment_name(a.name)) < edit_distance(name, environment_name(b.name));
+        return edit_distance(name, environment_name(a.name)) <
+               edit_distance(name, environment_name(b.name));
       };
       const Key& near = *std::min_element(table().begin(), table().end(), nearer);
-      return Error(Code::config, fmt::format("unknown environment variable {}; did you mean {}?", name,
-                                             environment_name(near.name)));
+      return Error(Code::config, fmt::format("unknown environment variable {}; did you mean {}?",
+                                             name, environment_name(near.name)));
     }
   }
   return {};
@@ -353,12 +467,14 @@ Status put_environment(Config& config) {
 Status check_together(const Config& config, const std::string& origin) {
   const std::string where = origin.empty() ? "" : origin + ": ";
   if (config.checkpoint.policy == "calls" && config.checkpoint.every_calls == 0)
-    return Error(Code::config, where + "checkpoint.policy is \"calls\": set checkpoint.every_calls to 1 or more");
+    return Error(Code::config,
+                 where + "checkpoint.policy is \"calls\": set checkpoint.every_calls to 1 or more");
   if (config.pool.size_mib != 0 && config.pool.size_mib < 2 * config.pool.buffer_mib)
     return Error(Code::config,
                  fmt::format("{}pool.size_mib is {}; it must hold at least two buffers of "
                              "pool.buffer_mib = {}: set it to {} or more",
-                             where, config.pool.size_mib, config.pool.buffer_mib, 2 * config.pool.buffer_mib));
+                             where, config.pool.size_mib, config.pool.buffer_mib,
+                             2 * config.pool.buffer_mib));
   return {};
 }
 
@@ -377,7 +493,8 @@ Result<Config> read_text(const std::string& text, const std::string& origin) {
     const toml::table file = toml::parse(text, origin);
     BACKSTAY_TRY(put_tables(config, file, origin));
   } catch (const toml::parse_error& failure) {
-    return Error(Code::config, place(origin, failure.source()) + std::string(failure.description()));
+    return Error(Code::config,
+                 place(origin, failure.source()) + std::string(failure.description()));
   } catch (const std::exception& failure) {
     return Error(Code::config, origin + ": " + failure.what());
   }
@@ -388,7 +505,8 @@ Result<std::string> read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return errno_error("open the configuration " + path, errno);
   std::ostringstream text;
-  if (!(text << file.rdbuf()) && file.bad()) return errno_error("read the configuration " + path, errno);
+  if (!(text << file.rdbuf()) && file.bad())
+    return errno_error("read the configuration " + path, errno);
   return text.str();
 }
 
@@ -399,8 +517,8 @@ std::vector<ConfigKey> config_keys() {
   std::vector<ConfigKey> keys;
   for (const Key& key : table()) {
     const Slot slot = key.slot(initial);
-    keys.push_back({std::string(key.name), std::string(type_of(slot)), as_text(slot), range_of(key, slot),
-                    std::string(key.meaning), environment_name(key.name)});
+    keys.push_back({std::string(key.name), std::string(type_of(slot)), as_text(slot),
+                    range_of(key, slot), std::string(key.meaning), environment_name(key.name)});
   }
   return keys;
 }
@@ -416,12 +534,14 @@ Result<std::string> find_config(const std::string& path) {
   const auto exists = [](const std::string& file) { return ::access(file.c_str(), F_OK) == 0; };
   const auto named = [&](const std::string& file, const std::string& by) -> Result<std::string> {
     if (exists(file)) return file;
-    return Error(Code::not_found, fmt::format("the configuration {} ({}) does not exist", file, by));
+    return Error(Code::not_found,
+                 fmt::format("the configuration {} ({}) does not exist", file, by));
   };
   if (!path.empty()) return named(path, "named by the caller");
   if (const char* variable = std::getenv("BACKSTAY_CONFIG"); variable && *variable)
     return named(variable, "named by BACKSTAY_CONFIG");
-  for (const std::string& file : {std::string("./backstay.toml"), home_directory() + "/.config/backstay.toml"})
+  for (const std::string& file :
+       {std::string("./backstay.toml"), home_directory() + "/.config/backstay.toml"})
     if (exists(file)) return file;
   return std::string();
 }

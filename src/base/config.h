@@ -17,21 +17,21 @@ struct Config {
     std::string name;  // "" : the program's file name
   } job;
   struct Storage {
-    std::string dir;          // "" : /var/tmp/backstay-<user>
-    std::uint32_t keep = 2;   // complete versions to keep, at least 1
+    std::string dir;         // "" : /var/tmp/backstay-<user>
+    std::uint32_t keep = 2;  // complete versions to keep, at least 1
   } storage;
   struct Checkpoint {
-    std::string policy = "daly";  // daly, interval, calls, request
-    double interval_s = 3600;     // policy interval
+    std::string policy = "daly";    // daly, interval, calls, request
+    double interval_s = 3600;       // policy interval
     std::uint64_t every_calls = 0;  // policy calls: every n-th backstay_due() is true
-    double mtti_s = 86400;        // policy daly: mean time to interrupt of the whole job
-    bool strict = false;          // a failed checkpoint ends the program
-    bool wait_at_end = false;     // finalize waits for level local
+    double mtti_s = 86400;          // policy daly: mean time to interrupt of the whole job
+    bool strict = false;            // a failed checkpoint ends the program
+    bool wait_at_end = false;       // finalize waits for level local
   } checkpoint;
   struct Pool {
-    std::uint64_t size_mib = 0;    // 0: the smaller of 1024 and 1/16 of the memory
+    std::uint64_t size_mib = 0;  // 0: the smaller of 1024 and 1/16 of the memory
     std::uint32_t buffer_mib = 4;
-    bool huge_pages = true;        // use them where the system has them
+    bool huge_pages = true;  // use them where the system has them
   } pool;
   struct Writer {
     std::uint32_t depth = 8;  // requests in flight
@@ -39,9 +39,9 @@ struct Config {
     bool io_uring = true;     // where possible
   } writer;
   struct Agent {
-    std::string socket;        // "" : wire::default_socket_path()
-    std::string program;       // "" : backstayd beside the library, then PATH
-    std::string log_file;      // "" : <socket folder>/agent.log
+    std::string socket;    // "" : wire::default_socket_path()
+    std::string program;   // "" : backstayd beside the library, then PATH
+    std::string log_file;  // "" : <socket folder>/agent.log
     std::string log_level = "info";
     double idle_exit_s = 600;  // exit after this long without a program; 0: never
     double start_timeout_s = 30;
@@ -49,11 +49,11 @@ struct Config {
 };
 
 struct ConfigKey {
-  std::string name;     // "storage.keep"
-  std::string type;     // "text", "number", "integer", "boolean"
-  std::string initial;  // as it would stand in the file
-  std::string range;    // "1 to 1000", "one of daly, interval, ..."; "" where anything goes
-  std::string meaning;  // one line
+  std::string name;         // "storage.keep"
+  std::string type;         // "text", "number", "integer", "boolean"
+  std::string initial;      // as it would stand in the file
+  std::string range;        // "1 to 1000", "one of daly, interval, ..."; "" where anything goes
+  std::string meaning;      // one line
   std::string environment;  // BACKSTAY_STORAGE_KEEP
 };
 
@@ -74,7 +74,8 @@ Result<std::string> find_config(const std::string& path);
 // Errors: config, naming file, line, column, and for an unknown key the nearest one.
 Result<Config> load_config(const std::string& path);
 
-// The same from text; `origin` stands in messages for the file's name. Does not look at the environment.
+// The same from text; `origin` stands in messages for the file's name. Does not look at the
+// environment.
 Result<Config> parse_config(const std::string& text, const std::string& origin);
 
 }  // namespace backstay

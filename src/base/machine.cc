@@ -17,7 +17,8 @@ void with_user_entry(Use use) {
   std::vector<char> room(16384);
   passwd entry{};
   passwd* found = nullptr;
-  if (::getpwuid_r(::geteuid(), &entry, room.data(), room.size(), &found) == 0 && found) use(*found);
+  if (::getpwuid_r(::geteuid(), &entry, room.data(), room.size(), &found) == 0 && found)
+    use(*found);
 }
 
 }  // namespace
@@ -26,7 +27,8 @@ std::uint64_t memory_bytes() {
   const auto pages = static_cast<std::uint64_t>(std::max(0L, ::sysconf(_SC_PHYS_PAGES)));
   std::uint64_t bytes = pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   // Inside a container only the group's limit tells how much there really is.
-  for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+  for (const char* path :
+       {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
     std::uint64_t limit = 0;
     if (std::ifstream file(path); file >> limit && limit > 0) bytes = std::min(bytes, limit);
   }

@@ -7,7 +7,8 @@
 
 namespace backstay {
 
-// Bytes of memory that this process may use: the machine's, or the control group's limit if smaller.
+// Bytes of memory that this process may use: the machine's, or the control group's limit if
+// smaller.
 std::uint64_t memory_bytes();
 
 // The login name of the effective user; "uid-1000" where the user database does not know it.

@@ -34,7 +34,9 @@ std::string message(const std::string& text) {
 // Sets a variable for one test.
 class Variable {
  public:
-  Variable(const char* name, const std::string& value) : name_(name) { ::setenv(name, value.c_str(), 1); }
+  Variable(const char* name, const std::string& value) : name_(name) {
+    ::setenv(name, value.c_str(), 1);
+  }
   ~Variable() { ::unsetenv(name_); }
 
  private:
@@ -54,7 +56,8 @@ TEST(Config, EveryKeyTakesItsInitialValue) {
   // What config_keys() says would stand in the file must be accepted there, key by key.
   for (const ConfigKey& key : config_keys()) {
     const auto dot = key.name.find('.');
-    const std::string text = "[" + key.name.substr(0, dot) + "]\n" + key.name.substr(dot + 1) + " = " + key.initial;
+    const std::string text =
+        "[" + key.name.substr(0, dot) + "]\n" + key.name.substr(dot + 1) + " = " + key.initial;
     EXPECT_EQ(message(text), "(accepted)") << text;
     EXPECT_FALSE(key.meaning.empty());
   }
@@ -88,12 +91,15 @@ TEST(Config, ValuesStandInTheOrderOfTheKeys) {
 TEST(Config, UnknownKeyNamesPlaceAndNearest) {
   EXPECT_EQ(message("[storage]\n\nkepe = 3\n"),
             "f.toml:3:1: unknown key \"storage.kepe\"; did you mean \"storage.keep\"?");
-  EXPECT_THAT(message("[agent]\ninterval_s = 3\n"), HasSubstr("did you mean \"checkpoint.interval_s\"?"));
-  EXPECT_THAT(message("keep = 3\n"), HasSubstr("did you mean \"storage.keep\"? It stands under [storage]"));
+  EXPECT_THAT(message("[agent]\ninterval_s = 3\n"),
+              HasSubstr("did you mean \"checkpoint.interval_s\"?"));
+  EXPECT_THAT(message("keep = 3\n"),
+              HasSubstr("did you mean \"storage.keep\"? It stands under [storage]"));
 }
 
 TEST(Config, UnknownSectionNamesNearest) {
-  EXPECT_EQ(message("[storge]\nkeep = 3\n"), "f.toml:1:2: unknown section [storge]; did you mean [storage]?");
+  EXPECT_EQ(message("[storge]\nkeep = 3\n"),
+            "f.toml:1:2: unknown section [storge]; did you mean [storage]?");
   EXPECT_THAT(message("storage = 3\n"), HasSubstr("storage is a section; write it as [storage]"));
   EXPECT_THAT(message("[storage.deep]\nkeep = 1\n"), HasSubstr("unknown key \"storage.deep\""));
 }
@@ -109,12 +115,14 @@ TEST(Config, WrongTypeNamesPlaceAndExample) {
 }
 
 TEST(Config, OutOfRangeNamesTheRange) {
-  EXPECT_EQ(message("[storage]\nkeep = 0\n"), "f.toml:2:8: storage.keep is 0; it must be 1 to 1000");
+  EXPECT_EQ(message("[storage]\nkeep = 0\n"),
+            "f.toml:2:8: storage.keep is 0; it must be 1 to 1000");
   EXPECT_THAT(message("[storage]\nkeep = -1\n"), HasSubstr("1 to 1000"));
   EXPECT_THAT(message("[storage]\nkeep = 99999999999999\n"), HasSubstr("1 to 1000"));
   EXPECT_THAT(message("[checkpoint]\ninterval_s = nan\n"), HasSubstr("it must be"));
   EXPECT_THAT(message("[checkpoint]\ninterval_s = inf\n"), HasSubstr("it must be"));
-  EXPECT_THAT(message("[checkpoint]\npolicy = \"dayly\"\n"), HasSubstr("one of daly, interval, calls, request"));
+  EXPECT_THAT(message("[checkpoint]\npolicy = \"dayly\"\n"),
+              HasSubstr("one of daly, interval, calls, request"));
   EXPECT_THAT(message("[job]\nname = \"../x\"\n"), StartsWith("f.toml:2:8: job.name: "));
   EXPECT_THAT(message("[storage]\ndir = \"/x\\u0000y\"\n"), HasSubstr("zero byte"));
 }
@@ -137,7 +145,8 @@ TEST(Config, EnvironmentOverridesFile) {
   std::ofstream(file) << "[storage]\nkeep = 3\ndir = \"versions\"\n";
   EXPECT_EQ(load_config(file)->storage.dir, std::string(name) + "/versions");
   {
-    const Variable keep("BACKSTAY_STORAGE_KEEP", "4"), dir("BACKSTAY_DIR", "/e"), job("BACKSTAY_JOB", "j");
+    const Variable keep("BACKSTAY_STORAGE_KEEP", "4"), dir("BACKSTAY_DIR", "/e"),
+        job("BACKSTAY_JOB", "j");
     const auto config = load_config(file);
     ASSERT_TRUE(config.ok());
     EXPECT_EQ(config->storage.keep, 4u);
@@ -157,14 +166,16 @@ TEST(Config, EnvironmentErrorsNameTheVariable) {
     const auto config = load_config("");
     return config.ok() ? "(accepted)" : config.error().message();
   };
-  EXPECT_THAT(refused("BACKSTAY_STORAGE_KEEP", "many"), HasSubstr("BACKSTAY_STORAGE_KEEP: \"many\" is not an integer"));
+  EXPECT_THAT(refused("BACKSTAY_STORAGE_KEEP", "many"),
+              HasSubstr("BACKSTAY_STORAGE_KEEP: \"many\" is not an integer"));
   EXPECT_THAT(refused("BACKSTAY_STORAGE_KEEP", "2.5"), HasSubstr("not an integer"));
   EXPECT_THAT(refused("BACKSTAY_STORAGE_KEEP", "2x"), HasSubstr("not an integer"));
   EXPECT_THAT(refused("BACKSTAY_STORAGE_KEEP", "0"), HasSubstr("it must be 1 to 1000"));
   EXPECT_THAT(refused("BACKSTAY_WRITER_DIRECT", "perhaps"), HasSubstr("true or false"));
   EXPECT_THAT(refused("BACKSTAY_JOB", "a/b"), HasSubstr("BACKSTAY_JOB: job.name"));
-  EXPECT_EQ(refused("BACKSTAY_STORAGE_KEPT", "2"),
-            "unknown environment variable BACKSTAY_STORAGE_KEPT; did you mean BACKSTAY_STORAGE_KEEP?");
+  EXPECT_EQ(
+      refused("BACKSTAY_STORAGE_KEPT", "2"),
+      "unknown environment variable BACKSTAY_STORAGE_KEPT; did you mean BACKSTAY_STORAGE_KEEP?");
 }
 
 TEST(Config, MissingFileIsAnErrorOnlyWhenNamed) {
