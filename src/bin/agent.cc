@@ -1,0 +1,100 @@
+// `backstay agent start|stop|status`
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "bin/agent_link.h"
+#include "bin/agent_start.h"
+#include "bin/command.h"
+#include "bin/exit_code.h"
+#include "bin/print.h"
+#include "bin/progress.h"
+#include "bin/settings.h"
+
+namespace backstay::bin {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  Settings settings;
+  std::string what;
+  bool now = false;
+  double timeout_s = 120;
+};
+
+Result<int> start(const Config& config, const Options& options) {
+  BACKSTAY_ASSIGN(const std::string file, find_config(options.settings.config_file));
+  BACKSTAY_ASSIGN(const AgentStarted started, ensure_agent(config, file));
+  const std::string socket = agent_socket(config);
+  if (options.settings.json)
+    print_json({{"running", true}, {"started", started.fresh}, {"socket", socket}});
+  else
+    fmt::print("{} at {}\n",
+               started.fresh ? fmt::format("agent pid {} listens", started.pid)
+                             : "an agent listens already",
+               socket);
+  return exit_ok;
+}
+
+Result<int> stop(const Config& config, const Options& options) {
+  BACKSTAY_ASSIGN(AgentLink agent, AgentLink::connect(config));
+  BACKSTAY_TRY(agent.shutdown(!options.now));
+  const Progress progress("the agent brings versions to the disk and ends", 0);
+  BACKSTAY_TRY(agent.wait_until_gone(options.timeout_s));
+  if (options.settings.json)
+    print_json({{"running", false}, {"drained", !options.now}});
+  else
+    fmt::print("the agent has ended\n");
+  return exit_ok;
+}
+
+Result<int> tell(const Config& config, const Options& options) {
+  auto agent = AgentLink::connect(config);
+  if (!agent.ok() && agent.error().code() == Code::agent_lost && options.settings.json) {
+    print_json({{"running", false}, {"socket", agent_socket(config)}});
+    return exit_agent;
+  }
+  if (!agent.ok()) return agent.error();
+  BACKSTAY_ASSIGN(const Json status, agent->status());
+  if (options.settings.json)
+    print_json({{"running", true},
+                {"socket", agent_socket(config)},
+                {"pid", status.value("pid", 0)},
+                {"release", status.value("release", "")}});
+  else
+    fmt::print("agent {} pid {} runs at {}\n", status.value("release", "?"), status.value("pid", 0),
+               agent_socket(config));
+  return exit_ok;
+}
+
+Result<int> act(const Options& options) {
+  BACKSTAY_ASSIGN(const Config config, load(options.settings));
+  if (options.what == "start") return start(config, options);
+  if (options.what == "stop") return stop(config, options);
+  return tell(config, options);
+}
+
+}  // namespace
+
+Action declare_agent(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("what", options->what, "start, stop or status")
+      ->required()
+      ->check(CLI::IsMember({"start", "stop", "status"}));
+  app.add_flag("--now", options->now, "stop: give up what is not on the disk yet");
+  app.add_option("--timeout", options->timeout_s, "stop: seconds to wait for the end")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  add_settings(app, options->settings, false);
+  app.footer(
+      "Programs start an agent by themselves; this is for looking and for tidying up.\n"
+      "Examples:\n"
+      "  backstay agent start\n"
+      "  backstay agent stop          captured versions reach the disk first\n"
+      "Exit codes: 0 ok, 1 it could not be started, 5 none runs, 6 it has not ended in time");
+  return [options] { return act(*options); };
+}
+
+}  // namespace backstay::bin

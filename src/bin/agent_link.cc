@@ -1,0 +1,92 @@
+#include "bin/agent_link.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "wire/socket.h"
+
+namespace backstay::bin {
+namespace {
+constexpr int answer_timeout_s = 20;
+}
+
+std::string agent_socket(const Config& config) {
+  return config.agent.socket.empty() ? wire::default_socket_path() : config.agent.socket;
+}
+
+Result<AgentLink> AgentLink::connect(const Config& config) {
+  const std::string path = agent_socket(config);
+  auto socket = wire::connect_to(path);
+  if (!socket.ok()) {
+    const Code code = socket.error().code();
+    if (code != Code::not_found && code != Code::agent_lost) return socket.error();
+    return Error(Code::agent_lost,
+                 fmt::format("no agent runs at {}; a program starts one by itself, "
+                             "`backstay agent start` does it now",
+                             path));
+  }
+  // An agent that hangs must not hang the tool.
+  const timeval limit{answer_timeout_s, 0};
+  ::setsockopt(socket->get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  BACKSTAY_TRY(wire::send(socket->get(), wire::Admin{}));
+  return AgentLink(std::move(socket).value(), path);
+}
+
+Result<std::string> AgentLink::ask(const wire::Message& question) {
+  BACKSTAY_TRY(wire::send(socket_.get(), question));
+  for (;;) {
+    auto received = wire::receive(socket_.get());
+    if (!received.ok() && received.error().code() == Code::again)
+      return Error(Code::agent_lost, fmt::format("the agent at {} did not answer within {} s",
+                                                 path_, answer_timeout_s));
+    if (!received.ok()) return received.error().context("ask the agent at " + path_);
+    if (const auto* answer = std::get_if<wire::Answer>(&received->message)) {
+      if (answer->code == Code::ok) return answer->json;
+      const auto parsed = nlohmann::json::parse(answer->json, nullptr, false);
+      const std::string text = parsed.is_object() ? parsed.value("message", "") : answer->json;
+      return Error(answer->code, text.empty() ? "the agent refused" : text);
+    }
+    if (const auto* failure = std::get_if<wire::Failure>(&received->message))
+      return Error(failure->code, failure->message);
+  }
+}
+
+Result<nlohmann::ordered_json> AgentLink::status() {
+  BACKSTAY_ASSIGN(const std::string text, ask(wire::Status{}));
+  auto document = nlohmann::ordered_json::parse(text, nullptr, false);
+  if (!document.is_object())
+    return Error(Code::protocol, "the agent's status is not what this release expects");
+  return document;
+}
+
+Status AgentLink::request(const std::string& job, bool stop) {
+  auto answer = ask(wire::Request{job, stop});
+  return answer.ok() ? Status() : Status(answer.error());
+}
+
+Status AgentLink::shutdown(bool drain) {
+  auto answer = ask(wire::Shutdown{drain});
+  return answer.ok() ? Status() : Status(answer.error());
+}
+
+Status AgentLink::wait_until_gone(double timeout_s) {
+  const Clock& clock = system_clock();
+  const auto deadline = clock.monotonic_ns() + static_cast<std::uint64_t>(timeout_s * 1e9);
+  for (;;) {
+    const std::uint64_t now = clock.monotonic_ns();
+    if (now >= deadline)
+      return Error(Code::timeout, "the agent has not ended yet; it may still be writing");
+    pollfd waiting{socket_.get(), POLLIN, 0};
+    const auto left_ms = static_cast<int>((deadline - now) / 1'000'000 + 1);
+    if (::poll(&waiting, 1, left_ms) <= 0) continue;
+    const auto received = wire::receive(socket_.get());
+    if (!received.ok() && received.error().code() != Code::again) return {};
+  }
+}
+
+}  // namespace backstay::bin

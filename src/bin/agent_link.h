@@ -1,0 +1,40 @@
+// A tool's conversation with this node's agent (docs/protocol/agent.md, "Tools").
+//
+// Blocks for at most `answer_timeout_s`. One thread. Owns the connection.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "base/config.h"
+#include "base/fd.h"
+#include "base/result.h"
+#include "wire/message.h"
+
+namespace backstay::bin {
+
+// The configured socket, or the default one.
+std::string agent_socket(const Config& config);
+
+class AgentLink {
+ public:
+  // Errors: agent_lost (none runs; the message says how to start one), protocol, permission.
+  static Result<AgentLink> connect(const Config& config);
+
+  Result<nlohmann::ordered_json> status();
+  // Errors: not_found (the agent does not know the job).
+  Status request(const std::string& job, bool stop);
+  // With `drain` the agent brings captured versions to the disk first.
+  Status shutdown(bool drain);
+  // Blocks until the agent has closed the connection, at most `timeout_s`. Errors: timeout.
+  Status wait_until_gone(double timeout_s);
+
+ private:
+  AgentLink(Fd socket, std::string path) : socket_(std::move(socket)), path_(std::move(path)) {}
+  Result<std::string> ask(const wire::Message& question);
+
+  Fd socket_;
+  std::string path_;
+};
+
+}  // namespace backstay::bin

@@ -1,0 +1,100 @@
+// `backstay`: the table of subcommands and the way from a command line to an exit code.
+#include <fmt/format.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "bin/command.h"
+#include "bin/completion.h"
+#include "bin/exit_code.h"
+#include "bin/print.h"
+#include "bin/python.h"
+
+namespace backstay::bin {
+namespace {
+
+constexpr std::string_view running = "Run and steer";
+constexpr std::string_view versions = "Look at versions";
+constexpr std::string_view machine = "This machine";
+constexpr std::string_view about = "About Backstay";
+
+constexpr Command commands[] = {
+    {"run", running, "Start a program and restart it from its newest version when it fails",
+     declare_run},
+    {"checkpoint", running, "Ask a running job for a checkpoint", declare_checkpoint},
+    {"status", running, "What this node's agent is doing", declare_status},
+    {"top", running, "The same, live", declare_top},
+    {"agent", running, "Start or stop this node's agent", declare_agent},
+    {"ls", versions, "List jobs, or the versions of one", declare_ls},
+    {"show", versions, "The regions of a version: type, shape, bytes, ranks", declare_show},
+    {"verify", versions, "Read versions and check every checksum", declare_verify},
+    {"rm", versions, "Remove versions", declare_rm},
+    {"doctor", machine, "Check this machine and say what to do", declare_doctor},
+    {"probe", machine, "Measure memory, disk and network once and keep the result", declare_probe},
+    {"config", machine, "Show the configuration, or explain its keys", declare_config},
+    {"completion", about, "Print the completion script of a shell", declare_completion},
+    {"version", about, "Print the release", declare_version},
+};
+
+bool wants_json(const CLI::App& app) {
+  const CLI::Option* option = app.get_option_no_throw("--json");
+  return option && option->count() > 0;
+}
+
+int report(const Error& error, bool json) {
+  fmt::print(stderr, "backstay: {}\n", error.message());
+  if (json)
+    print_json({{"error", {{"code", code_name(error.code())}, {"message", error.message()}}}});
+  return exit_code_of(error.code());
+}
+
+// Help is for people who look for a command: Python's commands stand beside the others.
+void declare_python_commands(CLI::App& app) {
+  for (const PythonCommand& command : python_commands())
+    app.add_subcommand(std::string(command.name), std::string(command.summary))
+        ->group(std::string(versions))
+        ->prefix_command();
+}
+
+int run(int argc, char** argv) {
+  if (argc > 1 && is_python_command(argv[1]))
+    return report(run_in_python({argv + 1, argv + argc}), false);
+  CLI::App app{"Backstay keeps long parallel jobs alive: fast, safe checkpoints for MPI programs."};
+  app.name("backstay");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", std::string("backstay ") + BACKSTAY_VERSION);
+  app.footer("`backstay COMMAND --help` shows a command's options, examples and exit codes.");
+  std::map<const CLI::App*, Action> actions;
+  for (const Command& command : commands) {
+    CLI::App* sub = app.add_subcommand(std::string(command.name), std::string(command.summary));
+    sub->group(std::string(command.group));
+    actions[sub] = command.declare(*sub);
+  }
+  declare_python_commands(app);
+  completion_root() = &app;
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& failure) {
+    const bool help = failure.get_exit_code() == 0;
+    app.exit(failure);
+    return help ? exit_ok : exit_usage;
+  }
+  const CLI::App* chosen = app.get_subcommands().front();
+  const Result<int> done = actions.at(chosen)();
+  return done.ok() ? *done : report(done.error(), wants_json(*chosen));
+}
+
+}  // namespace
+}  // namespace backstay::bin
+
+int main(int argc, char** argv) {
+  try {
+    return backstay::bin::run(argc, argv);
+  } catch (const std::exception& failure) {
+    fmt::print(stderr, "backstay: internal error: {}\n", failure.what());
+    return backstay::bin::exit_failed;
+  }
+}

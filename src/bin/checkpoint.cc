@@ -1,0 +1,116 @@
+// `backstay checkpoint JOB`: asks the job through its agent; the program answers at its next
+// backstay_due(). --wait looks at the agent's status until a newer version is on the disk: the
+// agent pushes nothing to tools.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+
+#include "base/clock.h"
+#include "bin/agent_link.h"
+#include "bin/command.h"
+#include "bin/exit_code.h"
+#include "bin/print.h"
+#include "bin/progress.h"
+#include "bin/settings.h"
+
+namespace backstay::bin {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr auto look_again = std::chrono::milliseconds(50);
+
+struct Options {
+  Settings settings;
+  std::string job;
+  bool stop = false;
+  bool wait = false;
+  double timeout_s = 600;
+};
+
+std::vector<Json> versions_of(const Json& status, const std::string& job) {
+  for (const Json& one : status.value("jobs", Json::array()))
+    if (one.value("job", "") == job) return one.value("versions", std::vector<Json>{});
+  return {};
+}
+
+std::uint64_t newest_of(const std::vector<Json>& versions) {
+  std::uint64_t newest = 0;
+  for (const Json& version : versions)
+    newest = std::max(newest, version.value("version", std::uint64_t{0}));
+  return newest;
+}
+
+// The first version after `before` that is on the disk.
+Result<Json> wait_for_local(AgentLink& agent, const Options& options, std::uint64_t before) {
+  const Progress progress("waiting for a version of " + options.job, 0);
+  const Clock& clock = system_clock();
+  const auto deadline = clock.monotonic_ns() + static_cast<std::uint64_t>(options.timeout_s * 1e9);
+  for (;;) {
+    BACKSTAY_ASSIGN(const Json status, agent.status());
+    for (const Json& version : versions_of(status, options.job)) {
+      if (version.value("version", std::uint64_t{0}) <= before) continue;
+      const std::string level = version.value("level", "");
+      if (const std::string error = version.value("error", ""); !error.empty())
+        return Error(Code::io,
+                     fmt::format("version {} failed: {}", version.value("version", 0ull), error));
+      if (level == "local" || level == "protected" || level == "durable") return version;
+    }
+    if (clock.monotonic_ns() > deadline)
+      return Error(Code::timeout,
+                   fmt::format("no new version of {} is on the disk after {}; the program "
+                               "answers at its next backstay_due()",
+                               options.job, duration_text(options.timeout_s)));
+    std::this_thread::sleep_for(look_again);
+  }
+}
+
+Result<int> checkpoint(const Options& options) {
+  BACKSTAY_ASSIGN(const Config config, load(options.settings));
+  BACKSTAY_ASSIGN(const std::string job, job_or_configured(options.job, config));
+  BACKSTAY_ASSIGN(AgentLink agent, AgentLink::connect(config));
+  BACKSTAY_ASSIGN(const Json before, agent.status());
+  BACKSTAY_TRY(agent.request(job, options.stop));
+  std::optional<Json> version;
+  if (options.wait) {
+    Options named = options;
+    named.job = job;
+    BACKSTAY_ASSIGN(version, wait_for_local(agent, named, newest_of(versions_of(before, job))));
+  }
+  if (options.settings.json)
+    print_json(
+        {{"job", job}, {"stop", options.stop}, {"version", version ? *version : Json(nullptr)}});
+  else if (version)
+    fmt::print("{} version {} is on the disk ({})\n", job, version->value("version", 0ull),
+               bytes_text(version->value("bytes", 0ull)));
+  else
+    fmt::print("asked {} for a checkpoint{}; it answers at its next backstay_due()\n", job,
+               options.stop ? " and to stop after it" : "");
+  return exit_ok;
+}
+
+}  // namespace
+
+Action declare_checkpoint(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("job", options->job, "Name of the job; default: job.name")->type_name("JOB");
+  app.add_flag("--stop", options->stop, "The program shall end after this checkpoint");
+  app.add_flag("--wait", options->wait, "Return when the version is on the disk");
+  app.add_option("--timeout", options->timeout_s, "Seconds that --wait waits at most")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  add_settings(app, options->settings, false);
+  app.footer(
+      "Examples:\n"
+      "  backstay checkpoint lj --wait       before pulling the plug\n"
+      "  backstay checkpoint lj --stop       save, then end the program\n"
+      "Exit codes: 0 ok, 1 the version failed, 3 the agent knows no such job, 5 no agent, 6 "
+      "timeout");
+  return [options] { return checkpoint(*options); };
+}
+
+}  // namespace backstay::bin

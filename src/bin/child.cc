@@ -1,0 +1,154 @@
+#include "bin/child.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "bin/spawn.h"
+
+namespace backstay::bin {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double polite_s = 2;  // between SIGTERM and SIGKILL for what was left behind
+
+// Processes whose parent is `parent`, agents left out: they are meant to stay.
+std::vector<pid_t> children_of(pid_t parent) {
+  std::vector<pid_t> children;
+  std::error_code failure;
+  for (const auto& entry : fs::directory_iterator("/proc", failure)) {
+    const std::string name = entry.path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream stat(entry.path() / "stat");
+    std::string line;
+    std::getline(stat, line);
+    // The command stands in brackets and may hold anything, so the fields count from the last one.
+    const auto bracket = line.rfind(')');
+    if (bracket == std::string::npos || bracket + 4 > line.size()) continue;
+    if (line[bracket + 2] == 'Z' || std::atoi(line.c_str() + bracket + 4) != parent) continue;
+    const auto program = fs::read_symlink(entry.path() / "exe", failure).filename().string();
+    if (program.starts_with("backstayd")) continue;
+    children.push_back(static_cast<pid_t>(std::atoi(name.c_str())));
+  }
+  return children;
+}
+
+void collect_descendants(pid_t parent, std::vector<pid_t>& into) {
+  for (const pid_t child : children_of(parent)) {
+    into.push_back(child);
+    collect_descendants(child, into);
+  }
+}
+
+// In the child; tells the parent through `report` why exec failed.
+[[noreturn]] void become(const std::vector<char*>& argv, const sigset_t& mask, int report) {
+  ::setpgid(0, 0);
+  if (::isatty(STDIN_FILENO)) {
+    const int null = ::open("/dev/null", O_RDONLY);
+    ::dup2(null, STDIN_FILENO);
+    ::close(null);
+  }
+  ::sigprocmask(SIG_SETMASK, &mask, nullptr);
+  ::execvp(argv[0], argv.data());
+  const int why = errno;
+  const ssize_t written = ::write(report, &why, sizeof why);
+  ::_exit(written == sizeof why ? 127 : 126);
+}
+
+}  // namespace
+
+Child::Child() {
+  ::sigemptyset(&watched_);
+  for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1})
+    ::sigaddset(&watched_, signal);
+  ::sigprocmask(SIG_BLOCK, &watched_, &before_);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+Child::~Child() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+
+Status Child::start(const std::vector<std::string>& words) {
+  std::vector<std::string> copy = words;
+  const auto argv = argument_vector(copy);
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0) return errno_error("make a pipe", errno);
+  const Fd from(ends[0]);
+  Fd to(ends[1]);
+  end_.reset();
+  pid_ = ::fork();
+  if (pid_ < 0) return errno_error("start " + words.front(), errno);
+  if (pid_ == 0) become(argv, before_, to.get());
+  ::setpgid(pid_, pid_);  // also here: whoever comes first, send() finds the group
+  to.reset();
+  int why = 0;
+  if (::read(from.get(), &why, sizeof why) != sizeof why) return {};
+  ::waitpid(pid_, nullptr, 0);
+  pid_ = -1;
+  return errno_error("start " + words.front(), why);
+}
+
+void Child::reap() {
+  int status = 0;
+  for (pid_t pid; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;) {
+    if (pid != pid_) continue;  // an orphan that became ours
+    const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    end_ = ChildEnd{signal ? 128 + signal : WEXITSTATUS(status), signal};
+  }
+}
+
+int Child::wait(double timeout_s) {
+  const Clock& clock = system_clock();
+  const std::uint64_t start = clock.monotonic_ns();
+  for (;;) {
+    reap();
+    if (end_) return SIGCHLD;
+    int signal = -1;
+    if (timeout_s < 0) {
+      signal = ::sigwaitinfo(&watched_, nullptr);
+    } else {
+      const double left = timeout_s - static_cast<double>(clock.monotonic_ns() - start) * 1e-9;
+      if (left <= 0) return 0;
+      timespec limit{};
+      limit.tv_sec = static_cast<time_t>(left);
+      limit.tv_nsec = static_cast<long>((left - static_cast<double>(limit.tv_sec)) * 1e9);
+      signal = ::sigtimedwait(&watched_, nullptr, &limit);
+    }
+    if (signal > 0 && signal != SIGCHLD) return signal;
+  }
+}
+
+void Child::send(int signal) const {
+  if (pid_ > 0 && !end_) ::kill(-pid_, signal);
+}
+
+int Child::end_leftovers() const {
+  std::vector<pid_t> left;
+  collect_descendants(::getpid(), left);
+  const int count = static_cast<int>(left.size());
+  for (const pid_t pid : left) ::kill(pid, SIGTERM);
+  const Clock& clock = system_clock();
+  const std::uint64_t start = clock.monotonic_ns();
+  while (!left.empty()) {
+    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    left.clear();
+    collect_descendants(::getpid(), left);
+    if (static_cast<double>(clock.monotonic_ns() - start) * 1e-9 > polite_s)
+      for (const pid_t pid : left) ::kill(pid, SIGKILL);
+    const timespec pause{0, 20'000'000};
+    if (!left.empty()) ::nanosleep(&pause, nullptr);
+  }
+  return count;
+}
+
+}  // namespace backstay::bin

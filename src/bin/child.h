@@ -1,0 +1,52 @@
+// The program under `backstay run`: started in a process group of its own, watched, signalled, and
+// cleaned up after.
+//
+// One thread. SIGCHLD and the signals that are forwarded stay blocked in this process from
+// construction on and are taken by wait(); the child gets the signal mask that was there before.
+// The process becomes a "subreaper": what the launcher leaves behind becomes our child and can be
+// ended before the next try.
+#pragma once
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace backstay::bin {
+
+struct ChildEnd {
+  int exit_code = 0;  // 128 + signal for a program that a signal ended
+  int signal = 0;
+};
+
+class Child {
+ public:
+  Child();
+  ~Child();
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  // A terminal as standard input is replaced by /dev/null: a background group may not read from it.
+  // Errors: not_found, permission (the program cannot be executed).
+  Status start(const std::vector<std::string>& words);
+  // Waits at most `timeout_s` (negative: no limit) for a signal of ours or for the end of the
+  // child. 0: the time is over; SIGCHLD: the child has ended, see end().
+  int wait(double timeout_s);
+  const std::optional<ChildEnd>& end() const { return end_; }
+  void send(int signal) const;
+  // Ends every process that the child left behind, except agents. Blocks a few seconds at most.
+  int end_leftovers() const;
+
+ private:
+  void reap();
+  sigset_t before_{};
+  sigset_t watched_{};
+  pid_t pid_ = -1;
+  std::optional<ChildEnd> end_;
+};
+
+}  // namespace backstay::bin

@@ -1,0 +1,30 @@
+#include "bin/exit_code.h"
+
+namespace backstay::bin {
+
+int exit_code_of(Code code) {
+  switch (code) {
+    case Code::ok:
+      return exit_ok;
+    case Code::invalid:
+    case Code::config:
+      return exit_usage;
+    case Code::none:
+    case Code::not_found:
+      return exit_nothing;
+    case Code::corrupt:
+    case Code::format:
+      return exit_damaged;
+    case Code::agent_lost:
+    case Code::protocol:
+      return exit_agent;
+    case Code::timeout:
+      return exit_timeout;
+    case Code::busy:
+      return exit_refused;
+    default:
+      return exit_failed;
+  }
+}
+
+}  // namespace backstay::bin

@@ -1,0 +1,52 @@
+#include "bin/probe_file.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/machine.h"
+
+namespace backstay::bin {
+
+namespace fs = std::filesystem;
+
+std::string probe_path() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const std::string folder = cache && *cache ? cache : home_directory() + "/.cache";
+  return folder + "/backstay/probe.json";
+}
+
+Result<nlohmann::ordered_json> read_probe() {
+  std::ifstream file(probe_path());
+  if (!file)
+    return Error(Code::not_found, "this machine was not measured yet; run `backstay probe`");
+  auto document = nlohmann::ordered_json::parse(file, nullptr, false);
+  if (!document.is_object())
+    return Error(Code::format, probe_path() + " is not readable; run `backstay probe` again");
+  return document;
+}
+
+Status write_probe(const nlohmann::ordered_json& document) {
+  const std::string path = probe_path(), temporary = path + ".tmp";
+  std::error_code failure;
+  fs::create_directories(fs::path(path).parent_path(), failure);
+  std::ofstream file(temporary);
+  file << document.dump(2) << '\n';
+  file.close();
+  if (!file) return errno_error("write " + temporary, errno);
+  fs::rename(temporary, path, failure);
+  if (failure) return errno_error("rename " + temporary, failure.value());
+  return {};
+}
+
+double probed_disk_write(const std::string& dir) {
+  const auto document = read_probe();
+  if (!document.ok()) return 0;
+  const auto disk = document->value("disk", nlohmann::ordered_json::object());
+  if (disk.value("dir", "") != dir) return 0;
+  return disk.value("write_bytes_per_s", 0.0);
+}
+
+}  // namespace backstay::bin

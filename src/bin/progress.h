@@ -1,0 +1,45 @@
+// A progress bar on stderr for anything that takes longer than a second on a terminal; nothing
+// otherwise. Debian has no C++ library for it.
+//
+// add() is for any thread and costs one atomic addition; a thread of its own draws.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace backstay::bin {
+
+class Progress {
+ public:
+  // `total` bytes will be reported; 0: not known, then only what was done is shown.
+  Progress(std::string what, std::uint64_t total);
+  ~Progress();  // takes the bar away
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void add(std::uint64_t bytes) { done_.fetch_add(bytes, std::memory_order_relaxed); }
+
+ private:
+  void draw_until_ended();
+  std::string line(double elapsed_s, int columns) const;
+
+  const std::string what_;
+  const std::uint64_t total_;
+  std::atomic<std::uint64_t> done_{0};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ended_ = false;
+  std::thread thread_;
+};
+
+// True if `descriptor` is a terminal that understands cursor movements.
+bool is_terminal(int descriptor);
+// Columns of the terminal behind `descriptor`; 80 where it is none.
+int terminal_columns(int descriptor);
+int terminal_rows(int descriptor);
+
+}  // namespace backstay::bin

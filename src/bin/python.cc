@@ -1,0 +1,84 @@
+#include "bin/python.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+#include "bin/spawn.h"
+
+namespace backstay::bin {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The root of the source tree that this program was built in; "" if it is an installed one.
+fs::path source_tree() {
+  std::error_code failure;
+  for (fs::path folder = program_folder(); folder != folder.root_path();
+       folder = folder.parent_path())
+    if (fs::exists(folder / "python/backstay/cli/__main__.py", failure) &&
+        fs::exists(folder / "CMakePresets.json", failure))
+      return folder;
+  return {};
+}
+
+Error replace_process(const std::string& python, const std::vector<std::string>& arguments) {
+  std::vector<std::string> words{python, "-m", "backstay.cli"};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  ::execvp(python.c_str(), argv.data());
+  return errno_error("start " + python, errno);
+}
+
+}  // namespace
+
+const std::vector<PythonCommand>& python_commands() {
+  static const auto& commands = *new std::vector<PythonCommand>{
+      {"export", "Write regions of a version as .npy or raw files"},
+  };
+  return commands;
+}
+
+bool is_python_command(std::string_view name) {
+  const auto& all = python_commands();
+  return std::any_of(all.begin(), all.end(),
+                     [&](const PythonCommand& c) { return c.name == name; });
+}
+
+std::string program_folder() {
+  std::error_code failure;
+  const fs::path program = fs::read_symlink("/proc/self/exe", failure);
+  return program.parent_path().string();
+}
+
+Error run_in_python(const std::vector<std::string>& arguments) {
+  if (const fs::path tree = source_tree(); !tree.empty()) {
+    const char* others = std::getenv("PYTHONPATH");
+    const std::string path =
+        (tree / "python").string() + (others && *others ? ":" + std::string(others) : "");
+    ::setenv("PYTHONPATH", path.c_str(), 1);
+    const fs::path python = tree / ".venv/bin/python";
+    if (::access(python.c_str(), X_OK) != 0)
+      return Error(Code::not_found, fmt::format("{} is missing; run `make setup` in {}",
+                                                python.string(), tree.string()));
+    return replace_process(python.string(), arguments);
+  }
+  const char* chosen = std::getenv("BACKSTAY_PYTHON");
+  const std::string python = chosen && *chosen ? chosen : "python3";
+  if (run_quietly({python, "-c", "import backstay.cli"}) != 0)
+    return Error(
+        Code::not_found,
+        fmt::format("`backstay {}` needs the Python package: run `pip install backstay` for {}, or "
+                    "set BACKSTAY_PYTHON to an interpreter that has it",
+                    arguments.empty() ? "" : arguments.front(), python));
+  return replace_process(python, arguments);
+}
+
+}  // namespace backstay::bin

@@ -1,0 +1,152 @@
+// `backstay rm`: removes versions, commit record first. The newest complete version of a job is
+// what a restart needs: it goes only with --force.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "agent/names.h"
+#include "bin/agent_link.h"
+#include "bin/command.h"
+#include "bin/exit_code.h"
+#include "bin/print.h"
+#include "bin/settings.h"
+#include "bin/stored.h"
+
+namespace backstay::bin {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  Settings settings;
+  std::string job;
+  std::vector<VersionNumber> versions;
+  bool all = false;
+  bool damaged = false;
+  double older_than_s = 0;
+  bool force = false;
+  bool dry_run = false;
+};
+
+bool selected(const agent::StoredVersion& version, const Options& options) {
+  if (options.all) return true;
+  if (std::find(options.versions.begin(), options.versions.end(), version.version) !=
+      options.versions.end())
+    return true;
+  if (options.damaged && !version.damage.empty()) return true;
+  return options.older_than_s > 0 && version.good() &&
+         seconds_since(version.record.captured_ns) > options.older_than_s;
+}
+
+// Versions without a commit record that a living agent is still writing.
+std::vector<VersionNumber> being_written(const Config& config, const std::string& job) {
+  std::vector<VersionNumber> numbers;
+  auto agent = AgentLink::connect(config);
+  if (!agent.ok()) return numbers;
+  const auto status = agent->status();
+  if (!status.ok()) return numbers;
+  for (const Json& one : status->value("jobs", Json::array())) {
+    if (one.value("job", "") != job || one.value("dir", "") != config.storage.dir) continue;
+    for (const Json& version : one.value("versions", Json::array())) {
+      const std::string level = version.value("level", "");
+      if ((level == "none" || level == "captured") && version.value("error", "").empty())
+        numbers.push_back(version.value("version", VersionNumber{0}));
+    }
+  }
+  return numbers;
+}
+
+Status check_named(const std::vector<agent::StoredVersion>& versions, const Options& options,
+                   const std::string& job) {
+  for (const VersionNumber number : options.versions) {
+    const bool there = std::any_of(versions.begin(), versions.end(),
+                                   [&](const auto& v) { return v.version == number; });
+    if (!there)
+      return Error(Code::not_found,
+                   fmt::format("{} has no version {}; nothing was removed", job, number));
+  }
+  return {};
+}
+
+void print_result(const std::string& job, const std::vector<VersionNumber>& removed,
+                  const std::map<VersionNumber, std::string>& kept, const Options& options) {
+  if (options.settings.json) {
+    Json list = Json::array();
+    for (const auto& [number, why] : kept) list.push_back({{"version", number}, {"why", why}});
+    print_json({{"job", job}, {"removed", removed}, {"kept", list}, {"dry_run", options.dry_run}});
+    return;
+  }
+  for (const VersionNumber number : removed)
+    fmt::print("{} {} version {}\n", options.dry_run ? "would remove" : "removed", job, number);
+  for (const auto& [number, why] : kept) fmt::print("kept {} version {}: {}\n", job, number, why);
+  if (removed.empty() && kept.empty()) fmt::print("nothing to remove\n");
+}
+
+Result<int> remove(const Options& options) {
+  if (!options.all && !options.damaged && options.versions.empty() && options.older_than_s <= 0)
+    return Error(Code::invalid,
+                 "say which versions: numbers, --damaged, --older-than AGE or --all");
+  BACKSTAY_ASSIGN(const Config config, load(options.settings));
+  BACKSTAY_ASSIGN(const std::string job, job_or_configured(options.job, config));
+  BACKSTAY_ASSIGN(Stored stored, Stored::open(config));
+  BACKSTAY_ASSIGN(const auto versions, stored.versions(job));
+  BACKSTAY_TRY(check_named(versions, options, job));
+  const auto* newest = newest_good(versions);
+  const auto busy = being_written(config, job);
+  std::vector<VersionNumber> removed;
+  std::map<VersionNumber, std::string> kept;
+  for (const auto& version : versions) {
+    if (!selected(version, options)) continue;
+    if (std::find(busy.begin(), busy.end(), version.version) != busy.end()) {
+      kept[version.version] = "the agent is writing it";
+    } else if (newest && version.version == newest->version && !options.force) {
+      kept[version.version] = "it is the newest complete version; --force removes it too";
+    } else {
+      // The tier takes the commit record away first and makes that safe before the rest.
+      if (!options.dry_run)
+        BACKSTAY_TRY(stored.tier().remove(agent::version_folder(job, version.version)));
+      removed.push_back(version.version);
+    }
+  }
+  print_result(job, removed, kept, options);
+  const bool named_was_kept =
+      std::any_of(options.versions.begin(), options.versions.end(),
+                  [&](VersionNumber number) { return kept.contains(number); });
+  if (named_was_kept || (options.all && !kept.empty())) return exit_refused;
+  return exit_ok;
+}
+
+}  // namespace
+
+Action declare_rm(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("job", options->job, "Name of the job")->type_name("JOB")->required();
+  app.add_option("version", options->versions, "Numbers of versions")
+      ->type_name("VERSION")
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--all", options->all, "All versions (the newest complete one only with --force)");
+  app.add_flag("--damaged", options->damaged, "Versions that were found damaged");
+  const std::map<std::string, double> units{
+      {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}, {"w", 604800}};
+  app.add_option("--older-than", options->older_than_s,
+                 "Complete versions older than this: 30m, 12h, 7d, 2w")
+      ->type_name("AGE")
+      ->transform(CLI::AsNumberWithUnit(units, CLI::AsNumberWithUnit::UNIT_REQUIRED));
+  app.add_flag("--force", options->force,
+               "Also the newest complete version: the job cannot be restarted then");
+  app.add_flag("--dry-run", options->dry_run, "Say what would be removed");
+  add_settings(app, options->settings, true);
+  app.footer(
+      "Examples:\n"
+      "  backstay rm lj 3 4                 two versions\n"
+      "  backstay rm lj --older-than 7d     all but the newest that are older than a week\n"
+      "  backstay rm lj --all --force       everything of this job\n"
+      "Exit codes: 0 ok, 3 no such job or version, 7 a version that was named is needed and was "
+      "kept");
+  return [options] { return remove(*options); };
+}
+
+}  // namespace backstay::bin

@@ -1,0 +1,95 @@
+#include "bin/status_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "bin/print.h"
+
+namespace backstay::bin {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A member that is missing or of another type counts as 0: an older agent may not know it.
+std::uint64_t number(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_number() ? found->get<std::uint64_t>() : 0;
+}
+
+std::string text(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+double part_of(std::uint64_t value, std::uint64_t whole) {
+  return whole == 0 ? 0 : std::min(1.0, static_cast<double>(value) / static_cast<double>(whole));
+}
+
+std::string job_line(const Json& job) {
+  std::string line =
+      fmt::format("{}  {} of {} connected", text(job, "job"), number(job, "connected"),
+                  count_text(number(job, "ranks"), "rank"));
+  if (job.value("stop_requested", false)) line += "  (asked to stop)";
+  return line + "  " + text(job, "dir");
+}
+
+}  // namespace
+
+std::string bar(double part, std::size_t cells) {
+  const auto full =
+      static_cast<std::size_t>(std::clamp(part, 0.0, 1.0) * static_cast<double>(cells) + 0.5);
+  return "[" + std::string(full, '=') + std::string(cells - full, ' ') + "]";
+}
+
+std::string level_text(const Json& version) {
+  if (const std::string error = text(version, "error"); !error.empty()) return "failed: " + error;
+  const std::string level = text(version, "level");
+  const std::uint64_t bytes = number(version, "bytes"), written = number(version, "written_bytes");
+  if (level == "local" || level == "protected" || level == "durable" || bytes == 0) return level;
+  const std::string what = level == "captured" ? "captured, writing" : "being captured, writing";
+  return fmt::format("{} {:.0f} %", what, 100 * part_of(written, bytes));
+}
+
+std::string speed_text(const Rates& rates) {
+  std::string line = "writing " + rate_text(rates.write_per_s);
+  if (rates.disk_write_limit_per_s > 0)
+    line += fmt::format(", {:.0f} % of the {} that this disk can",
+                        100 * rates.write_per_s / rates.disk_write_limit_per_s,
+                        rate_text(rates.disk_write_limit_per_s));
+  if (rates.read_per_s > 0) line += "; reading " + rate_text(rates.read_per_s);
+  return line;
+}
+
+std::string pool_text(const Json& status) {
+  const Json pool = status.value("pool", Json::object());
+  const std::uint64_t all = number(pool, "buffers"), cached = number(pool, "cached");
+  const std::uint64_t busy = number(pool, "filling") + number(pool, "writing");
+  return fmt::format(
+      "pool {} {:.0f} % busy  {} of {} x {}: {} filling, {} writing, {} cached, {} free",
+      bar(part_of(busy, all), 20), 100 * part_of(busy, all), busy, all,
+      bytes_text(number(pool, "buffer_bytes")), number(pool, "filling"), number(pool, "writing"),
+      cached, number(pool, "free"));
+}
+
+std::vector<std::string> job_lines(const Json& status, std::size_t versions_max) {
+  std::vector<std::string> lines;
+  for (const Json& job : status.value("jobs", Json::array())) {
+    if (!job.is_object()) continue;
+    lines.push_back(job_line(job));
+    std::vector<Json> versions = job.value("versions", std::vector<Json>{});
+    std::sort(versions.begin(), versions.end(), [](const Json& a, const Json& b) {
+      return number(a, "version") > number(b, "version");
+    });
+    if (versions.size() > versions_max) versions.resize(versions_max);
+    for (const Json& version : versions)
+      lines.push_back(fmt::format("  version {:>4}  {:>9}  {:<28}  {}", number(version, "version"),
+                                  bytes_text(number(version, "bytes")), level_text(version),
+                                  age_text(number(version, "captured_ns"))));
+    if (versions.empty()) lines.push_back("  no version yet");
+  }
+  return lines;
+}
+
+}  // namespace backstay::bin

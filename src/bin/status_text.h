@@ -1,0 +1,29 @@
+// The agent's status document (docs/protocol/agent.md) as lines for a person. No I/O: tested alone.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace backstay::bin {
+
+// What changed between two status documents.
+struct Rates {
+  double write_per_s = 0;
+  double read_per_s = 0;
+  double disk_write_limit_per_s = 0;  // from `backstay probe`; 0: not measured
+};
+
+// "writing 1.20 GB/s, 75 % of this disk"
+std::string speed_text(const Rates& rates);
+std::string pool_text(const nlohmann::ordered_json& status);
+// One line a version, newest first, at most `versions_max` a job.
+std::vector<std::string> job_lines(const nlohmann::ordered_json& status, std::size_t versions_max);
+// "[=====     ]"
+std::string bar(double part, std::size_t cells);
+
+// The level of a version as a person reads it: "local", "writing 40 %", "failed: ...".
+std::string level_text(const nlohmann::ordered_json& version);
+
+}  // namespace backstay::bin

@@ -1,0 +1,79 @@
+// The local tier as the tools see it: directly, without an agent.
+//
+// Blocks. An agent may add and remove versions meanwhile; what is gone when it is read is reported
+// as not_found.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/catalog.h"
+#include "base/config.h"
+#include "format/manifest.h"
+#include "format/object.h"
+#include "tier/tier.h"
+
+namespace backstay::bin {
+
+class Stored {
+ public:
+  // A folder that does not exist holds no jobs.
+  static Result<Stored> open(const Config& config);
+
+  const std::string& dir() const { return dir_; }
+  tier::Tier& tier() { return *tier_; }
+
+  // Names of all jobs that have a version folder, sorted.
+  Result<std::vector<std::string>> jobs();
+  // All versions of a job, oldest first; at least one. Errors: not_found (names the jobs there are).
+  Result<std::vector<agent::StoredVersion>> versions(const std::string& job);
+  // `number` 0: the newest good one. Errors: not_found, none.
+  Result<agent::StoredVersion> version(const std::string& job, VersionNumber number);
+  // The nodes whose manifests lie here, sorted.
+  Result<std::vector<NodeId>> nodes(const std::string& job, VersionNumber version);
+
+ private:
+  Stored(std::string dir, std::unique_ptr<tier::Tier> tier)
+      : dir_(std::move(dir)), tier_(std::move(tier)) {}
+  std::string dir_;
+  std::unique_ptr<tier::Tier> tier_;
+};
+
+// "complete", "damaged", "incomplete" (being written, or left by a crash)
+std::string state_text(const agent::StoredVersion& version);
+
+// The newest version that restart would take; nullptr where there is none.
+const agent::StoredVersion* newest_good(const std::vector<agent::StoredVersion>& versions);
+
+// Memory whose address is a multiple of 4096, for reads around the page cache.
+class AlignedMemory {
+ public:
+  explicit AlignedMemory(std::size_t bytes);
+  std::span<std::byte> span() { return {memory_.get(), bytes_}; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const;
+  };
+  std::size_t bytes_;
+  std::unique_ptr<std::byte[], Free> memory_;
+};
+
+// Reads pieces of one node's objects. One thread.
+class NodeReader {
+ public:
+  static Result<NodeReader> open(tier::Tier& tier, const format::Manifest& manifest);
+  // The regions of an object. Nothing is believed before its checksum. Errors: corrupt, io.
+  Result<std::vector<format::Region>> regions(const format::ObjectEntry& object);
+
+ private:
+  NodeReader(std::unique_ptr<tier::Reader> reader, const format::Manifest& manifest)
+      : reader_(std::move(reader)), manifest_(&manifest) {}
+  Result<Buffer> read(const format::ObjectEntry& object, std::uint64_t offset,
+                      std::uint64_t length);
+  std::unique_ptr<tier::Reader> reader_;
+  const format::Manifest* manifest_;
+};
+
+}  // namespace backstay::bin
