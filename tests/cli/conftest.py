@@ -1,0 +1,64 @@
+"""The real programs in a world of their own: home, socket and versions below one temporary folder."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = os.environ.get("BACKSTAY_TEST_PROGRAM", str(ROOT / "bin" / "backstay"))
+GOLDEN = ROOT / "tests" / "golden" / "v1"
+
+
+class World:
+    """`run(...)` starts backstay; the folder goes away afterwards, and so does an agent."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.dir = self.folder / "versions"
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith("BACKSTAY_")}
+        self.env.update(
+            HOME=str(self.folder),
+            XDG_CACHE_HOME=str(self.folder / "cache"),
+            BACKSTAY_DIR=str(self.dir),
+            BACKSTAY_AGENT_SOCKET=str(self.folder / "agent" / "s"),
+            BACKSTAY_POOL_SIZE_MIB="32",
+            BACKSTAY_AGENT_IDLE_EXIT_S="60",
+            OMPI_ALLOW_RUN_AS_ROOT="1",
+            OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+        )
+        self.env.pop("XDG_RUNTIME_DIR", None)
+
+    def run(self, *words, env=None, **more):
+        return subprocess.run(
+            [PROGRAM, *map(str, words)], env={**self.env, **(env or {})}, cwd=more.pop("cwd", self.folder),
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, **more)
+
+    def popen(self, *words, env=None, **more):
+        return subprocess.Popen(
+            [PROGRAM, *map(str, words)], env={**self.env, **(env or {})}, cwd=self.folder,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+
+    def json(self, *words, code=0, **more):
+        done = self.run(*words, "--json", **more)
+        assert done.returncode == code, done.stderr
+        return json.loads(done.stdout)
+
+    def golden(self, job="golden"):
+        """A copy of the golden version; returns its folder."""
+        shutil.copytree(GOLDEN / "golden", self.dir / job, dirs_exist_ok=True)
+        return self.dir / job / "v0000000000000012"
+
+
+@pytest.fixture
+def world():
+    folder = tempfile.mkdtemp(prefix="backstay-cli-", dir="/tmp")  # short: a socket lies in it
+    made = World(folder)
+    yield made
+    if (made.folder / "agent" / "s").exists():
+        made.run("agent", "stop", "--now")
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,54 @@
+#include "bin/restart_policy.h"
+
+#include <gtest/gtest.h>
+
+namespace backstay::bin {
+namespace {
+
+using Decision = RestartPolicy::Decision;
+
+TEST(RestartPolicy, RestartsAsOftenAsAllowedWhileVersionsAppear) {
+  RestartPolicy policy(3);
+  EXPECT_EQ(policy.after_failure(1), Decision::restart);
+  EXPECT_EQ(policy.after_failure(2), Decision::restart);
+  EXPECT_EQ(policy.after_failure(3), Decision::restart);
+  EXPECT_EQ(policy.after_failure(4), Decision::no_retries_left);
+  EXPECT_EQ(policy.restarts(), 3u);
+}
+
+TEST(RestartPolicy, TwoRestartsWithoutANewVersionAreACrashLoop) {
+  RestartPolicy policy(10);
+  EXPECT_EQ(policy.after_failure(5), Decision::restart);
+  EXPECT_EQ(policy.after_failure(5), Decision::restart);
+  EXPECT_EQ(policy.after_failure(5), Decision::crash_loop);
+}
+
+TEST(RestartPolicy, AVersionInBetweenStartsTheCountAgain) {
+  RestartPolicy policy(10);
+  EXPECT_EQ(policy.after_failure(0), Decision::restart);
+  EXPECT_EQ(policy.after_failure(0), Decision::restart);
+  EXPECT_EQ(policy.after_failure(1), Decision::restart);
+  EXPECT_EQ(policy.after_failure(1), Decision::restart);
+  EXPECT_EQ(policy.after_failure(1), Decision::crash_loop);
+}
+
+TEST(RestartPolicy, ADamagedNewestVersionIsNoProgress) {
+  RestartPolicy policy(10);
+  EXPECT_EQ(policy.after_failure(5), Decision::restart);
+  EXPECT_EQ(policy.after_failure(4), Decision::restart);
+  EXPECT_EQ(policy.after_failure(3), Decision::crash_loop);
+}
+
+TEST(RestartPolicy, NoRetries) {
+  EXPECT_EQ(RestartPolicy(0).after_failure(0), Decision::no_retries_left);
+}
+
+TEST(JobName, IsTheProgramBehindTheLauncher) {
+  EXPECT_EQ(job_name_of({"mpirun", "-n", "4", "--bind-to", "none-such", "/bin/true", "x"}), "true");
+  EXPECT_EQ(job_name_of({"env", "/usr/bin/mpiexec.hydra", "-n", "4", "sleep", "1"}), "sleep");
+  EXPECT_EQ(job_name_of({"no-such-program-anywhere"}), "");
+  EXPECT_EQ(job_name_of({}), "");
+}
+
+}  // namespace
+}  // namespace backstay::bin

@@ -1,0 +1,64 @@
+#include "bin/status_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace backstay::bin {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+Json version(int number, const char* level, int bytes, int written, const char* error = "") {
+  return {{"version", number},        {"level", level},   {"bytes", bytes},
+          {"written_bytes", written}, {"captured_ns", 0}, {"error", error}};
+}
+
+TEST(StatusText, LevelOfAVersion) {
+  EXPECT_EQ(level_text(version(1, "local", 100, 100)), "local");
+  EXPECT_EQ(level_text(version(1, "captured", 200, 50)), "captured, writing 25 %");
+  EXPECT_EQ(level_text(version(1, "none", 200, 300)), "being captured, writing 100 %");
+  EXPECT_EQ(level_text(version(1, "none", 200, 50, "the disk is full")),
+            "failed: the disk is full");
+}
+
+TEST(StatusText, JobsWithTheNewestVersionFirst) {
+  Json job{{"job", "lj"}, {"ranks", 4}, {"connected", 3}, {"dir", "/d"}, {"stop_requested", true}};
+  job["versions"] =
+      Json::array({version(1, "local", 9, 9), version(3, "none", 9, 0), version(2, "local", 9, 9)});
+  Json empty{{"job", "empty"}, {"ranks", 1}};
+  const Json status{{"jobs", Json::array({job, empty})}};
+  EXPECT_THAT(
+      job_lines(status, 2),
+      ElementsAre("lj  3 of 4 ranks connected  (asked to stop)  /d", StartsWith("  version    3"),
+                  StartsWith("  version    2"), StartsWith("empty"), "  no version yet"));
+}
+
+TEST(StatusText, AnswersOfAnotherReleaseDoNotBreakIt) {
+  EXPECT_THAT(pool_text(Json::object()), HasSubstr("0 of 0"));
+  EXPECT_TRUE(job_lines(Json::object(), 3).empty());
+  EXPECT_EQ(level_text(Json::object()), "");
+}
+
+TEST(StatusText, SpeedAgainstTheMeasuredLimit) {
+  EXPECT_EQ(speed_text({1.2e9, 0, 1.6e9}),
+            "writing 1.20 GB/s, 75 % of the 1.60 GB/s that this disk can");
+  EXPECT_EQ(speed_text({0, 2e9, 0}), "writing 0 B/s; reading 2.00 GB/s");
+}
+
+TEST(StatusText, PoolAndBar) {
+  const Json pool{{"buffers", 8}, {"buffer_bytes", 4 << 20},
+                  {"filling", 1}, {"writing", 3},
+                  {"cached", 2},  {"free", 2}};
+  EXPECT_THAT(pool_text(Json{{"pool", pool}}),
+              StartsWith("pool [==========          ] 50 % busy  4 of 8 x 4.00 MiB"));
+  EXPECT_EQ(bar(2, 4), "[====]");
+  EXPECT_EQ(bar(-1, 4), "[    ]");
+}
+
+}  // namespace
+}  // namespace backstay::bin

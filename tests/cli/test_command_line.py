@@ -1,0 +1,165 @@
+"""Usage, configuration, completion, doctor, probe: everything that needs neither versions nor an agent."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+from conftest import PROGRAM, ROOT
+
+COMMANDS = ["run", "checkpoint", "status", "top", "agent", "ls", "show", "verify", "rm", "doctor", "probe",
+            "config", "completion", "version"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_examples(world, command):
+    done = world.run(command, "--help")
+    assert done.returncode == 0 and "Example" in done.stdout and f"backstay {command}" in done.stdout
+    assert done.stderr == ""
+
+
+def test_help_lists_every_command(world):
+    text = world.run("--help").stdout
+    for command in COMMANDS + ["export"]:
+        assert f"\n  {command} " in text
+
+
+@pytest.mark.parametrize("words", [[], ["nonsense"], ["ls", "--nonsense"], ["show", "job", "x"], ["rm"],
+                                   ["completion", "fish"], ["run"], ["agent", "dance"]])
+def test_wrong_usage_is_exit_code_2(world, words):
+    done = world.run(*words)
+    assert done.returncode == 2 and done.stderr and done.stdout == ""
+
+
+def test_version(world):
+    assert world.run("version").stdout.startswith("backstay 0.")
+    assert set(world.json("version")) == {"release", "protocol", "format"}
+
+
+def test_runs_from_any_folder_through_a_link(world):
+    link = world.folder / "linked"
+    link.symlink_to(PROGRAM)
+    done = subprocess.run([link, "version"], cwd="/", env=world.env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+
+
+# Configuration ------------------------------------------------------------------------------------
+
+def write_config(world, text):
+    path = world.folder / "c.toml"
+    path.write_text(text)
+    return path
+
+
+def test_config_shows_what_holds(world):
+    path = write_config(world, "[storage]\nkeep = 5\n")
+    values = {k["name"]: k["value"] for k in world.json("config", "--config", path)["keys"]}
+    assert values["storage.keep"] == 5 and values["pool.size_mib"] == 32 and values["storage.dir"] == str(world.dir)
+    assert "keep = 5" in world.run("config", "--config", path).stdout
+
+
+def test_config_explain_is_a_file_that_can_be_used(world):
+    text = world.run("config", "--explain").stdout
+    path = write_config(world, text)
+    assert world.run("config", "--config", path).returncode == 0
+    assert "BACKSTAY_STORAGE_KEEP" in text and "1 to 1000" in text
+
+
+def test_config_page_of_the_guide_is_up_to_date(world):
+    page = world.run("config", "--explain", "--markdown").stdout
+    assert page == (ROOT / "docs/guide/configuration.md").read_text(), \
+        "run: backstay config --explain --markdown > docs/guide/configuration.md"
+
+
+@pytest.mark.parametrize("text, says", [
+    ("[storage]\nkepe = 2\n", ['c.toml:2:1', '"storage.kepe"', 'did you mean "storage.keep"']),
+    ("[storge]\nkeep = 2\n", ["c.toml:1:2", "did you mean [storage]"]),
+    ("[storage]\nkeep = 'two'\n", ["c.toml:2:8", "must be an integer"]),
+    ("[storage]\nkeep = 0\n", ["c.toml:2:8", "1 to 1000"]),
+    ("[storage\n", ["c.toml:1:"]),
+])
+def test_a_wrong_configuration_is_named_by_every_command(world, text, says):
+    path = write_config(world, text)
+    for words in (["config"], ["ls"], ["status"], ["run", "--", "true"]):
+        done = world.run(words[0], "--config", path, *words[1:])
+        assert done.returncode == 2, words
+        assert all(part in done.stderr for part in says), done.stderr
+
+
+def test_a_named_configuration_must_exist(world):
+    done = world.run("config", "--config", "/nowhere/c.toml")
+    assert done.returncode == 3 and "/nowhere/c.toml" in done.stderr
+    done = world.run("config", env={"BACKSTAY_CONFIG": "/nowhere/d.toml"})
+    assert done.returncode == 3 and "BACKSTAY_CONFIG" in done.stderr
+
+
+def test_config_file_is_found_in_the_working_folder(world):
+    assert world.run("config", "--file").returncode == 3
+    (world.folder / "backstay.toml").write_text("")
+    done = world.run("config", "--file")
+    assert (done.returncode, done.stdout) == (0, "./backstay.toml\n")
+
+
+# Completion ---------------------------------------------------------------------------------------
+
+def completed(world, line):
+    script = world.run("completion", "bash").stdout
+    words = line.split(" ")
+    ask = (f"{script}\nCOMP_WORDS=({' '.join(repr(w) for w in words)}); COMP_CWORD={len(words) - 1}; _backstay; "
+           'printf "%s\\n" "${COMPREPLY[@]}"')
+    env = {**world.env, "PATH": f"{pathlib.Path(PROGRAM).parent}:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-c", ask], env=env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_bash_completion(world):
+    assert completed(world, "backstay ver") == ["verify", "version"]
+    assert completed(world, "backstay rm --old") == ["--older-than"]
+    assert completed(world, "backstay agent st") == ["start", "stop", "status"]
+    world.golden()
+    assert completed(world, "backstay show gol") == ["golden"]
+
+
+def test_zsh_completion_parses(world):
+    script = world.run("completion", "zsh").stdout
+    assert script.startswith("#compdef backstay\n")
+    if not shutil.which("zsh"):
+        pytest.skip("zsh is not installed")
+    subprocess.run(["zsh", "-n"], input=script, text=True, check=True, timeout=60)
+
+
+# This machine -------------------------------------------------------------------------------------
+
+def test_doctor(world):
+    report = world.json("doctor", "--quick")
+    checks = {check["check"]: check for check in report["checks"]}
+    assert report["good"] and checks["storage"]["result"] != "fail"
+    assert {"O_DIRECT", "io_uring", "memlock", "memory", "huge pages", "socket", "agent", "MPICH",
+            "Open MPI"} <= set(checks)
+    assert all(check["advice"] for check in report["checks"] if check["result"] != "ok")
+    assert list(world.dir.iterdir()) == []
+
+
+def test_doctor_says_what_to_do(world):
+    report = world.json("doctor", "--quick", code=1, env={"BACKSTAY_DIR": "/proc/nowhere"})
+    storage = [check for check in report["checks"] if check["check"] == "storage"][0]
+    assert storage["result"] == "fail" and "storage.dir" in storage["advice"]
+    long = "/tmp/" + "x" * 120
+    report = world.json("doctor", "--quick", code=1, env={"BACKSTAY_AGENT_SOCKET": long})
+    assert any("agent.socket" in check["advice"] for check in report["checks"])
+    report = world.json("doctor", "--quick", code=1, env={"BACKSTAY_STORAGE_KEEP": "0"})
+    assert "1 to 1000" in report["checks"][0]["found"]
+
+
+def test_probe_is_kept(world):
+    assert world.run("probe", "--show").returncode == 3
+    measured = world.json("probe", "--size-mib", 8, "--processes", 2)
+    assert measured["memory"]["copy_bytes_per_s"] > 0 and measured["network"]["scope"] == "loopback only"
+    assert measured["disk"]["write_bytes_per_s"] > 0 and measured["disk"]["read_bytes_per_s"] > 0
+    assert json.loads((world.folder / "cache/backstay/probe.json").read_text()) == measured
+    assert world.json("probe", "--show") == measured
+    assert list(world.dir.iterdir()) == []

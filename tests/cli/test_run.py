@@ -1,0 +1,170 @@
+"""`backstay run` with programs that do not use Backstay: exit codes, restarts, signals, leftovers."""
+
+import json
+import signal
+import time
+
+import pytest
+
+
+def events(text):
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+def wait_for(condition, what, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"waited for {what}"
+        time.sleep(0.01)
+
+
+def script(world, text):
+    path = world.folder / "program"
+    path.write_text("#!/bin/bash\n" + text)
+    path.chmod(0o755)
+    return path
+
+
+def test_passes_output_environment_and_success_on(world):
+    program = script(world, 'echo "$BACKSTAY_JOB $BACKSTAY_ATTEMPT $BACKSTAY_DIR"; cat\n')
+    done = world.run("run", "--", program)
+    assert done.returncode == 0 and done.stdout == f"program 0 {world.dir}\n" and done.stderr == ""
+    assert world.run("run", "--job", "other", "--", program).stdout.startswith("other 0 ")
+
+
+@pytest.mark.parametrize("text, code", [("exit 7", 7), ("kill -9 $$", 137), ("kill -TERM $$", 143)])
+def test_restarts_then_passes_the_exit_code_on(world, text, code):
+    program = script(world, f'echo "attempt $BACKSTAY_ATTEMPT"; {text}\n')
+    done = world.run("run", "--retries", 1, "--json", "--", program)
+    assert done.returncode == code and done.stdout == "attempt 0\nattempt 1\n"
+    restart, gave_up, _ = events(done.stderr)
+    assert restart["event"] == "restart" and restart["exit_code"] == code and "from the beginning" in restart["text"]
+    assert gave_up["event"] == "gave_up"
+
+
+def test_stops_restarting_when_nothing_new_is_saved(world):
+    program = script(world, 'echo x; exit 3\n')
+    done = world.run("run", "--retries", 10, "--", program)
+    assert done.returncode == 3 and done.stdout == "x\n" * 3
+    assert "before they saved a new version" in done.stderr
+
+
+def test_says_which_version_it_comes_back_from(world):
+    world.golden("program")  # its records name another job: it does not count
+    program = script(world, "exit 3\n")
+    assert "from the beginning" in world.run("run", "--retries", 1, "--", program).stderr
+    world.golden()
+    done = world.run("run", "--retries", 1, "--job", "golden", "--", program)
+    assert "restart 1 of 1 from version 12, captured" in done.stderr and "on the disk" in done.stderr
+
+
+def test_success_after_a_restart(world):
+    program = script(world, '[ "$BACKSTAY_ATTEMPT" -ge 1 ]\n')
+    done = world.run("run", "--", program)
+    assert done.returncode == 0 and "ended with exit code 0 after 1 restart" in done.stderr
+
+
+def test_a_program_that_does_not_exist_is_not_retried(world):
+    done = world.run("run", "--job", "x", "--", "/nowhere/program")
+    assert done.returncode == 127 and "/nowhere/program" in done.stderr and "restart" not in done.stderr
+    (world.folder / "plain").write_text("x")
+    assert world.run("run", "--job", "x", "--", "./plain").returncode == 126
+
+
+def test_a_job_name_is_needed_and_checked(world):
+    done = world.run("run", "--", "no-such-program")
+    assert done.returncode == 2 and "--job" in done.stderr
+    assert world.run("run", "--job", "a/b", "--", "true").returncode == 2
+
+
+def started(world, program, *options):
+    running = world.popen("run", *options, "--", program)
+    wait_for(lambda: (world.folder / "ready").exists(), "the program")
+    return running
+
+
+TRAPS = """
+for s in INT TERM USR1; do trap "echo $s; [ $s = USR1 ] || exit 0" $s; done
+touch ready
+while :; do sleep 0.05; done
+"""
+
+
+def test_sigint_goes_to_the_program_and_ends_it_without_a_restart(world):
+    running = started(world, script(world, TRAPS))
+    running.send_signal(signal.SIGINT)
+    out, _ = running.communicate(timeout=30)
+    assert running.returncode == 0 and out == "INT\n"
+
+
+def test_signals_go_to_a_program_that_the_agent_does_not_know(world):
+    running = started(world, script(world, TRAPS))
+    running.send_signal(signal.SIGUSR1)
+    assert running.stdout.readline() == "USR1\n"
+    running.send_signal(signal.SIGTERM)
+    out, error = running.communicate(timeout=30)
+    assert running.returncode == 0 and out == "TERM\n" and "stopped" in error
+
+
+def test_a_failure_after_sigterm_is_not_restarted(world):
+    running = started(world, script(world, "trap 'exit 9' TERM; touch ready; while :; do sleep 0.05; done\n"))
+    running.send_signal(signal.SIGTERM)
+    running.communicate(timeout=30)
+    assert running.returncode == 9
+
+
+def test_a_deaf_program_is_killed_in_the_end(world):
+    running = started(world, script(world, "trap '' INT TERM; touch ready; while :; do sleep 0.05; done\n"))
+    while running.poll() is None:  # asking again is not waited for
+        running.send_signal(signal.SIGTERM)
+        time.sleep(0.05)
+    running.communicate(timeout=30)
+    assert running.returncode == 137
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_what_the_launcher_leaves_behind_is_ended_before_the_restart(world):
+    # A "rank" in a session of its own survives its launcher.
+    program = script(world, """
+if [ "$BACKSTAY_ATTEMPT" = 0 ]; then
+  setsid sleep 1000 & echo $! > left; exit 3
+fi
+kill -0 $(cat left) 2>/dev/null && exit 5
+exit 0
+""")
+    done = world.run("run", "--", program)
+    assert done.returncode == 0, done.stderr
+    assert not alive(int((world.folder / "left").read_text()))
+
+
+def test_the_agent_outlives_the_run(world):
+    assert world.run("run", "--", script(world, "exit 0\n")).returncode == 0
+    status = world.json("agent", "status")
+    assert status["running"] and alive(status["pid"])
+    assert world.run("agent", "stop").returncode == 0
+    wait_for(lambda: not alive(status["pid"]), "the agent's end")
+    assert world.json("agent", "status", code=5) == {"running": False, "socket": world.env["BACKSTAY_AGENT_SOCKET"]}
+
+
+def test_commands_that_need_an_agent_say_how_to_get_one(world):
+    for words in (["status"], ["top"], ["checkpoint", "lj"], ["agent", "stop"]):
+        done = world.run(*words)
+        assert done.returncode == 5 and "backstay agent start" in done.stderr, words
+
+
+def test_agent_start_twice(world):
+    first = world.json("agent", "start")
+    assert first["started"] and first["running"]
+    assert not world.json("agent", "start")["started"]
+    assert world.run("checkpoint", "nobody").returncode == 3
+    status = world.json("status")
+    assert status["jobs"] == [] and status["pool"]["bytes"] == 32 << 20
+    line = json.loads(world.run("top", "--count", 1, "--json").stdout)
+    assert "write_bytes_per_s" in line["rates"]
