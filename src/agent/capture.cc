@@ -32,6 +32,7 @@ Status Capture::begin(const RankLink& link, const wire::Begin& begin) {
                                       "a rank of this run has died; restart the job"});
     return {};
   }
+  if (!filling_ && begin.version == given_up_) return {};  // it has been told why
   if (!filling_) BACKSTAY_TRY(start(begin));
   if (begin.version != filling_->version) {
     return Error(Code::state, fmt::format("rank {} begins version {} while version {} is taken",
@@ -98,8 +99,7 @@ void Capture::take_in(MemoryVersion& version, const RankLink& link,
 
 void Capture::send_to_store(MemoryVersion& version, HeldChunk& chunk) {
   chunk.in_store = true;
-  version.writing[chunk.in_pool.buffer] =
-      static_cast<std::size_t>(&chunk - version.chunks.data());
+  version.writing[chunk.in_pool.buffer] = static_cast<std::size_t>(&chunk - version.chunks.data());
   chunk.written = false;
   const auto memory = state_.pool.buffer(chunk.in_pool.buffer);
   state_.store.post(WriteChunk{version.info.version, chunk.rank, chunk.in_pool.buffer,
@@ -115,9 +115,9 @@ Status Capture::end(const RankLink& link, const wire::End& end) {
     return Error(Code::state, "end without begin");
   }
   if (at->second.received_bytes != at->second.object_bytes) {
-    return Error(Code::invalid, fmt::format("rank {} announced {} bytes and handed over {}",
-                                            link.rank, at->second.object_bytes,
-                                            at->second.received_bytes));
+    return Error(Code::invalid,
+                 fmt::format("rank {} announced {} bytes and handed over {}", link.rank,
+                             at->second.object_bytes, at->second.received_bytes));
   }
   for (const std::uint32_t buffer : at->second.granted) state_.pool.give_back(buffer);
   at->second.granted.clear();
@@ -205,15 +205,15 @@ void Capture::retry_failed() {
 
 void Capture::rank_lost(Rank rank) {
   if (!filling_ || filling_->all_ended) return;
-  abort(Error(Code::rank_lost, fmt::format("rank {} died while version {} was taken", rank,
-                                           filling_->version)));
+  abort(Error(Code::rank_lost,
+              fmt::format("rank {} died while version {} was taken", rank, filling_->version)));
 }
 
 void Capture::abort(const Error& why) {
   if (!filling_) return;
   const VersionNumber number = filling_->version;
-  spdlog::warn("version given up job={} version={} why=\"{}\"", state_.name, number,
-               why.message());
+  given_up_ = number;
+  spdlog::warn("version given up job={} version={} why=\"{}\"", state_.name, number, why.message());
   state_.record("capture_failed",
                 {{"version", number}, {"code", code_name(why.code())}, {"why", why.message()}});
   MemoryVersion& version = filling_version();
@@ -349,9 +349,8 @@ bool Capture::starved() const {
   const bool failed = std::any_of(state_.memory.begin(), state_.memory.end(),
                                   [](const auto& entry) { return entry.second.failed; });
   if (!failed) return false;  // another job of this node holds the pool for now
-  return std::all_of(filling_->ranks.begin(), filling_->ranks.end(), [](const auto& rank) {
-    return rank.second.granted.empty();
-  });
+  return std::all_of(filling_->ranks.begin(), filling_->ranks.end(),
+                     [](const auto& rank) { return rank.second.granted.empty(); });
 }
 
 bool Capture::draining() const {

@@ -78,6 +78,9 @@ class Capture {
   JobState& state_;
   std::function<void(VersionNumber)> changed_;
   std::optional<Filling> filling_;
+  // The last version that was given up. A rank may begin it later than that, not having read yet
+  // what all were told.
+  VersionNumber given_up_ = 0;
   // Buffers of versions that were given up while the store wrote them: free when they come back.
   std::multimap<VersionNumber, std::uint32_t> orphans_;
 };

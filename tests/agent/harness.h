@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -56,7 +57,10 @@ class JobHarness final : public Outbox, public StoreLink {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (!done()) {
       ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "never happened: " << what;
+      const bool was_idle = worker_ && idle();
       step();
+      // Without threads nothing comes from elsewhere.
+      ASSERT_FALSE(was_idle && idle() && !done()) << "nothing left to do, and no " << what;
     }
   }
   void step() {
@@ -64,7 +68,9 @@ class JobHarness final : public Outbox, public StoreLink {
     for (Event& event : events_.take_all()) job_->on(event);
     job_->pump();
     answer_chunks();
+    if (after_step) after_step();
   }
+  std::function<void()> after_step;
 
   // Without threads: nothing is left to do, for the store or for the job.
   bool idle() { return commands_.empty() && !worker_->busy() && events_.empty() && todo_.empty(); }
@@ -93,7 +99,11 @@ class JobHarness final : public Outbox, public StoreLink {
     });
     for (Rank rank = 0; rank < ranks; ++rank) welcome_ = take<wire::Welcome>(rank);
   }
-  void leave(Rank rank, bool goodbye = true) { job_->disconnected(connection(rank), goodbye); }
+  void leave(Rank rank, bool goodbye = true) {
+    job_->disconnected(connection(rank), goodbye);
+    inbox_.erase(connection(rank));
+    std::erase_if(todo_, [rank](const auto& entry) { return entry.first == rank; });
+  }
 
   // Announces and hands over `data` as far as buffers come; finish() ends it.
   void begin(Rank rank, VersionNumber version, std::vector<std::byte> data) {
@@ -236,6 +246,7 @@ class JobHarness final : public Outbox, public StoreLink {
         captured != nullptr && incoming != incoming_.end() && incoming->second.delivering) {
       incoming->second.over = true;
       incoming->second.code = captured->code;
+      incoming->second.message = captured->message;
       incoming->second.delivering = false;
       return true;
     }
