@@ -9,6 +9,7 @@ import argparse
 import os
 import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -53,10 +54,11 @@ class Demo:
         self.options = options
         self.folder = folder
         self.console = console
-        self.backstay = ROOT / "bin" / "backstay"
-        self.driver = Path(options.build) / "examples" / "lammps" / "lammps_driver"
+        build = Path(options.build).resolve()
+        self.backstay, self.agent = build / "src/bin/backstay", build / "src/bin/backstayd"
+        self.driver = build / "examples/lammps/lammps_driver"
         self.killed_rank = options.ranks // 2
-        self.killed_pid = self.killed_step = self.killed_version = 0
+        self.killed_pid = self.killed_step = 0
         self.killed_at = 0.0
 
     def environment(self, policy: str) -> dict[str, str]:
@@ -66,7 +68,7 @@ class Demo:
             "BACKSTAY_DIR": self.folder / "storage",
             "BACKSTAY_AGENT_SOCKET": self.folder / "agent.sock",
             "BACKSTAY_AGENT_LOG_FILE": self.folder / "agent.log",
-            "BACKSTAY_AGENT_PROGRAM": ROOT / "bin" / "backstayd",
+            "BACKSTAY_AGENT_PROGRAM": self.agent,
             "BACKSTAY_POOL_SIZE_MIB": 128,
             "BACKSTAY_CHECKPOINT_POLICY": policy,
             "BACKSTAY_CHECKPOINT_EVERY_CALLS": 1,
@@ -100,11 +102,11 @@ class Demo:
         def on_event(now: DriverRun, kind: str, values: list[str]) -> None:
             self.advance(progress, bar, kind, values)
             if kind == "message":
-                self.console.print(f"  {values[0]}", highlight=False)
+                self.say(values[0])
             elif kind == "restart":
-                self.console.print(f"  back: version {values[1]}, step {values[3]}", highlight=False)
-            elif kind == "thermo" and self.is_moment(now, int(values[0])):
-                self.kill(now, int(values[0]))
+                self.say(f"the job is back: version {values[1]}, step {values[3]}")
+            elif kind == "version" and self.is_moment(int(values[2])):
+                self.kill(now)
 
         run.run(on_event)
         return run
@@ -117,19 +119,26 @@ class Demo:
         elif kind == "version":
             progress.update(bar, note=f"version {values[0]}, blocked {1000 * float(values[6]):.1f} ms")
 
-    def is_moment(self, run: DriverRun, step: int) -> bool:
-        """Past the middle, a version is there, and nobody was killed yet."""
-        return not self.killed_pid and bool(run.versions) and 2 * step >= self.options.steps
+    def is_moment(self, step: int) -> bool:
+        """The middle is reached and nobody was killed yet."""
+        return not self.killed_pid and 2 * step >= self.options.steps
 
-    def kill(self, run: DriverRun, step: int) -> None:
-        self.killed_pid, self.killed_step = run.pids[self.killed_rank], step
-        self.killed_version, self.killed_at = run.versions[-1].number, time.monotonic()
+    def kill(self, run: DriverRun) -> None:
+        """Of the ranks that compute the slice behind the newest version."""
+        self.killed_pid, self.killed_step = run.pids[self.killed_rank], run.versions[-1].step
+        self.killed_at = time.monotonic()
         run.kill(self.killed_rank)
-        self.console.print(f"  kill -9 {self.killed_pid} (rank {self.killed_rank}) at step {step}", highlight=False)
+        self.say(f"kill -9 {self.killed_pid} (rank {self.killed_rank}), behind step {self.killed_step}")
+
+    def say(self, text: str) -> None:
+        self.console.print(f"  {text}", highlight=False, markup=False, soft_wrap=True)
 
     def stop_agent(self) -> None:
         """Its job is done; it drains first. It would end by itself after a while."""
-        os.spawnve(os.P_WAIT, str(self.backstay), [str(self.backstay), "agent", "stop"], self.environment("calls"))
+        ended = subprocess.run([self.backstay, "agent", "stop"], env=self.environment("calls"), text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        if ended.returncode:
+            self.say(ended.stdout)
 
 
 def failure(run: DriverRun, options: argparse.Namespace) -> str:
@@ -164,20 +173,19 @@ def agreement(expected: DriverRun, found: DriverRun) -> tuple[bool, str]:
 def summary(demo: Demo, expected: DriverRun, found: DriverRun, verdict: str) -> Table:
     options, back = demo.options, found.restarts[-1]
     blocked = sorted(version.blocked_s for version in found.versions)
-    again = found.reached_at[demo.killed_step]
-    if back.step >= demo.killed_step:
-        again = back.at
+    caught_up = found.reached_at[min(demo.killed_step + options.slice, options.steps)] - demo.killed_at
+    slice_s = expected.seconds * options.slice / options.steps
     ways = "LAMMPS's own restart files" if options.files else "arrays of atoms"
     table = Table(title="What happened", show_header=False, title_justify="left", padding=(0, 1))
     rows = {
         "job": f"LAMMPS, {Path(options.deck).name}: {expected.atoms} atoms on {options.ranks} ranks, "
                f"{options.steps} steps, saved as {ways}",
-        "killed": f"rank {demo.killed_rank} (process {demo.killed_pid}) by kill -9 at step {demo.killed_step}; "
-                  f"MPI then ends the whole job",
+        "killed": f"rank {demo.killed_rank} (process {demo.killed_pid}) by kill -9, while it computed the steps "
+                  f"after {demo.killed_step}; MPI then ends the whole job",
         "came back": f"by itself, from version {back.version} (step {back.step}), "
                      f"{back.at - demo.killed_at:.2f} s after the kill",
-        "lost": f"{again - demo.killed_at:.2f} s until the run was where it had been; "
-                f"{max(0, demo.killed_step - back.step)} steps computed twice",
+        "lost": f"{max(0.0, caught_up - slice_s):.2f} s: {caught_up:.2f} s from the kill until the interrupted "
+                f"{options.slice} steps were done, instead of {slice_s:.2f} s",
         "blocked": f"{len(blocked)} versions, each stopped the program for "
                    f"{1000 * statistics.median(blocked):.1f} ms (median; most {1000 * blocked[-1]:.1f} ms), "
                    f"{sum(blocked):.3f} s of {found.seconds:.1f} s in all",
@@ -202,9 +210,11 @@ def main() -> int:
     console = Console(soft_wrap=False)
     folder = work_folder()
     demo = Demo(options, folder, console)
-    for program in (demo.backstay, demo.driver):
+    for program in (demo.backstay, demo.agent, demo.driver):
         if not program.exists():
             sys.exit(f"demo: {program} is missing; `make build` makes it (LAMMPS needs liblammps-dev and Open MPI)")
+    console.print(f"A LAMMPS run on {options.ranks} ranks: once undisturbed, then under `backstay run` with a rank killed.",
+                  markup=False, highlight=False)
     columns = (TextColumn("{task.description:18}"), BarColumn(), TextColumn("step {task.completed:.0f}"),
                TimeElapsedColumn(), TextColumn("{task.fields[note]}"))
     try:
@@ -229,4 +239,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
