@@ -41,9 +41,6 @@ void History::watch() {
     const auto level = agent().job().level_of(number);
     if (level.level >= Level::local) version.local = true;
   }
-  if (!machine_.struck()) return;
-  const std::string at = machine_.struck_at();
-  if (at.starts_with("read") || at.starts_with("open")) read_failed_ = true;
 }
 
 std::set<VersionNumber> History::must_come_back() const {
@@ -60,6 +57,11 @@ VersionNumber History::newest_reported() const {
     if (version.local || version.captured) newest = number;
   }
   return newest;
+}
+
+VersionNumber History::newest_local() const {
+  const auto local = must_come_back();
+  return local.empty() ? 0 : *local.rbegin();
 }
 
 std::string History::describe() const {
@@ -88,6 +90,7 @@ void History::settle() {
 }
 
 bool History::join() {
+  const bool before = machine_.struck();
   agent().after_step = [this] { watch(); };
   ++run_;
   for (Rank rank = 0; rank < ranks_; ++rank) {
@@ -103,6 +106,7 @@ bool History::join() {
     }
     newest_ = std::max(newest_, agent().take<wire::Welcome>(rank).newest);
   }
+  read_failed_ = read_failed_ || (machine_.struck() && !before);
   watch();
   // Numbers beyond are free again: what was tried with them has left nothing.
   for (auto at = versions_.upper_bound(newest_); at != versions_.end(); at = versions_.erase(at)) {
@@ -184,7 +188,10 @@ void History::lose_a_rank() {
 
 void History::restart(bool healthy) {
   const VersionNumber expected = newest_reported();
+  const bool before = machine_.struck();
   const JobHarness::Back back = agent().restart(ranks_);
+  // What cannot be read is set aside, and may be for good.
+  read_failed_ = read_failed_ || (machine_.struck() && !before);
   if (back.code == Code::ok) {
     check_restored(back, 0);
     EXPECT_TRUE(back.version >= expected || read_failed_) << back.version << " " << describe();

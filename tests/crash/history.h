@@ -43,8 +43,8 @@ class History {
   // Some of all this, at random, until `steps` are done or the machine has stopped.
   void live(unsigned steps);
 
-  VersionNumber newest_reported() const;
-  bool was_damaged_by_read() const { return read_failed_; }
+  VersionNumber newest_reported() const;  // captured by the agent that lives, or local
+  VersionNumber newest_local() const;
   std::string describe() const;
 
  private:
@@ -57,7 +57,6 @@ class History {
   void watch();  // notes what would be reported now
   void some_steps();
   void step();
-  void forget_expired();
   void check_restored(const JobHarness::Back& back, VersionNumber wanted);
   std::optional<Attempt> attempt_of(const JobHarness::Back& back, VersionNumber version) const;
   std::set<VersionNumber> must_come_back() const;
@@ -72,7 +71,7 @@ class History {
   Attempt next_attempt_ = 1;
   VersionNumber newest_ = 0;
   std::map<VersionNumber, Version> versions_;
-  bool read_failed_ = false;
+  bool read_failed_ = false;  // a fault struck while versions were read
 };
 
 }  // namespace backstay::crash
