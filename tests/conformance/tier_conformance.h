@@ -38,9 +38,9 @@ class TierConformance : public ::testing::TestWithParam<TierCase> {
   // Writes `pieces` pieces of the content `seed`, the last first, and seals.
   Status write(const std::string& name, unsigned pieces, std::uint64_t seed,
                std::uint64_t guess) {
-    BACKSTAY_ASSIGN(auto writer, tier().create(name, guess));
     AlignedBytes bytes(pieces * kPiece);
     fill_pattern(bytes.all(), seed);
+    BACKSTAY_ASSIGN(auto writer, tier().create(name, guess));
     Status failed;
     const auto reap = [&] {
       for (const auto& one : writer->reap(true)) {
@@ -157,9 +157,9 @@ TEST_P(TierConformance, TheGuessMayBeWrong) {
 }
 
 TEST_P(TierConformance, SealCutsWhatIsBehind) {
+  AlignedBytes bytes(kPiece);
   auto writer = tier().create("f", 0);
   ASSERT_TRUE(is_ok(writer));
-  AlignedBytes bytes(kPiece);
   (*writer)->write(0, bytes.all(), 1);
   ASSERT_EQ((*writer)->reap(true).size(), 1u);
   ASSERT_TRUE(is_ok((*writer)->seal(8192)));
@@ -192,11 +192,11 @@ TEST_P(TierConformance, ReadersKeepSeveralInFlight) {
 }
 
 TEST_P(TierConformance, SeveralStreamsAtOnceOutliveTheTier) {
+  AlignedBytes bytes(2 * kPiece);
   auto a = tier().create("a", kPiece);
   auto b = tier().create("b", kPiece);
   ASSERT_TRUE(is_ok(a));
   ASSERT_TRUE(is_ok(b));
-  AlignedBytes bytes(2 * kPiece);
   (*a)->write(0, bytes.part(0, kPiece), 1);
   (*b)->write(0, bytes.part(kPiece, kPiece), 1);
   under_.tier.reset();

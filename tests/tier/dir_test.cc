@@ -89,6 +89,9 @@ TEST(DirTier, ARingIsMadeOnceAndUsedAgain) {
   };
   auto tier = tier::open_dir_tier(fs, make_ring, {.root = "/tier"});
   ASSERT_TRUE(is_ok(tier));
+  ASSERT_TRUE((*tier)->list("")->empty());
+  EXPECT_EQ(made, 0) << "opening and looking must not wait for a ring";
+  ASSERT_TRUE(is_ok((*tier)->prepare()));
   EXPECT_EQ(made, 1);
   for (std::uint64_t version = 1; version < 5; ++version) {
     ASSERT_TRUE(is_ok(write_segment(**tier, version)));
@@ -100,12 +103,18 @@ TEST(DirTier, ARingIsMadeOnceAndUsedAgain) {
   EXPECT_EQ(made, 2);
 }
 
-TEST(DirTier, WithoutARingThereIsNoTier) {
+TEST(DirTier, WithoutARingThereAreSmallObjectsOnly) {
   io::MemoryFileSystem fs;
   const auto none = []() -> Result<std::unique_ptr<io::Ring>> {
     return Error(Code::io, "no threads");
   };
-  EXPECT_TRUE(fails_with(tier::open_dir_tier(fs, none, {.root = "/tier"}), Code::io));
+  auto tier = tier::open_dir_tier(fs, none, {.root = "/tier"});
+  ASSERT_TRUE(is_ok(tier));
+  EXPECT_TRUE(fails_with((*tier)->prepare(), Code::io));
+  EXPECT_TRUE(is_ok((*tier)->put("job/x", pattern(10, 1))));
+  EXPECT_TRUE(fails_with((*tier)->open("job/x"), Code::io));
+  EXPECT_TRUE(fails_with((*tier)->create("job/y", 4096), Code::io));
+  EXPECT_EQ((*tier)->list("job")->size(), 1u) << "a failed create left something";
 }
 
 TEST(DirTier, FoldersAboveTheRootThatNobodyMayOpenAreFine) {

@@ -37,9 +37,9 @@ inline Result<std::unique_ptr<tier::Tier>> open_tier(io::FileSystem& fs, bool re
 
 // Errors: the first of any step.
 inline Status write_segment(tier::Tier& tier, std::uint64_t version) {
-  BACKSTAY_ASSIGN(auto writer, tier.create(folder_of(version) + "/seg", kSegmentBytes));
-  AlignedBytes bytes(kSegmentBytes);
+  AlignedBytes bytes(kSegmentBytes);  // outlives the writer, which may still be writing it
   fill_pattern(bytes.all(), version);
+  BACKSTAY_ASSIGN(auto writer, tier.create(folder_of(version) + "/seg", kSegmentBytes));
   const auto reap = [&]() -> Status {
     for (const auto& one : writer->reap(true)) BACKSTAY_TRY(one.status);
     return {};
