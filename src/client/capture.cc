@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/failpoint.h"
+
 namespace backstay::client {
 
 namespace {
@@ -36,6 +38,7 @@ class Filler {
     if (filled_.chunks.empty()) return {};
     BACKSTAY_TRY(agent_.send(filled_));
     filled_.chunks.clear();
+    failpoint("rank.filled");
     return {};
   }
 
@@ -59,6 +62,7 @@ Status fill_all(Filler& filler, const wire::Grant& grant) {
 
 Status capture(Connection& agent, Snapshot& snapshot, VersionNumber version) {
   Filler filler(agent, snapshot, version);
+  failpoint("rank.begin");
   BACKSTAY_TRY(agent.send(wire::Begin{version, snapshot.object_bytes()}));
   while (true) {
     BACKSTAY_ASSIGN(const wire::Message message, agent.receive());
@@ -74,7 +78,10 @@ Status capture(Connection& agent, Snapshot& snapshot, VersionNumber version) {
       agent.end();  // the only way to give a version up; the others are told so
       return filled;
     }
-    if (filler.complete()) BACKSTAY_TRY(agent.send(wire::End{version}));
+    if (!filler.complete()) continue;
+    failpoint("rank.end");
+    BACKSTAY_TRY(agent.send(wire::End{version}));
+    failpoint("rank.ended");
   }
 }
 

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/failpoint.h"
+
 namespace backstay::client {
 
 namespace {
@@ -58,6 +60,7 @@ Status Restore::on(const wire::Chunks& chunks) {
 // --- pass 1 --------------------------------------------------------------------------------------
 
 Status Restore::verify(const wire::Chunks& chunks) {
+  failpoint("rank.verify");
   wire::Verified answer{chunks.version, {}, true, ""};
   Status mismatch;
   Status good;
@@ -167,6 +170,7 @@ Status Restore::on(const wire::Deliver& deliver) {
       verified_bytes_ != object_bytes_ || object_bytes_ == 0) {
     return Error(Code::protocol, "the agent delivers what was not verified");
   }
+  failpoint("rank.deliver");
   phase_ = Phase::delivering;
   outcome_.touched = true;
   for (const Extent& extent : held_) {
@@ -210,6 +214,7 @@ Status Restore::finish_if_complete() {
   if (const Status finished = target_.finish(); !finished.ok()) return give_up(finished);
   outcome_.complete = true;
   phase_ = Phase::restored;
+  failpoint("rank.restored");
   return agent_.send(wire::Restored{outcome_.version, Code::ok});
 }
 

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""kill -9 of one rank, of the agent, of both, at every named point; then a restart.
+
+Usage: kill_test.py CRASH_JOB BACKSTAYD [unittest arguments]
+"""
+
+import os
+import signal
+import subprocess
+
+from process_case import ProcessCase, main, wait_for
+
+# Two ranks, a version every second step: the number says the how manyeth passing is in version 2.
+AGENT_POINTS = ["capture.begin@2", "capture.end@3", "capture.end@4", "capture.captured@2", "commit.1@2",
+                "commit.2@2", "publish.1@3", "publish.2@3", "commit.3@2", "publish.1@4", "publish.2@4",
+                "commit.4@2", "commit.5@2", "commit.6@2"]
+RANK_POINTS = ["rank.begin@2", "rank.filled@2", "rank.end@2", "rank.ended@2"]
+RESTART_POINTS = ["rank.verify", "rank.deliver", "rank.restored"]
+
+
+def armed(point):
+    name, _, passing = point.partition("@")
+    return f"{name}=kill@{passing or 1}"
+
+
+class Kill(ProcessCase):
+    def test_the_agent_at_each_point(self):
+        for point in AGENT_POINTS:
+            with self.subTest(point=point):
+                self.fresh()
+                agent = self.start_agent(failpoint=armed(point))
+                run = self.run_job(2, 6, 2, "wait=1")
+                self.assertEqual(agent.wait(), -signal.SIGKILL, "the point was not passed")
+                # The program went on, said it once, and its last version is good.
+                self.assertEqual(run.code, 0, run)
+                self.assertEqual(run.lines("captured")[-1]["code"], 0, run)
+                self.assertEqual(run.lines("local")[-1]["code"], 0, run)
+                self.assertLessEqual(run.errors.count("the program goes on"), 1, run)
+                local = run.reported("local")
+                self.kill_agents()
+                self.assertGreaterEqual(self.must_come_back(local), local)
+
+    def test_the_agent_during_a_restart(self):
+        self.start_agent()
+        local = self.run_job(2, 4, 2, "wait=1").reported("local")
+        self.kill_agents()
+        agent = self.start_agent(failpoint="restart.verified=kill")
+        run = self.run_job(2, 6, 2, "wait=1")
+        self.assertEqual(agent.wait(), -signal.SIGKILL)
+        self.assertEqual([line["code"] for line in run.lines("restart")], [40, 0], run)
+        self.assertEqual(run.lines("restart")[-1]["version"], local, run)
+        self.assertEqual(run.code, 0, run)
+
+    def test_a_rank_at_each_point_of_a_checkpoint(self):
+        for point in RANK_POINTS:
+            with self.subTest(point=point):
+                self.fresh()
+                self.start_agent()
+                run = self.run_job(2, 6, 2, f"fail={point}")
+                self.assertEqual(run.code, 128 + signal.SIGKILL, run)
+                captured = run.reported("captured")
+                self.assertGreaterEqual(captured, 1, run)
+                self.must_come_back(captured)
+                self.assertEqual(len(self.agents()), 1, "the agent outlives a rank")
+
+    def test_a_rank_at_each_point_of_a_restart(self):
+        for point in RESTART_POINTS:
+            for where in ("pool", "disk"):
+                with self.subTest(point=point, where=where):
+                    self.fresh()
+                    self.start_agent()
+                    local = self.run_job(2, 4, 2, "wait=1").reported("local")
+                    self.assertEqual(local, 2)
+                    if where == "disk":
+                        self.kill_agents()
+                        self.start_agent()
+                    run = self.run_job(2, 6, 2, f"fail={point}")
+                    self.assertEqual(run.code, 128 + signal.SIGKILL, run)
+                    self.must_come_back(local)
+
+    def test_both_at_once(self):
+        for agent_point in ("capture.end@3", "capture.captured@2", "commit.1@2", "commit.3@2",
+                            "publish.2@4", "commit.6@2"):
+            for rank_point in RANK_POINTS[2:]:
+                with self.subTest(agent=agent_point, rank=rank_point):
+                    self.fresh()
+                    self.start_agent(failpoint=armed(agent_point))
+                    run = self.run_job(2, 6, 2, "wait=1", f"fail={rank_point}")
+                    self.assertEqual(run.code, 128 + signal.SIGKILL, run)
+                    local = run.reported("local")
+                    self.assertGreaterEqual(local, 1, run)
+                    self.kill_agents()
+                    self.must_come_back(local)
+
+    def test_a_captured_version_becomes_local_after_the_program_has_died(self):
+        agent = self.start_agent()
+        run = self.run_job(3, 6, 2, "die_after=2")
+        self.assertEqual(run.code, 128 + signal.SIGKILL, run)
+        self.assertEqual(run.reported("captured"), 2, run)
+        wait_for(lambda: 2 in self.committed(), "version 2 to become local")
+        self.assertIsNone(agent.poll())
+        self.kill_agents()
+        self.must_come_back(2, ranks=3)
+
+    def test_the_program_ends_while_the_agent_lives(self):
+        """Pipes of the program close with it: an agent that it started holds none of them."""
+        run = self.run_job(2, 4, 2)  # communicate() returns at the end of file only
+        self.assertEqual(run.code, 0, run)
+        self.assertEqual(len(self.agents()), 1)
+
+    def fresh(self):
+        self.kill_agents()
+        if self.store.exists():
+            subprocess.run(["rm", "-rf", str(self.store)], check=True)
+
+
+if __name__ == "__main__":
+    main()
