@@ -2,6 +2,6 @@
 // can turn them into MPI_Comm.
 #include "backstay/backstay_mpi.h"
 
-extern "C" int backstay_init_mpi_f(MPI_Fint comm, const char *config) {
+extern "C" int backstay_init_mpi_f(MPI_Fint comm, const char* config) {
   return backstay_init_mpi(MPI_Comm_f2c(comm), config);
 }
