@@ -46,6 +46,7 @@ Status Capture::begin(const RankLink& link, const wire::Begin& begin) {
   at->second.wanted = buffers_for(begin.object_bytes, state_.pool.buffer_bytes());
   filling_version().object_bytes[link.rank] = begin.object_bytes;
   filling_version().rank_ns[link.rank].first = state_.clock.wall_ns();
+  state_.make_room_at_home(link, at->second.wanted);
   grant();
   return {};
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace backstay::agent {
@@ -76,6 +77,26 @@ bool JobState::release_one_written() {
     }
   }
   return false;
+}
+
+void JobState::make_room_at_home(const RankLink& link, std::uint32_t wanted) {
+  const HomeRange home = link.home;
+  wanted = std::min(wanted, home.count);
+  std::uint32_t free = pool.free_count_in(home);
+  for (auto at = memory.begin(); at != memory.end() && free < wanted;) {
+    MemoryVersion& version = at->second;
+    for (HeldChunk& chunk : version.chunks) {
+      if (free >= wanted) break;
+      const bool at_home = chunk.in_pool.buffer - home.first < home.count;
+      if (chunk.rank != link.rank || !at_home) continue;
+      if (!version.local || !droppable(version, chunk)) continue;
+      drop(pool, version, chunk);
+      ++free;
+    }
+    const VersionNumber number = at->first;
+    ++at;
+    forget_if_empty(number);
+  }
 }
 
 std::uint32_t JobState::buffers_available() const {

@@ -104,6 +104,9 @@ struct JobState {
   void forget_if_empty(VersionNumber version);
   // Buffers that could be had at once: free ones and those whose bytes are safe on the tier.
   std::uint32_t buffers_available() const;
+  // Drops what this rank left of versions that are local, until `wanted` buffers of its home are
+  // free or nothing is left: buffers that it has not touched yet cost it a page fault a page.
+  void make_room_at_home(const RankLink& link, std::uint32_t wanted);
   // A buffer for `home`'s owner, at the cost of cached versions if need be.
   std::optional<std::uint32_t> take_buffer(HomeRange home);
 };

@@ -90,6 +90,12 @@ HomeRange Pool::home_of(std::uint32_t local_rank, std::uint32_t local_ranks) con
   return {first, end - first};
 }
 
+std::uint32_t Pool::free_count_in(HomeRange home) const {
+  const auto first = free_.begin() + static_cast<std::ptrdiff_t>(home.first);
+  return static_cast<std::uint32_t>(
+      std::count(first, first + static_cast<std::ptrdiff_t>(home.count), true));
+}
+
 std::optional<std::uint32_t> Pool::take_in(std::uint32_t first, std::uint32_t end) {
   for (std::uint32_t index = first; index < end; ++index) {
     if (!free_[index]) continue;

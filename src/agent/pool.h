@@ -51,6 +51,7 @@ class Pool {
     return {base_ + std::uint64_t{index} * buffer_bytes_, buffer_bytes_};
   }
 
+  std::uint32_t free_count_in(HomeRange home) const;
   HomeRange home_of(std::uint32_t local_rank, std::uint32_t local_ranks) const;
 
   // A free buffer out of `home`, else none.

@@ -196,10 +196,13 @@ class JobHarness final : public Outbox, public StoreLink {
   Job& job() { return *job_; }
   Pool& pool() { return *pool_; }
   const wire::Welcome& welcome() const { return welcome_; }
+  // Every buffer that this rank was ever given to fill.
+  const std::vector<std::uint32_t>& granted_to(Rank rank) { return granted_[rank]; }
   // Flips one byte of the next chunk that this rank is asked to verify.
   void corrupt_next_chunk_of(Rank rank) { corrupt_.push_back(rank); }
 
  private:
+  std::map<Rank, std::vector<std::uint32_t>> granted_;
   struct Outgoing {
     VersionNumber version = 0;
     std::vector<std::byte> data;
@@ -234,6 +237,10 @@ class JobHarness final : public Outbox, public StoreLink {
   // Messages that the played rank answers by itself. The answers are sent from answer_chunks(), as
   // a job must not be entered from inside of itself.
   bool absorb(ConnectionId to, const wire::Message& message) {
+    if (const auto* grant = std::get_if<wire::Grant>(&message)) {
+      auto& all = granted_[rank_of(to)];
+      all.insert(all.end(), grant->buffers.begin(), grant->buffers.end());
+    }
     if (std::holds_alternative<wire::Grant>(message) ||
         std::holds_alternative<wire::Plan>(message) ||
         std::holds_alternative<wire::Chunks>(message) ||

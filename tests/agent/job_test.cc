@@ -148,6 +148,25 @@ TEST_F(JobTest, APoolSmallerThanTheVersionMakesRanksWaitAndRestartsInTwoPasses) 
   EXPECT_EQ(job_->pool().free_count(), job_->pool().count());
 }
 
+TEST_F(JobTest, ARankFillsOnlyBuffersThatItHasTouched) {
+  // Room for one version and one more buffer a rank: each version takes the place of the last.
+  constexpr std::uint32_t ranks = 2;
+  open(ranks * 5);
+  job_->join_all(ranks);
+  for (VersionNumber version = 1; version <= 4; ++version) {
+    const auto data = [&](Rank rank) { return pattern(rank, version, 4 * buffer_bytes); };
+    ASSERT_EQ(job_->capture(ranks, version, data).code, Code::ok);
+    job_->wait_local(version);
+  }
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    const HomeRange home = job_->pool().home_of(rank, ranks);
+    EXPECT_EQ(job_->granted_to(rank).size(), 4u * 4u);
+    EXPECT_THAT(job_->granted_to(rank), ::testing::Each(::testing::AllOf(
+                                            ::testing::Ge(home.first),
+                                            ::testing::Lt(home.first + home.count))));
+  }
+}
+
 TEST_F(JobTest, ADamagedChunkSetsTheVersionAsideForAllRanks) {
   const std::size_t size = 2 * buffer_bytes;
   open(64);
