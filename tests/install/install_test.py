@@ -106,6 +106,23 @@ def with_pkgconfig(prefix: Path, scratch: Path) -> None:
         two_lives([f"mpiexec.{mpi}", "-n", "3", program], environment(prefix, scratch, f"pkgconfig-{mpi}"), 3)
 
 
+def with_installed_program(prefix: Path, scratch: Path) -> None:
+    """The command line works from its new place and sees what the programs above saved."""
+    program = prefix / "bin" / "backstay"
+    if not program.is_file():
+        print("left out: this build has no command line", flush=True)
+        return
+    env = environment(prefix, scratch, "unused")
+    listed = run([program, "ls", "--json"], env=env)
+    for job in ("package-keep_c", "pkgconfig-pc_c"):
+        if job not in listed:
+            sys.exit(f"backstay ls does not know {job}:\n{listed}")
+    run([program, "verify", "package-keep_c"], env=env)
+    for name in ("bash-completion/completions/backstay", "zsh/site-functions/_backstay"):
+        assert (prefix / "share" / name).stat().st_size > 500, f"completion is empty: {name}"
+    print("ok: the installed command line", flush=True)
+
+
 def agent_ends(scratch: Path) -> None:
     """The agent was told to exit when idle; a scratch folder must not be removed under it."""
     deadline = time.monotonic() + 60
@@ -124,6 +141,7 @@ def main() -> None:
         for mpi in ["", *found_mpis(prefix)]:
             with_find_package(arguments.cmake, prefix, scratch, mpi)
         with_pkgconfig(prefix, scratch)
+        with_installed_program(prefix, scratch)
         agent_ends(scratch)
 
 
