@@ -1,0 +1,173 @@
+// What a program sees when the agent dies at any point, refuses, or cannot be started.
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <iterator>
+#include <mutex>
+
+#include "client/session.h"
+#include "session_fixture.h"
+#include "thread_group.h"
+
+namespace backstay::client::test {
+namespace {
+
+using testing::HasSubstr;
+
+// --- an agent that dies --------------------------------------------------------------------------
+
+// The name of the message on which the agent dies, before it obeys it.
+class Death : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(AtMessage, Death, testing::Values("begin", "filled", "end"));
+
+TEST_P(Death, FailsThatCheckpointOnAllRanksAndTheNextOneIsGood) {
+  const World world;
+  FakeAgent::Options options;
+  options.buffers = 6;
+  bool armed = true;
+  options.hook = [&](const wire::Message& message) {
+    if (!armed || std::string(name_of(message)) != GetParam()) return FakeAgent::Action::go_on;
+    armed = false;
+    return FakeAgent::Action::die;
+  };
+  auto agent = std::make_unique<FakeAgent>(world.socket(), options);
+  ThreadGroup job(3);
+  testing::internal::CaptureStderr();
+  job.run([&](const Group& group) {
+    auto session = session_in(world, group);
+    Data data = pattern(2000, static_cast<unsigned>(group.rank()));
+    const Data saved = data;
+    ASSERT_TRUE(protect(*session, "u", data).ok());
+    EXPECT_EQ(code_of(session->checkpoint()), Code::agent_lost);
+    EXPECT_EQ(session->version(), 0U);
+    EXPECT_EQ(code_of(session->checkpoint()), Code::agent_lost) << "no agent can be started";
+    std::int64_t everybody = 1;
+    everybody = *group.minimum(everybody);
+    if (group.rank() == 0)
+      agent = std::make_unique<FakeAgent>(world.socket(), FakeAgent::Options());
+    everybody = *group.minimum(everybody);
+    const Status taken = session->checkpoint();
+    EXPECT_TRUE(taken.ok()) << taken.error().to_string();
+    std::fill(data.begin(), data.end(), 0);
+    EXPECT_TRUE(session->restart().ok());
+    EXPECT_EQ(data, saved);
+  });
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, HasSubstr("backstay: "));
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << "reported once: " << said;
+  agent->stop();
+  EXPECT_EQ(agent->problem(), "");
+}
+
+class DeathInRestart : public testing::TestWithParam<std::tuple<const char*, int>> {};
+INSTANTIATE_TEST_SUITE_P(AtMessage, DeathInRestart,
+                         testing::Combine(testing::Values("restart", "verified", "restored"),
+                                          testing::Values(1, 2)));
+
+TEST_P(DeathInRestart, GivesTheWholeVersionOrAClearError) {
+  const auto [name, which] = GetParam();
+  const World world;
+  FakeAgent::Options options;
+  int left = which;
+  options.hook = [&, name = std::string(name)](const wire::Message& message) {
+    const bool now = name == name_of(message) && --left == 0;
+    return now ? FakeAgent::Action::die : FakeAgent::Action::go_on;
+  };
+  FakeAgent agent(world.socket(), options);
+  ThreadGroup job(2);
+  std::mutex mutex;
+  std::set<Code> codes;
+  testing::internal::CaptureStderr();
+  job.run([&](const Group& group) {
+    auto session = session_in(world, group);
+    const auto seed = static_cast<unsigned>(group.rank());
+    Data data = pattern(700, seed);
+    const Data saved = data;
+    ASSERT_TRUE(protect(*session, "u", data).ok());
+    ASSERT_TRUE(session->checkpoint().ok());
+    refill(data, seed + 10);
+    const Data before = data;
+    const Code code = code_of(session->restart());
+    EXPECT_TRUE(code != Code::ok || data == saved);
+    EXPECT_TRUE(code != Code::agent_lost || data == before);
+    const std::lock_guard lock(mutex);
+    codes.insert(code);
+  });
+  (void)testing::internal::GetCapturedStderr();
+  EXPECT_EQ(codes.size(), 1U) << "all ranks get the same answer";
+  // Both ranks wait for the answer to restored: each has copied everything by then or has not
+  // heard deliver. Before that nothing was touched.
+  if (std::string(name) != "restored") {
+    EXPECT_EQ(*codes.begin(), Code::agent_lost);
+  }
+}
+
+TEST(Death, OfARankGivesTheVersionUpForTheOthers) {
+  const World world;
+  FakeAgent::Options options;
+  bool armed = true;
+  options.hook = [&](const wire::Message& message) {
+    if (!armed || !std::holds_alternative<wire::Filled>(message)) return FakeAgent::Action::go_on;
+    armed = false;
+    return FakeAgent::Action::drop_rank;
+  };
+  FakeAgent agent(world.socket(), options);
+  ThreadGroup job(3);
+  testing::internal::CaptureStderr();
+  job.run([&](const Group& group) {
+    auto session = session_in(world, group);
+    Data data = pattern(700, 1);
+    ASSERT_TRUE(protect(*session, "u", data).ok());
+    const Code code = code_of(session->checkpoint());
+    EXPECT_EQ(code, Code::agent_lost) << "for one rank the agent is gone, for the others a rank";
+    EXPECT_TRUE(session->checkpoint().ok());
+  });
+  (void)testing::internal::GetCapturedStderr();
+  agent.stop();
+  EXPECT_EQ(agent.problem(), "");
+}
+
+TEST(Start, HandsOnWhatTheAgentRefuses) {
+  for (const Code code : {Code::busy, Code::protocol, Code::unsupported}) {
+    const World world;
+    FakeAgent::Options options;
+    options.refuse_hello = code;
+    FakeAgent agent(world.socket(), options);
+    const auto started = Session::start(Group(), world.config().c_str());
+    EXPECT_EQ(code_of(started), code);
+    EXPECT_THAT(started.error().message(), HasSubstr("refused for a test"));
+  }
+}
+
+TEST(Start, SaysWhereTheAgentsProgramWasLookedFor) {
+  const World world;
+  const auto started = Session::start(Group(), world.config().c_str());
+  ASSERT_EQ(code_of(started), Code::agent_lost);
+  EXPECT_THAT(started.error().message(), HasSubstr("/nonexistent/backstayd"));
+}
+
+TEST(Start, WaitsNoLongerThanConfiguredForAnAgentThatSaysNothing) {
+  const World world("");
+  std::ofstream(world.config(), std::ios::app) << "";
+  std::string text = text_of(world.config());
+  text.replace(text.find("start_timeout_s = 10"), 20, "start_timeout_s = 0.1");
+  std::ofstream(world.config()) << text;
+  FakeAgent::Options options;
+  options.hook = [](const wire::Message&) { return FakeAgent::Action::ignore; };
+  FakeAgent agent(world.socket(), options);
+  EXPECT_EQ(code_of(Session::start(Group(), world.config().c_str())), Code::agent_lost);
+}
+
+TEST(Start, TakesTheNumberAfterTheNewest) {
+  const World world;
+  FakeAgent agent(world.socket(), {});
+  for (VersionNumber number = 1; number <= 3; ++number) {
+    auto session = session_in(world);
+    ASSERT_TRUE(session->checkpoint().ok());
+    EXPECT_EQ(session->version(), number);
+  }
+}
+
+}  // namespace
+}  // namespace backstay::client::test
