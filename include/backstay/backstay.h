@@ -33,12 +33,16 @@
 #define BACKSTAY_API
 #endif
 
+/* Any int may arrive from C; C++ must be told so. */
 #ifdef __cplusplus
+#define BACKSTAY_ENUM_OF_INT : int
 extern "C" {
+#else
+#define BACKSTAY_ENUM_OF_INT
 #endif
 
 /* The closed list of errors, ordered by how much is lost. */
-typedef enum backstay_error {
+typedef enum backstay_error BACKSTAY_ENUM_OF_INT {
   BACKSTAY_OK = 0,
   /* Nothing is lost. */
   BACKSTAY_ENONE = 1,        /* restart: no version exists; start from the beginning */
@@ -71,7 +75,7 @@ typedef enum backstay_error {
 } backstay_error;
 
 /* How safe a version is. A higher level includes the lower ones. */
-typedef enum backstay_level {
+typedef enum backstay_level BACKSTAY_ENUM_OF_INT {
   BACKSTAY_CAPTURED = 1,  /* in the node's pool: survives the death of any program process */
   BACKSTAY_LOCAL = 2,     /* on the node's disk: survives the agent's death and a reboot */
   BACKSTAY_PROTECTED = 3, /* replicas or parity on other nodes (a later release) */
@@ -79,7 +83,7 @@ typedef enum backstay_level {
 } backstay_level;
 
 /* Element types of regions. The number of bytes is part of the name or of the comment. */
-typedef enum backstay_type {
+typedef enum backstay_type BACKSTAY_ENUM_OF_INT {
   BACKSTAY_BYTE = 1,       /* 1 byte, opaque */
   BACKSTAY_INT8 = 2,
   BACKSTAY_INT16 = 3,

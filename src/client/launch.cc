@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <string_view>
 
 extern char** environ;
@@ -59,26 +60,38 @@ std::vector<std::string> candidates() {
   return paths;
 }
 
-// Everything that the children need, made before the fork: they may not allocate.
+// The children run on stacks of their own, with the parent's memory and no sanitizer's view of it.
+#define BACKSTAY_IN_CHILD __attribute__((no_sanitize("address", "thread", "undefined")))
+
+constexpr std::size_t stack_bytes = 64 * 1024;
+
+struct alignas(64) Stack {
+  std::array<char, stack_bytes> bytes;
+  char* top() { return bytes.data() + bytes.size(); }
+};
+
+// Everything that the children need, made before they exist: they may not allocate.
 struct Plan {
   std::vector<char*> arguments;
   std::vector<char*> environment;
   std::array<unsigned long, 1024> all_cpus;  // 65536 CPUs
-  // Written by the children, read by the parent: vfork shares the memory.
+  std::unique_ptr<Stack> outer;
+  std::unique_ptr<Stack> inner;
+  // Written by the children, read by the parent, which waits meanwhile.
   volatile int pid = 0;
   volatile int sys_errno = 0;
 };
 
-void close_everything() {
+BACKSTAY_IN_CHILD void close_everything() {
   if (::close_range(0, ~0U, 0) == 0) return;
   const long count = ::sysconf(_SC_OPEN_MAX);
   for (int fd = 0; fd < (count < 0 ? 65536 : count); ++fd) ::close(fd);
 }
 
-void reset_signals() {
+BACKSTAY_IN_CHILD void reset_signals() {
+  struct sigaction standard {};
+  standard.sa_handler = SIG_DFL;
   for (int number = 1; number < NSIG; ++number) {
-    struct sigaction standard {};
-    standard.sa_handler = SIG_DFL;
     ::sigaction(number, &standard, nullptr);  // refused for SIGKILL and SIGSTOP
   }
   sigset_t none;
@@ -86,7 +99,14 @@ void reset_signals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-[[noreturn]] void become_agent(Plan& plan) {
+// Shares the memory and makes the caller wait until the child executes a program or ends, as vfork
+// does, but does not run on the caller's stack.
+BACKSTAY_IN_CHILD pid_t start_child(int (*body)(void*), Stack& stack, Plan& plan) {
+  return ::clone(body, stack.top(), CLONE_VM | CLONE_VFORK | SIGCHLD, &plan);
+}
+
+BACKSTAY_IN_CHILD int become_agent(void* argument) {
+  auto& plan = *static_cast<Plan*>(argument);
   close_everything();
   if (::open("/dev/null", O_RDWR) == 0) {
     ::dup2(0, 1);
@@ -105,20 +125,13 @@ void reset_signals() {
   ::_exit(127);
 }
 
-[[noreturn]] void leave_the_program(Plan& plan) {
+BACKSTAY_IN_CHILD int leave_the_program(void* argument) {
+  auto& plan = *static_cast<Plan*>(argument);
   ::setsid();
-  const pid_t pid = ::vfork();
-  if (pid == 0) become_agent(plan);
+  const pid_t pid = start_child(become_agent, *plan.inner, plan);
   plan.pid = pid;
   if (pid < 0) plan.sys_errno = errno;
   ::_exit(0);
-}
-
-// Its own function and never inlined: what vfork's child does to the stack stays here.
-[[gnu::noinline]] pid_t start_child(Plan& plan) {
-  const pid_t pid = ::vfork();
-  if (pid == 0) leave_the_program(plan);
-  return pid;
 }
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
@@ -159,15 +172,19 @@ Result<LaunchedAgent> launch_agent(const std::string& program,
   for (char** variable = environ; *variable != nullptr; ++variable) {
     if (!is_launcher_variable(*variable)) kept.emplace_back(*variable);
   }
-  Plan plan{pointers(argv), pointers(kept), {}};
+  Plan plan;
+  plan.arguments = pointers(argv);
+  plan.environment = pointers(kept);
   plan.all_cpus.fill(~0UL);
+  plan.outer = std::make_unique<Stack>();
+  plan.inner = std::make_unique<Stack>();
 
   // No handler of the program may run in a child that shares its memory.
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  const pid_t child = start_child(plan);
+  const pid_t child = start_child(leave_the_program, *plan.outer, plan);
   const int failed = child < 0 ? errno : 0;
   if (child > 0) {
     while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {

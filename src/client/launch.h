@@ -1,8 +1,9 @@
 // Starting the node's agent as a true daemon.
 //
 // 1. The program is found: agent.program, else backstayd beside the library, in ../bin or ., else in PATH.
-// 2. Two vforks: the agent's parent is init, so that the program's own wait() never sees it. vfork,
-//    because the program may hold hundreds of gigabytes, threads, and network libraries with fork handlers.
+// 2. Two children, one inside the other: the agent's parent is init, so that the program's own wait() never sees
+//    it. They share the program's memory until they execute (clone with CLONE_VFORK), because the program may hold hundreds
+//    of gigabytes, threads, and network libraries with fork handlers.
 // 3. In between: own session, no inherited descriptor, /dev/null as stdio, cwd /, default signals, all
 //    CPUs and memory nodes (launchers pin ranks), an environment without the launcher's variables.
 // So no launcher waits for the agent, kills it with the job, or confuses it with a rank.
