@@ -84,9 +84,8 @@ void Job::new_run(const wire::Hello& hello) {
   state_.rank_was_lost = false;
   restarting_.clear();
   page_->clear_stop();
-  state_.record("run_begin", {{"ranks", hello.ranks},
-                              {"newest", state_.newest},
-                              {"release", BACKSTAY_VERSION}});
+  state_.record("run_begin",
+                {{"ranks", hello.ranks}, {"newest", state_.newest}, {"release", BACKSTAY_VERSION}});
   spdlog::info("run begins job={} run={:016x} ranks={} dir={}", state_.name, hello.run, hello.ranks,
                state_.dir);
 }
@@ -130,7 +129,7 @@ Status Job::receive(ConnectionId connection, const wire::Message& message) {
   } else if (const auto* again = std::get_if<wire::Restart>(&message)) {
     status = restart(rank, *again);
   } else if (const auto* one = std::get_if<wire::Fetch>(&message)) {
-    fetch(rank, *one);
+    status = fetch(rank, *one);
   } else if (const auto* verified = std::get_if<wire::Verified>(&message)) {
     if (!restores_.empty()) status = restores_.front()->verified(connection, *verified);
   } else if (const auto* refuse = std::get_if<wire::Refuse>(&message)) {
@@ -161,10 +160,15 @@ Status Job::restart(const RankLink& link, const wire::Restart& restart) {
   return {};
 }
 
-void Job::fetch(const RankLink& link, const wire::Fetch& fetch) {
+Status Job::fetch(const RankLink& link, const wire::Fetch& fetch) {
+  for (const auto& restore : restores_) {
+    if (restore->includes(link.connection))
+      return Error(Code::state, "fetch before the last is over");
+  }
   std::vector<Restore::Participant> one{{link.connection, fetch.rank, link.home}};
   restores_.push_back(std::make_unique<Restore>(state_, std::move(one), fetch.version, false));
   if (restores_.size() == 1) restores_.front()->start();
+  return {};
 }
 
 void Job::reap_restores() {

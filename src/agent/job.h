@@ -62,7 +62,7 @@ class Job {
   void new_run(const wire::Hello& hello);
   void scanned(const Scanned& event);
   Status restart(const RankLink& link, const wire::Restart& restart);
-  void fetch(const RankLink& link, const wire::Fetch& fetch);
+  Status fetch(const RankLink& link, const wire::Fetch& fetch);
   void reap_restores();
 
   JobState state_;

@@ -47,6 +47,11 @@ void Levels::await(ConnectionId connection, const wire::Await& await) {
   if (now.code != Code::ok || now.level >= await.level) {
     return state_.outbox.send(connection, std::move(now));
   }
+  // One that timed out and asks again is still here from the first time.
+  std::erase_if(waiters_, [&](const Waiter& waiter) {
+    return waiter.connection == connection && waiter.await.version == await.version &&
+           waiter.await.level == await.level;
+  });
   waiters_.push_back({connection, await});
 }
 

@@ -25,7 +25,10 @@ namespace {
 constexpr std::uint64_t from_listener = 1;
 constexpr std::uint64_t from_signals = 2;
 constexpr std::uint64_t from_stores = 3;
-constexpr std::size_t outgoing_max = 100'000;  // a peer that never reads is cut off
+// A peer that never reads is cut off. Tools get long answers and ask for one at a time.
+constexpr std::size_t outgoing_max = 100'000;
+constexpr std::size_t outgoing_max_of_tool = 100;
+constexpr int messages_a_turn = 64;  // then the other connections have theirs
 
 Status make_nonblocking(int fd) {
   const int flags = ::fcntl(fd, F_GETFL);
@@ -139,7 +142,7 @@ void Server::accept_all() {
 }
 
 void Server::receive_all(ConnectionId id) {
-  for (;;) {
+  for (int count = 0; count < messages_a_turn; ++count) {
     const auto at = connections_.find(id);
     if (at == connections_.end() || at->second.closing || at->second.broken) return;
     auto received = wire::receive(at->second.socket.get());
@@ -171,8 +174,7 @@ void Server::receive_one(ConnectionId id, wire::Message message) {
   if (!status.ok()) refuse(id, status.error());
 }
 
-Status Server::rank_message(ConnectionId id, Connection& connection,
-                            const wire::Message& message) {
+Status Server::rank_message(ConnectionId id, Connection& connection, const wire::Message& message) {
   if (connection.job == nullptr) return Error(Code::state, "hello comes first");
   if (std::holds_alternative<wire::Goodbye>(message)) {
     connection.goodbye = true;
@@ -209,17 +211,18 @@ Result<Server::Slot*> Server::open_job(const wire::Hello& hello) {
   const std::uint64_t number = next_slot_++;
   slot->store = std::make_unique<Store>(
       hello.job,
-      [make = options_.make_tier, dir, job = hello.job, pool = pool_.get(),
-       shared = slot->facts] {
+      [make = options_.make_tier, dir, job = hello.job, pool = pool_.get(), shared = slot->facts] {
         return make(dir, job, *pool, [shared](const DiskFacts& facts) {
           const std::lock_guard lock(shared->mutex);
           shared->facts = facts;
         });
       },
-      [this, number](Event event) { events_.put(Posted{number, std::move(event)}); },
+      [this, number](Event event) {
+        events_.put(Posted{number, std::move(event)});
+      },
       [log = EventLog(dir + "/" + hello.job)](const std::string& line) { log.append(line); });
-  slot->job = std::make_unique<Job>(hello.job, dir, *pool_, *this, *slot, system_clock(),
-                                    std::move(page));
+  slot->job =
+      std::make_unique<Job>(hello.job, dir, *pool_, *this, *slot, system_clock(), std::move(page));
   Slot* raw = slot.get();
   slots_[number] = std::move(slot);
   return raw;
@@ -283,7 +286,8 @@ void Server::flush(ConnectionId id, Connection& connection) {
     const Outgoing& next = connection.outgoing.front();
     const Status sent = wire::send(connection.socket.get(), next.message, next.descriptors);
     if (!sent.ok() && sent.error().code() == Code::again) {
-      if (connection.outgoing.size() > outgoing_max) connection.broken = true;
+      const std::size_t limit = connection.admin ? outgoing_max_of_tool : outgoing_max;
+      if (connection.outgoing.size() > limit) connection.broken = true;
       (void)watch(connection.socket.get(), id, true, true);
       return;
     }
