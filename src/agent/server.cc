@@ -262,6 +262,8 @@ std::string Server::status_json() const {
   input.socket_path = options_.socket_path;
   input.uptime_s = 1e-9 * static_cast<double>(system_clock().monotonic_ns() - started_ns_);
   input.pool = pool_.get();
+  input.written_bytes = written_bytes_;
+  input.read_bytes = read_bytes_;
   for (const auto& [number, slot] : slots_) {
     input.jobs.push_back(slot->job.get());
     const std::lock_guard lock(slot->facts->mutex);
@@ -328,6 +330,9 @@ void Server::bury() {
 
 void Server::store_events() {
   for (Posted& posted : events_.take_all()) {
+    if (const auto* written = std::get_if<ChunkWritten>(&posted.event))
+      written_bytes_ += written->bytes;
+    if (const auto* read = std::get_if<ChunkRead>(&posted.event)) read_bytes_ += read->bytes;
     const auto at = slots_.find(posted.slot);
     if (at != slots_.end()) at->second->job->on(posted.event);
   }

@@ -102,6 +102,8 @@ class Server final : public Outbox {
   Fd epoll_;
   Fd signals_;
   std::uint64_t started_ns_;
+  std::uint64_t written_bytes_ = 0;  // to and from the disk, of all jobs since the start
+  std::uint64_t read_bytes_ = 0;
   std::uint64_t quiet_since_ns_ = 0;
   bool draining_ = false;
   bool stop_now_ = false;

@@ -25,10 +25,10 @@ std::uint64_t resident_bytes() {
 
 json version_json(const Job& job, VersionNumber number) {
   const wire::LevelIs level = job.level_of(number);
-  json out = {{"version", number},       {"level", level_name(level.level)},
-              {"bytes", 0},              {"written_bytes", 0},
-              {"captured_ns", 0},        {"local_ns", 0},
-              {"in_pool", false},        {"error", level.message}};
+  json out = {{"version", number}, {"level", level_name(level.level)},
+              {"bytes", 0},        {"written_bytes", 0},
+              {"captured_ns", 0},  {"local_ns", 0},
+              {"in_pool", false},  {"error", level.message}};
   if (const auto at = job.state().memory.find(number); at != job.state().memory.end()) {
     out["bytes"] = at->second.bytes();
     out["written_bytes"] = at->second.written_bytes;
@@ -74,10 +74,10 @@ json pool_json(const StatusInput& input) {
     }
   }
   const Pool& pool = *input.pool;
-  return {{"bytes", pool.bytes()},       {"buffer_bytes", pool.buffer_bytes()},
-          {"buffers", pool.count()},     {"free", pool.free_count()},
-          {"cached", cached},            {"filling", filled},
-          {"writing", writing},          {"huge_pages", pool.huge_pages()}};
+  return {{"bytes", pool.bytes()},   {"buffer_bytes", pool.buffer_bytes()},
+          {"buffers", pool.count()}, {"free", pool.free_count()},
+          {"cached", cached},        {"filling", filled},
+          {"writing", writing},      {"huge_pages", pool.huge_pages()}};
 }
 
 }  // namespace
@@ -92,7 +92,9 @@ std::string to_json(const StatusInput& input) {
                     {"resident_bytes", resident_bytes()},
                     {"pool", pool_json(input)},
                     {"disk",
-                     {{"io_uring", input.disk.io_uring},
+                     {{"written_bytes", input.written_bytes},
+                      {"read_bytes", input.read_bytes},
+                      {"io_uring", input.disk.io_uring},
                       {"direct", input.disk.direct},
                       {"registered_buffers", input.disk.registered_buffers},
                       {"why_not", input.disk.why_not}}},

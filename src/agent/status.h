@@ -15,6 +15,8 @@ struct StatusInput {
   double uptime_s = 0;
   const Pool* pool = nullptr;
   DiskFacts disk;
+  std::uint64_t written_bytes = 0;
+  std::uint64_t read_bytes = 0;
   std::vector<const Job*> jobs;
 };
 

@@ -274,7 +274,7 @@ class StoreWorker::Impl {
   }
 
   void handle(ReadChunk& command) {
-    ChunkRead event{command.version, command.buffer, command.ticket, {}};
+    ChunkRead event{command.version, command.buffer, command.ticket, {}, command.chunk.length};
     if (!reading_ || reading_->version != command.version) {
       if (const Status status = open_segment(command); !status.ok()) {
         event.status = status;

@@ -126,6 +126,7 @@ struct ChunkRead {
   std::uint32_t buffer = 0;
   std::uint64_t ticket = 0;
   Status status;
+  std::uint32_t bytes = 0;
 };
 using Event = std::variant<Scanned, ChunkWritten, VersionLocal, VersionFailed, VersionAborted,
                            Removed, ManifestLoaded, ChunkRead>;
