@@ -4,6 +4,7 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +13,7 @@
 #include "bin/exit_code.h"
 #include "bin/print.h"
 #include "bin/python.h"
+#include "bin/settings.h"
 
 namespace backstay::bin {
 namespace {
@@ -51,6 +53,20 @@ int report(const Error& error, bool json) {
   return exit_code_of(error.code());
 }
 
+// The configuration is read here, once for all languages; Python finds the folder in BACKSTAY_DIR.
+int run_python_command(const std::vector<std::string>& arguments) {
+  Settings settings;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == "--config" && i + 1 < arguments.size())
+      settings.config_file = arguments[i + 1];
+    if (arguments[i].starts_with("--config=")) settings.config_file = arguments[i].substr(9);
+  }
+  const auto config = load(settings);
+  if (!config.ok()) return report(config.error(), false);
+  ::setenv("BACKSTAY_DIR", config->storage.dir.c_str(), 1);
+  return report(run_in_python(arguments), false);
+}
+
 // Help is for people who look for a command: Python's commands stand beside the others.
 void declare_python_commands(CLI::App& app) {
   for (const PythonCommand& command : python_commands())
@@ -60,8 +76,7 @@ void declare_python_commands(CLI::App& app) {
 }
 
 int run(int argc, char** argv) {
-  if (argc > 1 && is_python_command(argv[1]))
-    return report(run_in_python({argv + 1, argv + argc}), false);
+  if (argc > 1 && is_python_command(argv[1])) return run_python_command({argv + 1, argv + argc});
   CLI::App app{"Backstay keeps long parallel jobs alive: fast, safe checkpoints for MPI programs."};
   app.name("backstay");
   app.require_subcommand(1);

@@ -4,26 +4,18 @@ namespace backstay::bin {
 
 int exit_code_of(Code code) {
   switch (code) {
-    case Code::ok:
-      return exit_ok;
+    case Code::ok: return exit_ok;
     case Code::invalid:
-    case Code::config:
-      return exit_usage;
+    case Code::config: return exit_usage;
     case Code::none:
-    case Code::not_found:
-      return exit_nothing;
+    case Code::not_found: return exit_nothing;
     case Code::corrupt:
-    case Code::format:
-      return exit_damaged;
+    case Code::format: return exit_damaged;
     case Code::agent_lost:
-    case Code::protocol:
-      return exit_agent;
-    case Code::timeout:
-      return exit_timeout;
-    case Code::busy:
-      return exit_refused;
-    default:
-      return exit_failed;
+    case Code::protocol: return exit_agent;
+    case Code::timeout: return exit_timeout;
+    case Code::busy: return exit_refused;
+    default: return exit_failed;
   }
 }
 

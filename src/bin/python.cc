@@ -27,6 +27,13 @@ fs::path source_tree() {
   return {};
 }
 
+// Puts a folder in front of a variable that lists folders.
+void put_before(const char* variable, const std::string& folder) {
+  const char* others = std::getenv(variable);
+  const std::string list = others && *others ? folder + ":" + others : folder;
+  ::setenv(variable, list.c_str(), 1);
+}
+
 Error replace_process(const std::string& python, const std::vector<std::string>& arguments) {
   std::vector<std::string> words{python, "-m", "backstay.cli"};
   words.insert(words.end(), arguments.begin(), arguments.end());
@@ -60,16 +67,17 @@ std::string program_folder() {
 
 Error run_in_python(const std::vector<std::string>& arguments) {
   if (const fs::path tree = source_tree(); !tree.empty()) {
-    const char* others = std::getenv("PYTHONPATH");
-    const std::string path =
-        (tree / "python").string() + (others && *others ? ":" + std::string(others) : "");
-    ::setenv("PYTHONPATH", path.c_str(), 1);
+    put_before("PYTHONPATH", (tree / "python").string());
     const fs::path python = tree / ".venv/bin/python";
     if (::access(python.c_str(), X_OK) != 0)
       return Error(Code::not_found, fmt::format("{} is missing; run `make setup` in {}",
                                                 python.string(), tree.string()));
     return replace_process(python.string(), arguments);
   }
+  std::error_code failure;
+  if (const fs::path share = fs::path(program_folder()) / "../share/backstay/python";
+      fs::exists(share / "backstay/cli", failure))
+    put_before("PYTHONPATH", share.lexically_normal().string());
   const char* chosen = std::getenv("BACKSTAY_PYTHON");
   const std::string python = chosen && *chosen ? chosen : "python3";
   if (run_quietly({python, "-c", "import backstay.cli"}) != 0)

@@ -1,0 +1,148 @@
+"""`backstay export`: regions of a version as files that any program reads."""
+
+import json
+import os
+import pathlib
+import re
+import sys
+from enum import Enum
+from typing import Annotated, Optional
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+import backstay
+
+EPILOG = (
+    "Examples: `backstay export lj --region x -o out` (out/x.npy, or one file a rank); "
+    "`backstay export lj 12 --format raw -o out` (everything, as plain bytes). "
+    "Exit codes: 0 ok, 1 could not be written, 2 wrong usage, 3 no such job, version or region, 4 damaged."
+)
+
+
+class Format(str, Enum):
+    npy = "npy"
+    raw = "raw"
+
+
+def file_name(region: str) -> str:
+    """A region's name as a file name: other characters as %XX of their UTF-8 bytes."""
+    safe = "".join(c if re.match(r"[A-Za-z0-9._-]", c) else "".join(f"%{b:02X}" for b in c.encode()) for c in region)
+    return "%2E" + safe[1:] if safe.startswith(".") else safe
+
+
+def version_path(job: str, number: Optional[int]) -> pathlib.Path:
+    folder = pathlib.Path(os.environ.get("BACKSTAY_DIR") or f"/var/tmp/backstay-{os.environ.get('USER', 'root')}")
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}", job):
+        raise typer.BadParameter(f"{job!r} is no name of a job")
+    path = folder / job
+    if number is not None:
+        path /= f"v{number:016d}"
+    if not path.is_dir():
+        what = f"version {number} of job {job}" if number is not None else f"job {job}"
+        raise backstay.format.NotFoundError(f"no {what} under {folder}; `backstay ls` lists what there is")
+    return path
+
+
+def is_file_everywhere(version, name: str) -> bool:
+    """A routed file keeps its bytes and its name; .npy would only be in the way."""
+    views = [version.rank(rank) for rank in version.ranks_here()]
+    return all(view.region(name).kind == "file" for view in views if name in view)
+
+
+class Exporter:
+    def __init__(self, folder: pathlib.Path, form: Format, progress: Progress, task):
+        self.folder, self.form, self.progress, self.task = folder, form, progress, task
+        self.written: list[dict] = []
+
+    def array(self, stem: str, data: np.ndarray, region: str, rank: Optional[int]) -> None:
+        def write(file):
+            if self.form is Format.npy:
+                np.save(file, data, allow_pickle=False)
+            else:
+                file.write(np.ascontiguousarray(data).tobytes())
+
+        self._write(self.folder / f"{stem}.{self.form.value}", write, data, region, rank)
+
+    def plain(self, stem: str, data: np.ndarray, region: str, rank: Optional[int]) -> None:
+        self._write(self.folder / stem, lambda file: file.write(data.tobytes()), data, region, rank)
+
+    def _write(self, path: pathlib.Path, write, data, region, rank) -> None:
+        # Under another name until it is whole: a file that is there can be used.
+        temporary = path.with_name(path.name + ".tmp")
+        with open(temporary, "wb") as file:
+            write(file)
+        os.replace(temporary, path)
+        self._note(path, data, region, rank)
+
+    def _note(self, path, data, region, rank) -> None:
+        self.progress.advance(self.task, data.nbytes)
+        self.written.append(
+            {
+                "file": str(path),
+                "region": region,
+                "rank": rank,
+                "type": data.dtype.name,
+                "shape": list(data.shape),
+                "bytes": data.nbytes,
+            }
+        )
+
+    def region(self, version, name: str, rank: Optional[int]) -> None:
+        parts = version[name] if rank is None else {rank: version.rank(rank)[name]}
+        as_files = is_file_everywhere(version, name)
+        if not isinstance(parts, dict):
+            parts = {None: parts}
+        for number, data in parts.items():
+            stem = file_name(name)
+            # A routed file's name differs between ranks already.
+            if number is not None and not (as_files and len(parts) == 1):
+                stem += f".rank-{number:05d}"
+            (self.plain if as_files else self.array)(stem, data, name, number)
+
+
+def bar() -> Progress:
+    return Progress(
+        TextColumn("export"),
+        BarColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+        console=Console(stderr=True),
+    )
+
+
+def command(
+    job: Annotated[str, typer.Argument(metavar="JOB", help="Name of the job")],
+    version: Annotated[Optional[int], typer.Argument(metavar="[VERSION]", min=1, help="Default: the newest")] = None,
+    region: Annotated[Optional[list[str]], typer.Option("--region", help="Only this one; may be repeated")] = None,
+    rank: Annotated[Optional[int], typer.Option("--rank", min=0, help="Only what this rank saved")] = None,
+    output: Annotated[pathlib.Path, typer.Option("-o", "--output", help="Folder; made if missing")] = pathlib.Path("."),
+    form: Annotated[Format, typer.Option("--format", help="npy, or raw: plain bytes, row-major")] = Format.npy,
+    directory: Annotated[Optional[str], typer.Option("--dir", help="Folder of the versions (storage.dir)")] = None,
+    config: Annotated[Optional[str], typer.Option("--config", help="Configuration file")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON")] = False,
+) -> None:
+    """Write regions of a version as .npy or raw files.
+
+    A region whose place in a global array was declared becomes one file; others one file a rank.
+    Every byte is checked against its checksum on the way.
+    """
+    del config  # `backstay` has read it and set BACKSTAY_DIR
+    if directory is not None:
+        os.environ["BACKSTAY_DIR"] = directory
+    opened = backstay.open(version_path(job, version))
+    names = region or list(opened.rank(rank) if rank is not None else opened)
+    output.mkdir(parents=True, exist_ok=True)
+    with bar() as progress:
+        exporter = Exporter(output, form, progress, progress.add_task("export", total=opened.payload_bytes))
+        for name in names:
+            exporter.region(opened, name, rank)
+    if as_json:
+        print(json.dumps({"job": opened.job, "version": opened.number, "files": exporter.written}, indent=2))
+        return
+    for one in exporter.written:
+        print(f"{one['file']}  {one['type']} {' x '.join(map(str, one['shape']))}")

@@ -1,0 +1,176 @@
+"""`backstay run` and its neighbours with a real MPI program (examples/heat) under both launchers."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+PROGRAMS = pathlib.Path(os.environ.get("BACKSTAY_TEST_HEAT", "/nowhere"))
+LAUNCHERS = {"openmpi": ["mpirun.openmpi", "--oversubscribe", "-n", "2"], "mpich": ["mpiexec.mpich", "-n", "2"]}
+MPIS = [name for name, words in LAUNCHERS.items() if (PROGRAMS / name / "heat").exists() and shutil.which(words[0])]
+if not MPIS:
+    pytest.skip("the heat example was built for no MPI", allow_module_level=True)
+FOREVER = 10**9
+
+
+def wait_for(condition, what, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not (result := condition()):
+        assert time.monotonic() < deadline, f"waited for {what}"
+        time.sleep(0.05)
+    return result
+
+
+class Job:
+    """heat under `backstay run`; output goes to files so that nobody has to read pipes."""
+
+    def __init__(self, world, mpi, steps, *options, every=100):
+        self.world, self.program = world, PROGRAMS / mpi / "heat"
+        self.out, self.err = world.folder / "out", world.folder / "err"
+        env = {**world.env, "BACKSTAY_CHECKPOINT_POLICY": "calls" if every else "request",
+               "BACKSTAY_CHECKPOINT_EVERY_CALLS": str(every)}
+        from conftest import PROGRAM
+        command = [PROGRAM, "run", *map(str, options), "--", *LAUNCHERS[mpi], str(self.program), str(steps), "512", "512"]
+        with open(self.out, "w") as out, open(self.err, "w") as err:
+            self.process = subprocess.Popen(command, env=env, cwd=world.folder, stdin=subprocess.DEVNULL, stdout=out,
+                                            stderr=err)
+
+    def line(self, pattern, seconds=60):
+        def look():
+            assert self.process.poll() is None or re.search(pattern, self.out.read_text(), re.M), self.err.read_text()
+            return re.search(pattern, self.out.read_text(), re.M)
+        return wait_for(look, pattern, seconds)
+
+    def first_version(self):
+        """Asks until the program is in its loop: a request that comes before is not seen by it."""
+        deadline = time.monotonic() + 60
+        while not re.search(r"^version 1 ", self.out.read_text(), re.M):
+            assert time.monotonic() < deadline and self.process.poll() is None, self.err.read_text()
+            self.world.run("checkpoint", "heat", "--wait", "--timeout", 1)
+
+    def ranks(self):
+        """Only ours: by the socket in their environment."""
+        found = []
+        for entry in pathlib.Path("/proc").iterdir():
+            try:
+                if os.readlink(entry / "exe") == str(self.program.resolve()) and \
+                        self.world.env["BACKSTAY_AGENT_SOCKET"].encode() in (entry / "environ").read_bytes():
+                    found.append(int(entry.name))
+            except OSError:
+                continue
+        return sorted(found)
+
+    def end(self):
+        return self.process.wait(timeout=90)
+
+
+@pytest.fixture(params=MPIS)
+def mpi(request):
+    return request.param
+
+
+@pytest.fixture
+def start(world):
+    jobs = []
+
+    def make(*words, **more):
+        jobs.append(Job(world, *words, **more))
+        return jobs[-1]
+
+    yield make
+    for job in jobs:
+        while job.process.poll() is None:  # each asks one step harder
+            job.process.send_signal(signal.SIGTERM)
+            time.sleep(0.1)
+
+
+def test_a_killed_rank_is_survived(world, start, mpi):
+    job = start(mpi, 1500)
+    job.line(r"^version 2 ")
+    os.kill(job.ranks()[-1], signal.SIGKILL)
+    assert job.end() == 0, job.err.read_text()
+    text, remarks = job.out.read_text(), job.err.read_text()
+    said = re.search(r"restart 1 of 3 from version (\d+), captured", remarks)
+    came = re.search(r"^restart version (\d+) ", text, re.M)
+    assert said and came and int(came[1]) >= int(said[1]) >= 2
+    assert re.search(r"^done step 1500 checksum", text, re.M)
+    assert world.run("agent", "stop").returncode == 0  # what was captured reaches the disk
+    newest = world.json("ls", "heat")["versions"][-1]
+    assert newest["state"] == "complete" and newest["ranks"] == 2
+    assert {r["name"] for r in world.json("show", "heat")["regions"]} == {"n", "u"}
+    assert all(v["good"] for v in world.json("verify", "heat")["versions"])
+
+
+def test_a_killed_launcher_is_survived(start, mpi):
+    job = start(mpi, 1500)
+    job.line(r"^version 2 ")
+    launcher = int(subprocess.check_output(["ps", "-o", "pid=", "--ppid", str(job.process.pid)], text=True).split()[-1])
+    os.kill(launcher, signal.SIGKILL)
+    assert job.end() == 0, job.err.read_text()
+    assert re.search(r"^restart version \d+ ", job.out.read_text(), re.M)
+
+
+def test_sigterm_saves_and_ends(world, start, mpi):
+    job = start(mpi, FOREVER, every=0)
+    job.first_version()
+    job.process.send_signal(signal.SIGTERM)
+    assert job.end() == 0, job.err.read_text()
+    last = re.findall(r"^version (\d+) ", job.out.read_text(), re.M)[-1]
+    assert int(last) >= 2 and "done step" in job.out.read_text()
+    assert f"stopped; the same command starts from version {last}" in job.err.read_text()
+
+
+def test_sigusr1_and_checkpoint_ask_for_versions(world, start, mpi):
+    job = start(mpi, FOREVER, every=0)
+    job.first_version()
+    job.process.send_signal(signal.SIGUSR1)
+    job.line(r"^version 2 ")
+    done = world.json("checkpoint", "heat", "--stop", "--wait")
+    assert done["version"]["version"] >= 3 and done["version"]["level"] == "local"
+    assert job.end() == 0
+    assert "done step" in job.out.read_text()
+
+
+def test_status_and_top_show_the_job(world, start):
+    job = start(MPIS[0], FOREVER)
+    job.line(r"^version 2 ")
+    status = world.json("status")
+    heat, = status["jobs"]
+    assert (heat["job"], heat["ranks"], heat["connected"], heat["dir"]) == ("heat", 2, 2, str(world.dir))
+    assert status["disk"]["written_bytes"] > 0
+    first, second = (json.loads(line) for line in
+                     world.run("top", "--json", "--count", 2, "--interval", 1).stdout.splitlines())
+    assert second["disk"]["written_bytes"] > first["disk"]["written_bytes"]
+    assert second["rates"]["write_bytes_per_s"] > 0
+    lines = world.run("top", "--count", 1).stdout
+    assert "2 of 2 ranks connected" in lines and "local" in lines
+
+
+@pytest.mark.skipif(not shutil.which("tmux"), reason="tmux is not installed")
+def test_top_on_a_terminal(world, start):
+    from conftest import PROGRAM
+    job = start(MPIS[0], FOREVER)
+    job.line(r"^version 2 ")
+    tmux = ["tmux", "-S", str(world.folder / "tmux")]
+    env = {**world.env, "SHELL": "/bin/sh"}
+    screen = lambda: subprocess.check_output([*tmux, "capture-pane", "-p", "-t", "t"], text=True)
+    subprocess.run([*tmux, "new-session", "-d", "-s", "t", "-x", "100", "-y", "20", "sh"], env=env, check=True)
+    try:
+        subprocess.run([*tmux, "send-keys", "-t", "t", f"{PROGRAM} top --interval 0.2; echo ended $?", "Enter"], check=True)
+        wait_for(lambda: "2 of 2 ranks connected" in screen(), "the screen")
+        shown = screen()
+        assert shown.startswith("backstay top  agent pid") and "pool [" in shown and "q quit" in shown
+        assert re.search(r"version +\d+ .* (local|captured)", shown)
+        before = re.search(r"version +(\d+)", shown)[1]
+        wait_for(lambda: re.search(r"version +(\d+)", screen())[1] != before, "a change on the screen")
+        subprocess.run([*tmux, "send-keys", "-t", "t", "q"], check=True)
+        wait_for(lambda: "ended 0" in screen(), "the end")
+        assert "q quit" not in screen()  # the screen from before is back
+    finally:
+        subprocess.run([*tmux, "kill-server"], check=False)
