@@ -58,7 +58,8 @@ class MemoryFileSystem final : public FileSystem {
 struct MemoryRingOptions {
   unsigned depth = 8;
   std::uint64_t seed = 0;
-  unsigned fail_one_in = 0;  // about each so manyeth request fails with EIO, a write half done; 0: none
+  unsigned fail_one_in =
+      0;  // about each so manyeth request fails with EIO, a write half done; 0: none
 };
 
 // Works on the files of any FileSystem. A request is carried out when it is reaped, not when it is

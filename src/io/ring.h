@@ -33,7 +33,8 @@ class Ring {
   virtual unsigned in_flight() const = 0;
   virtual void write(File& file, std::uint64_t offset, Bytes from, std::uint64_t tag) = 0;
   // Errors in the completion: corrupt if the file ends before, io.
-  virtual void read(File& file, std::uint64_t offset, std::span<std::byte> to, std::uint64_t tag) = 0;
+  virtual void read(File& file, std::uint64_t offset, std::span<std::byte> to,
+                    std::uint64_t tag) = 0;
   // Returns what has completed. Blocks for at least one if `wait` and something is in flight.
   virtual std::vector<Completion> reap(bool wait) = 0;
 };

@@ -20,8 +20,8 @@ namespace {
 struct Request {
   File* file = nullptr;
   std::uint64_t offset = 0;
-  Bytes from;                // of a write
-  std::span<std::byte> to;   // of a read
+  Bytes from;               // of a write
+  std::span<std::byte> to;  // of a read
   bool read = false;
   std::uint64_t tag = 0;
 };

@@ -72,8 +72,8 @@ class UringRing final : public Ring {
         left = left.subspan(bytes);
       }
     }
-    const int answer = ::io_uring_register_buffers(&ring_, pieces_.data(),
-                                                   static_cast<unsigned>(pieces_.size()));
+    const int answer =
+        ::io_uring_register_buffers(&ring_, pieces_.data(), static_cast<unsigned>(pieces_.size()));
     if (answer == 0) return {};
     pieces_.clear();
     return errno_error("buffers cannot be pinned (limit: ulimit -l)", -answer);
@@ -90,8 +90,8 @@ class UringRing final : public Ring {
 
   void write(File& file, std::uint64_t offset, Bytes from, std::uint64_t tag) override {
     // The kernel only reads from it; the type of an entry does not say so.
-    start_request(file, Direction::write, offset, const_cast<std::byte*>(from.data()),
-                  from.size(), tag);
+    start_request(file, Direction::write, offset, const_cast<std::byte*>(from.data()), from.size(),
+                  tag);
   }
   void read(File& file, std::uint64_t offset, std::span<std::byte> to, std::uint64_t tag) override {
     start_request(file, Direction::read, offset, to.data(), to.size(), tag);
@@ -219,10 +219,10 @@ class UringRing final : public Ring {
   const unsigned depth_;
   io_uring ring_{};
   bool started_ = false;
-  int broken_ = 0;             // errno of the refusal for good
-  unsigned refusals_ = 0;      // in a row
-  unsigned in_flight_ = 0;     // submitted to us, not reaped
-  unsigned in_kernel_ = 0;     // entries that the kernel will answer
+  int broken_ = 0;          // errno of the refusal for good
+  unsigned refusals_ = 0;   // in a row
+  unsigned in_flight_ = 0;  // submitted to us, not reaped
+  unsigned in_kernel_ = 0;  // entries that the kernel will answer
   std::vector<Slot> slots_;
   std::vector<unsigned> free_;
   std::deque<unsigned> prepared_;  // entries that the kernel has not taken, in their order

@@ -35,13 +35,13 @@ namespace backstay::tier {
 using MakeRing = std::function<Result<std::unique_ptr<io::Ring>>()>;
 
 struct DirOptions {
-  std::string root;                  // made at the first write, mode 0700
-  bool recycle = false;              // for the one process that writes here (the agent)
+  std::string root;      // made at the first write, mode 0700
+  bool recycle = false;  // for the one process that writes here (the agent)
   // Where spares are kept, relative to the root. Processes that recycle below one root at the same
   // time (agents that serve different jobs) each need their own: the first thing a tier does is to
   // delete what lies there.
   std::string spare_folder = ".spare";
-  unsigned spares_max = 2;           // files kept for the next create()
+  unsigned spares_max = 2;                  // files kept for the next create()
   std::uint64_t spare_bytes_min = 1 << 20;  // smaller files are not worth it
 };
 

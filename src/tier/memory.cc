@@ -78,7 +78,8 @@ class MemoryWriter final : public Writer {
     const std::lock_guard lock(stream_.mutex());
     Buffer& bytes = stream_.content().bytes;
     Status status;
-    if (bytes.size() < offset + from.size()) status = stream_.content().resize(offset + from.size());
+    if (bytes.size() < offset + from.size())
+      status = stream_.content().resize(offset + from.size());
     if (status.ok()) {
       std::copy(from.begin(), from.end(), bytes.begin() + static_cast<std::ptrdiff_t>(offset));
     } else if (failed_.ok()) {

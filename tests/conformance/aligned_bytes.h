@@ -12,12 +12,12 @@ namespace backstay::testing {
 class AlignedBytes {
  public:
   explicit AlignedBytes(std::size_t size)
-      : data_(static_cast<std::byte*>(::operator new(size, std::align_val_t{4096}))), size_(size) {
+      : data_(static_cast<std::byte*>(::operator new (size, std::align_val_t{4096}))), size_(size) {
     for (std::size_t i = 0; i < size; ++i) data_[i] = std::byte{0xEE};
   }
   AlignedBytes(const AlignedBytes&) = delete;
   AlignedBytes& operator=(const AlignedBytes&) = delete;
-  ~AlignedBytes() { ::operator delete(data_, std::align_val_t{4096}); }
+  ~AlignedBytes() { ::operator delete (data_, std::align_val_t{4096}); }
 
   std::span<std::byte> all() { return {data_, size_}; }
   std::span<std::byte> part(std::size_t begin, std::size_t size) {

@@ -1,7 +1,6 @@
-#include "file_conformance.h"
-
 #include <unistd.h>
 
+#include "file_conformance.h"
 #include "io/faulty.h"
 
 namespace backstay::testing {
@@ -24,7 +23,8 @@ FileSystemUnderTest memory(bool direct) { return memory_files({.direct = direct}
 FileSystemUnderTest faulty(FileSystemUnderTest inner, io::FaultPlan plan) {
   auto fs = std::shared_ptr<io::FileSystem>(
       io::make_faulty_filesystem(*inner.fs, std::make_shared<io::Faults>(plan)));
-  auto both = std::make_shared<std::pair<std::shared_ptr<void>, std::shared_ptr<void>>>(inner.keep, fs);
+  auto both =
+      std::make_shared<std::pair<std::shared_ptr<void>, std::shared_ptr<void>>>(inner.keep, fs);
   return {fs.get(), inner.root, both};
 }
 
@@ -39,10 +39,12 @@ std::vector<FileCase> cases() {
   };
   for (std::uint64_t at = 1; at <= 5; ++at) {
     const std::string number = std::to_string(at);
-    all.push_back({"ShortTransferAtCall" + number,
-                   [at] { return faulty(memory(true), {io::Fault::short_transfer, at}); }});
-    all.push_back({"InterruptedAtCall" + number,
-                   [at] { return faulty(memory(true), {io::Fault::interrupted, at}); }});
+    all.push_back({"ShortTransferAtCall" + number, [at] {
+                     return faulty(memory(true), {io::Fault::short_transfer, at});
+                   }});
+    all.push_back({"InterruptedAtCall" + number, [at] {
+                     return faulty(memory(true), {io::Fault::interrupted, at});
+                   }});
   }
   if (::access("/dev/shm", W_OK) == 0) {
     all.push_back({"PosixOnTmpfs", [] { return posix_in("/dev/shm", true); }});

@@ -120,10 +120,10 @@ TEST_P(RingConformance, AReadPastTheEndIsCorruptAndTheOthersAreFine) {
   auto out = open(io::Open::create_direct);
   write_pattern(*out, 3);
   auto in = open(io::Open::read_direct);
-  ring().read(*in, 2 * kPiece, piece(0), 0);          // to the end exactly
-  ring().read(*in, 2 * kPiece + 4096, piece(1), 1);   // begins before the end
-  ring().read(*in, 3 * kPiece, piece(2), 2);          // begins at the end
-  ring().read(*in, 100 * kPiece, piece(3), 3);        // far behind
+  ring().read(*in, 2 * kPiece, piece(0), 0);         // to the end exactly
+  ring().read(*in, 2 * kPiece + 4096, piece(1), 1);  // begins before the end
+  ring().read(*in, 3 * kPiece, piece(2), 2);         // begins at the end
+  ring().read(*in, 100 * kPiece, piece(3), 3);       // far behind
   const auto done = reap_all();
   ASSERT_EQ(done.size(), 4u);
   EXPECT_TRUE(is_ok(done.at(0)));
@@ -213,8 +213,7 @@ TEST_P(RingConformance, DestructionWaitsForWhatIsInFlight) {
     ring().write(*file, i * kPiece, piece(i), i);
   }
   under_.ring.reset();
-  const auto bytes =
-      io::read_file(*under_.files.fs, under_.files.root + "/f", kDepth * kPiece);
+  const auto bytes = io::read_file(*under_.files.fs, under_.files.root + "/f", kDepth * kPiece);
   ASSERT_TRUE(is_ok(bytes));
   ASSERT_EQ(bytes->size(), kDepth * kPiece);
   EXPECT_EQ(first_difference(*bytes, 7), bytes->size());

@@ -1,7 +1,6 @@
-#include "ring_conformance.h"
-
 #include "io/faulty.h"
 #include "io/uring.h"
+#include "ring_conformance.h"
 
 namespace backstay::testing {
 namespace {

@@ -36,8 +36,7 @@ class TierConformance : public ::testing::TestWithParam<TierCase> {
   tier::Tier& tier() { return *under_.tier; }
 
   // Writes `pieces` pieces of the content `seed`, the last first, and seals.
-  Status write(const std::string& name, unsigned pieces, std::uint64_t seed,
-               std::uint64_t guess) {
+  Status write(const std::string& name, unsigned pieces, std::uint64_t seed, std::uint64_t guess) {
     AlignedBytes bytes(pieces * kPiece);
     fill_pattern(bytes.all(), seed);
     BACKSTAY_ASSIGN(auto writer, tier().create(name, guess));
@@ -73,7 +72,8 @@ class TierConformance : public ::testing::TestWithParam<TierCase> {
     ASSERT_TRUE(is_ok(read_one(**reader, 0, to.all()))) << name;
     EXPECT_EQ(first_difference(to.all(), seed), to.all().size()) << name;
     AlignedBytes block(4096);
-    EXPECT_TRUE(fails_with(read_one(**reader, pieces * kPiece, block.all()), Code::corrupt)) << name;
+    EXPECT_TRUE(fails_with(read_one(**reader, pieces * kPiece, block.all()), Code::corrupt))
+        << name;
   }
 
   Names list(const std::string& prefix) {
@@ -103,10 +103,25 @@ TEST_P(TierConformance, GetNamesItsFailures) {
 }
 
 TEST_P(TierConformance, NamesThatWouldLeaveTheTierAreRefused) {
-  const std::string names[] = {"",      "/",      "/etc/passwd", "a//b", "a/",     "..",
-                               "a/..",  "../a",   ".",           "a/.b", ".spare", "a b",
-                               "a\nb",  "a\\b",   "a.tmp",       "ä",    "a/b.tmp/c",
-                               std::string("a\0b", 3), std::string(201, 'a'),
+  const std::string names[] = {"",
+                               "/",
+                               "/etc/passwd",
+                               "a//b",
+                               "a/",
+                               "..",
+                               "a/..",
+                               "../a",
+                               ".",
+                               "a/.b",
+                               ".spare",
+                               "a b",
+                               "a\nb",
+                               "a\\b",
+                               "a.tmp",
+                               "ä",
+                               "a/b.tmp/c",
+                               std::string("a\0b", 3),
+                               std::string(201, 'a'),
                                std::string(1025, 'a')};
   for (const std::string& name : names) {
     EXPECT_TRUE(fails_with(tier().create(name, 0), Code::invalid)) << name;

@@ -1,9 +1,8 @@
-#include "tier_conformance.h"
-
 #include "file_system_under_test.h"
 #include "io/faulty.h"
 #include "tier/dir.h"
 #include "tier/memory.h"
+#include "tier_conformance.h"
 
 namespace backstay::testing {
 namespace {
@@ -34,7 +33,8 @@ TierUnderTest faulty(std::uint64_t at) {
   auto files = memory_files();
   auto faults = std::make_shared<io::Faults>(io::FaultPlan{io::Fault::short_transfer, at});
   auto fs = std::shared_ptr<io::FileSystem>(io::make_faulty_filesystem(*files.fs, faults));
-  auto both = std::make_shared<std::pair<std::shared_ptr<void>, std::shared_ptr<void>>>(files.keep, fs);
+  auto both =
+      std::make_shared<std::pair<std::shared_ptr<void>, std::shared_ptr<void>>>(files.keep, fs);
   const auto make_ring = [=]() -> Result<std::unique_ptr<io::Ring>> {
     return io::make_faulty_ring(io::make_memory_ring({.depth = 4}), faults);
   };
@@ -43,14 +43,18 @@ TierUnderTest faulty(std::uint64_t at) {
 
 std::vector<TierCase> cases() {
   std::vector<TierCase> all = {
-      {"Memory", [] { return TierUnderTest{nullptr, tier::make_memory_tier()}; }},
+      {"Memory",
+       [] {
+         return TierUnderTest{nullptr, tier::make_memory_tier()};
+       }},
       {"Directory", [] { return directory(posix_files(), system_ring(true), false); }},
       {"DirectoryRecycling", [] { return directory(posix_files(), system_ring(true), true); }},
       {"DirectorySparesInTheJob",
        [] { return directory(posix_files(), system_ring(true), true, "job/.spare"); }},
       {"DirectoryThreads", [] { return directory(posix_files(), system_ring(false), true); }},
       {"DirectoryInMemory", [] { return directory(memory_files(), memory_ring(1), false); }},
-      {"DirectoryInMemoryRecycling", [] { return directory(memory_files(), memory_ring(2), true); }},
+      {"DirectoryInMemoryRecycling",
+       [] { return directory(memory_files(), memory_ring(2), true); }},
   };
   for (const std::uint64_t at : {0, 3, 5, 8, 13, 21, 34}) {
     all.push_back({"FaultyShortAtCall" + std::to_string(at), [at] { return faulty(at); }});

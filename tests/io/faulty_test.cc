@@ -54,8 +54,9 @@ TEST_F(Faulty, CountsEveryCall) {
 }
 
 TEST_F(Faulty, OneCallFailsAndTheOthersDoNot) {
-  const std::pair<Fault, Code> expected[] = {
-      {Fault::io, Code::io}, {Fault::no_space, Code::no_space}, {Fault::permission, Code::permission}};
+  const std::pair<Fault, Code> expected[] = {{Fault::io, Code::io},
+                                             {Fault::no_space, Code::no_space},
+                                             {Fault::permission, Code::permission}};
   for (const auto& [fault, code] : expected) {
     plan(fault, 2);
     auto file = open();

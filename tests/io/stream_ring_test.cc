@@ -94,7 +94,8 @@ TEST_F(StreamRing, WaitingSleepsAndSignalsDoNotEndIt) {
   timespec cpu_after{};
   std::thread later([this] {
     // 200 ms is what is measured here, not waited for.
-    while (::poll(nullptr, 0, 200) != 0) {}
+    while (::poll(nullptr, 0, 200) != 0) {
+    }
     send(0, 256);
   });
   ASSERT_EQ(::setitimer(ITIMER_REAL, &often, nullptr), 0);

@@ -20,7 +20,8 @@ struct Machine {
   std::unique_ptr<io::FileSystem> faulty;
 
   explicit Machine(io::FaultPlan plan)
-      : faults(std::make_shared<io::Faults>(plan)), faulty(io::make_faulty_filesystem(fs, faults)) {}
+      : faults(std::make_shared<io::Faults>(plan)),
+        faulty(io::make_faulty_filesystem(fs, faults)) {}
   std::string where(std::uint64_t seed) const {
     return "stopped at call " + std::to_string(faults->calls()) + " " + faults->chosen() +
            ", seed " + std::to_string(seed);

@@ -16,7 +16,8 @@ struct Life {
   Status removed;
 
   explicit Life(io::FaultPlan plan)
-      : faults(std::make_shared<io::Faults>(plan)), faulty(io::make_faulty_filesystem(fs, faults)) {}
+      : faults(std::make_shared<io::Faults>(plan)),
+        faulty(io::make_faulty_filesystem(fs, faults)) {}
 
   // False where not even the tier could be opened.
   bool live() {
@@ -68,8 +69,8 @@ TEST_P(DirTierFault, EveryCallInTurn) {
       Life life({GetParam(), at});
       if (!life.live()) continue;
       reached = !life.faults->chosen().empty();
-      const std::string where =
-          "call " + std::to_string(at) + " " + life.faults->chosen() + ", seed " + std::to_string(seed);
+      const std::string where = "call " + std::to_string(at) + " " + life.faults->chosen() +
+                                ", seed " + std::to_string(seed);
       failures += !life.first.ok() + !life.second.ok() + !life.removed.ok();
       if (seed > 0) life.fs.crash(seed);
       check(life, *open_tier(life.fs, false).value(), where);
@@ -77,7 +78,8 @@ TEST_P(DirTierFault, EveryCallInTurn) {
       if (HasFatalFailure()) return;
     }
   }
-  const bool hidden = GetParam() == io::Fault::interrupted || GetParam() == io::Fault::short_transfer;
+  const bool hidden =
+      GetParam() == io::Fault::interrupted || GetParam() == io::Fault::short_transfer;
   EXPECT_EQ(failures == 0, hidden);
 }
 

@@ -17,9 +17,9 @@ std::size_t spares(io::FileSystem& fs) {
 TEST(Recycle, ARemovedSegmentBecomesTheNextOne) {
   TempDirectory directory;
   const auto make_ring = [] { return io::make_ring({.depth = 4}, nullptr); };
-  auto tier = tier::open_dir_tier(
-      io::posix_filesystem(), make_ring,
-      {.root = directory.path(), .recycle = true, .spare_bytes_min = 4096});
+  auto tier =
+      tier::open_dir_tier(io::posix_filesystem(), make_ring,
+                          {.root = directory.path(), .recycle = true, .spare_bytes_min = 4096});
   const auto inode = [&](std::uint64_t version) {
     struct stat facts {};
     EXPECT_EQ(::stat((directory.path() + "/" + folder_of(version) + "/seg").c_str(), &facts), 0);

@@ -123,12 +123,16 @@ TEST(DirTier, FoldersAboveTheRootThatNobodyMayOpenAreFine) {
     Result<std::unique_ptr<io::File>> open(const std::string& path, io::Open how) override {
       return inner.open(path, how);
     }
-    Status make_directories(const std::string& path) override { return inner.make_directories(path); }
+    Status make_directories(const std::string& path) override {
+      return inner.make_directories(path);
+    }
     Status rename(const std::string& from, const std::string& to) override {
       return inner.rename(from, to);
     }
     Status remove(const std::string& path) override { return inner.remove(path); }
-    Result<std::vector<io::Entry>> list(const std::string& path) override { return inner.list(path); }
+    Result<std::vector<io::Entry>> list(const std::string& path) override {
+      return inner.list(path);
+    }
     Status sync_directory(const std::string& path) override {
       return path == closed ? errno_error("open " + path, EACCES) : inner.sync_directory(path);
     }
@@ -144,7 +148,8 @@ TEST(DirTier, FoldersAboveTheRootThatNobodyMayOpenAreFine) {
   EXPECT_TRUE(is_ok((*later)->put("a/b", {}))) << "/tier was there";
   fs.closed = "/tier";
   auto other = open_tier(fs, false);
-  EXPECT_TRUE(fails_with((*other)->put("a/b", {}), Code::permission)) << "its own root must be safe";
+  EXPECT_TRUE(fails_with((*other)->put("a/b", {}), Code::permission))
+      << "its own root must be safe";
 }
 
 TEST(DirTier, ARootThatCannotBeMadeIsNamed) {

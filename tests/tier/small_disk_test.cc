@@ -33,8 +33,8 @@ bool own_namespace() {
 class SmallDisk : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    available_ = own_namespace() &&
-                 ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+    available_ =
+        own_namespace() && ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
   }
   void SetUp() override {
     const char* size = "size=1m";
@@ -97,7 +97,8 @@ TEST_F(SmallDisk, PutLeavesTheOldOne) {
 
 TEST_F(SmallDisk, ReadOnlyIsPermission) {
   ASSERT_TRUE(is_ok(tier_->put("job/x", pattern(10, 1))));
-  ASSERT_EQ(::mount(nullptr, directory_.path().c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr), 0);
+  ASSERT_EQ(::mount(nullptr, directory_.path().c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr),
+            0);
   const Status put = tier_->put("job/x", pattern(10, 2));
   EXPECT_TRUE(fails_with(put, Code::permission));
   EXPECT_TRUE(fails_with(tier_->create("job/y", 4096), Code::permission));
