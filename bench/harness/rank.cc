@@ -29,16 +29,10 @@ class RankProgram {
     Report report;
     report.start_ns = now_ns();
     switch (command) {
-      case fill:
-        fill_content(data_, own_seed);
-        break;
-      case copy:
-        std::memcpy(other_, data_.data(), data_.size());
-        break;
-      case join:
-        return do_join();
-      case checkpoint:
-        return do_checkpoint();
+      case fill: fill_content(data_, own_seed); break;
+      case copy: std::memcpy(other_, data_.data(), data_.size()); break;
+      case join: return do_join();
+      case checkpoint: return do_checkpoint();
       case restart:
         if (backstay_restart(nullptr) != BACKSTAY_OK) return failure_of("restart");
         break;
@@ -48,8 +42,7 @@ class RankProgram {
       case leave:
         if (backstay_finalize() != BACKSTAY_OK) return failure_of("finalize");
         break;
-      default:
-        return Report::failure("unknown command");
+      default: return Report::failure("unknown command");
     }
     report.end_ns = now_ns();
     return report;

@@ -62,20 +62,12 @@ class WriterProgram {
     Report report;
     report.value = bytes_;
     switch (command) {
-      case piece_fill:
-        fill_content(all_, own_seed);
-        return report;
-      case piece_count:
-        report.value = pieces_.size();
-        return report;
-      case write_direct:
-        return direct();
-      case write_aggregate:
-        return aggregate();
-      case pool_join:
-        return join();
-      case write_pool:
-        return checkpoint();
+      case piece_fill: fill_content(all_, own_seed); return report;
+      case piece_count: report.value = pieces_.size(); return report;
+      case write_direct: return direct();
+      case write_aggregate: return aggregate();
+      case pool_join: return join();
+      case write_pool: return checkpoint();
       case pool_restart:
         fill_content(all_, ~own_seed);
         if (backstay_restart(nullptr) != BACKSTAY_OK) return library_failure("restart");
@@ -86,8 +78,7 @@ class WriterProgram {
       case pool_leave:
         if (backstay_finalize() != BACKSTAY_OK) return library_failure("finalize");
         return report;
-      default:
-        return Report::failure("unknown command");
+      default: return Report::failure("unknown command");
     }
   }
 

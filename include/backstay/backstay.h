@@ -57,19 +57,19 @@ typedef enum backstay_error BACKSTAY_ENUM_OF_INT {
   BACKSTAY_ETOOLARGE = 10,   /* beyond a limit that the message names */
   BACKSTAY_EPROTOCOL = 11,   /* agent and library are of different releases */
   /* This object. */
-  BACKSTAY_EMISMATCH = 20,   /* a region's name, type, shape or size is not what was saved */
-  BACKSTAY_ERANKS = 21,      /* the version was saved by another number of ranks */
-  BACKSTAY_ENOTFOUND = 22,   /* no such version, rank or region */
+  BACKSTAY_EMISMATCH = 20, /* a region's name, type, shape or size is not what was saved */
+  BACKSTAY_ERANKS = 21,    /* the version was saved by another number of ranks */
+  BACKSTAY_ENOTFOUND = 22, /* no such version, rank or region */
   /* This tier. */
   BACKSTAY_EIO = 30,         /* the operating system refused a read or write */
   BACKSTAY_ENOSPACE = 31,    /* the disk or quota is full */
   BACKSTAY_EPERMISSION = 32, /* not allowed; the message names the path */
   /* This node. */
-  BACKSTAY_EAGENT = 40,      /* the agent died or cannot be started; the program may go on */
-  BACKSTAY_ERANKLOST = 41,   /* a rank died during the checkpoint; that version does not exist */
+  BACKSTAY_EAGENT = 40,    /* the agent died or cannot be started; the program may go on */
+  BACKSTAY_ERANKLOST = 41, /* a rank died during the checkpoint; that version does not exist */
   /* This version. */
-  BACKSTAY_ECORRUPT = 50,    /* bytes do not match their checksum */
-  BACKSTAY_EFORMAT = 51,     /* not a file of ours, or of a newer format */
+  BACKSTAY_ECORRUPT = 50, /* bytes do not match their checksum */
+  BACKSTAY_EFORMAT = 51,  /* not a file of ours, or of a newer format */
   /* Our bug. */
   BACKSTAY_EINTERNAL = 90
 } backstay_error;
@@ -84,7 +84,7 @@ typedef enum backstay_level BACKSTAY_ENUM_OF_INT {
 
 /* Element types of regions. The number of bytes is part of the name or of the comment. */
 typedef enum backstay_type BACKSTAY_ENUM_OF_INT {
-  BACKSTAY_BYTE = 1,       /* 1 byte, opaque */
+  BACKSTAY_BYTE = 1, /* 1 byte, opaque */
   BACKSTAY_INT8 = 2,
   BACKSTAY_INT16 = 3,
   BACKSTAY_INT32 = 4,
@@ -117,43 +117,42 @@ typedef struct backstay_array {
  * `agent.start_timeout_s`).
  * Errors: ESTATE (already started), ECONFIG, EAGENT, EPROTOCOL, EBUSY, EPERMISSION, ETOOLARGE (the
  * socket's path). */
-BACKSTAY_API int backstay_init(const char *config);
+BACKSTAY_API int backstay_init(const char* config);
 
 /* What a parallel launcher must offer; backstay_mpi.h fills it for MPI. Every function returns 0
  * on success and is called by all ranks in the same order. */
 typedef struct backstay_group {
-  void *context;
-  int rank;        /* 0 .. ranks-1 */
+  void* context;
+  int rank; /* 0 .. ranks-1 */
   int ranks;
   int local_rank;  /* position among the ranks of this node */
   int local_ranks; /* how many ranks run on this node */
   int node;        /* 0 .. nodes-1 */
   int nodes;
-  int (*broadcast)(void *context, void *data, size_t bytes, int root);
-  int (*minimum)(void *context, int64_t *value); /* the smallest of all ranks' values, on all */
-  void (*release)(void *context);                /* called once, at finalize; may be NULL */
+  int (*broadcast)(void* context, void* data, size_t bytes, int root);
+  int (*minimum)(void* context, int64_t* value); /* the smallest of all ranks' values, on all */
+  void (*release)(void* context);                /* called once, at finalize; may be NULL */
 } backstay_group;
 
 /* Collective. The same for a parallel program with its own launcher. `group` is copied; on failure
  * it is not kept and release() is not called.
  * Errors: as backstay_init, and EINVALID (which field), EUNSUPPORTED (several nodes, for now). The same
  * code on all ranks. */
-BACKSTAY_API int backstay_init_group(const backstay_group *group, const char *config);
+BACKSTAY_API int backstay_init_group(const backstay_group* group, const char* config);
 
 /* Names `count` elements at `data` as part of every later version. `count` may be 0 (then `data`
  * may be NULL). Protecting a name again is refused; unprotect it first.
  * `data` may be a CUDA device or managed pointer where a CUDA runtime is present.
  * Errors: ESTATE, EINVALID (NULL name or data, unknown type), EDUPLICATE, ETOOLARGE. */
-BACKSTAY_API int backstay_protect(const char *name, void *data, uint64_t count,
-                                  backstay_type type);
+BACKSTAY_API int backstay_protect(const char* name, void* data, uint64_t count, backstay_type type);
 
 /* The same with a shape and, if global_shape is not all zero, the place in a global array.
  * Errors: also EINVALID where a block lies outside of its global shape. */
-BACKSTAY_API int backstay_protect_array(const char *name, void *data, const backstay_array *array,
+BACKSTAY_API int backstay_protect_array(const char* name, void* data, const backstay_array* array,
                                         backstay_type type);
 
 /* Forgets a region. Its data in earlier versions stays. Errors: ESTATE, ENOTFOUND. */
-BACKSTAY_API int backstay_unprotect(const char *name);
+BACKSTAY_API int backstay_unprotect(const char* name);
 
 /* Collective. 1 if a checkpoint should be taken now, else 0; the same answer on all ranks.
  * Decided by `checkpoint.*` in the configuration (interval, every n calls, Daly's optimum), by
@@ -177,7 +176,7 @@ BACKSTAY_API uint64_t backstay_version(void);
 
 /* Does not block. *level: the level that `version` has now (0 if it does not exist).
  * Errors: ESTATE, ENOTFOUND, EAGENT, and the reason if the version failed (ENOSPACE, EIO ...). */
-BACKSTAY_API int backstay_test(uint64_t version, backstay_level *level);
+BACKSTAY_API int backstay_test(uint64_t version, backstay_level* level);
 
 /* Blocks until `version` has `level` or better, at most `timeout_s` seconds (negative: no limit).
  * Errors: as backstay_test, and ETIMEOUT, EUNSUPPORTED (a level that is not configured). */
@@ -191,13 +190,12 @@ BACKSTAY_API int backstay_wait(uint64_t version, backstay_level level, double ti
  * differ from those saved; untouched), ERANKS (untouched), ECORRUPT (versions exist, none can be
  * read; untouched), EAGENT. Only EIO after a first success of verification leaves regions in an
  * undefined state; the message then says so and the program must not go on. */
-BACKSTAY_API int backstay_restart(uint64_t *version);
+BACKSTAY_API int backstay_restart(uint64_t* version);
 
 /* Reads one region of an old version of this rank into `data` (`bytes` long, exactly the size
  * that was saved), verified; untouched on failure. Errors: ESTATE, ENOTFOUND, EMISMATCH (size),
  * ECORRUPT, EAGENT. */
-BACKSTAY_API int backstay_read_region(uint64_t version, const char *name, void *data,
-                                      size_t bytes);
+BACKSTAY_API int backstay_read_region(uint64_t version, const char* name, void* data, size_t bytes);
 
 /* For programs that write their own files. Gives in `path` (of `path_bytes`) where to write the
  * file `name`; all routed files of a node share one directory, so names of different ranks must
@@ -206,20 +204,20 @@ BACKSTAY_API int backstay_read_region(uint64_t version, const char *name, void *
  * file that does not exist at a checkpoint makes it fail with EINVALID.
  * Errors: ESTATE, EINVALID, EDUPLICATE never (the same name gives the same path), ETOOLARGE (path
  * does not fit), EPERMISSION, EIO. */
-BACKSTAY_API int backstay_route_file(const char *name, char *path, size_t path_bytes);
+BACKSTAY_API int backstay_route_file(const char* name, char* path, size_t path_bytes);
 
 /* Collective. Ends the session; the agent goes on and brings captured versions to their level.
  * With `checkpoint.wait_at_end = true` waits for *local* first. Errors: ESTATE. */
 BACKSTAY_API int backstay_finalize(void);
 
 /* One sentence for a code; static memory. */
-BACKSTAY_API const char *backstay_strerror(int error);
+BACKSTAY_API const char* backstay_strerror(int error);
 
 /* What failed last in this thread and what to do; valid until the next call in this thread. */
-BACKSTAY_API const char *backstay_error_message(void);
+BACKSTAY_API const char* backstay_error_message(void);
 
 /* "0.1.0" */
-BACKSTAY_API const char *backstay_release(void);
+BACKSTAY_API const char* backstay_release(void);
 
 #ifdef __cplusplus
 }

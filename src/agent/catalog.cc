@@ -23,8 +23,7 @@ StoredVersion look_at(tier::Tier& tier, const std::string& job, VersionNumber ve
   StoredVersion stored;
   stored.version = version;
   const std::string folder = version_folder(job, version);
-  if (auto text = tier.get(folder + "/" + std::string(damaged_name), damage_bytes_max);
-      text.ok()) {
+  if (auto text = tier.get(folder + "/" + std::string(damaged_name), damage_bytes_max); text.ok()) {
     stored.damage = first_line(*text);
   }
   auto bytes = tier.get(commit_name(folder, Level::local), format::commit_record_bytes);
@@ -83,8 +82,7 @@ Status set_aside(tier::Tier& tier, const std::string& job, VersionNumber version
                   std::as_bytes(std::span(text)));
 }
 
-std::vector<VersionNumber> expired(const std::vector<StoredVersion>& versions,
-                                   std::uint32_t keep) {
+std::vector<VersionNumber> expired(const std::vector<StoredVersion>& versions, std::uint32_t keep) {
   std::vector<VersionNumber> out;
   std::uint32_t good = 0;
   for (auto at = versions.rbegin(); at != versions.rend(); ++at) {

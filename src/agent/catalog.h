@@ -34,7 +34,6 @@ Status set_aside(tier::Tier& tier, const std::string& job, VersionNumber version
 
 // Which of `versions` retention removes so that `keep` good ones stay: every older one, damaged
 // ones that are older than the newest good one, never the newest good one.
-std::vector<VersionNumber> expired(const std::vector<StoredVersion>& versions,
-                                   std::uint32_t keep);
+std::vector<VersionNumber> expired(const std::vector<StoredVersion>& versions, std::uint32_t keep);
 
 }  // namespace backstay::agent

@@ -14,8 +14,7 @@ Result<Fd> lock_job(const std::string& dir, const std::string& job) {
   const bool existed = std::filesystem::exists(folder, failure);
   std::filesystem::create_directories(folder, failure);
   if (failure) {
-    return errno_error("create the job's folder " + folder + " (set storage.dir)",
-                       failure.value());
+    return errno_error("create the job's folder " + folder + " (set storage.dir)", failure.value());
   }
   if (!existed) {
     std::filesystem::permissions(folder, std::filesystem::perms::owner_all, failure);

@@ -41,7 +41,7 @@ struct MemoryVersion {
   std::map<Rank, std::pair<std::uint64_t, std::uint64_t>> rank_ns;  // begin and end of its capture
   std::vector<HeldChunk> chunks;
   std::unordered_map<std::uint32_t, std::size_t> writing;  // buffer -> chunk the store has
-  std::size_t first_held = 0;  // every chunk before it was released
+  std::size_t first_held = 0;                              // every chunk before it was released
   bool captured = false;
   bool local = false;
   bool whole = true;  // no chunk was released: a restart can be served from the pool

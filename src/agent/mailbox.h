@@ -18,9 +18,7 @@ namespace backstay::agent {
 template <typename T>
 class Mailbox {
  public:
-  Mailbox() : event_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-    BACKSTAY_CHECK(event_.valid());
-  }
+  Mailbox() : event_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) { BACKSTAY_CHECK(event_.valid()); }
 
   void put(T item) {
     bool was_empty = false;

@@ -51,8 +51,8 @@ Result<std::unique_ptr<Pool>> Pool::create(const PoolOptions& options) {
     // Succeeds only where the administrator has reserved enough huge pages.
     if (auto mapping = map_memory(bytes, MFD_HUGETLB); mapping.ok()) {
       return std::unique_ptr<Pool>(new Pool(std::move(mapping->fd), mapping->base,
-                                            static_cast<std::uint32_t>(count),
-                                            options.buffer_bytes, true));
+                                            static_cast<std::uint32_t>(count), options.buffer_bytes,
+                                            true));
     }
   }
   BACKSTAY_ASSIGN(Mapping mapping, map_memory(bytes, 0));

@@ -24,9 +24,7 @@ void Restore::start() {
   if (phase_ == Phase::choosing) choose();  // else a participant has gone before its turn
 }
 
-bool Restore::done() const {
-  return phase_ == Phase::done && reading_.empty() && orphans_.empty();
-}
+bool Restore::done() const { return phase_ == Phase::done && reading_.empty() && orphans_.empty(); }
 
 bool Restore::includes(ConnectionId connection) const {
   return phase_ != Phase::done &&
@@ -78,8 +76,7 @@ void Restore::choose() {
   state_.store.post(LoadManifest{version_, state_.node});
 }
 
-bool Restore::known_ranks(std::uint32_t ranks,
-                          const std::map<Rank, std::uint64_t>& object_bytes) {
+bool Restore::known_ranks(std::uint32_t ranks, const std::map<Rank, std::uint64_t>& object_bytes) {
   if (whole_job_ && ranks != state_.ranks) {
     finish(Code::rank_count,
            fmt::format("version {} was saved by {} ranks and this run has {}; start it with {} "
@@ -108,8 +105,7 @@ void Restore::announce(bool from_pool) {
   began_ns_ = state_.clock.monotonic_ns();
   spdlog::info("restart job={} version={} from={} ranks={}", state_.name, version_,
                from_pool ? "pool" : "local", parts_.size());
-  state_.record("restart_begin",
-                {{"version", version_}, {"from", from_pool ? "pool" : "local"}});
+  state_.record("restart_begin", {{"version", version_}, {"from", from_pool ? "pool" : "local"}});
   for (const Part& part : parts_) {
     state_.outbox.send(part.who.connection,
                        wire::Plan{version_, part.object_bytes, from_pool, Code::ok, ""});

@@ -88,16 +88,16 @@ class Restore {
   Phase phase_ = Phase::choosing;
   VersionNumber version_ = 0;
   bool from_pool_ = false;
-  bool held_ = true;          // chunks stay in their buffers until the end
+  bool held_ = true;  // chunks stay in their buffers until the end
   std::set<VersionNumber> tried_;
-  std::string damage_;        // of the versions that were set aside on the way
-  VersionInfo info_;          // of the version from disk
+  std::string damage_;  // of the versions that were set aside on the way
+  VersionInfo info_;    // of the version from disk
   std::uint64_t captured_ns_ = 0;
   std::uint64_t began_ns_ = 0;
   std::vector<Planned> planned_;
-  std::deque<std::size_t> to_read_;                // indexes into planned_
-  std::map<std::uint64_t, std::size_t> reading_;   // ticket -> index into planned_
-  std::map<std::uint32_t, std::size_t> in_pool_;   // held buffer -> index into planned_
+  std::deque<std::size_t> to_read_;               // indexes into planned_
+  std::map<std::uint64_t, std::size_t> reading_;  // ticket -> index into planned_
+  std::map<std::uint32_t, std::size_t> in_pool_;  // held buffer -> index into planned_
   std::uint64_t next_ticket_ = 0;
   // Tickets of a plan that was given up: their buffers are free when they come back.
   std::map<std::uint64_t, std::uint32_t> orphans_;

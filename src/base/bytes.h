@@ -7,6 +7,7 @@
 #pragma once
 
 #include <bit>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -25,8 +26,7 @@ using Buffer = std::vector<std::byte>;
 
 class ByteWriter {
  public:
-  template <typename T>
-    requires std::is_integral_v<T>
+  template <std::integral T>
   void put(T value) {
     append(&value, sizeof value);
   }
@@ -62,8 +62,7 @@ class ByteReader {
  public:
   explicit ByteReader(Bytes bytes) : bytes_(bytes) {}
 
-  template <typename T>
-    requires std::is_integral_v<T>
+  template <std::integral T>
   T get() {
     T value{};
     copy(&value, sizeof value);

@@ -262,9 +262,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return d[a.size()][b.size()];
 }
 
-std::string_view last_part(std::string_view name) {
-  return name.substr(name.rfind('.') + 1);
-}
+std::string_view last_part(std::string_view name) { return name.substr(name.rfind('.') + 1); }
 
 // The known key that a person most likely meant. A right key under a wrong section counts as near.
 std::string_view nearest_key(const std::string& name) {

@@ -34,9 +34,7 @@ std::string_view code_name(Code code) {
   return "unknown";
 }
 
-std::string Error::to_string() const {
-  return std::string(code_name(code_)) + ": " + message_;
-}
+std::string Error::to_string() const { return std::string(code_name(code_)) + ": " + message_; }
 
 Error Error::context(std::string_view what) const& {
   return Error(code_, std::string(what) + ": " + message_, sys_errno_);

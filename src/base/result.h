@@ -20,31 +20,31 @@ namespace backstay {
 enum class Code : std::int32_t {
   ok = 0,
   // Nothing is lost: call again, or call differently.
-  none = 1,           // no version exists that could be restarted; start from the beginning
-  again = 2,          // temporary (interrupted, would block)
-  timeout = 3,        // the awaited level was not reached in time; it still may be
-  invalid = 4,        // an argument is wrong; the message names it
-  state = 5,          // a call out of order (before init, after finalize, twice)
-  config = 6,         // the configuration is wrong; the message names file, line and nearest key
-  busy = 7,           // another run of the same job holds it
-  unsupported = 8,    // this build or machine cannot do it
-  duplicate = 9,      // the name is protected already
-  too_large = 10,     // beyond a limit that the message names
-  protocol = 11,      // agent and library do not speak the same protocol version
+  none = 1,         // no version exists that could be restarted; start from the beginning
+  again = 2,        // temporary (interrupted, would block)
+  timeout = 3,      // the awaited level was not reached in time; it still may be
+  invalid = 4,      // an argument is wrong; the message names it
+  state = 5,        // a call out of order (before init, after finalize, twice)
+  config = 6,       // the configuration is wrong; the message names file, line and nearest key
+  busy = 7,         // another run of the same job holds it
+  unsupported = 8,  // this build or machine cannot do it
+  duplicate = 9,    // the name is protected already
+  too_large = 10,   // beyond a limit that the message names
+  protocol = 11,    // agent and library do not speak the same protocol version
   // This object.
-  mismatch = 20,      // region name, type, shape or size differs from what was saved
-  rank_count = 21,    // the version was saved by another number of ranks
-  not_found = 22,     // no such job, version, rank or region
+  mismatch = 20,    // region name, type, shape or size differs from what was saved
+  rank_count = 21,  // the version was saved by another number of ranks
+  not_found = 22,   // no such job, version, rank or region
   // This tier.
-  io = 30,            // the operating system refused; errno is given
-  no_space = 31,      // the disk or quota is full
-  permission = 32,    // not allowed; the message names the path
+  io = 30,          // the operating system refused; errno is given
+  no_space = 31,    // the disk or quota is full
+  permission = 32,  // not allowed; the message names the path
   // This node.
-  agent_lost = 40,    // the agent died or cannot be started; the program may go on
-  rank_lost = 41,     // a rank died during the checkpoint; this version does not exist
+  agent_lost = 40,  // the agent died or cannot be started; the program may go on
+  rank_lost = 41,   // a rank died during the checkpoint; this version does not exist
   // This version.
-  corrupt = 50,       // bytes do not match their checksum
-  format = 51,        // not a file of ours, or of a newer format
+  corrupt = 50,  // bytes do not match their checksum
+  format = 51,   // not a file of ours, or of a newer format
   // Our bug.
   internal = 90,
 };
@@ -78,7 +78,7 @@ Error errno_error(std::string_view what, int sys_errno);
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: implicit
+  Result(T value) : value_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: implicit
   Result(Error error) : value_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: implicit
 
   bool ok() const { return value_.index() == 0; }
@@ -129,10 +129,9 @@ class [[nodiscard]] Result<void> {
 using Status = Result<void>;
 
 // Returns the Error of `expr` from the calling function.
-#define BACKSTAY_TRY(expr)                                        \
-  do {                                                            \
-    if (auto backstay_try_ = (expr); !backstay_try_.ok())         \
-      return backstay_try_.error();                               \
+#define BACKSTAY_TRY(expr)                                                              \
+  do {                                                                                  \
+    if (auto backstay_try_ = (expr); !backstay_try_.ok()) return backstay_try_.error(); \
   } while (0)
 
 #define BACKSTAY_CONCAT_(a, b) a##b
@@ -140,9 +139,9 @@ using Status = Result<void>;
 // BACKSTAY_ASSIGN(auto x, f()): x = value, or return the Error.
 #define BACKSTAY_ASSIGN(lhs, expr) \
   BACKSTAY_ASSIGN_(lhs, expr, BACKSTAY_CONCAT(backstay_result_, __LINE__))
-#define BACKSTAY_ASSIGN_(lhs, expr, tmp)  \
-  auto tmp = (expr);                      \
-  if (!tmp.ok()) return tmp.error();      \
+#define BACKSTAY_ASSIGN_(lhs, expr, tmp) \
+  auto tmp = (expr);                     \
+  if (!tmp.ok()) return tmp.error();     \
   lhs = std::move(tmp).value()
 
 }  // namespace backstay

@@ -59,8 +59,7 @@ Result<std::unique_ptr<tier::Tier>> make_tier(const Config& config, const std::s
                                              &kind));
     spdlog::info("ring for the local tier dir={} io_uring={} registered_buffers={} why_not=\"{}\"",
                  dir, kind.io_uring, kind.registered_buffers, kind.why_not);
-    report_disk(
-        {kind.io_uring, config.writer.direct, kind.registered_buffers, kind.why_not});
+    report_disk({kind.io_uring, config.writer.direct, kind.registered_buffers, kind.why_not});
     return ring;
   };
   tier::DirOptions options;
@@ -71,14 +70,14 @@ Result<std::unique_ptr<tier::Tier>> make_tier(const Config& config, const std::s
 }
 
 Status serve(const Config& config, const std::string& socket) {
-  BACKSTAY_ASSIGN(auto pool, agent::Pool::create({config.pool.size_mib << 20,
-                                                  config.pool.buffer_mib << 20,
-                                                  config.pool.huge_pages}));
+  BACKSTAY_ASSIGN(auto pool,
+                  agent::Pool::create({config.pool.size_mib << 20, config.pool.buffer_mib << 20,
+                                       config.pool.huge_pages}));
   agent::ServerOptions options;
   options.socket_path = socket;
   options.idle_exit_s = config.agent.idle_exit_s;
-  options.make_tier = [&config](const std::string& dir, const std::string& job,
-                                agent::Pool& shared, const agent::ReportDisk& report_disk) {
+  options.make_tier = [&config](const std::string& dir, const std::string& job, agent::Pool& shared,
+                                const agent::ReportDisk& report_disk) {
     return make_tier(config, dir, job, shared, report_disk);
   };
   BACKSTAY_ASSIGN(auto server, agent::Server::create(std::move(options), std::move(pool)));
@@ -124,9 +123,10 @@ int run(const Arguments& arguments) {
 
 int main(int argc, char** argv) {
   backstay::Arguments arguments;
-  CLI::App app("backstayd: the agent of a node; keeps the versions of this user's programs.\n"
-               "Programs start it by themselves; 'backstay agent' and 'backstay run' do too.",
-               "backstayd");
+  CLI::App app(
+      "backstayd: the agent of a node; keeps the versions of this user's programs.\n"
+      "Programs start it by themselves; 'backstay agent' and 'backstay run' do too.",
+      "backstayd");
   app.add_option("--config", arguments.config, "TOML file (default: as for programs)");
   app.add_option("--socket", arguments.socket, "where to listen (default: agent.socket)");
   app.add_flag("--foreground", arguments.foreground, "log to the terminal");

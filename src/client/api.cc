@@ -257,54 +257,31 @@ int backstay_finalize(void) {
 
 const char* backstay_strerror(int error) {
   switch (error) {
-    case BACKSTAY_OK:
-      return "success";
-    case BACKSTAY_ENONE:
-      return "no version exists yet; start from the beginning";
-    case BACKSTAY_EAGAIN:
-      return "temporary; call again";
-    case BACKSTAY_ETIMEOUT:
-      return "the level was not reached in time; it still may be";
-    case BACKSTAY_EINVALID:
-      return "an argument is wrong";
-    case BACKSTAY_ESTATE:
-      return "a call out of order";
-    case BACKSTAY_ECONFIG:
-      return "the configuration is wrong";
-    case BACKSTAY_EBUSY:
-      return "another run of a job of this name is alive";
-    case BACKSTAY_EUNSUPPORTED:
-      return "this build or machine cannot do it";
-    case BACKSTAY_EDUPLICATE:
-      return "the name is protected already";
-    case BACKSTAY_ETOOLARGE:
-      return "beyond a limit";
-    case BACKSTAY_EPROTOCOL:
-      return "agent and library are of different releases";
-    case BACKSTAY_EMISMATCH:
-      return "a region is not what was saved";
-    case BACKSTAY_ERANKS:
-      return "the version was saved by another number of ranks";
-    case BACKSTAY_ENOTFOUND:
-      return "no such version, rank or region";
-    case BACKSTAY_EIO:
-      return "the operating system refused a read or write";
-    case BACKSTAY_ENOSPACE:
-      return "the disk or quota is full";
-    case BACKSTAY_EPERMISSION:
-      return "not allowed";
-    case BACKSTAY_EAGENT:
-      return "the agent died or cannot be started; the program may go on";
+    case BACKSTAY_OK: return "success";
+    case BACKSTAY_ENONE: return "no version exists yet; start from the beginning";
+    case BACKSTAY_EAGAIN: return "temporary; call again";
+    case BACKSTAY_ETIMEOUT: return "the level was not reached in time; it still may be";
+    case BACKSTAY_EINVALID: return "an argument is wrong";
+    case BACKSTAY_ESTATE: return "a call out of order";
+    case BACKSTAY_ECONFIG: return "the configuration is wrong";
+    case BACKSTAY_EBUSY: return "another run of a job of this name is alive";
+    case BACKSTAY_EUNSUPPORTED: return "this build or machine cannot do it";
+    case BACKSTAY_EDUPLICATE: return "the name is protected already";
+    case BACKSTAY_ETOOLARGE: return "beyond a limit";
+    case BACKSTAY_EPROTOCOL: return "agent and library are of different releases";
+    case BACKSTAY_EMISMATCH: return "a region is not what was saved";
+    case BACKSTAY_ERANKS: return "the version was saved by another number of ranks";
+    case BACKSTAY_ENOTFOUND: return "no such version, rank or region";
+    case BACKSTAY_EIO: return "the operating system refused a read or write";
+    case BACKSTAY_ENOSPACE: return "the disk or quota is full";
+    case BACKSTAY_EPERMISSION: return "not allowed";
+    case BACKSTAY_EAGENT: return "the agent died or cannot be started; the program may go on";
     case BACKSTAY_ERANKLOST:
       return "a rank died during the checkpoint; that version does not exist";
-    case BACKSTAY_ECORRUPT:
-      return "bytes do not match their checksum";
-    case BACKSTAY_EFORMAT:
-      return "not a file of ours, or of a newer format";
-    case BACKSTAY_EINTERNAL:
-      return "a mistake inside of Backstay; please report it";
-    default:
-      return "not an error code of Backstay";
+    case BACKSTAY_ECORRUPT: return "bytes do not match their checksum";
+    case BACKSTAY_EFORMAT: return "not a file of ours, or of a newer format";
+    case BACKSTAY_EINTERNAL: return "a mistake inside of Backstay; please report it";
+    default: return "not an error code of Backstay";
   }
 }
 

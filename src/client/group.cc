@@ -12,12 +12,9 @@ constexpr std::int64_t own_cause = 1000;
 std::int64_t weight(const Status& status) {
   if (status.ok()) return 0;
   switch (status.error().code()) {
-    case Code::rank_lost:
-      return 1;
-    case Code::agent_lost:
-      return 2;
-    default:
-      return own_cause + static_cast<std::int64_t>(status.error().code());
+    case Code::rank_lost: return 1;
+    case Code::agent_lost: return 2;
+    default: return own_cause + static_cast<std::int64_t>(status.error().code());
   }
 }
 

@@ -40,9 +40,7 @@ class RefusingTier final : public tier::Tier {
   Result<std::unique_ptr<tier::Reader>> open(const std::string& name) override {
     return inner_->open(name);
   }
-  Status put(const std::string& name, Bytes content) override {
-    return inner_->put(name, content);
-  }
+  Status put(const std::string& name, Bytes content) override { return inner_->put(name, content); }
   Result<Buffer> get(const std::string& name, std::uint64_t bytes_max) override {
     return inner_->get(name, bytes_max);
   }
@@ -75,15 +73,14 @@ class JobTest : public ::testing::Test {
       tier::DirOptions options;
       options.root = dir_;
       BACKSTAY_ASSIGN(auto inner,
-                      tier::open_dir_tier(io::posix_filesystem(),
-                                          [] { return io::make_ring(io::RingOptions{}, nullptr); },
-                                          options));
+                      tier::open_dir_tier(
+                          io::posix_filesystem(),
+                          [] { return io::make_ring(io::RingOptions{}, nullptr); }, options));
       return std::unique_ptr<tier::Tier>(new RefusingTier(std::move(inner), refuse_));
     });
   }
   wire::Captured save(std::uint32_t ranks, VersionNumber version, std::size_t size) {
-    return job_->capture(ranks, version,
-                         [&](Rank rank) { return pattern(rank, version, size); });
+    return job_->capture(ranks, version, [&](Rank rank) { return pattern(rank, version, size); });
   }
   std::string path(VersionNumber version, const std::string& file) const {
     return dir_ + "/" + version_folder("job", version) + "/" + file;
@@ -161,9 +158,9 @@ TEST_F(JobTest, ARankFillsOnlyBuffersThatItHasTouched) {
   for (Rank rank = 0; rank < ranks; ++rank) {
     const HomeRange home = job_->pool().home_of(rank, ranks);
     EXPECT_EQ(job_->granted_to(rank).size(), 4u * 4u);
-    EXPECT_THAT(job_->granted_to(rank), ::testing::Each(::testing::AllOf(
-                                            ::testing::Ge(home.first),
-                                            ::testing::Lt(home.first + home.count))));
+    EXPECT_THAT(job_->granted_to(rank),
+                ::testing::Each(::testing::AllOf(::testing::Ge(home.first),
+                                                 ::testing::Lt(home.first + home.count))));
   }
 }
 

@@ -29,21 +29,15 @@ void put_typed(Buffer& out, ElementType type, std::uint64_t v) {
   switch (type) {
     case ElementType::byte:
     case ElementType::i8:
-    case ElementType::u8:
-      return put(out, static_cast<std::uint8_t>(v));
+    case ElementType::u8: return put(out, static_cast<std::uint8_t>(v));
     case ElementType::i16:
-    case ElementType::u16:
-      return put(out, static_cast<std::uint16_t>(v));
+    case ElementType::u16: return put(out, static_cast<std::uint16_t>(v));
     case ElementType::i32:
-    case ElementType::u32:
-      return put(out, static_cast<std::uint32_t>(v));
+    case ElementType::u32: return put(out, static_cast<std::uint32_t>(v));
     case ElementType::i64:
-    case ElementType::u64:
-      return put(out, v);
-    case ElementType::f32:
-      return put(out, static_cast<float>(v) / 2);
-    case ElementType::f64:
-      return put(out, static_cast<double>(v) / 2);
+    case ElementType::u64: return put(out, v);
+    case ElementType::f32: return put(out, static_cast<float>(v) / 2);
+    case ElementType::f64: return put(out, static_cast<double>(v) / 2);
     case ElementType::c64:
       put(out, static_cast<float>(v) / 2);
       return put(out, -static_cast<float>(v));

@@ -2,7 +2,7 @@
 #include <backstay/backstay_mpi.h>
 #include <stdio.h>
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   int64_t lives = 0, sum = 0;
   int rank, code = backstay_init_mpi(MPI_COMM_WORLD, NULL);
