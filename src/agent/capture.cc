@@ -67,7 +67,7 @@ Status Capture::start(const wire::Begin& begin) {
   version.info = {begin.version, state_.run,   state_.node,
                   state_.nodes,  state_.ranks, state_.pool.buffer_bytes()};
   // Ranks save about the same: a guess that costs nothing if it is wrong.
-  state_.store.post(OpenVersion{version.info, begin.object_bytes * state_.ranks});
+  state_.store.post(OpenVersion{version.info, begin.object_bytes * state_.ranks, state_.keep});
   return {};
 }
 
@@ -196,7 +196,7 @@ void Capture::retry_failed() {
     spdlog::info("try again to write version job={} version={}", state_.name, number);
     version.failed.reset();
     version.written_bytes = 0;
-    state_.store.post(OpenVersion{version.info, version.bytes()});
+    state_.store.post(OpenVersion{version.info, version.bytes(), state_.keep});
     for (HeldChunk& chunk : version.chunks) send_to_store(version, chunk);
     SealVersion seal{number, version.captured_ns, {}};
     seal.object_bytes.assign(version.object_bytes.begin(), version.object_bytes.end());

@@ -21,7 +21,10 @@ Result<Fd> lock_job(const std::string& dir, const std::string& job) {
   }
   const std::string path = folder + "/lock";
   Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!fd.valid()) return errno_error("open " + path, errno);
+  // A disk that is mounted read-only, or that lets us only read, can still be restarted from.
+  const int refused = errno;
+  if (!fd.valid()) fd = Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return errno_error("open " + path, refused);
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) {
       return Error(Code::busy, "another agent serves job " + job + " in " + dir +

@@ -101,17 +101,24 @@ class StoreWorker::Impl {
       } else if (stored.damage.empty()) {
         spdlog::info("remove the rest of an unfinished version job={} version={}", job_,
                      stored.version);
-        BACKSTAY_TRY((*tier_)->remove(version_folder(job_, stored.version)));
+        // What stays is in nobody's way: its number is not used again.
+        if (const Status status = (*tier_)->remove(version_folder(job_, stored.version));
+            !status.ok()) {
+          spdlog::warn("cannot remove it: {}", status.error().to_string());
+        }
       }
     }
     return found;
   }
 
-  void handle(RemoveExpired& command) {
+  void handle(RemoveExpired& command) { (void)remove_expired(command.keep); }
+
+  // True if there was one.
+  bool remove_expired(std::uint32_t keep) {
     std::vector<StoredVersion> all;
     for (const auto& [number, stored] : stored_) all.push_back(stored);
     Removed removed;
-    for (const VersionNumber version : expired(all, command.keep)) {
+    for (const VersionNumber version : expired(all, keep)) {
       if (reading_ && reading_->version == version) {
         while (reads_in_flight() > 0) reap_reads(true);
         reading_.reset();
@@ -124,7 +131,9 @@ class StoreWorker::Impl {
       stored_.erase(version);
       removed.versions.push_back(version);
     }
+    const bool any = !removed.versions.empty();
     post_event_(std::move(removed));
+    return any;
   }
 
   void handle(SetAside& command) {
@@ -141,12 +150,20 @@ class StoreWorker::Impl {
     writing_->info = command.info;
     writing_->folder = version_folder(job_, command.info.version);
     if (!tier_.ok()) return fail(tier_.error());
-    auto writer = (*tier_)->create(segment_name(writing_->folder, command.info.node),
-                                   command.bytes + format::segment_header_bytes);
+    auto writer = create_segment(command);
+    if (!writer.ok() && writer.error().code() == Code::no_space && command.keep > 0 &&
+        remove_expired(command.keep)) {
+      writer = create_segment(command);
+    }
     if (!writer.ok()) return fail(writer.error());
     writing_->writer = std::move(*writer);
     writing_->header = header_block(command.info, job_, system_clock().wall_ns());
     writing_->writer->write(0, {writing_->header.get(), format::segment_header_bytes}, header_tag);
+  }
+
+  Result<std::unique_ptr<tier::Writer>> create_segment(const OpenVersion& command) {
+    return (*tier_)->create(segment_name(writing_->folder, command.info.node),
+                            command.bytes + format::segment_header_bytes);
   }
 
   void handle(WriteChunk& command) {

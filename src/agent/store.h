@@ -51,6 +51,9 @@ struct ScanJob {};  // removes garbage; answered by Scanned
 struct OpenVersion {
   VersionInfo info;
   std::uint64_t bytes = 0;  // a guess, to reserve room
+  // On a full disk versions that retention need not keep are removed first: the request to remove
+  // them may still be waiting behind this one. 0: none are.
+  std::uint32_t keep = 0;
 };
 struct WriteChunk {
   VersionNumber version = 0;
