@@ -71,6 +71,8 @@ class ProcessCase(unittest.TestCase):
         if failpoint:
             environment["BACKSTAY_FAILPOINT"] = failpoint
         socket = socket or self.socket
+        if not self.agents(socket):
+            socket.unlink(missing_ok=True)  # of an agent that was killed: the new one is there with its own
         with open(self.folder / "agent.out", "ab") as log:
             agent = subprocess.Popen(
                 [*prefix, BACKSTAYD, "--foreground", "--socket", str(socket)], env=environment,

@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""Disks that say no: full, read-only, not ours. The agent gets a small disk of its own in a private mount
+namespace, so these need root; without it they are skipped and say so.
+
+Usage: disk_test.py CRASH_JOB BACKSTAYD [unittest arguments]
+"""
+
+import os
+import subprocess
+import unittest
+from pathlib import Path
+
+from process_case import BACKSTAYD, JOB, ProcessCase, main, wait_for
+
+NOBODY = 65534
+ENOSPACE, EPERMISSION = 31, 32
+
+
+def can_mount():
+    if os.geteuid() != 0:
+        return False
+    return subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt"], check=False,
+                          capture_output=True).returncode == 0
+
+
+class Disk(ProcessCase):
+    def make_disk(self, mib):
+        """A process that holds a mount namespace where our store is a tmpfs."""
+        self.store.mkdir()
+        ready = self.folder / "ready"
+        script = f'mount -t tmpfs -o size={mib}m tmpfs "$0" && : > "$1" && exec sleep infinity'
+        self.holder = subprocess.Popen(["unshare", "-m", "sh", "-c", script, self.store, ready])
+        self.children.append(self.holder)
+        wait_for(lambda: ready.exists() or self.holder.poll() is not None, "the small disk")
+        self.assertIsNone(self.holder.poll(), "the small disk could not be mounted")
+
+    def inside(self, *command):
+        return subprocess.run(["nsenter", "-m", "-t", str(self.holder.pid), *map(str, command)],
+                              check=True, capture_output=True, text=True).stdout
+
+    def start_agent_inside(self):
+        # -F: nsenter becomes the agent, so that its number is the agent's.
+        return self.start_agent(prefix=("nsenter", "-F", "-m", "-t", str(self.holder.pid)))
+
+    def need_mounts(self):
+        if not can_mount():
+            self.skipTest("needs root and mount namespaces (unshare -m) for a small disk")
+
+    def test_a_full_disk(self):
+        self.need_mounts()
+        self.make_disk(16)  # a version has 4.8 MB: two fit beside the filler
+        self.inside("sh", "-c", f"head -c 6M /dev/zero > {self.store}/filler")
+        self.start_agent_inside()
+        run = self.run_job(2, 8, 2, "wait=1")
+        self.assertEqual(run.code, 0, run)
+        self.assertEqual({line["code"] for line in run.lines("captured")}, {0}, run)
+        refused = [line for line in run.lines("local") if line["code"] != 0]
+        self.assertTrue(refused, "the disk was never full")
+        for line in refused:
+            self.assertEqual(line["code"], ENOSPACE, run)
+            self.assertIn("No space left", line["message"])
+        local, captured = run.reported("local"), run.reported("captured")
+        self.assertGreaterEqual(local, 1)
+        # The agent lives: what was captured comes back. Then it does not: what was local does.
+        again = self.run_job(2, 8, 2)
+        self.assertEqual(again.lines("restart")[0]["version"], captured, again)
+        self.kill_agents()
+        self.start_agent_inside()
+        again = self.run_job(2, 8, 8)
+        self.assertEqual(again.code, 0, again)
+        self.assertGreaterEqual(again.lines("restart")[0]["version"], local, again)
+        # Room again: the next version is local, and so is everything after.
+        self.inside("rm", f"{self.store}/filler")
+        last = self.run_job(2, 12, 2, "wait=1")
+        self.assertEqual(last.code, 0, last)
+        self.assertEqual(last.lines("local")[-1]["code"], 0, last)
+
+    def test_a_read_only_disk_can_be_restarted_from(self):
+        self.need_mounts()
+        self.make_disk(64)
+        self.start_agent_inside()
+        local = self.run_job(2, 4, 2, "wait=1").reported("local")
+        self.assertEqual(local, 2)
+        self.kill_agents()
+        self.inside("mkdir", f"{self.store}/crash/v0000000000000009")  # the rest of an unfinished version
+        self.inside("mount", "-o", "remount,ro", self.store)
+        self.start_agent_inside()
+        run = self.run_job(2, 6, 2, "wait=1")
+        self.assertEqual(run.lines("restart")[0]["code"], 0, f"{run}\n{self.agent_log()}")
+        self.assertEqual(run.lines("restart")[0]["version"], local, run)
+        self.assertEqual(run.code, 0, "the program goes on")
+        line = run.lines("local")[-1]
+        self.assertEqual(line["code"], EPERMISSION, run)
+        self.assertIn("Read-only file system", line["message"])
+        self.inside("mount", "-o", "remount,rw", self.store)
+        run = self.run_job(2, 8, 2, "wait=1")
+        self.assertEqual(run.lines("local")[-1]["code"], 0, run)
+
+    def test_a_directory_without_permission(self):
+        options = {}
+        if os.geteuid() == 0:
+            options = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+            if subprocess.run(["test", "-x", JOB], check=False, **options).returncode != 0:
+                self.skipTest("another user cannot run the test program here")
+        closed = self.folder / "closed"
+        closed.mkdir(mode=0o500)
+        open_folder = self.folder / "open"
+        open_folder.mkdir(mode=0o777)
+        open_folder.chmod(0o777)
+        self.socket = open_folder / "a" / "agent.sock"
+        self.environment["BACKSTAY_AGENT_SOCKET"] = str(self.socket)
+        self.environment["BACKSTAY_DIR"] = str(closed / "store")
+        run = self.run_job(2, 4, 2, **options)
+        self.assertNotEqual(run.code, 0, run)
+        line = run.lines("init")[0]
+        self.assertEqual(line["code"], EPERMISSION, run)
+        self.assertIn(str(closed / "store"), line["message"])
+        self.assertIn("storage.dir", line["message"])
+
+
+if __name__ == "__main__":
+    main()

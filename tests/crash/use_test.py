@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Wrong use: each a clear message that says what to do, a code of its own, and nothing lost.
+
+Usage: use_test.py CRASH_JOB BACKSTAYD [unittest arguments]
+"""
+
+import socket
+import struct
+import threading
+
+from process_case import ProcessCase, main, wait_for
+
+EBUSY, ETOOLARGE, EPROTOCOL, EMISMATCH, ERANKS, ENOTFOUND = 7, 10, 11, 20, 21, 22
+
+
+class Use(ProcessCase):
+    def refused(self, run, what, code, *words):
+        line = run.lines(what)[0]
+        self.assertEqual(line["code"], code, run)
+        for word in words:
+            self.assertIn(word, line["message"])
+
+    def test_a_socket_path_that_is_too_long(self):
+        self.environment["BACKSTAY_AGENT_SOCKET"] = str(self.folder / ("s" * 120))
+        run = self.run_job(2, 2, 2)
+        self.refused(run, "init", ETOOLARGE, "agent.socket")
+
+    def test_an_agent_of_another_version(self):
+        self.socket.parent.mkdir(mode=0o700)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            listener.bind(str(self.socket))
+            listener.listen()
+            listener.settimeout(0.1)
+            over = threading.Event()
+
+            def answer():
+                while not over.is_set():
+                    try:
+                        peer, _ = listener.accept()
+                    except TimeoutError:
+                        continue
+                    with peer:
+                        peer.recv(1 << 16)
+                        peer.send(struct.pack("<HHI", 17, 9, 3) + b"new")
+
+            thread = threading.Thread(target=answer)
+            thread.start()
+            try:
+                run = self.run_job(2, 2, 2)
+            finally:
+                over.set()
+                thread.join()
+        self.refused(run, "init", EPROTOCOL, "protocol 9")
+
+    def test_two_runs_of_one_job_with_one_agent(self):
+        gate = self.folder / "gate"
+        self.start_agent()
+        first = self.start_job(2, 6, 2, "wait=1", f"gate={gate}", "gate_step=3")
+        wait_for((self.folder / "gate.reached").exists, "step 3")
+        self.refused(self.run_job(2, 2, 2), "init", EBUSY, "another run", "BACKSTAY_JOB")
+        gate.touch()
+        run = self.finish(first)
+        self.assertEqual(run.code, 0, run)
+        self.assertEqual(run.reported("local"), 3, run)
+
+    def test_two_runs_of_one_job_with_two_agents(self):
+        gate = self.folder / "gate"
+        self.start_agent()
+        first = self.start_job(2, 6, 2, "wait=1", f"gate={gate}", "gate_step=3")
+        wait_for((self.folder / "gate.reached").exists, "step 3")
+        other = self.folder / "other" / "agent.sock"
+        self.start_agent(socket=other)
+        second = self.run_job(2, 2, 2, env={**self.environment, "BACKSTAY_AGENT_SOCKET": str(other)})
+        self.refused(second, "init", EBUSY, "another agent")
+        gate.touch()
+        run = self.finish(first)
+        self.assertEqual(run.code, 0, run)
+        self.assertEqual(run.reported("local"), 3, run)
+
+    def test_a_version_that_does_not_exist(self):
+        self.start_agent()
+        self.run_job(2, 4, 2, "wait=1")
+        run = self.run_job(2, 4, 2, "ask=99")
+        for call in ("test", "wait", "read_region"):
+            self.refused(run, call, ENOTFOUND, "99")
+        self.assertEqual(run.code, 0, run)
+
+    def test_another_number_of_ranks(self):
+        self.start_agent()
+        self.assertEqual(self.run_job(2, 4, 2, "wait=1").reported("local"), 2)
+        for where in ("pool", "disk"):
+            with self.subTest(where=where):
+                for ranks in (1, 3):
+                    run = self.run_job(ranks, 6, 2)
+                    self.refused(run, "restart", ERANKS, "2")
+                self.kill_agents()
+                self.start_agent()
+        self.assertEqual(self.must_come_back(2), 2)
+
+    def test_regions_that_differ(self):
+        self.start_agent()
+        self.assertEqual(self.run_job(2, 4, 2, "wait=1").reported("local"), 2)
+        for where in ("pool", "disk"):
+            for change in ("cells=299999", "cells=300001", "type=float", "name=v"):
+                with self.subTest(where=where, change=change):
+                    run = self.run_job(2, 6, 2, change)
+                    self.refused(run, "restart", EMISMATCH, "v" if change == "name=v" else "u")
+            self.kill_agents()
+            self.start_agent()
+        self.assertEqual(self.must_come_back(2), 2, "nothing was set aside")
+
+
+if __name__ == "__main__":
+    main()
