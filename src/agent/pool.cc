@@ -14,6 +14,9 @@ constexpr std::uint64_t huge_page_bytes = 2u << 20;
 #ifndef MADV_POPULATE_WRITE
 constexpr int MADV_POPULATE_WRITE = 23;
 #endif
+#ifndef MADV_COLLAPSE
+constexpr int MADV_COLLAPSE = 25;
+#endif
 
 struct Mapping {
   Fd fd;
@@ -27,16 +30,44 @@ Result<Mapping> map_memory(std::uint64_t bytes, unsigned flags) {
   if (::ftruncate(mapping.fd.get(), static_cast<off_t>(bytes)) != 0) {
     return errno_error("size the pool", errno);
   }
-  void* base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, mapping.fd.get(), 0);
-  if (base == MAP_FAILED) return errno_error("map the pool", errno);
+  // Aligned, so that a huge page can be mapped as one.
+  const std::uint64_t reserved = bytes + huge_page_bytes;
+  void* room = ::mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room == MAP_FAILED) return errno_error("map the pool", errno);
+  auto* const first = static_cast<std::byte*>(room);
+  const std::uint64_t head =
+      (huge_page_bytes - reinterpret_cast<std::uintptr_t>(room) % huge_page_bytes) %
+      huge_page_bytes;
+  void* base = ::mmap(first + head, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                      mapping.fd.get(), 0);
+  if (base == MAP_FAILED) {
+    const int failed = errno;
+    ::munmap(room, reserved);
+    return errno_error("map the pool", failed);
+  }
+  if (head > 0) ::munmap(room, head);
+  ::munmap(first + head + bytes, huge_page_bytes - head);
   mapping.base = static_cast<std::byte*>(base);
   return mapping;
 }
 
+// Huge pages without a reservation (Linux 6.1): one page of each is touched, the kernel joins the
+// rest. The disk then moves a buffer in one request instead of many: small pages lie scattered, and
+// a request takes few pieces. Where it is refused nothing is lost. Never changes content: a rank may
+// be filling the buffer already.
+void join_pages(std::byte* base, std::uint64_t bytes) {
+  for (std::uint64_t at = 0; at < bytes; at += huge_page_bytes) {
+    (void)::madvise(base + at, 4096, MADV_POPULATE_WRITE);
+  }
+  (void)::madvise(base, bytes, MADV_COLLAPSE);
+}
+
 // Touches page by page groups, so that stopping the agent does not wait for the whole pool.
-void touch(const std::stop_token& stop, std::byte* base, std::uint64_t bytes, std::uint64_t step) {
+void touch(const std::stop_token& stop, std::byte* base, std::uint64_t bytes, std::uint64_t step,
+           bool join) {
   for (std::uint64_t at = 0; at < bytes && !stop.stop_requested(); at += step) {
     const std::uint64_t size = std::min(step, bytes - at);
+    if (join && size % huge_page_bytes == 0) join_pages(base + at, size);
     if (::madvise(base + at, size, MADV_POPULATE_WRITE) != 0) return;  // the first use touches them
   }
 }
@@ -52,28 +83,30 @@ Result<std::unique_ptr<Pool>> Pool::create(const PoolOptions& options) {
     if (auto mapping = map_memory(bytes, MFD_HUGETLB); mapping.ok()) {
       return std::unique_ptr<Pool>(new Pool(std::move(mapping->fd), mapping->base,
                                             static_cast<std::uint32_t>(count), options.buffer_bytes,
-                                            true));
+                                            Pages::huge));
     }
   }
   BACKSTAY_ASSIGN(Mapping mapping, map_memory(bytes, 0));
   if (options.huge_pages) ::madvise(mapping.base, bytes, MADV_HUGEPAGE);  // a wish
+  const bool join = options.huge_pages && options.buffer_bytes % huge_page_bytes == 0;
   return std::unique_ptr<Pool>(new Pool(std::move(mapping.fd), mapping.base,
                                         static_cast<std::uint32_t>(count), options.buffer_bytes,
-                                        false));
+                                        join ? Pages::to_join : Pages::small));
 }
 
 Pool::Pool(Fd memory_fd, std::byte* base, std::uint32_t count, std::uint32_t buffer_bytes,
-           bool huge)
+           Pages pages)
     : memory_fd_(std::move(memory_fd)),
       base_(base),
       count_(count),
       buffer_bytes_(buffer_bytes),
-      huge_(huge),
+      huge_(pages == Pages::huge),
       free_count_(count),
       free_(count, true),
-      toucher_([base, bytes = std::uint64_t{count} * buffer_bytes,
-                step = std::uint64_t{buffer_bytes}](const std::stop_token& stop) {
-        touch(stop, base, bytes, step);
+      toucher_([this, pages](const std::stop_token& stop) {
+        touch(stop, base_, bytes(), buffer_bytes_, pages == Pages::to_join);
+        touched_ = true;
+        touched_.notify_all();
       }) {}
 
 Pool::~Pool() {

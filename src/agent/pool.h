@@ -5,6 +5,7 @@
 // safe: belongs to the agent's main loop; other threads use the memory of buffers handed to them.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -40,6 +41,10 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
+  // Blocks until the pages have been touched. For whoever pins them: pinned pages stay scattered.
+  // Any thread.
+  void wait_until_touched() const { touched_.wait(false); }
+
   int descriptor() const { return memory_fd_.get(); }
   std::uint64_t bytes() const { return std::uint64_t{count_} * buffer_bytes_; }
   std::uint32_t buffer_bytes() const { return buffer_bytes_; }
@@ -62,7 +67,8 @@ class Pool {
   void give_back(std::uint32_t index);
 
  private:
-  Pool(Fd memory_fd, std::byte* base, std::uint32_t count, std::uint32_t buffer_bytes, bool huge);
+  enum class Pages { small, to_join, huge };
+  Pool(Fd memory_fd, std::byte* base, std::uint32_t count, std::uint32_t buffer_bytes, Pages pages);
   std::optional<std::uint32_t> take_in(std::uint32_t first, std::uint32_t end);
 
   Fd memory_fd_;
@@ -73,6 +79,7 @@ class Pool {
   std::uint32_t free_count_;
   std::uint32_t cursor_ = 0;  // where take() looks first
   std::vector<bool> free_;
+  std::atomic<bool> touched_ = false;
   std::jthread toucher_;
 };
 

@@ -50,12 +50,12 @@ Result<std::unique_ptr<tier::Tier>> make_tier(const Config& config, const std::s
   static const auto direct = io::make_posix_filesystem({.direct = true});
   static const auto buffered = io::make_posix_filesystem({.direct = false});
   io::FileSystem& fs = config.writer.direct ? *direct : *buffered;
-  auto make_ring = [&config, memory = pool.memory(), report_disk,
-                    dir]() -> Result<std::unique_ptr<io::Ring>> {
+  auto make_ring = [&config, &pool, report_disk, dir]() -> Result<std::unique_ptr<io::Ring>> {
+    pool.wait_until_touched();
     io::RingKind kind;
     BACKSTAY_ASSIGN(auto ring, io::make_ring({.depth = config.writer.depth,
                                               .allow_io_uring = config.writer.io_uring,
-                                              .registered = {memory}},
+                                              .registered = {pool.memory()}},
                                              &kind));
     spdlog::info("ring for the local tier dir={} io_uring={} registered_buffers={} why_not=\"{}\"",
                  dir, kind.io_uring, kind.registered_buffers, kind.why_not);
