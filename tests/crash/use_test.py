@@ -4,6 +4,8 @@
 Usage: use_test.py CRASH_JOB BACKSTAYD [unittest arguments]
 """
 
+import os
+import random
 import socket
 import struct
 import threading
@@ -84,6 +86,32 @@ class Use(ProcessCase):
         for call in ("test", "wait", "read_region"):
             self.refused(run, call, ENOTFOUND, "99")
         self.assertEqual(run.code, 0, run)
+
+    def test_a_flipped_byte_is_found_by_the_ranks(self):
+        """The real library verifies: from the disk, a damaged chunk of any rank sends all to the older version."""
+        seed = int(os.environ.get("BACKSTAY_SEED", 20261120))
+        print(f"seed {seed} (replay: BACKSTAY_SEED={seed})", flush=True)
+        dice = random.Random(seed)
+        self.start_agent()
+        self.assertEqual(self.run_job(2, 4, 2, "wait=1").reported("local"), 2)
+        folder = self.store / "crash" / f"v{2:016d}"
+        segment, mark = folder / "node-0000000.segment", folder / "damaged"
+        good = segment.read_bytes()
+        for number in range(8):
+            at = dice.choice((4096, 8 + 4096, dice.randrange(4096, len(good) - 8192)))
+            with self.subTest(number=number, at=at):
+                self.kill_agents()
+                bad = bytearray(good)
+                bad[at] ^= 1 << dice.randrange(8)
+                segment.write_bytes(bad)
+                mark.unlink(missing_ok=True)
+                self.start_agent()
+                run = self.run_job(2, 2, 2)
+                line = run.lines("restart")[0]
+                self.assertEqual((line["code"], line["version"]), (0, 1), run)
+                wait_for(mark.exists, "the mark")
+                again = self.run_job(2, 2, 2)
+                self.assertEqual(again.lines("restart")[0]["version"], 1, again)
 
     def test_another_number_of_ranks(self):
         self.start_agent()
