@@ -26,7 +26,7 @@ MemoryVersion& Capture::filling_version() {
 }
 
 Status Capture::begin(const RankLink& link, const wire::Begin& begin) {
-  if (state_.rank_was_lost) {
+  if (!state_.lost.empty()) {
     state_.outbox.send(link.connection,
                        wire::Captured{begin.version, Code::rank_lost,
                                       "a rank of this run has died; restart the job"});

@@ -36,7 +36,10 @@ void ControlPage::request_checkpoint(bool stop) {
   words_->requests.fetch_add(1);
 }
 
-void ControlPage::clear_stop() { words_->stop.store(0); }
+void ControlPage::clear() {
+  words_->stop.store(0);
+  words_->requests.store(0);
+}
 
 bool ControlPage::stop_requested() const { return words_->stop.load() != 0; }
 

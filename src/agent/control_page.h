@@ -20,8 +20,8 @@ class ControlPage {
 
   int descriptor() const { return fd_.get(); }
   void request_checkpoint(bool stop);
-  // A new run of the job begins: nobody has asked for anything.
-  void clear_stop();
+  // A new run of the job begins: nobody has asked it for anything.
+  void clear();
   bool stop_requested() const;
 
  private:

@@ -13,6 +13,7 @@ Job::Job(std::string name, std::string dir, Pool& pool, Outbox& outbox, StoreLin
          const Clock& clock, std::unique_ptr<ControlPage> page)
     : state_{.name = std::move(name),
              .dir = std::move(dir),
+             .lost = {},
              .pool = pool,
              .outbox = outbox,
              .store = store,
@@ -61,6 +62,7 @@ Status Job::admit(ConnectionId connection, const wire::Hello& hello) {
   if (!state_.links.emplace(hello.rank, link).second) {
     return Error(Code::busy, fmt::format("rank {} of this run is connected already", hello.rank));
   }
+  state_.lost.erase(hello.rank);
   wire::Welcome welcome;
   welcome.release = BACKSTAY_VERSION;
   welcome.agent_pid = 0;  // filled by the server
@@ -81,9 +83,9 @@ void Job::new_run(const wire::Hello& hello) {
   state_.node = hello.node;
   state_.nodes = hello.nodes;
   state_.keep = std::max(hello.keep, 1u);
-  state_.rank_was_lost = false;
+  state_.lost.clear();
   restarting_.clear();
-  page_->clear_stop();
+  page_->clear();
   state_.record("run_begin",
                 {{"ranks", hello.ranks}, {"newest", state_.newest}, {"release", BACKSTAY_VERSION}});
   spdlog::info("run begins job={} run={:016x} ranks={} dir={}", state_.name, hello.run, hello.ranks,
@@ -190,7 +192,7 @@ void Job::disconnected(ConnectionId connection, bool goodbye) {
   for (const auto& restore : restores_) restore->disconnected(connection);
   if (!goodbye) {
     spdlog::warn("rank lost job={} rank={}", state_.name, rank);
-    state_.rank_was_lost = true;
+    state_.lost.insert(rank);
     for (const auto& [other, version] : restarting_) {
       state_.outbox.send(state_.links.at(other).connection,
                          wire::Plan{version, 0, false, Code::rank_lost,

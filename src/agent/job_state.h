@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -67,7 +68,7 @@ struct JobState {
   NodeId node = 0;
   std::uint32_t nodes = 1;
   std::uint32_t ranks = 0;
-  bool rank_was_lost = false;  // of this run; nothing collective can succeed any more
+  std::set<Rank> lost;  // ranks of this run that have gone without a word and not come back
 
   Pool& pool;
   Outbox& outbox;

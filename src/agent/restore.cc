@@ -102,13 +102,14 @@ bool Restore::known_ranks(std::uint32_t ranks, const std::map<Rank, std::uint64_
 void Restore::announce(bool from_pool) {
   phase_ = Phase::verifying;
   from_pool_ = from_pool;
+  ++attempt_;
   began_ns_ = state_.clock.monotonic_ns();
   spdlog::info("restart job={} version={} from={} ranks={}", state_.name, version_,
                from_pool ? "pool" : "local", parts_.size());
   state_.record("restart_begin", {{"version", version_}, {"from", from_pool ? "pool" : "local"}});
   for (const Part& part : parts_) {
     state_.outbox.send(part.who.connection,
-                       wire::Plan{version_, part.object_bytes, from_pool, Code::ok, ""});
+                       wire::Plan{version_, part.object_bytes, from_pool, Code::ok, "", attempt_});
   }
 }
 
@@ -118,7 +119,7 @@ void Restore::serve_from_memory(MemoryVersion& version) {
   held_ = true;
   announce(/*from_pool=*/true);
   for (Part& part : parts_) {
-    wire::Chunks list{version_, true, {}};
+    wire::Chunks list{version_, true, {}, attempt_};
     for (std::size_t index = 0; index < version.chunks.size(); ++index) {
       const HeldChunk& chunk = version.chunks[index];
       if (chunk.rank != part.who.rank) continue;
@@ -215,14 +216,15 @@ void Restore::on(const ChunkRead& event) {
 }
 
 void Restore::hand_out(Part& part, const wire::ChunkInPool& chunk) {
-  state_.outbox.send(part.who.connection, wire::Chunks{version_, held_, {chunk}});
+  state_.outbox.send(part.who.connection, wire::Chunks{version_, held_, {chunk}, attempt_});
 }
 
 // --- answers of the ranks ----------------------------------------------------------------------
 
 Status Restore::verified(ConnectionId connection, const wire::Verified& verified) {
   Part* part = part_of(connection);
-  if (part == nullptr || verified.version != version_) return {};
+  // A rank may still answer for a plan that was given up meanwhile, even of the same version.
+  if (part == nullptr || verified.attempt != attempt_) return {};
   if (phase_ != Phase::verifying && phase_ != Phase::delivering) return {};
   for (const std::uint32_t buffer : verified.buffers) {
     if (part->out.erase(buffer) == 0) {

@@ -99,6 +99,7 @@ class Restore {
   std::map<std::uint64_t, std::size_t> reading_;  // ticket -> index into planned_
   std::map<std::uint32_t, std::size_t> in_pool_;  // held buffer -> index into planned_
   std::uint64_t next_ticket_ = 0;
+  std::uint32_t attempt_ = 0;  // plans so far: answers to an earlier one do not count
   // Tickets of a plan that was given up: their buffers are free when they come back.
   std::map<std::uint64_t, std::uint32_t> orphans_;
 };

@@ -64,7 +64,7 @@ std::string age_text(std::uint64_t wall_ns) {
 }
 
 std::string count_text(std::uint64_t count, std::string_view one) {
-  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
+  return fmt::format("{} {}{}", count, one, count == 1 ? "" : one.ends_with("s") ? "es" : "s");
 }
 
 Table::Table(std::vector<std::string> titles) {

@@ -7,7 +7,8 @@ namespace backstay::client {
 
 namespace {
 constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
-constexpr std::uint32_t stride_max = 65536;
+// However quick the calls were, a request is seen after this many more: they may become slow.
+constexpr std::uint32_t stride_max = 1024;
 }  // namespace
 
 Due::Due(const Config::Checkpoint& config, const Group& group, const Clock& clock,
@@ -18,8 +19,7 @@ Due::Due(const Config::Checkpoint& config, const Group& group, const Clock& cloc
       policy_(config, clock),
       every_calls_(config.policy == "calls" ? config.every_calls : 0),
       next_counted_(every_calls_ == 0 ? never : every_calls_),
-      last_agreement_ns_(clock.monotonic_ns()),
-      answered_requests_(source.requests()) {}
+      last_agreement_ns_(clock.monotonic_ns()) {}
 
 bool Due::event(std::uint64_t number) {
   bool due = false;

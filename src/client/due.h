@@ -98,7 +98,7 @@ class Due {
   std::uint64_t last_agreement_call_ = 0;
   std::uint64_t last_agreement_ns_;
   std::uint64_t checkpoint_began_ns_ = 0;
-  std::uint32_t answered_requests_ = 0;
+  std::uint32_t answered_requests_ = 0;  // the agent counts from 0 for every run of a job
   std::uint32_t requests_at_begin_ = 0;
   bool stop_answered_ = false;
 };

@@ -42,6 +42,7 @@ Status Restore::on(const wire::Plan& plan) {
   }
   phase_ = Phase::verifying;
   outcome_.version = plan.version;
+  attempt_ = plan.attempt;
   object_bytes_ = plan.object_bytes;
   verified_bytes_ = placed_bytes_ = 0;
   seen_.clear();
@@ -51,7 +52,7 @@ Status Restore::on(const wire::Plan& plan) {
 }
 
 Status Restore::on(const wire::Chunks& chunks) {
-  if (chunks.version != outcome_.version) return {};
+  if (chunks.version != outcome_.version || chunks.attempt != attempt_) return {};
   if (phase_ == Phase::verifying) return verify(chunks);
   if (phase_ == Phase::delivering) return again(chunks);
   return {};  // of a plan that is about to be replaced
@@ -61,7 +62,7 @@ Status Restore::on(const wire::Chunks& chunks) {
 
 Status Restore::verify(const wire::Chunks& chunks) {
   failpoint("rank.verify");
-  wire::Verified answer{chunks.version, {}, true, ""};
+  wire::Verified answer{chunks.version, {}, true, "", chunks.attempt};
   Status mismatch;
   Status good;
   for (const wire::ChunkInPool& chunk : chunks.chunks) {
@@ -184,7 +185,7 @@ Status Restore::on(const wire::Deliver& deliver) {
 }
 
 Status Restore::again(const wire::Chunks& chunks) {
-  wire::Verified answer{chunks.version, {}, true, ""};
+  wire::Verified answer{chunks.version, {}, true, "", chunks.attempt};
   for (const wire::ChunkInPool& chunk : chunks.chunks) {
     if (const Status placed = place_again(chunk); !placed.ok()) return give_up(placed);
     answer.buffers.push_back(chunk.buffer);

@@ -77,6 +77,7 @@ class Restore {
   RestoreTarget& target_;
   Phase phase_ = Phase::waiting;
   RestoreOutcome outcome_;
+  std::uint32_t attempt_ = 0;  // of the present plan
   bool over_ = false;
   std::uint64_t object_bytes_ = 0;
   std::uint64_t verified_bytes_ = 0;

@@ -40,7 +40,8 @@ template <>
 constexpr auto fields_of<Restart> = std::tuple(&Restart::version);
 template <>
 constexpr auto fields_of<Verified> = std::tuple(&Verified::version, &Verified::buffers,
-                                                &Verified::good, &Verified::why);
+                                                &Verified::good, &Verified::why,
+                                                &Verified::attempt);
 template <>
 constexpr auto fields_of<Refuse> = std::tuple(&Refuse::version, &Refuse::code, &Refuse::message);
 template <>
@@ -66,9 +67,10 @@ constexpr auto fields_of<LevelIs> = std::tuple(&LevelIs::version, &LevelIs::leve
                                                &LevelIs::message);
 template <>
 constexpr auto fields_of<Plan> = std::tuple(&Plan::version, &Plan::object_bytes, &Plan::from_pool,
-                                            &Plan::code, &Plan::message);
+                                            &Plan::code, &Plan::message, &Plan::attempt);
 template <>
-constexpr auto fields_of<Chunks> = std::tuple(&Chunks::version, &Chunks::held, &Chunks::chunks);
+constexpr auto fields_of<Chunks> = std::tuple(&Chunks::version, &Chunks::held, &Chunks::chunks,
+                                              &Chunks::attempt);
 template <>
 constexpr auto fields_of<Deliver> = std::tuple(&Deliver::version);
 template <>

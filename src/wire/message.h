@@ -66,7 +66,8 @@ struct Verified {
   VersionNumber version = 0;
   std::vector<std::uint32_t> buffers;
   bool good = true;
-  std::string why;  // where not good: what was wrong
+  std::string why;            // where not good: what was wrong
+  std::uint32_t attempt = 0;  // of the Plan that the chunks belong to
 };
 struct Refuse {
   VersionNumber version = 0;
@@ -125,11 +126,13 @@ struct Plan {  // what will be restarted; forget every chunk seen so far
   bool from_pool = false;
   Code code = Code::ok;  // not ok: the restart (or fetch) has failed and nothing was delivered
   std::string message;
+  std::uint32_t attempt = 0;  // counts the plans of one restart; the answers repeat it
 };
 struct Chunks {
   VersionNumber version = 0;
   bool held = false;  // stay valid until Deliver has been answered by Restored
   std::vector<ChunkInPool> chunks;
+  std::uint32_t attempt = 0;  // of the Plan that they belong to
 };
 struct Deliver {
   VersionNumber version = 0;

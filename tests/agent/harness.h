@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <deque>
@@ -45,7 +46,8 @@ class JobHarness final : public Outbox, public StoreLink {
     if (store_) return store_->post(std::move(command));
     commands_.push_back(std::move(command));
   }
-  void send(ConnectionId to, wire::Message message, std::vector<int>) override {
+  void send(ConnectionId to, wire::Message message, std::vector<int> descriptors) override {
+    if (descriptors.size() == 2) page_descriptor_ = descriptors[1];
     if (absorb(to, message)) return;
     inbox_[to].push_back(std::move(message));
   }
@@ -155,7 +157,13 @@ class JobHarness final : public Outbox, public StoreLink {
     }
     Back back;
     for (Rank rank = 0; rank < ranks; ++rank) {
-      run_until("restart", [&] { return incoming_[rank].over; });
+      run_until("restart", [&] {
+        // A late answer to an earlier plan: it must neither count nor end the connection.
+        if (stale_answers_ && !incoming_[rank].over) {
+          receive(rank, wire::Verified{incoming_[rank].plan.version, {0}, true, "", 77});
+        }
+        return incoming_[rank].over;
+      });
       const Incoming& in = incoming_[rank];
       EXPECT_TRUE(rank == 0 || back.code == in.code);
       EXPECT_TRUE(rank == 0 || back.version == in.plan.version);
@@ -196,8 +204,16 @@ class JobHarness final : public Outbox, public StoreLink {
   Job& job() { return *job_; }
   Pool& pool() { return *pool_; }
   const wire::Welcome& welcome() const { return welcome_; }
+  // Word 0 of the control page, as a rank reads it.
+  std::uint32_t requests() const {
+    std::uint32_t word = 0;
+    EXPECT_EQ(::pread(page_descriptor_, &word, sizeof word, 0), ssize_t{sizeof word});
+    return word;
+  }
   // Every buffer that this rank was ever given to fill.
   const std::vector<std::uint32_t>& granted_to(Rank rank) { return granted_[rank]; }
+  // Ranks also send answers to plans that were given up.
+  void send_stale_answers() { stale_answers_ = true; }
   // Flips one byte of the next chunk that this rank is asked to verify.
   void corrupt_next_chunk_of(Rank rank) { corrupt_.push_back(rank); }
 
@@ -297,7 +313,7 @@ class JobHarness final : public Outbox, public StoreLink {
 
   void look_at(Rank rank, const wire::Chunks& chunks) {
     Incoming& in = incoming_[rank];
-    if (chunks.version != in.plan.version || in.over) return;
+    if (chunks.attempt != in.plan.attempt || in.over) return;
     for (const wire::ChunkInPool& chunk : chunks.chunks) {
       if (!corrupt_.empty() && corrupt_.front() == rank) {
         corrupt_.pop_front();
@@ -307,7 +323,9 @@ class JobHarness final : public Outbox, public StoreLink {
       const bool good = checksum(piece) == chunk.checksum;
       if (in.delivering) copy(in, chunk);
       if (chunks.held && good) in.kept.push_back(chunk);
-      receive(rank, wire::Verified{chunks.version, {chunk.buffer}, good, good ? "" : "bad bytes"});
+      receive(rank,
+              wire::Verified{
+                  chunks.version, {chunk.buffer}, good, good ? "" : "bad bytes", chunks.attempt});
       if (!good) return;
     }
     maybe_restored(rank);
@@ -344,7 +362,9 @@ class JobHarness final : public Outbox, public StoreLink {
   std::map<Rank, Outgoing> outgoing_;
   std::map<Rank, Incoming> incoming_;
   std::deque<Rank> corrupt_;
+  bool stale_answers_ = false;
   wire::Welcome welcome_;
+  int page_descriptor_ = -1;
 };
 
 }  // namespace backstay::agent::testing

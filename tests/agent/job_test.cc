@@ -217,6 +217,39 @@ TEST_F(JobTest, DamageInThePoolFallsBackToTheDisk) {
   EXPECT_FALSE(fs::exists(path(1, "damaged")));
 }
 
+TEST_F(JobTest, AnswersToAPlanThatWasGivenUpDoNotCount) {
+  const std::size_t size = 3 * buffer_bytes;
+  open(64);
+  job_->join_all(2);
+  ASSERT_EQ(save(2, 1, size).code, Code::ok);
+  job_->wait_local(1);
+  open(64);
+  job_->join_all(2, 8);
+  job_->send_stale_answers();
+  expect_back(job_->restart(2), 2, 1, size);
+}
+
+TEST_F(JobTest, ARankThatComesBackToItsRunIsNotLostAnyMore) {
+  open(64);
+  job_->join_all(2);
+  job_->leave(1, /*goodbye=*/false);
+  ASSERT_TRUE(job_->join(1, 2).ok());
+  EXPECT_EQ(save(2, 1, 1000).code, Code::ok);
+}
+
+TEST_F(JobTest, RequestsToCheckpointAreCountedAnewForEveryRun) {
+  open(16);
+  job_->join_all(1);
+  EXPECT_EQ(job_->requests(), 0u);
+  job_->job().request(/*stop=*/true);
+  EXPECT_EQ(job_->requests(), 1u);
+  EXPECT_TRUE(job_->job().stop_requested());
+  job_->leave(0);
+  job_->join_all(1, 8);
+  EXPECT_EQ(job_->requests(), 0u);
+  EXPECT_FALSE(job_->job().stop_requested());
+}
+
 TEST_F(JobTest, ALostRankGivesTheVersionUpForAll) {
   open(64);
   job_->join_all(3);

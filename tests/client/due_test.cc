@@ -17,6 +17,7 @@ constexpr std::uint64_t millisecond = 1'000'000;
 
 class FakeRequests final : public RequestSource {
  public:
+  explicit FakeRequests(std::uint32_t asked = 0) : count(asked) {}
   std::uint32_t requests() override { return count; }
   bool stop_requested() override { return stop; }
   bool checkpoint_signalled() override { return signalled; }
@@ -122,7 +123,8 @@ TEST(Policy, WaitsAfterAFailure) {
 // --- one rank ------------------------------------------------------------------------------------
 
 struct OneRank {
-  explicit OneRank(const Config::Checkpoint& config) : due(config, group, clock, requests) {}
+  explicit OneRank(const Config::Checkpoint& config, std::uint32_t asked_before = 0)
+      : requests(asked_before), due(config, group, clock, requests) {}
   // Calls with `step` between them until one is due; how many calls that took, 0 after `most`.
   int calls_until_due(std::uint64_t step, int most) {
     for (int call = 1; call <= most; ++call) {
@@ -150,12 +152,25 @@ TEST(Due, AsksAtEveryCallWhereCallsAreSlow) {
 
 TEST(Due, AsksAboutEveryFiftyMillisecondsWhereCallsAreQuick) {
   OneRank one(policy("request"));
-  EXPECT_EQ(one.calls_until_due(10'000, 100'000), 0);
-  EXPECT_NEAR(one.due.stride(), 5000, 50);  // 10 us a call
+  EXPECT_EQ(one.calls_until_due(100'000, 100'000), 0);
+  EXPECT_NEAR(one.due.stride(), 500, 5);  // 100 us a call
   one.requests.count = 1;
-  const int calls = one.calls_until_due(10'000, 20'000);
+  const int calls = one.calls_until_due(100'000, 20'000);
   EXPECT_GT(calls, 0);
-  EXPECT_LE(calls, 5100);
+  EXPECT_LE(calls, 510);
+}
+
+TEST(Due, SeesARequestAfterABoundedNumberOfCallsHoweverQuickTheyWere) {
+  OneRank one(policy("request"));
+  EXPECT_EQ(one.calls_until_due(100, 1'000'000), 0);
+  EXPECT_EQ(one.due.stride(), 1024U);
+  one.requests.count = 1;
+  EXPECT_GT(one.calls_until_due(1'000 * millisecond, 1025), 0);
+}
+
+TEST(Due, ARequestThatCameBeforeTheFirstCallCounts) {
+  OneRank one(policy("request"), 1);  // asked between the program's hello and its first call
+  EXPECT_EQ(one.calls_until_due(60 * millisecond, 2), 1);
 }
 
 TEST(Due, AsksMoreOftenOnceCallsBecomeSlow) {
@@ -214,17 +229,17 @@ TEST(Due, ARequestThatFailedIsTriedAgainLater) {
   EXPECT_GT(one.calls_until_due(second, 20), 0);
 }
 
-TEST(Due, RequestsOfAnEarlierRunDoNotCount) {
-  FakeRequests requests;
-  requests.count = 5;
-  ManualClock clock;
-  const Group group;
-  Due due(policy("request"), group, clock, requests);
-  EXPECT_FALSE(due.call());
-  requests.count = 0;  // another agent
-  due.agent_changed();
-  clock.advance(second);
-  EXPECT_FALSE(due.call());
+TEST(Due, AnotherAgentCountsAnew) {
+  OneRank one(policy("request"));
+  one.requests.count = 5;
+  EXPECT_EQ(one.calls_until_due(60 * millisecond, 1), 1);
+  one.due.checkpoint_begins();
+  one.due.checkpoint_captured();
+  one.requests.count = 0;
+  one.due.agent_changed();
+  EXPECT_EQ(one.calls_until_due(60 * millisecond, 20), 0);
+  one.requests.count = 1;
+  EXPECT_EQ(one.calls_until_due(60 * millisecond, 2), 1);
 }
 
 TEST(Due, StopMeansOneMoreCheckpoint) {
