@@ -132,7 +132,7 @@ class Job {
 class RawDisk {
  public:
   RawDisk(const Options& options, std::uint64_t bytes)
-      : path_(options.dir + "/raw"), memory_(map_touched(bytes, true), bytes) {
+      : path_(options.dir + "/raw"), memory_(map_touched_huge(bytes), bytes) {
     fill_content(memory_, spoiled);
   }
   ~RawDisk() { std::remove(path_.c_str()); }

@@ -17,6 +17,18 @@ std::byte* map_touched(std::size_t bytes, bool shared) {
   return first;
 }
 
+std::byte* map_touched_huge(std::size_t bytes) {
+  constexpr std::size_t huge = std::size_t{2} << 20;
+  void* memory =
+      mmap(nullptr, bytes + huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) die(std::string("no memory: ") + std::strerror(errno));
+  const auto address = reinterpret_cast<std::uintptr_t>(memory);
+  auto* first = static_cast<std::byte*>(memory) + ((huge - address % huge) % huge);
+  madvise(first, bytes, MADV_HUGEPAGE);  // a wish
+  for (std::size_t at = 0; at < bytes; at += 4096) first[at] = std::byte{0};
+  return first;
+}
+
 void SharedBarrier::init(unsigned parties) {
   pthread_barrierattr_t attributes;
   pthread_barrierattr_init(&attributes);

@@ -46,7 +46,10 @@ class Job {
   // Gives back one buffer whose bytes are safe on the tier, for the good of another job.
   bool release_one() { return state_.release_one_written(); }
 
-  bool has_ranks() const { return !state_.links.empty() || !waiting_.empty(); }
+  bool has_ranks() const { return runs() || !waiting_.empty(); }
+  // Ranks have joined: a request to checkpoint reaches them. Before that it would be forgotten, as
+  // every run begins without requests.
+  bool runs() const { return !state_.links.empty(); }
   // Captured versions are on their way to the tier, or a restore is under way.
   bool busy() const;
   bool waits_for_buffers() const;

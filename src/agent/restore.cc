@@ -73,6 +73,7 @@ void Restore::choose() {
     return serve_from_memory(*held);
   }
   from_pool_ = false;
+  on_disk_ = true;
   state_.store.post(LoadManifest{version_, state_.node});
 }
 
@@ -137,6 +138,10 @@ void Restore::serve_from_memory(MemoryVersion& version) {
 
 void Restore::on(const ManifestLoaded& event) {
   if (phase_ != Phase::choosing || event.version != version_) return;
+  if (!event.manifest.ok() && event.manifest.error().code() == Code::again) {
+    state_.disk.erase(version_);  // retention was quicker than we
+    return choose();
+  }
   if (!event.manifest.ok()) return damaged(event.manifest.error().message());
   plan_from_disk(*event.manifest);
 }
@@ -315,7 +320,11 @@ void Restore::release_all() {
   in_pool_.clear();
   planned_.clear();
   for (Part& part : parts_) part.out.clear();
-  if (!from_pool_) return;
+  if (!from_pool_) {
+    if (on_disk_) state_.store.post(DoneReading{});
+    on_disk_ = false;
+    return;
+  }
   from_pool_ = false;
   MemoryVersion* version = state_.in_memory(version_);
   BACKSTAY_CHECK(version != nullptr && version->pins > 0);

@@ -88,7 +88,8 @@ class Restore {
   Phase phase_ = Phase::choosing;
   VersionNumber version_ = 0;
   bool from_pool_ = false;
-  bool held_ = true;  // chunks stay in their buffers until the end
+  bool on_disk_ = false;  // the store keeps the version for us
+  bool held_ = true;      // chunks stay in their buffers until the end
   std::set<VersionNumber> tried_;
   std::string damage_;  // of the versions that were set aside on the way
   VersionInfo info_;    // of the version from disk

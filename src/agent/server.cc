@@ -243,7 +243,7 @@ void Server::admin_message(ConnectionId id, const wire::Message& message) {
   } else if (const auto* request = std::get_if<wire::Request>(&message)) {
     bool found = false;
     for (auto& [number, slot] : slots_) {
-      if (slot->job->name() != request->job || !slot->job->has_ranks()) continue;
+      if (slot->job->name() != request->job || !slot->job->runs()) continue;
       slot->job->request(request->stop);
       found = true;
     }

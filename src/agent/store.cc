@@ -119,10 +119,7 @@ class StoreWorker::Impl {
     for (const auto& [number, stored] : stored_) all.push_back(stored);
     Removed removed;
     for (const VersionNumber version : expired(all, keep)) {
-      if (reading_ && reading_->version == version) {
-        while (reads_in_flight() > 0) reap_reads(true);
-        reading_.reset();
-      }
+      if (version == in_use_) continue;  // a restore reads it; next time
       if (const Status status = (*tier_)->remove(version_folder(job_, version)); !status.ok()) {
         spdlog::warn("cannot remove an expired version job={} version={} error=\"{}\"", job_,
                      version, status.error().to_string());
@@ -281,10 +278,10 @@ class StoreWorker::Impl {
 
   // --- reading ------------------------------------------------------------------------------
   void handle(LoadManifest& command) {
-    ManifestLoaded event{command.version,
-                         Error(Code::not_found, "the version is not on the local disk")};
+    ManifestLoaded event{command.version, Error(Code::again, "the version was removed meanwhile")};
     const auto stored = stored_.find(command.version);
     if (stored != stored_.end()) {
+      in_use_ = command.version;
       event.manifest = read_manifest(**tier_, job_, stored->second.record, command.node);
     }
     post_event_(std::move(event));
@@ -314,6 +311,12 @@ class StoreWorker::Impl {
     reading_->version = command.version;
     reading_->reader = std::move(reader);
     return {};
+  }
+
+  void handle(DoneReading&) {
+    while (reads_in_flight() > 0) reap_reads(true);
+    reading_.reset();
+    in_use_ = 0;
   }
 
   void handle(AppendEvent& command) {
@@ -347,6 +350,7 @@ class StoreWorker::Impl {
   std::map<VersionNumber, StoredVersion> stored_;
   std::optional<Writing> writing_;
   std::optional<Reading> reading_;
+  VersionNumber in_use_ = 0;  // a restore has its manifest; 0: none
 };
 
 StoreWorker::StoreWorker(std::string job, const MakeTier& make_tier, PostEvent post_event,

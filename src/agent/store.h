@@ -79,7 +79,7 @@ struct SetAside {
   VersionNumber version = 0;
   std::string why;
 };
-struct LoadManifest {
+struct LoadManifest {  // the version is not removed before DoneReading
   VersionNumber version = 0;
   NodeId node = 0;
 };
@@ -91,11 +91,13 @@ struct ReadChunk {
   format::ChunkEntry chunk;
   std::uint64_t ticket = 0;  // comes back in ChunkRead
 };
-struct AppendEvent {  // a line for the event log (docs/format/events.md), without its newline
+struct DoneReading {};  // of the version whose manifest was loaded last
+struct AppendEvent {    // a line for the event log (docs/format/events.md), without its newline
   std::string line;
 };
-using Command = std::variant<ScanJob, OpenVersion, WriteChunk, SealVersion, AbortVersion,
-                             RemoveExpired, SetAside, LoadManifest, ReadChunk, AppendEvent>;
+using Command =
+    std::variant<ScanJob, OpenVersion, WriteChunk, SealVersion, AbortVersion, RemoveExpired,
+                 SetAside, LoadManifest, ReadChunk, DoneReading, AppendEvent>;
 
 // --- events ---------------------------------------------------------------------------------
 struct Scanned {
@@ -120,7 +122,7 @@ struct VersionAborted {
 struct Removed {
   std::vector<VersionNumber> versions;
 };
-struct ManifestLoaded {
+struct ManifestLoaded {  // again: the store does not have the version any more
   VersionNumber version = 0;
   Result<format::Manifest> manifest;
 };

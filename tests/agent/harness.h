@@ -212,6 +212,27 @@ class JobHarness final : public Outbox, public StoreLink {
   }
   // Every buffer that this rank was ever given to fill.
   const std::vector<std::uint32_t>& granted_to(Rank rank) { return granted_[rank]; }
+  // Rank `rank` reads its object of `version` alone; fetched() plays it to its end.
+  void start_fetch(Rank rank, VersionNumber version) {
+    incoming_[rank] = {};
+    receive(rank, wire::Fetch{version, rank});
+  }
+  Back fetched(Rank rank) {
+    run_until("fetched", [&] { return incoming_[rank].over; });
+    const Incoming& in = incoming_[rank];
+    Back back;
+    back.code = in.code;
+    back.message = in.message;
+    back.version = in.plan.version;
+    back.data[rank] = in.data;
+    return back;
+  }
+  // Ranks look at no chunk until they are let go on.
+  void hold_chunks(bool hold) {
+    hold_chunks_ = hold;
+    if (!hold) todo_.insert(todo_.end(), held_back_.begin(), held_back_.end());
+  }
+  bool holds_chunks() const { return !held_back_.empty(); }
   // Ranks also send answers to plans that were given up.
   void send_stale_answers() { stale_answers_ = true; }
   // Flips one byte of the next chunk that this rank is asked to verify.
@@ -280,6 +301,10 @@ class JobHarness final : public Outbox, public StoreLink {
     while (!todo_.empty()) {
       auto [rank, message] = std::move(todo_.front());
       todo_.pop_front();
+      if (hold_chunks_ && std::holds_alternative<wire::Chunks>(message)) {
+        held_back_.emplace_back(rank, std::move(message));
+        continue;
+      }
       if (auto* grant = std::get_if<wire::Grant>(&message)) fill(rank, *grant);
       if (auto* plan = std::get_if<wire::Plan>(&message)) planned(rank, *plan);
       if (auto* chunks = std::get_if<wire::Chunks>(&message)) look_at(rank, *chunks);
@@ -363,6 +388,8 @@ class JobHarness final : public Outbox, public StoreLink {
   std::map<Rank, Incoming> incoming_;
   std::deque<Rank> corrupt_;
   bool stale_answers_ = false;
+  bool hold_chunks_ = false;
+  std::deque<std::pair<Rank, wire::Message>> held_back_;
   wire::Welcome welcome_;
   int page_descriptor_ = -1;
 };

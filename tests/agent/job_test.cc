@@ -293,6 +293,35 @@ TEST_F(JobTest, KeepsAsManyVersionsAsConfigured) {
   EXPECT_EQ(job_->job().level_of(1).code, Code::not_found);
 }
 
+TEST_F(JobTest, RetentionLeavesAVersionThatSomebodyReads) {
+  const std::size_t size = 3 * buffer_bytes;
+  open(64);
+  job_->join_all(1);  // keep = 2
+  for (VersionNumber version = 1; version <= 2; ++version) {
+    ASSERT_EQ(save(1, version, size).code, Code::ok);
+    job_->wait_local(version);
+  }
+  open(64);
+  job_->join_all(1, 8);
+  job_->hold_chunks(true);
+  job_->start_fetch(0, 1);
+  job_->run_until("chunks", [&] { return job_->holds_chunks(); });
+  for (VersionNumber version = 3; version <= 5; ++version) {
+    ASSERT_EQ(save(1, version, size).code, Code::ok);
+    job_->wait_local(version);
+  }
+  job_->run_until("removed", [&] { return !fs::exists(path(2, "node-0000000.segment")); });
+  EXPECT_TRUE(fs::exists(path(1, "commit.local")));
+  job_->hold_chunks(false);
+  const auto back = job_->fetched(0);
+  ASSERT_EQ(back.code, Code::ok) << back.message;
+  EXPECT_TRUE(back.data.at(0) == pattern(0, 1, size));
+  EXPECT_FALSE(fs::exists(path(1, "damaged")));
+  // Nobody reads it any more.
+  ASSERT_EQ(save(1, 6, size).code, Code::ok);
+  job_->run_until("removed", [&] { return !fs::exists(path(1, "node-0000000.segment")); });
+}
+
 TEST_F(JobTest, AFullDiskLeavesTheVersionCapturedAndIsTriedAgain) {
   open(64);
   job_->join_all(2);
