@@ -188,8 +188,9 @@ BACKSTAY_API int backstay_wait(uint64_t version, backstay_level level, double ti
  * to the regions before every rank has verified every byte of the version.
  * Errors: ENONE (nothing saved yet; the regions are untouched), EMISMATCH (regions protected now
  * differ from those saved; untouched), ERANKS (untouched), ECORRUPT (versions exist, none can be
- * read; untouched), EAGENT. Only EIO after a first success of verification leaves regions in an
- * undefined state; the message then says so and the program must not go on. */
+ * read; untouched), EAGENT (a second agent was tried; untouched). Only EIO after a first success of
+ * verification leaves regions in an undefined state; the message then says so and the program must
+ * not go on. */
 BACKSTAY_API int backstay_restart(uint64_t* version);
 
 /* Reads one region of an old version of this rank into `data` (`bytes` long, exactly the size

@@ -49,6 +49,8 @@ class Session::Requests final : public RequestSource {
 
 namespace {
 
+constexpr const char* the_next_call_tries = "the program goes on, the next checkpoint tries again";
+
 // The job's name where none is configured: the program's file name, with what a name may not hold replaced.
 std::string default_job_name() {
   std::string name = program_invocation_short_name;
@@ -177,15 +179,16 @@ Status Session::ready(const Status& mine) {
 
 // The end of every collective call: a lost agent is reported, once.
 Status Session::adopt(const Status& outcome) {
-  if (!outcome.ok() && outcome.error().code() == Code::agent_lost) report_lost(outcome.error());
+  if (!outcome.ok() && outcome.error().code() == Code::agent_lost) {
+    report_lost(outcome.error(), the_next_call_tries);
+  }
   return outcome;
 }
 
-void Session::report_lost(const Error& error) {
+void Session::report_lost(const Error& error, const char* what_now) {
   if (loss_reported_ || group_.rank() != 0) return;
   loss_reported_ = true;
-  std::fprintf(stderr, "backstay: %s; the program goes on, the next checkpoint tries again\n",
-               error.message().c_str());
+  std::fprintf(stderr, "backstay: %s; %s\n", error.message().c_str(), what_now);
 }
 
 Status Session::checkpoint() {
@@ -210,27 +213,41 @@ Status Session::take_version() {
   return {};
 }
 
+// What the program sees is decided once all ranks agree, so a version that was half delivered when the
+// agent died is simply delivered again, whole, by the next agent.
 Result<VersionNumber> Session::restart() {
   BACKSTAY_TRY(ready(Status()));
+  bool touched = false;
+  auto version = bring_back(touched);
+  if (!version.ok() && version.error().code() == Code::agent_lost) {
+    report_lost(version.error(), "restart tries once more with a new agent");
+    const Status again = ready(Status());
+    version = again.ok() ? bring_back(touched) : Result<VersionNumber>(again.error());
+  }
+  if (!version.ok() && touched) {
+    return Error(Code::io,
+                 "the regions are in an undefined state and the program must not go on: " +
+                     version.error().message());
+  }
+  if (!version.ok()) return adopt(version.error()).error();
+  version_ = *version;
+  newest_used_ = std::max(newest_used_, *version);
+  due_->restarted();
+  return version;
+}
+
+// One try; one outcome for all ranks. A rank that has everything is content, whatever became of the
+// agent; but once any rank was touched and another one lacks something, all are undefined: then
+// `touched` becomes true on all ranks.
+Result<VersionNumber> Session::bring_back(bool& touched) {
   SessionTarget target(regions_, files_);
   Restore restore(*agent_, target);
   const RestoreOutcome outcome = restore.run(wire::Restart{0});
-  BACKSTAY_TRY(adopt(settle(outcome)));
-  version_ = outcome.version;
-  newest_used_ = std::max(newest_used_, outcome.version);
-  due_->restarted();
-  return outcome.version;
-}
-
-// One outcome for all ranks. A rank that has everything is content, whatever became of the agent;
-// but once any rank was touched and another one lacks something, all are undefined.
-Status Session::settle(const RestoreOutcome& outcome) {
   const Status agreed = group_.agree(outcome.complete ? Status() : outcome.status);
-  if (agreed.ok()) return {};
-  BACKSTAY_ASSIGN(const std::int64_t touched, group_.maximum(outcome.touched ? 1 : 0));
-  if (touched == 0) return agreed;
-  return Error(Code::io, "the regions are in an undefined state and the program must not go on: " +
-                             agreed.error().message());
+  if (agreed.ok()) return outcome.version;
+  BACKSTAY_ASSIGN(const std::int64_t any, group_.maximum(outcome.touched ? 1 : 0));
+  touched = touched || any != 0;
+  return agreed.error();
 }
 
 Status Session::finish() {
@@ -248,7 +265,7 @@ Result<wire::LevelIs> Session::ask_level(const wire::Message& question, VersionN
                                          std::uint64_t deadline) {
   if (agent_ == nullptr || !agent_->usable()) {
     Error error(Code::agent_lost, "the agent is gone; the next checkpoint starts a new one");
-    report_lost(error);
+    report_lost(error, the_next_call_tries);
     return error;
   }
   BACKSTAY_TRY(adopt(agent_->send(question)));

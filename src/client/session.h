@@ -3,7 +3,7 @@
 // One thread at a time, guarded by api.cc. Functions marked collective block until all ranks have called them
 // and return the same code on all of them. An agent that died is noticed by the call that needs it: that
 // call fails with agent_lost on all ranks, says so once on stderr, and the next checkpoint or
-// restart connects again or starts a new agent.
+// restart connects again or starts a new agent. A restart that loses its agent does so itself, once.
 #pragma once
 
 #include <cstdint>
@@ -62,10 +62,10 @@ class Session {
   Status ready(const Status& mine);
   Status take_version();
   Status adopt(const Status& outcome);
-  void report_lost(const Error& error);
+  void report_lost(const Error& error, const char* what_now);
   Result<wire::LevelIs> ask_level(const wire::Message& question, VersionNumber version,
                                   std::uint64_t deadline);
-  Status settle(const RestoreOutcome& outcome);
+  Result<VersionNumber> bring_back(bool& touched);
   void pin_pool();
 
   Group group_;

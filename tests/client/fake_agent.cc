@@ -46,7 +46,7 @@ FakeAgent::FakeAgent(std::string path, Options options)
   control_ = static_cast<std::uint32_t*>(
       ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, control_fd_.get(), 0));
   control_[0] = options_.control_requests;
-  for (std::uint32_t i = 0; i < options_.buffers; ++i) free_.push_back(i);
+  forget_all();
   thread_ = std::thread([this] { loop(); });
 }
 
@@ -54,6 +54,16 @@ FakeAgent::~FakeAgent() {
   stop();
   if (pool_ != nullptr) ::munmap(pool_, std::size_t{options_.buffer_bytes} * options_.buffers);
   if (control_ != nullptr) ::munmap(control_, 4096);
+}
+
+void FakeAgent::forget_all() {
+  links_.clear();
+  filling_.clear();
+  restarting_.clear();
+  returning_.clear();
+  delivering_ = false;
+  free_.clear();
+  for (std::uint32_t i = 0; i < options_.buffers; ++i) free_.push_back(i);
 }
 
 void FakeAgent::stop() {
@@ -107,6 +117,10 @@ void FakeAgent::loop() {
         links_.clear();
         listener_.reset();
         return;
+      }
+      if (action == Action::reborn) {
+        forget_all();
+        break;
       }
       if (action == Action::ignore) continue;
       if (action == Action::drop_rank) {

@@ -23,7 +23,8 @@ namespace backstay::client::test {
 
 class FakeAgent {
  public:
-  enum class Action { go_on, die, drop_rank, ignore };
+  // reborn: every connection ends and a new agent, which has what is stored, listens already.
+  enum class Action { go_on, die, reborn, drop_rank, ignore };
 
   struct Options {
     std::uint32_t buffer_bytes = 256;
@@ -78,6 +79,7 @@ class FakeAgent {
   };
 
   void loop();
+  void forget_all();
   void obey(Link& link, const wire::Message& message);
   void welcome(Link& link);
   void begin(Link& link, const wire::Begin& begin);

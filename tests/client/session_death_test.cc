@@ -103,6 +103,65 @@ TEST_P(DeathInRestart, GivesTheWholeVersionOrAClearError) {
   }
 }
 
+// The agent dies where `name` comes for the `which`th time; another one is there at once. Rank 0 has
+// little and rank 1 more than the pool holds: at the first restored rank 0 has all of it and rank 1 a part.
+TEST_P(DeathInRestart, IsMadeUpForByANewAgent) {
+  const auto [name, which] = GetParam();
+  const World world;
+  FakeAgent::Options options;
+  options.never_hold = true;
+  int left = which;
+  options.hook = [&, name = std::string(name)](const wire::Message& message) {
+    const bool now = name == name_of(message) && --left == 0;
+    return now ? FakeAgent::Action::reborn : FakeAgent::Action::go_on;
+  };
+  FakeAgent agent(world.socket(), options);
+  ThreadGroup job(2);
+  testing::internal::CaptureStderr();
+  job.run([&](const Group& group) {
+    auto session = session_in(world, group);
+    const auto seed = static_cast<unsigned>(group.rank());
+    Data data = pattern(group.rank() == 0 ? 300 : 20'000, seed);
+    const Data saved = data;
+    ASSERT_TRUE(protect(*session, "u", data).ok());
+    ASSERT_TRUE(session->checkpoint().ok());
+    refill(data, seed + 10);
+    const auto restarted = session->restart();
+    EXPECT_TRUE(restarted.ok()) << restarted.error().to_string();
+    EXPECT_EQ(data, saved);
+    EXPECT_TRUE(session->checkpoint().ok());
+  });
+  const std::string said = testing::internal::GetCapturedStderr();
+  const bool lost_in_vain = std::string(name) != "restored" || which == 1;
+  EXPECT_EQ(said.find("restart tries once more") != std::string::npos, lost_in_vain) << said;
+  EXPECT_LE(left, 0) << "the agent did not die";
+  agent.stop();
+  EXPECT_EQ(agent.problem(), "");
+}
+
+TEST(DeathInRestart, OfTheSecondAgentTooLeavesRegionsUndefined) {
+  const World world;
+  FakeAgent::Options options;
+  options.never_hold = true;
+  options.hook = [](const wire::Message& message) {
+    const bool now = std::holds_alternative<wire::Restored>(message);
+    return now ? FakeAgent::Action::reborn : FakeAgent::Action::go_on;
+  };
+  FakeAgent agent(world.socket(), options);
+  ThreadGroup job(2);
+  testing::internal::CaptureStderr();
+  job.run([&](const Group& group) {
+    auto session = session_in(world, group);
+    Data data = pattern(group.rank() == 0 ? 300 : 20'000, 1);
+    ASSERT_TRUE(protect(*session, "u", data).ok());
+    ASSERT_TRUE(session->checkpoint().ok());
+    const auto restarted = session->restart();
+    EXPECT_EQ(code_of(restarted), Code::io);
+    EXPECT_THAT(restarted.error().message(), HasSubstr("undefined"));
+  });
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("restart tries once more"));
+}
+
 TEST(Death, OfARankGivesTheVersionUpForTheOthers) {
   const World world;
   FakeAgent::Options options;
