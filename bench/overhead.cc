@@ -12,6 +12,7 @@
 
 #include "backstay/backstay.h"
 #include "base/checksum.h"
+#include "base/stream_copy.h"
 #include "bench/harness/agent.h"
 #include "bench/harness/content.h"
 #include "bench/harness/samples.h"

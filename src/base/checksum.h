@@ -33,7 +33,4 @@ class Checksum {
   std::unique_ptr<State> state_;
 };
 
-// Copies with non-temporal stores where the CPU has them; a store fence has been done on return.
-void stream_copy(std::byte* to, Bytes from);
-
 }  // namespace backstay

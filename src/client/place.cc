@@ -1,5 +1,6 @@
 #include "client/place.h"
 
+#include "base/stream_copy.h"
 #include "client/device_memory.h"
 #include "client/files.h"
 
