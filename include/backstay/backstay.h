@@ -184,8 +184,9 @@ BACKSTAY_API int backstay_wait(uint64_t version, backstay_level level, double ti
 
 /* Collective. Brings all protected regions and routed files back from the newest version that is
  * complete and undamaged, the same one on all ranks. *version (may be NULL) is its number. A
- * damaged version is set aside with a message and the next older one is taken. Nothing is written
- * to the regions before every rank has verified every byte of the version.
+ * version that is damaged, twice, is set aside; one that cannot be read is skipped this time; both
+ * with a message in the agent's log, and the next older one is taken. Nothing is written to the
+ * regions before every rank has verified every byte of the version.
  * Errors: ENONE (nothing saved yet; the regions are untouched), EMISMATCH (regions protected now
  * differ from those saved; untouched), ERANKS (untouched), ECORRUPT (versions exist, none can be
  * read; untouched), EAGENT (a second agent was tried; untouched). Only EIO after a first success of

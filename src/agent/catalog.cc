@@ -19,6 +19,17 @@ std::string first_line(const Buffer& text) {
   return line.empty() ? "set aside without a reason" : line;
 }
 
+Result<format::CommitRecord> read_commit(tier::Tier& tier, const std::string& job,
+                                         VersionNumber version) {
+  const std::string name = commit_name(version_folder(job, version), Level::local);
+  BACKSTAY_ASSIGN(const Buffer bytes, tier.get(name, format::commit_record_bytes));
+  BACKSTAY_ASSIGN(const format::CommitRecord record, format::decode_commit(bytes));
+  if (record.job != job || record.version != version) {
+    return Error(Code::corrupt, "the commit record belongs to another version");
+  }
+  return record;
+}
+
 StoredVersion look_at(tier::Tier& tier, const std::string& job, VersionNumber version) {
   StoredVersion stored;
   stored.version = version;
@@ -26,15 +37,9 @@ StoredVersion look_at(tier::Tier& tier, const std::string& job, VersionNumber ve
   if (auto text = tier.get(folder + "/" + std::string(damaged_name), damage_bytes_max); text.ok()) {
     stored.damage = first_line(*text);
   }
-  auto bytes = tier.get(commit_name(folder, Level::local), format::commit_record_bytes);
-  if (!bytes.ok()) {
-    if (bytes.error().code() != Code::not_found) stored.damage = bytes.error().message();
-    return stored;
-  }
-  auto record = format::decode_commit(*bytes);
-  if (record.ok() && (record->job != job || record->version != version)) {
-    record = Error(Code::corrupt, "the commit record belongs to another version");
-  }
+  auto record = read_commit(tier, job, version);
+  if (!record.ok() && record.error().code() == Code::not_found) return stored;
+  if (!record.ok()) record = read_commit(tier, job, version);  // the trouble may have passed
   if (!record.ok()) {
     // It was committed once, so it is damaged, not garbage: nothing removes it silently.
     stored.damage = record.error().message();
@@ -75,6 +80,11 @@ Result<format::Manifest> read_manifest(tier::Tier& tier, const std::string& job,
   return manifest;
 }
 
+bool is_damage(Code code) {
+  return code == Code::corrupt || code == Code::format || code == Code::not_found ||
+         code == Code::too_large;
+}
+
 Status set_aside(tier::Tier& tier, const std::string& job, VersionNumber version,
                  const std::string& why) {
   const std::string text = why + "\n";
@@ -87,7 +97,9 @@ std::vector<VersionNumber> expired(const std::vector<StoredVersion>& versions, s
   std::uint32_t good = 0;
   for (auto at = versions.rbegin(); at != versions.rend(); ++at) {
     if (at->good()) {
-      if (++good > std::max(keep, 1u)) out.push_back(at->version);
+      const bool enough = good >= std::max(keep, 1u);
+      if (enough) out.push_back(at->version);
+      if (!enough && !at->doubtful) ++good;
     } else if (good >= 1 && !at->damage.empty()) {
       out.push_back(at->version);
     }

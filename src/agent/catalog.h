@@ -17,6 +17,8 @@ struct StoredVersion {
   Level level = Level::none;  // none: no valid commit record
   format::CommitRecord record;
   std::string damage;  // why it was set aside; empty if it was not
+  // Could not be read lately: it may come back, but nothing older is removed for its sake.
+  bool doubtful = false;
   bool good() const { return level != Level::none && damage.empty(); }
 };
 
@@ -28,12 +30,15 @@ Result<std::vector<StoredVersion>> scan(tier::Tier& tier, const std::string& job
 Result<format::Manifest> read_manifest(tier::Tier& tier, const std::string& job,
                                        const format::CommitRecord& record, NodeId node);
 
+// True where the bytes themselves are wrong or missing; false where they could just not be read.
+bool is_damage(Code code);
+
 // Writes the `damaged` file. The version is not restarted from any more.
 Status set_aside(tier::Tier& tier, const std::string& job, VersionNumber version,
                  const std::string& why);
 
 // Which of `versions` retention removes so that `keep` good ones stay: every older one, damaged
-// ones that are older than the newest good one, never the newest good one.
+// ones that are older than the newest good one, never the newest good one. Doubtful ones do not count.
 std::vector<VersionNumber> expired(const std::vector<StoredVersion>& versions, std::uint32_t keep);
 
 }  // namespace backstay::agent

@@ -142,7 +142,7 @@ void Restore::on(const ManifestLoaded& event) {
     state_.disk.erase(version_);  // retention was quicker than we
     return choose();
   }
-  if (!event.manifest.ok()) return damaged(event.manifest.error().message());
+  if (!event.manifest.ok()) return trouble(event.manifest.error());
   plan_from_disk(*event.manifest);
 }
 
@@ -210,7 +210,7 @@ void Restore::on(const ChunkRead& event) {
   reading_.erase(at);
   if (!event.status.ok()) {
     state_.pool.give_back(event.buffer);
-    return damaged(event.status.error().message());
+    return trouble(event.status.error());
   }
   const Planned& planned = planned_[index];
   Part& part = parts_[planned.part];
@@ -242,7 +242,7 @@ Status Restore::verified(ConnectionId connection, const wire::Verified& verified
     }
   }
   if (!verified.good) {
-    damaged(fmt::format("rank {}: {}", part->who.rank, verified.why));
+    trouble(Error(Code::corrupt, fmt::format("rank {}: {}", part->who.rank, verified.why)));
     return {};
   }
   pump();
@@ -289,27 +289,38 @@ void Restore::disconnected(ConnectionId connection) {
 
 // --- endings -----------------------------------------------------------------------------------
 
-void Restore::damaged(const std::string& why) {
-  damage_ = fmt::format("version {}: {}", version_, why);
+void Restore::trouble(const Error& why) {
+  damage_ = fmt::format("version {}: {}", version_, why.message());
   if (phase_ == Phase::delivering) {
     return finish(Code::io, damage_ + "; it was good a moment ago, the regions are undefined");
   }
-  spdlog::warn("damaged job={} {}", state_.name, damage_);
-  const auto stored = state_.disk.find(version_);
-  const bool on_disk = stored != state_.disk.end() && stored->second.good();
-  const bool try_disk = from_pool_ && on_disk;
   const bool was_from_pool = from_pool_;
   release_all();
-  if (was_from_pool) state_.release(version_);
-  if (!try_disk) {
-    tried_.insert(version_);
-    if (on_disk) {
-      stored->second.damage = why;
-      state_.store.post(SetAside{version_, why});
-      state_.record("set_aside", {{"version", version_}, {"why", why}});
-    }
+  if (was_from_pool) {
+    spdlog::warn("damaged in the pool job={} {}", state_.name, damage_);
+    state_.release(version_);
+    if (state_.disk.count(version_) == 0) tried_.insert(version_);
+  } else if (first_trouble_.emplace(version_, why.code()).second) {
+    spdlog::warn("reads it a second time job={} {}", state_.name, damage_);
+  } else {
+    give_version_up(why);
   }
   choose();
+}
+
+// It was read twice. Only damage that was found both times is for good.
+void Restore::give_version_up(const Error& why) {
+  tried_.insert(version_);
+  const bool lasting = is_damage(why.code()) && is_damage(first_trouble_.at(version_));
+  state_.record(lasting ? "set_aside" : "skipped", {{"version", version_}, {"why", why.message()}});
+  if (!lasting) {
+    spdlog::warn("skips it this time, as it cannot be read job={} {}", state_.name, damage_);
+    return state_.store.post(Doubt{version_});
+  }
+  if (const auto stored = state_.disk.find(version_); stored != state_.disk.end()) {
+    stored->second.damage = why.message();
+  }
+  state_.store.post(SetAside{version_, why.message()});
 }
 
 void Restore::release_all() {

@@ -3,7 +3,9 @@
 // Steps, for all participants together:
 //   1. choose the newest version that is not known to be damaged (or the one that was asked for);
 //   2. announce it (Plan), bring its chunks into the pool unless they are there, hand them out;
-//   3. every rank verifies every chunk (Verified); anything damaged: set the version aside, back to 1;
+//   3. every rank verifies every chunk (Verified); anything damaged or unreadable: the same version once
+//      more, as the trouble may pass; if it does not, damage sets the version aside, a read error skips
+//      it for this restore only; back to 1;
 //   4. everything is verified: Deliver. Where the pool was too small to hold all chunks they are read and
 //      handed out a second time;
 //   5. every rank answers Restored; all are told Captured.
@@ -66,7 +68,8 @@ class Restore {
   void announce(bool from_pool);
   void queue_chunks();
   void hand_out(Part& part, const wire::ChunkInPool& chunk);
-  void damaged(const std::string& why);
+  void trouble(const Error& why);
+  void give_version_up(const Error& why);
   void maybe_deliver();
   void maybe_finish();
   void finish(Code code, const std::string& message);
@@ -91,8 +94,9 @@ class Restore {
   bool on_disk_ = false;  // the store keeps the version for us
   bool held_ = true;      // chunks stay in their buffers until the end
   std::set<VersionNumber> tried_;
-  std::string damage_;  // of the versions that were set aside on the way
-  VersionInfo info_;    // of the version from disk
+  std::map<VersionNumber, Code> first_trouble_;  // of versions that were read a second time
+  std::string damage_;                           // of the versions that were given up on the way
+  VersionInfo info_;                             // of the version from disk
   std::uint64_t captured_ns_ = 0;
   std::uint64_t began_ns_ = 0;
   std::vector<Planned> planned_;

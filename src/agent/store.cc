@@ -140,6 +140,12 @@ class StoreWorker::Impl {
     stored_[command.version].damage = command.why;
   }
 
+  void handle(Doubt& command) {
+    if (const auto at = stored_.find(command.version); at != stored_.end()) {
+      at->second.doubtful = true;
+    }
+  }
+
   // --- writing ------------------------------------------------------------------------------
   void handle(OpenVersion& command) {
     BACKSTAY_CHECK(!writing_);
@@ -282,6 +288,7 @@ class StoreWorker::Impl {
     const auto stored = stored_.find(command.version);
     if (stored != stored_.end()) {
       in_use_ = command.version;
+      stored->second.doubtful = false;
       event.manifest = read_manifest(**tier_, job_, stored->second.record, command.node);
     }
     post_event_(std::move(event));

@@ -75,9 +75,12 @@ struct AbortVersion {
 struct RemoveExpired {
   std::uint32_t keep = 1;
 };
-struct SetAside {
+struct SetAside {  // for good, with a mark on the tier
   VersionNumber version = 0;
   std::string why;
+};
+struct Doubt {  // it could not be read just now; until its manifest is loaded again
+  VersionNumber version = 0;
 };
 struct LoadManifest {  // the version is not removed before DoneReading
   VersionNumber version = 0;
@@ -97,7 +100,7 @@ struct AppendEvent {    // a line for the event log (docs/format/events.md), wit
 };
 using Command =
     std::variant<ScanJob, OpenVersion, WriteChunk, SealVersion, AbortVersion, RemoveExpired,
-                 SetAside, LoadManifest, ReadChunk, DoneReading, AppendEvent>;
+                 SetAside, Doubt, LoadManifest, ReadChunk, DoneReading, AppendEvent>;
 
 // --- events ---------------------------------------------------------------------------------
 struct Scanned {

@@ -27,21 +27,32 @@ std::vector<std::byte> pattern(Rank rank, VersionNumber version, std::size_t siz
   return data;
 }
 
-// A tier whose create() fails while `refuse` is set: a full disk that is cleaned up later.
+struct Trouble {
+  std::atomic<bool> refuse = false;   // create() fails: a full disk that is cleaned up later
+  std::atomic<int> failing_gets = 0;  // so many get() of names with this ending fail, then none
+  std::string ending;
+  std::atomic<int> failing_opens = 0;  // so many open() fail, then none
+  bool fails(std::atomic<int>& left) { return left > 0 && left-- > 0; }
+};
+
 class RefusingTier final : public tier::Tier {
  public:
-  RefusingTier(std::unique_ptr<tier::Tier> inner, std::shared_ptr<std::atomic<bool>> refuse)
-      : inner_(std::move(inner)), refuse_(std::move(refuse)) {}
+  RefusingTier(std::unique_ptr<tier::Tier> inner, std::shared_ptr<Trouble> trouble)
+      : inner_(std::move(inner)), trouble_(std::move(trouble)) {}
   Result<std::unique_ptr<tier::Writer>> create(const std::string& name,
                                                std::uint64_t bytes) override {
-    if (*refuse_) return Error(Code::no_space, "the disk is full");
+    if (trouble_->refuse) return Error(Code::no_space, "the disk is full");
     return inner_->create(name, bytes);
   }
   Result<std::unique_ptr<tier::Reader>> open(const std::string& name) override {
+    if (trouble_->fails(trouble_->failing_opens)) return Error(Code::io, "a passing error");
     return inner_->open(name);
   }
   Status put(const std::string& name, Bytes content) override { return inner_->put(name, content); }
   Result<Buffer> get(const std::string& name, std::uint64_t bytes_max) override {
+    if (name.ends_with(trouble_->ending) && trouble_->fails(trouble_->failing_gets)) {
+      return Error(Code::io, "a passing error");
+    }
     return inner_->get(name, bytes_max);
   }
   Result<std::vector<std::string>> list(const std::string& prefix) override {
@@ -52,7 +63,7 @@ class RefusingTier final : public tier::Tier {
 
  private:
   std::unique_ptr<tier::Tier> inner_;
-  std::shared_ptr<std::atomic<bool>> refuse_;
+  std::shared_ptr<Trouble> trouble_;
 };
 
 class JobTest : public ::testing::Test {
@@ -76,7 +87,7 @@ class JobTest : public ::testing::Test {
                       tier::open_dir_tier(
                           io::posix_filesystem(),
                           [] { return io::make_ring(io::RingOptions{}, nullptr); }, options));
-      return std::unique_ptr<tier::Tier>(new RefusingTier(std::move(inner), refuse_));
+      return std::unique_ptr<tier::Tier>(new RefusingTier(std::move(inner), trouble_));
     });
   }
   wire::Captured save(std::uint32_t ranks, VersionNumber version, std::size_t size) {
@@ -103,7 +114,7 @@ class JobTest : public ::testing::Test {
   }
 
   std::string dir_;
-  std::shared_ptr<std::atomic<bool>> refuse_ = std::make_shared<std::atomic<bool>>(false);
+  std::shared_ptr<Trouble> trouble_ = std::make_shared<Trouble>();
   std::unique_ptr<JobHarness> job_;
 };
 
@@ -202,6 +213,91 @@ TEST_F(JobTest, ADamagedManifestOrCommitRecordIsNeverTakenAsGood) {
   const auto back = job_->restart(1);
   EXPECT_EQ(back.code, Code::corrupt);
   EXPECT_THAT(back.message, ::testing::HasSubstr("backstay verify"));
+}
+
+// Two versions on the disk, and an agent that has neither in its pool.
+class ReadErrors : public JobTest {
+ protected:
+  static constexpr std::size_t size = 2 * buffer_bytes;
+  ReadErrors() {
+    open(64);
+    job_->join_all(2);
+    for (VersionNumber version = 1; version <= 2; ++version) {
+      EXPECT_EQ(save(2, version, size).code, Code::ok);
+      job_->wait_local(version);
+    }
+  }
+  void restart_gives(VersionNumber version) {
+    job_->join_all(2, 8);
+    expect_back(job_->restart(2), 2, version, size);
+    EXPECT_FALSE(fs::exists(path(2, "damaged")));
+  }
+};
+
+TEST_F(ReadErrors, OfACommitRecordPass) {
+  trouble_->ending = "2/commit.local";
+  trouble_->failing_gets = 1;
+  open(64);
+  restart_gives(2);
+}
+
+TEST_F(ReadErrors, OfAManifestPass) {
+  trouble_->ending = "manifest";
+  trouble_->failing_gets = 1;
+  open(64);
+  restart_gives(2);
+}
+
+TEST_F(ReadErrors, OfASegmentPass) {
+  trouble_->failing_opens = 1;
+  open(64);
+  restart_gives(2);
+}
+
+TEST_F(ReadErrors, OfAChecksumPass) {
+  open(64);
+  job_->corrupt_next_chunk_of(1);
+  restart_gives(2);
+}
+
+TEST_F(ReadErrors, ThatStaySkipTheVersionForThisRestartOnly) {
+  open(64);
+  trouble_->failing_opens = 2 * 4;  // all chunks, twice
+  restart_gives(1);
+  EXPECT_EQ(job_->job().level_of(2).level, Level::local);
+  expect_back(job_->restart(2), 2, 2, size);
+}
+
+TEST_F(ReadErrors, AreNoDamageEvenIfAChecksumFailedBefore) {
+  open(64);
+  job_->corrupt_next_chunk_of(0);
+  job_->join_all(2, 8);
+  job_->hold_chunks(true);
+  trouble_->ending = "manifest";
+  job_->run_until("scanned", [&] { return job_->job().level_of(2).level == Level::local; });
+  job_->after_step = [&] {
+    if (!job_->holds_chunks()) return;
+    trouble_->failing_gets = 1;  // the manifest, when it is loaded for the second time
+    job_->after_step = nullptr;
+    job_->hold_chunks(false);
+  };
+  expect_back(job_->restart(2), 2, 1, size);
+  EXPECT_FALSE(fs::exists(path(2, "damaged")));
+}
+
+TEST_F(ReadErrors, NeverMakeRetentionRemoveWhatCouldBeRead) {
+  open(64);
+  trouble_->failing_opens = 2 * 4;
+  restart_gives(1);
+  ASSERT_EQ(save(2, 3, size).code, Code::ok);  // keep = 2: this one and another that is good
+  job_->wait_local(3);
+  job_->start_fetch(0, 1);  // the store answers it after it has removed what expired
+  EXPECT_EQ(job_->fetched(0).code, Code::ok);
+  ASSERT_EQ(save(2, 4, size).code, Code::ok);
+  job_->wait_local(4);
+  job_->run_until("removed", [&] { return !fs::exists(path(1, "node-0000000.segment")); });
+  EXPECT_FALSE(fs::exists(path(2, "commit.local")));
+  EXPECT_TRUE(fs::exists(path(3, "commit.local")));
 }
 
 TEST_F(JobTest, DamageInThePoolFallsBackToTheDisk) {
@@ -325,13 +421,15 @@ TEST_F(JobTest, RetentionLeavesAVersionThatSomebodyReads) {
 TEST_F(JobTest, AFullDiskLeavesTheVersionCapturedAndIsTriedAgain) {
   open(64);
   job_->join_all(2);
-  *refuse_ = true;
+  trouble_->refuse = true;
   ASSERT_EQ(save(2, 1, 3000).code, Code::ok);
   job_->run_until("failed", [&] { return job_->job().level_of(1).code != Code::ok; });
   EXPECT_EQ(job_->job().level_of(1).level, Level::captured);
   EXPECT_EQ(job_->job().level_of(1).code, Code::no_space);
   expect_back(job_->restart(2), 2, 1, 3000);  // it is in the pool
-  *refuse_ = false;
+  // Until then it is not tried again.
+  job_->run_until("all back", [&] { return job_->job().state().memory.at(1).writing.empty(); });
+  trouble_->refuse = false;
   ASSERT_EQ(save(2, 2, 3000).code, Code::ok);
   job_->wait_local(2);
   job_->wait_local(1);
@@ -340,13 +438,13 @@ TEST_F(JobTest, AFullDiskLeavesTheVersionCapturedAndIsTriedAgain) {
 TEST_F(JobTest, AFullDiskAndAFullPoolFailTheNextVersionWithTheReason) {
   open(4);
   job_->join_all(1);
-  *refuse_ = true;
+  trouble_->refuse = true;
   ASSERT_EQ(save(1, 1, 3 * buffer_bytes).code, Code::ok);
   job_->run_until("failed", [&] { return job_->job().level_of(1).code != Code::ok; });
   const auto second = save(1, 2, 3 * buffer_bytes);
   EXPECT_EQ(second.code, Code::no_space) << second.message;
   EXPECT_EQ(job_->job().level_of(1).level, Level::captured);  // what was said stays true
-  *refuse_ = false;
+  trouble_->refuse = false;
   ASSERT_EQ(save(1, 3, 3 * buffer_bytes).code, Code::ok);
   job_->wait_local(3);
 }

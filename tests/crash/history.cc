@@ -90,7 +90,6 @@ void History::settle() {
 }
 
 bool History::join() {
-  const bool before = machine_.struck();
   agent().after_step = [this] { watch(); };
   ++run_;
   for (Rank rank = 0; rank < ranks_; ++rank) {
@@ -106,7 +105,6 @@ bool History::join() {
     }
     newest_ = std::max(newest_, agent().take<wire::Welcome>(rank).newest);
   }
-  read_failed_ = read_failed_ || (machine_.struck() && !before);
   watch();
   // Numbers beyond are free again: what was tried with them has left nothing.
   for (auto at = versions_.upper_bound(newest_); at != versions_.end(); at = versions_.erase(at)) {
@@ -188,20 +186,18 @@ void History::lose_a_rank() {
 
 void History::restart(bool healthy) {
   const VersionNumber expected = newest_reported();
-  const bool before = machine_.struck();
   const JobHarness::Back back = agent().restart(ranks_);
-  // What cannot be read is set aside, and may be for good.
-  read_failed_ = read_failed_ || (machine_.struck() && !before);
   if (back.code == Code::ok) {
     check_restored(back, 0);
-    EXPECT_TRUE(back.version >= expected || read_failed_) << back.version << " " << describe();
+    EXPECT_TRUE(back.version >= expected || machine_.stopped())
+        << back.version << " " << describe();
     newest_ = std::max(newest_, back.version);
     return;
   }
   EXPECT_FALSE(back.message.empty());
-  if (!healthy || machine_.struck()) return;  // a read may just have failed
-  if (expected == 0 || read_failed_) {
-    EXPECT_TRUE(back.code == Code::none || read_failed_) << back.message;
+  if (!healthy || machine_.stopped()) return;
+  if (expected == 0) {
+    EXPECT_EQ(back.code, Code::none) << back.message;
   } else {
     ADD_FAILURE() << "version " << expected << " was reported and is lost: " << back.message << "\n"
                   << describe();
@@ -238,7 +234,7 @@ void History::recover() {
   restart(/*healthy=*/true);
   for (const VersionNumber number : must_come_back()) {
     const JobHarness::Back back = agent().restart(ranks_, number);
-    EXPECT_TRUE(back.code == Code::ok || read_failed_)
+    EXPECT_EQ(back.code, Code::ok)
         << "version " << number << " was reported local: " << back.message << "\n"
         << describe();
     if (back.code == Code::ok) check_restored(back, number);

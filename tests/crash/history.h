@@ -71,7 +71,6 @@ class History {
   Attempt next_attempt_ = 1;
   VersionNumber newest_ = 0;
   std::map<VersionNumber, Version> versions_;
-  bool read_failed_ = false;  // a fault struck while versions were read
 };
 
 }  // namespace backstay::crash
