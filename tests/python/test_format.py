@@ -93,10 +93,35 @@ def test_region_over_several_chunks():
         assert not v["u"][rank].flags.writeable
 
 
-def test_region_in_one_chunk_is_mapped():
-    array = backstay.open(GOLDEN).rank(0)["all.int32"]
-    assert isinstance(array, np.memmap)
+def overwrite_as_an_agent_does(version):
+    """Retention: the version goes, and its segment's file is written again for a newer one."""
+    segment = version / "node-0000000.segment"
+    with open(segment, "r+b") as file:
+        file.write(bytes([0xA5]) * segment.stat().st_size)
+    segment.rename(version.parent / "newer")
+    shutil.rmtree(version)
+
+
+def test_an_array_stays_what_it_was_when_its_version_is_removed(version):
+    v = backstay.open(version)
+    array, several = v.rank(0)["all.int32"], v.rank(0)["u"]
+    before, before_several = array.copy(), several.copy()
+    overwrite_as_an_agent_does(version)
+    np.testing.assert_array_equal(array, before)
+    np.testing.assert_array_equal(several, before_several)
     assert not array.flags.writeable
+
+
+@pytest.mark.parametrize("touched", [False, True])
+def test_a_version_that_was_removed_meanwhile_is_no_damage(version, touched):
+    v = backstay.open(version)
+    if touched:
+        v.verify()
+    overwrite_as_an_agent_does(version)
+    with pytest.raises(fmt.NotFoundError, match="was removed while it was read"):
+        v["u"]
+    with pytest.raises(fmt.NotFoundError, match="was removed while it was read"):
+        v.verify()
 
 
 def test_global_arrays():

@@ -1,57 +1,88 @@
-"""The files of one node: manifest and segment. Bytes of an object, verified when first touched."""
+"""The files of one node: manifest and segment. Bytes of an object, copied and then verified.
+
+Copied first, because an agent that runs meanwhile writes a newer version into the very file of a version that it
+has removed (docs/format, "Reading a version"): what was verified in place could become other bytes.
+"""
 
 import os
+import weakref
 
 import numpy as np
 
 from . import checksum, records
-from .errors import DamagedError, IncompleteError
+from .errors import DamagedError, FormatError, IncompleteError, NotFoundError
 
 
 class NodeFiles:
     def __init__(self, folder: str, node: int, check: bool):
+        self._folder = folder
         self._manifest_path = os.path.join(folder, f"node-{node:07d}.manifest")
         self._segment_path = os.path.join(folder, f"node-{node:07d}.segment")
         self._check = check
-        with open(self._manifest_path, "rb") as file:
-            self.manifest = records.manifest(file.read(), self._manifest_path)
+        try:
+            with open(self._manifest_path, "rb") as file:
+                self.manifest = records.manifest(file.read(), self._manifest_path)
+        except FileNotFoundError:
+            self._require_version()
+            raise IncompleteError(f"{self._manifest_path}: missing") from None
         if self.manifest.node != node:
             raise DamagedError(f"{self._manifest_path}: belongs to node {self.manifest.node}")
-        self._verified = np.zeros(len(self.manifest.chunks), dtype=bool)
-        self._map = None
+        self._descriptor: int | None = None
+        self._last: tuple[int, np.ndarray] | None = None  # the chunk copied last, and its index
 
-    def _segment(self) -> np.ndarray:
-        """The segment, mapped; its header and length are checked the first time."""
-        if self._map is None:
-            path, m = self._segment_path, self.manifest
-            if not os.path.exists(path):
-                raise IncompleteError(f"{path}: missing, but its manifest is here")
-            if os.path.getsize(path) < m.segment_bytes:
-                raise DamagedError(f"{path}: shorter than the {m.segment_bytes} bytes that count")
-            mapped = np.memmap(path, dtype=np.uint8, mode="r")
-            head = records.segment_header(mapped[: records.SEGMENT_HEADER_BYTES].tobytes(), path)
-            if (head["job"], head["version"], head["run"], head["node"]) != (
-                m.job,
-                m.version,
-                m.run,
-                m.node,
-            ):
-                raise DamagedError(f"{path}: belongs to another version than its manifest")
-            self._map = mapped
-        return self._map
+    def _segment(self) -> int:
+        """The segment's descriptor; its header and length are checked when it is opened."""
+        if self._descriptor is None:
+            descriptor = self._open()
+            weakref.finalize(self, os.close, descriptor)
+            self._check_segment(descriptor)
+            self._descriptor = descriptor
+        return self._descriptor
+
+    def _open(self) -> int:
+        try:
+            return os.open(self._segment_path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            self._require_version()
+            raise IncompleteError(f"{self._segment_path}: missing, but its manifest is here") from None
+
+    def _check_segment(self, descriptor: int) -> None:
+        path, m = self._segment_path, self.manifest
+        if os.fstat(descriptor).st_size < m.segment_bytes:
+            self._wrong(f"shorter than the {m.segment_bytes} bytes that count")
+        try:
+            head = records.segment_header(os.pread(descriptor, records.SEGMENT_HEADER_BYTES, 0), path)
+        except FormatError:
+            self._require_version()
+            raise
+        if (head["job"], head["version"], head["run"], head["node"]) != (m.job, m.version, m.run, m.node):
+            self._wrong("belongs to another version than its manifest")
+
+    def _require_version(self) -> None:
+        if not any(name.startswith("commit.") for name in _names_in(self._folder)):
+            raise NotFoundError(f"{self._folder}: the version was removed while it was read")
+
+    def _wrong(self, why: str) -> None:
+        self._require_version()
+        raise DamagedError(f"{self._segment_path}: {why}")
+
+    def _copy(self, index: int, into: np.ndarray) -> None:
+        """A whole chunk into `into`, verified there."""
+        chunk = self.manifest.chunks[index]
+        begin, length = int(chunk["segment_offset"]), int(chunk["length"])
+        place = f"bytes {begin} to {begin + length} (rank {chunk['rank']})"
+        if _read_exactly(self._segment(), into, begin) != length:
+            self._wrong(f"ends before {place}")
+        if self._check and not checksum.matches(into, int(chunk["checksum"])):
+            self._wrong(f"{place} do not match their checksum")
 
     def _payload(self, index: int) -> np.ndarray:
-        chunk = self.manifest.chunks[index]
-        begin = int(chunk["segment_offset"])
-        payload = self._segment()[begin : begin + int(chunk["length"])]
-        if self._check and not self._verified[index]:
-            if not checksum.matches(payload, int(chunk["checksum"])):
-                raise DamagedError(
-                    f"{self._segment_path}: bytes {begin} to {begin + len(payload)} (rank "
-                    f"{chunk['rank']}) do not match their checksum"
-                )
-            self._verified[index] = True
-        return payload
+        if self._last is None or self._last[0] != index:
+            copy = np.empty(int(self.manifest.chunks[index]["length"]), np.uint8)
+            self._copy(index, copy)
+            copy.flags.writeable = False
+            self._last = (index, copy)
+        return self._last[1]
 
     def entry(self, rank: int):
         """The manifest's entry of a rank, or None."""
@@ -60,31 +91,48 @@ class NodeFiles:
         return self.manifest.objects[at] if at < len(ranks) and ranks[at] == rank else None
 
     def read(self, entry, begin: int, end: int) -> np.ndarray:
-        """Bytes [begin, end) of an object, read-only: mapped where one chunk holds them all."""
+        """Bytes [begin, end) of an object, read-only."""
         if begin == end:
             return np.empty(0, np.uint8)
         first, count = int(entry["first_chunk"]), int(entry["chunks"])
-        offsets = self.manifest.chunks["object_offset"][first : first + count]
-        low = int(np.searchsorted(offsets, begin, side="right")) - 1
-        high = int(np.searchsorted(offsets, end, side="left"))
-        if high - low == 1:
-            skip = begin - int(offsets[low])
-            return self._payload(first + low)[skip : skip + end - begin]
+        chunks = self.manifest.chunks[first : first + count]
+        low = int(np.searchsorted(chunks["object_offset"], begin, side="right")) - 1
+        high = int(np.searchsorted(chunks["object_offset"], end, side="left"))
         out = np.empty(end - begin, np.uint8)
         for index in range(low, high):
-            payload, at = self._payload(first + index), int(offsets[index])
-            source = payload[max(begin - at, 0) : end - at]
+            at, length = int(chunks["object_offset"][index]), int(chunks["length"][index])
+            if begin <= at and at + length <= end:  # straight to its place
+                self._copy(first + index, out[at - begin : at - begin + length])
+                continue
+            source = self._payload(first + index)[max(begin - at, 0) : end - at]
             target = max(at - begin, 0)
             out[target : target + len(source)] = source
         out.flags.writeable = False
         return out
 
     def verify(self) -> int:
-        """Checks every chunk again, whatever was seen before; returns the bytes."""
-        before, self._check = self._check, True
-        self._verified[:] = False
+        """Checks every chunk; returns the bytes."""
+        before, self._check, self._last = self._check, True, None
         try:
-            self._segment()
-            return sum(len(self._payload(index)) for index in range(len(self._verified)))
+            self._check_segment(self._segment())
+            return sum(len(self._payload(index)) for index in range(len(self.manifest.chunks)))
         finally:
             self._check = before
+
+
+def _names_in(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except FileNotFoundError:
+        return []
+
+
+def _read_exactly(descriptor: int, into: np.ndarray, offset: int) -> int:
+    """Fills `into`; less only where the file ends."""
+    view, done = memoryview(into), 0
+    while done < len(view):
+        got = os.preadv(descriptor, [view[done:]], offset + done)
+        if got == 0:
+            break
+        done += got
+    return done

@@ -103,8 +103,7 @@ class Version(Mapping):
     - the array itself where a single rank has a region of that name,
     - else a dict: rank -> array.
 
-    Arrays are read-only, and mapped from the segment where one chunk holds them. With `check`
-    every chunk is verified when it is first touched.
+    Arrays are read-only copies; with `check` every chunk is verified after it was copied.
     """
 
     def __init__(self, path, check: bool = True, damaged_ok: bool = False):
@@ -339,7 +338,7 @@ def version_folders(job_folder) -> list[int]:
 def open_version(path, check: bool = True, damaged_ok: bool = False) -> Version:
     """Opens a version's folder, or the newest good version of a job's folder.
 
-    `check`: verify chunks when they are first touched. `damaged_ok`: open a version that was marked
+    `check`: verify every chunk that is read. `damaged_ok`: open a version that was marked
     as damaged all the same (only with a version's own folder).
     Raises NotFoundError, IncompleteError, DamagedError, UnsupportedError.
     """
