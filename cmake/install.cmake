@@ -112,7 +112,7 @@ endif()
 # The Python parts of the command line, next to which bin/backstay looks for them.
 if(EXISTS ${PROJECT_SOURCE_DIR}/python/backstay)
   install(DIRECTORY python/backstay DESTINATION ${BACKSTAY_SHARE_DIR}/python
-          FILES_MATCHING PATTERN "*.py" PATTERN "__pycache__" EXCLUDE)
+          FILES_MATCHING PATTERN "*.py" PATTERN "*.toml" PATTERN "__pycache__" EXCLUDE)
 endif()
 install(DIRECTORY examples DESTINATION ${BACKSTAY_SHARE_DIR} USE_SOURCE_PERMISSIONS PATTERN "__pycache__" EXCLUDE)
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})

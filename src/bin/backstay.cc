@@ -71,7 +71,7 @@ int run_python_command(const std::vector<std::string>& arguments) {
 void declare_python_commands(CLI::App& app) {
   for (const PythonCommand& command : python_commands())
     app.add_subcommand(std::string(command.name), std::string(command.summary))
-        ->group(std::string(versions))
+        ->group(std::string(command.group))
         ->prefix_command();
 }
 

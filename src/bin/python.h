@@ -11,6 +11,7 @@ namespace backstay::bin {
 
 struct PythonCommand {
   std::string_view name;
+  std::string_view group;  // under which `backstay --help` lists it
   std::string_view summary;
 };
 

@@ -1,0 +1,145 @@
+"""What the papers claim and what their equations give: the rows of docs/plan/claims.md.
+
+`python tests/plan/claims.py --write` writes the table into the page; test_claims.py compares.
+"""
+
+import pathlib
+import sys
+
+import numpy as np
+from backstay.plan import fill_time, model, survival, systems, wall_clock
+
+PAGE = pathlib.Path(__file__).parents[2] / "docs" / "plan" / "claims.md"
+BEGIN, END = "<!-- the table is written by tests/plan/claims.py -->", "<!-- end of the table -->"
+MACHINES = ("red-storm", "bluegene-l", "jaguar", "petaflop")
+POWERS = 2 ** np.arange(18)
+KNOWN = systems.systems()
+
+
+def percent(value) -> str:
+    return f"{100 * value:.3g} %"
+
+
+def each(points, name="overhead_fraction", form=percent) -> str:
+    return ", ".join(f"{machine} {form(getattr(point, name))}" for machine, point in zip(MACHINES, points, strict=True))
+
+
+def at(processors, method="pfs", memory=None):
+    found = []
+    for machine in MACHINES:
+        staging = None if memory is None else memory * KNOWN[machine].memory_per_processor_bytes
+        found.append(model.checkpoint(KNOWN[machine], processors, method, staging if method == "overlay" else None))
+    return found
+
+
+def exhausted(memory) -> list[int]:
+    """Processors, by machine, from which a checkpoint no longer fits; `memory` in units of a processor's."""
+    found = []
+    for point in at(np.arange(1, 32769), "overlay", memory):
+        found.append(int(np.argmax(point.limit == "staging memory")) + 1)
+    return found
+
+
+def storage_bound() -> str:
+    first = [int(np.argmax(point.limit == "storage")) + 1 for point in at(np.arange(1, 4097))]
+    return ", ".join(f"{m} from {n}" for m, n in zip(MACHINES, first, strict=True))
+
+
+def paper_000():
+    yield ("000 § 3.4", "above 32 processors a checkpoint is bound by storage, never by the bisection",
+           f"true: storage-bound {storage_bound()} processors; the bisection never limits")
+    yield ("000 § 3.4", "on 64K processors no better than 70 % efficiency, even on the petaflop machine",
+           f"time spent saving: {each(at(65536))}. The share of computing is above 70 % on bluegene-l and petaflop before rework and restarts; "
+           f"with rework (eq. 3.1, R = 0) it is {each(efficiencies(65536), 'efficiency')}")
+    yield ("000 § 6.1.1", "below 16K processors the overhead is under 10 %",
+           f"at 16 384: {each(at(16384))}; jaguar is above")
+    yield ("000 § 6.1.1", "beyond 64K processors over 50 % on some systems",
+           f"true at 131 072: {each(at(131072))}")
+    yield ("000 § 4.3", "below 8K processors LWFS+overlay costs less than 1 %",
+           f"true up to 4 096: {each(at(4096, 'overlay'))}; at 8 191 with the memory of the text: {each(at(8191, 'overlay'))}; "
+           f"with twice that memory: {each(at(8191, 'overlay', 4096))}")
+    yield ("000 § 4.3", "at 16K processors the overlay's memory is exhausted (1 024 staging processors of 2 × d_max)",
+           "exhausted from " + ", ".join(f"{m} {n}" for m, n in zip(MACHINES, exhausted(2048), strict=True)) + " processors, about 4K")
+    yield ("000 § 6.1.1", "the same, if 1 024 staging *nodes* of twice a dual-processor node's memory are meant",
+           "exhausted from " + ", ".join(f"{m} {n}" for m, n in zip(MACHINES, exhausted(4096), strict=True)) + " processors, about 8K")
+    yield ("000 § 4.2", "cheaper checkpoints make the best interval shorter",
+           "true. Red Storm, 4 096 processors: " + ", ".join(f"{m} {float(model.checkpoint(KNOWN['red-storm'], 4096, m).daly_interval_s):.0f} s" for m in model.METHODS)
+           + " by Daly; eq. 4.2 lets the overlay save no more often than every "
+           + f"{float(model.checkpoint(KNOWN['red-storm'], 4096, 'overlay').interval_floor_s):.0f} s")
+
+
+class _Efficiency:
+    def __init__(self, efficiency):
+        self.efficiency = efficiency
+
+
+def efficiencies(processors):
+    found = []
+    for point in at(processors):
+        parts = wall_clock.split(point.interval_s, point.latency_s, point.mtti_s, 1e9)
+        found.append(_Efficiency(float(parts.efficiency)))
+    return found
+
+
+TABLE_I = {"stampede": 6.7, "jaguar-2009": 9.4, "titan": 11.0, "taihulight": 25.0, "ccr-ub": 2.3, "ssd-node": 4.3, "exascale-ssd": 1.6}
+TABLE_II = ((8192, 136.1, 9.4e12), (16368, 367.4, 19e12), (24000, 634.8, 29e12), (32752, 652.8, 38e12))
+
+
+def ideal_min(name) -> float:
+    one = KNOWN[name]
+    return fill_time.ideal_checkpoint_s(one.ram_bytes, one.storage_bytes, one.device_bytes, one.device_bytes_per_s) / 60
+
+
+def paper_001():
+    rows = ", ".join(f"{name} {ideal_min(name):.3g} ({paper:g})" for name, paper in TABLE_I.items())
+    yield ("001 Table I", "ideal checkpoint times, minutes",
+           f"the law (the paper): {rows}. The paper rounds its ratios; its ssd-node row repeats the fill time, 0.125 × 4.3 min is meant")
+    one = KNOWN["stampede"]
+    factors = [seconds / fill_time.ideal_checkpoint_s(one.ram_bytes, one.storage_bytes, one.device_bytes, one.device_bytes_per_s, saved)
+               for _, seconds, saved in TABLE_II]
+    yield ("001 § IV-B", "HPCG takes about ten times the ideal time",
+           "Table II: " + ", ".join(f"{f:.1f} × on {n} cores" for (n, _, _), f in zip(TABLE_II, factors, strict=True)))
+    yield ("001 § IV-B", "32 752 cores hold 19.2 % of the RAM, ideal time 1.29 min",
+           f"38 TB are {percent(38e12 / one.ram_bytes)} of 205 TB, {38e12 / one.ram_bytes * ideal_min('stampede'):.3g} min")
+
+
+def paper_002():
+    from test_survival import TABLE_2, targets
+
+    differences = [survival.allowed_failures(n, r, p) - paper for n, r, p, paper in targets()]
+    exact = differences.count(0)
+    yield ("002 Table 2", f"{12 * len(TABLE_2)} numbers of allowed failures", f"{exact} of {len(differences)} alike, the others off by "
+           + ", ".join(f"{d:+d} ({differences.count(d)})" for d in sorted(set(differences) - {0})))
+    share = {r: survival.allowed_failures(2048, r, 0.999) for r in (4, 5, 6)}
+    yield ("002 § 5.4", "2 048 nodes, 99.9 %: 4 replicas stand 112 losses (5.5 %), 5 stand 9.1 %, 6 stand 12.6 %",
+           ", ".join(f"{r} replicas {f} ({percent(f / 2048)})" for r, f in share.items()))
+    yield ("(known rule)", "an interval four times off about doubles the lost time", four_times_off())
+
+
+def four_times_off() -> str:
+    best = wall_clock.exact_s(300, 86400, 1e9)
+    lost = [float(wall_clock.wall_clock_s(best * k, 300, 86400, 1e9) / 1e9 - 1) for k in (0.25, 1, 4)]
+    return f"δ = 300 s, M = 1 day: lost {percent(lost[0])} at ¼, {percent(lost[1])} at the best, {percent(lost[2])} at 4 ×: {lost[0] / lost[1]:.2f} and {lost[2] / lost[1]:.2f} times"
+
+
+def rows():
+    for paper in (paper_000, paper_001, paper_002):
+        yield from paper()
+
+
+def table() -> str:
+    lines = ["| where | the paper says | its equations give |", "|---|---|---|"]
+    lines += [f"| {where} | {says} | {gives} |" for where, says, gives in rows()]
+    return "\n".join(lines)
+
+
+def page_with(text: str, new: str) -> str:
+    before, rest = text.split(BEGIN)
+    return f"{before}{BEGIN}\n{new}\n{END}{rest.split(END)[1]}"
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--write"]:
+        PAGE.write_text(page_with(PAGE.read_text(encoding="utf-8"), table()), encoding="utf-8")
+    else:
+        print(table())

@@ -1,0 +1,152 @@
+"""`backstay plan`: keys that programs rely on, help, and every kind of wrong input as one line that names the option."""
+
+import re
+
+import pytest
+from backstay.cli.plan import COMMANDS, output
+from backstay.plan.check import PlanError
+from runner import result, run, strict
+
+RED = ("model", "--system", "red-storm", "--processors", 65536)
+
+
+def test_model_prints_what_is_promised():
+    found = result(*RED, "--method", "pfs")
+    assert {"latency_s", "interval_s", "throughput_bytes_per_s", "overhead_fraction", "mtti_s"} <= set(found)
+    assert found["latency_s"] == pytest.approx(655.36) and found["interval_s"] == pytest.approx(1366.4, abs=0.1)
+    assert found["overhead_fraction"] == pytest.approx(0.324, abs=5e-4)
+    assert found["throughput_bytes_per_s"] == pytest.approx(50e9) and found["mtti_s"] == pytest.approx(2407.65, abs=0.01)
+    assert result("model", "--system", "jaguar", "--processors", 131072)["overhead_fraction"] == pytest.approx(0.708, abs=5e-4)
+
+
+@pytest.mark.parametrize("method", ["pfs", "lwfs", "overlay"])
+@pytest.mark.parametrize("system", ["red-storm", "bluegene-l", "jaguar", "petaflop"])
+def test_model_for_every_machine_and_method(system, method):
+    for processors in (1, 32, 8192, 131072):
+        found = result("model", "--system", system, "--processors", processors, "--method", method)
+        assert 0 < found["overhead_fraction"] < 1 and found["method"] == method
+
+
+def test_model_lists_machines_and_reads_more(tmp_path):
+    names = [one["name"] for one in result("model", "--list")["systems"]]
+    assert {"red-storm", "bluegene-l", "jaguar", "petaflop", "stampede", "titan", "taihulight"} <= set(names)
+    (tmp_path / "my.toml").write_text("[mine]\nprocessors = 4\nmemory_per_processor_bytes = 2\nstorage_bytes_per_s = 1\n")
+    assert result("model", "--system", "mine", "--systems", tmp_path / "my.toml")["latency_s"] == 4.0
+
+
+def test_fill_time_prints_what_is_promised():
+    found = result("fill-time", "--ram", "205e12", "--storage", "10e15", "--device", "2e12", "--device-bandwidth", "100e6")
+    assert found["ideal_checkpoint_s"] == pytest.approx(410.0) and found["expected_checkpoint_s"] == pytest.approx(4100.0)
+    assert result("fill-time", "--system", "stampede")["ideal_checkpoint_s"] == pytest.approx(410.0)
+
+
+def test_survive_prints_what_is_promised():
+    found = result("survive", "--nodes", 2048, "--replicas", 4, "--failures", 112)
+    assert found["probability"] >= 0.999 and found["probability_at_least"] <= found["probability"]
+    assert abs(result("survive", "--nodes", 2048, "--replicas", 4, "--target", 0.999)["allowed_failures"] - 112) <= 1
+    assert [row["target"] for row in result("survive", "--nodes", 64, "--replicas", 2)["allowed"]] == [0.9, 0.99, 0.999]
+
+
+def test_survive_draws_with_a_seed():
+    words = ("survive", "--nodes", 64, "--replicas", 2, "--failures", 8, "--monte-carlo", 2000, "--seed")
+    first, again, other = result(*words, 1), result(*words, 1), result(*words, 2)
+    assert first == again and first["monte_carlo"]["share"] != other["monte_carlo"]["share"]
+    assert first["monte_carlo"]["low"] <= first["probability"] <= first["monte_carlo"]["high"]
+
+
+def test_interval_prints_what_is_promised():
+    found = result("interval", "--cost", 300, "--mtti", 86400, "--restart", 600)
+    assert found["young_s"] == pytest.approx(7200) and found["daly_s"] == pytest.approx(7001.39, abs=0.01)
+    parts = found["expected"]
+    total = sum(parts[f"{part}_s"] for part in ("solve", "checkpoint", "rework", "restart"))
+    assert total == pytest.approx(parts["wall_clock_s"]) and parts["efficiency"] == pytest.approx(0.9127, abs=1e-4)
+    assert result("interval", "--cost", 300, "--node-mtti", 86400 * 64, "--nodes", 64)["mtti_s"] == 86400
+
+
+def test_interval_says_when_a_job_hardly_gets_on():
+    found = result("interval", "--cost", 300, "--mtti", 100)
+    assert found["daly_s"] == 100 and "Daly's other branch" in found["notes"][0]
+    assert "no checkpoint pays" in result("interval", "--cost", 300, "--mtti", 1e6, "--solve", 10)["notes"][0]
+
+
+def test_what_json_cannot_hold_is_refused():
+    with pytest.raises(PlanError, match="too large"):
+        output.plain({"a": [1.0, float("inf")]})
+
+
+# Help and errors --------------------------------------------------------------------------------------------------
+
+def test_help_lists_every_question():
+    code, out, _ = run("--help")
+    assert code == 0 and all(re.search(rf"^  {name}  +[A-Z].*[.]$", out, re.M) for name in COMMANDS)
+    code, out, err = run()
+    assert (code, out) == (2, "") and "interval" in err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_has_examples_that_work(name):
+    code, out, err = run(name, "--help")
+    assert (code, err) == (0, "") and "Examples:" in out and "Exit codes:" in out and "--json" in out
+    shown = re.findall(rf"^ +backstay plan ({name} [^(\n]+)", out, re.M)
+    assert len(shown) >= 2
+    for line in shown:
+        words = line.split()
+        if not {"--systems", "--histogram", "--prices"} & set(words):  # a file of the reader's
+            assert run(*words)[0] == 0, line
+
+
+# The option marked with ! is the one that the message must name.
+WRONG = [
+    "interval !--cost 0 --mtti 5", "interval !--cost -1 --mtti 5", "interval !--cost nan --mtti 5", "interval !--cost inf --mtti 5",
+    "interval !--mtti 0 --cost 5", "interval !--mtti x --cost 5", "interval --cost 1 --mtti 5 !--restart -1",
+    "interval --cost 1 --mtti 5 !--solve 0", "interval --cost 1 --mtti 5 !--interval 1e99", "interval !--cost 1e6 --mtti 1",
+    "interval --cost 1 --mtti 5 !--nodes 4", "interval --cost 1 --node-mtti 5 !--nodes 0",
+    "model !--system red-strom", "model --system red-storm !--processors 0", "model --system red-storm !--processors 1.5",
+    "model --system red-storm !--method nfs", "model --system red-storm --method overlay !--staging-memory 0",
+    "model --system red-storm !--staging-memory 1", "model --system red-storm !--startup -1", "model !--system ccr-ub --processors 4",
+    "model !--system stampede --method overlay",
+    "fill-time !--ram 0 --storage 1 --device 1 --device-bandwidth 1", "fill-time !--device -1 --ram 1 --storage 1 --device-bandwidth 1",
+    "fill-time --system titan !--observed-factor 0", "fill-time --system titan !--checkpoint 1e18",
+    "survive --nodes 8 !--replicas 8", "survive --nodes 8 !--replicas 0", "survive !--nodes 1 --replicas 1", "survive !--nodes -4 --replicas 1",
+    "survive --nodes 8 --replicas 1 !--failures 9", "survive --nodes 8 --replicas 1 !--failures -1",
+    "survive --nodes 8 --replicas 1 !--target 1", "survive --nodes 8 --replicas 1 !--target 0", "survive --nodes 8 --replicas 1 !--target nan",
+    "survive --nodes 8 --replicas 1 !--failures 1 --target 0.9", "survive --nodes 8 !--partners 8", "survive --nodes 8 !--parity 3",
+    "survive --nodes 8 !--parity 0+1", "survive --nodes 8 !--parity 8+1", "survive --nodes 8 --replicas 1 !--domain-size 3",
+    "survive --nodes 8 --replicas 1 !--domain-size 0", "survive --nodes 8 --replicas 1 !--ignore-domains",
+    "survive --nodes 8 --replicas 1 --failures 1 !--monte-carlo 0", "survive --nodes 8 --replicas 1 !--monte-carlo 5",
+    "survive --nodes 8 --replicas 1 --failures 1 --monte-carlo 5 !--seed -1", "survive --nodes 8 --parity 2+1 !--replicas 2",
+]  # fmt: skip
+
+MISSING = [
+    ("interval --mtti 5", "--cost"), ("interval --cost 5", "--mtti"), ("interval --cost 5 --node-mtti 7", "--nodes"), ("model", "--system"),
+    ("model --system ccr-ub", "--processors"), ("fill-time", "--ram"), ("fill-time --ram 3", "--storage"), ("survive --replicas 1", "--nodes"),
+    ("survive --nodes 8", "--replicas"),
+]  # fmt: skip
+LINES = [(line.replace("!", ""), re.search(r"!(\S+)", line)[1]) for line in WRONG] + MISSING
+
+
+@pytest.mark.parametrize("line, option", LINES, ids=lambda one: one.replace(" ", "_"))
+def test_wrong_input_is_one_line_that_names_the_option(line, option):
+    name = line.split()[0]
+    code, out, err = run(*line.split())
+    assert (code, out) == (2, "") and err.count("\n") == 1 and err.startswith(f"backstay plan {name}: ")
+    assert re.search(rf"{option}\b", err) and "Traceback" not in err
+    code, out, _ = run(*line.split(), "--json")
+    error = strict(out)["error"]
+    assert code == 2 and option in error["message"] and error["code"] == "invalid"
+
+
+def test_a_missing_file_is_exit_code_3(tmp_path):
+    code, out, err = run("model", "--system", "mine", "--systems", tmp_path / "no.toml", "--json")
+    assert code == 3 and strict(out)["error"]["code"] == "not_found" and err.count("\n") == 1
+    code, _, err = run("model", "--system", "mine", "--systems", tmp_path)
+    assert code == 1 and err.count("\n") == 1
+
+
+def test_a_wrong_file_names_line_and_key(tmp_path):
+    path = tmp_path / "my.toml"
+    path.write_text("[mine]\nprocesors = 3\n")
+    code, _, err = run("model", "--system", "mine", "--systems", path)
+    assert code == 2 and f"--systems {path}:2: unknown key procesors; did you mean processors" in err
+    path.write_bytes(b"\xff\xfe\x00")
+    assert "UTF-8" in run("model", "--system", "mine", "--systems", path)[2]

@@ -1,0 +1,27 @@
+"""What docs/plan shows is what the commands print."""
+
+import re
+
+import pages
+import pytest
+from backstay.cli.plan import COMMANDS
+from runner import run
+
+
+@pytest.mark.parametrize("page", pages.examples(), ids=lambda page: page.name)
+def test_examples_are_real(page):
+    text = page.read_text(encoding="utf-8")
+    assert pages.renewed(text, run) == text, "run: PYTHONPATH=python python tests/plan/pages.py --write"
+
+
+def test_every_command_has_an_example_and_a_page():
+    text = (pages.PAGES / "README.md").read_text(encoding="utf-8")
+    for name in COMMANDS:
+        assert f"{pages.PROMPT}{name} " in text
+        assert re.search(rf"\| `{name}` \| \[[a-z-]+\.md\]", text)
+
+
+def test_links_lead_somewhere():
+    for page in pages.PAGES.glob("*.md"):
+        for target in re.findall(r"\]\(([a-z./-]+\.md)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).is_file(), f"{page.name}: {target}"
