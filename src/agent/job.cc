@@ -38,6 +38,7 @@ Status Job::hello(ConnectionId connection, const wire::Hello& hello) {
     return Error(Code::unsupported,
                  "jobs over several nodes come with a later release; run all ranks on one node");
   }
+  if (scan_error_) return *scan_error_;
   if (!scanned_) {
     waiting_.emplace_back(connection, hello);
     return {};
@@ -94,7 +95,7 @@ void Job::new_run(const wire::Hello& hello) {
 
 void Job::scanned(const Scanned& event) {
   scanned_ = event.versions.ok();
-  scan_failed_ = !scanned_;
+  if (!scanned_) scan_error_ = event.versions.error();
   if (event.versions.ok()) {
     for (const StoredVersion& stored : *event.versions) {
       state_.newest = std::max(state_.newest, stored.version);
@@ -235,6 +236,21 @@ void Job::pump() {
 }
 
 bool Job::busy() const { return capture_.draining() || !restores_.empty() || !waiting_.empty(); }
+
+// A captured version that could not be written is here only: the job stays open for it.
+bool Job::unused() const {
+  return !has_ranks() && restores_.empty() && !capture_.filling() &&
+         std::all_of(state_.memory.begin(), state_.memory.end(),
+                     [](const auto& entry) { return entry.second.local; });
+}
+
+void Job::close() {
+  while (!state_.memory.empty()) {
+    const VersionNumber number = state_.memory.begin()->first;
+    state_.release(number);
+    BACKSTAY_CHECK(state_.memory.count(number) == 0);
+  }
+}
 
 bool Job::waits_for_buffers() const { return capture_.waits_for_buffers(); }
 

@@ -6,6 +6,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,11 +51,17 @@ class Job {
   // Ranks have joined: a request to checkpoint reaches them. Before that it would be forgotten, as
   // every run begins without requests.
   bool runs() const { return !state_.links.empty(); }
+  // No rank, and no version that is only here: closing the job would lose nothing but time.
+  bool unused() const;
+  // What would be lost is a fast restart.
+  bool keeps_versions() const { return !state_.memory.empty(); }
+  // Gives all buffers back. Precondition: unused(), and the store has nothing left to do.
+  void close();
   // Captured versions are on their way to the tier, or a restore is under way.
   bool busy() const;
   bool waits_for_buffers() const;
   // The tier could not even be scanned; everybody who joined was told.
-  bool unusable() const { return scan_failed_; }
+  bool unusable() const { return scan_error_.has_value(); }
 
   const JobState& state() const { return state_; }
   wire::LevelIs level_of(VersionNumber version) const { return levels_.level_of(version); }
@@ -73,7 +80,7 @@ class Job {
   Levels levels_;
   Capture capture_;
   bool scanned_ = false;
-  bool scan_failed_ = false;
+  std::optional<Error> scan_error_;
   std::list<std::pair<ConnectionId, wire::Hello>> waiting_;  // for the scan
   std::map<Rank, VersionNumber> restarting_;                 // ranks that asked, until all have
   std::list<std::unique_ptr<Restore>> restores_;             // the front one runs

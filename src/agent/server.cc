@@ -54,7 +54,8 @@ Server::Server(ServerOptions options, std::unique_ptr<Pool> pool, Fd listener)
     : options_(std::move(options)),
       pool_(std::move(pool)),
       listener_(std::move(listener)),
-      started_ns_(system_clock().monotonic_ns()) {}
+      started_ns_(system_clock().monotonic_ns()),
+      disk_facts_(std::make_shared<SharedDiskFacts>()) {}
 
 Server::~Server() { ::unlink(options_.socket_path.c_str()); }
 
@@ -211,7 +212,7 @@ Result<Server::Slot*> Server::open_job(const wire::Hello& hello) {
   const std::uint64_t number = next_slot_++;
   slot->store = std::make_unique<Store>(
       hello.job,
-      [make = options_.make_tier, dir, job = hello.job, pool = pool_.get(), shared = slot->facts] {
+      [make = options_.make_tier, dir, job = hello.job, pool = pool_.get(), shared = disk_facts_] {
         return make(dir, job, *pool, [shared](const DiskFacts& facts) {
           const std::lock_guard lock(shared->mutex);
           shared->facts = facts;
@@ -264,11 +265,9 @@ std::string Server::status_json() const {
   input.pool = pool_.get();
   input.written_bytes = written_bytes_;
   input.read_bytes = read_bytes_;
-  for (const auto& [number, slot] : slots_) {
-    input.jobs.push_back(slot->job.get());
-    const std::lock_guard lock(slot->facts->mutex);
-    input.disk = slot->facts->facts;
-  }
+  for (const auto& [number, slot] : slots_) input.jobs.push_back(slot->job.get());
+  const std::lock_guard lock(disk_facts_->mutex);
+  input.disk = disk_facts_->facts;
   return to_json(input);
 }
 
@@ -334,7 +333,12 @@ void Server::store_events() {
       written_bytes_ += written->bytes;
     if (const auto* read = std::get_if<ChunkRead>(&posted.event)) read_bytes_ += read->bytes;
     const auto at = slots_.find(posted.slot);
-    if (at != slots_.end()) at->second->job->on(posted.event);
+    if (at == slots_.end()) continue;
+    if (const auto* settled = std::get_if<Settled>(&posted.event)) {
+      at->second->settled_posts = settled->ticket;
+    } else {
+      at->second->job->on(posted.event);
+    }
   }
 }
 
@@ -352,13 +356,34 @@ void Server::pump() {
   }
 }
 
+// The end of a job: its thread, its lock, its buffers.
 void Server::close_unused_jobs() {
   std::erase_if(slots_, [this](const auto& entry) {
-    Job& job = *entry.second->job;
-    if (!job.unusable() || job.has_ranks()) return false;
-    return std::none_of(connections_.begin(), connections_.end(),
-                        [&job](const auto& c) { return c.second.job == &job; });
+    Slot& slot = *entry.second;
+    if (!may_close(slot)) return false;
+    spdlog::info("job closed job={} dir={}", slot.job->name(), slot.job->dir());
+    slot.job->close();
+    return true;
   });
+}
+
+bool Server::in_use(const Job& job) const {
+  return !job.unused() ||
+         std::any_of(connections_.begin(), connections_.end(),
+                     [&job](const auto& entry) { return entry.second.job == &job; });
+}
+
+bool Server::may_close(Slot& slot) {
+  if (in_use(*slot.job)) {
+    slot.unused_since_ns = 0;
+    return false;
+  }
+  if (slot.job->unusable()) return true;
+  const std::uint64_t now = system_clock().monotonic_ns();
+  if (slot.unused_since_ns == 0) slot.unused_since_ns = now;
+  const bool idle = now - slot.unused_since_ns >= seconds_to_ns(options_.job_idle_s);
+  if (slot.job->keeps_versions() && !idle) return false;
+  return slot.settled();
 }
 
 void Server::begin_drain() {
@@ -388,12 +413,25 @@ bool Server::finished() {
   return true;
 }
 
+std::uint64_t Server::next_deadline_ns() const {
+  std::uint64_t next = UINT64_MAX;
+  if (quiet() && options_.idle_exit_s > 0) {
+    next = quiet_since_ns_ + seconds_to_ns(options_.idle_exit_s);
+  }
+  for (const auto& [number, slot] : slots_) {
+    const bool waits = slot->unused_since_ns != 0 && slot->job->keeps_versions();
+    if (!waits || slot->asked_posts == slot->posts) continue;  // else its store's answer wakes us
+    next = std::min(next, slot->unused_since_ns + seconds_to_ns(options_.job_idle_s));
+  }
+  return next;
+}
+
 int Server::timeout_ms() const {
-  if (!quiet() || options_.idle_exit_s <= 0) return -1;
-  const std::uint64_t passed = system_clock().monotonic_ns() - quiet_since_ns_;
-  const std::uint64_t total = seconds_to_ns(options_.idle_exit_s);
-  if (passed >= total) return 0;
-  return static_cast<int>(std::min<std::uint64_t>((total - passed) / 1'000'000 + 1, 60'000));
+  const std::uint64_t next = next_deadline_ns();
+  if (next == UINT64_MAX) return -1;
+  const std::uint64_t now = system_clock().monotonic_ns();
+  if (now >= next) return 0;
+  return static_cast<int>(std::min<std::uint64_t>((next - now) / 1'000'000 + 1, 60'000));
 }
 
 }  // namespace backstay::agent

@@ -36,6 +36,8 @@ using ReportDisk = std::function<void(const DiskFacts&)>;
 struct ServerOptions {
   std::string socket_path;
   double idle_exit_s = 600;  // 0: never
+  // A job without ranks is closed after so long, or once nothing of it is in the pool any more.
+  double job_idle_s = 600;
   // Makes the tier of `job`, which keeps its versions below `dir`. Called in a store's thread.
   std::function<Result<std::unique_ptr<tier::Tier>>(const std::string& dir, const std::string& job,
                                                     Pool& pool, ReportDisk report)>
@@ -70,6 +72,7 @@ class Server final : public Outbox {
     std::deque<Outgoing> outgoing;
   };
   struct Slot;  // a job with its store and lock
+  struct SharedDiskFacts;
 
   Server(ServerOptions options, std::unique_ptr<Pool> pool, Fd listener);
   Status open_loop();
@@ -88,10 +91,13 @@ class Server final : public Outbox {
   void store_events();
   void pump();
   void close_unused_jobs();
+  bool in_use(const Job& job) const;
+  bool may_close(Slot& slot);
   void begin_drain();
   bool drained() const;
   bool finished();
   int timeout_ms() const;
+  std::uint64_t next_deadline_ns() const;
   bool quiet() const;
   std::string status_json() const;
   Slot* slot_of(const Job* job);
@@ -102,6 +108,7 @@ class Server final : public Outbox {
   Fd epoll_;
   Fd signals_;
   std::uint64_t started_ns_;
+  std::shared_ptr<SharedDiskFacts> disk_facts_;
   std::uint64_t written_bytes_ = 0;  // to and from the disk, of all jobs since the start
   std::uint64_t read_bytes_ = 0;
   std::uint64_t quiet_since_ns_ = 0;

@@ -10,18 +10,32 @@
 
 namespace backstay::agent {
 
-// Shared with the store's thread, which fills it once.
-struct SharedDiskFacts {
+// Of the tier that was made last; store threads fill it.
+struct Server::SharedDiskFacts {
   std::mutex mutex;
   DiskFacts facts;
 };
 
 struct Server::Slot final : StoreLink {
-  void post(Command command) override { store->post(std::move(command)); }
+  void post(Command command) override {
+    ++posts;
+    store->post(std::move(command));
+  }
+  // The store has nothing left to do; asks it where that is not known. Ending its thread then does
+  // not make the main loop wait for the disk.
+  bool settled() {
+    if (settled_posts == posts) return true;
+    if (asked_posts != posts) store->post(Settle{posts});
+    asked_posts = posts;
+    return false;
+  }
 
-  std::shared_ptr<SharedDiskFacts> facts = std::make_shared<SharedDiskFacts>();
   Fd lock;
-  std::unique_ptr<Store> store;  // outlives the job, which posts to it
+  std::uint64_t posts = 0;            // commands so far
+  std::uint64_t asked_posts = 0;      // so many of them when the store was asked last
+  std::uint64_t settled_posts = 0;    // so many of them are known to be done
+  std::uint64_t unused_since_ns = 0;  // 0: in use
+  std::unique_ptr<Store> store;       // outlives the job, which posts to it
   std::unique_ptr<Job> job;
 };
 

@@ -326,6 +326,11 @@ class StoreWorker::Impl {
     in_use_ = 0;
   }
 
+  void handle(Settle& command) {
+    while (busy()) reap(/*wait=*/true);
+    post_event_(Settled{command.ticket});
+  }
+
   void handle(AppendEvent& command) {
     if (append_event_) append_event_(command.line);
   }

@@ -95,12 +95,15 @@ struct ReadChunk {
   std::uint64_t ticket = 0;  // comes back in ChunkRead
 };
 struct DoneReading {};  // of the version whose manifest was loaded last
-struct AppendEvent {    // a line for the event log (docs/format/events.md), without its newline
+struct Settle {         // answered by Settled once everything before it is done
+  std::uint64_t ticket = 0;
+};
+struct AppendEvent {  // a line for the event log (docs/format/events.md), without its newline
   std::string line;
 };
 using Command =
     std::variant<ScanJob, OpenVersion, WriteChunk, SealVersion, AbortVersion, RemoveExpired,
-                 SetAside, Doubt, LoadManifest, ReadChunk, DoneReading, AppendEvent>;
+                 SetAside, Doubt, LoadManifest, ReadChunk, DoneReading, Settle, AppendEvent>;
 
 // --- events ---------------------------------------------------------------------------------
 struct Scanned {
@@ -136,8 +139,11 @@ struct ChunkRead {
   Status status;
   std::uint32_t bytes = 0;
 };
+struct Settled {
+  std::uint64_t ticket = 0;
+};
 using Event = std::variant<Scanned, ChunkWritten, VersionLocal, VersionFailed, VersionAborted,
-                           Removed, ManifestLoaded, ChunkRead>;
+                           Removed, ManifestLoaded, ChunkRead, Settled>;
 
 // What the store's thread does, without the thread: a test may play it step by step. One thread.
 class StoreWorker {

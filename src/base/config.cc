@@ -189,7 +189,8 @@ const std::vector<Key>& table() {
        years_s,
        {},
        false,
-       "The agent ends after this many seconds without a program. 0: never."},
+       "The agent ends after this many seconds without a program (0: never); a job whose program "
+       "has gone is closed after as long (0: 600)."},
       {"agent.start_timeout_s",
        BACKSTAY_SLOT(agent.start_timeout_s),
        0.1,

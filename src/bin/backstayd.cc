@@ -76,6 +76,7 @@ Status serve(const Config& config, const std::string& socket) {
   agent::ServerOptions options;
   options.socket_path = socket;
   options.idle_exit_s = config.agent.idle_exit_s;
+  if (config.agent.idle_exit_s > 0) options.job_idle_s = config.agent.idle_exit_s;
   options.make_tier = [&config](const std::string& dir, const std::string& job, agent::Pool& shared,
                                 const agent::ReportDisk& report_disk) {
     return make_tier(config, dir, job, shared, report_disk);
