@@ -45,8 +45,8 @@ std::size_t done_before(Fault fault, std::size_t bytes) {
   const bool half =
       fault == Fault::torn || fault == Fault::stop_midway || fault == Fault::short_transfer;
   if (!half) return 0;
-  const std::size_t blocks = bytes / 2 / kDirectAlignment * kDirectAlignment;
-  return bytes < 2 * kDirectAlignment && bytes % kDirectAlignment != 0 ? bytes / 2 : blocks;
+  const std::size_t blocks = bytes / 2 / direct_alignment * direct_alignment;
+  return bytes < 2 * direct_alignment && bytes % direct_alignment != 0 ? bytes / 2 : blocks;
 }
 
 // Runs `call` unless the next fault makes it fail.

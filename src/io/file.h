@@ -26,7 +26,7 @@
 namespace backstay::io {
 
 // What O_DIRECT asks of offsets, lengths and addresses.
-inline constexpr std::uint64_t kDirectAlignment = 4096;
+inline constexpr std::uint64_t direct_alignment = 4096;
 
 class File {
  public:

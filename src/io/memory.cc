@@ -152,7 +152,7 @@ class MemoryFile final : public File {
 
   Status check_aligned(std::uint64_t offset, const void* address, std::size_t bytes) const {
     const auto bits = offset | reinterpret_cast<std::uintptr_t>(address) | bytes;
-    const bool good = !direct_ || bits % kDirectAlignment == 0;
+    const bool good = !direct_ || bits % direct_alignment == 0;
     return good ? Status() : errno_error("direct access to " + path_, EINVAL);
   }
 

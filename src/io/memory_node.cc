@@ -25,13 +25,14 @@ std::uint64_t size_after(std::uint64_t synced, std::uint64_t newest, CrashDice& 
 }  // namespace
 
 void MemoryNode::before_change(std::uint64_t begin, std::uint64_t end) {
-  for (std::uint64_t block = begin / kMemoryBlock; block * kMemoryBlock < end; ++block) {
+  for (std::uint64_t block = begin / memory_block_bytes; block * memory_block_bytes < end;
+       ++block) {
     const auto [at, added] = synced_blocks.try_emplace(block);
     if (!added) continue;
     at->second.fill(std::byte{0});
-    const std::uint64_t first = block * kMemoryBlock;
+    const std::uint64_t first = block * memory_block_bytes;
     if (first >= content.size()) continue;
-    const auto bytes = std::min<std::uint64_t>(kMemoryBlock, content.size() - first);
+    const auto bytes = std::min<std::uint64_t>(memory_block_bytes, content.size() - first);
     std::copy_n(content.begin() + static_cast<std::ptrdiff_t>(first), bytes, at->second.begin());
   }
 }
@@ -72,9 +73,9 @@ void MemoryNode::crash_file(CrashDice& dice) {
       group = block / blocks_in_group;
       lost = mood == 0 || (mood > 1 && dice.below(2) == 0);
     }
-    const std::uint64_t first = block * kMemoryBlock;
+    const std::uint64_t first = block * memory_block_bytes;
     if (!lost || first >= content.size()) continue;
-    const auto count = std::min<std::uint64_t>(kMemoryBlock, content.size() - first);
+    const auto count = std::min<std::uint64_t>(memory_block_bytes, content.size() - first);
     std::copy_n(bytes.begin(), count, content.begin() + static_cast<std::ptrdiff_t>(first));
   }
   content.resize(size);

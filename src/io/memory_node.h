@@ -14,7 +14,7 @@
 
 namespace backstay::io {
 
-inline constexpr std::size_t kMemoryBlock = 512;
+inline constexpr std::size_t memory_block_bytes = 512;
 
 struct MemoryNode;
 using NodePointer = std::shared_ptr<MemoryNode>;
@@ -38,7 +38,8 @@ struct MemoryNode {
   // A file.
   Buffer content;
   std::uint64_t synced_size = 0;
-  std::map<std::uint64_t, std::array<std::byte, kMemoryBlock>> synced_blocks;  // where changed
+  std::map<std::uint64_t, std::array<std::byte, memory_block_bytes>>
+      synced_blocks;  // where changed
   unsigned links = 0;
   unsigned opens = 0;
 

@@ -60,7 +60,7 @@ class MemoryRing final : public Ring {
   }
 
   static Status fail(const Request& request) {
-    const std::size_t half = request.from.size() / 2 / kDirectAlignment * kDirectAlignment;
+    const std::size_t half = request.from.size() / 2 / direct_alignment * direct_alignment;
     if (half > 0) (void)request.file->write_at(request.offset, request.from.first(half));
     return errno_error("a request that was chosen to fail", EIO);
   }

@@ -47,8 +47,8 @@ bool alignment_is_enough([[maybe_unused]] int fd) {
   struct statx facts {};
   if (::statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &facts) != 0) return true;
   if ((facts.stx_mask & STATX_DIOALIGN) == 0) return true;
-  return facts.stx_dio_offset_align != 0 && facts.stx_dio_offset_align <= kDirectAlignment &&
-         facts.stx_dio_mem_align <= kDirectAlignment;
+  return facts.stx_dio_offset_align != 0 && facts.stx_dio_offset_align <= direct_alignment &&
+         facts.stx_dio_mem_align <= direct_alignment;
 #else
   return true;
 #endif

@@ -8,7 +8,7 @@
 namespace backstay::io {
 
 // More threads than this do not make a disk faster.
-static constexpr unsigned kThreadsMax = 8;
+static constexpr unsigned threads_max = 8;
 
 Result<std::unique_ptr<Ring>> make_ring(const RingOptions& options, RingKind* kind) {
   RingKind found;
@@ -20,7 +20,7 @@ Result<std::unique_ptr<Ring>> make_ring(const RingOptions& options, RingKind* ki
     found.why_not = ring.error().message();
   }
   if (kind != nullptr) *kind = found;
-  return make_thread_ring(options.depth, std::min(options.depth, kThreadsMax));
+  return make_thread_ring(options.depth, std::min(options.depth, threads_max));
 }
 
 }  // namespace backstay::io

@@ -10,7 +10,7 @@ namespace backstay::io {
 
 namespace {
 
-constexpr unsigned kIdleMax = 1000;
+constexpr unsigned idle_max = 1000;
 
 std::string where(const Transfer& transfer) {
   return std::string(transfer.direction == Direction::read ? "read" : "write") + " of " +
@@ -24,7 +24,7 @@ Error ends_before(const Transfer& transfer) {
 
 Result<bool> refused(Transfer& transfer, int sys_errno) {
   const bool temporary = sys_errno == EINTR || sys_errno == EAGAIN;
-  if (temporary && ++transfer.idle < kIdleMax) return false;
+  if (temporary && ++transfer.idle < idle_max) return false;
   return errno_error(where(transfer), sys_errno);
 }
 
@@ -43,7 +43,7 @@ Result<bool> advance(Transfer& transfer, std::int64_t answer) {
   if (answer == 0 && read) return ends_before(transfer);
   if (answer == 0) return Error(Code::io, where(transfer) + ": the system wrote nothing", EIO);
   // A direct read stops between blocks only where the file ends.
-  if (read && transfer.direct && transfer.done % kDirectAlignment != 0) {
+  if (read && transfer.direct && transfer.done % direct_alignment != 0) {
     return ends_before(transfer);
   }
   return false;

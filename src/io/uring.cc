@@ -20,8 +20,8 @@ namespace backstay::io {
 
 namespace {
 
-constexpr std::size_t kPieceBytesMax = std::size_t{1} << 30;  // the kernel's limit for one buffer
-constexpr unsigned kRefusalsMax = 5000;                       // of a millisecond each
+constexpr std::size_t piece_bytes_max = std::size_t{1} << 30;  // the kernel's limit for one buffer
+constexpr unsigned refusals_max = 5000;                        // of a millisecond each
 
 struct Slot {
   Transfer transfer;
@@ -67,7 +67,7 @@ class UringRing final : public Ring {
   Status register_memory(const std::vector<std::span<std::byte>>& regions) {
     for (std::span<std::byte> left : regions) {
       while (!left.empty()) {
-        const std::size_t bytes = std::min(left.size(), kPieceBytesMax);
+        const std::size_t bytes = std::min(left.size(), piece_bytes_max);
         pieces_.push_back({left.data(), bytes});
         left = left.subspan(bytes);
       }
@@ -168,7 +168,7 @@ class UringRing final : public Ring {
       const int taken = ::io_uring_submit(&ring_);
       if (taken == -EINTR) continue;
       if (taken == -EAGAIN || taken == -EBUSY || taken == 0) {
-        if (++refusals_ >= kRefusalsMax) give_up(EAGAIN);
+        if (++refusals_ >= refusals_max) give_up(EAGAIN);
         return;
       }
       if (taken < 0) return give_up(-taken);

@@ -3,7 +3,7 @@
 namespace backstay::tier {
 
 static bool aligned(std::uint64_t offset, const void* address, std::size_t bytes) {
-  return (offset | reinterpret_cast<std::uintptr_t>(address) | bytes) % io::kDirectAlignment == 0;
+  return (offset | reinterpret_cast<std::uintptr_t>(address) | bytes) % io::direct_alignment == 0;
 }
 
 static std::vector<Done> take(io::Ring& ring, bool wait) {

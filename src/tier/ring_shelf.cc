@@ -2,7 +2,7 @@
 
 namespace backstay::tier {
 
-static constexpr std::size_t kIdleMax = 4;
+static constexpr std::size_t idle_max = 4;
 
 Result<std::unique_ptr<io::Ring>> RingShelf::take() {
   {
@@ -19,7 +19,7 @@ Result<std::unique_ptr<io::Ring>> RingShelf::take() {
 void RingShelf::put_back(std::unique_ptr<io::Ring> ring) {
   BACKSTAY_CHECK(ring->in_flight() == 0);
   const std::lock_guard lock(mutex_);
-  if (idle_.size() < kIdleMax) idle_.push_back(std::move(ring));
+  if (idle_.size() < idle_max) idle_.push_back(std::move(ring));
 }
 
 Result<BorrowedRing> BorrowedRing::from(std::shared_ptr<RingShelf> shelf) {

@@ -34,10 +34,11 @@ inline std::string ring_case_name(const ::testing::TestParamInfo<RingCase>& info
 
 class RingConformance : public ::testing::TestWithParam<RingCase> {
  protected:
-  static constexpr std::size_t kPiece = 64 * 1024;
-  static constexpr unsigned kDepth = 8;
+  static constexpr std::size_t piece_bytes = 64 * 1024;
+  static constexpr unsigned ring_depth = 8;
 
-  RingConformance() : memory_(kDepth * kPiece), under_(GetParam().make(kDepth, memory_.all())) {}
+  RingConformance()
+      : memory_(ring_depth * piece_bytes), under_(GetParam().make(ring_depth, memory_.all())) {}
 
   std::unique_ptr<io::File> open(io::Open how, const std::string& name = "f") {
     auto file = under_.files.fs->open(under_.files.root + "/" + name, how);
@@ -45,7 +46,9 @@ class RingConformance : public ::testing::TestWithParam<RingCase> {
     return file.ok() ? std::move(file).value() : nullptr;
   }
   io::Ring& ring() { return *under_.ring; }
-  std::span<std::byte> piece(std::size_t index) { return memory_.part(index * kPiece, kPiece); }
+  std::span<std::byte> piece(std::size_t index) {
+    return memory_.part(index * piece_bytes, piece_bytes);
+  }
 
   // Everything that is in flight, by tag; each tag once.
   std::map<std::uint64_t, Status> reap_all() {
@@ -63,8 +66,8 @@ class RingConformance : public ::testing::TestWithParam<RingCase> {
 
   void write_pattern(io::File& file, unsigned pieces) {
     for (unsigned i = 0; i < pieces; ++i) {
-      fill_pattern(piece(i), 7, i * kPiece);
-      ring().write(file, i * kPiece, piece(i), i);
+      fill_pattern(piece(i), 7, i * piece_bytes);
+      ring().write(file, i * piece_bytes, piece(i), i);
     }
     for (const auto& [tag, status] : reap_all()) EXPECT_TRUE(is_ok(status)) << tag;
   }
@@ -74,7 +77,7 @@ class RingConformance : public ::testing::TestWithParam<RingCase> {
 };
 
 TEST_P(RingConformance, NothingInFlightNothingReaped) {
-  EXPECT_EQ(ring().depth(), kDepth);
+  EXPECT_EQ(ring().depth(), ring_depth);
   EXPECT_EQ(ring().in_flight(), 0u);
   EXPECT_TRUE(ring().reap(true).empty());
   EXPECT_TRUE(ring().reap(false).empty());
@@ -82,29 +85,29 @@ TEST_P(RingConformance, NothingInFlightNothingReaped) {
 
 TEST_P(RingConformance, AsManyAsItsDepthAreWrittenAndReadBack) {
   auto out = open(io::Open::create_direct);
-  for (unsigned i = 0; i < kDepth; ++i) {
-    fill_pattern(piece(i), 7, (kDepth - 1 - i) * kPiece);
-    ring().write(*out, (kDepth - 1 - i) * kPiece, piece(i), 100 + i);
+  for (unsigned i = 0; i < ring_depth; ++i) {
+    fill_pattern(piece(i), 7, (ring_depth - 1 - i) * piece_bytes);
+    ring().write(*out, (ring_depth - 1 - i) * piece_bytes, piece(i), 100 + i);
   }
-  EXPECT_EQ(ring().in_flight(), kDepth);
+  EXPECT_EQ(ring().in_flight(), ring_depth);
   const auto written = reap_all();
-  ASSERT_EQ(written.size(), kDepth);
+  ASSERT_EQ(written.size(), ring_depth);
   for (const auto& [tag, status] : written) EXPECT_TRUE(is_ok(status)) << tag;
   ASSERT_TRUE(is_ok(out->sync()));
 
   auto in = open(io::Open::read_direct);
   std::fill(memory_.all().begin(), memory_.all().end(), std::byte{0});
-  for (unsigned i = 0; i < kDepth; ++i) ring().read(*in, i * kPiece, piece(i), i);
-  ASSERT_EQ(reap_all().size(), kDepth);
+  for (unsigned i = 0; i < ring_depth; ++i) ring().read(*in, i * piece_bytes, piece(i), i);
+  ASSERT_EQ(reap_all().size(), ring_depth);
   EXPECT_EQ(first_difference(memory_.all(), 7), memory_.all().size());
 }
 
 TEST_P(RingConformance, ManyRoundsReuseTheRing) {
   auto file = open(io::Open::create_direct);
   std::set<std::uint64_t> tags;
-  for (std::uint64_t i = 0; i < 20 * kDepth;) {
-    while (ring().in_flight() < kDepth && i < 20 * kDepth) {
-      ring().write(*file, (i % kDepth) * kPiece, piece(i % kDepth).first(4096), i);
+  for (std::uint64_t i = 0; i < 20 * ring_depth;) {
+    while (ring().in_flight() < ring_depth && i < 20 * ring_depth) {
+      ring().write(*file, (i % ring_depth) * piece_bytes, piece(i % ring_depth).first(4096), i);
       ++i;
     }
     for (const auto& one : ring().reap(true)) {
@@ -113,21 +116,21 @@ TEST_P(RingConformance, ManyRoundsReuseTheRing) {
     }
   }
   for (const auto& [tag, status] : reap_all()) EXPECT_TRUE(tags.insert(tag).second);
-  EXPECT_EQ(tags.size(), 20u * kDepth);
+  EXPECT_EQ(tags.size(), 20u * ring_depth);
 }
 
 TEST_P(RingConformance, AReadPastTheEndIsCorruptAndTheOthersAreFine) {
   auto out = open(io::Open::create_direct);
   write_pattern(*out, 3);
   auto in = open(io::Open::read_direct);
-  ring().read(*in, 2 * kPiece, piece(0), 0);         // to the end exactly
-  ring().read(*in, 2 * kPiece + 4096, piece(1), 1);  // begins before the end
-  ring().read(*in, 3 * kPiece, piece(2), 2);         // begins at the end
-  ring().read(*in, 100 * kPiece, piece(3), 3);       // far behind
+  ring().read(*in, 2 * piece_bytes, piece(0), 0);         // to the end exactly
+  ring().read(*in, 2 * piece_bytes + 4096, piece(1), 1);  // begins before the end
+  ring().read(*in, 3 * piece_bytes, piece(2), 2);         // begins at the end
+  ring().read(*in, 100 * piece_bytes, piece(3), 3);       // far behind
   const auto done = reap_all();
   ASSERT_EQ(done.size(), 4u);
   EXPECT_TRUE(is_ok(done.at(0)));
-  EXPECT_EQ(first_difference(piece(0), 7, 2 * kPiece), kPiece);
+  EXPECT_EQ(first_difference(piece(0), 7, 2 * piece_bytes), piece_bytes);
   for (const std::uint64_t tag : {1, 2, 3}) {
     EXPECT_TRUE(fails_with(done.at(tag), Code::corrupt)) << tag;
   }
@@ -202,20 +205,21 @@ TEST_P(RingConformance, SeveralFilesAtOnce) {
   ring().read(*a, 0, piece(1), 3);
   ring().read(*b, 0, piece(0), 4);
   for (const auto& [tag, status] : reap_all()) EXPECT_TRUE(is_ok(status));
-  EXPECT_EQ(first_difference(piece(1), 1), kPiece);
-  EXPECT_EQ(first_difference(piece(0), 2), kPiece);
+  EXPECT_EQ(first_difference(piece(1), 1), piece_bytes);
+  EXPECT_EQ(first_difference(piece(0), 2), piece_bytes);
 }
 
 TEST_P(RingConformance, DestructionWaitsForWhatIsInFlight) {
   auto file = open(io::Open::create_direct);
-  for (unsigned i = 0; i < kDepth; ++i) {
-    fill_pattern(piece(i), 7, i * kPiece);
-    ring().write(*file, i * kPiece, piece(i), i);
+  for (unsigned i = 0; i < ring_depth; ++i) {
+    fill_pattern(piece(i), 7, i * piece_bytes);
+    ring().write(*file, i * piece_bytes, piece(i), i);
   }
   under_.ring.reset();
-  const auto bytes = io::read_file(*under_.files.fs, under_.files.root + "/f", kDepth * kPiece);
+  const auto bytes =
+      io::read_file(*under_.files.fs, under_.files.root + "/f", ring_depth * piece_bytes);
   ASSERT_TRUE(is_ok(bytes));
-  ASSERT_EQ(bytes->size(), kDepth * kPiece);
+  ASSERT_EQ(bytes->size(), ring_depth * piece_bytes);
   EXPECT_EQ(first_difference(*bytes, 7), bytes->size());
 }
 
@@ -223,10 +227,10 @@ TEST_P(RingConformance, MayBeHandedToAnotherThread) {
   auto file = open(io::Open::create_direct);
   write_pattern(*file, 2);
   std::thread([&] {
-    ring().write(*file, 2 * kPiece, piece(2), 1);
+    ring().write(*file, 2 * piece_bytes, piece(2), 1);
     EXPECT_TRUE(is_ok(reap_all().at(1)));
   }).join();
-  ring().write(*file, 3 * kPiece, piece(3), 2);
+  ring().write(*file, 3 * piece_bytes, piece(3), 2);
   EXPECT_TRUE(is_ok(reap_all().at(2)));
 }
 

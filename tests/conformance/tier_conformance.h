@@ -29,7 +29,7 @@ inline std::string tier_case_name(const ::testing::TestParamInfo<TierCase>& info
 
 class TierConformance : public ::testing::TestWithParam<TierCase> {
  protected:
-  static constexpr std::size_t kPiece = 64 * 1024;
+  static constexpr std::size_t piece_bytes = 64 * 1024;
   using Names = std::vector<std::string>;
 
   TierConformance() : under_(GetParam().make()) {}
@@ -37,7 +37,7 @@ class TierConformance : public ::testing::TestWithParam<TierCase> {
 
   // Writes `pieces` pieces of the content `seed`, the last first, and seals.
   Status write(const std::string& name, unsigned pieces, std::uint64_t seed, std::uint64_t guess) {
-    AlignedBytes bytes(pieces * kPiece);
+    AlignedBytes bytes(pieces * piece_bytes);
     fill_pattern(bytes.all(), seed);
     BACKSTAY_ASSIGN(auto writer, tier().create(name, guess));
     Status failed;
@@ -48,11 +48,11 @@ class TierConformance : public ::testing::TestWithParam<TierCase> {
     };
     for (unsigned i = pieces; i-- > 0;) {
       if (writer->in_flight() == writer->depth()) reap();
-      writer->write(i * kPiece, bytes.part(i * kPiece, kPiece), i);
+      writer->write(i * piece_bytes, bytes.part(i * piece_bytes, piece_bytes), i);
     }
     while (writer->in_flight() > 0) reap();
     BACKSTAY_TRY(failed);
-    return writer->seal(pieces * kPiece);
+    return writer->seal(pieces * piece_bytes);
   }
 
   Status read_one(tier::Reader& reader, std::uint64_t offset, std::span<std::byte> to) {
@@ -68,11 +68,11 @@ class TierConformance : public ::testing::TestWithParam<TierCase> {
   void expect_content(const std::string& name, unsigned pieces, std::uint64_t seed) {
     auto reader = tier().open(name);
     ASSERT_TRUE(is_ok(reader)) << name;
-    AlignedBytes to(pieces * kPiece);
+    AlignedBytes to(pieces * piece_bytes);
     ASSERT_TRUE(is_ok(read_one(**reader, 0, to.all()))) << name;
     EXPECT_EQ(first_difference(to.all(), seed), to.all().size()) << name;
     AlignedBytes block(4096);
-    EXPECT_TRUE(fails_with(read_one(**reader, pieces * kPiece, block.all()), Code::corrupt))
+    EXPECT_TRUE(fails_with(read_one(**reader, pieces * piece_bytes, block.all()), Code::corrupt))
         << name;
   }
 
@@ -156,14 +156,14 @@ TEST_P(TierConformance, ListShowsWhatIsDirectlyBelow) {
 }
 
 TEST_P(TierConformance, BulkDataIsWrittenAndRead) {
-  ASSERT_TRUE(is_ok(write("job/v1/seg", 20, 1, 20 * kPiece)));
+  ASSERT_TRUE(is_ok(write("job/v1/seg", 20, 1, 20 * piece_bytes)));
   ASSERT_TRUE(is_ok(tier().sync("job/v1")));
   expect_content("job/v1/seg", 20, 1);
   EXPECT_EQ(list("job/v1"), Names{"seg"});
 }
 
 TEST_P(TierConformance, TheGuessMayBeWrong) {
-  ASSERT_TRUE(is_ok(write("small", 3, 1, 40 * kPiece)));
+  ASSERT_TRUE(is_ok(write("small", 3, 1, 40 * piece_bytes)));
   ASSERT_TRUE(is_ok(write("large", 30, 2, 4096)));
   ASSERT_TRUE(is_ok(write("unknown", 5, 3, 0)));
   expect_content("small", 3, 1);
@@ -172,7 +172,7 @@ TEST_P(TierConformance, TheGuessMayBeWrong) {
 }
 
 TEST_P(TierConformance, SealCutsWhatIsBehind) {
-  AlignedBytes bytes(kPiece);
+  AlignedBytes bytes(piece_bytes);
   auto writer = tier().create("f", 0);
   ASSERT_TRUE(is_ok(writer));
   (*writer)->write(0, bytes.all(), 1);
@@ -189,9 +189,9 @@ TEST_P(TierConformance, ReadersKeepSeveralInFlight) {
   auto reader = tier().open("f");
   ASSERT_TRUE(is_ok(reader));
   ASSERT_GE((*reader)->depth(), 2u);
-  AlignedBytes to(2 * kPiece);
-  (*reader)->read(6 * kPiece, to.part(0, kPiece), 1);
-  (*reader)->read(1 * kPiece, to.part(kPiece, kPiece), 2);
+  AlignedBytes to(2 * piece_bytes);
+  (*reader)->read(6 * piece_bytes, to.part(0, piece_bytes), 1);
+  (*reader)->read(1 * piece_bytes, to.part(piece_bytes, piece_bytes), 2);
   EXPECT_EQ((*reader)->in_flight(), 2u);
   unsigned tags = 0;
   while ((*reader)->in_flight() > 0) {
@@ -202,27 +202,27 @@ TEST_P(TierConformance, ReadersKeepSeveralInFlight) {
   }
   EXPECT_EQ(tags, 6u);
   EXPECT_TRUE((*reader)->reap(true).empty());
-  EXPECT_EQ(first_difference(to.part(0, kPiece), 5, 6 * kPiece), kPiece);
-  EXPECT_EQ(first_difference(to.part(kPiece, kPiece), 5, kPiece), kPiece);
+  EXPECT_EQ(first_difference(to.part(0, piece_bytes), 5, 6 * piece_bytes), piece_bytes);
+  EXPECT_EQ(first_difference(to.part(piece_bytes, piece_bytes), 5, piece_bytes), piece_bytes);
 }
 
 TEST_P(TierConformance, SeveralStreamsAtOnceOutliveTheTier) {
-  AlignedBytes bytes(2 * kPiece);
-  auto a = tier().create("a", kPiece);
-  auto b = tier().create("b", kPiece);
+  AlignedBytes bytes(2 * piece_bytes);
+  auto a = tier().create("a", piece_bytes);
+  auto b = tier().create("b", piece_bytes);
   ASSERT_TRUE(is_ok(a));
   ASSERT_TRUE(is_ok(b));
-  (*a)->write(0, bytes.part(0, kPiece), 1);
-  (*b)->write(0, bytes.part(kPiece, kPiece), 1);
+  (*a)->write(0, bytes.part(0, piece_bytes), 1);
+  (*b)->write(0, bytes.part(piece_bytes, piece_bytes), 1);
   under_.tier.reset();
   EXPECT_EQ((*a)->reap(true).size(), 1u);
   EXPECT_EQ((*b)->reap(true).size(), 1u);
-  EXPECT_TRUE(is_ok((*a)->seal(kPiece)));
-  EXPECT_TRUE(is_ok((*b)->seal(kPiece)));
+  EXPECT_TRUE(is_ok((*a)->seal(piece_bytes)));
+  EXPECT_TRUE(is_ok((*b)->seal(piece_bytes)));
 }
 
 TEST_P(TierConformance, AWriterMayBeDroppedWithWritesInFlight) {
-  AlignedBytes bytes(kPiece);
+  AlignedBytes bytes(piece_bytes);
   {
     auto writer = tier().create("job/v1/seg", 0);
     ASSERT_TRUE(is_ok(writer));
@@ -233,8 +233,8 @@ TEST_P(TierConformance, AWriterMayBeDroppedWithWritesInFlight) {
 }
 
 TEST_P(TierConformance, CreateReplaces) {
-  ASSERT_TRUE(is_ok(write("f", 9, 1, 9 * kPiece)));
-  ASSERT_TRUE(is_ok(write("f", 4, 2, 4 * kPiece)));
+  ASSERT_TRUE(is_ok(write("f", 9, 1, 9 * piece_bytes)));
+  ASSERT_TRUE(is_ok(write("f", 4, 2, 4 * piece_bytes)));
   expect_content("f", 4, 2);
 }
 
@@ -269,7 +269,7 @@ TEST_P(TierConformance, RoundsOfVersionsOfDifferentSizes) {
   const std::string job = "job/v";
   for (unsigned i = 0; i < std::size(pieces); ++i) {
     const std::string version = job + std::to_string(i);
-    ASSERT_TRUE(is_ok(write(version + "/seg", pieces[i], i, pieces[i] * kPiece)));
+    ASSERT_TRUE(is_ok(write(version + "/seg", pieces[i], i, pieces[i] * piece_bytes)));
     ASSERT_TRUE(is_ok(tier().put(version + "/commit.local", pattern(512, i))));
     if (i >= 1) {
       ASSERT_TRUE(is_ok(tier().remove(job + std::to_string(i - 1))));
@@ -282,12 +282,12 @@ TEST_P(TierConformance, RoundsOfVersionsOfDifferentSizes) {
 }
 
 TEST_P(TierConformance, AnOpenReaderKeepsItsBytesWhenTheNameGoes) {
-  ASSERT_TRUE(is_ok(write("job/v1/seg", 20, 1, 20 * kPiece)));
+  ASSERT_TRUE(is_ok(write("job/v1/seg", 20, 1, 20 * piece_bytes)));
   auto reader = tier().open("job/v1/seg");
   ASSERT_TRUE(is_ok(reader));
   ASSERT_TRUE(is_ok(tier().remove("job/v1")));
-  ASSERT_TRUE(is_ok(write("job/v2/seg", 20, 2, 20 * kPiece)));
-  AlignedBytes to(20 * kPiece);
+  ASSERT_TRUE(is_ok(write("job/v2/seg", 20, 2, 20 * piece_bytes)));
+  AlignedBytes to(20 * piece_bytes);
   ASSERT_TRUE(is_ok(read_one(**reader, 0, to.all())));
   EXPECT_EQ(first_difference(to.all(), 1), to.all().size());
 }

@@ -15,7 +15,7 @@ namespace {
 
 using namespace backstay::testing;
 
-constexpr std::uint64_t kSeeds = 200;
+constexpr std::uint64_t seed_count = 200;
 
 void write(FileSystem& fs, const std::string& path, Bytes bytes, bool sync) {
   auto file = fs.open(path, Open::create);
@@ -40,7 +40,7 @@ std::string look(FileSystem& fs, const std::string& path, std::size_t size) {
 std::set<std::string> outcomes(const std::function<void(MemoryFileSystem&)>& before,
                                const std::function<std::string(MemoryFileSystem&)>& after) {
   std::set<std::string> seen;
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < seed_count; ++seed) {
     MemoryFileSystem fs;
     before(fs);
     fs.crash(seed);
@@ -79,7 +79,7 @@ TEST(Crash, AnUnsyncedFileMayBeAnything) {
 
 TEST(Crash, OverwrittenBlocksAreOldOrNewEachForItself) {
   std::set<std::size_t> block_bytes;
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < seed_count; ++seed) {
     MemoryFileSystem fs;
     write(fs, "f", pattern(65'536, 1), true);
     ASSERT_TRUE(is_ok(fs.sync_directory("/")));
@@ -217,7 +217,7 @@ TEST(Crash, PublishIsOldOrNewAndNewOnceItReturned) {
     bool returned = false;
     for (std::uint64_t at = 1; !returned; ++at) {
       ASSERT_LT(at, 100u);
-      for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+      for (std::uint64_t seed = 0; seed < seed_count; ++seed) {
         MemoryFileSystem fs;
         ASSERT_TRUE(is_ok(publish_file(fs, "f", pattern(9'000, 1))));
         const auto faults = std::make_shared<Faults>(FaultPlan{fault, at});

@@ -12,7 +12,7 @@
 namespace backstay::testing {
 namespace {
 
-constexpr std::uint64_t kSeeds = 200;
+constexpr std::uint64_t seed_count = 200;
 
 struct Machine {
   io::MemoryFileSystem fs;
@@ -38,7 +38,7 @@ void at_every_call(const std::function<void(Machine&, std::uint64_t seed)>& life
       bool reached = false;
       // All seeds for all calls would take minutes; each call gets its share, none gets none.
       const std::uint64_t step = 17;
-      for (std::uint64_t seed = at % step; seed < kSeeds; seed += step) {
+      for (std::uint64_t seed = at % step; seed < seed_count; seed += step) {
         Machine machine({fault, at});
         life(machine, seed);
         reached = machine.faults->stopped();
@@ -52,7 +52,7 @@ void at_every_call(const std::function<void(Machine&, std::uint64_t seed)>& life
 }
 
 TEST(DirTierCrash, WhatWasPutIsNeverLost) {
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < seed_count; ++seed) {
     io::MemoryFileSystem fs;
     {
       auto tier = open_tier(fs, false);
@@ -67,7 +67,7 @@ TEST(DirTierCrash, WhatWasPutIsNeverLost) {
 }
 
 TEST(DirTierCrash, AFolderThatCameBackIsSafeToo) {
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < seed_count; ++seed) {
     io::MemoryFileSystem fs;
     {
       auto tier = open_tier(fs, false);
@@ -84,7 +84,7 @@ TEST(DirTierCrash, AFolderThatCameBackIsSafeToo) {
 }
 
 TEST(DirTierCrash, WhatWasSealedAndSyncedIsNeverLost) {
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < seed_count; ++seed) {
     io::MemoryFileSystem fs;
     {
       auto tier = open_tier(fs, false);
@@ -93,14 +93,14 @@ TEST(DirTierCrash, WhatWasSealedAndSyncedIsNeverLost) {
     }
     fs.crash(seed);
     auto tier = open_tier(fs, false);
-    const auto back = (*tier)->get(folder_of(1) + "/seg", kSegmentBytes);
+    const auto back = (*tier)->get(folder_of(1) + "/seg", segment_bytes);
     ASSERT_TRUE(is_ok(back)) << "seed " << seed;
-    ASSERT_EQ(first_difference(*back, 1), kSegmentBytes) << "seed " << seed;
+    ASSERT_EQ(first_difference(*back, 1), segment_bytes) << "seed " << seed;
   }
 }
 
 TEST(DirTierCrash, WhatWasRemovedStaysAway) {
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < seed_count; ++seed) {
     io::MemoryFileSystem fs;
     {
       auto tier = open_tier(fs, true);

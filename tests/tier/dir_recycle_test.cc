@@ -51,7 +51,7 @@ TEST_F(RecycleInMemory, OnlyLargeFilesAndOnlyAFewAreKept) {
     ASSERT_TRUE(is_ok(tier_->remove(folder_of(version))));
   }
   EXPECT_EQ(spares(fs_), 2u);
-  EXPECT_EQ(fs_.used_bytes(), 2 * kSegmentBytes);
+  EXPECT_EQ(fs_.used_bytes(), 2 * segment_bytes);
   EXPECT_TRUE(tier_->list("")->size() == 1 && tier_->list("")->front() == "job");
 }
 
@@ -66,10 +66,10 @@ TEST_F(RecycleInMemory, ASpareOfAnotherSizeIsNotUsed) {
   ASSERT_TRUE(is_ok(commit_version(*tier_, 1)));
   ASSERT_TRUE(is_ok(tier_->remove(folder_of(1))));
   ASSERT_TRUE(is_ok(tier_->create("job/v2/small", 4096)));
-  ASSERT_TRUE(is_ok(tier_->create("job/v2/large", 10 * kSegmentBytes)));
+  ASSERT_TRUE(is_ok(tier_->create("job/v2/large", 10 * segment_bytes)));
   ASSERT_TRUE(is_ok(tier_->create("job/v2/unknown", 0)));
   EXPECT_EQ(spares(fs_), 1u);
-  ASSERT_TRUE(is_ok(tier_->create("job/v2/same", kSegmentBytes)));
+  ASSERT_TRUE(is_ok(tier_->create("job/v2/same", segment_bytes)));
   EXPECT_EQ(spares(fs_), 0u);
 }
 
@@ -119,7 +119,7 @@ TEST_F(RecycleInMemory, TheFolderWithTheSparesMayBeRemoved) {
 
 class RecycleOnASmallDisk : public RecycleInMemory {
  protected:
-  RecycleOnASmallDisk() : RecycleInMemory(3 * kSegmentBytes + 8192) {}
+  RecycleOnASmallDisk() : RecycleInMemory(3 * segment_bytes + 8192) {}
 };
 
 TEST_F(RecycleOnASmallDisk, SparesMakeRoomForWhatIsNeeded) {
@@ -130,14 +130,14 @@ TEST_F(RecycleOnASmallDisk, SparesMakeRoomForWhatIsNeeded) {
   ASSERT_TRUE(is_ok(write_segment(*tier_, 3)));
   ASSERT_TRUE(is_ok(tier_->remove(folder_of(3))));
   ASSERT_GE(spares(fs_), 1u);
-  ASSERT_TRUE(is_ok(tier_->create("large", 3 * kSegmentBytes)));
+  ASSERT_TRUE(is_ok(tier_->create("large", 3 * segment_bytes)));
   EXPECT_EQ(spares(fs_), 0u);
   ASSERT_TRUE(is_ok(tier_->remove("large")));
 
   ASSERT_TRUE(is_ok(commit_version(*tier_, 4)));
   ASSERT_TRUE(is_ok(tier_->remove(folder_of(4))));
   ASSERT_EQ(spares(fs_), 1u);
-  ASSERT_TRUE(is_ok(tier_->put("much", Buffer(3 * kSegmentBytes))));
+  ASSERT_TRUE(is_ok(tier_->put("much", Buffer(3 * segment_bytes))));
   EXPECT_EQ(spares(fs_), 0u);
 }
 

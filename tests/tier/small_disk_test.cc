@@ -16,7 +16,7 @@
 namespace backstay::testing {
 namespace {
 
-constexpr std::uint64_t kDiskBytes = 1 << 20;
+constexpr std::uint64_t disk_bytes = 1 << 20;
 
 // Without privileges a mount namespace needs a user namespace, in which we are root.
 bool own_namespace() {
@@ -69,30 +69,30 @@ bool SmallDisk::available_ = false;
 
 TEST_F(SmallDisk, CreateFailsCleanly) {
   const std::uint64_t before = free_bytes();
-  EXPECT_TRUE(fails_with(tier_->create("job/v1/seg", 2 * kDiskBytes), Code::no_space));
+  EXPECT_TRUE(fails_with(tier_->create("job/v1/seg", 2 * disk_bytes), Code::no_space));
   EXPECT_TRUE(tier_->list("job/v1")->empty());
   EXPECT_GE(free_bytes() + 3 * 4096, before) << "blocks of the failed file are gone";
-  EXPECT_TRUE(is_ok(tier_->create("job/v1/seg", kDiskBytes / 2)));
+  EXPECT_TRUE(is_ok(tier_->create("job/v1/seg", disk_bytes / 2)));
 }
 
 TEST_F(SmallDisk, AWriterThatWasNotReservedFailsAndSaysSo) {
   auto writer = tier_->create("job/v1/seg", 0);
   ASSERT_TRUE(is_ok(writer));
-  AlignedBytes bytes(2 * kDiskBytes);
+  AlignedBytes bytes(2 * disk_bytes);
   (*writer)->write(0, bytes.all(), 1);
   EXPECT_TRUE(fails_with((*writer)->reap(true).at(0).status, Code::no_space));
-  EXPECT_TRUE(fails_with((*writer)->seal(2 * kDiskBytes), Code::no_space));
+  EXPECT_TRUE(fails_with((*writer)->seal(2 * disk_bytes), Code::no_space));
   writer->reset();
   ASSERT_TRUE(is_ok(tier_->remove("job/v1")));
   EXPECT_TRUE(is_ok(tier_->put("job/v1/x", pattern(1000, 1))));
 }
 
 TEST_F(SmallDisk, PutLeavesTheOldOne) {
-  ASSERT_TRUE(is_ok(tier_->put("job/x", pattern(kDiskBytes / 2, 1))));
-  EXPECT_TRUE(fails_with(tier_->put("job/x", pattern(kDiskBytes * 3 / 4, 2)), Code::no_space));
-  EXPECT_EQ(*tier_->get("job/x", kDiskBytes), pattern(kDiskBytes / 2, 1));
+  ASSERT_TRUE(is_ok(tier_->put("job/x", pattern(disk_bytes / 2, 1))));
+  EXPECT_TRUE(fails_with(tier_->put("job/x", pattern(disk_bytes * 3 / 4, 2)), Code::no_space));
+  EXPECT_EQ(*tier_->get("job/x", disk_bytes), pattern(disk_bytes / 2, 1));
   EXPECT_EQ(tier_->list("job")->size(), 1u);
-  EXPECT_TRUE(is_ok(tier_->put("job/y", pattern(kDiskBytes / 4, 3))));
+  EXPECT_TRUE(is_ok(tier_->put("job/y", pattern(disk_bytes / 4, 3))));
 }
 
 TEST_F(SmallDisk, ReadOnlyIsPermission) {

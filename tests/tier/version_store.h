@@ -14,8 +14,8 @@
 
 namespace backstay::testing {
 
-inline constexpr std::size_t kSegmentBytes = 16 * 1024;
-inline constexpr std::size_t kRequestBytes = 4 * 1024;
+inline constexpr std::size_t segment_bytes = 16 * 1024;
+inline constexpr std::size_t request_bytes = 4 * 1024;
 
 inline std::string folder_of(std::uint64_t version) { return "job/v" + std::to_string(version); }
 
@@ -37,19 +37,19 @@ inline Result<std::unique_ptr<tier::Tier>> open_tier(io::FileSystem& fs, bool re
 
 // Errors: the first of any step.
 inline Status write_segment(tier::Tier& tier, std::uint64_t version) {
-  AlignedBytes bytes(kSegmentBytes);  // outlives the writer, which may still be writing it
+  AlignedBytes bytes(segment_bytes);  // outlives the writer, which may still be writing it
   fill_pattern(bytes.all(), version);
-  BACKSTAY_ASSIGN(auto writer, tier.create(folder_of(version) + "/seg", kSegmentBytes));
+  BACKSTAY_ASSIGN(auto writer, tier.create(folder_of(version) + "/seg", segment_bytes));
   const auto reap = [&]() -> Status {
     for (const auto& one : writer->reap(true)) BACKSTAY_TRY(one.status);
     return {};
   };
-  for (std::size_t at = 0; at < kSegmentBytes; at += kRequestBytes) {
+  for (std::size_t at = 0; at < segment_bytes; at += request_bytes) {
     if (writer->in_flight() == writer->depth()) BACKSTAY_TRY(reap());
-    writer->write(at, bytes.part(at, kRequestBytes), at);
+    writer->write(at, bytes.part(at, request_bytes), at);
   }
   while (writer->in_flight() > 0) BACKSTAY_TRY(reap());
-  return writer->seal(kSegmentBytes);
+  return writer->seal(segment_bytes);
 }
 
 // The version is reported once this has returned without error.
@@ -71,9 +71,9 @@ inline bool is_committed(tier::Tier& tier, std::uint64_t version, std::string* w
   if (*commit != pattern(512, version)) *why += " torn commit record of " + folder;
   const auto manifest = tier.get(folder + "/manifest", 700);
   if (!manifest.ok() || *manifest != pattern(700, version)) *why += " no manifest in " + folder;
-  const auto segment = tier.get(folder + "/seg", kSegmentBytes);
-  const bool whole = segment.ok() && segment->size() == kSegmentBytes &&
-                     first_difference(*segment, version) == kSegmentBytes;
+  const auto segment = tier.get(folder + "/seg", segment_bytes);
+  const bool whole = segment.ok() && segment->size() == segment_bytes &&
+                     first_difference(*segment, version) == segment_bytes;
   if (!whole) *why += " wrong segment in " + folder;
   return true;
 }
