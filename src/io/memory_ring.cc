@@ -1,20 +1,12 @@
 #include <cerrno>
 #include <random>
 
+#include "io/blocking_request.h"
 #include "io/memory.h"
 
 namespace backstay::io {
 
 namespace {
-
-struct Request {
-  File* file = nullptr;
-  std::uint64_t offset = 0;
-  Bytes from;               // of a write
-  std::span<std::byte> to;  // of a read
-  bool read = false;
-  std::uint64_t tag = 0;
-};
 
 class MemoryRing final : public Ring {
  public:
@@ -43,7 +35,7 @@ class MemoryRing final : public Ring {
     if (wait && count == 0 && !requests_.empty()) count = 1;
     while (count-- > 0) {
       const auto chosen = requests_.begin() + static_cast<std::ptrdiff_t>(below(requests_.size()));
-      const Request request = *chosen;
+      const BlockingRequest request = *chosen;
       requests_.erase(chosen);
       completed.push_back({request.tag, carry_out(request)});
     }
@@ -53,13 +45,12 @@ class MemoryRing final : public Ring {
  private:
   std::uint64_t below(std::uint64_t end) { return random_() % end; }
 
-  Status carry_out(const Request& request) {
+  Status carry_out(const BlockingRequest& request) {
     if (options_.fail_one_in != 0 && below(options_.fail_one_in) == 0) return fail(request);
-    return request.read ? request.file->read_at(request.offset, request.to)
-                        : request.file->write_at(request.offset, request.from);
+    return request.carry_out();
   }
 
-  static Status fail(const Request& request) {
+  static Status fail(const BlockingRequest& request) {
     const std::size_t half = request.from.size() / 2 / direct_alignment * direct_alignment;
     if (half > 0) (void)request.file->write_at(request.offset, request.from.first(half));
     return errno_error("a request that was chosen to fail", EIO);
@@ -67,7 +58,7 @@ class MemoryRing final : public Ring {
 
   const MemoryRingOptions options_;
   std::mt19937_64 random_;
-  std::vector<Request> requests_;
+  std::vector<BlockingRequest> requests_;
 };
 
 }  // namespace

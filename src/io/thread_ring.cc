@@ -11,20 +11,12 @@
 #include <system_error>
 #include <thread>
 
+#include "io/blocking_request.h"
 #include "io/posix.h"
 
 namespace backstay::io {
 
 namespace {
-
-struct Request {
-  File* file = nullptr;
-  std::uint64_t offset = 0;
-  Bytes from;               // of a write
-  std::span<std::byte> to;  // of a read
-  bool read = false;
-  std::uint64_t tag = 0;
-};
 
 class ThreadRing final : public Ring {
  public:
@@ -77,7 +69,7 @@ class ThreadRing final : public Ring {
     return errno_error("start a thread for reading and writing", error.code().value());
   }
 
-  void submit(Request request) {
+  void submit(BlockingRequest request) {
     BACKSTAY_CHECK(in_flight_ < depth_);
     ++in_flight_;
     {
@@ -92,11 +84,10 @@ class ThreadRing final : public Ring {
     for (;;) {
       work_.wait(lock, [this] { return ending_ || !waiting_.empty(); });
       if (waiting_.empty()) return;
-      const Request request = waiting_.front();
+      const BlockingRequest request = waiting_.front();
       waiting_.pop_front();
       lock.unlock();
-      Status status = request.read ? request.file->read_at(request.offset, request.to)
-                                   : request.file->write_at(request.offset, request.from);
+      Status status = request.carry_out();
       lock.lock();
       completed_.push_back({request.tag, std::move(status)});
       complete_.notify_one();
@@ -108,7 +99,7 @@ class ThreadRing final : public Ring {
   std::mutex mutex_;        // guards everything below
   std::condition_variable work_;
   std::condition_variable complete_;
-  std::deque<Request> waiting_;
+  std::deque<BlockingRequest> waiting_;
   std::vector<Completion> completed_;
   bool ending_ = false;
   std::vector<std::thread> threads_;
