@@ -114,5 +114,25 @@ if(EXISTS ${PROJECT_SOURCE_DIR}/python/backstay)
   install(DIRECTORY python/backstay DESTINATION ${BACKSTAY_SHARE_DIR}/python
           FILES_MATCHING PATTERN "*.py" PATTERN "*.toml" PATTERN "__pycache__" EXCLUDE)
 endif()
+# Their packages, in an environment of their own: the commands work with no activation and whatever the user's python3 is.
+if(EXISTS ${PROJECT_SOURCE_DIR}/.venv/bin/python)
+  install(CODE "
+    set(environment \"\${CMAKE_INSTALL_PREFIX}/lib/backstay/venv\")
+    execute_process(COMMAND ${PROJECT_SOURCE_DIR}/.venv/bin/python ${PROJECT_SOURCE_DIR}/cmake/private_python.py
+                            \"\$ENV{DESTDIR}\${environment}\" ${PROJECT_SOURCE_DIR}/pyproject.toml
+                    OUTPUT_VARIABLE made RESULT_VARIABLE failed OUTPUT_STRIP_TRAILING_WHITESPACE)
+    if(failed)
+      message(FATAL_ERROR \"the packages of the commands in Python could not be installed below \${environment}\")
+    endif()
+    string(REPLACE \"\n\" \";\" made \"\${made}\")
+    string(LENGTH \"\$ENV{DESTDIR}\" staged)
+    foreach(file IN LISTS made)
+      string(SUBSTRING \"\${file}\" \${staged} -1 file)
+      list(APPEND CMAKE_INSTALL_MANIFEST_FILES \"\${file}\")
+    endforeach()
+  ")
+else()
+  message(STATUS ".venv is missing (scripts/setup makes it): an installation looks for its Python packages in python3")
+endif()
 install(DIRECTORY examples DESTINATION ${BACKSTAY_SHARE_DIR} USE_SOURCE_PERMISSIONS PATTERN "__pycache__" EXCLUDE)
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})

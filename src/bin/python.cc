@@ -81,13 +81,17 @@ Error run_in_python(const std::vector<std::string>& arguments) {
       fs::exists(share / "backstay/cli", failure))
     put_before("PYTHONPATH", share.lexically_normal().string());
   const char* chosen = std::getenv("BACKSTAY_PYTHON");
-  const std::string python = chosen && *chosen ? chosen : "python3";
-  if (run_quietly({python, "-c", "import backstay.cli"}) != 0)
+  const bool named = chosen && *chosen;
+  const fs::path own = fs::path(program_folder()) / "../lib/backstay/venv/bin/python";
+  if (!named && ::access(own.c_str(), X_OK) == 0)
+    return replace_process(own.lexically_normal().string(), arguments);
+  const std::string python = named ? chosen : "python3";
+  if (run_quietly({python, "-c", "import backstay.cli.__main__"}) != 0)
     return Error(
         Code::not_found,
-        fmt::format("`backstay {}` needs the Python package: run `pip install backstay` for {}, or "
-                    "set BACKSTAY_PYTHON to an interpreter that has it",
-                    arguments.empty() ? "" : arguments.front(), python));
+        fmt::format("`backstay {}` needs Python packages that {} lacks: run `{} -m pip install "
+                    "numpy xxhash typer rich`, or set BACKSTAY_PYTHON to an interpreter that has them",
+                    arguments.empty() ? "" : arguments.front(), python, python));
   return replace_process(python, arguments);
 }
 

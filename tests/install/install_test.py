@@ -2,7 +2,7 @@
 """Installs a build into a scratch prefix, moves the prefix, and builds and runs outside programs there.
 
 C, C++, Fortran and MPI, once with find_package and once with pkg-config. Each program runs twice:
-the second life must find what the first one saved. Standard library only.
+the second life must find what the first one saved. At last scripts/uninstall must leave nothing. Standard library only.
 """
 
 import argparse
@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 MPIS = ("openmpi", "mpich")
 
 
@@ -30,7 +31,7 @@ def run(arguments, **options) -> str:
 def install(build: Path, cmake: str, scratch: Path) -> Path:
     """The prefix is moved after installing: nothing in it may remember where it was."""
     first, prefix = scratch / "first", scratch / "moved prefix"
-    run([cmake, "--install", build, "--prefix", first])
+    run([ROOT / "scripts/install", first], env=os.environ | {"CMAKE": cmake, "BUILD": str(build)})
     first.rename(prefix)
     for needed in ("bin/backstayd", "include/backstay/backstay.h", "share/doc/backstay/LICENSE"):
         assert (prefix / needed).is_file(), f"not installed: {needed}"
@@ -46,7 +47,6 @@ def found_mpis(prefix: Path) -> list[str]:
 def environment(prefix: Path, scratch: Path, job: str) -> dict[str, str]:
     lib = next(prefix.glob("lib*/**/libbackstay.so")).parent
     return os.environ | {
-        "LD_LIBRARY_PATH": str(lib),
         "PKG_CONFIG_PATH": str(lib / "pkgconfig"),
         "BACKSTAY_JOB": job,
         "BACKSTAY_DIR": str(scratch / "versions"),
@@ -123,10 +123,40 @@ def with_installed_program(prefix: Path, scratch: Path) -> None:
     print("ok: the installed command line", flush=True)
 
 
+def with_python_commands(prefix: Path, scratch: Path) -> None:
+    """No environment is active, and the user's own python3 has none of the packages."""
+    if not (ROOT / ".venv/bin/python").exists():
+        print("left out: this build has no .venv to take packages from", flush=True)
+        return
+    bare = scratch / "bare"
+    bare.mkdir()
+    (bare / "python3").write_text("#!/bin/sh\nexit 1\n")
+    (bare / "python3").chmod(0o755)
+    env = environment(prefix, scratch, "unused") | {"PATH": f"{bare}:/usr/bin:/bin", "HOME": str(scratch)}
+    env = {name: value for name, value in env.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    said = run([prefix / "bin/backstay", "export", "package-keep_c", "-o", scratch / "out"], env=env, cwd="/")
+    written = list((scratch / "out").glob("*.npy"))
+    if not written:
+        sys.exit(f"backstay export wrote nothing:\n{said}")
+    print("ok: the installed commands in Python", flush=True)
+
+
+def uninstalled(prefix: Path, scratch: Path) -> None:
+    """Back where it was installed, where scripts/uninstall finds its list."""
+    first = prefix.rename(scratch / "first")
+    run([ROOT / "scripts/uninstall", first])
+    left = list(first.rglob("*")) if first.exists() else []
+    if left:
+        sys.exit("scripts/uninstall left: " + ", ".join(map(str, left[:10])))
+    print("ok: nothing is left", flush=True)
+
+
 def agent_ends(scratch: Path) -> None:
     """The agent was told to exit when idle; a scratch folder must not be removed under it."""
     deadline = time.monotonic() + 60
-    while any((scratch / "agent").glob("socket")) and time.monotonic() < deadline:
+    while any((scratch / "agent").glob("socket")):
+        if time.monotonic() > deadline:
+            sys.exit("the agent has not ended, although it was told to exit when idle for 2 s")
         time.sleep(0.1)
 
 
@@ -142,7 +172,9 @@ def main() -> None:
             with_find_package(arguments.cmake, prefix, scratch, mpi)
         with_pkgconfig(prefix, scratch)
         with_installed_program(prefix, scratch)
+        with_python_commands(prefix, scratch)
         agent_ends(scratch)
+        uninstalled(prefix, scratch)
 
 
 if __name__ == "__main__":
