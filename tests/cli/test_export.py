@@ -1,5 +1,8 @@
 """`backstay export`: the dispatch to Python, and files that numpy reads back."""
 
+import json
+import subprocess
+
 import pytest
 
 from conftest import ROOT
@@ -49,6 +52,21 @@ def test_exit_codes(world, words, code):
     assert done.returncode == code and done.stderr and "Traceback" not in done.stderr
 
 
+def test_a_folder_that_cannot_be_made(world):
+    world.golden()
+    (world.folder / "file").write_text("")
+    for folder in ("/proc/nowhere", "file/below"):
+        done = world.run("export", "golden", "-o", folder)
+        assert done.returncode == 1 and f"the folder {folder} cannot be made" in done.stderr and "Errno" not in done.stderr
+
+
+@pytest.mark.parametrize("words, code", [(["golden", 13], "not_found"), (["golden", "-o", "/proc/nowhere"], "io")])
+def test_an_error_is_json_too(world, words, code):
+    world.golden()
+    done = world.run("export", *words, "--json")
+    assert json.loads(done.stdout)["error"]["code"] == code
+
+
 def test_damage_is_never_exported(world):
     folder = world.golden()
     with open(folder / "node-0000000.segment", "r+b") as file:
@@ -58,3 +76,26 @@ def test_damage_is_never_exported(world):
         file.write(bytes([byte ^ 1]))
     done = world.run("export", "golden", "-o", "out")
     assert done.returncode == 4 and "Traceback" not in done.stderr
+
+
+ODD = """
+import numpy, backstay
+from backstay import session
+with backstay.init():
+    session._check(session._c.protect("odd", 0, 11, [2**40, 2**40, 0], [], []))
+    backstay.protect("u", numpy.arange(5.0))
+    backstay.wait(backstay.checkpoint())
+"""
+
+
+def test_a_region_that_numpy_cannot_hold_is_left_out_alone(world):
+    python = ROOT / ".venv/bin/python"
+    env = {**world.env, "BACKSTAY_JOB": "odd", "BACKSTAY_AGENT_IDLE_EXIT_S": "2"}
+    if subprocess.run([python, "-c", "import backstay.session"], env=env, capture_output=True).returncode != 0:
+        pytest.skip("the compiled part of the Python package was not built")
+    subprocess.run([python, "-c", ODD], env=env, check=True, timeout=60)
+    result = world.json("export", "odd", "-o", "out", code=1)
+    assert [one["region"] for one in result["files"]] == ["u"] and (world.folder / "out/u.npy").exists()
+    assert result["left_out"][0]["region"] == "odd" and "cannot be held" in result["left_out"][0]["why"]
+    done = world.run("export", "odd", "--region", "odd", "-o", "out")
+    assert done.returncode == 1 and "left out: region 'odd'" in done.stderr and "Traceback" not in done.stderr

@@ -144,6 +144,13 @@ def test_empty_region():
     assert backstay.open(GOLDEN).rank(0)["empty"].shape == (0, 3)
 
 
+@pytest.mark.parametrize("shape", [(2**40, 2**40, 0), (0, 2**63)])
+def test_shape_that_numpy_cannot_hold(shape):
+    region = records.Region("odd", "array", np.dtype("f8"), shape, 0, 0)
+    with pytest.raises(fmt.ShapeError, match="region 'odd' of shape"):
+        backstay.open(GOLDEN).rank(0).payload(region)
+
+
 def test_file_region():
     view = backstay.open(GOLDEN).rank(1)
     expected = bytes((k + 1) % 251 for k in range(310))

@@ -23,6 +23,18 @@ def exit_code_of(error: Exception) -> int:
     return EXIT_NOTHING if isinstance(error, (NotFoundError, IncompleteError)) else EXIT_FAILED
 
 
+CODES = {EXIT_FAILED: "io", EXIT_NOTHING: "not_found", EXIT_DAMAGED: "corrupt"}
+
+
+def fail(error: Exception) -> int:
+    """The message to stderr and, with --json, as an object to stdout (docs/guide/cli.md)."""
+    code, message = exit_code_of(error), str(error)
+    if isinstance(error, OSError) and error.filename is not None:
+        message = f"{error.filename}: {error.strerror}"
+    report("backstay", message, CODES[code])
+    return code
+
+
 def main() -> int:
     try:
         done = app(prog_name="backstay", standalone_mode=False)
@@ -32,8 +44,7 @@ def main() -> int:
         report(error.path, str(error), error.code)
         return error.exit_code
     except (FormatError, OSError) as error:
-        print(f"backstay: {error}", file=sys.stderr)
-        return exit_code_of(error)
+        return fail(error)
     return done if isinstance(done, int) else 0
 
 

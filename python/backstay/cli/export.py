@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 import backstay
+from backstay.format import ShapeError
 
 EPILOG = (
     "Examples: `backstay export lj --region x -o out` (out/x.npy, or one file a rank); "
@@ -46,6 +47,14 @@ def version_path(job: str, number: Optional[int]) -> pathlib.Path:
     return path
 
 
+def make_folder(folder: pathlib.Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise OSError(f"the folder {folder} cannot be made: {why}; choose another one with -o") from None
+
+
 def is_file_everywhere(version, name: str) -> bool:
     """A routed file keeps its bytes and its name; .npy would only be in the way."""
     views = [version.rank(rank) for rank in version.ranks_here()]
@@ -56,6 +65,7 @@ class Exporter:
     def __init__(self, folder: pathlib.Path, form: Format, progress: Progress, task):
         self.folder, self.form, self.progress, self.task = folder, form, progress, task
         self.written: list[dict] = []
+        self.left_out: list[dict] = []
 
     def array(self, stem: str, data: np.ndarray, region: str, rank: Optional[int]) -> None:
         def write(file):
@@ -91,6 +101,13 @@ class Exporter:
         )
 
     def region(self, version, name: str, rank: Optional[int]) -> None:
+        try:
+            self._region(version, name, rank)
+        except ShapeError as error:  # says nothing about the other regions
+            print(f"backstay: left out: {error}", file=sys.stderr)
+            self.left_out.append({"region": name, "why": str(error)})
+
+    def _region(self, version, name: str, rank: Optional[int]) -> None:
         parts = version[name] if rank is None else {rank: version.rank(rank)[name]}
         as_files = is_file_everywhere(version, name)
         if not isinstance(parts, dict):
@@ -136,13 +153,15 @@ def command(
         os.environ["BACKSTAY_DIR"] = directory
     opened = backstay.open(version_path(job, version))
     names = region or list(opened.rank(rank) if rank is not None else opened)
-    output.mkdir(parents=True, exist_ok=True)
+    make_folder(output)
     with bar() as progress:
         exporter = Exporter(output, form, progress, progress.add_task("export", total=opened.payload_bytes))
         for name in names:
             exporter.region(opened, name, rank)
     if as_json:
-        print(json.dumps({"job": opened.job, "version": opened.number, "files": exporter.written}, indent=2))
-        return
-    for one in exporter.written:
+        result = {"job": opened.job, "version": opened.number, "files": exporter.written, "left_out": exporter.left_out}
+        print(json.dumps(result, indent=2))
+    for one in exporter.written if not as_json else ():
         print(f"{one['file']}  {one['type']} {' x '.join(map(str, one['shape']))}")
+    if exporter.left_out:
+        raise typer.Exit(1)

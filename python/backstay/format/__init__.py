@@ -14,6 +14,7 @@ from .errors import (
     FormatError,
     IncompleteError,
     NotFoundError,
+    ShapeError,
     UnsupportedError,
 )
 from .records import Region
@@ -29,6 +30,7 @@ __all__ = [
     "NotFoundError",
     "RankView",
     "Region",
+    "ShapeError",
     "UnsupportedError",
     "Version",
     "open",

@@ -24,6 +24,10 @@ class UnsupportedError(FormatError):
     """Not a file of Backstay, or of a newer format than this reader knows."""
 
 
+class ShapeError(FormatError):
+    """An array that this machine's numpy cannot hold: too large, or of a shape beyond its limits."""
+
+
 class ChecksumsUnavailableError(FormatError):
     """The `xxhash` package is missing, so nothing can be verified."""
 

@@ -1,5 +1,6 @@
 """A version as a mapping of region names to arrays."""
 
+import contextlib
 import math
 import os
 import re
@@ -16,6 +17,7 @@ from .errors import (
     FormatError,
     IncompleteError,
     NotFoundError,
+    ShapeError,
 )
 from .node import NodeFiles
 from .records import Region
@@ -46,8 +48,9 @@ class RankView(Mapping):
         return records.table(data, offset, table_sum, count, what)
 
     def payload(self, region: Region) -> np.ndarray:
-        raw = self._files.read(self._entry, region.offset, region.offset + region.bytes)
-        return raw.view(region.dtype).reshape(region.shape)
+        with _held_by_numpy(region.name, region.shape):
+            raw = self._files.read(self._entry, region.offset, region.offset + region.bytes)
+            return raw.view(region.dtype).reshape(region.shape)
 
     def region(self, name: str) -> Region:
         """What is known of a region without reading it."""
@@ -234,10 +237,11 @@ class Version(Mapping):
             raise FormatError(f"{self.path}: '{name}' was not declared as part of a global array")
         if any((r.dtype, r.global_shape) != (first.dtype, first.global_shape) for r in regions):
             raise FormatError(f"{self.path}: the ranks do not agree about the global '{name}'")
-        missing = _uncovered(regions)
-        if missing and fill is None:
-            raise IncompleteError(f"{self.path}: at least {missing} elements of '{name}' were saved by no rank")
-        out = np.empty(first.global_shape, first.dtype)
+        with _held_by_numpy(name, first.global_shape):
+            missing = _uncovered(regions)
+            if missing and fill is None:
+                raise IncompleteError(f"{self.path}: at least {missing} elements of '{name}' were saved by no rank")
+            out = np.empty(first.global_shape, first.dtype)
         if missing:
             out[...] = fill
         for view, region in zip(holders, regions):
@@ -310,6 +314,16 @@ def _check_commits(folder: str, commits: dict[str, records.Commit]) -> None:
     named = _VERSION.match(os.path.basename(os.path.abspath(folder)))
     if named and int(named.group(1)) != number:
         raise DamagedError(f"{folder}: the commit record says version {number}")
+
+
+@contextlib.contextmanager
+def _held_by_numpy(name: str, shape: tuple[int, ...]):
+    """What numpy says of an array beyond its limits, as an error of ours."""
+    try:
+        yield
+    except (ValueError, OverflowError, MemoryError) as error:
+        text = " x ".join(map(str, shape))
+        raise ShapeError(f"region '{name}' of shape {text} cannot be held by numpy here: {error}") from None
 
 
 def _block(region: Region):
