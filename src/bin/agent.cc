@@ -85,7 +85,7 @@ Action declare_agent(CLI::App& app) {
       ->check(CLI::IsMember({"start", "stop", "status"}));
   app.add_flag("--now", options->now, "stop: give up what is not on the disk yet");
   app.add_option("--timeout", options->timeout_s, "stop: seconds to wait for the end")
-      ->check(CLI::PositiveNumber)
+      ->check(some_seconds(false))
       ->capture_default_str();
   add_settings(app, options->settings, false);
   app.footer(

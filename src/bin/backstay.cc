@@ -4,6 +4,7 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -41,20 +42,33 @@ constexpr Command commands[] = {
     {"version", about, "Print the release", declare_version},
 };
 
-bool wants_json(const CLI::App& app) {
-  const CLI::Option* option = app.get_option_no_throw("--json");
-  return option && option->count() > 0;
+using Words = std::vector<std::string>;
+
+// Looked up in the words themselves, so that a command line that cannot be read is reported as JSON too.
+bool wants_json(const Words& words) {
+  const auto ours = std::find(words.begin(), words.end(), "--");  // the rest is a program's
+  return std::find(words.begin(), ours, "--json") != ours;
+}
+
+void print_error(Code code, const std::string& message) {
+  print_json({{"error", {{"code", code_name(code)}, {"message", message}}}});
 }
 
 int report(const Error& error, bool json) {
-  fmt::print(stderr, "backstay: {}\n", error.message());
-  if (json)
-    print_json({{"error", {{"code", code_name(error.code())}, {"message", error.message()}}}});
+  fmt::print(stderr, "backstay: {}\n", printable(error.message(), "\n"));
+  if (json) print_error(error.code(), error.message());
   return exit_code_of(error.code());
 }
 
+int report_usage(const CLI::App& app, const CLI::ParseError& failure, bool json) {
+  app.exit(failure);
+  if (failure.get_exit_code() == 0) return exit_ok;  // help
+  if (json) print_error(Code::invalid, failure.what());
+  return exit_usage;
+}
+
 // The configuration is read here, once for all languages; Python finds the folder in BACKSTAY_DIR.
-int run_python_command(const std::vector<std::string>& arguments) {
+int run_python_command(const Words& arguments) {
   Settings settings;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] == "--config" && i + 1 < arguments.size())
@@ -62,9 +76,9 @@ int run_python_command(const std::vector<std::string>& arguments) {
     if (arguments[i].starts_with("--config=")) settings.config_file = arguments[i].substr(9);
   }
   const auto config = load(settings);
-  if (!config.ok()) return report(config.error(), false);
+  if (!config.ok()) return report(config.error(), wants_json(arguments));
   ::setenv("BACKSTAY_DIR", config->storage.dir.c_str(), 1);
-  return report(run_in_python(arguments), false);
+  return report(run_in_python(arguments), wants_json(arguments));
 }
 
 // Help is for people who look for a command: Python's commands stand beside the others.
@@ -76,7 +90,8 @@ void declare_python_commands(CLI::App& app) {
 }
 
 int run(int argc, char** argv) {
-  if (argc > 1 && is_python_command(argv[1])) return run_python_command({argv + 1, argv + argc});
+  const Words words(argv + 1, argv + argc);
+  if (!words.empty() && is_python_command(words[0])) return run_python_command(words);
   CLI::App app{"Backstay keeps long parallel jobs alive: fast, safe checkpoints for MPI programs."};
   app.name("backstay");
   app.require_subcommand(1);
@@ -93,13 +108,11 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& failure) {
-    const bool help = failure.get_exit_code() == 0;
-    app.exit(failure);
-    return help ? exit_ok : exit_usage;
+    return report_usage(app, failure, wants_json(words));
   }
   const CLI::App* chosen = app.get_subcommands().front();
   const Result<int> done = actions.at(chosen)();
-  return done.ok() ? *done : report(done.error(), wants_json(*chosen));
+  return done.ok() ? *done : report(done.error(), wants_json(words));
 }
 
 }  // namespace

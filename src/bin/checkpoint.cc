@@ -101,7 +101,7 @@ Action declare_checkpoint(CLI::App& app) {
   app.add_flag("--stop", options->stop, "The program shall end after this checkpoint");
   app.add_flag("--wait", options->wait, "Return when the version is on the disk");
   app.add_option("--timeout", options->timeout_s, "Seconds that --wait waits at most")
-      ->check(CLI::PositiveNumber)
+      ->check(some_seconds(false))
       ->capture_default_str();
   add_settings(app, options->settings, false);
   app.footer(

@@ -52,7 +52,7 @@ Result<int> list_versions(Stored& stored, const std::string& job, bool json) {
   fmt::print("{}", table.text());
   for (const auto& version : versions)
     if (!version.damage.empty())
-      fmt::print("version {} is damaged: {}\n", version.version, version.damage);
+      fmt::print("version {} is damaged: {}\n", version.version, printable(version.damage));
   return exit_ok;
 }
 

@@ -28,6 +28,18 @@ std::size_t width_of(std::string_view text) {
   }));
 }
 
+// Bytes of the UTF-8 character that the text begins with; 0 if it is none, or a control character.
+std::size_t visible_character(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  if (byte(0) < 0x80) return byte(0) >= 0x20 && byte(0) != 0x7F ? 1 : 0;
+  const std::size_t length = byte(0) >= 0xF0 ? 4 : byte(0) >= 0xE0 ? 3 : byte(0) >= 0xC2 ? 2 : 0;
+  if (length == 0 || byte(0) > 0xF4 || text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i)
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  const bool control = byte(0) == 0xC2 && byte(1) < 0xA0;
+  return control ? 0 : length;
+}
+
 }  // namespace
 
 std::string bytes_text(std::uint64_t bytes) {
@@ -67,6 +79,20 @@ std::string count_text(std::uint64_t count, std::string_view one) {
   return fmt::format("{} {}{}", count, one, count == 1 ? "" : one.ends_with("s") ? "es" : "s");
 }
 
+std::string printable(std::string_view text, std::string_view kept) {
+  std::string out;
+  while (!text.empty()) {
+    const bool keep = kept.find(text[0]) != std::string_view::npos;
+    const std::size_t length = keep ? 1 : visible_character(text);
+    if (length > 0)
+      out += text.substr(0, length);
+    else
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[0]));
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return out;
+}
+
 Table::Table(std::vector<std::string> titles) {
   for (std::string& title : titles) {
     right_.push_back(title.starts_with('>'));
@@ -77,6 +103,7 @@ Table::Table(std::vector<std::string> titles) {
 
 void Table::add(std::vector<std::string> cells) {
   cells.resize(right_.size());
+  for (std::string& cell : cells) cell = printable(cell);
   rows_.push_back(std::move(cells));
 }
 
@@ -101,6 +128,6 @@ void print_json(const nlohmann::ordered_json& document) {
   fmt::print("{}\n", document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-void remark(std::string_view text) { fmt::print(stderr, "backstay: {}\n", text); }
+void remark(std::string_view text) { fmt::print(stderr, "backstay: {}\n", printable(text, "\n")); }
 
 }  // namespace backstay::bin

@@ -17,7 +17,11 @@ double seconds_since(std::uint64_t wall_ns);                        // 0 for a t
 std::string age_text(std::uint64_t wall_ns);                        // "4 min 10 s ago"
 std::string count_text(std::uint64_t count, std::string_view one);  // "1 version", "2 versions"
 
-// Columns that are as wide as their longest cell. Not for concurrent use.
+// The text with control characters and bytes that are no UTF-8 as \xNN: names come from programs, and
+// a terminal would obey them. Characters in `kept` stay.
+std::string printable(std::string_view text, std::string_view kept = "");
+
+// Columns that are as wide as their longest cell; cells become printable(). Not for concurrent use.
 class Table {
  public:
   // A title that begins with ">" makes a right-aligned column.

@@ -89,9 +89,10 @@ Error run_in_python(const std::vector<std::string>& arguments) {
   if (run_quietly({python, "-c", "import backstay.cli.__main__"}) != 0)
     return Error(
         Code::not_found,
-        fmt::format("`backstay {}` needs Python packages that {} lacks: run `{} -m pip install "
-                    "numpy xxhash typer rich`, or set BACKSTAY_PYTHON to an interpreter that has them",
-                    arguments.empty() ? "" : arguments.front(), python, python));
+        fmt::format(
+            "`backstay {}` needs Python packages that {} lacks: run `{} -m pip install "
+            "numpy xxhash typer rich`, or set BACKSTAY_PYTHON to an interpreter that has them",
+            arguments.empty() ? "" : arguments.front(), python, python));
   return replace_process(python, arguments);
 }
 

@@ -126,7 +126,7 @@ Action declare_rm(CLI::App& app) {
   app.add_option("job", options->job, "Name of the job")->type_name("JOB")->required();
   app.add_option("version", options->versions, "Numbers of versions")
       ->type_name("VERSION")
-      ->check(CLI::PositiveNumber);
+      ->check(a_version());
   app.add_flag("--all", options->all, "All versions (the newest complete one only with --force)");
   app.add_flag("--damaged", options->damaged, "Versions that were found damaged");
   const std::map<std::string, double> units{

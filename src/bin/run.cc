@@ -277,7 +277,7 @@ Action declare_run(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--grace", options->grace_s,
                  "Seconds that a program has to save and end after SIGTERM")
-      ->check(CLI::NonNegativeNumber)
+      ->check(some_seconds(true))
       ->capture_default_str();
   add_settings(app, options->settings, true);
   app.add_option("command", options->words, "The program, usually behind a launcher")

@@ -1,7 +1,9 @@
 #include "bin/settings.h"
 
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdlib>
 #include <filesystem>
 
 #include "base/ids.h"
@@ -16,6 +18,43 @@ void add_settings(CLI::App& app, Settings& settings, bool with_dir) {
   if (with_dir)
     app.add_option("--dir", settings.dir, "Folder of the versions (storage.dir)")->type_name("DIR");
   app.add_flag("--json", settings.json, "Print JSON (its keys are stable)");
+}
+
+namespace {
+
+// Longer times are no times: they would not fit into the nanoseconds of a deadline.
+constexpr double seconds_max = 1e9;
+
+CLI::Validator whole_number(std::uint64_t least, const char* what) {
+  const auto check = [least, what](const std::string& text) -> std::string {
+    std::uint64_t number = 0;
+    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+    const bool good =
+        parsed.ec == std::errc{} && parsed.ptr == text.data() + text.size() && number >= least;
+    return good ? "" : fmt::format("\"{}\" is no {}", text, what);
+  };
+  return CLI::Validator(check, "");
+}
+
+}  // namespace
+
+CLI::Validator a_version() {
+  return whole_number(1, "number of a version: they count from 1 (`backstay ls JOB` lists them)");
+}
+
+CLI::Validator a_rank() { return whole_number(0, "rank: they count from 0"); }
+
+CLI::Validator some_seconds(bool zero_is_one) {
+  const auto check = [zero_is_one](const std::string& text) -> std::string {
+    char* end = nullptr;
+    const double seconds = std::strtod(text.c_str(), &end);
+    const bool number = !text.empty() && *end == '\0';
+    const bool good = zero_is_one ? seconds >= 0 : seconds > 0;
+    if (number && good && seconds <= seconds_max) return "";
+    return fmt::format("\"{}\" must be a number of seconds {} 0 and at most {:.0f}", text,
+                       zero_is_one ? "of at least" : "greater than", seconds_max);
+  };
+  return CLI::Validator(check, "");
 }
 
 Result<Config> load(const Settings& settings) {

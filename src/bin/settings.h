@@ -2,6 +2,8 @@
 #pragma once
 
 #include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
 #include <string>
 
 #include "base/config.h"
@@ -16,6 +18,11 @@ struct Settings {
 
 // Adds --config and --json, and --dir where the command works on stored versions.
 void add_settings(CLI::App& app, Settings& settings, bool with_dir);
+
+// What options of these kinds must hold; the message says so in words.
+CLI::Validator a_version();                     // a whole number from 1
+CLI::Validator a_rank();                        // a whole number from 0
+CLI::Validator some_seconds(bool zero_is_one);  // more than 0 (or 0 too), at most 1e9
 
 // The configuration of this call: file, environment, then the command line.
 Result<Config> load(const Settings& settings);

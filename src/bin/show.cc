@@ -87,7 +87,7 @@ void print_content(const std::string& dir, const std::string& job, const Content
   const auto& record = version.record;
   fmt::print("{} version {}: {}, {}\n", job, version.version, state_text(version),
              level_name(version.level));
-  if (!version.damage.empty()) fmt::print("  damaged: {}\n", version.damage);
+  if (!version.damage.empty()) fmt::print("  damaged: {}\n", printable(version.damage));
   fmt::print("  captured {} ({}), on the disk after {}\n", time_text(record.captured_ns),
              age_text(record.captured_ns),
              duration_text(static_cast<double>(record.committed_ns - record.captured_ns) * 1e-9));
@@ -178,9 +178,8 @@ Action declare_show(CLI::App& app) {
   app.add_option("version", options->version,
                  "Number of the version; default: the newest complete one")
       ->type_name("VERSION")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--rank", options->rank, "Only what this rank saved")
-      ->check(CLI::NonNegativeNumber);
+      ->check(a_version());
+  app.add_option("--rank", options->rank, "Only what this rank saved")->check(a_rank());
   add_settings(app, options->settings, true);
   app.footer(
       "Examples:\n"

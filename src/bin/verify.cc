@@ -76,7 +76,7 @@ void print_one(const std::string& job, const Verified& one) {
   fmt::print("{} version {}: DAMAGED in {}{}\n", job, number, count_text(result.damages, "place"),
              one.marked ? "; it was set aside, restarts take an older version" : "");
   for (const Damage& damage : result.damaged)
-    fmt::print("  node {}: {}\n", damage.node, damage.what);
+    fmt::print("  node {}: {}\n", damage.node, printable(damage.what));
   if (result.damages > result.damaged.size()) fmt::print("  and more\n");
 }
 
@@ -138,7 +138,7 @@ Action declare_verify(CLI::App& app) {
   app.add_option("job", options->job, "Name of the job; default: job.name")->type_name("JOB");
   app.add_option("version", options->version, "Number of the version; default: all")
       ->type_name("VERSION")
-      ->check(CLI::PositiveNumber);
+      ->check(a_version());
   app.add_option("--threads", options->threads, "Threads that read and check; default: one a core");
   app.add_flag("--no-mark", options->no_mark, "Do not write or remove the `damaged` file");
   add_settings(app, options->settings, true);

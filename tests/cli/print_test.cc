@@ -25,6 +25,21 @@ TEST(Print, Durations) {
   EXPECT_EQ(seconds_since(~std::uint64_t{0}), 0);  // a clock that was set back
 }
 
+TEST(Print, NothingThatATerminalWouldObey) {
+  EXPECT_EQ(printable("plain \xe2\x9c\x93 \xf0\x9f\x98\x80"),
+            "plain \xe2\x9c\x93 \xf0\x9f\x98\x80");
+  EXPECT_EQ(printable("\x1b[31m\n\t\x7f"), "\\x1b[31m\\x0a\\x09\\x7f");
+  EXPECT_EQ(printable("a\nb", "\n"), "a\nb");
+  EXPECT_EQ(printable("\xc2\x9b"
+                      "2J"),
+            "\\xc2\\x9b2J")
+      << "a control character of two bytes";
+  EXPECT_EQ(printable("\xff\xe2\x9c"), "\\xff\\xe2\\x9c") << "no UTF-8";
+  Table table({"NAME"});
+  table.add({"a\nb"});
+  EXPECT_EQ(table.text(), "NAME\na\\x0ab\n");
+}
+
 TEST(Print, TableAlignsByColumnsOfTheTerminal) {
   Table table({"NAME", ">BYTES", "X"});
   table.add({"\xe2\x9c\x93", "10", "a"});  // three bytes, one column

@@ -34,6 +34,33 @@ def test_wrong_usage_is_exit_code_2(world, words):
     assert done.returncode == 2 and done.stderr and done.stdout == ""
 
 
+@pytest.mark.parametrize("words", [["nonsense"], ["ls", "--nonsense"], ["show", "job", 0], ["agent", "dance"],
+                                   ["export", "x", "--config", "/nowhere"]])
+def test_wrong_usage_with_json_is_json(world, words):
+    done = world.run(*words, "--json")
+    assert done.returncode in (2, 3) and done.stderr
+    error = json.loads(done.stdout)["error"]
+    assert error["code"] in ("invalid", "not_found") and error["message"]
+
+
+def test_json_of_the_program_under_run_is_not_ours(world):
+    done = world.run("run", "--nonsense", "--", "program", "--json")
+    assert done.returncode == 2 and done.stdout == ""
+
+
+@pytest.mark.parametrize("words", [["show", "job", 0], ["verify", "job", "-1"], ["rm", "job", 3, "x"], ["show", "job", "1.5"],
+                                   ["show", "job", 2**64]])
+def test_a_number_that_is_no_version_is_explained(world, words):
+    done = world.run(*words)
+    assert done.returncode == 2 and "they count from 1" in done.stderr and "e+308" not in done.stderr
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "inf", "nan", "1e300", "1 h"])
+def test_seconds_that_cannot_be_are_refused(world, seconds):
+    done = world.run("checkpoint", "job", f"--timeout={seconds}")
+    assert done.returncode == 2 and "greater than 0 and at most 1000000000" in done.stderr
+
+
 def test_version(world):
     assert world.run("version").stdout.startswith("backstay 0.")
     assert set(world.json("version")) == {"release", "protocol", "format"}
