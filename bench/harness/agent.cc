@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "bench/harness/samples.h"
@@ -30,16 +31,15 @@ std::string temporary_folder() {
   return name;
 }
 
-// The agent touches its pool in the background; a benchmark waits until that has ended.
-void wait_until_touched(pid_t pid, std::uint64_t pool_bytes) {
-  std::uint64_t before = 0;
-  for (int tries = 0; tries < wait_ms / 50; ++tries) {
-    const std::uint64_t now = resident_bytes(pid);
-    // Huge pages do not count as resident: then there is nothing to see growing.
-    if (now >= pool_bytes || (tries > 10 && now == before)) return;
-    before = now;
-    poll(nullptr, 0, 50);
-  }
+Result<bool> ask_if_touched(const std::string& socket_path) {
+  BACKSTAY_ASSIGN(const Fd socket, wire::connect_to(socket_path));
+  BACKSTAY_TRY(wire::send(socket.get(), wire::Admin{}));
+  BACKSTAY_TRY(wire::send(socket.get(), wire::Status{}));
+  BACKSTAY_ASSIGN(const wire::Received received, wire::receive(socket.get()));
+  const auto* answer = std::get_if<wire::Answer>(&received.message);
+  if (answer == nullptr) return Error(Code::protocol, "the agent did not answer");
+  const auto status = nlohmann::json::parse(answer->json, nullptr, false);
+  return status.is_object() && status.at("pool").at("touched").get<bool>();
 }
 
 }  // namespace
@@ -79,12 +79,14 @@ void Agent::start() {
     execl(options_.program.c_str(), options_.program.c_str(), "--config", config.c_str(), nullptr);
     _exit(1);
   }
+  // It listens first and touches its pool in the background: a benchmark waits for both.
   for (int tries = 0; tries < wait_ms / 10; ++tries) {
-    if (wire::connect_to(socket_path()).ok()) return wait_until_touched(pid_, pool_bytes());
+    const auto touched = ask_if_touched(socket_path());
+    if (touched.ok() && *touched) return;
     if (waitpid(pid_, nullptr, WNOHANG) == pid_) die("the agent ended; see " + options_.folder);
     poll(nullptr, 0, 10);
   }
-  die("the agent does not listen");
+  die("the agent does not listen, or has not touched its pool; see " + options_.folder);
 }
 
 void Agent::stop() {

@@ -44,6 +44,8 @@ class Pool {
   // Blocks until the pages have been touched. For whoever pins them: pinned pages stay scattered.
   // Any thread.
   void wait_until_touched() const { touched_.wait(false); }
+  // True from then on. Any thread.
+  bool touched() const { return touched_; }
 
   int descriptor() const { return memory_fd_.get(); }
   std::uint64_t bytes() const { return std::uint64_t{count_} * buffer_bytes_; }

@@ -74,10 +74,11 @@ json pool_json(const StatusInput& input) {
     }
   }
   const Pool& pool = *input.pool;
-  return {{"bytes", pool.bytes()},   {"buffer_bytes", pool.buffer_bytes()},
-          {"buffers", pool.count()}, {"free", pool.free_count()},
-          {"cached", cached},        {"filling", filled},
-          {"writing", writing},      {"huge_pages", pool.huge_pages()}};
+  return {{"bytes", pool.bytes()},    {"buffer_bytes", pool.buffer_bytes()},
+          {"buffers", pool.count()},  {"free", pool.free_count()},
+          {"cached", cached},         {"filling", filled},
+          {"writing", writing},       {"huge_pages", pool.huge_pages()},
+          {"touched", pool.touched()}};
 }
 
 }  // namespace
