@@ -19,6 +19,7 @@
 
 #include "base/ids.h"
 #include "base/machine.h"
+#include "base/toml_depth.h"
 
 extern char** environ;
 
@@ -486,7 +487,14 @@ void fill_defaults(Config& config) {
   }
 }
 
+// Far more than our keys have. The parser limits only how deep values nest, to 256.
+constexpr std::size_t key_parts_max = 8;
+
 Result<Config> read_text(const std::string& text, const std::string& origin) {
+  if (const auto line = line_of_deep_key(text, key_parts_max))
+    return Error(Code::config, fmt::format("{}:{}: a key has more than {} parts with dots between; "
+                                           "ours are a section and a name, as storage.dir",
+                                           origin, *line, key_parts_max));
   Config config;
   try {
     const toml::table file = toml::parse(text, origin);

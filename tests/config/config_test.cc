@@ -138,6 +138,35 @@ TEST(Config, BrokenTomlNamesPlace) {
   EXPECT_THAT(message("\xff\xfe\n"), StartsWith("f.toml:1:"));
 }
 
+std::string dotted(std::size_t parts) {
+  std::string key = "a";
+  for (std::size_t part = 1; part < parts; ++part) key += part % 2 == 0 ? " . \"b.\"" : ".c";
+  return key;
+}
+
+// The parser would end the program: it takes nested tables down by recursion.
+TEST(Config, KeysThatNestTooDeepAreRefused) {
+  for (const std::string& deep :
+       {dotted(100'000) + " = 1\n", "[" + dotted(100'000) + "]\n", "[[" + dotted(9) + "]]\n",
+        "a = { x = 1, " + dotted(100'000) + " = 1 }\n",
+        "a = { x = \"\"\"y\"\"\"\", " + dotted(100'000) + " = 1 }\n"}) {
+    EXPECT_THAT(message("# a.b.c.d.e.f.g.h.i.j\n" + deep), StartsWith("f.toml:2: a key has more"));
+  }
+  EXPECT_THAT(message("a = \"\"\"\n\"\n\"\"\"\n" + dotted(9) + " = 1"),
+              StartsWith("f.toml:4: a key"));
+}
+
+TEST(Config, DotsThatNestNothingAreNoMatter) {
+  const std::string dots = "/a.b.c.d.e.f.g.h.i.j.k";
+  EXPECT_EQ(good("[storage] # a.b.c.d.e.f.g.h.i\ndir = \"" + dots + "\"\n").storage.dir, dots);
+  EXPECT_EQ(good("[storage]\ndir = '" + dots + "'\n").storage.dir, dots);
+  EXPECT_EQ(good("[storage]\ndir = \"\"\"" + dots + "\"\"\"\n").storage.dir, dots);
+  EXPECT_THAT(message(dotted(8) + " = 1\n"), HasSubstr("unknown section [a]"));
+  std::string nested = "x = 1.5";
+  for (int level = 0; level < 200; ++level) nested = dotted(8) + " = { " + nested + " }";
+  EXPECT_THAT(message(nested), HasSubstr("unknown section [a]"));
+}
+
 TEST(Config, EnvironmentOverridesFile) {
   char name[] = "/tmp/backstay-config-XXXXXX";
   ASSERT_NE(::mkdtemp(name), nullptr);
