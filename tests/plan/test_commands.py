@@ -74,6 +74,59 @@ def test_what_json_cannot_hold_is_refused():
         output.plain({"a": [1.0, float("inf")]})
 
 
+def test_the_other_questions_print_their_keys():
+    found = result("strategy", "--np", 65536, "--ng", 1024)
+    assert found["speedup_unblocked"] == pytest.approx(64) and found["production_improvement"] == pytest.approx(25.5)
+    assert result("strategy", "--np", 64, "--ng", 1, "--between", 6)["blocked_fraction"] == pytest.approx(0.5)
+    found = result("multilevel", "--level", "local:5:10:20000", "--level", "durable:300:600:2e6")
+    assert [row["name"] for row in found["levels"]] == ["local", "durable"]
+    assert found["efficiency"] > found["strongest_alone"]["efficiency"]
+    found = result("multilevel", "--level", "local:100:10:1e7", "--level", "durable:30:600:2e5")
+    assert found["levels"][0] == {"name": "local", "used": False, "interval_s": None, "every": None,
+                                  "free_interval_s": pytest.approx((2 * 100 * 1e7) ** 0.5)}  # fmt: skip
+    found = result("cost", "--nodes", 1000, "--checkpoint", "50e12")
+    assert found["local_cost"] == 334_000 and (found["local_versions"], found["shared_versions"]) == (10, 1)
+    found = result("aggregation", "--profile", "lu.C.64")
+    assert found["without_pool"]["requests"] > 50 * found["with_pool"]["requests"] and found["blocked_speedup"] > 1
+
+
+def test_same_room_buys_as_many_systems_as_are_needed():
+    found = result("cost", "--nodes", 1000, "--same-room", "--years", 1)
+    assert found["shared_cost"] == 10 * (1.1e6 + 16570) and found["shared_room_bytes"] == pytest.approx(540e12)
+    assert found["local_room_bytes"] == pytest.approx(500e12)
+
+
+@pytest.mark.parametrize("text, says", [
+    ("size,count\n1,2\n", ":1: the first line must be size_bytes,count"), ("", ":1: the first line"), ("size_bytes,count\n", "holds no write"),
+    ("size_bytes,count\n1,2\n3\n", ":3: 1 columns"), ("size_bytes,count\n1,x\n", ":2: count must be a number"),
+    ("size_bytes,count\n0,1\n", ":2: size_bytes must be a number, at least 1"), ("size_bytes,count\n4,nan\n", ":2: count"),
+    ("size_bytes,count\n4,-1\n", ":2: count"), ("size_bytes,count\n4,0\n", "holds no write"),
+])  # fmt: skip
+def test_a_wrong_histogram_names_line_and_column(tmp_path, text, says):
+    path = tmp_path / "writes.csv"
+    path.write_text(text)
+    code, out, err = run("aggregation", "--histogram", path)
+    assert (code, out) == (2, "") and "--histogram" in err and f"{path}" in err and says in err and err.count("\n") == 1
+
+
+def test_a_histogram_of_ones_own(tmp_path):
+    (tmp_path / "writes.csv").write_text("size_bytes,count\n100,50\n\n1000000,10\n")
+    found = result("aggregation", "--histogram", tmp_path / "writes.csv", "--processes", 4)
+    assert found["data_bytes"] == 4 * (5000 + 10_000_000) and found["without_pool"]["requests"] == 40
+    assert run("aggregation", "--histogram", tmp_path / "no.csv")[0] == 3
+
+
+@pytest.mark.parametrize("text, says", [
+    ("[a]\nprice = 3\n", ':1: a needs kind = "local" or "shared"'), ('[a]\nkind = "locl"\n', ":1: a needs kind"),
+    ('[a]\nkind = "local"\ndisk_price = 1\n', ":1: a needs disk_bytes"), ('[a]\nkind = "shared"\nprice = 1\ndisk_bytes = 3\n', ":4: disk_bytes does not"),
+    ('[a]\nkind = "shared"\nprise = 1\n', ":3: unknown key prise; did you mean price"), ('[a]\nkind = "shared"\nprice = 0\n', ":3: price must be"),
+])  # fmt: skip
+def test_wrong_prices_name_line_and_key(tmp_path, text, says):
+    (tmp_path / "p.toml").write_text(text)
+    code, _, err = run("cost", "--list", "--prices", tmp_path / "p.toml")
+    assert code == 2 and f"--prices {tmp_path / 'p.toml'}{says}" in err
+
+
 # Help and errors --------------------------------------------------------------------------------------------------
 
 def test_help_lists_every_question():
@@ -114,13 +167,26 @@ WRONG = [
     "survive --nodes 8 !--parity 0+1", "survive --nodes 8 !--parity 8+1", "survive --nodes 8 --replicas 1 !--domain-size 3",
     "survive --nodes 8 --replicas 1 !--domain-size 0", "survive --nodes 8 --replicas 1 !--ignore-domains",
     "survive --nodes 8 --replicas 1 --failures 1 !--monte-carlo 0", "survive --nodes 8 --replicas 1 !--monte-carlo 5",
+    "multilevel !--level a:1:1", "multilevel !--level a:0:1:5", "multilevel !--level a:1:nan:5", "multilevel !--level a:1:1:x",
+    "multilevel !--level a:1:1:5 --level a:1:1:5", "multilevel !--level :1:1:5", "multilevel" + " !--level a:1:1:1" * 9,
+    "strategy !--np 0 --ng 1", "strategy --np 4 !--ng 5", "strategy --np 4 --ng 1 !--size 0", "strategy --np 4 --ng 1 !--writer-bandwidth 0",
+    "strategy --np 4 --ng 1 !--collective-bandwidth -1", "strategy --np 4 --ng 1 !--perceived-bandwidth 0", "strategy --np 4 --ng 1 !--blocked 2",
+    "strategy --np 4 --ng 1 !--blocked nan", "strategy --np 4 --ng 1 --blocked 0.1 !--between 3", "strategy --np 4 --ng 1 !--between 0",
+    "strategy --np 4 --ng 1 !--steps 0", "strategy --np 4 --ng 1 !--ratio-before -1", "strategy --np 4 --ng 1 !--ratio-after -1",
+    "cost !--nodes 0", "cost --nodes 4 !--local mid-range-san", "cost --nodes 4 !--shared x", "cost --nodes 4 !--replicas -1", "cost --nodes 4 !--parity 3",
+    "cost --nodes 4 !--parity 3+1 --replicas 1", "cost --nodes 4 !--years -1", "cost --nodes 4 !--checkpoint 0",
+    "aggregation !--profile x", "aggregation --profile lu.C.64 !--processes 0", "aggregation --profile lu.C.64 !--pool 0",
+    "aggregation --profile lu.C.64 !--buffer 1e9", "aggregation --profile lu.C.64 !--disk-bandwidth 0",
+    "aggregation --profile lu.C.64 !--request-time -1", "aggregation --profile lu.C.64 !--copy-bandwidth 0",
+    "aggregation --profile lu.C.64 !--merge-below -1",
     "survive --nodes 8 --replicas 1 --failures 1 --monte-carlo 5 !--seed -1", "survive --nodes 8 --parity 2+1 !--replicas 2",
 ]  # fmt: skip
 
 MISSING = [
     ("interval --mtti 5", "--cost"), ("interval --cost 5", "--mtti"), ("interval --cost 5 --node-mtti 7", "--nodes"), ("model", "--system"),
     ("model --system ccr-ub", "--processors"), ("fill-time", "--ram"), ("fill-time --ram 3", "--storage"), ("survive --replicas 1", "--nodes"),
-    ("survive --nodes 8", "--replicas"),
+    ("survive --nodes 8", "--replicas"), ("multilevel", "--level"), ("strategy --ng 4", "--np"), ("strategy --np 4", "--ng"), ("cost", "--nodes"),
+    ("aggregation", "--profile"),
 ]  # fmt: skip
 LINES = [(line.replace("!", ""), re.search(r"!(\S+)", line)[1]) for line in WRONG] + MISSING
 

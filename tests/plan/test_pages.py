@@ -25,3 +25,10 @@ def test_links_lead_somewhere():
     for page in pages.PAGES.glob("*.md"):
         for target in re.findall(r"\]\(([a-z./-]+\.md)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).is_file(), f"{page.name}: {target}"
+
+
+def test_the_python_example_runs():
+    text = (pages.PAGES / "README.md").read_text(encoding="utf-8").split("## From Python\n\n")[1].split("\n\n")[0]
+    lines = [line.strip() for line in text.splitlines()]
+    assert len(lines) == 3
+    exec("\n".join(lines), {})  # noqa: S102: our own page

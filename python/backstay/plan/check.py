@@ -2,6 +2,9 @@
 
 import numpy as np
 
+# No time, size or bandwidth comes near; within them no product of the models overflows.
+SMALLEST, LARGEST = 1e-50, 1e50
+
 
 class PlanError(ValueError):
     """An argument that a model cannot use. `parameter` is its name, `reason` the rest of the sentence."""
@@ -27,12 +30,15 @@ def _refuse(name: str, numbers: np.ndarray, good: np.ndarray, wanted: str) -> No
 def positive(name: str, value, infinite: bool = False) -> np.ndarray:
     numbers = _numbers(name, value)
     _refuse(name, numbers, (numbers > 0) & (np.isfinite(numbers) | infinite), "above 0 and finite")
+    within = (numbers >= SMALLEST) & ((numbers <= LARGEST) | np.isinf(numbers))
+    _refuse(name, numbers, within, f"from {SMALLEST:g} to {LARGEST:g}")
     return numbers
 
 
 def not_negative(name: str, value) -> np.ndarray:
     numbers = _numbers(name, value)
     _refuse(name, numbers, (numbers >= 0) & np.isfinite(numbers), "0 or more and finite")
+    _refuse(name, numbers, numbers <= LARGEST, f"at most {LARGEST:g}")
     return numbers
 
 

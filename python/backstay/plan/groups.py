@@ -10,7 +10,7 @@ import numpy as np
 
 from .check import PlanError, whole
 
-_TURNS_MAX = 10_000_000  # nodes; beyond that the integral would need more memory than it is worth
+_NODES_MAX = 2_000_000  # beyond, the integral takes seconds and gigabytes
 
 
 def _tilted(log_x: float, factors):
@@ -60,7 +60,7 @@ def log_choose(n: int, k: int) -> float:
 
 
 def _checked(failures, nodes) -> tuple[int, int]:
-    n = whole("nodes", nodes, 2, _TURNS_MAX)
+    n = whole("nodes", nodes, 2, _NODES_MAX)
     return whole("failures", failures, 0, n, "the number of nodes"), n
 
 

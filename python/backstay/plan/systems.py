@@ -1,12 +1,8 @@
 """Machines: those of papers 000 (Table 3.1) and 001 (Table I) in systems.toml, and the user's own in files like it."""
 
 import dataclasses
-import difflib
-import importlib.resources
-import math
-import pathlib
-import tomllib
 
+from . import tables
 from .check import PlanError
 
 YEAR_S = 365.25 * 86400
@@ -52,71 +48,20 @@ class System:
         return None if None in devices else devices[0] / devices[1] * devices[2]
 
 
-_KEYS = {field.name: field for field in dataclasses.fields(System) if field.name != "name"}
-
-
-def _nearest(word: str, words) -> str:
-    close = difflib.get_close_matches(word, list(words), n=1)
-    return f"; did you mean {close[0]}" if close else f"; there are {', '.join(sorted(words))}"
-
-
-def _line_of(text: str, table: str, key: str | None = None) -> int:
-    """Line of a key, for messages; tomllib gives positions only for what it cannot parse."""
-    inside, found = False, 1
-    for number, line in enumerate(text.splitlines(), 1):
-        stripped = line.strip()
-        if stripped.startswith("["):
-            inside = stripped.strip("[] ").split("]")[0].strip().strip("\"'") == table
-            found = number if inside else found
-        elif inside and key is not None and stripped.split("=")[0].strip() == key:
-            return number
-    return found
-
-
-def _check_value(key: str, value) -> str | None:
-    """What is wrong with a value, or None."""
-    if key == "source":
-        return None if isinstance(value, str) else "must be text"
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
-        return f"must be a number above 0, not {value!r}"
-    if key.startswith("processors") and value != int(value):
-        return f"must be a whole number, not {value!r}"
-    return f"must be at most 1, not {value!r}" if key == "saved_fraction" and value > 1 else None
+_KINDS = {"source": "text", "processors": "whole", "processors_per_node": "whole", "saved_fraction": "fraction"}
+_KEYS = {one.name: _KINDS.get(one.name, "positive") for one in dataclasses.fields(System) if one.name != "name"}
 
 
 def parse(text: str, where: str, parameter: str = "systems_file") -> dict[str, System]:
     """Machines of a TOML text. Raises PlanError naming `where`, line and key."""
-
-    def wrong(line, reason):
-        return PlanError(parameter, f"{where}:{line}: {reason}")
-
-    try:
-        tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as failure:
-        raise PlanError(parameter, f"{where}: not TOML: {failure}") from None
-    found = {}
-    for name, table in tables.items():
-        if not isinstance(table, dict):
-            raise wrong(1, f"{name} stands outside a table; begin with [name-of-the-machine]")
-        for key, value in table.items():
-            if key not in _KEYS:
-                raise wrong(_line_of(text, name, key), f"unknown key {key}{_nearest(key, _KEYS)}")
-            if reason := _check_value(key, value):
-                raise wrong(_line_of(text, name, key), f"{key} {reason}")
-        found[name] = System(name=name, **table)
-    return found
+    return {name: System(name=name, **table) for name, table in tables.parse(text, where, parameter, _KEYS).items()}
 
 
 def systems(path=None) -> dict[str, System]:
     """The presets, and those of `path`, which win where names are the same. OSError if it cannot be read."""
-    preset = importlib.resources.files(__package__).joinpath("systems.toml").read_text("utf-8")
-    found = parse(preset, "systems.toml")
+    found = parse(tables.preset("systems.toml"), "systems.toml")
     if path is not None:
-        try:
-            text = pathlib.Path(path).read_text("utf-8")
-        except UnicodeDecodeError:
-            raise PlanError("systems_file", f"{path}: not a text file in UTF-8") from None
-        found.update(parse(text, str(path)))
+        found.update(parse(tables.read(path, "systems_file"), str(path)))
     return found
 
 
@@ -124,5 +69,5 @@ def system(name: str, path=None) -> System:
     """One machine. Raises PlanError with the nearest name if there is none of that name."""
     known = systems(path)
     if name not in known:
-        raise PlanError("system", f"{name} is not known{_nearest(name, known)}")
+        raise PlanError("system", f"{name} is not known{tables.nearest(name, known)}")
     return known[name]

@@ -11,9 +11,18 @@ import typer
 
 from ...plan.check import PlanError
 from ..usage import CommandError
-from . import fill_time, interval, model, survive
+from . import aggregation, cost, fill_time, interval, model, multilevel, strategy, survive
 
-COMMANDS = {"interval": interval, "model": model, "fill-time": fill_time, "survive": survive}
+COMMANDS = {
+    "interval": interval,
+    "multilevel": multilevel,
+    "model": model,
+    "fill-time": fill_time,
+    "strategy": strategy,
+    "aggregation": aggregation,
+    "survive": survive,
+    "cost": cost,
+}
 
 app = typer.Typer(
     help="Answer questions about checkpoints before a job runs: how often, how long, how safe.",
