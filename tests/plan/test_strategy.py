@@ -53,7 +53,8 @@ def test_cost_of_energy_and_copies():
     assert cost.local_cost(10, 100, 2, 50, years=3, energy_price_per_year=7) == 10 * (250 + 21)
     assert cost.stored_per_byte(2) == 3 and cost.stored_per_byte() == 1
     assert cost.stored_per_byte(parity_data=8, parity=2) == 1.25
-    assert cost.shared_cost(100, 2, 10, shared_bytes=54, needed_bytes=[1, 54, 55]) == pytest.approx([120, 120, 240])
+    systems = cost.shared_systems(54, needed_bytes=[1, 54, 55])
+    assert cost.shared_cost(100, 2, 10, systems) == pytest.approx([120, 120, 240]) and cost.shared_systems(54) == 1
 
 
 LU = aggregation.PROFILES["lu.C.64"]

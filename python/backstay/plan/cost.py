@@ -5,6 +5,7 @@ out of range. The presets are in prices.toml.
 """
 
 import dataclasses
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,13 +34,16 @@ def local_bytes(nodes, disks_per_node, disk_bytes, usable_fraction=1.0):
     return (disks * positive("disk_bytes", disk_bytes) * fraction("usable_fraction", usable_fraction, zero=False))[()]
 
 
-def shared_cost(price, years=0.0, energy_price_per_year=0.0, shared_bytes=None, needed_bytes=None):
-    """One shared system, or as many as `needed_bytes` need, with `years` of energy each."""
+def shared_systems(shared_bytes, needed_bytes=None):
+    """How many shared systems: one, or as many as `needed_bytes` need."""
+    size = positive("shared_bytes", shared_bytes)
+    return (np.ones_like(size) if needed_bytes is None else np.ceil(positive("needed_bytes", needed_bytes) / size))[()]
+
+
+def shared_cost(price, years=0.0, energy_price_per_year=0.0, systems=1):
+    """Price of `systems` shared systems with `years` of their energy."""
     energy = not_negative("years", years) * not_negative("energy_price_per_year", energy_price_per_year)
-    systems = 1.0
-    if needed_bytes is not None:
-        systems = np.ceil(positive("needed_bytes", needed_bytes) / positive("shared_bytes", shared_bytes))
-    return (systems * (positive("price", price) + energy))[()]
+    return (count("systems", systems) * (positive("price", price) + energy))[()]
 
 
 # Prices in files --------------------------------------------------------------------------------------------------
@@ -104,3 +108,34 @@ def prices(path=None) -> dict[str, Local | Shared]:
     if path is not None:
         found.update(parse(tables.read(path, "prices_file"), str(path)))
     return found
+
+
+class Comparison(NamedTuple):
+    """Costs in the currency of the prices, sizes in B; `room` is for checkpoints, their copies counted."""
+
+    local_cost: float
+    local_cost_per_node: float
+    local_usable_bytes: float
+    local_room_bytes: float
+    local_cost_per_tb: float
+    shared_cost: float
+    shared_room_bytes: float
+    shared_cost_per_tb: float
+    local_over_shared: float
+
+
+def compare(nodes: int, local: Local, shared: Shared, stored=1.0, years=0.0, same_room=False) -> Comparison:
+    """Local disks of `nodes` against the shared system, or with `same_room` as many of them as hold as much.
+
+    `stored`: bytes stored for a byte saved (`stored_per_byte`).
+    """
+    disks = local_cost(nodes, local.disk_price, local.disks_per_node, local.controller_price, years,
+                       local.energy_price_per_year)  # fmt: skip
+    usable = local_bytes(nodes, local.disks_per_node, local.disk_bytes, local.usable_fraction)
+    room = usable / positive("stored", stored)
+    systems = shared_systems(shared.shared_bytes, room if same_room else None)
+    bought = shared_cost(shared.price, years, shared.energy_price_per_year, systems)
+    shared_room = systems * shared.shared_bytes
+    return Comparison(*map(float, (
+        disks, disks / nodes, usable, room, disks / room * 1e12, bought, shared_room, bought / shared_room * 1e12,
+        disks / bought)))  # fmt: skip

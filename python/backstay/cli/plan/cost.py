@@ -5,7 +5,7 @@ from typing import Annotated, Optional
 import typer
 
 from ...plan import cost, tables
-from ...plan.check import PlanError, not_negative
+from ...plan.check import PlanError, positive
 from . import output
 from .output import AsJson, percent, sized
 from .survive import parse_parity
@@ -63,45 +63,39 @@ def command(
     """
     known = cost.prices(prices_file)
     if show_list:
-        rows = [{"name": one.name, "kind": type(one).__name__.lower(), "source": one.source} for one in known.values()]
-        return output.show(
-            {"prices": rows}, [(row["name"], f"{row['kind']}; {row['source']}") for row in rows], as_json
-        )
+        return list_prices(known, as_json)
     if nodes is None:
         raise PlanError("nodes", "must be given; --list shows the prices")
     disks, system = chosen(known, local, cost.Local, "local"), chosen(known, shared, cost.Shared, "shared")
     stored = stored_of(replicas, parity)
-    usable = float(cost.local_bytes(nodes, disks.disks_per_node, disks.disk_bytes, disks.usable_fraction))
-    room = usable / stored
-    local_price = float(cost.local_cost(
-        nodes, disks.disk_price, disks.disks_per_node, disks.controller_price, not_negative("years", years),
-        disks.energy_price_per_year))  # fmt: skip
-    needed = room if same_room else None
-    shared_price = float(
-        cost.shared_cost(system.price, years, system.energy_price_per_year, system.shared_bytes, needed)
-    )
-    shared_room = (
-        system.shared_bytes * shared_price / float(cost.shared_cost(system.price, years, system.energy_price_per_year))
-    )
-    result = {
-        "nodes": nodes, "local": disks.name, "shared": system.name, "years": years, "stored_per_byte": stored,
-        "local_cost": local_price, "local_cost_per_node": local_price / nodes, "local_usable_bytes": usable,
-        "local_room_bytes": room, "shared_cost": shared_price, "shared_room_bytes": shared_room,
-        "local_over_shared": local_price / shared_price, "local_cost_per_tb": local_price / room * 1e12,
-        "shared_cost_per_tb": shared_price / shared_room * 1e12,
-    }  # fmt: skip
-    lines = [
-        (f"{disks.name}, {output.grouped(nodes)} nodes", money(local_price)),
-        ("  a node", money(local_price / nodes)),
-        ("  room for checkpoints", f"{sized(room)}, each stored {output.number(stored, 3)} times"),
-        ("  a TB of checkpoints", money(result["local_cost_per_tb"])),
-        (system.name, money(shared_price)),
-        ("  room for checkpoints", sized(shared_room)),
-        ("  a TB of checkpoints", money(result["shared_cost_per_tb"])),
-        ("local / shared", percent(result["local_over_shared"])),
-    ]
+    found = cost.compare(nodes, disks, system, stored, years, same_room)
+    result = {"nodes": nodes, "local": disks.name, "shared": system.name, "years": years, "stored_per_byte": stored}
+    result.update(found._asdict())
+    rows = lines(disks, system, nodes, stored, found)
     if checkpoint_bytes is not None:
-        size = float(cost.positive("checkpoint_bytes", checkpoint_bytes))
-        result.update(local_versions=int(room // size), shared_versions=int(shared_room // size))
-        lines.append(("versions that fit", f"{result['local_versions']} local, {result['shared_versions']} shared"))
-    output.show(result, lines, as_json)
+        size = float(positive("checkpoint_bytes", checkpoint_bytes))
+        fit = {
+            "local_versions": int(found.local_room_bytes // size),
+            "shared_versions": int(found.shared_room_bytes // size),
+        }
+        result.update(fit)
+        rows.append(("versions that fit", f"{fit['local_versions']} local, {fit['shared_versions']} shared"))
+    output.show(result, rows, as_json)
+
+
+def list_prices(known, as_json) -> None:
+    rows = [{"name": one.name, "kind": type(one).__name__.lower(), "source": one.source} for one in known.values()]
+    output.show({"prices": rows}, [(row["name"], f"{row['kind']}; {row['source']}") for row in rows], as_json)
+
+
+def lines(disks, system, nodes, stored, found) -> list[tuple[str, str]]:
+    return [
+        (f"{disks.name}, {output.grouped(nodes)} nodes", money(found.local_cost)),
+        ("  a node", money(found.local_cost_per_node)),
+        ("  room for checkpoints", f"{sized(found.local_room_bytes)}, each stored {output.number(stored, 3)} times"),
+        ("  a TB of checkpoints", money(found.local_cost_per_tb)),
+        (system.name, money(found.shared_cost)),
+        ("  room for checkpoints", sized(found.shared_room_bytes)),
+        ("  a TB of checkpoints", money(found.shared_cost_per_tb)),
+        ("local / shared", percent(found.local_over_shared)),
+    ]
