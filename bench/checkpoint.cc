@@ -5,7 +5,6 @@
 //   cold:  raw read; agent stopped, caches dropped, new agent, new processes, restart
 //
 // Every repetition saves other bytes, and every restart is compared with what was saved.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -14,6 +13,7 @@
 #include "bench/harness/agent.h"
 #include "bench/harness/content.h"
 #include "bench/harness/disk.h"
+#include "bench/harness/program.h"
 #include "bench/harness/rank.h"
 #include "bench/harness/samples.h"
 #include "bench/harness/shared.h"
@@ -26,15 +26,12 @@ constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20;
 constexpr std::uint64_t resident_slack = 64 * mebibyte;
 constexpr std::uint64_t spoiled = 999'999;  // a seed that no version has
 
-struct Options {
+struct Options : CommonOptions {
+  Options() : CommonOptions{"build/bench/checkpoint", 7} {}
   int ranks = 4;
   std::uint64_t mib = 256;
-  int repetitions = 7;
   std::uint64_t pool_mib = 0;
-  std::string dir = "build/bench/checkpoint";
-  std::string agent = BACKSTAY_BENCH_AGENT;
   std::string compare;
-  bool json = false;
 };
 
 // One shape of job: so many ranks with so many MiB each, with an agent of its own.
@@ -227,19 +224,9 @@ int main(int argc, char** argv) {
   CLI::App app("Checkpoint and restart through the node's agent, beside memcpy and the raw disk");
   app.add_option("--ranks", options.ranks, "processes")->check(CLI::Range(1, 1024));
   app.add_option("--mib", options.mib, "MiB of each process")->check(CLI::Range(1, 1 << 20));
-  app.add_option("--repetitions", options.repetitions)->check(CLI::Range(1, 1000));
   app.add_option("--pool-mib", options.pool_mib, "pool size; 0: one version fits");
-  app.add_option("--dir", options.dir,
-                 "folder on the disk to measure; must not hold anything else");
-  app.add_option("--agent", options.agent, "path of backstayd");
   app.add_option("--compare", options.compare, "a second shape in the same run, for example 64x16");
-  app.add_flag("--json", options.json, "print JSON instead of a table");
-  CLI11_PARSE(app, argc, argv);
-  const nlohmann::json json = backstay::bench::run(options);
-  if (options.json) {
-    std::printf("%s\n", json.dump(2).c_str());
-  } else {
-    backstay::bench::print_table(json);
-  }
-  return 0;
+  return backstay::bench::run_program(
+      app, options, argc, argv, [&] { return backstay::bench::run(options); },
+      backstay::bench::print_table);
 }

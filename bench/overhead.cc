@@ -2,7 +2,6 @@
 // (docs/benchmarks.md): backstay_due(), checksum, copy, manifest, messages.
 #include <benchmark/benchmark.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -15,6 +14,7 @@
 #include "base/stream_copy.h"
 #include "bench/harness/agent.h"
 #include "bench/harness/content.h"
+#include "bench/harness/program.h"
 #include "bench/harness/samples.h"
 #include "bench/harness/shared.h"
 #include "format/manifest.h"
@@ -27,14 +27,11 @@ namespace {
 constexpr std::size_t buffer_bytes = std::size_t{4} << 20;
 constexpr std::size_t chunks_per_manifest = 100'000;
 
-struct Options {
-  int repetitions = 15;
+struct Options : CommonOptions {
+  Options() : CommonOptions{"build/bench/overhead", 15} {}
   int steps = 2000;
   std::size_t copy_mib = 256;
   std::string min_time = "0.2";
-  std::string dir = "build/bench/overhead";
-  std::string agent = BACKSTAY_BENCH_AGENT;
-  bool json = false;
 };
 
 // Two touched blocks that no cache holds.
@@ -236,19 +233,10 @@ void print_table(const nlohmann::json& json) {
 int main(int argc, char** argv) {
   backstay::bench::Options options;
   CLI::App app("Cost of Backstay while nothing is saved, and of its parts");
-  app.add_option("--repetitions", options.repetitions)->check(CLI::Range(1, 1000));
   app.add_option("--steps", options.steps, "steps of each repetition");
   app.add_option("--copy-mib", options.copy_mib, "size of the copies; a multiple of 4");
   app.add_option("--min-time", options.min_time, "seconds for each micro benchmark");
-  app.add_option("--dir", options.dir, "folder for the agent");
-  app.add_option("--agent", options.agent, "path of backstayd");
-  app.add_flag("--json", options.json, "print JSON instead of a table");
-  CLI11_PARSE(app, argc, argv);
-  const nlohmann::json json = backstay::bench::run(options);
-  if (options.json) {
-    std::printf("%s\n", json.dump(2).c_str());
-  } else {
-    backstay::bench::print_table(json);
-  }
-  return 0;
+  return backstay::bench::run_program(
+      app, options, argc, argv, [&] { return backstay::bench::run(options); },
+      backstay::bench::print_table);
 }

@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -16,6 +15,7 @@
 #include "base/fd.h"
 #include "bench/harness/agent.h"
 #include "bench/harness/disk.h"
+#include "bench/harness/program.h"
 #include "bench/harness/samples.h"
 #include "bench/harness/writer.h"
 
@@ -24,14 +24,11 @@ namespace {
 
 constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20;
 
-struct Options {
+struct Options : CommonOptions {
+  Options() : CommonOptions{"build/bench/write_pattern", 3} {}
   int processes = 64;
-  int repetitions = 3;
   unsigned shrink = 1;
   std::uint64_t seed = 3;
-  std::string dir = "build/bench/write_pattern";
-  std::string agent = BACKSTAY_BENCH_AGENT;
-  bool json = false;
 };
 
 struct Way {
@@ -162,18 +159,9 @@ int main(int argc, char** argv) {
   backstay::bench::Options options;
   CLI::App app("Replay of the write profile of a BLCR checkpoint: files, aggregation, pool");
   app.add_option("--processes", options.processes)->check(CLI::Range(1, 1024));
-  app.add_option("--repetitions", options.repetitions)->check(CLI::Range(1, 1000));
   app.add_option("--shrink", options.shrink, "divide writes and bytes")->check(CLI::Range(1, 40));
   app.add_option("--seed", options.seed, "of the sizes");
-  app.add_option("--dir", options.dir, "folder on the disk to measure");
-  app.add_option("--agent", options.agent, "path of backstayd");
-  app.add_flag("--json", options.json, "print JSON instead of a table");
-  CLI11_PARSE(app, argc, argv);
-  const nlohmann::json json = backstay::bench::Replay(options).run();
-  if (options.json) {
-    std::printf("%s\n", json.dump(2).c_str());
-  } else {
-    backstay::bench::print_table(json);
-  }
-  return 0;
+  return backstay::bench::run_program(
+      app, options, argc, argv, [&] { return backstay::bench::Replay(options).run(); },
+      backstay::bench::print_table);
 }
