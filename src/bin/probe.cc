@@ -1,4 +1,4 @@
-// `backstay probe`: measures once what later commands compare with (top, plan, report).
+// `backstay probe`: measures once what later commands compare with (top, plan).
 #include <fmt/format.h>
 #include <unistd.h>
 
