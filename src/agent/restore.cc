@@ -11,9 +11,9 @@
 
 namespace backstay::agent {
 
-Restore::Restore(JobState& state, std::vector<Participant> participants, VersionNumber wanted,
+Restore::Restore(JobState& state, std::vector<Participant> participants, const wire::Fetch& what,
                  bool whole_job)
-    : state_(state), wanted_(wanted), whole_job_(whole_job) {
+    : state_(state), what_(what), wanted_(what.version), whole_job_(whole_job) {
   for (Participant& who : participants) {
     parts_.emplace_back();
     parts_.back().who = who;
@@ -93,6 +93,8 @@ bool Restore::known_ranks(std::uint32_t ranks, const std::map<Rank, std::uint64_
       return false;
     }
     part.object_bytes = object->second;
+    part.begin = what_.begin_in(part.object_bytes);
+    part.end = what_.end_in(part.object_bytes);
     part.chunks = part.verified = 0;
     part.restored = false;
     part.out.clear();
@@ -124,6 +126,7 @@ void Restore::serve_from_memory(MemoryVersion& version) {
     for (std::size_t index = 0; index < version.chunks.size(); ++index) {
       const HeldChunk& chunk = version.chunks[index];
       if (chunk.rank != part.who.rank) continue;
+      if (!part.wants(chunk.in_pool.object_offset, chunk.in_pool.length)) continue;
       part.out[chunk.in_pool.buffer] = index;
       ++part.chunks;
       list.chunks.push_back(chunk.in_pool);
@@ -166,6 +169,7 @@ void Restore::plan_from_disk(const format::Manifest& manifest) {
     const format::ObjectEntry* object = manifest.find(parts_[index].who.rank);
     BACKSTAY_CHECK(object != nullptr);
     for (const format::ChunkEntry& chunk : manifest.chunks_of(*object)) {
+      if (!parts_[index].wants(chunk.object_offset, chunk.length)) continue;
       planned_.push_back({index, chunk});
       ++parts_[index].chunks;
     }
@@ -370,7 +374,7 @@ void Restore::record_end(Code code, const std::string& message) const {
                          {{"version", version_}, {"code", code_name(code)}, {"why", message}});
   }
   std::uint64_t bytes = 0;
-  for (const Part& part : parts_) bytes += part.object_bytes;
+  for (const Part& part : parts_) bytes += part.end - part.begin;
   const std::uint64_t passed_ns = state_.clock.monotonic_ns() - began_ns_;
   state_.record("restored", {{"version", version_},
                              {"from", from_pool_ ? "pool" : "local"},

@@ -32,8 +32,9 @@ class Restore {
     HomeRange home;
   };
 
-  // `wanted` 0: the newest. `whole_job`: a restart of all ranks, else a fetch.
-  Restore(JobState& state, std::vector<Participant> participants, VersionNumber wanted,
+  // `what`: version 0 is the newest; of each participant's object only the chunks that meet the range
+  // are moved. `whole_job`: a restart of all ranks, else a fetch.
+  Restore(JobState& state, std::vector<Participant> participants, const wire::Fetch& what,
           bool whole_job);
 
   void start();
@@ -56,10 +57,16 @@ class Restore {
   struct Part {  // a participant's share of the work
     Participant who;
     std::uint64_t object_bytes = 0;
-    std::uint64_t chunks = 0;
+    std::uint64_t begin = 0;  // the range that it wants
+    std::uint64_t end = 0;
+    std::uint64_t chunks = 0;  // that meet it
     std::uint64_t verified = 0;
     bool restored = false;
     std::map<std::uint32_t, std::size_t> out;  // buffer -> index of the chunk, until verified
+
+    bool wants(std::uint64_t offset, std::uint32_t length) const {
+      return offset < end && offset + length > begin;
+    }
   };
 
   void choose();
@@ -86,6 +93,7 @@ class Restore {
 
   JobState& state_;
   std::vector<Part> parts_;
+  const wire::Fetch what_;
   const VersionNumber wanted_;
   const bool whole_job_;
   Phase phase_ = Phase::choosing;

@@ -44,7 +44,7 @@ class Restore {
  public:
   Restore(Connection& agent, RestoreTarget& target) : agent_(agent), target_(target) {}
 
-  // Sends `first` (Restart or Fetch) and follows the protocol to its end. Blocks.
+  // Sends `first` (a Restart) and follows the protocol to its end. Blocks.
   // Errors: none, rank_count, mismatch, not_found, corrupt, agent_lost, rank_lost, io ...
   RestoreOutcome run(const wire::Message& first);
 

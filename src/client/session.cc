@@ -8,12 +8,14 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <random>
 #include <utility>
 
 #include "base/clock.h"
 #include "client/capture.h"
 #include "client/device_memory.h"
+#include "client/fetch.h"
 #include "client/signals.h"
 #include "client/snapshot.h"
 #include "client/targets.h"
@@ -303,17 +305,49 @@ Status Session::wait(VersionNumber version, Level level, double timeout_s) {
   return Error(answer->code, answer->message);
 }
 
+namespace {
+
+Result<format::Region> find_region(Fetch& fetch, const std::string& name, std::size_t bytes) {
+  BACKSTAY_ASSIGN(const auto saved, fetch.table());
+  const auto region = std::find_if(saved.begin(), saved.end(), [&](const format::Region& other) {
+    return other.kind == format::RegionKind::array && other.name == name;
+  });
+  if (region == saved.end()) {
+    return Error(Code::not_found, fmt::format("the version has no region '{}'", name));
+  }
+  if (region->bytes == bytes) return *region;
+  return Error(Code::mismatch, fmt::format("region '{}' was saved as {}, {} bytes; the caller has "
+                                           "room for {} bytes",
+                                           name, shape_text(*region), region->bytes, bytes));
+}
+
+// Into memory of its own first, so that a failure leaves the caller's untouched.
+Status fetch_region(Fetch& fetch, const std::string& name, void* data, std::size_t bytes) {
+  BACKSTAY_ASSIGN(const format::Region region, find_region(fetch, name, bytes));
+  const std::unique_ptr<std::byte[]> copy(new (std::nothrow) std::byte[bytes]);
+  if (copy == nullptr) {
+    return Error(Code::too_large, fmt::format("no memory for a second copy of region '{}' ({} "
+                                              "bytes)",
+                                              name, bytes));
+  }
+  BACKSTAY_TRY(fetch.range(region.offset, {copy.get(), bytes}));
+  if (bytes == 0) return {};
+  const DeviceMemory* driver = DeviceMemory::find();
+  if (driver != nullptr && driver->owns(data)) return driver->copy(data, copy.get(), bytes, data);
+  std::memcpy(data, copy.get(), bytes);
+  return {};
+}
+
+}  // namespace
+
 Status Session::read_region(VersionNumber version, const std::string& name, void* data,
                             std::size_t bytes) {
   if (agent_ == nullptr || !agent_->usable()) {
     return adopt(
         Error(Code::agent_lost, "the agent is gone; the next checkpoint starts a new one"));
   }
-  OneRegionTarget target(name, data, bytes);
-  Restore restore(*agent_, target);
-  const RestoreOutcome outcome = restore.run(wire::Fetch{version, hello_.rank});
-  if (outcome.complete) return {};
-  return adopt(outcome.status);
+  Fetch fetch(*agent_, version, hello_.rank);
+  return adopt(fetch_region(fetch, name, data, bytes));
 }
 
 }  // namespace backstay::client

@@ -3,11 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
-#include <memory>
-#include <new>
-
-#include "client/device_memory.h"
 
 namespace backstay::client {
 
@@ -112,46 +107,6 @@ Status SessionTarget::place(std::uint64_t object_offset, Bytes chunk, Checksum* 
 
 Status SessionTarget::finish() {
   for (ReturningFile& file : open_) BACKSTAY_TRY(file.publish());
-  return {};
-}
-
-// --- OneRegionTarget -----------------------------------------------------------------------------
-
-Status OneRegionTarget::match(const std::vector<format::Region>& saved) {
-  const auto region = std::find_if(saved.begin(), saved.end(), [&](const format::Region& other) {
-    return other.kind == format::RegionKind::array && other.name == name_;
-  });
-  if (region == saved.end()) {
-    return Error(Code::not_found, fmt::format("the version has no region '{}'", name_));
-  }
-  if (region->bytes != bytes_) {
-    return Error(Code::mismatch,
-                 fmt::format("region '{}' was saved as {}, {} bytes; the caller has "
-                             "room for {} bytes",
-                             name_, shape_text(*region), region->bytes, bytes_));
-  }
-  copy_.reset(new (std::nothrow) std::byte[bytes_]);
-  if (copy_ == nullptr) {
-    return Error(Code::too_large, fmt::format("no memory for a second copy of region '{}' ({} "
-                                              "bytes)",
-                                              name_, bytes_));
-  }
-  scatter_.clear();
-  scatter_.add(region->offset, bytes_, {copy_.get(), false, -1});
-  return {};
-}
-
-Status OneRegionTarget::place(std::uint64_t object_offset, Bytes chunk, Checksum* sum) {
-  return scatter_.place(object_offset, chunk, sum);
-}
-
-Status OneRegionTarget::finish() {
-  if (bytes_ == 0) return {};
-  const DeviceMemory* driver = DeviceMemory::find();
-  if (driver != nullptr && driver->owns(data_)) {
-    return driver->copy(data_, copy_.get(), bytes_, data_);
-  }
-  std::memcpy(data_, copy_.get(), bytes_);
   return {};
 }
 

@@ -1,9 +1,8 @@
-// Who takes restored bytes: all regions and files of the session, or one region of an old version.
+// Who takes restored bytes: all regions and files of the session.
 #pragma once
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -47,25 +46,6 @@ class SessionTarget final : public RestoreTarget {
   Scatter scatter_;
   std::vector<format::Region> saved_files_;
   std::vector<ReturningFile> open_;
-};
-
-// read_region(): one array, into memory of its own first, so that a failure leaves the caller's
-// untouched.
-class OneRegionTarget final : public RestoreTarget {
- public:
-  OneRegionTarget(std::string name, void* data, std::size_t bytes)
-      : name_(std::move(name)), data_(data), bytes_(bytes) {}
-  // Errors: not_found, mismatch (size), too_large (no memory).
-  Status match(const std::vector<format::Region>& saved) override;
-  Status place(std::uint64_t object_offset, Bytes chunk, Checksum* sum) override;
-  Status finish() override;
-
- private:
-  std::string name_;
-  void* data_;
-  std::size_t bytes_;
-  std::unique_ptr<std::byte[]> copy_;
-  Scatter scatter_;
 };
 
 }  // namespace backstay::client

@@ -47,7 +47,8 @@ constexpr auto fields_of<Refuse> = std::tuple(&Refuse::version, &Refuse::code, &
 template <>
 constexpr auto fields_of<Restored> = std::tuple(&Restored::version, &Restored::code);
 template <>
-constexpr auto fields_of<Fetch> = std::tuple(&Fetch::version, &Fetch::rank);
+constexpr auto fields_of<Fetch> = std::tuple(&Fetch::version, &Fetch::rank, &Fetch::begin,
+                                             &Fetch::bytes, &Fetch::last);
 template <>
 constexpr auto fields_of<Request> = std::tuple(&Request::job, &Request::stop);
 template <>

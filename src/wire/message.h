@@ -2,6 +2,7 @@
 // Encoding and decoding are in message.cc; nothing here does I/O.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -78,9 +79,20 @@ struct Restored {
   VersionNumber version = 0;
   Code code = Code::ok;
 };
-struct Fetch {
+struct Fetch {  // a range of one rank's object; all of it by default
   VersionNumber version = 0;
   Rank rank = 0;
+  std::uint64_t begin = 0;
+  std::uint64_t bytes = UINT64_MAX;  // cut to what the object has
+  bool last = false;                 // the last `bytes` of the object; begin means nothing
+
+  std::uint64_t begin_in(std::uint64_t object_bytes) const {
+    return last ? object_bytes - std::min(bytes, object_bytes) : std::min(begin, object_bytes);
+  }
+  std::uint64_t end_in(std::uint64_t object_bytes) const {
+    const std::uint64_t from = begin_in(object_bytes);
+    return from + std::min(bytes, object_bytes - from);
+  }
 };
 struct Request {
   std::string job;

@@ -233,6 +233,14 @@ class JobHarness final : public Outbox, public StoreLink {
     if (!hold) todo_.insert(todo_.end(), held_back_.begin(), held_back_.end());
   }
   bool holds_chunks() const { return !held_back_.empty(); }
+  std::vector<wire::ChunkInPool> held_chunks() const {
+    std::vector<wire::ChunkInPool> all;
+    for (const auto& [rank, message] : held_back_) {
+      const auto& chunks = std::get<wire::Chunks>(message).chunks;
+      all.insert(all.end(), chunks.begin(), chunks.end());
+    }
+    return all;
+  }
   // Ranks also send answers to plans that were given up.
   void send_stale_answers() { stale_answers_ = true; }
   // Flips one byte of the next chunk that this rank is asked to verify.

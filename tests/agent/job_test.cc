@@ -6,6 +6,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "agent/names.h"
 #include "format/segment.h"
@@ -416,6 +417,26 @@ TEST_F(JobTest, RetentionLeavesAVersionThatSomebodyReads) {
   // Nobody reads it any more.
   ASSERT_EQ(save(1, 6, size).code, Code::ok);
   job_->run_until("removed", [&] { return !fs::exists(path(1, "node-0000000.segment")); });
+}
+
+TEST_F(JobTest, AFetchMovesOnlyTheChunksOfItsRange) {
+  for (const bool from_disk : {false, true}) {
+    open(64);
+    job_->join_all(1, from_disk ? 8 : 7);
+    if (!from_disk) {
+      ASSERT_EQ(save(1, 1, 10 * buffer_bytes).code, Code::ok);
+      job_->wait_local(1);
+    }
+    job_->hold_chunks(true);
+    const std::uint64_t begin = 4 * buffer_bytes - 1;
+    job_->receive(0, wire::Fetch{1, 0, begin, buffer_bytes + 1, false});
+    job_->run_until("chunks", [&] { return job_->held_chunks().size() >= 2; });
+    std::set<std::uint64_t> offsets;
+    for (const auto& chunk : job_->held_chunks()) offsets.insert(chunk.object_offset);
+    EXPECT_THAT(offsets, ::testing::ElementsAre(3 * buffer_bytes, 4 * buffer_bytes));
+    EXPECT_EQ(job_->held_chunks().size(), 2u);
+    job_->leave(0);
+  }
 }
 
 TEST_F(JobTest, AFullDiskLeavesTheVersionCapturedAndIsTriedAgain) {

@@ -196,6 +196,31 @@ TEST_F(ServerJobs, AreClosedOnceOthersNeededTheirBuffers) {
   EXPECT_EQ(code_of_lock("small"), Code::ok);
 }
 
+// Far more than the pool has room for, of which only little is read.
+TEST_F(ServerJobs, GiveOneRegionWithoutMovingTheOthers) {
+  start(0);
+  std::vector<unsigned char> small(1000, 9);
+  data_.resize(4 * buffers * buffer_bytes, 1);
+  {
+    auto program = session();
+    backstay_array array{};
+    array.dims = 1;
+    array.shape[0] = small.size();
+    ASSERT_TRUE(program->protect("v", small.data(), &array, BACKSTAY_BYTE).ok());
+    ASSERT_TRUE(program->checkpoint().ok());
+    ASSERT_TRUE(program->wait(1, Level::local, 20).ok());
+  }
+  closed();
+  auto program = session();
+  std::vector<unsigned char> read(small.size());
+  ASSERT_TRUE(program->read_region(1, "v", read.data(), read.size()).ok());
+  EXPECT_EQ(read, small);
+  EXPECT_LE(status()["disk"]["read_bytes"], 4 * buffer_bytes);
+  std::vector<unsigned char> large(data_.size());
+  ASSERT_TRUE(program->read_region(1, "u", large.data(), large.size()).ok());
+  EXPECT_EQ(large, data_);
+}
+
 // What was reported is not dropped while the agent lives.
 TEST_F(ServerJobs, StayWithAVersionThatCouldNotBeWritten) {
   start(0);

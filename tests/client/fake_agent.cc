@@ -148,11 +148,11 @@ void FakeAgent::obey(Link& link, const wire::Message& message) {
   if (const auto* m = std::get_if<wire::Restored>(&message)) return restored(link, *m);
   if (const auto* m = std::get_if<wire::Refuse>(&message))
     return finish_restore(m->code, m->message);
-  if (const auto* m = std::get_if<wire::Fetch>(&message)) return restart({m->rank}, m->version);
+  if (const auto* m = std::get_if<wire::Fetch>(&message)) return restart({m->rank}, *m);
   if (const auto* m = std::get_if<wire::Restart>(&message)) {
     restarting_.insert(link.hello.rank);
     if (restarting_.size() < link.hello.ranks) return;
-    return restart(std::exchange(restarting_, {}), m->version);
+    return restart(std::exchange(restarting_, {}), wire::Fetch{m->version});
   }
   if (std::holds_alternative<wire::Request>(message)) {
     ++requests_seen_;
@@ -266,8 +266,18 @@ void FakeAgent::end(Link& link, const wire::End& end) {
 
 // --- restore -------------------------------------------------------------------------------------
 
-void FakeAgent::restart(const std::set<Rank>& ranks, VersionNumber wanted) {
-  wanted_ = wanted;
+std::deque<std::uint64_t> FakeAgent::offsets_of(const Buffer& object) const {
+  const std::uint64_t begin = what_.begin_in(object.size());
+  const std::uint64_t end = what_.end_in(object.size());
+  std::deque<std::uint64_t> out;
+  for (std::uint64_t at = 0; at < end; at += options_.buffer_bytes) {
+    if (at + options_.buffer_bytes > begin) out.push_back(at);
+  }
+  return out;
+}
+
+void FakeAgent::restart(const std::set<Rank>& ranks, const wire::Fetch& what) {
+  what_ = what;
   returning_.clear();
   for (const Rank rank : ranks) returning_[rank];
   plan();
@@ -276,16 +286,16 @@ void FakeAgent::restart(const std::set<Rank>& ranks, VersionNumber wanted) {
 void FakeAgent::plan() {
   returning_version_ = 0;
   for (const auto& [version, ranks] : objects) {
-    if (damaged_.count(version) == 0 && (wanted_ == 0 || wanted_ == version)) {
+    if (damaged_.count(version) == 0 && (what_.version == 0 || what_.version == version)) {
       returning_version_ = version;
     }
   }
   delivering_ = false;
   if (returning_version_ == 0) {
     const bool corrupt = !damaged_.empty();
-    return finish_restore(corrupt        ? Code::corrupt
-                          : wanted_ != 0 ? Code::not_found
-                                         : Code::none,
+    return finish_restore(corrupt              ? Code::corrupt
+                          : what_.version != 0 ? Code::not_found
+                                               : Code::none,
                           "nothing to restart from");
   }
   std::size_t chunks = 0;
@@ -293,14 +303,13 @@ void FakeAgent::plan() {
     for (const std::uint32_t out : mine.out) free_.push_back(out);
     mine = Returning{};
     mine.object = &objects[returning_version_].at(rank);
-    chunks += chunks_of(mine.object->size());
+    mine.to_send = offsets_of(*mine.object);
+    mine.chunks = mine.to_send.size();
+    chunks += mine.chunks;
     send(*link_of(rank), wire::Plan{returning_version_, mine.object->size(), false, Code::ok, ""});
   }
   held_ = !options_.never_hold && chunks <= free_.size();
   for (auto& [rank, mine] : returning_) {
-    for (std::uint64_t at = 0; at < mine.object->size(); at += options_.buffer_bytes) {
-      mine.to_send.push_back(at);
-    }
     if (options_.reverse_chunks) std::reverse(mine.to_send.begin(), mine.to_send.end());
   }
   send_chunks();
@@ -316,6 +325,7 @@ void FakeAgent::send_chunks() {
       const std::uint32_t index = free_.back();
       free_.pop_back();
       mine.out.insert(index);
+      ++chunks_sent;
       const auto length = static_cast<std::uint32_t>(
           std::min<std::uint64_t>(options_.buffer_bytes, mine.object->size() - at));
       std::memcpy(buffer(index), mine.object->data() + at, length);
@@ -344,16 +354,14 @@ void FakeAgent::verified(Link& link, const wire::Verified& verified) {
   }
   if (delivering_) return send_chunks();
   const bool all = std::all_of(returning_.begin(), returning_.end(), [&](const auto& one) {
-    return one.second.verified == chunks_of(one.second.object->size());
+    return one.second.verified == one.second.chunks;
   });
   if (!all) return send_chunks();
   delivering_ = true;
   for (auto& [rank, mine] : returning_) {
     send(*link_of(rank), wire::Deliver{returning_version_});
     if (held_) continue;
-    for (std::uint64_t o = 0; o < mine.object->size(); o += options_.buffer_bytes) {
-      mine.to_send.push_back(o);
-    }
+    mine.to_send = offsets_of(*mine.object);
   }
   send_chunks();
 }

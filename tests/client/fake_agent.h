@@ -54,6 +54,7 @@ class FakeAgent {
   std::map<VersionNumber, std::map<Rank, Buffer>> objects;
   std::map<VersionNumber, Level> levels;  // default: local for stored versions
   std::vector<std::string> log;           // names of messages as they came
+  std::size_t chunks_sent = 0;            // of restores and fetches
   std::string problem() const;
   int requests_seen() const { return requests_seen_; }
   void request_checkpoint(bool stop);
@@ -74,6 +75,7 @@ class FakeAgent {
     const Buffer* object = nullptr;
     std::deque<std::uint64_t> to_send;  // offsets
     std::set<std::uint32_t> out;
+    std::size_t chunks = 0;  // of the range that was asked for
     std::uint64_t verified = 0;
     bool restored = false;
   };
@@ -86,7 +88,8 @@ class FakeAgent {
   void filled(Link& link, const wire::Filled& filled);
   void end(Link& link, const wire::End& end);
   void grant();
-  void restart(const std::set<Rank>& ranks, VersionNumber wanted);
+  void restart(const std::set<Rank>& ranks, const wire::Fetch& what);
+  std::deque<std::uint64_t> offsets_of(const Buffer& object) const;
   void plan();
   void send_chunks();
   void verified(Link& link, const wire::Verified& verified);
@@ -121,7 +124,7 @@ class FakeAgent {
   bool delivering_ = false;
   std::map<Rank, Returning> returning_;
   std::set<VersionNumber> damaged_;
-  VersionNumber wanted_ = 0;
+  wire::Fetch what_;
   std::atomic<bool> dead_{false};
   std::atomic<int> requests_seen_{0};
   mutable std::mutex mutex_;

@@ -337,6 +337,45 @@ TEST(ReadRegion, ReadsAnOldVersionAndLeavesTheRestAlone) {
   EXPECT_EQ(read, before);
 }
 
+TEST(ReadRegion, FetchesOnlyWhatHoldsItAndTheTable) {
+  for (const bool never_hold : {false, true}) {
+    const World world;
+    FakeAgent::Options options;
+    options.buffers = 64;
+    options.never_hold = never_hold;
+    FakeAgent agent(world.socket(), options);
+    auto session = session_in(world);
+    Data large = pattern(1000 * buffer_bytes, 1);
+    Data small = pattern(700, 2);
+    ASSERT_TRUE(protect(*session, "small", small).ok());
+    ASSERT_TRUE(protect(*session, "large", large).ok());
+    ASSERT_TRUE(session->checkpoint().ok());
+    Data read(700);
+    ASSERT_TRUE(session->read_region(1, "small", read.data(), 700).ok());
+    EXPECT_EQ(read, small);
+    ASSERT_TRUE(session->test(1).ok());  // the agent has done with it
+    const std::size_t tail = 64 * 1024 / buffer_bytes + 1;
+    EXPECT_LE(agent.chunks_sent, 2 * (tail + 4)) << "a second time where they are not held";
+  }
+}
+
+TEST(ReadRegion, TakesATableOfAnyLength) {
+  const World world;
+  FakeAgent agent(world.socket(), {});
+  auto session = session_in(world);
+  std::vector<Data> all;
+  for (unsigned at = 0; at < 600; ++at) all.push_back(pattern(4, at));
+  for (unsigned at = 0; at < 600; ++at) {
+    const std::string name = std::string(190, 'n') + std::to_string(at);
+    ASSERT_TRUE(protect(*session, name.c_str(), all[at]).ok());
+  }
+  ASSERT_TRUE(session->checkpoint().ok());
+  Data read(4);
+  const std::string name = std::string(190, 'n') + "599";
+  ASSERT_TRUE(session->read_region(1, name, read.data(), 4).ok());
+  EXPECT_EQ(read, all[599]);
+}
+
 TEST(ReadRegion, LeavesTheCallersMemoryAloneWhereTheVersionIsDamaged) {
   const World world;
   FakeAgent::Options options;

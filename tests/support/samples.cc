@@ -160,7 +160,7 @@ std::vector<wire::Message> one_of_each_message() {
       Verified{9, {1, 2, 3}, false, "chunk of rank 3"},
       Refuse{9, Code::rank_count, "saved by 4 ranks"},
       Restored{9, Code::io},
-      Fetch{8, 63},
+      Fetch{8, 63, 4096, 65536, true},
       Request{"heat", true},
       Goodbye{},
       Admin{},

@@ -1,0 +1,50 @@
+// Reading a range of this rank's object out of an old version (docs/protocol/agent.md, `fetch`).
+//
+// The agent hands over only the chunks that hold the range. They are checked and copied to memory that
+// nobody looks at before run() has succeeded, so the protocol's second pass has nothing left to do.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "client/connection.h"
+#include "format/object.h"
+
+namespace backstay::client {
+
+class Fetch {
+ public:
+  Fetch(Connection& agent, VersionNumber version, Rank rank)
+      : agent_(agent), version_(version), rank_(rank) {}
+
+  // The table of the object's regions. Errors of all: not_found, corrupt, agent_lost, protocol ...
+  Result<std::vector<format::Region>> table();
+  // Precondition: the range lies within the object.
+  Status range(std::uint64_t begin, std::span<std::byte> to);
+
+ private:
+  Result<Buffer> last(std::uint64_t bytes);
+  Status run(const wire::Fetch& what);
+  Status on(const wire::Plan& plan, const wire::Fetch& what);
+  Status on(const wire::Chunks& chunks);
+  Status copy(const wire::ChunkInPool& chunk);
+  bool complete();
+
+  Connection& agent_;
+  const VersionNumber version_;
+  const Rank rank_;
+  std::uint64_t object_bytes_ = 0;
+  std::uint64_t begin_ = 0;    // of the range
+  std::uint32_t attempt_ = 0;  // of the present plan
+  bool verifying_ = false;     // it is still worth looking at
+  std::span<std::byte> to_;    // the range's memory
+  Buffer tail_;                // the same, where its length is known only with the plan
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> copied_;  // begin and end in the object
+};
+
+}  // namespace backstay::client
