@@ -100,7 +100,8 @@ std::string to_json(const StatusInput& input) {
                       {"registered_buffers", input.disk.registered_buffers},
                       {"why_not", input.disk.why_not}}},
                     {"jobs", std::move(jobs)}};
-  return out.dump();
+  // A path or a message may hold any bytes.
+  return out.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 }  // namespace backstay::agent

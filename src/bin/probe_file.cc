@@ -33,7 +33,7 @@ Status write_probe(const nlohmann::ordered_json& document) {
   std::error_code failure;
   fs::create_directories(fs::path(path).parent_path(), failure);
   std::ofstream file(temporary);
-  file << document.dump(2) << '\n';
+  file << document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
   file.close();
   if (!file) return errno_error("write " + temporary, errno);
   fs::rename(temporary, path, failure);

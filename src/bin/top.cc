@@ -109,7 +109,8 @@ Json json_line(const Result<Json>& status, const Rates& rates) {
 
 void print_line(const Result<Json>& status, const Rates& rates, bool json) {
   if (json) {
-    fmt::print("{}\n", json_line(status, rates).dump());
+    fmt::print("{}\n",
+               json_line(status, rates).dump(-1, ' ', false, Json::error_handler_t::replace));
   } else if (!status.ok()) {
     fmt::print("{}\n", status.error().message());
   } else {

@@ -1,0 +1,123 @@
+// The main loop over a real socket, in a thread of its own, with a tier of the test's choice.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "agent/server.h"
+#include "tier/memory.h"
+#include "wire/socket.h"
+
+namespace backstay::agent::testing {
+
+// A peer of the agent: a rank or a tool.
+class Peer {
+ public:
+  explicit Peer(const std::string& path) {
+    auto socket = wire::connect_to(path);
+    EXPECT_TRUE(socket.ok());
+    if (socket.ok()) socket_ = std::move(*socket);
+  }
+  int socket() const { return socket_.get(); }
+  void close() { socket_.reset(); }
+  void send(const wire::Message& message) { EXPECT_TRUE(wire::send(socket_.get(), message).ok()); }
+  // True if something comes, or the connection ends, in time.
+  bool readable(int timeout_ms) {
+    pollfd look{socket_.get(), POLLIN, 0};
+    return ::poll(&look, 1, timeout_ms) == 1;
+  }
+  // The next message, which must come within ten seconds and be a T.
+  template <typename T>
+  T take() {
+    if (!readable(10'000)) {
+      ADD_FAILURE() << "the agent does not answer";
+      return {};
+    }
+    auto received = wire::receive(socket_.get());
+    EXPECT_TRUE(received.ok()) << received.error().to_string();
+    if (!received.ok()) return {};
+    if (auto* message = std::get_if<T>(&received->message)) return std::move(*message);
+    const auto* failure = std::get_if<wire::Failure>(&received->message);
+    ADD_FAILURE() << "another message: " << (failure == nullptr ? "" : failure->message);
+    return {};
+  }
+
+ private:
+  Fd socket_;
+};
+
+class ServerTest : public ::testing::Test {
+ protected:
+  using Made = Result<std::unique_ptr<tier::Tier>>;
+
+  void SetUp() override {
+    // SIGTERM is the server's; the thread below inherits the mask.
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &set, nullptr);
+    std::string name = (std::filesystem::temp_directory_path() / "server-XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+    ServerOptions options;
+    options.socket_path = path();
+    options.make_tier = [this](const std::string& dir, const std::string&, Pool&,
+                               const ReportDisk&) { return make_tier(dir); };
+    auto pool = Pool::create({1 << 20, 64 * 1024, false});
+    ASSERT_TRUE(pool.ok());
+    auto server = Server::create(std::move(options), std::move(*pool));
+    ASSERT_TRUE(server.ok());
+    server_ = std::move(*server);
+    thread_ = std::thread([this] { ended_ = server_->run(); });
+  }
+  void TearDown() override {
+    pthread_kill(thread_.native_handle(), SIGTERM);
+    thread_.join();
+    EXPECT_TRUE(ended_.ok());
+    server_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+
+  // Called in a store's thread.
+  virtual Made make_tier(const std::string&) { return tier::make_memory_tier(); }
+
+  std::string path() const { return folder_ + "/s/agent.sock"; }
+
+  // Says hello for a job of one rank.
+  Peer join(const std::string& job, const std::string& dir) {
+    Peer rank(path());
+    wire::Hello hello;
+    hello.job = job;
+    hello.dir = dir;
+    hello.run = 7;
+    rank.send(hello);
+    return rank;
+  }
+  Peer tool() {
+    Peer one(path());
+    one.send(wire::Admin{});
+    return one;
+  }
+  // The server's answer to a tool. It has by then handled everything that was sent to it before.
+  wire::Answer status() {
+    Peer one = tool();
+    one.send(wire::Status{});
+    return one.take<wire::Answer>();
+  }
+
+  std::string folder_;
+  std::unique_ptr<Server> server_;
+  std::thread thread_;
+  Status ended_;
+};
+
+}  // namespace backstay::agent::testing
