@@ -282,14 +282,15 @@ void Server::send(ConnectionId to, wire::Message message, std::vector<int> descr
 }
 
 void Server::flush(ConnectionId id, Connection& connection) {
-  const bool was_waiting = connection.outgoing.size() > 1;
   while (!connection.outgoing.empty()) {
     const Outgoing& next = connection.outgoing.front();
     const Status sent = wire::send(connection.socket.get(), next.message, next.descriptors);
     if (!sent.ok() && sent.error().code() == Code::again) {
       const std::size_t limit = connection.admin ? outgoing_max_of_tool : outgoing_max;
       if (connection.outgoing.size() > limit) connection.broken = true;
-      (void)watch(connection.socket.get(), id, true, true);
+      if (!std::exchange(connection.awaits_room, true)) {
+        (void)watch(connection.socket.get(), id, true, true);
+      }
       return;
     }
     if (!sent.ok()) {
@@ -298,7 +299,9 @@ void Server::flush(ConnectionId id, Connection& connection) {
     }
     connection.outgoing.pop_front();
   }
-  if (was_waiting) (void)watch(connection.socket.get(), id, false, true);
+  if (std::exchange(connection.awaits_room, false)) {
+    (void)watch(connection.socket.get(), id, false, true);
+  }
 }
 
 void Server::close(ConnectionId connection) {

@@ -69,6 +69,7 @@ class Server final : public Outbox {
     bool goodbye = false;
     bool closing = false;  // once everything is sent
     bool broken = false;
+    bool awaits_room = false;  // the loop tells when the socket takes more
     std::deque<Outgoing> outgoing;
   };
   struct Slot;  // a job with its store and lock

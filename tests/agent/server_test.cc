@@ -1,5 +1,8 @@
 // The main loop over a real socket: it must answer whoever comes, whatever others do.
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/ioctl.h>
+#include <time.h>
 
 #include <nlohmann/json.hpp>
 
@@ -28,6 +31,39 @@ TEST_F(ServerTest, TellsAboutAFolderWhoseNameIsNotUtf8) {
   const auto told = nlohmann::json::parse(status().json, nullptr, false);
   ASSERT_TRUE(told.is_object());
   EXPECT_EQ(told["jobs"][0]["dir"], folder_ + "/d\xef\xbf\xbd");
+}
+
+// Time that the main loop's thread has computed.
+double computed_s(std::thread& thread) {
+  clockid_t clock{};
+  timespec used{};
+  EXPECT_EQ(pthread_getcpuclockid(thread.native_handle(), &clock), 0);
+  EXPECT_EQ(clock_gettime(clock, &used), 0);
+  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+}
+
+int unread_bytes(const Peer& peer) {
+  int bytes = 0;
+  EXPECT_EQ(ioctl(peer.socket(), FIONREAD, &bytes), 0);
+  return bytes;
+}
+
+TEST_F(ServerTest, SleepsOnceASlowPeerHasReadEverything) {
+  Peer slow = tool();
+  int answers = 0;
+  // Until exactly one answer does not fit into the socket any more.
+  for (int before = -1; unread_bytes(slow) > before; ++answers) {
+    before = unread_bytes(slow);
+    slow.send(wire::Status{});
+    EXPECT_FALSE(status().json.empty());
+    ASSERT_LT(answers, 10'000);
+  }
+  for (int left = answers; left > 0; --left) EXPECT_FALSE(slow.take<wire::Answer>().json.empty());
+  const double before_s = computed_s(thread_);
+  EXPECT_FALSE(slow.readable(300));
+  EXPECT_LT(computed_s(thread_) - before_s, 0.01);
+  slow.send(wire::Status{});
+  EXPECT_FALSE(slow.take<wire::Answer>().json.empty());
 }
 
 }  // namespace
