@@ -25,6 +25,7 @@ class FaultyRing final : public Ring {
  public:
   FaultyRing(std::unique_ptr<Ring> inner, std::shared_ptr<Faults> faults)
       : inner_(std::move(inner)), faults_(std::move(faults)) {}
+  bool broken() const override { return inner_->broken(); }
   ~FaultyRing() override {
     while (in_flight() > 0) (void)reap(true);
   }

@@ -97,6 +97,8 @@ class UringRing final : public Ring {
     start_request(file, Direction::read, offset, to.data(), to.size(), tag);
   }
 
+  bool broken() const override { return broken_ != 0; }
+
   std::vector<Completion> reap(bool wait) override {
     std::vector<Completion> completed;
     for (;;) {

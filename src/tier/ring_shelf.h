@@ -16,7 +16,8 @@ class RingShelf {
  public:
   explicit RingShelf(MakeRing make_ring) : make_ring_(std::move(make_ring)) {}
   Result<std::unique_ptr<io::Ring>> take();
-  void put_back(std::unique_ptr<io::Ring> ring);  // nothing may be in flight
+  // Nothing may be in flight. A broken ring is destroyed: the next reader or writer gets another.
+  void put_back(std::unique_ptr<io::Ring> ring);
 
  private:
   const MakeRing make_ring_;

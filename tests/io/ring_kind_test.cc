@@ -73,12 +73,11 @@ TEST(RingKind, MemoryThatCannotBePinnedIsLeftOut) {
   ::munmap(none, 1 << 16);
 }
 
-// From here on the calling thread, and what it starts, gets EPERM for io_uring_setup, as in many
-// containers.
-bool forbid_io_uring() {
+// From here on the calling thread, and what it starts, gets EPERM for this system call.
+bool forbid(unsigned call) {
   sock_filter rules[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_io_uring_setup, 0, 1),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
@@ -87,15 +86,32 @@ bool forbid_io_uring() {
          ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
+// As in many containers.
 TEST(RingKind, ForbiddenIoUringBecomesThreads) {
   std::thread([] {
-    if (!forbid_io_uring()) GTEST_SKIP() << "no seccomp here";
+    if (!forbid(__NR_io_uring_setup)) GTEST_SKIP() << "no seccomp here";
     RingKind kind;
     auto ring = make_ring({}, &kind);
     ASSERT_TRUE(is_ok(ring));
     EXPECT_FALSE(kind.io_uring);
     EXPECT_FALSE(kind.why_not.empty());
     expect_works(**ring);
+  }).join();
+}
+
+TEST(RingKind, ARefusalForGoodIsTold) {
+  if (!has_io_uring()) GTEST_SKIP() << "no io_uring here";
+  std::thread([] {
+    TempDirectory directory;
+    AlignedBytes bytes(4096);
+    auto file = posix_filesystem().open(directory.path() + "/f", Open::create);
+    auto ring = make_uring({}, nullptr);
+    ASSERT_TRUE(is_ok(file) && is_ok(ring));
+    EXPECT_FALSE((*ring)->broken());
+    if (!forbid(__NR_io_uring_enter)) GTEST_SKIP() << "no seccomp here";
+    (*ring)->write(**file, 0, bytes.all(), 1);
+    EXPECT_TRUE(fails_with((*ring)->reap(true).at(0).status, Code::permission));
+    EXPECT_TRUE((*ring)->broken());
   }).join();
 }
 

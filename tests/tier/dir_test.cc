@@ -1,6 +1,9 @@
 // What a directory tier promises beyond the interface: what lies on the disk, and in which order.
 #include <gtest/gtest.h>
 
+#include <utility>
+
+#include "aligned_bytes.h"
 #include "io/posix.h"
 #include "temp_directory.h"
 #include "version_store.h"
@@ -41,6 +44,56 @@ TEST(DirTier, LeftoversOfACrashAreNotListedButRemoved) {
   EXPECT_EQ(*(*tier)->list("job/v1"), Names{"seg"});
   ASSERT_TRUE(is_ok((*tier)->remove("job/v1")));
   EXPECT_TRUE(names_in(fs, "/tier/job").empty());
+}
+
+// Refuses everything after its first request, for good, as io_uring may.
+class ShortLivedRing final : public io::Ring {
+ public:
+  unsigned depth() const override { return inner_->depth(); }
+  unsigned in_flight() const override { return inner_->in_flight() + broken_; }
+  void write(io::File& file, std::uint64_t offset, Bytes from, std::uint64_t tag) override {
+    if (!std::exchange(used_, true)) return inner_->write(file, offset, from, tag);
+    broken_ = 1;
+    tag_ = tag;
+  }
+  void read(io::File& file, std::uint64_t offset, std::span<std::byte> to,
+            std::uint64_t tag) override {
+    inner_->read(file, offset, to, tag);
+  }
+  std::vector<io::Completion> reap(bool wait) override {
+    if (std::exchange(broken_, 0) == 0) return inner_->reap(wait);
+    gone_ = true;
+    return {{tag_, Error(Code::io, "the ring is broken")}};
+  }
+  bool broken() const override { return gone_; }
+
+ private:
+  std::unique_ptr<io::Ring> inner_ = io::make_memory_ring();
+  bool used_ = false;
+  bool gone_ = false;
+  unsigned broken_ = 0;
+  std::uint64_t tag_ = 0;
+};
+
+TEST(DirTier, ABrokenRingIsNotLentAgain) {
+  io::MemoryFileSystem fs;
+  int made = 0;
+  auto tier =
+      tier::open_dir_tier(fs,
+                          [&]() -> Result<std::unique_ptr<io::Ring>> {
+                            ++made;
+                            return std::unique_ptr<io::Ring>(std::make_unique<ShortLivedRing>());
+                          },
+                          {.root = "/tier"});
+  ASSERT_TRUE(is_ok(tier));
+  AlignedBytes bytes(4096);
+  for (const bool good : {true, false, true}) {
+    auto writer = (*tier)->create("job/v1/seg", 4096);
+    ASSERT_TRUE(is_ok(writer));
+    (*writer)->write(0, bytes.all(), 1);
+    EXPECT_EQ((*writer)->reap(true).at(0).status.ok(), good);
+  }
+  EXPECT_EQ(made, 2);
 }
 
 TEST(DirTier, TheRootMayBeSpelledInAnyWay) {
