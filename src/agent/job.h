@@ -60,7 +60,7 @@ class Job {
   // Captured versions are on their way to the tier, or a restore is under way.
   bool busy() const;
   bool waits_for_buffers() const;
-  // The tier could not even be scanned; everybody who joined was told.
+  // The job is another agent's, or its tier could not be scanned; everybody who joined was told.
   bool unusable() const { return scan_error_.has_value(); }
 
   const JobState& state() const { return state_; }
@@ -80,7 +80,7 @@ class Job {
   Levels levels_;
   Capture capture_;
   bool scanned_ = false;
-  std::optional<Error> scan_error_;
+  std::optional<Error> scan_error_;                          // also for those who come after it
   std::list<std::pair<ConnectionId, wire::Hello>> waiting_;  // for the scan
   std::map<Rank, VersionNumber> restarting_;                 // ranks that asked, until all have
   std::list<std::unique_ptr<Restore>> restores_;             // the front one runs

@@ -9,7 +9,7 @@
 
 namespace backstay::agent {
 
-// Creates the job's folder (mode 0700) where missing. Errors: busy (another agent holds it),
+// Creates the job's folder (mode 0700) where missing. Blocks on the disk. Errors: busy (another agent holds it),
 // permission, no_space, io.
 Result<Fd> lock_job(const std::string& dir, const std::string& job);
 

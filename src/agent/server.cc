@@ -207,12 +207,13 @@ Result<Server::Slot*> Server::open_job(const wire::Hello& hello) {
     if (slot->job->name() == hello.job && slot->job->dir() == dir) return slot.get();
   }
   auto slot = std::make_unique<Slot>();
-  BACKSTAY_ASSIGN(slot->lock, lock_job(dir, hello.job));
   BACKSTAY_ASSIGN(auto page, ControlPage::create());
   const std::uint64_t number = next_slot_++;
   slot->store = std::make_unique<Store>(
       hello.job,
-      [make = options_.make_tier, dir, job = hello.job, pool = pool_.get(), shared = disk_facts_] {
+      [make = options_.make_tier, dir, job = hello.job, pool = pool_.get(), shared = disk_facts_,
+       held = std::make_shared<Fd>()]() -> Result<std::unique_ptr<tier::Tier>> {
+        BACKSTAY_ASSIGN(*held, lock_job(dir, job));  // held until the store's thread ends
         return make(dir, job, *pool, [shared](const DiskFacts& facts) {
           const std::lock_guard lock(shared->mutex);
           shared->facts = facts;

@@ -1,4 +1,4 @@
-// A job as the server holds it: the job's state machine, its store thread, and its lock.
+// A job as the server holds it: the job's state machine and its store thread.
 #pragma once
 
 #include <memory>
@@ -30,12 +30,11 @@ struct Server::Slot final : StoreLink {
     return false;
   }
 
-  Fd lock;
   std::uint64_t posts = 0;            // commands so far
   std::uint64_t asked_posts = 0;      // so many of them when the store was asked last
   std::uint64_t settled_posts = 0;    // so many of them are known to be done
   std::uint64_t unused_since_ns = 0;  // 0: in use
-  std::unique_ptr<Store> store;       // outlives the job, which posts to it
+  std::unique_ptr<Store> store;       // outlives the job, which posts to it; holds its lock
   std::unique_ptr<Job> job;
 };
 

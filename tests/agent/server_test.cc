@@ -1,4 +1,5 @@
 // The main loop over a real socket: it must answer whoever comes, whatever others do.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/ioctl.h>
@@ -6,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "agent/job_lock.h"
 #include "server_fixture.h"
 
 namespace backstay::agent::testing {
@@ -64,6 +66,29 @@ TEST_F(ServerTest, SleepsOnceASlowPeerHasReadEverything) {
   EXPECT_LT(computed_s(thread_) - before_s, 0.01);
   slow.send(wire::Status{});
   EXPECT_FALSE(slow.take<wire::Answer>().json.empty());
+}
+
+TEST_F(ServerTest, AFolderThatHangsHoldsNobodyElseUp) {
+  std::filesystem::create_directories(folder_ + "/hung/job");
+  const Fd lock(::open((folder_ + "/hung/job/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  // Whoever opens a leased file waits until the lease is given back, as on a disk that hangs.
+  ::signal(SIGIO, SIG_IGN);
+  if (::fcntl(lock.get(), F_SETLEASE, F_WRLCK) != 0) GTEST_SKIP() << "no leases here";
+  Peer rank = join("job", folder_ + "/hung");
+  EXPECT_FALSE(status().json.empty());
+  Peer other = join("job", folder_ + "/good");
+  EXPECT_EQ(other.take<wire::Welcome>().newest, 0u);
+  EXPECT_FALSE(rank.readable(0));
+  EXPECT_EQ(::fcntl(lock.get(), F_SETLEASE, F_UNLCK), 0);
+  EXPECT_EQ(rank.take<wire::Welcome>().newest, 0u);
+}
+
+TEST_F(ServerTest, AJobThatAnotherAgentServesIsRefusedAndMayComeAgain) {
+  auto held = lock_job(folder_ + "/d", "job");
+  ASSERT_TRUE(held.ok());
+  EXPECT_EQ(join("job", folder_ + "/d").take<wire::Failure>().code, Code::busy);
+  held->reset();
+  EXPECT_EQ(join("job", folder_ + "/d").take<wire::Welcome>().newest, 0u);
 }
 
 }  // namespace
