@@ -511,5 +511,24 @@ TEST_F(JobTest, ARankThatHandsOverWhatItDoesNotOwnIsCutOff) {
   EXPECT_FALSE(status.ok());
 }
 
+TEST_F(JobTest, WhoComesAfterAFailedScanIsToldWhyToo) {
+  JobHarness job(4, [] { return Result<std::unique_ptr<tier::Tier>>(Error(Code::io, "no tier")); });
+  ASSERT_TRUE(job.join(0, 2).ok());
+  job.run_until("refused", [&] { return job.has<wire::Failure>(0); });
+  const Status second = job.join(1, 2);
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().message(), "no tier");
+}
+
+TEST_F(JobTest, AMarkOfDamageWithoutACommitRecordIsGarbage) {
+  fs::create_directories(dir_ + "/" + version_folder("job", 4));
+  std::ofstream(path(4, "damaged")) << "backstay verify: it was there once\n";
+  open(8);
+  job_->join_all(1);
+  EXPECT_EQ(job_->welcome().newest, 4u);  // its number is not used again
+  EXPECT_EQ(job_->restart(1).code, Code::none);
+  EXPECT_FALSE(fs::exists(path(4, "damaged")));
+}
+
 }  // namespace
 }  // namespace backstay::agent::testing
