@@ -509,6 +509,9 @@ Result<Config> read_text(const std::string& text, const std::string& origin) {
 }
 
 Result<std::string> read_file(const std::string& path) {
+  std::error_code unknown;
+  if (std::filesystem::is_directory(path, unknown))  // opens, and reads as empty
+    return Error(Code::config, path + " is a directory, not a configuration");
   std::ifstream file(path, std::ios::binary);
   if (!file) return errno_error("open the configuration " + path, errno);
   std::ostringstream text;

@@ -207,6 +207,13 @@ TEST(Config, EnvironmentErrorsNameTheVariable) {
       "unknown environment variable BACKSTAY_STORAGE_KEPT; did you mean BACKSTAY_STORAGE_KEEP?");
 }
 
+TEST(Config, ADirectoryIsNoConfiguration) {
+  const auto config = load_config(::testing::TempDir());
+  ASSERT_FALSE(config.ok());
+  EXPECT_EQ(config.error().code(), Code::config);
+  EXPECT_THAT(config.error().message(), HasSubstr("is a directory"));
+}
+
 TEST(Config, MissingFileIsAnErrorOnlyWhenNamed) {
   EXPECT_EQ(find_config("/nowhere/f.toml").error().code(), Code::not_found);
   const Variable home("HOME", "/nowhere");
