@@ -54,6 +54,10 @@ class Server final : public Outbox {
   // Precondition: these signals are blocked in every thread.
   Status run();
 
+  // run() has ended without waiting for captured versions: a second signal, or Shutdown without
+  // drain. The destructor waits for the disk, which may hang: whoever owns the process ends it instead.
+  bool gave_up() const { return stop_now_; }
+
   void send(ConnectionId to, wire::Message message, std::vector<int> descriptors) override;
   void close(ConnectionId connection) override;
 

@@ -69,6 +69,22 @@ Result<std::unique_ptr<tier::Tier>> make_tier(const Config& config, const std::s
   return tier::open_dir_tier(fs, make_ring, options);
 }
 
+// From here on a signal ends the process, even if the disk hangs.
+void unblock_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+}
+
+// What is not on the disk yet is given up. It is as after a crash: unfinished versions are garbage.
+[[noreturn]] void end_at_once(const std::string& socket) {
+  spdlog::warn("agent ends at once; captured versions that are not on the disk are lost");
+  ::unlink(socket.c_str());
+  ::_exit(0);
+}
+
 Status serve(const Config& config, const std::string& socket) {
   BACKSTAY_ASSIGN(auto pool,
                   agent::Pool::create({config.pool.size_mib << 20, config.pool.buffer_mib << 20,
@@ -84,7 +100,10 @@ Status serve(const Config& config, const std::string& socket) {
   BACKSTAY_ASSIGN(auto server, agent::Server::create(std::move(options), std::move(pool)));
   spdlog::info("agent listens socket={} pool_mib={} buffer_mib={}", socket, config.pool.size_mib,
                config.pool.buffer_mib);
-  return server->run();
+  const Status served = server->run();
+  if (server->gave_up()) end_at_once(socket);
+  unblock_signals();
+  return served;
 }
 
 int report(const Error& error) {
