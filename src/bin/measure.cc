@@ -49,12 +49,15 @@ constexpr unsigned processes_max = 256;
   ::_exit(static_cast<int>(to.span()[bytes / 2]) == 1 ? 0 : 1);
 }
 
-// Writes or reads the whole file with several requests in flight.
+}  // namespace
+
 Status move_all(io::Ring& ring, io::File& file, std::span<std::byte> memory, std::size_t piece,
                 std::uint64_t bytes, bool writing, Progress& progress) {
+  Status failed;
   std::vector<std::uint64_t> free(memory.size() / piece);
   for (std::size_t i = 0; i < free.size(); ++i) free[i] = i;
   for (std::uint64_t at = 0; at < bytes || ring.in_flight() > 0;) {
+    if (!failed.ok()) at = bytes;  // what is in flight still uses the file and the memory
     for (; at < bytes && !free.empty() && ring.in_flight() < ring.depth(); at += piece) {
       const std::uint64_t slot = free.back();
       free.pop_back();
@@ -67,11 +70,13 @@ Status move_all(io::Ring& ring, io::File& file, std::span<std::byte> memory, std
     for (const io::Completion& done : ring.reap(true)) {
       free.push_back(done.tag);
       progress.add(piece);
-      BACKSTAY_TRY(done.status);
+      if (failed.ok()) failed = done.status;
     }
   }
-  return {};
+  return failed;
 }
+
+namespace {
 
 // The file of a measurement; goes away with it.
 class ProbeFile {

@@ -1,12 +1,15 @@
 // Measurements of this machine for `backstay probe` and `backstay doctor`. All block for seconds.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "base/config.h"
 #include "base/result.h"
 #include "bin/progress.h"
+#include "io/ring.h"
 
 namespace backstay::bin {
 
@@ -31,6 +34,11 @@ struct DiskSpeed {
 // Writes and reads a file in `dir` (made if missing) the way the agent does; removes it.
 Result<DiskSpeed> measure_disk(const Config& config, const std::string& dir, std::uint64_t bytes,
                                Progress& progress);
+
+// Writes or reads the first `bytes` of the file in pieces, as many at once as fit into `memory` and
+// the ring. On return, also with an error, nothing is in flight.
+Status move_all(io::Ring& ring, io::File& file, std::span<std::byte> memory, std::size_t piece,
+                std::uint64_t bytes, bool writing, Progress& progress);
 
 // Bytes a second through a TCP connection of this machine with itself.
 Result<double> measure_loopback(double seconds);
