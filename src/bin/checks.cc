@@ -40,12 +40,14 @@ Finding check_storage(const Config& config) {
     return {"storage", Health::note, dir + ": free space is unknown", ""};
   const std::uint64_t free = std::uint64_t{space.f_bavail} * space.f_frsize;
   const std::string found = fmt::format("{}, {} free", dir, bytes_text(free));
-  // keep versions and the one being written, of the size of the pool at least.
-  if (free < (config.storage.keep + 1) * pool_bytes(config))
+  // keep versions, the one being written and a spare file, of the size of the pool at least.
+  const auto files = config.storage.keep + 2;
+  if (free < files * pool_bytes(config))
     return {
         "storage", Health::note, found,
-        fmt::format("{} versions of the pool's size would not fit: free space, or set storage.dir",
-                    config.storage.keep + 1)};
+        fmt::format("{} files of the pool's size (storage.keep versions, one being written, one spare) "
+                    "would not fit: free space, or set storage.dir",
+                    files)};
   return {"storage", Health::good, found, ""};
 }
 

@@ -41,7 +41,8 @@ struct DirOptions {
   // time (agents that serve different jobs) each need their own: the first thing a tier does is to
   // delete what lies there.
   std::string spare_folder = ".spare";
-  unsigned spares_max = 2;                  // files kept for the next create()
+  // Files kept for the next create(). One is used at a time where one name is written at a time.
+  unsigned spares_max = 1;
   std::uint64_t spare_bytes_min = 1 << 20;  // smaller files are not worth it
 };
 

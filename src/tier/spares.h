@@ -20,7 +20,7 @@ class Spares {
  public:
   struct Limits {
     bool on = false;
-    unsigned count_max = 2;
+    unsigned count_max = 1;
     std::uint64_t bytes_min = 1 << 20;
   };
   Spares(io::FileSystem& fs, std::string folder, Limits limits);
