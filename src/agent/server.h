@@ -26,7 +26,7 @@ namespace backstay::agent {
 // in a store's thread.
 struct DiskFacts {
   bool io_uring = false;
-  bool direct = false;
+  bool direct = false;  // of the segment written last; false before the first
   bool registered_buffers = false;
   std::string why_not;
 };

@@ -9,6 +9,8 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
+#include <mutex>
+#include <utility>
 
 #include "agent/server.h"
 #include "base/config.h"
@@ -42,6 +44,29 @@ void block_signals() {
   ::signal(SIGHUP, SIG_IGN);
 }
 
+// Says once for each thing that the machine refuses: it works without, slower.
+void say_once(std::once_flag& said, const std::string& what) {
+  std::call_once(said, [&] { spdlog::warn("{}", what); });
+}
+
+void say_ring(const io::RingKind& kind) {
+  static std::once_flag no_uring;
+  static std::once_flag not_pinned;
+  if (!kind.io_uring) {
+    say_once(no_uring, "io_uring is not used, threads write instead: " + kind.why_not);
+  } else if (!kind.registered_buffers) {
+    say_once(not_pinned,
+             "the pool is not pinned for io_uring, writing costs more: " + kind.why_not);
+  }
+}
+
+void say_direct(const Config& config, const std::string& dir, bool direct) {
+  static std::once_flag refused;
+  if (direct || !config.writer.direct) return;
+  say_once(refused, "O_DIRECT is refused by the file system of " + dir +
+                        ": versions go through the page cache");
+}
+
 // The local tier of one job: a directory, written with the ring that this machine allows.
 Result<std::unique_ptr<tier::Tier>> make_tier(const Config& config, const std::string& dir,
                                               const std::string& job, agent::Pool& pool,
@@ -50,7 +75,9 @@ Result<std::unique_ptr<tier::Tier>> make_tier(const Config& config, const std::s
   static const auto direct = io::make_posix_filesystem({.direct = true});
   static const auto buffered = io::make_posix_filesystem({.direct = false});
   io::FileSystem& fs = config.writer.direct ? *direct : *buffered;
-  auto make_ring = [&config, &pool, report_disk, dir]() -> Result<std::unique_ptr<io::Ring>> {
+  const auto facts = std::make_shared<agent::DiskFacts>();  // the store's thread owns it
+  auto make_ring = [&config, &pool, report_disk, facts,
+                    dir]() -> Result<std::unique_ptr<io::Ring>> {
     pool.wait_until_touched();
     io::RingKind kind;
     BACKSTAY_ASSIGN(auto ring, io::make_ring({.depth = config.writer.depth,
@@ -59,13 +86,21 @@ Result<std::unique_ptr<tier::Tier>> make_tier(const Config& config, const std::s
                                              &kind));
     spdlog::info("ring for the local tier dir={} io_uring={} registered_buffers={} why_not=\"{}\"",
                  dir, kind.io_uring, kind.registered_buffers, kind.why_not);
-    report_disk({kind.io_uring, config.writer.direct, kind.registered_buffers, kind.why_not});
+    say_ring(kind);
+    facts->io_uring = kind.io_uring;
+    facts->registered_buffers = kind.registered_buffers;
+    facts->why_not = kind.why_not;
+    report_disk(*facts);
     return ring;
   };
   tier::DirOptions options;
   options.root = dir;
   options.recycle = true;
   options.spare_folder = job + "/.spare";  // the job's lock guards it
+  options.tell_direct = [&config, report_disk, facts, dir](bool used) {
+    say_direct(config, dir, used);
+    if (std::exchange(facts->direct, used) != used) report_disk(*facts);
+  };
   return tier::open_dir_tier(fs, make_ring, options);
 }
 

@@ -32,7 +32,8 @@ class DirTier final : public Tier {
         rings_(std::make_shared<RingShelf>(std::move(make_ring))),
         spares_(std::make_shared<Spares>(
             fs, root_ + "/" + options.spare_folder,
-            Spares::Limits{options.recycle, options.spares_max, options.spare_bytes_min})) {}
+            Spares::Limits{options.recycle, options.spares_max, options.spare_bytes_min})),
+        tell_direct_(options.tell_direct) {}
 
   void start() { spares_->forget_earlier(); }
 
@@ -51,6 +52,7 @@ class DirTier final : public Tier {
       file = create_file(path, bytes);
     }
     if (!file.ok()) return file.error();
+    if (tell_direct_) tell_direct_((*file)->direct());
     return std::unique_ptr<Writer>(
         std::make_unique<FileWriter>(std::move(file).value(), std::move(ring)));
   }
@@ -237,6 +239,7 @@ class DirTier final : public Tier {
   const std::string root_;
   const std::shared_ptr<RingShelf> rings_;
   const std::shared_ptr<Spares> spares_;  // readers tell it when they close
+  const std::function<void(bool)> tell_direct_;
   std::mutex mutex_;                      // guards both sets
   std::set<std::string> safe_;            // folders whose names are on the disk
   std::set<std::string> made_here_;       // of the root and those above: made by this tier

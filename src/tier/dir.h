@@ -44,6 +44,8 @@ struct DirOptions {
   // Files kept for the next create(). One is used at a time where one name is written at a time.
   unsigned spares_max = 1;
   std::uint64_t spare_bytes_min = 1 << 20;  // smaller files are not worth it
+  // Called with each create(): whether the file is written around the page cache. May be empty.
+  std::function<void(bool direct)> tell_direct = {};
 };
 
 // `fs` must live as long as the tier and all its readers and writers. A ring is made for each

@@ -217,5 +217,21 @@ TEST(DirTier, ARootThatCannotBeMadeIsNamed) {
   EXPECT_NE(put.error().message().find("/file"), std::string::npos) << put.error().message();
 }
 
+TEST(DirTier, TellsWhetherSegmentsGoAroundThePageCache) {
+  for (const bool direct : {true, false}) {
+    TempDirectory directory;
+    const auto fs = io::make_posix_filesystem({.direct = direct});
+    const auto direct_here =
+        (*fs->open(directory.path() + "/probe", io::Open::create_direct))->direct();
+    std::vector<bool> told;
+    auto tier = tier::open_dir_tier(
+        *fs, [] { return io::make_ring({.depth = 1}, nullptr); },
+        {.root = directory.path(), .tell_direct = [&](bool is) { told.push_back(is); }});
+    ASSERT_TRUE(is_ok(tier));
+    ASSERT_TRUE(is_ok(write_segment(**tier, 1)));
+    EXPECT_EQ(told, std::vector<bool>{direct_here});
+  }
+}
+
 }  // namespace
 }  // namespace backstay::testing
