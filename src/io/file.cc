@@ -39,7 +39,7 @@ Status publish_file(FileSystem& fs, const std::string& path, Bytes content) {
   return fs.sync_directory(parent_of(path));
 }
 
-static Status gone_is_fine(Status status) {
+Status gone_is_fine(Status status) {
   return !status.ok() && status.error().code() == Code::not_found ? Status() : status;
 }
 

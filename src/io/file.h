@@ -83,6 +83,9 @@ Result<Buffer> read_file(FileSystem& fs, const std::string& path, std::uint64_t 
 // Failpoints: publish.1 (written and synced), publish.2 (renamed).
 Status publish_file(FileSystem& fs, const std::string& path, Bytes content);
 
+// The status of a removal, where what is gone already counts as removed.
+Status gone_is_fine(Status status);
+
 // Removes a directory with everything in it, and syncs its parent. Missing: ok.
 Status remove_tree(FileSystem& fs, const std::string& path);
 

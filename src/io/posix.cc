@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,11 +21,6 @@ auto retried(Call call) {
   auto answer = call();
   while (answer < 0 && errno == EINTR) answer = call();
   return answer;
-}
-
-void pause_a_millisecond() {
-  const timespec pause{0, 1'000'000};
-  ::nanosleep(&pause, nullptr);
 }
 
 // `call` makes one pread or pwrite of the transfer's next part.

@@ -1,5 +1,7 @@
 #include "io/transfer.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <string>
@@ -32,6 +34,11 @@ Result<bool> refused(Transfer& transfer, int sys_errno) {
 
 std::uint32_t Transfer::next_bytes() const {
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(size - done, 1u << 30));
+}
+
+void pause_a_millisecond() {
+  const timespec pause{0, 1'000'000};
+  ::nanosleep(&pause, nullptr);
 }
 
 Result<bool> advance(Transfer& transfer, std::int64_t answer) {

@@ -27,6 +27,9 @@ struct Transfer {
   bool should_pause() const { return idle > 3; }
 };
 
+// What should_pause() asks for.
+void pause_a_millisecond();
+
 // Takes in `answer`, a count of bytes or minus errno. True: the request is complete; false: call
 // again with at() and next_bytes(). Errors: corrupt (the file ends before), io, no_space, again
 // (refused a thousand times).

@@ -8,7 +8,6 @@
 #include "io/uring.h"
 
 #include <liburing.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -29,11 +28,6 @@ struct Slot {
   int fd = -1;
   std::uint64_t tag = 0;
 };
-
-void pause_a_millisecond() {
-  const timespec pause{0, 1'000'000};
-  ::nanosleep(&pause, nullptr);
-}
 
 bool has_operations(io_uring* ring) {
   io_uring_probe* probe = ::io_uring_get_probe_ring(ring);

@@ -16,10 +16,6 @@ bool failed_with(const Status& status, Code code) {
   return !status.ok() && status.error().code() == code;
 }
 
-Status gone_is_fine(Status status) {
-  return failed_with(status, Code::not_found) ? Status() : status;
-}
-
 bool is_commit(const io::Entry& entry) {
   return !entry.directory && entry.name.starts_with("commit.");
 }
@@ -116,7 +112,7 @@ class DirTier final : public Tier {
     forget_safe(path);
     std::vector<Spare> kept;
     Status removed = remove_path(path, spares_->outside(path) ? &kept : nullptr);
-    if (removed.ok()) removed = gone_is_fine(fs_.sync_directory(io::parent_of(path)));
+    if (removed.ok()) removed = io::gone_is_fine(fs_.sync_directory(io::parent_of(path)));
     if (!removed.ok()) {
       spares_->discard(kept);
       return removed;
@@ -206,8 +202,8 @@ class DirTier final : public Tier {
   Status remove_path(const std::string& path, std::vector<Spare>* kept) {
     auto entries = fs_.list(path);
     if (entries.ok()) return remove_folder(path, *entries, kept);
-    if (entries.error().sys_errno() == ENOTDIR) return gone_is_fine(fs_.remove(path));
-    return gone_is_fine(entries.error());
+    if (entries.error().sys_errno() == ENOTDIR) return io::gone_is_fine(fs_.remove(path));
+    return io::gone_is_fine(entries.error());
   }
 
   Status remove_folder(const std::string& path, const std::vector<io::Entry>& entries,
@@ -216,9 +212,10 @@ class DirTier final : public Tier {
     for (const io::Entry& entry : entries) {
       const std::string child = path + "/" + entry.name;
       if (is_commit(entry) || (!entry.directory && keep(child, kept))) continue;
-      BACKSTAY_TRY(entry.directory ? remove_path(child, kept) : gone_is_fine(fs_.remove(child)));
+      BACKSTAY_TRY(entry.directory ? remove_path(child, kept)
+                                   : io::gone_is_fine(fs_.remove(child)));
     }
-    return gone_is_fine(fs_.remove(path));
+    return io::gone_is_fine(fs_.remove(path));
   }
 
   bool keep(const std::string& path, std::vector<Spare>* kept) {
@@ -229,7 +226,7 @@ class DirTier final : public Tier {
     bool committed = false;
     for (const io::Entry& entry : entries) {
       if (!is_commit(entry)) continue;
-      BACKSTAY_TRY(gone_is_fine(fs_.remove(path + "/" + entry.name)));
+      BACKSTAY_TRY(io::gone_is_fine(fs_.remove(path + "/" + entry.name)));
       committed = true;
     }
     return committed ? fs_.sync_directory(path) : Status();
@@ -240,9 +237,9 @@ class DirTier final : public Tier {
   const std::shared_ptr<RingShelf> rings_;
   const std::shared_ptr<Spares> spares_;  // readers tell it when they close
   const std::function<void(bool)> tell_direct_;
-  std::mutex mutex_;                      // guards both sets
-  std::set<std::string> safe_;            // folders whose names are on the disk
-  std::set<std::string> made_here_;       // of the root and those above: made by this tier
+  std::mutex mutex_;                 // guards both sets
+  std::set<std::string> safe_;       // folders whose names are on the disk
+  std::set<std::string> made_here_;  // of the root and those above: made by this tier
 };
 
 }  // namespace

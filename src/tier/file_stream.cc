@@ -6,21 +6,13 @@ static bool aligned(std::uint64_t offset, const void* address, std::size_t bytes
   return (offset | reinterpret_cast<std::uintptr_t>(address) | bytes) % io::direct_alignment == 0;
 }
 
-static std::vector<Done> take(io::Ring& ring, bool wait) {
-  std::vector<Done> done;
-  for (io::Completion& completion : ring.reap(wait)) {
-    done.push_back({completion.tag, std::move(completion.status)});
-  }
-  return done;
-}
-
 void FileWriter::write(std::uint64_t offset, Bytes from, std::uint64_t tag) {
   BACKSTAY_CHECK(aligned(offset, from.data(), from.size()));
   ring_->write(*file_, offset, from, tag);
 }
 
 std::vector<Done> FileWriter::reap(bool wait) {
-  auto done = take(*ring_, wait);
+  auto done = ring_->reap(wait);
   for (const Done& one : done) {
     if (failed_.ok() && !one.status.ok()) failed_ = one.status;
   }
@@ -39,6 +31,6 @@ void FileReader::read(std::uint64_t offset, std::span<std::byte> to, std::uint64
   ring_->read(*file_, offset, to, tag);
 }
 
-std::vector<Done> FileReader::reap(bool wait) { return take(*ring_, wait); }
+std::vector<Done> FileReader::reap(bool wait) { return ring_->reap(wait); }
 
 }  // namespace backstay::tier

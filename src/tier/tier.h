@@ -20,13 +20,11 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "io/ring.h"
 
 namespace backstay::tier {
 
-struct Done {
-  std::uint64_t tag = 0;
-  Status status;
-};
+using Done = io::Completion;
 
 // Writes one new name. Until seal() succeeded the name may be missing or partial after a crash.
 class Writer {
