@@ -57,9 +57,19 @@ Server::Server(ServerOptions options, std::unique_ptr<Pool> pool, Fd listener)
       started_ns_(system_clock().monotonic_ns()),
       disk_facts_(std::make_shared<SharedDiskFacts>()) {}
 
-Server::~Server() { ::unlink(options_.socket_path.c_str()); }
+Server::~Server() { remove_socket(); }
+
+void Server::remove_socket() const {
+  struct stat now {};
+  if (::lstat(options_.socket_path.c_str(), &now) != 0) return;
+  if (now.st_dev != socket_.st_dev || now.st_ino != socket_.st_ino) return;
+  ::unlink(options_.socket_path.c_str());
+}
 
 Status Server::open_loop() {
+  if (::lstat(options_.socket_path.c_str(), &socket_) != 0) {
+    return errno_error("look at " + options_.socket_path, errno);
+  }
   epoll_ = Fd(::epoll_create1(EPOLL_CLOEXEC));
   sigset_t set;
   sigemptyset(&set);

@@ -4,6 +4,8 @@
 // the events of the jobs' store threads. All state of the agent belongs to this thread.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -58,6 +60,9 @@ class Server final : public Outbox {
   // drain. The destructor waits for the disk, which may hang: whoever owns the process ends it instead.
   bool gave_up() const { return stop_now_; }
 
+  // Nobody finds this agent any more. Leaves the socket of another agent that listens there by now.
+  void remove_socket() const;
+
   void send(ConnectionId to, wire::Message message, std::vector<int> descriptors) override;
   void close(ConnectionId connection) override;
 
@@ -110,8 +115,10 @@ class Server final : public Outbox {
   ServerOptions options_;
   std::unique_ptr<Pool> pool_;
   Fd listener_;
+  struct stat socket_ {};  // of the path when we had just made it
   Fd epoll_;
   Fd signals_;
+  Fd reserve_;  // given up for a moment to tell a peer that no descriptor is left for it
   std::uint64_t started_ns_;
   std::shared_ptr<SharedDiskFacts> disk_facts_;
   std::uint64_t written_bytes_ = 0;  // to and from the disk, of all jobs since the start

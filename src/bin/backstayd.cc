@@ -114,9 +114,9 @@ void unblock_signals() {
 }
 
 // What is not on the disk yet is given up. It is as after a crash: unfinished versions are garbage.
-[[noreturn]] void end_at_once(const std::string& socket) {
+[[noreturn]] void end_at_once(const agent::Server& server) {
   spdlog::warn("agent ends at once; captured versions that are not on the disk are lost");
-  ::unlink(socket.c_str());
+  server.remove_socket();
   ::_exit(0);
 }
 
@@ -136,7 +136,7 @@ Status serve(const Config& config, const std::string& socket) {
   spdlog::info("agent listens socket={} pool_mib={} buffer_mib={}", socket, config.pool.size_mib,
                config.pool.buffer_mib);
   const Status served = server->run();
-  if (server->gave_up()) end_at_once(socket);
+  if (server->gave_up()) end_at_once(*server);
   unblock_signals();
   return served;
 }

@@ -80,11 +80,14 @@ class ServerTest : public ::testing::Test {
     thread_ = std::thread([this] { ended_ = server_->run(); });
   }
   void TearDown() override {
+    if (server_) end_server();
+    std::filesystem::remove_all(folder_);
+  }
+  void end_server() {
     pthread_kill(thread_.native_handle(), SIGTERM);
     thread_.join();
     EXPECT_TRUE(ended_.ok());
     server_.reset();
-    std::filesystem::remove_all(folder_);
   }
 
   // Called in a store's thread.

@@ -27,6 +27,15 @@ TEST_F(ServerTest, EndsWithPeersConnected) {
   // TearDown asks it to end and waits.
 }
 
+TEST_F(ServerTest, LeavesTheSocketOfAnotherAgent) {
+  // Somebody cleaned the folder up, and another agent was started.
+  std::filesystem::remove(path());
+  const auto other = wire::listen_at(path());
+  ASSERT_TRUE(other.ok());
+  end_server();
+  EXPECT_TRUE(wire::connect_to(path()).ok());
+}
+
 TEST_F(ServerTest, TellsAboutAFolderWhoseNameIsNotUtf8) {
   Peer rank = join("job", folder_ + "/d\xff");
   EXPECT_EQ(rank.take<wire::Welcome>().newest, 0u);
