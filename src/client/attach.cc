@@ -24,9 +24,8 @@ constexpr int tries_after_end = 20;
 // How long an agent may need to notice that our previous connection is over.
 constexpr double reconnect_patience_s = 2;
 
-bool nobody_listens(const Error& error) {
-  return error.code() == Code::not_found || error.code() == Code::agent_lost;
-}
+// Also an agent that is ending. What an agent refuses with has other codes.
+bool nobody_listens(const Error& error) { return error.code() == Code::agent_lost; }
 
 bool over(std::uint64_t deadline) { return system_clock().monotonic_ns() >= deadline; }
 
@@ -41,6 +40,12 @@ std::string log_hint(const AgentAddress& address) {
   return "its log (agent.log_file, by default " + folder + "/agent.log) says why";
 }
 
+// Its own words; they are there even where its log could not be opened.
+std::string why_ended(const AgentAddress& address, const LaunchedAgent& agent) {
+  const std::string said = text_said_by(agent);
+  return said.empty() ? log_hint(address) : said;
+}
+
 MaybeConnection wait_for_agent(const AgentAddress& address, const wire::Hello& hello,
                                LaunchedAgent agent, std::uint64_t deadline) {
   int tries_left = tries_after_end;
@@ -49,7 +54,8 @@ MaybeConnection wait_for_agent(const AgentAddress& address, const wire::Hello& h
     auto connection = Connection::open(address.socket_path, hello, deadline);
     if (connection.ok() || !nobody_listens(connection.error())) return connection;
     if (ended && --tries_left == 0) {
-      return Error(Code::agent_lost, "the agent ended while it was starting; " + log_hint(address));
+      return Error(Code::agent_lost,
+                   "the agent ended while it was starting: " + why_ended(address, agent));
     }
     if (over(deadline)) {
       return Error(Code::agent_lost, "the agent did not answer within agent.start_timeout_s = " +

@@ -40,7 +40,11 @@ Result<std::unique_ptr<Connection>> Connection::open(const std::string& socket_p
                                                      const wire::Hello& hello,
                                                      std::uint64_t deadline) {
   std::unique_ptr<Connection> connection(new Connection);
-  BACKSTAY_ASSIGN(connection->socket_, wire::connect_to(socket_path));
+  auto socket = wire::connect_to(socket_path);
+  if (!socket.ok() && socket.error().code() == Code::not_found) {
+    return Error(Code::agent_lost, socket.error().message(), socket.error().sys_errno());
+  }
+  BACKSTAY_ASSIGN(connection->socket_, std::move(socket));
   BACKSTAY_TRY(connection->send(hello));
   BACKSTAY_TRY(connection->welcome(deadline));
   return connection;
@@ -66,7 +70,7 @@ Status Connection::welcome(std::uint64_t deadline) {
   if (answer == nullptr || received->descriptors.size() != 2) {
     return Error(Code::protocol,
                  "the agent answered hello with something else: it is of another "
-                 "release; end it (backstay stop) and start again");
+                 "release; end it (backstay agent stop) and start again");
   }
   return map(*answer, received->descriptors[0], received->descriptors[1]);
 }

@@ -26,7 +26,7 @@ class Connection {
  public:
   // Connects, says hello and maps what the welcome brings; touches the home range of the pool, so
   // that no checkpoint pays for page faults. Blocks until the agent answers or `deadline`.
-  // Errors: not_found or agent_lost (nobody listens), timeout, and what the agent refuses with
+  // Errors: agent_lost (nobody listens, or the agent is ending), timeout, and what the agent refuses with
   // (busy, protocol, invalid, unsupported ...).
   static Result<std::unique_ptr<Connection>> open(const std::string& socket_path,
                                                   const wire::Hello& hello, std::uint64_t deadline);

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -77,15 +78,28 @@ struct Plan {
   std::array<unsigned long, 1024> all_cpus;  // 65536 CPUs
   std::unique_ptr<Stack> outer;
   std::unique_ptr<Stack> inner;
+  int said = -1;  // becomes stderr
   // Written by the children, read by the parent, which waits meanwhile.
   volatile int pid = 0;
   volatile int sys_errno = 0;
 };
 
-BACKSTAY_IN_CHILD void close_everything() {
-  if (::close_range(0, ~0U, 0) == 0) return;
+BACKSTAY_IN_CHILD void close_from(int first) {
+  if (::close_range(static_cast<unsigned>(first), ~0U, 0) == 0) return;
   const long count = ::sysconf(_SC_OPEN_MAX);
-  for (int fd = 0; fd < (count < 0 ? 65536 : count); ++fd) ::close(fd);
+  for (int fd = first; fd < (count < 0 ? 65536 : count); ++fd) ::close(fd);
+}
+
+BACKSTAY_IN_CHILD void replace_stdio(int said) {
+  // Where the program has closed its own stderr the memory file may have its number, and CLOEXEC.
+  const bool speaks = said == STDERR_FILENO ? ::fcntl(said, F_SETFD, 0) == 0
+                                            : said >= 0 && ::dup2(said, STDERR_FILENO) >= 0;
+  close_from(STDERR_FILENO + 1);
+  const int null = ::open("/dev/null", O_RDWR);
+  ::dup2(null, STDIN_FILENO);
+  ::dup2(null, STDOUT_FILENO);
+  if (!speaks) ::dup2(null, STDERR_FILENO);
+  if (null > STDERR_FILENO) ::close(null);
 }
 
 BACKSTAY_IN_CHILD void reset_signals() {
@@ -107,11 +121,7 @@ BACKSTAY_IN_CHILD pid_t start_child(int (*body)(void*), Stack& stack, Plan& plan
 
 BACKSTAY_IN_CHILD int become_agent(void* argument) {
   auto& plan = *static_cast<Plan*>(argument);
-  close_everything();
-  if (::open("/dev/null", O_RDWR) == 0) {
-    ::dup2(0, 1);
-    ::dup2(0, 2);
-  }
+  replace_stdio(plan.said);
   if (::chdir("/") != 0) ::_exit(127);
   ::umask(077);
   // The kernel cuts the mask down to what the control group allows.
@@ -172,7 +182,10 @@ Result<LaunchedAgent> launch_agent(const std::string& program,
   for (char** variable = environ; *variable != nullptr; ++variable) {
     if (!is_launcher_variable(*variable)) kept.emplace_back(*variable);
   }
+  LaunchedAgent agent;
+  agent.said.reset(::memfd_create("backstayd-stderr", MFD_CLOEXEC));
   Plan plan;
+  plan.said = agent.said.get();
   plan.arguments = pointers(argv);
   plan.environment = pointers(kept);
   plan.all_cpus.fill(~0UL);
@@ -197,7 +210,6 @@ Result<LaunchedAgent> launch_agent(const std::string& program,
     return Error(Code::agent_lost, errno_error("start the agent " + program, sys_errno).message(),
                  sys_errno);
   }
-  LaunchedAgent agent;
   agent.pid = plan.pid;
 #ifdef SYS_pidfd_open
   if (agent.pid > 0) {
@@ -205,6 +217,14 @@ Result<LaunchedAgent> launch_agent(const std::string& program,
   }
 #endif
   return agent;
+}
+
+std::string text_said_by(const LaunchedAgent& agent) {
+  std::array<char, 2000> text{};
+  const ssize_t got = ::pread(agent.said.get(), text.data(), text.size(), 0);
+  std::string said(text.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
+  while (!said.empty() && said.back() == '\n') said.pop_back();
+  return said;
 }
 
 }  // namespace backstay::client

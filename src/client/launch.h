@@ -4,7 +4,8 @@
 // 2. Two children, one inside the other: the agent's parent is init, so that the program's own wait() never sees
 //    it. They share the program's memory until they execute (clone with CLONE_VFORK), because the program may hold hundreds
 //    of gigabytes, threads, and network libraries with fork handlers.
-// 3. In between: own session, no inherited descriptor, /dev/null as stdio, cwd /, default signals, all
+// 3. In between: own session, no inherited descriptor, /dev/null as stdin and stdout, a memory file as stderr
+//    (what it says before its log is open), cwd /, default signals, all
 //    CPUs and memory nodes (launchers pin ranks), an environment without the launcher's variables.
 // So no launcher waits for the agent, kills it with the job, or confuses it with a rank.
 //
@@ -22,7 +23,11 @@ namespace backstay::client {
 struct LaunchedAgent {
   int pid = 0;
   Fd ended;  // a pidfd: readable once the agent has ended; invalid where the kernel has none
+  Fd said;   // its stderr; invalid where there is no memory file
 };
+
+// What the agent has said on its stderr so far, without the last newline; "" for nothing.
+std::string text_said_by(const LaunchedAgent& agent);
 
 // `configured`: agent.program, may be "". Errors: agent_lost (says where it looked).
 Result<std::string> find_agent_program(const std::string& configured);

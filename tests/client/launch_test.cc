@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <sstream>
 
 #include "world.h"
@@ -93,7 +94,8 @@ TEST(Launch, LeavesNothingOfTheProgramInTheAgent) {
   EXPECT_THAT(text, Not(HasSubstr("parent=" + std::to_string(::getpid()) + "\n")));
   EXPECT_THAT(text, Not(HasSubstr("session=" + std::to_string(::getsid(0)) + "\n")));
   EXPECT_THAT(text, HasSubstr("cwd=/\n"));
-  for (const char* fd : {"fd 0 /dev/null\n", "fd 1 /dev/null\n", "fd 2 /dev/null\n"}) {
+  EXPECT_THAT(text_said_by(*agent), HasSubstr("a word on stderr"));
+  for (const char* fd : {"fd 0 /dev/null\n", "fd 1 /dev/null\n", "fd 2 /memfd:"}) {
     EXPECT_THAT(text, HasSubstr(fd));
   }
   EXPECT_THAT(text, Not(HasSubstr("/dev/zero")));
@@ -157,6 +159,7 @@ int main(int argc, char** argv) {
     std::ofstream out(std::string(argv[2]) + ".part");
     backstay::client::test::describe(out);
     out.close();
+    std::cerr << "a word on stderr\n";
     return std::rename((std::string(argv[2]) + ".part").c_str(), argv[2]);
   }
   testing::InitGoogleTest(&argc, argv);

@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+"""Limits of the process that an agent runs into: locked memory, io_uring, descriptors, memory. It works with less,
+or says what is missing, to the program too.
+
+Usage: limits_test.py CRASH_JOB BACKSTAYD [unittest arguments]
+"""
+
+import os
+from pathlib import Path
+
+from process_case import JOB, ProcessCase, main
+
+AGENT_LOST = 40
+
+
+class Limits(ProcessCase):
+    def test_a_folder_that_cannot_be_made_is_named(self):
+        self.environment["BACKSTAY_DIR"] = "/proc/backstay"
+        run = self.run_job(1, 2, 2)
+        line = run.lines("init")[0]
+        self.assertNotEqual(line["code"], 0, run)
+        self.assertIn("/proc/backstay", line["message"])
+        self.assertIn("storage.dir", line["message"])
+        self.assertEqual(len(self.agents()), 1, "it runs, and is asked once")
+
+    def test_what_an_agent_says_before_its_log_is_open_reaches_the_program(self):
+        closed = self.folder / "open_to_all"
+        closed.mkdir()
+        closed.chmod(0o777)
+        self.environment["BACKSTAY_AGENT_SOCKET"] = str(closed / "agent.sock")
+        run = self.run_job(1, 2, 2)
+        line = run.lines("init")[0]
+        self.assertEqual(line["code"], AGENT_LOST, run)
+        self.assertIn("others may write to the socket's folder", line["message"])
+
+
+if __name__ == "__main__":
+    main()
