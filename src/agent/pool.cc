@@ -1,10 +1,13 @@
 #include "agent/pool.h"
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+
+#include "base/machine.h"
 
 namespace backstay::agent {
 
@@ -72,6 +75,20 @@ void touch(const std::stop_token& stop, std::byte* base, std::uint64_t bytes, st
   }
 }
 
+// Touching more than there is would end in somebody being killed, perhaps the program that we serve.
+// A tenth is left for everybody else.
+Status check_memory(std::uint64_t bytes) {
+  constexpr std::uint64_t mib = 1 << 20;
+  const MemoryLeft left = memory_left();
+  const std::uint64_t most = left.bytes - left.bytes / 10;
+  if (bytes <= most) return {};
+  return Error(
+      Code::too_large,
+      fmt::format("the pool does not fit: pool.size_mib = {}, but only {} MiB of the memory of "
+                  "{} are available; set pool.size_mib to at most {}",
+                  bytes / mib, left.bytes / mib, left.of, most / mib));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Pool>> Pool::create(const PoolOptions& options) {
@@ -86,6 +103,7 @@ Result<std::unique_ptr<Pool>> Pool::create(const PoolOptions& options) {
                                             Pages::huge));
     }
   }
+  BACKSTAY_TRY(check_memory(bytes));
   BACKSTAY_ASSIGN(Mapping mapping, map_memory(bytes, 0));
   if (options.huge_pages) ::madvise(mapping.base, bytes, MADV_HUGEPAGE);  // a wish
   const bool join = options.huge_pages && options.buffer_bytes % huge_page_bytes == 0;

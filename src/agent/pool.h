@@ -35,7 +35,7 @@ struct PoolOptions {
 class Pool {
  public:
   // Creates the memory and begins to touch its pages in a thread of its own (the first touch of
-  // memory costs more than copying it). Errors: too_large, io.
+  // memory costs more than copying it). Errors: too_large (also more than is available now), io.
   static Result<std::unique_ptr<Pool>> create(const PoolOptions& options);
   ~Pool();
   Pool(const Pool&) = delete;

@@ -7,9 +7,17 @@
 
 namespace backstay {
 
-// Bytes of memory that this process may use: the machine's, or the control group's limit if
-// smaller.
-std::uint64_t memory_bytes();
+// Bytes of memory that this process may use: the machine's, or the smallest limit of its control
+// groups. `root` stands before /proc and /sys: for tests.
+std::uint64_t memory_bytes(const std::string& root = "");
+
+// What could be taken now without taking it from somebody: available memory of the machine, or of
+// the control group that has least. The cache of files that a group could drop counts as available.
+struct MemoryLeft {
+  std::uint64_t bytes = UINT64_MAX;  // where nothing is known
+  std::string of;                    // "the machine", or "control group /..."
+};
+MemoryLeft memory_left(const std::string& root = "");
 
 // The login name of the effective user; "uid-1000" where the user database does not know it.
 std::string user_name();

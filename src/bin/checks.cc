@@ -10,6 +10,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/machine.h"
 #include "bin/agent_link.h"
 #include "bin/agent_start.h"
 #include "bin/measure.h"
@@ -95,16 +96,14 @@ Finding check_memlock(const Config& config) {
 }
 
 Finding check_memory(const Config& config) {
-  std::ifstream file("/proc/meminfo");
-  std::uint64_t available = 0;
-  for (std::string word; file >> word;)
-    if (word == "MemAvailable:" && file >> available) break;
-  available *= 1024;
-  const std::string found = fmt::format("{} available, the pool takes {}", bytes_text(available),
-                                        bytes_text(pool_bytes(config)));
+  const MemoryLeft left = memory_left();
+  const std::uint64_t available = left.bytes;
+  const std::string found =
+      fmt::format("{} of {} available, the pool takes {}", bytes_text(available), left.of,
+                  bytes_text(pool_bytes(config)));
   if (available >= 2 * pool_bytes(config)) return {"memory", Health::good, found, ""};
-  return {"memory", available >= pool_bytes(config) ? Health::note : Health::bad, found,
-          "set pool.size_mib to less"};
+  return {"memory", available - available / 10 >= pool_bytes(config) ? Health::note : Health::bad,
+          found, "set pool.size_mib to less"};
 }
 
 // The word in brackets of a file like "always [never] advise".

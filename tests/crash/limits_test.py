@@ -14,6 +14,15 @@ AGENT_LOST = 40
 
 
 class Limits(ProcessCase):
+    def test_a_pool_larger_than_the_memory_is_refused_before_it_is_touched(self):
+        mib = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20 * 2
+        self.environment["BACKSTAY_POOL_SIZE_MIB"] = str(mib)
+        run = self.run_job(1, 2, 2)
+        line = run.lines("init")[0]
+        self.assertEqual(line["code"], AGENT_LOST, run)
+        self.assertIn(f"pool.size_mib = {mib}", line["message"])
+        self.assertIn("set pool.size_mib to at most", line["message"])
+
     def test_a_folder_that_cannot_be_made_is_named(self):
         self.environment["BACKSTAY_DIR"] = "/proc/backstay"
         run = self.run_job(1, 2, 2)
