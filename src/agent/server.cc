@@ -76,7 +76,10 @@ Status Server::open_loop() {
   sigaddset(&set, SIGTERM);
   sigaddset(&set, SIGINT);
   signals_ = Fd(::signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
-  if (!epoll_.valid() || !signals_.valid()) return errno_error("open the main loop", errno);
+  reserve_ = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!epoll_.valid() || !signals_.valid() || !reserve_.valid()) {
+    return errno_error("open the main loop", errno);
+  }
   BACKSTAY_TRY(make_nonblocking(listener_.get()));
   BACKSTAY_TRY(watch(listener_.get(), from_listener, false, false));
   BACKSTAY_TRY(watch(signals_.get(), from_signals, false, false));
@@ -136,6 +139,7 @@ void Server::accept_all() {
         spdlog::warn("refused a connection: {}", socket.error().to_string());
         continue;
       }
+      if (socket.error().sys_errno() == EMFILE && refuse_for_want_of_descriptors()) continue;
       if (socket.error().code() != Code::again) {
         spdlog::error("cannot accept: {}", socket.error().to_string());
       }
@@ -150,6 +154,23 @@ void Server::accept_all() {
     }
     connections_[id].socket = std::move(*socket);
   }
+}
+
+// A peer that is left in the queue would keep the loop awake and wait without a word.
+bool Server::refuse_for_want_of_descriptors() {
+  reserve_.reset();
+  bool refused = false;
+  if (const auto socket = wire::accept_from(listener_.get()); socket.ok()) {
+    const Error why(
+        Code::too_large,
+        "the agent has as many connections as its limit of open files allows; raise the "
+        "hard limit (ulimit -n) before the agent starts");
+    spdlog::warn("connection refused: {}", why.to_string());
+    (void)wire::send(socket->get(), wire::Failure{why.code(), why.message()});
+    refused = true;
+  }
+  reserve_ = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  return refused;
 }
 
 void Server::receive_all(ConnectionId id) {

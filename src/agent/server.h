@@ -89,6 +89,7 @@ class Server final : public Outbox {
   Status watch(int fd, std::uint64_t what, bool also_writable, bool modify);
   void dispatch(std::uint64_t what, std::uint32_t events);
   void accept_all();
+  bool refuse_for_want_of_descriptors();
   void receive_all(ConnectionId id);
   void receive_one(ConnectionId id, wire::Message message);
   Status rank_message(ConnectionId id, Connection& connection, const wire::Message& message);
@@ -110,7 +111,6 @@ class Server final : public Outbox {
   std::uint64_t next_deadline_ns() const;
   bool quiet() const;
   std::string status_json() const;
-  Slot* slot_of(const Job* job);
 
   ServerOptions options_;
   std::unique_ptr<Pool> pool_;

@@ -4,10 +4,13 @@
 // on the socket already (not an error for whoever only wants one to run).
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <mutex>
 #include <utility>
@@ -42,6 +45,16 @@ void block_signals() {
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGHUP, SIG_IGN);
+}
+
+// A program's soft limit is often low. Each rank takes a descriptor, each job a few.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) {
+    spdlog::warn("the limit of open files cannot be raised: {}", std::strerror(errno));
+  }
 }
 
 // Says once for each thing that the machine refuses: it works without, slower.
@@ -168,6 +181,7 @@ int run(const Arguments& arguments) {
       !opened.ok()) {
     return report(opened.error());
   }
+  raise_descriptor_limit();
   if (const Status served = serve(*config, socket); !served.ok()) return report(served.error());
   return 0;
 }

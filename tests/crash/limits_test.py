@@ -6,14 +6,40 @@ Usage: limits_test.py CRASH_JOB BACKSTAYD [unittest arguments]
 """
 
 import os
+import resource
+import socket
+import struct
 from pathlib import Path
 
 from process_case import JOB, ProcessCase, main
 
 AGENT_LOST = 40
+FAILURE = 25
 
 
 class Limits(ProcessCase):
+    def test_the_limit_of_descriptors_is_raised_and_its_end_is_told(self):
+        hard = 24
+        agent = self.start_agent(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (12, hard)))
+        self.assertEqual(resource.prlimit(agent.pid, resource.RLIMIT_NOFILE), (hard, hard))
+        held = []
+        self.addCleanup(lambda: [one.close() for one in held])
+        while len(held) < hard:  # each takes one descriptor of the agent
+            one = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            one.settimeout(20)
+            one.connect(str(self.socket))
+            held.append(one)
+        answer = held[-1].recv(65536)
+        kind, = struct.unpack_from("<H", answer)
+        self.assertEqual(kind, FAILURE, answer)
+        self.assertIn(b"ulimit -n", answer)
+        run = self.start_job(1, 2, 2)
+        self.assertNotEqual(self.finish(run).code, 0)
+        for one in held:
+            one.close()
+        held.clear()
+        self.assertEqual(self.run_job(1, 2, 2).code, 0, self.agent_log())
+
     def test_a_pool_larger_than_the_memory_is_refused_before_it_is_touched(self):
         mib = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20 * 2
         self.environment["BACKSTAY_POOL_SIZE_MIB"] = str(mib)
