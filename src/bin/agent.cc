@@ -39,7 +39,7 @@ Result<int> start(const Config& config, const Options& options) {
 }
 
 Result<int> stop(const Config& config, const Options& options) {
-  BACKSTAY_ASSIGN(AgentLink agent, AgentLink::connect(config));
+  BACKSTAY_ASSIGN(AgentLink agent, AgentLink::connect(config, options.timeout_s));
   BACKSTAY_TRY(agent.shutdown(!options.now));
   const Progress progress("the agent brings versions to the disk and ends", 0);
   BACKSTAY_TRY(agent.wait_until_gone(options.timeout_s));

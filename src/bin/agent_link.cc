@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
@@ -12,14 +13,26 @@
 
 namespace backstay::bin {
 namespace {
-constexpr int answer_timeout_s = 20;
+
+// Who listens there, also if it does not answer; 0 where the kernel does not tell.
+pid_t peer_of(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.pid : 0;
 }
+
+timeval as_timeval(double seconds) {
+  const auto us = static_cast<std::int64_t>(seconds * 1e6);
+  return {static_cast<time_t>(us / 1'000'000), static_cast<suseconds_t>(us % 1'000'000)};
+}
+
+}  // namespace
 
 std::string agent_socket(const Config& config) {
   return config.agent.socket.empty() ? wire::default_socket_path() : config.agent.socket;
 }
 
-Result<AgentLink> AgentLink::connect(const Config& config) {
+Result<AgentLink> AgentLink::connect(const Config& config, double patience_s) {
   const std::string path = agent_socket(config);
   auto socket = wire::connect_to(path);
   if (!socket.ok()) {
@@ -31,10 +44,12 @@ Result<AgentLink> AgentLink::connect(const Config& config) {
                              path));
   }
   // An agent that hangs must not hang the tool.
-  const timeval limit{answer_timeout_s, 0};
+  patience_s = std::clamp(patience_s, 0.1, answer_timeout_s);
+  const timeval limit = as_timeval(patience_s);
   ::setsockopt(socket->get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   BACKSTAY_TRY(wire::send(socket->get(), wire::Admin{}));
-  return AgentLink(std::move(socket).value(), path);
+  const pid_t pid = peer_of(socket->get());
+  return AgentLink(std::move(socket).value(), path, pid, patience_s);
 }
 
 Result<std::string> AgentLink::ask(const wire::Message& question) {
@@ -42,8 +57,12 @@ Result<std::string> AgentLink::ask(const wire::Message& question) {
   for (;;) {
     auto received = wire::receive(socket_.get());
     if (!received.ok() && received.error().code() == Code::again)
-      return Error(Code::agent_lost, fmt::format("the agent at {} did not answer within {} s",
-                                                 path_, answer_timeout_s));
+      return Error(
+          Code::agent_lost,
+          fmt::format("the agent at {} (pid {}) has not answered within {} s: it hangs; `kill "
+                      "-9 {}` ends it, the next program starts another one, and captured "
+                      "versions that are not on the disk are lost",
+                      path_, pid_, patience_s_, pid_));
     if (!received.ok()) return received.error().context("ask the agent at " + path_);
     if (const auto* answer = std::get_if<wire::Answer>(&received->message)) {
       if (answer->code == Code::ok) return answer->json;
@@ -80,7 +99,11 @@ Status AgentLink::wait_until_gone(double timeout_s) {
   for (;;) {
     const std::uint64_t now = clock.monotonic_ns();
     if (now >= deadline)
-      return Error(Code::timeout, "the agent has not ended yet; it may still be writing");
+      return Error(
+          Code::timeout,
+          fmt::format("the agent (pid {}) has not ended yet, it may still be writing; `backstay "
+                      "agent stop --now` does not wait for that",
+                      pid_));
     pollfd waiting{socket_.get(), POLLIN, 0};
     const auto left_ms = static_cast<int>((deadline - now) / 1'000'000 + 1);
     if (::poll(&waiting, 1, left_ms) <= 0) continue;

@@ -1,6 +1,6 @@
 // A tool's conversation with this node's agent (docs/protocol/agent.md, "Tools").
 //
-// Blocks for at most `answer_timeout_s`. One thread. Owns the connection.
+// Blocks for at most its patience. One thread. Owns the connection.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -16,10 +16,14 @@ namespace backstay::bin {
 // The configured socket, or the default one.
 std::string agent_socket(const Config& config);
 
+inline constexpr double answer_timeout_s = 20;
+
 class AgentLink {
  public:
-  // Errors: agent_lost (none runs; the message says how to start one), protocol, permission.
-  static Result<AgentLink> connect(const Config& config);
+  // An agent that has not answered after `patience_s` (at most answer_timeout_s) hangs: agent_lost, the
+  // message names its process. Errors: agent_lost (none runs; the message says how to start one), protocol,
+  // permission.
+  static Result<AgentLink> connect(const Config& config, double patience_s = answer_timeout_s);
 
   Result<nlohmann::ordered_json> status();
   // Errors: not_found (the agent does not know the job).
@@ -30,11 +34,14 @@ class AgentLink {
   Status wait_until_gone(double timeout_s);
 
  private:
-  AgentLink(Fd socket, std::string path) : socket_(std::move(socket)), path_(std::move(path)) {}
+  AgentLink(Fd socket, std::string path, int pid, double patience_s)
+      : socket_(std::move(socket)), path_(std::move(path)), pid_(pid), patience_s_(patience_s) {}
   Result<std::string> ask(const wire::Message& question);
 
   Fd socket_;
   std::string path_;
+  int pid_;
+  double patience_s_;
 };
 
 }  // namespace backstay::bin

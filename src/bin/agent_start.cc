@@ -10,6 +10,7 @@
 #include <array>
 #include <chrono>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/clock.h"
@@ -60,7 +61,11 @@ std::string agent_program(const Config& config) {
 
 Result<AgentStarted> ensure_agent(const Config& config, const std::string& config_file) {
   const std::string socket = agent_socket(config), program = agent_program(config);
-  if (answers(socket)) return AgentStarted{};
+  if (answers(socket)) {  // it listens; does it still work?
+    BACKSTAY_ASSIGN(AgentLink agent, AgentLink::connect(config, config.agent.start_timeout_s));
+    BACKSTAY_TRY(agent.status());
+    return AgentStarted{};
+  }
   if (program.empty())
     return Error(Code::not_found,
                  "backstayd was not found beside backstay nor in PATH; set agent.program");

@@ -72,7 +72,7 @@ Result<Json> wait_for_local(AgentLink& agent, const Options& options, std::uint6
 Result<int> checkpoint(const Options& options) {
   BACKSTAY_ASSIGN(const Config config, load(options.settings));
   BACKSTAY_ASSIGN(const std::string job, job_or_configured(options.job, config));
-  BACKSTAY_ASSIGN(AgentLink agent, AgentLink::connect(config));
+  BACKSTAY_ASSIGN(AgentLink agent, AgentLink::connect(config, options.timeout_s));
   BACKSTAY_ASSIGN(const Json before, agent.status());
   BACKSTAY_TRY(agent.request(job, options.stop));
   std::optional<Json> version;

@@ -44,11 +44,11 @@ Finding check_storage(const Config& config) {
   // keep versions, the one being written and a spare file, of the size of the pool at least.
   const auto files = config.storage.keep + 2;
   if (free < files * pool_bytes(config))
-    return {
-        "storage", Health::note, found,
-        fmt::format("{} files of the pool's size (storage.keep versions, one being written, one spare) "
-                    "would not fit: free space, or set storage.dir",
-                    files)};
+    return {"storage", Health::note, found,
+            fmt::format(
+                "{} files of the pool's size (storage.keep versions, one being written, one spare) "
+                "would not fit: free space, or set storage.dir",
+                files)};
   return {"storage", Health::good, found, ""};
 }
 
@@ -150,8 +150,9 @@ Finding check_agent(const Config& config) {
                 "of another release: `backstay agent stop`; the next program starts the right one"};
       return {"agent", Health::good, found, ""};
     }
-    return {"agent", Health::bad, status.error().message(),
-            "`backstay agent stop`, then look into agent.log in the socket's folder"};
+    return {
+        "agent", Health::bad, status.error().message(),
+        "end it and look into agent.log in the socket's folder; the next program starts another"};
   }
   const std::string program = agent_program(config);
   if (program.empty())

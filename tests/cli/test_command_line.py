@@ -4,7 +4,9 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
+import time
 
 import pytest
 
@@ -190,3 +192,18 @@ def test_probe_is_kept(world):
     assert json.loads((world.folder / "cache/backstay/probe.json").read_text()) == measured
     assert world.json("probe", "--show") == measured
     assert list(world.dir.iterdir()) == []
+
+
+def test_an_agent_that_hangs_is_named_in_time(world):
+    assert world.run("agent", "start").returncode == 0
+    pid = world.json("agent", "status")["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        for words in (("agent", "stop", "--timeout", "1"), ("checkpoint", "x", "--timeout", "1"), ("agent", "start")):
+            begin = time.monotonic()
+            done = world.run(*words, env={"BACKSTAY_AGENT_START_TIMEOUT_S": "1"})
+            assert done.returncode == 5, done
+            assert f"kill -9 {pid}" in done.stderr
+            assert time.monotonic() - begin < 10
+    finally:
+        os.kill(pid, signal.SIGCONT)  # it does now what it was asked for, and ends
