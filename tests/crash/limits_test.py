@@ -5,7 +5,9 @@ or says what is missing, to the program too.
 Usage: limits_test.py CRASH_JOB BACKSTAYD [unittest arguments]
 """
 
+import ctypes
 import os
+import re
 import resource
 import socket
 import struct
@@ -13,11 +15,46 @@ from pathlib import Path
 
 from process_case import JOB, ProcessCase, main
 
+PR_CAPBSET_DROP, CAP_IPC_LOCK = 24, 14
 AGENT_LOST = 40
 FAILURE = 25
 
 
+def lock_only(size):
+    """For the child: a memlock limit that counts, also for root."""
+    resource.setrlimit(resource.RLIMIT_MEMLOCK, (size, size))
+    if os.geteuid() == 0 and ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, CAP_IPC_LOCK, 0, 0, 0) != 0:
+        os._exit(126)
+
+
 class Limits(ProcessCase):
+    def saves_and_comes_back(self):
+        run = self.run_job(2, 6, 2, "wait=1")
+        self.assertEqual(run.code, 0, run)
+        self.assertEqual({line["code"] for line in run.lines("local")}, {0}, run)
+        self.kill_agents()
+        return run.reported("local")
+
+    def said(self, pattern):
+        return re.findall(pattern, (self.folder / "agent.out").read_text())
+
+    def test_a_small_memlock_limit(self):
+        self.start_agent(preexec_fn=lambda: lock_only(64 * 1024))
+        local = self.saves_and_comes_back()
+        # Old kernels do not even make a ring then.
+        self.assertEqual(len(self.said("not pinned for io_uring|io_uring is not used")), 1, self.agent_log())
+        self.start_agent(preexec_fn=lambda: lock_only(64 * 1024))
+        self.must_come_back(local, steps=8)
+
+    def test_io_uring_is_refused(self):
+        launcher = str(Path(JOB).parent / "without_io_uring")
+        self.start_agent(prefix=(launcher,))
+        local = self.saves_and_comes_back()
+        self.assertEqual(len(self.said("io_uring is not used, threads write instead: .*not permitted")), 1,
+                         self.agent_log())
+        self.start_agent(prefix=(launcher,))
+        self.must_come_back(local, steps=8)
+
     def test_the_limit_of_descriptors_is_raised_and_its_end_is_told(self):
         hard = 24
         agent = self.start_agent(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (12, hard)))
