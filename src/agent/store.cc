@@ -255,7 +255,6 @@ class StoreWorker::Impl {
     while (writes_in_flight() > 0) reap_writes(true);
     remove_rest();
     writing_.reset();
-    post_event_(VersionAborted{command.version});
   }
 
   // The first error of a version: the rest of its chunks are not written any more.

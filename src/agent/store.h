@@ -122,9 +122,6 @@ struct VersionFailed {  // nothing of it is left on the tier, nothing of it is i
   VersionNumber version = 0;
   Error error{Code::internal, ""};
 };
-struct VersionAborted {
-  VersionNumber version = 0;
-};
 struct Removed {
   std::vector<VersionNumber> versions;
 };
@@ -142,8 +139,8 @@ struct ChunkRead {
 struct Settled {
   std::uint64_t ticket = 0;
 };
-using Event = std::variant<Scanned, ChunkWritten, VersionLocal, VersionFailed, VersionAborted,
-                           Removed, ManifestLoaded, ChunkRead, Settled>;
+using Event = std::variant<Scanned, ChunkWritten, VersionLocal, VersionFailed, Removed,
+                           ManifestLoaded, ChunkRead, Settled>;
 
 // What the store's thread does, without the thread: a test may play it step by step. One thread.
 class StoreWorker {
