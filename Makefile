@@ -14,7 +14,7 @@ export CMAKE CTEST JOBS DESTDIR
 .PHONY: help setup build demo test soak bench format lint install uninstall clean
 help: ## list the targets
 	@echo "Backstay. Targets:"
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | column -t -s '|'
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1 \2/p' $(firstword $(MAKEFILE_LIST)) | while read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
 
 setup: ## install what is missing: Debian packages (as root), Python packages into .venv
 	@scripts/setup
