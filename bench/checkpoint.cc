@@ -216,17 +216,23 @@ void print_table(const nlohmann::json& json) {
               json["agent"]["pool_bytes"].get<double>() / mebibyte);
 }
 
+int run_with(int argc, char** argv) {
+  Options options;
+  const Program program{
+      [&](CLI::App& app) {
+        app.add_option("--ranks", options.ranks, "processes")->check(CLI::Range(1, 1024));
+        app.add_option("--mib", options.mib, "MiB of each process")->check(CLI::Range(1, 1 << 20));
+        app.add_option("--pool-mib", options.pool_mib, "pool size; 0: one version fits");
+        app.add_option("--compare", options.compare,
+                       "a second shape in the same run, for example 64x16");
+      },
+      [&] { return run(options); }, print_table};
+  return run_program(
+      "Checkpoint and restart through the node's agent, beside memcpy and the raw disk", options,
+      argc, argv, program);
+}
+
 }  // namespace
 }  // namespace backstay::bench
 
-int main(int argc, char** argv) {
-  backstay::bench::Options options;
-  CLI::App app("Checkpoint and restart through the node's agent, beside memcpy and the raw disk");
-  app.add_option("--ranks", options.ranks, "processes")->check(CLI::Range(1, 1024));
-  app.add_option("--mib", options.mib, "MiB of each process")->check(CLI::Range(1, 1 << 20));
-  app.add_option("--pool-mib", options.pool_mib, "pool size; 0: one version fits");
-  app.add_option("--compare", options.compare, "a second shape in the same run, for example 64x16");
-  return backstay::bench::run_program(
-      app, options, argc, argv, [&] { return backstay::bench::run(options); },
-      backstay::bench::print_table);
-}
+int main(int argc, char** argv) { return backstay::bench::run_with(argc, argv); }

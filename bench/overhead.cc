@@ -227,16 +227,20 @@ void print_table(const nlohmann::json& json) {
   }
 }
 
+int run_with(int argc, char** argv) {
+  Options options;
+  const Program program{
+      [&](CLI::App& app) {
+        app.add_option("--steps", options.steps, "steps of each repetition");
+        app.add_option("--copy-mib", options.copy_mib, "size of the copies; a multiple of 4");
+        app.add_option("--min-time", options.min_time, "seconds for each micro benchmark");
+      },
+      [&] { return run(options); }, print_table};
+  return run_program("Cost of Backstay while nothing is saved, and of its parts", options, argc,
+                     argv, program);
+}
+
 }  // namespace
 }  // namespace backstay::bench
 
-int main(int argc, char** argv) {
-  backstay::bench::Options options;
-  CLI::App app("Cost of Backstay while nothing is saved, and of its parts");
-  app.add_option("--steps", options.steps, "steps of each repetition");
-  app.add_option("--copy-mib", options.copy_mib, "size of the copies; a multiple of 4");
-  app.add_option("--min-time", options.min_time, "seconds for each micro benchmark");
-  return backstay::bench::run_program(
-      app, options, argc, argv, [&] { return backstay::bench::run(options); },
-      backstay::bench::print_table);
-}
+int main(int argc, char** argv) { return backstay::bench::run_with(argc, argv); }

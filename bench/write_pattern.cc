@@ -152,16 +152,21 @@ void print_table(const nlohmann::json& json) {
   }
 }
 
+int run_with(int argc, char** argv) {
+  Options options;
+  const Program program{
+      [&](CLI::App& app) {
+        app.add_option("--processes", options.processes)->check(CLI::Range(1, 1024));
+        app.add_option("--shrink", options.shrink, "divide writes and bytes")
+            ->check(CLI::Range(1, 40));
+        app.add_option("--seed", options.seed, "of the sizes");
+      },
+      [&] { return Replay(options).run(); }, print_table};
+  return run_program("Replay of the write profile of a BLCR checkpoint: files, aggregation, pool",
+                     options, argc, argv, program);
+}
+
 }  // namespace
 }  // namespace backstay::bench
 
-int main(int argc, char** argv) {
-  backstay::bench::Options options;
-  CLI::App app("Replay of the write profile of a BLCR checkpoint: files, aggregation, pool");
-  app.add_option("--processes", options.processes)->check(CLI::Range(1, 1024));
-  app.add_option("--shrink", options.shrink, "divide writes and bytes")->check(CLI::Range(1, 40));
-  app.add_option("--seed", options.seed, "of the sizes");
-  return backstay::bench::run_program(
-      app, options, argc, argv, [&] { return backstay::bench::Replay(options).run(); },
-      backstay::bench::print_table);
-}
+int main(int argc, char** argv) { return backstay::bench::run_with(argc, argv); }

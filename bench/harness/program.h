@@ -15,9 +15,14 @@ struct CommonOptions {
   bool json = false;
 };
 
-// Adds the common options to `app`, parses, runs, prints. What main() returns.
-int run_program(CLI::App& app, CommonOptions& options, int argc, char** argv,
-                const std::function<nlohmann::json()>& run,
-                const std::function<void(const nlohmann::json&)>& print_table);
+struct Program {
+  std::function<void(CLI::App&)> add_options;  // the program's own
+  std::function<nlohmann::json()> run;
+  std::function<void(const nlohmann::json&)> print_table;
+};
+
+// Parses the program's own and the common options, runs, prints. What main() returns; never throws.
+int run_program(const char* description, CommonOptions& options, int argc, char** argv,
+                const Program& program);
 
 }  // namespace backstay::bench

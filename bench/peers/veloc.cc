@@ -161,16 +161,20 @@ nlohmann::json run(Options options) {
   return json;
 }
 
+int run_with(int argc, char** argv) {
+  Options options;
+  const Program program{
+      [&](CLI::App& app) {
+        app.add_option("--ranks", options.ranks, "processes")->check(CLI::Range(1, 1024));
+        app.add_option("--mib", options.mib, "MiB of each process")->check(CLI::Range(1, 1 << 20));
+        app.add_option("--scratch", options.scratch, "folder of VeloC's scratch files; is removed");
+      },
+      [&] { return run(options); },
+      [](const nlohmann::json& json) { std::printf("%s\n", json.dump(2).c_str()); }};
+  return run_program("VeloC at the shape of bench/checkpoint", options, argc, argv, program);
+}
+
 }  // namespace
 }  // namespace backstay::bench
 
-int main(int argc, char** argv) {
-  backstay::bench::Options options;
-  CLI::App app("VeloC at the shape of bench/checkpoint");
-  app.add_option("--ranks", options.ranks, "processes")->check(CLI::Range(1, 1024));
-  app.add_option("--mib", options.mib, "MiB of each process")->check(CLI::Range(1, 1 << 20));
-  app.add_option("--scratch", options.scratch, "folder of VeloC's scratch files; is removed");
-  return backstay::bench::run_program(
-      app, options, argc, argv, [&] { return backstay::bench::run(options); },
-      [](const nlohmann::json& json) { std::printf("%s\n", json.dump(2).c_str()); });
-}
+int main(int argc, char** argv) { return backstay::bench::run_with(argc, argv); }
