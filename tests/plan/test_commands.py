@@ -180,6 +180,7 @@ WRONG = [
     "aggregation --profile lu.C.64 !--request-time -1", "aggregation --profile lu.C.64 !--copy-bandwidth 0",
     "aggregation --profile lu.C.64 !--merge-below -1",
     "survive --nodes 8 --replicas 1 --failures 1 --monte-carlo 5 !--seed -1", "survive --nodes 8 --parity 2+1 !--replicas 2",
+    "validate !--jobs 0", "validate !--jobs 1.5", "validate --jobs 8 !--seed -1",
 ]  # fmt: skip
 
 MISSING = [

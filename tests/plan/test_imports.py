@@ -7,7 +7,7 @@ import sys
 import backstay.plan
 
 # Folders of the planner that may need more: none of them is imported by the models.
-OTHERS = {"simulate", "figures"}
+OTHERS = {"simulate", "traces", "figures"}
 
 
 def imports(path):
@@ -24,3 +24,10 @@ def test_models_import_numpy_alone():
         for name in imports(path):
             known = name in sys.stdlib_module_names or name == "numpy" or name.startswith(".")
             assert known and not name.startswith("..") and name.strip(".") not in OTHERS, f"{path.name} imports {name}"
+
+
+def test_simulation_and_logs_need_numpy_alone():
+    folder = pathlib.Path(backstay.plan.__file__).parent
+    for path in (one for name in ("simulate", "traces") for one in (folder / name).glob("*.py")):
+        for name in imports(path):
+            assert name in sys.stdlib_module_names or name == "numpy" or name.startswith("."), f"{path.name} imports {name}"

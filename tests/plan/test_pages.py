@@ -17,8 +17,8 @@ def test_examples_are_real(page):
 def test_every_command_has_an_example_and_a_page():
     text = (pages.PAGES / "README.md").read_text(encoding="utf-8")
     for name in COMMANDS:
-        assert f"{pages.PROMPT}{name} " in text
-        assert re.search(rf"\| `{name}` \| \[[a-z-]+\.md\]", text)
+        page = re.search(rf"\| `{name}` \| \[([a-z-]+\.md)\]", text)
+        assert page and re.search(rf"^{re.escape(pages.PROMPT)}{name}\b", text + (pages.PAGES / page[1]).read_text("utf-8"), re.M)
 
 
 def test_links_lead_somewhere():

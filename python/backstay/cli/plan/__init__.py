@@ -11,7 +11,7 @@ import typer
 
 from ...plan.check import PlanError
 from ..usage import CommandError
-from . import aggregation, cost, fill_time, interval, model, multilevel, strategy, survive
+from . import aggregation, cost, fill_time, interval, model, multilevel, strategy, survive, validate
 
 COMMANDS = {
     "interval": interval,
@@ -22,6 +22,7 @@ COMMANDS = {
     "aggregation": aggregation,
     "survive": survive,
     "cost": cost,
+    "validate": validate,
 }
 
 app = typer.Typer(
