@@ -139,6 +139,8 @@ Status Job::receive(ConnectionId connection, const wire::Message& message) {
     if (!restores_.empty()) restores_.front()->refuse(connection, *refuse);
   } else if (const auto* restored = std::get_if<wire::Restored>(&message)) {
     if (!restores_.empty()) restores_.front()->restored(connection, *restored);
+  } else if (const auto* withdrawn = std::get_if<wire::Withdrawn>(&message)) {
+    if (!restores_.empty()) restores_.front()->withdrawn(connection, *withdrawn);
   } else {
     return Error(Code::invalid, "a rank may not send this message");
   }
@@ -252,6 +254,9 @@ void Job::close() {
   }
 }
 
-bool Job::waits_for_buffers() const { return capture_.waits_for_buffers(); }
+bool Job::waits_for_buffers() const {
+  return capture_.waits_for_buffers() ||
+         (!restores_.empty() && restores_.front()->waits_for_buffers());
+}
 
 }  // namespace backstay::agent

@@ -161,9 +161,6 @@ void Restore::plan_from_disk(const format::Manifest& manifest) {
                               "at least that and restart the agent",
                               version_, (manifest.chunk_bytes_max + (1u << 20) - 1) >> 20));
   }
-  info_ = {version_,       manifest.run,   manifest.node,
-           manifest.nodes, manifest.ranks, manifest.chunk_bytes_max};
-  captured_ns_ = manifest.captured_ns;
   planned_.clear();
   for (std::size_t index = 0; index < parts_.size(); ++index) {
     const format::ObjectEntry* object = manifest.find(parts_[index].who.rank);
@@ -174,9 +171,14 @@ void Restore::plan_from_disk(const format::Manifest& manifest) {
       ++parts_[index].chunks;
     }
   }
-  std::sort(planned_.begin(), planned_.end(), [](const Planned& a, const Planned& b) {
-    return a.chunk.segment_offset < b.chunk.segment_offset;
-  });
+  // The last chunk of every object first: with its table a rank knows where the others belong.
+  const auto order = [this](const Planned& planned) {
+    const format::ChunkEntry& chunk = planned.chunk;
+    const bool last = chunk.object_offset + chunk.length == parts_[planned.part].object_bytes;
+    return std::pair(!last, chunk.segment_offset);
+  };
+  std::sort(planned_.begin(), planned_.end(),
+            [&](const Planned& a, const Planned& b) { return order(a) < order(b); });
   held_ = planned_.size() <= state_.buffers_available();
   announce(/*from_pool=*/false);
   queue_chunks();
@@ -270,7 +272,7 @@ void Restore::maybe_deliver() {
 
 void Restore::refuse(ConnectionId connection, const wire::Refuse& refuse) {
   if (phase_ != Phase::verifying || part_of(connection) == nullptr) return;
-  finish(refuse.code, refuse.message);
+  withdraw([this, refuse] { finish(refuse.code, refuse.message); });
 }
 
 void Restore::restored(ConnectionId connection, const wire::Restored& restored) {
@@ -288,7 +290,45 @@ void Restore::restored(ConnectionId connection, const wire::Restored& restored) 
 void Restore::disconnected(ConnectionId connection) {
   Part* gone = part_of(connection);
   if (gone == nullptr || phase_ == Phase::done) return;
-  finish(Code::rank_lost, fmt::format("rank {} died during the restart", gone->who.rank));
+  gone->has_left = true;
+  gone->holds = false;
+  const auto lost = [this, rank = gone->who.rank] {
+    finish(Code::rank_lost, fmt::format("rank {} died during the restart", rank));
+  };
+  if (phase_ == Phase::delivering) return lost();
+  if (phase_ != Phase::withdrawing) return withdraw(lost);
+  after_withdrawal_ = lost;
+  maybe_withdrawn();
+}
+
+// --- taking a plan back --------------------------------------------------------------------------
+
+// Ends the present plan; `next` goes on once every rank has its own bytes again.
+void Restore::withdraw(std::function<void()> next) {
+  stop_reading();
+  after_withdrawal_ = std::move(next);
+  const bool exchanging = whole_job_ && phase_ == Phase::verifying && held_ && !from_pool_;
+  phase_ = Phase::withdrawing;
+  for (Part& part : parts_) {
+    part.holds = exchanging && !part.has_left;
+    if (part.holds) state_.outbox.send(part.who.connection, wire::Withdraw{version_, attempt_});
+  }
+  maybe_withdrawn();
+}
+
+void Restore::withdrawn(ConnectionId connection, const wire::Withdrawn& withdrawn) {
+  Part* part = part_of(connection);
+  if (phase_ != Phase::withdrawing || part == nullptr || withdrawn.attempt != attempt_) return;
+  part->holds = false;
+  maybe_withdrawn();
+}
+
+void Restore::maybe_withdrawn() {
+  if (std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.holds; })) {
+    return;
+  }
+  release_all();
+  std::exchange(after_withdrawal_, nullptr)();
 }
 
 // --- endings -----------------------------------------------------------------------------------
@@ -298,9 +338,14 @@ void Restore::trouble(const Error& why) {
   if (phase_ == Phase::delivering) {
     return finish(Code::io, damage_ + "; it was good a moment ago, the regions are undefined");
   }
-  const bool was_from_pool = from_pool_;
-  release_all();
-  if (was_from_pool) {
+  withdraw([this, why, was_from_pool = from_pool_] {
+    note_trouble(why, was_from_pool);
+    choose();
+  });
+}
+
+void Restore::note_trouble(const Error& why, bool from_pool) {
+  if (from_pool) {
     spdlog::warn("damaged in the pool job={} {}", state_.name, damage_);
     state_.release(version_);
     if (state_.disk.count(version_) == 0) tried_.insert(version_);
@@ -309,7 +354,6 @@ void Restore::trouble(const Error& why) {
   } else {
     give_version_up(why);
   }
-  choose();
 }
 
 // It was read twice. Only damage that was found both times is for good.
@@ -327,10 +371,14 @@ void Restore::give_version_up(const Error& why) {
   state_.store.post(SetAside{version_, why.message()});
 }
 
-void Restore::release_all() {
+void Restore::stop_reading() {
   for (const auto& [ticket, index] : reading_) orphans_[ticket] = 0;
   reading_.clear();
   to_read_.clear();
+}
+
+void Restore::release_all() {
+  stop_reading();
   for (const auto& [buffer, index] : in_pool_) state_.pool.give_back(buffer);
   in_pool_.clear();
   planned_.clear();
@@ -345,26 +393,6 @@ void Restore::release_all() {
   BACKSTAY_CHECK(version != nullptr && version->pins > 0);
   --version->pins;
   if (version->pins == 0 && version->dropping) state_.release(version_);
-}
-
-// The chunks are here and verified: a second restart of the same version need not read them again.
-void Restore::keep_in_pool() {
-  if (from_pool_ || !held_ || !whole_job_ || state_.memory.count(version_) != 0) return;
-  MemoryVersion& version = state_.memory[version_];
-  version.info = info_;
-  version.captured = version.local = true;
-  version.captured_ns = captured_ns_;
-  for (const Part& part : parts_) version.object_bytes[part.who.rank] = part.object_bytes;
-  for (const auto& [buffer, index] : in_pool_) {
-    const format::ChunkEntry& chunk = planned_[index].chunk;
-    version.chunks.push_back({chunk.rank,
-                              {buffer, chunk.length, chunk.object_offset, chunk.checksum},
-                              chunk.segment_offset,
-                              false,
-                              true,
-                              false});
-  }
-  in_pool_.clear();
 }
 
 void Restore::record_end(Code code, const std::string& message) const {
@@ -386,7 +414,6 @@ void Restore::finish(Code code, const std::string& message) {
   const bool delivering = phase_ == Phase::delivering;
   phase_ = Phase::done;
   record_end(code, message);
-  if (code == Code::ok) keep_in_pool();
   release_all();
   if (code == Code::none) {
     spdlog::info("nothing to restart from job={}", state_.name);

@@ -6,11 +6,12 @@
 //   3. every rank verifies every chunk (Verified); anything damaged or unreadable: the same version once
 //      more, as the trouble may pass; if it does not, damage sets the version aside, a read error skips
 //      it for this restore only; back to 1;
+//      (The ranks exchange chunks from the disk with what their regions hold as they come, so nobody gets a buffer
+//      of a plan that is given up before every rank has taken its bytes back: Withdraw, Withdrawn.)
 //   4. everything is verified: Deliver. Where the pool was too small to hold all chunks they are read and
 //      handed out a second time;
 //   5. every rank answers Restored; all are told Captured.
-// Nothing is written to anybody's memory before step 4, so that a failure before it leaves every
-// participant as it was. A participant that disappears ends the restore for all.
+// A failure before step 4 leaves every participant's memory as it was. A participant that disappears ends the restore for all.
 #pragma once
 
 #include <cstdint>
@@ -45,15 +46,17 @@ class Restore {
   Status verified(ConnectionId connection, const wire::Verified& verified);
   void refuse(ConnectionId connection, const wire::Refuse& refuse);
   void restored(ConnectionId connection, const wire::Restored& restored);
+  void withdrawn(ConnectionId connection, const wire::Withdrawn& withdrawn);
   void disconnected(ConnectionId connection);
 
   void on(const ManifestLoaded& event);
   void on(const ChunkRead& event);
   // Buffers may have become free.
   void pump();
+  bool waits_for_buffers() const { return !to_read_.empty(); }
 
  private:
-  enum class Phase { choosing, verifying, delivering, done };
+  enum class Phase { choosing, verifying, withdrawing, delivering, done };
   struct Part {  // a participant's share of the work
     Participant who;
     std::uint64_t object_bytes = 0;
@@ -62,6 +65,8 @@ class Restore {
     std::uint64_t chunks = 0;  // that meet it
     std::uint64_t verified = 0;
     bool restored = false;
+    bool has_left = false;
+    bool holds = false;  // may have exchanged chunks; asked to take its bytes back
     std::map<std::uint32_t, std::size_t> out;  // buffer -> index of the chunk, until verified
 
     bool wants(std::uint64_t offset, std::uint32_t length) const {
@@ -76,13 +81,15 @@ class Restore {
   void queue_chunks();
   void hand_out(Part& part, const wire::ChunkInPool& chunk);
   void trouble(const Error& why);
+  void note_trouble(const Error& why, bool from_pool);
   void give_version_up(const Error& why);
   void maybe_deliver();
-  void maybe_finish();
   void finish(Code code, const std::string& message);
   void record_end(Code code, const std::string& message) const;
+  void withdraw(std::function<void()> next);
+  void maybe_withdrawn();
+  void stop_reading();
   void release_all();
-  void keep_in_pool();
   bool known_ranks(std::uint32_t ranks, const std::map<Rank, std::uint64_t>& object_bytes);
   Part* part_of(ConnectionId connection);
 
@@ -104,8 +111,7 @@ class Restore {
   std::set<VersionNumber> tried_;
   std::map<VersionNumber, Code> first_trouble_;  // of versions that were read a second time
   std::string damage_;                           // of the versions that were given up on the way
-  VersionInfo info_;                             // of the version from disk
-  std::uint64_t captured_ns_ = 0;
+  std::function<void()> after_withdrawal_;
   std::uint64_t began_ns_ = 0;
   std::vector<Planned> planned_;
   std::deque<std::size_t> to_read_;               // indexes into planned_

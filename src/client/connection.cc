@@ -124,6 +124,7 @@ Result<wire::Message> Connection::receive(std::uint64_t deadline) {
   if (!received.ok()) return lost(received.error());
   if (const auto* failure = std::get_if<wire::Failure>(&received->message)) {
     usable_ = false;
+    cut_off_ = true;
     return Error(failure->code, "the agent ended the connection: " + failure->message);
   }
   return std::move(received->message);
@@ -131,6 +132,13 @@ Result<wire::Message> Connection::receive(std::uint64_t deadline) {
 
 Error Connection::lost(const Error& cause) {
   usable_ = false;
+  // What the agent said before it closed is still there: perhaps that it cut us off.
+  pollfd look{socket_.get(), POLLIN, 0};
+  while (!cut_off_ && ::poll(&look, 1, 0) > 0) {
+    const auto received = wire::receive(socket_.get());
+    if (!received.ok()) break;
+    cut_off_ = std::holds_alternative<wire::Failure>(received->message);
+  }
   return cause.context("the agent is lost");
 }
 

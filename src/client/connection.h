@@ -36,6 +36,8 @@ class Connection {
 
   // Looks without blocking whether the agent is still there; drops answers nobody waits for.
   bool usable();
+  // The agent ended the connection while it goes on itself: what it lent may be somebody else's.
+  bool cut_off() const { return cut_off_; }
 
   // Says goodbye where it still can, so that the agent does not take the end for a death, and
   // closes. Not usable afterwards. A version in the making is given up for all ranks.
@@ -68,6 +70,7 @@ class Connection {
   Mapping pool_;
   Mapping control_;
   bool usable_ = true;
+  bool cut_off_ = false;
 };
 
 }  // namespace backstay::client

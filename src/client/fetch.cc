@@ -45,7 +45,10 @@ Status Fetch::run(const wire::Fetch& what) {
   while (true) {
     BACKSTAY_ASSIGN(const wire::Message message, agent_.receive());
     Status status;
-    if (const auto* plan = std::get_if<wire::Plan>(&message)) status = on(*plan, what);
+    if (const auto* plan = std::get_if<wire::Plan>(&message)) {
+      if (plan->code != Code::ok) return Error(plan->code, plan->message);
+      status = on(*plan, what);
+    }
     if (const auto* chunks = std::get_if<wire::Chunks>(&message)) status = on(*chunks);
     if (const auto* deliver = std::get_if<wire::Deliver>(&message)) {
       if (deliver->version != version_ || !complete()) {
@@ -54,7 +57,11 @@ Status Fetch::run(const wire::Fetch& what) {
       verifying_ = false;  // chunks that come again are here already
       status = agent_.send(wire::Restored{version_, Code::ok});
     }
-    BACKSTAY_TRY(status);
+    if (!status.ok()) {  // the agent waits for an answer; its next plan says what we refused
+      verifying_ = false;
+      BACKSTAY_TRY(
+          agent_.send(wire::Refuse{version_, status.error().code(), status.error().message()}));
+    }
     const auto* captured = std::get_if<wire::Captured>(&message);
     if (captured == nullptr || captured->version != version_) continue;
     if (captured->code != Code::ok) return Error(captured->code, captured->message);
@@ -63,7 +70,6 @@ Status Fetch::run(const wire::Fetch& what) {
 }
 
 Status Fetch::on(const wire::Plan& plan, const wire::Fetch& what) {
-  if (plan.code != Code::ok) return Error(plan.code, plan.message);
   attempt_ = plan.attempt;
   object_bytes_ = plan.object_bytes;
   begin_ = what.begin_in(object_bytes_);

@@ -1,5 +1,6 @@
 #include "client/place.h"
 
+#include "base/check.h"
 #include "base/stream_copy.h"
 #include "client/device_memory.h"
 #include "client/files.h"
@@ -15,7 +16,7 @@ Status device_copy(void* to, const void* from, std::size_t bytes, const void* de
 }  // namespace
 
 Status copy_in(const Place& from, std::uint64_t offset, std::span<std::byte> to, Checksum& sum) {
-  if (from.data != nullptr && !from.on_device) {
+  if (from.in_host_memory()) {
     sum.update_copy(to.data(), Bytes(from.data + offset, to.size()));
     return {};
   }
@@ -28,8 +29,13 @@ Status copy_in(const Place& from, std::uint64_t offset, std::span<std::byte> to,
   return {};
 }
 
+void exchange(const Place& with, std::uint64_t offset, std::span<std::byte> bytes) {
+  BACKSTAY_CHECK(with.in_host_memory());
+  stream_exchange({with.data + offset, bytes.size()}, bytes);
+}
+
 Status copy_out(const Place& to, std::uint64_t offset, Bytes from, Checksum* sum) {
-  if (to.data != nullptr && !to.on_device) {
+  if (to.in_host_memory()) {
     if (sum != nullptr) {
       sum->update_copy(to.data + offset, from);
     } else {

@@ -16,11 +16,16 @@ struct Place {
   std::byte* data = nullptr;
   bool on_device = false;
   int file = -1;
+
+  bool in_host_memory() const { return data != nullptr && !on_device; }
 };
 
 // Copies to.size() bytes from `offset` of the place into pool memory and takes them into `sum`.
 // Host memory is read once. Errors: io, invalid (a file became shorter).
 Status copy_in(const Place& from, std::uint64_t offset, std::span<std::byte> to, Checksum& sum);
+
+// Exchanges pool memory with the bytes at `offset` of a place in host memory.
+void exchange(const Place& with, std::uint64_t offset, std::span<std::byte> bytes);
 
 // Copies pool memory to `offset` of the place; takes the bytes into `sum` if it is not nullptr.
 Status copy_out(const Place& to, std::uint64_t offset, Bytes from, Checksum* sum);

@@ -26,12 +26,16 @@ RestoreOutcome Restore::run(const wire::Message& first) {
       if (const auto* plan = std::get_if<wire::Plan>(&*message)) status = on(*plan);
       if (const auto* chunks = std::get_if<wire::Chunks>(&*message)) status = on(*chunks);
       if (const auto* deliver = std::get_if<wire::Deliver>(&*message)) status = on(*deliver);
+      if (const auto* withdraw = std::get_if<wire::Withdraw>(&*message)) status = on(*withdraw);
       if (const auto* captured = std::get_if<wire::Captured>(&*message)) status = on(*captured);
     }
     if (status.ok()) continue;
     outcome_.status = status;
     over_ = true;
   }
+  // Once it has cut us off, the agent may have given our buffers to others.
+  if (agent_.cut_off() && !exchanged_.empty()) outcome_.touched = true;
+  if (!outcome_.touched) take_back();
   return outcome_;
 }
 
@@ -44,9 +48,12 @@ Status Restore::on(const wire::Plan& plan) {
   outcome_.version = plan.version;
   attempt_ = plan.attempt;
   object_bytes_ = plan.object_bytes;
+  from_pool_ = plan.from_pool;
+  matched_.reset();
   verified_bytes_ = placed_bytes_ = 0;
   seen_.clear();
   held_.clear();
+  exchanged_.clear();
   tail_.clear();
   return {};
 }
@@ -63,25 +70,27 @@ Status Restore::on(const wire::Chunks& chunks) {
 Status Restore::verify(const wire::Chunks& chunks) {
   failpoint("rank.verify");
   wire::Verified answer{chunks.version, {}, true, "", chunks.attempt};
-  Status mismatch;
   Status good;
   for (const wire::ChunkInPool& chunk : chunks.chunks) {
     answer.buffers.push_back(chunk.buffer);
     if (good.ok()) good = verify_one(chunk, chunks.held);
   }
-  if (good.ok() && verified_bytes_ >= object_bytes_) good = check_object(mismatch);
-  if (!good.ok()) {
-    if (good.error().code() != Code::corrupt) return good;
+  if (good.ok()) good = look_for_table();
+  if (good.ok() && verified_bytes_ >= object_bytes_) good = check_cover();
+  if (!good.ok() && good.error().code() == Code::corrupt) {
     phase_ = Phase::waiting;  // for the next plan
     answer.good = false;
     answer.why = good.error().message();
     return agent_.send(answer);
   }
-  if (!mismatch.ok()) {
+  // Whatever else it is: the others must not wait for this rank.
+  const Status refused = good.ok() ? matched_.value_or(Status()) : good;
+  if (!refused.ok()) {
     phase_ = Phase::refused;
     return agent_.send(
-        wire::Refuse{chunks.version, mismatch.error().code(), mismatch.error().message()});
+        wire::Refuse{chunks.version, refused.error().code(), refused.error().message()});
   }
+  exchange_held();
   return agent_.send(answer);
 }
 
@@ -150,18 +159,64 @@ Result<Buffer> Restore::last_bytes(std::uint64_t bytes) {
   return out;
 }
 
-Status Restore::check_object(Status& mismatch) {
-  BACKSTAY_TRY(check_cover());
-  if (object_bytes_ < format::object_footer_bytes) {
+// How many of the object's last bytes are at hand.
+std::uint64_t Restore::tail_at_hand() const {
+  if (verified_bytes_ >= object_bytes_) return object_bytes_;
+  for (const Extent& extent : held_) {
+    if (extent.offset + extent.length == object_bytes_) return extent.length;
+  }
+  return 0;
+}
+
+// The table lies at the object's end: usually it is known with the last chunk.
+Status Restore::look_for_table() {
+  if (matched_) return {};
+  const bool complete = verified_bytes_ >= object_bytes_;
+  if (tail_at_hand() < format::object_footer_bytes) {
+    if (!complete) return {};
     return Error(Code::corrupt, "the object is shorter than its footer");
   }
   BACKSTAY_ASSIGN(const Buffer last, last_bytes(format::object_footer_bytes));
   BACKSTAY_ASSIGN(const format::Footer footer, format::decode_footer(last, object_bytes_));
-  BACKSTAY_ASSIGN(const Buffer tail, last_bytes(footer.table_bytes + format::object_footer_bytes));
+  const std::uint64_t needed = footer.table_bytes + format::object_footer_bytes;
+  if (tail_at_hand() < needed && !complete) return {};
+  BACKSTAY_ASSIGN(const Buffer tail, last_bytes(needed));
   BACKSTAY_ASSIGN(const auto saved,
                   format::decode_table(Bytes(tail).first(footer.table_bytes), footer));
-  mismatch = target_.match(saved);
+  matched_ = target_.match(saved);
   return {};
+}
+
+// The pool's own copy of a version stays what it is: others may restart from it.
+void Restore::exchange_held() {
+  if (from_pool_ || !matched_) return;
+  std::vector<Extent> waiting;
+  for (const Extent& extent : held_) {
+    const auto memory = agent_.buffer(extent.buffer, extent.length);
+    BACKSTAY_CHECK(memory.ok());  // it was when it was verified
+    const bool exchanged = target_.exchange(extent.offset, *memory);
+    (exchanged ? exchanged_ : waiting).push_back(extent);
+    if (exchanged) placed_bytes_ += extent.length;
+  }
+  held_ = std::move(waiting);
+}
+
+// In reverse, as a damaged index may name a place twice.
+void Restore::take_back() {
+  for (auto extent = exchanged_.rbegin(); extent != exchanged_.rend(); ++extent) {
+    const auto memory = agent_.buffer(extent->buffer, extent->length);
+    BACKSTAY_CHECK(memory.ok() && target_.exchange(extent->offset, *memory));
+  }
+  exchanged_.clear();
+}
+
+Status Restore::on(const wire::Withdraw& withdraw) {
+  if (withdraw.attempt != attempt_ || phase_ == Phase::delivering || phase_ == Phase::restored) {
+    return Error(Code::protocol, "the agent withdraws what it has not planned");
+  }
+  take_back();
+  phase_ = Phase::waiting;
+  return agent_.send(wire::Withdrawn{withdraw.version, withdraw.attempt});
 }
 
 // --- pass 2 --------------------------------------------------------------------------------------

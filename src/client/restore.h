@@ -1,15 +1,18 @@
 // Bringing one rank's object back (docs/protocol/agent.md, "Restart").
 //
 // Pass 1, verify: every chunk is checked against its checksum, the region table is decoded and matched with what
-//   the program protects. Nothing is written to the program's memory. A damaged chunk makes the agent
-//   plan an older version; a mismatch is refused. The last `verified` is sent only after the match,
-//   so `deliver` means that every rank has verified and accepted everything.
+//   the program protects. Good chunks from the disk are exchanged with what the target holds as soon as the
+//   table is known: the copying overlaps with reading, and can be taken back. A damaged chunk makes the agent
+//   withdraw the plan; a mismatch is refused. The last `verified` is sent only after the match, so
+//   `deliver` means that every rank has verified and accepted everything.
 // Pass 2, deliver: chunks still held in the pool are copied; the others come again and are checked again
 //   while they are copied.
-// A new plan forgets everything of the one before.
+// A new plan forgets everything of the one before. An end before `deliver` leaves the target as it was.
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,6 +32,9 @@ class RestoreTarget {
   virtual Status match(const std::vector<format::Region>& saved) = 0;
   // Takes a chunk. `sum` (may be nullptr) must have seen every byte of it on return.
   virtual Status place(std::uint64_t object_offset, Bytes chunk, Checksum* sum) = 0;
+  // Exchanges the chunk's bytes with those that the target holds in their place; a second call puts both
+  // back. False: it cannot, nothing was touched.
+  virtual bool exchange(std::uint64_t object_offset, std::span<std::byte> chunk) = 0;
   // Everything has been placed.
   virtual Status finish() = 0;
 };
@@ -60,14 +66,18 @@ class Restore {
   Status on(const wire::Plan& plan);
   Status on(const wire::Chunks& chunks);
   Status on(const wire::Deliver& deliver);
+  Status on(const wire::Withdraw& withdraw);
   Status on(const wire::Captured& captured);
 
   Status verify(const wire::Chunks& chunks);
   Status verify_one(const wire::ChunkInPool& chunk, bool held);
   void keep_tail(std::uint64_t offset, Bytes chunk);
   Result<Buffer> last_bytes(std::uint64_t bytes);
-  Status check_object(Status& mismatch);
+  std::uint64_t tail_at_hand() const;
+  Status look_for_table();
   Status check_cover();
+  void exchange_held();
+  void take_back();
   Status again(const wire::Chunks& chunks);
   Status place_again(const wire::ChunkInPool& chunk);
   Status finish_if_complete();
@@ -80,11 +90,14 @@ class Restore {
   std::uint32_t attempt_ = 0;  // of the present plan
   bool over_ = false;
   std::uint64_t object_bytes_ = 0;
+  bool from_pool_ = false;
+  std::optional<Status> matched_;  // what the target said of the region table, once that is known
   std::uint64_t verified_bytes_ = 0;
   std::uint64_t placed_bytes_ = 0;
-  std::vector<Extent> seen_;  // all of the plan
-  std::vector<Extent> held_;  // those that stay in the pool
-  Buffer tail_;               // the object's last bytes, where chunks do not stay in the pool
+  std::vector<Extent> seen_;       // all of the plan
+  std::vector<Extent> held_;       // those that stay in the pool and wait for `deliver`
+  std::vector<Extent> exchanged_;  // those whose bytes the target has already
+  Buffer tail_;                    // the object's last bytes, where chunks do not stay in the pool
   Checksum sum_;
 };
 

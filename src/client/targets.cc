@@ -12,26 +12,50 @@ void Scatter::add(std::uint64_t offset, std::uint64_t bytes, const Place& place)
   if (bytes > 0) parts_[offset] = {bytes, place};
 }
 
-Status Scatter::place(std::uint64_t object_offset, Bytes chunk, Checksum* sum) const {
+std::vector<Scatter::Piece> Scatter::pieces(std::uint64_t object_offset,
+                                            std::size_t chunk_bytes) const {
+  std::vector<Piece> found;
   auto part = parts_.upper_bound(object_offset);
   if (part != parts_.begin()) --part;
-  while (!chunk.empty()) {
-    while (part != parts_.end() && part->first + part->second.bytes <= object_offset) ++part;
+  for (std::size_t at = 0; at < chunk_bytes; at += found.back().bytes) {
+    const std::uint64_t here = object_offset + at;
+    const std::uint64_t left = chunk_bytes - at;
+    while (part != parts_.end() && part->first + part->second.bytes <= here) ++part;
     const std::uint64_t begin = part == parts_.end() ? UINT64_MAX : part->first;
-    if (object_offset < begin) {  // padding, or another's bytes
-      const auto skip = std::min<std::uint64_t>(chunk.size(), begin - object_offset);
-      if (sum != nullptr) sum->update(chunk.first(skip));
-      chunk = chunk.subspan(skip);
-      object_offset += skip;
-      continue;
+    if (here < begin) {
+      found.push_back({nullptr, 0, at, std::min(left, begin - here)});
+    } else {
+      const std::uint64_t inside = here - begin;
+      found.push_back(
+          {&part->second.place, inside, at, std::min(left, part->second.bytes - inside)});
     }
-    const std::uint64_t inside = object_offset - begin;
-    const auto bytes = std::min<std::uint64_t>(chunk.size(), part->second.bytes - inside);
-    BACKSTAY_TRY(copy_out(part->second.place, inside, chunk.first(bytes), sum));
-    chunk = chunk.subspan(bytes);
-    object_offset += bytes;
+  }
+  return found;
+}
+
+Status Scatter::place(std::uint64_t object_offset, Bytes chunk, Checksum* sum) const {
+  for (const Piece& piece : pieces(object_offset, chunk.size())) {
+    const Bytes bytes = chunk.subspan(piece.at, piece.bytes);
+    if (piece.place != nullptr) {
+      BACKSTAY_TRY(copy_out(*piece.place, piece.inside, bytes, sum));
+    } else if (sum != nullptr) {
+      sum->update(bytes);
+    }
   }
   return {};
+}
+
+bool Scatter::exchange(std::uint64_t object_offset, std::span<std::byte> chunk) const {
+  const std::vector<Piece> all = pieces(object_offset, chunk.size());
+  const auto exchangeable = [](const Piece& piece) {
+    return piece.place == nullptr || piece.place->in_host_memory();
+  };
+  if (!std::all_of(all.begin(), all.end(), exchangeable)) return false;
+  for (const Piece& piece : all) {
+    if (piece.place == nullptr) continue;
+    client::exchange(*piece.place, piece.inside, chunk.subspan(piece.at, piece.bytes));
+  }
+  return true;
 }
 
 // --- SessionTarget -------------------------------------------------------------------------------
@@ -103,6 +127,10 @@ Status SessionTarget::open_files() {
 
 Status SessionTarget::place(std::uint64_t object_offset, Bytes chunk, Checksum* sum) {
   return scatter_.place(object_offset, chunk, sum);
+}
+
+bool SessionTarget::exchange(std::uint64_t object_offset, std::span<std::byte> chunk) {
+  return scatter_.exchange(object_offset, chunk);
 }
 
 Status SessionTarget::finish() {

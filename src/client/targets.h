@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,12 +20,22 @@ class Scatter {
   void clear() { parts_.clear(); }
   void add(std::uint64_t offset, std::uint64_t bytes, const Place& place);
   Status place(std::uint64_t object_offset, Bytes chunk, Checksum* sum) const;
+  // Padding, table and footer stay in the chunk. False, and nothing was touched: a part of the chunk
+  // does not belong to host memory.
+  bool exchange(std::uint64_t object_offset, std::span<std::byte> chunk) const;
 
  private:
   struct Part {
     std::uint64_t bytes;
     Place place;
   };
+  struct Piece {           // of a chunk, in its order and without gaps
+    const Place* place;    // nullptr: padding, or another's bytes
+    std::uint64_t inside;  // offset in the place
+    std::size_t at;        // offset in the chunk
+    std::size_t bytes;
+  };
+  std::vector<Piece> pieces(std::uint64_t object_offset, std::size_t chunk_bytes) const;
   std::map<std::uint64_t, Part> parts_;  // by offset in the object
 };
 
@@ -37,6 +48,7 @@ class SessionTarget final : public RestoreTarget {
   // Errors: mismatch; the message names the region, what was saved and what is protected.
   Status match(const std::vector<format::Region>& saved) override;
   Status place(std::uint64_t object_offset, Bytes chunk, Checksum* sum) override;
+  bool exchange(std::uint64_t object_offset, std::span<std::byte> chunk) override;
   Status finish() override;
 
  private:

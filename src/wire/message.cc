@@ -75,6 +75,10 @@ constexpr auto fields_of<Chunks> = std::tuple(&Chunks::version, &Chunks::held, &
 template <>
 constexpr auto fields_of<Deliver> = std::tuple(&Deliver::version);
 template <>
+constexpr auto fields_of<Withdraw> = std::tuple(&Withdraw::version, &Withdraw::attempt);
+template <>
+constexpr auto fields_of<Withdrawn> = std::tuple(&Withdrawn::version, &Withdrawn::attempt);
+template <>
 constexpr auto fields_of<Answer> = std::tuple(&Answer::code, &Answer::json);
 template <>
 constexpr auto fields_of<Failure> = std::tuple(&Failure::code, &Failure::message);

@@ -79,6 +79,10 @@ struct Restored {
   VersionNumber version = 0;
   Code code = Code::ok;
 };
+struct Withdrawn {  // answer to Withdraw: the plan's buffers are the agent's again
+  VersionNumber version = 0;
+  std::uint32_t attempt = 0;
+};
 struct Fetch {  // a range of one rank's object; all of it by default
   VersionNumber version = 0;
   Rank rank = 0;
@@ -142,12 +146,18 @@ struct Plan {  // what will be restarted; forget every chunk seen so far
 };
 struct Chunks {
   VersionNumber version = 0;
-  bool held = false;  // stay valid until Deliver has been answered by Restored
+  // Stay in their buffers until Restored or Withdrawn. The rank may exchange their bytes with what its
+  // regions hold, unless the plan is from the pool: the pool's copy of a version stays as it is.
+  bool held = false;
   std::vector<ChunkInPool> chunks;
   std::uint32_t attempt = 0;  // of the Plan that they belong to
 };
 struct Deliver {
   VersionNumber version = 0;
+};
+struct Withdraw {  // the present Plan is given up: take back what was exchanged with its chunks
+  VersionNumber version = 0;
+  std::uint32_t attempt = 0;
 };
 struct Answer {
   Code code = Code::ok;
@@ -159,9 +169,10 @@ struct Failure {  // the connection ends after it
 };
 
 // The order is the type number on the wire, from 1: append only.
-using Message = std::variant<Hello, Begin, Filled, End, Query, Await, Restart, Verified, Refuse,
-                             Restored, Fetch, Request, Goodbye, Admin, Status, Shutdown, Welcome,
-                             Grant, Captured, LevelIs, Plan, Chunks, Deliver, Answer, Failure>;
+using Message =
+    std::variant<Hello, Begin, Filled, End, Query, Await, Restart, Verified, Refuse, Restored,
+                 Fetch, Request, Goodbye, Admin, Status, Shutdown, Welcome, Grant, Captured,
+                 LevelIs, Plan, Chunks, Deliver, Answer, Failure, Withdraw, Withdrawn>;
 
 // One packet. Errors: too_large (a list over list_entries_max, or more than message_bytes_max in
 // all), invalid (a text with a zero byte).

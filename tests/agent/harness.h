@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ namespace backstay::agent::testing {
 class JobHarness final : public Outbox, public StoreLink {
  public:
   static constexpr std::uint32_t buffer_bytes = 64 * 1024;
+  static constexpr unsigned char ours = 0xEE;  // what the ranks' regions hold before a restart
 
   // Who carries out the store's commands: a thread, as in the agent, or step() itself, one command
   // at a time, so that every run of a test is the same.
@@ -232,6 +234,7 @@ class JobHarness final : public Outbox, public StoreLink {
     hold_chunks_ = hold;
     if (!hold) todo_.insert(todo_.end(), held_back_.begin(), held_back_.end());
   }
+  void hold_chunks_of(Rank rank) { slow_rank_ = rank; }
   bool holds_chunks() const { return !held_back_.empty(); }
   std::vector<wire::ChunkInPool> held_chunks() const {
     std::vector<wire::ChunkInPool> all;
@@ -243,6 +246,7 @@ class JobHarness final : public Outbox, public StoreLink {
   }
   // Ranks also send answers to plans that were given up.
   void send_stale_answers() { stale_answers_ = true; }
+  int withdrawals() const { return withdrawals_; }
   // Flips one byte of the next chunk that this rank is asked to verify.
   void corrupt_next_chunk_of(Rank rank) { corrupt_.push_back(rank); }
 
@@ -256,6 +260,7 @@ class JobHarness final : public Outbox, public StoreLink {
   struct Incoming {
     wire::Plan plan;
     std::vector<wire::ChunkInPool> kept;
+    std::vector<std::uint32_t> exchanged;  // buffers that hold what our regions held
     std::vector<std::byte> data;
     std::uint64_t delivered = 0;
     bool delivering = false;
@@ -289,6 +294,7 @@ class JobHarness final : public Outbox, public StoreLink {
     if (std::holds_alternative<wire::Grant>(message) ||
         std::holds_alternative<wire::Plan>(message) ||
         std::holds_alternative<wire::Chunks>(message) ||
+        std::holds_alternative<wire::Withdraw>(message) ||
         std::holds_alternative<wire::Deliver>(message)) {
       todo_.emplace_back(rank_of(to), message);
       return true;
@@ -309,7 +315,7 @@ class JobHarness final : public Outbox, public StoreLink {
     while (!todo_.empty()) {
       auto [rank, message] = std::move(todo_.front());
       todo_.pop_front();
-      if (hold_chunks_ && std::holds_alternative<wire::Chunks>(message)) {
+      if ((hold_chunks_ || slow_rank_ == rank) && std::holds_alternative<wire::Chunks>(message)) {
         held_back_.emplace_back(rank, std::move(message));
         continue;
       }
@@ -317,6 +323,7 @@ class JobHarness final : public Outbox, public StoreLink {
       if (auto* plan = std::get_if<wire::Plan>(&message)) planned(rank, *plan);
       if (auto* chunks = std::get_if<wire::Chunks>(&message)) look_at(rank, *chunks);
       if (std::holds_alternative<wire::Deliver>(message)) deliver(rank);
+      if (auto* withdraw = std::get_if<wire::Withdraw>(&message)) take_back(rank, *withdraw);
     }
   }
 
@@ -355,13 +362,33 @@ class JobHarness final : public Outbox, public StoreLink {
       const Bytes piece = pool_->buffer(chunk.buffer).first(chunk.length);
       const bool good = checksum(piece) == chunk.checksum;
       if (in.delivering) copy(in, chunk);
-      if (chunks.held && good) in.kept.push_back(chunk);
+      if (chunks.held && good) keep(in, chunk);
       receive(rank,
               wire::Verified{
                   chunks.version, {chunk.buffer}, good, good ? "" : "bad bytes", chunks.attempt});
       if (!good) return;
     }
     maybe_restored(rank);
+  }
+
+  // As a real rank does with chunks from the disk: it exchanges them with what its regions hold.
+  void keep(Incoming& in, const wire::ChunkInPool& chunk) {
+    if (in.plan.from_pool) return in.kept.push_back(chunk);
+    copy(in, chunk);
+    in.exchanged.push_back(chunk.buffer);
+    std::memset(pool_->buffer(chunk.buffer).data(), ours, buffer_bytes);
+  }
+
+  void take_back(Rank rank, const wire::Withdraw& withdraw) {
+    Incoming& in = incoming_[rank];
+    for (const std::uint32_t buffer : in.exchanged) {
+      const auto memory = pool_->buffer(buffer);
+      EXPECT_TRUE(std::all_of(memory.begin(), memory.end(),
+                              [](std::byte byte) { return byte == std::byte{ours}; }))
+          << "a buffer was given away before rank " << rank << " had its bytes back";
+    }
+    ++withdrawals_;
+    receive(rank, wire::Withdrawn{withdraw.version, withdraw.attempt});
   }
 
   void deliver(Rank rank) {
@@ -396,7 +423,9 @@ class JobHarness final : public Outbox, public StoreLink {
   std::map<Rank, Incoming> incoming_;
   std::deque<Rank> corrupt_;
   bool stale_answers_ = false;
+  int withdrawals_ = 0;
   bool hold_chunks_ = false;
+  std::optional<Rank> slow_rank_;
   std::deque<std::pair<Rank, wire::Message>> held_back_;
   wire::Welcome welcome_;
   int page_descriptor_ = -1;

@@ -136,10 +136,42 @@ TEST_F(JobTest, SavesAndBringsBackFromThePoolAndFromTheDisk) {
   const auto from_disk = job_->restart(3);
   expect_back(from_disk, 3, 1, size);
   EXPECT_FALSE(from_disk.from_pool);
-  // What was read once stays in the pool.
-  const auto again = job_->restart(3);
-  expect_back(again, 3, 1, size);
-  EXPECT_TRUE(again.from_pool);
+  // The ranks have exchanged the chunks: the pool keeps no copy of what came from the disk.
+  EXPECT_EQ(job_->pool().free_count(), job_->pool().count());
+  expect_back(job_->restart(3), 3, 1, size);
+}
+
+TEST_F(JobTest, NoBufferOfAGivenUpPlanIsUsedBeforeTheRanksHaveTheirBytesBack) {
+  const std::size_t size = 3 * buffer_bytes;
+  open(64);
+  job_->join_all(2);
+  ASSERT_EQ(save(2, 1, size).code, Code::ok);
+  job_->wait_local(1);
+  open(64);
+  job_->join_all(2, 8);
+  job_->corrupt_next_chunk_of(1);
+  expect_back(job_->restart(2), 2, 1, size);
+  EXPECT_EQ(job_->withdrawals(), 2);
+}
+
+TEST_F(JobTest, ARankThatDiesInARestartLeavesTheOthersTheirBytes) {
+  const std::size_t size = 3 * buffer_bytes;
+  open(64);
+  job_->join_all(3);
+  ASSERT_EQ(save(3, 1, size).code, Code::ok);
+  job_->wait_local(1);
+  open(64);
+  job_->join_all(3, 8);
+  job_->hold_chunks_of(2);
+  job_->after_step = [this] {
+    if (!job_->holds_chunks()) return;
+    job_->after_step = nullptr;
+    job_->leave(2, /*goodbye=*/false);
+  };
+  EXPECT_EQ(job_->restart(3).code, Code::rank_lost);
+  EXPECT_EQ(job_->withdrawals(), 2);
+  job_->run_until("the end of reading",
+                  [this] { return job_->pool().free_count() == job_->pool().count(); });
 }
 
 TEST_F(JobTest, APoolSmallerThanTheVersionMakesRanksWaitAndRestartsInTwoPasses) {

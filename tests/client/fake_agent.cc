@@ -16,11 +16,11 @@
 namespace backstay::client::test {
 
 const char* name_of(const wire::Message& message) {
-  static constexpr std::array names = {"hello",    "begin",   "filled",   "end",      "query",
-                                       "await",    "restart", "verified", "refuse",   "restored",
-                                       "fetch",    "request", "goodbye",  "admin",    "status",
-                                       "shutdown", "welcome", "grant",    "captured", "level",
-                                       "plan",     "chunks",  "deliver",  "answer",   "failure"};
+  static constexpr std::array names = {
+      "hello",    "begin",    "filled",   "end",     "query",    "await",    "restart",
+      "verified", "refuse",   "restored", "fetch",   "request",  "goodbye",  "admin",
+      "status",   "shutdown", "welcome",  "grant",   "captured", "level",    "plan",
+      "chunks",   "deliver",  "answer",   "failure", "withdraw", "withdrawn"};
   return names.at(message.index());
 }
 
@@ -123,7 +123,10 @@ void FakeAgent::loop() {
         break;
       }
       if (action == Action::ignore) continue;
-      if (action == Action::drop_rank) {
+      if (action == Action::cut_off) {
+        send(found->second, wire::Failure{Code::invalid, "cut off for a test"});
+      }
+      if (action == Action::drop_rank || action == Action::cut_off) {
         lost(found->second);
         links_.erase(found);
         continue;
@@ -146,10 +149,16 @@ void FakeAgent::obey(Link& link, const wire::Message& message) {
   if (const auto* m = std::get_if<wire::End>(&message)) return end(link, *m);
   if (const auto* m = std::get_if<wire::Verified>(&message)) return verified(link, *m);
   if (const auto* m = std::get_if<wire::Restored>(&message)) return restored(link, *m);
-  if (const auto* m = std::get_if<wire::Refuse>(&message))
-    return finish_restore(m->code, m->message);
-  if (const auto* m = std::get_if<wire::Fetch>(&message)) return restart({m->rank}, *m);
+  if (const auto* m = std::get_if<wire::Refuse>(&message)) {
+    return withdraw([this, refused = *m] { finish_restore(refused.code, refused.message); });
+  }
+  if (std::holds_alternative<wire::Withdrawn>(message)) return withdrawn(link.hello.rank);
+  if (const auto* m = std::get_if<wire::Fetch>(&message)) {
+    fetching_ = true;
+    return restart({m->rank}, *m);
+  }
   if (const auto* m = std::get_if<wire::Restart>(&message)) {
+    fetching_ = false;
     restarting_.insert(link.hello.rank);
     if (restarting_.size() < link.hello.ranks) return;
     return restart(std::exchange(restarting_, {}), wire::Fetch{m->version});
@@ -316,9 +325,9 @@ void FakeAgent::plan() {
 }
 
 void FakeAgent::send_chunks() {
-  const VersionNumber damage = delivering_ ? options_.damage_late : options_.damage;
+  const auto& damaged = delivering_ ? options_.damage_late : options_.damage;
+  const bool damage = damaged.count(returning_version_) != 0;
   for (auto& [rank, mine] : returning_) {
-    wire::Chunks list{returning_version_, held_, {}};
     while (!mine.to_send.empty() && !free_.empty()) {
       const std::uint64_t at = mine.to_send.front();
       mine.to_send.pop_front();
@@ -330,10 +339,9 @@ void FakeAgent::send_chunks() {
           std::min<std::uint64_t>(options_.buffer_bytes, mine.object->size() - at));
       std::memcpy(buffer(index), mine.object->data() + at, length);
       const std::uint64_t sum = checksum(Bytes(buffer(index), length));
-      if (damage == returning_version_ && at == 0) *buffer(index) ^= std::byte{1};
-      list.chunks.push_back({index, length, at, sum});
+      if (damage && at == 0) *buffer(index) ^= std::byte{1};
+      send(*link_of(rank), wire::Chunks{returning_version_, held_, {{index, length, at, sum}}});
     }
-    if (!list.chunks.empty()) send(*link_of(rank), list);
   }
 }
 
@@ -343,7 +351,7 @@ void FakeAgent::verified(Link& link, const wire::Verified& verified) {
   if (!verified.good) {
     if (delivering_) return finish_restore(Code::io, "damaged while it was delivered");
     damaged_.insert(returning_version_);
-    return plan();
+    return withdraw([this] { plan(); });
   }
   for (const std::uint32_t index : verified.buffers) {
     if (at->second.out.count(index) == 0) complain("verified a buffer that was not handed out");
@@ -364,6 +372,24 @@ void FakeAgent::verified(Link& link, const wire::Verified& verified) {
     mine.to_send = offsets_of(*mine.object);
   }
   send_chunks();
+}
+
+// Nobody's buffers are used for anything else before the ranks have their own bytes back.
+void FakeAgent::withdraw(std::function<void()> next) {
+  if (fetching_) return next();  // exchanges nothing
+  after_withdrawal_ = std::move(next);
+  for (auto& [rank, mine] : returning_) {
+    Link* link = link_of(rank);
+    if (link == nullptr) continue;
+    withdrawing_.insert(rank);
+    send(*link, wire::Withdraw{returning_version_, 0});
+  }
+  returning_version_ = 0;  // late answers do not count
+}
+
+void FakeAgent::withdrawn(Rank rank) {
+  if (withdrawing_.erase(rank) == 0) return complain("withdrawn without being asked");
+  if (withdrawing_.empty()) std::exchange(after_withdrawal_, nullptr)();
 }
 
 void FakeAgent::restored(Link& link, const wire::Restored& restored) {

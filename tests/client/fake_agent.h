@@ -24,7 +24,8 @@ namespace backstay::client::test {
 class FakeAgent {
  public:
   // reborn: every connection ends and a new agent, which has what is stored, listens already.
-  enum class Action { go_on, die, reborn, drop_rank, ignore };
+  // cut_off: this rank's connection is ended with a failure.
+  enum class Action { go_on, die, reborn, drop_rank, cut_off, ignore };
 
   struct Options {
     std::uint32_t buffer_bytes = 256;
@@ -34,10 +35,10 @@ class FakeAgent {
     // Where restarts find chunks: never in any order that a client might count on.
     bool reverse_chunks = true;
     bool never_hold = false;
-    // Flips one byte of this version's first chunk whenever it is handed out; 0: none.
-    VersionNumber damage = 0;
+    // Flips one byte of these versions' first chunks whenever they are handed out.
+    std::set<VersionNumber> damage;
     // The same, but only when chunks come a second time.
-    VersionNumber damage_late = 0;
+    std::set<VersionNumber> damage_late;
     // Answers hello with this.
     Code refuse_hello = Code::ok;
     std::uint32_t control_requests = 0;
@@ -94,6 +95,8 @@ class FakeAgent {
   void send_chunks();
   void verified(Link& link, const wire::Verified& verified);
   void restored(Link& link, const wire::Restored& restored);
+  void withdraw(std::function<void()> next);
+  void withdrawn(Rank rank);
   void finish_restore(Code code, const std::string& message);
   void lost(const Link& link);
   Link* link_of(Rank rank);
@@ -125,6 +128,9 @@ class FakeAgent {
   std::map<Rank, Returning> returning_;
   std::set<VersionNumber> damaged_;
   wire::Fetch what_;
+  bool fetching_ = false;
+  std::set<Rank> withdrawing_;
+  std::function<void()> after_withdrawal_;
   std::atomic<bool> dead_{false};
   std::atomic<int> requests_seen_{0};
   mutable std::mutex mutex_;

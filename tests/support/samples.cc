@@ -175,6 +175,8 @@ std::vector<wire::Message> one_of_each_message() {
       Deliver{9},
       Answer{Code::not_found, "{\"jobs\": []}"},
       Failure{Code::protocol, "other release"},
+      Withdraw{9, 2},
+      Withdrawn{9, 2},
   };
 }
 
