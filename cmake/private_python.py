@@ -1,6 +1,6 @@
 """python private_python.py PREFIX PYPROJECT: a small virtual environment below PREFIX for the commands in Python.
 
-Run by .venv's interpreter. Copies the packages that PYPROJECT names as dependencies, and theirs, out of .venv, so an
+Run by .venv's interpreter. Copies the packages that PYPROJECT names as dependencies or for pictures, and theirs, out of .venv, so an
 installation needs neither a network nor the source tree. What .venv itself takes from the system (mpi4py, say) is
 left to the system. The environment finds itself by its own place: the prefix may be moved afterwards.
 Prints every file that it makes, one a line.
@@ -60,7 +60,8 @@ def link_interpreter(prefix: pathlib.Path):
 def main() -> None:
     prefix = pathlib.Path(sys.argv[1])
     with open(sys.argv[2], "rb") as file:
-        wanted = tomllib.load(file)["project"]["dependencies"]
+        project = tomllib.load(file)["project"]
+    wanted = project["dependencies"] + project["optional-dependencies"]["pictures"]
     made = [link_interpreter(prefix), prefix / "pyvenv.cfg"]
     made[1].write_text(CONFIGURATION.format(home=pathlib.Path(os.path.realpath(sys.executable)).parent,
                                             version=sys.version.split()[0]))

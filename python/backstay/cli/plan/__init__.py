@@ -11,7 +11,7 @@ import typer
 
 from ...plan.check import PlanError
 from ..usage import CommandError
-from . import aggregation, cost, fill_time, interval, model, multilevel, strategy, survive, validate
+from . import aggregation, cost, figures, fill_time, interval, model, multilevel, strategy, survive, validate
 
 COMMANDS = {
     "interval": interval,
@@ -23,6 +23,7 @@ COMMANDS = {
     "survive": survive,
     "cost": cost,
     "validate": validate,
+    "figures": figures,
 }
 
 app = typer.Typer(

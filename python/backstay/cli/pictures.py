@@ -1,0 +1,34 @@
+"""What the commands that make pictures and pages share."""
+
+import contextlib
+import os
+import pathlib
+
+from .usage import CommandError
+
+
+@contextlib.contextmanager
+def needs(package: str, path: str):
+    """Around an import: a missing `package` becomes a message that says how to install it. `path`: the command."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] != package:
+            raise
+        install = f"{package} is missing; run `pip install {package}`, or `pip install 'backstay[pictures]'`"
+        raise CommandError(path, install, exit_code=1, code="not_found") from None
+
+
+def made_folder(folder: pathlib.Path) -> None:
+    """Makes the folder. OSError names what stands in its way."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise NotADirectoryError(20, "is not a folder", str(folder)) from None
+
+
+def write_page(file: pathlib.Path, text: str) -> None:
+    """Under another name until it is whole: a page that is there can be opened. OSError if it cannot be written."""
+    temporary = file.with_name(file.name + ".tmp")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, file)

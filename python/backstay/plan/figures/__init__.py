@@ -1,0 +1,27 @@
+"""`backstay plan figures`: the papers' figures, drawn anew from the models. docs/plan/figures.md.
+
+One module a paper; each has FIGURES: name of the file -> function () that returns a matplotlib Figure.
+This folder needs matplotlib; the models that it draws do not.
+"""
+
+import pathlib
+
+import matplotlib
+
+from . import paper_000, paper_001, paper_002, paper_004
+from .style import RULES
+
+FIGURES = {**paper_000.FIGURES, **paper_001.FIGURES, **paper_002.FIGURES, **paper_004.FIGURES}
+FORMATS = ("png", "svg")
+
+
+def draw(name: str, folder: pathlib.Path, formats=FORMATS) -> list[pathlib.Path]:
+    """Draws one figure into `folder`, which must exist; returns the files. The same input gives the same bytes."""
+    made = []
+    with matplotlib.rc_context({**RULES, "svg.hashsalt": name}):
+        figure = FIGURES[name]()
+        for form in formats:
+            path = folder / f"{name}.{form}"
+            figure.savefig(path, format=form, metadata={"Date": None} if form == "svg" else {"Software": None})
+            made.append(path)
+    return made
