@@ -160,7 +160,7 @@ Status Job::restart(const RankLink& link, const wire::Restart& restart) {
   }
   const VersionNumber wanted = restarting_.begin()->second;
   restarting_.clear();
-  restores_.push_back(std::make_unique<Restore>(state_, std::move(all), wire::Fetch{wanted}, true));
+  restores_.push_back(std::make_unique<Restore>(state_, all, wire::Fetch{wanted}, true));
   if (restores_.size() == 1) restores_.front()->start();
   return {};
 }
@@ -171,7 +171,7 @@ Status Job::fetch(const RankLink& link, const wire::Fetch& fetch) {
       return Error(Code::state, "fetch before the last is over");
   }
   std::vector<Restore::Participant> one{{link.connection, fetch.rank, link.home}};
-  restores_.push_back(std::make_unique<Restore>(state_, std::move(one), fetch, false));
+  restores_.push_back(std::make_unique<Restore>(state_, one, fetch, false));
   if (restores_.size() == 1) restores_.front()->start();
   return {};
 }

@@ -11,10 +11,10 @@
 
 namespace backstay::agent {
 
-Restore::Restore(JobState& state, std::vector<Participant> participants, const wire::Fetch& what,
-                 bool whole_job)
+Restore::Restore(JobState& state, const std::vector<Participant>& participants,
+                 const wire::Fetch& what, bool whole_job)
     : state_(state), what_(what), wanted_(what.version), whole_job_(whole_job) {
-  for (Participant& who : participants) {
+  for (const Participant& who : participants) {
     parts_.emplace_back();
     parts_.back().who = who;
   }

@@ -35,7 +35,7 @@ class Restore {
 
   // `what`: version 0 is the newest; of each participant's object only the chunks that meet the range
   // are moved. `whole_job`: a restart of all ranks, else a fetch.
-  Restore(JobState& state, std::vector<Participant> participants, const wire::Fetch& what,
+  Restore(JobState& state, const std::vector<Participant>& participants, const wire::Fetch& what,
           bool whole_job);
 
   void start();

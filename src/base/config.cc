@@ -21,8 +21,6 @@
 #include "base/machine.h"
 #include "base/toml_depth.h"
 
-extern char** environ;
-
 namespace backstay {
 namespace {
 

@@ -26,7 +26,7 @@ struct Options {
 constexpr unsigned disk_test_mib = 256;
 
 std::string coloured(Health health) {
-  const std::string name(health_name(health));
+  std::string name(health_name(health));
   if (!is_terminal(STDOUT_FILENO) || std::getenv("NO_COLOR")) return name;
   const char* colour = health == Health::good ? "32" : health == Health::note ? "33" : "31";
   return fmt::format("\x1b[{}m{}\x1b[0m", colour, name);

@@ -107,7 +107,7 @@ class Runner {
   enum class Stage { running, asked, terminated, terminated_again, killed };
 
   // Messages go to stderr: stdout belongs to the program.
-  void say(const char* event, const std::string& text, Json more = Json::object()) const {
+  void say(const char* event, const std::string& text, const Json& more = Json::object()) const {
     if (!options_.settings.json) {
       fmt::print(stderr, "backstay run: {}\n", text);
       return;

@@ -10,8 +10,6 @@
 #include <cstdlib>
 #include <sstream>
 
-extern char** environ;
-
 namespace backstay::bin {
 
 std::vector<char*> argument_vector(std::vector<std::string>& words) {
@@ -49,7 +47,7 @@ std::string find_program(const std::string& name) {
   const char* path = std::getenv("PATH");
   std::istringstream folders(path ? path : "/usr/bin:/bin");
   for (std::string folder; std::getline(folders, folder, ':');) {
-    const std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
+    std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
     if (runs(candidate)) return candidate;
   }
   return "";

@@ -45,7 +45,7 @@ std::string bar(double part, std::size_t cells) {
 
 std::string level_text(const Json& version) {
   if (const std::string error = text(version, "error"); !error.empty()) return "failed: " + error;
-  const std::string level = text(version, "level");
+  std::string level = text(version, "level");
   const std::uint64_t bytes = number(version, "bytes"), written = number(version, "written_bytes");
   if (level == "local" || level == "protected" || level == "durable" || bytes == 0) return level;
   const std::string what = level == "captured" ? "captured, writing" : "being captured, writing";

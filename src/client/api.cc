@@ -244,7 +244,7 @@ int backstay_route_file(const char* name, char* path, size_t path_bytes) {
 
 int backstay_finalize(void) {
   return with_session([&](Session& session) -> Status {
-    const Status outcome = session.finish();
+    Status outcome = session.finish();
     backstay::client::unwatch_signals();
     the_session.store(nullptr, std::memory_order_release);
     delete &session;

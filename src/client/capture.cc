@@ -74,7 +74,7 @@ Status capture(Connection& agent, Snapshot& snapshot, VersionNumber version) {
     }
     const auto* grant = std::get_if<wire::Grant>(&message);
     if (grant == nullptr || grant->version != version || filler.complete()) continue;
-    if (const Status filled = fill_all(filler, *grant); !filled.ok()) {
+    if (Status filled = fill_all(filler, *grant); !filled.ok()) {
       agent.end();  // the only way to give a version up; the others are told so
       return filled;
     }

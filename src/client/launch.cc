@@ -19,8 +19,6 @@
 #include <memory>
 #include <string_view>
 
-extern char** environ;
-
 namespace backstay::client {
 
 namespace {
@@ -48,7 +46,7 @@ std::vector<std::string> candidates() {
   if (const std::string folder = own_folder(); !folder.empty()) {
     // Installed beside the library; with a multiarch library folder one level deeper; build tree.
     for (const char* step : {"", "/../bin", "/../../bin", "/../src/bin"}) {
-      paths.push_back(folder + step + name);
+      paths.push_back(std::string(folder).append(step).append(name));
     }
   }
   const char* variable = std::getenv("PATH");

@@ -92,8 +92,7 @@ Result<std::unique_ptr<Session>> Session::start(const Group& group, const char* 
   auto loaded = load(config);
   BACKSTAY_TRY(group.agree(loaded.ok() ? Status() : Status(loaded.error())));
   if (!loaded.ok()) return loaded.error();  // cannot be: agree() had said so
-  std::unique_ptr<Session> session(
-      new Session(group, std::move(loaded->config), std::move(loaded->file)));
+  std::unique_ptr<Session> session(new Session(group, std::move(loaded->config), loaded->file));
   BACKSTAY_TRY(session->agree_on_job());
   BACKSTAY_TRY(session->connect());
   session->requests_ = std::make_unique<Requests>(*session);
@@ -102,7 +101,7 @@ Result<std::unique_ptr<Session>> Session::start(const Group& group, const char* 
   return session;
 }
 
-Session::Session(const Group& group, Config config, std::string config_file)
+Session::Session(const Group& group, Config config, const std::string& config_file)
     : group_(group),
       config_(std::move(config)),
       address_(agent_address(config_, config_file)),

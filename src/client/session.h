@@ -55,7 +55,7 @@ class Session {
  private:
   class Requests;  // due()'s view of the agent and of signals
 
-  Session(const Group& group, Config config, std::string config_file);
+  Session(const Group& group, Config config, const std::string& config_file);
   Status agree_on_job();
   Status connect();
   // Before a collective call: connected on all ranks, and `mine` good on all ranks.
