@@ -70,7 +70,7 @@ TEST(CppExpected, HoldsAValueOrAnError) {
 TEST(CppRegion, WithoutASessionDoesNothing) {
   backstay::Region region("u");
   backstay::Region other = std::move(region);
-  EXPECT_TRUE(region.name().empty());
+  EXPECT_TRUE(region.name().empty());  // NOLINT(bugprone-use-after-move): that is what is promised
   EXPECT_EQ(other.name(), "u");
   EXPECT_EQ(other.unprotect(), errc::state);
   EXPECT_FALSE(other.unprotect()) << "forgotten already";

@@ -10,6 +10,9 @@
 #include <cstring>
 #include <vector>
 
+// The names and the pointers as numbers are CUDA's.
+// NOLINTBEGIN(readability-identifier-naming, performance-no-int-to-ptr)
+
 namespace {
 
 struct Allocation {
@@ -75,3 +78,5 @@ int cuMemHostRegister_v2(void*, std::size_t, unsigned) { return ++pinned, 0; }
 int cuMemHostUnregister(void*) { return --pinned, 0; }
 
 }  // extern "C"
+
+// NOLINTEND(readability-identifier-naming, performance-no-int-to-ptr)

@@ -18,8 +18,6 @@
 
 #include "world.h"
 
-extern char** environ;
-
 namespace backstay::client::test {
 namespace {
 
