@@ -13,7 +13,7 @@ import socket
 import struct
 from pathlib import Path
 
-from process_case import JOB, ProcessCase, main
+from process_case import JOB, ProcessCase, main, wait_for
 
 PR_CAPBSET_DROP, CAP_IPC_LOCK = 24, 14
 AGENT_LOST = 40
@@ -58,6 +58,7 @@ class Limits(ProcessCase):
     def test_the_limit_of_descriptors_is_raised_and_its_end_is_told(self):
         hard = 24
         agent = self.start_agent(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (12, hard)))
+        wait_for(lambda: "agent listens" in self.agent_log(), "the agent to listen")  # its path is there before
         self.assertEqual(resource.prlimit(agent.pid, resource.RLIMIT_NOFILE), (hard, hard))
         held = []
         self.addCleanup(lambda: [one.close() for one in held])
