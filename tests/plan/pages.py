@@ -1,5 +1,6 @@
 """The examples in docs/plan: a line `    $ backstay plan ...` and, indented below, what it prints. `--write` renews them."""
 
+import os
 import pathlib
 import shlex
 import sys
@@ -29,5 +30,6 @@ def examples():
 if __name__ == "__main__" and sys.argv[1:] == ["--write"]:
     from runner import run
 
+    os.chdir(PAGES.parents[1])  # the examples name files from here
     for page in examples():
         page.write_text(renewed(page.read_text(encoding="utf-8"), run), encoding="utf-8")

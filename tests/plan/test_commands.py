@@ -1,5 +1,6 @@
 """`backstay plan`: keys that programs rely on, help, and every kind of wrong input as one line that names the option."""
 
+import pathlib
 import re
 
 import pytest
@@ -144,10 +145,11 @@ def test_help_has_examples_that_work(name):
     assert len(shown) >= 2
     for line in shown:
         words = line.split()
-        if not {"--systems", "--histogram", "--prices"} & set(words):  # a file of the reader's
+        if not {"--systems", "--histogram", "--prices", "--trace"} & set(words):  # a file of the reader's
             assert run(*words)[0] == 0, line
 
 
+LOG = pathlib.Path(__file__).parents[2] / "docs" / "plan" / "failures.csv"
 # The option marked with ! is the one that the message must name.
 WRONG = [
     "interval !--cost 0 --mtti 5", "interval !--cost -1 --mtti 5", "interval !--cost nan --mtti 5", "interval !--cost inf --mtti 5",
@@ -180,6 +182,8 @@ WRONG = [
     "aggregation --profile lu.C.64 !--request-time -1", "aggregation --profile lu.C.64 !--copy-bandwidth 0",
     "aggregation --profile lu.C.64 !--merge-below -1",
     "survive --nodes 8 --replicas 1 --failures 1 --monte-carlo 5 !--seed -1", "survive --nodes 8 --parity 2+1 !--replicas 2",
+    f"replay --trace {LOG} !--cost 0", f"replay --trace {LOG} --cost 1 !--restart -1", f"replay --trace {LOG} --cost 1 !--window nan",
+    f"replay --trace {LOG} --cost 1 !--system 3", f"replay !--trace {LOG} --cost 1 --window 1e9",
     "validate !--jobs 0", "validate !--jobs 1.5", "validate --jobs 8 !--seed -1",
 ]  # fmt: skip
 
@@ -187,7 +191,7 @@ MISSING = [
     ("interval --mtti 5", "--cost"), ("interval --cost 5", "--mtti"), ("interval --cost 5 --node-mtti 7", "--nodes"), ("model", "--system"),
     ("model --system ccr-ub", "--processors"), ("fill-time", "--ram"), ("fill-time --ram 3", "--storage"), ("survive --replicas 1", "--nodes"),
     ("survive --nodes 8", "--replicas"), ("multilevel", "--level"), ("strategy --ng 4", "--np"), ("strategy --np 4", "--ng"), ("cost", "--nodes"),
-    ("aggregation", "--profile"),
+    ("aggregation", "--profile"), ("replay --cost 3", "--trace"), (f"replay --trace {LOG}", "--cost"),
 ]  # fmt: skip
 LINES = [(line.replace("!", ""), re.search(r"!(\S+)", line)[1]) for line in WRONG] + MISSING
 

@@ -11,7 +11,8 @@ MAKE_FILES = {"figures"}  # their pages show no output; test_NAME.py tries them
 
 
 @pytest.mark.parametrize("page", pages.examples(), ids=lambda page: page.name)
-def test_examples_are_real(page):
+def test_examples_are_real(page, monkeypatch):
+    monkeypatch.chdir(pages.PAGES.parents[1])
     text = page.read_text(encoding="utf-8")
     assert pages.renewed(text, run) == text, "run: PYTHONPATH=python python tests/plan/pages.py --write"
 

@@ -11,7 +11,7 @@ import typer
 
 from ...plan.check import PlanError
 from ..usage import CommandError
-from . import aggregation, cost, figures, fill_time, interval, model, multilevel, strategy, survive, validate
+from . import aggregation, cost, figures, fill_time, interval, model, multilevel, replay, strategy, survive, validate
 
 COMMANDS = {
     "interval": interval,
@@ -24,6 +24,7 @@ COMMANDS = {
     "cost": cost,
     "validate": validate,
     "figures": figures,
+    "replay": replay,
 }
 
 app = typer.Typer(

@@ -1,0 +1,79 @@
+"""Text of a log, its table, its numbers and dates."""
+
+import bz2
+import csv
+import datetime
+import gzip
+import lzma
+import math
+import pathlib
+import zlib
+
+from ..check import PlanError
+from .log import wrong
+
+_OPENERS = {b"\xfd7zXZ\0": lzma.decompress, b"\x1f\x8b": gzip.decompress, b"BZh": bz2.decompress}
+_EPOCH = datetime.datetime(1970, 1, 1)
+
+
+def read(path) -> str:
+    """Text of a file, plain or compressed with xz, gzip or bzip2. OSError, or PlanError for damage and for no text."""
+    data = pathlib.Path(path).read_bytes()
+    for magic, decompress in _OPENERS.items():
+        if data.startswith(magic):
+            try:
+                data = decompress(data)
+            except (OSError, EOFError, lzma.LZMAError, zlib.error, ValueError):
+                raise PlanError("trace", f"{path}: the compressed file is damaged") from None
+    if b"\0" in data:
+        raise PlanError("trace", f"{path}: not a text file")
+    text = data.decode("utf-8-sig", errors="replace")
+    if not text.strip():
+        raise PlanError("trace", f"{path}:1: column 1: the file is empty")
+    return text
+
+
+def rows(text: str, where: str, separator: str):
+    """(line number, cells) of each line that is not empty."""
+    reader = csv.reader(text.splitlines(keepends=True), delimiter=separator)
+    try:
+        for cells in reader:
+            if cells:
+                yield reader.line_num, [cell.strip() for cell in cells]
+    except csv.Error as failure:
+        raise PlanError("trace", f"{where}:{reader.line_num}: column 1: {failure}") from None
+
+
+def table(text: str, where: str, separator: str, wanted: tuple[str, ...]):
+    """(line number, {column: cell}) of each line below the head. PlanError for missing columns and cells."""
+    lines = rows(text, where, separator)
+    line, head = next(lines)
+    missing = [name for name in wanted if name not in head]
+    if missing:
+        raise wrong(where, line, missing[0], f"is missing; the columns are {', '.join(head)}")
+    for line, cells in lines:
+        if len(cells) != len(head):
+            column = head[len(cells)] if len(cells) < len(head) else str(len(head) + 1)
+            raise wrong(where, line, column, f"the line has {len(cells)} columns, the head {len(head)}")
+        yield line, dict(zip(head, cells, strict=True))
+
+
+def date_s(text: str, formats: tuple[str, ...], shown: str, where: str, line: int, column: str) -> float:
+    """Seconds of a date in one of `formats`; `shown` is how the message writes them."""
+    for form in formats:
+        try:
+            return (datetime.datetime.strptime(text, form) - _EPOCH).total_seconds()
+        except ValueError:
+            continue
+    raise wrong(where, line, column, f"must be a date such as {shown}, not {text!r}")
+
+
+def number(text, where: str, line: int, column: str) -> float:
+    """A finite number of reasonable size."""
+    try:
+        value = float(text)
+    except (TypeError, ValueError, OverflowError):
+        value = math.nan
+    if isinstance(text, bool) or not abs(value) <= 1e12:
+        raise wrong(where, line, column, f"must be a finite number, not {text!r}")
+    return value
