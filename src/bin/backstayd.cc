@@ -2,6 +2,7 @@
 //
 // Exit status: 0 ended as asked, 1 failed (the log says why), 2 wrong usage, 3 another agent listens
 // on the socket already (not an error for whoever only wants one to run).
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -17,6 +18,7 @@
 
 #include "agent/server.h"
 #include "base/config.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "io/posix.h"
 #include "io/ring.h"
@@ -133,7 +135,13 @@ void unblock_signals() {
   ::_exit(0);
 }
 
-Status serve(const Config& config, const std::string& socket) {
+// Whoever started the agent reads there why it does not come up; from now on there is the log.
+void leave_stderr() {
+  const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (null.valid()) ::dup2(null.get(), STDERR_FILENO);
+}
+
+Status serve(const Config& config, const std::string& socket, bool foreground) {
   BACKSTAY_ASSIGN(auto pool,
                   agent::Pool::create({config.pool.size_mib << 20, config.pool.buffer_mib << 20,
                                        config.pool.huge_pages}));
@@ -148,6 +156,7 @@ Status serve(const Config& config, const std::string& socket) {
   BACKSTAY_ASSIGN(auto server, agent::Server::create(std::move(options), std::move(pool)));
   spdlog::info("agent listens socket={} pool_mib={} buffer_mib={}", socket, config.pool.size_mib,
                config.pool.buffer_mib);
+  if (!foreground) leave_stderr();
   const Status served = server->run();
   if (server->gave_up()) end_at_once(*server);
   unblock_signals();
@@ -182,7 +191,8 @@ int run(const Arguments& arguments) {
     return report(opened.error());
   }
   raise_descriptor_limit();
-  if (const Status served = serve(*config, socket); !served.ok()) return report(served.error());
+  if (const Status served = serve(*config, socket, arguments.foreground); !served.ok())
+    return report(served.error());
   return 0;
 }
 
