@@ -5,8 +5,9 @@ import sys
 import typer
 
 from ..format.errors import DamagedError, FormatError, IncompleteError, NotFoundError, UnsupportedError
-from . import export, plan
-from .usage import CommandError, UsageError, report, report_usage
+from . import export, plan, report
+from .usage import CommandError, UsageError, report_usage
+from .usage import report as report_error
 
 EXIT_FAILED, EXIT_NOTHING, EXIT_DAMAGED = 1, 3, 4
 
@@ -14,6 +15,7 @@ app = typer.Typer(
     name="backstay", add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True, rich_markup_mode=None
 )
 app.command("export", epilog=export.EPILOG)(export.command)
+app.command("report", epilog=report.EPILOG)(report.command)
 app.add_typer(plan.app, name="plan")
 
 
@@ -31,7 +33,7 @@ def fail(error: Exception) -> int:
     code, message = exit_code_of(error), str(error)
     if isinstance(error, OSError) and error.filename is not None:
         message = f"{error.filename}: {error.strerror}"
-    report("backstay", message, CODES[code])
+    report_error("backstay", message, CODES[code])
     return code
 
 
@@ -41,7 +43,7 @@ def main() -> int:
     except UsageError as error:
         return report_usage(error)
     except CommandError as error:
-        report(error.path, str(error), error.code)
+        report_error(error.path, str(error), error.code)
         return error.exit_code
     except (FormatError, OSError) as error:
         return fail(error)

@@ -1,0 +1,120 @@
+"""A history as Plotly's figures: plain dictionaries of `data` and `layout`, for plotly.js."""
+
+from .history import History
+from .times import Times
+
+# Okabe and Ito's colours, which colour-blind readers tell apart.
+BLUE, ORANGE, GREEN, PINK, SKY, BLACK = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#000000"
+SHOWN_RANKS = 200_000  # points of the chart of ranks, all versions together
+MARKS = {"capture_failed": "x", "write_failed": "triangle-down", "removed": "circle-open", "set_aside": "square-x",
+         "skipped": "diamond-open", "restart_failed": "cross"}  # fmt: skip
+
+
+def _layout(x: str, y: str, **more) -> dict:
+    axis = {"gridcolor": "#d9d9d9", "zeroline": False, "automargin": True}
+    return {"xaxis": {"title": {"text": x}, **axis}, "yaxis": {"title": {"text": y}, **axis},
+            "font": {"size": 14}, "paper_bgcolor": "white", "plot_bgcolor": "white", "hovermode": "closest",
+            "margin": {"l": 80, "r": 20, "t": 20, "b": 60}, "legend": {"orientation": "h", "y": 1.14, "x": 0},
+            **more}  # fmt: skip
+
+
+def _log(layout: dict, axis: str = "yaxis") -> dict:
+    layout[axis].update(type="log", exponentformat="SI", dtick=1)
+    return layout
+
+
+def _bars(name: str, colour: str, rows: list) -> dict:
+    """`rows`: (version, begin, end)."""
+    return {"type": "bar", "orientation": "h", "name": name, "marker": {"color": colour, "line": {"color": colour, "width": 2}},
+            "y": [row[0] for row in rows], "base": [row[1] for row in rows], "x": [row[2] - row[1] for row in rows],
+            "width": 0.6, "hovertemplate": f"version %{{y}}, {name}: %{{x:.4g}} s from %{{base:.6g}} s<extra></extra>"}  # fmt: skip
+
+
+def timeline(history: History) -> dict:
+    captured = history.captured
+    data = [_bars("being captured", ORANGE, [(v.number, v.begin_s, v.captured_s) for v in captured]),
+            _bars("captured, being written", SKY,
+                  [(v.number, v.captured_s, v.local_s) for v in captured if v.local_s is not None]),
+            {"type": "scatter", "mode": "markers", "name": "local", "marker": {"color": BLUE, "size": 9},
+             "x": [v.local_s for v in captured if v.local_s is not None],
+             "y": [v.number for v in captured if v.local_s is not None]}]  # fmt: skip
+    for kind, symbol in MARKS.items():
+        found = [one for one in history.marks if one.kind == kind]
+        if found:
+            data.append({"type": "scatter", "mode": "markers", "name": kind.replace("_", " "),
+                         "marker": {"symbol": symbol, "size": 10, "color": PINK if kind != "removed" else "#777777"},
+                         "x": [one.at_s for one in found], "y": [one.version for one in found],
+                         "text": [one.why for one in found]})  # fmt: skip
+    for name, colour, dash, times in (("failure", BLACK, "solid", [one.at_s for one in history.failures]),
+                                      ("restart", GREEN, "dash", [one.at_s for one in history.restarts])):  # fmt: skip
+        numbers = [v.number for v in history.versions] or [0]
+        ends = (min(numbers) - 0.5, max(numbers) + 0.5, None)
+        if times:
+            data.append({"type": "scatter", "mode": "lines", "name": name, "line": {"color": colour, "dash": dash},
+                         "x": [t for at in times for t in (at, at, None)], "y": [end for _ in times for end in ends]})  # fmt: skip
+    layout = _layout("time since the first event (s)", "version", barmode="overlay")
+    layout["yaxis"].update(tickformat="d")
+    return {"data": data, "layout": layout}
+
+
+def _line(name: str, colour: str, symbol: str, points: list) -> dict:
+    return {"type": "scatter", "mode": "lines+markers", "name": name, "line": {"color": colour},
+            "marker": {"symbol": symbol, "size": 8}, "x": [p[0] for p in points], "y": [p[1] for p in points]}  # fmt: skip
+
+
+def level_times(history: History) -> dict:
+    captured = history.captured
+    return {"data": [
+        _line("blocked: the longest that a rank waited", ORANGE, "circle",
+              [(v.number, v.blocked_s) for v in captured if v.blocked_s > 0]),
+        _line("until captured", GREEN, "diamond",
+              [(v.number, v.captured_s - v.begin_s) for v in captured if v.captured_s > v.begin_s]),
+        _line("until local", BLUE, "square",
+              [(v.number, v.local_s - v.begin_s) for v in captured if v.local_s is not None and v.local_s > v.begin_s]),
+    ], "layout": _log(_layout("version", "time from the first rank's begin (s)"))}  # fmt: skip
+
+
+def ranks(history: History) -> dict:
+    """As paper 004's Figs. 9 to 11: a point a rank, the versions to choose from."""
+    with_ranks = [v for v in history.captured if v.ranks]
+    step = max(1, -(-sum(len(v.ranks) for v in with_ranks) // SHOWN_RANKS))
+    shown = with_ranks[::-1][::step]
+    data = [{"type": "scatter", "mode": "markers", "name": f"version {v.number}", "visible": number == 0,
+             "marker": {"color": BLUE, "size": 6}, "x": [r.rank for r in v.ranks], "y": [1000 * r.seconds for r in v.ranks],
+             "hovertemplate": "rank %{x}: %{y:.4g} ms<extra></extra>"} for number, v in enumerate(shown)]  # fmt: skip
+    buttons = [{"label": f"version {v.number}", "method": "update",
+                "args": [{"visible": [other is v for other in shown]}]} for v in shown]  # fmt: skip
+    layout = _layout("rank", "I/O time of the rank (ms)", showlegend=False)
+    layout["yaxis"].update(rangemode="tozero")
+    layout["margin"]["t"] = 60
+    layout["updatemenus"] = [{"buttons": buttons, "x": 0, "xanchor": "left", "y": 1.2}] if buttons else []
+    return {"data": data, "layout": layout}
+
+
+def bandwidths(history: History, probe: dict | None) -> dict:
+    captured = [v for v in history.captured if v.bytes > 0]
+    data = [_line("perceived: bytes / longest wait of a rank", ORANGE, "circle",
+                  [(v.number, v.bytes / v.blocked_s) for v in captured if v.blocked_s > 0]),
+            _line("real: bytes / time from captured to local", BLUE, "square",
+                  [(v.number, v.bytes / v.writing_s) for v in captured if v.writing_s])]  # fmt: skip
+    numbers = [v.number for v in captured]
+    for name, colour, rate in (("memory copy of this machine", "#8a5a00", (probe or {}).get("memory")),
+                               ("disk write of this machine", "#555555", (probe or {}).get("disk"))):  # fmt: skip
+        if rate and numbers:
+            data.append({"type": "scatter", "mode": "lines", "name": name, "line": {"color": colour, "dash": "dash"},
+                         "x": [min(numbers) - 0.5, max(numbers) + 0.5], "y": [rate, rate]})  # fmt: skip
+    layout = _log(_layout("version", "bandwidth (B/s)"))
+    layout["yaxis"].update(dtick=None, ticksuffix="B/s", title={"text": "bandwidth"})
+    layout["legend"] = {"orientation": "h", "y": 1.24, "x": 0}
+    layout["margin"]["t"] = 60
+    return {"data": data, "layout": layout}
+
+
+def time_lost(times: Times) -> dict:
+    data = []
+    for name, colour, shares in (("measured", BLUE, times.measured), ("expected", ORANGE, times.expected)):
+        if shares is not None:
+            values = [100 * share for share in shares.values()]
+            data.append({"type": "bar", "name": name, "marker": {"color": colour}, "x": list(shares), "y": values,
+                         "text": [f"{value:.3g} %" for value in values], "textposition": "outside", "cliponaxis": False})  # fmt: skip
+    return {"data": data, "layout": _layout("", "share of the time (%)", barmode="group")}
