@@ -11,7 +11,7 @@ import typer
 
 from ...plan.check import PlanError
 from ..usage import CommandError
-from . import aggregation, cost, figures, fill_time, interval, model, multilevel, replay, strategy, survive, validate
+from . import advise, aggregation, cost, figures, fill_time, interval, model, multilevel, replay, strategy, survive, validate
 
 COMMANDS = {
     "interval": interval,
@@ -25,6 +25,7 @@ COMMANDS = {
     "validate": validate,
     "figures": figures,
     "replay": replay,
+    "advise": advise,
 }
 
 app = typer.Typer(

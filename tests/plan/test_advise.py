@@ -1,0 +1,104 @@
+"""Advice: numbers by hand, the choice of protection, inputs from the probe and from a log, a fragment that can be pasted."""
+
+import json
+import pathlib
+import re
+import tomllib
+
+import pytest
+from backstay.plan import interval
+from backstay.plan.simulate import advise
+from runner import result, run, strict
+
+DOCS = pathlib.Path(__file__).parents[2] / "docs"
+MACHINE = advise.Machine(512, 64e9, 10e9, 2e9, 12e9, 100e9, 256e9)
+SPEEDS = ("--copy-bandwidth", 10e9, "--disk-bandwidth", 2e9, "--network-bandwidth", 12e9)
+BASE = ("--nodes", 512, "--saved", 64e9, "--storage-bandwidth", 100e9)
+
+
+@pytest.fixture(autouse=True)
+def no_probe(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def test_times_are_those_of_the_page():
+    plan = advise.advise(MACHINE, advise.Failures(86400.0))
+    extra = plan.choice.extra
+    assert plan.blocked_s == 6.4 and plan.interval_s == pytest.approx(interval.long_job_s(6.4, 86400))
+    assert plan.lag_s == pytest.approx((32, 32 + 32 * extra, 32 + 32 * extra + 327.68)) and plan.restart_s == (32, 32, 327.68)
+    assert plan.durable_every == 1 and plan.stage_nodes == 128 and plan.store_bytes == pytest.approx(128e9 * (1 + extra))
+
+
+def test_a_slow_drain_makes_durable_rarer_and_a_slow_disk_the_interval_longer():
+    slow = advise.advise(MACHINE._replace(storage_bytes_per_s=10e9), advise.Failures(86400.0))
+    assert slow.durable_every == 4, "3277 s of drain in intervals of 1047 s"
+    disk = advise.advise(MACHINE._replace(disk_bytes_per_s=0.05e9), advise.Failures(86400.0))
+    assert disk.interval_s == disk.lag_s[1] > 1200
+
+
+def test_protection_grows_with_the_losses():
+    few = advise.advise(MACHINE, advise.Failures(86400.0, sizes={1: 1.0}))
+    many = advise.advise(MACHINE._replace(storage_bytes_per_s=5e9), advise.Failures(86400.0, sizes={1: 0.2, 64: 0.8}))
+    assert few.choice.lost_share == 0 and few.choice.name == "parity 14+2"
+    assert many.choice.extra > few.choice.extra and many.choice.lost_share < 0.6
+
+
+def test_small_machines_get_what_fits():
+    names = {one.name for one in advise.choices(MACHINE._replace(nodes=3), advise.Failures(1e5))}
+    assert names == {"1 replica", "2 replicas"}
+
+
+@pytest.mark.parametrize("mtti", [20_000.0, 86_400.0])
+def test_the_first_order_is_near_the_simulation(mtti):
+    known = advise.Failures(mtti, software_share=0.3)
+    plan = advise.advise(MACHINE, known)
+    lost = 1 / plan.efficiency.mean - 1
+    assert lost == pytest.approx(advise.lost_per_second(plan, known), rel=0.08)
+    worse = advise.simulated(plan._replace(interval_s=4 * plan.interval_s), known, 1)
+    assert worse.high < plan.efficiency.low
+
+
+def test_the_command_prints_what_can_be_pasted():
+    found = result("advise", *BASE, *SPEEDS, "--mtti", 86400)
+    configured = tomllib.loads(found["toml"])
+    known = (DOCS / "guide" / "configuration.md").read_text(encoding="utf-8")
+    for section, keys in configured.items():
+        table = known.split(f"## [{section}]")[1].split("\n## ")[0]
+        assert all(f"| `{key}` |" in table for key in keys)
+    assert configured["checkpoint"]["interval_s"] == round(found["interval_s"]["local"])
+    assert found["toml"] in run("advise", *BASE, *SPEEDS, "--mtti", 86400)[1]
+    assert 0.9 < found["efficiency"]["low"] < found["efficiency"]["high"] < 1 and "assumed" in found["notes"][0]
+
+
+def test_inputs_come_from_the_probe(tmp_path):
+    probe = tmp_path / "cache" / "backstay" / "probe.json"
+    probe.parent.mkdir(parents=True)
+    probe.write_text(json.dumps({"memory": {"copy_bytes_per_s": 10e9}, "disk": {"write_bytes_per_s": 2e9}}))
+    words = ("advise", *BASE, "--network-bandwidth", 12e9, "--mtti", 86400)
+    assert result(*words) == result("advise", *BASE, *SPEEDS, "--mtti", 86400)
+    assert result(*words, "--disk-bandwidth", 1e9)["machine"]["disk_bytes_per_s"] == 1e9
+    for text in ("{}", "[]", "x", '{"memory": {"copy_bytes_per_s": 0}, "disk": {"write_bytes_per_s": 2}}'):
+        probe.write_text(text)
+        code, _, err = run(*words)
+        assert code == 2 and f"--probe {probe}: not a result of `backstay probe`" in err and err.count("\n") == 1
+
+
+def test_inputs_come_from_a_log():
+    found = result("advise", *BASE, *SPEEDS, "--trace", DOCS / "plan" / "failures.csv")
+    replayed = result("replay", "--trace", DOCS / "plan" / "failures.csv", "--cost", 300)
+    assert (found["mtti_s"], found["weibull_shape"]) == (replayed["mtti_s"], replayed["weibull_shape"])
+    assert not found["notes"]
+
+
+@pytest.mark.parametrize("words, option", [
+    ((*BASE, *SPEEDS), "--mtti"), ((*BASE, *SPEEDS, "--mtti", 5e4, "--trace", "x"), "--mtti"), ((*BASE, *SPEEDS, "--mtti", 5), "--mtti"),
+    ((*BASE, *SPEEDS, "--mtti", 0), "--mtti"), ((*BASE, "--mtti", 5e4), "--copy-bandwidth"), ((*BASE, *SPEEDS[:4], "--mtti", 5e4), "--network-bandwidth"),
+    ((*BASE, *SPEEDS, "--mtti", 5e4, "--nodes", 1), "--nodes"), ((*BASE, *SPEEDS, "--mtti", 5e4, "--saved", -1), "--saved"),
+    ((*BASE, *SPEEDS, "--mtti", 5e4, "--software-share", 2), "--software-share"), ((*BASE, *SPEEDS, "--mtti", 5e4, "--stage-memory", 0), "--stage-memory"),
+    ((*BASE, *SPEEDS, "--mtti", 5e4, "--system", 2), "--system"), ((*BASE, *SPEEDS, "--mtti", 5e4, "--storage-bandwidth", 1e-40), "--mtti"),
+    ((*BASE, *SPEEDS, "--mtti", 5e4, "--seed", -1), "--seed"),
+])  # fmt: skip
+def test_wrong_input_is_one_line_that_names_the_option(words, option):
+    code, out, err = run("advise", *words)
+    assert (code, out) == (2, "") and err.count("\n") == 1 and re.match(rf"backstay plan advise: {option} ", err), err
+    assert strict(run("advise", *words, "--json")[1])["error"]["code"] == "invalid"
