@@ -18,6 +18,12 @@
  * two calls at the same time are refused with BACKSTAY_ESTATE. In a parallel job the functions
  * marked *collective* must be called by all ranks in the same order.
  *
+ * Signals. From init to finalize SIGUSR1 asks for a checkpoint, and SIGTERM for a checkpoint and then
+ * the end; handlers that the program has are called too. Where it has none for SIGTERM, a call that
+ * waits can be ended: restart() by the first SIGTERM, as nothing is lost; the others by the second.
+ *
+ * Forks. The session stays with the parent; a child may start one of its own under another job.name.
+ *
  * Ownership. Backstay keeps the pointers given to protect(); the memory stays the caller's and
  * must stay valid until unprotect() or finalize(). Names are copied.
  */
@@ -167,14 +173,16 @@ BACKSTAY_API int backstay_stop_requested(void);
 /* Collective. Saves all protected regions and routed files as a new version and returns when it
  * is *captured*: the regions may be changed at once. On failure nothing of the version remains,
  * the program may go on, and earlier versions are untouched. Blocks while the pool is full.
- * Errors: ESTATE, EAGENT, ERANKLOST, EINVALID (a routed file that cannot be read), EINTERNAL.
- * The same code on all ranks of a node. */
+ * Errors: ESTATE, EAGENT, ERANKLOST, EINVALID (a routed file that cannot be read), ENOSPACE and EIO
+ * (the disk of a pool that is full), EBUSY, EPERMISSION and EPROTOCOL (a new agent refused), EINTERNAL.
+ * The same code on all ranks. */
 BACKSTAY_API int backstay_checkpoint(void);
 
 /* The number of the newest version that this run captured or restarted from; 0 if none. */
 BACKSTAY_API uint64_t backstay_version(void);
 
-/* Does not block. *level: the level that `version` has now (0 if it does not exist).
+/* One question to the agent and its answer; waits for no disk. *level: the level that `version` has
+ * now (0 if it does not exist), also where a code says why it will not get a higher one.
  * Errors: ESTATE, ENOTFOUND, EAGENT, and the reason if the version failed (ENOSPACE, EIO ...). */
 BACKSTAY_API int backstay_test(uint64_t version, backstay_level* level);
 
@@ -204,8 +212,8 @@ BACKSTAY_API int backstay_read_region(uint64_t version, const char* name, void* 
  * differ. `name` may hold letters, digits and "._-%+". From then on every checkpoint() takes the
  * file's content as it is at that moment, and restart() puts it back at the same path. A routed
  * file that does not exist at a checkpoint makes it fail with EINVALID.
- * Errors: ESTATE, EINVALID, EDUPLICATE never (the same name gives the same path), ETOOLARGE (path
- * does not fit), EPERMISSION, EIO. */
+ * The same name gives the same path.
+ * Errors: ESTATE, EINVALID, ETOOLARGE (path does not fit), EPERMISSION, EIO. */
 BACKSTAY_API int backstay_route_file(const char* name, char* path, size_t path_bytes);
 
 /* Collective. Ends the session; the agent goes on and brings captured versions to their level.

@@ -1,5 +1,5 @@
 // The functions of backstay.h: guard, session, code and message. Everything else is in session.cc.
-#include <unistd.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <cstdio>
@@ -22,6 +22,7 @@ namespace {
 using backstay::Code;
 using backstay::Error;
 using backstay::Status;
+using backstay::client::Endable;
 using backstay::client::Group;
 using backstay::client::Session;
 
@@ -53,14 +54,26 @@ static_assert(BACKSTAY_COMPLEX128 == static_cast<int>(backstay::format::ElementT
 
 // The process's session. Never freed at exit: the program may be in the middle of anything then.
 std::atomic<Session*> the_session{nullptr};
-std::atomic<pid_t> session_pid{0};
-Group* the_group = nullptr;  // released after the session ended; guarded by `busy`
+std::atomic<bool> left_to_parent{false};  // a session that a fork() took this process out of
+Group* the_group = nullptr;               // released after the session ended; guarded by `busy`
 std::atomic<bool> busy{false};
 thread_local std::string last_message;
 
 int fail(const Error& error) {
   last_message = error.message();
   return static_cast<int>(error.code());
+}
+
+// In the child of a fork. The session stays the parent's: a helper that outlives it must not hold its
+// connection, or the agent would take the parent for alive. Only what is allowed after fork().
+void leave_session_to_parent() {
+  Session* session = the_session.exchange(nullptr);
+  if (session != nullptr) {
+    session->leave_to_parent();
+    left_to_parent.store(true);
+  }
+  the_group = nullptr;
+  busy.store(false);
 }
 
 class Guard {
@@ -90,10 +103,12 @@ int guarded(Body&& body) noexcept {
     const Status status = body();
     return status.ok() ? BACKSTAY_OK : fail(status.error());
   } catch (const std::bad_alloc&) {
+    last_message = "out of memory";  // short enough to need none
     return BACKSTAY_EINTERNAL;
   } catch (const std::exception& unexpected) {
     return fail(Error(Code::internal, unexpected.what()));
   } catch (...) {
+    last_message = "an exception";
     return BACKSTAY_EINTERNAL;
   }
 }
@@ -102,13 +117,11 @@ template <typename Body>
 int with_session(Body&& body) noexcept {
   return guarded([&]() -> Status {
     Session* session = the_session.load(std::memory_order_acquire);
-    if (session == nullptr) return Error(Code::state, "call backstay_init first");
-    if (session_pid.load() != ::getpid()) {
-      return Error(Code::state,
-                   "the session belongs to the parent process; a forked child cannot "
-                   "use it");
-    }
-    return body(*session);
+    if (session != nullptr) return body(*session);
+    if (!left_to_parent.load()) return Error(Code::state, "call backstay_init first");
+    return Error(Code::state,
+                 "the session belongs to the parent process, which this one was forked from; for "
+                 "one of its own call backstay_init with another job.name");
   });
 }
 
@@ -118,7 +131,8 @@ Status start(const Group& group, const char* config) {
   }
   BACKSTAY_ASSIGN(auto session, Session::start(group, config));
   the_group = new Group(group);
-  session_pid.store(::getpid());
+  static const int at_fork = ::pthread_atfork(nullptr, nullptr, &leave_session_to_parent);
+  (void)at_fork;  // without memory for it, forked children keep the connection
   backstay::client::watch_signals();
   the_session.store(session.release(), std::memory_order_release);
   return {};
@@ -184,6 +198,7 @@ int backstay_checkpoint(void) {
   bool strict = false;
   const int code = with_session([&](Session& session) {
     strict = session.config().checkpoint.strict;
+    const Endable endable(2);
     return session.checkpoint();
   });
   if (code != BACKSTAY_OK && strict) end_program(code);
@@ -198,10 +213,10 @@ uint64_t backstay_version(void) {
 int backstay_test(uint64_t version, backstay_level* level) {
   return with_session([&](Session& session) -> Status {
     if (level == nullptr) return Error(Code::invalid, "level is NULL");
-    *level = static_cast<backstay_level>(0);
-    BACKSTAY_ASSIGN(const backstay::Level reached, session.test(version));
+    backstay::Level reached = backstay::Level::none;
+    const Status outcome = session.test(version, reached);
     *level = static_cast<backstay_level>(reached);
-    return {};
+    return outcome;
   });
 }
 
@@ -210,12 +225,14 @@ int backstay_wait(uint64_t version, backstay_level level, double timeout_s) {
     if (level < BACKSTAY_CAPTURED || level > BACKSTAY_DURABLE) {
       return Error(Code::invalid, "level must be one of backstay_level");
     }
+    const Endable endable(2);
     return session.wait(version, static_cast<backstay::Level>(level), timeout_s);
   });
 }
 
 int backstay_restart(uint64_t* version) {
   return with_session([&](Session& session) -> Status {
+    const Endable endable(1);  // there is nothing to save before it
     BACKSTAY_ASSIGN(const auto restarted, session.restart());
     if (version != nullptr) *version = restarted;
     return {};
@@ -227,6 +244,7 @@ int backstay_read_region(uint64_t version, const char* name, void* data, size_t 
     if (name == nullptr) return Error(Code::invalid, "name is NULL");
     if (data == nullptr && bytes != 0) return Error(Code::invalid, "data is NULL");
     if (version == 0) return Error(Code::not_found, "versions are counted from 1");
+    const Endable endable(2);
     return session.read_region(version, name, data, bytes);
   });
 }
@@ -244,6 +262,7 @@ int backstay_route_file(const char* name, char* path, size_t path_bytes) {
 
 int backstay_finalize(void) {
   return with_session([&](Session& session) -> Status {
+    const Endable endable(2);
     Status outcome = session.finish();
     backstay::client::unwatch_signals();
     the_session.store(nullptr, std::memory_order_release);

@@ -58,6 +58,11 @@ void Connection::end() {
   socket_.reset();
 }
 
+void Connection::leave_to_parent() {
+  usable_ = false;
+  socket_.reset();
+}
+
 Status Connection::welcome(std::uint64_t deadline) {
   BACKSTAY_TRY(wait_readable(deadline));
   auto received = wire::receive(socket_.get());

@@ -43,6 +43,10 @@ class Connection {
   // closes. Not usable afterwards. A version in the making is given up for all ranks.
   void end();
 
+  // For the child of a fork: closes its copy of the socket and says nothing. Safe there, even if the parent
+  // was in the middle of a call.
+  void leave_to_parent();
+
   Status send(const wire::Message& message);
   // The next message. Errors: timeout, agent_lost, protocol; a Failure becomes its error.
   Result<wire::Message> receive(std::uint64_t deadline = no_deadline);

@@ -51,7 +51,10 @@ class Session::Requests final : public RequestSource {
 
 namespace {
 
-constexpr const char* the_next_call_tries = "the program goes on, the next checkpoint tries again";
+constexpr const char* the_next_call_tries =
+    "the program may go on; the next checkpoint starts a new agent, and agent.log beside its "
+    "socket "
+    "says why the old one ended";
 
 // The job's name where none is configured: the program's file name, with what a name may not hold replaced.
 std::string default_job_name() {
@@ -180,10 +183,10 @@ Status Session::ready(const Status& mine) {
 
 // The end of every collective call: a lost agent is reported, once.
 Status Session::adopt(const Status& outcome) {
-  if (!outcome.ok() && outcome.error().code() == Code::agent_lost) {
-    report_lost(outcome.error(), the_next_call_tries);
-  }
-  return outcome;
+  if (outcome.ok() || outcome.error().code() != Code::agent_lost) return outcome;
+  const Error& lost = outcome.error();
+  report_lost(lost, the_next_call_tries);
+  return Error(Code::agent_lost, lost.message() + "; " + the_next_call_tries, lost.sys_errno());
 }
 
 void Session::report_lost(const Error& error, const char* what_now) {
@@ -203,7 +206,6 @@ Status Session::checkpoint() {
 }
 
 Status Session::take_version() {
-  due_->checkpoint_begins();
   auto snapshot = Snapshot::of(regions_, files_);
   BACKSTAY_TRY(ready(snapshot.ok() ? Status() : Status(snapshot.error())));
   if (!snapshot.ok()) return snapshot.error();  // cannot be: ready() had said so
@@ -260,14 +262,16 @@ Status Session::finish() {
   return outcome;
 }
 
+void Session::leave_to_parent() {
+  if (agent_ != nullptr) agent_->leave_to_parent();
+}
+
 // --- single calls --------------------------------------------------------------------------------
 
 Result<wire::LevelIs> Session::ask_level(const wire::Message& question, VersionNumber version,
                                          std::uint64_t deadline) {
   if (agent_ == nullptr || !agent_->usable()) {
-    Error error(Code::agent_lost, "the agent is gone; the next checkpoint starts a new one");
-    report_lost(error, the_next_call_tries);
-    return error;
+    return adopt(Error(Code::agent_lost, "the agent is gone")).error();
   }
   BACKSTAY_TRY(adopt(agent_->send(question)));
   while (true) {
@@ -278,11 +282,13 @@ Result<wire::LevelIs> Session::ask_level(const wire::Message& question, VersionN
   }
 }
 
-Result<Level> Session::test(VersionNumber version) {
+Status Session::test(VersionNumber version, Level& level) {
+  level = Level::none;
   BACKSTAY_ASSIGN(const wire::LevelIs answer,
                   ask_level(wire::Query{version}, version, no_deadline));
+  level = answer.level;
   if (answer.code != Code::ok) return Error(answer.code, answer.message);
-  return answer.level;
+  return {};
 }
 
 Status Session::wait(VersionNumber version, Level level, double timeout_s) {
@@ -342,8 +348,7 @@ Status fetch_region(Fetch& fetch, const std::string& name, void* data, std::size
 Status Session::read_region(VersionNumber version, const std::string& name, void* data,
                             std::size_t bytes) {
   if (agent_ == nullptr || !agent_->usable()) {
-    return adopt(
-        Error(Code::agent_lost, "the agent is gone; the next checkpoint starts a new one"));
+    return adopt(Error(Code::agent_lost, "the agent is gone"));
   }
   Fetch fetch(*agent_, version, hello_.rank);
   return adopt(fetch_region(fetch, name, data, bytes));

@@ -44,9 +44,11 @@ class Session {
   Status checkpoint();              // collective
   Result<VersionNumber> restart();  // collective
   Status finish();                  // collective; waits for local if configured, then says goodbye
+  void leave_to_parent();           // for the child of a fork; only closes a descriptor
 
   VersionNumber version() const { return version_; }
-  Result<Level> test(VersionNumber version);
+  // `level` is set in any case: a version may be captured although writing it failed.
+  Status test(VersionNumber version, Level& level);
   Status wait(VersionNumber version, Level level, double timeout_s);
   Status read_region(VersionNumber version, const std::string& name, void* data, std::size_t bytes);
 

@@ -19,9 +19,31 @@ std::atomic<bool> stop_flag{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "used in a signal handler");
 std::array<Watched, 2> watched = {{{SIGUSR1, {}, false}, {SIGTERM, {}, false}}};
 
+// How many SIGTERM end the program now (0: none does), and how many have come since the watch began.
+std::atomic<int> ends_at{0};
+std::atomic<int> stops{0};
+static_assert(std::atomic<int>::is_always_lock_free, "used in a signal handler");
+
+bool default_action(const Watched& one) {
+  return (one.before.sa_flags & SA_SIGINFO) == 0 && one.before.sa_handler == SIG_DFL;
+}
+
+// Takes effect when the handler returns, as the signal is blocked inside of it.
+void take_default_action(int number) {
+  struct sigaction standard {};
+  standard.sa_handler = SIG_DFL;
+  ::sigaction(number, &standard, nullptr);
+  ::raise(number);
+}
+
 // Async-signal-safe: atomics and the program's own handler, nothing else.
 void on_signal(int number, siginfo_t* info, void* context) {
-  if (number == SIGTERM) stop_flag.store(true);
+  if (number == SIGTERM) {
+    stop_flag.store(true);
+    const int limit = ends_at.load();
+    const bool enough = stops.fetch_add(1) + 1 >= limit;
+    if (limit > 0 && enough && default_action(watched[1])) return take_default_action(number);
+  }
   if (number == SIGUSR1) checkpoint_flag.store(true);
   for (const Watched& one : watched) {
     if (one.number != number) continue;
@@ -42,6 +64,7 @@ bool is_ours(const struct sigaction& action) {
 void watch_signals() {
   checkpoint_flag.store(false);
   stop_flag.store(false);
+  stops.store(0);
   for (Watched& one : watched) {
     if (one.installed || ::sigaction(one.number, nullptr, &one.before) != 0) continue;
     const bool ignored =
@@ -67,6 +90,9 @@ void unwatch_signals() {
     one.installed = false;
   }
 }
+
+Endable::Endable(int signals) { ends_at.store(signals); }
+Endable::~Endable() { ends_at.store(0); }
 
 bool checkpoint_signalled() { return checkpoint_flag.load(std::memory_order_relaxed); }
 bool stop_signalled() { return stop_flag.load(std::memory_order_relaxed); }

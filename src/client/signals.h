@@ -11,6 +11,16 @@ void watch_signals();
 // Puts the earlier dispositions back, unless the program has replaced ours meanwhile.
 void unwatch_signals();
 
+// While one of these lives, the n-th SIGTERM that comes takes its default action, as far as the program has no
+// handler of its own: a call that waits for an agent that hangs can be ended. One at a time.
+class Endable {
+ public:
+  explicit Endable(int signals);
+  ~Endable();
+  Endable(const Endable&) = delete;
+  Endable& operator=(const Endable&) = delete;
+};
+
 bool checkpoint_signalled();
 bool stop_signalled();
 void clear_checkpoint_signal();

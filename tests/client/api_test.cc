@@ -1,13 +1,18 @@
 // The C interface: every function with bad input, out of order, and from two threads. Linked against libbackstay.so
 // as a program is.
 #include <gmock/gmock.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <latch>
+#include <set>
 #include <thread>
 
 #include "backstay/backstay.h"
@@ -276,12 +281,48 @@ TEST(ApiThreads, ASecondCallAtTheSameTimeIsRefused) {
   EXPECT_EQ(backstay_finalize(), BACKSTAY_OK);
 }
 
-TEST_F(Api, AForkedChildIsRefused) {
+std::set<std::string> sockets() {
+  std::set<std::string> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const auto target = std::filesystem::read_symlink(entry.path(), gone).string();
+    if (target.starts_with("socket:")) found.insert(target);
+  }
+  return found;
+}
+
+// Exit status of a child that returns from `body`; -signal where one ended it.
+int child_status(const std::function<int()>& body) {
   const pid_t child = ::fork();
-  if (child == 0) ::_exit(backstay_unprotect("u") == BACKSTAY_ESTATE ? 0 : 1);
+  if (child == 0) ::_exit(body());
   int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+TEST_F(Api, AForkedChildIsRefusedAndHoldsNoConnection) {
+  const auto mine = sockets();
+  const auto body = [&]() -> int {
+    if (sockets().size() + 1 != mine.size()) return 1;
+    if (backstay_unprotect("u") != BACKSTAY_ESTATE) return 2;
+    if (message().find("another job.name") == std::string::npos) return 3;
+    if (backstay_due() != 0 || backstay_finalize() != BACKSTAY_ESTATE) return 4;
+    return 0;
+  };
+  EXPECT_EQ(child_status(body), 0);
+  EXPECT_EQ(backstay_checkpoint(), BACKSTAY_OK) << message();
+}
+
+TEST_F(Api, AForkedChildMayStartASessionOfItsOwn) {
+  const World other;
+  FakeAgent agent(other.socket(), {});
+  const auto body = [&]() -> int {
+    if (backstay_init(other.config().c_str()) != BACKSTAY_OK) return 1;
+    if (backstay_checkpoint() != BACKSTAY_OK) return 2;
+    return backstay_finalize() == BACKSTAY_OK ? 0 : 3;
+  };
+  EXPECT_EQ(child_status(body), 0);
+  EXPECT_EQ(backstay_checkpoint(), BACKSTAY_OK) << message();
 }
 
 // --- signals -------------------------------------------------------------------------------------
@@ -317,6 +358,51 @@ TEST(ApiSignals, CheckpointThenStopAndTheProgramsHandlersStay) {
   EXPECT_EQ(now.sa_handler, users.sa_handler) << "the program's handler is back";
   ASSERT_EQ(::sigaction(SIGTERM, nullptr, &now), 0);
   EXPECT_EQ(now.sa_handler, SIG_DFL);
+}
+
+// A child that waits for an agent that never answers `what`, told to end `signals` times.
+int ended_while_waiting(const char* what, int signals, const std::function<int()>& call) {
+  const World world;
+  int ready[2];
+  EXPECT_EQ(::pipe(ready), 0);
+  FakeAgent::Options options;
+  options.hook = [&, name = std::string(what)](const wire::Message& message) {
+    if (name != name_of(message)) return FakeAgent::Action::go_on;
+    EXPECT_EQ(::write(ready[1], "x", 1), 1);
+    return FakeAgent::Action::ignore;
+  };
+  FakeAgent agent(world.socket(), options);
+  double u[8] = {};
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (backstay_init(world.config().c_str()) != BACKSTAY_OK) ::_exit(1);
+    if (backstay_protect("u", u, 8, BACKSTAY_DOUBLE) != BACKSTAY_OK) ::_exit(2);
+    (void)call();
+    ::_exit(3);
+  }
+  char byte = 0;
+  EXPECT_EQ(::read(ready[0], &byte, 1), 1);
+  int status = 0;
+  for (int sent = 0; sent < signals; ++sent) {
+    EXPECT_EQ(::waitpid(child, &status, WNOHANG), 0) << "ended by signal " << sent;
+    EXPECT_EQ(::kill(child, SIGTERM), 0);
+    // Taken, not merely pending: two that are pending at once are one.
+    const auto pending = [&] {
+      std::ifstream file("/proc/" + std::to_string(child) + "/status");
+      const std::string text{std::istreambuf_iterator<char>(file), {}};
+      return text.find("ShdPnd:\t0000000000000000") == std::string::npos && !text.empty();
+    };
+    while (pending()) ::sched_yield();
+  }
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  ::close(ready[0]);
+  ::close(ready[1]);
+  return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+TEST(ApiSignals, SigtermEndsACallThatWaitsForAnAgentThatHangs) {
+  EXPECT_EQ(ended_while_waiting("restart", 1, [] { return backstay_restart(nullptr); }), SIGTERM);
+  EXPECT_EQ(ended_while_waiting("begin", 2, [] { return backstay_checkpoint(); }), SIGTERM);
 }
 
 TEST(ApiSignals, AnIgnoredSignalStaysIgnored) {

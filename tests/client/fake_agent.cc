@@ -176,6 +176,7 @@ void FakeAgent::obey(Link& link, const wire::Message& message) {
       is.message = "no such version";
     } else {
       is.level = level == levels.end() ? Level::local : level->second;
+      if (failed.count(version) != 0) is.code = failed[version];
     }
     send(link, is);
   };

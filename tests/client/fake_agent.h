@@ -54,6 +54,7 @@ class FakeAgent {
   // Safe to use once the client waits for nothing, or after stop().
   std::map<VersionNumber, std::map<Rank, Buffer>> objects;
   std::map<VersionNumber, Level> levels;  // default: local for stored versions
+  std::map<VersionNumber, Code> failed;   // why it gets no higher level
   std::vector<std::string> log;           // names of messages as they came
   std::size_t chunks_sent = 0;            // of restores and fetches
   std::string problem() const;

@@ -187,6 +187,21 @@ TEST(Death, OfARankGivesTheVersionUpForTheOthers) {
   EXPECT_EQ(agent.problem(), "");
 }
 
+// Not taken for an agent that is not there: no other one is started, and the agent's words are not lost.
+TEST(Start, BelievesAnAgentThatCannotFindTheFolder) {
+  const World world;
+  FakeAgent::Options options;
+  options.refuse_hello = Code::not_found;
+  int hellos = 0;
+  options.hook = [&](const wire::Message&) { return ++hellos, FakeAgent::Action::go_on; };
+  FakeAgent agent(world.socket(), options);
+  const auto started = Session::start(Group(), world.config().c_str());
+  EXPECT_EQ(code_of(started), Code::agent_lost);
+  EXPECT_THAT(started.error().message(), HasSubstr("refused for a test"));
+  agent.stop();
+  EXPECT_EQ(hellos, 1);
+}
+
 TEST(Start, HandsOnWhatTheAgentRefuses) {
   for (const Code code : {Code::busy, Code::protocol, Code::unsupported}) {
     const World world;

@@ -378,7 +378,8 @@ TEST(ReadRegion, FetchesOnlyWhatHoldsItAndTheTable) {
     Data read(700);
     ASSERT_TRUE(session->read_region(1, "small", read.data(), 700).ok());
     EXPECT_EQ(read, small);
-    ASSERT_TRUE(session->test(1).ok());  // the agent has done with it
+    Level level{};
+    ASSERT_TRUE(session->test(1, level).ok());  // the agent has done with it
     const std::size_t tail = 64 * 1024 / buffer_bytes + 1;
     EXPECT_LE(agent.chunks_sent, 2 * (tail + 4)) << "a second time where they are not held";
   }
@@ -425,12 +426,21 @@ TEST(Levels, AreWhatTheAgentSays) {
   auto session = session_in(world);
   ASSERT_TRUE(session->checkpoint().ok());
   ASSERT_TRUE(session->checkpoint().ok());
-  EXPECT_EQ(*session->test(1), Level::captured);
-  EXPECT_EQ(*session->test(2), Level::local);
+  Level level{};
+  const auto level_of = [&](VersionNumber version) {
+    EXPECT_TRUE(session->test(version, level).ok());
+    return level;
+  };
+  EXPECT_EQ(level_of(1), Level::captured);
+  EXPECT_EQ(level_of(2), Level::local);
   EXPECT_TRUE(session->wait(2, Level::local, 1).ok());
   EXPECT_EQ(code_of(session->wait(1, Level::local, 0.02)), Code::timeout);
-  EXPECT_EQ(*session->test(1), Level::captured) << "after a wait that was given up";
-  EXPECT_EQ(code_of(session->test(9)), Code::not_found);
+  EXPECT_EQ(level_of(1), Level::captured) << "after a wait that was given up";
+  EXPECT_EQ(code_of(session->test(9, level)), Code::not_found);
+  EXPECT_EQ(level, Level::none);
+  agent.failed[1] = Code::no_space;
+  EXPECT_EQ(code_of(session->test(1, level)), Code::no_space);
+  EXPECT_EQ(level, Level::captured) << "it still is in the pool";
   EXPECT_EQ(code_of(session->wait(1, Level::durable, 1)), Code::unsupported);
 }
 
