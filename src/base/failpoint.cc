@@ -14,15 +14,18 @@ namespace {
 struct Armed {
   bool on = false;
   std::string name;
-  int pass = 1;  // the how manyeth passing kills
+  int signal = SIGKILL;
+  int pass = 1;  // the how manyeth passing counts
   std::atomic<int> passed{0};
 
   Armed() {
     const char* text = std::getenv("BACKSTAY_FAILPOINT");
     if (text == nullptr) return;
     const std::string spec = text;
-    const auto equals = spec.find("=kill");
-    if (equals == std::string::npos) return;
+    const auto equals = spec.find('=');
+    const std::string action = equals == std::string::npos ? "" : spec.substr(equals + 1, 4);
+    if (action != "kill" && action != "stop") return;
+    if (action == "stop") signal = SIGSTOP;
     name = spec.substr(0, equals);
     if (const auto at = spec.find('@', equals); at != std::string::npos) {
       pass = std::atoi(spec.c_str() + at + 1);
@@ -36,7 +39,7 @@ struct Armed {
 void failpoint(std::string_view name) {
   static Armed armed;
   if (!armed.on || armed.name != name) return;
-  if (armed.passed.fetch_add(1) + 1 == armed.pass) ::kill(::getpid(), SIGKILL);
+  if (armed.passed.fetch_add(1) + 1 == armed.pass) ::kill(::getpid(), armed.signal);
 }
 
 }  // namespace backstay

@@ -1,3 +1,4 @@
+// `backstay verify`: reads versions and checks every checksum; sets damaged ones aside.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 
 #include "agent/names.h"
 #include "base/clock.h"
+#include "base/failpoint.h"
 #include "bin/check_version.h"
 #include "bin/command.h"
 #include "bin/exit_code.h"
@@ -34,6 +36,15 @@ struct Verified {
   bool unmarked = false;  // it was taken away
 };
 
+// Retention may have taken the version while it was read, and a newer one its bytes: that is no damage,
+// and a mark would make the folder anew.
+Status still_there(Stored& stored, const std::string& job, VersionNumber number) {
+  BACKSTAY_ASSIGN(const auto now, stored.version(job, number));
+  if (now.level != Level::none || !now.damage.empty()) return {};
+  return Error(Code::not_found,
+               fmt::format("{} version {} was removed while it was read", job, number));
+}
+
 // Keeps the `damaged` file in step with what was found: restarts believe it.
 Status mark(Stored& stored, const std::string& job, Verified& one) {
   const std::string name =
@@ -59,6 +70,8 @@ Result<Verified> verify_one(Stored& stored, const std::string& job,
   BACKSTAY_ASSIGN(one.result, check_version(stored, job, version,
                                             options.threads ? options.threads : cores, progress));
   one.seconds = static_cast<double>(system_clock().monotonic_ns() - start) * 1e-9;
+  failpoint("verify.read");
+  if (one.result.damages > 0) BACKSTAY_TRY(still_there(stored, job, version.version));
   if (!options.no_mark) BACKSTAY_TRY(mark(stored, job, one));
   return one;
 }
@@ -114,13 +127,21 @@ Result<int> verify(const Options& options) {
   BACKSTAY_ASSIGN(const std::string job, job_or_configured(options.job, config));
   BACKSTAY_ASSIGN(Stored stored, Stored::open(config));
   BACKSTAY_ASSIGN(const auto versions, to_verify(stored, job, options.version));
-  bool damaged = false;
+  bool damaged = false, unread = false;
   Json list = Json::array();
   for (const auto& version : versions) {
     const auto one = verify_one(stored, job, version, options);
     if (!one.ok() && one.error().code() == Code::not_found && options.version == 0)
       continue;  // removed meanwhile
-    if (!one.ok()) return one.error();
+    if (!one.ok() && versions.size() == 1) return one.error();
+    if (!one.ok()) {  // says nothing about the others
+      unread = true;
+      remark(fmt::format("{} version {} cannot be checked: {}", job, version.version,
+                         one.error().message()));
+      list.push_back(
+          {{"version", version.version}, {"good", false}, {"error", one.error().message()}});
+      continue;
+    }
     damaged |= one->result.damages > 0;
     if (options.settings.json)
       list.push_back(as_json(*one));
@@ -128,7 +149,7 @@ Result<int> verify(const Options& options) {
       print_one(job, *one);
   }
   if (options.settings.json) print_json({{"dir", stored.dir()}, {"job", job}, {"versions", list}});
-  return damaged ? exit_damaged : exit_ok;
+  return damaged ? exit_damaged : unread ? exit_failed : exit_ok;
 }
 
 }  // namespace
@@ -147,7 +168,8 @@ Action declare_verify(CLI::App& app) {
       "Examples:\n"
       "  backstay verify lj\n"
       "  backstay verify lj 12 --json\n"
-      "Exit codes: 0 all right, 3 no such job or version, 4 damage was found");
+      "Exit codes: 0 all right, 1 a version cannot be read, 3 no such job or version, 4 damage was "
+      "found");
   return [options] { return verify(*options); };
 }
 

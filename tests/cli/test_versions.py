@@ -1,5 +1,9 @@
 """ls, show, verify, rm on a real version (tests/golden), without an agent."""
 
+import os
+import shutil
+import signal
+
 import pytest
 
 
@@ -109,6 +113,32 @@ def test_verify_missing_and_truncated_files(world, name):
     (folder / name).unlink()
     assert world.run("verify", "golden", 12).returncode == 4
     assert (folder / "damaged").exists()
+
+
+def test_verify_while_retention_takes_the_version(world):
+    folder = world.golden()
+    flip(folder / "node-0000000.segment", 4096)  # as a newer version's bytes would
+    running = world.popen("verify", "golden", env={"BACKSTAY_FAILPOINT": "verify.read=stop"})
+    os.waitid(os.P_PID, running.pid, os.WSTOPPED | os.WNOWAIT)
+    shutil.rmtree(folder)
+    folder.parent.joinpath("v0000000000000013").mkdir()  # the next one, being written
+    running.send_signal(signal.SIGCONT)
+    out, error = running.communicate(timeout=30)
+    assert "DAMAGED" not in out and running.returncode in (0, 3), error
+    assert not folder.exists()
+
+
+def test_verify_goes_on_after_a_version_that_cannot_be_read(world):
+    folder = world.golden()
+    shutil.copytree(folder, folder.parent / "v0000000000000013")  # its records say 12: damaged
+    (folder / "node-0000000.manifest").unlink()
+    (folder / "node-0000000.manifest").mkdir()
+    first, second = world.json("verify", "golden", code=4)["versions"]
+    assert first["version"] == 12 and not first["good"] and "node-0000000.manifest" in first["error"]
+    assert second["version"] == 13 and second["damages"] == 1
+    assert not (folder / "damaged").exists()
+    done = world.run("verify", "golden", 12)
+    assert done.returncode == 1 and "node-0000000.manifest" in done.stderr
 
 
 def test_verify_of_a_version_that_is_being_written(world):
