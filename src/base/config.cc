@@ -542,8 +542,7 @@ Result<std::string> find_config(const std::string& path) {
   const auto exists = [](const std::string& file) { return ::access(file.c_str(), F_OK) == 0; };
   const auto named = [&](const std::string& file, const std::string& by) -> Result<std::string> {
     if (exists(file)) return file;
-    return Error(Code::not_found,
-                 fmt::format("the configuration {} ({}) does not exist", file, by));
+    return Error(Code::config, fmt::format("the configuration {} ({}) does not exist", file, by));
   };
   if (!path.empty()) return named(path, "named by the caller");
   if (const char* variable = std::getenv("BACKSTAY_CONFIG"); variable && *variable)

@@ -64,7 +64,7 @@ std::vector<ConfigKey> config_keys();
 std::vector<std::string> config_values(const Config& config);
 
 // Finds the file: `path` if given, else $BACKSTAY_CONFIG, ./backstay.toml, ~/.config/backstay.toml;
-// "" where there is none of them. A path that was named but is missing is an error (not_found).
+// "" where there is none of them. A path that was named but is missing is an error (config).
 Result<std::string> find_config(const std::string& path);
 
 // Reads the file ("" : defaults only), then the environment: BACKSTAY_JOB, BACKSTAY_DIR and

@@ -1,6 +1,7 @@
 // `backstay agent start|stop|status`
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -28,6 +29,10 @@ Result<int> start(const Config& config, const Options& options) {
   BACKSTAY_ASSIGN(const std::string file, find_config(options.settings.config_file));
   BACKSTAY_ASSIGN(const AgentStarted started, ensure_agent(config, file));
   const std::string socket = agent_socket(config);
+  if (!started.fresh) {  // one that listens may still hang
+    BACKSTAY_ASSIGN(AgentLink agent, AgentLink::connect(config));
+    BACKSTAY_TRY(agent.status());
+  }
   if (options.settings.json)
     print_json({{"running", true}, {"started", started.fresh}, {"socket", socket}});
   else
@@ -93,7 +98,7 @@ Action declare_agent(CLI::App& app) {
       "Examples:\n"
       "  backstay agent start\n"
       "  backstay agent stop          captured versions reach the disk first\n"
-      "Exit codes: 0 ok, 1 it could not be started, 5 none runs, 6 it has not ended in time");
+      "Exit codes: 0 ok, 5 none runs, answers, or can be started, 6 it has not ended in time");
   return [options] { return act(*options); };
 }
 

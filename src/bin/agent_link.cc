@@ -14,6 +14,8 @@
 namespace backstay::bin {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 // Who listens there, also if it does not answer; 0 where the kernel does not tell.
 pid_t peer_of(int socket) {
   ucred peer{};
@@ -91,6 +93,17 @@ Status AgentLink::request(const std::string& job, bool stop) {
 Status AgentLink::shutdown(bool drain) {
   auto answer = ask(wire::Shutdown{drain});
   return answer.ok() ? Status() : Status(answer.error());
+}
+
+Json job_of(const Json& status, const std::string& job, const std::string& dir) {
+  for (const Json& one : status.value("jobs", Json::array()))
+    if (one.value("job", "") == job && (dir.empty() || one.value("dir", "") == dir)) return one;
+  return nullptr;
+}
+
+std::vector<Json> versions_of(const Json& status, const std::string& job, const std::string& dir) {
+  const Json found = job_of(status, job, dir);
+  return found.is_null() ? std::vector<Json>{} : found.value("versions", std::vector<Json>{});
 }
 
 Status AgentLink::wait_until_gone(double timeout_s) {

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "base/config.h"
 #include "base/fd.h"
@@ -43,5 +44,11 @@ class AgentLink {
   int pid_;
   double patience_s_;
 };
+
+// A job in the agent's status, the one in the folder `dir` ("": in any); null where there is none.
+nlohmann::ordered_json job_of(const nlohmann::ordered_json& status, const std::string& job,
+                              const std::string& dir);
+std::vector<nlohmann::ordered_json> versions_of(const nlohmann::ordered_json& status,
+                                                const std::string& job, const std::string& dir);
 
 }  // namespace backstay::bin

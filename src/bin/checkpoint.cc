@@ -32,12 +32,6 @@ struct Options {
   double timeout_s = 600;
 };
 
-std::vector<Json> versions_of(const Json& status, const std::string& job) {
-  for (const Json& one : status.value("jobs", Json::array()))
-    if (one.value("job", "") == job) return one.value("versions", std::vector<Json>{});
-  return {};
-}
-
 std::uint64_t newest_of(const std::vector<Json>& versions) {
   std::uint64_t newest = 0;
   for (const Json& version : versions)
@@ -46,13 +40,14 @@ std::uint64_t newest_of(const std::vector<Json>& versions) {
 }
 
 // The first version after `before` that is on the disk.
-Result<Json> wait_for_local(AgentLink& agent, const Options& options, std::uint64_t before) {
+Result<Json> wait_for_local(AgentLink& agent, const Options& options, const std::string& dir,
+                            std::uint64_t before) {
   const Progress progress("waiting for a version of " + options.job, 0);
   const Clock& clock = system_clock();
   const auto deadline = clock.monotonic_ns() + static_cast<std::uint64_t>(options.timeout_s * 1e9);
   for (;;) {
     BACKSTAY_ASSIGN(const Json status, agent.status());
-    for (const Json& version : versions_of(status, options.job)) {
+    for (const Json& version : versions_of(status, options.job, dir)) {
       if (version.value("version", std::uint64_t{0}) <= before) continue;
       const std::string level = version.value("level", "");
       if (const std::string error = version.value("error", ""); !error.empty())
@@ -79,7 +74,11 @@ Result<int> checkpoint(const Options& options) {
   if (options.wait) {
     Options named = options;
     named.job = job;
-    BACKSTAY_ASSIGN(version, wait_for_local(agent, named, newest_of(versions_of(before, job))));
+    // The program may have another configuration; its namesake in our folder comes first.
+    const bool ours = !job_of(before, job, config.storage.dir).is_null();
+    const std::string dir = ours ? config.storage.dir : "";
+    const std::uint64_t newest = newest_of(versions_of(before, job, dir));
+    BACKSTAY_ASSIGN(version, wait_for_local(agent, named, dir, newest));
   }
   if (options.settings.json)
     print_json(

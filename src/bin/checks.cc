@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -30,7 +31,7 @@ std::uint64_t pool_bytes(const Config& config) { return config.pool.size_mib << 
 
 Finding check_storage(const Config& config) {
   const std::string& dir = config.storage.dir;
-  const Status made = io::posix_filesystem().make_directories(dir);
+  const Status made = make_folders(dir);
   if (!made.ok() || ::access(dir.c_str(), W_OK | X_OK) != 0)
     return {
         "storage", Health::bad,
@@ -134,6 +135,16 @@ Finding check_socket(const Config& config) {
     return {"socket", Health::bad,
             fmt::format("{} has {} bytes, the system allows 107", path, path.size()),
             "set agent.socket to a shorter path"};
+  const std::string folder = folder_of(path);
+  const TrialFolders trial(folder);
+  const char* advice = "set agent.socket to a path in a folder of yours";
+  if (!trial.status().ok())
+    return {"socket", Health::bad, trial.status().error().message(), advice};
+  struct stat info {};
+  if (::stat(folder.c_str(), &info) != 0 || info.st_uid != ::geteuid())
+    return {"socket", Health::bad, folder + " does not belong to you", advice};
+  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+    return {"socket", Health::bad, "others may write to " + folder, "chmod 700 it"};
   return {"socket", Health::good, path, ""};
 }
 
@@ -202,6 +213,10 @@ Finding check_kernel() {
 }
 
 }  // namespace
+
+TrialFolders::~TrialFolders() {
+  for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder) ::rmdir(folder->c_str());
+}
 
 std::string_view health_name(Health health) {
   return health == Health::good ? "ok" : health == Health::note ? "note" : "fail";

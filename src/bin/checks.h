@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/config.h"
+#include "base/folders.h"
 
 namespace backstay::bin {
 
@@ -19,7 +20,22 @@ struct Finding {
   std::string advice;  // empty where nothing is to be done
 };
 
-// The checks that do not measure. Take milliseconds; leave nothing behind.
+// The folders of a path that are missing, made as the agent would make them and taken away again.
+class TrialFolders {
+ public:
+  explicit TrialFolders(const std::string& path) : status_(make_folders(path, &made_)) {}
+  ~TrialFolders();
+  TrialFolders(const TrialFolders&) = delete;
+  TrialFolders& operator=(const TrialFolders&) = delete;
+  const Status& status() const { return status_; }
+
+ private:
+  std::vector<std::string> made_;
+  Status status_;
+};
+
+// The checks that do not measure. Take milliseconds; leave nothing behind while TrialFolders of
+// storage.dir live.
 std::vector<Finding> check_machine(const Config& config);
 
 // Writes and reads `mib` MiB in the storage folder.

@@ -1,3 +1,4 @@
+// `backstay doctor`: looks at the machine and says, line by line, what to do.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -57,6 +58,7 @@ Result<int> doctor(const Options& options) {
     const auto file = find_config(options.settings.config_file);
     findings.push_back({"config", Health::good,
                         file.ok() && !file->empty() ? *file : "no file; the defaults hold", ""});
+    const TrialFolders storage(config->storage.dir);
     for (Finding& one : check_machine(*config)) findings.push_back(std::move(one));
     if (!options.quick) findings.push_back(check_disk_speed(*config, disk_test_mib));
   } else {

@@ -92,6 +92,7 @@ Result<int> probe(const Options& options) {
   if (options.show) {
     BACKSTAY_ASSIGN(result, read_probe());
   } else {
+    BACKSTAY_TRY(prepare_probe());
     BACKSTAY_ASSIGN(result, measure(config, options));
     BACKSTAY_TRY(write_probe(result));
   }

@@ -1,5 +1,7 @@
 #include "bin/probe_file.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -28,10 +30,23 @@ Result<nlohmann::ordered_json> read_probe() {
   return document;
 }
 
+Status prepare_probe() {
+  const std::string folder = fs::path(probe_path()).parent_path().string();
+  std::error_code failure;
+  fs::create_directories(folder, failure);
+  const bool writable = !failure && ::access(folder.c_str(), W_OK | X_OK) == 0;
+  if (writable) return {};
+  const int why = failure ? failure.value() : errno;
+  return Error(Code::permission,
+               errno_error("the result cannot be kept in " + folder, why).message() +
+                   "; set XDG_CACHE_HOME to a folder of yours",
+               why);
+}
+
 Status write_probe(const nlohmann::ordered_json& document) {
   const std::string path = probe_path(), temporary = path + ".tmp";
+  BACKSTAY_TRY(prepare_probe());
   std::error_code failure;
-  fs::create_directories(fs::path(path).parent_path(), failure);
   std::ofstream file(temporary);
   file << document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
   file.close();

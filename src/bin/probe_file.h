@@ -10,6 +10,8 @@ namespace backstay::bin {
 
 // $XDG_CACHE_HOME/backstay/probe.json, else ~/.cache/backstay/probe.json.
 std::string probe_path();
+// Before a long measurement: makes the folder. Errors: permission, io (say what to set).
+Status prepare_probe();
 
 // Errors: not_found (never measured), format.
 Result<nlohmann::ordered_json> read_probe();

@@ -48,13 +48,10 @@ std::vector<VersionNumber> being_written(const Config& config, const std::string
   if (!agent.ok()) return numbers;
   const auto status = agent->status();
   if (!status.ok()) return numbers;
-  for (const Json& one : status->value("jobs", Json::array())) {
-    if (one.value("job", "") != job || one.value("dir", "") != config.storage.dir) continue;
-    for (const Json& version : one.value("versions", Json::array())) {
-      const std::string level = version.value("level", "");
-      if ((level == "none" || level == "captured") && version.value("error", "").empty())
-        numbers.push_back(version.value("version", VersionNumber{0}));
-    }
+  for (const Json& version : versions_of(*status, job, config.storage.dir)) {
+    const std::string level = version.value("level", "");
+    if ((level == "none" || level == "captured") && version.value("error", "").empty())
+      numbers.push_back(version.value("version", VersionNumber{0}));
   }
   return numbers;
 }

@@ -62,14 +62,11 @@ Newest newest_version(const Config& config, const std::string& job) {
   if (!agent.ok()) return newest;
   const auto status = agent->status();
   if (!status.ok()) return newest;
-  for (const Json& one : status->value("jobs", Json::array())) {
-    if (one.value("job", "") != job || one.value("dir", "") != config.storage.dir) continue;
-    for (const Json& version : one.value("versions", Json::array())) {
-      const auto number = version.value("version", VersionNumber{0});
-      if (version.value("level", "") == "captured" && version.value("error", "").empty() &&
-          number > newest.version)
-        newest = {number, version.value("captured_ns", std::uint64_t{0}), false};
-    }
+  for (const Json& version : versions_of(*status, job, config.storage.dir)) {
+    const auto number = version.value("version", VersionNumber{0});
+    if (version.value("level", "") == "captured" && version.value("error", "").empty() &&
+        number > newest.version)
+      newest = {number, version.value("captured_ns", std::uint64_t{0}), false};
   }
   return newest;
 }
@@ -118,7 +115,8 @@ class Runner {
   }
 
   int cannot_start(const Error& error) const {
-    say("cannot_start", error.message() + "; is it in PATH?");
+    const bool missing = error.code() == Code::not_found;
+    say("cannot_start", error.message() + (missing ? "; is it in PATH?" : "; is it a program?"));
     return error.code() == Code::not_found ? exit_no_program : exit_cannot_execute;
   }
 

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "base/folders.h"
 #include "format/object.h"
 
 namespace backstay::client {
@@ -36,18 +37,6 @@ Status check_file_name(const std::string& name) {
                  "the file name '" + name + "' must be of letters, digits and ._-%+ (no folders)");
   }
   return {};
-}
-
-Status make_folders(const std::string& path) {
-  for (std::size_t at = path.find('/', 1);; at = path.find('/', at + 1)) {
-    const std::string part = path.substr(0, at);
-    if (::mkdir(part.c_str(), 0700) != 0 && errno != EEXIST) {
-      const int why = errno;
-      struct stat info {};
-      if (::stat(part.c_str(), &info) != 0) return errno_error("create the folder " + part, why);
-    }
-    if (at == std::string::npos) return {};
-  }
 }
 
 Result<std::string> RoutedFiles::route(const std::string& name, std::size_t path_bytes) {

@@ -65,7 +65,4 @@ class ReturningFile {
 Status read_exactly(int fd, std::uint64_t offset, std::byte* to, std::size_t bytes);
 Status write_exactly(int fd, std::uint64_t offset, const std::byte* from, std::size_t bytes);
 
-// mkdir -p with mode 0700.
-Status make_folders(const std::string& path);
-
 }  // namespace backstay::client

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/folders.h"
+
 namespace backstay::client {
 
 // --- Scatter -------------------------------------------------------------------------------------

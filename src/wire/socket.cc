@@ -12,6 +12,8 @@
 #include <cstring>
 #include <memory>
 
+#include "base/folders.h"
+
 namespace backstay::wire {
 
 namespace {
@@ -67,25 +69,6 @@ backstay::Status check_peer(int socket, const std::string& what) {
                                        ", not as user " + std::to_string(::geteuid()));
   }
   return {};
-}
-
-std::string folder_of(const std::string& path) {
-  const auto slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
-backstay::Status make_folders(const std::string& folder) {
-  for (std::size_t at = folder.find('/', 1);; at = folder.find('/', at + 1)) {
-    const std::string part = folder.substr(0, at);
-    if (::mkdir(part.c_str(), 0700) != 0 && errno != EEXIST) {
-      const int why = errno;
-      struct stat info {};
-      // A parent on a read-only or foreign file system may refuse mkdir although it is there.
-      if (::stat(part.c_str(), &info) != 0) return errno_error("create the folder " + part, why);
-    }
-    if (at == std::string::npos) return {};
-  }
 }
 
 // Nobody else may be able to put another socket in place of ours.

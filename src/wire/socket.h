@@ -2,7 +2,6 @@
 // ends of the local protocol need it and it knows nothing but messages.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 

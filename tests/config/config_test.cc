@@ -215,7 +215,7 @@ TEST(Config, ADirectoryIsNoConfiguration) {
 }
 
 TEST(Config, MissingFileIsAnErrorOnlyWhenNamed) {
-  EXPECT_EQ(find_config("/nowhere/f.toml").error().code(), Code::not_found);
+  EXPECT_EQ(find_config("/nowhere/f.toml").error().code(), Code::config);
   const Variable home("HOME", "/nowhere");
   EXPECT_EQ(*find_config(""), "");
   const Variable named("BACKSTAY_CONFIG", "/nowhere/g.toml");
