@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 
 #include "bin/command.h"
-#include "bin/completion.h"
 #include "bin/exit_code.h"
 #include "bin/print.h"
 #include "bin/python.h"
@@ -104,7 +103,6 @@ int run(int argc, char** argv) {
     actions[sub] = command.declare(*sub);
   }
   declare_python_commands(app);
-  completion_root() = &app;
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& failure) {

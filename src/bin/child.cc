@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double polite_s = 2;  // between SIGTERM and SIGKILL for what was left behind
+constexpr double polite_s = 2;  // for what was left behind, after SIGTERM and again after SIGKILL
 
 // Processes whose parent is `parent`, agents left out: they are meant to stay.
 std::vector<pid_t> children_of(pid_t parent) {
@@ -47,6 +47,31 @@ void collect_descendants(pid_t parent, std::vector<pid_t>& into) {
   for (const pid_t child : children_of(parent)) {
     into.push_back(child);
     collect_descendants(child, into);
+  }
+}
+
+// Sends `signal` to all descendants but agents and waits at most `seconds` for their end. Each end is a SIGCHLD,
+// which is blocked here, because orphans become our children. True if none is left.
+bool end_descendants(int signal, double seconds) {
+  sigset_t ends;
+  ::sigemptyset(&ends);
+  ::sigaddset(&ends, SIGCHLD);
+  const Clock& clock = system_clock();
+  const auto deadline = clock.monotonic_ns() + static_cast<std::uint64_t>(seconds * 1e9);
+  for (bool first = true;; first = false) {
+    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    std::vector<pid_t> left;
+    collect_descendants(::getpid(), left);
+    const std::uint64_t now = clock.monotonic_ns();
+    if (left.empty() || now >= deadline) return left.empty();
+    // Asked once, but killed again: others may have been started meanwhile.
+    if (first || signal == SIGKILL)
+      for (const pid_t pid : left) ::kill(pid, signal);
+    timespec time{};
+    time.tv_sec = static_cast<time_t>((deadline - now) / 1'000'000'000);
+    time.tv_nsec = static_cast<long>((deadline - now) % 1'000'000'000);
+    ::sigtimedwait(&ends, nullptr, &time);
   }
 }
 
@@ -135,19 +160,7 @@ int Child::end_leftovers() const {
   std::vector<pid_t> left;
   collect_descendants(::getpid(), left);
   const int count = static_cast<int>(left.size());
-  for (const pid_t pid : left) ::kill(pid, SIGTERM);
-  const Clock& clock = system_clock();
-  const std::uint64_t start = clock.monotonic_ns();
-  while (!left.empty()) {
-    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
-    }
-    left.clear();
-    collect_descendants(::getpid(), left);
-    if (static_cast<double>(clock.monotonic_ns() - start) * 1e-9 > polite_s)
-      for (const pid_t pid : left) ::kill(pid, SIGKILL);
-    const timespec pause{0, 20'000'000};
-    if (!left.empty()) ::nanosleep(&pause, nullptr);
-  }
+  if (!left.empty() && !end_descendants(SIGTERM, polite_s)) end_descendants(SIGKILL, polite_s);
   return count;
 }
 

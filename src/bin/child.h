@@ -38,7 +38,8 @@ class Child {
   int wait(double timeout_s);
   const std::optional<ChildEnd>& end() const { return end_; }
   void send(int signal) const;
-  // Ends every process that the child left behind, except agents. Blocks a few seconds at most.
+  // Ends every process that the child left behind, except agents. Blocks 4 s at most: one that hangs in the
+  // kernel even after SIGKILL is left to it.
   int end_leftovers() const;
 
  private:

@@ -1,5 +1,4 @@
-#include "bin/completion.h"
-
+// `backstay completion`: made from the parser itself, so that it cannot lag behind.
 #include <fmt/format.h>
 
 #include <memory>
@@ -101,11 +100,6 @@ void print_zsh(const CLI::App& root) {
 
 }  // namespace
 
-const CLI::App*& completion_root() {
-  static const CLI::App* root = nullptr;
-  return root;
-}
-
 Action declare_completion(CLI::App& app) {
   auto shell = std::make_shared<std::string>();
   app.add_option("shell", *shell, "bash or zsh")->required()->check(CLI::IsMember({"bash", "zsh"}));
@@ -113,11 +107,11 @@ Action declare_completion(CLI::App& app) {
       "Examples:\n"
       "  eval \"$(backstay completion bash)\"      in ~/.bashrc\n"
       "  eval \"$(backstay completion zsh)\"       in ~/.zshrc, after compinit");
-  return [shell]() -> Result<int> {
+  return [shell, &app]() -> Result<int> {
     if (*shell == "bash")
-      print_bash(*completion_root());
+      print_bash(*app.get_parent());
     else
-      print_zsh(*completion_root());
+      print_zsh(*app.get_parent());
     return exit_ok;
   };
 }

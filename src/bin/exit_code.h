@@ -12,7 +12,8 @@ inline constexpr int exit_nothing = 3;  // no such job, version or region
 inline constexpr int exit_damaged = 4;
 inline constexpr int exit_agent = 5;    // no agent answers
 inline constexpr int exit_timeout = 6;  // the awaited level was not reached in time
-inline constexpr int exit_refused = 7;  // would lose the newest version, or another run holds it
+inline constexpr int exit_refused =
+    7;  // kept: the newest complete version, or one being written; or the job is busy
 
 int exit_code_of(Code code);
 

@@ -1,3 +1,4 @@
+// `backstay ls`: jobs, or the versions of one, read from the storage folder.
 #include <fmt/format.h>
 
 #include <memory>

@@ -1,3 +1,4 @@
+// `backstay status`: what this node's agent is doing, once.
 #include <fmt/format.h>
 
 #include <memory>

@@ -1,3 +1,4 @@
+// `backstay version`: the release, and the numbers of protocol and format.
 #include <fmt/format.h>
 
 #include <memory>
