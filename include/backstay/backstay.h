@@ -125,6 +125,11 @@ typedef struct backstay_array {
  * socket's path). */
 BACKSTAY_API int backstay_init(const char* config);
 
+/* For programs that an interpreter runs: what a job without a configured name is called, instead of
+ * the program's file, which would be "python3" for all of them. Copied; call it before init. NULL is
+ * ignored. */
+BACKSTAY_API void backstay_name_program(const char* name);
+
 /* What a parallel launcher must offer; backstay_mpi.h fills it for MPI. Every function returns 0
  * on success and is called by all ranks in the same order. */
 typedef struct backstay_group {

@@ -4,6 +4,8 @@ One session a process; calls from one thread at a time; collective calls on all 
 order. A protected array is kept alive until it is unprotected or the session ends.
 """
 
+import pathlib
+import sys
 from collections.abc import Sequence
 from enum import IntEnum
 
@@ -51,6 +53,15 @@ def _type_of(array: np.ndarray) -> int:
     return _TYPES[kind]
 
 
+def _program_name() -> str | None:
+    """heat for heat.py, and pack for `python -m pack`; None where the interpreter has no script."""
+    script = getattr(sys.modules.get("__main__"), "__file__", None)
+    if script is None:
+        return None
+    path = pathlib.Path(script).absolute()
+    return path.parent.name if path.stem == "__main__" else path.stem
+
+
 class Session:
     """What init() returns: ends the session where a `with` block ends."""
 
@@ -62,9 +73,14 @@ class Session:
 
 
 def init(comm=None, config: str | None = None) -> Session:
-    """Starts the session; collective over `comm`, a communicator of mpi4py, if one is given."""
+    """Starts the session; collective over `comm`, a communicator of mpi4py, if one is given.
+
+    Where no job.name is configured, the job is named after the script: heat for heat.py.
+    """
     global _group
     path = None if config is None else str(config)
+    if name := _program_name():
+        _c.name_program(name)
     if comm is None:
         _check(_c.init(path))
         return Session()

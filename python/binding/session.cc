@@ -119,6 +119,7 @@ py::tuple route_file(Text name) {
 
 PYBIND11_MODULE(_session, module) {
   module.doc() = "The C interface of Backstay; use the package backstay instead.";
+  module.def("name_program", &backstay_name_program);
   module.def("init", &backstay_init, Unlocked());
   module.def("init_group", &init_group);
   module.def("protect", &protect);

@@ -50,7 +50,7 @@ const std::vector<Key>& table() {
        {},
        false,
        "Name of the job: its versions are found again by this name. Empty: the program's file "
-       "name."},
+       "name, in Python the script's without .py."},
       {"storage.dir",
        BACKSTAY_SLOT(storage.dir),
        0,

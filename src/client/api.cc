@@ -304,6 +304,13 @@ const char* backstay_strerror(int error) {
   }
 }
 
+void backstay_name_program(const char* name) {
+  (void)guarded([&]() -> Status {
+    if (name != nullptr) backstay::client::set_program_name(name);
+    return {};
+  });
+}
+
 int backstay_launcher_failed(int code, const char* message) {
   return guarded([&]() -> Status { return Error(static_cast<Code>(code), message); });
 }

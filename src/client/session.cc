@@ -56,9 +56,14 @@ constexpr const char* the_next_call_tries =
     "socket "
     "says why the old one ended";
 
-// The job's name where none is configured: the program's file name, with what a name may not hold replaced.
+std::string& program_name() {
+  static std::string name = program_invocation_short_name;
+  return name;
+}
+
+// The job's name where none is configured: the program's name, with what a name may not hold replaced.
 std::string default_job_name() {
-  std::string name = program_invocation_short_name;
+  std::string name = program_name();
   for (char& c : name) {
     if (!check_job_name("_" + std::string(1, c)).ok()) c = '_';
   }
@@ -90,6 +95,8 @@ Result<Loaded> load(const char* named) {
 }
 
 }  // namespace
+
+void set_program_name(const std::string& name) { program_name() = name; }
 
 Result<std::unique_ptr<Session>> Session::start(const Group& group, const char* config) {
   auto loaded = load(config);

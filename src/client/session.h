@@ -24,6 +24,9 @@
 
 namespace backstay::client {
 
+// What default job names are made of, instead of the program's file name.
+void set_program_name(const std::string& name);
+
 class Session {
  public:
   // Collective. `config` may be NULL. On failure `group` is not released.

@@ -1,7 +1,10 @@
 """The Python package with a real agent. Run by pytest inside run_in_sandbox.py."""
 
 import os
+import pathlib
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -15,6 +18,19 @@ DTYPES = ["b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8", "c8"
 def job(monkeypatch, request):
     """A job of the test's own."""
     monkeypatch.setenv("BACKSTAY_JOB", re.sub(r"[^A-Za-z0-9_-]", "-", request.node.name))
+
+
+@pytest.mark.parametrize("script, words, name", [
+    ("heat.py", [], "heat"), ("my heat.v2.py", [], "my_heat.v2"), ("pack/__main__.py", ["-m"], "pack")])
+def test_a_job_without_a_name_is_named_after_the_script(tmp_path, script, words, name):
+    path = tmp_path / script
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("import backstay\nwith backstay.init():\n    print(backstay.route_file('x'))\n")
+    env = {key: value for key, value in os.environ.items() if key not in ("BACKSTAY_JOB", "BACKSTAY_JOB_NAME")}
+    command = [sys.executable, *(["-m", "pack"] if words else [script])]
+    said = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
+    assert said.returncode == 0, said.stderr
+    assert pathlib.Path(said.stdout.strip()).parent.parent.name == name
 
 
 def test_nothing_saved_yet(job):
