@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "agent/names.h"
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "format/segment.h"
@@ -33,6 +34,10 @@ Status Capture::begin(const RankLink& link, const wire::Begin& begin) {
     return {};
   }
   if (!filling_ && begin.version == given_up_) return {};  // it has been told why
+  if (begin.version > version_max) {
+    state_.outbox.send(link.connection, wire::Captured{begin.version, Code::too_large, used_up()});
+    return {};
+  }
   if (!filling_) BACKSTAY_TRY(start(begin));
   if (begin.version != filling_->version) {
     return Error(Code::state, fmt::format("rank {} begins version {} while version {} is taken",
@@ -49,6 +54,13 @@ Status Capture::begin(const RankLink& link, const wire::Begin& begin) {
   state_.make_room_at_home(link, at->second.wanted);
   grant();
   return {};
+}
+
+std::string Capture::used_up() const {
+  return fmt::format(
+      "the numbers of versions end at {}, and job {} has a version {}: give the job "
+      "another name, or remove that version with 'backstay rm' and restart the job",
+      version_max, state_.name, state_.newest);
 }
 
 Status Capture::start(const wire::Begin& begin) {

@@ -65,6 +65,7 @@ class Capture {
 
   MemoryVersion& filling_version();
   Status start(const wire::Begin& begin);
+  std::string used_up() const;
   void take_in(MemoryVersion& version, const RankLink& link, const wire::ChunkInPool& chunk);
   void send_to_store(MemoryVersion& version, HeldChunk& chunk);
   void all_ended();

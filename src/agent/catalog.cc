@@ -55,12 +55,15 @@ StoredVersion look_at(tier::Tier& tier, const std::string& job, VersionNumber ve
 
 }  // namespace
 
-Result<std::vector<StoredVersion>> scan(tier::Tier& tier, const std::string& job) {
+Result<std::vector<StoredVersion>> scan(tier::Tier& tier, const std::string& job,
+                                        std::vector<std::string>* ignored) {
   BACKSTAY_ASSIGN(const std::vector<std::string> names, tier.list(job));
   std::vector<StoredVersion> found;
   for (const std::string& name : names) {
     if (const auto version = version_of_folder(name)) {
       found.push_back(look_at(tier, job, *version));
+    } else if (ignored != nullptr && looks_like_version(name)) {
+      ignored->push_back(name);
     }
   }
   std::sort(found.begin(), found.end(),

@@ -22,8 +22,10 @@ struct StoredVersion {
   bool good() const { return level != Level::none && damage.empty(); }
 };
 
-// Every version folder of the job, oldest first.
-Result<std::vector<StoredVersion>> scan(tier::Tier& tier, const std::string& job);
+// Every version folder of the job, oldest first. `ignored` gets the names that look like one but are
+// not written as ours are.
+Result<std::vector<StoredVersion>> scan(tier::Tier& tier, const std::string& job,
+                                        std::vector<std::string>* ignored = nullptr);
 
 // The manifest of one node, held against the commit record where the run had one node.
 // Errors: not_found, corrupt, format.

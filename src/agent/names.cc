@@ -7,19 +7,24 @@
 namespace backstay::agent {
 
 namespace {
-constexpr std::size_t version_digits = 16;
-}
+std::string folder_name(VersionNumber version) { return fmt::format("v{:016}", version); }
+}  // namespace
 
 std::string version_folder(std::string_view job, VersionNumber version) {
-  return fmt::format("{}/v{:016}", job, version);
+  return fmt::format("{}/{}", job, folder_name(version));
 }
 
 std::optional<VersionNumber> version_of_folder(std::string_view name) {
-  if (name.size() != version_digits + 1 || name.front() != 'v') return std::nullopt;
+  if (!looks_like_version(name)) return std::nullopt;
   VersionNumber number = 0;
-  const auto parsed = std::from_chars(name.data() + 1, name.data() + name.size(), number);
-  if (parsed.ec != std::errc{} || parsed.ptr != name.data() + name.size()) return std::nullopt;
+  (void)std::from_chars(name.data() + 1, name.data() + name.size(), number);
+  if (number == 0 || number > version_max || folder_name(number) != name) return std::nullopt;
   return number;
+}
+
+bool looks_like_version(std::string_view name) {
+  return name.size() > 1 && name.front() == 'v' &&
+         name.find_first_not_of("0123456789", 1) == std::string_view::npos;
 }
 
 std::string segment_name(std::string_view folder, NodeId node) {

@@ -10,10 +10,13 @@
 namespace backstay::agent {
 
 inline constexpr std::string_view damaged_name = "damaged";
+inline constexpr VersionNumber version_max = 9'999'999'999'999'999;  // 16 digits
 
 std::string version_folder(std::string_view job, VersionNumber version);  // "job/v0000000000000012"
-// The number in a folder's own name ("v0000000000000012"), none if it is something else.
+// The number in a folder's own name ("v0000000000000012"), none if we would not have written it so.
 std::optional<VersionNumber> version_of_folder(std::string_view name);
+// A "v" and digits: somebody's version, but perhaps not one of ours ("v12").
+bool looks_like_version(std::string_view name);
 std::string segment_name(std::string_view folder, NodeId node);
 std::string manifest_name(std::string_view folder, NodeId node);
 std::string commit_name(std::string_view folder, Level level);

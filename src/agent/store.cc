@@ -94,21 +94,28 @@ class StoreWorker::Impl {
 
   Result<std::vector<StoredVersion>> scan_and_clean() {
     if (!tier_.ok()) return tier_.error();
-    BACKSTAY_ASSIGN(std::vector<StoredVersion> found, scan(**tier_, job_));
+    std::vector<std::string> ignored;
+    BACKSTAY_ASSIGN(std::vector<StoredVersion> found, scan(**tier_, job_, &ignored));
+    for (const std::string& name : ignored) {
+      spdlog::warn("not a version of ours, ignored job={} folder={}", job_, name);
+    }
+    // The number of an unfinished version is not used again, but a folder that just has a large number must not use
+    // up those that are left.
+    std::erase_if(found, [this](const StoredVersion& stored) {
+      const bool garbage = stored.level == Level::none && stored.damage.empty();
+      return garbage && remove_garbage(stored.version) && stored.version > version_max / 2;
+    });
     for (const StoredVersion& stored : found) {
-      if (stored.level != Level::none) {
-        stored_[stored.version] = stored;
-      } else if (stored.damage.empty()) {
-        spdlog::info("remove the rest of an unfinished version job={} version={}", job_,
-                     stored.version);
-        // What stays is in nobody's way: its number is not used again.
-        if (const Status status = (*tier_)->remove(version_folder(job_, stored.version));
-            !status.ok()) {
-          spdlog::warn("cannot remove it: {}", status.error().to_string());
-        }
-      }
+      if (stored.level != Level::none) stored_[stored.version] = stored;
     }
     return found;
+  }
+
+  bool remove_garbage(VersionNumber version) {
+    spdlog::info("remove the rest of an unfinished version job={} version={}", job_, version);
+    const Status status = (*tier_)->remove(version_folder(job_, version));
+    if (!status.ok()) spdlog::warn("cannot remove it: {}", status.error().to_string());
+    return status.ok();
   }
 
   void handle(RemoveExpired& command) { (void)remove_expired(command.keep); }

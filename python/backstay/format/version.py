@@ -22,7 +22,7 @@ from .errors import (
 from .node import NodeFiles
 from .records import Region
 
-_VERSION = re.compile(r"v(\d{16})\Z")
+_VERSION = re.compile(r"v(?!0{16})([0-9]{16})\Z")
 _MANIFEST = re.compile(r"node-(\d{7})\.manifest\Z")
 
 
