@@ -5,13 +5,10 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <mutex>
 #include <utility>
@@ -20,6 +17,7 @@
 #include "base/config.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "bin/limits.h"
 #include "io/posix.h"
 #include "io/ring.h"
 #include "tier/dir.h"
@@ -47,16 +45,6 @@ void block_signals() {
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGHUP, SIG_IGN);
-}
-
-// A program's soft limit is often low. Each rank takes a descriptor, each job a few.
-void raise_descriptor_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
-  limit.rlim_cur = limit.rlim_max;
-  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) {
-    spdlog::warn("the limit of open files cannot be raised: {}", std::strerror(errno));
-  }
 }
 
 // Says once for each thing that the machine refuses: it works without, slower.
@@ -190,7 +178,10 @@ int run(const Arguments& arguments) {
       !opened.ok()) {
     return report(opened.error());
   }
-  raise_descriptor_limit();
+  for (const std::string& left : bin::lift_limits()) {
+    spdlog::warn(
+        "{}; an agent that is started elsewhere ('backstay agent start') has no such limit", left);
+  }
   if (const Status served = serve(*config, socket, arguments.foreground); !served.ok())
     return report(served.error());
   return 0;

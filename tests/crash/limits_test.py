@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Limits of the process that an agent runs into: locked memory, io_uring, descriptors, memory. It works with less,
+"""Limits of the process that an agent runs into: locked memory, io_uring, descriptors, memory, sizes of files. It works with less,
 or says what is missing, to the program too.
 
 Usage: limits_test.py CRASH_JOB BACKSTAYD [unittest arguments]
@@ -77,6 +77,42 @@ class Limits(ProcessCase):
             one.close()
         held.clear()
         self.assertEqual(self.run_job(1, 2, 2).code, 0, self.agent_log())
+
+    def test_a_file_that_would_grow_too_large_ends_no_agent(self):
+        agent = self.start_agent()
+        limit = 1 << 20
+        resource.prlimit(agent.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+        run = self.run_job(2, 2, 2, "wait=1")
+        self.assertEqual(run.lines("captured")[0]["code"], 0, run)
+        line = run.lines("local")[0]
+        self.assertNotEqual(line["code"], 0, run)
+        self.assertIn("File too large", line["message"])
+        self.assertIsNone(agent.poll(), self.agent_log())
+        resource.prlimit(agent.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        # The captured version was not lost with the agent: it comes back, and goes to the disk with the next one.
+        self.assertEqual(self.must_come_back(1, steps=4), 1)
+        self.assertEqual(self.committed(), [1, 2])
+
+    def test_soft_limits_of_the_program_are_not_the_agents(self):
+        def low():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, resource.RLIM_INFINITY))
+            resource.setrlimit(resource.RLIMIT_CPU, (30, 3000))
+
+        agent = self.start_agent(preexec_fn=low)
+        self.assertEqual(resource.prlimit(agent.pid, resource.RLIMIT_CPU), (3000, 3000))
+        self.assertEqual(resource.prlimit(agent.pid, resource.RLIMIT_FSIZE)[0], resource.RLIM_INFINITY)
+        self.assertEqual(len(self.said("after 3000 s of processor time")), 1, self.agent_log())
+        self.assertEqual(self.said("can grow over"), [])
+        self.saves_and_comes_back()
+
+    def test_a_pool_over_the_limit_of_file_sizes_is_told(self):
+        def low():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+
+        with self.assertRaisesRegex(AssertionError, "size the pool: File too large"):
+            self.start_agent(preexec_fn=low)
+        self.assertEqual(len(self.said("no file can grow over 1048576 bytes .ulimit -f.")), 1, self.agent_log())
+        self.assertEqual(self.children[-1].returncode, 1)
 
     def test_a_pool_larger_than_the_memory_is_refused_before_it_is_touched(self):
         mib = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20 * 2
