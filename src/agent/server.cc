@@ -21,7 +21,8 @@ namespace backstay::agent {
 
 namespace {
 
-// What epoll reports; from 16 on it is a connection.
+// What epoll reports; from 16 on it is a connection, with this bit the process at its other end.
+constexpr std::uint64_t from_process = std::uint64_t{1} << 63;
 constexpr std::uint64_t from_listener = 1;
 constexpr std::uint64_t from_signals = 2;
 constexpr std::uint64_t from_stores = 3;
@@ -123,6 +124,12 @@ void Server::dispatch(std::uint64_t what, std::uint32_t events) {
     }
     return begin_drain();
   }
+  if ((what & from_process) != 0) {
+    // Reported again until the rest of its messages is read.
+    const auto at = connections_.find(what & ~from_process);
+    if (at != connections_.end()) at->second.peer_ended = true;
+    return receive_all(what & ~from_process);
+  }
   if ((events & EPOLLOUT) != 0) {
     if (const auto at = connections_.find(what); at != connections_.end()) {
       flush(what, at->second);
@@ -153,6 +160,17 @@ void Server::accept_all() {
       continue;
     }
     connections_[id].socket = std::move(*socket);
+    watch_process(id, connections_[id]);
+  }
+}
+
+// A process that has ended is gone for us too, though a helper that it forked may hold the connection open.
+void Server::watch_process(ConnectionId id, Connection& connection) {
+  auto peer = wire::process_of_peer(connection.socket.get());
+  connection.peer_ended = peer.ended;
+  if (!peer.process.valid()) return;
+  if (watch(peer.process.get(), id | from_process, false, false).ok()) {
+    connection.process = std::move(peer.process);
   }
 }
 
@@ -182,7 +200,10 @@ void Server::receive_all(ConnectionId id) {
       receive_one(id, std::move(received->message));
       continue;
     }
-    if (received.error().code() == Code::again) return;
+    if (received.error().code() == Code::again) {
+      at->second.broken = at->second.peer_ended;
+      return;
+    }
     if (received.error().code() == Code::agent_lost || received.error().code() == Code::io) {
       at->second.broken = true;
       return;

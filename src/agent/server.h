@@ -73,6 +73,8 @@ class Server final : public Outbox {
   };
   struct Connection {
     Fd socket;
+    Fd process;               // pidfd of the peer, where the system has one
+    bool peer_ended = false;  // what it had sent still counts
     Job* job = nullptr;  // of a rank
     bool admin = false;
     bool goodbye = false;
@@ -90,6 +92,7 @@ class Server final : public Outbox {
   void dispatch(std::uint64_t what, std::uint32_t events);
   void accept_all();
   bool refuse_for_want_of_descriptors();
+  void watch_process(ConnectionId id, Connection& connection);
   void receive_all(ConnectionId id);
   void receive_one(ConnectionId id, wire::Message message);
   Status rank_message(ConnectionId id, Connection& connection, const wire::Message& message);

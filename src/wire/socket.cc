@@ -4,7 +4,9 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -229,6 +231,25 @@ Result<Fd> accept_from(int listener) {
   }
   BACKSTAY_TRY(check_peer(socket.get(), "a connection was refused"));
   return socket;
+}
+
+PeerProcess process_of_peer(int socket) {
+#ifdef SO_PEERPIDFD
+  constexpr int peer_pidfd = SO_PEERPIDFD;
+#else
+  constexpr int peer_pidfd = 77;  // Linux 6.5
+#endif
+  int fd = -1;
+  socklen_t size = sizeof fd;
+  if (::getsockopt(socket, SOL_SOCKET, peer_pidfd, &fd, &size) == 0) return {Fd(fd)};
+  ucred peer{};
+  size = sizeof peer;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.pid <= 0) return {};
+#ifdef SYS_pidfd_open
+  fd = static_cast<int>(::syscall(SYS_pidfd_open, peer.pid, 0));
+#endif
+  if (fd < 0) return {Fd(), errno == ESRCH};
+  return {Fd(fd)};
 }
 
 std::string default_socket_path() {

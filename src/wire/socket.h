@@ -35,6 +35,15 @@ Result<Fd> connect_to(const std::string& path);
 // Accepts one connection from a peer of our own user. Errors: again, permission (another user), io.
 Result<Fd> accept_from(int listener);
 
+// The process that connected, as a pidfd: readable once it has ended, even where another process still holds a copy of
+// the connection (a helper that was forked without exec). `ended`: it is gone already. Invalid where the
+// system cannot tell.
+struct PeerProcess {
+  Fd process;
+  bool ended = false;
+};
+PeerProcess process_of_peer(int socket);
+
 // Where the agent of this user listens unless configured: $XDG_RUNTIME_DIR/backstay/agent.sock,
 // else /tmp/backstay-<uid>/agent.sock.
 std::string default_socket_path();

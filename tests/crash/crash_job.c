@@ -8,6 +8,7 @@
  *   cells=N           doubles a rank (default 300000)
  *   type=float        another element type; name=NAME: another region (both differ from what was saved)
  *   ask=V             also asks for version V by test(), wait() and read_region()
+ *   helper=FILE       each rank forks a helper that outlives it and holds what it inherited; its pid in FILE.<rank>
  *   gate=FILE gate_step=S   waits after step S until FILE exists, having made FILE.reached
  */
 #include <errno.h>
@@ -195,6 +196,20 @@ static void wait_at_gate(const char* gate) {
   minimum(NULL, &all);
 }
 
+static void fork_helper(const char* file) {
+  char path[4096];
+  snprintf(path, sizeof path, "%s.%d", file, rank);
+  const pid_t helper = fork();
+  if (helper == 0) {
+    close(link_to_launcher); /* what tells the launcher and the test that the rank has ended */
+    for (int fd = 0; fd <= 2; ++fd) close(fd);
+    for (;;) pause();
+  }
+  FILE* out = fopen(path, "w");
+  fprintf(out, "%d", (int)helper);
+  fclose(out);
+}
+
 static int run(void) {
   const long steps = atol(arguments[2]), every = atol(arguments[3]);
   const long cells = number("cells", 300000);
@@ -206,6 +221,7 @@ static int run(void) {
   const int code = backstay_init_group(&group, NULL);
   say("init", code, 0, 0);
   if (code != BACKSTAY_OK) return 2;
+  if (option("helper")) fork_helper(option("helper"));
   const uint64_t count = (uint64_t)cells * (type == BACKSTAY_FLOAT ? 2 : 1);
   compute(u, cells, 0);
   if (backstay_protect(name, u, count, type) != BACKSTAY_OK ||

@@ -103,6 +103,18 @@ class Kill(ProcessCase):
         self.kill_agents()
         self.must_come_back(2, ranks=3)
 
+    def test_a_rank_that_forked_a_helper(self):
+        """A helper without exec holds the connection open after the rank's death: the rank is gone all the same."""
+        self.start_agent()
+        run = self.run_job(2, 6, 2, "die_after=1", f"helper={self.folder / 'helper'}")
+        helpers = [int(path.read_text()) for path in self.folder.glob("helper.*")]
+        for helper in helpers:
+            self.addCleanup(os.kill, helper, signal.SIGKILL)
+        self.assertEqual((len(helpers), run.reported("captured")), (2, 1), run)
+        self.must_come_back(1)
+        for helper in helpers:
+            os.kill(helper, 0)
+
     def test_the_program_ends_while_the_agent_lives(self):
         """Pipes of the program close with it: an agent that it started holds none of them."""
         run = self.run_job(2, 4, 2)  # communicate() returns at the end of file only
