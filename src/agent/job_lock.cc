@@ -1,12 +1,50 @@
 #include "agent/job_lock.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
 #include <sys/file.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <filesystem>
+#include <sstream>
 
 namespace backstay::agent {
+
+namespace {
+
+constexpr std::size_t holder_bytes_max = 300;
+
+std::string this_host() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "?";
+}
+
+// For the message that others get. Nothing depends on it: the lock is the kernel's.
+void write_holder(int fd) {
+  const std::string text = fmt::format("{} {}\n", ::getpid(), this_host());
+  if (::ftruncate(fd, 0) == 0) (void)!::pwrite(fd, text.data(), text.size(), 0);
+}
+
+// " (process 12 on node3)"; "" where it is not known.
+std::string holder(int fd) {
+  std::array<char, holder_bytes_max> text{};
+  if (::pread(fd, text.data(), text.size() - 1, 0) <= 0) return "";
+  std::istringstream words(text.data());
+  int pid = 0;
+  std::string host;
+  if (!(words >> pid >> host) || pid <= 0) return "";
+  const bool printable = std::all_of(host.begin(), host.end(), [](char c) { return c > ' ' && c < 127; });
+  if (!printable) return "";
+  // What a holder on a read-only disk could not write over.
+  if (host == this_host() && ::kill(pid, 0) != 0 && errno == ESRCH) return "";
+  return fmt::format(" (process {} on {}; to end it there: backstay agent stop --pid {})", pid, host, pid);
+}
+
+}  // namespace
 
 Result<Fd> lock_job(const std::string& dir, const std::string& job) {
   const std::string folder = dir + "/" + job;
@@ -27,12 +65,12 @@ Result<Fd> lock_job(const std::string& dir, const std::string& job) {
   if (!fd.valid()) return errno_error("open " + path, refused);
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) {
-      return Error(Code::busy, "another agent serves job " + job + " in " + dir +
-                                   "; use its socket (agent.socket), stop it with 'backstay agent "
-                                   "stop', or name the job differently");
+      return Error(Code::busy, "another agent" + holder(fd.get()) + " serves job " + job + " in " + dir +
+                                   "; use its socket (agent.socket), stop it, or name the job differently");
     }
     return errno_error("lock " + path, errno);
   }
+  write_holder(fd.get());
   return fd;
 }
 

@@ -1,5 +1,6 @@
 // Two agents must never write the same job: the one that serves it holds an flock on <dir>/<job>/lock.
-// The kernel drops it when the agent ends, however it ends.
+// The kernel drops it when the agent ends, however it ends. The file holds the process id and the machine's name of who
+// locked it last, for messages.
 #pragma once
 
 #include <string>

@@ -26,6 +26,7 @@ constexpr std::uint64_t from_process = std::uint64_t{1} << 63;
 constexpr std::uint64_t from_listener = 1;
 constexpr std::uint64_t from_signals = 2;
 constexpr std::uint64_t from_stores = 3;
+constexpr std::uint64_t from_name = 4;
 // A peer that never reads is cut off. Tools get long answers and ask for one at a time.
 constexpr std::size_t outgoing_max = 100'000;
 constexpr std::size_t outgoing_max_of_tool = 100;
@@ -55,22 +56,47 @@ Server::Server(ServerOptions options, std::unique_ptr<Pool> pool, Fd listener)
     : options_(std::move(options)),
       pool_(std::move(pool)),
       listener_(std::move(listener)),
+      name_watch_(options_.socket_path),
       started_ns_(system_clock().monotonic_ns()),
       disk_facts_(std::make_shared<SharedDiskFacts>()) {}
 
 Server::~Server() { remove_socket(); }
 
 void Server::remove_socket() const {
-  struct stat now {};
-  if (::lstat(options_.socket_path.c_str(), &now) != 0) return;
-  if (now.st_dev != socket_.st_dev || now.st_ino != socket_.st_ino) return;
-  ::unlink(options_.socket_path.c_str());
+  wire::remove_name(options_.socket_path, socket_);
+}
+
+// Programs would start another agent, which could not serve our jobs.
+void Server::look_after_name() {
+  name_watch_.take_news();
+  constexpr int tries = 3;  // a new folder is watched only once it is there
+  for (int left = tries; left > 0 && !unreachable_; --left) {
+    const auto now = wire::file_at(options_.socket_path);
+    if (now.ok() && *now == socket_) return;
+    const Status again = listen_again();
+    if (again.ok()) continue;
+    unreachable_ = true;
+    spdlog::warn("the socket {} has gone and cannot be made again ({}): the agent serves those who "
+                 "are connected, then ends",
+                 options_.socket_path, again.error().message());
+  }
+}
+
+Status Server::listen_again() {
+  BACKSTAY_ASSIGN(Fd listener, wire::listen_at(options_.socket_path));
+  BACKSTAY_ASSIGN(const wire::FileId socket, wire::file_at(options_.socket_path));
+  BACKSTAY_TRY(make_nonblocking(listener.get()));
+  accept_all();  // who came while the name was there
+  BACKSTAY_TRY(watch(listener.get(), from_listener, false, false));
+  listener_ = std::move(listener);
+  socket_ = socket;
+  name_watch_.renew();
+  spdlog::warn("the socket {} had gone and was made again", options_.socket_path);
+  return {};
 }
 
 Status Server::open_loop() {
-  if (::lstat(options_.socket_path.c_str(), &socket_) != 0) {
-    return errno_error("look at " + options_.socket_path, errno);
-  }
+  BACKSTAY_ASSIGN(socket_, wire::file_at(options_.socket_path));
   epoll_ = Fd(::epoll_create1(EPOLL_CLOEXEC));
   sigset_t set;
   sigemptyset(&set);
@@ -84,6 +110,9 @@ Status Server::open_loop() {
   BACKSTAY_TRY(make_nonblocking(listener_.get()));
   BACKSTAY_TRY(watch(listener_.get(), from_listener, false, false));
   BACKSTAY_TRY(watch(signals_.get(), from_signals, false, false));
+  if (name_watch_.descriptor() >= 0) {
+    BACKSTAY_TRY(watch(name_watch_.descriptor(), from_name, false, false));
+  }
   return watch(events_.descriptor(), from_stores, false, false);
 }
 
@@ -116,6 +145,7 @@ Status Server::run() {
 void Server::dispatch(std::uint64_t what, std::uint32_t events) {
   if (what == from_listener) return accept_all();
   if (what == from_stores) return store_events();
+  if (what == from_name) return look_after_name();
   if (what == from_signals) {
     signalfd_siginfo info{};
     while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
@@ -463,6 +493,7 @@ bool Server::finished() {
     quiet_since_ns_ = now;
     return false;
   }
+  if (unreachable_) return true;
   if (options_.idle_exit_s <= 0) return false;
   if (now - quiet_since_ns_ < seconds_to_ns(options_.idle_exit_s)) return false;
   spdlog::info("nobody came for {} s", options_.idle_exit_s);

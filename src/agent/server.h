@@ -16,6 +16,7 @@
 
 #include "agent/job.h"
 #include "agent/mailbox.h"
+#include "agent/name_watch.h"
 #include "agent/outbox.h"
 #include "agent/pool.h"
 #include "agent/store.h"
@@ -88,6 +89,8 @@ class Server final : public Outbox {
 
   Server(ServerOptions options, std::unique_ptr<Pool> pool, Fd listener);
   Status open_loop();
+  void look_after_name();
+  Status listen_again();
   Status watch(int fd, std::uint64_t what, bool also_writable, bool modify);
   void dispatch(std::uint64_t what, std::uint32_t events);
   void accept_all();
@@ -118,7 +121,9 @@ class Server final : public Outbox {
   ServerOptions options_;
   std::unique_ptr<Pool> pool_;
   Fd listener_;
-  struct stat socket_ {};  // of the path when we had just made it
+  wire::FileId socket_;  // the listener's name, as long as it is ours
+  NameWatch name_watch_;
+  bool unreachable_ = false;  // the name has gone for good
   Fd epoll_;
   Fd signals_;
   Fd reserve_;  // given up for a moment to tell a peer that no descriptor is left for it

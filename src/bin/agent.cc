@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bin/agent_link.h"
+#include "bin/agent_process.h"
 #include "bin/agent_start.h"
 #include "bin/command.h"
 #include "bin/exit_code.h"
@@ -22,6 +23,7 @@ struct Options {
   Settings settings;
   std::string what;
   bool now = false;
+  int pid = 0;  // 0: the one at the socket
   double timeout_s = 120;
 };
 
@@ -43,11 +45,17 @@ Result<int> start(const Config& config, const Options& options) {
   return exit_ok;
 }
 
-Result<int> stop(const Config& config, const Options& options) {
+Status end_agent_at_socket(const Config& config, const Options& options) {
   BACKSTAY_ASSIGN(AgentLink agent, AgentLink::connect(config, options.timeout_s));
   BACKSTAY_TRY(agent.shutdown(!options.now));
+  return agent.wait_until_gone(options.timeout_s);
+}
+
+Result<int> stop(const Config& config, const Options& options) {
   const Progress progress("the agent brings versions to the disk and ends", 0);
-  BACKSTAY_TRY(agent.wait_until_gone(options.timeout_s));
+  BACKSTAY_TRY(options.pid != 0
+                   ? end_agent_process(options.pid, options.now, options.timeout_s)
+                   : end_agent_at_socket(config, options));
   if (options.settings.json)
     print_json({{"running", false}, {"drained", !options.now}});
   else
@@ -89,6 +97,9 @@ Action declare_agent(CLI::App& app) {
       ->required()
       ->check(CLI::IsMember({"start", "stop", "status"}));
   app.add_flag("--now", options->now, "stop: give up what is not on the disk yet");
+  app.add_option("--pid", options->pid, "stop: this process, an agent whose socket has gone")
+      ->type_name("PID")
+      ->check(CLI::PositiveNumber);
   app.add_option("--timeout", options->timeout_s, "stop: seconds to wait for the end")
       ->check(some_seconds(false))
       ->capture_default_str();

@@ -118,6 +118,10 @@ MaybeConnection connect_or_start(const AgentAddress& address, const wire::Hello&
   if (!connection.ok() && nobody_listens(connection.error())) {
     BACKSTAY_ASSIGN(LaunchedAgent agent, launch(address));
     connection = wait_for_agent(address, hello, std::move(agent), deadline);
+    // An agent that nobody can find any more may be about to end and still hold the job.
+    if (!connection.ok() && connection.error().code() == Code::busy) {
+      connection = open_patiently(address, hello, deadline);
+    }
   }
   if (!connection.ok()) return as_agent_error(connection.error());
   return connection;

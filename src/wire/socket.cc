@@ -93,15 +93,25 @@ backstay::Status check_folder(const std::string& folder) {
   return {};
 }
 
+bool is_file_at(int fd, const std::string& path) {
+  struct stat opened {};
+  struct stat named {};
+  return ::fstat(fd, &opened) == 0 && ::lstat(path.c_str(), &named) == 0 &&
+         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
 // Serialises those who look for a stale socket and replace it: without it, the second of two
 // starting agents could remove the first one's fresh socket.
 Result<Fd> lock_beside(const std::string& path) {
-  Fd lock(::open((path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!lock.valid()) return errno_error("open " + path + ".lock", errno);
-  while (::flock(lock.get(), LOCK_EX) != 0) {
-    if (errno != EINTR) return errno_error("lock " + path + ".lock", errno);
+  const std::string name = path + ".lock";
+  for (;;) {
+    Fd lock(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!lock.valid()) return errno_error("open " + name, errno);
+    while (::flock(lock.get(), LOCK_EX) != 0) {
+      if (errno != EINTR) return errno_error("lock " + name, errno);
+    }
+    if (is_file_at(lock.get(), name)) return lock;  // else it was removed while we waited
   }
-  return lock;
 }
 
 // Precondition: the lock is held. Errors: busy.
@@ -206,6 +216,18 @@ Result<Fd> listen_at(const std::string& path) {
     return errno_error("listen at " + path, errno);
   }
   return listener;
+}
+
+Result<FileId> file_at(const std::string& path) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) return errno_error("look at " + path, errno);
+  return FileId{info.st_dev, info.st_ino};
+}
+
+void remove_name(const std::string& path, const FileId& listener) {
+  const auto lock = lock_beside(path);
+  const auto now = file_at(path);
+  if (lock.ok() && now.ok() && *now == listener) ::unlink(path.c_str());
 }
 
 Result<Fd> connect_to(const std::string& path) {

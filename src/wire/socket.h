@@ -2,6 +2,7 @@
 // ends of the local protocol need it and it knows nothing but messages.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,19 @@ Result<Received> receive(int socket);
 // listens) is replaced. Errors: busy (somebody listens), too_large (path over 107 bytes: says
 // which setting to shorten), permission, io.
 Result<Fd> listen_at(const std::string& path);
+
+// Which file a name stands for. A listening socket keeps its own, also once the name has gone, so while it is open
+// no other file has the same.
+struct FileId {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  bool operator==(const FileId&) const = default;
+};
+// Errors: not_found, permission, io.
+Result<FileId> file_at(const std::string& path);
+
+// Removes the name of a listener at its end, unless it is another one's by now. Precondition: the listener is open.
+void remove_name(const std::string& path, const FileId& listener);
 
 // Connects. Errors: not_found or agent_lost (nobody listens), too_large, permission, io.
 Result<Fd> connect_to(const std::string& path);

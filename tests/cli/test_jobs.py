@@ -176,3 +176,12 @@ def test_top_on_a_terminal(world, start):
         assert "q quit" not in screen()  # the screen from before is back
     finally:
         subprocess.run([*tmux, "kill-server"], check=False)
+
+
+def test_an_agent_is_stopped_by_its_process(world):
+    assert world.run("agent", "start").returncode == 0
+    pid = world.json("agent", "status")["pid"]
+    done = world.run("agent", "stop", "--pid", os.getpid())
+    assert done.returncode == 2 and "is no agent" in done.stderr, done
+    assert world.run("agent", "stop", "--pid", pid, "--now").returncode == 0
+    assert world.run("agent", "status").returncode == 5
