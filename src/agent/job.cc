@@ -232,6 +232,22 @@ void Job::on(const Event& event) {
   reap_restores();
 }
 
+Status Job::forget(VersionNumber version) {
+  if (!scanned_) return Error(Code::busy, "the agent is opening the job; try again");
+  if (!restores_.empty()) return Error(Code::busy, "a restart of the job is under way");
+  if (const MemoryVersion* held = state_.in_memory(version)) {
+    if (!held->captured) return Error(Code::busy, "it is being captured");
+    if (!held->local && !held->failed) return Error(Code::busy, "the agent is writing it");
+  }
+  state_.release(version);
+  state_.disk.erase(version);
+  state_.store.post(ForgetVersion{version});
+  levels_.changed(version);
+  state_.record("removed", {{"version", version}});
+  spdlog::info("version forgotten, a tool removes it job={} version={}", state_.name, version);
+  return {};
+}
+
 void Job::pump() {
   capture_.grant();
   if (!restores_.empty()) restores_.front()->pump();

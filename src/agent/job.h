@@ -44,6 +44,9 @@ class Job {
   // `backstay checkpoint`, or a signal at one of the ranks.
   void request(bool stop) { page_->request_checkpoint(stop); }
 
+  // A tool removes the version: no restart takes it any more. Errors: busy (it is still needed here).
+  Status forget(VersionNumber version);
+
   // Gives back one buffer whose bytes are safe on the tier, for the good of another job.
   bool release_one() { return state_.release_one_written(); }
 

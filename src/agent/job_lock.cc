@@ -37,11 +37,13 @@ std::string holder(int fd) {
   int pid = 0;
   std::string host;
   if (!(words >> pid >> host) || pid <= 0) return "";
-  const bool printable = std::all_of(host.begin(), host.end(), [](char c) { return c > ' ' && c < 127; });
+  const bool printable =
+      std::all_of(host.begin(), host.end(), [](char c) { return c > ' ' && c < 127; });
   if (!printable) return "";
   // What a holder on a read-only disk could not write over.
   if (host == this_host() && ::kill(pid, 0) != 0 && errno == ESRCH) return "";
-  return fmt::format(" (process {} on {}; to end it there: backstay agent stop --pid {})", pid, host, pid);
+  return fmt::format(" (process {} on {}; to end it there: backstay agent stop --pid {})", pid,
+                     host, pid);
 }
 
 }  // namespace
@@ -65,8 +67,9 @@ Result<Fd> lock_job(const std::string& dir, const std::string& job) {
   if (!fd.valid()) return errno_error("open " + path, refused);
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) {
-      return Error(Code::busy, "another agent" + holder(fd.get()) + " serves job " + job + " in " + dir +
-                                   "; use its socket (agent.socket), stop it, or name the job differently");
+      return Error(Code::busy,
+                   "another agent" + holder(fd.get()) + " serves job " + job + " in " + dir +
+                       "; use its socket (agent.socket), stop it, or name the job differently");
     }
     return errno_error("lock " + path, errno);
   }

@@ -40,6 +40,10 @@ Status make_nonblocking(int fd) {
   return {};
 }
 
+std::string normal(const std::string& dir) {
+  return std::filesystem::path(dir).lexically_normal().string();
+}
+
 std::uint64_t seconds_to_ns(double seconds) { return static_cast<std::uint64_t>(seconds * 1e9); }
 
 }  // namespace
@@ -62,9 +66,7 @@ Server::Server(ServerOptions options, std::unique_ptr<Pool> pool, Fd listener)
 
 Server::~Server() { remove_socket(); }
 
-void Server::remove_socket() const {
-  wire::remove_name(options_.socket_path, socket_);
-}
+void Server::remove_socket() const { wire::remove_name(options_.socket_path, socket_); }
 
 // Programs would start another agent, which could not serve our jobs.
 void Server::look_after_name() {
@@ -76,9 +78,10 @@ void Server::look_after_name() {
     const Status again = listen_again();
     if (again.ok()) continue;
     unreachable_ = true;
-    spdlog::warn("the socket {} has gone and cannot be made again ({}): the agent serves those who "
-                 "are connected, then ends",
-                 options_.socket_path, again.error().message());
+    spdlog::warn(
+        "the socket {} has gone and cannot be made again ({}): the agent serves those who "
+        "are connected, then ends",
+        options_.socket_path, again.error().message());
   }
 }
 
@@ -280,14 +283,19 @@ Status Server::join(ConnectionId id, Connection& connection, const wire::Hello& 
   return slot->job->hello(id, hello);
 }
 
+Server::Slot* Server::open_slot(const std::string& job, const std::string& dir) {
+  for (auto& [number, slot] : slots_) {
+    if (slot->job->name() == job && slot->job->dir() == dir) return slot.get();
+  }
+  return nullptr;
+}
+
 Result<Server::Slot*> Server::open_job(const wire::Hello& hello) {
   if (hello.dir.empty() || hello.dir.front() != '/') {
     return Error(Code::invalid, "storage.dir must be an absolute path, it is '" + hello.dir + "'");
   }
-  const std::string dir = std::filesystem::path(hello.dir).lexically_normal().string();
-  for (auto& [number, slot] : slots_) {
-    if (slot->job->name() == hello.job && slot->job->dir() == dir) return slot.get();
-  }
+  const std::string dir = normal(hello.dir);
+  if (Slot* open = open_slot(hello.job, dir)) return open;
   auto slot = std::make_unique<Slot>();
   BACKSTAY_ASSIGN(auto page, ControlPage::create());
   const std::uint64_t number = next_slot_++;
@@ -332,6 +340,10 @@ void Server::admin_message(ConnectionId id, const wire::Message& message) {
       found = true;
     }
     if (!found) answer = {Code::not_found, "no program of job " + request->job + " runs here"};
+  } else if (const auto* gone = std::get_if<wire::Forget>(&message)) {
+    if (const Status status = forget(*gone); !status.ok()) {
+      answer = {status.error().code(), status.error().message()};
+    }
   } else if (const auto* shutdown = std::get_if<wire::Shutdown>(&message)) {
     if (!shutdown->drain) stop_now_ = true;
     begin_drain();
@@ -339,6 +351,14 @@ void Server::admin_message(ConnectionId id, const wire::Message& message) {
     answer = {Code::invalid, "a tool may not send this message"};
   }
   send(id, std::move(answer), {});
+}
+
+Status Server::forget(const wire::Forget& forget) {
+  Slot* slot = open_slot(forget.job, normal(forget.dir));
+  if (slot == nullptr || slot->job->unusable()) {
+    return Error(Code::not_found, "job " + forget.job + " is not open here");
+  }
+  return slot->job->forget(forget.version);
 }
 
 std::string Server::status_json() const {

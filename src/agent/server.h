@@ -76,7 +76,7 @@ class Server final : public Outbox {
     Fd socket;
     Fd process;               // pidfd of the peer, where the system has one
     bool peer_ended = false;  // what it had sent still counts
-    Job* job = nullptr;  // of a rank
+    Job* job = nullptr;       // of a rank
     bool admin = false;
     bool goodbye = false;
     bool closing = false;  // once everything is sent
@@ -99,8 +99,10 @@ class Server final : public Outbox {
   void receive_all(ConnectionId id);
   void receive_one(ConnectionId id, wire::Message message);
   Status rank_message(ConnectionId id, Connection& connection, const wire::Message& message);
+  Status forget(const wire::Forget& forget);
   void admin_message(ConnectionId id, const wire::Message& message);
   Status join(ConnectionId id, Connection& connection, const wire::Hello& hello);
+  Slot* open_slot(const std::string& job, const std::string& dir);
   Result<Slot*> open_job(const wire::Hello& hello);
   void refuse(ConnectionId id, const Error& error);
   void flush(ConnectionId id, Connection& connection);

@@ -153,6 +153,8 @@ class StoreWorker::Impl {
     }
   }
 
+  void handle(ForgetVersion& command) { stored_.erase(command.version); }
+
   // --- writing ------------------------------------------------------------------------------
   void handle(OpenVersion& command) {
     BACKSTAY_CHECK(!writing_);

@@ -82,6 +82,9 @@ struct SetAside {  // for good, with a mark on the tier
 struct Doubt {  // it could not be read just now; until its manifest is loaded again
   VersionNumber version = 0;
 };
+struct ForgetVersion {  // a tool is about to remove it
+  VersionNumber version = 0;
+};
 struct LoadManifest {  // the version is not removed before DoneReading
   VersionNumber version = 0;
   NodeId node = 0;
@@ -101,9 +104,9 @@ struct Settle {         // answered by Settled once everything before it is done
 struct AppendEvent {  // a line for the event log (docs/format/events.md), without its newline
   std::string line;
 };
-using Command =
-    std::variant<ScanJob, OpenVersion, WriteChunk, SealVersion, AbortVersion, RemoveExpired,
-                 SetAside, Doubt, LoadManifest, ReadChunk, DoneReading, Settle, AppendEvent>;
+using Command = std::variant<ScanJob, OpenVersion, WriteChunk, SealVersion, AbortVersion,
+                             RemoveExpired, SetAside, Doubt, ForgetVersion, LoadManifest, ReadChunk,
+                             DoneReading, Settle, AppendEvent>;
 
 // --- events ---------------------------------------------------------------------------------
 struct Scanned {

@@ -53,9 +53,8 @@ Status end_agent_at_socket(const Config& config, const Options& options) {
 
 Result<int> stop(const Config& config, const Options& options) {
   const Progress progress("the agent brings versions to the disk and ends", 0);
-  BACKSTAY_TRY(options.pid != 0
-                   ? end_agent_process(options.pid, options.now, options.timeout_s)
-                   : end_agent_at_socket(config, options));
+  BACKSTAY_TRY(options.pid != 0 ? end_agent_process(options.pid, options.now, options.timeout_s)
+                                : end_agent_at_socket(config, options));
   if (options.settings.json)
     print_json({{"running", false}, {"drained", !options.now}});
   else

@@ -90,6 +90,11 @@ Status AgentLink::request(const std::string& job, bool stop) {
   return answer.ok() ? Status() : Status(answer.error());
 }
 
+Status AgentLink::forget(const std::string& job, const std::string& dir, VersionNumber version) {
+  auto answer = ask(wire::Forget{job, dir, version});
+  return answer.ok() ? Status() : Status(answer.error());
+}
+
 Status AgentLink::shutdown(bool drain) {
   auto answer = ask(wire::Shutdown{drain});
   return answer.ok() ? Status() : Status(answer.error());

@@ -29,6 +29,9 @@ class AgentLink {
   Result<nlohmann::ordered_json> status();
   // Errors: not_found (the agent does not know the job).
   Status request(const std::string& job, bool stop);
+  // No restart takes the version any more; it may be removed. Errors: not_found (the job is not open there),
+  // busy (the agent still needs it; the message says for what).
+  Status forget(const std::string& job, const std::string& dir, VersionNumber version);
   // With `drain` the agent brings captured versions to the disk first.
   Status shutdown(bool drain);
   // Blocks until the agent has closed the connection, at most `timeout_s`. Errors: timeout.

@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "agent/job_lock.h"
 #include "agent/names.h"
 #include "bin/agent_link.h"
 #include "bin/command.h"
@@ -56,6 +57,31 @@ std::vector<VersionNumber> being_written(const Config& config, const std::string
   return numbers;
 }
 
+// Sees to it that no agent restarts a program from a version that is removed: the agent that serves the job lets go of it;
+// where none does, the job's lock keeps agents away meanwhile.
+class Release {
+ public:
+  explicit Release(const Config& config, std::string job)
+      : agent_(AgentLink::connect(config)), dir_(config.storage.dir), job_(std::move(job)) {}
+
+  // Errors: busy (the version is still needed), agent_lost (the agent does not answer).
+  Status let_go(VersionNumber version) {
+    if (agent_.ok()) {
+      Status status = agent_->forget(job_, dir_, version);
+      if (status.ok() || status.error().code() != Code::not_found) return status;
+    }
+    if (lock_.valid()) return {};
+    BACKSTAY_ASSIGN(lock_, agent::lock_job(dir_, job_));
+    return {};
+  }
+
+ private:
+  Result<AgentLink> agent_;
+  std::string dir_;
+  std::string job_;
+  Fd lock_;
+};
+
 Status check_named(const std::vector<agent::StoredVersion>& versions, const Options& options,
                    const std::string& job) {
   for (const VersionNumber number : options.versions) {
@@ -93,6 +119,7 @@ Result<int> remove(const Options& options) {
   BACKSTAY_TRY(check_named(versions, options, job));
   const auto* newest = newest_good(versions);
   const auto busy = being_written(config, job);
+  Release release(config, job);
   std::vector<VersionNumber> removed;
   std::map<VersionNumber, std::string> kept;
   for (const auto& version : versions) {
@@ -101,6 +128,11 @@ Result<int> remove(const Options& options) {
       kept[version.version] = "the agent is writing it";
     } else if (newest && version.version == newest->version && !options.force) {
       kept[version.version] = "it is the newest complete version; --force removes it too";
+    } else if (const Status free = options.dry_run ? Status() : release.let_go(version.version);
+               !free.ok() && free.error().code() == Code::busy) {
+      kept[version.version] = free.error().message();
+    } else if (!free.ok()) {
+      return free.error();
     } else {
       // The tier takes the commit record away first and makes that safe before the rest.
       if (!options.dry_run)

@@ -83,6 +83,9 @@ constexpr auto fields_of<Answer> = std::tuple(&Answer::code, &Answer::json);
 template <>
 constexpr auto fields_of<Failure> = std::tuple(&Failure::code, &Failure::message);
 
+template <>
+constexpr auto fields_of<Forget> = std::tuple(&Forget::job, &Forget::dir, &Forget::version);
+
 // A message without a table entry would be sent empty: only structs without members may be.
 template <typename T>
 constexpr bool fieldless = std::is_empty_v<T>;

@@ -110,6 +110,11 @@ struct Status {};
 struct Shutdown {
   bool drain = true;  // bring captured versions to local first
 };
+struct Forget {  // a version that the tool is about to remove
+  std::string job;
+  std::string dir;
+  VersionNumber version = 0;
+};
 
 // agent -> rank or tool
 struct Welcome {  // with two descriptors: pool, control page
@@ -172,7 +177,7 @@ struct Failure {  // the connection ends after it
 using Message =
     std::variant<Hello, Begin, Filled, End, Query, Await, Restart, Verified, Refuse, Restored,
                  Fetch, Request, Goodbye, Admin, Status, Shutdown, Welcome, Grant, Captured,
-                 LevelIs, Plan, Chunks, Deliver, Answer, Failure, Withdraw, Withdrawn>;
+                 LevelIs, Plan, Chunks, Deliver, Answer, Failure, Withdraw, Withdrawn, Forget>;
 
 // One packet. Errors: too_large (a list over list_entries_max, or more than message_bytes_max in
 // all), invalid (a text with a zero byte).

@@ -1,4 +1,4 @@
-// Which versions a job has: what their numbers and folders may be.
+// Which versions a job has: what their numbers and folders may be, and what a tool takes away.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -97,6 +97,36 @@ TEST_F(Versions, TheLargestVersionIsTheLast) {
   open();
   job_->join_all(1, 8);
   comes_back(version_max);
+}
+
+TEST_F(Versions, AVersionThatIsForgottenDoesNotComeBack) {
+  for (VersionNumber version = 1; version <= 2; ++version) {
+    save_local(version);
+  }
+  ASSERT_TRUE(job_->job().forget(2).ok());
+  EXPECT_EQ(job_->job().level_of(2).code, Code::not_found);
+  comes_back(1);
+  ASSERT_TRUE(job_->job().forget(1).ok());
+  EXPECT_EQ(job_->restart(1).code, Code::none);
+  EXPECT_EQ(job_->pool().free_count(), job_->pool().count());
+  // Retention does not count what has gone: version 3 is all there is.
+  save_local(3);
+  comes_back(3);
+}
+
+TEST_F(Versions, AVersionThatIsNeededIsNotForgotten) {
+  job_->begin(0, 1, content(1));
+  job_->run_until("sent", [&] { return job_->sent_all(0); });
+  EXPECT_EQ(job_->job().forget(1).error().code(), Code::busy) << "it is being captured";
+  job_->end(0);
+  EXPECT_EQ(job_->captured(1).code, Code::ok);
+  job_->wait_local(1);
+  job_->hold_chunks(true);
+  job_->start_fetch(0, 1);
+  EXPECT_EQ(job_->job().forget(1).error().code(), Code::busy) << "a rank reads it";
+  job_->hold_chunks(false);
+  EXPECT_EQ(job_->fetched(0).code, Code::ok);
+  EXPECT_TRUE(job_->job().forget(1).ok());
 }
 
 }  // namespace

@@ -178,6 +178,28 @@ def test_top_on_a_terminal(world, start):
         subprocess.run([*tmux, "kill-server"], check=False)
 
 
+def test_a_removed_version_is_not_restarted_from(world, start):
+    """The agent has it in its pool, and would be quicker with it than with an older one on the disk."""
+    def versions(word):
+        found = [v["version"] for v in world.json("ls", "heat")["versions"] if v["state"] == "complete"]
+        return word in found and found
+
+    assert start(MPIS[0], 300).end() == 0
+    wait_for(lambda: versions(3), "version 3 to be complete")
+    done = world.run("rm", "heat", 3, "--force")
+    assert done.returncode == 0, done.stderr
+    assert 3 not in [v["version"] for job in world.json("status")["jobs"] for v in job["versions"]]
+    again = start(MPIS[0], 300)
+    assert again.end() == 0
+    assert re.search(r"^restart version 2 ", again.out.read_text(), re.M), again.out.read_text()
+    newest = int(re.findall(r"^version (\d+) ", again.out.read_text(), re.M)[-1])
+    wait_for(lambda: versions(newest), "the newest to be complete")
+    assert world.run("rm", "heat", "--all", "--force").returncode == 0
+    fresh = start(MPIS[0], 200)
+    assert fresh.end() == 0
+    assert not re.search(r"^restart version", fresh.out.read_text(), re.M), fresh.out.read_text()
+
+
 def test_an_agent_is_stopped_by_its_process(world):
     assert world.run("agent", "start").returncode == 0
     pid = world.json("agent", "status")["pid"]

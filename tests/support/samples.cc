@@ -177,6 +177,7 @@ std::vector<wire::Message> one_of_each_message() {
       Failure{Code::protocol, "other release"},
       Withdraw{9, 2},
       Withdrawn{9, 2},
+      Forget{"job", "/versions", 12},
   };
 }
 
