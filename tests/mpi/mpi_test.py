@@ -29,6 +29,14 @@ def wait_for(condition, what):
     return result
 
 
+def has_ended(pid):
+    """Its connections are closed too: a process loses its command line before its descriptors."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except FileNotFoundError:
+        return True
+
+
 def processes():
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -183,9 +191,10 @@ class Jobs(unittest.TestCase):
         gate = self.folder / "gate"
         job = self.start(30, 10, "gate_step=15", f"gate={gate}")
         wait_for(Path(f"{gate}.reached").exists, "step 15")
-        for pid in self.agents():
+        killed = self.agents()
+        for pid in killed:
             os.kill(pid, signal.SIGKILL)
-        wait_for(lambda: not self.agents(), "the agent to die")
+        wait_for(lambda: all(map(has_ended, killed)), "the agent to die")
         gate.touch()
         output = self.finish(job)
         self.assertEqual(job.returncode, 0, output)
