@@ -28,10 +28,11 @@ TEST_F(ServerTest, EndsWithPeersConnected) {
 }
 
 TEST_F(ServerTest, LeavesTheSocketOfAnotherAgent) {
-  // Somebody cleaned the folder up, and another agent was started.
-  std::filesystem::remove(path());
-  const auto other = wire::listen_at(path());
+  // Somebody cleaned the folder up, and another agent was started: in one step, as ours would listen again.
+  const std::string new_path = path() + ".new";
+  const auto other = wire::listen_at(new_path);
   ASSERT_TRUE(other.ok());
+  std::filesystem::rename(new_path, path());
   end_server();
   EXPECT_TRUE(wire::connect_to(path()).ok());
 }
