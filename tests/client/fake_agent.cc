@@ -427,7 +427,7 @@ void FakeAgent::lost(const Link& link) {
     }
     filling_.clear();
     for (auto& [fd, other] : links_) {
-      if (other.hello.rank != rank) {
+      if (other.welcome && other.hello.rank != rank) {
         send(other, wire::Captured{filling_version_, Code::rank_lost, "a rank was lost"});
       }
     }
