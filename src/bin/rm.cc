@@ -42,19 +42,46 @@ bool selected(const agent::StoredVersion& version, const Options& options) {
          seconds_since(version.record.captured_ns) > options.older_than_s;
 }
 
-// Versions without a commit record that a living agent is still writing.
-std::vector<VersionNumber> being_written(const Config& config, const std::string& job) {
-  std::vector<VersionNumber> numbers;
+// What a living agent holds of the job beyond what the disk says.
+struct InAgent {
+  std::vector<VersionNumber> being_written;
+  std::vector<VersionNumber> unwritable;  // only in the pool, and there to stay
+};
+
+InAgent held_by_agent(const Config& config, const std::string& job) {
+  InAgent held;
   auto agent = AgentLink::connect(config);
-  if (!agent.ok()) return numbers;
+  if (!agent.ok()) return held;
   const auto status = agent->status();
-  if (!status.ok()) return numbers;
+  if (!status.ok()) return held;
   for (const Json& version : versions_of(*status, job, config.storage.dir)) {
     const std::string level = version.value("level", "");
-    if ((level == "none" || level == "captured") && version.value("error", "").empty())
-      numbers.push_back(version.value("version", VersionNumber{0}));
+    if (level != "none" && level != "captured") continue;
+    const bool failed = !version.value("error", "").empty();
+    (failed ? held.unwritable : held.being_written)
+        .push_back(version.value("version", VersionNumber{0}));
   }
-  return numbers;
+  return held;
+}
+
+// The versions on the disk and those that could not be written, oldest first. Errors: not_found (neither).
+Result<std::vector<agent::StoredVersion>> versions_to_remove(
+    Stored& stored, const std::string& job, const std::vector<VersionNumber>& unwritable) {
+  auto versions = stored.versions(job);
+  if (!versions.ok()) {
+    if (versions.error().code() != Code::not_found || unwritable.empty()) return versions;
+    versions = std::vector<agent::StoredVersion>();
+  }
+  const auto same = [](VersionNumber number) {
+    return [number](const auto& version) { return version.version == number; };
+  };
+  for (const VersionNumber number : unwritable) {
+    if (std::any_of(versions->begin(), versions->end(), same(number))) continue;
+    versions->emplace_back().version = number;
+  }
+  std::sort(versions->begin(), versions->end(),
+            [](const auto& a, const auto& b) { return a.version < b.version; });
+  return versions;
 }
 
 // Sees to it that no agent restarts a program from a version that is removed: the agent that serves the job lets go of it;
@@ -108,6 +135,16 @@ void print_result(const std::string& job, const std::vector<VersionNumber>& remo
   if (removed.empty() && kept.empty()) fmt::print("nothing to remove\n");
 }
 
+Status remove_from_disk(Stored& stored, const std::string& job, VersionNumber version) {
+  const Status removed = stored.tier().remove(agent::version_folder(job, version));
+  if (removed.ok() || removed.error().code() == Code::not_found) return {};
+  return removed.error().context(
+      fmt::format("version {} is not restarted from any more while this agent runs, but it is "
+                  "still on the disk: "
+                  "mend the cause and run rm again",
+                  version));
+}
+
 Result<int> remove(const Options& options) {
   if (!options.all && !options.damaged && options.versions.empty() && options.older_than_s <= 0)
     return Error(Code::invalid,
@@ -115,10 +152,11 @@ Result<int> remove(const Options& options) {
   BACKSTAY_ASSIGN(const Config config, load(options.settings));
   BACKSTAY_ASSIGN(const std::string job, job_or_configured(options.job, config));
   BACKSTAY_ASSIGN(Stored stored, Stored::open(config));
-  BACKSTAY_ASSIGN(const auto versions, stored.versions(job));
+  const InAgent in_agent = held_by_agent(config, job);
+  BACKSTAY_ASSIGN(const auto versions, versions_to_remove(stored, job, in_agent.unwritable));
   BACKSTAY_TRY(check_named(versions, options, job));
   const auto* newest = newest_good(versions);
-  const auto busy = being_written(config, job);
+  const auto& busy = in_agent.being_written;
   Release release(config, job);
   std::vector<VersionNumber> removed;
   std::map<VersionNumber, std::string> kept;
@@ -135,8 +173,7 @@ Result<int> remove(const Options& options) {
       return free.error();
     } else {
       // The tier takes the commit record away first and makes that safe before the rest.
-      if (!options.dry_run)
-        BACKSTAY_TRY(stored.tier().remove(agent::version_folder(job, version.version)));
+      if (!options.dry_run) BACKSTAY_TRY(remove_from_disk(stored, job, version.version));
       removed.push_back(version.version);
     }
   }

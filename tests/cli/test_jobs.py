@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -198,6 +199,23 @@ def test_a_removed_version_is_not_restarted_from(world, start):
     fresh = start(MPIS[0], 200)
     assert fresh.end() == 0
     assert not re.search(r"^restart version", fresh.out.read_text(), re.M), fresh.out.read_text()
+
+
+def test_rm_takes_what_could_not_be_written_out_of_the_pool(world, start):
+    """No trace of it is on the disk: the file size limit stands for any reason not to write."""
+    def in_agent():
+        return {v["version"]: v["error"] for job in world.json("status")["jobs"] for v in job["versions"]}
+
+    assert world.run("agent", "start").returncode == 0
+    resource.prlimit(world.json("agent", "status")["pid"], resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+    start(MPIS[0], 150).end()
+    held = in_agent()
+    assert 1 in held and all(held.values()), held
+    assert not list(world.dir.glob("heat/v*")), "it was written after all"
+    assert world.run("rm", "heat", 77).returncode == 3
+    assert world.json("rm", "heat", 1, "--dry-run")["removed"] == [1] and 1 in in_agent()
+    assert world.json("rm", "heat", "--all", "--force")["removed"] == sorted(held)
+    assert in_agent() == {}
 
 
 def test_an_agent_is_stopped_by_its_process(world):
