@@ -5,9 +5,13 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "bin/command.h"
 #include "bin/exit_code.h"
@@ -118,7 +122,14 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return backstay::bin::run(argc, argv);
+    const int code = backstay::bin::run(argc, argv);
+    // A full disk behind `> file` must not look like success.
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+    fmt::print(stderr, "backstay: the output could not be written: {}\n", std::strerror(errno));
+    return backstay::bin::exit_failed;
+  } catch (const std::system_error& failure) {  // fmt: what could not be written
+    fmt::print(stderr, "backstay: {}\n", failure.what());
+    return backstay::bin::exit_failed;
   } catch (const std::exception& failure) {
     fmt::print(stderr, "backstay: internal error: {}\n", failure.what());
     return backstay::bin::exit_failed;

@@ -216,3 +216,17 @@ def test_an_agent_that_hangs_is_named_in_time(world):
             assert time.monotonic() - begin < 10
     finally:
         os.kill(pid, signal.SIGCONT)  # it does now what it was asked for, and ends
+
+
+def test_output_that_cannot_be_written_is_no_success(world):
+    world.golden()
+    for words in (["ls"], ["show", "golden", "--json"], ["config", "--explain"]):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([PROGRAM, *words], env=world.env, cwd=world.folder, stdin=subprocess.DEVNULL,
+                                  stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+        assert done.returncode == 1 and "No space left" in done.stderr, (words, done)
+
+
+def test_a_configuration_without_end_is_refused(world):
+    done = world.run("config", "--config", "/dev/zero")
+    assert done.returncode == 2 and "more than 1 MiB" in done.stderr
