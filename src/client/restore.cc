@@ -11,9 +11,9 @@
 namespace backstay::client {
 
 namespace {
-// How much of an object's end is kept where chunks do not stay in the pool: room for the table of
-// about 200 000 regions.
-constexpr std::uint64_t tail_bytes_kept = std::uint64_t{16} << 20;
+// How much of an object's end is kept beyond the target's own table where chunks do not stay in the pool: room for
+// about 40 000 routed files.
+constexpr std::uint64_t tail_bytes_spare = std::uint64_t{4} << 20;
 }  // namespace
 
 RestoreOutcome Restore::run(const wire::Message& first) {
@@ -116,7 +116,9 @@ Status Restore::verify_one(const wire::ChunkInPool& chunk, bool held) {
 
 // Chunks come in any order and their buffers are taken away: what the table may lie in is kept.
 void Restore::keep_tail(std::uint64_t offset, Bytes chunk) {
-  if (tail_.empty()) tail_.resize(std::min(object_bytes_, tail_bytes_kept));
+  if (tail_.empty()) {
+    tail_.resize(std::min(object_bytes_, target_.table_bytes() + tail_bytes_spare));
+  }
   const std::uint64_t end = offset + chunk.size();
   const std::uint64_t tail_begin = object_bytes_ - tail_.size();
   if (end <= tail_begin) return;
@@ -142,10 +144,12 @@ Result<Buffer> Restore::last_bytes(std::uint64_t bytes) {
   Buffer out(bytes);
   if (!tail_.empty()) {
     if (bytes > tail_.size()) {
-      return Error(Code::unsupported,
-                   fmt::format("the region table has {} bytes and the pool does not hold the whole "
-                               "version: set pool.size_mib to more and start a new agent",
-                               bytes));
+      return Error(
+          Code::mismatch,
+          fmt::format(
+              "the version was saved with a region table of {} bytes, far more than the protected "
+              "regions need: protect those that were saved, or start under another job name",
+              bytes));
     }
     std::copy(tail_.end() - static_cast<std::ptrdiff_t>(bytes), tail_.end(), out.begin());
   }

@@ -28,6 +28,8 @@ namespace backstay::client {
 class RestoreTarget {
  public:
   virtual ~RestoreTarget() = default;
+  // How many bytes of the object's end hold the table of what this target can take; more is kept than that.
+  virtual std::uint64_t table_bytes() const = 0;
   // Is this what we can take? Errors: mismatch, not_found; nothing was touched.
   virtual Status match(const std::vector<format::Region>& saved) = 0;
   // Takes a chunk. `sum` (may be nullptr) must have seen every byte of it on return.
@@ -97,7 +99,7 @@ class Restore {
   std::vector<Extent> seen_;       // all of the plan
   std::vector<Extent> held_;       // those that stay in the pool and wait for `deliver`
   std::vector<Extent> exchanged_;  // those whose bytes the target has already
-  Buffer tail_;                    // the object's last bytes, where chunks do not stay in the pool
+  Buffer tail_;  // the object's last bytes, where chunks do not stay in the pool; holds the table
   Checksum sum_;
 };
 

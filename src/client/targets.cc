@@ -78,6 +78,12 @@ Status compare(const format::Region& saved, const format::Region& present) {
 
 }  // namespace
 
+std::uint64_t SessionTarget::table_bytes() const {
+  std::vector<format::Region> regions;
+  for (const auto& [age, region] : regions_.all()) regions.push_back(region.description);
+  return format::encode_tail(regions, format::lay_out(regions)).size();
+}
+
 Status SessionTarget::match(const std::vector<format::Region>& saved) {
   scatter_.clear();
   saved_files_.clear();

@@ -45,6 +45,7 @@ class SessionTarget final : public RestoreTarget {
  public:
   SessionTarget(const Regions& regions, const RoutedFiles& files)
       : regions_(regions), files_(files) {}
+  std::uint64_t table_bytes() const override;
   // Errors: mismatch; the message names the region, what was saved and what is protected.
   Status match(const std::vector<format::Region>& saved) override;
   Status place(std::uint64_t object_offset, Bytes chunk, Checksum* sum) override;

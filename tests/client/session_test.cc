@@ -102,6 +102,39 @@ std::vector<Shape> shapes() {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, RoundTrip, testing::ValuesIn(shapes()));
 
+// The table of very many regions is larger than any tail that could be kept at a guess.
+TEST(Restart, BringsBackMoreRegionsThanAFixedTailHolds) {
+  const World world;
+  FakeAgent::Options options;
+  options.buffer_bytes = 1 << 20;
+  options.never_hold = true;
+  FakeAgent agent(world.socket(), options);
+  std::vector<unsigned char> data = pattern(20'000, 1);
+  const auto session_of_many = [&](std::size_t regions) {
+    auto session = session_in(world);
+    backstay_array array{};
+    array.dims = 1;
+    array.shape[0] = 1;
+    for (std::size_t i = 0; i < regions; ++i) {
+      const std::string name = std::string(190, 'r') + std::to_string(i);
+      EXPECT_TRUE(session->protect(name.c_str(), &data[i], &array, BACKSTAY_BYTE).ok());
+    }
+    return session;
+  };
+  {
+    auto session = session_of_many(data.size());
+    ASSERT_TRUE(session->checkpoint().ok());
+    refill(data, 2);
+    const auto version = session->restart();
+    ASSERT_TRUE(version.ok()) << version.error().to_string();
+    EXPECT_EQ(data, pattern(data.size(), 1));
+  }
+  ASSERT_GT(agent.objects[1][0].size() - 64 * data.size(), std::size_t{4} << 20);
+  const auto refused = session_of_many(1)->restart();
+  ASSERT_EQ(code_of(refused), Code::mismatch);
+  EXPECT_EQ(agent.problem(), "");
+}
+
 TEST(Session, SavesAnObjectThatTheFormatReads) {
   const World world;
   FakeAgent agent(world.socket(), {});
