@@ -197,6 +197,15 @@ const std::vector<Key>& table() {
        {},
        false,
        "How many seconds a program waits for an agent that it started."},
+      {"agent.hang_timeout_s",
+       BACKSTAY_SLOT(agent.hang_timeout_s),
+       0,
+       years_s,
+       {},
+       false,
+       "An agent that answers nothing for this many seconds (stopped, or stuck in the kernel) is "
+       "given up: the "
+       "call fails and the program goes on (0: it waits for ever)."},
   };
   return keys;
 }
@@ -512,10 +521,14 @@ Result<std::string> read_file(const std::string& path) {
     return Error(Code::config, path + " is a directory, not a configuration");
   std::ifstream file(path, std::ios::binary);
   if (!file) return errno_error("open the configuration " + path, errno);
-  std::ostringstream text;
-  if (!(text << file.rdbuf()) && file.bad())
-    return errno_error("read the configuration " + path, errno);
-  return text.str();
+  constexpr std::size_t bytes_max = 1 << 20;
+  std::string text(bytes_max + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.bad()) return errno_error("read the configuration " + path, errno);
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.size() > bytes_max)
+    return Error(Code::config, path + " has more than 1 MiB: it is no configuration");
+  return text;
 }
 
 }  // namespace

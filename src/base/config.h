@@ -45,6 +45,7 @@ struct Config {
     std::string log_level = "info";
     double idle_exit_s = 600;  // exit after this long without a program; 0: never
     double start_timeout_s = 30;
+    double hang_timeout_s = 60;  // an agent that is silent for this long has hung; 0: never
   } agent;
 };
 

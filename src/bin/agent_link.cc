@@ -16,13 +16,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Who listens there, also if it does not answer; 0 where the kernel does not tell.
-pid_t peer_of(int socket) {
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.pid : 0;
-}
-
 timeval as_timeval(double seconds) {
   const auto us = static_cast<std::int64_t>(seconds * 1e6);
   return {static_cast<time_t>(us / 1'000'000), static_cast<suseconds_t>(us % 1'000'000)};
@@ -50,7 +43,7 @@ Result<AgentLink> AgentLink::connect(const Config& config, double patience_s) {
   const timeval limit = as_timeval(patience_s);
   ::setsockopt(socket->get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   BACKSTAY_TRY(wire::send(socket->get(), wire::Admin{}));
-  const pid_t pid = peer_of(socket->get());
+  const int pid = wire::pid_of_peer(socket->get());
   return AgentLink(std::move(socket).value(), path, pid, patience_s);
 }
 

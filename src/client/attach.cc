@@ -109,7 +109,7 @@ AgentAddress agent_address(const Config& config, const std::string& config_file)
   const std::string socket =
       config.agent.socket.empty() ? wire::default_socket_path() : config.agent.socket;
   return {absolute(socket), config.agent.program, absolute(config_file),
-          config.agent.start_timeout_s};
+          config.agent.start_timeout_s, config.agent.hang_timeout_s};
 }
 
 MaybeConnection connect_or_start(const AgentAddress& address, const wire::Hello& hello) {
@@ -138,6 +138,7 @@ MaybeConnection attach(const Group& group, const AgentAddress& address, const wi
   BACKSTAY_TRY(group.agree(first ? keep(connect_or_start(address, hello)) : Status()));
   const std::uint64_t deadline = deadline_in(address.start_timeout_s);
   BACKSTAY_TRY(group.agree(first ? Status() : keep(open_patiently(address, hello, deadline))));
+  connection->give_up_after(address.hang_timeout_s);
   return connection;
 }
 

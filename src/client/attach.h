@@ -24,6 +24,7 @@ struct AgentAddress {
   std::string program;      // agent.program, may be ""
   std::string config_file;  // absolute, may be ""
   double start_timeout_s = 30;
+  double hang_timeout_s = 60;  // 0: for ever
 };
 AgentAddress agent_address(const Config& config, const std::string& config_file);
 

@@ -1,5 +1,6 @@
 #include "client/connection.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 
 #include <algorithm>
@@ -46,7 +47,11 @@ Result<std::unique_ptr<Connection>> Connection::open(const std::string& socket_p
   }
   BACKSTAY_ASSIGN(connection->socket_, std::move(socket));
   BACKSTAY_TRY(connection->send(hello));
-  BACKSTAY_TRY(connection->welcome(deadline));
+  const Status welcomed = connection->welcome(deadline);
+  if (!welcomed.ok() && welcomed.error().code() == Code::timeout) {
+    return Error(Code::timeout, connection->hung(0).context("at " + socket_path).message());
+  }
+  if (!welcomed.ok()) return welcomed.error();
   return connection;
 }
 
@@ -106,6 +111,34 @@ Status Connection::wait_readable(std::uint64_t deadline) const {
   }
 }
 
+// Waits in parts and asks half way, so that an agent that merely has nothing to say is not taken for a
+// hung one. A part counts as one however long it took: when the whole job was suspended, the agent was too.
+Status Connection::wait_for_answer(std::uint64_t deadline) {
+  if (hang_timeout_s_ <= 0) return wait_readable(deadline);
+  constexpr int parts = 4;
+  for (int silent = 0; silent < parts;) {
+    const Status heard = wait_readable(std::min(deadline, deadline_in(hang_timeout_s_ / parts)));
+    if (heard.ok() || heard.error().code() != Code::timeout) return heard;
+    if (system_clock().monotonic_ns() >= deadline) return heard;
+    ++silent;
+    if (silent == parts / 2) BACKSTAY_TRY(send(wire::Query{}));
+  }
+  usable_ =
+      false;  // the socket stays open: an agent that wakes up must not lend our buffers to others yet
+  return hung(hang_timeout_s_);
+}
+
+Error Connection::hung(double seconds) const {
+  const int pid = wire::pid_of_peer(socket_.get());
+  const std::string who = pid == 0 ? "the agent" : fmt::format("the agent (process {})", pid);
+  const std::string since = seconds == 0 ? "" : fmt::format(" for {} s", seconds);
+  const std::string end = pid == 0 ? "end it" : fmt::format("end it with kill -9 {}", pid);
+  return Error(Code::agent_lost,
+               fmt::format("{} has not answered{}: it is stopped, or stuck in the kernel; {} if it "
+                           "does not come back",
+                           who, since, end));
+}
+
 bool Connection::usable() {
   while (usable_) {
     pollfd look{socket_.get(), POLLIN, 0};
@@ -124,7 +157,7 @@ Status Connection::send(const wire::Message& message) {
 
 Result<wire::Message> Connection::receive(std::uint64_t deadline) {
   if (!usable_) return Error(Code::agent_lost, "the agent is gone");
-  BACKSTAY_TRY(wait_readable(deadline));
+  BACKSTAY_TRY(wait_for_answer(deadline));
   auto received = wire::receive(socket_.get());
   if (!received.ok()) return lost(received.error());
   if (const auto* failure = std::get_if<wire::Failure>(&received->message)) {

@@ -1,7 +1,9 @@
 // One rank's connection to the agent of its node: the socket, the mapped pool, the control page.
 //
 // Belongs to one thread at a time. After an error of code agent_lost, or any Failure message of the
-// agent, the connection is over: usable() is false and everything answers agent_lost.
+// agent, the connection is over: usable() is false and everything answers agent_lost. An agent that answers nothing
+// for a given time counts as lost, as it may be stopped or stuck in the kernel for ever; one that is alive and
+// waits for its disk answers, and is waited for.
 #pragma once
 
 #include <cstddef>
@@ -46,6 +48,9 @@ class Connection {
   // was in the middle of a call.
   void leave_to_parent();
 
+  // How long receive() bears an agent that answers nothing; 0 (as at first): for ever.
+  void give_up_after(double seconds) { hang_timeout_s_ = seconds; }
+
   Status send(const wire::Message& message);
   // The next message. Errors: timeout, agent_lost, protocol; a Failure becomes its error.
   Result<wire::Message> receive(std::uint64_t deadline = no_deadline);
@@ -66,12 +71,15 @@ class Connection {
   Status welcome(std::uint64_t deadline);
   Status map(const wire::Welcome& welcome, const Fd& pool, const Fd& control);
   Status wait_readable(std::uint64_t deadline) const;
+  Status wait_for_answer(std::uint64_t deadline);
+  Error hung(double seconds) const;
   Error lost(const Error& cause);
 
   Fd socket_;
   wire::Welcome welcome_;
   Mapping pool_;
   Mapping control_;
+  double hang_timeout_s_ = 0;
   bool usable_ = true;
   bool cut_off_ = false;
 };

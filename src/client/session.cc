@@ -52,9 +52,9 @@ class Session::Requests final : public RequestSource {
 namespace {
 
 constexpr const char* the_next_call_tries =
-    "the program may go on; the next checkpoint starts a new agent, and agent.log beside its "
-    "socket "
-    "says why the old one ended";
+    "the program may go on; the next checkpoint connects again, and starts a new agent where none "
+    "is left; agent.log "
+    "beside the socket may say why";
 
 std::string& program_name() {
   static std::string name = program_invocation_short_name;

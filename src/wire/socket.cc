@@ -60,11 +60,15 @@ int connect_again_on_signal(int socket, const sockaddr_un& address) {
   return rc == 0 ? 0 : errno;
 }
 
+int credentials_of_peer(int socket, ucred& peer) {
+  socklen_t size = sizeof peer;
+  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? 0 : errno;
+}
+
 backstay::Status check_peer(int socket, const std::string& what) {
   ucred peer{};
-  socklen_t size = sizeof peer;
-  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
-    return errno_error(what + ": ask who the peer is", errno);
+  if (const int error = credentials_of_peer(socket, peer); error != 0) {
+    return errno_error(what + ": ask who the peer is", error);
   }
   if (peer.uid != ::geteuid()) {
     return Error(Code::permission, what + ": the peer runs as user " + std::to_string(peer.uid) +
@@ -264,14 +268,18 @@ PeerProcess process_of_peer(int socket) {
   int fd = -1;
   socklen_t size = sizeof fd;
   if (::getsockopt(socket, SOL_SOCKET, peer_pidfd, &fd, &size) == 0) return {Fd(fd)};
-  ucred peer{};
-  size = sizeof peer;
-  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.pid <= 0) return {};
+  const int pid = pid_of_peer(socket);
+  if (pid == 0) return {};
 #ifdef SYS_pidfd_open
-  fd = static_cast<int>(::syscall(SYS_pidfd_open, peer.pid, 0));
+  fd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
 #endif
   if (fd < 0) return {Fd(), errno == ESRCH};
   return {Fd(fd)};
+}
+
+int pid_of_peer(int socket) {
+  ucred peer{};
+  return credentials_of_peer(socket, peer) == 0 && peer.pid > 0 ? peer.pid : 0;
 }
 
 std::string default_socket_path() {

@@ -58,6 +58,9 @@ struct PeerProcess {
 };
 PeerProcess process_of_peer(int socket);
 
+// The process that listens at the other end of a connected socket; 0 where the system cannot tell.
+int pid_of_peer(int socket);
+
 // Where the agent of this user listens unless configured: $XDG_RUNTIME_DIR/backstay/agent.sock,
 // else /tmp/backstay-<uid>/agent.sock.
 std::string default_socket_path();

@@ -1,8 +1,10 @@
 // What a program sees when the agent dies at any point, refuses, or cannot be started.
 #include <gmock/gmock.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <mutex>
 
@@ -13,7 +15,9 @@
 namespace backstay::client::test {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 // --- an agent that dies --------------------------------------------------------------------------
 
@@ -184,7 +188,8 @@ TEST(Death, OfARankGivesTheVersionUpForTheOthers) {
     ASSERT_TRUE(protect(*session, "u", data).ok());
     const Code code = code_of(session->checkpoint());
     EXPECT_EQ(code, Code::agent_lost) << "for one rank the agent is gone, for the others a rank";
-    EXPECT_TRUE(session->checkpoint().ok());
+    const Status again = session->checkpoint();
+    EXPECT_TRUE(again.ok()) << again.error().to_string();
   });
   (void)testing::internal::GetCapturedStderr();
   agent.stop();
@@ -205,6 +210,85 @@ TEST(Start, BelievesAnAgentThatCannotFindTheFolder) {
   agent.stop();
   EXPECT_EQ(hellos, 1);
 }
+
+// --- an agent that hangs -------------------------------------------------------------------------
+
+constexpr const char* hang_soon = "hang_timeout_s = 0.2\n";
+
+// Says nothing from the given message on.
+FakeAgent::Options hanging_from(const char* what) {
+  FakeAgent::Options options;
+  options.hook = [name = std::string(what), hangs = false](const wire::Message& message) mutable {
+    hangs = hangs || name == name_of(message);
+    return hangs ? FakeAgent::Action::ignore : FakeAgent::Action::go_on;
+  };
+  return options;
+}
+
+TEST(HungAgent, IsGivenUpByEveryCallThatWaitsForIt) {
+  const struct {
+    const char* from;
+    std::function<Status(Session&)> call;
+  } cases[] = {
+      {"begin", [](Session& session) { return session.checkpoint(); }},
+      {"end", [](Session& session) { return session.checkpoint(); }},
+      {"await", [](Session& session) { return session.wait(1, Level::local, -1); }},
+      {"fetch",
+       [](Session& session) {
+         unsigned char byte = 0;
+         return session.read_region(1, "u", &byte, 1);
+       }},
+  };
+  for (const auto& one : cases) {
+    const World world(hang_soon);
+    FakeAgent agent(world.socket(), hanging_from(one.from));
+    auto session = session_in(world);
+    auto data = pattern(1000, 1);
+    ASSERT_TRUE(protect(*session, "u", data).ok());
+    const Status status = one.call(*session);
+    ASSERT_EQ(code_of(status), Code::agent_lost) << one.from;
+    EXPECT_THAT(status.error().message(), HasSubstr("has not answered for 0.2 s")) << one.from;
+    EXPECT_THAT(status.error().message(), HasSubstr("kill -9 " + std::to_string(::getpid())));
+  }
+}
+
+TEST(HungAgent, InARestartLeavesTheRegionsAsTheyWere) {
+  const World world(std::string(hang_soon) + "[checkpoint]\nwait_at_end = false\n");
+  std::string text = text_of(world.config());
+  text.replace(text.find("start_timeout_s = 10"), 20, "start_timeout_s = 0.1");
+  std::ofstream(world.config()) << text;
+  FakeAgent agent(world.socket(), hanging_from("verified"));
+  auto session = session_in(world);
+  auto data = pattern(1000, 1);
+  ASSERT_TRUE(protect(*session, "u", data).ok());
+  ASSERT_TRUE(session->checkpoint().ok());
+  refill(data, 2);
+  EXPECT_EQ(code_of(session->restart()), Code::agent_lost);
+  EXPECT_EQ(data, pattern(1000, 2));
+}
+
+// It waits for its disk, or for other ranks: it has no news, but it answers.
+TEST(HungAgent, IsNotOneThatAnswersAndIsBusy) {
+  const World world(hang_soon);
+  FakeAgent::Options options;
+  int asked = 0;
+  options.hook = [&](const wire::Message& message) {
+    if (std::holds_alternative<wire::Begin>(message)) return FakeAgent::Action::ignore;
+    const bool question = std::holds_alternative<wire::Query>(message);
+    return question && ++asked == 4 ? FakeAgent::Action::die : FakeAgent::Action::go_on;
+  };
+  FakeAgent agent(world.socket(), options);
+  auto session = session_in(world);
+  auto data = pattern(1000, 1);
+  ASSERT_TRUE(protect(*session, "u", data).ok());
+  const Status status = session->checkpoint();
+  ASSERT_EQ(code_of(status), Code::agent_lost);
+  EXPECT_THAT(status.error().message(), Not(HasSubstr("has not answered")));
+  agent.stop();
+  EXPECT_EQ(asked, 4);
+}
+
+// --- start ---------------------------------------------------------------------------------------
 
 TEST(Start, HandsOnWhatTheAgentRefuses) {
   for (const Code code : {Code::busy, Code::protocol, Code::unsupported}) {
@@ -234,7 +318,10 @@ TEST(Start, WaitsNoLongerThanConfiguredForAnAgentThatSaysNothing) {
   FakeAgent::Options options;
   options.hook = [](const wire::Message&) { return FakeAgent::Action::ignore; };
   FakeAgent agent(world.socket(), options);
-  EXPECT_EQ(code_of(Session::start(Group(), world.config().c_str())), Code::agent_lost);
+  const auto started = Session::start(Group(), world.config().c_str());
+  ASSERT_EQ(code_of(started), Code::agent_lost);
+  EXPECT_THAT(started.error().message(),
+              AllOf(HasSubstr(world.socket()), HasSubstr("has not answered")));
 }
 
 TEST(Start, TakesTheNumberAfterTheNewest) {
