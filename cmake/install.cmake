@@ -112,7 +112,7 @@ endif()
 # The Python parts of the command line, next to which bin/backstay looks for them.
 if(EXISTS ${PROJECT_SOURCE_DIR}/python/backstay)
   install(DIRECTORY python/backstay DESTINATION ${BACKSTAY_SHARE_DIR}/python
-          FILES_MATCHING PATTERN "*.py" PATTERN "*.toml" PATTERN "__pycache__" EXCLUDE)
+          FILES_MATCHING PATTERN "*.py" PATTERN "*.toml" PATTERN "*.js" PATTERN "*.css" PATTERN "__pycache__" EXCLUDE)
 endif()
 # Their packages, in an environment of their own: the commands work with no activation and whatever the user's python3 is.
 if(EXISTS ${PROJECT_SOURCE_DIR}/.venv/bin/python)

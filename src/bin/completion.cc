@@ -34,7 +34,7 @@ std::string words_after(const CLI::App& sub) {
   if (sub.get_name() == "agent") return "start stop status";
   if (sub.get_name() == "plan")
     return "interval multilevel model fill-time strategy aggregation survive cost validate figures "
-           "replay advise";
+           "replay advise explore";
   const CLI::Option* job = sub.get_option_no_throw("job");
   return job ? "$(backstay ls --names 2>/dev/null)" : "";
 }

@@ -3,15 +3,17 @@
 import json
 import pathlib
 import re
+import statistics
 import tomllib
 
+import made_log
 import pytest
-from backstay.plan import interval
+from backstay.plan import interval, levels
 from backstay.plan.simulate import advise
 from runner import result, run, strict
 
 DOCS = pathlib.Path(__file__).parents[2] / "docs"
-MACHINE = advise.Machine(512, 64e9, 10e9, 2e9, 12e9, 100e9, 256e9)
+MACHINE = advise.Machine(512, 64e9, 10e9, 2e9, 12e9, 100e9)
 SPEEDS = ("--copy-bandwidth", 10e9, "--disk-bandwidth", 2e9, "--network-bandwidth", 12e9)
 BASE = ("--nodes", 512, "--saved", 64e9, "--storage-bandwidth", 100e9)
 
@@ -22,40 +24,39 @@ def no_probe(tmp_path, monkeypatch):
 
 
 def test_times_are_those_of_the_page():
-    plan = advise.advise(MACHINE, advise.Failures(86400.0))
-    extra = plan.choice.extra
+    advice = advise.advise(MACHINE, advise.Failures(86400.0))
+    plan, extra = advice.plan, advice.plan.choice.extra
     assert plan.blocked_s == 6.4 and plan.interval_s == pytest.approx(interval.long_job_s(6.4, 86400))
     assert plan.lag_s == pytest.approx((32, 32 + 32 * extra, 32 + 32 * extra + 327.68)) and plan.restart_s == (32, 32, 327.68)
-    assert plan.durable_every == 1 and plan.stage_nodes == 128 and plan.store_bytes == pytest.approx(128e9 * (1 + extra))
+    assert plan.durable_every == 1 and advice.stage_nodes == 128 and advice.store_bytes == pytest.approx(128e9 * (1 + extra))
 
 
 def test_a_slow_drain_makes_durable_rarer_and_a_slow_disk_the_interval_longer():
-    slow = advise.advise(MACHINE._replace(storage_bytes_per_s=10e9), advise.Failures(86400.0))
+    slow = advise.best(MACHINE._replace(storage_bytes_per_s=10e9), advise.Failures(86400.0))
     assert slow.durable_every == 4, "3277 s of drain in intervals of 1047 s"
-    disk = advise.advise(MACHINE._replace(disk_bytes_per_s=0.05e9), advise.Failures(86400.0))
+    disk = advise.best(MACHINE._replace(disk_bytes_per_s=0.05e9), advise.Failures(86400.0))
     assert disk.interval_s == disk.lag_s[1] > 1200
 
 
 def test_protection_grows_with_the_losses():
-    few = advise.advise(MACHINE, advise.Failures(86400.0, sizes={1: 1.0}))
-    many = advise.advise(MACHINE._replace(storage_bytes_per_s=5e9), advise.Failures(86400.0, sizes={1: 0.2, 64: 0.8}))
+    few = advise.best(MACHINE, advise.Failures(86400.0, sizes={1: 1.0}))
+    many = advise.best(MACHINE._replace(storage_bytes_per_s=5e9), advise.Failures(86400.0, sizes={1: 0.2, 64: 0.8}))
     assert few.choice.lost_share == 0 and few.choice.name == "parity 14+2"
     assert many.choice.extra > few.choice.extra and many.choice.lost_share < 0.6
 
 
 def test_small_machines_get_what_fits():
-    names = {one.name for one in advise.choices(MACHINE._replace(nodes=3), advise.Failures(1e5))}
+    names = {one.name for one in levels.choices(3, advise.Failures(1e5))}
     assert names == {"1 replica", "2 replicas"}
 
 
 @pytest.mark.parametrize("mtti", [20_000.0, 86_400.0])
 def test_the_first_order_is_near_the_simulation(mtti):
     known = advise.Failures(mtti, software_share=0.3)
-    plan = advise.advise(MACHINE, known)
-    lost = 1 / plan.efficiency.mean - 1
-    assert lost == pytest.approx(advise.lost_per_second(plan, known), rel=0.08)
+    plan, efficiency = advise.advise(MACHINE, known)[:2]
+    assert 1 / efficiency.mean - 1 == pytest.approx(sum(levels.lost(plan, known)), rel=0.08)
     worse = advise.simulated(plan._replace(interval_s=4 * plan.interval_s), known, 1)
-    assert worse.high < plan.efficiency.low
+    assert worse.high < efficiency.low
 
 
 def test_the_command_prints_what_can_be_pasted():
@@ -67,6 +68,7 @@ def test_the_command_prints_what_can_be_pasted():
         assert all(f"| `{key}` |" in table for key in keys)
     assert configured["checkpoint"]["interval_s"] == round(found["interval_s"]["local"])
     assert found["toml"] in run("advise", *BASE, *SPEEDS, "--mtti", 86400)[1]
+    assert "# no key in this release: parity 14+2; durable every 1 versions" in found["toml"]
     assert 0.9 < found["efficiency"]["low"] < found["efficiency"]["high"] < 1 and "assumed" in found["notes"][0]
 
 
@@ -83,6 +85,61 @@ def test_inputs_come_from_the_probe(tmp_path):
         assert code == 2 and f"--probe {probe}: not a result of `backstay probe`" in err and err.count("\n") == 1
 
 
+@pytest.fixture
+def job(tmp_path):
+    """A job `lj` of 22 versions of 2 GiB, 30 s apart, that lost ranks twice."""
+    made_log.write(tmp_path / "lj")
+    return ("--job", "lj", "--dir", tmp_path)
+
+
+WORDS = ("advise", "--nodes", 64, "--storage-bandwidth", 100e9, "--network-bandwidth", 12e9)
+
+
+def test_inputs_come_from_a_jobs_own_versions(job):
+    found = result(*WORDS, *job, "--mtti", 86400)
+    made = [one for one in made_log.events()[0] if one["event"] == "local"]
+    assert found["machine"]["saved_bytes"] == made_log.RANKS * made_log.BYTES
+    assert found["machine"]["disk_bytes_per_s"] == pytest.approx(statistics.median(one["bytes"] / one["seconds"] for one in made))
+    assert "measured by 22 versions of job lj: saved_bytes, copy_bytes_per_s, disk_bytes_per_s" in found["notes"][1]
+    assert result(*WORDS, *job, "--mtti", 86400, "--saved", 1e9)["machine"]["saved_bytes"] == 1e9
+    observed = result(*WORDS, *job)
+    assert 200 < observed["mtti_s"] < 400 and "2 failures of job lj in 697 s" in observed["notes"][2]
+
+
+def test_a_job_that_cannot_be_used(job, tmp_path):
+    for words in (("--job", "none", "--dir", tmp_path), ("--job", "lj", "--dir", tmp_path / "none")):
+        code, out, err = run(*WORDS, *words, "--mtti", 86400)
+        assert (code, out) == (3, "") and err.count("\n") == 1 and "no job" in err
+    made_log.write(tmp_path / "lj", ["rubbish"])
+    code, _, err = run(*WORDS, *job, "--mtti", 86400)
+    assert code == 1 and "events.jsonl:1: not JSON" in err and err.count("\n") == 1
+    made_log.write(tmp_path / "lj", [json.dumps(one) for one in made_log.events()[0] if one["event"] != "rank_left"])
+    assert "as the job saw no failure" in run(*WORDS, *job)[2]
+
+
+def test_it_says_what_the_disks_cost(tmp_path):
+    found = result("advise", *BASE, *SPEEDS, "--mtti", 86400)["disks"]
+    assert found == {"name": "sata-500gb-raid1", "source": "paper 002, § 5.6", "sets_per_node": 1, "price": 512 * 334}
+    (tmp_path / "my.toml").write_text('[small]\nkind = "local"\ndisk_price = 10\ndisk_bytes = 50e9\n')
+    found = result("advise", *BASE, *SPEEDS, "--mtti", 86400, "--prices", tmp_path / "my.toml", "--local", "small")
+    assert found["disks"]["sets_per_node"] == 3 and found["disks"]["price"] == 512 * 30, found["local_store_bytes"]
+    (tmp_path / "my.toml").write_text('[small]\nkind = "local"\ndisk_price = 10\ndisk_bytes = 1\n')
+    assert "--local small: a node would need" in run("advise", *BASE, *SPEEDS, "--mtti", 86400, "--prices", tmp_path / "my.toml", "--local", "small")[2]
+
+
+@pytest.mark.parametrize("ending", ["png", "svg"])
+def test_a_picture(tmp_path, ending):
+    pytest.importorskip("matplotlib")
+    file = tmp_path / f"advice.{ending}"
+    found = result("advise", *BASE, *SPEEDS, "--mtti", 86400, "--picture", file)
+    assert found["picture"] == str(file) and file.stat().st_size > 20_000
+    if ending == "svg":
+        text = file.read_text("utf-8")
+        assert all(word in text for word in ("efficiency (%)", "interval (s, log scale)", "share of the time (%)", "parity 14+2", "3 replicas"))
+    code, _, err = run("advise", *BASE, *SPEEDS, "--mtti", 86400, "--picture", tmp_path / "none" / f"x.{ending}")
+    assert code == 3 and err.count("\n") == 1
+
+
 def test_inputs_come_from_a_log():
     found = result("advise", *BASE, *SPEEDS, "--trace", DOCS / "plan" / "failures.csv")
     replayed = result("replay", "--trace", DOCS / "plan" / "failures.csv", "--cost", 300)
@@ -96,7 +153,9 @@ def test_inputs_come_from_a_log():
     ((*BASE, *SPEEDS, "--mtti", 5e4, "--nodes", 1), "--nodes"), ((*BASE, *SPEEDS, "--mtti", 5e4, "--saved", -1), "--saved"),
     ((*BASE, *SPEEDS, "--mtti", 5e4, "--software-share", 2), "--software-share"), ((*BASE, *SPEEDS, "--mtti", 5e4, "--stage-memory", 0), "--stage-memory"),
     ((*BASE, *SPEEDS, "--mtti", 5e4, "--system", 2), "--system"), ((*BASE, *SPEEDS, "--mtti", 5e4, "--storage-bandwidth", 1e-40), "--mtti"),
-    ((*BASE, *SPEEDS, "--mtti", 5e4, "--seed", -1), "--seed"),
+    ((*BASE, *SPEEDS, "--mtti", 5e4, "--seed", -1), "--seed"), ((*BASE, *SPEEDS, "--mtti", 5e4, "--picture", "a.jpg"), "--picture"),
+    ((*BASE, *SPEEDS, "--mtti", 5e4, "--local", "x"), "--local"), ((*BASE[:2], *BASE[4:], *SPEEDS, "--mtti", 5e4), "--saved"),
+    ((*BASE, *SPEEDS, "--mtti", 5e4, "--nodes", 200_000), "--nodes"), ((*BASE[:3], "9e18", *BASE[4:], *SPEEDS, "--mtti", 5e4), "--mtti"),
 ])  # fmt: skip
 def test_wrong_input_is_one_line_that_names_the_option(words, option):
     code, out, err = run("advise", *words)

@@ -7,7 +7,7 @@ import sys
 import backstay.plan
 
 # Folders of the planner that may need more: none of them is imported by the models.
-OTHERS = {"simulate", "traces", "figures"}
+OTHERS = {"simulate", "traces", "figures", "explore"}
 
 
 def imports(path):

@@ -5,17 +5,15 @@ import io
 import json
 import pathlib
 import re
-import shutil
-import subprocess
 import sys
 from unittest import mock
 
+import browser
 import made_log
 import pytest
 from backstay.cli.__main__ import main
-from backstay.report import charts, events, history, times
+from backstay.report import charts, events, history, page, times
 
-BROWSER = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 
 
 def report(folder, *words):
@@ -45,17 +43,39 @@ def test_history_knows_versions_failures_and_what_was_lost(made):
 
 def test_the_time_adds_up_and_has_an_expectation(made):
     spent = times.account(made)
-    assert spent.measured["saving"] == pytest.approx(sum(v.blocked_s for v in made.captured) / made.end_s)
-    assert spent.measured["restarts"] == pytest.approx(1.6 / made.end_s)
-    assert spent.mtti_s == pytest.approx(made.end_s / 2) and spent.interval_s == pytest.approx(30)
+    assert spent.measured["saving"] == pytest.approx(sum(v.blocked_s for v in made.captured) / made.observed_s)
+    assert spent.measured["restarts"] == pytest.approx(1.6 / made.observed_s)
+    assert spent.mtti_s == pytest.approx(made.observed_s / 2) and spent.interval_s == pytest.approx(30)
     assert spent.expected["work done again"] == pytest.approx(15 / spent.mtti_s, rel=0.1)  # half an interval a failure
     assert times.account(made, 1e6).expected["work done again"] < 1e-4
+
+
+def test_pauses_between_runs_do_not_count(made):
+    assert made.end_s - made.observed_s == pytest.approx(2 * 6, abs=2)  # and a removal after the last level
+    night = 40_000.0
+    later = history.build("lj", made_log.events(pause=night)[0])
+    assert later.end_s - later.observed_s == pytest.approx(2 * night, abs=2) and later.observed_s == pytest.approx(made.observed_s)
+    assert times.account(later).measured == pytest.approx(times.account(made).measured)
+    assert "pauses of 22.2 h between them not counted" in page.render(later, times.account(later), None, [])
+    tool = made_log._event("removed", 5e5, 2, version=20)
+    assert history.build("lj", [*made_log.events()[0], tool]).observed_s == pytest.approx(made.observed_s)
+
+
+def test_levels_of_several_nodes_are_drawn_when_they_are_in_the_log(made):
+    assert {one["name"] for one in charts.timeline(made)["data"]}.isdisjoint({"protected", "durable"})
+    more = history.build("lj", made_log.events(levels=True)[0])
+    assert all(v.local_s < v.protected_s < v.durable_s for v in more.captured)
+    marks = {one["name"]: one for one in charts.timeline(more)["data"]}
+    assert marks["durable"]["x"] == [v.durable_s for v in more.captured] and len(marks["protected"]["x"]) == 22
+    lines = {one["name"]: one["y"] for one in charts.level_times(more)["data"]}
+    assert lines["until durable"][0] > lines["until protected"][0] > lines["until local"][0]
+    assert "22 protected, 22 durable" in page.render(more, times.account(more), None, [])
 
 
 def test_charts_show_the_same(made):
     rank_chart = charts.ranks(made)["data"][0]
     assert len(rank_chart["x"]) == made_log.RANKS and max(rank_chart["y"]) == pytest.approx(1000 * made.captured[-1].blocked_s)
-    perceived, real, memory = charts.bandwidths(made, {"memory": 1e10, "disk": None})["data"]
+    perceived, real, memory = charts.bandwidths(made, {"copy_bytes_per_s": 1e10})["data"]
     assert perceived["y"][0] > 5 * real["y"][0] and memory["y"] == [1e10, 1e10]
     assert real["y"][0] == pytest.approx(made.captured[0].bytes / made.captured[0].writing_s)
 
@@ -66,26 +86,17 @@ def probe(folder):
     (folder / "cache" / "backstay" / "probe.json").write_text(json.dumps(speeds))
 
 
-@pytest.mark.skipif(BROWSER is None, reason="no chromium; scripts/setup installs chromium-headless-shell")
+@browser.needed
 def test_the_page_opens_without_an_error_and_without_a_network(tmp_path):
     made_log.write(tmp_path / "lj")
     probe(tmp_path)
     code, out, err = report(tmp_path, "--json")
     assert (code, err) == (0, "") and json.loads(out)["failures"] == 2
-    page, picture = tmp_path / "report.html", tmp_path / "page.png"
-    text = page.read_text("utf-8")
-    assert not re.search(r'(src|href)="(?!data:)', text.split("</script>", 1)[1])
-    done = subprocess.run(
-        [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}",
-         "--enable-logging=stderr", "--host-resolver-rules=MAP * ~NOTFOUND", "--window-size=1100,3600",
-         "--virtual-time-budget=20000", f"--screenshot={picture}", page.as_uri()],
-        capture_output=True, text=True, timeout=200)  # fmt: skip
-    assert not re.findall(r".*CONSOLE.*", done.stderr), done.stderr
-    assert picture.stat().st_size > 100_000, "an almost empty picture"
-    done = subprocess.run(
-        [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}",
-         "--virtual-time-budget=20000", "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=200)  # fmt: skip
-    assert 'data-drawn="5"' in done.stdout and done.stdout.count('class="main-svg"') >= 5
+    file = tmp_path / "report.html"
+    assert not re.search(r'(src|href)="(?!data:)', file.read_text("utf-8").split("</script>", 1)[1])
+    assert len(browser.picture(file, tmp_path / "profile", (1100, 3600))) > 100_000, "an almost empty picture"
+    text = browser.elements(file, tmp_path / "profile")
+    assert 'data-drawn="5"' in text and text.count('class="main-svg"') >= 5
 
 
 def test_text_of_the_log_cannot_become_part_of_the_page(tmp_path):

@@ -1,5 +1,7 @@
 """The table of subcommands: one module each, a function `command` in it; `plan` has a table of its own."""
 
+import os
+import signal
 import sys
 
 import typer
@@ -37,6 +39,16 @@ def fail(error: Exception) -> int:
     return code
 
 
+def flushed(code: int) -> int:
+    """`code`, once everything is written out. What cannot be is thrown away: at exit another message would follow."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return code or fail(error)
+    return code
+
+
 def main() -> int:
     try:
         done = app(prog_name="backstay", standalone_mode=False)
@@ -51,4 +63,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # as every filter: `backstay plan .. | head` ends without a word
+    sys.exit(flushed(main()))

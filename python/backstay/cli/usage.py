@@ -1,5 +1,6 @@
 """Errors of the command line: one line to stderr and, with --json, an object to stdout (docs/guide/cli.md)."""
 
+import contextlib
 import json
 import sys
 
@@ -22,7 +23,8 @@ class CommandError(Exception):
 def report(path: str, message: str, code: str) -> None:
     print(f"{path}: {message}", file=sys.stderr)
     if "--json" in sys.argv:
-        print(json.dumps({"error": {"code": code, "message": message}}, indent=2))
+        with contextlib.suppress(OSError):  # the output may be what failed
+            print(json.dumps({"error": {"code": code, "message": message}}, indent=2))
 
 
 def report_usage(error) -> int:

@@ -7,6 +7,7 @@ strategy               who writes                              docs/plan/strateg
 aggregation            disk requests with a buffer pool        docs/plan/aggregation.md
 multilevel             intervals of several levels             docs/plan/multilevel.md
 cost                   local disks or shared storage           docs/plan/cost.md
+levels                 three levels on a machine               docs/plan/advise.md
 protection             chance of a restart after losses        docs/plan/survival.md
 
 Every argument may be a number or an array; arrays are broadcast. Wrong values raise PlanError, which names

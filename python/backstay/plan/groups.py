@@ -5,6 +5,7 @@ positive terms, found without cancellation for any number of nodes.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -55,7 +56,11 @@ def log_coefficient(power: int, factors) -> float:
 
 
 def log_choose(n: int, k: int) -> float:
-    """log C(n, k)."""
+    """log C(n, k); by its factors where they are few, as differences of lgamma lose digits."""
+    few = min(k, n - k)
+    if few <= 4096:
+        i = np.arange(few)
+        return float(np.log((n - i) / (few - i)).sum())
     return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
 
@@ -80,6 +85,34 @@ def parity_probability(failures, nodes, group, tolerated) -> float:
     if f <= m:
         return 1.0
     return min(1.0, math.exp(log_coefficient(f, factors) - log_choose(n, f)))
+
+
+class _Sets(NamedTuple):
+    """Sets of 0, 1, 2, .. lost nodes, weighted by x^size: those that lose no data, and those that lose some."""
+
+    kept: np.ndarray
+    lost: np.ndarray
+
+    def beside(self, other: "_Sets", most: int) -> "_Sets":
+        """The sets of both together. All terms are positive: nothing cancels."""
+        def product(a, b):
+            return np.convolve(a, b)[: most + 1]
+
+        return _Sets(product(self.kept, other.kept), product(self.kept + self.lost, other.lost) + product(self.lost, other.kept))
+
+
+def parity_loss(failures, nodes, group, tolerated) -> float:
+    """1 − parity_probability, to rounding also where it is tiny; for a few hundred losses at most."""
+    f, n = _checked(failures, nodes)
+    found = _Sets(np.eye(1, f + 1)[0], np.zeros(f + 1))
+    for size, times in group_sizes(n, whole("group", group, 1, n, "the number of nodes")):
+        ways = np.array([math.comb(size, j) / float(n) ** j for j in range(f + 1)])
+        bad = np.arange(f + 1) > tolerated
+        one = _Sets(np.where(bad, 0.0, ways), np.where(bad, ways, 0.0))
+        for bit in reversed(f"{times:b}"):
+            found = found.beside(one, f) if bit == "1" else found
+            one = one.beside(one, f)
+    return float(found.lost[f] / (found.kept[f] + found.lost[f]))
 
 
 def partner_probability(failures, nodes, replicas) -> float:

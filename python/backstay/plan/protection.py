@@ -6,6 +6,7 @@ has the equations of each. Every scheme offers
     units                   how many units there are
     exact                   whether probability() is exact
     probability(failures)   P(restart possible) after that many units are lost at once
+    loss(failures)          1 − probability(), without losing digits where it is tiny
     allowed_failures(target)  the largest number of losses with P ≥ target
     place(rng)              a placement, for survives()
     survives(lost, placement)  lost: trials × nodes, true where a node is lost; one answer a trial
@@ -18,6 +19,8 @@ import numpy as np
 from . import groups, survival
 from .check import PlanError, whole
 from .placement import random_replicas
+
+FEW = 256  # losses; for more of them 1 − P is no longer tiny, and counting takes longer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +53,9 @@ class Scheme:
     def probability(self, failures: int) -> float:
         raise NotImplementedError
 
+    def loss(self, failures: int) -> float:
+        return 1 - self.probability(failures)
+
     def allowed_failures(self, target: float) -> int:
         return survival.largest(self.probability, self.units, target)
 
@@ -78,6 +84,9 @@ class RandomReplicas(Scheme):
         if survival.probability(per_unit[1], per_unit[0], self.replicas) == 0:
             return 0.0
         return float(np.exp(-self.expected_losses(failures)))
+
+    def loss(self, failures) -> float:
+        return -float(np.expm1(-self.expected_losses(failures))) if self.probability(failures) else 1.0
 
     def probability_at_least(self, failures) -> float:
         """1 − λ: a bound that holds whatever the placement correlates."""
@@ -135,6 +144,11 @@ class Parity(Scheme):
         groups.divides("domain_nodes", self.domain_nodes, self.group, "the size of a group, or be a multiple of it")
         members = self.group // self.domain_nodes
         return groups.parity_probability(failures, self.units, members, self.parity // self.domain_nodes)
+
+    def loss(self, failures) -> float:
+        if self.domain_nodes > 1 or failures > FEW:
+            return super().loss(failures)
+        return groups.parity_loss(failures, self.units, self.group, self.parity)
 
     def _check_group(self, units: int) -> None:
         if self.group > units:

@@ -1,10 +1,17 @@
 """A history as Plotly's figures: plain dictionaries of `data` and `layout`, for plotly.js."""
 
+import math
+
+from . import text
 from .history import History
 from .times import Times
 
 # Okabe and Ito's colours, which colour-blind readers tell apart.
 BLUE, ORANGE, GREEN, PINK, SKY, BLACK = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#000000"
+# name, when a version reached it, colour, symbol
+LEVELS = (("local", lambda v: v.local_s, BLUE, "circle"), ("protected", lambda v: v.protected_s, GREEN, "square"),
+          ("durable", lambda v: v.durable_s, BLACK, "star"))  # fmt: skip
+TICKS = 8  # of a logarithmic axis
 SHOWN_RANKS = 200_000  # points of the chart of ranks, all versions together
 MARKS = {"capture_failed": "x", "write_failed": "triangle-down", "removed": "circle-open", "set_aside": "square-x",
          "skipped": "diamond-open", "restart_failed": "cross"}  # fmt: skip
@@ -14,12 +21,20 @@ def _layout(x: str, y: str, **more) -> dict:
     axis = {"gridcolor": "#d9d9d9", "zeroline": False, "automargin": True}
     return {"xaxis": {"title": {"text": x}, **axis}, "yaxis": {"title": {"text": y}, **axis},
             "font": {"size": 14}, "paper_bgcolor": "white", "plot_bgcolor": "white", "hovermode": "closest",
-            "margin": {"l": 80, "r": 20, "t": 20, "b": 60}, "legend": {"orientation": "h", "y": 1.14, "x": 0},
+            "margin": {"l": 80, "r": 50, "t": 20, "b": 60}, "modebar": {"orientation": "v"},
+            "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
             **more}  # fmt: skip
 
 
-def _log(layout: dict, axis: str = "yaxis") -> dict:
-    layout[axis].update(type="log", exponentformat="SI", dtick=1)
+def _log(layout: dict, data: list[dict], shown) -> dict:
+    """A logarithmic y axis with ticks at 1, 2, 5, 10, .. as `shown` writes them; only tens if there are many."""
+    values = [value for row in data for value in row["y"]]
+    if values:
+        low, high = min(values), max(values)
+        powers = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1)
+        near = [step * 10.0**power for power in powers for step in (1, 2, 5) if low / 2 <= step * 10.0**power <= 2 * high]
+        ticks = near if len(near) <= TICKS else [10.0**power for power in powers]
+        layout["yaxis"].update(type="log", tickvals=ticks, ticktext=[shown(one) for one in ticks])
     return layout
 
 
@@ -34,10 +49,12 @@ def timeline(history: History) -> dict:
     captured = history.captured
     data = [_bars("being captured", ORANGE, [(v.number, v.begin_s, v.captured_s) for v in captured]),
             _bars("captured, being written", SKY,
-                  [(v.number, v.captured_s, v.local_s) for v in captured if v.local_s is not None]),
-            {"type": "scatter", "mode": "markers", "name": "local", "marker": {"color": BLUE, "size": 9},
-             "x": [v.local_s for v in captured if v.local_s is not None],
-             "y": [v.number for v in captured if v.local_s is not None]}]  # fmt: skip
+                  [(v.number, v.captured_s, v.local_s) for v in captured if v.local_s is not None])]  # fmt: skip
+    for name, value, colour, symbol in LEVELS:
+        reached = [v for v in captured if value(v) is not None]
+        if reached or name == "local":
+            data.append({"type": "scatter", "mode": "markers", "name": name, "marker": {"color": colour, "size": 9, "symbol": symbol},
+                         "x": [value(v) for v in reached], "y": [v.number for v in reached]})  # fmt: skip
     for kind, symbol in MARKS.items():
         found = [one for one in history.marks if one.kind == kind]
         if found:
@@ -64,14 +81,15 @@ def _line(name: str, colour: str, symbol: str, points: list) -> dict:
 
 def level_times(history: History) -> dict:
     captured = history.captured
-    return {"data": [
-        _line("blocked: the longest that a rank waited", ORANGE, "circle",
-              [(v.number, v.blocked_s) for v in captured if v.blocked_s > 0]),
-        _line("until captured", GREEN, "diamond",
-              [(v.number, v.captured_s - v.begin_s) for v in captured if v.captured_s > v.begin_s]),
-        _line("until local", BLUE, "square",
-              [(v.number, v.local_s - v.begin_s) for v in captured if v.local_s is not None and v.local_s > v.begin_s]),
-    ], "layout": _log(_layout("version", "time from the first rank's begin (s)"))}  # fmt: skip
+    data = [_line("blocked: the longest that a rank waited", ORANGE, "circle",
+                  [(v.number, v.blocked_s) for v in captured if v.blocked_s > 0]),
+            _line("until captured", SKY, "diamond",
+                  [(v.number, v.captured_s - v.begin_s) for v in captured if v.captured_s > v.begin_s])]  # fmt: skip
+    for name, value, colour, symbol in LEVELS:
+        points = [(v.number, value(v) - v.begin_s) for v in captured if value(v) is not None and value(v) > v.begin_s]
+        if points or name == "local":
+            data.append(_line(f"until {name}", colour, symbol, points))
+    return {"data": data, "layout": _log(_layout("version", "time (log scale)"), data, text.time)}  # fmt: skip
 
 
 def ranks(history: History) -> dict:
@@ -98,16 +116,12 @@ def bandwidths(history: History, probe: dict | None) -> dict:
             _line("real: bytes / time from captured to local", BLUE, "square",
                   [(v.number, v.bytes / v.writing_s) for v in captured if v.writing_s])]  # fmt: skip
     numbers = [v.number for v in captured]
-    for name, colour, rate in (("memory copy of this machine", "#8a5a00", (probe or {}).get("memory")),
-                               ("disk write of this machine", "#555555", (probe or {}).get("disk"))):  # fmt: skip
+    for name, colour, rate in (("memory copy of this machine", "#8a5a00", (probe or {}).get("copy_bytes_per_s")),
+                               ("disk write of this machine", "#555555", (probe or {}).get("disk_bytes_per_s"))):  # fmt: skip
         if rate and numbers:
             data.append({"type": "scatter", "mode": "lines", "name": name, "line": {"color": colour, "dash": "dash"},
                          "x": [min(numbers) - 0.5, max(numbers) + 0.5], "y": [rate, rate]})  # fmt: skip
-    layout = _log(_layout("version", "bandwidth (B/s)"))
-    layout["yaxis"].update(dtick=None, ticksuffix="B/s", title={"text": "bandwidth"})
-    layout["legend"] = {"orientation": "h", "y": 1.24, "x": 0}
-    layout["margin"]["t"] = 60
-    return {"data": data, "layout": layout}
+    return {"data": data, "layout": _log(_layout("version", "bandwidth (log scale)"), data, lambda rate: f"{text.size(rate)}/s")}
 
 
 def time_lost(times: Times) -> dict:

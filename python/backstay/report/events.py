@@ -13,6 +13,8 @@ NEEDED = {
     "captured": ("run", "version", "bytes", "seconds", "ranks"),
     "capture_failed": ("version",),
     "local": ("version", "bytes", "seconds"),
+    "protected": ("version", "bytes", "seconds"),
+    "durable": ("version", "bytes", "seconds"),
     "write_failed": ("version",),
     "removed": ("version",),
     "set_aside": ("version",),

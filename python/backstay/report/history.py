@@ -21,6 +21,8 @@ class Version:
     begin_s: float
     captured_s: float | None = None
     local_s: float | None = None
+    protected_s: float | None = None
+    durable_s: float | None = None
     bytes: int = 0
     blocked_s: float | None = None  # the longest that a rank waited
     writing_s: float | None = None  # captured to local
@@ -55,6 +57,13 @@ class Mark(NamedTuple):
     why: str
 
 
+class Run(NamedTuple):
+    """From the first event of a run to its last one."""
+
+    begin_s: float
+    end_s: float
+
+
 @dataclasses.dataclass
 class History:
     job: str
@@ -64,13 +73,22 @@ class History:
     restarts: list[Restart] = dataclasses.field(default_factory=list)
     failures: list[Failure] = dataclasses.field(default_factory=list)
     marks: list[Mark] = dataclasses.field(default_factory=list)
-    runs: list[tuple[float, str]] = dataclasses.field(default_factory=list)
+    runs: list[Run] = dataclasses.field(default_factory=list)
 
     @property
     def captured(self) -> list[Version]:
         return [one for one in self.versions if one.captured_s is not None]
 
+    def running_s(self, at_s: float) -> float:
+        """How long the job had been running by then: pauses between its runs do not count."""
+        return sum(max(0.0, min(at_s, one.end_s) - one.begin_s) for one in self.runs)
 
+    @property
+    def observed_s(self) -> float:
+        return self.running_s(self.end_s)
+
+
+LEVELS = ("local", "protected", "durable")
 MARKS = ("capture_failed", "write_failed", "removed", "set_aside", "skipped", "restart_failed")
 
 
@@ -91,29 +109,39 @@ def _failures(made: History, lost: dict) -> list[Failure]:
         restart = next((one for one in made.restarts if one.at_s > at), None)
         cut = None if restart is None else next(
             (v for v in reversed(made.captured) if v.number == restart.version and v.captured_s <= at), None)  # fmt: skip
-        found.append(Failure(at, run, sorted(set(ranks)), restart, None if cut is None else at - cut.begin_s))
+        redone = None if cut is None else made.running_s(at) - made.running_s(cut.begin_s)
+        found.append(Failure(at, run, sorted(set(ranks)), restart, redone))
     return found
+
+
+def _runs(events: list[dict], begin_ns: int) -> list[Run]:
+    """What a tool does to a version later on (MARKS) does not belong to the run that made it."""
+    ends: dict[str, Run] = {}
+    for event in events:
+        run, at = event.get("run"), (event["t_ns"] - begin_ns) / 1e9
+        if isinstance(run, str) and event["event"] not in MARKS:
+            ends[run] = Run(ends[run].begin_s if run in ends else at, at)
+    return list(ends.values())
 
 
 def build(job: str, events: list[dict]) -> History:
     """The history of events in order of time, of which there is at least one."""
     begin = events[0]["t_ns"]
-    made = History(job, begin, (events[-1]["t_ns"] - begin) / 1e9)
+    made = History(job, begin, (events[-1]["t_ns"] - begin) / 1e9, runs=_runs(events, begin))
     open_versions, lost = {}, {}
     for event in events:
         at, kind = (event["t_ns"] - begin) / 1e9, event["event"]
-        if kind == "run_begin":
-            made.runs.append((at, event["run"]))
-        elif kind == "rank_left" and event["lost"]:
+        if kind == "rank_left" and event["lost"]:
             lost.setdefault(event["run"], (at, []))[1].append(int(event["rank"]))
         elif kind == "capture_begin":
             open_versions[event["version"]] = Version(int(event["version"]), event["run"], at)
             made.versions.append(open_versions[event["version"]])
         elif kind == "captured":
             _capture(made, open_versions, event, at)
-        elif kind == "local" and event["version"] in open_versions:
-            open_versions[event["version"]].local_s = at
-            open_versions[event["version"]].writing_s = event["seconds"]
+        elif kind in LEVELS and event["version"] in open_versions:
+            setattr(open_versions[event["version"]], f"{kind}_s", at)
+            if kind == "local":
+                open_versions[event["version"]].writing_s = event["seconds"]
         elif kind == "restored":
             made.restarts.append(
                 Restart(at, event["run"], int(event["version"]), event["from"], event["bytes"], event["seconds"]))  # fmt: skip

@@ -10,7 +10,7 @@ from .history import History
 
 
 class Times(NamedTuple):
-    """Shares of the observed time, 0 to 1; `expected` has the same keys, or is None with the reason in `why`."""
+    """Shares of the time that the job was running, 0 to 1; `expected` has the same keys, or is None with the reason in `why`."""
 
     measured: dict[str, float]
     expected: dict[str, float] | None
@@ -29,7 +29,7 @@ def _between(history: History) -> float | None:
 
 def account(history: History, mtti_s: float | None = None) -> Times:
     """`mtti_s`: the mean time to interrupt; default the observed one. Raises PlanError if it is not above 0."""
-    total = max(history.end_s, 1e-9)
+    total = max(history.observed_s, 1e-9)
     cost = sum(one.blocked_s for one in history.captured)
     redone = sum(one.redone_s or 0.0 for one in history.failures)
     restart = sum(one.seconds for one in history.restarts)

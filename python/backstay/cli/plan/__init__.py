@@ -11,7 +11,7 @@ import typer
 
 from ...plan.check import PlanError
 from ..usage import CommandError
-from . import advise, aggregation, cost, figures, fill_time, interval, model, multilevel, replay, strategy, survive, validate
+from . import advise, aggregation, cost, explore, figures, fill_time, interval, model, multilevel, replay, strategy, survive, validate
 
 COMMANDS = {
     "interval": interval,
@@ -26,6 +26,7 @@ COMMANDS = {
     "figures": figures,
     "replay": replay,
     "advise": advise,
+    "explore": explore,
 }
 
 app = typer.Typer(
@@ -60,6 +61,8 @@ def one_line_errors(name: str, command):
         except FileNotFoundError as error:
             raise CommandError(path, f"{error.filename}: no such file", exit_code=3, code="not_found") from error
         except OSError as error:
+            if error.filename is None:  # not a file of the reader's: the output
+                raise
             raise CommandError(path, f"{error.filename}: {error.strerror}", exit_code=1, code="io") from error
 
     return guarded

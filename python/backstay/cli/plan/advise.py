@@ -1,14 +1,18 @@
 """`backstay plan advise`: what to configure on this machine."""
 
-import json
-import os
+import dataclasses
+import math
 import pathlib
 from typing import Annotated, Optional
 
 import typer
 
-from ...plan.check import PlanError, positive
+from ...plan import cost
+from ...plan.check import PlanError
+from ..pictures import needs
+from . import advise_inputs as inputs
 from . import output
+from .cost import chosen, money
 from .output import AsJson, grouped, number, percent, seconds, sized
 
 EPILOG = (
@@ -16,64 +20,21 @@ EPILOG = (
     "  backstay plan advise --nodes 512 --saved 64e9 --storage-bandwidth 100e9 --mtti 86400 --copy-bandwidth 10e9 "
     "--disk-bandwidth 2e9 --network-bandwidth 12e9\n"
     "  backstay plan advise --nodes 64 --saved 16e9 --storage-bandwidth 10e9 --mtti 43200 --copy-bandwidth 5e9 "
-    "--disk-bandwidth 1e9 --network-bandwidth 3e9 --json\n"
-    "  backstay probe; backstay plan advise --nodes 64 --saved 16e9 --storage-bandwidth 10e9 --trace failures.csv\n\n"
+    "--disk-bandwidth 1e9 --network-bandwidth 3e9 --picture advice.png\n"
+    "  backstay probe; backstay plan advise --nodes 64 --saved 16e9 --storage-bandwidth 10e9 --network-bandwidth 3e9 --trace failures.csv\n"
+    "  backstay plan advise --job lj --nodes 64 --storage-bandwidth 10e9 --network-bandwidth 3e9 --mtti 43200\n\n"
     f"{output.EXIT_CODES}"
 )
-MEASURED = {"copy_bytes_per_s": ("memory", "copy_bytes_per_s"), "disk_bytes_per_s": ("disk", "write_bytes_per_s")}
-
-
-def probe_path() -> pathlib.Path:
-    """Where `backstay probe` keeps its result."""
-    return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "backstay" / "probe.json"
-
-
-def measured(path: Optional[str]) -> dict:
-    """Bandwidths of `backstay probe`; none if it was not asked for and never ran. PlanError if it is not its result."""
-    file = pathlib.Path(path) if path else probe_path()
-    if not path and not file.is_file():
-        return {}
-    try:
-        found = json.loads(file.read_text("utf-8"))
-        # The probe's network is this machine's loopback: it says nothing about the wire between nodes.
-        return {name: float(positive(name, found[part][key])) for name, (part, key) in MEASURED.items()}
-    except (ValueError, KeyError, TypeError, UnicodeDecodeError):
-        raise PlanError("probe", f"{file}: not a result of `backstay probe`; run it again") from None
-
-
-def rate(name: str, given: Optional[float], probed: dict) -> float:
-    value = given if given is not None else probed.get(name)
-    if value is None:
-        hint = ", or run `backstay probe`" if name in MEASURED else ""
-        raise PlanError(name, f"must be given{hint}")
-    return value
-
-
-def failures_of(trace, system, window_s, mtti_s, software_share):
-    """(Failures, notes) of a log, or of --mtti with assumed sizes."""
-    from ...plan.simulate import advise
-    from ...plan.traces import read, statistics
-
-    if (trace is None) == (mtti_s is None):
-        raise PlanError("mtti_s", "or --trace must be given, one of them")
-    if trace is None:
-        if system is not None:
-            raise PlanError("system", "belongs to --trace")
-        note = "assumed: 96 % of the failures take one node, 3 % two, 1 % eight; --trace reads a log"
-        return advise.Failures(mtti_s, software_share=software_share), [note]
-    log = read.log(trace, system)
-    found = statistics.incidents(log, window_s)
-    gaps = statistics.gaps_s(found)
-    sizes = {int(size): float((found.nodes == size).mean()) for size in sorted(set(found.nodes.tolist()))}
-    return advise.Failures(float(gaps.mean()), statistics.weibull(gaps).shape, sizes, software_share), list(log.notes)
+LEVELS = ("local", "protected", "durable")
+PICTURES = (".png", ".svg")
 
 
 def command(
     nodes: Annotated[int, typer.Option("--nodes", metavar="N", help="Nodes of the job")],
-    saved_bytes: Annotated[float, typer.Option("--saved", metavar="B", help="What one node saves, B")],
     storage_bytes_per_s: Annotated[
         float, typer.Option("--storage-bandwidth", metavar="B/S", help="Of all shared storage, B/s")
     ],
+    saved_bytes: Annotated[Optional[float], typer.Option("--saved", metavar="B", help="What one node saves, B")] = None,
     mtti_s: Annotated[Optional[float], typer.Option("--mtti", metavar="S", help="Of the whole job, s")] = None,
     trace: Annotated[Optional[str], typer.Option("--trace", metavar="FILE", help="Failure log instead")] = None,
     system: Annotated[Optional[str], typer.Option("--system", metavar="N", help="Which one, of the log")] = None,
@@ -81,6 +42,12 @@ def command(
     software_share: Annotated[
         float, typer.Option("--software-share", metavar="X", help="Share of failures that leave all nodes up")
     ] = 0.0,
+    job: Annotated[
+        Optional[str], typer.Option("--job", metavar="JOB", help="Measured by this job's versions (its event log)")
+    ] = None,
+    directory: Annotated[
+        Optional[str], typer.Option("--dir", metavar="DIR", help="Folder of the job's versions (storage.dir)")
+    ] = None,
     probe: Annotated[
         Optional[str], typer.Option("--probe", metavar="FILE", help="Of `backstay probe --json`; default: its last")
     ] = None,
@@ -96,58 +63,97 @@ def command(
     stage_memory_bytes: Annotated[
         float, typer.Option("--stage-memory", metavar="B", help="Of one stage node, B", show_default="256e9")
     ] = 256e9,
+    local: Annotated[str, typer.Option("--local", metavar="NAME", help="Price of disks")] = "sata-500gb-raid1",
+    prices_file: Annotated[
+        Optional[str], typer.Option("--prices", metavar="FILE", help="TOML file of more prices (plan cost)")
+    ] = None,
+    picture: Annotated[
+        Optional[pathlib.Path], typer.Option("--picture", metavar="FILE", help="Draw it too: .png or .svg")
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="S", help="Of the simulation")] = 1,
     as_json: AsJson = False,
 ) -> None:
     """What to configure: interval, protection, stage nodes.
 
-    From what was measured (`backstay probe`, or the bandwidths given) and a failure log or a mean time to interrupt. The
-    efficiency is that of jobs played through.
+    From what was measured (a job's versions, `backstay probe`, or the bandwidths given) and a failure log or a mean time
+    to interrupt. The efficiency is that of jobs played through.
     """
     from ...plan.simulate import advise
 
-    known, notes = failures_of(trace, system, window_s, mtti_s, software_share)
-    probed = measured(probe)
-    machine = advise.Machine(
-        nodes, saved_bytes, rate("copy_bytes_per_s", copy_bytes_per_s, probed),
-        rate("disk_bytes_per_s", disk_bytes_per_s, probed), rate("network_bytes_per_s", network_bytes_per_s, probed),
-        storage_bytes_per_s, stage_memory_bytes,
-    )  # fmt: skip
-    plan = advise.advise(machine, known, seed)
-    lost_hours = 24 * nodes * (1 - plan.efficiency.mean)
-    result = {
-        "machine": machine._asdict(), "mtti_s": known.mtti_s, "weibull_shape": known.shape,
-        "interval_s": {"local": plan.interval_s, "protected": plan.interval_s,
-                       "durable": plan.interval_s * plan.durable_every},
-        "blocked_s": plan.blocked_s, "reached_s": dict(zip(("local", "protected", "durable"), plan.lag_s, strict=True)),
-        "protection": plan.choice.name, "unprotected_share": plan.choice.lost_share, "stage_nodes": plan.stage_nodes,
-        "efficiency": plan.efficiency._asdict(), "lost_node_hours_per_day": lost_hours,
-        "local_store_bytes": plan.store_bytes, "toml": toml(plan, known),
-    }  # fmt: skip
-    output.show(result, lines(result), as_json, notes)
+    if picture is not None and picture.suffix not in PICTURES:
+        raise PlanError("picture", f"must end in {' or '.join(PICTURES)}, not {picture.name!r}")
+    disks = chosen(cost.prices(prices_file), local, cost.Local, "local")
+    own, probed = inputs.of_job(job, directory), inputs.of_probe(probe)
+    known, notes = inputs.failures_of(trace, system, window_s, mtti_s, software_share, own)
+    given = {"saved_bytes": saved_bytes, "copy_bytes_per_s": copy_bytes_per_s, "disk_bytes_per_s": disk_bytes_per_s,
+             "network_bytes_per_s": network_bytes_per_s}  # fmt: skip
+    rates = {name: inputs.value(name, one, own, probed) for name, one in given.items()}
+    machine = advise.Machine(nodes=nodes, storage_bytes_per_s=storage_bytes_per_s, **rates)
+    advice = advise.advise(machine, known, stage_memory_bytes, seed)
+    result = result_of(machine, known, advice) | {"disks": disk_cost(machine, advice, disks)}
+    if picture is not None:
+        with needs("matplotlib", "backstay plan advise"):
+            from ...plan import figures
+            from ...plan.figures import advice as drawing
+        figures.save(drawing.figure(machine, known, advice), picture)
+        result["picture"] = str(picture)
+    output.show(result, lines(result), as_json, notes + own.notes)
     if not as_json:
         print(result["toml"], end="")
 
 
+def result_of(machine, known, advice) -> dict:
+    plan = advice.plan
+    return {
+        "machine": machine._asdict(), "mtti_s": known.mtti_s, "weibull_shape": known.shape,
+        "interval_s": {"local": plan.interval_s, "protected": plan.interval_s,
+                       "durable": plan.interval_s * plan.durable_every},
+        "blocked_s": plan.blocked_s, "reached_s": dict(zip(LEVELS, plan.lag_s, strict=True)),
+        "restart_s": dict(zip(LEVELS, plan.restart_s, strict=True)), "protection": plan.choice.name,
+        "unprotected_share": plan.choice.lost_share, "stage_nodes": advice.stage_nodes,
+        "efficiency": advice.efficiency._asdict(),
+        "lost_node_hours_per_day": 24 * machine.nodes * (1 - advice.efficiency.mean),
+        "local_store_bytes": advice.store_bytes, "toml": toml(plan, known),
+    }  # fmt: skip
+
+
+def disk_cost(machine, advice, disks) -> dict:
+    """As many of the listed disks in every node as hold the kept versions and what other nodes keep there."""
+    sets = math.ceil(advice.store_bytes / (disks.disks_per_node * disks.disk_bytes * disks.usable_fraction))
+    if sets > 1000:
+        raise PlanError("local", f"{disks.name}: a node would need {sets} of them; name larger ones in --prices")
+    bought = dataclasses.replace(disks, disks_per_node=sets * disks.disks_per_node, controller_price=sets * disks.controller_price)
+    price = cost.local_cost(machine.nodes, bought.disk_price, bought.disks_per_node, bought.controller_price)
+    return {"name": disks.name, "source": disks.source, "sets_per_node": sets, "price": float(price)}
+
+
 def toml(plan, known) -> str:
-    """Keys of docs/guide/configuration.md. The interval is fixed: it may be longer than Daly's, for the drain."""
+    """Keys of docs/guide/configuration.md, within their ranges; what no key says yet is a comment.
+
+    The interval is fixed: it may be longer than Daly's, for the drain.
+    """
+    def within(value: float, low: float, high: float) -> str:
+        return f"{min(max(value, low), high):.{0 if value >= 100 else 3}f}"
+
     return (
-        f'# backstay.toml\n[checkpoint]\npolicy = "interval"\ninterval_s = {plan.interval_s:.0f}\nmtti_s = {known.mtti_s:.0f}\n'
-        "[storage]\nkeep = 2\n"
+        f'# backstay.toml\n[checkpoint]\npolicy = "interval"\ninterval_s = {within(plan.interval_s, 0.001, 1e9)}\n'
+        f"mtti_s = {within(known.mtti_s, 1, 1e9)}\n[storage]\nkeep = 2\n"
+        f"# no key in this release: {plan.choice.name}; durable every {plan.durable_every} versions\n"
     )
 
 
 def lines(result) -> list[tuple[str, str]]:
-    reached, every = result["reached_s"], result["interval_s"]
-    return [
+    reached, every, efficiency, disks = (result[name] for name in ("reached_s", "interval_s", "efficiency", "disks"))
+    rows = [
         ("save", f"every {seconds(every['local'])}; each stops the job for {number(result['blocked_s'])} s"),
         ("local after", seconds(reached["local"])),
         ("protected after", f"{seconds(reached['protected'])}, with {result['protection']}"),
         ("durable", f"every {seconds(every['durable'])}, after {seconds(reached['durable'])}"),
         ("needs durable", f"{percent(result['unprotected_share'])} of the failures"),
         ("stage nodes", f"{grouped(result['stage_nodes'])} would hold one version"),
-        ("efficiency", f"{percent(result['efficiency']['mean'])} (between {percent(result['efficiency']['low'])} and "
-                       f"{percent(result['efficiency']['high'])})"),
+        ("efficiency", f"{percent(efficiency['mean'])} (between {percent(efficiency['low'])} and {percent(efficiency['high'])})"),
         ("costs", f"{number(result['lost_node_hours_per_day'])} node-hours a day, {sized(result['local_store_bytes'])} "
                   "of each node's disk"),
+        ("disks", f"{money(disks['price'])} for {disks['sets_per_node']} × {disks['name']} a node"),
     ]  # fmt: skip
+    return rows + ([("picture", result["picture"])] if "picture" in result else [])

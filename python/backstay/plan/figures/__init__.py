@@ -15,13 +15,18 @@ FIGURES = {**paper_000.FIGURES, **paper_001.FIGURES, **paper_002.FIGURES, **pape
 FORMATS = ("png", "svg")
 
 
+def save(figure, path: pathlib.Path) -> None:
+    """Writes a figure; its ending says the form. The same figure gives the same bytes."""
+    form = path.suffix[1:]
+    with matplotlib.rc_context({**RULES, "svg.hashsalt": path.stem}):
+        figure.savefig(path, format=form, metadata={"Date": None} if form == "svg" else {"Software": None})
+
+
 def draw(name: str, folder: pathlib.Path, formats=FORMATS) -> list[pathlib.Path]:
-    """Draws one figure into `folder`, which must exist; returns the files. The same input gives the same bytes."""
-    made = []
-    with matplotlib.rc_context({**RULES, "svg.hashsalt": name}):
+    """Draws one figure into `folder`, which must exist; returns the files."""
+    with matplotlib.rc_context(RULES):
         figure = FIGURES[name]()
-        for form in formats:
-            path = folder / f"{name}.{form}"
-            figure.savefig(path, format=form, metadata={"Date": None} if form == "svg" else {"Software": None})
-            made.append(path)
+    made = [folder / f"{name}.{form}" for form in formats]
+    for path in made:
+        save(figure, path)
     return made

@@ -23,8 +23,16 @@ def _capture(draw, at, run, version):
                  _event("local", end + writing, run, version=version, bytes=total, seconds=writing)]  # fmt: skip
 
 
-def events(seed=7):
-    """(events, failures as (seconds, restored version)): three runs; the first two end by losing ranks."""
+def _later(draw, at, run, version):
+    """Levels of a job on several nodes."""
+    total = RANKS * BYTES
+    return [_event("protected", at + 4, run, version=version, bytes=2 * total, seconds=4.0),
+            _event("durable", at + draw.uniform(9, 12), run, version=version, bytes=total, seconds=10.0)]  # fmt: skip
+
+
+def events(seed=7, pause=6.0, levels=False):
+    """(events, failures as (seconds, restored version)): three runs, `pause` seconds apart; the first two end by losing
+    ranks. `levels`: protected and durable too."""
     draw, made, version, at, failures = random.Random(seed), [], 0, 0.0, []
     for run, (saves, lost) in enumerate(((8, [3]), (5, [7, 8]), (9, []))):
         made.append(_event("run_begin", at, run, ranks=RANKS, newest=version, release="0.1.0"))
@@ -36,7 +44,7 @@ def events(seed=7):
             at += STEP_S
             version += 1
             at, some = _capture(draw, at, run, version)
-            made += some
+            made += some + (_later(draw, at, run, version) if levels else [])
             if version > 3:
                 made.append(_event("removed", at + 3, run, version=version - 3))
         at += 17.0
@@ -44,7 +52,7 @@ def events(seed=7):
             made.append(_event("rank_left", at, run, rank=rank, lost=True))
         if lost:
             failures.append((at, version))
-        at += 6.0
+        at += pause
     return sorted(made, key=lambda event: event["t_ns"]), failures
 
 

@@ -1,0 +1,58 @@
+"""What was measured here: `backstay probe`'s last result, and a job's event log."""
+
+import json
+import os
+import pathlib
+import re
+
+import typer
+
+from ..report import events, history
+from .usage import CommandError
+
+PROBED = {"copy_bytes_per_s": ("memory", "copy_bytes_per_s"), "disk_bytes_per_s": ("disk", "write_bytes_per_s")}
+
+
+def probe_path() -> pathlib.Path:
+    """Where `backstay probe` keeps its result."""
+    return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "backstay" / "probe.json"
+
+
+def probe_rates(file: pathlib.Path) -> dict[str, float]:
+    """Memory copy and disk write in B/s. OSError if the file cannot be read, ValueError if it is no such result.
+
+    The probe's network is this machine's loopback: it says nothing about the wire between nodes.
+    """
+    try:
+        found = json.loads(file.read_text("utf-8"))
+        rates = {name: found[part][key] for name, (part, key) in PROBED.items()}
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"no {error}") from None
+    if not all(isinstance(one, int | float) and 0 < one < 1e20 for one in rates.values()):
+        raise ValueError("bandwidths must be above 0")
+    return {name: float(one) for name, one in rates.items()}
+
+
+def job_folder(path: str, job: str, directory: str | None) -> pathlib.Path:
+    """The job's folder. `path`: the command, for the message."""
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}", job):
+        raise typer.BadParameter(f"{job!r} is no name of a job")
+    chosen = directory or os.environ.get("BACKSTAY_DIR") or f"/var/tmp/backstay-{os.environ.get('USER', 'root')}"
+    folder = pathlib.Path(chosen) / job
+    if not folder.is_dir():
+        raise CommandError(path, f"no job {job} under {chosen}; `backstay ls` lists what there is", 3, "not_found")
+    return folder
+
+
+def job_history(path: str, job: str, directory: str | None) -> tuple[history.History, list[str]]:
+    """The job's history with at least one captured version, and the lines of its log that cannot be read."""
+    folder = job_folder(path, job, directory)
+    try:
+        log = events.read(folder)
+    except events.LogError as error:
+        found = (3, "not_found") if error.missing else (1, "format")
+        raise CommandError(path, str(error), *found) from None
+    made = history.build(job, log.events)
+    if not made.captured:
+        raise CommandError(path, f"{folder}: the log tells of no captured version; there is nothing to use", 3, "not_found")
+    return made, log.unreadable
