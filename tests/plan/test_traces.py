@@ -3,6 +3,7 @@
 import json
 import lzma
 import math
+import pathlib
 
 import numpy as np
 import pytest
@@ -95,6 +96,28 @@ def test_a_file_of_several_systems_needs_one(tmp_path):
         code, _, err = run("replay", "--trace", path, "--cost", 9, *words)
         assert code == 2 and says in err
     assert run("replay", "--trace", tmp_path / "no", "--cost", 9)[0] == 3
+
+
+def slurm_output(name):
+    return pathlib.Path(__file__).parent / "slurm" / name
+
+
+def test_what_slurm_printed_is_read():
+    """Slurm 22.05 on four nodes, of which two were killed and one was set down and failed by hand."""
+    log = read.log(slurm_output("events.txt"))
+    assert [log.names[i] for i in log.nodes] == ["n3", "n0", "n3", "n3", "n1"] and log.times_s.tolist() == [0, 46, 63, 64, 88]
+    assert log.repair_s[:3].tolist() == [0, 59, 0] and math.isnan(log.repair_s[3]) and log.repair_s[4] == 17
+    assert log.notes == ("1 events that are no failures (drained, ..) are left out",)
+    assert result("replay", "--trace", slurm_output("events.txt"), "--cost", 1, "--window", 2)["incidents"] == 4
+    log = read.log(slurm_output("jobs.txt"))
+    assert [log.names[i] for i in log.nodes] == ["n3", "n0", "n3", "n1"] and log.times_s.tolist() == [0, 46, 63, 88]
+
+
+def test_slurm_quotes_nothing(tmp_path):
+    lines = [f'c|n{i}|2024-05-01T00:0{i}:00|Unknown|DOWN|{reason}|r' for i, reason in enumerate(('"open', "a|b", "|", '"x"'))]
+    assert len(read.log(written(tmp_path, EVENTS + "\n".join(lines) + "\n")).times_s) == 4
+    body = "JobID|JobName|State|End|NodeList|\n7|a|b|NODE_FAIL|2024-05-01T00:00:00|n1|\n"  # --parsable: a separator at the end, too
+    assert read.log(written(tmp_path, body)).names == ("n1",)
 
 
 def test_host_lists():

@@ -10,10 +10,14 @@ YEAR_S = 365.25 * 86400
 
 @dataclasses.dataclass(frozen=True)
 class System:
-    """One table of the TOML. None: the source does not say. Bytes, bytes a second, years (docs/plan/latency.md)."""
+    """One table of the TOML. None: the source does not say. Bytes, bytes a second, years (docs/plan/latency.md).
+
+    `assumed`: which of the numbers are not from `source`.
+    """
 
     name: str
     source: str = ""
+    assumed: str = ""
     processors: int | None = None
     processors_per_node: int | None = None
     memory_per_processor_bytes: float | None = None
@@ -48,7 +52,7 @@ class System:
         return None if None in devices else devices[0] / devices[1] * devices[2]
 
 
-_KINDS = {"source": "text", "processors": "whole", "processors_per_node": "whole", "saved_fraction": "fraction"}
+_KINDS = {"source": "text", "assumed": "text", "processors": "whole", "processors_per_node": "whole", "saved_fraction": "fraction"}
 _KEYS = {one.name: _KINDS.get(one.name, "positive") for one in dataclasses.fields(System) if one.name != "name"}
 
 

@@ -29,9 +29,9 @@ class Method(str, Enum):
 
 def list_systems(known, as_json: bool) -> None:
     result = {
-        "systems": [{"name": one.name, "processors": one.processors, "source": one.source} for one in known.values()]
+        "systems": [{"name": one.name, "processors": one.processors, "source": one.source, "assumed": one.assumed} for one in known.values()]
     }
-    output.show(result, [(one.name, one.source) for one in known.values()], as_json)
+    output.show(result, [(one.name, one.source + (f"; not from it: {one.assumed}" if one.assumed else "")) for one in known.values()], as_json)
 
 
 def processors_of(system, processors) -> int:
@@ -103,6 +103,8 @@ def notes(machine, point) -> list[str]:
         )
     if point.interval_floor_s > point.daly_interval_s:
         found.append("the interval is that at which the staging memory has drained (eq. 4.2), longer than Daly's")
+    if machine.assumed:
+        found.append(f"not from the source: {machine.assumed}")
     if machine.link_bytes_per_s is None:
         found.append(f"{machine.name} has no network bandwidth: storage is taken as the only limit")
     return found

@@ -1,4 +1,7 @@
-"""Slurm: `sacctmgr show event --parsable2` (node events) and `sacct --parsable2` (jobs that ended with NODE_FAIL)."""
+"""Slurm: `sacctmgr show event --parsable2` (node events) and `sacct --parsable2` (jobs that ended with NODE_FAIL).
+
+Slurm quotes nothing: reasons and names of jobs may hold the separator. tests/plan/slurm has what Slurm 22.05 printed.
+"""
 
 import re
 
@@ -28,7 +31,7 @@ def _mine(cells, system) -> bool:
 
 def _events(body, where, system) -> Log:
     outages, others = [], 0
-    for line, cells in text.table(body, where, "|", ("NodeName", "TimeStart", "TimeEnd", "State")):
+    for line, cells in text.table(body, where, "|", ("NodeName", "TimeStart", "TimeEnd", "State"), free="Reason"):
         if not cells["NodeName"] or not _mine(cells, system):  # without a node: the cluster's own changes
             continue
         if not any(word in cells["State"].upper() for word in _FAILED):
@@ -44,7 +47,7 @@ def _events(body, where, system) -> Log:
 
 def _jobs(body, where, system) -> Log:
     outages = []
-    for line, cells in text.table(body, where, "|", ("JobID", "State", "End", "NodeList")):
+    for line, cells in text.table(body, where, "|", ("JobID", "State", "End", "NodeList"), free="JobName"):
         if "." in cells["JobID"] or not cells["State"].startswith("NODE_FAIL") or not _mine(cells, system):
             continue
         ended = text.date_s(cells["End"], DATES, SHOWN, where, line, "End")

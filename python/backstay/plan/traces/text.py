@@ -33,9 +33,10 @@ def read(path) -> str:
     return text
 
 
-def rows(text: str, where: str, separator: str):
-    """(line number, cells) of each line that is not empty."""
-    reader = csv.reader(text.splitlines(keepends=True), delimiter=separator)
+def rows(text: str, where: str, separator: str, quoted: bool = True):
+    """(line number, cells) of each line that is not empty. `quoted`: cells may stand in double quotes."""
+    quoting = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
+    reader = csv.reader(text.splitlines(keepends=True), delimiter=separator, quoting=quoting)
     try:
         for cells in reader:
             if cells:
@@ -44,14 +45,20 @@ def rows(text: str, where: str, separator: str):
         raise PlanError("trace", f"{where}:{reader.line_num}: column 1: {failure}") from None
 
 
-def table(text: str, where: str, separator: str, wanted: tuple[str, ...]):
-    """(line number, {column: cell}) of each line below the head. PlanError for missing columns and cells."""
-    lines = rows(text, where, separator)
+def table(text: str, where: str, separator: str, wanted: tuple[str, ...], free: str | None = None):
+    """(line number, {column: cell}) of each line below the head. PlanError for missing columns and cells.
+
+    `free`: a column whose text may hold the separator; then nothing is quoted, and what is too much belongs to it.
+    """
+    lines = rows(text, where, separator, quoted=free is None)
     line, head = next(lines)
     missing = [name for name in wanted if name not in head]
     if missing:
         raise wrong(where, line, missing[0], f"is missing; the columns are {', '.join(head)}")
     for line, cells in lines:
+        if free in head and len(cells) > len(head):
+            begin, more = head.index(free), len(cells) - len(head)
+            cells[begin:begin + more + 1] = [separator.join(cells[begin:begin + more + 1])]
         if len(cells) != len(head):
             column = head[len(cells)] if len(cells) < len(head) else str(len(head) + 1)
             raise wrong(where, line, column, f"the line has {len(cells)} columns, the head {len(head)}")
