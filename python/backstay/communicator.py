@@ -24,6 +24,8 @@ class MpiGroup:
     def __init__(self, comm):
         from mpi4py import MPI  # here, so that a program without MPI does not need it
 
+        if not isinstance(comm, MPI.Comm):
+            raise TypeError(f"comm: a communicator of mpi4py is needed, not {type(comm).__name__}")
         self._mpi = MPI
         self._comm = comm.Dup()
         node = self._comm.Split_type(MPI.COMM_TYPE_SHARED)

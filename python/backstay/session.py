@@ -4,6 +4,7 @@ One session a process; calls from one thread at a time; collective calls on all 
 order. A protected array is kept alive until it is unprotected or the session ends.
 """
 
+import operator
 import pathlib
 import sys
 from collections.abc import Sequence
@@ -53,6 +54,29 @@ def _type_of(array: np.ndarray) -> int:
     return _TYPES[kind]
 
 
+def _text(what: str, value) -> str:
+    """Said here, because the compiled part would answer with its own signature."""
+    if not isinstance(value, str):
+        raise TypeError(f"{what}: a string is needed, not {type(value).__name__}")
+    return value
+
+
+def _version_number(value) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"version: a whole number is needed, not {type(value).__name__}") from None
+    if not 0 <= number < 1 << 64:
+        raise ValueError(f"version: {number} is no version's number")
+    return number
+
+
+def _memory(what: str, array) -> np.ndarray:
+    if not isinstance(array, np.ndarray) or not array.flags.c_contiguous or not array.flags.writeable:
+        raise TypeError(f"{what}: a writable, C-contiguous numpy array is needed")
+    return array
+
+
 def _program_name() -> str | None:
     """heat for heat.py, and pack for `python -m pack`; None where the interpreter has no script."""
     script = getattr(sys.modules.get("__main__"), "__file__", None)
@@ -100,8 +124,7 @@ def protect(name: str, array: np.ndarray, global_shape: Sequence[int] = (),
     A number that changes goes into an array of one element. With `global_shape` (and the offset of
     this rank's block in it) the place in a global array is saved too.
     """
-    if not isinstance(array, np.ndarray) or not array.flags.c_contiguous or not array.flags.writeable:
-        raise TypeError(f"{name}: a writable, C-contiguous numpy array is needed")
+    _memory(_text("name of a region", name), array)
     shape = list(array.shape) if array.ndim else [1]
     if global_shape and global_offset is None:
         global_offset = [0] * len(global_shape)
@@ -114,7 +137,7 @@ def protect(name: str, array: np.ndarray, global_shape: Sequence[int] = (),
 
 def unprotect(name: str) -> None:
     """Forgets a region; its data in earlier versions stays."""
-    _check(_c.unprotect(name))
+    _check(_c.unprotect(_text("name of a region", name)))
     _regions.pop(name, None)
 
 
@@ -141,14 +164,14 @@ def version() -> int:
 
 def test(version: int) -> Level | None:
     """The level that a version has now; None if none yet."""
-    code, level = _c.test(version)
+    code, level = _c.test(_version_number(version))
     _check(code)
     return Level(level) if level else None
 
 
 def wait(version: int, level: Level = Level.LOCAL, timeout_s: float = -1) -> None:
     """Blocks until a version has the level; raises Timeout after `timeout_s` (negative: never)."""
-    _check(_c.wait(version, int(level), timeout_s))
+    _check(_c.wait(_version_number(version), int(level), float(timeout_s)))
 
 
 def restart() -> int | None:
@@ -162,15 +185,14 @@ def restart() -> int | None:
 
 def read_region(version: int, name: str, out: np.ndarray) -> np.ndarray:
     """Reads one region of an old version of this rank into `out`, whose size must be what was saved."""
-    if not out.flags.c_contiguous or not out.flags.writeable:
-        raise TypeError("a writable, C-contiguous array is needed")
-    _check(_c.read_region(version, name, out.ctypes.data, out.nbytes))
+    _memory("out", out)
+    _check(_c.read_region(_version_number(version), _text("name of a region", name), out.ctypes.data, out.nbytes))
     return out
 
 
 def route_file(name: str) -> str:
     """The path at which the program shall write its file `name`, so that versions contain it."""
-    code, path = _c.route_file(name)
+    code, path = _c.route_file(_text("name of a file", name))
     _check(code)
     return path
 

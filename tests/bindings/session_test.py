@@ -145,6 +145,32 @@ def test_arrays_that_cannot_be_saved(job, bad):
         backstay.protect("bad", bad)
 
 
+@pytest.mark.parametrize("call, says", [
+    (lambda: backstay.protect(3, np.zeros(2)), "name of a region: a string is needed, not int"),
+    (lambda: backstay.unprotect(None), "name of a region: a string"),
+    (lambda: backstay.route_file(b"x"), "name of a file: a string"),
+    (lambda: backstay.test("1"), "version: a whole number is needed, not str"),
+    (lambda: backstay.wait(1.5), "version: a whole number is needed, not float"),
+    (lambda: backstay.read_region(1, "u", [0.0]), "out: a writable, C-contiguous numpy array"),
+])
+def test_arguments_of_a_wrong_type_are_named(job, call, says):
+    with backstay.init(), pytest.raises(TypeError, match=says):
+        call()
+
+
+def test_numbers_that_are_no_versions(job):
+    with backstay.init():
+        for number in (-1, 1 << 64):
+            with pytest.raises(ValueError, match="no version's number"):
+                backstay.test(number)
+
+
+def test_a_communicator_that_is_none_is_named():
+    pytest.importorskip("mpi4py.MPI")
+    with pytest.raises(TypeError, match="comm: a communicator of mpi4py is needed, not str"):
+        backstay.init("world")
+
+
 def test_configuration_error(job, tmp_path):
     wrong = tmp_path / "wrong.toml"
     wrong.write_text("[storage]\nkep = 3\n")
