@@ -12,6 +12,7 @@ BLUE, ORANGE, GREEN, PINK, SKY, BLACK = "#0072b2", "#d55e00", "#009e73", "#cc79a
 LEVELS = (("local", lambda v: v.local_s, BLUE, "circle"), ("protected", lambda v: v.protected_s, GREEN, "square"),
           ("durable", lambda v: v.durable_s, BLACK, "star"))  # fmt: skip
 TICKS = 8  # of a logarithmic axis
+FEW_RANKS = 16  # each has a tick
 SHOWN_RANKS = 200_000  # points of the chart of ranks, all versions together
 MARKS = {"capture_failed": "x", "write_failed": "triangle-down", "removed": "circle-open", "set_aside": "square-x",
          "skipped": "diamond-open", "restart_failed": "cross"}  # fmt: skip
@@ -104,6 +105,8 @@ def ranks(history: History) -> dict:
                 "args": [{"visible": [other is v for other in shown]}]} for v in shown]  # fmt: skip
     layout = _layout("rank", "I/O time of the rank (ms)", showlegend=False)
     layout["yaxis"].update(rangemode="tozero")
+    if all(r.rank <= FEW_RANKS for v in shown for r in v.ranks):
+        layout["xaxis"].update(dtick=1)  # none between them
     layout["margin"]["t"] = 60
     layout["updatemenus"] = [{"buttons": buttons, "x": 0, "xanchor": "left", "y": 1.2}] if buttons else []
     return {"data": data, "layout": layout}

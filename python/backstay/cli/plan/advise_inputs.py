@@ -42,11 +42,11 @@ def of_job(job: Optional[str], directory: Optional[str]) -> Known:
         "disk_bytes_per_s": [one.bytes / one.writing_s for one in captured if one.writing_s],
     }
     values = {name: float(np.median(found)) for name, found in rates.items() if found}
-    notes = [f"measured by {len(captured)} versions of job {job}: {', '.join(values)}"]
+    note = f"measured by {len(captured)} versions of job {job}: {', '.join(values)}"
     if made.failures:
         values["mtti_s"] = made.observed_s / len(made.failures)
-        notes.append(f"{len(made.failures)} failures of job {job} in {made.observed_s:.0f} s of running: few say little about the mean")
-    return Known(values, notes)
+        note += f"; it lost ranks {len(made.failures)} times in {made.observed_s:.0f} s of running"
+    return Known(values, [note])
 
 
 def of_trace(trace: str, system: Optional[str], window_s: float, software_share: float) -> tuple[Failures, list[str]]:
@@ -71,7 +71,8 @@ def failures_of(trace, system, window_s, mtti_s, software_share, job: Known) -> 
     mtti = mtti_s if mtti_s is not None else job.values.get("mtti_s")
     if mtti is None:
         raise PlanError("mtti_s", "or --trace must be given" + (", as the job saw no failure" if job.notes else ", one of them"))
-    return Failures(mtti, software_share=software_share), [ASSUMED]
+    few = [] if mtti_s is not None else ["the mean time to interrupt is the job's own: few failures say little about it; --mtti sets it"]
+    return Failures(mtti, software_share=software_share), [ASSUMED, *few]
 
 
 def value(name: str, given: Optional[float], *sources: Known) -> float:
