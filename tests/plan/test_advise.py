@@ -79,7 +79,7 @@ def test_inputs_come_from_the_probe(tmp_path):
     words = ("advise", *BASE, "--network-bandwidth", 12e9, "--mtti", 86400)
     assert result(*words) == result("advise", *BASE, *SPEEDS, "--mtti", 86400)
     assert result(*words, "--disk-bandwidth", 1e9)["machine"]["disk_bytes_per_s"] == 1e9
-    for text in ("{}", "[]", "x", '{"memory": {"copy_bytes_per_s": 0}, "disk": {"write_bytes_per_s": 2}}'):
+    for text in ("{}", "[]", "x", "[" * 100_000, '{"memory": {"copy_bytes_per_s": 0}, "disk": {"write_bytes_per_s": 2}}'):
         probe.write_text(text)
         code, _, err = run(*words)
         assert code == 2 and f"--probe {probe}: not a result of `backstay probe`" in err and err.count("\n") == 1
@@ -116,6 +116,12 @@ def test_a_job_that_cannot_be_used(job, tmp_path):
     assert code == 1 and "events.jsonl:1: not JSON" in err and err.count("\n") == 1
     made_log.write(tmp_path / "lj", [json.dumps(one) for one in made_log.events()[0] if one["event"] != "rank_left"])
     assert "as the job saw no failure" in run(*WORDS, *job)[2]
+
+
+def test_a_log_of_equal_gaps_has_no_shape(tmp_path):
+    (tmp_path / "log").write_text("time,node\n0,a\n1e5,b\n2e5,c\n3e5,a\n")
+    found = result("advise", *BASE, *SPEEDS, "--trace", tmp_path / "log")
+    assert (found["mtti_s"], found["weibull_shape"]) == (1e5, 100.0)
 
 
 def test_it_says_what_the_disks_cost(tmp_path):

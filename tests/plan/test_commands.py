@@ -169,7 +169,7 @@ WRONG = [
     "survive --nodes 8 --replicas 1 !--failures 1 --target 0.9", "survive --nodes 8 !--partners 8", "survive --nodes 8 !--parity 3",
     "survive --nodes 8 !--parity 0+1", "survive --nodes 8 !--parity 8+1", "survive --nodes 8 --replicas 1 !--domain-size 3",
     "survive --nodes 8 --replicas 1 !--domain-size 0", "survive --nodes 8 --replicas 1 !--ignore-domains",
-    "survive --nodes 8 --replicas 1 --failures 1 !--monte-carlo 0", "survive --nodes 8 --replicas 1 !--monte-carlo 5",
+    "survive --nodes 8 --replicas 1 --failures 1 !--monte-carlo 0", "survive --nodes 8 --replicas 1 --failures 1 !--monte-carlo 999999999", "survive --nodes 8 --replicas 1 !--monte-carlo 5",
     "multilevel !--level a:1:1", "multilevel !--level a:0:1:5", "multilevel !--level a:1:nan:5", "multilevel !--level a:1:1:x",
     "multilevel !--level a:1:1:5 --level a:1:1:5", "multilevel !--level :1:1:5", "multilevel" + " !--level a:1:1:1" * 9,
     "strategy !--np 0 --ng 1", "strategy --np 4 !--ng 5", "strategy --np 4 --ng 1 !--size 0", "strategy --np 4 --ng 1 !--writer-bandwidth 0",
@@ -222,3 +222,8 @@ def test_a_wrong_file_names_line_and_key(tmp_path):
     assert code == 2 and f"--systems {path}:2: unknown key procesors; did you mean processors" in err
     path.write_bytes(b"\xff\xfe\x00")
     assert "UTF-8" in run("model", "--system", "mine", "--systems", path)[2]
+    for text, says in (("x = " + "[" * 5000, ": not TOML"), ("[mine]\nprocessors = 1" + "0" * 20, ":2: processors must be a whole number up to 2^53"),
+                       ("[mine]\nram_bytes = 1e60", ":2: ram_bytes must be a number above 0, up to 1e+50")):  # fmt: skip
+        path.write_text(text)
+        code, _, err = run("model", "--system", "mine", "--systems", path)
+        assert code == 2 and f"--systems {path}{says}" in err and err.count("\n") == 1

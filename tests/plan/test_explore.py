@@ -135,5 +135,8 @@ def test_moving_a_slider_changes_the_picture_and_the_address_keeps_it(tmp_path):
 
 def test_a_page_that_cannot_be_written(tmp_path):
     code, out, err = run("explore", "-o", tmp_path / "none" / "x.html")
-    assert code == 3 and out == "" and err.count("\n") == 1 and "no such file" in err
-    assert run("explore", "-o", tmp_path)[0] == 1
+    assert (code, out) == (3, "") and err == f"backstay plan explore: {tmp_path / 'none'}: no such folder\n"
+    for words in (tmp_path, ""):
+        code, out, err = run("explore", "-o", words)
+        assert (code, out) == (1, "") and "is a folder; a file is needed" in err and err.count("\n") == 1
+    assert not list(tmp_path.iterdir())

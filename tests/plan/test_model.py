@@ -126,7 +126,7 @@ def test_own_machines(tmp_path):
 
 @pytest.mark.parametrize("text, says", [
     ("[mine]\nprocesors = 3\n", "x.toml:2: unknown key procesors; did you mean processors"),
-    ("[a]\nstorage_bytes = 3\n[mine]\n# here\nstorage_bytes = -1\n", "x.toml:5: storage_bytes must be a number above 0, not -1"),
+    ("[a]\nstorage_bytes = 3\n[mine]\n# here\nstorage_bytes = -1\n", "x.toml:5: storage_bytes must be a number above 0, up to 1e.50, not -1"),
     ("[mine]\nprocessors = 1.5\n", "x.toml:2: processors must be a whole number"),
     ("[mine]\nlink_bytes_per_s = nan\n", "x.toml:2: link_bytes_per_s must be a number above 0"),
     ("[mine]\nprocessors = true\n", "x.toml:2: processors must be a number"),

@@ -57,6 +57,8 @@ BAD = [
     ("time,node\n1,a\nx,b\n", ":3: column time: must be a finite number, not 'x'"), ("time,node\n1,a\nnan,b\n", ":3: column time"),
     ("1,a\n1e400,b\n", ":2: column time"), ("time,node\n1\n", ":2: column node: a line is time,node"), ("1,a,2,3\n", ":1: column node"),
     ("1,\n", ":1: column node"), ("5,a,4\n", ":1: column time: the node is repaired before it failed"),
+    ("1,a\n2024-05-01T12:00:00,b\n", ":2: column time: must be seconds as in the lines before"), ("2024-05-01T12:00:00,a\n7,b\n", ":2: column time: must be a date as"),
+    ("01/02/2024 10:00,a\n", ":1: column time: must be a date such as"), ("2024-05-01T12:00:00Z,a\n", ":1: column time: must be a date such as"),
     ("2024-05-01T12:00:00,a\n2024-05-32T12:00:00,a\n", ":2: column time: must be a date such as 2024-05-01T12:00:00"),
     ("System,nodes,nodenumz,Started\n1,2,3,4\n", ":1: column Prob Started: is missing; the columns are System"),
     (LANL_HEAD + "7,4,1,1999-12-31 23:59,1/1/2000 0:09\n", ":2: column Prob Started: must be a date such as 6/21/2005 10:54, not '1999-"),
@@ -134,7 +136,7 @@ def test_incidents_gather_what_fails_within_the_window(tmp_path):
     found = statistics.incidents(log, 60)
     assert found.times_s.tolist() == [0, 61, 500] and found.nodes.tolist() == [2, 2, 1]
     assert statistics.shares(found) == {"1": 1 / 3, "2": 2 / 3, "3-16": 0.0, "more": 0.0}
-    with pytest.raises(PlanError, match="holds 2 incidents; at least 3"):
+    with pytest.raises(PlanError, match="holds 2 incidents at least --window apart; 3"):
         statistics.incidents(log, 400)
 
 

@@ -4,8 +4,10 @@ import contextlib
 import io
 import json
 import pathlib
+import random
 import re
 import sys
+import warnings
 from unittest import mock
 
 import browser
@@ -140,3 +142,38 @@ def test_wrong_options(tmp_path):
     made_log.write(tmp_path / "lj")
     assert report(tmp_path, "--mtti", "0")[0::2] == (2, "backstay report: --mtti must be above 0 and finite, not 0\n")
     assert report(tmp_path, "-o", tmp_path / "none" / "x.html")[0] == 1
+
+
+def broken(rng, lines):
+    """The log with some events lost, doubled, swapped, or with a senseless value."""
+    values = [0, 1, -1, 0.5, 1e-300, 1e18, 1.7e19, True, None, "", "x", [], {}, [{}], 2**63]
+    made = []
+    for one in lines:
+        chance = rng.random()
+        one = json.loads(json.dumps(one))
+        if chance < 0.15:
+            continue
+        if chance < 0.35:
+            one[rng.choice(list(one))] = rng.choice(values)
+        elif chance < 0.4 and one.get("ranks") and one["event"] == "captured":
+            rng.choice(one["ranks"])[rng.choice(["rank", "bytes", "begin_ns", "end_ns"])] = rng.choice(values)
+        made += [one] * (2 if chance > 0.95 else 1)
+    if rng.random() < 0.3:
+        rng.shuffle(made)
+    return made[: rng.randint(0, len(made))]
+
+
+def test_any_log_gives_a_page_or_one_line(tmp_path):
+    seed, good = 20_261_121, 0
+    rng, log = random.Random(seed), made_log.events(levels=True)[0]
+    for number in range(60):
+        made_log.write(tmp_path / "lj", [json.dumps(one) for one in broken(rng, log)])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            code, out, err = report(tmp_path, "--json", *(["--mtti", "1e-9"] if number % 5 == 0 else []))
+        assert code in (0, 1, 3), f"seed {seed}, log {number}: {err}"
+        good += code == 0
+        parsed = json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} in JSON"))
+        assert code == 0 or parsed["error"]["message"]
+    print(f"{good} of 60 gave a page")
+    assert good > 20

@@ -26,8 +26,8 @@ def probe_rates(file: pathlib.Path) -> dict[str, float]:
     try:
         found = json.loads(file.read_text("utf-8"))
         rates = {name: found[part][key] for name, (part, key) in PROBED.items()}
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"no {error}") from None
+    except (KeyError, TypeError, RecursionError) as error:
+        raise ValueError(str(error)) from None
     if not all(isinstance(one, int | float) and 0 < one < 1e20 for one in rates.values()):
         raise ValueError("bandwidths must be above 0")
     return {name: float(one) for name, one in rates.items()}

@@ -1,6 +1,7 @@
 """What the commands that make pictures and pages share."""
 
 import contextlib
+import errno
 import os
 import pathlib
 
@@ -24,11 +25,20 @@ def made_folder(folder: pathlib.Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
-        raise NotADirectoryError(20, "is not a folder", str(folder)) from None
+        raise NotADirectoryError(errno.ENOTDIR, "is not a folder", str(folder)) from None
+
+
+def check_file(file: pathlib.Path) -> None:
+    """OSError if `file` cannot be a file that is written: it is a folder, or its folder is not there."""
+    if file.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "is a folder; a file is needed", str(file))
+    if not file.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "no such folder", str(file.parent))
 
 
 def write_page(file: pathlib.Path, text: str) -> None:
     """Under another name until it is whole: a page that is there can be opened. OSError if it cannot be written."""
+    check_file(file)
     temporary = file.with_name(file.name + ".tmp")
     temporary.write_text(text, encoding="utf-8")
     os.replace(temporary, file)

@@ -4,6 +4,7 @@ import numpy as np
 
 # No time, size or bandwidth comes near; within them no product of the models overflows.
 SMALLEST, LARGEST = 1e-50, 1e50
+COUNT_MAX = 2**53  # whole numbers up to it are exact as floats
 
 
 class PlanError(ValueError):
@@ -49,7 +50,7 @@ def fraction(name: str, value, zero: bool = True, one: bool = True) -> np.ndarra
     return numbers
 
 
-def count(name: str, value, least: int = 1, most: float = 2**53, most_is: str = "") -> np.ndarray:
+def count(name: str, value, least: int = 1, most: float = COUNT_MAX, most_is: str = "") -> np.ndarray:
     """Whole numbers, kept as floats: exact up to 2^53. `most_is` says what the upper limit is."""
     numbers = _numbers(name, value)
     _refuse(name, numbers, (numbers == np.floor(numbers)) & np.isfinite(numbers), "a whole number")
@@ -58,6 +59,6 @@ def count(name: str, value, least: int = 1, most: float = 2**53, most_is: str = 
     return numbers
 
 
-def whole(name: str, value, least: int = 1, most: float = 2**53, most_is: str = "") -> int:
+def whole(name: str, value, least: int = 1, most: float = COUNT_MAX, most_is: str = "") -> int:
     """The same for a single number."""
     return int(count(name, value, least, most, most_is))

@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .check import whole
+from .check import PlanError, whole
 
 PLACEMENT_TRIALS = 200  # losses drawn on each placement
 _CELLS_MAX = 20_000_000  # booleans held at once
+_DRAWN_MAX = 3_000_000_000  # nodes times copies times trials: some minutes
 
 
 class Share(NamedTuple):
@@ -45,9 +46,12 @@ def draw_lost(scheme, failures: int, trials: int, rng: np.random.Generator) -> n
 def survived(scheme, failures: int, trials: int, seed: int, confidence: float = 0.99) -> Share:
     """Share of `trials` after which `scheme` (protection.py) can restart; the same for the same seed."""
     f = whole("failures", failures, 0, scheme.units, "what there is to lose")
-    left, good = whole("trials", trials), 0
-    rng = np.random.default_rng(whole("seed", seed, 0))
     copies = max(1, getattr(scheme, "replicas", 1))
+    most = _DRAWN_MAX // (scheme.nodes * copies)
+    if most == 0:
+        raise PlanError("nodes", f"must be fewer to draw losses on placements: {scheme.nodes} with {copies} copies are too many")
+    left, good = whole("trials", trials, 1, most, "for so many nodes"), 0
+    rng = np.random.default_rng(whole("seed", seed, 0))
     at_once = max(1, min(PLACEMENT_TRIALS, _CELLS_MAX // (scheme.nodes * copies)))
     while left:
         placement, now = scheme.place(rng), min(left, PLACEMENT_TRIALS)

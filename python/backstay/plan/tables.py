@@ -2,11 +2,10 @@
 
 import difflib
 import importlib.resources
-import math
 import pathlib
 import tomllib
 
-from .check import PlanError
+from .check import COUNT_MAX, LARGEST, SMALLEST, PlanError
 
 
 def nearest(word: str, words) -> str:
@@ -32,13 +31,15 @@ def _wrong(kind: str, value) -> str | None:
     """What is wrong with a value of a kind: text, positive, not_negative, whole, fraction. None: nothing."""
     if kind == "text":
         return None if isinstance(value, str) else "must be text"
-    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
     if kind == "not_negative":
-        return None if number and value >= 0 else f"must be a number, 0 or more, not {value!r}"
+        return None if number and value >= 0 else f"must be a number from 0 to {LARGEST:g}, not {value!r}"
     if not number or value <= 0:
-        return f"must be a number above 0, not {value!r}"
-    if kind == "whole" and value != int(value):
-        return f"must be a whole number, not {value!r}"
+        return f"must be a number above 0, up to {LARGEST:g}, not {value!r}"
+    if value < SMALLEST:
+        return f"must be at least {SMALLEST:g}, not {value!r}"
+    if kind == "whole" and (value != int(value) or value > COUNT_MAX):
+        return f"must be a whole number up to 2^53, not {value!r}"
     return f"must be at most 1, not {value!r}" if kind == "fraction" and value > 1 else None
 
 
@@ -46,7 +47,7 @@ def parse(text: str, where: str, parameter: str, keys: dict[str, str]) -> dict[s
     """The tables of a text. `keys`: their kinds. Raises PlanError about `parameter` naming `where`, line and key."""
     try:
         tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as failure:
+    except (tomllib.TOMLDecodeError, RecursionError) as failure:
         raise PlanError(parameter, f"{where}: not TOML: {failure}") from None
     for name, table in tables.items():
         if not isinstance(table, dict):

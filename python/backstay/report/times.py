@@ -47,7 +47,7 @@ def account(history: History, mtti_s: float | None = None) -> Times:
                                  restart / len(history.restarts) if history.restarts else 0.0)  # fmt: skip
     except PlanError as error:
         return Times(measured, None, f"no expectation: {error}", tau, best, mtti_s)
-    shares = [float(one / parts.wall_clock_s) for one in (parts.checkpoint_s, parts.rework_s, parts.restart_s)]
-    if not np.isfinite(shares).all():
+    if not np.isfinite(parts.wall_clock_s):
         return Times(measured, None, "failures come too often to get anywhere at this interval", tau, best, mtti_s)
+    shares = [float(one / parts.wall_clock_s) for one in (parts.checkpoint_s, parts.rework_s, parts.restart_s)]
     return Times(measured, dict(zip(measured, shares, strict=True)), "", tau, best, mtti_s)

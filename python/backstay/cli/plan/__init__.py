@@ -6,6 +6,7 @@ the model's arguments, so that a PlanError about `cost_s` becomes a message abou
 
 import functools
 import inspect
+import os
 
 import typer
 
@@ -59,7 +60,8 @@ def one_line_errors(name: str, command):
         except PlanError as error:
             raise CommandError(path, f"{option_of(command, error.parameter)} {error.reason}") from error
         except FileNotFoundError as error:
-            raise CommandError(path, f"{error.filename}: no such file", exit_code=3, code="not_found") from error
+            reason = "no such file" if error.strerror == os.strerror(error.errno) else error.strerror
+            raise CommandError(path, f"{error.filename}: {reason}", exit_code=3, code="not_found") from error
         except OSError as error:
             if error.filename is None:  # not a file of the reader's: the output
                 raise

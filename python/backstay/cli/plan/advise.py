@@ -9,7 +9,7 @@ import typer
 
 from ...plan import cost
 from ...plan.check import PlanError
-from ..pictures import needs
+from ..pictures import check_file, needs
 from . import advise_inputs as inputs
 from . import output
 from .cost import chosen, money
@@ -80,8 +80,10 @@ def command(
     """
     from ...plan.simulate import advise
 
-    if picture is not None and picture.suffix not in PICTURES:
-        raise PlanError("picture", f"must end in {' or '.join(PICTURES)}, not {picture.name!r}")
+    if picture is not None:
+        if picture.suffix not in PICTURES:
+            raise PlanError("picture", f"must end in {' or '.join(PICTURES)}, not {picture.name!r}")
+        check_file(picture)
     disks = chosen(cost.prices(prices_file), local, cost.Local, "local")
     own, probed = inputs.of_job(job, directory), inputs.of_probe(probe)
     known, notes = inputs.failures_of(trace, system, window_s, mtti_s, software_share, own)

@@ -51,13 +51,15 @@ def of_job(job: Optional[str], directory: Optional[str]) -> Known:
 
 def of_trace(trace: str, system: Optional[str], window_s: float, software_share: float) -> tuple[Failures, list[str]]:
     """Mean time to interrupt, Weibull's shape and sizes of incidents of a failure log."""
+    from ...plan.simulate.failures import SHAPES
     from ...plan.traces import read, statistics
 
     log = read.log(trace, system)
     found = statistics.incidents(log, window_s)
     gaps = statistics.gaps_s(found)
+    shape = min(max(statistics.weibull(gaps).shape, SHAPES[0]), SHAPES[1])  # gaps all alike have no shape
     sizes = {int(size): float((found.nodes == size).mean()) for size in sorted(set(found.nodes.tolist()))}
-    return Failures(float(gaps.mean()), statistics.weibull(gaps).shape, sizes, software_share), list(log.notes)
+    return Failures(float(gaps.mean()), shape, sizes, software_share), list(log.notes)
 
 
 def failures_of(trace, system, window_s, mtti_s, software_share, job: Known) -> tuple[Failures, list[str]]:

@@ -14,6 +14,8 @@ import numpy as np
 from .. import protection
 from ..check import PlanError, fraction, positive
 
+SHAPES = (0.05, 100.0)  # of Weibull's law: beyond them its mean or the gaps are no longer numbers
+
 
 class Renewal:
     """Failures every `mtti_s` on average, the gaps exponential (shape 1) or Weibull; `shares[j]` need level j.
@@ -25,8 +27,8 @@ class Renewal:
 
     def __init__(self, mtti_s: float, shape: float = 1.0, shares=(1.0,)):
         self._shape = float(positive("shape", shape))
-        if not 0.05 <= self._shape <= 100:
-            raise PlanError("shape", f"must be from 0.05 to 100, not {shape:g}")
+        if not SHAPES[0] <= self._shape <= SHAPES[1]:
+            raise PlanError("shape", f"must be from {SHAPES[0]:g} to {SHAPES[1]:g}, not {shape:g}")
         self._scale = float(positive("mtti_s", mtti_s)) / math.gamma(1 + 1 / self._shape)
         self._limits = np.cumsum(fraction("shares", shares))
         if abs(self._limits[-1] - 1) > 1e-9:

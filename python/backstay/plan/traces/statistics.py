@@ -42,7 +42,7 @@ def incidents(log: Log, window_s: float) -> Incidents:
         nodes.append(len(set(log.nodes[place:end].tolist())))
         place = end
     if len(times) < INCIDENTS_MIN:
-        raise PlanError("trace", f"holds {len(times)} incidents; at least {INCIDENTS_MIN} are needed")
+        raise PlanError("trace", f"holds {len(times)} incident{'s' * (len(times) != 1)} at least --window apart; {INCIDENTS_MIN} are needed")
     return Incidents(np.array(times), np.array(nodes))
 
 
