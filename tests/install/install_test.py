@@ -138,6 +138,9 @@ def with_python_commands(prefix: Path, scratch: Path) -> None:
     written = list((scratch / "out").glob("*.npy"))
     if not written:
         sys.exit(f"backstay export wrote nothing:\n{said}")
+    page = scratch / "explore.html"
+    run([prefix / "bin/backstay", "plan", "explore", "-o", page], env=env, cwd="/")
+    assert page.stat().st_size > 1_000_000, "a page without plotly.js or without its own scripts"
     print("ok: the installed commands in Python", flush=True)
 
 

@@ -89,6 +89,7 @@ class History:
 
 
 LEVELS = ("local", "protected", "durable")
+LATER = ("removed", "set_aside", "skipped")  # also by tools, long after the run
 MARKS = ("capture_failed", "write_failed", "removed", "set_aside", "skipped", "restart_failed")
 
 
@@ -115,11 +116,11 @@ def _failures(made: History, lost: dict) -> list[Failure]:
 
 
 def _runs(events: list[dict], begin_ns: int) -> list[Run]:
-    """What a tool does to a version later on (MARKS) does not belong to the run that made it."""
+    """What happens to a version later on does not belong to the run that made it."""
     ends: dict[str, Run] = {}
     for event in events:
         run, at = event.get("run"), (event["t_ns"] - begin_ns) / 1e9
-        if isinstance(run, str) and event["event"] not in MARKS:
+        if isinstance(run, str) and event["event"] not in LATER:
             ends[run] = Run(ends[run].begin_s if run in ends else at, at)
     return list(ends.values())
 

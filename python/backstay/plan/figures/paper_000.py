@@ -15,14 +15,27 @@ ASSUMED = "MTTI 5 years a processor, half of the memory saved"
 STAGED = "1 024 staging processors, each with twice a processor's memory;\n" + ASSUMED
 
 
-def _by_machine(title: str, y: str, value):
+def _curves(title: str, y: str, series, assumed: str):
+    """`series`: (label, value at each of PROCESSORS, more for the line)."""
     figure, axes = canvas(title, PROCESSORS_LABEL, y)
-    known = systems.systems()
-    for number, (name, label) in enumerate(MACHINES.items()):
-        line(axes, number, PROCESSORS, value(model.checkpoint(known[name], PROCESSORS)), label)
+    for number, (label, values, more) in enumerate(series):
+        line(axes, number, PROCESSORS, values, label, **more)
     processors_axis(axes, TICKS)
-    note(figure, f"Paper 000, eqs. 3.2 and 3.3; {ASSUMED}")
+    note(figure, f"Paper 000, {assumed}")
     return figure, axes
+
+
+def _by_machine(title: str, y: str, value):
+    known = systems.systems()
+    series = [(label, value(model.checkpoint(known[name], PROCESSORS)), {}) for name, label in MACHINES.items()]
+    return _curves(title, y, series, f"eqs. 3.2 and 3.3; {ASSUMED}")
+
+
+def _by_method(title: str, y: str, value):
+    storm, wide = systems.system("red-storm"), {"linewidth": 6, "markersize": 11}  # seen below the second, which covers it
+    series = [(label, value(model.checkpoint(storm, PROCESSORS, method)), wide if method == "pfs" else {})
+              for method, label in METHODS.items()]  # fmt: skip
+    return _curves(title, y, series, f"eqs. 3.2, 3.3, 4.1, 4.2. {STAGED}")
 
 
 def interval_by_machine():
@@ -52,17 +65,6 @@ def overhead_by_machine():
     axes.set_ylim(0, 80)
     axes.legend(loc="upper left")
     return figure
-
-
-def _by_method(title: str, y: str, value):
-    figure, axes = canvas(title, PROCESSORS_LABEL, y)
-    storm = systems.system("red-storm")
-    for number, (method, label) in enumerate(METHODS.items()):
-        wide = {"linewidth": 6, "markersize": 11} if number == 0 else {}  # seen below the second, which covers it
-        line(axes, number, PROCESSORS, value(model.checkpoint(storm, PROCESSORS, method)), label, **wide)
-    processors_axis(axes, TICKS)
-    note(figure, f"Paper 000, eqs. 3.2, 3.3, 4.1, 4.2. {STAGED}")
-    return figure, axes
 
 
 def interval_by_method():
