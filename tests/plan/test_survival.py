@@ -194,3 +194,19 @@ def test_wilson_interval():
 def test_bad_input(make, says):
     with pytest.raises(PlanError, match=says.replace("(", r"\(").replace(")", r"\)")):
         make()
+
+
+@pytest.mark.parametrize("scheme", [protection.RandomReplicas(48, replicas=2), protection.Parity(48, data=4, parity=1), protection.Parity(50, data=14, parity=2),
+                                    protection.Partners(48, replicas=1), protection.Parity(64, 4, data=4, parity=1), protection.Parity(600, data=14, parity=2)])  # fmt: skip
+def test_loss_is_the_rest_of_the_probability(scheme):
+    for failures in range(scheme.units + 1):
+        assert scheme.loss(failures) == pytest.approx(1 - scheme.probability(failures), abs=1e-11)
+
+
+def test_loss_keeps_its_digits_where_it_is_tiny():
+    """Three of one group of 16, among a million nodes: C(16, 3) of each group, over C(n, 3)."""
+    nodes = 2**20
+    wanted = (nodes // 16) * math.comb(16, 3) / math.comb(nodes, 3)
+    assert protection.Parity(nodes, data=14, parity=2).loss(3) == pytest.approx(wanted, rel=1e-12) and wanted < 1e-9
+    lost = 4 * 3 * 2 / ((nodes - 1) * (nodes - 2)) / 1  # λ of four lost nodes with two replicas each
+    assert protection.RandomReplicas(nodes, replicas=2).loss(4) == pytest.approx(lost, rel=1e-9)

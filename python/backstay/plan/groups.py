@@ -105,8 +105,9 @@ def parity_loss(failures, nodes, group, tolerated) -> float:
     """1 − parity_probability, to rounding also where it is tiny; for a few hundred losses at most."""
     f, n = _checked(failures, nodes)
     found = _Sets(np.eye(1, f + 1)[0], np.zeros(f + 1))
+    log_x = math.log(max(f, 1) / math.e / n)  # keeps every term within what a number holds
     for size, times in group_sizes(n, whole("group", group, 1, n, "the number of nodes")):
-        ways = np.array([math.comb(size, j) / float(n) ** j for j in range(f + 1)])
+        ways = np.array([math.exp(log_choose(size, j) + j * log_x) if j <= size else 0.0 for j in range(f + 1)])
         bad = np.arange(f + 1) > tolerated
         one = _Sets(np.where(bad, 0.0, ways), np.where(bad, ways, 0.0))
         for bit in reversed(f"{times:b}"):
