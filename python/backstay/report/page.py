@@ -11,7 +11,7 @@ from .history import History
 from .times import Times
 
 STYLE = """
-body{font:16px/1.5 system-ui,"DejaVu Sans",sans-serif;max-width:1100px;margin:0 auto;padding:1rem 2rem;color:#222}
+body{font:16px/1.5 system-ui,"DejaVu Sans",sans-serif;max-width:1100px;margin:0 auto;padding:1rem clamp(.6rem,3vw,2rem);color:#222}
 h1{margin-bottom:.2rem}h2{margin:2rem 0 .2rem}p{margin:.3rem 0;max-width:75ch}.plot{height:430px}
 table{border-collapse:collapse}td,th{padding:.25rem .9rem .25rem 0;text-align:left;border-bottom:1px solid #ddd}
 .warn{border-left:4px solid #d55e00;padding-left:.8rem}
@@ -93,6 +93,7 @@ def render(history: History, times: Times, probe: dict | None, unreadable: list[
         warning = f'<div class="warn"><p>{len(unreadable)} lines of the log could not be read and are left out:</p><ul>{shown}</ul></div>'
     job = html.escape(history.job)
     return (f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{job}: report</title>'
+            f'<meta name="viewport" content="width=device-width, initial-scale=1">'
             f'<link rel="icon" href="data:,"><style>{STYLE}</style><script>{get_plotlyjs()}</script></head><body>'
             f"<h1>{job}</h1><p>{html.escape(_summary(history))}</p>{warning}{body}"
             f'<script>const figures={data};for(const id in figures)'

@@ -137,10 +137,11 @@ def toml(plan, known) -> str:
     def within(value: float, low: float, high: float) -> str:
         return f"{min(max(value, low), high):.{0 if value >= 100 else 3}f}"
 
+    durable = "every version durable" if plan.durable_every == 1 else f"one version of {plan.durable_every} durable"
     return (
         f'# backstay.toml\n[checkpoint]\npolicy = "interval"\ninterval_s = {within(plan.interval_s, 0.001, 1e9)}\n'
         f"mtti_s = {within(known.mtti_s, 1, 1e9)}\n[storage]\nkeep = 2\n"
-        f"# no key in this release: {plan.choice.name}; durable every {plan.durable_every} versions\n"
+        f"# no key in this release: {plan.choice.name}; {durable}\n"
     )
 
 
