@@ -11,9 +11,10 @@ import re
 import resource
 import socket
 import struct
+import unittest
 from pathlib import Path
 
-from process_case import JOB, ProcessCase, main, wait_for
+from process_case import JOB, SANITIZED, ProcessCase, main, wait_for
 
 PR_CAPBSET_DROP, CAP_IPC_LOCK = 24, 14
 AGENT_LOST = 40
@@ -55,6 +56,7 @@ class Limits(ProcessCase):
         self.start_agent(prefix=(launcher,))
         self.must_come_back(local, steps=8)
 
+    @unittest.skipIf(SANITIZED, "the sanitizer checks objects through descriptors of its own")
     def test_the_limit_of_descriptors_is_raised_and_its_end_is_told(self):
         hard = 24
         agent = self.start_agent(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (12, hard)))

@@ -42,6 +42,9 @@ def wait_for(condition, what):
     return result
 
 
+SANITIZED = bool(os.environ.get("BACKSTAY_SANITIZE"))  # memory and descriptors are the sanitizer's too
+
+
 class ProcessCase(unittest.TestCase):
     maxDiff = None
 
