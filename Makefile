@@ -11,10 +11,10 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 export CMAKE CTEST JOBS DESTDIR
 
-.PHONY: help setup build demo test soak bench format lint install uninstall clean
+.PHONY: help setup build demo test test-cluster soak bench format lint install uninstall clean
 help: ## list the targets
 	@echo "Backstay. Targets:"
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1 \2/p' $(firstword $(MAKEFILE_LIST)) | while read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1 \2/p' $(firstword $(MAKEFILE_LIST)) | while read -r name what; do printf '  make %-13s %s\n' "$$name" "$$what"; done
 
 setup: ## install what is missing: Debian packages (as root), Python packages into .venv
 	@scripts/setup
@@ -27,6 +27,9 @@ demo: build ## kill a rank of a real LAMMPS run, watch it come back, compare the
 
 test: build ## build and run every test (under 30 minutes on 2 cores)
 	@scripts/test
+
+test-cluster: build ## only the tests on a cluster of hosts (as root; about 2 minutes)
+	@$(CTEST) --test-dir build/release --output-on-failure --no-tests=error -L '^cluster$$'
 
 soak: build ## the long tests: many random crash points, fuzzers
 	@scripts/soak

@@ -1,0 +1,95 @@
+"""What the tests share: a folder of clusters of their own, the tool as a person calls it, one cluster of four hosts."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+os.environ["BACKSTAY_MINI_DIR"] = f"/var/lib/backstay-mini-test-{os.getpid()}"
+
+from minicluster import checks  # noqa: E402
+from minicluster.errors import MissingFeature  # noqa: E402
+
+MINI = HERE / "mini"
+DEADLINE_S = 60
+
+
+def finish(process, text=None):
+    """(exit status, all that it still writes); ends it where it hangs."""
+    try:
+        output, _ = process.communicate(text, timeout=DEADLINE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        pytest.fail(f"it hangs: {process.args}")
+    return process.returncode, output
+
+
+class Mini:
+    """tests/cluster/mini with --name."""
+
+    def __init__(self, name):
+        self.name = name
+        self.environment = {**os.environ, "BACKSTAY_MINI_NAME": name}
+
+    def start(self, *words, **popen):
+        return subprocess.Popen([MINI, *map(str, words)], env=self.environment, text=True,
+                                stdin=popen.pop("stdin", subprocess.DEVNULL),
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **popen)
+
+    def run(self, *words):
+        """(exit status, output)."""
+        return finish(self.start(*words))
+
+    def __call__(self, *words):
+        code, output = self.run(*words)
+        assert code == 0, f"mini {' '.join(map(str, words))}: exit {code}\n{output}"
+        return output
+
+    def on(self, host, script):
+        return self("exec", host, "--", "bash", "-c", script)
+
+    def status(self):
+        return json.loads(self("status", "--json"))
+
+    def host(self, name):
+        return next(host for host in self.status()["hosts"] if host["name"] == name)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def able():
+    try:
+        checks.require_cluster()
+    except MissingFeature as missing:
+        pytest.skip(f"no cluster can be made here: {missing}", allow_module_level=True)
+
+
+@pytest.fixture(scope="session")
+def clusters(able):
+    """Makes Mini objects; whatever they leave is taken away at the end."""
+    yield Mini
+    Mini("any")("down", "--all")
+    assert not Path(os.environ["BACKSTAY_MINI_DIR"]).exists()
+
+
+@pytest.fixture(scope="session")
+def cluster(clusters):
+    mini = clusters("four")
+    mini("up", 4)
+    return mini
+
+
+@pytest.fixture
+def whole(cluster):
+    """The cluster; what a test cuts, kills or loses is repaired after it."""
+    yield cluster
+    cluster("up", 4)
+    cluster("heal", "all")
+    cluster("unshape")
+    for host in cluster.status()["hosts"]:
+        if host["disk"] == "lost":
+            cluster("restore-disk", host["name"])

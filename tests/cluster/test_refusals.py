@@ -1,0 +1,50 @@
+"""What the tool says where it cannot work. Needs no root; runs everywhere."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+MINI = Path(__file__).resolve().parent / "mini"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def able():
+    """Instead of conftest's: these tests make no cluster."""
+
+
+def run(*words, **options):
+    done = subprocess.run([MINI, *words], capture_output=True, text=True, timeout=30, **options)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_help_has_examples():
+    code, output = run("--help")
+    assert code == 0 and "mini up 4" in output and "/mnt/local" in output
+    for command in ("up", "down", "status", "exec", "shell", "kill", "boot", "cut", "heal", "shape", "unshape",
+                    "lose-disk", "restore-disk", "slow-shared", "slurm", "mpirun"):
+        assert run(command, "--help")[0] == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become somebody else")
+def test_without_root():
+    command = f"import os; os.setuid(65534); os.execv('{MINI}', ['mini', 'up', '2'])"
+    done = subprocess.run(["python3", "-c", command], capture_output=True, text=True)
+    assert done.returncode == 2 and "needs root" in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="this is said to root only")
+def test_names_what_is_missing(tmp_path):
+    from minicluster import checks, errors
+    with pytest.raises(errors.MissingFeature, match="apt-get install no-such-package"):
+        checks.require_tools({"no-such-program": "no-such-package", "sh": "dash"})
+
+
+def test_bad_arguments():
+    assert run("up", "0")[0] == 2 and "not a number of hosts" in run("up", "none")[1]
+    if os.geteuid() == 0:
+        code, output = run("status", "--name", "no-such")
+        assert code == 1 and "mini up 4 --name no-such" in output
+        code, output = run("status", "--name", "../x")
+        assert code == 1 and "cannot name a cluster" in output
