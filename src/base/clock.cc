@@ -1,6 +1,8 @@
 #include "base/clock.h"
 
+#include <algorithm>
 #include <chrono>
+#include <limits>
 
 namespace backstay {
 
@@ -22,6 +24,19 @@ class SystemClock final : public Clock {
 const Clock& system_clock() {
   static const SystemClock clock;
   return clock;
+}
+
+std::uint64_t deadline_in(double seconds) {
+  if (!(seconds >= 0) || seconds > 1e9) return no_deadline;
+  return system_clock().monotonic_ns() + static_cast<std::uint64_t>(seconds * 1e9);
+}
+
+int milliseconds_until(std::uint64_t deadline) {
+  if (deadline == no_deadline) return -1;
+  const std::uint64_t now = system_clock().monotonic_ns();
+  if (now >= deadline) return 0;
+  const std::uint64_t left = (deadline - now) / 1'000'000 + 1;
+  return static_cast<int>(std::min<std::uint64_t>(left, std::numeric_limits<int>::max()));
 }
 
 }  // namespace backstay

@@ -17,6 +17,13 @@ class Clock {
 // The machine's clock; lives for ever.
 const Clock& system_clock();
 
+// Waiting for something at most so long. A deadline is a point of system_clock()'s monotonic time.
+inline constexpr std::uint64_t no_deadline = UINT64_MAX;
+// None for a negative time, or one over 30 years.
+std::uint64_t deadline_in(double seconds);
+// For poll(): rounded up, 0 once it is over, -1 for no_deadline.
+int milliseconds_until(std::uint64_t deadline);
+
 // A clock that a test moves by hand.
 class ManualClock final : public Clock {
  public:

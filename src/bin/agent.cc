@@ -13,6 +13,7 @@
 #include "bin/print.h"
 #include "bin/progress.h"
 #include "bin/settings.h"
+#include "wire/socket.h"
 
 namespace backstay::bin {
 namespace {
@@ -29,19 +30,14 @@ struct Options {
 
 Result<int> start(const Config& config, const Options& options) {
   BACKSTAY_ASSIGN(const std::string file, find_config(options.settings.config_file));
-  BACKSTAY_ASSIGN(const AgentStarted started, ensure_agent(config, file));
-  const std::string socket = agent_socket(config);
-  if (!started.fresh) {  // one that listens may still hang
-    BACKSTAY_ASSIGN(AgentLink agent, AgentLink::connect(config));
-    BACKSTAY_TRY(agent.status());
-  }
+  BACKSTAY_ASSIGN(const RunningAgent agent, ensure_agent(config, file));
   if (options.settings.json)
-    print_json({{"running", true}, {"started", started.fresh}, {"socket", socket}});
+    print_json({{"running", true}, {"started", agent.fresh}, {"socket", agent.socket}});
   else
     fmt::print("{} at {}\n",
-               started.fresh ? fmt::format("agent pid {} listens", started.pid)
-                             : "an agent listens already",
-               socket);
+               agent.fresh ? fmt::format("agent pid {} listens", agent.pid)
+                           : "an agent listens already",
+               agent.socket);
   return exit_ok;
 }
 
@@ -65,19 +61,19 @@ Result<int> stop(const Config& config, const Options& options) {
 Result<int> tell(const Config& config, const Options& options) {
   auto agent = AgentLink::connect(config);
   if (!agent.ok() && agent.error().code() == Code::agent_lost && options.settings.json) {
-    print_json({{"running", false}, {"socket", agent_socket(config)}});
+    print_json({{"running", false}, {"socket", wire::socket_path(config.agent.socket)}});
     return exit_agent;
   }
   if (!agent.ok()) return agent.error();
   BACKSTAY_ASSIGN(const Json status, agent->status());
   if (options.settings.json)
     print_json({{"running", true},
-                {"socket", agent_socket(config)},
+                {"socket", wire::socket_path(config.agent.socket)},
                 {"pid", status.value("pid", 0)},
                 {"release", status.value("release", "")}});
   else
     fmt::print("agent {} pid {} runs at {}\n", status.value("release", "?"), status.value("pid", 0),
-               agent_socket(config));
+               wire::socket_path(config.agent.socket));
   return exit_ok;
 }
 

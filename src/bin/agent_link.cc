@@ -23,12 +23,8 @@ timeval as_timeval(double seconds) {
 
 }  // namespace
 
-std::string agent_socket(const Config& config) {
-  return config.agent.socket.empty() ? wire::default_socket_path() : config.agent.socket;
-}
-
 Result<AgentLink> AgentLink::connect(const Config& config, double patience_s) {
-  const std::string path = agent_socket(config);
+  const std::string path = wire::socket_path(config.agent.socket);
   auto socket = wire::connect_to(path);
   if (!socket.ok()) {
     const Code code = socket.error().code();
@@ -105,19 +101,17 @@ std::vector<Json> versions_of(const Json& status, const std::string& job, const 
 }
 
 Status AgentLink::wait_until_gone(double timeout_s) {
-  const Clock& clock = system_clock();
-  const auto deadline = clock.monotonic_ns() + static_cast<std::uint64_t>(timeout_s * 1e9);
+  const std::uint64_t deadline = deadline_in(timeout_s);
   for (;;) {
-    const std::uint64_t now = clock.monotonic_ns();
-    if (now >= deadline)
+    pollfd waiting{socket_.get(), POLLIN, 0};
+    const int ready = ::poll(&waiting, 1, milliseconds_until(deadline));
+    if (ready == 0)
       return Error(
           Code::timeout,
           fmt::format("the agent (pid {}) has not ended yet, it may still be writing; `backstay "
                       "agent stop --now` does not wait for that",
                       pid_));
-    pollfd waiting{socket_.get(), POLLIN, 0};
-    const auto left_ms = static_cast<int>((deadline - now) / 1'000'000 + 1);
-    if (::poll(&waiting, 1, left_ms) <= 0) continue;
+    if (ready < 0) continue;  // a signal
     const auto received = wire::receive(socket_.get());
     if (!received.ok() && received.error().code() != Code::again) return {};
   }

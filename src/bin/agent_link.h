@@ -14,9 +14,6 @@
 
 namespace backstay::bin {
 
-// The configured socket, or the default one.
-std::string agent_socket(const Config& config);
-
 inline constexpr double answer_timeout_s = 20;
 
 class AgentLink {

@@ -33,19 +33,17 @@ Status send_signal(const Fd& process, int pid) {
 }
 
 Status wait_for_end(const Fd& process, int pid, double timeout_s) {
-  const Clock& clock = system_clock();
-  const auto deadline = clock.monotonic_ns() + static_cast<std::uint64_t>(timeout_s * 1e9);
-  for (;;) {
-    const std::uint64_t now = clock.monotonic_ns();
-    if (now >= deadline) {
-      return Error(Code::timeout,
-                   fmt::format("the agent, process {}, has not ended yet; it may still be writing "
-                               "(--now gives up what is not on the disk)",
-                               pid));
-    }
-    pollfd ended{process.get(), POLLIN, 0};
-    if (::poll(&ended, 1, static_cast<int>((deadline - now) / 1'000'000 + 1)) > 0) return {};
-  }
+  const std::uint64_t deadline = deadline_in(timeout_s);
+  pollfd ended{process.get(), POLLIN, 0};
+  int ready = 0;
+  do {
+    ready = ::poll(&ended, 1, milliseconds_until(deadline));
+  } while (ready < 0);  // a signal
+  if (ready > 0) return {};
+  return Error(Code::timeout,
+               fmt::format("the agent, process {}, has not ended yet; it may still be writing "
+                           "(--now gives up what is not on the disk)",
+                           pid));
 }
 
 }  // namespace

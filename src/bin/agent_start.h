@@ -1,4 +1,4 @@
-// Starts this node's agent as a daemon: a session of its own, no descriptor of ours.
+// Making sure that this node's agent runs, for tools.
 #pragma once
 
 #include <string>
@@ -8,17 +8,14 @@
 
 namespace backstay::bin {
 
-// The agent's program: configured, else beside this one, else in PATH. "" where there is none.
-std::string agent_program(const Config& config);
-
-struct AgentStarted {
-  bool fresh = false;  // false: one ran already
-  int pid = 0;         // of a fresh one
+struct RunningAgent {
+  bool fresh = false;  // false: it ran already
+  int pid = 0;
+  std::string socket;
 };
 
-// Makes sure that an agent answers. Blocks until it does, at most agent.start_timeout_s.
-// `config_file` is handed on to it. Errors: not_found (no program), agent_lost (it ended at once;
-// the message holds what it said), timeout.
-Result<AgentStarted> ensure_agent(const Config& config, const std::string& config_file);
+// Blocks until an agent answers, at most twice agent.start_timeout_s. `config_file` is handed on to a fresh one.
+// Errors: agent_lost (none can be started, or the one that listens hangs; the message says what to do), timeout.
+Result<RunningAgent> ensure_agent(const Config& config, const std::string& config_file);
 
 }  // namespace backstay::bin

@@ -9,13 +9,13 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <filesystem>
 #include <mutex>
 #include <utility>
 
 #include "agent/server.h"
 #include "base/config.h"
 #include "base/fd.h"
+#include "base/folders.h"
 #include "base/log.h"
 #include "bin/limits.h"
 #include "io/posix.h"
@@ -123,8 +123,9 @@ void unblock_signals() {
   ::_exit(0);
 }
 
-// Whoever started the agent reads there why it does not come up; from now on there is the log.
+// Whoever started the agent reads there why it does not come up, or this; from now on there is the log.
 void leave_stderr() {
+  std::fputs("backstayd: listens\n", stderr);
   const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   if (null.valid()) ::dup2(null.get(), STDERR_FILENO);
 }
@@ -162,17 +163,12 @@ int run(const Arguments& arguments) {
   if (!file.ok()) return report(file.error());
   auto config = load_config(*file);
   if (!config.ok()) return report(config.error());
-  std::string socket = arguments.socket;
-  if (socket.empty()) socket = config->agent.socket;
-  if (socket.empty()) socket = wire::default_socket_path();
+  const std::string socket =
+      wire::socket_path(arguments.socket.empty() ? config->agent.socket : arguments.socket);
   std::string log = config->agent.log_file;
-  const auto folder = std::filesystem::path(socket).parent_path();
   if (log.empty()) {
-    std::error_code ignored;  // listening reports it
-    if (std::filesystem::create_directories(folder, ignored)) {
-      std::filesystem::permissions(folder, std::filesystem::perms::owner_all, ignored);
-    }
-    log = (folder / "agent.log").string();
+    (void)make_folders(folder_of(socket)).ok();  // listening reports it
+    log = folder_of(socket) + "/agent.log";
   }
   if (const Status opened = open_log(arguments.foreground ? "-" : log, config->agent.log_level);
       !opened.ok()) {

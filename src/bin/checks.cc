@@ -12,15 +12,15 @@
 #include <nlohmann/json.hpp>
 
 #include "base/machine.h"
+#include "base/program.h"
 #include "bin/agent_link.h"
-#include "bin/agent_start.h"
 #include "bin/measure.h"
 #include "bin/print.h"
-#include "bin/python.h"
-#include "bin/spawn.h"
 #include "bin/stored.h"
+#include "client/launch.h"
 #include "io/posix.h"
 #include "io/ring.h"
+#include "wire/socket.h"
 
 namespace backstay::bin {
 namespace {
@@ -130,7 +130,7 @@ Finding check_huge_pages(const Config& config) {
 }
 
 Finding check_socket(const Config& config) {
-  const std::string path = agent_socket(config);
+  const std::string path = wire::socket_path(config.agent.socket);
   if (path.size() > 107)
     return {"socket", Health::bad,
             fmt::format("{} has {} bytes, the system allows 107", path, path.size()),
@@ -165,13 +165,13 @@ Finding check_agent(const Config& config) {
         "agent", Health::bad, status.error().message(),
         "end it and look into agent.log in the socket's folder; the next program starts another"};
   }
-  const std::string program = agent_program(config);
-  if (program.empty())
-    return {"agent", Health::bad, "backstayd was not found",
+  const auto program = client::find_agent_program(config.agent.program);
+  if (!program.ok())
+    return {"agent", Health::bad, program.error().message(),
             "set agent.program, or put backstayd beside backstay"};
   if (agent.error().code() != Code::agent_lost)
     return {"agent", Health::bad, agent.error().message(), "set agent.socket to a path of yours"};
-  return {"agent", Health::good, "none runs; programs start " + program, ""};
+  return {"agent", Health::good, "none runs; programs start " + *program, ""};
 }
 
 // Folders where our libraries may lie: of an installation, or of the build tree.

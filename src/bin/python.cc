@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/program.h"
 #include "bin/spawn.h"
 
 namespace backstay::bin {
@@ -37,9 +38,7 @@ void put_before(const char* variable, const std::string& folder) {
 Error replace_process(const std::string& python, const std::vector<std::string>& arguments) {
   std::vector<std::string> words{python, "-m", "backstay.cli"};
   words.insert(words.end(), arguments.begin(), arguments.end());
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
+  const auto argv = argument_vector(words);
   ::execvp(python.c_str(), argv.data());
   return errno_error("start " + python, errno);
 }
@@ -60,12 +59,6 @@ bool is_python_command(std::string_view name) {
   const auto& all = python_commands();
   return std::any_of(all.begin(), all.end(),
                      [&](const PythonCommand& c) { return c.name == name; });
-}
-
-std::string program_folder() {
-  std::error_code failure;
-  const fs::path program = fs::read_symlink("/proc/self/exe", failure);
-  return program.parent_path().string();
 }
 
 Error run_in_python(const std::vector<std::string>& arguments) {

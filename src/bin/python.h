@@ -21,9 +21,6 @@ struct PythonCommand {
 const std::vector<PythonCommand>& python_commands();
 bool is_python_command(std::string_view name);
 
-// The folder that this program's file lies in, links followed.
-std::string program_folder();
-
 // Replaces this process. Returns only on failure (not_found: no interpreter that has the package).
 Error run_in_python(const std::vector<std::string>& arguments);
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "bin/spawn.h"
+#include "base/program.h"
 
 namespace backstay::bin {
 namespace {

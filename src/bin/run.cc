@@ -23,6 +23,7 @@
 #include "bin/restart_policy.h"
 #include "bin/settings.h"
 #include "bin/stored.h"
+#include "client/launch.h"
 
 namespace backstay::bin {
 namespace {
@@ -245,8 +246,8 @@ void set_environment(const Options& options, const Config& config, const std::st
   set("BACKSTAY_ATTEMPT", "0");
   if (!file.empty()) set("BACKSTAY_CONFIG", std::filesystem::absolute(file, ignored).string());
   if (!options.settings.dir.empty()) set("BACKSTAY_DIR", config.storage.dir);
-  if (const std::string program = agent_program(config); !program.empty())
-    set("BACKSTAY_AGENT_PROGRAM", program);
+  if (const auto program = client::find_agent_program(config.agent.program); program.ok())
+    set("BACKSTAY_AGENT_PROGRAM", *program);
 }
 
 Result<int> run(const Options& options) {

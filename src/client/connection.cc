@@ -7,9 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cmath>
-#include <limits>
 
-#include "base/clock.h"
 #include "wire/socket.h"
 
 namespace backstay::client {
@@ -22,20 +20,7 @@ std::uint32_t load_word(const Mapping& page, std::size_t index) {
   // Not atomic_ref: the page is mapped read-only and a load is all we do.
   return __atomic_load_n(words + index, __ATOMIC_ACQUIRE);
 }
-
-int milliseconds_until(std::uint64_t deadline) {
-  if (deadline == no_deadline) return -1;
-  const std::uint64_t now = system_clock().monotonic_ns();
-  if (now >= deadline) return 0;
-  const std::uint64_t left = (deadline - now) / 1'000'000 + 1;
-  return static_cast<int>(std::min<std::uint64_t>(left, std::numeric_limits<int>::max()));
-}
 }  // namespace
-
-std::uint64_t deadline_in(double seconds) {
-  if (!(seconds >= 0) || seconds > 1e9) return no_deadline;
-  return system_clock().monotonic_ns() + static_cast<std::uint64_t>(seconds * 1e9);
-}
 
 Result<std::unique_ptr<Connection>> Connection::open(const std::string& socket_path,
                                                      const wire::Hello& hello,

@@ -12,16 +12,13 @@
 #include <span>
 #include <string>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/result.h"
 #include "client/mapping.h"
 #include "wire/message.h"
 
 namespace backstay::client {
-
-// A point of system_clock()'s monotonic time.
-inline constexpr std::uint64_t no_deadline = UINT64_MAX;
-std::uint64_t deadline_in(double seconds);
 
 class Connection {
  public:

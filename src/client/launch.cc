@@ -2,8 +2,8 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -13,50 +13,29 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <string_view>
+
+#include "base/program.h"
 
 namespace backstay::client {
 
 namespace {
 
-constexpr std::string_view program_name = "backstayd";
-
-bool is_program(const std::string& path) {
-  struct stat info {};
-  return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
-         ::access(path.c_str(), X_OK) == 0;
-}
+constexpr const char* program_name = "backstayd";
 
 // The folder of the library (or, linked statically, of the program) that this code is in.
 std::string own_folder() {
   Dl_info info{};
-  if (::dladdr(reinterpret_cast<const void*>(&is_program), &info) == 0) return "";
+  link_map* object = nullptr;
+  const auto* code = reinterpret_cast<const void*>(&is_launcher_variable);
+  void** found = reinterpret_cast<void**>(&object);
+  if (::dladdr1(code, &info, found, RTLD_DL_LINKMAP) == 0 || object == nullptr) return "";
+  if (object->l_name[0] == '\0') return program_folder();  // so the loader lists the program
   std::error_code failed;
-  const auto file = std::filesystem::canonical(info.dli_fname, failed);
+  const auto file = std::filesystem::canonical(object->l_name, failed);
   return failed ? "" : file.parent_path().string();
-}
-
-std::vector<std::string> candidates() {
-  std::vector<std::string> paths;
-  const std::string name = "/" + std::string(program_name);
-  if (const std::string folder = own_folder(); !folder.empty()) {
-    // Installed beside the library; with a multiarch library folder one level deeper; build tree.
-    for (const char* step : {"", "/../bin", "/../../bin", "/../src/bin"}) {
-      paths.push_back(std::string(folder).append(step).append(name));
-    }
-  }
-  const char* variable = std::getenv("PATH");
-  std::string_view rest = variable == nullptr ? "" : variable;
-  while (!rest.empty()) {
-    const std::string_view folder = rest.substr(0, rest.find(':'));
-    if (!folder.empty()) paths.push_back(std::string(folder) + name);
-    rest.remove_prefix(std::min(rest.size(), folder.size() + 1));
-  }
-  return paths;
 }
 
 // The children run on stacks of their own, with the parent's memory and no sanitizer's view of it.
@@ -89,7 +68,7 @@ BACKSTAY_IN_CHILD void close_from(int first) {
 }
 
 BACKSTAY_IN_CHILD void replace_stdio(int said) {
-  // Where the program has closed its own stderr the memory file may have its number, and CLOEXEC.
+  // Where the program has closed its own stderr the pipe may have its number, and CLOEXEC.
   const bool speaks = said == STDERR_FILENO ? ::fcntl(said, F_SETFD, 0) == 0
                                             : said >= 0 && ::dup2(said, STDERR_FILENO) >= 0;
   close_from(STDERR_FILENO + 1);
@@ -142,6 +121,11 @@ BACKSTAY_IN_CHILD int leave_the_program(void* argument) {
   ::_exit(0);
 }
 
+Error cannot_start(const std::string& program, int sys_errno) {
+  return {Code::agent_lost, errno_error("start the agent " + program, sys_errno).message(),
+          sys_errno};
+}
+
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> out;
   for (std::string& text : texts) out.push_back(text.data());
@@ -165,10 +149,14 @@ Result<std::string> find_agent_program(const std::string& configured) {
     return Error(Code::agent_lost,
                  "agent.program is " + configured + ", which is no program that can be executed");
   }
-  for (const std::string& path : candidates()) {
-    if (is_program(path)) return path;
+  // Installed beside the library; with a multiarch library folder one level deeper; build tree.
+  const std::string folder = own_folder();
+  for (const char* step : {"/", "/../bin/", "/../../bin/", "/../src/bin/"}) {
+    const std::string path = folder + step + program_name;
+    if (!folder.empty() && is_program(path)) return path;
   }
-  return Error(Code::agent_lost, "backstayd was found neither beside the library (" + own_folder() +
+  if (const std::string path = find_program(program_name); !path.empty()) return path;
+  return Error(Code::agent_lost, "backstayd was found neither beside the library (" + folder +
                                      ") nor in PATH: set agent.program");
 }
 
@@ -181,9 +169,12 @@ Result<LaunchedAgent> launch_agent(const std::string& program,
     if (!is_launcher_variable(*variable)) kept.emplace_back(*variable);
   }
   LaunchedAgent agent;
-  agent.said.reset(::memfd_create("backstayd-stderr", MFD_CLOEXEC));
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0) return cannot_start(program, errno);
+  agent.said.reset(ends[0]);
+  const Fd words(ends[1]);
   Plan plan;
-  plan.said = agent.said.get();
+  plan.said = words.get();
   plan.arguments = pointers(argv);
   plan.environment = pointers(kept);
   plan.all_cpus.fill(~0UL);
@@ -204,25 +195,9 @@ Result<LaunchedAgent> launch_agent(const std::string& program,
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 
   const int sys_errno = failed != 0 ? failed : plan.sys_errno;
-  if (sys_errno != 0) {
-    return Error(Code::agent_lost, errno_error("start the agent " + program, sys_errno).message(),
-                 sys_errno);
-  }
+  if (sys_errno != 0) return cannot_start(program, sys_errno);
   agent.pid = plan.pid;
-#ifdef SYS_pidfd_open
-  if (agent.pid > 0) {
-    agent.ended.reset(static_cast<int>(::syscall(SYS_pidfd_open, agent.pid, 0)));
-  }
-#endif
   return agent;
-}
-
-std::string text_said_by(const LaunchedAgent& agent) {
-  std::array<char, 2000> text{};
-  const ssize_t got = ::pread(agent.said.get(), text.data(), text.size(), 0);
-  std::string said(text.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
-  while (!said.empty() && said.back() == '\n') said.pop_back();
-  return said;
 }
 
 }  // namespace backstay::client

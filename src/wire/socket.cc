@@ -291,4 +291,8 @@ std::string default_socket_path() {
   return "/tmp/backstay-" + std::to_string(::geteuid()) + "/agent.sock";
 }
 
+std::string socket_path(const std::string& configured) {
+  return configured.empty() ? default_socket_path() : configured;
+}
+
 }  // namespace backstay::wire

@@ -65,4 +65,7 @@ int pid_of_peer(int socket);
 // else /tmp/backstay-<uid>/agent.sock.
 std::string default_socket_path();
 
+// `configured` (agent.socket), or the default where that is "".
+std::string socket_path(const std::string& configured);
+
 }  // namespace backstay::wire

@@ -1,0 +1,18 @@
+// Programs as files: what may be executed, and where it is found.
+// Any thread. Blocks on the file system.
+#pragma once
+
+#include <string>
+
+namespace backstay {
+
+// A regular file that we may execute.
+bool is_program(const std::string& path);
+
+// `name` itself where it holds a slash, else the first such program in PATH; "" where there is none.
+std::string find_program(const std::string& name);
+
+// The folder that this process's program lies in, links followed.
+std::string program_folder();
+
+}  // namespace backstay
