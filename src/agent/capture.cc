@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "agent/names.h"
 #include "base/failpoint.h"
 #include "base/log.h"
+#include "format/names.h"
 #include "format/segment.h"
 
 namespace backstay::agent {
@@ -34,7 +34,7 @@ Status Capture::begin(const RankLink& link, const wire::Begin& begin) {
     return {};
   }
   if (!filling_ && begin.version == given_up_) return {};  // it has been told why
-  if (begin.version > version_max) {
+  if (begin.version > format::version_max) {
     state_.outbox.send(link.connection, wire::Captured{begin.version, Code::too_large, used_up()});
     return {};
   }
@@ -60,7 +60,7 @@ std::string Capture::used_up() const {
   return fmt::format(
       "the numbers of versions end at {}, and job {} has a version {}: give the job "
       "another name, or remove that version with 'backstay rm' and restart the job",
-      version_max, state_.name, state_.newest);
+      format::version_max, state_.name, state_.newest);
 }
 
 Status Capture::start(const wire::Begin& begin) {
@@ -106,7 +106,7 @@ Status Capture::filled(const RankLink& link, const wire::Filled& filled) {
 
 void Capture::take_in(MemoryVersion& version, const RankLink& link,
                       const wire::ChunkInPool& chunk) {
-  version.chunks.push_back({link.rank, chunk, 0, false, false, false});
+  version.chunks.push_back({.rank = link.rank, .in_pool = chunk});
   if (!version.failed) send_to_store(version, version.chunks.back());
 }
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "agent/names.h"
 #include "base/bytes.h"
+#include "format/names.h"
 
 namespace backstay::agent {
 
@@ -21,7 +21,7 @@ std::string first_line(const Buffer& text) {
 
 Result<format::CommitRecord> read_commit(tier::Tier& tier, const std::string& job,
                                          VersionNumber version) {
-  const std::string name = commit_name(version_folder(job, version), Level::local);
+  const std::string name = format::commit_name(format::version_folder(job, version), Level::local);
   BACKSTAY_ASSIGN(const Buffer bytes, tier.get(name, format::commit_record_bytes));
   BACKSTAY_ASSIGN(const format::CommitRecord record, format::decode_commit(bytes));
   if (record.job != job || record.version != version) {
@@ -33,8 +33,9 @@ Result<format::CommitRecord> read_commit(tier::Tier& tier, const std::string& jo
 StoredVersion look_at(tier::Tier& tier, const std::string& job, VersionNumber version) {
   StoredVersion stored;
   stored.version = version;
-  const std::string folder = version_folder(job, version);
-  if (auto text = tier.get(folder + "/" + std::string(damaged_name), damage_bytes_max); text.ok()) {
+  const std::string folder = format::version_folder(job, version);
+  if (auto text = tier.get(folder + "/" + std::string(format::damaged_name), damage_bytes_max);
+      text.ok()) {
     stored.damage = first_line(*text);
   }
   auto record = read_commit(tier, job, version);
@@ -60,9 +61,9 @@ Result<std::vector<StoredVersion>> scan(tier::Tier& tier, const std::string& job
   BACKSTAY_ASSIGN(const std::vector<std::string> names, tier.list(job));
   std::vector<StoredVersion> found;
   for (const std::string& name : names) {
-    if (const auto version = version_of_folder(name)) {
+    if (const auto version = format::version_of_folder(name)) {
       found.push_back(look_at(tier, job, *version));
-    } else if (ignored != nullptr && looks_like_version(name)) {
+    } else if (ignored != nullptr && format::looks_like_version(name)) {
       ignored->push_back(name);
     }
   }
@@ -73,7 +74,7 @@ Result<std::vector<StoredVersion>> scan(tier::Tier& tier, const std::string& job
 
 Result<format::Manifest> read_manifest(tier::Tier& tier, const std::string& job,
                                        const format::CommitRecord& record, NodeId node) {
-  const std::string name = manifest_name(version_folder(job, record.version), node);
+  const std::string name = format::manifest_name(format::version_folder(job, record.version), node);
   BACKSTAY_ASSIGN(const Buffer bytes, tier.get(name, manifest_bytes_max));
   BACKSTAY_ASSIGN(format::Manifest manifest, format::decode_manifest(bytes));
   if (manifest.job != job || manifest.version != record.version || manifest.node != node ||
@@ -94,7 +95,7 @@ bool is_damage(Code code) {
 Status set_aside(tier::Tier& tier, const std::string& job, VersionNumber version,
                  const std::string& why) {
   const std::string text = why + "\n";
-  return tier.put(version_folder(job, version) + "/" + std::string(damaged_name),
+  return tier.put(format::version_folder(job, version) + "/" + std::string(format::damaged_name),
                   std::as_bytes(std::span(text)));
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "agent/status.h"
 #include "base/log.h"
 
 namespace backstay::agent {
@@ -22,7 +23,7 @@ Job::Job(std::string name, std::string dir, Pool& pool, Outbox& outbox, StoreLin
              .memory = {},
              .disk = {}},
       page_(std::move(page)),
-      levels_(state_),
+      levels_(state_, [this](VersionNumber version) { return to_json(*this, version); }),
       capture_(state_, [this](VersionNumber version) { levels_.changed(version); }) {
   state_.store.post(ScanJob{});
 }
@@ -49,24 +50,27 @@ Status Job::hello(ConnectionId connection, const wire::Hello& hello) {
 Status Job::admit(ConnectionId connection, const wire::Hello& hello) {
   if (hello.run != state_.run) {
     if (!state_.links.empty()) {
-      return Error(Code::busy,
-                   fmt::format("another run of job {} is alive on this node (rank {} of {}); give "
-                               "this one another name (BACKSTAY_JOB) or wait for the other to end",
-                               state_.name, state_.links.begin()->first, state_.ranks));
+      return Error(
+          Code::busy,
+          fmt::format("another run of job {} is alive on this node (rank {} of {} is process "
+                      "{}); give this one another name (BACKSTAY_JOB) or wait for the "
+                      "other to end",
+                      state_.name, state_.links.begin()->first, state_.ranks,
+                      state_.links.begin()->second.pid));
     }
     new_run(hello);
   }
   if (hello.ranks != state_.ranks) {
     return Error(Code::invalid, "the ranks of this run disagree about their number");
   }
-  RankLink link{connection, hello.rank, state_.pool.home_of(hello.local_rank, hello.local_ranks)};
+  const RankLink link{connection, hello.rank,
+                      state_.pool.home_of(hello.local_rank, hello.local_ranks), hello.pid};
   if (!state_.links.emplace(hello.rank, link).second) {
     return Error(Code::busy, fmt::format("rank {} of this run is connected already", hello.rank));
   }
   state_.lost.erase(hello.rank);
   wire::Welcome welcome;
   welcome.release = BACKSTAY_VERSION;
-  welcome.agent_pid = 0;  // filled by the server
   welcome.pool_bytes = state_.pool.bytes();
   welcome.buffer_bytes = state_.pool.buffer_bytes();
   welcome.home_first = link.home.first;
@@ -188,13 +192,13 @@ void Job::disconnected(ConnectionId connection, bool goodbye) {
   waiting_.remove_if([connection](const auto& entry) { return entry.first == connection; });
   const RankLink* link = state_.link_of(connection);
   if (link == nullptr) return;
-  const Rank rank = link->rank;
+  const auto [gone, rank, home, pid] = *link;
   state_.links.erase(rank);
   restarting_.erase(rank);
   state_.record("rank_left", {{"rank", rank}, {"lost", !goodbye}});
   for (const auto& restore : restores_) restore->disconnected(connection);
   if (!goodbye) {
-    spdlog::warn("rank lost job={} rank={}", state_.name, rank);
+    spdlog::warn("rank lost job={} rank={} pid={}", state_.name, rank, pid);
     state_.lost.insert(rank);
     for (const auto& [other, version] : restarting_) {
       state_.outbox.send(state_.links.at(other).connection,
@@ -263,6 +267,7 @@ bool Job::unused() const {
 }
 
 void Job::close() {
+  levels_.close();
   while (!state_.memory.empty()) {
     const VersionNumber number = state_.memory.begin()->first;
     state_.release(number);

@@ -33,7 +33,7 @@ class Job {
   // A message of a joined rank. An error ends its connection.
   Status receive(ConnectionId connection, const wire::Message& message);
 
-  // The connection is gone. `goodbye`: the rank had said so.
+  // The connection of a rank or a waiting tool is gone. `goodbye`: the rank had said so.
   void disconnected(ConnectionId connection, bool goodbye);
 
   void on(const Event& event);
@@ -43,6 +43,11 @@ class Job {
 
   // `backstay checkpoint`, or a signal at one of the ranks.
   void request(bool stop) { page_->request_checkpoint(stop); }
+
+  // A tool waits for a version that the program takes after this.
+  void await_newer(ConnectionId tool, const wire::AwaitNewer& await) {
+    levels_.await_newer(tool, await);
+  }
 
   // A tool removes the version: no restart takes it any more. Errors: busy (it is still needed here).
   Status forget(VersionNumber version);

@@ -9,8 +9,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <filesystem>
 #include <sstream>
+
+#include "base/folders.h"
 
 namespace backstay::agent {
 
@@ -50,14 +51,8 @@ std::string holder(int fd) {
 
 Result<Fd> lock_job(const std::string& dir, const std::string& job) {
   const std::string folder = dir + "/" + job;
-  std::error_code failure;
-  const bool existed = std::filesystem::exists(folder, failure);
-  std::filesystem::create_directories(folder, failure);
-  if (failure) {
-    return errno_error("create the job's folder " + folder + " (set storage.dir)", failure.value());
-  }
-  if (!existed) {
-    std::filesystem::permissions(folder, std::filesystem::perms::owner_all, failure);
+  if (const Status made = make_folders(folder); !made.ok()) {
+    return made.error().context("the job's folder cannot be made (set storage.dir)");
   }
   const std::string path = folder + "/lock";
   Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));

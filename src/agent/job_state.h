@@ -23,14 +23,14 @@ struct RankLink {
   ConnectionId connection = 0;
   Rank rank = 0;
   HomeRange home;
+  std::int32_t pid = 0;
 };
 
 // A chunk whose bytes are in the pool, or were.
 struct HeldChunk {
   Rank rank = 0;
   wire::ChunkInPool in_pool;
-  std::uint64_t segment_offset = 0;  // known for chunks that were read from the tier
-  bool in_store = false;             // the store is writing it
+  bool in_store = false;  // the store is writing it
   bool written = false;
   bool released = false;  // the buffer was given back
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace backstay::agent {
 
@@ -37,16 +38,25 @@ void Levels::query(ConnectionId connection, VersionNumber version) {
   state_.outbox.send(connection, level_of(version));
 }
 
+namespace {
+
+bool is_over(const wire::LevelIs& now, Level wanted) {
+  return now.code != Code::ok || now.level >= wanted;
+}
+
+std::string not_configured(Level level) {
+  return fmt::format("level {} is not configured; the highest here is local", level_name(level));
+}
+
+}  // namespace
+
 void Levels::await(ConnectionId connection, const wire::Await& await) {
   wire::LevelIs now = level_of(await.version);
   if (await.level > Level::local && now.code == Code::ok) {
     now.code = Code::unsupported;
-    now.message = fmt::format("level {} is not configured; the highest here is local",
-                              level_name(await.level));
+    now.message = not_configured(await.level);
   }
-  if (now.code != Code::ok || now.level >= await.level) {
-    return state_.outbox.send(connection, std::move(now));
-  }
+  if (is_over(now, await.level)) return state_.outbox.send(connection, std::move(now));
   // One that timed out and asks again is still here from the first time.
   std::erase_if(waiters_, [&](const Waiter& waiter) {
     return waiter.connection == connection && waiter.await.version == await.version &&
@@ -55,19 +65,53 @@ void Levels::await(ConnectionId connection, const wire::Await& await) {
   waiters_.push_back({connection, await});
 }
 
+void Levels::await_newer(ConnectionId connection, const wire::AwaitNewer& await) {
+  if (await.level > Level::local) {
+    return state_.outbox.send(connection,
+                              wire::Answer{Code::unsupported, not_configured(await.level)});
+  }
+  std::set<VersionNumber> known;
+  for (const auto& [number, held] : state_.memory) known.insert(number);
+  for (const auto& [number, stored] : state_.disk) known.insert(number);
+  const Tool tool{connection, await};
+  const auto answered = [&](VersionNumber version) { return answer(tool, version); };
+  if (std::none_of(known.begin(), known.end(), answered)) tools_.push_back(tool);
+}
+
+// True if the tool has its answer now.
+bool Levels::answer(const Tool& tool, VersionNumber version) const {
+  if (version <= tool.await.after) return false;
+  const wire::LevelIs now = level_of(version);
+  // One that does not exist was given up while it was captured: the program may take another.
+  if (now.code == Code::not_found || !is_over(now, tool.await.level)) return false;
+  wire::Answer answer{Code::ok, describe_(version)};
+  if (now.code != Code::ok) {
+    answer = {Code::io, fmt::format("version {} failed: {}", version, now.message)};
+  }
+  state_.outbox.send(tool.connection, answer);
+  return true;
+}
+
 void Levels::changed(VersionNumber version) {
   const wire::LevelIs now = level_of(version);
   std::erase_if(waiters_, [&](const Waiter& waiter) {
-    if (waiter.await.version != version) return false;
-    if (now.code == Code::ok && now.level < waiter.await.level) return false;
+    if (waiter.await.version != version || !is_over(now, waiter.await.level)) return false;
     state_.outbox.send(waiter.connection, now);
     return true;
   });
+  std::erase_if(tools_, [&](const Tool& tool) { return answer(tool, version); });
 }
 
 void Levels::forget(ConnectionId connection) {
-  std::erase_if(waiters_,
-                [connection](const Waiter& waiter) { return waiter.connection == connection; });
+  const auto is_its = [connection](const auto& one) { return one.connection == connection; };
+  std::erase_if(waiters_, is_its);
+  std::erase_if(tools_, is_its);
+}
+
+void Levels::close() {
+  const wire::Answer ended{Code::not_found, "the programs of job " + state_.name +
+                                                " have ended without another version"};
+  for (const Tool& tool : std::exchange(tools_, {})) state_.outbox.send(tool.connection, ended);
 }
 
 }  // namespace backstay::agent

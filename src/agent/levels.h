@@ -4,6 +4,8 @@
 // that instant would not honour.
 #pragma once
 
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "agent/job_state.h"
@@ -12,22 +14,35 @@ namespace backstay::agent {
 
 class Levels {
  public:
-  explicit Levels(JobState& state) : state_(state) {}
+  // `describe`: a version as `status` shows it, for tools.
+  Levels(JobState& state, std::function<std::string(VersionNumber)> describe)
+      : state_(state), describe_(std::move(describe)) {}
 
   wire::LevelIs level_of(VersionNumber version) const;
   void query(ConnectionId connection, VersionNumber version);
   void await(ConnectionId connection, const wire::Await& await);
+  void await_newer(ConnectionId tool, const wire::AwaitNewer& await);
   // Something about `version` has changed: answers those whose waiting is over.
   void changed(VersionNumber version);
   void forget(ConnectionId connection);
+  // The job is closed: nothing will change any more.
+  void close();
 
  private:
   struct Waiter {
     ConnectionId connection;
     wire::Await await;
   };
+  struct Tool {
+    ConnectionId connection;
+    wire::AwaitNewer await;
+  };
+  bool answer(const Tool& tool, VersionNumber version) const;
+
   JobState& state_;
+  std::function<std::string(VersionNumber)> describe_;
   std::vector<Waiter> waiters_;
+  std::vector<Tool> tools_;
 };
 
 }  // namespace backstay::agent

@@ -6,21 +6,14 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 
+#include "base/folders.h"
 #include "base/log.h"
 
 namespace backstay::agent {
 
-namespace {
-std::string folder_of(const std::string& path) {
-  const auto folder = std::filesystem::path(path).parent_path();
-  return folder.empty() ? std::string(".") : folder.string();
-}
-}  // namespace
-
 NameWatch::NameWatch(const std::string& path)
-    : folder_(folder_of(path)), events_(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
+    : folder_(parent_of(path)), events_(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
   renew();
 }
 

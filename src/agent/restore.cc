@@ -372,7 +372,7 @@ void Restore::give_version_up(const Error& why) {
 }
 
 void Restore::stop_reading() {
-  for (const auto& [ticket, index] : reading_) orphans_[ticket] = 0;
+  for (const auto& [ticket, index] : reading_) orphans_.insert(ticket);
   reading_.clear();
   to_read_.clear();
 }

@@ -120,7 +120,7 @@ class Restore {
   std::uint64_t next_ticket_ = 0;
   std::uint32_t attempt_ = 0;  // plans so far: answers to an earlier one do not count
   // Tickets of a plan that was given up: their buffers are free when they come back.
-  std::map<std::uint64_t, std::uint32_t> orphans_;
+  std::set<std::uint64_t> orphans_;
 };
 
 }  // namespace backstay::agent

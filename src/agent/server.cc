@@ -344,6 +344,10 @@ void Server::admin_message(ConnectionId id, const wire::Message& message) {
     if (const Status status = forget(*gone); !status.ok()) {
       answer = {status.error().code(), status.error().message()};
     }
+  } else if (const auto* newer = std::get_if<wire::AwaitNewer>(&message)) {
+    Slot* slot = open_slot(newer->job, normal(newer->dir));
+    if (slot != nullptr) return slot->job->await_newer(id, *newer);
+    answer = {Code::not_found, "job " + newer->job + " is not open here"};
   } else if (const auto* shutdown = std::get_if<wire::Shutdown>(&message)) {
     if (!shutdown->drain) stop_now_ = true;
     begin_drain();
@@ -379,7 +383,6 @@ std::string Server::status_json() const {
 void Server::send(ConnectionId to, wire::Message message, std::vector<int> descriptors) {
   const auto at = connections_.find(to);
   if (at == connections_.end() || at->second.broken) return;
-  if (auto* welcome = std::get_if<wire::Welcome>(&message)) welcome->agent_pid = ::getpid();
   at->second.outgoing.push_back({std::move(message), std::move(descriptors)});
   flush(to, at->second);
 }
@@ -424,6 +427,9 @@ void Server::bury() {
     auto node = connections_.extract(id);
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, node.mapped().socket.get(), nullptr);
     if (node.mapped().job != nullptr) node.mapped().job->disconnected(id, node.mapped().goodbye);
+    if (node.mapped().admin) {
+      for (auto& [number, slot] : slots_) slot->job->disconnected(id, true);
+    }
   }
   if (!dead.empty()) {
     pump();

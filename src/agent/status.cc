@@ -81,6 +81,11 @@ json pool_json(const StatusInput& input) {
           {"touched", pool.touched()}};
 }
 
+// A path or a message may hold any bytes.
+std::string text_of(const json& document) {
+  return document.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
 }  // namespace
 
 std::string to_json(const StatusInput& input) {
@@ -100,8 +105,11 @@ std::string to_json(const StatusInput& input) {
                       {"registered_buffers", input.disk.registered_buffers},
                       {"why_not", input.disk.why_not}}},
                     {"jobs", std::move(jobs)}};
-  // A path or a message may hold any bytes.
-  return out.dump(-1, ' ', false, json::error_handler_t::replace);
+  return text_of(out);
+}
+
+std::string to_json(const Job& job, VersionNumber version) {
+  return text_of(version_json(job, version));
 }
 
 }  // namespace backstay::agent

@@ -22,4 +22,7 @@ struct StatusInput {
 
 std::string to_json(const StatusInput& input);
 
+// One entry of its `versions`.
+std::string to_json(const Job& job, VersionNumber version);
+
 }  // namespace backstay::agent

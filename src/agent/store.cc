@@ -1,34 +1,28 @@
 #include "agent/store.h"
 
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <optional>
 #include <unordered_map>
 
-#include "agent/names.h"
+#include "base/aligned_memory.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/log.h"
+#include "format/names.h"
 #include "format/segment.h"
 
 namespace backstay::agent {
 
 namespace {
 
-struct FreeDeleter {
-  void operator()(std::byte* memory) const { std::free(memory); }
-};
-using Block = std::unique_ptr<std::byte, FreeDeleter>;
-
 // The segment header in a block that O_DIRECT accepts.
-Block header_block(const VersionInfo& info, const std::string& job, std::uint64_t now_ns) {
+AlignedMemory header_block(const VersionInfo& info, const std::string& job, std::uint64_t now_ns) {
   const Buffer bytes =
       format::encode(format::SegmentHeader{job, info.node, info.version, info.run, now_ns});
-  Block block(static_cast<std::byte*>(
-      std::aligned_alloc(format::segment_alignment, format::segment_header_bytes)));
-  BACKSTAY_CHECK(block != nullptr && bytes.size() == format::segment_header_bytes);
-  std::memcpy(block.get(), bytes.data(), bytes.size());
+  AlignedMemory block(bytes.size());
+  BACKSTAY_CHECK(block.span().size() == format::segment_header_bytes);
+  std::memcpy(block.span().data(), bytes.data(), bytes.size());
   return block;
 }
 
@@ -63,7 +57,7 @@ class StoreWorker::Impl {
     VersionInfo info;
     std::string folder;
     std::unique_ptr<tier::Writer> writer;
-    Block header;
+    std::optional<AlignedMemory> header;
     std::uint64_t next_offset = format::segment_header_bytes;
     std::uint64_t next_tag = 0;
     std::unordered_map<std::uint64_t, std::pair<std::uint32_t, std::uint32_t>> buffers;  // by tag
@@ -103,7 +97,7 @@ class StoreWorker::Impl {
     // up those that are left.
     std::erase_if(found, [this](const StoredVersion& stored) {
       const bool garbage = stored.level == Level::none && stored.damage.empty();
-      return garbage && remove_garbage(stored.version) && stored.version > version_max / 2;
+      return garbage && remove_garbage(stored.version) && stored.version > format::version_max / 2;
     });
     for (const StoredVersion& stored : found) {
       if (stored.level != Level::none) stored_[stored.version] = stored;
@@ -113,7 +107,7 @@ class StoreWorker::Impl {
 
   bool remove_garbage(VersionNumber version) {
     spdlog::info("remove the rest of an unfinished version job={} version={}", job_, version);
-    const Status status = (*tier_)->remove(version_folder(job_, version));
+    const Status status = (*tier_)->remove(format::version_folder(job_, version));
     if (!status.ok()) spdlog::warn("cannot remove it: {}", status.error().to_string());
     return status.ok();
   }
@@ -127,7 +121,8 @@ class StoreWorker::Impl {
     Removed removed;
     for (const VersionNumber version : expired(all, keep)) {
       if (version == in_use_) continue;  // a restore reads it; next time
-      if (const Status status = (*tier_)->remove(version_folder(job_, version)); !status.ok()) {
+      if (const Status status = (*tier_)->remove(format::version_folder(job_, version));
+          !status.ok()) {
         spdlog::warn("cannot remove an expired version job={} version={} error=\"{}\"", job_,
                      version, status.error().to_string());
         continue;
@@ -160,7 +155,7 @@ class StoreWorker::Impl {
     BACKSTAY_CHECK(!writing_);
     writing_.emplace();
     writing_->info = command.info;
-    writing_->folder = version_folder(job_, command.info.version);
+    writing_->folder = format::version_folder(job_, command.info.version);
     if (!tier_.ok()) return fail(tier_.error());
     auto writer = create_segment(command);
     if (!writer.ok() && writer.error().code() == Code::no_space && command.keep > 0 &&
@@ -170,11 +165,11 @@ class StoreWorker::Impl {
     if (!writer.ok()) return fail(writer.error());
     writing_->writer = std::move(*writer);
     writing_->header = header_block(command.info, job_, system_clock().wall_ns());
-    writing_->writer->write(0, {writing_->header.get(), format::segment_header_bytes}, header_tag);
+    writing_->writer->write(0, writing_->header->span(), header_tag);
   }
 
   Result<std::unique_ptr<tier::Writer>> create_segment(const OpenVersion& command) {
-    return (*tier_)->create(segment_name(writing_->folder, command.info.node),
+    return (*tier_)->create(format::segment_name(writing_->folder, command.info.node),
                             command.bytes + format::segment_header_bytes);
   }
 
@@ -214,14 +209,15 @@ class StoreWorker::Impl {
     BACKSTAY_TRY(writing_->writer->seal(writing_->next_offset));
     failpoint("commit.2");
     BACKSTAY_ASSIGN(const Buffer manifest, make_manifest(command));
-    BACKSTAY_TRY((*tier_)->put(manifest_name(writing_->folder, writing_->info.node), manifest));
+    BACKSTAY_TRY(
+        (*tier_)->put(format::manifest_name(writing_->folder, writing_->info.node), manifest));
     failpoint("commit.3");
     StoredVersion stored;
     stored.version = command.version;
     stored.level = Level::local;
     stored.record = make_record(command, manifest);
-    BACKSTAY_TRY(
-        (*tier_)->put(commit_name(writing_->folder, Level::local), format::encode(stored.record)));
+    BACKSTAY_TRY((*tier_)->put(format::commit_name(writing_->folder, Level::local),
+                               format::encode(stored.record)));
     failpoint("commit.4");
     BACKSTAY_TRY((*tier_)->sync(job_));
     failpoint("commit.5");
@@ -320,8 +316,8 @@ class StoreWorker::Impl {
   Status open_segment(const ReadChunk& command) {
     while (reads_in_flight() > 0) reap_reads(true);
     reading_.reset();
-    BACKSTAY_ASSIGN(auto reader, (*tier_)->open(segment_name(version_folder(job_, command.version),
-                                                             command.node)));
+    BACKSTAY_ASSIGN(auto reader, (*tier_)->open(format::segment_name(
+                                     format::version_folder(job_, command.version), command.node)));
     reading_.emplace();
     reading_->version = command.version;
     reading_->reader = std::move(reader);

@@ -14,7 +14,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 namespace backstay {
@@ -30,22 +29,13 @@ class ByteWriter {
   void put(T value) {
     append(&value, sizeof value);
   }
-  void put_f64(double value) { put(std::bit_cast<std::uint64_t>(value)); }
   // u16 length, then the characters. The caller has checked the length.
   void put_text(std::string_view text) {
     put(static_cast<std::uint16_t>(text.size()));
     append(text.data(), text.size());
   }
-  // Exactly `width` bytes: the characters, then zeros.
-  void put_fixed_text(std::string_view text, std::size_t width) {
-    append(text.data(), text.size() < width ? text.size() : width);
-    if (text.size() < width) put_zeros(width - text.size());
-  }
   void put_bytes(Bytes bytes) { append(bytes.data(), bytes.size()); }
   void put_zeros(std::size_t count) { buffer_.resize(buffer_.size() + count); }
-  void pad_to(std::size_t alignment) {
-    if (buffer_.size() % alignment != 0) put_zeros(alignment - buffer_.size() % alignment);
-  }
   std::size_t size() const { return buffer_.size(); }
   Bytes view() const { return buffer_; }
   Buffer take() { return std::move(buffer_); }
@@ -68,17 +58,10 @@ class ByteReader {
     copy(&value, sizeof value);
     return value;
   }
-  double get_f64() { return std::bit_cast<double>(get<std::uint64_t>()); }
   std::string get_text() {
     const auto length = get<std::uint16_t>();
     const Bytes raw = bytes(length);
     return {reinterpret_cast<const char*>(raw.data()), raw.size()};
-  }
-  // `width` bytes; the text ends at the first zero.
-  std::string get_fixed_text(std::size_t width) {
-    const Bytes raw = bytes(width);
-    const auto* first = reinterpret_cast<const char*>(raw.data());
-    return {first, raw.empty() ? 0 : ::strnlen(first, raw.size())};
   }
   // A view of the next `count` bytes; empty, and ok() false, where fewer are left.
   Bytes bytes(std::size_t count) {
@@ -91,9 +74,7 @@ class ByteReader {
     at_ += count;
     return part;
   }
-  void skip(std::size_t count) { (void)bytes(count); }
   std::size_t left() const { return bytes_.size() - at_; }
-  std::size_t at() const { return at_; }
   bool ok() const { return ok_; }
   // Everything was read, and nothing past the end.
   bool done() const { return ok_ && left() == 0; }

@@ -6,10 +6,12 @@
 
 namespace backstay {
 
-std::string folder_of(const std::string& path) {
-  const auto slash = path.rfind('/');
+std::string parent_of(const std::string& path) {
+  const auto end = path.find_last_not_of('/');
+  const auto slash = end == std::string::npos ? 0 : path.rfind('/', end);
   if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
+  const auto last = path.find_last_not_of('/', slash);
+  return last == std::string::npos ? "/" : path.substr(0, last + 1);
 }
 
 Status make_folders(const std::string& path, std::vector<std::string>* made) {
@@ -17,9 +19,11 @@ Status make_folders(const std::string& path, std::vector<std::string>* made) {
     const std::string part = path.substr(0, at);
     if (::mkdir(part.c_str(), 0700) == 0) {
       if (made != nullptr) made->push_back(part);
-    } else if (const int why = errno; why != EEXIST) {
+    } else {
+      const int why = errno;
       struct stat info {};
       if (::stat(part.c_str(), &info) != 0) return errno_error("create the folder " + part, why);
+      if (!S_ISDIR(info.st_mode)) return errno_error("create the folder " + part, ENOTDIR);
     }
     if (at == std::string::npos) return {};
   }

@@ -1,4 +1,4 @@
-// Folders of the user's own: made with mode 0700 from the first moment, parents included.
+// Folders: the one above a path, and making them for the user alone.
 // Any thread. Blocks on the file system.
 #pragma once
 
@@ -9,11 +9,12 @@
 
 namespace backstay {
 
-// "." for a name without a folder, "/" for one directly below it.
-std::string folder_of(const std::string& path);
+// "a/b" of "a/b/c" and of "a/b//c/"; "." of "c"; "/" of "/c" and of "/".
+std::string parent_of(const std::string& path);
 
-// mkdir -p. Adds those that it made to `made` (may be null), outermost first; on failure too.
-// A parent that refuses mkdir although it is there (read-only, or somebody else's) is good.
+// mkdir -p, with mode 0700 from the first moment, parents included. Adds those that it made to `made` (may be null),
+// outermost first; on failure too. A folder that is there is good, though it refuses mkdir (read-only, or somebody
+// else's). The new names are not safe yet.
 Status make_folders(const std::string& path, std::vector<std::string>* made = nullptr);
 
 }  // namespace backstay

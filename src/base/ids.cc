@@ -22,15 +22,6 @@ std::string_view level_name(Level level) {
   return index < level_names.size() ? level_names[index] : "unknown";
 }
 
-Result<Level> level_from_name(std::string_view name) {
-  const auto* found = std::find(level_names.begin(), level_names.end(), name);
-  if (found == level_names.end()) {
-    return Error(Code::invalid, "'" + std::string(name) +
-                                    "' is no level; use captured, local, protected or durable");
-  }
-  return static_cast<Level>(found - level_names.begin());
-}
-
 Status check_job_name(std::string_view name) {
   if (name.empty()) return Error(Code::invalid, "the job name is empty");
   if (name.size() > job_name_length_max) {

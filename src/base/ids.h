@@ -16,7 +16,6 @@ using RunId = std::uint64_t;          // one start of a job; the same on all its
 // How safe a version is (docs/glossary.md). Ordered: a higher level includes the lower ones.
 enum class Level : std::uint8_t { none = 0, captured = 1, local = 2, protected_ = 3, durable = 4 };
 std::string_view level_name(Level level);
-Result<Level> level_from_name(std::string_view name);
 
 // A job name becomes a directory name: 1 to 100 characters out of A-Z a-z 0-9 . _ - and it does
 // not begin with a dot or a dash.

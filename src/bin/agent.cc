@@ -34,10 +34,10 @@ Result<int> start(const Config& config, const Options& options) {
   if (options.settings.json)
     print_json({{"running", true}, {"started", agent.fresh}, {"socket", agent.socket}});
   else
-    fmt::print("{} at {}\n",
-               agent.fresh ? fmt::format("agent pid {} listens", agent.pid)
-                           : "an agent listens already",
-               agent.socket);
+    fmt::print(
+        "{} at {}\n",
+        agent.fresh ? fmt::format("agent pid {} listens", agent.pid) : "an agent listens already",
+        agent.socket);
   return exit_ok;
 }
 

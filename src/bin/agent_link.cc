@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "bin/print.h"
 #include "wire/socket.h"
 
 namespace backstay::bin {
@@ -19,6 +20,13 @@ using Json = nlohmann::ordered_json;
 timeval as_timeval(double seconds) {
   const auto us = static_cast<std::int64_t>(seconds * 1e6);
   return {static_cast<time_t>(us / 1'000'000), static_cast<suseconds_t>(us % 1'000'000)};
+}
+
+Result<Json> parsed(const std::string& text) {
+  auto document = Json::parse(text, nullptr, false);
+  if (!document.is_object())
+    return Error(Code::protocol, "the agent's answer is not what this release expects");
+  return document;
 }
 
 }  // namespace
@@ -45,6 +53,10 @@ Result<AgentLink> AgentLink::connect(const Config& config, double patience_s) {
 
 Result<std::string> AgentLink::ask(const wire::Message& question) {
   BACKSTAY_TRY(wire::send(socket_.get(), question));
+  return answer();
+}
+
+Result<std::string> AgentLink::answer() {
   for (;;) {
     auto received = wire::receive(socket_.get());
     if (!received.ok() && received.error().code() == Code::again)
@@ -66,12 +78,20 @@ Result<std::string> AgentLink::ask(const wire::Message& question) {
   }
 }
 
-Result<nlohmann::ordered_json> AgentLink::status() {
+Result<Json> AgentLink::status() {
   BACKSTAY_ASSIGN(const std::string text, ask(wire::Status{}));
-  auto document = nlohmann::ordered_json::parse(text, nullptr, false);
-  if (!document.is_object())
-    return Error(Code::protocol, "the agent's status is not what this release expects");
-  return document;
+  return parsed(text);
+}
+
+Result<Json> AgentLink::await_newer(const wire::AwaitNewer& version, double timeout_s) {
+  BACKSTAY_TRY(wire::send(socket_.get(), version));
+  if (!readable_by(deadline_in(timeout_s))) {
+    return Error(Code::timeout, fmt::format("no new version of {} is on the disk after {}; the "
+                                            "program answers at its next backstay_due()",
+                                            version.job, duration_text(timeout_s)));
+  }
+  BACKSTAY_ASSIGN(const std::string text, answer());
+  return parsed(text);
 }
 
 Status AgentLink::request(const std::string& job, bool stop) {
@@ -100,21 +120,25 @@ std::vector<Json> versions_of(const Json& status, const std::string& job, const 
   return found.is_null() ? std::vector<Json>{} : found.value("versions", std::vector<Json>{});
 }
 
+bool AgentLink::readable_by(std::uint64_t deadline) const {
+  pollfd waiting{socket_.get(), POLLIN, 0};
+  int ready = 0;
+  do {
+    ready = ::poll(&waiting, 1, milliseconds_until(deadline));
+  } while (ready < 0);  // a signal
+  return ready > 0;
+}
+
 Status AgentLink::wait_until_gone(double timeout_s) {
   const std::uint64_t deadline = deadline_in(timeout_s);
-  for (;;) {
-    pollfd waiting{socket_.get(), POLLIN, 0};
-    const int ready = ::poll(&waiting, 1, milliseconds_until(deadline));
-    if (ready == 0)
-      return Error(
-          Code::timeout,
-          fmt::format("the agent (pid {}) has not ended yet, it may still be writing; `backstay "
-                      "agent stop --now` does not wait for that",
-                      pid_));
-    if (ready < 0) continue;  // a signal
+  while (readable_by(deadline)) {
     const auto received = wire::receive(socket_.get());
     if (!received.ok() && received.error().code() != Code::again) return {};
   }
+  return Error(Code::timeout,
+               fmt::format("the agent (pid {}) has not ended yet, it may still be writing; "
+                           "`backstay agent stop --now` does not wait for that",
+                           pid_));
 }
 
 }  // namespace backstay::bin

@@ -29,6 +29,9 @@ class AgentLink {
   // No restart takes the version any more; it may be removed. Errors: not_found (the job is not open there),
   // busy (the agent still needs it; the message says for what).
   Status forget(const std::string& job, const std::string& dir, VersionNumber version);
+  // Blocks until the version is there (as in status), at most `timeout_s`. Errors: io (it failed), not_found (the job
+  // is not open there, or was closed), timeout.
+  Result<nlohmann::ordered_json> await_newer(const wire::AwaitNewer& version, double timeout_s);
   // With `drain` the agent brings captured versions to the disk first.
   Status shutdown(bool drain);
   // Blocks until the agent has closed the connection, at most `timeout_s`. Errors: timeout.
@@ -38,6 +41,8 @@ class AgentLink {
   AgentLink(Fd socket, std::string path, int pid, double patience_s)
       : socket_(std::move(socket)), path_(std::move(path)), pid_(pid), patience_s_(patience_s) {}
   Result<std::string> ask(const wire::Message& question);
+  Result<std::string> answer();
+  bool readable_by(std::uint64_t deadline) const;
 
   Fd socket_;
   std::string path_;

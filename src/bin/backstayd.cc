@@ -167,8 +167,8 @@ int run(const Arguments& arguments) {
       wire::socket_path(arguments.socket.empty() ? config->agent.socket : arguments.socket);
   std::string log = config->agent.log_file;
   if (log.empty()) {
-    (void)make_folders(folder_of(socket)).ok();  // listening reports it
-    log = folder_of(socket) + "/agent.log";
+    (void)make_folders(parent_of(socket)).ok();  // listening reports it
+    log = parent_of(socket) + "/agent.log";
   }
   if (const Status opened = open_log(arguments.foreground ? "-" : log, config->agent.log_level);
       !opened.ok()) {

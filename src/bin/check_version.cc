@@ -8,8 +8,8 @@
 #include <optional>
 #include <thread>
 
-#include "agent/names.h"
 #include "base/checksum.h"
+#include "format/names.h"
 #include "format/segment.h"
 
 namespace backstay::bin {
@@ -60,8 +60,8 @@ class NodeCheck {
   }
 
   std::string segment() const {
-    return agent::segment_name(agent::version_folder(manifest_.job, manifest_.version),
-                               manifest_.node);
+    return format::segment_name(format::version_folder(manifest_.job, manifest_.version),
+                                manifest_.node);
   }
 
   Status work() {

@@ -1,16 +1,12 @@
 // `backstay checkpoint JOB`: asks the job through its agent; the program answers at its next
-// backstay_due(). --wait looks at the agent's status until a newer version is on the disk: the
-// agent pushes nothing to tools.
+// backstay_due(). --wait asks the agent to answer once a newer version is on the disk.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <thread>
 
-#include "base/clock.h"
 #include "bin/agent_link.h"
 #include "bin/command.h"
 #include "bin/exit_code.h"
@@ -22,7 +18,6 @@ namespace backstay::bin {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr auto look_again = std::chrono::milliseconds(50);
 
 struct Options {
   Settings settings;
@@ -39,31 +34,6 @@ std::uint64_t newest_of(const std::vector<Json>& versions) {
   return newest;
 }
 
-// The first version after `before` that is on the disk.
-Result<Json> wait_for_local(AgentLink& agent, const Options& options, const std::string& dir,
-                            std::uint64_t before) {
-  const Progress progress("waiting for a version of " + options.job, 0);
-  const Clock& clock = system_clock();
-  const auto deadline = clock.monotonic_ns() + static_cast<std::uint64_t>(options.timeout_s * 1e9);
-  for (;;) {
-    BACKSTAY_ASSIGN(const Json status, agent.status());
-    for (const Json& version : versions_of(status, options.job, dir)) {
-      if (version.value("version", std::uint64_t{0}) <= before) continue;
-      const std::string level = version.value("level", "");
-      if (const std::string error = version.value("error", ""); !error.empty())
-        return Error(Code::io,
-                     fmt::format("version {} failed: {}", version.value("version", 0ull), error));
-      if (level == "local" || level == "protected" || level == "durable") return version;
-    }
-    if (clock.monotonic_ns() > deadline)
-      return Error(Code::timeout,
-                   fmt::format("no new version of {} is on the disk after {}; the program "
-                               "answers at its next backstay_due()",
-                               options.job, duration_text(options.timeout_s)));
-    std::this_thread::sleep_for(look_again);
-  }
-}
-
 Result<int> checkpoint(const Options& options) {
   BACKSTAY_ASSIGN(const Config config, load(options.settings));
   BACKSTAY_ASSIGN(const std::string job, job_or_configured(options.job, config));
@@ -72,13 +42,13 @@ Result<int> checkpoint(const Options& options) {
   BACKSTAY_TRY(agent.request(job, options.stop));
   std::optional<Json> version;
   if (options.wait) {
-    Options named = options;
-    named.job = job;
     // The program may have another configuration; its namesake in our folder comes first.
-    const bool ours = !job_of(before, job, config.storage.dir).is_null();
-    const std::string dir = ours ? config.storage.dir : "";
+    Json known = job_of(before, job, config.storage.dir);
+    if (known.is_null()) known = job_of(before, job, "");
+    const std::string dir = known.is_null() ? config.storage.dir : known.value("dir", "");
     const std::uint64_t newest = newest_of(versions_of(before, job, dir));
-    BACKSTAY_ASSIGN(version, wait_for_local(agent, named, dir, newest));
+    const Progress progress("waiting for a version of " + job, 0);
+    BACKSTAY_ASSIGN(version, agent.await_newer({job, dir, newest}, options.timeout_s));
   }
   if (options.settings.json)
     print_json(

@@ -135,7 +135,7 @@ Finding check_socket(const Config& config) {
     return {"socket", Health::bad,
             fmt::format("{} has {} bytes, the system allows 107", path, path.size()),
             "set agent.socket to a shorter path"};
-  const std::string folder = folder_of(path);
+  const std::string folder = parent_of(path);
   const TrialFolders trial(folder);
   const char* advice = "set agent.socket to a path in a folder of yours";
   if (!trial.status().ok())

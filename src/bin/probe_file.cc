@@ -8,6 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/folders.h"
 #include "base/machine.h"
 
 namespace backstay::bin {
@@ -31,16 +32,15 @@ Result<nlohmann::ordered_json> read_probe() {
 }
 
 Status prepare_probe() {
-  const std::string folder = fs::path(probe_path()).parent_path().string();
-  std::error_code failure;
-  fs::create_directories(folder, failure);
-  const bool writable = !failure && ::access(folder.c_str(), W_OK | X_OK) == 0;
-  if (writable) return {};
-  const int why = failure ? failure.value() : errno;
+  const std::string folder = parent_of(probe_path());
+  Status writable = make_folders(folder);
+  if (writable.ok() && ::access(folder.c_str(), W_OK | X_OK) != 0)
+    writable = errno_error("write to " + folder, errno);
+  if (writable.ok()) return {};
   return Error(Code::permission,
-               errno_error("the result cannot be kept in " + folder, why).message() +
+               "the result cannot be kept in " + folder + ": " + writable.error().message() +
                    "; set XDG_CACHE_HOME to a folder of yours",
-               why);
+               writable.error().sys_errno());
 }
 
 Status write_probe(const nlohmann::ordered_json& document) {

@@ -8,13 +8,13 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/job_lock.h"
-#include "agent/names.h"
 #include "bin/agent_link.h"
 #include "bin/command.h"
 #include "bin/exit_code.h"
 #include "bin/print.h"
 #include "bin/settings.h"
 #include "bin/stored.h"
+#include "format/names.h"
 
 namespace backstay::bin {
 namespace {
@@ -136,7 +136,7 @@ void print_result(const std::string& job, const std::vector<VersionNumber>& remo
 }
 
 Status remove_from_disk(Stored& stored, const std::string& job, VersionNumber version) {
-  const Status removed = stored.tier().remove(agent::version_folder(job, version));
+  const Status removed = stored.tier().remove(format::version_folder(job, version));
   if (removed.ok() || removed.error().code() == Code::not_found) return {};
   return removed.error().context(
       fmt::format("version {} is not restarted from any more while this agent runs, but it is "

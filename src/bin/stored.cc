@@ -5,12 +5,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
-#include <cstdlib>
 #include <filesystem>
-#include <new>
 
-#include "agent/names.h"
+#include "format/names.h"
 #include "format/segment.h"
 #include "io/posix.h"
 #include "io/ring.h"
@@ -20,17 +17,6 @@ namespace backstay::bin {
 namespace {
 
 constexpr std::uint64_t page = format::segment_alignment;
-
-// The node in "node-0000012.manifest".
-std::optional<NodeId> node_of_manifest(std::string_view name) {
-  constexpr std::string_view before = "node-", after = ".manifest";
-  if (!name.starts_with(before) || !name.ends_with(after)) return std::nullopt;
-  name = name.substr(before.size(), name.size() - before.size() - after.size());
-  NodeId node = 0;
-  const auto parsed = std::from_chars(name.data(), name.data() + name.size(), node);
-  if (parsed.ec != std::errc{} || parsed.ptr != name.data() + name.size()) return std::nullopt;
-  return node;
-}
 
 }  // namespace
 
@@ -61,7 +47,7 @@ Result<std::vector<std::string>> Stored::jobs() {
     const auto inside = tier_->list(name);
     if (!inside.ok()) continue;  // a file, or a folder of somebody else
     const auto is_version = [](const std::string& one) {
-      return agent::version_of_folder(one).has_value();
+      return format::version_of_folder(one).has_value();
     };
     if (std::any_of(inside->begin(), inside->end(), is_version)) jobs.push_back(name);
   }
@@ -95,10 +81,10 @@ Result<agent::StoredVersion> Stored::version(const std::string& job, VersionNumb
 }
 
 Result<std::vector<NodeId>> Stored::nodes(const std::string& job, VersionNumber version) {
-  BACKSTAY_ASSIGN(const auto names, tier_->list(agent::version_folder(job, version)));
+  BACKSTAY_ASSIGN(const auto names, tier_->list(format::version_folder(job, version)));
   std::vector<NodeId> nodes;
   for (const std::string& name : names)
-    if (const auto node = node_of_manifest(name)) nodes.push_back(*node);
+    if (const auto node = format::node_of_manifest(name)) nodes.push_back(*node);
   std::sort(nodes.begin(), nodes.end());
   return nodes;
 }
@@ -114,18 +100,9 @@ const agent::StoredVersion* newest_good(const std::vector<agent::StoredVersion>&
   return found == versions.rend() ? nullptr : &*found;
 }
 
-AlignedMemory::AlignedMemory(std::size_t bytes)
-    : bytes_((bytes + page - 1) / page * page),
-      memory_(
-          static_cast<std::byte*>(std::aligned_alloc(page, std::max<std::size_t>(bytes_, page)))) {
-  if (!memory_) throw std::bad_alloc();
-}
-
-void AlignedMemory::Free::operator()(std::byte* memory) const { std::free(memory); }
-
 Result<NodeReader> NodeReader::open(tier::Tier& tier, const format::Manifest& manifest) {
-  const std::string folder = agent::version_folder(manifest.job, manifest.version);
-  BACKSTAY_ASSIGN(auto reader, tier.open(agent::segment_name(folder, manifest.node)));
+  const std::string folder = format::version_folder(manifest.job, manifest.version);
+  BACKSTAY_ASSIGN(auto reader, tier.open(format::segment_name(folder, manifest.node)));
   return NodeReader(std::move(reader), manifest);
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "agent/catalog.h"
+#include "base/aligned_memory.h"
 #include "base/config.h"
 #include "format/manifest.h"
 #include "format/object.h"
@@ -45,20 +46,6 @@ std::string state_text(const agent::StoredVersion& version);
 
 // The newest version that restart would take; nullptr where there is none.
 const agent::StoredVersion* newest_good(const std::vector<agent::StoredVersion>& versions);
-
-// Memory whose address is a multiple of 4096, for reads around the page cache.
-class AlignedMemory {
- public:
-  explicit AlignedMemory(std::size_t bytes);
-  std::span<std::byte> span() { return {memory_.get(), bytes_}; }
-
- private:
-  struct Free {
-    void operator()(std::byte* memory) const;
-  };
-  std::size_t bytes_;
-  std::unique_ptr<std::byte[], Free> memory_;
-};
 
 // Reads pieces of one node's objects. One thread.
 class NodeReader {

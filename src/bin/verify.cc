@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "agent/names.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "bin/check_version.h"
@@ -14,6 +13,7 @@
 #include "bin/exit_code.h"
 #include "bin/print.h"
 #include "bin/settings.h"
+#include "format/names.h"
 
 namespace backstay::bin {
 namespace {
@@ -48,7 +48,7 @@ Status still_there(Stored& stored, const std::string& job, VersionNumber number)
 // Keeps the `damaged` file in step with what was found: restarts believe it.
 Status mark(Stored& stored, const std::string& job, Verified& one) {
   const std::string name =
-      agent::version_folder(job, one.version.version) + "/" + std::string(agent::damaged_name);
+      format::version_folder(job, one.version.version) + "/" + std::string(format::damaged_name);
   if (one.result.damages > 0) {
     BACKSTAY_TRY(agent::set_aside(stored.tier(), job, one.version.version,
                                   "backstay verify: " + one.result.damaged.front().what));

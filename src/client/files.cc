@@ -11,6 +11,7 @@
 
 #include "base/folders.h"
 #include "format/object.h"
+#include "io/descriptor.h"
 
 namespace backstay::client {
 
@@ -98,29 +99,18 @@ Status ReturningFile::publish() {
   return {};
 }
 
-Status read_exactly(int fd, std::uint64_t offset, std::byte* to, std::size_t bytes) {
-  while (bytes > 0) {
-    const ssize_t got = ::pread(fd, to, bytes, static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return errno_error("read a routed file", errno);
-    if (got == 0) return Error(Code::invalid, "a routed file became shorter while it was saved");
-    to += got;
-    offset += static_cast<std::uint64_t>(got);
-    bytes -= static_cast<std::size_t>(got);
+Status read_routed(int fd, std::uint64_t offset, std::span<std::byte> to) {
+  const Status read = io::read_all(fd, offset, to);
+  if (read.ok()) return {};
+  if (read.error().code() == Code::corrupt) {
+    return Error(Code::invalid, "a routed file became shorter while it was saved");
   }
-  return {};
+  return read.error().context("a routed file");
 }
 
-Status write_exactly(int fd, std::uint64_t offset, const std::byte* from, std::size_t bytes) {
-  while (bytes > 0) {
-    const ssize_t put = ::pwrite(fd, from, bytes, static_cast<off_t>(offset));
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return errno_error("write a routed file", errno);
-    from += put;
-    offset += static_cast<std::uint64_t>(put);
-    bytes -= static_cast<std::size_t>(put);
-  }
-  return {};
+Status write_routed(int fd, std::uint64_t offset, Bytes from) {
+  const Status written = io::write_all(fd, offset, from);
+  return written.ok() ? Status() : Status(written.error().context("a routed file"));
 }
 
 }  // namespace backstay::client

@@ -6,8 +6,10 @@
 
 #include <cstdint>
 #include <set>
+#include <span>
 #include <string>
 
+#include "base/bytes.h"
 #include "base/fd.h"
 #include "base/result.h"
 
@@ -60,9 +62,8 @@ class ReturningFile {
   Fd fd_;  // invalid once published or moved from
 };
 
-// Whole transfers at an offset; EINTR and short ones are continued. Errors: invalid (the file ends
-// before), io, no_space.
-Status read_exactly(int fd, std::uint64_t offset, std::byte* to, std::size_t bytes);
-Status write_exactly(int fd, std::uint64_t offset, const std::byte* from, std::size_t bytes);
+// Whole transfers at an offset. Errors: invalid (the file ends before), io, no_space.
+Status read_routed(int fd, std::uint64_t offset, std::span<std::byte> to);
+Status write_routed(int fd, std::uint64_t offset, Bytes from);
 
 }  // namespace backstay::client

@@ -23,7 +23,7 @@ Status copy_in(const Place& from, std::uint64_t offset, std::span<std::byte> to,
   if (from.data != nullptr) {
     BACKSTAY_TRY(device_copy(to.data(), from.data + offset, to.size(), from.data));
   } else {
-    BACKSTAY_TRY(read_exactly(from.file, offset, to.data(), to.size()));
+    BACKSTAY_TRY(read_routed(from.file, offset, to));
   }
   sum.update(to);
   return {};
@@ -47,7 +47,7 @@ Status copy_out(const Place& to, std::uint64_t offset, Bytes from, Checksum* sum
   if (to.data != nullptr) {
     return device_copy(to.data + offset, from.data(), from.size(), to.data);
   }
-  return write_exactly(to.file, offset, from.data(), from.size());
+  return write_routed(to.file, offset, from);
 }
 
 }  // namespace backstay::client

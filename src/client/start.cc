@@ -41,7 +41,7 @@ std::string why(const AgentAddress& address, std::string said) {
   while (!said.empty() && said.back() == '\n') said.pop_back();
   if (!said.empty()) return said;
   return fmt::format("its log (agent.log_file, by default {}/agent.log) says why",
-                     folder_of(address.socket_path));
+                     parent_of(address.socket_path));
 }
 
 bool nobody_listens(const Error& error) {
@@ -83,11 +83,11 @@ Status start_agent(const AgentAddress& address, std::uint64_t deadline) {
                                                  program, why(address, said)));
     }
     if (news == News::none) {
-      return Error(Code::timeout,
-                   fmt::format("the agent {} did not answer at {} within agent.start_timeout_s = "
-                               "{} s: {}",
-                               program, address.socket_path, address.start_timeout_s,
-                               why(address, said)));
+      return Error(
+          Code::timeout,
+          fmt::format("the agent {} did not answer at {} within agent.start_timeout_s = "
+                      "{} s: {}",
+                      program, address.socket_path, address.start_timeout_s, why(address, said)));
     }
   }
 }

@@ -1,4 +1,4 @@
-// A request of a ring that carries it out by File's blocking calls.
+// A request of a ring that keeps it: to carry it out by File's blocking calls, or to hand it on.
 #pragma once
 
 #include <cstdint>

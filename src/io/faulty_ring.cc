@@ -1,18 +1,13 @@
 #include <map>
 
+#include "io/blocking_request.h"
 #include "io/faulty_file.h"
 
 namespace backstay::io {
 
 namespace {
 
-struct Request {
-  File* file = nullptr;
-  std::uint64_t offset = 0;
-  Bytes from;               // of a write
-  std::span<std::byte> to;  // of a read
-  bool read = false;
-  std::uint64_t tag = 0;
+struct Request : BlockingRequest {
   std::string what;
   Fault fault = Fault::none;
   std::size_t part = 0;  // done first, on its own, because of the fault
@@ -36,10 +31,10 @@ class FaultyRing final : public Ring {
   }
 
   void write(File& file, std::uint64_t offset, Bytes from, std::uint64_t tag) override {
-    start({&file, offset, from, {}, false, tag, "write", Fault::none, 0});
+    start({{&file, offset, from, {}, false, tag}, "write"});
   }
   void read(File& file, std::uint64_t offset, std::span<std::byte> to, std::uint64_t tag) override {
-    start({&file, offset, {}, to, true, tag, "read", Fault::none, 0});
+    start({{&file, offset, {}, to, true, tag}, "read"});
   }
 
   std::vector<Completion> reap(bool wait) override {

@@ -1,6 +1,7 @@
 #include "io/file.h"
 
 #include "base/failpoint.h"
+#include "base/folders.h"
 
 namespace backstay::io {
 
@@ -56,14 +57,6 @@ static Status remove_below(FileSystem& fs, const std::string& path) {
 Status remove_tree(FileSystem& fs, const std::string& path) {
   BACKSTAY_TRY(remove_below(fs, path));
   return gone_is_fine(fs.sync_directory(parent_of(path)));
-}
-
-std::string parent_of(const std::string& path) {
-  const auto end = path.find_last_not_of('/');
-  const auto slash = end == std::string::npos ? 0 : path.rfind('/', end);
-  if (slash == std::string::npos) return ".";
-  const auto last = path.find_last_not_of('/', slash);
-  return last == std::string::npos ? "/" : path.substr(0, last + 1);
 }
 
 }  // namespace backstay::io

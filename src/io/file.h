@@ -89,7 +89,4 @@ Status gone_is_fine(Status status);
 // Removes a directory with everything in it, and syncs its parent. Missing: ok.
 Status remove_tree(FileSystem& fs, const std::string& path);
 
-// "a/b" of "a/b/c"; "." of "c"; "/" of "/c".
-std::string parent_of(const std::string& path);
-
 }  // namespace backstay::io

@@ -9,7 +9,8 @@
 #include <cerrno>
 
 #include "base/fd.h"
-#include "io/transfer.h"
+#include "base/folders.h"
+#include "io/descriptor.h"
 
 namespace backstay::io {
 
@@ -21,18 +22,6 @@ auto retried(Call call) {
   auto answer = call();
   while (answer < 0 && errno == EINTR) answer = call();
   return answer;
-}
-
-// `call` makes one pread or pwrite of the transfer's next part.
-template <typename Call>
-Status transfer_all(Transfer transfer, Call call) {
-  if (transfer.size == 0) return {};
-  for (;;) {
-    const ssize_t moved = call(transfer);
-    BACKSTAY_ASSIGN(const bool complete, advance(transfer, moved < 0 ? -errno : moved));
-    if (complete) return {};
-    if (transfer.should_pause()) pause_a_millisecond();
-  }
 }
 
 // Whether our alignment is enough for O_DIRECT. Unknown counts as yes.
@@ -54,15 +43,11 @@ class PosixFile final : public File {
       : fd_(std::move(fd)), path_(std::move(path)), direct_(direct) {}
 
   Status read_at(std::uint64_t offset, std::span<std::byte> to) override {
-    return transfer_all({Direction::read, direct_, offset, to.size()}, [&](const Transfer& t) {
-      return ::pread(fd_.get(), to.data() + t.done, t.next_bytes(), static_cast<off_t>(t.at()));
-    });
+    return read_all(fd_.get(), offset, to, direct_);
   }
 
   Status write_at(std::uint64_t offset, Bytes from) override {
-    return transfer_all({Direction::write, direct_, offset, from.size()}, [&](const Transfer& t) {
-      return ::pwrite(fd_.get(), from.data() + t.done, t.next_bytes(), static_cast<off_t>(t.at()));
-    });
+    return write_all(fd_.get(), offset, from, direct_);
   }
 
   Status allocate(std::uint64_t bytes) override {
@@ -130,19 +115,7 @@ class PosixFileSystem final : public FileSystem {
     return file(std::move(fd), path, false);
   }
 
-  Status make_directories(const std::string& path) override {
-    for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
-      const std::string part = path.substr(0, end);
-      if (::mkdir(part.c_str(), 0700) != 0 && errno != EEXIST) {
-        return errno_error("make the folder " + part, errno);
-      }
-      if (end == std::string::npos) break;
-    }
-    struct stat facts {};
-    if (::stat(path.c_str(), &facts) != 0) return errno_error("look at " + path, errno);
-    if (!S_ISDIR(facts.st_mode)) return errno_error("make the folder " + path, ENOTDIR);
-    return {};
-  }
+  Status make_directories(const std::string& path) override { return make_folders(path); }
 
   Status rename(const std::string& from, const std::string& to) override {
     if (::rename(from.c_str(), to.c_str()) == 0) return {};

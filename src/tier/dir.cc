@@ -4,6 +4,7 @@
 #include <mutex>
 #include <set>
 
+#include "base/folders.h"
 #include "tier/file_stream.h"
 #include "tier/name.h"
 #include "tier/spares.h"
@@ -72,11 +73,11 @@ class DirTier final : public Tier {
   Status put(const std::string& name, Bytes content) override {
     BACKSTAY_TRY(check_name(name));
     const std::string path = path_of(name);
-    BACKSTAY_TRY(make_safe(io::parent_of(path)));
+    BACKSTAY_TRY(make_safe(parent_of(path)));
     Status published = io::publish_file(fs_, path, content);
     if (failed_with(published, Code::not_found)) {  // another process removed the folder
-      forget_safe(io::parent_of(path));
-      BACKSTAY_TRY(make_safe(io::parent_of(path)));
+      forget_safe(parent_of(path));
+      BACKSTAY_TRY(make_safe(parent_of(path)));
       published = io::publish_file(fs_, path, content);
     }
     if (failed_with(published, Code::no_space) && spares_->drop()) {
@@ -112,7 +113,7 @@ class DirTier final : public Tier {
     forget_safe(path);
     std::vector<Spare> kept;
     Status removed = remove_path(path, spares_->outside(path) ? &kept : nullptr);
-    if (removed.ok()) removed = io::gone_is_fine(fs_.sync_directory(io::parent_of(path)));
+    if (removed.ok()) removed = io::gone_is_fine(fs_.sync_directory(parent_of(path)));
     if (!removed.ok()) {
       spares_->discard(kept);
       return removed;
@@ -145,7 +146,7 @@ class DirTier final : public Tier {
     while (!missing.empty() && failed_with(listed(missing), Code::not_found)) {
       const std::lock_guard lock(mutex_);
       made_here_.insert(missing);
-      missing = io::parent_of(missing);
+      missing = parent_of(missing);
     }
     return fs_.make_directories(folder);
   }
@@ -158,7 +159,7 @@ class DirTier final : public Tier {
   // Syncs every folder above until one that is known to be safe.
   Status sync_above(const std::string& folder) {
     if (is_safe(folder)) return {};
-    const std::string above = io::parent_of(folder);
+    const std::string above = parent_of(folder);
     if (above == folder) return {};
     const Status synced = fs_.sync_directory(above);
     // Above our root are folders that we may not open; names there that we did not make are safe.
@@ -189,7 +190,7 @@ class DirTier final : public Tier {
 
   // After an error there is no such file.
   Result<std::unique_ptr<io::File>> create_file(const std::string& path, std::uint64_t bytes) {
-    BACKSTAY_TRY(make_folder(io::parent_of(path)));
+    BACKSTAY_TRY(make_folder(parent_of(path)));
     const bool recycled = spares_->use(path, bytes);
     auto file = fs_.open(path, recycled ? io::Open::reuse_direct : io::Open::create_direct);
     Status reserved = file.ok() ? (*file)->allocate(bytes) : Status(file.error());

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 
+#include "base/folders.h"
 #include "io/file.h"
 #include "tier/name.h"
 
@@ -208,7 +209,7 @@ class MemoryTier final : public Tier {
     if (below != contents_.end() && below->first.starts_with(name + "/")) {
       return errno_error("create " + name, EISDIR);
     }
-    for (std::string above = io::parent_of(name); above != "."; above = io::parent_of(above)) {
+    for (std::string above = parent_of(name); above != "."; above = parent_of(above)) {
       if (contents_.contains(above)) return errno_error("create " + name, ENOTDIR);
     }
     return {};

@@ -54,10 +54,9 @@ constexpr auto fields_of<Request> = std::tuple(&Request::job, &Request::stop);
 template <>
 constexpr auto fields_of<Shutdown> = std::tuple(&Shutdown::drain);
 template <>
-constexpr auto fields_of<Welcome> = std::tuple(&Welcome::release, &Welcome::agent_pid,
-                                               &Welcome::pool_bytes, &Welcome::buffer_bytes,
-                                               &Welcome::home_first, &Welcome::home_count,
-                                               &Welcome::newest);
+constexpr auto fields_of<Welcome> = std::tuple(&Welcome::release, &Welcome::pool_bytes,
+                                               &Welcome::buffer_bytes, &Welcome::home_first,
+                                               &Welcome::home_count, &Welcome::newest);
 template <>
 constexpr auto fields_of<Grant> = std::tuple(&Grant::version, &Grant::buffers);
 template <>
@@ -82,9 +81,11 @@ template <>
 constexpr auto fields_of<Answer> = std::tuple(&Answer::code, &Answer::json);
 template <>
 constexpr auto fields_of<Failure> = std::tuple(&Failure::code, &Failure::message);
-
 template <>
 constexpr auto fields_of<Forget> = std::tuple(&Forget::job, &Forget::dir, &Forget::version);
+template <>
+constexpr auto fields_of<AwaitNewer> = std::tuple(&AwaitNewer::job, &AwaitNewer::dir,
+                                                  &AwaitNewer::after, &AwaitNewer::level);
 
 // A message without a table entry would be sent empty: only structs without members may be.
 template <typename T>

@@ -38,7 +38,7 @@ struct Hello {
   std::uint32_t local_ranks = 1;
   NodeId node = 0;
   std::uint32_t nodes = 1;
-  std::int32_t pid = 0;
+  std::int32_t pid = 0;    // for messages
   std::string dir;         // absolute path of the local tier
   std::uint32_t keep = 2;  // complete versions to keep
 };
@@ -115,11 +115,16 @@ struct Forget {  // a version that the tool is about to remove
   std::string dir;
   VersionNumber version = 0;
 };
+struct AwaitNewer {  // answered once a version after `after` is at `level`, or could not get there
+  std::string job;
+  std::string dir;
+  VersionNumber after = 0;
+  Level level = Level::local;
+};
 
 // agent -> rank or tool
 struct Welcome {  // with two descriptors: pool, control page
   std::string release;
-  std::int32_t agent_pid = 0;
   std::uint64_t pool_bytes = 0;
   std::uint32_t buffer_bytes = 0;
   std::uint32_t home_first = 0;  // preferred buffers of this rank
@@ -174,10 +179,10 @@ struct Failure {  // the connection ends after it
 };
 
 // The order is the type number on the wire, from 1: append only.
-using Message =
-    std::variant<Hello, Begin, Filled, End, Query, Await, Restart, Verified, Refuse, Restored,
-                 Fetch, Request, Goodbye, Admin, Status, Shutdown, Welcome, Grant, Captured,
-                 LevelIs, Plan, Chunks, Deliver, Answer, Failure, Withdraw, Withdrawn, Forget>;
+using Message = std::variant<Hello, Begin, Filled, End, Query, Await, Restart, Verified, Refuse,
+                             Restored, Fetch, Request, Goodbye, Admin, Status, Shutdown, Welcome,
+                             Grant, Captured, LevelIs, Plan, Chunks, Deliver, Answer, Failure,
+                             Withdraw, Withdrawn, Forget, AwaitNewer>;
 
 // One packet. Errors: too_large (a list over list_entries_max, or more than message_bytes_max in
 // all), invalid (a text with a zero byte).

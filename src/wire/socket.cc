@@ -207,7 +207,7 @@ Result<Received> receive(int socket) {
 
 Result<Fd> listen_at(const std::string& path) {
   BACKSTAY_ASSIGN(const sockaddr_un address, address_of(path));
-  const std::string folder = folder_of(path);
+  const std::string folder = parent_of(path);
   BACKSTAY_TRY(make_folders(folder));
   BACKSTAY_TRY(check_folder(folder));
   BACKSTAY_ASSIGN(const Fd lock, lock_beside(path));

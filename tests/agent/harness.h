@@ -91,6 +91,7 @@ class JobHarness final : public Outbox, public StoreLink {
     hello.rank = hello.local_rank = rank;
     hello.ranks = hello.local_ranks = ranks;
     hello.dir = "/unused";
+    hello.pid = static_cast<int>(4000 + rank);
     return job_->hello(connection(rank), hello);
   }
   void join_all(std::uint32_t ranks, RunId run = 7) {

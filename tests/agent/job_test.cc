@@ -3,15 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <set>
 
-#include "agent/names.h"
+#include "format/names.h"
 #include "format/segment.h"
 #include "harness.h"
 #include "io/posix.h"
+#include "refusing_tier.h"
 #include "tier/dir.h"
 
 namespace backstay::agent::testing {
@@ -27,45 +27,6 @@ std::vector<std::byte> pattern(Rank rank, VersionNumber version, std::size_t siz
   }
   return data;
 }
-
-struct Trouble {
-  std::atomic<bool> refuse = false;   // create() fails: a full disk that is cleaned up later
-  std::atomic<int> failing_gets = 0;  // so many get() of names with this ending fail, then none
-  std::string ending;
-  std::atomic<int> failing_opens = 0;  // so many open() fail, then none
-  bool fails(std::atomic<int>& left) { return left > 0 && left-- > 0; }
-};
-
-class RefusingTier final : public tier::Tier {
- public:
-  RefusingTier(std::unique_ptr<tier::Tier> inner, std::shared_ptr<Trouble> trouble)
-      : inner_(std::move(inner)), trouble_(std::move(trouble)) {}
-  Result<std::unique_ptr<tier::Writer>> create(const std::string& name,
-                                               std::uint64_t bytes) override {
-    if (trouble_->refuse) return Error(Code::no_space, "the disk is full");
-    return inner_->create(name, bytes);
-  }
-  Result<std::unique_ptr<tier::Reader>> open(const std::string& name) override {
-    if (trouble_->fails(trouble_->failing_opens)) return Error(Code::io, "a passing error");
-    return inner_->open(name);
-  }
-  Status put(const std::string& name, Bytes content) override { return inner_->put(name, content); }
-  Result<Buffer> get(const std::string& name, std::uint64_t bytes_max) override {
-    if (name.ends_with(trouble_->ending) && trouble_->fails(trouble_->failing_gets)) {
-      return Error(Code::io, "a passing error");
-    }
-    return inner_->get(name, bytes_max);
-  }
-  Result<std::vector<std::string>> list(const std::string& prefix) override {
-    return inner_->list(prefix);
-  }
-  Status remove(const std::string& name) override { return inner_->remove(name); }
-  Status sync(const std::string& prefix) override { return inner_->sync(prefix); }
-
- private:
-  std::unique_ptr<tier::Tier> inner_;
-  std::shared_ptr<Trouble> trouble_;
-};
 
 class JobTest : public ::testing::Test {
  protected:
@@ -95,7 +56,7 @@ class JobTest : public ::testing::Test {
     return job_->capture(ranks, version, [&](Rank rank) { return pattern(rank, version, size); });
   }
   std::string path(VersionNumber version, const std::string& file) const {
-    return dir_ + "/" + version_folder("job", version) + "/" + file;
+    return dir_ + "/" + format::version_folder("job", version) + "/" + file;
   }
   void flip_byte(const std::string& file, std::uint64_t offset) {
     std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
@@ -474,7 +435,7 @@ TEST_F(JobTest, AFetchMovesOnlyTheChunksOfItsRange) {
 TEST_F(JobTest, AFullDiskLeavesTheVersionCapturedAndIsTriedAgain) {
   open(64);
   job_->join_all(2);
-  trouble_->refuse = true;
+  trouble_->full = true;
   ASSERT_EQ(save(2, 1, 3000).code, Code::ok);
   job_->run_until("failed", [&] { return job_->job().level_of(1).code != Code::ok; });
   EXPECT_EQ(job_->job().level_of(1).level, Level::captured);
@@ -482,7 +443,7 @@ TEST_F(JobTest, AFullDiskLeavesTheVersionCapturedAndIsTriedAgain) {
   expect_back(job_->restart(2), 2, 1, 3000);  // it is in the pool
   // Until then it is not tried again.
   job_->run_until("all back", [&] { return job_->job().state().memory.at(1).writing.empty(); });
-  trouble_->refuse = false;
+  trouble_->full = false;
   ASSERT_EQ(save(2, 2, 3000).code, Code::ok);
   job_->wait_local(2);
   job_->wait_local(1);
@@ -491,13 +452,13 @@ TEST_F(JobTest, AFullDiskLeavesTheVersionCapturedAndIsTriedAgain) {
 TEST_F(JobTest, AFullDiskAndAFullPoolFailTheNextVersionWithTheReason) {
   open(4);
   job_->join_all(1);
-  trouble_->refuse = true;
+  trouble_->full = true;
   ASSERT_EQ(save(1, 1, 3 * buffer_bytes).code, Code::ok);
   job_->run_until("failed", [&] { return job_->job().level_of(1).code != Code::ok; });
   const auto second = save(1, 2, 3 * buffer_bytes);
   EXPECT_EQ(second.code, Code::no_space) << second.message;
   EXPECT_EQ(job_->job().level_of(1).level, Level::captured);  // what was said stays true
-  trouble_->refuse = false;
+  trouble_->full = false;
   ASSERT_EQ(save(1, 3, 3 * buffer_bytes).code, Code::ok);
   job_->wait_local(3);
 }
@@ -509,6 +470,7 @@ TEST_F(JobTest, TwoRunsOfOneJobAreRefused) {
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.error().code(), Code::busy);
   EXPECT_THAT(second.error().message(), ::testing::HasSubstr("BACKSTAY_JOB"));
+  EXPECT_THAT(second.error().message(), ::testing::HasSubstr("rank 0 of 2 is process 4000"));
 }
 
 TEST_F(JobTest, AnotherNumberOfRanksIsAnErrorAndLosesNothing) {
@@ -553,7 +515,7 @@ TEST_F(JobTest, WhoComesAfterAFailedScanIsToldWhyToo) {
 }
 
 TEST_F(JobTest, AMarkOfDamageWithoutACommitRecordIsGarbage) {
-  fs::create_directories(dir_ + "/" + version_folder("job", 4));
+  fs::create_directories(dir_ + "/" + format::version_folder("job", 4));
   std::ofstream(path(4, "damaged")) << "backstay verify: it was there once\n";
   open(8);
   job_->join_all(1);

@@ -58,8 +58,12 @@ class Peer {
 class ServerTest : public ::testing::Test {
  protected:
   using Made = Result<std::unique_ptr<tier::Tier>>;
+  static constexpr std::uint32_t buffer_bytes = 64 * 1024;
+  static constexpr std::uint32_t buffers = 16;
+  static constexpr double for_ever = 1e6;
 
-  void SetUp() override {
+  void SetUp() override { start(); }
+  void start(double job_idle_s = for_ever) {
     // SIGTERM is the server's; the thread below inherits the mask.
     sigset_t set;
     sigemptyset(&set);
@@ -70,9 +74,10 @@ class ServerTest : public ::testing::Test {
     folder_ = name;
     ServerOptions options;
     options.socket_path = path();
+    options.job_idle_s = job_idle_s;
     options.make_tier = [this](const std::string& dir, const std::string&, Pool&,
                                const ReportDisk&) { return make_tier(dir); };
-    auto pool = Pool::create({1 << 20, 64 * 1024, false});
+    auto pool = Pool::create({buffers * buffer_bytes, buffer_bytes, false});
     ASSERT_TRUE(pool.ok());
     auto server = Server::create(std::move(options), std::move(*pool));
     ASSERT_TRUE(server.ok());

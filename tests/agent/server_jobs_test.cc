@@ -1,99 +1,34 @@
 // When the main loop closes a job whose program has ended: its lock, its thread and its buffers come
 // free, and a program that comes back finds its versions in the pool as long as they are there.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 
-#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "agent/job_lock.h"
-#include "agent/server.h"
 #include "client/session.h"
+#include "refusing_tier.h"
+#include "server_fixture.h"
 #include "tier/memory.h"
-#include "wire/socket.h"
 
-namespace backstay::agent {
+namespace backstay::agent::testing {
 namespace {
 
 using client::Group;
 using client::Session;
 using nlohmann::json;
 
-constexpr std::uint32_t buffer_bytes = 64 * 1024;
-constexpr std::uint32_t buffers = 16;
-constexpr double for_ever = 1e6;
-
-// What a tier of the test does. It outlives the agent's jobs, as a disk would.
-class SharedTier final : public tier::Tier {
- public:
-  SharedTier(tier::Tier& disk, std::atomic<bool>& full) : disk_(disk), full_(full) {}
-  Result<std::unique_ptr<tier::Writer>> create(const std::string& name,
-                                               std::uint64_t bytes) override {
-    if (full_) return Error(Code::no_space, "the disk is full");
-    return disk_.create(name, bytes);
-  }
-  Result<std::unique_ptr<tier::Reader>> open(const std::string& name) override {
-    return disk_.open(name);
-  }
-  Status put(const std::string& name, Bytes content) override { return disk_.put(name, content); }
-  Result<Buffer> get(const std::string& name, std::uint64_t bytes_max) override {
-    return disk_.get(name, bytes_max);
-  }
-  Result<std::vector<std::string>> list(const std::string& prefix) override {
-    return disk_.list(prefix);
-  }
-  Status remove(const std::string& name) override { return disk_.remove(name); }
-  Status sync(const std::string& prefix) override { return disk_.sync(prefix); }
-
- private:
-  tier::Tier& disk_;
-  std::atomic<bool>& full_;
-};
-
-class ServerJobs : public ::testing::Test {
+class ServerJobs : public ServerTest {
  protected:
-  void start(double job_idle_s) {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &set, nullptr);
-    std::string name = (std::filesystem::temp_directory_path() / "server-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-    ServerOptions options;
-    options.socket_path = folder_ + "/s/agent.sock";
-    options.job_idle_s = job_idle_s;
-    options.make_tier = [this](const std::string&, const std::string&, Pool&, const ReportDisk&) {
-      return Result<std::unique_ptr<tier::Tier>>(std::make_unique<SharedTier>(*disk_, full_));
-    };
-    auto pool = Pool::create({buffers * buffer_bytes, buffer_bytes, false});
-    ASSERT_TRUE(pool.ok());
-    auto server = Server::create(std::move(options), std::move(*pool));
-    ASSERT_TRUE(server.ok());
-    server_ = std::move(*server);
-    thread_ = std::thread([this] { ended_ = server_->run(); });
-    auto tool = wire::connect_to(folder_ + "/s/agent.sock");
-    ASSERT_TRUE(tool.ok() && wire::send(tool->get(), wire::Admin{}).ok());
-    tool_ = std::move(*tool);
-  }
-  void TearDown() override {
-    pthread_kill(thread_.native_handle(), SIGTERM);
-    thread_.join();
-    EXPECT_TRUE(ended_.ok());
-    server_.reset();
-    std::filesystem::remove_all(folder_);
+  void SetUp() override {}  // each test starts it
+  Made make_tier(const std::string&) override {
+    return Made(std::make_unique<RefusingTier>(disk_, trouble_));
   }
 
-  json status() {
-    EXPECT_TRUE(wire::send(tool_.get(), wire::Status{}).ok());
-    const auto received = wire::receive(tool_.get());
-    EXPECT_TRUE(received.ok());
-    return json::parse(std::get<wire::Answer>(received->message).json);
-  }
+  json status() { return json::parse(ServerTest::status().json); }
   // Asks the agent again and again: each question is a turn of its loop.
   template <typename Condition>
   json status_once(const char* what, Condition condition) {
@@ -139,14 +74,17 @@ class ServerJobs : public ::testing::Test {
     return static_cast<std::size_t>(std::distance(begin(all), end(all)));
   }
 
-  std::string folder_;
-  std::unique_ptr<tier::Tier> disk_ = tier::make_memory_tier();
-  std::atomic<bool> full_ = false;
+  // A tool that waits for the job's first version after `after`; the agent knows by the return.
+  Peer waiting(VersionNumber after) {
+    Peer one = tool();
+    one.send(wire::AwaitNewer{"job", folder_, after});
+    status();
+    return one;
+  }
+
+  std::shared_ptr<tier::Tier> disk_ = tier::make_memory_tier();
+  std::shared_ptr<Trouble> trouble_ = std::make_shared<Trouble>();
   std::vector<unsigned char> data_ = std::vector<unsigned char>(3 * buffer_bytes, 7);
-  std::unique_ptr<Server> server_;
-  std::thread thread_;
-  Status ended_;
-  Fd tool_;
 };
 
 TEST_F(ServerJobs, WithNothingInThePoolAreClosedAtOnce) {
@@ -224,7 +162,7 @@ TEST_F(ServerJobs, GiveOneRegionWithoutMovingTheOthers) {
 // What was reported is not dropped while the agent lives.
 TEST_F(ServerJobs, StayWithAVersionThatCouldNotBeWritten) {
   start(0);
-  full_ = true;
+  trouble_->full = true;
   {
     auto program = session();
     ASSERT_TRUE(program->checkpoint().ok());
@@ -233,11 +171,59 @@ TEST_F(ServerJobs, StayWithAVersionThatCouldNotBeWritten) {
   all_left();
   { const auto other = session("other"); }
   status_once("other closed", [](const json& now) { return now["jobs"].size() == 1; });
-  full_ = false;
+  trouble_->full = false;
   auto program = session();
   ASSERT_TRUE(program->restart().ok());
   EXPECT_EQ(program->version(), 1u);
 }
 
+TEST_F(ServerJobs, TellAToolOnceANewerVersionIsLocal) {
+  start(for_ever);
+  auto program = session();
+  Peer early = waiting(0);
+  EXPECT_FALSE(early.readable(0));
+  ASSERT_TRUE(program->checkpoint().ok());
+  const auto answer = early.take<wire::Answer>();
+  EXPECT_EQ(answer.code, Code::ok);
+  const json version = json::parse(answer.json);
+  EXPECT_EQ(version["version"], 1);
+  EXPECT_EQ(version["level"], "local");
+  EXPECT_EQ(waiting(0).take<wire::Answer>().code, Code::ok) << "it is there already";
+  Peer next = waiting(1);
+  EXPECT_FALSE(next.readable(0));
+  ASSERT_TRUE(program->checkpoint().ok());
+  EXPECT_EQ(json::parse(next.take<wire::Answer>().json)["version"], 2);
+}
+
+TEST_F(ServerJobs, TellAToolThatTheVersionItWaitsForFailed) {
+  start(for_ever);
+  trouble_->full = true;
+  auto program = session();
+  Peer tool = waiting(0);
+  ASSERT_TRUE(program->checkpoint().ok());
+  const auto answer = tool.take<wire::Answer>();
+  EXPECT_EQ(answer.code, Code::io);
+  EXPECT_THAT(answer.json, ::testing::HasSubstr("version 1 failed: the disk is full"));
+}
+
+TEST_F(ServerJobs, TellAToolThatNoVersionWillCome) {
+  start(for_ever);
+  EXPECT_EQ(waiting(0).take<wire::Answer>().code, Code::not_found) << "the job is not open";
+  auto program = session();
+  Peer tool = waiting(0);
+  EXPECT_FALSE(tool.readable(0));
+  program.reset();
+  EXPECT_EQ(tool.take<wire::Answer>().code, Code::not_found) << "it was closed";
+}
+
+TEST_F(ServerJobs, ForgetAToolThatHasGone) {
+  start(for_ever);
+  auto program = session();
+  waiting(0).close();
+  ASSERT_TRUE(program->checkpoint().ok());
+  ASSERT_TRUE(program->wait(1, Level::local, 20).ok());
+  EXPECT_EQ(waiting(0).take<wire::Answer>().code, Code::ok);
+}
+
 }  // namespace
-}  // namespace backstay::agent
+}  // namespace backstay::agent::testing

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "agent/names.h"
+#include "format/names.h"
 #include "harness.h"
 #include "io/posix.h"
 #include "tier/dir.h"
@@ -62,13 +62,13 @@ class Versions : public ::testing::Test {
 };
 
 TEST(Names, OnlyWhatWeWriteIsAVersion) {
-  EXPECT_EQ(version_folder("job", 12), "job/v0000000000000012");
-  EXPECT_EQ(version_of_folder("v0000000000000012"), 12u);
-  EXPECT_EQ(version_of_folder("v9999999999999999"), version_max);
+  EXPECT_EQ(format::version_folder("job", 12), "job/v0000000000000012");
+  EXPECT_EQ(format::version_of_folder("v0000000000000012"), 12u);
+  EXPECT_EQ(format::version_of_folder("v9999999999999999"), format::version_max);
   for (const char* name :
        {"v0000000000000000", "v10000000000000000", "v00000000000000012", "v12", "v",
         "v000000000000001x", "v-000000000000012", "V0000000000000012", ""}) {
-    EXPECT_EQ(version_of_folder(name), std::nullopt) << name;
+    EXPECT_EQ(format::version_of_folder(name), std::nullopt) << name;
   }
 }
 
@@ -90,13 +90,13 @@ TEST_F(Versions, AFolderWithoutAVersionDoesNotSetTheNextNumber) {
 }
 
 TEST_F(Versions, TheLargestVersionIsTheLast) {
-  save_local(version_max);
-  const auto refused = save(version_max + 1);
+  save_local(format::version_max);
+  const auto refused = save(format::version_max + 1);
   EXPECT_EQ(refused.code, Code::too_large);
   EXPECT_THAT(refused.message, ::testing::HasSubstr("another name"));
   open();
   job_->join_all(1, 8);
-  comes_back(version_max);
+  comes_back(format::version_max);
 }
 
 TEST_F(Versions, AVersionThatIsForgottenDoesNotComeBack) {

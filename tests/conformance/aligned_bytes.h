@@ -1,31 +1,30 @@
 // Memory as O_DIRECT wants it, and bytes that tell where they belong.
 #pragma once
 
-#include <cstdlib>
-#include <new>
+#include <cstring>
 #include <span>
 
+#include "base/aligned_memory.h"
 #include "base/bytes.h"
 
 namespace backstay::testing {
 
+// Exactly `size` bytes of it, which look like nobody's data.
 class AlignedBytes {
  public:
-  explicit AlignedBytes(std::size_t size)
-      : data_(static_cast<std::byte*>(::operator new (size, std::align_val_t{4096}))), size_(size) {
-    for (std::size_t i = 0; i < size; ++i) data_[i] = std::byte{0xEE};
+  explicit AlignedBytes(std::size_t size) : memory_(size), size_(size) {
+    std::memset(memory_.span().data(), 0xEE, size);
   }
   AlignedBytes(const AlignedBytes&) = delete;
   AlignedBytes& operator=(const AlignedBytes&) = delete;
-  ~AlignedBytes() { ::operator delete (data_, std::align_val_t{4096}); }
 
-  std::span<std::byte> all() { return {data_, size_}; }
+  std::span<std::byte> all() { return memory_.span().first(size_); }
   std::span<std::byte> part(std::size_t begin, std::size_t size) {
     return all().subspan(begin, size);
   }
 
  private:
-  std::byte* data_;
+  AlignedMemory memory_;
   std::size_t size_;
 };
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "agent/names.h"
 #include "base/log.h"
+#include "format/names.h"
 #include "machine.h"
 #include "seed.h"
 
@@ -37,11 +37,13 @@ class Damage : public ::testing::Test {
   }
 
   static std::string folder(VersionNumber version) {
-    return root + "/" + agent::version_folder("job", version);
+    return root + "/" + format::version_folder("job", version);
   }
-  static std::string manifest(VersionNumber v) { return agent::manifest_name(folder(v), 0); }
-  static std::string segment(VersionNumber v) { return agent::segment_name(folder(v), 0); }
-  static std::string commit(VersionNumber v) { return agent::commit_name(folder(v), Level::local); }
+  static std::string manifest(VersionNumber v) { return format::manifest_name(folder(v), 0); }
+  static std::string segment(VersionNumber v) { return format::segment_name(folder(v), 0); }
+  static std::string commit(VersionNumber v) {
+    return format::commit_name(folder(v), Level::local);
+  }
 
   Buffer read(const std::string& path) {
     return io::read_file(machine_.disk(), path, 1 << 20).value();
@@ -70,7 +72,7 @@ class Damage : public ::testing::Test {
     agent.run_until_idle();
     machine_.kill_agent();
     for (const VersionNumber marked : {older, newest}) {
-      (void)machine_.disk().remove(folder(marked) + "/" + std::string(agent::damaged_name));
+      (void)machine_.disk().remove(folder(marked) + "/" + std::string(format::damaged_name));
     }
     return version;
   }

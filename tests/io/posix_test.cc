@@ -146,15 +146,5 @@ TEST(Posix, PermissionIsNamed) {
   ::chmod(directory.path().c_str(), 0700);
 }
 
-TEST(Posix, ParentOf) {
-  EXPECT_EQ(parent_of("a/b/c"), "a/b");
-  EXPECT_EQ(parent_of("a/b//c"), "a/b");
-  EXPECT_EQ(parent_of("a/b/"), "a");
-  EXPECT_EQ(parent_of("c"), ".");
-  EXPECT_EQ(parent_of("/c"), "/");
-  EXPECT_EQ(parent_of("/"), "/");
-  EXPECT_EQ(parent_of("."), ".");
-}
-
 }  // namespace
 }  // namespace backstay::io

@@ -166,7 +166,7 @@ std::vector<wire::Message> one_of_each_message() {
       Admin{},
       wire::Status{},
       Shutdown{false},
-      Welcome{"0.1.0", 815, 1ULL << 30, 4U << 20, 16, 32, 11},
+      Welcome{"0.1.0", 1ULL << 30, 4U << 20, 16, 32, 11},
       Grant{12, {4, 5}},
       Captured{12, Code::rank_lost, "rank 2 has gone"},
       LevelIs{12, Level::captured, Code::no_space, "the disk is full"},
@@ -178,6 +178,7 @@ std::vector<wire::Message> one_of_each_message() {
       Withdraw{9, 2},
       Withdrawn{9, 2},
       Forget{"job", "/versions", 12},
+      AwaitNewer{"job", "/versions", 12, Level::local},
   };
 }
 

@@ -138,11 +138,16 @@ std::vector<std::string> messages_in_code() {
   return found;
 }
 
-std::string page_name(std::string name) {
+// AwaitNewer: await_newer.
+std::string page_name(const std::string& name) {
   if (name == "LevelIs") return "level";
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  return name;
+  std::string words;
+  for (const char c : name) {
+    const auto letter = static_cast<unsigned char>(c);
+    if (std::isupper(letter) && !words.empty()) words += '_';
+    words += static_cast<char>(std::tolower(letter));
+  }
+  return words;
 }
 
 // A body as the page describes it; every number is another one.

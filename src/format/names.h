@@ -1,4 +1,4 @@
-// Names of a version's parts in a tier (docs/format/README.md).
+// Names of a version's parts in a tier, relative to its root (docs/format/README.md).
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 
 #include "base/ids.h"
 
-namespace backstay::agent {
+namespace backstay::format {
 
 inline constexpr std::string_view damaged_name = "damaged";
 inline constexpr VersionNumber version_max = 9'999'999'999'999'999;  // 16 digits
@@ -19,6 +19,8 @@ std::optional<VersionNumber> version_of_folder(std::string_view name);
 bool looks_like_version(std::string_view name);
 std::string segment_name(std::string_view folder, NodeId node);
 std::string manifest_name(std::string_view folder, NodeId node);
+// The node in a manifest's own name ("node-0000012.manifest"), none for another name.
+std::optional<NodeId> node_of_manifest(std::string_view name);
 std::string commit_name(std::string_view folder, Level level);
 
-}  // namespace backstay::agent
+}  // namespace backstay::format

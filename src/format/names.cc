@@ -1,10 +1,10 @@
-#include "agent/names.h"
+#include "format/names.h"
 
 #include <fmt/format.h>
 
 #include <charconv>
 
-namespace backstay::agent {
+namespace backstay::format {
 
 namespace {
 std::string folder_name(VersionNumber version) { return fmt::format("v{:016}", version); }
@@ -35,8 +35,19 @@ std::string manifest_name(std::string_view folder, NodeId node) {
   return fmt::format("{}/node-{:07}.manifest", folder, node);
 }
 
+std::optional<NodeId> node_of_manifest(std::string_view name) {
+  constexpr std::string_view before = "node-";
+  constexpr std::string_view after = ".manifest";
+  if (!name.starts_with(before) || !name.ends_with(after)) return std::nullopt;
+  name = name.substr(before.size(), name.size() - before.size() - after.size());
+  NodeId node = 0;
+  const auto parsed = std::from_chars(name.data(), name.data() + name.size(), node);
+  if (parsed.ec != std::errc{} || parsed.ptr != name.data() + name.size()) return std::nullopt;
+  return node;
+}
+
 std::string commit_name(std::string_view folder, Level level) {
   return fmt::format("{}/commit.{}", folder, level_name(level));
 }
 
-}  // namespace backstay::agent
+}  // namespace backstay::format
