@@ -26,10 +26,8 @@ constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20;
 constexpr std::uint64_t resident_slack = 64 * mebibyte;
 constexpr std::uint64_t spoiled = 999'999;  // a seed that no version has
 
-struct Options : CommonOptions {
-  Options() : CommonOptions{"build/bench/checkpoint", 7} {}
-  int ranks = 4;
-  std::uint64_t mib = 256;
+struct Options : ShapeOptions {
+  Options() : ShapeOptions{{"build/bench/checkpoint", 7}} {}
   std::uint64_t pool_mib = 0;
   std::string compare;
 };
@@ -218,15 +216,14 @@ void print_table(const nlohmann::json& json) {
 
 int run_with(int argc, char** argv) {
   Options options;
-  const Program program{
-      [&](CLI::App& app) {
-        app.add_option("--ranks", options.ranks, "processes")->check(CLI::Range(1, 1024));
-        app.add_option("--mib", options.mib, "MiB of each process")->check(CLI::Range(1, 1 << 20));
-        app.add_option("--pool-mib", options.pool_mib, "pool size; 0: one version fits");
-        app.add_option("--compare", options.compare,
-                       "a second shape in the same run, for example 64x16");
-      },
-      [&] { return run(options); }, print_table};
+  const Program program{[&](CLI::App& app) {
+                          options.add_to(app);
+                          app.add_option("--pool-mib", options.pool_mib,
+                                         "pool size; 0: one version fits");
+                          app.add_option("--compare", options.compare,
+                                         "a second shape in the same run, for example 64x16");
+                        },
+                        [&] { return run(options); }, print_table};
   return run_program(
       "Checkpoint and restart through the node's agent, beside memcpy and the raw disk", options,
       argc, argv, program);

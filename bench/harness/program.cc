@@ -28,6 +28,11 @@ int parse_and_run(const char* description, CommonOptions& options, int argc, cha
 
 }  // namespace
 
+void ShapeOptions::add_to(CLI::App& app) {
+  app.add_option("--ranks", ranks, "processes")->check(CLI::Range(1, 1024));
+  app.add_option("--mib", mib, "MiB of each process")->check(CLI::Range(1, 1 << 20));
+}
+
 int run_program(const char* description, CommonOptions& options, int argc, char** argv,
                 const Program& program) {
   try {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -13,6 +14,13 @@ struct CommonOptions {
   int repetitions = 1;
   std::string agent = BACKSTAY_BENCH_AGENT;
   bool json = false;
+};
+
+// Of a benchmark in which so many processes save so much each.
+struct ShapeOptions : CommonOptions {
+  int ranks = 4;
+  std::uint64_t mib = 256;
+  void add_to(CLI::App& app);
 };
 
 struct Program {

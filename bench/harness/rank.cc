@@ -12,10 +12,6 @@ namespace backstay::bench {
 
 namespace {
 
-Report failure_of(const char* what) {
-  return Report::failure(std::string(what) + ": " + backstay_error_message());
-}
-
 class RankProgram {
  public:
   RankProgram(const backstay_group& group, RankMemory memory, std::string config_path)
@@ -32,15 +28,15 @@ class RankProgram {
       case fill: fill_content(data_, own_seed); break;
       case copy: std::memcpy(other_, data_.data(), data_.size()); break;
       case join: return do_join();
-      case checkpoint: return do_checkpoint();
+      case checkpoint: return timed_checkpoint();
       case restart:
-        if (backstay_restart(nullptr) != BACKSTAY_OK) return failure_of("restart");
+        if (backstay_restart(nullptr) != BACKSTAY_OK) return library_failure("restart");
         break;
       case verify:
         if (!has_content(data_, own_seed)) return Report::failure("restart gave other bytes");
         break;
       case leave:
-        if (backstay_finalize() != BACKSTAY_OK) return failure_of("finalize");
+        if (backstay_finalize() != BACKSTAY_OK) return library_failure("finalize");
         break;
       default: return Report::failure("unknown command");
     }
@@ -53,24 +49,12 @@ class RankProgram {
     Report report;
     report.start_ns = now_ns();
     if (backstay_init_group(&group_, config_path_.c_str()) != BACKSTAY_OK) {
-      return failure_of("init");
+      return library_failure("init");
     }
     report.end_ns = now_ns();
     if (backstay_protect("data", data_.data(), data_.size(), BACKSTAY_BYTE) != BACKSTAY_OK) {
-      return failure_of("protect");
+      return library_failure("protect");
     }
-    return report;
-  }
-
-  Report do_checkpoint() {
-    Report report;
-    report.start_ns = now_ns();
-    if (backstay_checkpoint() != BACKSTAY_OK) return failure_of("checkpoint");
-    report.end_ns = now_ns();
-    if (backstay_wait(backstay_version(), BACKSTAY_LOCAL, -1) != BACKSTAY_OK) {
-      return failure_of("wait");
-    }
-    report.later_ns = now_ns();
     return report;
   }
 

@@ -38,6 +38,22 @@ Report Report::failure(const std::string& why) {
   return report;
 }
 
+Report library_failure(const char* call) {
+  return Report::failure(std::string(call) + ": " + backstay_error_message());
+}
+
+Report timed_checkpoint() {
+  Report report;
+  report.start_ns = now_ns();
+  if (backstay_checkpoint() != BACKSTAY_OK) return library_failure("checkpoint");
+  report.end_ns = now_ns();
+  if (backstay_wait(backstay_version(), BACKSTAY_LOCAL, -1) != BACKSTAY_OK) {
+    return library_failure("wait");
+  }
+  report.later_ns = now_ns();
+  return report;
+}
+
 class SharedGroup {
  public:
   SharedBarrier barrier;

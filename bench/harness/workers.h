@@ -30,6 +30,11 @@ struct Report {
   static Report failure(const std::string& why);
 };
 
+// Of the library in this process. `call`: the one that failed.
+Report library_failure(const char* call);
+// backstay_checkpoint; later_ns: backstay_wait for level local.
+Report timed_checkpoint();
+
 // A command on all ranks.
 struct Outcome {
   double slowest_s = 0;  // longest time of one rank

@@ -24,10 +24,6 @@ Report system_failure(const char* what) {
   return Report::failure(std::string(what) + ": " + std::strerror(errno));
 }
 
-Report library_failure(const char* what) {
-  return Report::failure(std::string(what) + ": " + backstay_error_message());
-}
-
 bool write_all(int fd, std::span<const std::byte> from) {
   while (!from.empty()) {
     const ssize_t done = ::write(fd, from.data(), from.size());
@@ -67,7 +63,7 @@ class WriterProgram {
       case write_direct: return direct();
       case write_aggregate: return aggregate();
       case pool_join: return join();
-      case write_pool: return checkpoint();
+      case write_pool: return timed_checkpoint();
       case pool_restart:
         fill_content(all_, ~own_seed);
         if (backstay_restart(nullptr) != BACKSTAY_OK) return library_failure("restart");
@@ -129,18 +125,6 @@ class WriterProgram {
       }
     }
     return {};
-  }
-
-  Report checkpoint() {
-    Report report;
-    report.start_ns = now_ns();
-    if (backstay_checkpoint() != BACKSTAY_OK) return library_failure("checkpoint");
-    report.end_ns = now_ns();
-    if (backstay_wait(backstay_version(), BACKSTAY_LOCAL, -1) != BACKSTAY_OK) {
-      return library_failure("wait");
-    }
-    report.later_ns = now_ns();
-    return report;
   }
 
   backstay_group group_;

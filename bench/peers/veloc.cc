@@ -26,10 +26,8 @@ namespace fs = std::filesystem;
 constexpr const char* job = "bench";
 constexpr std::uint64_t spoiled = 999'999;
 
-struct Options : CommonOptions {
-  Options() : CommonOptions{"build/bench/veloc", 7} {}
-  int ranks = 4;
-  std::uint64_t mib = 256;
+struct Options : ShapeOptions {
+  Options() : ShapeOptions{{"build/bench/veloc", 7}} {}
   std::string scratch = "/dev/shm/bench-veloc-" + std::to_string(getpid());
 };
 
@@ -165,8 +163,7 @@ int run_with(int argc, char** argv) {
   Options options;
   const Program program{
       [&](CLI::App& app) {
-        app.add_option("--ranks", options.ranks, "processes")->check(CLI::Range(1, 1024));
-        app.add_option("--mib", options.mib, "MiB of each process")->check(CLI::Range(1, 1 << 20));
+        options.add_to(app);
         app.add_option("--scratch", options.scratch, "folder of VeloC's scratch files; is removed");
       },
       [&] { return run(options); },

@@ -4,8 +4,10 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 
 import pytest
 
@@ -52,6 +54,28 @@ class World:
         """A copy of the golden version; returns its folder."""
         shutil.copytree(GOLDEN / "golden", self.dir / job, dirs_exist_ok=True)
         return self.dir / job / "v0000000000000012"
+
+
+def wait_for(condition, what, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not (result := condition()):
+        assert time.monotonic() < deadline, f"waited for {what}"
+        time.sleep(0.02)
+    return result
+
+
+def press(running, seconds=40):
+    """Asks `backstay run` to end, again and again: each time it goes one step harder."""
+    deadline = time.monotonic() + seconds
+    while running.poll() is None:
+        if time.monotonic() > deadline:
+            running.kill()
+            raise AssertionError("`backstay run` does not end")
+        running.send_signal(signal.SIGTERM)
+        try:
+            running.wait(timeout=0.1)
+        except subprocess.TimeoutExpired:
+            pass
 
 
 @pytest.fixture

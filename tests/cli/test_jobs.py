@@ -11,6 +11,7 @@ import subprocess
 import time
 
 import pytest
+from conftest import PROGRAM, press, wait_for
 
 PROGRAMS = pathlib.Path(os.environ.get("BACKSTAY_TEST_HEAT", "/nowhere"))
 LAUNCHERS = {"openmpi": ["mpirun.openmpi", "--oversubscribe", "-n", "2"], "mpich": ["mpiexec.mpich", "-n", "2"]}
@@ -18,14 +19,6 @@ MPIS = [name for name, words in LAUNCHERS.items() if (PROGRAMS / name / "heat").
 if not MPIS:
     pytest.skip("the heat example was built for no MPI", allow_module_level=True)
 FOREVER = 10**9
-
-
-def wait_for(condition, what, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not (result := condition()):
-        assert time.monotonic() < deadline, f"waited for {what}"
-        time.sleep(0.05)
-    return result
 
 
 class Job:
@@ -36,7 +29,6 @@ class Job:
         self.out, self.err = world.folder / "out", world.folder / "err"
         env = {**world.env, "BACKSTAY_CHECKPOINT_POLICY": "calls" if every else "request",
                "BACKSTAY_CHECKPOINT_EVERY_CALLS": str(every)}
-        from conftest import PROGRAM
         command = [PROGRAM, "run", *map(str, options), "--", *LAUNCHERS[mpi], str(self.program), str(steps), "512", "512"]
         with open(self.out, "w") as out, open(self.err, "w") as err:
             self.process = subprocess.Popen(command, env=env, cwd=world.folder, stdin=subprocess.DEVNULL, stdout=out,
@@ -86,9 +78,7 @@ def start(world):
 
     yield make
     for job in jobs:
-        while job.process.poll() is None:  # each asks one step harder
-            job.process.send_signal(signal.SIGTERM)
-            time.sleep(0.1)
+        press(job.process)
 
 
 def test_a_killed_rank_is_survived(world, start, mpi):
@@ -157,7 +147,6 @@ def test_status_and_top_show_the_job(world, start):
 
 @pytest.mark.skipif(not shutil.which("tmux"), reason="tmux is not installed")
 def test_top_on_a_terminal(world, start):
-    from conftest import PROGRAM
     job = start(MPIS[0], FOREVER)
     job.line(r"^version 2 ")
     tmux = ["tmux", "-S", str(world.folder / "tmux")]

@@ -1,21 +1,16 @@
 """`backstay run` with programs that do not use Backstay: exit codes, restarts, signals, leftovers."""
 
 import json
+import os
+import select
 import signal
-import time
 
 import pytest
+from conftest import press
 
 
 def events(text):
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
-
-
-def wait_for(condition, what, seconds=20):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"waited for {what}"
-        time.sleep(0.01)
 
 
 def script(world, text):
@@ -79,13 +74,13 @@ def test_a_job_name_is_needed_and_checked(world):
 
 def started(world, program, *options):
     running = world.popen("run", *options, "--", program)
-    wait_for(lambda: (world.folder / "ready").exists(), "the program")
+    assert running.stdout.readline() == "ready\n"
     return running
 
 
 TRAPS = """
 for s in INT TERM USR1; do trap "echo $s; [ $s = USR1 ] || exit 0" $s; done
-touch ready
+echo ready
 while :; do sleep 0.05; done
 """
 
@@ -107,17 +102,15 @@ def test_signals_go_to_a_program_that_the_agent_does_not_know(world):
 
 
 def test_a_failure_after_sigterm_is_not_restarted(world):
-    running = started(world, script(world, "trap 'exit 9' TERM; touch ready; while :; do sleep 0.05; done\n"))
+    running = started(world, script(world, "trap 'exit 9' TERM; echo ready; while :; do sleep 0.05; done\n"))
     running.send_signal(signal.SIGTERM)
     running.communicate(timeout=30)
     assert running.returncode == 9
 
 
 def test_a_deaf_program_is_killed_in_the_end(world):
-    running = started(world, script(world, "trap '' INT TERM; touch ready; while :; do sleep 0.05; done\n"))
-    while running.poll() is None:  # asking again is not waited for
-        running.send_signal(signal.SIGTERM)
-        time.sleep(0.05)
+    running = started(world, script(world, "trap '' INT TERM; echo ready; while :; do sleep 0.05; done\n"))
+    press(running)  # asking again is not waited for
     running.communicate(timeout=30)
     assert running.returncode == 137
 
@@ -128,6 +121,16 @@ def alive(pid):
             return file.read().rsplit(")", 1)[1].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+def has_ended(pid, seconds=20):
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    ended, _, _ = select.select([process], [], [], seconds)
+    os.close(process)
+    return bool(ended)
 
 
 def test_what_the_launcher_leaves_behind_is_ended_before_the_restart(world):
@@ -149,7 +152,7 @@ def test_the_agent_outlives_the_run(world):
     status = world.json("agent", "status")
     assert status["running"] and alive(status["pid"])
     assert world.run("agent", "stop").returncode == 0
-    wait_for(lambda: not alive(status["pid"]), "the agent's end")
+    assert has_ended(status["pid"])
     assert world.json("agent", "status", code=5) == {"running": False, "socket": world.env["BACKSTAY_AGENT_SOCKET"]}
 
 
