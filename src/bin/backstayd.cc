@@ -9,6 +9,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <exception>
 #include <mutex>
 #include <utility>
 
@@ -37,12 +38,16 @@ struct Arguments {
   bool foreground = false;
 };
 
-void block_signals() {
+void mask_ends(int how) {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
   sigaddset(&set, SIGINT);
-  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  ::pthread_sigmask(how, &set, nullptr);
+}
+
+void block_signals() {
+  mask_ends(SIG_BLOCK);
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGHUP, SIG_IGN);
 }
@@ -108,13 +113,7 @@ Result<std::unique_ptr<tier::Tier>> make_tier(const Config& config, const std::s
 }
 
 // From here on a signal ends the process, even if the disk hangs.
-void unblock_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGTERM);
-  sigaddset(&set, SIGINT);
-  ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
-}
+void unblock_signals() { mask_ends(SIG_UNBLOCK); }
 
 // What is not on the disk yet is given up. It is as after a crash: unfinished versions are garbage.
 [[noreturn]] void end_at_once(const agent::Server& server) {
@@ -183,12 +182,8 @@ int run(const Arguments& arguments) {
   return 0;
 }
 
-}  // namespace
-
-}  // namespace backstay
-
-int main(int argc, char** argv) {
-  backstay::Arguments arguments;
+int start(int argc, char** argv) {
+  Arguments arguments;
   CLI::App app(
       "backstayd: the agent of a node; keeps the versions of this user's programs.\n"
       "Programs start it by themselves; 'backstay agent' and 'backstay run' do too.",
@@ -202,8 +197,21 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     const int code = app.exit(error);
-    return code == 0 ? 0 : backstay::exit_usage;
+    return code == 0 ? 0 : exit_usage;
   }
-  backstay::block_signals();
-  return backstay::run(arguments);
+  block_signals();
+  return run(arguments);
+}
+
+}  // namespace
+
+}  // namespace backstay
+
+int main(int argc, char** argv) {
+  try {
+    return backstay::start(argc, argv);
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "backstayd: internal error: %s\n", failure.what());
+    return backstay::exit_failed;
+  }
 }

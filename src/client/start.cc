@@ -65,8 +65,7 @@ AgentAddress agent_address(const Config& config, const std::string& config_file)
     return failed || path.empty() ? path : whole.lexically_normal().string();
   };
   return {absolute(wire::socket_path(config.agent.socket)), config.agent.program,
-          absolute(config_file), config.agent.start_timeout_s,
-          config.agent.hang_timeout_s};
+          absolute(config_file), config.agent.start_timeout_s, config.agent.hang_timeout_s};
 }
 
 Status start_agent(const AgentAddress& address, std::uint64_t deadline) {
