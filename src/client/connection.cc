@@ -1,5 +1,6 @@
 #include "client/connection.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 
@@ -31,6 +32,10 @@ Result<std::unique_ptr<Connection>> Connection::open(const std::string& socket_p
     return Error(Code::agent_lost, socket.error().message(), socket.error().sys_errno());
   }
   BACKSTAY_ASSIGN(connection->socket_, std::move(socket));
+  // An agent that hangs does not read either.
+  if (::fcntl(connection->socket_.get(), F_SETFL, O_NONBLOCK) != 0) {
+    return errno_error("prepare the connection to the agent", errno);
+  }
   BACKSTAY_TRY(connection->send(hello));
   const Status welcomed = connection->welcome(deadline);
   if (!welcomed.ok() && welcomed.error().code() == Code::timeout) {
@@ -54,7 +59,7 @@ void Connection::leave_to_parent() {
 }
 
 Status Connection::welcome(std::uint64_t deadline) {
-  BACKSTAY_TRY(wait_readable(deadline));
+  BACKSTAY_TRY(wait_for(POLLIN, deadline));
   auto received = wire::receive(socket_.get());
   if (!received.ok()) return lost(received.error());
   if (const auto* failure = std::get_if<wire::Failure>(&received->message)) {
@@ -84,9 +89,9 @@ Status Connection::map(const wire::Welcome& welcome, const Fd& pool, const Fd& c
   return {};
 }
 
-Status Connection::wait_readable(std::uint64_t deadline) const {
+Status Connection::wait_for(short events, std::uint64_t deadline) const {
   while (true) {
-    pollfd wait{socket_.get(), POLLIN, 0};
+    pollfd wait{socket_.get(), events, 0};
     const int ready = ::poll(&wait, 1, milliseconds_until(deadline));
     if (ready > 0) return {};
     if (ready == 0 && system_clock().monotonic_ns() >= deadline) {
@@ -98,18 +103,18 @@ Status Connection::wait_readable(std::uint64_t deadline) const {
 
 // Waits in parts and asks half way, so that an agent that merely has nothing to say is not taken for a
 // hung one. A part counts as one however long it took: when the whole job was suspended, the agent was too.
-Status Connection::wait_for_answer(std::uint64_t deadline) {
-  if (hang_timeout_s_ <= 0) return wait_readable(deadline);
+Status Connection::wait_patiently(short events, std::uint64_t deadline) {
+  if (hang_timeout_s_ <= 0) return wait_for(events, deadline);
   constexpr int parts = 4;
   for (int silent = 0; silent < parts;) {
-    const Status heard = wait_readable(std::min(deadline, deadline_in(hang_timeout_s_ / parts)));
-    if (heard.ok() || heard.error().code() != Code::timeout) return heard;
-    if (system_clock().monotonic_ns() >= deadline) return heard;
+    const Status ready = wait_for(events, std::min(deadline, deadline_in(hang_timeout_s_ / parts)));
+    if (ready.ok() || ready.error().code() != Code::timeout) return ready;
+    if (system_clock().monotonic_ns() >= deadline) return ready;
     ++silent;
-    if (silent == parts / 2) BACKSTAY_TRY(send(wire::Query{}));
+    if (silent == parts / 2 && events == POLLIN) BACKSTAY_TRY(send(wire::Query{}));
   }
-  usable_ =
-      false;  // the socket stays open: an agent that wakes up must not lend our buffers to others yet
+  // The socket stays open: an agent that wakes up must not lend our buffers to others yet.
+  usable_ = false;
   return hung(hang_timeout_s_);
 }
 
@@ -135,14 +140,17 @@ bool Connection::usable() {
 
 Status Connection::send(const wire::Message& message) {
   if (!usable_) return Error(Code::agent_lost, "the agent is gone");
-  const auto sent = wire::send(socket_.get(), message);
-  if (!sent.ok()) return lost(sent.error());
-  return {};
+  while (true) {
+    const auto sent = wire::send(socket_.get(), message);
+    if (sent.ok()) return {};
+    if (sent.error().code() != Code::again) return lost(sent.error());
+    BACKSTAY_TRY(wait_patiently(POLLOUT, no_deadline));
+  }
 }
 
 Result<wire::Message> Connection::receive(std::uint64_t deadline) {
   if (!usable_) return Error(Code::agent_lost, "the agent is gone");
-  BACKSTAY_TRY(wait_for_answer(deadline));
+  BACKSTAY_TRY(wait_patiently(POLLIN, deadline));
   auto received = wire::receive(socket_.get());
   if (!received.ok()) return lost(received.error());
   if (const auto* failure = std::get_if<wire::Failure>(&received->message)) {

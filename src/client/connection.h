@@ -45,7 +45,7 @@ class Connection {
   // was in the middle of a call.
   void leave_to_parent();
 
-  // How long receive() bears an agent that answers nothing; 0 (as at first): for ever.
+  // How long send() and receive() bear an agent that takes and answers nothing; 0 (as at first): for ever.
   void give_up_after(double seconds) { hang_timeout_s_ = seconds; }
 
   Status send(const wire::Message& message);
@@ -67,8 +67,8 @@ class Connection {
   Connection() = default;
   Status welcome(std::uint64_t deadline);
   Status map(const wire::Welcome& welcome, const Fd& pool, const Fd& control);
-  Status wait_readable(std::uint64_t deadline) const;
-  Status wait_for_answer(std::uint64_t deadline);
+  Status wait_for(short events, std::uint64_t deadline) const;
+  Status wait_patiently(short events, std::uint64_t deadline);
   Error hung(double seconds) const;
   Error lost(const Error& cause);
 

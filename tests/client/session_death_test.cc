@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <functional>
+#include <future>
 #include <iterator>
 #include <mutex>
 
@@ -265,6 +266,27 @@ TEST(HungAgent, InARestartLeavesTheRegionsAsTheyWere) {
   refill(data, 2);
   EXPECT_EQ(code_of(session->restart()), Code::agent_lost);
   EXPECT_EQ(data, pattern(1000, 2));
+}
+
+// It has granted so much that telling it what is filled does not fit into the socket.
+TEST(HungAgent, ThatDoesNotReadIsGivenUpToo) {
+  const World world(hang_soon);
+  std::promise<void> wake;
+  FakeAgent::Options options;
+  options.buffers = 20'000;
+  options.hook = [awake = wake.get_future().share()](const wire::Message& message) {
+    if (!std::holds_alternative<wire::Filled>(message)) return FakeAgent::Action::go_on;
+    awake.wait();
+    return FakeAgent::Action::die;
+  };
+  FakeAgent agent(world.socket(), options);
+  auto session = session_in(world);
+  auto data = pattern(std::size_t{options.buffers} * options.buffer_bytes / 2, 1);
+  ASSERT_TRUE(protect(*session, "u", data).ok());
+  const Status status = session->checkpoint();
+  wake.set_value();
+  ASSERT_EQ(code_of(status), Code::agent_lost);
+  EXPECT_THAT(status.error().message(), HasSubstr("has not answered for 0.2 s"));
 }
 
 // It waits for its disk, or for other ranks: it has no news, but it answers.
