@@ -73,7 +73,7 @@ Status Capture::start(const wire::Begin& begin) {
   retry_failed();
   state_.newest = begin.version;
   state_.record("capture_begin", {{"version", begin.version}});
-  filling_.emplace();
+  filling_ = Filling{};
   filling_->version = begin.version;
   MemoryVersion& version = state_.memory[begin.version];
   version.info = {begin.version, state_.run,   state_.node,

@@ -145,7 +145,7 @@ Status serve(const Config& config, const std::string& socket, bool foreground) {
   spdlog::info("agent listens socket={} pool_mib={} buffer_mib={}", socket, config.pool.size_mib,
                config.pool.buffer_mib);
   if (!foreground) leave_stderr();
-  const Status served = server->run();
+  Status served = server->run();
   if (server->gave_up()) end_at_once(*server);
   unblock_signals();
   return served;

@@ -362,6 +362,24 @@ TEST_F(JobTest, ALostRankGivesTheVersionUpForAll) {
   EXPECT_FALSE(fs::exists(path(2, "commit.local")));
 }
 
+TEST_F(JobTest, AToolThatWaitsIsNotToldOfAVersionThatWasGivenUp) {
+  constexpr Rank tool = 9;  // as far as the harness is concerned
+  open(64);
+  job_->join_all(2);
+  job_->job().await_newer(JobHarness::connection(tool), {"job", "/unused", 0});
+  job_->begin(0, 1, pattern(0, 1, 100));
+  job_->leave(1, /*goodbye=*/false);
+  EXPECT_EQ(job_->take<wire::Captured>(0).code, Code::rank_lost);
+  EXPECT_FALSE(job_->has<wire::Answer>(tool));
+  job_->leave(0);
+  job_->join_all(2, 9);
+  ASSERT_EQ(save(2, 2, 100).code, Code::ok);
+  job_->run_until("answer", [&] { return job_->has<wire::Answer>(tool); });
+  const auto answer = job_->take<wire::Answer>(tool);
+  EXPECT_EQ(answer.code, Code::ok);
+  EXPECT_THAT(answer.json, ::testing::HasSubstr("\"version\":2"));
+}
+
 TEST_F(JobTest, ARankLostBetweenVersionsDoesNotHangTheOthers) {
   open(64);
   job_->join_all(2);

@@ -6,10 +6,13 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
 import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))  # processes.py
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = os.environ.get("BACKSTAY_TEST_PROGRAM", str(ROOT / "bin" / "backstay"))
@@ -54,14 +57,6 @@ class World:
         """A copy of the golden version; returns its folder."""
         shutil.copytree(GOLDEN / "golden", self.dir / job, dirs_exist_ok=True)
         return self.dir / job / "v0000000000000012"
-
-
-def wait_for(condition, what, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not (result := condition()):
-        assert time.monotonic() < deadline, f"waited for {what}"
-        time.sleep(0.02)
-    return result
 
 
 def press(running, seconds=40):

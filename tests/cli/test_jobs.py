@@ -11,7 +11,8 @@ import subprocess
 import time
 
 import pytest
-from conftest import PROGRAM, press, wait_for
+from conftest import PROGRAM, press
+from processes import wait_for
 
 PROGRAMS = pathlib.Path(os.environ.get("BACKSTAY_TEST_HEAT", "/nowhere"))
 LAUNCHERS = {"openmpi": ["mpirun.openmpi", "--oversubscribe", "-n", "2"], "mpich": ["mpiexec.mpich", "-n", "2"]}

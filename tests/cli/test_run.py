@@ -1,12 +1,11 @@
 """`backstay run` with programs that do not use Backstay: exit codes, restarts, signals, leftovers."""
 
 import json
-import os
-import select
 import signal
 
 import pytest
 from conftest import press
+from processes import wait_for_end
 
 
 def events(text):
@@ -123,16 +122,6 @@ def alive(pid):
         return False
 
 
-def has_ended(pid, seconds=20):
-    try:
-        process = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    ended, _, _ = select.select([process], [], [], seconds)
-    os.close(process)
-    return bool(ended)
-
-
 def test_what_the_launcher_leaves_behind_is_ended_before_the_restart(world):
     # A "rank" in a session of its own survives its launcher.
     program = script(world, """
@@ -152,7 +141,7 @@ def test_the_agent_outlives_the_run(world):
     status = world.json("agent", "status")
     assert status["running"] and alive(status["pid"])
     assert world.run("agent", "stop").returncode == 0
-    assert has_ended(status["pid"])
+    wait_for_end(status["pid"], "the agent")
     assert world.json("agent", "status", code=5) == {"running": False, "socket": world.env["BACKSTAY_AGENT_SOCKET"]}
 
 

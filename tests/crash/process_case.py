@@ -12,9 +12,11 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from processes import agents_at, end_agents, wait_for  # noqa: E402
 
 JOB, BACKSTAYD = sys.argv[1:3]
 DEADLINE_S = 60
@@ -31,15 +33,6 @@ def stop(*_):
 
 
 signal.signal(signal.SIGTERM, stop)
-
-
-def wait_for(condition, what):
-    end = time.monotonic() + DEADLINE_S
-    while not (result := condition()):
-        if time.monotonic() > end:
-            raise AssertionError(f"waited in vain for {what}")
-        time.sleep(0.005)
-    return result
 
 
 SANITIZED = bool(os.environ.get("BACKSTAY_SANITIZE"))  # memory and descriptors are the sanitizer's too
@@ -73,16 +66,7 @@ class ProcessCase(unittest.TestCase):
     # --- agents ----------------------------------------------------------------------------------
 
     def agents(self, socket=None):
-        """Living agents on our socket, whoever started them."""
-        found = []
-        for entry in Path("/proc").iterdir():
-            try:
-                words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdigit() else []
-            except OSError:
-                continue  # ended meanwhile
-            if words and words[0].endswith(b"backstayd") and os.fsencode(socket or self.socket) in words:
-                found.append(int(entry.name))
-        return found
+        return agents_at(socket or self.socket)
 
     def start_agent(self, failpoint=None, prefix=(), socket=None, **popen):
         environment = dict(self.environment)
@@ -104,10 +88,8 @@ class ProcessCase(unittest.TestCase):
         return (self.folder / "agent.out").read_text(errors="replace")[-3000:]
 
     def kill_agents(self, number=signal.SIGKILL):
-        for pid in self.agents():
-            os.kill(pid, number)
+        end_agents(self.socket, number)
         self.reap()
-        wait_for(lambda: not self.agents(), "the agents to end")
 
     def reap(self):
         for child in self.children:
@@ -118,9 +100,7 @@ class ProcessCase(unittest.TestCase):
             if child.poll() is None:
                 child.kill()
                 child.wait()
-        for pid in self.agents():
-            os.kill(pid, signal.SIGKILL)
-        wait_for(lambda: not self.agents(), "the agents to end")
+        end_agents(self.socket, signal.SIGKILL)
 
     # --- the program -----------------------------------------------------------------------------
 

@@ -10,40 +10,15 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from processes import agents_at, end_agents, processes, wait_for, wait_for_end  # noqa: E402
 
 MPIRUN, JOB, BACKSTAYD = sys.argv[1:4]
 RANKS = 4
 DEADLINE_S = 100
-
-
-def wait_for(condition, what):
-    """Polls until condition() is true; fails loudly instead of waiting for ever."""
-    end = time.monotonic() + DEADLINE_S
-    while not (result := condition()):
-        if time.monotonic() > end:
-            raise AssertionError(f"waited in vain for {what}")
-        time.sleep(0.01)
-    return result
-
-
-def has_ended(pid):
-    """Its connections are closed too: a process loses its command line before its descriptors."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
-    except FileNotFoundError:
-        return True
-
-
-def processes():
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                yield int(entry.name), (entry / "cmdline").read_bytes().split(b"\0")
-            except OSError:
-                pass  # ended meanwhile
 
 
 class Jobs(unittest.TestCase):
@@ -66,16 +41,10 @@ class Jobs(unittest.TestCase):
             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
             "OMPI_MCA_rmaps_base_oversubscribe": "1",
         }
-        self.addCleanup(self.end_agents)
+        self.addCleanup(end_agents, self.socket)
 
     def agents(self):
-        return [pid for pid, words in processes()
-                if os.fsencode(self.socket) in words and words[0].endswith(b"backstayd")]
-
-    def end_agents(self):
-        for pid in self.agents():
-            os.kill(pid, signal.SIGTERM)
-        wait_for(lambda: not self.agents(), "the agents to end")
+        return agents_at(self.socket)
 
     def start(self, *arguments):
         return subprocess.Popen([MPIRUN, "-n", str(RANKS), JOB, *map(str, arguments)],
@@ -147,7 +116,7 @@ class Jobs(unittest.TestCase):
     def test_a_restart_from_the_disk_gives_the_same(self):
         code, output = self.run_job(20, 10)
         self.assertEqual(code, 0, output)
-        self.end_agents()  # drains: the versions are local
+        end_agents(self.socket)  # drains: the versions are local
         code, output = self.run_job(40, 10)
         self.assertEqual(code, 0, output)
         self.assertIn("restarted version=2 step=20", output)
@@ -194,7 +163,8 @@ class Jobs(unittest.TestCase):
         killed = self.agents()
         for pid in killed:
             os.kill(pid, signal.SIGKILL)
-        wait_for(lambda: all(map(has_ended, killed)), "the agent to die")
+        for pid in killed:
+            wait_for_end(pid, "the agent")
         gate.touch()
         output = self.finish(job)
         self.assertEqual(job.returncode, 0, output)

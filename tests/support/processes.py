@@ -1,0 +1,52 @@
+"""Waiting, and the agents of a test. Standard library only."""
+
+import contextlib
+import os
+import select
+import signal
+import time
+from pathlib import Path
+
+
+def wait_for(condition, what, seconds=60):
+    """What condition() gives once it is true; fails loudly instead of waiting for ever."""
+    end = time.monotonic() + seconds
+    while not (result := condition()):
+        if time.monotonic() > end:
+            raise AssertionError(f"waited in vain for {what}")
+        time.sleep(0.01)
+    return result
+
+
+def wait_for_end(pid, what, seconds=60):
+    """Its connections are closed then too."""
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        if not select.select([process], [], [], seconds)[0]:
+            raise AssertionError(f"waited in vain for the end of {what}, process {pid}")
+    finally:
+        os.close(process)
+
+
+def processes():
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                yield int(entry.name), (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                pass  # ended meanwhile
+
+
+def agents_at(socket):
+    """Living agents on this socket, whoever started them."""
+    return [pid for pid, words in processes() if words[0].endswith(b"backstayd") and os.fsencode(socket) in words]
+
+
+def end_agents(socket, number=signal.SIGTERM, seconds=60):
+    for pid in agents_at(socket):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+        wait_for_end(pid, "an agent", seconds)
