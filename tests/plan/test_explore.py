@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("plotly")
 import browser
-from backstay.plan import interval
+from backstay.plan import interval, levels
 from backstay.plan.explore import answer, page, sliders
 from backstay.plan.tables import preset
 from runner import result, run
@@ -117,7 +117,7 @@ def test_every_slider_moves_the_numbers_and_no_end_is_blank(tmp_path):
     assert all(text != shown[0] for text in shown[1:1 + 2 * len(sliders.SLIDERS)])
     assert "1\u202f024" in shown[0] and "63 GB" in shown[0] and "2 replicas" in shown[0], "the sliders do not start where they should"
     settings = sliders.Settings(*(one.values[moves[2][one.key]] for one in sliders.SLIDERS))  # most nodes
-    assert seen[2]["warned"] == (answer.answer(settings).efficiency < 2 / 3) and not seen[0]["warned"]
+    assert seen[2]["warned"] == (answer.answer(settings).efficiency < 1 / (1 + levels.LOST_MAX)) and not seen[0]["warned"]
     assert f"nodes={len(sliders.SLIDERS[0].values) - 1}&" in seen[2]["address"]
 
 

@@ -5,8 +5,6 @@ from typing import NamedTuple
 from .. import levels
 from .sliders import Settings
 
-TARGET = 0.999
-
 
 class Answer(NamedTuple):
     """Times in s. `interval_s`, `lag_s`, `restart_s`: local, protected, durable. `lost`: seconds per second of computing,

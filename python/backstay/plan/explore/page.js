@@ -1,7 +1,7 @@
 "use strict";
 // The page: sliders to settings, settings through model.js to numbers and charts. `page` holds sliders and sizes.
 const BLUE = "#0072b2", ORANGE = "#d55e00", GREEN = "#009e73", PINK = "#cc79a7", SKY = "#56b4e9", YELLOW = "#e69f00";
-const HOPELESS = 2 / 3;  // efficiency below which first order no longer holds (levels.LOST_MAX)
+const HOPELESS = 1 / (1 + page.lost_max);  // efficiency below which first order no longer holds
 const LOSSES_MAX = 1024;  // of the parity curves
 const SECONDS = [[1e-3, "1 ms"], [0.01, "10 ms"], [0.1, "0.1 s"], [1, "1 s"], [10, "10 s"], [60, "1 min"], [600, "10 min"],
                  [3600, "1 h"], [36000, "10 h"], [86400, "1 d"], [864000, "10 d"], [8640000, "100 d"], [31557600, "1 year"],

@@ -6,7 +6,7 @@ import json
 from plotly.offline import get_plotlyjs
 
 from .. import tables
-from ..levels import SIZES
+from ..levels import LOST_MAX, SIZES
 from .sliders import SLIDERS, Slider
 
 INTRO = (
@@ -34,8 +34,9 @@ def _plot(name: str, title: str) -> str:
 
 
 def script() -> str:
-    """What model.js needs besides: the sliders and the sizes of incidents."""
-    data = {"sliders": [one._asdict() for one in SLIDERS], "sizes": [[size, share] for size, share in SIZES.items()]}
+    """What the scripts need besides: the sliders, the sizes of incidents, where first order ends."""
+    data = {"sliders": [one._asdict() for one in SLIDERS], "sizes": [[size, share] for size, share in SIZES.items()],
+            "lost_max": LOST_MAX}
     return f"const page = {json.dumps(data, allow_nan=False)};\n"
 
 
