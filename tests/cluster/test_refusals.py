@@ -41,8 +41,17 @@ def test_names_what_is_missing(tmp_path):
         checks.require_tools({"no-such-program": "no-such-package", "sh": "dash"})
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs a cluster to be begun")
+def test_an_up_that_fails_leaves_nothing():
+    """No file can be so large."""
+    code, output = run("up", "2", "--disk", "loop", "--disk-size", "999999999G")
+    assert code != 0 and (code == 2 or "truncate" in output)
+    assert "Traceback" not in output and not Path(os.environ["BACKSTAY_MINI_DIR"]).exists()
+
+
 def test_bad_arguments():
     assert run("up", "0")[0] == 2 and "not a number of hosts" in run("up", "none")[1]
+    assert run("up", "2", "--disk-size", "big")[0] == 2 and "500M or 2G" in run("up", "2", "--disk-size", "big")[1]
     if os.geteuid() == 0:
         code, output = run("status", "--name", "no-such")
         assert code == 1 and "mini up 4 --name no-such" in output

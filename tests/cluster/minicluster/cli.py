@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import re
 import sys
 
 from . import checks, cluster, disks, hosts, mpi, network, remote, slurm, state
@@ -52,7 +53,7 @@ def add_life(command, one):
     sub.add_argument("--networks", type=int, choices=(1, 2), default=1,
                      help="2: a second network, eth1, where the hosts are called n0-net1, ...")
     sub.add_argument("--disk", choices=("auto", "loop", "tmpfs"), default="auto", help="what the disks are made of")
-    sub.add_argument("--disk-size", default="2G", help="of each disk and of the shared directory (default 2G; sparse)")
+    sub.add_argument("--disk-size", default="2G", type=disk_size, help="of each disk and of the shared directory (default 2G; sparse)")
     sub = command("down", down, "end a cluster and everything in it")
     sub.add_argument("--all", action="store_true", help="all clusters, and what killed ones have left")
     command("status", status, "what is up, cut, shaped or lost").add_argument("--json", action="store_true")
@@ -101,6 +102,12 @@ def number_of_hosts(text):
     if not text.isdigit() or not 1 <= int(text) <= 500:
         raise argparse.ArgumentTypeError(f"'{text}' is not a number of hosts (1 to 500)")
     return int(text)
+
+
+def disk_size(text):
+    if not re.fullmatch(r"[1-9]\d*[MG]", text):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a size of a disk; write it like 500M or 2G")
+    return text
 
 
 # --- what the commands do -----------------------------------------------------------------------------------
@@ -262,5 +269,8 @@ def main():
     except ClusterError as error:
         print(f"mini: {error}", file=sys.stderr)
         return 2 if isinstance(error, checks.MissingFeature) else 1
+    except OSError as error:
+        print(f"mini: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130

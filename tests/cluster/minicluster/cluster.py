@@ -13,17 +13,31 @@ def up(name, count, networks=1, disk="auto", disk_size="2G"):
         remove_stale(also=None)
         record = state.read_record(paths)
         if record is None:
-            record = build(paths, count, networks, disk, disk_size)
+            build_or_remove(paths, count, networks, disk, disk_size)
         elif record["hosts"] != count:
             raise ClusterError(f"cluster {name} is up with {record['hosts']} hosts, not {count}; first: mini down --name {name}")
-        for host in hosts.names(count):
-            hosts.boot(paths, record, host)
+        else:
+            boot_all(paths, record)
+
+
+def boot_all(paths, record):
+    for host in hosts.names(record["hosts"]):
+        hosts.boot(paths, record, host)
+
+
+def build_or_remove(paths, *wanted):
+    """The record comes last: without it all the rest is taken for stale."""
+    try:
+        record = build(paths, *wanted)
+        boot_all(paths, record)
         state.write_record(paths, record)
-    return paths
+    except BaseException:
+        remove(paths)
+        raise
 
 
 def build(paths, count, networks, disk, disk_size):
-    """All but the hosts. The record is written when these are up too: without it the rest is taken for stale."""
+    """All but the hosts."""
     kind = ("loop" if disks.loop_works() else "tmpfs") if disk == "auto" else disk
     record = {"hosts": count, "networks": networks, "disk": kind, "disk_size": disk_size}
     paths.disks.mkdir(mode=0o700, parents=True)

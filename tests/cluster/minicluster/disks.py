@@ -39,11 +39,14 @@ def lost_mark(paths, host):
 
 def make_image(path, size):
     """A new empty file system; takes room only for what is written."""
-    subprocess.run(["truncate", "-s", size, path], check=True)
-    made = subprocess.run(["mkfs.ext4", "-q", "-F", "-m", "0", "-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard",
-                           path], capture_output=True, text=True)
-    if made.returncode != 0:
-        raise ClusterError(f"mkfs.ext4 {path}: {made.stderr.strip()}")
+    make(["truncate", "-s", size, path])
+    make(["mkfs.ext4", "-q", "-F", "-m", "0", "-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard", path])
+
+
+def make(command):
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise ClusterError(f"{command[0]} {command[-1]}: {done.stderr.strip()}")
 
 
 def loop_works():
