@@ -1,5 +1,6 @@
 """What the tests share: a folder of clusters of their own, the tool as a person calls it, one cluster of four hosts."""
 
+import glob
 import json
 import os
 import subprocess
@@ -10,7 +11,8 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
-os.environ["BACKSTAY_MINI_DIR"] = f"/var/lib/backstay-mini-test-{os.getpid()}"
+FOLDER = "/var/lib/backstay-mini-test-"  # and our process id
+os.environ["BACKSTAY_MINI_DIR"] = f"{FOLDER}{os.getpid()}"
 
 from minicluster import checks  # noqa: E402
 from minicluster.errors import MissingFeature  # noqa: E402
@@ -68,9 +70,16 @@ def able():
         pytest.skip(f"no cluster can be made here: {missing}", allow_module_level=True)
 
 
+def remove_those_of_killed_tests():
+    for folder in glob.glob(f"{FOLDER}*"):
+        if not Path(f"/proc/{folder.removeprefix(FOLDER)}").exists():
+            subprocess.run([MINI, "down", "--all"], env={**os.environ, "BACKSTAY_MINI_DIR": folder}, check=True)
+
+
 @pytest.fixture(scope="session")
 def clusters(able):
     """Makes Mini objects; whatever they leave is taken away at the end."""
+    remove_those_of_killed_tests()
     yield Mini
     Mini("any")("down", "--all")
     assert not Path(os.environ["BACKSTAY_MINI_DIR"]).exists()

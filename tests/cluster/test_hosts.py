@@ -45,19 +45,31 @@ def test_exit_status_input_and_errors_of_a_command(cluster):
     assert code == 1 and "which command" in output
 
 
+WAIT_FOR_A_SIGNAL = """
+import signal, sys
+wanted = {signal.SIGTERM, signal.SIGHUP}
+signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
+print('ready', flush=True)
+came = signal.sigwait(wanted).name
+open('/tmp/signal', 'w').write(came)
+sys.exit(3)
+"""
+
+
 def test_a_signal_reaches_the_command(cluster):
-    with cluster.start("exec", "n0", "--", "bash", "-c", "trap 'echo asked; exit 3' TERM; echo ready; read <> <(:)") as run:
-        assert run.stdout.readline() == "ready\n"
-        run.send_signal(signal.SIGTERM)
-        assert (run.stdout.read(), run.wait()) == ("asked\n", 3)
+    run = cluster.start("exec", "n0", "--", "python3", "-c", WAIT_FOR_A_SIGNAL)
+    assert run.stdout.readline() == "ready\n"
+    run.send_signal(signal.SIGTERM)
+    assert finish(run) == (3, "")
+    assert cluster.on("n0", "cat /tmp/signal; rm /tmp/signal") == "SIGTERM"
 
 
 def test_a_command_is_hung_up_when_its_caller_is_killed(cluster):
-    with cluster.start("exec", "n0", "--", "bash", "-c",
-                       "trap 'echo hung up >/tmp/hup; exit' HUP; echo ready; read <> <(:)") as run:
-        assert run.stdout.readline() == "ready\n"
-        run.kill()
-    waiting.until(lambda: cluster.run("exec", "n0", "--", "grep", "-q", "hung up", "/tmp/hup")[0] == 0, "the trap")
+    run = cluster.start("exec", "n0", "--", "python3", "-c", WAIT_FOR_A_SIGNAL)
+    assert run.stdout.readline() == "ready\n"
+    run.kill()
+    finish(run)
+    waiting.until(lambda: cluster.run("exec", "n0", "--", "grep", "-q", "SIGHUP", "/tmp/signal")[0] == 0, "the signal")
 
 
 def test_a_killed_host_takes_all_its_processes_with_it_and_keeps_its_disk(whole):

@@ -258,7 +258,11 @@ def mpirun(args):
     for host in named:
         hosts.index(record, host)
     command = mpi.command(args.mpi, args.ranks, named, program)
-    return remote.run(paths.server(named[0]), command, environment(paths, remote.caller_environment()))
+    status = remote.run(paths.server(named[0]), command, environment(paths, remote.caller_environment()))
+    for host in named if status else ():
+        if not hosts.is_up(paths, host):  # MPICH does not say which
+            print(f"mini: {host} is down", file=sys.stderr)
+    return status
 
 
 def main():

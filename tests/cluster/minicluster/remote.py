@@ -64,6 +64,7 @@ def request(path, command, descriptors, environment, terminal=False):
 
 
 def forward_signals(connection):
+    """Blocked until now, so that one that came early is handed on too."""
     def forward(number, _):
         try:
             connection.send(struct.pack("i", number))
@@ -72,6 +73,7 @@ def forward_signals(connection):
     for number in FORWARDED:
         if signal.getsignal(number) != signal.SIG_IGN:  # nohup stays nohup
             signal.signal(number, forward)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
 
 
 def wait(connection, name):
@@ -92,6 +94,7 @@ def wait(connection, name):
 
 def run(path, command, environment):
     """With the caller's standard input and output, and its signals handed on."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
     with request(path, command, [0, 1, 2], environment) as connection:
         forward_signals(connection)
         return wait(connection, Path(path).stem)
