@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "base/edit_distance.h"
 #include "bin/command.h"
 #include "bin/exit_code.h"
 #include "bin/print.h"
@@ -70,6 +71,22 @@ int report_usage(const CLI::App& app, const CLI::ParseError& failure, bool json)
   return exit_usage;
 }
 
+// The first word, where it is meant to be a command and is none: the message with the one that was most likely meant.
+std::string unknown_command(const Words& words, const CLI::App& app) {
+  if (words.empty() || words[0].empty() || words[0].front() == '-') return "";
+  const auto all = app.get_subcommands([](const CLI::App*) { return true; });
+  const auto distance = [&](const CLI::App* one) {
+    return edit_distance(words[0], one->get_name());
+  };
+  if (std::any_of(all.begin(), all.end(), [&](const auto* one) { return distance(one) == 0; }))
+    return "";
+  const auto* nearest =
+      *std::min_element(all.begin(), all.end(),
+                        [&](const auto* a, const auto* b) { return distance(a) < distance(b); });
+  return fmt::format("there is no command '{}'; did you mean '{}'? `backstay --help` lists all",
+                     words[0], nearest->get_name());
+}
+
 // The configuration is read here, once for all languages; Python finds the folder in BACKSTAY_DIR.
 int run_python_command(const Words& arguments) {
   Settings settings;
@@ -107,6 +124,9 @@ int run(int argc, char** argv) {
     actions[sub] = command.declare(*sub);
   }
   declare_python_commands(app);
+  if (const std::string message = unknown_command(words, app); !message.empty()) {
+    return report(Error(Code::invalid, message), wants_json(words));
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& failure) {

@@ -78,7 +78,7 @@ Status move_all(io::Ring& ring, io::File& file, std::span<std::byte> memory, std
 
 namespace {
 
-// The file of a measurement; goes away with it.
+// The name of a file. It is taken away before the file grows, so that a tool that is killed leaves nothing.
 class ProbeFile {
  public:
   ProbeFile(io::FileSystem& fs, const std::string& dir)
@@ -154,23 +154,25 @@ Result<DiskSpeed> measure_disk(const Config& config, const std::string& dir, std
   const std::size_t piece = std::size_t{config.pool.buffer_mib} << 20;
   bytes = std::max<std::uint64_t>(1, bytes / piece) * piece;
   BACKSTAY_TRY(fs->make_directories(dir));
-  const ProbeFile place(*fs, dir);
   AlignedMemory memory(piece * config.writer.depth);
   std::memset(memory.span().data(), 0x5a, memory.span().size());
   io::RingKind kind;
   BACKSTAY_ASSIGN(const auto ring,
                   io::make_ring({config.writer.depth, config.writer.io_uring, {}}, &kind));
-  DiskSpeed speed;
+  std::unique_ptr<io::File> written;
+  std::unique_ptr<io::File> file;
   {
-    BACKSTAY_ASSIGN(const auto file, fs->open(place.path(), io::Open::create_direct));
-    BACKSTAY_TRY(file->allocate(bytes));
-    const std::uint64_t start = system_clock().monotonic_ns();
-    BACKSTAY_TRY(move_all(*ring, *file, memory.span(), piece, bytes, true, progress));
-    BACKSTAY_TRY(file->sync());
-    speed.write_bytes_per_s = static_cast<double>(bytes) / seconds_from(start);
+    const ProbeFile place(*fs, dir);
+    BACKSTAY_ASSIGN(written, fs->open(place.path(), io::Open::create_direct));
+    BACKSTAY_ASSIGN(file, fs->open(place.path(), io::Open::read_direct));
   }
-  BACKSTAY_ASSIGN(const auto file, fs->open(place.path(), io::Open::read_direct));
-  const std::uint64_t start = system_clock().monotonic_ns();
+  DiskSpeed speed;
+  BACKSTAY_TRY(written->allocate(bytes));
+  std::uint64_t start = system_clock().monotonic_ns();
+  BACKSTAY_TRY(move_all(*ring, *written, memory.span(), piece, bytes, true, progress));
+  BACKSTAY_TRY(written->sync());
+  speed.write_bytes_per_s = static_cast<double>(bytes) / seconds_from(start);
+  start = system_clock().monotonic_ns();
   BACKSTAY_TRY(move_all(*ring, *file, memory.span(), piece, bytes, false, progress));
   speed.read_bytes_per_s = static_cast<double>(bytes) / seconds_from(start);
   speed.bytes = bytes, speed.direct = file->direct(), speed.io_uring = kind.io_uring,

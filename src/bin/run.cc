@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/program.h"
 #include "bin/agent_link.h"
 #include "bin/agent_start.h"
 #include "bin/child.h"
@@ -255,6 +256,15 @@ Result<int> run(const Options& options) {
   BACKSTAY_ASSIGN(const Config config, load(options.settings));
   std::string job = options.job.empty() ? config.job.name : options.job;
   if (job.empty()) job = job_name_of(options.words);
+  if (job.empty() && find_program(options.words.front()).empty()) {
+    const std::string& program = options.words.front();
+    std::error_code unknown;
+    const bool there =
+        program.find('/') != std::string::npos && std::filesystem::exists(program, unknown);
+    remark(program +
+           (there ? " cannot be executed; is it a program?" : " was not found; is it in PATH?"));
+    return there ? exit_cannot_execute : exit_no_program;
+  }
   if (job.empty())
     return Error(Code::invalid, "give the job a name: backstay run --job NAME -- ...");
   BACKSTAY_TRY(check_job_name(job));

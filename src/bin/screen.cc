@@ -52,13 +52,30 @@ Screen::~Screen() {
   if (changed_) ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
 }
 
+namespace {
+
+bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U; }
+
+// What does not fit ends in a mark, so that nobody takes it for the whole.
+std::string fitted(const std::string& line, std::size_t columns) {
+  if (static_cast<std::size_t>(std::count_if(line.begin(), line.end(), begins_character)) <=
+      columns)
+    return line;
+  std::size_t kept = 0;
+  for (std::size_t left = columns; kept < line.size(); ++kept)
+    if (begins_character(line[kept]) && left-- == 1) break;
+  return line.substr(0, kept) + "…";
+}
+
+}  // namespace
+
 void Screen::show(const std::vector<std::string>& lines) const {
   const auto columns = static_cast<std::size_t>(terminal_columns(STDOUT_FILENO));
   const auto rows = std::min(lines.size(), static_cast<std::size_t>(terminal_rows(STDOUT_FILENO)));
   // Overwritten line by line instead of cleared first: nothing flickers.
   std::string text = "\x1b[H";
   for (std::size_t i = 0; i < rows; ++i)
-    text += (i ? "\r\n" : "") + lines[i].substr(0, columns) + "\x1b[K";
+    text += (i ? "\r\n" : "") + fitted(lines[i], columns) + "\x1b[K";
   put(text + "\x1b[J");
 }
 

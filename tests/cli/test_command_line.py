@@ -230,3 +230,17 @@ def test_output_that_cannot_be_written_is_no_success(world):
 def test_a_configuration_without_end_is_refused(world):
     done = world.run("config", "--config", "/dev/zero")
     assert done.returncode == 2 and "more than 1 MiB" in done.stderr
+
+
+def test_a_command_that_does_not_exist_names_the_nearest(world):
+    for word, meant in (("sttus", "status"), ("exprot", "export"), ("veirfy", "verify")):
+        done = world.run(word)
+        assert done.returncode == 2 and f"no command '{word}'; did you mean '{meant}'?" in done.stderr, done
+    assert world.json("sttus", code=2)["error"]["code"] == "invalid"
+
+
+def test_a_closed_standard_output_is_an_error_in_every_language(world):
+    for words in (["ls"], ["plan", "interval", "--cost", "300", "--mtti", "86400"]):
+        done = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", PROGRAM, *words], env=world.env, cwd=world.folder,
+                              stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=60)
+        assert done.returncode != 0 and "Traceback" not in done.stderr and done.stderr.strip(), (words, done)

@@ -61,12 +61,15 @@ def test_success_after_a_restart(world):
 def test_a_program_that_does_not_exist_is_not_retried(world):
     done = world.run("run", "--job", "x", "--", "/nowhere/program")
     assert done.returncode == 127 and "/nowhere/program" in done.stderr and "restart" not in done.stderr
+    done = world.run("run", "--", "no-such-program-anywhere")
+    assert done.returncode == 127 and "no-such-program-anywhere was not found" in done.stderr, done
+    assert world.run("run", "--", "/etc/passwd").returncode == 126
     (world.folder / "plain").write_text("x")
     assert world.run("run", "--job", "x", "--", "./plain").returncode == 126
 
 
 def test_a_job_name_is_needed_and_checked(world):
-    done = world.run("run", "--", "no-such-program")
+    done = world.run("run", "--", "env", "no-such-program")  # which of the words is the program?
     assert done.returncode == 2 and "--job" in done.stderr
     assert world.run("run", "--job", "a/b", "--", "true").returncode == 2
 

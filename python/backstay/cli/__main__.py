@@ -1,7 +1,10 @@
 """The table of subcommands: one module each, a function `command` in it; `plan` has a table of its own."""
 
-import os
 import signal
+
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # until there is something to clean up, which takes as long as the imports
+
+import os
 import sys
 
 import typer
@@ -42,7 +45,8 @@ def fail(error: Exception) -> int:
 def flushed(code: int) -> int:
     """`code`, once everything is written out. What cannot be is thrown away: at exit another message would follow."""
     try:
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return code or fail(error)
@@ -50,6 +54,8 @@ def flushed(code: int) -> int:
 
 
 def main() -> int:
+    if sys.stdout is None:
+        return fail(OSError("the standard output is closed"))
     try:
         done = app(prog_name="backstay", standalone_mode=False)
     except UsageError as error:
@@ -63,5 +69,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # as every filter: `backstay plan .. | head` ends without a word
     sys.exit(flushed(main()))
