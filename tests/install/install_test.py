@@ -16,6 +16,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+HEAT = ROOT / "examples/heat/heat.f90"
 MPIS = ("openmpi", "mpich")
 
 
@@ -68,10 +69,18 @@ def two_lives(command, env: dict[str, str], ranks: int = 1) -> None:
     print(f"ok: {Path(command[-1]).name} ({env['BACKSTAY_JOB']}, {ranks} ranks)", flush=True)
 
 
+def heat_runs(mpi: str, program: Path, env: dict[str, str]) -> None:
+    said = run([f"mpiexec.{mpi}", "-n", "2", program, "200", "64", "64"], env=env)
+    if "done step 200" not in said:
+        sys.exit(f"{program}: the Fortran example did not reach its end, it said:\n{said}")
+    print(f"ok: {program.name} ({env['BACKSTAY_JOB']})", flush=True)
+
+
 def with_find_package(cmake: str, prefix: Path, scratch: Path, mpi: str) -> None:
     folder = scratch / f"cmake-{mpi}"
     run([cmake, "-S", HERE / "consumer", "-B", folder, f"-DCMAKE_PREFIX_PATH={prefix}", f"-DMPI={mpi}",
-         f"-DCMAKE_C_COMPILER={'mpicc.' + mpi if mpi else 'cc'}", "-DCMAKE_BUILD_TYPE=Release"])
+         f"-DCMAKE_C_COMPILER={'mpicc.' + mpi if mpi else 'cc'}", "-DCMAKE_BUILD_TYPE=Release",
+         f"-DCMAKE_Fortran_COMPILER={'mpif90.' + mpi if mpi else 'gfortran'}", f"-DHEAT={HEAT}"])
     run([cmake, "--build", folder, "-j", "2"])
     names = [] if mpi else ["keep_c", "keep_cc", "keep_f"]
     for name in names:
@@ -79,6 +88,7 @@ def with_find_package(cmake: str, prefix: Path, scratch: Path, mpi: str) -> None
     if mpi:
         two_lives([f"mpiexec.{mpi}", "-n", "3", folder / "keep_mpi"],
                   environment(prefix, scratch, f"package-{mpi}"), 3)
+        heat_runs(mpi, folder / "heat_f", environment(prefix, scratch, f"package-heat-{mpi}"))
 
 
 def flags(env, package: str, *questions: str) -> list[str]:
@@ -104,6 +114,10 @@ def with_pkgconfig(prefix: Path, scratch: Path) -> None:
         run([f"mpicc.{mpi}", source / "keep_mpi.c", "-o", program,
              *flags(env, f"backstay-{mpi}", "--cflags", "--libs")], env=env)
         two_lives([f"mpiexec.{mpi}", "-n", "3", program], environment(prefix, scratch, f"pkgconfig-{mpi}"), 3)
+        heat = scratch / f"pc_heat_{mpi}"  # in the order of docs/guide/getting-started.md: modules come first
+        run([f"mpif90.{mpi}", f"-J{scratch}", *flags(env, "backstay", "--variable=fortran_mpi_sources"), HEAT,
+             *flags(env, f"backstay-{mpi}", "--libs"), "-o", heat], env=env)
+        heat_runs(mpi, heat, environment(prefix, scratch, f"pkgconfig-heat-{mpi}"))
 
 
 def with_installed_program(prefix: Path, scratch: Path) -> None:
