@@ -17,6 +17,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Silence longer than this would look like a tool that hangs.
+constexpr double remark_after_s = 2;
+
 timeval as_timeval(double seconds) {
   const auto us = static_cast<std::int64_t>(seconds * 1e6);
   return {static_cast<time_t>(us / 1'000'000), static_cast<suseconds_t>(us % 1'000'000)};
@@ -57,6 +60,9 @@ Result<std::string> AgentLink::ask(const wire::Message& question) {
 }
 
 Result<std::string> AgentLink::answer() {
+  if (patience_s_ > remark_after_s && !readable_by(deadline_in(remark_after_s)))
+    remark(fmt::format("the agent (pid {}) has not answered yet; waiting {} s at most", pid_,
+                       patience_s_));
   for (;;) {
     auto received = wire::receive(socket_.get());
     if (!received.ok() && received.error().code() == Code::again)

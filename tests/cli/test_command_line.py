@@ -214,6 +214,8 @@ def test_an_agent_that_hangs_is_named_in_time(world):
             assert done.returncode == 5, done
             assert f"kill -9 {pid}" in done.stderr
             assert time.monotonic() - begin < 10
+        done = world.run("checkpoint", "x", "--timeout", "3")
+        assert f"the agent (pid {pid}) has not answered yet; waiting 3 s at most" in done.stderr, done
     finally:
         os.kill(pid, signal.SIGCONT)  # it does now what it was asked for, and ends
 
