@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,20 @@ def finish(process, text=None):
         process.kill()
         pytest.fail(f"it hangs: {process.args}")
     return process.returncode, output
+
+
+def wait_for_line(process, wanted):
+    """Reads on until the program has written this line."""
+    lines = []
+    end = threading.Timer(DEADLINE_S, process.kill)
+    end.start()
+    for line in iter(process.stdout.readline, ""):
+        lines.append(line)
+        if line == f"{wanted}\n":
+            end.cancel()
+            return
+    end.cancel()
+    pytest.fail(f"no line '{wanted}' from {process.args}, but:\n{''.join(lines)}")
 
 
 class Mini:

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from conftest import finish
+from conftest import finish, wait_for_line
 from minicluster import disks
 
 
@@ -26,7 +26,7 @@ def test_a_lost_disk_fails_everything_and_a_new_one_is_empty(whole):
               "sys.stdin.read()\ntry: f.write(b'y')\nexcept OSError as e: print('errno', e.errno)")
     whole.on("n1", "echo precious >/mnt/local/file; sync")
     run = whole.start("exec", "n1", "--", "python3", "-c", script, stdin=subprocess.PIPE)
-    assert run.stdout.readline() == "ready\n"
+    wait_for_line(run, "ready")
     whole("lose-disk", "n1")
     assert finish(run) == (0, "errno 5\n")
     assert whole.host("n1")["disk"] == "lost"

@@ -3,7 +3,7 @@
 import signal
 import subprocess
 
-from conftest import MINI, finish
+from conftest import MINI, finish, wait_for_line
 from minicluster import remote, state, waiting
 
 
@@ -58,7 +58,7 @@ sys.exit(3)
 
 def test_a_signal_reaches_the_command(cluster):
     run = cluster.start("exec", "n0", "--", "python3", "-c", WAIT_FOR_A_SIGNAL)
-    assert run.stdout.readline() == "ready\n"
+    wait_for_line(run, "ready")
     run.send_signal(signal.SIGTERM)
     assert finish(run) == (3, "")
     assert cluster.on("n0", "cat /tmp/signal; rm /tmp/signal") == "SIGTERM"
@@ -66,7 +66,7 @@ def test_a_signal_reaches_the_command(cluster):
 
 def test_a_command_is_hung_up_when_its_caller_is_killed(cluster):
     run = cluster.start("exec", "n0", "--", "python3", "-c", WAIT_FOR_A_SIGNAL)
-    assert run.stdout.readline() == "ready\n"
+    wait_for_line(run, "ready")
     run.kill()
     finish(run)
     waiting.until(lambda: cluster.run("exec", "n0", "--", "grep", "-q", "SIGHUP", "/tmp/signal")[0] == 0, "the signal")
@@ -75,6 +75,7 @@ def test_a_command_is_hung_up_when_its_caller_is_killed(cluster):
 def test_a_killed_host_takes_all_its_processes_with_it_and_keeps_its_disk(whole):
     whole.on("n2", "echo kept >/mnt/local/file; echo gone >/tmp/file; sync /mnt/local/file; "
                    "nohup setsid sleep 1000 >/dev/null 2>&1 &")
+    whole.on("n0", "ping -c 1 -W 5 n2")  # knows its hardware address now
     inside = remote.server_pid(state.Paths("four").server("n2"))
     with whole.start("exec", "n2", "--", "sleep", "1000") as run:
         waiting.until(lambda: "sleep 1000" in whole.on("n2", "ps -e -o args"), "the command")
@@ -88,7 +89,7 @@ def test_a_killed_host_takes_all_its_processes_with_it_and_keeps_its_disk(whole)
     whole("kill", "n2")  # twice is once
     whole("boot", "n2")
     assert whole.on("n2", "cat /mnt/local/file; ls /tmp; pgrep sleep || echo none") == "kept\nnone\n"
-    whole.on("n0", "ping -c 1 -W 5 n2")
+    whole.on("n0", "ping -c 1 -W 1 n2")
 
 
 def test_a_shell_has_a_terminal_of_its_own(cluster):

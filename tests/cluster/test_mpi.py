@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from conftest import finish
+from conftest import finish, wait_for_line
 
 PROGRAMS = {mpi: os.environ.get(f"BACKSTAY_TEST_RING_{mpi.upper()}", "") for mpi in ("mpich", "openmpi")}
 both = pytest.mark.parametrize("mpi", [mpi for mpi, program in PROGRAMS.items() if program])
@@ -31,10 +31,7 @@ def test_chosen_hosts(cluster, mpi):
 @both
 def test_a_host_that_dies_ends_mpirun_which_names_it(whole, mpi):
     run = whole.start("mpirun", "--mpi", mpi, "-n", 4, "--", PROGRAMS[mpi], "forever")
-    lines = []
-    while "running\n" not in lines:
-        lines.append(run.stdout.readline())
-        assert lines[-1], lines
+    wait_for_line(run, "running")
     whole("kill", "--reset", "n2")
     code, output = finish(run)
     assert code != 0 and "mini: n2 is down" in output

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from conftest import HERE, finish
+from conftest import HERE, finish, wait_for_line
 from minicluster import waiting
 
 PORT = 5000
@@ -17,7 +17,7 @@ def reaches(mini, source, target):
 
 def stream_bytes_per_s(mini, source, target, count):
     receiver = mini.start("exec", target, "--", "python3", HERE / "stream.py", "receive", PORT)
-    assert receiver.stdout.readline() == "ready\n"
+    wait_for_line(receiver, "ready")
     mini("exec", source, "--", "python3", HERE / "stream.py", "send", target, PORT, count)
     return float(finish(receiver)[1])
 
@@ -37,9 +37,9 @@ def test_a_connection_survives_a_short_cut(whole):
     send = ("import socket; s = socket.create_connection(('n1', 5001)); print('connected', flush=True); input(); "
             "s.sendall(b'late')")
     receiver = whole.start("exec", "n1", "--", "python3", "-c", receive)
-    assert receiver.stdout.readline() == "ready\n"
+    wait_for_line(receiver, "ready")
     sender = whole.start("exec", "n0", "--", "python3", "-c", send, stdin=subprocess.PIPE)
-    assert sender.stdout.readline() == "connected\n"
+    wait_for_line(sender, "connected")
     whole("cut", "n1")
     assert finish(sender, "\n") == (0, "")
     whole("heal", "n1")

@@ -19,6 +19,11 @@ def address(network, host_number):
     return f"10.{77 + network}.{host_number // 250}.{host_number % 250 + 1}"
 
 
+def hardware_address(network, host_number):
+    """The same after a boot: the others still have it in their tables."""
+    return f"02:00:{network:02x}:00:{host_number >> 8:02x}:{host_number & 255:02x}"
+
+
 def inside(pid, *command):
     """Runs a command of ip or tc in the network namespace of a process."""
     done = subprocess.run(["nsenter", f"--net=/proc/{pid}/ns/net", *command], capture_output=True, text=True)
@@ -40,7 +45,8 @@ def connect(paths, record, host):
     unplug(paths, host)  # of its life before: its namespace lingers while old connections are being closed
     for network in range(record["networks"]):
         port, device = f"{host}-{network}", f"eth{network}"
-        inside(keeper, "ip", "link", "add", port, "type", "veth", "peer", "name", device, "netns", str(pid))
+        inside(keeper, "ip", "link", "add", port, "type", "veth",
+               "peer", "name", device, "address", hardware_address(network, int(host[1:])), "netns", str(pid))
         inside(keeper, "ip", "link", "set", port, "master", f"switch{network}", "up")
         inside(pid, "ip", "address", "add", f"{address(network, int(host[1:]))}/16", "dev", device)
         inside(pid, "ip", "link", "set", device, "up")
