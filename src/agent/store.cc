@@ -153,7 +153,7 @@ class StoreWorker::Impl {
   // --- writing ------------------------------------------------------------------------------
   void handle(OpenVersion& command) {
     BACKSTAY_CHECK(!writing_);
-    writing_.emplace();
+    writing_ = Writing{};
     writing_->info = command.info;
     writing_->folder = format::version_folder(job_, command.info.version);
     if (!tier_.ok()) return fail(tier_.error());
@@ -318,7 +318,7 @@ class StoreWorker::Impl {
     reading_.reset();
     BACKSTAY_ASSIGN(auto reader, (*tier_)->open(format::segment_name(
                                      format::version_folder(job_, command.version), command.node)));
-    reading_.emplace();
+    reading_ = Reading{};
     reading_->version = command.version;
     reading_->reader = std::move(reader);
     return {};

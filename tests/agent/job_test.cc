@@ -29,7 +29,7 @@ std::vector<std::byte> pattern(Rank rank, VersionNumber version, std::size_t siz
 }
 
 class JobTest : public ::testing::Test {
- protected:
+ public:
   JobTest() {
     std::string name = ::testing::TempDir() + "backstay-job-XXXXXX";
     dir_ = ::mkdtemp(name.data());
@@ -39,6 +39,7 @@ class JobTest : public ::testing::Test {
     fs::remove_all(dir_);
   }
 
+ protected:
   // Another agent on the same disk: what a crash of the first one leaves.
   void open(std::uint32_t buffers) {
     job_.reset();

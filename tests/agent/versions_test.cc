@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 constexpr std::uint32_t buffers = 64;
 
 class Versions : public ::testing::Test {
- protected:
+ public:
   Versions() {
     std::string name = ::testing::TempDir() + "backstay-versions-XXXXXX";
     dir_ = ::mkdtemp(name.data());
@@ -28,6 +28,7 @@ class Versions : public ::testing::Test {
     fs::remove_all(dir_);
   }
 
+ protected:
   // Another agent on the same disk.
   void open() {
     job_.reset();

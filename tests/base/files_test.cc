@@ -15,12 +15,14 @@ namespace {
 namespace fs = std::filesystem;
 
 class FilesTest : public ::testing::Test {
- protected:
+ public:
   FilesTest() {
     std::string name = ::testing::TempDir() + "backstay-files-XXXXXX";
     root_ = ::mkdtemp(name.data());
   }
   ~FilesTest() override { fs::remove_all(root_); }
+
+ protected:
   std::string root_;
 };
 
@@ -60,7 +62,8 @@ TEST_F(FilesTest, FindProgramTakesTheFirstThatMayBeExecuted) {
     std::ofstream(root_ + folder + "/prog") << "#!/bin/sh\n";
   }
   ASSERT_EQ(::chmod((root_ + "/yes/prog").c_str(), 0700), 0);
-  const std::string before = std::getenv("PATH");
+  const char* path = std::getenv("PATH");
+  const std::string before = path == nullptr ? "" : path;
   ::setenv("PATH", (root_ + "/none:" + root_ + "/no:" + root_ + "/yes").c_str(), 1);
   EXPECT_EQ(find_program("prog"), root_ + "/yes/prog");
   EXPECT_EQ(find_program("other"), "");
