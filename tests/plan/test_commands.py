@@ -1,9 +1,12 @@
 """`backstay plan`: keys that programs rely on, help, and every kind of wrong input as one line that names the option."""
 
+import os
 import pathlib
 import re
+import subprocess
 
 import pytest
+from backstay.cli.pictures import write_page
 from backstay.cli.plan import COMMANDS, output
 from backstay.plan.check import PlanError
 from runner import result, run, strict
@@ -227,3 +230,18 @@ def test_a_wrong_file_names_line_and_key(tmp_path):
         path.write_text(text)
         code, _, err = run("model", "--system", "mine", "--systems", path)
         assert code == 2 and f"--systems {path}{says}" in err and err.count("\n") == 1
+
+
+def test_a_page_replaces_files_only(tmp_path):
+    """Not a device (as root, /dev/full would be gone), and not a link."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True) as reader:
+        write_page(pipe, "page")
+        assert reader.communicate(timeout=30)[0] == "page"
+    assert pipe.is_fifo()
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_text("old")
+    link.symlink_to(target)
+    write_page(link, "new")
+    assert link.is_symlink() and target.read_text() == "new"

@@ -39,6 +39,10 @@ def check_file(file: pathlib.Path) -> None:
 def write_page(file: pathlib.Path, text: str) -> None:
     """Under another name until it is whole: a page that is there can be opened. OSError if it cannot be written."""
     check_file(file)
+    if file.exists() and not file.is_file():  # a device or a pipe is written to, not replaced by a file
+        file.write_text(text, encoding="utf-8")
+        return
+    file = file.resolve()  # of a link, what it stands for
     temporary = file.with_name(file.name + ".tmp")
     temporary.write_text(text, encoding="utf-8")
     os.replace(temporary, file)
