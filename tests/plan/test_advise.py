@@ -26,9 +26,19 @@ def no_probe(tmp_path, monkeypatch):
 def test_times_are_those_of_the_page():
     advice = advise.advise(MACHINE, advise.Failures(86400.0))
     plan, extra = advice.plan, advice.plan.choice.extra
+    away = max(64 / 12 * plan.choice.sent, 32 * extra)
+    back = max(64 / 12 * plan.choice.read, 32)
     assert plan.blocked_s == 6.4 and plan.interval_s == pytest.approx(interval.long_job_s(6.4, 86400))
-    assert plan.lag_s == pytest.approx((32, 32 + 32 * extra, 32 + 32 * extra + 327.68)) and plan.restart_s == (32, 32, 327.68)
-    assert plan.durable_every == 1 and advice.stage_nodes == 128 and advice.store_bytes == pytest.approx(128e9 * (1 + extra))
+    assert plan.lag_s == pytest.approx((32, 32 + away, 32 + away + 327.68)) and plan.restart_s == pytest.approx((32, back, 327.68))
+    assert plan.durable_every == 1 and advice.stage_nodes == 128 and advice.store_bytes == pytest.approx(3 * 64e9 * (1 + extra))
+
+
+def test_parity_sends_each_byte_to_every_parity_node():
+    """On a slow network the time is that of what is sent and read, not of what is stored."""
+    found = advise.Failures(86400.0)
+    ways = {one.name: levels.plan(MACHINE._replace(network_bytes_per_s=1e9), found, one) for one in levels.choices(512, found)}
+    assert ways["parity 14+2"].lag_s[1] == ways["2 replicas"].lag_s[1] == pytest.approx(32 + 2 * 64)
+    assert ways["parity 14+2"].restart_s[1] == pytest.approx(14 * 64) and ways["2 replicas"].restart_s[1] == pytest.approx(64)
 
 
 def test_a_slow_drain_makes_durable_rarer_and_a_slow_disk_the_interval_longer():
@@ -120,7 +130,7 @@ def test_a_job_that_cannot_be_used(job, tmp_path):
 
 def test_a_log_of_equal_gaps_has_no_shape(tmp_path):
     (tmp_path / "log").write_text("time,node\n0,a\n1e5,b\n2e5,c\n3e5,a\n")
-    found = result("advise", *BASE, *SPEEDS, "--trace", tmp_path / "log")
+    found = result("advise", *BASE, *SPEEDS, "--trace", tmp_path / "log", "--nodes", 3)
     assert (found["mtti_s"], found["weibull_shape"]) == (1e5, 100.0)
 
 
@@ -129,7 +139,7 @@ def test_it_says_what_the_disks_cost(tmp_path):
     assert found == {"name": "sata-500gb-raid1", "source": "paper 002, § 5.6", "sets_per_node": 1, "price": 512 * 334}
     (tmp_path / "my.toml").write_text('[small]\nkind = "local"\ndisk_price = 10\ndisk_bytes = 50e9\n')
     found = result("advise", *BASE, *SPEEDS, "--mtti", 86400, "--prices", tmp_path / "my.toml", "--local", "small")
-    assert found["disks"]["sets_per_node"] == 3 and found["disks"]["price"] == 512 * 30, found["local_store_bytes"]
+    assert found["disks"]["sets_per_node"] == 5 and found["disks"]["price"] == 512 * 50, found["local_store_bytes"]
     (tmp_path / "my.toml").write_text('[small]\nkind = "local"\ndisk_price = 10\ndisk_bytes = 1\n')
     assert "--local small: a node would need" in run("advise", *BASE, *SPEEDS, "--mtti", 86400, "--prices", tmp_path / "my.toml", "--local", "small")[2]
 
@@ -148,7 +158,10 @@ def test_a_picture(tmp_path, ending):
 
 
 def test_inputs_come_from_a_log():
-    found = result("advise", *BASE, *SPEEDS, "--trace", DOCS / "plan" / "failures.csv")
+    words = ("advise", *BASE, *SPEEDS, "--trace", DOCS / "plan" / "failures.csv", "--nodes")
+    found, larger = result(*words, 48), result(*words, 96)
+    assert larger["mtti_s"] == pytest.approx(found["mtti_s"] / 2), "twice the nodes of the log fail twice as often"
+    assert "names 48 nodes" in larger["notes"][0] and "times 48/96" in larger["notes"][0]
     replayed = result("replay", "--trace", DOCS / "plan" / "failures.csv", "--cost", 300)
     assert (found["mtti_s"], found["weibull_shape"]) == (replayed["mtti_s"], replayed["weibull_shape"])
     assert not found["notes"]
@@ -159,7 +172,7 @@ def test_inputs_come_from_a_log():
     ((*BASE, *SPEEDS, "--mtti", 0), "--mtti"), ((*BASE, "--mtti", 5e4), "--copy-bandwidth"), ((*BASE, *SPEEDS[:4], "--mtti", 5e4), "--network-bandwidth"),
     ((*BASE, *SPEEDS, "--mtti", 5e4, "--nodes", 1), "--nodes"), ((*BASE, *SPEEDS, "--mtti", 5e4, "--saved", -1), "--saved"),
     ((*BASE, *SPEEDS, "--mtti", 5e4, "--software-share", 2), "--software-share"), ((*BASE, *SPEEDS, "--mtti", 5e4, "--stage-memory", 0), "--stage-memory"),
-    ((*BASE, *SPEEDS, "--mtti", 5e4, "--system", 2), "--system"), ((*BASE, *SPEEDS, "--mtti", 5e4, "--storage-bandwidth", 1e-40), "--mtti"),
+    ((*BASE, *SPEEDS, "--mtti", 5e4, "--system", 2), "--system"), ((*BASE, *SPEEDS, "--mtti", 5e4, "--storage-bandwidth", 1e-40), "--storage-bandwidth"),
     ((*BASE, *SPEEDS, "--mtti", 5e4, "--seed", -1), "--seed"), ((*BASE, *SPEEDS, "--mtti", 5e4, "--picture", "a.jpg"), "--picture"),
     ((*BASE, *SPEEDS, "--mtti", 5e4, "--local", "x"), "--local"), ((*BASE[:2], *BASE[4:], *SPEEDS, "--mtti", 5e4), "--saved"),
     ((*BASE, *SPEEDS, "--mtti", 5e4, "--nodes", 200_000), "--nodes"), ((*BASE[:3], "9e18", *BASE[4:], *SPEEDS, "--mtti", 5e4), "--mtti"),

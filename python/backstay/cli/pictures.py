@@ -15,9 +15,17 @@ def needs(package: str, path: str):
         yield
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] != package:
-            raise
+            raise broken(package, path, error) from None
         install = f"{package} is missing; run `pip install {package}`, or `pip install 'backstay[pictures]'`"
         raise CommandError(path, install, exit_code=1, code="not_found") from None
+    except ImportError as error:
+        raise broken(package, path, error) from None
+
+
+def broken(package: str, path: str, error: ImportError) -> CommandError:
+    """The message where a package is there and cannot be imported."""
+    reason = " ".join(str(error).split())
+    return CommandError(path, f"{package} cannot be imported: {reason}; run `pip install --force-reinstall {package}`", exit_code=1, code="failed")
 
 
 def made_folder(folder: pathlib.Path) -> None:

@@ -38,11 +38,14 @@ class Failures(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A way to protect. `extra`: bytes stored more, per byte saved; `lost_share`: of incidents those it cannot mend."""
+    """A way to protect. Per byte saved: `extra` bytes stored more, `sent` by a node, `read` to rebuild a lost node's;
+    `lost_share`: of incidents those it cannot mend."""
 
     name: str
     scheme: protection.Scheme
     extra: float
+    sent: int
+    read: int
     lost_share: float
 
 
@@ -83,11 +86,11 @@ def checked(machine: Machine, found: Failures) -> None:
 
 def choices(nodes: int, found: Failures) -> list[Choice]:
     """What fits on so many nodes: random replicas, parity groups."""
-    ways = [(f"{count} replica{'s' * (count > 1)}", protection.RandomReplicas(nodes, replicas=count), float(count))
+    ways = [(f"{count} replica{'s' * (count > 1)}", protection.RandomReplicas(nodes, replicas=count), float(count), count, 1)
             for count in REPLICAS if count < nodes]  # fmt: skip
-    ways += [(f"parity {data}+{parity}", protection.Parity(nodes, data=data, parity=parity), parity / data)
+    ways += [(f"parity {data}+{parity}", protection.Parity(nodes, data=data, parity=parity), parity / data, parity, data)
              for data, parity in GROUPS if data + parity <= nodes]  # fmt: skip
-    return [Choice(name, scheme, extra, lost_share(scheme, found)) for name, scheme, extra in ways]
+    return [Choice(*way, lost_share(way[1], found)) for way in ways]
 
 
 def lost_share(scheme: protection.Scheme, found: Failures) -> float:
@@ -107,12 +110,13 @@ def plan(machine: Machine, found: Failures, choice: Choice) -> Plan:
     saved, all_saved = machine.saved_bytes, machine.saved_bytes * machine.nodes
     blocked = saved / machine.copy_bytes_per_s
     local = saved / machine.disk_bytes_per_s
-    remote = min(machine.network_bytes_per_s, machine.disk_bytes_per_s)
-    protected = local + saved * choice.extra / remote
+    network, disk = machine.network_bytes_per_s, machine.disk_bytes_per_s
+    protected = local + saved * max(choice.sent / network, choice.extra / disk)  # sends while others write
+    rebuilt = saved * max(choice.read / network, 1 / disk)
     drain = all_saved / min(machine.storage_bytes_per_s, machine.nodes * machine.network_bytes_per_s)
     tau = max(float(interval.long_job_s(blocked, found.mtti_s)), protected)
     return Plan(choice, tau, max(1, math.ceil(drain / tau)), blocked, (local, protected, protected + drain),
-                (local, saved / remote, drain))  # fmt: skip
+                (local, rebuilt, drain))  # fmt: skip
 
 
 def lost(planned: Plan, found: Failures) -> Lost:

@@ -86,7 +86,7 @@ def command(
         check_file(picture)
     disks = chosen(cost.prices(prices_file), local, cost.Local, "local")
     own, probed = inputs.of_job(job, directory), inputs.of_probe(probe)
-    known, notes = inputs.failures_of(trace, system, window_s, mtti_s, software_share, own)
+    known, notes = inputs.failures_of(trace, system, window_s, mtti_s, software_share, own, nodes)
     given = {"saved_bytes": saved_bytes, "copy_bytes_per_s": copy_bytes_per_s, "disk_bytes_per_s": disk_bytes_per_s,
              "network_bytes_per_s": network_bytes_per_s}  # fmt: skip
     rates = {name: inputs.value(name, one, own, probed) for name, one in given.items()}

@@ -49,7 +49,7 @@ def of_job(job: Optional[str], directory: Optional[str]) -> Known:
     return Known(values, [note])
 
 
-def of_trace(trace: str, system: Optional[str], window_s: float, software_share: float) -> tuple[Failures, list[str]]:
+def of_trace(trace: str, system: Optional[str], window_s: float, software_share: float, nodes: int) -> tuple[Failures, list[str]]:
     """Mean time to interrupt, Weibull's shape and sizes of incidents of a failure log."""
     from ...plan.simulate.failures import SHAPES
     from ...plan.traces import read, statistics
@@ -59,15 +59,18 @@ def of_trace(trace: str, system: Optional[str], window_s: float, software_share:
     gaps = statistics.gaps_s(found)
     shape = min(max(statistics.weibull(gaps).shape, SHAPES[0]), SHAPES[1])  # gaps all alike have no shape
     sizes = {int(size): float((found.nodes == size).mean()) for size in sorted(set(found.nodes.tolist()))}
-    return Failures(float(gaps.mean()), shape, sizes, software_share), list(log.notes)
+    named = len(log.names)
+    scaled = [] if named == nodes else [f"the log names {named} nodes: its mean time to interrupt is taken times {named}/{nodes}; --mtti sets it"]
+    mtti = float(gaps.mean()) * (named / max(nodes, 1))
+    return Failures(mtti, shape, sizes, software_share), [*log.notes, *scaled]
 
 
-def failures_of(trace, system, window_s, mtti_s, software_share, job: Known) -> tuple[Failures, list[str]]:
+def failures_of(trace, system, window_s, mtti_s, software_share, job: Known, nodes: int) -> tuple[Failures, list[str]]:
     """Of the log, of --mtti, or as the job saw them."""
     if trace is not None and mtti_s is not None:
         raise PlanError("mtti_s", "and --trace cannot both be given")
     if trace is not None:
-        return of_trace(trace, system, window_s, software_share)
+        return of_trace(trace, system, window_s, software_share, nodes)
     if system is not None:
         raise PlanError("system", "belongs to --trace")
     mtti = mtti_s if mtti_s is not None else job.values.get("mtti_s")

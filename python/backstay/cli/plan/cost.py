@@ -36,6 +36,14 @@ def stored_of(replicas, parity) -> float:
     return float(cost.stored_per_byte(parity_data=data, parity=extra))
 
 
+def check_fits(nodes: int, replicas, parity) -> None:
+    """PlanError where the copies or the group need more nodes than there are."""
+    if replicas is not None and replicas >= nodes:
+        raise PlanError("replicas", f"must be at most {nodes - 1}, not {replicas}: each copy needs another node")
+    if parity is not None and (group := sum(parse_parity(parity))) > nodes:
+        raise PlanError("parity", f"{parity}: a group needs {group} nodes, there are {nodes}")
+
+
 def money(value: float) -> str:
     return output.grouped(round(value))
 
@@ -68,6 +76,7 @@ def command(
         raise PlanError("nodes", "must be given; --list shows the prices")
     disks, system = chosen(known, local, cost.Local, "local"), chosen(known, shared, cost.Shared, "shared")
     stored = stored_of(replicas, parity)
+    check_fits(nodes, replicas, parity)
     found = cost.compare(nodes, disks, system, stored, years, same_room)
     result = {"nodes": nodes, "local": disks.name, "shared": system.name, "years": years, "stored_per_byte": stored}
     result.update(found._asdict())

@@ -62,8 +62,9 @@ def command(
     used = best if interval_s is None else interval_s
     expected = wall_clock.split(used, cost_s, mtti, solve_s, restart_s)
     if not math.isfinite(expected.wall_clock_s):
+        cause, value = max(("cost_s", cost_s), ("restart_s", restart_s), key=lambda one: one[1])
         raise PlanError(
-            "cost_s", f"of {cost_s:g} s against a mean time to interrupt of {mtti:g} s: the job would never end"
+            cause, f"of {value:g} s against a mean time to interrupt of {mtti:g} s: the job would never end"
         )
     at_best = wall_clock.wall_clock_s(best, cost_s, mtti, solve_s, restart_s)
     result = {

@@ -51,12 +51,12 @@ function parityLosses(nodes, data, parity, most) {
   return Array.from({length: size}, (_, lost) => found.lost[lost] / (found.kept[lost] + found.lost[lost]));
 }
 
-// Of "2 replicas" or "parity 14+2": {replicas} or {data, parity}, and the bytes stored more per byte saved.
+// Of "2 replicas" or "parity 14+2": {replicas} or {data, parity}, and per byte saved the bytes stored more, sent, and read to rebuild.
 function schemeOf(name) {
   const [, data, parity] = name.match(/^parity (\d+)\+(\d+)$/) || [];
-  if (data) return {data: +data, parity: +parity, extra: parity / data};
+  if (data) return {data: +data, parity: +parity, extra: parity / data, sent: +parity, read: +data};
   const replicas = parseInt(name, 10);
-  return {replicas, extra: replicas};
+  return {replicas, extra: replicas, sent: replicas, read: 1};
 }
 
 // protection.loss: chance that no restart is possible, without losing digits where it is tiny.
@@ -77,11 +77,12 @@ function answer(settings, sizes) {
   const {nodes, saved_bytes: saved, software_share: software, copy_bytes_per_s: copy, disk_bytes_per_s: disk,
          network_bytes_per_s: network, storage_bytes_per_s: storage} = settings;
   const scheme = schemeOf(settings.protection), mtti = settings.node_mtti_s / nodes;
-  const blocked = saved / copy, local = saved / disk, remote = Math.min(network, disk);
-  const shielded = local + saved * scheme.extra / remote;
+  const blocked = saved / copy, local = saved / disk;
+  const shielded = local + saved * Math.max(scheme.sent / network, scheme.extra / disk);
+  const rebuilt = saved * Math.max(scheme.read / network, 1 / disk);
   const drain = saved * nodes / Math.min(storage, nodes * network);
   const tau = Math.max(longJob(blocked, mtti), shielded), every = Math.max(1, Math.ceil(drain / tau));
-  const lag = [local, shielded, shielded + drain], restart = [local, saved / remote, drain];
+  const lag = [local, shielded, shielded + drain], restart = [local, rebuilt, drain];
   const bare = lostShare(scheme, nodes, software, sizes);
   const rates = [software, Math.max(0, 1 - software - bare), bare].map(share => share / mtti);
   const sum = values => rates.reduce((total, rate, level) => total + rate * values[level], 0);

@@ -11,7 +11,7 @@ from . import estimate, failures, job, schedule
 NEAR = 1e-3  # efficiencies this close count as equal: the smaller store wins
 SOLVE_MTTIS, JOBS = 200, 400
 NODES_MAX = 100_000  # beyond it the exact chances of parity groups take seconds
-KEPT = 2  # versions
+KEPT = 2 + 1  # versions: as configured, and the one that drains
 
 
 class Advice(NamedTuple):
@@ -43,6 +43,15 @@ def best(machine: Machine, found: Failures) -> Plan:
     return min(near, key=lambda plan: plan.choice.extra)
 
 
+def too_slow(machine: Machine, plan: Plan, found: Failures) -> PlanError:
+    """Which input it is: shared storage, if it would do with one as fast as all nodes together, or else the failures."""
+    faster = best(machine._replace(storage_bytes_per_s=math.inf), found)
+    if sum(levels.lost(faster, found)) <= levels.LOST_MAX:
+        drain = f"one version drains for {plan.restart_s[2]:.4g} s"
+        return PlanError("storage_bytes_per_s", f"is too low: {drain}, failures come every {found.mtti_s:.4g} s")
+    return PlanError("mtti_s", "is too short for such a machine: most of the time would be lost")
+
+
 def advise(machine: Machine, found: Failures, stage_memory_bytes: float = 256e9, seed: int = 1) -> Advice:
     """The best plan with its efficiency by simulation. PlanError where most of the time would be lost."""
     levels.checked(machine, found)
@@ -50,7 +59,7 @@ def advise(machine: Machine, found: Failures, stage_memory_bytes: float = 256e9,
     memory = float(positive("stage_memory_bytes", stage_memory_bytes))
     plan = best(machine, found)
     if sum(levels.lost(plan, found)) > levels.LOST_MAX or plan.durable_every > schedule.PERIOD_MAX:
-        raise PlanError("mtti_s", "is too short for such a machine: most of the time would be lost")
+        raise too_slow(machine, plan, found)
     stages = math.ceil(machine.nodes * machine.saved_bytes / memory)
     store = KEPT * machine.saved_bytes * (1 + plan.choice.extra)
     return Advice(plan, simulated(plan, found, seed), stages, store)
