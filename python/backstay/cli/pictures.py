@@ -25,7 +25,7 @@ def needs(package: str, path: str):
 def broken(package: str, path: str, error: ImportError) -> CommandError:
     """The message where a package is there and cannot be imported."""
     reason = " ".join(str(error).split())
-    return CommandError(path, f"{package} cannot be imported: {reason}; run `pip install --force-reinstall {package}`", exit_code=1, code="failed")
+    return CommandError(path, f"{package} cannot be imported: {reason}; run `pip install --force-reinstall {package}`", exit_code=1, code="unsupported")
 
 
 def made_folder(folder: pathlib.Path) -> None:
