@@ -88,7 +88,7 @@ def test_a_killed_host_takes_all_its_processes_with_it_and_keeps_its_disk(whole)
     assert code == 1 and "mini boot n2" in output
     whole("kill", "n2")  # twice is once
     whole("boot", "n2")
-    assert whole.on("n2", "cat /mnt/local/file; ls /tmp/file; pgrep sleep || echo none") == "kept\nnone\n"
+    assert whole.on("n2", "cat /mnt/local/file; test -e /tmp/file && echo there; pgrep sleep || echo none") == "kept\nnone\n"
     whole.on("n0", "ping -c 1 -W 1 n2")
 
 
