@@ -62,6 +62,7 @@ typedef enum backstay_error BACKSTAY_ENUM_OF_INT {
   BACKSTAY_EDUPLICATE = 9,   /* the name is protected already */
   BACKSTAY_ETOOLARGE = 10,   /* beyond a limit that the message names */
   BACKSTAY_EPROTOCOL = 11,   /* agent and library are of different releases */
+  BACKSTAY_EFEWNODES = 14,   /* too few for the replicas or parity that are asked for */
   /* This object. */
   BACKSTAY_EMISMATCH = 20, /* a region's name, type, shape or size is not what was saved */
   BACKSTAY_ERANKS = 21,    /* the version was saved by another number of ranks */
@@ -76,6 +77,7 @@ typedef enum backstay_error BACKSTAY_ENUM_OF_INT {
   /* This version. */
   BACKSTAY_ECORRUPT = 50, /* bytes do not match their checksum */
   BACKSTAY_EFORMAT = 51,  /* not a file of ours, or of a newer format */
+  BACKSTAY_ELOST = 52,    /* more nodes are gone than replicas or parity make up for */
   /* Our bug. */
   BACKSTAY_EINTERNAL = 90
 } backstay_error;

@@ -50,6 +50,7 @@ enum class errc : int {
   duplicate = BACKSTAY_EDUPLICATE,
   too_large = BACKSTAY_ETOOLARGE,
   protocol = BACKSTAY_EPROTOCOL,
+  few_nodes = BACKSTAY_EFEWNODES,
   mismatch = BACKSTAY_EMISMATCH,
   ranks = BACKSTAY_ERANKS,
   not_found = BACKSTAY_ENOTFOUND,
@@ -60,6 +61,7 @@ enum class errc : int {
   rank_lost = BACKSTAY_ERANKLOST,
   corrupt = BACKSTAY_ECORRUPT,
   format = BACKSTAY_EFORMAT,
+  lost = BACKSTAY_ELOST,
   internal = BACKSTAY_EINTERNAL,
 };
 

@@ -25,6 +25,7 @@ _NAMES = {
     9: ("DuplicateName", "The name is protected already."),
     10: ("TooLarge", "Beyond a limit that the message names."),
     11: ("ProtocolError", "Agent and library are of different releases."),
+    14: ("FewNodes", "Too few nodes for the replicas or parity that are asked for."),
     20: ("RegionMismatch", "A region is not what was saved."),
     21: ("WrongRanks", "The version was saved by another number of ranks."),
     22: ("NotFound", "No such version, rank or region."),
@@ -35,6 +36,7 @@ _NAMES = {
     41: ("RankLost", "A rank died during the checkpoint."),
     50: ("Corrupt", "Bytes do not match their checksum."),
     51: ("WrongFormat", "Not a file of Backstay, or of a newer format."),
+    52: ("DataLost", "More nodes are gone than replicas or parity make up for."),
     90: ("InternalError", "A defect of Backstay."),
 }
 

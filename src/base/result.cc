@@ -19,6 +19,7 @@ std::string_view code_name(Code code) {
     case Code::duplicate: return "duplicate";
     case Code::too_large: return "too_large";
     case Code::protocol: return "protocol";
+    case Code::few_nodes: return "few_nodes";
     case Code::mismatch: return "mismatch";
     case Code::rank_count: return "rank_count";
     case Code::not_found: return "not_found";
@@ -29,6 +30,7 @@ std::string_view code_name(Code code) {
     case Code::rank_lost: return "rank_lost";
     case Code::corrupt: return "corrupt";
     case Code::format: return "format";
+    case Code::lost: return "lost";
     case Code::internal: return "internal";
   }
   return "unknown";

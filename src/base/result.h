@@ -31,6 +31,7 @@ enum class Code : std::int32_t {
   duplicate = 9,    // the name is protected already
   too_large = 10,   // beyond a limit that the message names
   protocol = 11,    // agent and library do not speak the same protocol version
+  few_nodes = 14,   // too few for the replicas or parity that are asked for
   // This object.
   mismatch = 20,    // region name, type, shape or size differs from what was saved
   rank_count = 21,  // the version was saved by another number of ranks
@@ -45,6 +46,7 @@ enum class Code : std::int32_t {
   // This version.
   corrupt = 50,  // bytes do not match their checksum
   format = 51,   // not a file of ours, or of a newer format
+  lost = 52,     // more nodes are gone than the version's replicas or parity make up for
   // Our bug.
   internal = 90,
 };

@@ -6,7 +6,8 @@ int exit_code_of(Code code) {
   switch (code) {
     case Code::ok: return exit_ok;
     case Code::invalid:
-    case Code::config: return exit_usage;
+    case Code::config:
+    case Code::few_nodes: return exit_usage;
     case Code::none:
     case Code::not_found: return exit_nothing;
     case Code::corrupt:

@@ -37,6 +37,7 @@ static_assert(BACKSTAY_EUNSUPPORTED == static_cast<int>(Code::unsupported));
 static_assert(BACKSTAY_EDUPLICATE == static_cast<int>(Code::duplicate));
 static_assert(BACKSTAY_ETOOLARGE == static_cast<int>(Code::too_large));
 static_assert(BACKSTAY_EPROTOCOL == static_cast<int>(Code::protocol));
+static_assert(BACKSTAY_EFEWNODES == static_cast<int>(Code::few_nodes));
 static_assert(BACKSTAY_EMISMATCH == static_cast<int>(Code::mismatch));
 static_assert(BACKSTAY_ERANKS == static_cast<int>(Code::rank_count));
 static_assert(BACKSTAY_ENOTFOUND == static_cast<int>(Code::not_found));
@@ -47,6 +48,7 @@ static_assert(BACKSTAY_EAGENT == static_cast<int>(Code::agent_lost));
 static_assert(BACKSTAY_ERANKLOST == static_cast<int>(Code::rank_lost));
 static_assert(BACKSTAY_ECORRUPT == static_cast<int>(Code::corrupt));
 static_assert(BACKSTAY_EFORMAT == static_cast<int>(Code::format));
+static_assert(BACKSTAY_ELOST == static_cast<int>(Code::lost));
 static_assert(BACKSTAY_EINTERNAL == static_cast<int>(Code::internal));
 static_assert(BACKSTAY_CAPTURED == static_cast<int>(backstay::Level::captured));
 static_assert(BACKSTAY_LOCAL == static_cast<int>(backstay::Level::local));
@@ -288,6 +290,7 @@ const char* backstay_strerror(int error) {
     case BACKSTAY_EDUPLICATE: return "the name is protected already";
     case BACKSTAY_ETOOLARGE: return "beyond a limit";
     case BACKSTAY_EPROTOCOL: return "agent and library are of different releases";
+    case BACKSTAY_EFEWNODES: return "too few nodes for the replicas or parity asked for";
     case BACKSTAY_EMISMATCH: return "a region is not what was saved";
     case BACKSTAY_ERANKS: return "the version was saved by another number of ranks";
     case BACKSTAY_ENOTFOUND: return "no such version, rank or region";
@@ -299,6 +302,7 @@ const char* backstay_strerror(int error) {
       return "a rank died during the checkpoint; that version does not exist";
     case BACKSTAY_ECORRUPT: return "bytes do not match their checksum";
     case BACKSTAY_EFORMAT: return "not a file of ours, or of a newer format";
+    case BACKSTAY_ELOST: return "more nodes are gone than replicas or parity make up for";
     case BACKSTAY_EINTERNAL: return "a mistake inside of Backstay; please report it";
     default: return "not an error code of Backstay";
   }
