@@ -2,6 +2,8 @@
 
 import itertools
 import math
+import pathlib
+import re
 import time
 
 import numpy as np
@@ -124,6 +126,16 @@ def test_a_placement_is_random_and_repeatable():
     first, again, other = (placement.random_replicas(64, 3, np.random.default_rng(seed)) for seed in (1, 1, 2))
     assert (first == again).all() and (first != other).mean() > 0.8
     assert (first != placement.initial_shifts(64, 3)).mean() > 0.8
+
+
+def test_the_agents_placement_is_that_of_its_page():
+    page = pathlib.Path(__file__).parents[2] / "docs" / "protocol" / "placement.md"
+    examples = re.findall(r"^    seed (\d+) replicas (\d+) domains (.*)\n((?:    \d+:.*\n)+)", page.read_text(), re.M)
+    assert len(examples) == 3
+    for seed, replicas, domains, rows in examples:
+        table = placement.placed_replicas([d.strip("-") for d in domains.split()], int(replicas), int(seed))
+        lines = [f"    {node}: {' '.join(map(str, row))}" for node, row in enumerate(table)]
+        assert lines == rows.splitlines(), seed
 
 
 def test_placements_use_all_nodes_alike():

@@ -1,7 +1,8 @@
 """Random balanced placement of replicas: paper 002, Algorithm 1, extended by failure domains.
 
 The extension keeps the algorithm and asks of each swap, besides, that a node's replicas lie in domains other
-than its own and each other's. With domains of one node it is the algorithm as printed.
+than its own and each other's. With domains of one node it is the algorithm as printed. `placed_replicas` is what the agents
+compute, for domains of any size: docs/protocol/placement.md.
 """
 
 import numpy as np
@@ -52,3 +53,52 @@ def _may_swap(i: int, z: int, mine: list[int], theirs: list[int], j: int, d: int
     if takes == i // d or gives == z // d:
         return False
     return not any(k != j and (mine[k] // d == takes or theirs[k] // d == gives) for k in range(len(mine)))
+
+
+def placed_replicas(domains: list[str], replicas: int, seed: int) -> list[list[int]]:
+    """Replicas of each node as the agents place them: docs/protocol/placement.md. `domains`: one a node, "" for none."""
+    n = whole("nodes", len(domains), 1)
+    r = whole("replicas", replicas, 0, n - 1, "each replica needs another node")
+    draw = _split_mix(seed)
+    order = list(range(n))
+    for i in range(n - 1, 0, -1):
+        z = draw(i + 1)
+        order[i], order[z] = order[z], order[i]
+    label = [domain or node for node, domain in enumerate(domains)]
+    rank = {domain: k for k, domain in enumerate(dict.fromkeys(label[node] for node in order))}
+    order.sort(key=lambda node: rank[label[node]])
+    where = [label[node] for node in order]
+    table = [[(p + j * n // (r + 1)) % n for j in range(r + 1)] for p in range(n)]  # with its own copy first
+    for p in list(range(n)) * 5:
+        for j in range(1, r + 1):
+            z = draw(n - 1)
+            z += z >= p
+            if _agents_may_swap(table[p], table[z], j, where):
+                table[p][j], table[z][j] = table[z][j], table[p][j]
+    place = {node: p for p, node in enumerate(order)}
+    return [[order[p] for p in table[place[node]][1:]] for node in range(n)]
+
+
+def _agents_may_swap(mine: list[int], theirs: list[int], j: int, where: list) -> bool:
+    """Nobody would keep two copies of one segment, nor would more pairs of copies share a domain."""
+    gives, takes = mine[j], theirs[j]
+    others, others_z = mine[:j] + mine[j + 1:], theirs[:j] + theirs[j + 1:]
+    if takes in others or gives in others_z:
+        return False
+
+    def sharing(place, copies):
+        return sum(where[k] == where[place] for k in copies)
+
+    return sharing(takes, others) + sharing(gives, others_z) <= sharing(gives, others) + sharing(takes, others_z)
+
+
+def _split_mix(state: int):
+    """draw(end): the next number of SplitMix64, in 0..end-1."""
+    def draw(end: int) -> int:
+        nonlocal state
+        state = (state + 0x9E3779B97F4A7C15) % 2**64
+        z = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+        z = (z ^ z >> 27) * 0x94D049BB133111EB % 2**64
+        return (z ^ z >> 31) * end >> 64
+
+    return draw
