@@ -97,6 +97,30 @@ def test_a_checkpoint_finds_what_the_last_one_left():
     assert late.checkpoint_s[0] == pytest.approx(26.0) and late.restart_s[0] == 100
 
 
+def test_the_strongest_of_several_levels_passes_through_the_memory():
+    plan = schedule.Schedule(2.0, (1, 2), (1.0, 0.0), (2.0, 100.0), MEMORY)
+    chunks = staging.by_chunks(MEMORY, 20e6, [2.0 + 1.0 + 2.0])
+    found = job.run(plan, failures.Listed([]), solve_s=10.0, jobs=1)
+    assert found.checkpoint_s[0] == pytest.approx(2 * 1.0 + sum(chunks), rel=2e-3) and chunks[1] > chunks[0] + 1
+    # Local after 3 s until 4, durable from 7 to 20 (13 s, the memory is full), local from 23 to 24, struck at 25.
+    plan = schedule.Schedule(3.0, (1, 2), (1.0, 0.0), (2.0, 100.0), MEMORY)
+    weak, strong = (seconds(played(plan, [25.0], solve_s=15, needs=[need])) for need in (0, 1))
+    assert weak == pytest.approx([46, 15, 28, 1, 2, 0, 1]) and strong == pytest.approx([148, 15, 28, 5, 100, 0, 1])
+
+
+def test_a_memory_that_is_always_empty_is_a_fixed_cost():
+    """So that levels, failures and horizons are those of jobs without staging, which are tested above."""
+    rng = np.random.default_rng(SEED)
+    times, needs = np.cumsum(rng.exponential(300, 4000)), rng.choice(3, 4000, p=(0.6, 0.3, 0.1))
+    fast = staging.Staging(90e9, 40e9, 10e9, 20e9, 1.0)  # storage takes more than the network gives: 10 s
+    plans = [schedule.Schedule(40.0, (1, 2, 6), costs, (3, 9, 50), memory) for costs, memory in
+             (((1, 4, 14), None), ((1, 4, 4), fast))]  # fmt: skip
+    for span in ({"solve_s": 20_000}, {"horizon_s": 30_000}):
+        plain, through = (job.run(plan, failures.Listed(times, np.linspace(0, 5e5, 50), needs), jobs=50, **span) for plan in plans)
+        np.testing.assert_allclose(through, plain, rtol=1e-9, atol=1e-6)
+        assert plain.failures.sum() > 1000
+
+
 # Failures ------------------------------------------------------------------------------------------------------------
 
 def first_gaps(source, copies=40_000):

@@ -3,6 +3,7 @@
 1. A copy that failed waits for nodes (repair.py), then restarts; a failure may strike the restart, which begins anew.
 2. It computes and saves (schedule.py) until the next failure: what fits is done, and saved at its levels.
 3. A failure that needs level j throws away everything since the last checkpoint of level j or above.
+   Whole checkpoints in the staging memory go on draining; one that was not whole is dropped from it.
 4. After the last segment no checkpoint follows.
 
 A failure in the middle of a checkpoint loses it. While a copy waits for nodes it cannot fail.
@@ -60,7 +61,7 @@ class _Copies:
         rng = np.random.default_rng(whole("seed", seed, 0))
         self.schedule, self.source, self.repairs, self.horizon_s = schedule, failures, repairs, horizon_s
         self.pace, self.every = Pace(schedule, jobs), np.array(schedule.every)
-        self.restarts_s = np.array(schedule.restarts_s)
+        self.costs_s, self.restarts_s = np.array(schedule.costs_s), np.array(schedule.restarts_s)
         tau = self.pace.interval_s
         self.segments = np.maximum(1, np.ceil(work_s / tau * (1 - 1e-12))).astype(np.int64)
         self.last_s = work_s - (self.segments - 1) * tau
@@ -71,6 +72,7 @@ class _Copies:
         self.saved = np.zeros((jobs, schedule.levels), dtype=np.int64)  # the same, by the level that holds them
         self.pending = np.full(jobs, -1)  # level to restart from
         self.held = np.zeros(jobs)  # bytes in the staging memory
+        self.saving_then = np.zeros((jobs, schedule.levels))  # `saving` when `saved` was reached
         failures.start(jobs, rng)
         if repairs is not None:
             repairs.start(jobs, failures.nodes_max, rng)
@@ -110,17 +112,23 @@ class _Copies:
         return end + finished, np.where(finished, begun + rest, stop), np.zeros(len(i), dtype=bool), part
 
     def _work_staged(self, i, begun, stop, up):
-        """One segment and its checkpoint: the next one's cost depends on what the memory still holds."""
+        """One segment and its checkpoint: the next staged one's cost depends on what the memory still holds."""
         memory, done = self.schedule.staging, self.done[i]
         last = done == self.segments[i] - 1
-        computing = np.where(last, self.last_s[i], self.pace.interval_s[i])
-        held = staging.drained(memory, self.held[i], computing)
-        cost, full = staging.absorb(memory, held)
-        length = computing + np.where(last, 0.0, cost)
-        fits = up & (begun + length <= stop)
-        self.saving[i] += np.where(fits & ~last, cost, 0.0)
-        self.held[i] = np.where(fits, full, staging.drained(memory, self.held[i], stop - begun))
-        return done + fits, np.where(fits, begun + length, stop), fits & ~last, stop - begun
+        level = self.schedule.level_after(done + 1)
+        computing, own = np.where(last, self.last_s[i], self.pace.interval_s[i]), self.costs_s[level]
+        held = staging.drained(memory, self.held[i], computing + own)
+        staged, full = staging.absorb(memory, held)
+        passes = level == self.schedule.levels - 1
+        cost = np.where(last, 0.0, own + np.where(passes, staged, 0.0))
+        fits = up & (begun + computing + cost <= stop)
+        saves = fits & ~last
+        self.saving[i] += np.where(saves, cost, 0.0)
+        reached = saves[:, None] & (np.arange(self.schedule.levels) <= level[:, None])
+        self.saving_then[i] = np.where(reached, self.saving[i][:, None], self.saving_then[i])
+        left = staging.drained(memory, self.held[i], np.where(fits, computing + cost, stop - begun))
+        self.held[i] = np.where(saves & passes, full, left)
+        return done + fits, np.where(fits, begun + computing + cost, stop), saves, stop - begun
 
     def _save(self, i, end):
         self.done[i] = end
@@ -136,7 +144,10 @@ class _Copies:
         back = self.saved[i, need]
         self.count[i] += 1
         if self.schedule.staging is None:
-            self.saving[i] -= self.pace.saving(self.done[i]) - self.pace.saving(back)
+            self.saving[i] = self.pace.saving(back)
+        else:
+            self.saving[i] = self.saving_then[i, need]
+            self.saving_then[i] = np.minimum(self.saving_then[i], self.saving[i][:, None])
         self.done[i] = back
         self.saved[i] = np.minimum(self.saved[i], back[:, None])
         self.pending[i] = np.maximum(self.pending[i], need)

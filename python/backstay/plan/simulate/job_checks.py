@@ -16,6 +16,7 @@ LEVELS = (
     multilevel.Level("durable", 160, 300, 8e5),
 )
 MEMORY = staging.Staging(100e9, 40e9, 20e9, 5e9)
+LARGE_MEMORY = staging.Staging(2e12, 1e12, 20e9, 5e9)
 
 
 def one_level(jobs: int, seed: int) -> list[Check]:
@@ -52,6 +53,18 @@ def several_levels(jobs: int, seed: int) -> Check:
     formula = pattern.overhead_fraction + pattern.restart_fraction
     # First order: the overhead is known to within its square (docs/plan/multilevel.md).
     return Check("several levels, lost per computing", "", formula, lost, 1.5 * formula)
+
+
+def staged_levels(jobs: int, seed: int) -> Check:
+    """The same with durable checkpoints through staging memory, which is empty again before the next (eqs. 4.1, 4.2)."""
+    cost = float(staging.absorb(LARGE_MEMORY, 0.0)[0])
+    pattern = multilevel.pattern([*LEVELS[:-1], LEVELS[-1]._replace(cost_s=cost)])
+    rates = np.array([1 / one.mtti_s for one in pattern.levels])
+    source = failures.Renewal(1 / rates.sum(), shares=rates / rates.sum())
+    played = job.run(schedule.nested(pattern, LARGE_MEMORY), source, solve_s=1e6, jobs=max(2, jobs // 5), seed=seed)
+    formula = pattern.overhead_fraction + pattern.restart_fraction
+    lost = estimate.mean(1 / (1 - played.lost_fraction) - 1)
+    return Check("several levels, durable staged", "", formula, lost, 1.5 * formula)
 
 
 def node_losses(jobs: int, seed: int) -> list[Check]:
@@ -102,5 +115,5 @@ def staged(jobs: int, seed: int) -> Check:
 def checks(jobs: int, seed: int) -> list[Check]:
     return [
         *one_level(jobs, seed), hard_times(jobs, seed), several_levels(jobs, seed), *node_losses(jobs, seed),
-        spares(jobs // 2, seed), staged(jobs, seed),
+        spares(jobs // 2, seed), staged(jobs, seed), staged_levels(jobs, seed),
     ]  # fmt: skip

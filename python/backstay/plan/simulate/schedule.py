@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from ..check import PlanError, not_negative, positive, whole
-from .staging import Staging
+from .staging import Staging, checked
 
 PERIOD_MAX = 10_000  # segments until the pattern repeats: `furthest` compares with each
 
@@ -15,7 +15,8 @@ class Schedule:
     """Weakest level first. After each every[j]-th segment of `base_interval_s` of computing: level j or above.
 
     `base_interval_s` may be an array, one value a job. `costs_s[j]`: a checkpoint at level j, all in all;
-    `restarts_s[j]`: a restart from level j. With `staging` (one level only) the cost is what its memory makes of it.
+    `restarts_s[j]`: a restart from level j. With `staging` a checkpoint at the strongest level passes through its memory
+    and takes that much longer: how long depends on what the memory still holds.
     """
 
     base_interval_s: object
@@ -33,19 +34,22 @@ class Schedule:
         if self.every[0] != 1 or any(b % a for a, b in zip(self.every, self.every[1:], strict=False)):
             raise PlanError("every", f"must begin with 1, each a multiple of the one before, not {self.every}")
         whole("every", self.every[-1], 1, PERIOD_MAX)
-        if self.staging and self.levels > 1:
-            raise PlanError("staging", "is for one level")
+        if self.staging is not None:
+            checked(self.staging)
 
     @property
     def levels(self) -> int:
         return len(self.every)
 
+    def level_after(self, segments):
+        """Level of the checkpoint after that many segments."""
+        return (np.asarray(segments)[..., None] % np.array(self.every) == 0).sum(axis=-1) - 1
+
     @property
     def saving_s(self) -> np.ndarray:
         """Time of the checkpoints after the first 0, 1, .. segments of a period."""
-        places = np.arange(1, self.every[-1] + 1)
-        level = (places[:, None] % np.array(self.every) == 0) * np.arange(self.levels)
-        return np.concatenate([[0.0], np.cumsum(np.array(self.costs_s)[level.max(axis=1)])])
+        levels = self.level_after(np.arange(1, self.every[-1] + 1))
+        return np.concatenate([[0.0], np.cumsum(np.array(self.costs_s)[levels])])
 
 
 def single(interval_s, cost_s: float, restart_s: float = 0.0, staging: Staging | None = None) -> Schedule:
@@ -53,10 +57,11 @@ def single(interval_s, cost_s: float, restart_s: float = 0.0, staging: Staging |
     return Schedule(interval_s, (1,), (float(cost_s),), (float(restart_s),), staging)
 
 
-def nested(pattern) -> Schedule:
-    """A multilevel.Pattern."""
-    costs = np.cumsum([one.cost_s for one in pattern.levels])
-    return Schedule(pattern.base_interval_s, pattern.every, tuple(costs), tuple(one.restart_s for one in pattern.levels))
+def nested(pattern, staging: Staging | None = None) -> Schedule:
+    """A multilevel.Pattern. With `staging` its strongest level costs what the memory makes of it, not `cost_s`."""
+    own = [one.cost_s for one in pattern.levels]
+    costs = np.cumsum(own if staging is None else [*own[:-1], 0.0])
+    return Schedule(pattern.base_interval_s, pattern.every, tuple(costs), tuple(one.restart_s for one in pattern.levels), staging)
 
 
 def stand_ins(levels, pattern) -> tuple[int, ...]:
