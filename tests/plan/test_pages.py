@@ -2,6 +2,7 @@
 
 import re
 
+import measured
 import pages
 import pytest
 from backstay.cli.plan import COMMANDS
@@ -15,6 +16,16 @@ def test_examples_are_real(page, monkeypatch):
     monkeypatch.chdir(pages.PAGES.parents[1])
     text = page.read_text(encoding="utf-8")
     assert pages.renewed(text, run) == text, "run: PYTHONPATH=python python tests/plan/pages.py --write"
+
+
+def test_the_table_of_aggregation_is_the_models_beside_the_run():
+    text = measured.PAGE.read_text(encoding="utf-8")
+    assert measured.page_with(text) == text, "run: PYTHONPATH=python python tests/plan/measured.py --write"
+    run = measured.found()["write_pattern"]
+    for way, (requests, waits, on_disk) in measured.predicted(measured.found()).items():
+        real = run["ways"][way]
+        assert real["blocked_s"] > waits and (way == "direct") == (real["blocked_s"] > 1.5 * waits), "the page says what the model leaves out"
+        assert way == "direct" or (0.8 < real["on_disk_s"] / on_disk < 1.2 and requests < real["write_requests"] < 1.2 * requests)
 
 
 def test_every_command_has_an_example_and_a_page():
