@@ -132,6 +132,20 @@ def test_a_log_of_equal_gaps_has_no_shape(tmp_path):
     (tmp_path / "log").write_text("time,node\n0,a\n1e5,b\n2e5,c\n3e5,a\n")
     found = result("advise", *BASE, *SPEEDS, "--trace", tmp_path / "log", "--nodes", 3)
     assert (found["mtti_s"], found["weibull_shape"]) == (1e5, 100.0)
+    assert "no Weibull shape of the log: the gaps are all alike" in found["notes"][-1]
+
+
+@pytest.mark.parametrize("words, says", [
+    (("--mtti", 1e12), ["the configuration takes 1e+09 s at most for mtti_s: the TOML has that instead of 1e+12 s"]), (("--mtti", 1e9), []),
+    (("--mtti", 0.9, "--copy-bandwidth", 1e14, "--disk-bandwidth", 1e13, "--network-bandwidth", 1e14, "--storage-bandwidth", 1e16),
+     ["1 s at least for mtti_s"]),
+])  # fmt: skip
+def test_what_the_configuration_does_not_take_is_said(words, says):
+    found = result("advise", *BASE, *SPEEDS, *words)
+    notes = [note for note in found["notes"] if "configuration takes" in note]
+    assert len(notes) == len(says) and all(part in note for part, note in zip(says, notes, strict=True))
+    made = tomllib.loads(found["toml"])["checkpoint"]
+    assert 1 <= made["mtti_s"] <= 1e9 and (bool(says) or made["mtti_s"] == found["mtti_s"])
 
 
 def test_it_says_what_the_disks_cost(tmp_path):
@@ -154,7 +168,7 @@ def test_a_picture(tmp_path, ending):
         text = file.read_text("utf-8")
         assert all(word in text for word in ("efficiency (%)", "interval (s, log scale)", "share of the time (%)", "parity 14+2", "3 replicas"))
     code, _, err = run("advise", *BASE, *SPEEDS, "--mtti", 86400, "--picture", tmp_path / "none" / f"x.{ending}")
-    assert code == 3 and err.count("\n") == 1
+    assert code == 1 and err.count("\n") == 1 and "there is no folder" in err
 
 
 def test_inputs_come_from_a_log():

@@ -1,12 +1,9 @@
 """`backstay plan`: keys that programs rely on, help, and every kind of wrong input as one line that names the option."""
 
-import os
 import pathlib
 import re
-import subprocess
 
 import pytest
-from backstay.cli.pictures import write_page
 from backstay.cli.plan import COMMANDS, output
 from backstay.plan.check import PlanError
 from runner import result, run, strict
@@ -94,6 +91,41 @@ def test_the_other_questions_print_their_keys():
     assert found["without_pool"]["requests"] > 50 * found["with_pool"]["requests"] and found["blocked_speedup"] > 1
 
 
+@pytest.mark.parametrize("writers, improvement, says", [
+    (4096, None, ["no process is left", "eq. 1 needs --ratio-before"]), (4000, None, ["more than half", "eq. 1 needs"]),
+    (2049, None, ["more than half", "eq. 1 needs"]), (2048, 25.5, ["ratios of paper 004's machine"]), (64, 25.5, ["ratios of paper 004's machine"]),
+])  # fmt: skip
+def test_no_gain_is_claimed_without_processes_that_compute_on(writers, improvement, says):
+    words = ("strategy", "--np", 4096, "--ng", writers)
+    found = result(*words)
+    assert found["production_improvement"] == improvement and found["speedup_unblocked"] == pytest.approx(4096 / writers)
+    assert len(found["notes"]) == len(says) and all(part in note for part, note in zip(says, found["notes"], strict=True))
+    assert ("not known" in run(*words)[1]) == (improvement is None)
+    measured = result(*words, "--ratio-before", 100, "--ratio-after", 30, "--steps", 40)
+    assert measured["production_improvement"] == 2 and not any("eq. 1" in note for note in measured["notes"])
+
+
+def test_the_papers_own_case_needs_no_note():
+    assert not result("strategy", "--np", 65536, "--ng", 1024)["notes"]
+
+
+def test_memory_that_does_not_fit_the_storage_is_said():
+    words = ("fill-time", "--ram", "205e12", "--storage", "10e12", "--device", "2e12", "--device-bandwidth", "100e6")
+    assert "(205.0 TB) does not fit into the storage (10.00 TB)" in result(*words)["notes"][0]
+    assert not result(*words, "--checkpoint", "10e12")["notes"] and not result("fill-time", "--system", "stampede")["notes"]
+
+
+def test_few_nodes_show_the_bound():
+    """Of 8 nodes with 1 replica e^(−λ) allows 2 losses at 75 %; drawn ones say that it is 1, as the bound does."""
+    found = result("survive", "--nodes", 8, "--replicas", 1, "--target", 0.75)
+    assert (found["allowed_failures"], found["allowed_failures_at_least"]) == (2, 1) and "by the bound 1 − λ it is 1 node at 75 %" in found["notes"][0]
+    drawn = result("survive", "--nodes", 8, "--replicas", 1, "--failures", 2, "--monte-carlo", 20_000)
+    assert drawn["monte_carlo"]["high"] < 0.75 < drawn["probability"] and "too hopeful" in drawn["notes"][0]
+    for words in (("--nodes", 64, "--replicas", 1, "--failures", 3), ("--nodes", 32, "--parity", "3+1"), ("--nodes", 32, "--replicas", 4, "--failures", 5)):
+        assert not result("survive", *words)["notes"], words
+    assert not result("survive", "--nodes", 2048, "--replicas", 4)["notes"]
+
+
 def test_same_room_buys_as_many_systems_as_are_needed():
     found = result("cost", "--nodes", 1000, "--same-room", "--years", 1)
     assert found["shared_cost"] == 10 * (1.1e6 + 16570) and found["shared_room_bytes"] == pytest.approx(540e12)
@@ -102,7 +134,7 @@ def test_same_room_buys_as_many_systems_as_are_needed():
 
 @pytest.mark.parametrize("text, says", [
     ("size,count\n1,2\n", ":1: the first line must be size_bytes,count"), ("", ":1: the first line"), ("size_bytes,count\n", "holds no write"),
-    ("size_bytes,count\n1,2\n3\n", ":3: 1 columns"), ("size_bytes,count\n1,x\n", ":2: count must be a number"),
+    ("size_bytes,count\n1,2\n3\n", ":3: 1 column;"), ("size_bytes,count\n1,x\n", ":2: count must be a number"),
     ("size_bytes,count\n0,1\n", ":2: size_bytes must be a number, at least 1"), ("size_bytes,count\n4,nan\n", ":2: count"),
     ("size_bytes,count\n4,-1\n", ":2: count"), ("size_bytes,count\n4,0\n", "holds no write"),
 ])  # fmt: skip
@@ -230,18 +262,3 @@ def test_a_wrong_file_names_line_and_key(tmp_path):
         path.write_text(text)
         code, _, err = run("model", "--system", "mine", "--systems", path)
         assert code == 2 and f"--systems {path}{says}" in err and err.count("\n") == 1
-
-
-def test_a_page_replaces_files_only(tmp_path):
-    """Not a device (as root, /dev/full would be gone), and not a link."""
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True) as reader:
-        write_page(pipe, "page")
-        assert reader.communicate(timeout=30)[0] == "page"
-    assert pipe.is_fifo()
-    target, link = tmp_path / "target", tmp_path / "link"
-    target.write_text("old")
-    link.symlink_to(target)
-    write_page(link, "new")
-    assert link.is_symlink() and target.read_text() == "new"

@@ -12,7 +12,7 @@ LOG = str(pathlib.Path(__file__).parents[2] / "docs" / "plan" / "failures.csv")
 
 SEED, DRAWS = 20_261_124, 150
 NUMBERS = ["0", "-1", "1", "2", "3", "7.5", "64", "1000", "86400", "1e-300", "1e-9", "1e9", "1e15", "1e300", "1e308", "nan", "inf", "-inf", "x", ""]
-COUNTS = ["0", "-1", "1", "2", "3", "8", "64", "1000", "100000", "99999999999999999999", "1.5", "x"]
+COUNTS = ["0", "-1", "1", "2", "3", "8", "64", "1000", "100000", "99999999999999999999", "1e3", "1e400", "1.5", "x"]
 SHARES = ["0", "1", "0.5", "0.999", "1e-300", "-0.1", "1.1", "nan", "x"]
 OPTIONS = {
     "interval": {"--cost": NUMBERS, "--mtti": NUMBERS, "--restart": NUMBERS, "--solve": NUMBERS, "--interval": NUMBERS,

@@ -11,6 +11,8 @@ import pytest
 pytest.importorskip("matplotlib")
 import matplotlib.image
 from backstay.plan import figures, survival
+from backstay.plan.figures import style
+from matplotlib.colors import to_rgb
 from runner import result, run
 
 WANTED = {"000-fig-3.2", "000-fig-3.3", "000-fig-3.4", "000-fig-4.3", "000-fig-4.4", "000-fig-4.5", "000-fig-4.6",
@@ -50,12 +52,25 @@ def test_known_values_are_in_the_pictures():
     assert str(survival.allowed_failures(2048, 4, 0.999)) in texts and sum(text.isdigit() for text in texts) == 108
 
 
+def test_numbers_in_the_cells_can_be_read():
+    axes = figures.FIGURES["002-table-2-survival"]().axes[0]
+    image = axes.collections[0]
+    cells = [text for text in axes.texts if text.get_text().isdigit()]
+    values = image.get_array().reshape(9, 12)
+    for text in cells:
+        column, row = (int(place) for place in text.get_position())
+        behind = image.to_rgba(values[row, column])
+        assert style.contrast(to_rgb(text.get_color()), behind) >= 4.5, text
+    assert {text.get_color() for text in cells} == {"white", "black"}
+    assert style.contrast((0, 0, 0), (1, 1, 1)) == pytest.approx(21) and style.contrast(to_rgb("#767676"), (1, 1, 1)) == pytest.approx(4.54, abs=0.01)
+
+
 def test_bad_input(tmp_path):
     code, _, err = run("figures", "--out", tmp_path, "--only", "000-fig-3.1")
     assert code == 2 and "--only 000-fig-3.1 is not known" in err and not list(tmp_path.iterdir())
     (tmp_path / "file").touch()
     code, _, err = run("figures", "--out", tmp_path / "file", "--only", "004-speed-up")
-    assert code == 1 and "file: is not a folder" in err
+    assert code == 1 and "file: cannot be written: it is not a folder; choose" in err
 
 
 def test_without_matplotlib_it_says_how_to_install_it(tmp_path):

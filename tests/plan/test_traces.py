@@ -109,7 +109,7 @@ def test_what_slurm_printed_is_read():
     log = read.log(slurm_output("events.txt"))
     assert [log.names[i] for i in log.nodes] == ["n3", "n0", "n3", "n3", "n1"] and log.times_s.tolist() == [0, 46, 63, 64, 88]
     assert log.repair_s[:3].tolist() == [0, 59, 0] and math.isnan(log.repair_s[3]) and log.repair_s[4] == 17
-    assert log.notes == ("1 events that are no failures (drained, ..) are left out",)
+    assert log.notes == ("1 event of another kind than failures (drained, ..) is left out",)
     assert result("replay", "--trace", slurm_output("events.txt"), "--cost", 1, "--window", 2)["incidents"] == 4
     log = read.log(slurm_output("jobs.txt"))
     assert [log.names[i] for i in log.nodes] == ["n3", "n0", "n3", "n1"] and log.times_s.tolist() == [0, 46, 63, 88]
@@ -145,9 +145,22 @@ def test_the_law_of_drawn_gaps_is_found(shape):
     gaps = 5000 * np.random.default_rng(20_261_126).weibull(shape, 20_000)
     law = statistics.weibull(gaps)
     assert abs(law.shape - shape) < 4 * law.shape_error < 0.1 * shape and law.scale_s == pytest.approx(5000, rel=0.04)
-    assert law.distance < 0.02 and (shape == 1 or law.distance_exponential > 0.1)
+    assert law.distance < 0.02 and (shape == 1 or statistics.exponential_distance(gaps) > 0.1)
     half = statistics.weibull(gaps[:5000]).shape_error
     assert half == pytest.approx(2 * law.shape_error, rel=0.1)
+
+
+@pytest.mark.parametrize("gaps, alike", [([100.0] * 5, True), ([100.0, 100.001, 99.999], True), ([100.0, 101.0, 99.0], False), ([1.0, 1e6], False)])
+def test_gaps_that_are_all_alike_have_no_shape(gaps, alike, tmp_path):
+    law = statistics.weibull(gaps)
+    assert (law is None) == alike and (alike or 0 < law.shape < statistics.SHAPE_MAX)
+    times = np.concatenate([[0.0], np.cumsum(gaps)])
+    (tmp_path / "log").write_text("".join(f"{at},n{place}\n" for place, at in enumerate(times)))
+    words = ("replay", "--trace", tmp_path / "log", "--cost", 0.01, "--window", 0)
+    found, shown = result(*words), run(*words)[1]
+    fitted = [found[f"weibull_{name}"] for name in ("shape", "shape_error", "scale_s", "distance")]
+    assert (fitted == [None] * 4) == alike and 0 < found["exponential_distance"] < 1
+    assert any("no Weibull shape: the gaps are all alike" in note for note in found["notes"]) == alike == ("cannot be estimated" in shown)
 
 
 def test_replay_counts_by_hand():

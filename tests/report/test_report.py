@@ -1,6 +1,7 @@
 """`backstay report`: what the page shows of a known log, damaged logs, and the page in a real browser."""
 
 import contextlib
+import html
 import io
 import json
 import pathlib
@@ -82,6 +83,52 @@ def test_charts_show_the_same(made):
     assert real["y"][0] == pytest.approx(made.captured[0].bytes / made.captured[0].writing_s)
 
 
+def whole_steps(made):
+    """The step between ticks of each axis of versions or ranks."""
+    shown = ((charts.timeline(made), "yaxis"), (charts.level_times(made), "xaxis"), (charts.ranks(made), "xaxis"), (charts.bandwidths(made, None), "xaxis"))
+    axes = [chart["layout"][axis] for chart, axis in shown]
+    assert all(axis["tick0"] == 0 and axis["tickformat"] == "d" for axis in axes)
+    return [axis["dtick"] for axis in axes]
+
+
+@pytest.mark.parametrize("versions, step", [(1, 1), (2, 1), (5, 1), (9, 1), (10, 2), (22, 5)])
+def test_versions_and_ranks_stand_at_whole_numbers(versions, step):
+    log = [one for one in made_log.events()[0] if one.get("version", 0) <= versions and one["event"] != "rank_left"]
+    assert whole_steps(history.build("lj", log)) == [step, step, 5, step]
+
+
+def test_a_huge_version_number_has_ticks_too(made):
+    made.captured[0].number = 10**18
+    assert whole_steps(made)[0] == 2 * 10**17
+
+
+def words_of(text):
+    """What a reader sees of a page, paragraph by paragraph."""
+    body = re.sub(r"<script.*?</script>|<style.*?</style>", "", text, flags=re.S)
+    return [html.unescape(re.sub(r"<[^>]*>", "", one)) for one in re.findall(r"<(?:p|td|li|h1|h2)[^>]*>(.*?)</(?:p|td|li|h1|h2)>", body, re.S)], body
+
+
+@pytest.mark.parametrize("fewer", [None, "rank_left", "all but one version"])
+def test_sentences_begin_with_a_capital_and_hold_no_markup(made, fewer):
+    log = made_log.events()[0]
+    if fewer == "rank_left":
+        log = [one for one in log if one["event"] != "rank_left"]
+    elif fewer:
+        log = [one for one in log if one.get("version", 1) == 1]
+    made = history.build("lj", log)
+    text = page.render(made, times.account(made), None, ["events.jsonl:3: not JSON"])
+    shown, body = words_of(text)
+    assert not [one for one in shown if "`" in one] and "<code>backstay probe</code>" in body and "<p></p>" not in body
+    paragraphs = [html.unescape(re.sub(r"<[^>]*>", "", one)) for one in re.findall(r"<p>(.*?)</p>", body, re.S)]
+    sentences = [one for text in paragraphs for one in re.split(r"(?<=[.!?]) +", text) if one]
+    assert len(sentences) > 8 and not [one for one in sentences if one[0].islower() and not one.startswith("backstay probe")], sentences
+    assert "1 line of the log could not be read and is left out" in body
+    if fewer == "rank_left":
+        assert "An expectation needs a failure, or --mtti." in body and "0 failures" in body
+    if fewer and fewer != "rank_left":
+        assert "1 version captured" in body and "1 versions" not in body
+
+
 def probe(folder):
     (folder / "cache" / "backstay").mkdir(parents=True)
     speeds = {"memory": {"copy_bytes_per_s": 4e10}, "disk": {"write_bytes_per_s": 1.5e9}}
@@ -141,7 +188,9 @@ def test_a_job_without_a_log(tmp_path):
 def test_wrong_options(tmp_path):
     made_log.write(tmp_path / "lj")
     assert report(tmp_path, "--mtti", "0")[0::2] == (2, "backstay report: --mtti must be above 0 and finite, not 0\n")
-    assert report(tmp_path, "-o", tmp_path / "none" / "x.html")[0] == 1
+    code, _, err = report(tmp_path, "-o", tmp_path / "none" / "x.html")
+    assert code == 1 and err == (f"backstay report: {tmp_path / 'none' / 'x.html'}: cannot be written: there is no folder "
+                                 f"{tmp_path / 'none'}; make the folder first, or choose another place\n")  # fmt: skip
 
 
 def broken(rng, lines):

@@ -10,6 +10,7 @@ import sys
 import typer
 
 from ..format.errors import DamagedError, FormatError, IncompleteError, NotFoundError, UnsupportedError
+from ..plan import files
 from . import export, plan, report
 from .usage import CommandError, UsageError, report_usage
 from .usage import report as report_error
@@ -36,8 +37,8 @@ CODES = {EXIT_FAILED: "io", EXIT_NOTHING: "not_found", EXIT_DAMAGED: "corrupt"}
 def fail(error: Exception) -> int:
     """The message to stderr and, with --json, as an object to stdout (docs/guide/cli.md)."""
     code, message = exit_code_of(error), str(error)
-    if isinstance(error, OSError) and error.filename is not None:
-        message = f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and not isinstance(error, files.WriteError) and error.strerror is not None:
+        message = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
     report_error("backstay", message, CODES[code])
     return code
 
@@ -49,7 +50,7 @@ def flushed(code: int) -> int:
             sys.stdout.flush()
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return code or fail(error)
+        return code or fail(files.WriteError("standard output", error))
     return code
 
 

@@ -16,6 +16,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, 
 import backstay
 from backstay.format import ShapeError
 
+from ..plan import files
+
 EPILOG = (
     "Examples: `backstay export lj --region x -o out` (out/x.npy, or one file a rank); "
     "`backstay export lj 12 --format raw -o out` (everything, as plain bytes). "
@@ -80,11 +82,8 @@ class Exporter:
         self._write(self.folder / stem, lambda file: file.write(data.tobytes()), data, region, rank)
 
     def _write(self, path: pathlib.Path, write, data, region, rank) -> None:
-        # Under another name until it is whole: a file that is there can be used.
-        temporary = path.with_name(path.name + ".tmp")
-        with open(temporary, "wb") as file:
+        with files.whole(path) as begun, open(begun, "wb") as file:
             write(file)
-        os.replace(temporary, path)
         self._note(path, data, region, rank)
 
     def _note(self, path, data, region, rank) -> None:

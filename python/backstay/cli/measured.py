@@ -7,6 +7,7 @@ import re
 
 import typer
 
+from ..plan import files
 from ..report import events, history
 from .usage import CommandError
 
@@ -24,7 +25,7 @@ def probe_rates(file: pathlib.Path) -> dict[str, float]:
     The probe's network is this machine's loopback: it says nothing about the wire between nodes.
     """
     try:
-        found = json.loads(file.read_text("utf-8"))
+        found = json.loads(files.read_text(file))
         rates = {name: found[part][key] for name, (part, key) in PROBED.items()}
     except (KeyError, TypeError, RecursionError) as error:
         raise ValueError(str(error)) from None

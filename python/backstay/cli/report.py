@@ -7,6 +7,7 @@ from typing import Annotated, Optional
 
 import typer
 
+from ..plan import files
 from ..plan.check import PlanError
 from ..report import times
 from . import measured
@@ -50,7 +51,10 @@ def command(
         raise CommandError(PATH, f"--mtti {error.reason}") from None
     with needs("plotly", PATH):
         from ..report import page
-    write_page(output, page.render(made, spent, probe_rates(), unreadable))
+    try:
+        write_page(output, page.render(made, spent, probe_rates(), unreadable))
+    except files.WriteError as error:
+        raise CommandError(PATH, str(error), exit_code=1, code="io") from error
     for one in unreadable:
         print(f"{PATH}: left out: {one}", file=sys.stderr)
     if as_json:

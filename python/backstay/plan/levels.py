@@ -10,6 +10,7 @@ import numpy as np
 
 from . import interval, protection
 from .check import fraction, positive, whole
+from .words import counted
 
 SIZES = {1: 0.96, 2: 0.03, 8: 0.01}  # nodes that an incident takes: about LANL's, docs/plan/replay.md
 REPLICAS, GROUPS = (1, 2, 3, 4), ((4, 1), (8, 2), (14, 2))
@@ -86,7 +87,7 @@ def checked(machine: Machine, found: Failures) -> None:
 
 def choices(nodes: int, found: Failures) -> list[Choice]:
     """What fits on so many nodes: random replicas, parity groups."""
-    ways = [(f"{count} replica{'s' * (count > 1)}", protection.RandomReplicas(nodes, replicas=count), float(count), count, 1)
+    ways = [(counted(count, "replica"), protection.RandomReplicas(nodes, replicas=count), float(count), count, 1)
             for count in REPLICAS if count < nodes]  # fmt: skip
     ways += [(f"parity {data}+{parity}", protection.Parity(nodes, data=data, parity=parity), parity / data, parity, data)
              for data, parity in GROUPS if data + parity <= nodes]  # fmt: skip

@@ -92,6 +92,10 @@ class RandomReplicas(Scheme):
         """1 − λ: a bound that holds whatever the placement correlates."""
         return max(0.0, 1 - float(self.expected_losses(failures))) if self.probability(failures) else 0.0
 
+    def allowed_failures_at_least(self, target: float) -> int:
+        """As allowed_failures(), by the bound: it may be relied on where the approximation is too hopeful."""
+        return survival.largest(self.probability_at_least, self.units, target)
+
     def place(self, rng):
         return random_replicas(self.nodes, self.replicas, rng, self.domain_nodes if self.spread else 1)
 

@@ -2,9 +2,9 @@
 
 import difflib
 import importlib.resources
-import pathlib
 import tomllib
 
+from . import files
 from .check import COUNT_MAX, LARGEST, SMALLEST, PlanError
 
 
@@ -58,6 +58,8 @@ def parse(text: str, where: str, parameter: str, keys: dict[str, str]) -> dict[s
                 raise PlanError(parameter, f"{where}:{line}: {reason}")
             if reason := _wrong(keys[key], value):
                 raise PlanError(parameter, f"{where}:{line_of(text, name, key)}: {key} {reason}")
+            if keys[key] == "whole":
+                table[key] = int(value)  # also of 1e5
     return tables
 
 
@@ -69,6 +71,6 @@ def preset(name: str) -> str:
 def read(path, parameter: str) -> str:
     """Text of the user's file. OSError if it cannot be read, PlanError if it is not text."""
     try:
-        return pathlib.Path(path).read_text("utf-8")
+        return files.read_text(path)
     except UnicodeDecodeError:
         raise PlanError(parameter, f"{path}: not a text file in UTF-8") from None

@@ -11,8 +11,7 @@ BLUE, ORANGE, GREEN, PINK, SKY, BLACK = "#0072b2", "#d55e00", "#009e73", "#cc79a
 # name, when a version reached it, colour, symbol
 LEVELS = (("local", lambda v: v.local_s, BLUE, "circle"), ("protected", lambda v: v.protected_s, GREEN, "square"),
           ("durable", lambda v: v.durable_s, BLACK, "star"))  # fmt: skip
-TICKS = 8  # of a logarithmic axis
-FEW_RANKS = 16  # each has a tick
+TICKS = 8  # of an axis of whole numbers, and of a logarithmic one
 SHOWN_RANKS = 200_000  # points of the chart of ranks, all versions together
 MARKS = {"capture_failed": "x", "write_failed": "triangle-down", "removed": "circle-open", "set_aside": "square-x",
          "skipped": "diamond-open", "restart_failed": "cross"}  # fmt: skip
@@ -25,6 +24,13 @@ def _layout(x: str, y: str, **more) -> dict:
             "margin": {"l": 80, "r": 50, "t": 20, "b": 60}, "modebar": {"orientation": "v"},
             "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
             **more}  # fmt: skip
+
+
+def _whole(axis: dict, numbers) -> None:
+    """Ticks of an axis of versions or ranks at whole numbers only, at most about TICKS of them: 1, 2, 5, 10, .. apart."""
+    span = max(numbers, default=0) - min(numbers, default=0)
+    steps = (step * 10**power for power in range(20) for step in (1, 2, 5))
+    axis.update(tick0=0, dtick=next(step for step in steps if span <= step * TICKS), tickformat="d")
 
 
 def _log(layout: dict, data: list[dict], shown) -> dict:
@@ -71,7 +77,7 @@ def timeline(history: History) -> dict:
             data.append({"type": "scatter", "mode": "lines", "name": name, "line": {"color": colour, "dash": dash},
                          "x": [t for at in times for t in (at, at, None)], "y": [end for _ in times for end in ends]})  # fmt: skip
     layout = _layout("time since the first event (s)", "version", barmode="overlay")
-    layout["yaxis"].update(tickformat="d")
+    _whole(layout["yaxis"], [v.number for v in history.versions])
     return {"data": data, "layout": layout}
 
 
@@ -90,7 +96,9 @@ def level_times(history: History) -> dict:
         points = [(v.number, value(v) - v.begin_s) for v in captured if value(v) is not None and value(v) > v.begin_s]
         if points or name == "local":
             data.append(_line(f"until {name}", colour, symbol, points))
-    return {"data": data, "layout": _log(_layout("version", "time (log scale)"), data, text.time)}  # fmt: skip
+    layout = _log(_layout("version", "time (log scale)"), data, text.time)
+    _whole(layout["xaxis"], [v.number for v in captured])
+    return {"data": data, "layout": layout}
 
 
 def ranks(history: History) -> dict:
@@ -105,8 +113,7 @@ def ranks(history: History) -> dict:
                 "args": [{"visible": [other is v for other in shown]}]} for v in shown]  # fmt: skip
     layout = _layout("rank", "I/O time of the rank (ms)", showlegend=False)
     layout["yaxis"].update(rangemode="tozero")
-    if all(r.rank <= FEW_RANKS for v in shown for r in v.ranks):
-        layout["xaxis"].update(dtick=1)  # none between them
+    _whole(layout["xaxis"], [r.rank for v in shown for r in v.ranks])
     layout["margin"]["t"] = 60
     layout["updatemenus"] = [{"buttons": buttons, "x": 0, "xanchor": "left", "y": 1.2}] if buttons else []
     return {"data": data, "layout": layout}
@@ -124,7 +131,9 @@ def bandwidths(history: History, probe: dict | None) -> dict:
         if rate and numbers:
             data.append({"type": "scatter", "mode": "lines", "name": name, "line": {"color": colour, "dash": "dash"},
                          "x": [min(numbers) - 0.5, max(numbers) + 0.5], "y": [rate, rate]})  # fmt: skip
-    return {"data": data, "layout": _log(_layout("version", "bandwidth (log scale)"), data, lambda rate: f"{text.size(rate)}/s")}
+    layout = _log(_layout("version", "bandwidth (log scale)"), data, lambda rate: f"{text.size(rate)}/s")
+    _whole(layout["xaxis"], numbers)
+    return {"data": data, "layout": layout}
 
 
 def time_lost(times: Times) -> dict:

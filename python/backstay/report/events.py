@@ -4,6 +4,8 @@ import json
 import pathlib
 from typing import NamedTuple
 
+from ..plan import files as disk
+
 NAMES = ("events.1.jsonl", "events.jsonl")  # older first
 NUMBERS, TEXTS = ("version", "bytes", "seconds", "ranks", "rank", "t_ns", "begin_ns", "end_ns"), ("run", "from", "why")
 NEEDED = {
@@ -78,7 +80,7 @@ def read(folder: pathlib.Path) -> Log:
         raise LogError(f"{folder / NAMES[-1]}: no such file; the agent writes it while the job runs", missing=True)
     found, unreadable = [], []
     for file in files:
-        lines = file.read_bytes().split(b"\n")
+        lines = disk.read_bytes(file).removeprefix(disk.BOM).split(b"\n")
         for number, line in enumerate(lines[:-1], 1):  # the last has no newline: cut short, or empty
             event, why = _parsed(line)
             if event is not None:

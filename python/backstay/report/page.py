@@ -3,9 +3,11 @@
 import datetime
 import html
 import json
+import re
 
 from plotly.offline import get_plotlyjs
 
+from ..plan.words import counted, plural, sentence
 from . import charts, text
 from .history import History
 from .times import Times
@@ -16,10 +18,6 @@ h1{margin-bottom:.2rem}h2{margin:2rem 0 .2rem}p{margin:.3rem 0;max-width:75ch}.p
 table{border-collapse:collapse}td,th{padding:.25rem .9rem .25rem 0;text-align:left;border-bottom:1px solid #ddd}
 .warn{border-left:4px solid #d55e00;padding-left:.8rem}
 """
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number} {word}" + ("" if number == 1 else "s")
 
 
 def _table(head: list[str], rows: list[list]) -> str:
@@ -52,13 +50,13 @@ def _summary(history: History) -> str:
     paused = f", pauses of {text.time(pause)} between them not counted" if pause > 0.01 * history.end_s else ""
     levels = "".join(f", {reached} {name}" for name in ("protected", "durable")
                      if (reached := sum(getattr(one, f"{name}_s") is not None for one in history.captured)))  # fmt: skip
-    return (f"From {begin:%Y-%m-%d %H:%M:%S} UTC: {_counted(len(history.runs), 'run')} of {text.time(history.observed_s)} together{paused}; "
-            f"{_counted(len(history.captured), 'version')} captured, {local} local{levels}; {_counted(len(history.failures), 'failure')}, "
-            f"{_counted(len(history.restarts), 'restart')}. A version holds {text.size(last.bytes)} of {len(last.ranks)} ranks.")  # fmt: skip
+    return (f"From {begin:%Y-%m-%d %H:%M:%S} UTC: {counted(len(history.runs), 'run')} of {text.time(history.observed_s)} together{paused}; "
+            f"{counted(len(history.captured), 'version')} captured, {local} local{levels}; {counted(len(history.failures), 'failure')}, "
+            f"{counted(len(history.restarts), 'restart')}. A version holds {text.size(last.bytes)} of {counted(len(last.ranks), 'rank')}.")  # fmt: skip
 
 
 def _lost(times: Times) -> str:
-    words = [times.why + "."] if times.why else []
+    words = [sentence(times.why)] if times.why else []
     if times.interval_s is not None:
         words.append(f"Computing between two versions: {text.time(times.interval_s)} (median).")
     if times.best_interval_s is not None:
@@ -66,9 +64,15 @@ def _lost(times: Times) -> str:
     return " ".join(words)
 
 
+def _paragraph(words: str) -> str:
+    """`commands` of the text as code; nothing for no text."""
+    marked = re.sub(r"`([^`]*)`", r"<code>\1</code>", html.escape(words))
+    return f"<p>{marked}</p>" if words else ""
+
+
 def _section(number: int, title: str, words: str, figure: dict | None, below: str = "") -> str:
     plot = "" if figure is None else f'<div class="plot" id="plot{number}" role="img" aria-label="{html.escape(title)}"></div>'
-    return f"<section><h2>{html.escape(title)}</h2><p>{html.escape(words)}</p>{plot}{below}</section>"
+    return f"<section><h2>{html.escape(title)}</h2>{_paragraph(words)}{plot}{below}</section>"
 
 
 def render(history: History, times: Times, probe: dict | None, unreadable: list[str]) -> str:
@@ -90,7 +94,8 @@ def render(history: History, times: Times, probe: dict | None, unreadable: list[
     warning = ""
     if unreadable:
         shown = "".join(f"<li>{html.escape(one)}</li>" for one in unreadable[:20])
-        warning = f'<div class="warn"><p>{len(unreadable)} lines of the log could not be read and are left out:</p><ul>{shown}</ul></div>'
+        lines, are = counted(len(unreadable), "line"), plural(len(unreadable), "is", "are")
+        warning = f'<div class="warn"><p>{lines} of the log could not be read and {are} left out:</p><ul>{shown}</ul></div>'
     job = html.escape(history.job)
     return (f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{job}: report</title>'
             f'<meta name="viewport" content="width=device-width, initial-scale=1">'

@@ -10,6 +10,7 @@ import os
 
 import typer
 
+from ...plan import files
 from ...plan.check import PlanError
 from ..usage import CommandError
 from . import advise, aggregation, cost, explore, figures, fill_time, interval, model, multilevel, replay, strategy, survive, validate
@@ -59,12 +60,12 @@ def one_line_errors(name: str, command):
             return command(*args, **kwargs)
         except PlanError as error:
             raise CommandError(path, f"{option_of(command, error.parameter)} {error.reason}") from error
+        except files.WriteError as error:
+            raise CommandError(path, str(error), exit_code=1, code="io") from error
         except FileNotFoundError as error:
             reason = "no such file" if error.strerror == os.strerror(error.errno) else error.strerror
             raise CommandError(path, f"{error.filename}: {reason}", exit_code=3, code="not_found") from error
         except OSError as error:
-            if error.filename is None:  # not a file of the reader's: the output
-                raise
             raise CommandError(path, f"{error.filename}: {error.strerror}", exit_code=1, code="io") from error
 
     return guarded

@@ -7,9 +7,9 @@ from typing import Annotated, Optional
 
 import typer
 
-from ...plan import cost
+from ...plan import cost, files
 from ...plan.check import PlanError
-from ..pictures import check_file, needs
+from ..pictures import needs
 from . import advise_inputs as inputs
 from . import output
 from .cost import chosen, money
@@ -30,7 +30,7 @@ PICTURES = (".png", ".svg")
 
 
 def command(
-    nodes: Annotated[int, typer.Option("--nodes", metavar="N", help="Nodes of the job")],
+    nodes: Annotated[int, typer.Option("--nodes", parser=output.whole_number, metavar="N", help="Nodes of the job")],
     storage_bytes_per_s: Annotated[
         float, typer.Option("--storage-bandwidth", metavar="B/S", help="Of all shared storage, B/s")
     ],
@@ -70,7 +70,7 @@ def command(
     picture: Annotated[
         Optional[pathlib.Path], typer.Option("--picture", metavar="FILE", help="Draw it too: .png or .svg")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Of the simulation")] = 1,
+    seed: Annotated[int, typer.Option("--seed", parser=output.whole_number, metavar="S", help="Of the simulation")] = 1,
     as_json: AsJson = False,
 ) -> None:
     """What to configure: interval, protection, stage nodes.
@@ -83,7 +83,7 @@ def command(
     if picture is not None:
         if picture.suffix not in PICTURES:
             raise PlanError("picture", f"must end in {' or '.join(PICTURES)}, not {picture.name!r}")
-        check_file(picture)
+        files.check(picture)
     disks = chosen(cost.prices(prices_file), local, cost.Local, "local")
     own, probed = inputs.of_job(job, directory), inputs.of_probe(probe)
     known, notes = inputs.failures_of(trace, system, window_s, mtti_s, software_share, own, nodes)
@@ -99,9 +99,9 @@ def command(
             from ...plan.figures import advice as drawing
         figures.save(drawing.figure(machine, known, advice), picture)
         result["picture"] = str(picture)
-    output.show(result, lines(result), as_json, notes + own.notes)
+    output.show(result, lines(result), as_json, [*notes, *own.notes, *outside(advice.plan, known)])
     if not as_json:
-        print(result["toml"], end="")
+        output.say(result["toml"].rstrip())
 
 
 def result_of(machine, known, advice) -> dict:
@@ -129,6 +129,19 @@ def disk_cost(machine, advice, disks) -> dict:
     return {"name": disks.name, "source": disks.source, "sets_per_node": sets, "price": float(price)}
 
 
+INTERVAL_RANGE_S, MTTI_RANGE_S = (0.001, 1e9), (1, 1e9)  # docs/guide/configuration.md
+
+
+def outside(plan, known) -> list[str]:
+    """Notes on what the configuration does not take as it is."""
+    found = []
+    for key, value, (low, high) in (("interval_s", plan.interval_s, INTERVAL_RANGE_S), ("mtti_s", known.mtti_s, MTTI_RANGE_S)):
+        if not low <= value <= high:
+            taken, what = (low, "least") if value < low else (high, "most")
+            found.append(f"the configuration takes {taken:g} s at {what} for {key}: the TOML has that instead of {value:.4g} s")
+    return found
+
+
 def toml(plan, known) -> str:
     """Keys of docs/guide/configuration.md, within their ranges; what no key says yet is a comment.
 
@@ -139,8 +152,8 @@ def toml(plan, known) -> str:
 
     durable = "every version durable" if plan.durable_every == 1 else f"one version of {plan.durable_every} durable"
     return (
-        f'# backstay.toml\n[checkpoint]\npolicy = "interval"\ninterval_s = {within(plan.interval_s, 0.001, 1e9)}\n'
-        f"mtti_s = {within(known.mtti_s, 1, 1e9)}\n[storage]\nkeep = 2\n"
+        f'# backstay.toml\n[checkpoint]\npolicy = "interval"\ninterval_s = {within(plan.interval_s, *INTERVAL_RANGE_S)}\n'
+        f"mtti_s = {within(known.mtti_s, *MTTI_RANGE_S)}\n[storage]\nkeep = 2\n"
         f"# no key in this release: {plan.choice.name}; {durable}\n"
     )
 

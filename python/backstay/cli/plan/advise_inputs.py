@@ -7,6 +7,7 @@ import numpy as np
 
 from ...plan.check import PlanError
 from ...plan.levels import Failures
+from ...plan.words import counted
 from .. import measured
 
 ASSUMED = "assumed: 96 % of the failures take one node, 3 % two, 1 % eight; --trace reads a log"
@@ -42,10 +43,10 @@ def of_job(job: Optional[str], directory: Optional[str]) -> Known:
         "disk_bytes_per_s": [one.bytes / one.writing_s for one in captured if one.writing_s],
     }
     values = {name: float(np.median(found)) for name, found in rates.items() if found}
-    note = f"measured by {len(captured)} versions of job {job}: {', '.join(values)}"
+    note = f"measured by {counted(len(captured), 'version')} of job {job}: {', '.join(values)}"
     if made.failures:
         values["mtti_s"] = made.observed_s / len(made.failures)
-        note += f"; it lost ranks {len(made.failures)} times in {made.observed_s:.0f} s of running"
+        note += f"; it lost ranks {counted(len(made.failures), 'time')} in {made.observed_s:.0f} s of running"
     return Known(values, [note])
 
 
@@ -57,12 +58,14 @@ def of_trace(trace: str, system: Optional[str], window_s: float, software_share:
     log = read.log(trace, system)
     found = statistics.incidents(log, window_s)
     gaps = statistics.gaps_s(found)
-    shape = min(max(statistics.weibull(gaps).shape, SHAPES[0]), SHAPES[1])  # gaps all alike have no shape
+    law = statistics.weibull(gaps)
+    alike = [] if law else [f"no Weibull shape of the log: {statistics.ALIKE}; {SHAPES[1]:g} is taken"]
+    shape = min(max(law.shape, SHAPES[0]), SHAPES[1]) if law else SHAPES[1]
     sizes = {int(size): float((found.nodes == size).mean()) for size in sorted(set(found.nodes.tolist()))}
     named = len(log.names)
-    scaled = [] if named == nodes else [f"the log names {named} nodes: its mean time to interrupt is taken times {named}/{nodes}; --mtti sets it"]
+    scaled = [] if named == nodes else [f"the log names {counted(named, 'node')}: its mean time to interrupt is taken times {named}/{nodes}; --mtti sets it"]
     mtti = float(gaps.mean()) * (named / max(nodes, 1))
-    return Failures(mtti, shape, sizes, software_share), [*log.notes, *scaled]
+    return Failures(mtti, shape, sizes, software_share), [*log.notes, *scaled, *alike]
 
 
 def failures_of(trace, system, window_s, mtti_s, software_share, job: Known, nodes: int) -> tuple[Failures, list[str]]:

@@ -2,14 +2,14 @@
 
 import csv
 import math
-import pathlib
 from typing import Annotated, Optional
 
 import numpy as np
 import typer
 
-from ...plan import aggregation
+from ...plan import aggregation, files
 from ...plan.check import PlanError, positive, whole
+from ...plan.words import counted
 from . import output
 from .output import AsJson, seconds, sized
 
@@ -37,7 +37,7 @@ def _cell(where: str, column: str, text: str, least: float) -> float:
 def read_histogram(path: str) -> aggregation.Histogram:
     """A CSV file of writes. Raises PlanError naming line and column."""
     try:
-        rows = list(csv.reader(pathlib.Path(path).read_text("utf-8").splitlines()))
+        rows = list(csv.reader(files.read_text(path).splitlines()))
     except (UnicodeDecodeError, csv.Error):
         raise PlanError("histogram_file", f"{path}: not a CSV file in UTF-8") from None
     if not rows or [cell.strip() for cell in rows[0]] != _COLUMNS:
@@ -47,7 +47,7 @@ def read_histogram(path: str) -> aggregation.Histogram:
         if not row:
             continue
         if len(row) != 2:
-            raise PlanError("histogram_file", f"{path}:{number}: {len(row)} columns; there must be 2")
+            raise PlanError("histogram_file", f"{path}:{number}: {counted(len(row), 'column')}; there must be 2")
         sizes.append(_cell(f"{path}:{number}", "size_bytes", row[0], 1))
         counts.append(_cell(f"{path}:{number}", "count", row[1], 0))
     if not sum(counts):
@@ -77,7 +77,7 @@ def command(
     histogram_file: Annotated[
         Optional[str], typer.Option("--histogram", metavar="FILE", help="CSV of one process's writes instead")
     ] = None,
-    processes: Annotated[int, typer.Option("--processes", metavar="N", help="Of one node")] = aggregation.PROCESSES,
+    processes: Annotated[int, typer.Option("--processes", parser=output.whole_number, metavar="N", help="Of one node")] = aggregation.PROCESSES,
     pool_bytes: Annotated[float, typer.Option("--pool", metavar="BYTES", help="The buffer pool")] = 64 * 2**20,
     buffer_bytes: Annotated[float, typer.Option("--buffer", metavar="BYTES", help="One buffer of it")] = 4 * 2**20,
     disk_bytes_per_s: Annotated[

@@ -6,6 +6,7 @@ import typer
 
 from ...plan import cost, tables
 from ...plan.check import PlanError, positive
+from ...plan.words import counted
 from . import output
 from .output import AsJson, percent, sized
 from .survive import parse_parity
@@ -41,7 +42,7 @@ def check_fits(nodes: int, replicas, parity) -> None:
     if replicas is not None and replicas >= nodes:
         raise PlanError("replicas", f"must be at most {nodes - 1}, not {replicas}: each copy needs another node")
     if parity is not None and (group := sum(parse_parity(parity))) > nodes:
-        raise PlanError("parity", f"{parity}: a group needs {group} nodes, there are {nodes}")
+        raise PlanError("parity", f"{parity}: a group needs {counted(group, 'node')}, not {nodes}")
 
 
 def money(value: float) -> str:
@@ -49,10 +50,10 @@ def money(value: float) -> str:
 
 
 def command(
-    nodes: Annotated[Optional[int], typer.Option("--nodes", metavar="N", help="Nodes of the machine")] = None,
+    nodes: Annotated[Optional[int], typer.Option("--nodes", parser=output.whole_number, metavar="N", help="Nodes of the machine")] = None,
     local: Annotated[str, typer.Option("--local", metavar="NAME", help="Disks of a node")] = "sata-500gb-raid1",
     shared: Annotated[str, typer.Option("--shared", metavar="NAME", help="SAN or file system")] = "mid-range-san",
-    replicas: Annotated[Optional[int], typer.Option("--replicas", metavar="R", help="Replicas on other nodes")] = None,
+    replicas: Annotated[Optional[int], typer.Option("--replicas", parser=output.whole_number, metavar="R", help="Replicas on other nodes")] = None,
     parity: Annotated[Optional[str], typer.Option("--parity", metavar="K+M", help="Parity groups instead")] = None,
     years: Annotated[float, typer.Option("--years", metavar="Y", help="Years of energy to count")] = 0.0,
     checkpoint_bytes: Annotated[
@@ -99,7 +100,7 @@ def list_prices(known, as_json) -> None:
 
 def lines(disks, system, nodes, stored, found) -> list[tuple[str, str]]:
     return [
-        (f"{disks.name}, {output.grouped(nodes)} nodes", money(found.local_cost)),
+        (f"{disks.name}, {counted(nodes, 'node')}", money(found.local_cost)),
         ("  a node", money(found.local_cost_per_node)),
         ("  room for checkpoints", f"{sized(found.local_room_bytes)}, each stored {output.number(stored, 3)} times"),
         ("  a TB of checkpoints", money(found.local_cost_per_tb)),

@@ -5,9 +5,10 @@ from typing import Annotated, Optional
 
 import typer
 
+from ...plan import files
 from ...plan.check import PlanError
 from ...plan.tables import nearest
-from ..pictures import made_folder, needs
+from ..pictures import needs
 from . import output
 from .output import AsJson
 
@@ -34,7 +35,7 @@ def command(
     for name in only or ():
         if name not in figures.FIGURES:
             raise PlanError("only", f"{name} is not known{nearest(name, figures.FIGURES)}")
-    made_folder(folder)
-    files = [file for name in only or figures.FIGURES for file in figures.draw(name, folder)]
-    result = {"files": [str(file) for file in files]}
-    output.show(result, [(str(file), "") for file in files], as_json)
+    files.make_folder(folder)
+    made = [file for name in only or figures.FIGURES for file in figures.draw(name, folder)]
+    result = {"files": [str(file) for file in made]}
+    output.show(result, [(str(file), "") for file in made], as_json)

@@ -7,7 +7,7 @@ import typer
 from ...plan import fill_time, systems
 from ...plan.check import PlanError
 from . import output
-from .output import AsJson, seconds
+from .output import AsJson, seconds, sized
 
 EPILOG = (
     "\b\nExamples:\n"
@@ -82,4 +82,11 @@ def command(
         ("ideal checkpoint", seconds(ideal)),
         (f"expected (× {observed_factor:g})", seconds(result["expected_checkpoint_s"])),
     ]
-    output.show(result, lines, as_json)
+    output.show(result, lines, as_json, notes(result["checkpoint_bytes"], four["storage_bytes"]))
+
+
+def notes(saved_bytes: float, storage_bytes: float) -> list[str]:
+    if saved_bytes <= storage_bytes:
+        return []
+    return [f"what is saved ({sized(saved_bytes)}) does not fit into the storage ({sized(storage_bytes)}): the time is that of writing "
+            "as much, more than the storage keeps; --checkpoint says how much is saved"]  # fmt: skip

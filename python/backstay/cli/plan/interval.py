@@ -40,7 +40,7 @@ def command(
     node_mtti_s: Annotated[
         Optional[float], typer.Option("--node-mtti", metavar="S", help="The same of one node, s")
     ] = None,
-    nodes: Annotated[Optional[int], typer.Option("--nodes", metavar="N", help="Nodes of the job")] = None,
+    nodes: Annotated[Optional[int], typer.Option("--nodes", parser=output.whole_number, metavar="N", help="Nodes of the job")] = None,
     restart_s: Annotated[
         float, typer.Option("--restart", metavar="S", help="From a failure to computing again, s")
     ] = 0.0,

@@ -8,6 +8,7 @@ import typer
 from ...plan import model as models
 from ...plan import systems
 from ...plan.check import PlanError
+from ...plan.words import counted
 from . import output
 from .output import AsJson, percent, seconds, sized
 
@@ -45,7 +46,7 @@ def command(
         Optional[str], typer.Option("--system", metavar="NAME", help="Machine; --list shows them")
     ] = None,
     processors: Annotated[
-        Optional[int], typer.Option("--processors", metavar="N", help="Default: all of the machine")
+        Optional[int], typer.Option("--processors", parser=output.whole_number, metavar="N", help="Default: all of the machine")
     ] = None,
     method: Annotated[
         Method, typer.Option("--method", help="Straight to storage, lightweight storage, or staged")
@@ -81,7 +82,7 @@ def command(
     point = models.checkpoint(machine, n, method.value, staging_bytes, startup_s)
     result = {"system": machine.name, "processors": n, "method": method.value, **point._asdict()}
     lines = [
-        (f"{machine.name}, {output.grouped(n)} processors", f"{method.value}; {machine.source}"),
+        (f"{machine.name}, {counted(n, 'processor')}", f"{method.value}; {machine.source}"),
         ("checkpoint", sized(point.data_bytes)),
         ("latency", seconds(point.latency_s)),
         ("throughput", f"{sized(point.throughput_bytes_per_s)}/s, bound by: {point.limit}"),

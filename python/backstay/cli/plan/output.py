@@ -7,10 +7,27 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from ...plan import files
 from ...plan.check import PlanError
+from ...plan.words import grouped
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON")]
-EXIT_CODES = "Exit codes: 0 ok, 1 failed, 2 wrong usage, 3 no such file."
+EXIT_CODES = "Exit codes: 0 ok, 1 failed (a file cannot be written), 2 wrong usage, 3 no such file."
+
+
+def whole_number(text) -> int:
+    """For an option's `parser`: 100000, and 1e5 as it is written for large machines."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not value.is_integer():
+        raise typer.BadParameter(f"must be a whole number such as 64 or 1e5, not {text!r}")
+    return int(value)
 
 
 def plain(value):
@@ -30,13 +47,18 @@ def show(result: dict, lines: list[tuple[str, str]], as_json: bool, notes: list[
     """Prints `result` as JSON with `notes`, or `lines` (label, value) and the notes."""
     result = plain({**result, "notes": list(notes)})
     if as_json:
-        print(json.dumps(result, indent=2, allow_nan=False))
+        say(json.dumps(result, indent=2, allow_nan=False))
         return
     width = max(len(label) for label, _ in lines)
-    for label, value in lines:
-        print(f"{label:<{width}}  {value}".rstrip())
-    for note in notes:
-        print(f"note: {note}")
+    say("\n".join([*(f"{label:<{width}}  {value}".rstrip() for label, value in lines), *(f"note: {note}" for note in notes)]))
+
+
+def say(text: str) -> None:
+    """Lines on the standard output. WriteError if it takes no more."""
+    try:
+        print(text)
+    except OSError as error:
+        raise files.WriteError("standard output", error) from None
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -46,11 +68,6 @@ def number(value: float, digits: int = 4) -> str:
         return f"{value:.{digits - 1}e}"
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0
     return f"{value:,.{decimals}f}".replace(",", " ")
-
-
-def grouped(value: int) -> str:
-    """65 536."""
-    return f"{int(value):,}".replace(",", " ")
 
 
 def seconds(value: float) -> str:

@@ -4,6 +4,7 @@ from typing import Annotated, Optional
 
 import typer
 
+from ...plan.words import counted
 from . import output
 from .output import AsJson, number, percent, seconds
 
@@ -53,22 +54,31 @@ def command(
         "nodes": len(log.names), "incidents": len(found.times_s), "window_s": window_s,
         "span_s": found.times_s[-1], "mtti_s": gaps.mean(),
         "coefficient_of_variation": statistics.coefficient_of_variation(gaps),
-        "weibull_shape": law.shape, "weibull_shape_error": law.shape_error, "weibull_scale_s": law.scale_s,
-        "weibull_distance": law.distance, "exponential_distance": law.distance_exponential,
+        "weibull_shape": law and law.shape, "weibull_shape_error": law and law.shape_error,
+        "weibull_scale_s": law and law.scale_s, "weibull_distance": law and law.distance,
+        "exponential_distance": statistics.exponential_distance(gaps),
         "incident_share": shares, "cost_s": cost_s, "restart_s": restart_s,
         "interval_s": lost.interval_s, "lost_fraction": lost.lost_fraction,
     }  # fmt: skip
-    output.show(result, lines(result), as_json, list(log.notes))
+    not_fitted = [] if law else [f"no Weibull shape: {statistics.ALIKE}"]
+    output.show(result, lines(result), as_json, [*log.notes, *not_fitted])
+
+
+def weibull(result) -> str:
+    exponential = number(result["exponential_distance"], 2)
+    if result["weibull_shape"] is None:
+        return f"cannot be estimated (exponential: distance {exponential})"
+    fitted = f"{number(result['weibull_shape'], 3)} ± {number(result['weibull_shape_error'], 2)}"
+    return f"{fitted}, distance {number(result['weibull_distance'], 2)} (exponential: {exponential})"
 
 
 def lines(result) -> list[tuple[str, str]]:
     rows = [
-        ("failures", f"{output.grouped(result['failures'])} of {output.grouped(result['nodes'])} nodes ({result['format']})"),
+        ("failures", f"{output.grouped(result['failures'])} of {counted(result['nodes'], 'node')} ({result['format']})"),
         ("incidents", f"{output.grouped(result['incidents'])} in {seconds(result['span_s'])}"),
         ("mean time to interrupt", seconds(result["mtti_s"])),
         ("coefficient of variation", f"{number(result['coefficient_of_variation'], 3)} (at random: 1)"),
-        ("Weibull shape", f"{number(result['weibull_shape'], 3)} ± {number(result['weibull_shape_error'], 2)}, distance "
-                          f"{number(result['weibull_distance'], 2)} (exponential: {number(result['exponential_distance'], 2)})"),
+        ("Weibull shape", weibull(result)),
     ]  # fmt: skip
     rows += [(f"  of {CLASSES[name]}", percent(share)) for name, share in result["incident_share"].items()]
     for name, label in NAMES.items():

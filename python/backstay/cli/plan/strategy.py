@@ -18,13 +18,16 @@ EPILOG = (
 )
 
 
+PAPER_BEFORE, PAPER_AFTER, PAPER_CASE = 1000.0, 20.0, (65536, 1024)  # § V-B: file per process, writer groups
+
+
 def times(number: float) -> str:
     return f"{output.number(number)} ×"
 
 
 def command(
-    processes: Annotated[int, typer.Option("--np", metavar="N", help="Processes")],
-    writers: Annotated[int, typer.Option("--ng", metavar="N", help="Writers among them, one a group")],
+    processes: Annotated[int, typer.Option("--np", parser=output.whole_number, metavar="N", help="Processes")],
+    writers: Annotated[int, typer.Option("--ng", parser=output.whole_number, metavar="N", help="Writers among them, one a group")],
     file_bytes: Annotated[float, typer.Option("--size", metavar="BYTES", help="Data of one checkpoint")] = 156e9,
     collective_bytes_per_s: Annotated[
         float, typer.Option("--collective-bandwidth", metavar="B/S", help="Of a collective write")
@@ -43,16 +46,20 @@ def command(
         Optional[float], typer.Option("--between", metavar="S", help="Computing between checkpoints; gives λ")
     ] = None,
     ratio_before: Annotated[
-        float, typer.Option("--ratio-before", metavar="R", help="Checkpoint / step time now")
-    ] = 1000.0,
-    ratio_after: Annotated[float, typer.Option("--ratio-after", metavar="R", help="The same with writers")] = 20.0,
+        Optional[float],
+        typer.Option("--ratio-before", metavar="R", help="Checkpoint / step time now", show_default="1000, paper 004's"),
+    ] = None,
+    ratio_after: Annotated[
+        Optional[float],
+        typer.Option("--ratio-after", metavar="R", help="The same with writers", show_default="20, paper 004's"),
+    ] = None,
     steps: Annotated[float, typer.Option("--steps", metavar="N", help="Steps between checkpoints")] = 20.0,
     as_json: AsJson = False,
 ) -> None:
     """Who writes: all together, or writer groups.
 
     Speed-up of writer groups over collective writing and of the production run (paper 004, eqs. 1 to 7). The defaults
-    are the paper's 64K case.
+    are the paper's 64K case; eq. 1 lives by measured ratios, not by --np and --ng.
     """
     blocked = blocked_of(file_bytes, writer_bytes_per_s, blocked_fraction, between_s)
     writer_s = float(positive("file_bytes", file_bytes) / positive("writer_bytes_per_s", writer_bytes_per_s))
@@ -68,21 +75,47 @@ def command(
         "speedup": strategy.speedup(processes, writers, file_bytes, *rates, perceived_bytes_per_s, blocked),
         "speedup_approximate": strategy.speedup_approximate(processes, writers, *rates, blocked),
         "speedup_unblocked": strategy.speedup_unblocked(processes, writers, *rates),
-        "production_improvement": strategy.production_improvement(ratio_before, ratio_after, steps),
+        "production_improvement": improvement_of(processes, writers, ratio_before, ratio_after, steps),
     }
     lines = [
         ("collective: each process waits", seconds(result["collective_wait_s"])),
-        (f"groups: each of {output.grouped(writers)} writers writes", seconds(result["writer_s"])),
-        (
-            "groups: each other process waits",
-            f"{result['worker_wait_s']:.4g} s, seeing {sized(perceived_bytes_per_s)}/s",
-        ),
+        ("groups: the one writer writes" if writers == 1 else f"groups: each of {output.grouped(writers)} writers writes",
+         seconds(result["writer_s"])),
+        ("groups: each other process waits", f"{result['worker_wait_s']:.4g} s, seeing {sized(perceived_bytes_per_s)}/s"
+         if writers < processes else "there is none"),
         ("speed-up, eq. 5", times(result["speedup"])),
         ("speed-up, eq. 6", times(result["speedup_approximate"])),
         ("limit without waiting, eq. 7", times(result["speedup_unblocked"])),
-        ("production run sooner, eq. 1", times(result["production_improvement"])),
-    ]
-    output.show(result, lines, as_json)
+        ("production run sooner, eq. 1", "not known" if (sooner := result["production_improvement"]) is None else times(sooner)),
+    ]  # fmt: skip
+    output.show(result, lines, as_json, notes(processes, writers, ratio_before is None or ratio_after is None))
+
+
+def has_groups(processes: int, writers: int) -> bool:
+    """Whether a writer has at least one process to write for."""
+    return processes >= 2 * writers
+
+
+def improvement_of(processes, writers, ratio_before, ratio_after, steps) -> Optional[float]:
+    """Eq. 1, which knows nothing of n_p and n_g: its ratios are measured. None where the paper's cannot stand for them."""
+    assumed = ratio_before is None or ratio_after is None
+    before = PAPER_BEFORE if ratio_before is None else ratio_before
+    after = PAPER_AFTER if ratio_after is None else ratio_after
+    found = float(strategy.production_improvement(before, after, steps))
+    return None if assumed and not has_groups(processes, writers) else found
+
+
+def notes(processes: int, writers: int, assumed: bool) -> list[str]:
+    found = []
+    if processes == writers:
+        found.append("no process is left to compute while others write: eqs. 5 to 7 give the ratio of the two bandwidths")
+    elif not has_groups(processes, writers):
+        found.append("more than half of the processes write: most writers have nobody to write for, and wait themselves")
+    if assumed and not has_groups(processes, writers):
+        found.append("eq. 1 needs --ratio-before and --ratio-after measured with such groups: paper 004's are of 16 processes or more a writer")
+    elif assumed and (processes, writers) != PAPER_CASE:
+        found.append("eq. 1 with the ratios of paper 004's machine; --ratio-before and --ratio-after set yours")
+    return found
 
 
 def blocked_of(file_bytes, writer_bytes_per_s, blocked_fraction, between_s) -> float:

@@ -6,6 +6,7 @@ import typer
 
 from ...plan import monte_carlo, protection
 from ...plan.check import PlanError, whole
+from ...plan.words import counted
 from . import output
 from .output import AsJson, probability
 
@@ -18,6 +19,7 @@ EPILOG = (
     f"{output.EXIT_CODES}"
 )
 
+FEW_UNITS, HOPEFUL = 64, 1e-3  # docs/plan/survival.md: below so many units e^(−λ) may be off by more than that
 TARGETS = (0.9, 0.99, 0.999)  # the columns of paper 002's Table 2
 
 
@@ -47,45 +49,44 @@ def scheme_of(nodes, replicas, partners, parity, domain_nodes, ignore_domains) -
 
 def name_of(scheme) -> str:
     if isinstance(scheme, protection.RandomReplicas):
-        return f"{scheme.replicas} random replicas"
+        return counted(scheme.replicas, "random replica")
     if isinstance(scheme, protection.Parity):
         return f"parity groups of {scheme.data}+{scheme.parity}"
-    return f"{scheme.replicas} fixed partners"
+    return counted(scheme.replicas, "fixed partner")
 
 
-def counted(scheme, units: int) -> str:
-    word = "failure domain" if scheme.domain_nodes > 1 else "node"
-    return f"{output.grouped(units)} {word}" + ("" if units == 1 else "s")
+def units(scheme, number: int) -> str:
+    return counted(number, "failure domain" if scheme.domain_nodes > 1 else "node")
 
 
 def command(
-    nodes: Annotated[int, typer.Option("--nodes", metavar="N", help="Nodes of the job")],
+    nodes: Annotated[int, typer.Option("--nodes", parser=output.whole_number, metavar="N", help="Nodes of the job")],
     replicas: Annotated[
-        Optional[int], typer.Option("--replicas", metavar="R", help="Random replicas of each node's checkpoint")
+        Optional[int], typer.Option("--replicas", parser=output.whole_number, metavar="R", help="Random replicas of each node's checkpoint")
     ] = None,
     partners: Annotated[
-        Optional[int], typer.Option("--partners", metavar="R", help="Copies on the next R nodes instead")
+        Optional[int], typer.Option("--partners", parser=output.whole_number, metavar="R", help="Copies on the next R nodes instead")
     ] = None,
     parity: Annotated[
         Optional[str],
         typer.Option("--parity", metavar="K+M", help="Groups of K+M nodes instead, any M of which may go"),
     ] = None,
     failures: Annotated[
-        Optional[int], typer.Option("--failures", metavar="F", help="Nodes (domains) lost at once")
+        Optional[int], typer.Option("--failures", parser=output.whole_number, metavar="F", help="Nodes (domains) lost at once")
     ] = None,
     target: Annotated[
         Optional[float], typer.Option("--target", metavar="P", help="Probability to keep, such as 0.999")
     ] = None,
     domain_nodes: Annotated[
-        int, typer.Option("--domain-size", metavar="D", help="Nodes of a rack; then racks are lost")
+        int, typer.Option("--domain-size", parser=output.whole_number, metavar="D", help="Nodes of a rack; then racks are lost")
     ] = 1,
     ignore_domains: Annotated[
         bool, typer.Option("--ignore-domains", help="Placement that does not know the racks")
     ] = False,
     trials: Annotated[
-        Optional[int], typer.Option("--monte-carlo", metavar="TRIALS", help="Draw losses on real placements too")
+        Optional[int], typer.Option("--monte-carlo", parser=output.whole_number, metavar="TRIALS", help="Draw losses on real placements too")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Of the Monte Carlo")] = 1,
+    seed: Annotated[int, typer.Option("--seed", parser=output.whole_number, metavar="S", help="Of the Monte Carlo")] = 1,
     as_json: AsJson = False,
 ) -> None:
     """How many nodes may be lost at once.
@@ -100,7 +101,7 @@ def command(
         raise PlanError("trials", "needs --failures")
     result = {"nodes": nodes, "scheme": name_of(scheme), "units": scheme.units, "domain_nodes": domain_nodes,
               "exact": scheme.exact}  # fmt: skip
-    lines = [(name_of(scheme), counted(scheme, scheme.units) + (" (placement ignores them)" if ignore_domains else ""))]
+    lines = [(name_of(scheme), units(scheme, scheme.units) + (" (placement ignores them)" if ignore_domains else ""))]
     if failures is not None:
         after_losses(scheme, failures, trials, seed, result, lines)
     else:
@@ -111,7 +112,7 @@ def command(
 def after_losses(scheme, failures, trials, seed, result, lines) -> None:
     lost = whole("failures", failures, 0, scheme.units, "what there is to lose")
     result.update(failures=lost, probability=scheme.probability(lost))
-    lines.append((f"restart after losing {counted(scheme, lost)}", probability(result["probability"])))
+    lines.append((f"restart after losing {units(scheme, lost)}", probability(result["probability"])))
     if not scheme.exact:
         result["probability_at_least"] = scheme.probability_at_least(lost)
         lines.append(("at least", probability(result["probability_at_least"])))
@@ -120,28 +121,34 @@ def after_losses(scheme, failures, trials, seed, result, lines) -> None:
         result["monte_carlo"] = {**drawn._asdict(), "confidence": 0.99, "seed": seed}
         lines.append(
             (
-                f"drawn {drawn.trials} times, seed {seed}",
+                f"drawn {counted(drawn.trials, 'time')}, seed {seed}",
                 f"{drawn.share:.6g}; 99 % between {drawn.low:.6g} and {drawn.high:.6g}",
             )
         )
 
 
 def allowed(scheme, target, result, lines) -> None:
-    rows = [
-        {"target": one, "allowed_failures": scheme.allowed_failures(one)}
-        for one in ((target,) if target is not None else TARGETS)
-    ]
+    rows = [{"target": one, "allowed_failures": scheme.allowed_failures(one)} for one in ((target,) if target is not None else TARGETS)]
+    if not scheme.exact:
+        rows = [{**row, "allowed_failures_at_least": scheme.allowed_failures_at_least(row["target"])} for row in rows]
     result.update(rows[0] if target is not None else {"allowed": rows})
     for row in rows:
         lines.append(
             (
                 f"restart with at least {100 * row['target']:.6g} % after losing",
-                counted(scheme, row["allowed_failures"]),
+                units(scheme, row["allowed_failures"]),
             )
         )
 
 
 def notes(scheme, result) -> list[str]:
-    if not scheme.exact and scheme.units < 64 and 0 < result.get("probability", 0) < 0.9:
-        return ["the approximation is too hopeful for few nodes and many losses; --monte-carlo shows by how much"]
-    return []
+    """Where e^(−λ) is too hopeful, what the bound 1 − λ gives."""
+    if scheme.exact or scheme.units >= FEW_UNITS:
+        return []
+    hopeful = f"with so few {'failure domains' if scheme.domain_nodes > 1 else 'nodes'} the approximation is too hopeful"
+    if "probability" in result:
+        wide = result["probability"] - result["probability_at_least"] > HOPEFUL
+        return [f"{hopeful}: the truth lies between it and \"at least\"; --monte-carlo shows where"] if wide else []
+    rows = [row for row in result.get("allowed", [result]) if row["allowed_failures_at_least"] < row["allowed_failures"]]
+    sure = ", ".join(f"{units(scheme, row['allowed_failures_at_least'])} at {100 * row['target']:.6g} %" for row in rows)
+    return [f"{hopeful}: by the bound 1 − λ it is {sure}; --failures with --monte-carlo shows what is between"] if rows else []

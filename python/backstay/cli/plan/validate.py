@@ -17,8 +17,8 @@ EPILOG = (
 
 
 def command(
-    jobs: Annotated[int, typer.Option("--jobs", metavar="N", help="Jobs played through for each comparison")] = 2000,
-    seed: Annotated[int, typer.Option("--seed", metavar="S", help="The same seed gives the same table")] = 1,
+    jobs: Annotated[int, typer.Option("--jobs", parser=output.whole_number, metavar="N", help="Jobs played through for each comparison")] = 2000,
+    seed: Annotated[int, typer.Option("--seed", parser=output.whole_number, metavar="S", help="The same seed gives the same table")] = 1,
     as_json: AsJson = False,
 ) -> None:
     """Hold every model against a simulation.

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from ..levels import GROUPS, REPLICAS
 from ..systems import YEAR_S
+from ..words import counted
 
 DECADE = (1, 1.3, 1.6, 2, 2.5, 3.2, 4, 5, 6.3, 8)
 
@@ -30,7 +31,7 @@ def doubling(low: int, high: int) -> list[int]:
     return sorted({*steps, *(step + step // 2 for step in steps[:-1])})
 
 
-PROTECTIONS = [f"{count} replica{'s' * (count > 1)}" for count in REPLICAS] + [f"parity {k}+{m}" for k, m in GROUPS]
+PROTECTIONS = [counted(count, "replica") for count in REPLICAS] + [f"parity {k}+{m}" for k, m in GROUPS]
 NODES_MIN = max(sum(group) for group in GROUPS)  # so that everything fits
 
 SLIDERS = (

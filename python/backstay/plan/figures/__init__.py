@@ -8,6 +8,7 @@ import pathlib
 
 import matplotlib
 
+from .. import files
 from . import paper_000, paper_001, paper_002, paper_004
 from .style import RULES
 
@@ -16,10 +17,10 @@ FORMATS = ("png", "svg")
 
 
 def save(figure, path: pathlib.Path) -> None:
-    """Writes a figure; its ending says the form. The same figure gives the same bytes."""
+    """Writes a figure, whole or not at all; its ending says the form. The same figure gives the same bytes."""
     form = path.suffix[1:]
-    with matplotlib.rc_context({**RULES, "svg.hashsalt": path.stem}):
-        figure.savefig(path, format=form, metadata={"Date": None} if form == "svg" else {"Software": None})
+    with matplotlib.rc_context({**RULES, "svg.hashsalt": path.stem}), files.whole(path) as begun:
+        figure.savefig(begun, format=form, metadata={"Date": None} if form == "svg" else {"Software": None})
 
 
 def draw(name: str, folder: pathlib.Path, formats=FORMATS) -> list[pathlib.Path]:

@@ -5,6 +5,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from .. import levels
+from ..words import counted
 from .style import COLOURS, DASHES, RULES, note
 
 PARTS = {"saving": COLOURS[1], "work done again": COLOURS[0], "not yet safe": COLOURS[4], "restarts": COLOURS[2]}
@@ -56,5 +57,5 @@ def figure(machine: levels.Machine, known: levels.Failures, advice) -> Figure:
         left, right = made.subplots(1, 2)
         _intervals(left, known, advice)
         _protections(right, machine, known, advice)
-        note(made, f"{machine.nodes} nodes, mean time to interrupt {known.mtti_s / 3600:.3g} h; the advice in bold; first order.")  # fmt: skip
+        note(made, f"{counted(machine.nodes, 'node')}, mean time to interrupt {known.mtti_s / 3600:.3g} h; the advice in bold; first order.")  # fmt: skip
     return made

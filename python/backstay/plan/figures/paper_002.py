@@ -4,7 +4,8 @@ import numpy as np
 from matplotlib.colors import LogNorm
 
 from .. import survival
-from .style import SEQUENTIAL, canvas, line, note
+from ..words import counted
+from .style import SEQUENTIAL, canvas, line, note, readable_on
 
 NODES = 2 ** np.arange(3, 12)
 REPLICAS, TARGETS = (1, 2, 3, 4), (0.9, 0.99, 0.999)
@@ -28,13 +29,13 @@ def heat_map():
     image = axes.pcolormesh(shares, cmap=SEQUENTIAL, norm=LogNorm(0.1, 60), edgecolor="white", linewidth=1)
     for row, column in np.ndindex(cells.shape):
         axes.text(column + 0.5, row + 0.5, cells[row, column], ha="center", va="center",
-                  color="white" if shares[row, column] < 4 else "black")  # fmt: skip
+                  color=readable_on(image.to_rgba(shares[row, column])))  # fmt: skip
     axes.set_xticks(np.arange(12) + 0.5, [_percent(t) for _ in REPLICAS for t in TARGETS], fontsize=10.5)
     axes.set_yticks(np.arange(len(NODES)) + 0.5, NODES)
     axes.grid(visible=False)
     axes.tick_params(length=0)
     for group, replicas in enumerate(REPLICAS):
-        axes.text(3 * group + 1.5, len(NODES) + 0.12, f"{replicas} replica{'s' * (replicas > 1)}", ha="center")
+        axes.text(3 * group + 1.5, len(NODES) + 0.12, counted(replicas, "replica"), ha="center")
         axes.axvline(3 * group, color="white", linewidth=6)
     axes.set_title(axes.get_title(loc="left"), loc="left", pad=28)
     bar = figure.colorbar(image, ax=axes, label="share of the nodes (%, log scale)", pad=0.02)
@@ -50,7 +51,7 @@ def survived():
                           "nodes lost at once (% of all)")  # fmt: skip
     for number, nodes in enumerate((64, 512, 2048, 16384, 131072)):
         share = [100 * survival.allowed_failures(nodes, r, 0.999) / nodes for r in MANY]
-        line(axes, number, list(MANY), share, f"{nodes:,} nodes".replace(",", " "))
+        line(axes, number, list(MANY), share, counted(nodes, "node"))
     axes.set_ylim(0)
     axes.set_xticks(list(MANY))
     axes.legend(loc="upper left")

@@ -22,6 +22,23 @@ RULES = {
 }  # fmt: skip
 
 
+def luminance(colour) -> float:
+    """Relative luminance of red, green, blue from 0 to 1, as WCAG 2 defines it."""
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour[:3]]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one, other) -> float:
+    """Of two colours, 1 to 21 (WCAG 2); text needs 4.5."""
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def readable_on(colour) -> str:
+    """White or black, whichever stands out more; one of them always has a contrast above 4.5."""
+    return "white" if contrast(colour, (1, 1, 1)) > contrast(colour, (0, 0, 0)) else "black"
+
+
 def canvas(title: str, x: str, y: str, size=(8.0, 5.0)):
     """(figure, axes) with a title and labelled axes; units belong into the labels."""
     figure = Figure(figsize=size, layout="constrained")

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..check import PlanError
+from ..words import counted, plural
 
 
 class Outage(NamedTuple):
@@ -57,7 +58,7 @@ def build(where: str, form: str, outages: list[Outage], notes: list[str] = ()) -
     if overlapping:
         first = min(overlapping, key=lambda outage: outage.line)
         found.append(
-            f"{len(overlapping)} failures of nodes under repair are left out; the first: {where}:{first.line}: "
+            f"{counted(len(overlapping), 'failure')} of nodes under repair {plural(len(overlapping), 'is', 'are')} left out; the first: {where}:{first.line}: "
             f"column {first.column}, node {first.node}"
         )
     names = tuple(sorted({one.node for one in kept}))

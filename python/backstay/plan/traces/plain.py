@@ -3,6 +3,7 @@
 import re
 
 from ..check import PlanError
+from ..words import counted
 from . import text
 from .log import Log, Outage, build, wrong
 
@@ -23,7 +24,7 @@ def read(body: str, where: str, system: str | None) -> Log:
         if place == 0 and cells[0].lower() == "time":
             continue
         if len(cells) not in (2, 3) or not cells[1]:
-            raise wrong(where, line, "node", f"a line is time,node or time,node,repaired; this one has {len(cells)} columns")
+            raise wrong(where, line, "node", f"a line is time,node or time,node,repaired; this one has {counted(len(cells), 'column')}")
         if dated is None:
             dated = _dated(cells[0])
         elif dated != _dated(cells[0]):

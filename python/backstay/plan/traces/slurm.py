@@ -5,6 +5,7 @@ Slurm quotes nothing: reasons and names of jobs may hold the separator. tests/pl
 
 import re
 
+from ..words import counted, plural
 from . import text
 from .log import Log, Outage, build, wrong
 
@@ -42,7 +43,8 @@ def _events(body, where, system) -> Log:
         if cells["TimeEnd"] not in ("", "Unknown"):
             ended = text.date_s(cells["TimeEnd"], DATES, SHOWN, where, line, "TimeEnd")
         outages += [Outage(name, began, ended, line, "TimeStart") for name in hosts(cells["NodeName"], where, line)]
-    return build(where, NAME, outages, [f"{others} events that are no failures (drained, ..) are left out"] * (others > 0))
+    left_out = [f"{counted(others, 'event')} of another kind than failures (drained, ..) {plural(others, 'is', 'are')} left out"]
+    return build(where, NAME, outages, left_out * (others > 0))
 
 
 def _jobs(body, where, system) -> Log:

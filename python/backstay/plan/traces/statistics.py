@@ -5,9 +5,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ..check import PlanError, not_negative
+from ..words import counted
 from .log import Log
 
 INCIDENTS_MIN = 3
+SHAPE_MAX = 1e3  # of a fit: gaps that differ by less than about a thousandth are all alike
+ALIKE = "the gaps are all alike: the larger the shape of Weibull's law, the better it fits"
 CLASSES = {"1": (1, 1), "2": (2, 2), "3-16": (3, 16), "more": (17, np.inf)}  # nodes
 
 
@@ -21,15 +24,13 @@ class Incidents(NamedTuple):
 class Weibull(NamedTuple):
     """Law of the gaps. `shape` < 1: failures come in bunches. `shape_error`: its standard error.
 
-    `distance` is Kolmogorov's (the largest difference of the distribution functions), `distance_exponential` that of
-    the exponential law with the same mean.
+    `distance` is Kolmogorov's: the largest difference of the distribution functions.
     """
 
     shape: float
     shape_error: float
     scale_s: float
     distance: float
-    distance_exponential: float
 
 
 def incidents(log: Log, window_s: float) -> Incidents:
@@ -42,7 +43,7 @@ def incidents(log: Log, window_s: float) -> Incidents:
         nodes.append(len(set(log.nodes[place:end].tolist())))
         place = end
     if len(times) < INCIDENTS_MIN:
-        raise PlanError("trace", f"holds {len(times)} incident{'s' * (len(times) != 1)} at least --window apart; {INCIDENTS_MIN} are needed")
+        raise PlanError("trace", f"holds {counted(len(times), 'incident')} at least --window apart; {INCIDENTS_MIN} are needed")
     return Incidents(np.array(times), np.array(nodes))
 
 
@@ -60,22 +61,37 @@ def coefficient_of_variation(gaps) -> float:
     return float(np.std(gaps) / np.mean(gaps))
 
 
-def weibull(gaps) -> Weibull:
-    """Maximum likelihood. The shape k solves Σ x^k ln x / Σ x^k − 1/k = mean of ln x; the left side grows with k."""
+def weibull(gaps) -> Weibull | None:
+    """Maximum likelihood; None where it has no maximum, the gaps being all alike.
+
+    The shape k solves Σ x^k ln x / Σ x^k − 1/k = mean of ln x; the left side grows with k.
+    """
     x = np.asarray(gaps, dtype=float)
     if len(x) < 2 or not (x > 0).all():
         raise PlanError("trace", "holds too few gaps above 0 for Weibull's law")
     logs = np.log(x / x.max())
-    low, high = 1e-3, 1e3
+
+    def too_large(shape: float) -> bool:
+        weights = np.exp(shape * logs)
+        return (weights @ logs) / weights.sum() - 1 / shape > logs.mean()
+
+    if not too_large(SHAPE_MAX):
+        return None
+    low, high = 1e-3, SHAPE_MAX
     for _ in range(100):
         shape = np.sqrt(low * high)
-        weights = np.exp(shape * logs)
-        low, high = (low, shape) if (weights @ logs) / weights.sum() - 1 / shape > logs.mean() else (shape, high)
+        low, high = (low, shape) if too_large(shape) else (shape, high)
     scale = float(x.max() * np.mean(np.exp(shape * logs)) ** (1 / shape))
     fitted = -np.expm1(-((x / scale) ** shape))
     # 6/π² (k²/n): the asymptotic variance of the estimate.
     error = float(shape * np.sqrt(6 / len(x)) / np.pi)
-    return Weibull(float(shape), error, scale, _distance(x, fitted), _distance(x, -np.expm1(-x / x.mean())))
+    return Weibull(float(shape), error, scale, _distance(x, fitted))
+
+
+def exponential_distance(gaps) -> float:
+    """Kolmogorov's distance of the gaps from the exponential law with the same mean."""
+    x = np.asarray(gaps, dtype=float)
+    return _distance(x, -np.expm1(-x / x.mean()))
 
 
 def _distance(x, law) -> float:

@@ -6,10 +6,11 @@ import datetime
 import gzip
 import lzma
 import math
-import pathlib
 import zlib
 
+from .. import files
 from ..check import PlanError
+from ..words import counted
 from .log import wrong
 
 _OPENERS = {b"\xfd7zXZ\0": lzma.decompress, b"\x1f\x8b": gzip.decompress, b"BZh": bz2.decompress}
@@ -18,7 +19,7 @@ _EPOCH = datetime.datetime(1970, 1, 1)
 
 def read(path) -> str:
     """Text of a file, plain or compressed with xz, gzip or bzip2. OSError, or PlanError for damage and for no text."""
-    data = pathlib.Path(path).read_bytes()
+    data = files.read_bytes(path)
     for magic, decompress in _OPENERS.items():
         if data.startswith(magic):
             try:
@@ -61,7 +62,7 @@ def table(text: str, where: str, separator: str, wanted: tuple[str, ...], free: 
             cells[begin:begin + more + 1] = [separator.join(cells[begin:begin + more + 1])]
         if len(cells) != len(head):
             column = head[len(cells)] if len(cells) < len(head) else str(len(head) + 1)
-            raise wrong(where, line, column, f"the line has {len(cells)} columns, the head {len(head)}")
+            raise wrong(where, line, column, f"the line has {counted(len(cells), 'column')}, the head {len(head)}")
         yield line, dict(zip(head, cells, strict=True))
 
 
