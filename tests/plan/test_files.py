@@ -6,7 +6,6 @@ import resource
 import stat
 import subprocess
 
-import made_log
 import pytest
 from backstay.cli.plan import output
 from backstay.plan import files
@@ -127,10 +126,6 @@ def test_every_kind_of_file_may_begin_with_a_byte_order_mark(tmp_path, monkeypat
     probe = file("probe.json", '{"memory": {"copy_bytes_per_s": 5e9}, "disk": {"write_bytes_per_s": 1e9}}')
     words = [word for word in ADVISE if word not in ("--copy-bandwidth", "5e9", "--disk-bandwidth", "1e9")]
     assert result(*words, "--probe", probe)["machine"]["copy_bytes_per_s"] == 5e9
-    made_log.write(tmp_path / "lj")
-    log = tmp_path / "lj" / "events.jsonl"
-    log.write_bytes(files.BOM + log.read_bytes())
-    assert result(*ADVISE, "--job", "lj", "--dir", tmp_path)["machine"]["nodes"] == 64
 
 
 # Numbers as they are typed and shown ---------------------------------------------------------------------------------

@@ -168,6 +168,15 @@ def test_damaged_lines_are_left_out_and_named(tmp_path):
     assert "events.jsonl:6: not JSON" in err and "events.jsonl:7: captured without a valid run" in err
 
 
+def test_a_byte_order_mark_hides_no_event(tmp_path):
+    made_log.write(tmp_path / "lj")
+    file = tmp_path / "lj" / "events.jsonl"
+    whole = len(events.read(tmp_path / "lj").events)
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    log = events.read(tmp_path / "lj")
+    assert (len(log.events), log.unreadable) == (whole, [])
+
+
 @pytest.mark.parametrize("lines, code, says", [
     (None, 3, "no job lj under"), ([], 1, "holds no event that can be read"), (["\0\0", "x"], 1, "events.jsonl:1: not JSON"),
     ([json.dumps(made_log.events()[0][0])], 3, "no captured version")])  # fmt: skip

@@ -19,7 +19,7 @@ MARKS = {"capture_failed": "x", "write_failed": "triangle-down", "removed": "cir
 
 def _layout(x: str, y: str, **more) -> dict:
     axis = {"gridcolor": "#d9d9d9", "zeroline": False, "automargin": True}
-    return {"xaxis": {"title": {"text": x}, **axis}, "yaxis": {"title": {"text": y}, **axis},
+    return {"xaxis": {"title": {"text": x}, **axis}, "yaxis": {"title": {"text": y, "standoff": 12}, **axis},
             "font": {"size": 14}, "paper_bgcolor": "white", "plot_bgcolor": "white", "hovermode": "closest",
             "margin": {"l": 80, "r": 50, "t": 20, "b": 60}, "modebar": {"orientation": "v"},
             "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},

@@ -80,7 +80,7 @@ def read(folder: pathlib.Path) -> Log:
         raise LogError(f"{folder / NAMES[-1]}: no such file; the agent writes it while the job runs", missing=True)
     found, unreadable = [], []
     for file in files:
-        lines = disk.read_bytes(file).removeprefix(disk.BOM).split(b"\n")
+        lines = disk.read_bytes(file).split(b"\n")
         for number, line in enumerate(lines[:-1], 1):  # the last has no newline: cut short, or empty
             event, why = _parsed(line)
             if event is not None:
