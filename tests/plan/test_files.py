@@ -5,6 +5,7 @@ import pathlib
 import resource
 import stat
 import subprocess
+import sys
 
 import pytest
 from backstay.cli.plan import output
@@ -102,6 +103,12 @@ def test_reading_names_the_file_also_where_the_system_does_not():
     with pytest.raises(OSError) as raised:
         files.read_bytes("/proc/self/mem")  # opens; reading fails
     assert raised.value.filename == "/proc/self/mem"
+
+
+def test_a_terminal_that_knows_few_letters_shows_the_rest():
+    words = [sys.executable, "-m", "backstay.cli", "plan", "strategy", "--np", "64", "--ng", "1"]
+    done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert (done.returncode, done.stderr) == (0, "") and "64.00 ?" in done.stdout
 
 
 # Byte order marks ----------------------------------------------------------------------------------------------------

@@ -129,6 +129,21 @@ def test_sentences_begin_with_a_capital_and_hold_no_markup(made, fewer):
         assert "1 version captured" in body and "1 versions" not in body
 
 
+@pytest.mark.parametrize("versions, ranks, choices", [(50, 2, 50), (51, 2, 26), (20_000, 1, 50), (4, 100_000, 2), (2, 300_000, 1)])
+def test_a_long_log_makes_no_huge_page(versions, ranks, choices):
+    rank = history.Rank(0, 1, 0.1)
+    all_ = [history.Version(n, "r", n, n + 0.1, n + 1.0, bytes=1, blocked_s=0.1, writing_s=0.9, ranks=[rank] * ranks) for n in range(1, versions + 1)]
+    long = history.History("lj", 0, versions + 1.0, all_, runs=[history.Run(0.0, versions + 1.0)])
+    chart = charts.ranks(long)
+    buttons = chart["layout"]["updatemenus"][0]["buttons"]
+    assert len(buttons) == choices and buttons[0]["label"] == f"version {versions}" and len(chart["data"]) == 1
+    for button in (buttons[0], buttons[-1]):
+        version = all_[int(button["label"].split()[1]) - 1]
+        assert button["args"] == [{"x": [[r.rank for r in version.ranks]], "y": [[1000 * r.seconds for r in version.ranks]]}]
+    text = page.render(long, times.account(long), None, [])
+    assert len(text) < 30e6 and (f"{choices} of " in text) == (choices < versions)
+
+
 def probe(folder):
     (folder / "cache" / "backstay").mkdir(parents=True)
     speeds = {"memory": {"copy_bytes_per_s": 4e10}, "disk": {"write_bytes_per_s": 1.5e9}}
@@ -146,6 +161,18 @@ def test_the_page_opens_without_an_error_and_without_a_network(tmp_path):
     assert len(browser.picture(file, tmp_path / "profile", (1100, 3600))) > 100_000, "an almost empty picture"
     text = browser.elements(file, tmp_path / "profile")
     assert 'data-drawn="5"' in text and text.count('class="main-svg"') >= 5
+
+
+@browser.needed
+def test_another_version_can_be_chosen(tmp_path, made):
+    made_log.write(tmp_path / "lj")
+    assert report(tmp_path)[0] == 0
+    file = tmp_path / "report.html"
+    choose = ("const p = document.getElementById('plot2'), b = p.layout.updatemenus[0].buttons[20];"
+              "Plotly.restyle(p, ...b.args).then(() => { document.body.dataset.chosen = b.label + ' ' + p.data[0].y[31]; });")  # fmt: skip
+    file.write_text(file.read_text("utf-8").replace("</body>", f"<script>{choose}</script></body>"), encoding="utf-8")
+    seen = re.search(r'data-chosen="version 2 ([0-9.]+)"', browser.elements(file, tmp_path / "profile"))
+    assert float(seen[1]) == pytest.approx(1000 * made.captured[1].ranks[31].seconds)
 
 
 def test_text_of_the_log_cannot_become_part_of_the_page(tmp_path):

@@ -72,4 +72,6 @@ def main() -> int:
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # as every filter: `backstay plan .. | head` ends without a word
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        stream.reconfigure(errors="replace")  # a terminal that knows no × shows ?
     sys.exit(flushed(main()))

@@ -12,7 +12,7 @@ BLUE, ORANGE, GREEN, PINK, SKY, BLACK = "#0072b2", "#d55e00", "#009e73", "#cc79a
 LEVELS = (("local", lambda v: v.local_s, BLUE, "circle"), ("protected", lambda v: v.protected_s, GREEN, "square"),
           ("durable", lambda v: v.durable_s, BLACK, "star"))  # fmt: skip
 TICKS = 8  # of an axis of whole numbers, and of a logarithmic one
-SHOWN_RANKS = 200_000  # points of the chart of ranks, all versions together
+SHOWN_RANKS, SHOWN_VERSIONS = 200_000, 50  # of the chart of ranks: points of all versions together, versions to choose from
 MARKS = {"capture_failed": "x", "write_failed": "triangle-down", "removed": "circle-open", "set_aside": "square-x",
          "skipped": "diamond-open", "restart_failed": "cross"}  # fmt: skip
 
@@ -101,16 +101,21 @@ def level_times(history: History) -> dict:
     return {"data": data, "layout": layout}
 
 
+def choice(history: History) -> list:
+    """Versions whose ranks can be shown, newest first: evenly spread over all, as many as a list and a page hold."""
+    with_ranks = [v for v in history.captured if v.ranks][::-1]
+    most = min(SHOWN_VERSIONS, SHOWN_RANKS // max((len(v.ranks) for v in with_ranks), default=1))
+    step = -(-len(with_ranks) // max(1, most)) or 1
+    return with_ranks[::step]
+
+
 def ranks(history: History) -> dict:
     """As paper 004's Figs. 9 to 11: a point a rank, the versions to choose from."""
-    with_ranks = [v for v in history.captured if v.ranks]
-    step = max(1, -(-sum(len(v.ranks) for v in with_ranks) // SHOWN_RANKS))
-    shown = with_ranks[::-1][::step]
-    data = [{"type": "scatter", "mode": "markers", "name": f"version {v.number}", "visible": number == 0,
-             "marker": {"color": BLUE, "size": 6}, "x": [r.rank for r in v.ranks], "y": [1000 * r.seconds for r in v.ranks],
-             "hovertemplate": "rank %{x}: %{y:.4g} ms<extra></extra>"} for number, v in enumerate(shown)]  # fmt: skip
-    buttons = [{"label": f"version {v.number}", "method": "update",
-                "args": [{"visible": [other is v for other in shown]}]} for v in shown]  # fmt: skip
+    shown = choice(history)
+    points = [{"x": [[r.rank for r in v.ranks]], "y": [[1000 * r.seconds for r in v.ranks]]} for v in shown]
+    data = [{"type": "scatter", "mode": "markers", "marker": {"color": BLUE, "size": 6}, "x": points[0]["x"][0], "y": points[0]["y"][0],
+             "hovertemplate": "rank %{x}: %{y:.4g} ms<extra></extra>"}] if points else []  # fmt: skip
+    buttons = [{"label": f"version {v.number}", "method": "restyle", "args": [one]} for v, one in zip(shown, points, strict=True)]
     layout = _layout("rank", "I/O time of the rank (ms)", showlegend=False)
     layout["yaxis"].update(rangemode="tozero")
     _whole(layout["xaxis"], [r.rank for v in shown for r in v.ranks])

@@ -7,7 +7,7 @@ import re
 
 from plotly.offline import get_plotlyjs
 
-from ..plan.words import counted, plural, sentence
+from ..plan.words import counted, grouped, plural, sentence
 from . import charts, text
 from .history import History
 from .times import Times
@@ -48,10 +48,10 @@ def _summary(history: History) -> str:
     last = history.captured[-1]
     pause = history.end_s - history.observed_s
     paused = f", pauses of {text.time(pause)} between them not counted" if pause > 0.01 * history.end_s else ""
-    levels = "".join(f", {reached} {name}" for name in ("protected", "durable")
+    levels = "".join(f", {grouped(reached)} {name}" for name in ("protected", "durable")
                      if (reached := sum(getattr(one, f"{name}_s") is not None for one in history.captured)))  # fmt: skip
     return (f"From {begin:%Y-%m-%d %H:%M:%S} UTC: {counted(len(history.runs), 'run')} of {text.time(history.observed_s)} together{paused}; "
-            f"{counted(len(history.captured), 'version')} captured, {local} local{levels}; {counted(len(history.failures), 'failure')}, "
+            f"{counted(len(history.captured), 'version')} captured, {grouped(local)} local{levels}; {counted(len(history.failures), 'failure')}, "
             f"{counted(len(history.restarts), 'restart')}. A version holds {text.size(last.bytes)} of {counted(len(last.ranks), 'rank')}.")  # fmt: skip
 
 
@@ -70,6 +70,11 @@ def _paragraph(words: str) -> str:
     return f"<p>{marked}</p>" if words else ""
 
 
+def _chosen(history: History) -> str:
+    chosen, there = len(charts.choice(history)), sum(bool(v.ranks) for v in history.captured)
+    return "" if chosen == there else f" {chosen} of {counted(there, 'version')} can be chosen, evenly spread."
+
+
 def _section(number: int, title: str, words: str, figure: dict | None, below: str = "") -> str:
     plot = "" if figure is None else f'<div class="plot" id="plot{number}" role="img" aria-label="{html.escape(title)}"></div>'
     return f"<section><h2>{html.escape(title)}</h2>{_paragraph(words)}{plot}{below}</section>"
@@ -82,7 +87,7 @@ def render(history: History, times: Times, probe: dict | None, unreadable: list[
         ("Versions and levels", "Each version from the first rank's begin to the levels that it reached.", charts.timeline(history), ""),
         ("Blocked, and time to each level", "From the first rank's begin: how long the program waited, until the version was on disk and, with several nodes, elsewhere.",
          charts.level_times(history), ""),
-        ("I/O time of each rank", "A point is a rank, as in Figs. 9 to 11 of paper 004.", charts.ranks(history), ""),
+        ("I/O time of each rank", "A point is a rank, as in Figs. 9 to 11 of paper 004." + _chosen(history), charts.ranks(history), ""),
         ("Bandwidth", "What the program sees, what the disk does. " + limit, charts.bandwidths(history, probe), ""),
         ("Failures", "", None, _failures(history)),
         ("Restarts", "", None, _restarts(history)),

@@ -82,7 +82,7 @@ def command(
     point = models.checkpoint(machine, n, method.value, staging_bytes, startup_s)
     result = {"system": machine.name, "processors": n, "method": method.value, **point._asdict()}
     lines = [
-        (f"{machine.name}, {counted(n, 'processor')}", f"{method.value}; {machine.source}"),
+        (f"{machine.name}, {counted(n, 'processor')}", "; ".join(filter(None, (method.value, machine.source)))),
         ("checkpoint", sized(point.data_bytes)),
         ("latency", seconds(point.latency_s)),
         ("throughput", f"{sized(point.throughput_bytes_per_s)}/s, bound by: {point.limit}"),
