@@ -163,6 +163,23 @@ def test_the_parts_add_up_and_a_seed_repeats():
     assert (run(3).wall_clock_s == found.wall_clock_s).all() and (run(4).wall_clock_s != found.wall_clock_s).any()
 
 
+def test_everything_at_once_adds_up():
+    """Levels, staging memory, losses of several nodes at once on real placements, in bunches, repairs with spares."""
+    plan = schedule.Schedule(50.0, (1, 3, 6), (1.0, 9.0, 2.0), (2.0, 20.0, 90.0), MEMORY)
+    scheme = protection.RandomReplicas(32, replicas=1)
+
+    def run(seed):
+        source = failures.NodeLosses(900.0, scheme, (0, 1, 3), (0.3, 0.5, 0.2), shape=0.7)
+        return job.run(plan, source, solve_s=5000, jobs=200, seed=seed, repairs=repair.Repairs(900, 2))
+
+    found = run(3)
+    assert sum(found[1:6]) == pytest.approx(found.wall_clock_s) and (np.array(found[1:6]) >= 0).all() and (found.solve_s == 5000).all()
+    # 99 segments are saved: 66 local, 17 protected, 16 durable, which take 2 s and 12 to 20 s in the memory.
+    least, most = (66 * 1.0 + 17 * 9.0 + 16 * (2.0 + cost) for cost in (12.0, 21.0))
+    assert (least < found.checkpoint_s).all() and (found.checkpoint_s < most).all() and found.waiting_s.any() and found.failures.sum() > 500
+    assert (run(3).wall_clock_s == found.wall_clock_s).all() and (run(4).wall_clock_s != found.wall_clock_s).any()
+
+
 def test_every_copy_may_have_an_interval_of_its_own():
     tau = np.array([20.0, 100.0, 700.0])
     together = job.run(schedule.single(tau, 5, 10), failures.Listed([333, 999, 1500]), solve_s=2000, jobs=3)
