@@ -1,0 +1,38 @@
+// Groups of nodes that keep each other's parity, spread over failure domains:
+// docs/protocol/parity.md, "Groups". Pure: no I/O, no clock, any thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+
+namespace backstay::protect {
+
+// (k, m): of each stripe k blocks are data and m parity; any m of them may be lost.
+struct ParityShape {
+  std::uint32_t data = 0;
+  std::uint32_t parity = 0;
+  std::uint32_t members() const { return data + parity; }
+  bool operator==(const ParityShape&) const = default;
+};
+
+inline constexpr std::uint32_t parity_max = 4;
+inline constexpr std::uint32_t shape_members_max = 128;
+
+using Groups = std::vector<std::vector<NodeId>>;
+
+// The groups, by node number; the members in their order on the ring. A group of g nodes has the
+// shape {g - m, m}. `domains`: label of node 0, 1, ..; empty: a domain of its own.
+// Errors: invalid (a shape out of range), few_nodes (fewer than k + m). The message says what to do.
+Result<Groups> make_groups(ParityShape shape, std::span<const std::string> domains);
+
+// One line: in which groups nodes share a domain, and which its loss would be too much for. Empty
+// where all groups are spread. Precondition: one label for each node that a group names.
+std::string groups_relaxed(const Groups& groups, std::uint32_t parity,
+                           std::span<const std::string> domains);
+
+}  // namespace backstay::protect

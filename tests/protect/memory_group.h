@@ -1,0 +1,91 @@
+// A parity group in memory: segments and parity files of every member, encoded and rebuilt by the
+// plans, with each byte that a plan does not name left as garbage.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "protect/combination.h"
+#include "protect/parity.h"
+#include "support/seed.h"
+
+namespace backstay::protect::test {
+
+class MemoryGroup {
+ public:
+  MemoryGroup(ParityShape shape, const std::vector<std::uint64_t>& lengths, std::uint64_t seed)
+      : stripes(shape, lengths) {
+    backstay::test::Random random(seed);
+    for (const std::uint64_t length : lengths) segments.push_back(random_bytes(length, random));
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      parities.push_back(random_bytes(stripes.parity_bytes(), random));
+    }
+  }
+
+  void encode(bool one_by_one) {
+    for (const StripeWork& work : plan_encode(stripes)) carry_out(work, one_by_one);
+  }
+
+  // Overwrites what the members had, then rebuilds it.
+  void lose_and_rebuild(const std::vector<std::uint32_t>& lost, Wanted wanted, bool one_by_one) {
+    for (const std::uint32_t member : lost) {
+      std::ranges::fill(segments[member], std::byte{0xee});
+      std::ranges::fill(parities[member], std::byte{0xee});
+    }
+    const auto plan = plan_rebuild(stripes, lost, wanted);
+    ASSERT_TRUE(plan.ok()) << plan.error().to_string();
+    for (const StripeWork& work : *plan) {
+      ASSERT_EQ(std::ranges::count(lost, work.worker), 0) << "a lost member works";
+      for (const Block& block : work.reads) ASSERT_EQ(std::ranges::count(lost, block.member), 0);
+      carry_out(work, one_by_one);
+    }
+  }
+
+  Stripes stripes;
+  std::vector<Buffer> segments;
+  std::vector<Buffer> parities;
+
+ private:
+  static Buffer random_bytes(std::size_t size, backstay::test::Random& random) {
+    Buffer bytes(size);
+    std::ranges::generate(bytes, [&] { return static_cast<std::byte>(random.engine()()); });
+    return bytes;
+  }
+
+  Bytes stored(const Block& block) const {
+    const Buffer& file = (stripes.is_parity(block.index) ? parities : segments).at(block.member);
+    return Bytes(file).subspan(block.bytes == 0 ? 0 : block.offset, block.bytes);
+  }
+
+  void carry_out(const StripeWork& work, bool one_by_one) {
+    std::vector<std::uint32_t> reads;
+    std::vector<std::uint32_t> makes;
+    std::vector<Bytes> sources;
+    for (const Block& block : work.reads) {
+      reads.push_back(block.index);
+      sources.push_back(stored(block));
+    }
+    std::vector<Buffer> made(work.makes.size(), Buffer(stripes.block_bytes()));
+    const std::vector<std::span<std::byte>> outputs(made.begin(), made.end());
+    for (const Block& block : work.makes) makes.push_back(block.index);
+    const Combination combination = Combination::make(stripes.shape(), reads, makes).value();
+    if (one_by_one) {
+      for (std::uint32_t i = 0; i < sources.size(); ++i) combination.add(i, sources[i], outputs);
+    } else {
+      combination.apply(sources, outputs);
+    }
+    for (std::size_t i = 0; i < made.size(); ++i) store(work.makes[i], made[i]);
+  }
+
+  void store(const Block& block, Bytes bytes) {
+    Buffer& file = (stripes.is_parity(block.index) ? parities : segments).at(block.member);
+    std::ranges::copy(bytes.first(block.bytes),
+                      file.begin() + static_cast<std::ptrdiff_t>(block.offset));
+    EXPECT_TRUE(std::ranges::all_of(bytes.subspan(block.bytes), [](std::byte byte) {
+      return byte == std::byte{0};
+    })) << "what lies beyond a segment's end comes out as zeros";
+  }
+};
+
+}  // namespace backstay::protect::test
