@@ -1,5 +1,6 @@
 """Files of the user: written whole or not at all, errors that say what to do; files with a byte order mark; words beside numbers."""
 
+import contextlib
 import os
 import pathlib
 import resource
@@ -21,6 +22,8 @@ BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
 @pytest.fixture
 def little_room():
     """No file of this process may grow beyond 4 KiB: writing fails in the middle, as on a full disk."""
+    with contextlib.suppress(ImportError):
+        import matplotlib.font_manager  # noqa: F401  writes a list of fonts when it is new on a machine
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
     yield

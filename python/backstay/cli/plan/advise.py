@@ -9,11 +9,12 @@ import typer
 
 from ...plan import cost, files
 from ...plan.check import PlanError
+from ...plan.words import grouped
 from ..pictures import needs
 from . import advise_inputs as inputs
 from . import output
 from .cost import chosen, money
-from .output import AsJson, grouped, number, percent, seconds, sized
+from .output import AsJson, number, percent, seconds, sized
 
 EPILOG = (
     "\b\nExamples:\n"

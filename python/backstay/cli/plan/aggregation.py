@@ -9,7 +9,7 @@ import typer
 
 from ...plan import aggregation, files
 from ...plan.check import PlanError, positive, whole
-from ...plan.words import counted
+from ...plan.words import counted, grouped
 from . import output
 from .output import AsJson, seconds, sized
 
@@ -114,9 +114,9 @@ def command(
     }
     lines = [
         ("checkpoint of the node", sized(data)),
-        ("without: requests", f"{output.grouped(round(plain.requests))} of {sized(plain.mean_bytes)}"),
+        ("without: requests", f"{grouped(round(plain.requests))} of {sized(plain.mean_bytes)}"),
         ("without: program waits", seconds(plain.disk_s)),
-        ("with: requests", f"{output.grouped(round(pooled.requests))} of {sized(pooled.mean_bytes)}"),
+        ("with: requests", f"{grouped(round(pooled.requests))} of {sized(pooled.mean_bytes)}"),
         ("with: disk busy", seconds(pooled.disk_s)),
         ("with: program waits", seconds(blocked)),
         (

@@ -6,7 +6,7 @@ import typer
 
 from ...plan import cost, tables
 from ...plan.check import PlanError, positive
-from ...plan.words import counted
+from ...plan.words import counted, grouped
 from . import output
 from .output import AsJson, percent, sized
 from .survive import parse_parity
@@ -46,7 +46,7 @@ def check_fits(nodes: int, replicas, parity) -> None:
 
 
 def money(value: float) -> str:
-    return output.grouped(round(value))
+    return grouped(round(value))
 
 
 def command(

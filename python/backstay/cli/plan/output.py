@@ -9,7 +9,6 @@ import typer
 
 from ...plan import files
 from ...plan.check import PlanError
-from ...plan.words import grouped
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON")]
 EXIT_CODES = "Exit codes: 0 ok, 1 failed (a file cannot be written), 2 wrong usage, 3 no such file."

@@ -4,7 +4,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from ...plan.words import counted
+from ...plan.words import counted, grouped
 from . import output
 from .output import AsJson, number, percent, seconds
 
@@ -74,8 +74,8 @@ def weibull(result) -> str:
 
 def lines(result) -> list[tuple[str, str]]:
     rows = [
-        ("failures", f"{output.grouped(result['failures'])} of {counted(result['nodes'], 'node')} ({result['format']})"),
-        ("incidents", f"{output.grouped(result['incidents'])} in {seconds(result['span_s'])}"),
+        ("failures", f"{grouped(result['failures'])} of {counted(result['nodes'], 'node')} ({result['format']})"),
+        ("incidents", f"{grouped(result['incidents'])} in {seconds(result['span_s'])}"),
         ("mean time to interrupt", seconds(result["mtti_s"])),
         ("coefficient of variation", f"{number(result['coefficient_of_variation'], 3)} (at random: 1)"),
         ("Weibull shape", weibull(result)),

@@ -6,6 +6,7 @@ import typer
 
 from ...plan import strategy
 from ...plan.check import PlanError, fraction, positive
+from ...plan.words import grouped
 from . import output
 from .output import AsJson, seconds, sized
 
@@ -79,7 +80,7 @@ def command(
     }
     lines = [
         ("collective: each process waits", seconds(result["collective_wait_s"])),
-        ("groups: the one writer writes" if writers == 1 else f"groups: each of {output.grouped(writers)} writers writes",
+        ("groups: the one writer writes" if writers == 1 else f"groups: each of {grouped(writers)} writers writes",
          seconds(result["writer_s"])),
         ("groups: each other process waits", f"{result['worker_wait_s']:.4g} s, seeing {sized(perceived_bytes_per_s)}/s"
          if writers < processes else "there is none"),

@@ -58,8 +58,8 @@ def build(where: str, form: str, outages: list[Outage], notes: list[str] = ()) -
     if overlapping:
         first = min(overlapping, key=lambda outage: outage.line)
         found.append(
-            f"{counted(len(overlapping), 'failure')} of nodes under repair {plural(len(overlapping), 'is', 'are')} left out; the first: {where}:{first.line}: "
-            f"column {first.column}, node {first.node}"
+            f"{counted(len(overlapping), 'failure')} of nodes under repair {plural(len(overlapping), 'is', 'are')} left out; "
+            f"the first: {where}:{first.line}: column {first.column}, node {first.node}"
         )
     names = tuple(sorted({one.node for one in kept}))
     index = {name: i for i, name in enumerate(names)}
