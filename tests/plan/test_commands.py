@@ -93,7 +93,7 @@ def test_the_other_questions_print_their_keys():
 
 @pytest.mark.parametrize("writers, improvement, says", [
     (4096, None, ["no process is left", "eq. 1 needs --ratio-before"]), (4000, None, ["more than half", "eq. 1 needs"]),
-    (2049, None, ["more than half", "eq. 1 needs"]), (2048, 25.5, ["ratios of paper 004's machine"]), (64, 25.5, ["ratios of paper 004's machine"]),
+    (2049, None, ["more than half", "eq. 1 needs"]), (2048, None, ["eq. 1 needs"]), (257, None, ["eq. 1 needs"]), (256, 25.5, ["ratios of paper 004's machine"]), (64, 25.5, ["ratios of paper 004's machine"]),
 ])  # fmt: skip
 def test_no_gain_is_claimed_without_processes_that_compute_on(writers, improvement, says):
     words = ("strategy", "--np", 4096, "--ng", writers)

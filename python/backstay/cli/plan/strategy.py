@@ -20,6 +20,7 @@ EPILOG = (
 
 
 PAPER_BEFORE, PAPER_AFTER, PAPER_CASE = 1000.0, 20.0, (65536, 1024)  # § V-B: file per process, writer groups
+PAPER_GROUP = 16  # Fig. 8: np:ng of 64, 32 and 16
 
 
 def times(number: float) -> str:
@@ -92,9 +93,9 @@ def command(
     output.show(result, lines, as_json, notes(processes, writers, ratio_before is None or ratio_after is None))
 
 
-def has_groups(processes: int, writers: int) -> bool:
-    """Whether a writer has at least one process to write for."""
-    return processes >= 2 * writers
+def as_in_paper(processes: int, writers: int) -> bool:
+    """Whether groups are at least as large as the smallest whose ratios paper 004 measured."""
+    return processes >= PAPER_GROUP * writers
 
 
 def improvement_of(processes, writers, ratio_before, ratio_after, steps) -> Optional[float]:
@@ -103,17 +104,17 @@ def improvement_of(processes, writers, ratio_before, ratio_after, steps) -> Opti
     before = PAPER_BEFORE if ratio_before is None else ratio_before
     after = PAPER_AFTER if ratio_after is None else ratio_after
     found = float(strategy.production_improvement(before, after, steps))
-    return None if assumed and not has_groups(processes, writers) else found
+    return None if assumed and not as_in_paper(processes, writers) else found
 
 
 def notes(processes: int, writers: int, assumed: bool) -> list[str]:
     found = []
     if processes == writers:
         found.append("no process is left to compute while others write: eqs. 5 to 7 give the ratio of the two bandwidths")
-    elif not has_groups(processes, writers):
+    elif processes < 2 * writers:
         found.append("more than half of the processes write: most writers have nobody to write for, and wait themselves")
-    if assumed and not has_groups(processes, writers):
-        found.append("eq. 1 needs --ratio-before and --ratio-after measured with such groups: paper 004's are of 16 processes or more a writer")
+    if assumed and not as_in_paper(processes, writers):
+        found.append(f"eq. 1 needs --ratio-before and --ratio-after measured with such groups: paper 004's are of {PAPER_GROUP} processes or more a writer")
     elif assumed and (processes, writers) != PAPER_CASE:
         found.append("eq. 1 with the ratios of paper 004's machine; --ratio-before and --ratio-after set yours")
     return found
