@@ -1,0 +1,73 @@
+#include "net/loopback.h"
+#include "net/lossy.h"
+#include "net_conformance.h"
+#include "net_random.h"
+
+namespace backstay::testing {
+namespace {
+
+constexpr std::uint64_t moment_ns = 20'000'000;
+
+// A network in this process whose clock moves whenever nothing else does.
+struct Loopback {
+  explicit Loopback(net::LoopbackOptions options = {}) : network(clock, options) {}
+  ManualClock clock;
+  net::LoopbackNetwork network;
+};
+
+NetUnderTest loopback(std::size_t ends) {
+  auto own = std::make_shared<Loopback>();
+  NetUnderTest under{own, {}, [clock = &own->clock] { clock->advance(moment_ns); }};
+  for (std::size_t i = 0; i < ends; ++i)
+    under.ends.push_back(own->network.make("end-" + std::to_string(i)));
+  return under;
+}
+
+// Each end behind a lossy wrapper with a seed of its own. `clock`: that of the ends.
+NetUnderTest lossy(NetUnderTest under, const Clock& clock, net::LossyPlan plan) {
+  for (auto& end : under.ends) {
+    end = net::make_lossy(std::move(end), clock, plan);
+    ++plan.seed;
+  }
+  return under;
+}
+NetUnderTest lossy_loopback(std::size_t ends, const net::LossyPlan& plan) {
+  NetUnderTest under = loopback(ends);
+  const Clock& clock = static_cast<Loopback*>(under.network.get())->clock;
+  return lossy(std::move(under), clock, plan);
+}
+
+// Networks on which nothing fails.
+std::vector<NetCase> sound() {
+  return {
+      {"Loopback", loopback},
+      {"LossyLoopbackWithoutFaults", [](std::size_t ends) { return lossy_loopback(ends, {}); }},
+      {"LossyLoopbackDelayed",
+       [](std::size_t ends) {
+         return lossy_loopback(ends, {.seed = test::seed(), .delay_s_max = 0.3});
+       }},
+  };
+}
+
+std::vector<NetCase> all() {
+  auto cases = sound();
+  constexpr net::LossyPlan faults{.delay_s_max = 0.05,
+                                  .cut_one_in = 100,
+                                  .unreachable_one_in = 5,
+                                  .busy_one_in = 5,
+                                  .refused_one_in = 5};
+  cases.push_back({"LossyLoopback",
+                   [=](std::size_t ends) {
+                     auto plan = faults;
+                     plan.seed = test::seed();
+                     return lossy_loopback(ends, plan);
+                   },
+                   true});
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, NetConformance, ::testing::ValuesIn(sound()), net_case_name);
+INSTANTIATE_TEST_SUITE_P(All, NetRandom, ::testing::ValuesIn(all()), net_case_name);
+
+}  // namespace
+}  // namespace backstay::testing
