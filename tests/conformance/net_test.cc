@@ -1,5 +1,6 @@
 #include "net/loopback.h"
 #include "net/lossy.h"
+#include "net/tcp.h"
 #include "net_conformance.h"
 #include "net_random.h"
 
@@ -23,6 +24,20 @@ NetUnderTest loopback(std::size_t ends) {
   return under;
 }
 
+NetUnderTest tcp(std::size_t ends) {
+  NetUnderTest under;
+  const net::Secret secret = net::Secret::random();
+  for (std::size_t i = 0; i < ends; ++i) {
+    auto end = net::make_tcp({.secret = secret,
+                              .identity = "end-" + std::to_string(i),
+                              .device = "lo",
+                              .dead_after_s = 1});
+    EXPECT_TRUE(is_ok(end));
+    under.ends.push_back(std::move(end).value());
+  }
+  return under;
+}
+
 // Each end behind a lossy wrapper with a seed of its own. `clock`: that of the ends.
 NetUnderTest lossy(NetUnderTest under, const Clock& clock, net::LossyPlan plan) {
   for (auto& end : under.ends) {
@@ -41,10 +56,15 @@ NetUnderTest lossy_loopback(std::size_t ends, const net::LossyPlan& plan) {
 std::vector<NetCase> sound() {
   return {
       {"Loopback", loopback},
+      {"Tcp", tcp},
       {"LossyLoopbackWithoutFaults", [](std::size_t ends) { return lossy_loopback(ends, {}); }},
       {"LossyLoopbackDelayed",
        [](std::size_t ends) {
          return lossy_loopback(ends, {.seed = test::seed(), .delay_s_max = 0.3});
+       }},
+      {"LossyTcpDelayed",
+       [](std::size_t ends) {
+         return lossy(tcp(ends), system_clock(), {.seed = test::seed(), .delay_s_max = 0.01});
        }},
   };
 }
@@ -61,6 +81,13 @@ std::vector<NetCase> all() {
                      auto plan = faults;
                      plan.seed = test::seed();
                      return lossy_loopback(ends, plan);
+                   },
+                   true});
+  cases.push_back({"LossyTcp",
+                   [=](std::size_t ends) {
+                     auto plan = faults;
+                     plan.seed = test::seed();
+                     return lossy(tcp(ends), system_clock(), plan);
                    },
                    true});
   return cases;

@@ -4,6 +4,8 @@
 #include <fstream>
 #include <string>
 
+#include "net/frame.h"
+#include "net/handshake.h"
 #include "support/samples.h"
 
 namespace {
@@ -22,6 +24,36 @@ void write(const std::string& parser, const std::string& name, const Buffer& byt
 Buffer tail_of(std::vector<format::Region> regions) {
   const auto table_offset = format::lay_out(regions);
   return format::encode_tail(regions, table_offset);
+}
+
+// The frames of a peer that offers, is fetched from, fetches and has taken; and what else there is.
+Buffer conversation() {
+  Buffer said;
+  const auto frame = [&](net::FrameKind kind, std::uint64_t offer, const Buffer& body) {
+    const auto header = net::encode({static_cast<std::uint32_t>(body.size()), kind, offer});
+    said.insert(said.end(), header.begin(), header.end());
+    said.insert(said.end(), body.begin(), body.end());
+  };
+  ByteWriter offer;
+  offer.put(std::uint64_t{20});
+  offer.put_text("header");
+  frame(net::FrameKind::ping, 0, {});
+  frame(net::FrameKind::message, 0, Buffer(5));
+  frame(net::FrameKind::offer, 1, offer.take());
+  frame(net::FrameKind::data, 1, Buffer(12));
+  frame(net::FrameKind::data, 1, Buffer(8));
+  frame(net::FrameKind::fetch, 1, {});
+  frame(net::FrameKind::taken, 1, {});
+  frame(net::FrameKind::refuse, 2, {});
+  return said;
+}
+
+Buffer greeting(net::Role role) {
+  Buffer said =
+      net::Handshake(net::Role::caller, net::Secret::random(), "node 3", net::Nonce{}).first();
+  said[10] = static_cast<std::byte>(role);
+  said.resize(net::hello_bytes + net::proof_bytes, std::byte{7});
+  return said;
 }
 
 }  // namespace
@@ -45,5 +77,8 @@ int main(int argc, char** argv) {
   for (const wire::Message& message : test::one_of_each_message()) {
     write("message", "type-" + std::to_string(message.index() + 1), *wire::encode(message));
   }
+  write("frame", "conversation", conversation());
+  write("handshake", "caller", greeting(net::Role::caller));
+  write("handshake", "answerer", greeting(net::Role::answerer));
   return 0;
 }

@@ -1,0 +1,167 @@
+#include "net/connection.h"
+
+#include <string>
+
+namespace backstay::net {
+
+namespace {
+
+constexpr std::size_t read_budget_bytes = std::size_t{2} << 20;
+constexpr std::size_t write_budget_bytes = std::size_t{2} << 20;
+
+Error out_of_turn(const char* what, OfferId offer) {
+  return Error(Code::protocol, std::string("it ") + what + " offer " + std::to_string(offer) +
+                                   ", which is not open");
+}
+
+Error no_such_offer(OfferId offer) {
+  return Error(Code::not_found, "the peer has no offer " + std::to_string(offer) + " open");
+}
+
+}  // namespace
+
+Status Connection::read() {
+  auto count = reader_.read(socket_.get(), *this, read_budget_bytes);
+  if (!count.ok()) return count.error();
+  if (*count > 0) heard_ = true;
+  return {};
+}
+
+Status Connection::write() {
+  auto count = writer_.write(socket_.get(), write_budget_bytes);
+  if (!count.ok()) return count.error();
+  if (*count > 0) spoke_ = true;
+  tell_ready();
+  return {};
+}
+
+void Connection::ping() {
+  if (writer_.empty()) writer_.put({0, FrameKind::ping, 0}, {});
+}
+
+Status Connection::writable(std::size_t bytes, std::size_t bytes_max) {
+  if (bytes > bytes_max)
+    return Error(Code::too_large, std::to_string(bytes) + " bytes where at most " +
+                                      std::to_string(bytes_max) + " are allowed");
+  if (writer_.queued_bytes() + frame_header_bytes + bytes > limits_.queued_bytes_max) {
+    wants_ready_ = true;
+    return Error(Code::again, "the queue to this peer is full");
+  }
+  return {};
+}
+
+Status Connection::send(Bytes bytes) {
+  BACKSTAY_TRY(writable(bytes.size(), message_bytes_max));
+  writer_.put({static_cast<std::uint32_t>(bytes.size()), FrameKind::message, 0}, bytes);
+  return {};
+}
+
+Result<OfferId> Connection::offer(Bytes header, Bytes memory) {
+  if (memory.empty()) return Error(Code::invalid, "an offer of no bytes");
+  if (memory.size() > offer_bytes_max) return Error(Code::too_large, "an offer is too large");
+  BACKSTAY_TRY(writable(header.size(), offer_header_bytes_max));
+  if (ours_.size() >= limits_.offers_max) {
+    wants_ready_ = true;
+    return Error(Code::again, "too many offers to this peer have not ended");
+  }
+  const OfferId number = ++last_ours_;
+  ours_.emplace(number, Ours{memory});
+  const std::uint64_t size = memory.size();
+  const auto length = static_cast<std::uint32_t>(sizeof size + header.size());
+  writer_.put({length, FrameKind::offer, number}, std::as_bytes(std::span(&size, 1)), header);
+  return number;
+}
+
+Status Connection::fetch(OfferId offer, std::span<std::byte> memory) {
+  const auto at = theirs_.find(offer);
+  if (at == theirs_.end()) return no_such_offer(offer);
+  if (memory.size() != at->second)
+    return Error(Code::invalid, "the memory has " + std::to_string(memory.size()) +
+                                    " bytes and the offer " + std::to_string(at->second));
+  theirs_.erase(at);
+  fetching_.emplace(offer, Fetching{memory});
+  writer_.put({0, FrameKind::fetch, offer}, {});
+  return {};
+}
+
+Status Connection::refuse(OfferId offer) {
+  if (theirs_.erase(offer) == 0) return no_such_offer(offer);
+  writer_.put({0, FrameKind::refuse, offer}, {});
+  return {};
+}
+
+Result<std::span<std::byte>> Connection::place(const FrameHeader& header) {
+  const auto at = fetching_.find(header.offer);
+  if (at == fetching_.end()) return out_of_turn("sends", header.offer);
+  auto& left = at->second.left;
+  if (header.length > left.size()) return Error(Code::protocol, "it sends more than it offered");
+  const auto place = left.first(header.length);
+  left = left.subspan(header.length);
+  return place;
+}
+
+Status Connection::data(const FrameHeader& header) {
+  const auto at = fetching_.find(header.offer);
+  if (!at->second.left.empty()) return {};
+  fetching_.erase(at);
+  writer_.put({0, FrameKind::taken, header.offer}, {});
+  say(Fetched{peer_, header.offer, {}});
+  return {};
+}
+
+Status Connection::frame(const FrameHeader& header, Bytes body) {
+  switch (header.kind) {
+    case FrameKind::message: say(Message{peer_, Buffer(body.begin(), body.end())}); return {};
+    case FrameKind::offer: return offered(header, body);
+    case FrameKind::fetch:
+    case FrameKind::refuse:
+    case FrameKind::taken: return asked(header);
+    case FrameKind::ping:
+    case FrameKind::data: break;  // the reader hands data over by data()
+  }
+  return {};
+}
+
+Status Connection::offered(const FrameHeader& header, Bytes body) {
+  BACKSTAY_ASSIGN(const OfferBody offer, decode_offer(body));
+  if (header.offer != last_theirs_ + 1) return out_of_turn("numbers wrongly", header.offer);
+  if (theirs_.size() + fetching_.size() >= limits_.offers_max)
+    return Error(Code::protocol,
+                 "it has more than " + std::to_string(limits_.offers_max) + " offers open");
+  last_theirs_ = header.offer;
+  theirs_.emplace(header.offer, offer.bytes);
+  say(Offered{peer_, header.offer, Buffer(offer.header.begin(), offer.header.end()), offer.bytes});
+  return {};
+}
+
+// The peer fetches, refuses or has taken what we offered.
+Status Connection::asked(const FrameHeader& header) {
+  const auto at = ours_.find(header.offer);
+  const bool taken = header.kind == FrameKind::taken;
+  if (at == ours_.end() || at->second.asked != taken) return out_of_turn("answers", header.offer);
+  if (header.kind == FrameKind::fetch) {
+    at->second.asked = true;
+    writer_.serve(header.offer, at->second.memory);
+    return {};
+  }
+  ours_.erase(at);
+  if (taken) say(Taken{peer_, header.offer, {}});
+  if (!taken) say(Taken{peer_, header.offer, Error(Code::again, "the peer refused the offer")});
+  tell_ready();
+  return {};
+}
+
+void Connection::tell_ready() {
+  if (!wants_ready_ || ours_.size() >= limits_.offers_max ||
+      writer_.queued_bytes() > limits_.queued_bytes_max / 2)
+    return;
+  wants_ready_ = false;
+  say(Ready{peer_});
+}
+
+void Connection::end(const Error& why) {
+  for (const auto& [offer, ours] : ours_) say(Taken{peer_, offer, why});
+  for (const auto& [offer, fetching] : fetching_) say(Fetched{peer_, offer, why});
+}
+
+}  // namespace backstay::net

@@ -1,0 +1,85 @@
+// One connection after its handshake: the frames on a socket, and what is on offer in each direction.
+//
+// Owned by one thread and by a transport, which reads when the socket is readable, writes while
+// wants_write(), and asks for pings. After an error of read() or write() the transport calls end() and
+// drops the connection.
+#pragma once
+
+#include <map>
+#include <set>
+#include <vector>
+
+#include "base/fd.h"
+#include "net/frame_reader.h"
+#include "net/frame_writer.h"
+#include "net/transport.h"
+
+namespace backstay::net {
+
+struct ConnectionLimits {
+  std::size_t offers_max = 256;
+  std::size_t queued_bytes_max = std::size_t{1} << 20;
+};
+
+class Connection final : private FrameSink {
+ public:
+  Connection(Fd socket, PeerId peer, ConnectionLimits limits, std::vector<Event>& events)
+      : socket_(std::move(socket)), peer_(peer), limits_(limits), events_(events) {}
+
+  int socket() const { return socket_.get(); }
+  bool wants_write() const { return !writer_.empty(); }
+
+  // A bounded amount of work each. Errors: agent_lost, protocol, io; the connection is of no more use.
+  Status read();
+  Status write();
+  // A ping, if nothing else is under way.
+  void ping();
+  // Whether bytes came, or went, since the last time it was asked.
+  bool heard() { return std::exchange(heard_, false); }
+  bool spoke() { return std::exchange(spoke_, false); }
+
+  // As Transport's.
+  Status send(Bytes bytes);
+  Result<OfferId> offer(Bytes header, Bytes memory);
+  Status fetch(OfferId offer, std::span<std::byte> memory);
+  Status refuse(OfferId offer);
+
+  // Taken and Fetched for all that is open.
+  void end(const Error& why);
+
+ private:
+  struct Fetching {
+    std::span<std::byte> left;
+  };
+
+  Result<std::span<std::byte>> place(const FrameHeader& header) override;
+  Status data(const FrameHeader& header) override;
+  Status frame(const FrameHeader& header, Bytes body) override;
+  Status offered(const FrameHeader& header, Bytes body);
+  Status asked(const FrameHeader& header);
+  Status writable(std::size_t bytes, std::size_t bytes_max);
+  void tell_ready();
+  template <typename T>
+  void say(T event) {
+    events_.emplace_back(std::move(event));
+  }
+
+  Fd socket_;
+  const PeerId peer_;
+  const ConnectionLimits limits_;
+  std::vector<Event>& events_;
+  FrameReader reader_;
+  FrameWriter writer_;
+  bool heard_ = false, spoke_ = false, wants_ready_ = false;
+
+  struct Ours {
+    Bytes memory;
+    bool asked = false;  // the peer fetches it
+  };
+  OfferId last_ours_ = 0, last_theirs_ = 0;
+  std::map<OfferId, Ours> ours_;
+  std::map<OfferId, std::uint64_t> theirs_;  // neither fetched nor refused: bytes
+  std::map<OfferId, Fetching> fetching_;
+};
+
+}  // namespace backstay::net

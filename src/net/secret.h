@@ -1,0 +1,43 @@
+// The job's secret, and the file that it stands in (docs/protocol/network.md#the-secret).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+
+namespace backstay::net {
+
+// Random bytes of the operating system. Any thread.
+void fill_random(void* to, std::size_t bytes);
+
+// 32 bytes, wiped when they are no longer needed.
+class Secret {
+ public:
+  static constexpr std::size_t bytes = 32;
+
+  static Secret random();
+  Secret(const Secret&) = default;
+  Secret& operator=(const Secret&) = default;
+  ~Secret();
+
+  const std::uint8_t* data() const { return value_.data(); }
+  bool operator==(const Secret&) const = default;
+
+ private:
+  friend Result<Secret> load_secret(const std::string& path);
+  Secret() = default;
+  std::array<std::uint8_t, bytes> value_{};
+};
+
+// Reads the file. Errors: not_found, permission (not ours, or others may read or write it: the message says
+// what to do), format (not a secret), io.
+Result<Secret> load_secret(const std::string& path);
+
+// Reads the file, or makes it if there is none. Several processes may try at once, also on a shared file
+// system: all get the same. Errors: as load_secret, no_space.
+Result<Secret> load_or_create_secret(const std::string& path);
+
+}  // namespace backstay::net

@@ -1,0 +1,82 @@
+// Whatever a peer that has proved itself sends: the connection lives or ends with an error, keeps to its
+// limits, and every offer and fetch of ours ends once.
+#include <sys/socket.h>
+
+#include <set>
+
+#include "fuzz/fuzz.h"
+#include "net/connection.h"
+
+namespace {
+
+using namespace backstay;
+
+constexpr std::size_t offers_max = 4;
+
+// The owner of the connection: fetches or refuses what it is offered, up to 1 MiB.
+class Owner {
+ public:
+  explicit Owner(Fd socket)
+      : connection_(std::move(socket), 1,
+                    {.offers_max = offers_max, .queued_bytes_max = std::size_t{1} << 20}, events_) {
+    memory_.reserve(64);
+    for (int i = 0; i < 2; ++i) open_ += connection_.offer({}, ours_).ok() ? 1u : 0u;
+  }
+  ~Owner() {
+    connection_.end(Error(Code::state, "over"));
+    see();
+    FUZZ_PROMISE(open_ == 0);
+  }
+  Status read() {
+    const Status status = connection_.read();
+    see();
+    return status;
+  }
+  void write() { (void)connection_.write(); }
+
+ private:
+  void see() {
+    for (const net::Event& event : std::exchange(events_, {})) {
+      if (const auto* offered = std::get_if<net::Offered>(&event)) answer(*offered);
+      if (const auto* message = std::get_if<net::Message>(&event))
+        FUZZ_PROMISE(message->bytes.size() <= net::message_bytes_max);
+      if (std::holds_alternative<net::Taken>(event)) --open_;
+      if (std::holds_alternative<net::Fetched>(event)) --open_;
+    }
+  }
+  void answer(const net::Offered& offered) {
+    FUZZ_PROMISE(offered.bytes > 0 && offered.header.size() <= net::offer_header_bytes_max);
+    if (offered.bytes > (1u << 20) || memory_.size() == memory_.capacity()) {
+      FUZZ_PROMISE(connection_.refuse(offered.offer).ok());
+      return;
+    }
+    memory_.emplace_back(offered.bytes);
+    FUZZ_PROMISE(connection_.fetch(offered.offer, memory_.back()).ok());
+    ++open_;
+  }
+
+  std::vector<net::Event> events_;
+  const Buffer ours_ = Buffer(100);
+  std::vector<Buffer> memory_;
+  std::size_t open_ = 0;
+  net::Connection connection_;
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) return 0;
+  const Fd peer(ends[0]);
+  Owner owner{Fd(ends[1])};
+  if (::send(peer.get(), data, size, MSG_NOSIGNAL) < 0) return 0;
+  ::shutdown(peer.get(), SHUT_WR);
+  Status status;
+  while (status.ok()) {
+    status = owner.read();
+    owner.write();
+  }
+  const Code code = status.error().code();
+  FUZZ_PROMISE(code == Code::protocol || code == Code::agent_lost);
+  return 0;
+}
