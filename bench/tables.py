@@ -10,6 +10,9 @@ CLAIMS = {  # key of a ratio -> how it reads
     "restart_pool_over_memcpy": "restart from the pool / memcpy",
     "restart_cold_over_raw_read": "cold restart / raw read",
     "steps_with_due_over_without": "steps with `due` / without",
+    "encode_3_1_over_isal": "parity (3, 1): encode / ISA-L alone",
+    "encode_2_2_over_isal": "parity (2, 2): encode / ISA-L alone",
+    "encode_8_2_over_isal": "parity (8, 2): encode / ISA-L alone",
 }
 CLAIMS_HEAD = ("claim", "ours s", "limit s", "ratio", "target", "")
 PATTERN_HEAD = ("way", "blocked s", "on disk s", "speed-up", "memory MiB", "write requests")

@@ -65,6 +65,14 @@ class Benchmarks(unittest.TestCase):
         self.check_samples(result, ("with_due_s", "without_due_s"), 2)
         self.assertGreaterEqual(result["agent_cpu_share"], 0)
 
+    @unittest.skipUnless((BIN / "parity").exists(), "built without ISA-L")
+    def test_parity(self):
+        result = self.run_one("parity", "--block-mib", "1", "--slice-kib", "100", "--repetitions", "2")
+        for shape in ("3_1", "2_2", "8_2"):
+            self.check_samples(result, [f"{what}_{shape}_s" for what in (
+                "encode", "encode_in_turn", "isal", "rebuild")], 2)
+            self.assertEqual(set(result["ratios"][f"encode_{shape}_over_isal"]), RATIO_KEYS)
+
     def test_wrong_agent_is_reported(self):
         command = [BIN / "checkpoint", "--agent", "/nonexistent", "--mib", "1", "--dir",
                    self.folder.name + "/none"]
