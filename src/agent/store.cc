@@ -41,13 +41,13 @@ class StoreWorker::Impl {
   void handle(Command& command) {
     std::visit([this](auto& one) { handle(one); }, command);
   }
-  bool busy() const { return writes_in_flight() > 0 || reads_in_flight() > 0; }
+  bool busy() const { return writes_in_flight() > 0 || reads_open(); }
 
   void reap(bool wait) {
     // Writing and reading together is rare (a restart while an old version drains): then nobody
     // sleeps on one while the other has news.
-    const bool both = writes_in_flight() > 0 && reads_in_flight() > 0;
-    if (reads_in_flight() > 0) reap_reads(wait);
+    const bool both = writes_in_flight() > 0 && reads_open();
+    if (reads_open()) reap_reads(wait);
     if (writes_in_flight() > 0) reap_writes(wait && !both);
     if (writing_ && writing_->error) give_up();
   }
@@ -69,12 +69,16 @@ class StoreWorker::Impl {
     std::unique_ptr<tier::Reader> reader;
     std::uint64_t next_tag = 0;
     std::unordered_map<std::uint64_t, ChunkRead> reads;  // by tag
+    std::vector<ChunkRead> arrived;                      // not posted yet (post_arrived)
   };
 
   unsigned writes_in_flight() const {
     return writing_ && writing_->writer ? writing_->writer->in_flight() : 0;
   }
   unsigned reads_in_flight() const { return reading_ ? reading_->reader->in_flight() : 0; }
+  bool reads_open() const {
+    return reading_ && (reading_->reader->in_flight() > 0 || !reading_->arrived.empty());
+  }
 
   // --- scan and retention -------------------------------------------------------------------
   void handle(ScanJob&) {
@@ -306,7 +310,10 @@ class StoreWorker::Impl {
         return post_event_(std::move(event));
       }
     }
-    while (reads_in_flight() >= reading_->reader->depth()) reap_reads(true);
+    if (reads_in_flight() >= reading_->reader->depth()) {
+      post_arrived();
+      collect_reads(true);
+    }
     const std::uint64_t tag = reading_->next_tag++;
     reading_->reads.emplace(tag, std::move(event));
     reading_->reader->read(command.chunk.segment_offset,
@@ -314,8 +321,7 @@ class StoreWorker::Impl {
   }
 
   Status open_segment(const ReadChunk& command) {
-    while (reads_in_flight() > 0) reap_reads(true);
-    reading_.reset();
+    finish_reads();
     BACKSTAY_ASSIGN(auto reader, (*tier_)->open(format::segment_name(
                                      format::version_folder(job_, command.version), command.node)));
     reading_ = Reading{};
@@ -325,8 +331,7 @@ class StoreWorker::Impl {
   }
 
   void handle(DoneReading&) {
-    while (reads_in_flight() > 0) reap_reads(true);
-    reading_.reset();
+    finish_reads();
     in_use_ = 0;
   }
 
@@ -350,13 +355,31 @@ class StoreWorker::Impl {
     }
   }
 
+  // What arrived is posted when there is nothing left to hand to the disk, or before sleeping. Posting
+  // wakes the thread that serves the ranks, and then the ranks; on a node with few cores they run before
+  // us, and the disk must not stand idle meanwhile.
   void reap_reads(bool wait) {
+    collect_reads(wait && reading_->arrived.empty());
+    if (wait) post_arrived();
+  }
+
+  void collect_reads(bool wait) {
     for (const tier::Done& done : reading_->reader->reap(wait)) {
       auto node = reading_->reads.extract(done.tag);
       BACKSTAY_CHECK(!node.empty());
       node.mapped().status = done.status;
-      post_event_(std::move(node.mapped()));
+      reading_->arrived.push_back(std::move(node.mapped()));
     }
+  }
+
+  void post_arrived() {
+    for (ChunkRead& event : reading_->arrived) post_event_(std::move(event));
+    reading_->arrived.clear();
+  }
+
+  void finish_reads() {
+    while (reads_open()) reap_reads(true);
+    reading_.reset();
   }
 
   const std::string job_;

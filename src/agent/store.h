@@ -159,9 +159,10 @@ class StoreWorker {
   StoreWorker& operator=(const StoreWorker&) = delete;
 
   void handle(Command command);
-  // Requests to the disk are in flight: reap() is to be called.
+  // Requests to the disk are in flight, or were read and not told yet: reap() is to be called.
   bool busy() const;
-  // Takes in what has completed; blocks for at least one request if `wait`.
+  // Takes in what has completed; blocks for at least one request if `wait`. What was read is told
+  // when nothing more is to be handed to the disk: in reap(true), or when handle() has to wait.
   void reap(bool wait);
 
  private:
