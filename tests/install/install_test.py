@@ -8,25 +8,16 @@ the second life must find what the first one saved. At last scripts/uninstall mu
 import argparse
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
+
+from scratch import agent_ends, agent_environment, run, two_lives
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 HEAT = ROOT / "examples/heat/heat.f90"
 MPIS = ("openmpi", "mpich")
-
-
-def run(arguments, **options) -> str:
-    """Runs a command; stops the test with its output when it fails."""
-    done = subprocess.run([str(a) for a in arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          timeout=240, **options)
-    if done.returncode != 0:
-        sys.exit(f"failed ({done.returncode}): {' '.join(map(str, arguments))}\n{done.stdout}")
-    return done.stdout
 
 
 def install(build: Path, cmake: str, scratch: Path) -> Path:
@@ -47,26 +38,12 @@ def found_mpis(prefix: Path) -> list[str]:
 
 def environment(prefix: Path, scratch: Path, job: str) -> dict[str, str]:
     lib = next(prefix.glob("lib*/**/libbackstay.so")).parent
-    return os.environ | {
+    return agent_environment(scratch, job) | {
         "PKG_CONFIG_PATH": str(lib / "pkgconfig"),
-        "BACKSTAY_JOB": job,
-        "BACKSTAY_DIR": str(scratch / "versions"),
-        "BACKSTAY_AGENT_SOCKET": str(scratch / "agent" / "socket"),
-        "BACKSTAY_AGENT_IDLE_EXIT_S": "2",
-        "BACKSTAY_POOL_SIZE_MIB": "64",
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
         "OMPI_MCA_rmaps_base_oversubscribe": "1",
     }
-
-
-def two_lives(command, env: dict[str, str], ranks: int = 1) -> None:
-    for life in (1, 2):
-        said = run(command, env=env)
-        expected = f"lives {life * ranks}"
-        if expected not in said.splitlines():
-            sys.exit(f"{command[-1]}: expected '{expected}', it said:\n{said}")
-    print(f"ok: {Path(command[-1]).name} ({env['BACKSTAY_JOB']}, {ranks} ranks)", flush=True)
 
 
 def heat_runs(mpi: str, program: Path, env: dict[str, str]) -> None:
@@ -166,15 +143,6 @@ def uninstalled(prefix: Path, scratch: Path) -> None:
     if left:
         sys.exit("scripts/uninstall left: " + ", ".join(map(str, left[:10])))
     print("ok: nothing is left", flush=True)
-
-
-def agent_ends(scratch: Path) -> None:
-    """The agent was told to exit when idle; a scratch folder must not be removed under it."""
-    deadline = time.monotonic() + 60
-    while any((scratch / "agent").glob("socket")):
-        if time.monotonic() > deadline:
-            sys.exit("the agent has not ended, although it was told to exit when idle for 2 s")
-        time.sleep(0.1)
 
 
 def main() -> None:
