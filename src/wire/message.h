@@ -11,13 +11,11 @@
 #include "base/bytes.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "wire/limits.h"
 
 namespace backstay::wire {
 
 inline constexpr std::uint16_t protocol_version = 1;
-inline constexpr std::size_t message_bytes_max = 64 * 1024;
-// Lists longer than this are split over several messages.
-inline constexpr std::size_t list_entries_max = 1024;
 
 // A chunk that lies in a pool buffer.
 struct ChunkInPool {
