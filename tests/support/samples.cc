@@ -182,4 +182,17 @@ std::vector<wire::Message> one_of_each_message() {
   };
 }
 
+std::vector<wire::tree::Message> one_of_each_tree_message() {
+  using namespace wire::tree;
+  const LinkId link{5, 1ULL << 60, 3};
+  const Key key{2, 99, 12};
+  return {Join{link, 99, 64, 16, 5, "host5:7000"},
+          Accept{link, {0, 1}, 4},
+          Refuse{link, 1, {{2, "host2"}, {3, ""}}},
+          Report{link, 77, 76, {{5, 3}, {9, 1}}, {{key, 2, 3, {{5, 3}}}, {}}, 8, {{1, "host1"}}},
+          Beat{link, 76, 77, {0, 1}, 4, {{key, 2}}, true, {{7, 1}}, 6},
+          Facts{link, 4, 6, {{5, 1ULL << 60, 1, "seed", "42"}, {6, 1, 2, "name", ""}}},
+          Leave{link}};
+}
+
 }  // namespace backstay::test

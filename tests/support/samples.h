@@ -9,6 +9,7 @@
 #include "format/segment.h"
 #include "support/seed.h"
 #include "wire/message.h"
+#include "wire/tree_message.h"
 
 namespace backstay::test {
 
@@ -26,5 +27,7 @@ std::vector<format::Region> random_regions(Random& random);
 
 // One of each type in the order of wire::Message, every field set to something.
 std::vector<wire::Message> one_of_each_message();
+// The same of wire::tree::Message.
+std::vector<wire::tree::Message> one_of_each_tree_message();
 
 }  // namespace backstay::test

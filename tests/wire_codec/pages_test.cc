@@ -1,6 +1,5 @@
-// The table of fields in docs/protocol/agent.md is what the code sends: packets that are built from
-// the page alone decode, and encode to the same bytes again; names, kinds and their order are
-// those of src/wire/message.*.
+// The tables of fields in docs/protocol are what the code sends: packets that are built from a page
+// alone decode, and encode to the same bytes again; names, kinds and their order are those of src/wire.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <sstream>
 
 #include "wire/message.h"
+#include "wire/tree_message.h"
 
 namespace backstay::wire {
 namespace {
@@ -24,6 +24,15 @@ using Fields = std::vector<Field>;
 std::ostream& operator<<(std::ostream& out, const Field& field) {
   return out << field.name << ' ' << field.kind;
 }
+
+// A protocol: its page, the code, and how a struct is called in the table of the code.
+struct Protocol {
+  std::string page;
+  std::string code;  // without .h and .cc
+  std::string prefix;
+};
+const Protocol agent = {"docs/protocol/agent.md", "src/wire/message", ""};
+const Protocol tree_of_agents = {"docs/protocol/tree.md", "src/wire/tree_message", "tree::"};
 
 std::string text_of(const std::string& file) {
   std::ifstream in(BACKSTAY_SOURCE_DIR "/" + file);
@@ -51,9 +60,9 @@ struct Described {
 };
 
 // The rows `| type | message | field | kind | what |`; without type and message: its next field.
-std::vector<Described> messages_of_the_page() {
+std::vector<Described> messages_of_the_page(const Protocol& protocol) {
   std::vector<Described> messages;
-  std::istringstream page(text_of("docs/protocol/agent.md"));
+  std::istringstream page(text_of(protocol.page));
   bool inside = false;
   for (std::string line; std::getline(page, line);) {
     if (line.rfind("| type | message |", 0) == 0) {
@@ -88,6 +97,13 @@ std::string kind_of(const std::string& type) {
       {"RunId", "u64"},
       {"std::uint64_t", "u64"},
       {"Rank", "u32"},
+      {"LinkId", "link"},
+      {"std::vector<NodeId>", "list of u32"},
+      {"std::vector<Range>", "list of range"},
+      {"std::vector<Peer>", "list of peer"},
+      {"std::vector<Row>", "list of row"},
+      {"std::vector<Floor>", "list of floor"},
+      {"std::vector<Fact>", "list of fact"},
       {"NodeId", "u32"},
       {"std::uint32_t", "u32"},
       {"std::int32_t", "i32"},
@@ -97,10 +113,10 @@ std::string kind_of(const std::string& type) {
   return found == kinds.end() ? "a kind that this test does not know: " + type : found->second;
 }
 
-// Fields of a struct of message.h in the order of its table in message.cc.
-Fields fields_in_code(const std::string& name) {
-  static const std::string header = text_of("src/wire/message.h");
-  static const std::string table = text_of("src/wire/message.cc");
+// Fields of a struct of the header in the order of the table in the .cc file.
+Fields fields_in_code(const Protocol& protocol, const std::string& name) {
+  const std::string header = text_of(protocol.code + ".h");
+  const std::string table = text_of(protocol.code + ".cc");
   std::smatch body;
   EXPECT_TRUE(std::regex_search(header, body, std::regex("struct " + name + " \\{([^}]*)\\}")))
       << name;
@@ -112,10 +128,11 @@ Fields fields_in_code(const std::string& name) {
   }
   Fields fields;
   std::smatch list;
-  if (std::regex_search(table, list,
-                        std::regex("fields_of<" + name + ">\\s*=\\s*std::tuple\\(([^)]*)\\)"))) {
+  const std::string full_name = protocol.prefix + name;
+  const std::regex entries_of("fields_of<" + full_name + ">\\s*=\\s*std::tuple\\(([^)]*)\\)");
+  if (std::regex_search(table, list, entries_of)) {
     const std::string entries = list[1];
-    const std::regex entry("&" + name + "::(\\w+)");
+    const std::regex entry("&" + full_name + "::(\\w+)");
     for (std::sregex_iterator at(entries.begin(), entries.end(), entry), end; at != end; ++at) {
       fields.push_back({(*at)[1], kinds[(*at)[1]]});
     }
@@ -125,8 +142,8 @@ Fields fields_in_code(const std::string& name) {
 }
 
 // The names of the messages in the order of their types, as the code spells them.
-std::vector<std::string> messages_in_code() {
-  const std::string header = text_of("src/wire/message.h");
+std::vector<std::string> messages_in_code(const Protocol& protocol) {
+  const std::string header = text_of(protocol.code + ".h");
   std::smatch list;
   EXPECT_TRUE(std::regex_search(header, list, std::regex("std::variant<([^>]*)>")));
   const std::string names = list[1];
@@ -150,28 +167,38 @@ std::string page_name(const std::string& name) {
   return words;
 }
 
+// What the pages say of composed kinds.
+const std::map<std::string, std::vector<std::string>> composed = {
+    {"chunk", {"u32", "u32", "u64", "u64"}},
+    {"link", {"u32", "u64", "u64"}},
+    {"range", {"u32", "u32"}},
+    {"peer", {"u32", "text"}},
+    {"key", {"u32", "u64", "u64"}},
+    {"row", {"key", "u64", "u64", "list of range"}},
+    {"floor", {"key", "u64"}},
+    {"fact", {"u32", "u64", "u64", "text", "text"}}};
+
 // A body as the page describes it; every number is another one.
 class BodyFromPage {
  public:
-  void put(const Field& field) {
-    if (field.kind == "text") {
-      body_.put(static_cast<std::uint16_t>(field.name.size()));
-      body_.put_bytes(std::as_bytes(std::span(field.name)));
-    } else if (field.kind == "list of u32") {
-      put_list({"u32", "u32"}, 2);
-    } else if (field.kind == "list of chunk") {
-      put_list({"u32", "u32", "u64", "u64", "u32", "u32", "u64", "u64"}, 2);
+  void put(const std::string& kind) {
+    const auto parts = composed.find(kind);
+    if (kind.rfind("list of ", 0) == 0) {
+      body_.put(std::uint32_t{2});
+      for (int entry = 0; entry < 2; ++entry) put(kind.substr(8));
+    } else if (parts != composed.end()) {
+      for (const std::string& part : parts->second) put(part);
+    } else if (kind == "text") {
+      const std::string text = "text " + std::to_string(++number_);
+      body_.put(static_cast<std::uint16_t>(text.size()));
+      body_.put_bytes(std::as_bytes(std::span(text)));
     } else {
-      put_number(field.kind);
+      put_number(kind);
     }
   }
   Bytes view() const { return body_.view(); }
 
  private:
-  void put_list(const std::vector<std::string>& kinds, std::uint32_t entries) {
-    body_.put(entries);
-    for (const std::string& kind : kinds) put_number(kind);
-  }
   void put_number(const std::string& kind) {
     ++number_;
     if (kind == "bool") return body_.put(std::uint8_t{1});
@@ -187,36 +214,47 @@ class BodyFromPage {
   std::uint64_t number_ = 0;
 };
 
-TEST(ProtocolPage, NamesEveryFieldInItsOrder) {
-  const auto page = messages_of_the_page();
-  const auto code = messages_in_code();
-  ASSERT_EQ(code.size(), std::variant_size_v<Message>);
-  ASSERT_EQ(page.size(), code.size())
-      << "docs/protocol/agent.md, table of fields: a message is missing";
+void expect_the_names_of_the_code(const Protocol& protocol, std::size_t messages) {
+  const auto page = messages_of_the_page(protocol);
+  const auto code = messages_in_code(protocol);
+  ASSERT_EQ(code.size(), messages);
+  ASSERT_EQ(page.size(), code.size()) << protocol.page << ", table of fields: a message is missing";
   for (std::size_t i = 0; i < code.size(); ++i) {
     EXPECT_EQ(page[i].name, page_name(code[i]));
-    EXPECT_EQ(page[i].fields, fields_in_code(code[i])) << code[i];
+    EXPECT_EQ(page[i].fields, fields_in_code(protocol, code[i])) << code[i];
   }
 }
 
-TEST(ProtocolPage, PacketsBuiltFromThePageDecode) {
-  const auto page = messages_of_the_page();
+template <typename Decode>
+void expect_packets_of_the_page_to_decode(const Protocol& protocol, Decode decode_packet) {
+  const auto page = messages_of_the_page(protocol);
   for (std::size_t i = 0; i < page.size(); ++i) {
     BodyFromPage body;
-    for (const Field& field : page[i].fields) body.put(field);
+    for (const Field& field : page[i].fields) body.put(field.kind);
     ByteWriter packet;
     packet.put(static_cast<std::uint16_t>(i + 1));
     packet.put(std::uint16_t{1});
     packet.put(static_cast<std::uint32_t>(body.view().size()));
     packet.put_bytes(body.view());
     const Buffer bytes = packet.take();
-    const auto message = decode(bytes);
+    const auto message = decode_packet(bytes);
     ASSERT_TRUE(message.ok()) << page[i].name << ": " << message.error().to_string();
     EXPECT_EQ(message->index(), i);
     const auto again = encode(*message);
     ASSERT_TRUE(again.ok());
     EXPECT_EQ(*again, bytes) << page[i].name;
   }
+}
+
+TEST(ProtocolPage, NamesEveryFieldInItsOrder) {
+  expect_the_names_of_the_code(agent, std::variant_size_v<Message>);
+  expect_the_names_of_the_code(tree_of_agents, std::variant_size_v<tree::Message>);
+}
+
+TEST(ProtocolPage, PacketsBuiltFromThePageDecode) {
+  expect_packets_of_the_page_to_decode(agent, [](Bytes packet) { return decode(packet); });
+  expect_packets_of_the_page_to_decode(tree_of_agents,
+                                       [](Bytes packet) { return tree::decode(packet); });
 }
 
 }  // namespace
