@@ -54,6 +54,31 @@ Buffer greeting(net::Role role) {
   said[10] = static_cast<std::byte>(role);
   said.resize(net::hello_bytes + net::proof_bytes, std::byte{7});
   return said;
+// A history for fuzz_tree: node 1 is accepted, adopts node 2, and hears both.
+Buffer tree_history() {
+  using namespace wire::tree;
+  const LinkId up{1, 1, 1};
+  const LinkId down{2, 1, 1};
+  const Key key{1, 1, 1};
+  ByteWriter out;
+  const auto add = [&](std::uint8_t from, const Message& message) {
+    const Buffer packet = *encode(message);
+    const Bytes body = Bytes(packet).subspan(8);
+    out.put(from);
+    out.put(static_cast<std::uint8_t>(message.index() + 1));
+    out.put(static_cast<std::uint8_t>(body.size()));
+    out.put_bytes(body);
+  };
+  add(0, Accept{up, {0}, 0});
+  add(2, Join{down, 1, 8, 2, 2, "host2"});
+  add(2, Report{down, 5, 0, {{2, 1}}, {{key, 0, 2, {{2, 1}}}}, 0, {}});
+  add(0, Beat{up, 9, 0, {0}, 0, {{key, 2}}, true, {{7, 1}}, 0});
+  add(0, Facts{up, 0, 1, {{0, 1, 1, "name", "value"}}});
+  out.put_zeros(3);  // a tick
+  add(2, Leave{down});
+  add(0, Leave{up});
+  add(0, Refuse{{1, 1, 2}, 1, {{3, "host3"}}});
+  return out.take();
 }
 
 }  // namespace
@@ -80,5 +105,10 @@ int main(int argc, char** argv) {
   write("frame", "conversation", conversation());
   write("handshake", "caller", greeting(net::Role::caller));
   write("handshake", "answerer", greeting(net::Role::answerer));
+  for (const wire::tree::Message& message : test::one_of_each_tree_message()) {
+    write("tree_message", "type-" + std::to_string(message.index() + 1),
+          *wire::tree::encode(message));
+  }
+  write("tree", "history", tree_history());
   return 0;
 }
