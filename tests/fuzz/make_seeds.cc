@@ -54,6 +54,8 @@ Buffer greeting(net::Role role) {
   said[10] = static_cast<std::byte>(role);
   said.resize(net::hello_bytes + net::proof_bytes, std::byte{7});
   return said;
+}
+
 // A history for fuzz_tree: node 1 is accepted, adopts node 2, and hears both.
 Buffer tree_history() {
   using namespace wire::tree;
