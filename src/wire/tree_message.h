@@ -112,7 +112,7 @@ struct Refuse {
 };
 struct Beat {
   LinkId link;
-  std::uint64_t change = 0;  // the child's last; all after what the parent has seen is in here
+  std::uint64_t change = 0;
   std::uint64_t seen = 0;
   std::vector<NodeId> path;
   std::uint32_t age = 0;
