@@ -13,6 +13,8 @@ from runner import run
     (("interval", "--cost", "1e49", "--mtti", 86400), "--cost"),
     (("cost", "--nodes", 4, "--replicas", 4), "--replicas"),
     (("cost", "--nodes", 15, "--parity", "14+2"), "--parity"),
+    (("advise", "--nodes", 64, "--saved", "1e-30", "--storage-bandwidth", 1e9, "--mtti", 86400, "--copy-bandwidth", 1e10, "--disk-bandwidth",
+      1e9, "--network-bandwidth", 1e9), "--saved"),
 ])  # fmt: skip
 def test_the_cause_is_named(words, option):
     code, out, err = run(*words)

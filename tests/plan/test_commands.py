@@ -205,6 +205,7 @@ WRONG = [
     "survive --nodes 8 !--parity 0+1", "survive --nodes 8 !--parity 8+1", "survive --nodes 8 --replicas 1 !--domain-size 3",
     "survive --nodes 8 --replicas 1 !--domain-size 0", "survive --nodes 8 --replicas 1 !--ignore-domains",
     "survive --nodes 8 --replicas 1 --failures 1 !--monte-carlo 0", "survive --nodes 8 --replicas 1 --failures 1 !--monte-carlo 999999999", "survive --nodes 8 --replicas 1 !--monte-carlo 5",
+    "survive --nodes 8 !--parity 99999999999999999999+1", f"survive --nodes 8 !--parity {5000 * '9'}+1", f"replay --trace {LOG} !--cost 1e-40",
     "multilevel !--level a:1:1", "multilevel !--level a:0:1:5", "multilevel !--level a:1:nan:5", "multilevel !--level a:1:1:x",
     "multilevel !--level a:1:1:5 --level a:1:1:5", "multilevel !--level :1:1:5", "multilevel" + " !--level a:1:1:1" * 9,
     "strategy !--np 0 --ng 1", "strategy --np 4 !--ng 5", "strategy --np 4 --ng 1 !--size 0", "strategy --np 4 --ng 1 !--writer-bandwidth 0",

@@ -11,7 +11,7 @@ from runner import run, strict
 LOG = str(pathlib.Path(__file__).parents[2] / "docs" / "plan" / "failures.csv")
 
 SEED, DRAWS = 20_261_124, 150
-NUMBERS = ["0", "-1", "1", "2", "3", "7.5", "64", "1000", "86400", "1e-300", "1e-9", "1e9", "1e15", "1e300", "1e308", "nan", "inf", "-inf", "x", ""]
+NUMBERS = ["0", "-1", "1", "2", "3", "7.5", "64", "1000", "86400", "1e-300", "1e-49", "1e-30", "1e-9", "1e9", "1e15", "1e300", "1e308", "nan", "inf", "-inf", "x", ""]
 COUNTS = ["0", "-1", "1", "2", "3", "8", "64", "1000", "100000", "99999999999999999999", "1e3", "1e400", "1.5", "x"]
 SHARES = ["0", "1", "0.5", "0.999", "1e-300", "-0.1", "1.1", "nan", "x"]
 OPTIONS = {
@@ -21,7 +21,7 @@ OPTIONS = {
               "--staging-memory": NUMBERS, "--startup": NUMBERS},
     "fill-time": {"--ram": NUMBERS, "--storage": NUMBERS, "--device": NUMBERS, "--device-bandwidth": NUMBERS, "--checkpoint": NUMBERS,
                   "--observed-factor": NUMBERS, "--system": ["titan", "red-storm"]},
-    "survive": {"--nodes": COUNTS, "--replicas": COUNTS, "--partners": COUNTS, "--parity": ["2+1", "14+2", "0+1", "99999999999999999999+1", "1+"],
+    "survive": {"--nodes": COUNTS, "--replicas": COUNTS, "--partners": COUNTS, "--parity": ["2+1", "14+2", "0+1", "99999999999999999999+1", "1+", "9" * 5000 + "+1"],
                 "--failures": COUNTS, "--target": SHARES, "--domain-size": COUNTS},
     "strategy": {"--np": COUNTS, "--ng": COUNTS, "--size": NUMBERS, "--collective-bandwidth": NUMBERS, "--writer-bandwidth": NUMBERS,
                  "--perceived-bandwidth": NUMBERS, "--blocked": SHARES, "--between": NUMBERS, "--ratio-before": NUMBERS,

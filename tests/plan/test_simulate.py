@@ -196,6 +196,7 @@ def test_thousands_of_days_take_seconds():
 @pytest.mark.parametrize("call, says", [
     (lambda: job.run(schedule.single(0, 1), failures.Renewal(1), solve_s=1), "base_interval_s must be above 0"),
     (lambda: job.run(schedule.single(1, 1), failures.Renewal(1)), "solve_s or horizon_s"),
+    (lambda: job.run(schedule.single(1e-12, 1e-15), failures.Renewal(1), solve_s=1e5), "base_interval_s is too short for a job of 1e\\+05 s"),
     (lambda: job.run(schedule.single(1, 1), failures.Renewal(1), solve_s=math.nan), "solve_s must be above 0"),
     (lambda: schedule.Schedule(1, (1, 2, 3), (1, 1, 1), (1, 1, 1)), "every must begin with 1, each a multiple"),
     (lambda: schedule.Schedule(1, (1,), (1, 2), (1,)), "every must have one value a level"),

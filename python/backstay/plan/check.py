@@ -18,6 +18,8 @@ class PlanError(ValueError):
 def _numbers(name: str, value) -> np.ndarray:
     try:
         numbers = np.asarray(value, dtype=float)
+    except OverflowError:
+        raise PlanError(name, f"must be a number up to {LARGEST:g}") from None
     except (TypeError, ValueError):
         raise PlanError(name, f"must be a number, not {value!r}") from None
     return numbers
@@ -61,4 +63,7 @@ def count(name: str, value, least: int = 1, most: float = COUNT_MAX, most_is: st
 
 def whole(name: str, value, least: int = 1, most: float = COUNT_MAX, most_is: str = "") -> int:
     """The same for a single number."""
-    return int(count(name, value, least, most, most_is))
+    number = count(name, value, least, most, most_is)
+    if number.ndim:
+        raise PlanError(name, f"must be a single number, not {number.size} of them")
+    return int(number)

@@ -1,5 +1,6 @@
 """`backstay plan survive`: how many nodes may be lost at once."""
 
+import re
 from typing import Annotated, Optional
 
 import typer
@@ -24,10 +25,10 @@ TARGETS = (0.9, 0.99, 0.999)  # the columns of paper 002's Table 2
 
 
 def parse_parity(text: str) -> tuple[int, int]:
-    parts = text.split("+")
-    if len(parts) != 2 or not all(part.isascii() and part.isdigit() and int(part) for part in parts):
-        raise PlanError("parity", f"must be DATA+PARITY such as 14+2, not {text!r}")
-    return int(parts[0]), int(parts[1])
+    found = re.fullmatch(r"0*([1-9][0-9]{0,8})\+0*([1-9][0-9]{0,8})", text)
+    if not found:
+        raise PlanError("parity", f"must be DATA+PARITY such as 14+2, not {text[:40]!r}")
+    return int(found[1]), int(found[2])
 
 
 def scheme_of(nodes, replicas, partners, parity, domain_nodes, ignore_domains) -> protection.Scheme:

@@ -60,6 +60,8 @@ def advise(machine: Machine, found: Failures, stage_memory_bytes: float = 256e9,
     plan = best(machine, found)
     if sum(levels.lost(plan, found)) > levels.LOST_MAX or plan.durable_every > schedule.PERIOD_MAX:
         raise too_slow(machine, plan, found)
+    if SOLVE_MTTIS * found.mtti_s > job.SEGMENTS_MAX * plan.interval_s:
+        raise PlanError("saved_bytes", f"is too little to simulate: it is saved every {plan.interval_s:.4g} s")
     stages = math.ceil(machine.nodes * machine.saved_bytes / memory)
     store = KEPT * machine.saved_bytes * (1 + plan.choice.extra)
     return Advice(plan, simulated(plan, found, seed), stages, store)

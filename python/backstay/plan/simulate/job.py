@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..check import PlanError, positive, whole
+from ..check import COUNT_MAX, PlanError, positive, whole
 from . import staging
 from .schedule import Pace, Schedule
 
 EVENTS_MAX = 2_000_000  # of one copy; a job that has not ended by then never will
+SEGMENTS_MAX = COUNT_MAX  # of a job; beyond it they cannot be counted
 
 
 class Outcome(NamedTuple):
@@ -45,6 +46,8 @@ def run(schedule: Schedule, failures, *, solve_s=None, horizon_s=None, jobs=1000
         raise PlanError("solve_s", "or horizon_s must be given, one of them")
     copies = whole("jobs", jobs, 1, 10_000_000)
     work = float(positive("solve_s", solve_s if horizon_s is None else horizon_s))
+    if work / SEGMENTS_MAX > np.min(schedule.base_interval_s):
+        raise PlanError("base_interval_s", f"is too short for a job of {work:.4g} s: its checkpoints cannot be counted")
     state = _Copies(schedule, failures, copies, work, np.inf if horizon_s is None else work, seed, repairs)
     for _ in range(EVENTS_MAX):
         running = np.flatnonzero(state.running)

@@ -5,12 +5,12 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import interval
-from ..check import not_negative, positive
+from ..check import PlanError, not_negative, positive
 from ..traces import statistics
 from ..traces.log import Log
 from . import failures, job, schedule
 
-TRIED = 601  # fixed intervals for the best one in hindsight, from Daly's / 16 to × 16
+TRIED, SPREAD = 601, 16  # fixed intervals for the best one in hindsight, from Daly's / 16 to × 16
 TOO_LONG = 4
 
 
@@ -31,8 +31,10 @@ def lost_fractions(times_s, intervals_s, cost_s: float, restart_s: float) -> np.
 
 def replay(times_s, cost_s: float, restart_s: float) -> Replay:
     """Daly's interval for the log's own mean time to interrupt, the best fixed one in hindsight, and 4 × Daly's."""
-    daly = float(interval.daly_s(cost_s, np.diff(times_s).mean()))
-    tried = np.concatenate([[daly, TOO_LONG * daly], daly * np.geomspace(1 / 16, 16, TRIED)])
+    daly, span = float(interval.daly_s(cost_s, np.diff(times_s).mean())), float(times_s[-1] - times_s[0])
+    if span > job.SEGMENTS_MAX * daly / SPREAD:
+        raise PlanError("cost_s", f"of {cost_s:g} s is too little for a log of {span:.4g} s: the checkpoints cannot be counted")
+    tried = np.concatenate([[daly, TOO_LONG * daly], daly * np.geomspace(1 / SPREAD, SPREAD, TRIED)])
     lost = lost_fractions(times_s, tried, cost_s, restart_s)
     best = int(lost.argmin())
     names = {"daly": 0, "best": best, "four_times_daly": 1}
