@@ -1,6 +1,8 @@
 """Files of the user: written whole or not at all, errors that say what to do; files with a byte order mark; words beside numbers."""
 
 import contextlib
+import gzip
+import lzma
 import os
 import pathlib
 import resource
@@ -106,6 +108,16 @@ def test_reading_names_the_file_also_where_the_system_does_not():
     with pytest.raises(OSError) as raised:
         files.read_bytes("/proc/self/mem")  # opens; reading fails
     assert raised.value.filename == "/proc/self/mem"
+
+
+def test_what_has_no_end_is_not_read_to_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "READ_MAX", 2**20)
+    packed = {"zeros": pathlib.Path("/dev/zero"), "gz": tmp_path / "log.gz", "xz": tmp_path / "log.xz"}
+    packed["gz"].write_bytes(gzip.compress(bytes(2**22)))
+    packed["xz"].write_bytes(lzma.compress(bytes(2**22)))
+    for path in packed.values():
+        code, out, err = run("replay", "--trace", path, "--cost", 3)
+        assert (code, out, err) == (1, "", f"backstay plan replay: {path}: larger than 1 MiB\n")
 
 
 def test_a_terminal_that_knows_few_letters_shows_the_rest():

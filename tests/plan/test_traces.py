@@ -51,6 +51,7 @@ def test_every_format_is_read(tmp_path, text, form, times, nodes, repairs):
 
 # text, what the message says after the file's name
 BAD = [
+    (hbd(("x", 1, "fault_start")) + "[]\n", ":3: the list ends here, and more follows: '[]'"),
     ("", ":1: column 1: the file is empty"), (" \n", ":1: column 1: the file is empty"), ("hello\n", ":1: column 1: not a failure log"),
     ("{}", ":1: column 1: not a failure log"), (b"\x00\x01", ": not a text file"), (b"\xfd7zXZ\0rubbish", ": the compressed file is damaged"),
     (b"\x1f\x8brubbish", ": the compressed file is damaged"), ("time,node\n", ": holds no failure"),

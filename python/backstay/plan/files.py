@@ -5,6 +5,7 @@ import errno
 import os
 import pathlib
 
+READ_MAX = 2**30  # bytes; no log or table comes near, a device without an end would fill the memory
 BOM = b"\xef\xbb\xbf"  # in front of the text that Windows programs write
 
 ADVICE = {
@@ -30,11 +31,22 @@ class WriteError(OSError):
 
 
 def read_bytes(path) -> bytes:
-    """All bytes. OSError, with the name of the file, if it cannot be read."""
+    """All bytes. OSError, with the name of the file, if it cannot be read or holds more than READ_MAX."""
     try:
-        return pathlib.Path(path).read_bytes()
+        with open(path, "rb") as file:
+            return at_most(file, path)
     except OSError as error:
         raise error if error.filename is not None else OSError(error.errno, error.strerror, str(path)) from None
+
+
+def at_most(file, path) -> bytes:
+    """All that an open file holds. OSError about `path` if it is more than READ_MAX."""
+    data = bytearray()
+    while part := file.read(2**20):
+        data += part
+        if len(data) > READ_MAX:
+            raise OSError(errno.EFBIG, f"larger than {READ_MAX >> 20} MiB", str(path))
+    return bytes(data)
 
 
 def read_text(path) -> str:

@@ -24,6 +24,8 @@ def records(body: str, where: str):
             place += 1
         line, counted = line + body.count("\n", counted, place), place
         if body[place : place + 1] == "]":
+            if rest := body[place + 1 :].strip():
+                raise PlanError("trace", f"{where}:{line}: the list ends here, and more follows: {rest[:20]!r}")
             return
         try:
             record, place = decoder.raw_decode(body, place)

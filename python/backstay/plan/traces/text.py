@@ -3,7 +3,9 @@
 import bz2
 import csv
 import datetime
+import errno
 import gzip
+import io
 import lzma
 import math
 import zlib
@@ -13,25 +15,33 @@ from ..check import PlanError
 from ..words import counted
 from .log import wrong
 
-_OPENERS = {b"\xfd7zXZ\0": lzma.decompress, b"\x1f\x8b": gzip.decompress, b"BZh": bz2.decompress}
+_OPENERS = {b"\xfd7zXZ\0": lzma.open, b"\x1f\x8b": gzip.open, b"BZh": bz2.open}
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 
 def read(path) -> str:
     """Text of a file, plain or compressed with xz, gzip or bzip2. OSError, or PlanError for damage and for no text."""
     data = files.read_bytes(path)
-    for magic, decompress in _OPENERS.items():
+    for magic, opened in _OPENERS.items():
         if data.startswith(magic):
-            try:
-                data = decompress(data)
-            except (OSError, EOFError, lzma.LZMAError, zlib.error, ValueError):
-                raise PlanError("trace", f"{path}: the compressed file is damaged") from None
+            data = _unpacked(opened, data, path)
+            break
     if b"\0" in data:
         raise PlanError("trace", f"{path}: not a text file")
     text = data.decode("utf-8-sig", errors="replace")
     if not text.strip():
         raise PlanError("trace", f"{path}:1: column 1: the file is empty")
     return text
+
+
+def _unpacked(opened, data: bytes, path) -> bytes:
+    try:
+        with opened(io.BytesIO(data)) as file:
+            return files.at_most(file, path)
+    except (OSError, EOFError, lzma.LZMAError, zlib.error, ValueError) as error:
+        if getattr(error, "errno", None) == errno.EFBIG:
+            raise
+        raise PlanError("trace", f"{path}: the compressed file is damaged") from None
 
 
 def rows(text: str, where: str, separator: str, quoted: bool = True):
