@@ -120,6 +120,13 @@ def test_what_has_no_end_is_not_read_to_it(tmp_path, monkeypatch):
         assert (code, out, err) == (1, "", f"backstay plan replay: {path}: larger than 1 MiB\n")
 
 
+@pytest.mark.parametrize("stderr", ["2>&-", "2>/dev/full"])
+def test_without_a_stderr_the_output_is_json_still(stderr):
+    line = f"exec {sys.executable} -m backstay.cli plan interval --cost -3 --mtti 5 --json {stderr}"
+    done = subprocess.run(["sh", "-c", line], stdout=subprocess.PIPE, text=True)
+    assert done.returncode == 2 and "--cost" in strict(done.stdout)["error"]["message"]
+
+
 def test_a_terminal_that_knows_few_letters_shows_the_rest():
     words = [sys.executable, "-m", "backstay.cli", "plan", "strategy", "--np", "64", "--ng", "1"]
     done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "PYTHONIOENCODING": "ascii"})

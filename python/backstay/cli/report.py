@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-import sys
 from typing import Annotated, Optional
 
 import typer
@@ -12,7 +11,7 @@ from ..plan.check import PlanError
 from ..report import times
 from . import measured
 from .pictures import needs, write_page
-from .usage import CommandError
+from .usage import CommandError, say
 
 EPILOG = (
     "Examples: `backstay report lj -o report.html`; `backstay report lj --dir /scratch/versions --mtti 86400`. "
@@ -31,7 +30,7 @@ def probe_rates() -> Optional[dict]:
 
 def command(
     job: Annotated[str, typer.Argument(metavar="JOB", help="Name of the job")],
-    output: Annotated[pathlib.Path, typer.Option("-o", "--output", metavar="FILE")] = pathlib.Path("report.html"),
+    output: Annotated[pathlib.Path, typer.Option("-o", "--output", metavar="FILE", help="The page")] = pathlib.Path("report.html"),
     mtti_s: Annotated[
         Optional[float], typer.Option("--mtti", metavar="S", help="Mean time to interrupt; default: as observed")
     ] = None,
@@ -56,7 +55,7 @@ def command(
     except files.WriteError as error:
         raise CommandError(PATH, str(error), exit_code=1, code="io") from error
     for one in unreadable:
-        print(f"{PATH}: left out: {one}", file=sys.stderr)
+        say(f"{PATH}: left out: {one}")
     if as_json:
         result = {"job": job, "file": str(output), "versions": len(made.captured), "failures": len(made.failures),
                   "restarts": len(made.restarts), "unreadable_lines": len(unreadable), "measured": spent.measured,

@@ -20,8 +20,17 @@ class CommandError(Exception):
         self.path, self.exit_code, self.code = path, exit_code, code
 
 
+def say(line: str) -> None:
+    """To stderr. Where it is closed or full the exit code has to do: standard output is for results."""
+    try:
+        if sys.stderr is not None:
+            print(line, file=sys.stderr, flush=True)
+    except OSError:
+        sys.stderr = None  # with what it holds: Python would try again at exit, and fail with a code of its own
+
+
 def report(path: str, message: str, code: str) -> None:
-    print(f"{path}: {message}", file=sys.stderr)
+    say(f"{path}: {message}")
     if "--json" in sys.argv:
         with contextlib.suppress(OSError):  # the output may be what failed
             print(json.dumps({"error": {"code": code, "message": message}}, indent=2))
@@ -33,7 +42,7 @@ def report_usage(error) -> int:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "backstay"
     if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help text
-        print(error.format_message(), file=sys.stderr)
+        say(error.format_message())
     else:
         report(path, f"{message.rstrip('.')}; `{path} --help` shows the options", "invalid")
     return EXIT_USAGE
