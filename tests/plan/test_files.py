@@ -5,6 +5,7 @@ import gzip
 import lzma
 import os
 import pathlib
+import pty
 import resource
 import stat
 import subprocess
@@ -125,6 +126,22 @@ def test_without_a_stderr_the_output_is_json_still(stderr):
     line = f"exec {sys.executable} -m backstay.cli plan interval --cost -3 --mtti 5 --json {stderr}"
     done = subprocess.run(["sh", "-c", line], stdout=subprocess.PIPE, text=True)
     assert done.returncode == 2 and "--cost" in strict(done.stdout)["error"]["message"]
+
+
+def test_progress_is_for_terminals_only():
+    """On a pseudo-terminal validate shows a bar and takes it away; elsewhere stderr stays empty."""
+    words = [sys.executable, "-m", "backstay.cli", "plan", "validate", "--jobs", "8", "--json"]
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=theirs, text=True, env={**os.environ, "TERM": "xterm"}) as shown:
+        os.close(theirs)
+        found = b""
+        with contextlib.suppress(OSError):  # EIO: nobody writes any more
+            while part := os.read(ours, 4096):
+                found += part
+        os.close(ours)
+        assert len(strict(shown.stdout.read())["checks"]) == 24
+    assert b"validate" in found and b"100%" in found
+    assert subprocess.run(words, capture_output=True, text=True).stderr == ""
 
 
 def test_a_terminal_that_knows_few_letters_shows_the_rest():

@@ -4,7 +4,6 @@ import json
 import os
 import pathlib
 import re
-import sys
 from enum import Enum
 from typing import Annotated, Optional
 
@@ -17,6 +16,7 @@ import backstay
 from backstay.format import ShapeError
 
 from ..plan import files
+from .usage import on_terminal, say
 
 EPILOG = (
     "Examples: `backstay export lj --region x -o out` (out/x.npy, or one file a rank); "
@@ -103,7 +103,7 @@ class Exporter:
         try:
             self._region(version, name, rank)
         except ShapeError as error:  # says nothing about the other regions
-            print(f"backstay: left out: {error}", file=sys.stderr)
+            say(f"backstay: left out: {error}")
             self.left_out.append({"region": name, "why": str(error)})
 
     def _region(self, version, name: str, rank: Optional[int]) -> None:
@@ -126,7 +126,7 @@ def bar() -> Progress:
         TransferSpeedColumn(),
         TimeRemainingColumn(),
         transient=True,
-        disable=not sys.stderr.isatty(),
+        disable=not on_terminal(),
         console=Console(stderr=True),
     )
 

@@ -29,6 +29,11 @@ def say(line: str) -> None:
         sys.stderr = None  # with what it holds: Python would try again at exit, and fail with a code of its own
 
 
+def on_terminal() -> bool:
+    """Whether a person sees stderr: there progress is shown."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
 def report(path: str, message: str, code: str) -> None:
     say(f"{path}: {message}")
     if "--json" in sys.argv:

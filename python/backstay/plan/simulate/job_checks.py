@@ -1,6 +1,8 @@
 """Models of whole jobs beside jobs played through: intervals, several levels, node losses, spares."""
 
+import functools
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -36,15 +38,15 @@ def one_level(jobs: int, seed: int) -> list[Check]:
     return found
 
 
-def hard_times(jobs: int, seed: int) -> Check:
+def hard_times(jobs: int, seed: int) -> list[Check]:
     """A cost of half the mean time to interrupt, where first-order formulas are far off."""
     tau = float(interval.daly_s(1200, 2400))
     formula = wall_clock.split(tau, 1200, 2400, 400 * tau, 600)
     played = job.run(schedule.single(tau, 1200, 600), failures.Renewal(2400), solve_s=400 * tau, jobs=jobs, seed=seed)
-    return Check("expected time, δ = M/2", "s", formula.wall_clock_s, estimate.mean(played.wall_clock_s), 2e-3)
+    return [Check("expected time, δ = M/2", "s", formula.wall_clock_s, estimate.mean(played.wall_clock_s), 2e-3)]
 
 
-def several_levels(jobs: int, seed: int) -> Check:
+def several_levels(jobs: int, seed: int) -> list[Check]:
     pattern = multilevel.pattern(LEVELS)
     rates = np.array([1 / one.mtti_s for one in pattern.levels])
     source = failures.Renewal(1 / rates.sum(), shares=rates / rates.sum())
@@ -52,10 +54,10 @@ def several_levels(jobs: int, seed: int) -> Check:
     lost = estimate.mean(1 / (1 - played.lost_fraction) - 1)
     formula = pattern.overhead_fraction + pattern.restart_fraction
     # First order: the overhead is known to within its square (docs/plan/multilevel.md).
-    return Check("several levels, lost per computing", "", formula, lost, 1.5 * formula)
+    return [Check("several levels, lost per computing", "", formula, lost, 1.5 * formula)]
 
 
-def staged_levels(jobs: int, seed: int) -> Check:
+def staged_levels(jobs: int, seed: int) -> list[Check]:
     """The same with durable checkpoints through staging memory, which is empty again before the next (eqs. 4.1, 4.2)."""
     cost = float(staging.absorb(LARGE_MEMORY, 0.0)[0])
     pattern = multilevel.pattern([*LEVELS[:-1], LEVELS[-1]._replace(cost_s=cost)])
@@ -64,7 +66,7 @@ def staged_levels(jobs: int, seed: int) -> Check:
     played = job.run(schedule.nested(pattern, LARGE_MEMORY), source, solve_s=1e6, jobs=max(2, jobs // 5), seed=seed)
     formula = pattern.overhead_fraction + pattern.restart_fraction
     lost = estimate.mean(1 / (1 - played.lost_fraction) - 1)
-    return Check("several levels, durable staged", "", formula, lost, 1.5 * formula)
+    return [Check("several levels, durable staged", "", formula, lost, 1.5 * formula)]
 
 
 def node_losses(jobs: int, seed: int) -> list[Check]:
@@ -90,7 +92,7 @@ def node_losses(jobs: int, seed: int) -> list[Check]:
     ]
 
 
-def spares(jobs: int, seed: int) -> Check:
+def spares(jobs: int, seed: int) -> list[Check]:
     """Erlang's loss formula: share of the time without enough nodes, 2 spares, repairs of 1.5 times the MTTI."""
     load, spare = 1.5, 2
     terms = [load**k / math.factorial(k) for k in range(spare + 2)]
@@ -99,21 +101,19 @@ def spares(jobs: int, seed: int) -> Check:
         repairs=Repairs(load * 1000, spare),
     )  # fmt: skip
     waiting = estimate.mean(played.waiting_s / played.wall_clock_s)
-    return Check("waiting for nodes, Erlang's formula", "", terms[-1] / sum(terms), waiting, 5e-3)
+    return [Check("waiting for nodes, Erlang's formula", "", terms[-1] / sum(terms), waiting, 5e-3)]
 
 
-def staged(jobs: int, seed: int) -> Check:
+def staged(jobs: int, seed: int) -> list[Check]:
     """Eq. 3.1 with the latency of eq. 4.1, saving so seldom that the memory is empty again (eq. 4.2)."""
     cost, tau = float(staging.absorb(MEMORY, 0.0)[0]), 1000.0
     formula = wall_clock.wall_clock_s(tau, cost, 20_000, 1e6, 0.0)
     played = job.run(
         schedule.single(tau, 0.0, staging=MEMORY), failures.Renewal(20_000.0), solve_s=1e6, jobs=max(2, jobs // 5), seed=seed
     )
-    return Check("expected time with staging", "s", formula, estimate.mean(played.wall_clock_s), 1e-3)
+    return [Check("expected time with staging", "s", formula, estimate.mean(played.wall_clock_s), 1e-3)]
 
 
-def checks(jobs: int, seed: int) -> list[Check]:
-    return [
-        *one_level(jobs, seed), hard_times(jobs, seed), several_levels(jobs, seed), *node_losses(jobs, seed),
-        spares(jobs // 2, seed), staged(jobs, seed), staged_levels(jobs, seed),
-    ]  # fmt: skip
+def parts(jobs: int, seed: int) -> list[Callable[[], list[Check]]]:
+    played = (one_level, jobs), (hard_times, jobs), (several_levels, jobs), (node_losses, jobs), (spares, jobs // 2), (staged, jobs), (staged_levels, jobs)
+    return [functools.partial(part, copies, seed) for part, copies in played]

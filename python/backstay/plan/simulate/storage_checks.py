@@ -1,5 +1,8 @@
 """Models of checkpoints and of survival beside what happens piece by piece, or loss by loss."""
 
+import functools
+from collections.abc import Callable
+
 import numpy as np
 
 from .. import aggregation, fill_time, latency, monte_carlo, protection, strategy
@@ -29,19 +32,19 @@ def staged_latency() -> list[Check]:
     ]
 
 
-def devices(seed: int) -> Check:
+def devices(seed: int) -> list[Check]:
     rng, pieces, count = np.random.default_rng(seed), 4000, 20
     system = (2.05e12, count * 2e12, 2e12, 100e6)
     played = [storage.fill_devices(*system, pieces, rng) for _ in range(20)]
-    return Check("fill-time law", "s", fill_time.ideal_checkpoint_s(*system), estimate.mean(played), 2 * count / pieces)
+    return [Check("fill-time law", "s", fill_time.ideal_checkpoint_s(*system), estimate.mean(played), 2 * count / pieces)]
 
 
-def groups(seed: int) -> Check:
+def groups(seed: int) -> list[Check]:
     """Eq. 4 with a blocked fraction: writing takes longer than computing."""
     rng, system = np.random.default_rng(seed), (4096, 64, 160e9, 4e9, 1e15)
     blocked = strategy.blocked_fraction_from_steps(160e9, 4e9, 30.0)
     played = [storage.grouped_blocked_s(*system, 30.0, rng) for _ in range(30)]
-    return Check("writer groups, eq. 4", "s", strategy.writer_blocked_s(*system, blocked), estimate.mean(played), 1e-3)
+    return [Check("writer groups, eq. 4", "s", strategy.writer_blocked_s(*system, blocked), estimate.mean(played), 1e-3)]
 
 
 def pool(seed: int) -> list[Check]:
@@ -72,5 +75,6 @@ def survival(trials: int, seed: int) -> list[Check]:
     return found
 
 
-def checks(jobs: int, seed: int) -> list[Check]:
-    return [*staged_latency(), devices(seed), groups(seed), *pool(seed), *survival(4 * jobs, seed)]
+def parts(jobs: int, seed: int) -> list[Callable[[], list[Check]]]:
+    drawn = [functools.partial(part, seed) for part in (devices, groups, pool)]
+    return [staged_latency, *drawn, functools.partial(survival, 4 * jobs, seed)]
