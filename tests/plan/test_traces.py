@@ -26,6 +26,7 @@ def hbd(*records):
 GOOD = [
     ("time,node\n10,a\n5.5,b\n", "plain", [0, 4.5], ["b", "a"], [None, None]),
     ("2024-05-01T12:00:00,a,2024-05-01T12:01:00\n2024-05-01 13:00,b\n", "plain", [0, 3600], ["a", "b"], [60, None]),
+    ("2024-05-01T12:00:00Z,a\n2024-05-01T14:00:00.5+01:00,b,2024-05-01T13:01:00.500Z\n", "plain", [0, 3600.5], ["a", "b"], [None, 60]),
     (LANL_HEAD + "7,4,1,12/31/1999 23:59,1/1/2000 0:09\n7,4,0,1/1/00 0:00,1/1/00 0:02\n", "lanl", [0, 60], ["1", "0"], [600, 120]),
     (hbd(("x", 1, "fault_start"), ("y", 1.5, "fault_start"), ("x", 2, "fault_end")), "infinitehbd", [0, 43200], ["x", "y"], [86400, None]),
     (EVENTS + "c||2024-05-01T00:00:00|Unknown||Cluster Registered TRES|\nc|n1|2024-05-01T00:00:00|2024-05-01T00:00:30|DOWN*|r|\n"
@@ -52,6 +53,8 @@ def test_every_format_is_read(tmp_path, text, form, times, nodes, repairs):
 # text, what the message says after the file's name
 BAD = [
     (hbd(("x", 1, "fault_start")) + "[]\n", ":3: the list ends here, and more follows: '[]'"),
+    ("2024-05-01T12:00:00,a\n2024-05-01T12:00:00Z,b\n", ":2: column time: must be a date as in the lines before, not '2024-05-01T12:00:00Z'"),
+    ("1,a\n3,b,2024-05-01T12:00:00\n", ":2: column repaired: must be seconds as in the lines before"),
     ("", ":1: column 1: the file is empty"), (" \n", ":1: column 1: the file is empty"), ("hello\n", ":1: column 1: not a failure log"),
     ("{}", ":1: column 1: not a failure log"), (b"\x00\x01", ": not a text file"), (b"\xfd7zXZ\0rubbish", ": the compressed file is damaged"),
     (b"\x1f\x8brubbish", ": the compressed file is damaged"), ("time,node\n", ": holds no failure"),
@@ -59,7 +62,7 @@ BAD = [
     ("1,a\n1e400,b\n", ":2: column time"), ("time,node\n1\n", ":2: column node: a line is time,node"), ("1,a,2,3\n", ":1: column node"),
     ("1,\n", ":1: column node"), ("5,a,4\n", ":1: column time: the node is repaired before it failed"),
     ("1,a\n2024-05-01T12:00:00,b\n", ":2: column time: must be seconds as in the lines before"), ("2024-05-01T12:00:00,a\n7,b\n", ":2: column time: must be a date as"),
-    ("01/02/2024 10:00,a\n", ":1: column time: must be a date such as"), ("2024-05-01T12:00:00Z,a\n", ":1: column time: must be a date such as"),
+    ("01/02/2024 10:00,a\n", ":1: column time: must be a date such as"), ("2024-05-01T25:00:00Z,a\n", ":1: column time: must be a date such as"),
     ("2024-05-01T12:00:00,a\n2024-05-32T12:00:00,a\n", ":2: column time: must be a date such as 2024-05-01T12:00:00"),
     ("System,nodes,nodenumz,Started\n1,2,3,4\n", ":1: column Prob Started: is missing; the columns are System"),
     (LANL_HEAD + "7,4,1,1999-12-31 23:59,1/1/2000 0:09\n", ":2: column Prob Started: must be a date such as 6/21/2005 10:54, not '1999-"),

@@ -86,6 +86,17 @@ def date_s(text: str, formats: tuple[str, ...], shown: str, where: str, line: in
     raise wrong(where, line, column, f"must be a date such as {shown}, not {text!r}")
 
 
+def iso_s(text: str, shown: str, where: str, line: int, column: str) -> tuple[str, float]:
+    """("a date", or "a date with its zone"; seconds) of ISO 8601; `shown` is how the message writes it."""
+    try:
+        at = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        raise wrong(where, line, column, f"must be a date such as {shown}, not {text!r}") from None
+    if at.tzinfo is None:
+        return "a date", (at - _EPOCH).total_seconds()
+    return "a date with its zone", (at - _EPOCH.replace(tzinfo=datetime.UTC)).total_seconds()
+
+
 def number(text, where: str, line: int, column: str) -> float:
     """A finite number of reasonable size."""
     try:
