@@ -113,8 +113,8 @@ def test_inputs_come_from_a_jobs_own_versions(job):
     assert found["notes"][1:] == ["measured by 22 versions of job lj: saved_bytes, copy_bytes_per_s, disk_bytes_per_s; it lost ranks 2 times "
                                   "in 697 s of running"]  # fmt: skip
     assert result(*WORDS, *job, "--mtti", 86400, "--saved", 1e9)["machine"]["saved_bytes"] == 1e9
-    observed = result(*WORDS, *job)
-    assert 200 < observed["mtti_s"] < 400 and "is the job's own: few failures" in observed["notes"][1]
+    observed = result(*WORDS, *job, "--nodes", 2, "--saved", 1e9)
+    assert 200 / 2 < observed["mtti_s"] < 400 / 2 and "is the job's own, of one node, divided by 2 nodes: few failures" in observed["notes"][1]
 
 
 def test_a_job_that_cannot_be_used(job, tmp_path):

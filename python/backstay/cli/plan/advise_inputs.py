@@ -79,8 +79,11 @@ def failures_of(trace, system, window_s, mtti_s, software_share, job: Known, nod
     mtti = mtti_s if mtti_s is not None else job.values.get("mtti_s")
     if mtti is None:
         raise PlanError("mtti_s", "or --trace must be given" + (", as the job saw no failure" if job.notes else ", one of them"))
-    few = [] if mtti_s is not None else ["the mean time to interrupt is the job's own: few failures say little about it; --mtti sets it"]
-    return Failures(mtti, software_share=software_share), [ASSUMED, *few]
+    if mtti_s is not None:
+        return Failures(mtti, software_share=software_share), [ASSUMED]
+    few = f"the mean time to interrupt is the job's own, of one node, divided by {nodes} nodes: few failures say little about it; --mtti sets it"
+    mtti /= max(nodes, 1)
+    return Failures(mtti, software_share=software_share), [ASSUMED, few]
 
 
 def value(name: str, given: Optional[float], *sources: Known) -> float:
