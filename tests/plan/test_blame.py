@@ -11,6 +11,8 @@ from runner import run
 @pytest.mark.parametrize("words, option", [
     (("interval", "--cost", 300, "--mtti", 86400, "--restart", "1e49"), "--restart"),
     (("interval", "--cost", "1e49", "--mtti", 86400), "--cost"),
+    (("interval", "--cost", 300, "--mtti", 86400, "--interval", 3e6), r"--interval must not be longer than --solve \(2592000 s\), not"),
+    (("survive", "--nodes", 64, "--replicas", 2, "--target", 99.9), "--target must be above 0 and below 1, not"),
     (("cost", "--nodes", 4, "--replicas", 4), "--replicas"),
     (("cost", "--nodes", 15, "--parity", "14+2"), "--parity"),
     (("advise", "--nodes", 64, "--saved", "1e-30", "--storage-bandwidth", 1e9, "--mtti", 86400, "--copy-bandwidth", 1e10, "--disk-bandwidth",

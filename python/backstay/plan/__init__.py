@@ -10,6 +10,7 @@ cost                   local disks or shared storage           docs/plan/cost.md
 levels                 three levels on a machine               docs/plan/advise.md
 protection             chance of a restart after losses        docs/plan/survival.md
 
-Every argument may be a number or an array; arrays are broadcast. Wrong values raise PlanError, which names
-the argument. Only numpy and the standard library are imported; nothing is imported before it is used.
+Sizes, times, bandwidths and numbers of processors may be numbers or arrays, which are broadcast; what describes a scheme of
+protection, a histogram or a schedule is a single number. Wrong values raise PlanError, a ValueError that names the argument;
+arrays whose shapes do not fit together raise numpy's ValueError. Only numpy and the standard library are imported; nothing is imported before it is used.
 """

@@ -48,7 +48,8 @@ def not_negative(name: str, value) -> np.ndarray:
 def fraction(name: str, value, zero: bool = True, one: bool = True) -> np.ndarray:
     numbers = _numbers(name, value)
     good = ((numbers >= 0) if zero else (numbers > 0)) & ((numbers <= 1) if one else (numbers < 1))
-    _refuse(name, numbers, good, f"from 0 {'' if zero else '(not 0) '}to 1{'' if one else ' (not 1)'}")
+    ends = f"{'0 or more' if zero else 'above 0'} and {'at most 1' if one else 'below 1'}"
+    _refuse(name, numbers, good, "from 0 to 1" if zero and one else ends)
     return numbers
 
 

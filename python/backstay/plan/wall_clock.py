@@ -34,7 +34,7 @@ def split(interval_s, cost_s, mtti_s, solve_s, restart_s=0.0) -> Split:
         positive("interval_s", interval_s), positive("cost_s", cost_s), positive("mtti_s", mtti_s),
         positive("solve_s", solve_s), not_negative("restart_s", restart_s))  # fmt: skip
     if (tau > solve).any():
-        raise PlanError("interval_s", "must not be longer than the job's solve time")
+        raise PlanError("interval_s", f"must not be longer than the job computes ({solve[tau > solve].flat[0]:.12g} s)")
     length = tau + cost
     intervals = solve / tau - cost / length
     with np.errstate(over="ignore", invalid="ignore"):

@@ -58,6 +58,8 @@ def command(
     expected time goes. Without --interval the exact one is taken.
     """
     mtti = job_mtti(mtti_s, node_mtti_s, nodes)
+    if interval_s is not None and interval_s > solve_s:
+        raise PlanError("interval_s", f"must not be longer than --solve ({solve_s:.12g} s), not {interval_s:.12g}")
     best = float(wall_clock.exact_s(cost_s, mtti, solve_s))
     used = best if interval_s is None else interval_s
     expected = wall_clock.split(used, cost_s, mtti, solve_s, restart_s)
