@@ -128,6 +128,14 @@ def test_without_a_stderr_the_output_is_json_still(stderr):
     assert done.returncode == 2 and "--cost" in strict(done.stdout)["error"]["message"]
 
 
+def test_without_a_home_pictures_are_drawn_in_silence(tmp_path):
+    pytest.importorskip("matplotlib")
+    kept = {key: value for key, value in os.environ.items() if key not in ("MPLCONFIGDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")}
+    words = [sys.executable, "-m", "backstay.cli", "plan", "figures", "--out", tmp_path, "--only", "004-speed-up"]
+    done = subprocess.run(words, capture_output=True, text=True, env={**kept, "HOME": "/proc/none"})
+    assert (done.returncode, done.stderr) == (0, "") and (tmp_path / "004-speed-up.png").is_file()
+
+
 def test_progress_is_for_terminals_only():
     """On a pseudo-terminal validate shows a bar and takes it away; elsewhere stderr stays empty."""
     words = [sys.executable, "-m", "backstay.cli", "plan", "validate", "--jobs", "8", "--json"]

@@ -1,6 +1,7 @@
 """What the commands that make pictures and pages share."""
 
 import contextlib
+import logging
 import pathlib
 
 from ..plan import files
@@ -10,6 +11,7 @@ from .usage import CommandError
 @contextlib.contextmanager
 def needs(package: str, path: str):
     """Around an import: a missing `package` becomes a message that says how to install it. `path`: the command."""
+    logging.getLogger(package).setLevel(logging.ERROR)  # matplotlib would tell of a home that it cannot write; a folder of /tmp does
     try:
         yield
     except ModuleNotFoundError as error:
