@@ -65,7 +65,7 @@ typedef enum backstay_error BACKSTAY_ENUM_OF_INT {
   BACKSTAY_EFEWNODES = 14,   /* too few for the replicas or parity that are asked for */
   /* This object. */
   BACKSTAY_EMISMATCH = 20, /* a region's name, type, shape or size is not what was saved */
-  BACKSTAY_ERANKS = 21,    /* the version was saved by another number of ranks */
+  BACKSTAY_ERANKS = 21,    /* saved by another number of ranks, and not fit for this one */
   BACKSTAY_ENOTFOUND = 22, /* no such version, rank or region */
   /* This tier. */
   BACKSTAY_EIO = 30,         /* the operating system refused a read or write */
@@ -202,11 +202,15 @@ BACKSTAY_API int backstay_wait(uint64_t version, backstay_level level, double ti
  * version that is damaged, twice, is set aside; one that cannot be read is skipped this time; both
  * with a message in the agent's log, and the next older one is taken. Nothing is written to the
  * regions before every rank has verified every byte of the version.
+ * The run may have another number of ranks than the one that saved the version. Then each region
+ * either has a place in a global array (backstay_protect_array) and the saved blocks cover it, each
+ * element once, or it was the same on all ranks; routed files stay with the old number. Everything
+ * is read twice then, and rank 0 compares the regions without a place.
  * Errors: ENONE (nothing saved yet; the regions are untouched), EMISMATCH (regions protected now
- * differ from those saved; untouched), ERANKS (untouched), ECORRUPT (versions exist, none can be
- * read; untouched), EAGENT (a second agent was tried; untouched). Only EIO after a first success of
- * verification leaves regions in an undefined state; the message then says so and the program must
- * not go on. */
+ * differ from those saved; untouched), ERANKS (saved by another number of ranks, and the message says
+ * what keeps it from this one; untouched), ECORRUPT (versions exist, none can be read; untouched),
+ * EAGENT (a second agent was tried; untouched). Only EIO after a first success of verification
+ * leaves regions in an undefined state; the message then says so and the program must not go on. */
 BACKSTAY_API int backstay_restart(uint64_t* version);
 
 /* Reads one region of an old version of this rank into `data` (`bytes` long, exactly the size

@@ -27,7 +27,7 @@ _NAMES = {
     11: ("ProtocolError", "Agent and library are of different releases."),
     14: ("FewNodes", "Too few nodes for the replicas or parity that are asked for."),
     20: ("RegionMismatch", "A region is not what was saved."),
-    21: ("WrongRanks", "The version was saved by another number of ranks."),
+    21: ("WrongRanks", "The version was saved by another number of ranks, and is not fit for this one."),
     22: ("NotFound", "No such version, rank or region."),
     30: ("StorageError", "The operating system refused a read or write."),
     31: ("NoSpace", "The disk or quota is full."),

@@ -78,6 +78,7 @@ void Restore::choose() {
 }
 
 bool Restore::known_ranks(std::uint32_t ranks, const std::map<Rank, std::uint64_t>& object_bytes) {
+  saved_ranks_ = ranks;
   if (whole_job_ && ranks != state_.ranks) {
     finish(Code::rank_count,
            fmt::format("version {} was saved by {} ranks and this run has {}; start it with {} "
@@ -111,8 +112,8 @@ void Restore::announce(bool from_pool) {
                from_pool ? "pool" : "local", parts_.size());
   state_.record("restart_begin", {{"version", version_}, {"from", from_pool ? "pool" : "local"}});
   for (const Part& part : parts_) {
-    state_.outbox.send(part.who.connection,
-                       wire::Plan{version_, part.object_bytes, from_pool, Code::ok, "", attempt_});
+    state_.outbox.send(part.who.connection, wire::Plan{version_, part.object_bytes, from_pool,
+                                                       Code::ok, "", attempt_, saved_ranks_});
   }
 }
 
@@ -424,7 +425,8 @@ void Restore::finish(Code code, const std::string& message) {
     if (delivering) {
       state_.outbox.send(part.who.connection, wire::Captured{version_, code, message});
     } else {
-      state_.outbox.send(part.who.connection, wire::Plan{version_, 0, false, code, message});
+      state_.outbox.send(part.who.connection,
+                         wire::Plan{version_, 0, false, code, message, attempt_, saved_ranks_});
     }
   }
 }

@@ -106,8 +106,9 @@ class Restore {
   Phase phase_ = Phase::choosing;
   VersionNumber version_ = 0;
   bool from_pool_ = false;
-  bool on_disk_ = false;  // the store keeps the version for us
-  bool held_ = true;      // chunks stay in their buffers until the end
+  bool on_disk_ = false;           // the store keeps the version for us
+  bool held_ = true;               // chunks stay in their buffers until the end
+  std::uint32_t saved_ranks_ = 0;  // of `version_`
   std::set<VersionNumber> tried_;
   std::map<VersionNumber, Code> first_trouble_;  // of versions that were read a second time
   std::string damage_;                           // of the versions that were given up on the way

@@ -34,7 +34,7 @@ enum class Code : std::int32_t {
   few_nodes = 14,   // too few for the replicas or parity that are asked for
   // This object.
   mismatch = 20,    // region name, type, shape or size differs from what was saved
-  rank_count = 21,  // the version was saved by another number of ranks
+  rank_count = 21,  // saved by another number of ranks, and not fit for this one
   not_found = 22,   // no such job, version, rank or region
   // This tier.
   io = 30,          // the operating system refused; errno is given

@@ -292,7 +292,7 @@ const char* backstay_strerror(int error) {
     case BACKSTAY_EPROTOCOL: return "agent and library are of different releases";
     case BACKSTAY_EFEWNODES: return "too few nodes for the replicas or parity asked for";
     case BACKSTAY_EMISMATCH: return "a region is not what was saved";
-    case BACKSTAY_ERANKS: return "the version was saved by another number of ranks";
+    case BACKSTAY_ERANKS: return "saved by another number of ranks, and not fit for this one";
     case BACKSTAY_ENOTFOUND: return "no such version, rank or region";
     case BACKSTAY_EIO: return "the operating system refused a read or write";
     case BACKSTAY_ENOSPACE: return "the disk or quota is full";

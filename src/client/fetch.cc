@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/checksum.h"
 
@@ -30,14 +31,26 @@ Result<std::vector<format::Region>> Fetch::table() {
 }
 
 Result<Buffer> Fetch::last(std::uint64_t bytes) {
+  take_ = [this](std::uint64_t offset, Bytes piece) {
+    std::memcpy(tail_.data() + (offset - begin_), piece.data(), piece.size());
+    return Status();
+  };
   BACKSTAY_TRY(run({version_, rank_, 0, bytes, true}));
   return std::move(tail_);
 }
 
 Status Fetch::range(std::uint64_t begin, std::span<std::byte> to) {
-  if (to.empty()) return {};
-  to_ = to;
-  return run({version_, rank_, begin, to.size(), false});
+  return range(begin, to.size(), [to, begin](std::uint64_t offset, Bytes piece) {
+    std::memcpy(to.data() + (offset - begin), piece.data(), piece.size());
+    return Status();
+  });
+}
+
+Status Fetch::range(std::uint64_t begin, std::uint64_t bytes, Take take) {
+  if (bytes == 0) return {};
+  take_ = std::move(take);
+  bytes_ = bytes;
+  return run({version_, rank_, begin, bytes, false});
 }
 
 Status Fetch::run(const wire::Fetch& what) {
@@ -76,10 +89,10 @@ Status Fetch::on(const wire::Plan& plan, const wire::Fetch& what) {
   const std::uint64_t bytes = what.end_in(object_bytes_) - begin_;
   if (what.last) {
     tail_.resize(bytes);
-    to_ = tail_;
+    bytes_ = bytes;
   }
-  if (bytes != to_.size()) return Error(Code::corrupt, "the object ends before the region does");
-  copied_.clear();
+  if (bytes != bytes_) return Error(Code::corrupt, "the object ends before the region does");
+  taken_.clear();
   verifying_ = true;
   return {};
 }
@@ -89,16 +102,16 @@ Status Fetch::on(const wire::Chunks& chunks) {
   wire::Verified answer{chunks.version, {}, true, "", chunks.attempt};
   for (const wire::ChunkInPool& chunk : chunks.chunks) {
     answer.buffers.push_back(chunk.buffer);
-    const Status copied = answer.good ? copy(chunk) : Status();
-    if (copied.ok()) continue;
-    if (copied.error().code() != Code::corrupt) return copied;
+    const Status taken = answer.good ? check(chunk) : Status();
+    if (taken.ok()) continue;
+    if (taken.error().code() != Code::corrupt) return taken;
     answer.good = verifying_ = false;  // until the next plan
-    answer.why = copied.error().message();
+    answer.why = taken.error().message();
   }
   return agent_.send(answer);
 }
 
-Status Fetch::copy(const wire::ChunkInPool& chunk) {
+Status Fetch::check(const wire::ChunkInPool& chunk) {
   const std::uint64_t offset = chunk.object_offset;
   if (offset > object_bytes_ || chunk.length > object_bytes_ - offset) {
     return Error(Code::corrupt, "a chunk lies outside of its object");
@@ -110,22 +123,22 @@ Status Fetch::copy(const wire::ChunkInPool& chunk) {
                              chunk.length));
   }
   const std::uint64_t from = std::max(offset, begin_);
-  const std::uint64_t end = std::min(offset + chunk.length, begin_ + to_.size());
+  const std::uint64_t end = std::min(offset + chunk.length, begin_ + bytes_);
   if (from >= end) return {};
-  std::memcpy(to_.data() + (from - begin_), memory.data() + (from - offset), end - from);
-  copied_.emplace_back(from, end);
+  BACKSTAY_TRY(take_(from, memory.subspan(from - offset, end - from)));
+  taken_.emplace_back(from, end);
   return {};
 }
 
 // Every byte of the range was copied, once.
 bool Fetch::complete() {
-  std::sort(copied_.begin(), copied_.end());
+  std::sort(taken_.begin(), taken_.end());
   std::uint64_t next = begin_;
-  for (const auto& [from, end] : copied_) {
+  for (const auto& [from, end] : taken_) {
     if (from != next) return false;
     next = end;
   }
-  return verifying_ && next == begin_ + to_.size();
+  return verifying_ && next == begin_ + bytes_;
 }
 
 }  // namespace backstay::client

@@ -1,10 +1,11 @@
-// Reading a range of this rank's object out of an old version (docs/protocol/agent.md, `fetch`).
+// Reading a range of one rank's object out of a version (docs/protocol/agent.md, `fetch`).
 //
-// The agent hands over only the chunks that hold the range. They are checked and copied to memory that
-// nobody looks at before run() has succeeded, so the protocol's second pass has nothing left to do.
+// The agent hands over only the chunks that hold the range. They are checked and taken by somebody who does not trust them
+// before the call has succeeded, so the protocol's second pass has nothing left to do.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <utility>
@@ -24,15 +25,19 @@ class Fetch {
 
   // The table of the object's regions. Errors of all: not_found, corrupt, agent_lost, protocol ...
   Result<std::vector<format::Region>> table();
-  // Precondition: the range lies within the object.
+  // Precondition of both: the range lies within the object.
   Status range(std::uint64_t begin, std::span<std::byte> to);
+  // Pieces of the range, in any order, each with a good checksum; after a passing trouble some come again. An error
+  // of `take` ends the fetch with it.
+  using Take = std::function<Status(std::uint64_t object_offset, Bytes piece)>;
+  Status range(std::uint64_t begin, std::uint64_t bytes, Take take);
 
  private:
   Result<Buffer> last(std::uint64_t bytes);
   Status run(const wire::Fetch& what);
   Status on(const wire::Plan& plan, const wire::Fetch& what);
   Status on(const wire::Chunks& chunks);
-  Status copy(const wire::ChunkInPool& chunk);
+  Status check(const wire::ChunkInPool& chunk);
   bool complete();
 
   Connection& agent_;
@@ -42,9 +47,10 @@ class Fetch {
   std::uint64_t begin_ = 0;    // of the range
   std::uint32_t attempt_ = 0;  // of the present plan
   bool verifying_ = false;     // it is still worth looking at
-  std::span<std::byte> to_;    // the range's memory
-  Buffer tail_;                // the same, where its length is known only with the plan
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> copied_;  // begin and end in the object
+  std::uint64_t bytes_ = 0;    // of the range
+  Take take_;
+  Buffer tail_;  // the range's memory, where its length is known only with the plan
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> taken_;  // begin and end in the object
 };
 
 }  // namespace backstay::client

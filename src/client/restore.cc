@@ -40,6 +40,8 @@ RestoreOutcome Restore::run(const wire::Message& first) {
 }
 
 Status Restore::on(const wire::Plan& plan) {
+  outcome_.saved_ranks = plan.saved_ranks;
+  if (plan.code == Code::rank_count) outcome_.version = plan.version;
   if (plan.code != Code::ok) return Error(plan.code, plan.message);
   if (phase_ == Phase::delivering || phase_ == Phase::restored) {
     return Error(Code::protocol, "the agent planned again after it had delivered");

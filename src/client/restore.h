@@ -44,8 +44,9 @@ class RestoreTarget {
 struct RestoreOutcome {
   Status status;
   VersionNumber version = 0;
-  bool touched = false;   // the target may have been written to
-  bool complete = false;  // the target has everything and finish() succeeded
+  std::uint32_t saved_ranks = 0;  // with rank_count: how many ranks saved `version`
+  bool touched = false;           // the target may have been written to
+  bool complete = false;          // the target has everything and finish() succeeded
 };
 
 class Restore {

@@ -16,6 +16,7 @@
 #include "client/capture.h"
 #include "client/device_memory.h"
 #include "client/fetch.h"
+#include "client/redistribution.h"
 #include "client/signals.h"
 #include "client/snapshot.h"
 #include "client/targets.h"
@@ -250,14 +251,25 @@ Result<VersionNumber> Session::restart() {
 // agent; but once any rank was touched and another one lacks something, all are undefined: then
 // `touched` becomes true on all ranks.
 Result<VersionNumber> Session::bring_back(bool& touched) {
-  SessionTarget target(regions_, files_);
-  Restore restore(*agent_, target);
-  const RestoreOutcome outcome = restore.run(wire::Restart{0});
-  const Status agreed = group_.agree(outcome.complete ? Status() : outcome.status);
-  if (agreed.ok()) return outcome.version;
-  BACKSTAY_ASSIGN(const std::int64_t any, group_.maximum(outcome.touched ? 1 : 0));
-  touched = touched || any != 0;
-  return agreed.error();
+  for (VersionNumber last = 0;;) {
+    SessionTarget target(regions_, files_);
+    Restore restore(*agent_, target);
+    const RestoreOutcome outcome = restore.run(wire::Restart{0});
+    const Status agreed = group_.agree(outcome.complete ? Status() : outcome.status);
+    if (agreed.ok()) return outcome.version;
+    if (agreed.error().code() != Code::rank_count || outcome.version == last) {
+      BACKSTAY_ASSIGN(const std::int64_t any, group_.maximum(outcome.touched ? 1 : 0));
+      touched = touched || any != 0;
+      return agreed.error();
+    }
+    last = outcome.version;
+    const Status moved =
+        Redistribution(group_, *agent_, regions_, outcome.version, outcome.saved_ranks)
+            .run(touched);
+    if (moved.ok()) return outcome.version;
+    // A version that is damaged was set aside meanwhile: the next older one is the newest now.
+    if (touched || moved.error().code() != Code::corrupt) return moved.error();
+  }
 }
 
 Status Session::finish() {

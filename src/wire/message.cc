@@ -56,7 +56,8 @@ constexpr auto fields_of<LevelIs> = std::tuple(&LevelIs::version, &LevelIs::leve
                                                &LevelIs::message);
 template <>
 constexpr auto fields_of<Plan> = std::tuple(&Plan::version, &Plan::object_bytes, &Plan::from_pool,
-                                            &Plan::code, &Plan::message, &Plan::attempt);
+                                            &Plan::code, &Plan::message, &Plan::attempt,
+                                            &Plan::saved_ranks);
 template <>
 constexpr auto fields_of<Chunks> = std::tuple(&Chunks::version, &Chunks::held, &Chunks::chunks,
                                               &Chunks::attempt);

@@ -150,7 +150,8 @@ struct Plan {  // what will be restarted; forget every chunk seen so far
   bool from_pool = false;
   Code code = Code::ok;  // not ok: the restart (or fetch) has failed and nothing was delivered
   std::string message;
-  std::uint32_t attempt = 0;  // counts the plans of one restart; the answers repeat it
+  std::uint32_t attempt = 0;      // counts the plans of one restart; the answers repeat it
+  std::uint32_t saved_ranks = 0;  // how many ranks saved the version; 0: not known
 };
 struct Chunks {
   VersionNumber version = 0;

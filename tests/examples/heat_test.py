@@ -1,32 +1,35 @@
 """The heat program is killed, restarted, and ends with the bits of a run that nobody disturbed.
 
-    heat_test.py --agent BACKSTAYD [--launcher mpirun.openmpi ...] -- PROGRAM [ARGUMENT...]
+    heat_test.py --agent BACKSTAYD [--launcher "mpirun.openmpi -n {ranks}"] -- PROGRAM [ARGUMENT...]
     heat_test.py --agent BACKSTAYD --launcher ... --relay PROGRAM_A --relay PROGRAM_B ...
 
-With --relay each program continues from the version that the one before it saved.
+With --relay each program continues from the version that the one before it saved, on another number of ranks.
 """
 
 import argparse
 import sys
+from itertools import cycle
 
 from program import Program
 from sandbox import Sandbox
 
 FOREVER = 10**9
-PLATE = ["96", "64"]
+PLATE = ["98", "64"]
+RANKS = 4
+RELAY_RANKS = (4, 3, 6, 1, 4)  # more, fewer, one; 98 rows do not divide evenly by them
 
 
 def words_of(program: str) -> list[str]:
     return [sys.executable, program] if program.endswith(".py") else [program]
 
 
-def start(box: Sandbox, options, program: str, steps: int) -> Program:
-    command = [*options.launcher.split(), *words_of(program), str(steps), *PLATE]
+def start(box: Sandbox, options, program: str, steps: int, ranks: int = RANKS) -> Program:
+    command = [*options.launcher.format(ranks=ranks).split(), *words_of(program), str(steps), *PLATE]
     return Program(command, box.environment, box.folder)
 
 
-def finish(box: Sandbox, options, program: str, steps: int) -> Program:
-    with start(box, options, program, steps) as run:
+def finish(box: Sandbox, options, program: str, steps: int, ranks: int = RANKS) -> Program:
+    with start(box, options, program, steps, ranks) as run:
         code = run.end()
     assert code == 0, f"exit code {code}\n{run.report()}"
     return run
@@ -67,13 +70,14 @@ def kill_and_restart(options, program: str) -> None:
 def relay(options) -> None:
     with checkpoints_often(options) as box:
         checksum, steps = "", 0
-        for program in options.relay:
+        # The first program once more at the end, so that a relay of one language changes its ranks, too.
+        for program, ranks in zip([*options.relay, options.relay[0]], cycle(RELAY_RANKS)):
             steps += 100
-            run = finish(box, options, program, steps)
+            run = finish(box, options, program, steps, ranks)
             restarted = [line for line in run.lines if line.startswith("restart")]
-            assert bool(restarted) == (program != options.relay[0]), run.report()
+            assert bool(restarted) == (steps > 100), run.report()
             checksum = run.event("done")[-1]
-            print(program, *restarted, run.lines[-1])
+            print(ranks, program, *restarted, run.lines[-1])
     expected = undisturbed_checksum(options, options.relay[0], steps)
     assert checksum == expected, f"{checksum} after the relay, {expected} undisturbed"
 

@@ -170,7 +170,7 @@ std::vector<wire::Message> one_of_each_message() {
       Grant{12, {4, 5}},
       Captured{12, Code::rank_lost, "rank 2 has gone"},
       LevelIs{12, Level::captured, Code::no_space, "the disk is full"},
-      Plan{9, 1ULL << 32, true, Code::corrupt, "node 3"},
+      Plan{9, 1ULL << 32, true, Code::corrupt, "node 3", 2, 64},
       Chunks{9, true, chunks},
       Deliver{9},
       Answer{Code::not_found, "{\"jobs\": []}"},

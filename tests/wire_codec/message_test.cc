@@ -101,12 +101,14 @@ TEST(Message, FieldsComeBackOneByOne) {
   EXPECT_EQ(level.code, Code::no_space);
   EXPECT_EQ(level.message, "full");
 
-  const auto plan = there_and_back(Plan{9, 1ULL << 32, true, Code::corrupt, "node 3"});
+  const auto plan = there_and_back(Plan{9, 1ULL << 32, true, Code::corrupt, "node 3", 2, 64});
   EXPECT_EQ(plan.version, 9U);
   EXPECT_EQ(plan.object_bytes, 1ULL << 32);
   EXPECT_TRUE(plan.from_pool);
   EXPECT_EQ(plan.code, Code::corrupt);
   EXPECT_EQ(plan.message, "node 3");
+  EXPECT_EQ(plan.attempt, 2U);
+  EXPECT_EQ(plan.saved_ranks, 64U);
 }
 
 TEST(Message, EveryTruncationIsRefused) {

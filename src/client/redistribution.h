@@ -1,0 +1,67 @@
+// Bringing a version back on another number of ranks than saved it. Collective.
+//
+//   1. Rank 0 reads the tables of all saved objects and hands them to every rank.
+//   2. Every rank finds out what it needs: of a region with a place in a global array the parts of the saved blocks
+//      that its own block meets (they must cover it, each element once); of any other region one of the
+//      saved copies, which rank 0 has found to be the same on all ranks.
+//   3. Every rank reads what it needs and verifies it, without keeping anything.
+//   4. All have succeeded: every rank reads it once more, into its regions.
+// So nothing is written to a region before every rank has verified every byte that any rank needs, and no rank needs
+// memory for a second copy of its regions; what it costs is reading twice. Rank 0 holds one copy of each region without
+// a place while it compares.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "client/connection.h"
+#include "client/fetch.h"
+#include "client/group.h"
+#include "client/regions.h"
+#include "format/object.h"
+
+namespace backstay::client {
+
+class Redistribution {
+ public:
+  // `saved_ranks` saved the version. Everything outlives this.
+  Redistribution(const Group& group, Connection& agent, const Regions& regions,
+                 VersionNumber version, std::uint32_t saved_ranks);
+
+  // The same outcome on all ranks. `touched`: some rank's regions may have been written to.
+  // Errors: rank_count (names the region, and what to do), corrupt, io, not_found, agent_lost ...
+  Status run(bool& touched);
+
+ private:
+  using Table = std::vector<format::Region>;
+  struct Transfer {
+    Rank from = 0;
+    std::uint64_t begin = 0;  // in the saved object
+    std::uint64_t bytes = 0;
+    Fetch::Take place;
+  };
+
+  Result<Buffer> read_tables();
+  Status share_tables();
+  Status plan();
+  Status check_names() const;
+  Status plan_blocks(const ProtectedRegion& present);
+  Status plan_copy(const ProtectedRegion& present);
+  Status compare_copies();
+  Status compare_copies_of(const std::string& name);
+  Status read_all(bool place);
+  const format::Region* saved_region(Rank rank, const std::string& name) const;
+  Error refusal(const std::string& what) const;
+
+  const Group& group_;
+  Connection& agent_;
+  const Regions& regions_;
+  const VersionNumber version_;
+  const std::uint32_t saved_ranks_;
+  std::vector<Table> tables_;  // by saved rank
+  std::vector<Transfer> transfers_;
+};
+
+}  // namespace backstay::client
