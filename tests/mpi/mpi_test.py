@@ -14,7 +14,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
-from processes import agents_at, end_agents, processes, wait_for, wait_for_end  # noqa: E402
+from processes import agents_at, end_agents, processes, resident_peak_bytes, wait_for, wait_for_end  # noqa: E402
 
 MPIRUN, JOB, BACKSTAYD = sys.argv[1:4]
 RANKS = 4
@@ -42,12 +42,19 @@ class Jobs(unittest.TestCase):
             "OMPI_MCA_rmaps_base_oversubscribe": "1",
         }
         self.addCleanup(end_agents, self.socket)
+        self.addCleanup(self.expect_bounded_memory)
+
+    def expect_bounded_memory(self):
+        """At any load: the pool, and 64 MiB."""
+        pool = int(self.environment["BACKSTAY_POOL_SIZE_MIB"]) << 20
+        for pid in self.agents():
+            self.assertLessEqual(resident_peak_bytes(pid), pool + (64 << 20))
 
     def agents(self):
         return agents_at(self.socket)
 
-    def start(self, *arguments):
-        return subprocess.Popen([MPIRUN, "-n", str(RANKS), JOB, *map(str, arguments)],
+    def start(self, *arguments, ranks=RANKS):
+        return subprocess.Popen([MPIRUN, "-n", str(ranks), JOB, *map(str, arguments)],
                                 env=self.environment, cwd=self.folder, text=True,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
@@ -60,8 +67,8 @@ class Jobs(unittest.TestCase):
             self.fail(f"mpirun does not return:\n{output}")
         return output
 
-    def run_job(self, *arguments):
-        job = self.start(*arguments)
+    def run_job(self, *arguments, ranks=RANKS):
+        job = self.start(*arguments, ranks=ranks)
         output = self.finish(job)
         return job.returncode, output
 
@@ -134,6 +141,15 @@ class Jobs(unittest.TestCase):
         result = self.result(output)
         self.environment["BACKSTAY_JOB"] = "undisturbed"
         self.assertEqual(result, self.undisturbed(30))
+
+    def test_many_ranks_many_versions_and_a_small_pool(self):
+        self.environment["BACKSTAY_POOL_SIZE_MIB"] = "16"
+        self.environment["BACKSTAY_STORAGE_KEEP"] = "3"
+        code, output = self.run_job(30, 1, ranks=24)
+        self.assertEqual(code, 0, output)
+        code, output = self.run_job(31, 1, ranks=24)
+        self.assertEqual(code, 0, output)
+        self.assertIn("restarted version=30 step=30", output)
 
     def test_the_agent_is_nobodys_child_and_mpirun_does_not_wait_for_it(self):
         code, output = self.run_job(10, 5)
