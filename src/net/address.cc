@@ -1,5 +1,6 @@
 #include "net/address.h"
 
+#include <fmt/ranges.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
@@ -9,7 +10,6 @@
 #include <charconv>
 #include <cstring>
 #include <memory>
-#include <set>
 
 namespace backstay::net {
 
@@ -123,20 +123,25 @@ std::string SocketAddress::text() const {
   return (storage.ss_family == AF_INET6 ? "[" + bare + "]" : bare) + ":" + std::to_string(port());
 }
 
+std::set<std::string> device_names() {
+  std::set<std::string> names;
+  const auto list = interfaces();
+  for (const ifaddrs* one = list.ok() ? list->get() : nullptr; one; one = one->ifa_next)
+    if (rank_of(*one) <= 2) names.insert(one->ifa_name);
+  return names;
+}
+
 Result<SocketAddress> address_of_device(const std::string& device) {
   BACKSTAY_ASSIGN(Interfaces list, interfaces());
   const ifaddrs* best = nullptr;
-  std::set<std::string> usable;
   for (const ifaddrs* one = list.get(); one; one = one->ifa_next) {
-    if (rank_of(*one) > 2) continue;
-    usable.insert(one->ifa_name);
-    if (one->ifa_name == device && (!best || rank_of(*one) < rank_of(*best))) best = one;
+    if (rank_of(*one) > 2 || one->ifa_name != device) continue;
+    if (!best || rank_of(*one) < rank_of(*best)) best = one;
   }
   if (best) return copy_of(best->ifa_addr);
-  std::string names;
-  for (const auto& name : usable) names += (names.empty() ? "" : ", ") + name;
-  return Error(Code::not_found, "no network device '" + device +
-                                    "' with an address on this node; there are: " + names);
+  return Error(Code::not_found,
+               fmt::format("no network device '{}' with an address on this node; there are: {}",
+                           device, fmt::join(device_names(), ", ")));
 }
 
 Result<Fd> listen_at(const SocketAddress* address, std::uint16_t port) {

@@ -5,8 +5,8 @@
 #include <sys/socket.h>
 
 #include <cstdint>
+#include <set>
 #include <string>
-#include <vector>
 
 #include "base/fd.h"
 #include "base/result.h"
@@ -33,6 +33,9 @@ struct SocketAddress {
   // "10.0.0.7:7000", "[fe80::1]:7000"
   std::string text() const;
 };
+
+// Network devices of this node that have an address.
+std::set<std::string> device_names();
 
 // The address of a device (IPv4 before IPv6, link-local last), port 0. Errors: not_found (no such
 // device, or one without an address; the message lists those that there are).

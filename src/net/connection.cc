@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "net/secret.h"
+
 namespace backstay::net {
 
 namespace {
@@ -19,6 +21,16 @@ Error no_such_offer(OfferId offer) {
 }
 
 }  // namespace
+
+Connection::Connection(Fd socket, PeerId peer, ConnectionLimits limits, BulkLane* lane,
+                       std::vector<Event>& events)
+    : socket_(std::move(socket)), peer_(peer), limits_(limits), lane_(lane), events_(events) {
+  if (!lane_) return;
+  fill_random(token_.data(), token_.size());
+  const Bytes address = lane_->address();
+  const auto length = static_cast<std::uint32_t>(token_.size() + address.size());
+  writer_.put({length, FrameKind::bulk, 0}, token_, address);
+}
 
 Status Connection::read() {
   auto count = reader_.read(socket_.get(), *this, read_budget_bytes);
@@ -79,8 +91,9 @@ Status Connection::fetch(OfferId offer, std::span<std::byte> memory) {
     return Error(Code::invalid, "the memory has " + std::to_string(memory.size()) +
                                     " bytes and the offer " + std::to_string(at->second));
   theirs_.erase(at);
-  fetching_.emplace(offer, Fetching{memory});
-  writer_.put({0, FrameKind::fetch, offer}, {});
+  fetching_.emplace(offer, Fetching{memory, attached_});
+  if (attached_) lane_->expect(peer_, offer, memory);
+  writer_.put({0, attached_ ? FrameKind::fetch_bulk : FrameKind::fetch, offer}, {});
   return {};
 }
 
@@ -92,7 +105,7 @@ Status Connection::refuse(OfferId offer) {
 
 Result<std::span<std::byte>> Connection::place(const FrameHeader& header) {
   const auto at = fetching_.find(header.offer);
-  if (at == fetching_.end()) return out_of_turn("sends", header.offer);
+  if (at == fetching_.end() || at->second.by_lane) return out_of_turn("sends", header.offer);
   auto& left = at->second.left;
   if (header.length > left.size()) return Error(Code::protocol, "it sends more than it offered");
   const auto place = left.first(header.length);
@@ -101,19 +114,23 @@ Result<std::span<std::byte>> Connection::place(const FrameHeader& header) {
 }
 
 Status Connection::data(const FrameHeader& header) {
-  const auto at = fetching_.find(header.offer);
-  if (!at->second.left.empty()) return {};
-  fetching_.erase(at);
-  writer_.put({0, FrameKind::taken, header.offer}, {});
-  say(Fetched{peer_, header.offer, {}});
+  if (fetching_.at(header.offer).left.empty()) fetched(header.offer);
   return {};
+}
+
+void Connection::fetched(OfferId offer) {
+  fetching_.erase(offer);
+  writer_.put({0, FrameKind::taken, offer}, {});
+  say(Fetched{peer_, offer, {}});
 }
 
 Status Connection::frame(const FrameHeader& header, Bytes body) {
   switch (header.kind) {
     case FrameKind::message: say(Message{peer_, Buffer(body.begin(), body.end())}); return {};
     case FrameKind::offer: return offered(header, body);
+    case FrameKind::bulk: return attach(body);
     case FrameKind::fetch:
+    case FrameKind::fetch_bulk:
     case FrameKind::refuse:
     case FrameKind::taken: return asked(header);
     case FrameKind::ping:
@@ -137,18 +154,63 @@ Status Connection::offered(const FrameHeader& header, Bytes body) {
 // The peer fetches, refuses or has taken what we offered.
 Status Connection::asked(const FrameHeader& header) {
   const auto at = ours_.find(header.offer);
-  const bool taken = header.kind == FrameKind::taken;
-  if (at == ours_.end() || at->second.asked != taken) return out_of_turn("answers", header.offer);
-  if (header.kind == FrameKind::fetch) {
-    at->second.asked = true;
-    writer_.serve(header.offer, at->second.memory);
-    return {};
+  const bool has_taken = header.kind == FrameKind::taken;
+  if (at == ours_.end() || at->second.asked != has_taken || at->second.has_taken)
+    return out_of_turn("answers", header.offer);
+  if (has_taken) {
+    at->second.has_taken = true;
+    taken(header.offer);
+  } else if (header.kind == FrameKind::refuse) {
+    ours_.erase(at);
+    say(Taken{peer_, header.offer, Error(Code::again, "the peer refused the offer")});
+    tell_ready();
+  } else {
+    return serve(header.offer, header.kind == FrameKind::fetch_bulk);
   }
-  ours_.erase(at);
-  if (taken) say(Taken{peer_, header.offer, {}});
-  if (!taken) say(Taken{peer_, header.offer, Error(Code::again, "the peer refused the offer")});
-  tell_ready();
   return {};
+}
+
+Status Connection::serve(OfferId offer, bool by_lane) {
+  if (by_lane && !attached_) return out_of_turn("wants by another way", offer);
+  Ours& ours = ours_.at(offer);
+  ours.asked = true;
+  ours.on_lane = by_lane;
+  if (by_lane)
+    lane_->send(peer_, offer, ours.memory);
+  else
+    writer_.serve(offer, ours.memory);
+  return {};
+}
+
+// Our memory is free once the peer has all of it and the lane has let go of it.
+void Connection::taken(OfferId offer) {
+  const Ours& ours = ours_.at(offer);
+  if (!ours.has_taken || ours.on_lane) return;
+  ours_.erase(offer);
+  say(Taken{peer_, offer, {}});
+  tell_ready();
+}
+
+Status Connection::attach(Bytes body) {
+  BACKSTAY_ASSIGN(const BulkBody bulk, decode_bulk(body));
+  if (!lane_) return {};
+  if (attached_) return Error(Code::protocol, "it gave two addresses for bulk data");
+  BACKSTAY_TRY(lane_->attach(peer_, token_, bulk.token, bulk.address));
+  attached_ = true;
+  return {};
+}
+
+Status Connection::bulk(const BulkEvent& event) {
+  if (event.what == BulkEvent::What::sent) ours_.at(event.offer).on_lane = false;
+  if (!event.status.ok()) return event.status;
+  if (event.what == BulkEvent::What::sent) taken(event.offer);
+  if (event.what == BulkEvent::What::received) fetched(event.offer);
+  return {};
+}
+
+void Connection::leave() {
+  if (lane_) lane_->detach(peer_);
+  socket_.reset();
 }
 
 void Connection::tell_ready() {

@@ -1,8 +1,8 @@
 // One connection after its handshake: the frames on a socket, and what is on offer in each direction.
 //
 // Owned by one thread and by a transport, which reads when the socket is readable, writes while
-// wants_write(), and asks for pings. After an error of read() or write() the transport calls end() and
-// drops the connection.
+// wants_write(), asks for pings, and hands over what the bulk lane says. After an error of one of these the
+// transport calls leave(), and end() as soon as released(); then it drops the connection.
 #pragma once
 
 #include <map>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "net/bulk.h"
 #include "net/frame_reader.h"
 #include "net/frame_writer.h"
 #include "net/transport.h"
@@ -23,8 +24,9 @@ struct ConnectionLimits {
 
 class Connection final : private FrameSink {
  public:
-  Connection(Fd socket, PeerId peer, ConnectionLimits limits, std::vector<Event>& events)
-      : socket_(std::move(socket)), peer_(peer), limits_(limits), events_(events) {}
+  // `lane` may be null: bulk data then comes over the connection itself. The lane and `events` outlive it.
+  Connection(Fd socket, PeerId peer, ConnectionLimits limits, BulkLane* lane,
+             std::vector<Event>& events);
 
   int socket() const { return socket_.get(); }
   bool wants_write() const { return !writer_.empty(); }
@@ -44,19 +46,26 @@ class Connection final : private FrameSink {
   Status fetch(OfferId offer, std::span<std::byte> memory);
   Status refuse(OfferId offer);
 
+  // Errors: as of read().
+  Status bulk(const BulkEvent& event);
+
+  // Nothing moves any more; the peer notices.
+  void leave();
+  // The lane does not use memory of this connection any more.
+  bool released() const { return !lane_ || !lane_->in_use(peer_); }
   // Taken and Fetched for all that is open.
   void end(const Error& why);
 
  private:
-  struct Fetching {
-    std::span<std::byte> left;
-  };
-
   Result<std::span<std::byte>> place(const FrameHeader& header) override;
   Status data(const FrameHeader& header) override;
   Status frame(const FrameHeader& header, Bytes body) override;
   Status offered(const FrameHeader& header, Bytes body);
+  Status attach(Bytes body);
   Status asked(const FrameHeader& header);
+  Status serve(OfferId offer, bool by_lane);
+  void taken(OfferId offer);
+  void fetched(OfferId offer);
   Status writable(std::size_t bytes, std::size_t bytes_max);
   void tell_ready();
   template <typename T>
@@ -67,6 +76,9 @@ class Connection final : private FrameSink {
   Fd socket_;
   const PeerId peer_;
   const ConnectionLimits limits_;
+  BulkLane* const lane_;
+  BulkToken token_{};      // ours
+  bool attached_ = false;  // the peer has a lane too
   std::vector<Event>& events_;
   FrameReader reader_;
   FrameWriter writer_;
@@ -74,11 +86,17 @@ class Connection final : private FrameSink {
 
   struct Ours {
     Bytes memory;
-    bool asked = false;  // the peer fetches it
+    bool asked = false;      // the peer fetches it
+    bool has_taken = false;  // the peer says that it has all of it
+    bool on_lane = false;    // the lane uses the memory
   };
   OfferId last_ours_ = 0, last_theirs_ = 0;
   std::map<OfferId, Ours> ours_;
   std::map<OfferId, std::uint64_t> theirs_;  // neither fetched nor refused: bytes
+  struct Fetching {
+    std::span<std::byte> left;  // what is still to come
+    bool by_lane = false;       // so that the lane alone may write there
+  };
   std::map<OfferId, Fetching> fetching_;
 };
 

@@ -18,7 +18,10 @@ Limits limits_of(FrameKind kind) {
     case FrameKind::message: return {0, message_bytes_max, false};
     case FrameKind::offer: return {8, 8 + offer_header_bytes_max, true};
     case FrameKind::data: return {1, data_bytes_max, true};
+    case FrameKind::bulk:
+      return {sizeof(BulkToken) + 1, sizeof(BulkToken) + bulk_address_bytes_max, false};
     case FrameKind::fetch:
+    case FrameKind::fetch_bulk:
     case FrameKind::refuse:
     case FrameKind::taken: return {0, 0, true};
   }
@@ -62,6 +65,17 @@ Result<OfferBody> decode_offer(Bytes body) {
       offer.header.size() > offer_header_bytes_max)
     return Error(Code::protocol, "it sent a damaged offer");
   return offer;
+}
+
+Result<BulkBody> decode_bulk(Bytes body) {
+  ByteReader reader(body);
+  BulkBody bulk;
+  const Bytes token = reader.bytes(bulk.token.size());
+  std::copy(token.begin(), token.end(), bulk.token.begin());
+  bulk.address = reader.bytes(reader.left());
+  if (!reader.done() || bulk.address.empty())
+    return Error(Code::protocol, "it sent a damaged address for bulk data");
+  return bulk;
 }
 
 }  // namespace backstay::net

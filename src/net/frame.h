@@ -7,13 +7,15 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "net/bulk.h"
 
 namespace backstay::net {
 
 inline constexpr std::size_t frame_header_bytes = 16;
 inline constexpr std::size_t message_bytes_max = std::size_t{64} << 10;
 inline constexpr std::size_t offer_header_bytes_max = std::size_t{4} << 10;
-inline constexpr std::size_t data_bytes_max = std::size_t{256} << 10;
+inline constexpr std::size_t data_bytes_max = std::size_t{1024} << 10;
+inline constexpr std::size_t bulk_address_bytes_max = std::size_t{4} << 10;
 inline constexpr std::uint64_t offer_bytes_max = std::uint64_t{1} << 40;
 
 enum class FrameKind : std::uint8_t {
@@ -24,6 +26,8 @@ enum class FrameKind : std::uint8_t {
   refuse = 5,
   data = 6,
   taken = 7,
+  bulk = 8,        // how to send us bulk data another way
+  fetch_bulk = 9,  // a fetch that wants it that way
 };
 
 struct FrameHeader {
@@ -47,5 +51,13 @@ struct OfferBody {
 };
 // Errors: protocol.
 Result<OfferBody> decode_offer(Bytes body);
+
+// The body of a bulk frame.
+struct BulkBody {
+  BulkToken token;
+  Bytes address;  // a view
+};
+// Errors: protocol.
+Result<BulkBody> decode_bulk(Bytes body);
 
 }  // namespace backstay::net

@@ -26,7 +26,8 @@ constexpr int wakeups_a_call = 64;
 constexpr int ticks = 10;  // in dead_after_s
 
 // What an event of epoll is about, where it is not a connection.
-constexpr std::uint64_t of_listener = 0, of_timer = UINT64_MAX, of_resolver = UINT64_MAX - 1;
+constexpr std::uint64_t of_listener = 0, of_timer = UINT64_MAX, of_resolver = UINT64_MAX - 1,
+                        of_bulk = UINT64_MAX - 2;
 
 // A connection in whatever state: being looked up, dialled, greeted, open.
 struct Link {
@@ -74,6 +75,13 @@ class Tcp final : public Transport {
 
  private:
   using Links = std::map<PeerId, Link>;
+  // A connection that has ended, but whose memory the bulk lane may still use.
+  struct Leaving {
+    PeerId peer;
+    std::unique_ptr<Connection> open;
+    Error why;
+    Status closed;
+  };
 
   Status watch(int descriptor, std::uint64_t tag);
   void watch_link(PeerId peer, Link& link, bool write, int how);
@@ -95,10 +103,13 @@ class Tcp final : public Transport {
   void tick();
   Status check(PeerId peer, Link& link);
   void end(Links::iterator at, const Error& why, Status closed);
+  void wait_for_release(Leaving leaving);
+  void say_end(const Leaving& leaving);
+  void move_bulk();
   void fail(PeerId peer, const Error& why);
   Result<Link*> open_link(PeerId peer);
 
-  const TcpOptions options_;
+  TcpOptions options_;
   Facts facts_;
   std::optional<SocketAddress> device_;
   std::uint64_t now_ns_ = 0;  // of this progress()
@@ -109,6 +120,7 @@ class Tcp final : public Transport {
   bool listening_ = false;
   std::vector<Event> events_;  // before links_: connections write into it
   Links links_;
+  std::vector<Leaving> leaving_;
 };
 
 // --- set-up ---------------------------------------------------------------------------------------
@@ -128,6 +140,7 @@ Status Tcp::start() {
   if (!epoll_.valid() || !timer_.valid()) return errno_error("make a network descriptor", errno);
   BACKSTAY_TRY(watch(timer_.get(), of_timer));
   BACKSTAY_TRY(watch(resolver_.descriptor(), of_resolver));
+  if (options_.bulk) BACKSTAY_TRY(watch(options_.bulk->descriptor(), of_bulk));
   listen(true);
   now_ns_ = system_clock().monotonic_ns();
 
@@ -176,7 +189,7 @@ void Tcp::set_timer(bool now) {
   itimerspec when{};
   const std::uint64_t tick_ns =
       std::max<std::uint64_t>(to_ns(options_.dead_after_s) / ticks, 1'000'000);
-  const bool beats = !links_.empty() || !listening_;
+  const bool beats = !links_.empty() || !leaving_.empty() || !listening_;
   if (beats) {
     when.it_interval = {static_cast<time_t>(tick_ns / 1'000'000'000),
                         static_cast<long>(tick_ns % 1'000'000'000)};
@@ -298,8 +311,8 @@ Status Tcp::greeted(PeerId peer, Link& link) {
   BACKSTAY_TRY(link.greeting->progress());
   if (!link.greeting->done()) return {};
   events_.emplace_back(Connected{peer, link.greeting->peer_identity()});
-  link.open =
-      std::make_unique<Connection>(link.greeting->take_socket(), peer, options_.limits, events_);
+  link.open = std::make_unique<Connection>(link.greeting->take_socket(), peer, options_.limits,
+                                           options_.bulk.get(), events_);
   link.greeting.reset();
   link.heard_ns = link.spoke_ns = now_ns_;
   if (!link.called_by_us) --strangers_;
@@ -343,13 +356,35 @@ std::vector<Event> Tcp::progress() {
       resolved();
     } else if (tag == of_timer) {
       ticked = true;
-    } else {
+    } else if (tag != of_bulk) {
       serve(tag, ready[i].events);
     }
   }
+  if (options_.bulk) move_bulk();
   // Last, and only when every socket has been read: what has arrived is a sign of life.
   if (ticked && count < wakeups_a_call) tick();
   return std::exchange(events_, {});
+}
+
+void Tcp::move_bulk() {
+  bool more = false;
+  for (const BulkEvent& event : options_.bulk->progress(&more)) {
+    const auto at = links_.find(event.peer);
+    if (at == links_.end()) continue;  // ended meanwhile
+    if (const Status status = at->second.open->bulk(event); !status.ok())
+      fail(event.peer, status.error());
+    else if (at->second.open->wants_write())
+      want_write(event.peer, at->second);
+  }
+  for (auto at = leaving_.begin(); at != leaving_.end();) {
+    if (at->open->released()) {
+      say_end(*at);
+      at = leaving_.erase(at);
+    } else {
+      ++at;
+    }
+  }
+  if (more) set_timer(true);
 }
 
 // We have not listened for long: what looks like their silence may be ours.
@@ -367,7 +402,7 @@ void Tcp::tick() {
       failed.emplace_back(peer, status.error());
   }
   for (const auto& [peer, why] : failed) fail(peer, why);
-  if (links_.empty()) set_timer(false);
+  if (links_.empty() && leaving_.empty()) set_timer(false);
 }
 
 Status Tcp::check(PeerId peer, Link& link) {
@@ -389,16 +424,32 @@ Status Tcp::check(PeerId peer, Link& link) {
 }
 
 void Tcp::end(Links::iterator at, const Error& why, Status closed) {
-  const PeerId peer = at->first;
   Link& link = at->second;
-  if (link.open) link.open->end(why);
-  if (link.open || link.called_by_us) {
-    events_.emplace_back(Closed{peer, std::move(closed)});
+  Leaving leaving{at->first, std::move(link.open), why, std::move(closed)};
+  if (leaving.open) {
+    leaving.open->leave();
+    if (leaving.open->released())
+      say_end(leaving);
+    else
+      wait_for_release(std::move(leaving));
+  } else if (link.called_by_us) {
+    say_end(leaving);
   } else {
     --strangers_;
     spdlog::info("a connection was turned away: {}", why.message());
   }
   links_.erase(at);
+}
+
+// The bulk lane is asked at once, then with every tick.
+void Tcp::wait_for_release(Leaving leaving) {
+  leaving_.push_back(std::move(leaving));
+  set_timer(true);
+}
+
+void Tcp::say_end(const Leaving& leaving) {
+  if (leaving.open) leaving.open->end(leaving.why);
+  events_.emplace_back(Closed{leaving.peer, leaving.closed});
 }
 
 void Tcp::fail(PeerId peer, const Error& why) {

@@ -22,6 +22,8 @@ struct TcpOptions {
   std::uint16_t port = 0;     // 0: any that is free
   double dead_after_s = 10;
   ConnectionLimits limits = {};
+  // Carries the payload of fetches to peers that have one too; null: the connection does (ucx.h).
+  std::unique_ptr<BulkLane> bulk = {};
 };
 
 // Listens when it returns. Errors: invalid (identity too long, dead_after_s not above 0), not_found (no such

@@ -1,6 +1,7 @@
 #include "net/loopback.h"
 #include "net/lossy.h"
 #include "net/tcp.h"
+#include "net/ucx.h"
 #include "net_conformance.h"
 #include "net_random.h"
 
@@ -24,19 +25,25 @@ NetUnderTest loopback(std::size_t ends) {
   return under;
 }
 
-NetUnderTest tcp(std::size_t ends) {
+NetUnderTest tcp(std::size_t ends, bool with_ucx) {
   NetUnderTest under;
   const net::Secret secret = net::Secret::random();
   for (std::size_t i = 0; i < ends; ++i) {
-    auto end = net::make_tcp({.secret = secret,
-                              .identity = "end-" + std::to_string(i),
-                              .device = "lo",
-                              .dead_after_s = 1});
+    net::TcpOptions options{.secret = secret,
+                            .identity = "end-" + std::to_string(i),
+                            .device = "lo",
+                            .dead_after_s = 1};
+    if (with_ucx) options.bulk = net::make_ucx({.devices = "lo", .transports = "tcp"}).value();
+    auto end = net::make_tcp(std::move(options));
     EXPECT_TRUE(is_ok(end));
     under.ends.push_back(std::move(end).value());
   }
   return under;
 }
+
+NetUnderTest plain_tcp(std::size_t ends) { return tcp(ends, false); }
+
+bool has_ucx() { return net::make_ucx({.devices = "lo", .transports = "tcp"}).ok(); }
 
 // Each end behind a lossy wrapper with a seed of its own. `clock`: that of the ends.
 NetUnderTest lossy(NetUnderTest under, const Clock& clock, net::LossyPlan plan) {
@@ -54,9 +61,9 @@ NetUnderTest lossy_loopback(std::size_t ends, const net::LossyPlan& plan) {
 
 // Networks on which nothing fails.
 std::vector<NetCase> sound() {
-  return {
+  std::vector<NetCase> cases = {
       {"Loopback", loopback},
-      {"Tcp", tcp},
+      {"Tcp", plain_tcp},
       {"LossyLoopbackWithoutFaults", [](std::size_t ends) { return lossy_loopback(ends, {}); }},
       {"LossyLoopbackDelayed",
        [](std::size_t ends) {
@@ -64,9 +71,11 @@ std::vector<NetCase> sound() {
        }},
       {"LossyTcpDelayed",
        [](std::size_t ends) {
-         return lossy(tcp(ends), system_clock(), {.seed = test::seed(), .delay_s_max = 0.01});
+         return lossy(plain_tcp(ends), system_clock(), {.seed = test::seed(), .delay_s_max = 0.01});
        }},
   };
+  if (has_ucx()) cases.push_back({"Ucx", [](std::size_t ends) { return tcp(ends, true); }});
+  return cases;
 }
 
 std::vector<NetCase> all() {
@@ -87,9 +96,17 @@ std::vector<NetCase> all() {
                    [=](std::size_t ends) {
                      auto plan = faults;
                      plan.seed = test::seed();
-                     return lossy(tcp(ends), system_clock(), plan);
+                     return lossy(plain_tcp(ends), system_clock(), plan);
                    },
                    true});
+  if (has_ucx())
+    cases.push_back({"LossyUcx",
+                     [=](std::size_t ends) {
+                       auto plan = faults;
+                       plan.seed = test::seed();
+                       return lossy(tcp(ends, true), system_clock(), plan);
+                     },
+                     true});
   return cases;
 }
 

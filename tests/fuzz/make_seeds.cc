@@ -27,7 +27,8 @@ Buffer tail_of(std::vector<format::Region> regions) {
 }
 
 // The frames of a peer that offers, is fetched from, fetches and has taken; and what else there is.
-Buffer conversation() {
+Buffer conversation(bool by_lane) {
+  const auto fetch = by_lane ? net::FrameKind::fetch_bulk : net::FrameKind::fetch;
   Buffer said;
   const auto frame = [&](net::FrameKind kind, std::uint64_t offer, const Buffer& body) {
     const auto header = net::encode({static_cast<std::uint32_t>(body.size()), kind, offer});
@@ -37,12 +38,13 @@ Buffer conversation() {
   ByteWriter offer;
   offer.put(std::uint64_t{20});
   offer.put_text("header");
+  if (by_lane) frame(net::FrameKind::bulk, 0, Buffer(20));
   frame(net::FrameKind::ping, 0, {});
   frame(net::FrameKind::message, 0, Buffer(5));
   frame(net::FrameKind::offer, 1, offer.take());
-  frame(net::FrameKind::data, 1, Buffer(12));
-  frame(net::FrameKind::data, 1, Buffer(8));
-  frame(net::FrameKind::fetch, 1, {});
+  if (!by_lane) frame(net::FrameKind::data, 1, Buffer(12));
+  if (!by_lane) frame(net::FrameKind::data, 1, Buffer(8));
+  frame(fetch, 1, {});
   frame(net::FrameKind::taken, 1, {});
   frame(net::FrameKind::refuse, 2, {});
   return said;
@@ -104,7 +106,8 @@ int main(int argc, char** argv) {
   for (const wire::Message& message : test::one_of_each_message()) {
     write("message", "type-" + std::to_string(message.index() + 1), *wire::encode(message));
   }
-  write("frame", "conversation", conversation());
+  write("frame", "conversation", conversation(false));
+  write("frame", "conversation-by-lane", conversation(true));
   write("handshake", "caller", greeting(net::Role::caller));
   write("handshake", "answerer", greeting(net::Role::answerer));
   for (const wire::tree::Message& message : test::one_of_each_tree_message()) {

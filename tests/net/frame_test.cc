@@ -35,8 +35,9 @@ TEST(Frame, EveryKindHasItsLimits) {
     std::uint32_t least, most;
     std::uint64_t offer;
   };
-  for (const Row& row : {Row{1, 0, 0, 0}, Row{2, 0, 65536, 0}, Row{3, 8, 4104, 1}, Row{4, 0, 0, 1},
-                         Row{5, 0, 0, 1}, Row{6, 1, 262144, 1}, Row{7, 0, 0, 1}}) {
+  for (const Row& row :
+       {Row{1, 0, 0, 0}, Row{2, 0, 65536, 0}, Row{3, 8, 4104, 1}, Row{4, 0, 0, 1}, Row{5, 0, 0, 1},
+        Row{6, 1, 1048576, 1}, Row{7, 0, 0, 1}, Row{8, 17, 4112, 0}, Row{9, 0, 0, 1}}) {
     SCOPED_TRACE(int{row.kind});
     for (const std::uint32_t length : {row.least, row.most}) {
       const auto header = net::decode_frame_header(raw(length, row.kind, row.offer));
@@ -54,7 +55,7 @@ TEST(Frame, EveryKindHasItsLimits) {
     EXPECT_TRUE(fails_with(net::decode_frame_header(raw(row.least, row.kind, row.offer, 1)),
                            Code::protocol));
   }
-  for (const std::uint8_t kind : {0, 8, 255})
+  for (const std::uint8_t kind : {0, 10, 255})
     EXPECT_TRUE(fails_with(net::decode_frame_header(raw(0, kind, 0)), Code::protocol));
 }
 
@@ -65,6 +66,15 @@ TEST(Frame, OffersOfNothingOrTooMuch) {
     EXPECT_TRUE(fails_with(net::decode_offer(writer.view()), Code::protocol)) << size;
   }
   EXPECT_TRUE(fails_with(net::decode_offer(Buffer(7)), Code::protocol));
+}
+
+TEST(Frame, AnAddressForBulkData) {
+  const Buffer bytes = pattern(20, 1);
+  const auto bulk = net::decode_bulk(bytes);
+  ASSERT_TRUE(is_ok(bulk));
+  EXPECT_TRUE(std::equal(bulk->token.begin(), bulk->token.end(), bytes.begin()));
+  EXPECT_EQ(bulk->address.size(), 4u);
+  EXPECT_TRUE(fails_with(net::decode_bulk(Bytes(bytes).first(16)), Code::protocol));
 }
 
 // Keeps everything; data has its place in one memory.

@@ -3,6 +3,9 @@
 
 #include <sys/socket.h>
 
+#include <filesystem>
+#include <thread>
+
 #include "aligned_bytes.h"
 #include "expect_status.h"
 #include "net/address.h"
@@ -101,11 +104,19 @@ TEST(Tcp, WhoeverIsNoAgentIsTurnedAway) {
   EXPECT_TRUE(world.seen(0).empty());
 }
 
+std::size_t open_descriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(all, {}));
+}
+
 TEST(Tcp, SilentStrangersNeitherStayNorKeepOthersOut) {
   auto world = world_of(make_end("a", 0.4), make_end("b", 20));
   std::vector<std::unique_ptr<RawPeer>> strangers;
   for (int i = 0; i < 200; ++i)
     strangers.push_back(std::make_unique<RawPeer>(world, world[0].facts().address));
+  const std::size_t before = open_descriptors();
+  for (int i = 0; i < 20; ++i) world[0].progress();
+  EXPECT_EQ(open_descriptors(), before + 64) << "the others wait in the kernel";
   world.join(1, 0);
   for (auto& one : strangers) EXPECT_TRUE(one->is_ended());
   EXPECT_EQ(world.count<net::Connected>(0), 1u);
@@ -227,6 +238,15 @@ TEST(Tcp, APeerThatDiesInTheMiddleOfBulkData) {
   ASSERT_TRUE(world.until([&] { return world.count<net::Closed>(1) == 1; }));
   ASSERT_EQ(world.count<net::Fetched>(1), 1u);
   EXPECT_TRUE(fails_with(world.of<net::Fetched>(1)[0]->status, Code::agent_lost));
+}
+
+TEST(Tcp, OnesOwnPauseIsNotThePeersDeath) {
+  auto world = world_of(make_end("a", 0.5), make_end("b", 0.5));
+  const auto [a, b] = world.join(0, 1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(700));  // the pause itself
+  ASSERT_TRUE(is_ok(world[0].send(a, {})));
+  ASSERT_TRUE(world.until([&] { return world.count<net::Message>(1, b) == 1; }));
+  EXPECT_EQ(world.count<net::Closed>(0) + world.count<net::Closed>(1), 0u);
 }
 
 Status closed_after(const std::string& address) {
