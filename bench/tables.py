@@ -9,6 +9,8 @@ CLAIMS = {  # key of a ratio -> how it reads
     "local_over_raw_write": "*local* / raw write",
     "restart_pool_over_memcpy": "restart from the pool / memcpy",
     "restart_cold_over_raw_read": "cold restart / raw read",
+    "tcp_over_stream": "bulk data over TCP / plain stream",
+    "ucx_over_stream": "bulk data by UCX over TCP / plain stream",
     "steps_with_due_over_without": "steps with `due` / without",
     "encode_3_1_over_isal": "parity (3, 1): encode / ISA-L alone",
     "encode_2_2_over_isal": "parity (2, 2): encode / ISA-L alone",

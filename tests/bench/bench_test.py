@@ -73,6 +73,13 @@ class Benchmarks(unittest.TestCase):
                 "encode", "encode_in_turn", "isal", "rebuild")], 2)
             self.assertEqual(set(result["ratios"][f"encode_{shape}_over_isal"]), RATIO_KEYS)
 
+    def test_net(self):
+        result = self.run_one("net", "--mib", "32", "--repetitions", "2")
+        self.check_samples(result, ("stream_s", "tcp_s"), 2)
+        self.assertLessEqual({"tcp_over_stream"}, set(result["ratios"]))
+        for ratio in result["ratios"].values():
+            self.assertEqual(set(ratio), RATIO_KEYS)
+
     def test_wrong_agent_is_reported(self):
         command = [BIN / "checkpoint", "--agent", "/nonexistent", "--mib", "1", "--dir",
                    self.folder.name + "/none"]
