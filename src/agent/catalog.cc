@@ -20,15 +20,27 @@ std::string first_line(const Buffer& text) {
 }
 
 Result<format::CommitRecord> read_commit(tier::Tier& tier, const std::string& job,
-                                         VersionNumber version) {
-  const std::string name = format::commit_name(format::version_folder(job, version), Level::local);
+                                         VersionNumber version, Level level) {
+  const std::string name = format::commit_name(format::version_folder(job, version), level);
   BACKSTAY_ASSIGN(const Buffer bytes, tier.get(name, format::commit_record_bytes));
   BACKSTAY_ASSIGN(const format::CommitRecord record, format::decode_commit(bytes));
-  if (record.job != job || record.version != version) {
+  if (record.job != job || record.version != version || record.level != level) {
     return Error(Code::corrupt, "the commit record belongs to another version");
   }
   return record;
 }
+
+// Of the highest level that has one here. Errors: not_found (none has).
+Result<format::CommitRecord> read_commit(tier::Tier& tier, const std::string& job,
+                                         VersionNumber version) {
+  for (const Level level : {Level::durable, Level::protected_}) {
+    auto record = read_commit(tier, job, version, level);
+    if (record.ok() || record.error().code() != Code::not_found) return record;
+  }
+  return read_commit(tier, job, version, Level::local);
+}
+
+}  // namespace
 
 StoredVersion look_at(tier::Tier& tier, const std::string& job, VersionNumber version) {
   StoredVersion stored;
@@ -49,12 +61,10 @@ StoredVersion look_at(tier::Tier& tier, const std::string& job, VersionNumber ve
     stored.damage = record.error().message();
     return stored;
   }
-  stored.level = Level::local;
+  stored.level = record->level;
   stored.record = *record;
   return stored;
 }
-
-}  // namespace
 
 Result<std::vector<StoredVersion>> scan(tier::Tier& tier, const std::string& job,
                                         std::vector<std::string>* ignored) {

@@ -22,6 +22,9 @@ struct StoredVersion {
   bool good() const { return level != Level::none && damage.empty(); }
 };
 
+// One version. Level none and no damage: it does not exist, or is garbage.
+StoredVersion look_at(tier::Tier& tier, const std::string& job, VersionNumber version);
+
 // Every version folder of the job, oldest first. `ignored` gets the names that look like one but are
 // not written as ours are.
 Result<std::vector<StoredVersion>> scan(tier::Tier& tier, const std::string& job,

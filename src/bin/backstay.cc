@@ -38,6 +38,7 @@ constexpr Command commands[] = {
     {"ls", versions, "List jobs, or the versions of one", declare_ls},
     {"show", versions, "The regions of a version: type, shape, bytes, ranks", declare_show},
     {"verify", versions, "Read versions and check every checksum", declare_verify},
+    {"copy", versions, "Copy a version to another folder, or back", declare_copy},
     {"rm", versions, "Remove versions", declare_rm},
     {"doctor", machine, "Check this machine and say what to do", declare_doctor},
     {"probe", machine, "Measure memory, disk and network once and keep the result", declare_probe},

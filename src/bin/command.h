@@ -28,6 +28,7 @@ Action declare_agent(CLI::App& app);
 Action declare_checkpoint(CLI::App& app);
 Action declare_completion(CLI::App& app);
 Action declare_config(CLI::App& app);
+Action declare_copy(CLI::App& app);
 Action declare_doctor(CLI::App& app);
 Action declare_ls(CLI::App& app);
 Action declare_probe(CLI::App& app);

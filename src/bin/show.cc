@@ -126,7 +126,7 @@ Json as_json(const std::string& dir, const std::string& job, const Content& cont
           {"state", state_text(version)},
           {"damage", version.damage},
           {"level", level_name(version.level)},
-          {"where", Json::array({"local"})},
+          {"where", Json::array({level_name(version.level)})},
           {"run", fmt::format("{:016x}", version.record.run)},
           {"ranks", version.record.ranks},
           {"nodes", version.record.nodes},

@@ -12,7 +12,7 @@ import pytest
 
 from conftest import PROGRAM, ROOT
 
-COMMANDS = ["run", "checkpoint", "status", "top", "agent", "ls", "show", "verify", "rm", "doctor", "probe",
+COMMANDS = ["run", "checkpoint", "status", "top", "agent", "ls", "show", "verify", "rm", "copy", "doctor", "probe",
             "config", "completion", "version"]
 
 

@@ -43,6 +43,7 @@ class History : public Checker {
     }
     calm_down();
     work_is_done();
+    one_dies();
     next_run();
     outcome_.violations.insert(outcome_.violations.end(), violations().begin(), violations().end());
     outcome_.announcements = announcements();
@@ -210,6 +211,9 @@ class History : public Checker {
     const std::uint64_t round = rounds(barrier);
     world_.run_for(60 * tick_time);
     auto expected = told();
+    for (const auto& [version, known] : world_.agent(0).disk.versions) {
+      expected[version] = std::max(expected[version], held_by_all(version));
+    }
     if (expected[{first_run, version_}] != Level::durable)
       fail("the last version was not announced");
     if (rounds(barrier) < round + 2) fail("the barrier is stuck");
@@ -222,6 +226,34 @@ class History : public Checker {
         }
       }
       for (const auto& [name, value] : latest_) same_fact(tree, node, name, value);
+    }
+  }
+
+  Level held_by_all(RunVersion version) {
+    Level level = Level::durable;
+    for (NodeId node = 0; node < plan_.nodes; ++node) {
+      const auto& versions = world_.agent(node).disk.versions;
+      const auto known = versions.find(version);
+      level = std::min(level, known == versions.end() ? Level::none : known->second.held);
+    }
+    return level;
+  }
+
+  // One dies for good: the others are one tree without it, and all know that it is lost.
+  void one_dies() {
+    if (plan_.nodes == 1) return;
+    const NodeId dead = victim();
+    world_.kill(dead);
+    const tree::Settings& settings = world_.settings();
+    world_.run_for((settings.lost_ticks + 2 * settings.grace_ticks + 60) * tick_time);
+    const NodeId root = world_.agent(dead == 0 ? 1 : 0).tree->root();
+    for (NodeId node = 0; node < plan_.nodes; ++node) {
+      if (node == dead) continue;
+      const Tree& tree = *world_.agent(node).tree;
+      if (tree.lost() != tree::NodeSet::range(dead, 1) || tree.root() != root) {
+        fail("node " + std::to_string(node) + " does not know that node " + std::to_string(dead) +
+             " is lost");
+      }
     }
   }
 

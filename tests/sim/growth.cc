@@ -1,5 +1,6 @@
 #include "sim/growth.h"
 
+#include <fmt/format.h>
 #include <malloc.h>
 
 #include <algorithm>
@@ -61,12 +62,12 @@ class Cluster {
   }
 
   // Ticks until all but `node` are one tree, and the most messages of an agent in one of them.
-  std::uint32_t die(NodeId node, double& messages_max) {
+  std::uint32_t die(NodeId node, std::uint64_t& messages_max) {
     agents_[node].reset();
     std::uint32_t ticks = 0;
     while (!is_one_tree()) {
       BACKSTAY_CHECK(++ticks < ticks_max);
-      messages_max = std::max(messages_max, static_cast<double>(tick().messages_max));
+      messages_max = std::max(messages_max, tick().messages_max);
     }
     return ticks;
   }
@@ -228,6 +229,32 @@ std::string json(const Growth& growth) {
                                       {"repair_connections_max", growth.repair_connections_max},
                                       {"repair_messages_max", growth.repair_messages_max}};
   return all.dump(2);
+}
+
+std::string table_head() {
+  return "| nodes | depth | connections: mean, max | join: rounds, messages mean, max | tick: "
+         "messages "
+         "mean, max | barrier: rounds, messages mean, max | commit: rounds, messages mean, max | "
+         "fact: "
+         "rounds, messages mean, max | root dies: ticks | inner node dies: ticks | repair: "
+         "connections "
+         "max, messages max | KiB an agent |\n"
+         "|---|---|---|---|---|---|---|---|---|---|---|---|";
+}
+
+std::string table_row(const Growth& growth) {
+  const auto messages = [](const Cost& cost) {
+    return fmt::format("{:.1f}, {}", cost.messages_mean, cost.messages_max);
+  };
+  const auto all = [&](const Cost& cost) {
+    return fmt::format("{}, {}", cost.rounds, messages(cost));
+  };
+  return fmt::format(
+      "| {} | {} | {:.1f}, {} | {} | {} | {} | {} | {} | {} | {} | {}, {} | {:.1f} |", growth.nodes,
+      growth.depth, growth.connections_mean, growth.connections_max, all(growth.join),
+      messages(growth.tick), all(growth.barrier), all(growth.commit), all(growth.fact),
+      growth.root_dies_ticks, growth.inner_dies_ticks, growth.repair_connections_max,
+      growth.repair_messages_max, static_cast<double>(growth.bytes_per_agent) / 1024);
 }
 
 }  // namespace backstay::sim

@@ -29,11 +29,14 @@ struct Growth {
   std::uint32_t root_dies_ticks = 0;
   std::uint32_t inner_dies_ticks = 0;
   std::size_t repair_connections_max = 0;
-  double repair_messages_max = 0;  // a tick, of the agent that had most
+  std::uint64_t repair_messages_max = 0;  // a tick, of the agent that had most
 };
 
 Growth grow(std::uint32_t nodes, std::uint32_t arity);
 
 std::string json(const Growth& growth);
+// The table of docs/protocol/tree.md; the last column depends on the allocator, all others do not.
+std::string table_head();
+std::string table_row(const Growth& growth);
 
 }  // namespace backstay::sim

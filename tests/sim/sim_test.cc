@@ -6,7 +6,6 @@
 
 #include "crash/seed.h"
 #include "sim/chaos.h"
-#include "sim/growth.h"
 
 namespace backstay::sim {
 namespace {
@@ -84,25 +83,6 @@ TEST(Sim, OneSeedOneHistory) {
   EXPECT_EQ(one.messages, again.messages);
   EXPECT_EQ(one.announcements, again.announcements);
   EXPECT_NE(one.messages, play(plan_of(8), 8).messages);
-}
-
-// What an agent does does not grow with the number of agents; what all do together takes O(log n) rounds.
-TEST(Growth, RoundsGrowWithTheDepthAndMessagesDoNot) {
-  const Growth small = grow(256, 16);
-  const Growth large = grow(2047, 16);
-  for (const Growth& growth : {small, large}) {
-    EXPECT_EQ(growth.barrier.rounds, 2 * growth.depth);
-    EXPECT_EQ(growth.commit.rounds, 4 * growth.depth);
-    EXPECT_LE(growth.fact.rounds, 2 * growth.depth);
-    EXPECT_LE(growth.join.rounds, growth.depth + 2);
-    EXPECT_LE(growth.connections_max, 16U + 1);
-    EXPECT_LE(growth.repair_connections_max, 16U + 4 + 2);
-    EXPECT_LE(growth.barrier.messages_max, 2U * 17);
-    EXPECT_LE(growth.tick.messages_max, 2U * 17);
-    EXPECT_LE(growth.commit.messages_max, 4U * 17);
-  }
-  EXPECT_LE(large.join.messages_max, small.join.messages_max + 8);
-  EXPECT_LE(large.bytes_per_agent, small.bytes_per_agent * 11 / 10);
 }
 
 }  // namespace
