@@ -23,7 +23,7 @@ namespace backstay::tree {
 struct RunVersion {
   RunId run = 0;
   VersionNumber version = 0;
-  auto operator<=>(const RunVersion&) const = default;
+  auto operator<=>(const RunVersion&) const = default;  // NOLINT: <=> is no 0
 };
 
 // What the disk of a node that starts knows of a version; Level::none where nothing.

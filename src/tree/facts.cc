@@ -4,7 +4,7 @@
 
 namespace backstay::tree {
 
-Status Facts::publish(Fact fact) {
+Status Facts::publish(const Fact& fact) {
   const auto has_zero = [](const std::string& text) { return text.find('\0') != text.npos; };
   if (fact.name.empty() || has_zero(fact.name) || has_zero(fact.value)) {
     return Error(Code::invalid, "a fact needs a name, and has no zero bytes");

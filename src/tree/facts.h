@@ -27,7 +27,7 @@ class Facts {
   static constexpr std::size_t batch_facts_max = 32;  // a message of them stays below 64 KiB
 
   // Errors: too_large (name, value, or as many facts as there may be), invalid (empty, a zero byte).
-  Status publish(Fact fact);
+  Status publish(const Fact& fact);
 
   // A fact that came over a link. True if it is news. What finds the log full, or
   // is larger than it may be, is not kept and not passed on.

@@ -107,7 +107,8 @@ void Floors::make_room() {
   if (entries_.size() < keys_max) return;
   const auto age = [](const auto& one) {
     const Entry& at = one.second;
-    return std::pair(at.own > at.floor, std::max(at.row_changed, at.floor_changed));
+    const bool barrier = one.first.kind == static_cast<std::uint32_t>(Kind::barrier);
+    return std::pair(barrier, std::max(at.row_changed, at.floor_changed));
   };
   entries_.erase(std::min_element(entries_.begin(), entries_.end(),
                                   [&](const auto& a, const auto& b) { return age(a) < age(b); }));

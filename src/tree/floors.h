@@ -32,7 +32,8 @@ struct Changes {
 
 class Floors {
  public:
-  // Keys kept; 32 versions. Beyond that the one that changed longest ago goes, finished ones first.
+  // Keys kept: 32 versions. Beyond that the version that changed longest ago goes (most likely one that was given up: its
+  // last part never came); barriers go last, as a program may wait at one for hours.
   static constexpr std::size_t keys_max = 64;
   // Ranges in a row; a longer row leaves nodes out, which delays and never harms.
   static constexpr std::size_t row_ranges_max = 64;

@@ -163,7 +163,7 @@ class Tree {
   void tell_child(Child& child);
   void tell_facts(Neighbour& neighbour);
   void tell_membership();
-  void send(const Peer& to, Message message) { out_.push_back(Send{to, std::move(message)}); }
+  void send(const Peer& to, Message message) { out_.emplace_back(Send{to, std::move(message)}); }
 
   Settings settings_;
   Self self_;

@@ -34,9 +34,9 @@ struct Range {
 // One child under one parent, once: a child that joins again gets a new one. Both sides name it in each message.
 struct LinkId {
   NodeId child = 0;
-  std::uint64_t incarnation = 0;  // of the child
-  std::uint64_t attempt = 0;      // counts the joins of this incarnation
-  auto operator<=>(const LinkId&) const = default;
+  std::uint64_t incarnation = 0;                    // of the child
+  std::uint64_t attempt = 0;                        // counts the joins of this incarnation
+  auto operator<=>(const LinkId&) const = default;  // NOLINT: <=> is no 0
 };
 
 // What is counted: a value of each member that only grows.
@@ -50,7 +50,7 @@ struct Key {
   std::uint32_t kind = 0;
   RunId run = 0;  // of the version
   std::uint64_t number = 0;
-  auto operator<=>(const Key&) const = default;
+  auto operator<=>(const Key&) const = default;  // NOLINT: <=> is no 0
 };
 
 // "Each of `nodes` has reached `lowest`, and each member of the run `floor`."

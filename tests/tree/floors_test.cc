@@ -86,15 +86,22 @@ TEST_F(FloorsTest, ACompleteRowIsWorthAMessage) {
   EXPECT_FALSE(root.take_complete(below));
 }
 
-TEST_F(FloorsTest, UnfinishedKeysAreKeptLongest) {
-  root.raise_own(key, 1);
-  for (std::uint64_t number = 100; number < 100 + 2 * Floors::keys_max; ++number) {
-    root.raise_floor({1, 7, number}, 1);
-  }
-  root.child_row(1, row(1, {{1, 5}}));
-  EXPECT_EQ(root.floor(key), 1U);
-  EXPECT_EQ(root.floor({1, 7, 100}), 0U);
+// However many versions are given up, the newest is counted; and a barrier is waited at for as long as it takes.
+TEST_F(FloorsTest, TheVersionThatChangedLongestAgoIsForgotten) {
+  const Key barrier{static_cast<std::uint32_t>(Kind::barrier), 7, 1};
+  root.raise_own(barrier, 1);
+  const auto last = 3 * Floors::keys_max;
+  for (std::uint64_t version = 1; version <= last; ++version) root.raise_own({1, 7, version}, 2);
   EXPECT_LE(root.rows_since(0).size(), Floors::keys_max);
+  const Key newest{1, 7, last + 1};
+  root.child_row(1, {newest, 0, 2, {{1, 5}}});
+  root.raise_own({1, 7, last + 2}, 2);
+  root.raise_own(newest, 2);
+  EXPECT_EQ(root.floor(newest), 2U) << "also where the others report before this node";
+  root.child_row(1, {{1, 7, 1}, 0, 2, {{1, 5}}});
+  EXPECT_EQ(root.floor({1, 7, 1}), 0U);
+  root.child_row(1, {barrier, 0, 1, {{1, 5}}});
+  EXPECT_EQ(root.floor(barrier), 1U);
 }
 
 }  // namespace
