@@ -6,12 +6,15 @@
 #include <cstring>
 #include <utility>
 
+#include "base/failpoint.h"
 #include "client/blocks.h"
 #include "client/place.h"
 
 namespace backstay::client {
 
 namespace {
+
+constexpr std::uint32_t compared_buffers = 16;
 
 // In bytes: the last dimension counts them, so that positions may lie inside of an element.
 Block block_of(const format::Region& region) {
@@ -49,9 +52,11 @@ Status Redistribution::run(bool& touched) {
   BACKSTAY_TRY(share_tables());
   BACKSTAY_TRY(group_.agree(plan()));
   BACKSTAY_TRY(group_.agree(group_.rank() == 0 ? compare_copies() : Status()));
-  BACKSTAY_TRY(group_.agree(read_all(/*place=*/false)));
+  failpoint("redistribute.verify");
+  BACKSTAY_TRY(group_.agree(needed_.verify(agent_, version_)));
+  failpoint("redistribute.take");
   touched = true;
-  return group_.agree(read_all(/*place=*/true));
+  return group_.agree(needed_.take(agent_, version_));
 }
 
 // --- tables --------------------------------------------------------------------------------------
@@ -60,7 +65,7 @@ Status Redistribution::run(bool& touched) {
 Result<Buffer> Redistribution::read_tables() {
   ByteWriter all;
   for (Rank rank = 0; rank < saved_ranks_; ++rank) {
-    BACKSTAY_ASSIGN(Table table, Fetch(agent_, version_, rank).table());
+    BACKSTAY_ASSIGN(std::vector<format::Region> table, Fetch(agent_, version_, rank).table());
     const std::uint64_t begin = format::lay_out(table);
     const Buffer tail = format::encode_tail(table, begin);
     all.put(begin);
@@ -87,18 +92,23 @@ Status Redistribution::share_tables() {
     BACKSTAY_ASSIGN(
         const format::Footer footer,
         format::decode_footer(tail.last(format::object_footer_bytes), begin + tail.size()));
-    BACKSTAY_ASSIGN(Table table, format::decode_table(tail.first(footer.table_bytes), footer));
-    tables_.push_back(std::move(table));
+    BACKSTAY_ASSIGN(std::vector<format::Region> regions,
+                    format::decode_table(tail.first(footer.table_bytes), footer));
+    Table& table = tables_.emplace_back();
+    for (format::Region& region : regions) {
+      if (region.kind == format::RegionKind::file) {
+        table.files.push_back(region.name);
+      } else {
+        table.arrays.emplace(region.name, std::move(region));
+      }
+    }
   }
   return {};
 }
 
 const format::Region* Redistribution::saved_region(Rank rank, const std::string& name) const {
-  const Table& table = tables_[rank];
-  const auto found = std::find_if(table.begin(), table.end(), [&](const format::Region& region) {
-    return region.kind == format::RegionKind::array && region.name == name;
-  });
-  return found == table.end() ? nullptr : &*found;
+  const auto found = tables_[rank].arrays.find(name);
+  return found == tables_[rank].arrays.end() ? nullptr : &found->second;
 }
 
 // --- what goes where -----------------------------------------------------------------------------
@@ -111,7 +121,6 @@ Error Redistribution::refusal(const std::string& what) const {
 }
 
 Status Redistribution::plan() {
-  transfers_.clear();
   BACKSTAY_TRY(check_names());
   for (const auto& [age, present] : regions_.all()) {
     const bool has_place = !present.description.global_shape.empty();
@@ -122,19 +131,18 @@ Status Redistribution::plan() {
 
 Status Redistribution::check_names() const {
   for (Rank rank = 0; rank < saved_ranks_; ++rank) {
-    for (const format::Region& saved : tables_[rank]) {
-      if (saved.kind == format::RegionKind::file) {
-        return refusal(
-            fmt::format("rank {} saved the file '{}', and files belong to their ranks: "
-                        "save what it holds as an array with its place in a global one",
-                        rank, saved.name));
-      }
-      if (regions_.find(saved.name) == nullptr) {
-        return refusal(
-            fmt::format("region '{}' ({}) was saved and is not protected now: protect "
-                        "it before backstay_restart",
-                        saved.name, shape_text(saved)));
-      }
+    if (!tables_[rank].files.empty()) {
+      return refusal(
+          fmt::format("rank {} saved the file '{}', and files belong to their ranks: "
+                      "save what it holds as an array with its place in a global one",
+                      rank, tables_[rank].files.front()));
+    }
+    for (const auto& [name, saved] : tables_[rank].arrays) {
+      if (regions_.find(name) != nullptr) continue;
+      return refusal(
+          fmt::format("region '{}' ({}) was saved and is not protected now: protect "
+                      "it before backstay_restart",
+                      name, shape_text(saved)));
     }
   }
   return {};
@@ -171,10 +179,10 @@ Status Redistribution::plan_blocks(const ProtectedRegion& present) {
     const CommonRuns runs(theirs, mine, *common);
     const std::uint64_t base = saved->offset;
     const Place place{present.data, present.on_device, -1};
-    transfers_.push_back({rank, base + runs.begin(), runs.end() - runs.begin(),
-                          [runs, place, base](std::uint64_t offset, Bytes piece) {
-                            return place_runs(runs, place, offset - base, piece);
-                          }});
+    needed_.add(rank, base + runs.begin(), runs.end() - runs.begin(),
+                [runs, place, base](std::uint64_t offset, Bytes piece) {
+                  return place_runs(runs, place, offset - base, piece);
+                });
   }
   if (covered == mine.volume()) return {};
   return refusal(
@@ -206,48 +214,56 @@ Status Redistribution::plan_copy(const ProtectedRegion& present) {
   const Rank from = static_cast<Rank>(group_.rank()) % saved_ranks_;
   const std::uint64_t base = saved_region(from, now.name)->offset;
   const Place place{present.data, present.on_device, -1};
-  transfers_.push_back({from, base, now.bytes, [place, base](std::uint64_t offset, Bytes piece) {
-                          return copy_out(place, offset - base, piece, /*sum=*/nullptr);
-                        }});
+  needed_.add(from, base, now.bytes, [place, base](std::uint64_t offset, Bytes piece) {
+    return copy_out(place, offset - base, piece, /*sum=*/nullptr);
+  });
   return {};
 }
 
-// --- moving --------------------------------------------------------------------------------------
+// --- comparing -----------------------------------------------------------------------------------
 
+// As much at a time as rank 0 holds a copy of.
 Status Redistribution::compare_copies() {
+  const std::uint64_t bytes_max = std::uint64_t{compared_buffers} * agent_.buffer_bytes();
+  std::vector<Cut> cuts;
+  std::uint64_t bytes = 0;
   for (const auto& [age, present] : regions_.all()) {
-    if (!present.description.global_shape.empty()) continue;
-    BACKSTAY_TRY(compare_copies_of(present.description.name));
+    const format::Region& region = present.description;
+    if (!region.global_shape.empty()) continue;
+    for (std::uint64_t offset = 0; offset < region.bytes; offset += cuts.back().bytes) {
+      if (bytes == bytes_max) {
+        BACKSTAY_TRY(compare(cuts));
+        cuts.clear();
+        bytes = 0;
+      }
+      cuts.push_back({region.name, offset, std::min(region.bytes - offset, bytes_max - bytes)});
+      bytes += cuts.back().bytes;
+    }
   }
-  return {};
+  return compare(cuts);
 }
 
-Status Redistribution::compare_copies_of(const std::string& name) {
-  const format::Region& first = *saved_region(0, name);
-  Buffer copy(first.bytes);
-  BACKSTAY_TRY(Fetch(agent_, version_, 0).range(first.offset, copy));
-  for (Rank rank = 1; rank < saved_ranks_; ++rank) {
-    const std::uint64_t base = saved_region(rank, name)->offset;
-    bool same = true;
-    const auto compare = [&](std::uint64_t offset, Bytes piece) {
-      same = same && std::memcmp(copy.data() + (offset - base), piece.data(), piece.size()) == 0;
-      return Status();
-    };
-    BACKSTAY_TRY(Fetch(agent_, version_, rank).range(base, first.bytes, compare));
-    if (same) continue;
+Status Redistribution::compare(const std::vector<Cut>& cuts) {
+  std::vector<Buffer> first;  // what rank 0 saved
+  for (const Cut& cut : cuts) first.emplace_back(cut.bytes);
+  for (Rank rank = 0; rank < saved_ranks_; ++rank) {
+    Pieces saved;
+    const std::string* differs = nullptr;
+    for (std::size_t i = 0; i < cuts.size(); ++i) {
+      const std::uint64_t begin = saved_region(rank, cuts[i].region)->offset + cuts[i].offset;
+      saved.add(rank, begin, cuts[i].bytes, [&, i, begin](std::uint64_t offset, Bytes piece) {
+        std::byte* copy = first[i].data() + (offset - begin);
+        if (rank == 0) std::memcpy(copy, piece.data(), piece.size());
+        if (std::memcmp(copy, piece.data(), piece.size()) != 0) differs = &cuts[i].region;
+        return Status();
+      });
+    }
+    BACKSTAY_TRY(saved.take(agent_, version_));
+    if (differs == nullptr) continue;
     return refusal(
         fmt::format("ranks 0 and {} saved different contents of region '{}', which has "
                     "no place in a global array: declare it with backstay_protect_array",
-                    rank, name));
-  }
-  return {};
-}
-
-Status Redistribution::read_all(bool place) {
-  const Fetch::Take only_verify = [](std::uint64_t, Bytes) { return Status(); };
-  for (const Transfer& transfer : transfers_) {
-    BACKSTAY_TRY(Fetch(agent_, version_, transfer.from)
-                     .range(transfer.begin, transfer.bytes, place ? transfer.place : only_verify));
+                    rank, *differs));
   }
   return {};
 }

@@ -7,18 +7,19 @@
 //   3. Every rank reads what it needs and verifies it, without keeping anything.
 //   4. All have succeeded: every rank reads it once more, into its regions.
 // So nothing is written to a region before every rank has verified every byte that any rank needs, and no rank needs
-// memory for a second copy of its regions; what it costs is reading twice. Rank 0 holds one copy of each region without
-// a place while it compares.
+// memory for a second copy of its regions; what it costs is reading twice. While rank 0 compares it needs the memory of
+// some buffers.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "client/connection.h"
-#include "client/fetch.h"
 #include "client/group.h"
+#include "client/pieces.h"
 #include "client/regions.h"
 #include "format/object.h"
 
@@ -35,12 +36,14 @@ class Redistribution {
   Status run(bool& touched);
 
  private:
-  using Table = std::vector<format::Region>;
-  struct Transfer {
-    Rank from = 0;
-    std::uint64_t begin = 0;  // in the saved object
-    std::uint64_t bytes = 0;
-    Fetch::Take place;
+  struct Table {
+    std::map<std::string, format::Region> arrays;  // by name
+    std::vector<std::string> files;
+  };
+  struct Cut {  // of a region without a place
+    const std::string& region;
+    std::uint64_t offset;
+    std::uint64_t bytes;
   };
 
   Result<Buffer> read_tables();
@@ -50,8 +53,7 @@ class Redistribution {
   Status plan_blocks(const ProtectedRegion& present);
   Status plan_copy(const ProtectedRegion& present);
   Status compare_copies();
-  Status compare_copies_of(const std::string& name);
-  Status read_all(bool place);
+  Status compare(const std::vector<Cut>& cuts);
   const format::Region* saved_region(Rank rank, const std::string& name) const;
   Error refusal(const std::string& what) const;
 
@@ -61,7 +63,7 @@ class Redistribution {
   const VersionNumber version_;
   const std::uint32_t saved_ranks_;
   std::vector<Table> tables_;  // by saved rank
-  std::vector<Transfer> transfers_;
+  Pieces needed_;              // by this rank
 };
 
 }  // namespace backstay::client
