@@ -214,8 +214,9 @@ BACKSTAY_API int backstay_wait(uint64_t version, backstay_level level, double ti
 BACKSTAY_API int backstay_restart(uint64_t* version);
 
 /* Reads one region of an old version of this rank into `data` (`bytes` long, exactly the size
- * that was saved), verified; untouched on failure. Errors: ESTATE, ENOTFOUND, EMISMATCH (size),
- * ECORRUPT, EAGENT. */
+ * that was saved), verified; untouched on failure. Where another number of ranks saved the version it is what
+ * the rank of the same number saved, its block of a global array included. Errors: ESTATE, ENOTFOUND (no such
+ * version, region or rank), EMISMATCH (size), ECORRUPT, EAGENT. */
 BACKSTAY_API int backstay_read_region(uint64_t version, const char* name, void* data, size_t bytes);
 
 /* For programs that write their own files. Gives in `path` (of `path_bytes`) where to write the

@@ -154,7 +154,7 @@ Status Job::receive(ConnectionId connection, const wire::Message& message) {
 
 Status Job::restart(const RankLink& link, const wire::Restart& restart) {
   if (capture_.filling()) return Error(Code::state, "restart while a version is taken");
-  if (!restarting_.emplace(link.rank, restart.version).second) {
+  if (!restarting_.emplace(link.rank, restart).second) {
     return Error(Code::state, "restart was sent twice");
   }
   if (restarting_.size() < state_.ranks) return {};
@@ -162,9 +162,9 @@ Status Job::restart(const RankLink& link, const wire::Restart& restart) {
   for (const auto& [rank, joined] : state_.links) {
     all.push_back({joined.connection, rank, joined.home});
   }
-  const VersionNumber wanted = restarting_.begin()->second;
+  const wire::Restart wanted = restarting_.begin()->second;
   restarting_.clear();
-  restores_.push_back(std::make_unique<Restore>(state_, all, wire::Fetch{wanted}, true));
+  restores_.push_back(std::make_unique<Restore>(state_, all, wanted));
   if (restores_.size() == 1) restores_.front()->start();
   return {};
 }
@@ -175,7 +175,7 @@ Status Job::fetch(const RankLink& link, const wire::Fetch& fetch) {
       return Error(Code::state, "fetch before the last is over");
   }
   std::vector<Restore::Participant> one{{link.connection, fetch.rank, link.home}};
-  restores_.push_back(std::make_unique<Restore>(state_, one, fetch, false));
+  restores_.push_back(std::make_unique<Restore>(state_, one, fetch));
   if (restores_.size() == 1) restores_.front()->start();
   return {};
 }
@@ -200,9 +200,9 @@ void Job::disconnected(ConnectionId connection, bool goodbye) {
   if (!goodbye) {
     spdlog::warn("rank lost job={} rank={} pid={}", state_.name, rank, pid);
     state_.lost.insert(rank);
-    for (const auto& [other, version] : restarting_) {
+    for (const auto& [other, wanted] : restarting_) {
       state_.outbox.send(state_.links.at(other).connection,
-                         wire::Plan{version, 0, false, Code::rank_lost,
+                         wire::Plan{wanted.version, 0, false, Code::rank_lost,
                                     fmt::format("rank {} died during the restart", rank)});
     }
     restarting_.clear();

@@ -90,7 +90,7 @@ class Job {
   bool scanned_ = false;
   std::optional<Error> scan_error_;                          // also for those who come after it
   std::list<std::pair<ConnectionId, wire::Hello>> waiting_;  // for the scan
-  std::map<Rank, VersionNumber> restarting_;                 // ranks that asked, until all have
+  std::map<Rank, wire::Restart> restarting_;                 // ranks that asked, until all have
   std::list<std::unique_ptr<Restore>> restores_;             // the front one runs
 };
 

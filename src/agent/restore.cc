@@ -12,12 +12,26 @@
 namespace backstay::agent {
 
 Restore::Restore(JobState& state, const std::vector<Participant>& participants,
-                 const wire::Fetch& what, bool whole_job)
-    : state_(state), what_(what), wanted_(what.version), whole_job_(whole_job) {
-  for (const Participant& who : participants) {
-    parts_.emplace_back();
-    parts_.back().who = who;
-  }
+                 const wire::Restart& what)
+    : state_(state),
+      parts_(parts_of(participants)),
+      wanted_(what.version),
+      below_(what.below),
+      whole_job_(true) {}
+
+Restore::Restore(JobState& state, const std::vector<Participant>& participants,
+                 const wire::Fetch& what)
+    : state_(state),
+      parts_(parts_of(participants)),
+      what_(what),
+      wanted_(what.version),
+      below_(0),
+      whole_job_(false) {}
+
+std::vector<Restore::Part> Restore::parts_of(const std::vector<Participant>& participants) {
+  std::vector<Part> parts(participants.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) parts[i].who = participants[i];
+  return parts;
 }
 
 void Restore::start() {
@@ -54,6 +68,7 @@ void Restore::choose() {
     }
   }
   for (const VersionNumber number : tried_) candidates.erase(number);
+  if (below_ != 0) candidates.erase(candidates.lower_bound(below_), candidates.end());
   if (wanted_ != 0 && candidates.count(wanted_) == 0) {
     const bool hurt = tried_.count(wanted_) != 0 || state_.disk.count(wanted_) != 0;
     return finish(hurt ? Code::corrupt : Code::not_found,
@@ -89,8 +104,12 @@ bool Restore::known_ranks(std::uint32_t ranks, const std::map<Rank, std::uint64_
   for (Part& part : parts_) {
     const auto object = object_bytes.find(part.who.rank);
     if (object == object_bytes.end()) {
-      finish(Code::not_found, fmt::format("version {} has no object of rank {} on this node",
-                                          version_, part.who.rank));
+      finish(Code::not_found,
+             part.who.rank < ranks
+                 ? fmt::format("version {} has no object of rank {} on this node", version_,
+                               part.who.rank)
+                 : fmt::format("version {} was saved by {} ranks, 0 to {}: there is no rank {}",
+                               version_, ranks, ranks - 1, part.who.rank));
       return false;
     }
     part.object_bytes = object->second;
@@ -108,9 +127,12 @@ void Restore::announce(bool from_pool) {
   from_pool_ = from_pool;
   ++attempt_;
   began_ns_ = state_.clock.monotonic_ns();
-  spdlog::info("restart job={} version={} from={} ranks={}", state_.name, version_,
-               from_pool ? "pool" : "local", parts_.size());
-  state_.record("restart_begin", {{"version", version_}, {"from", from_pool ? "pool" : "local"}});
+  spdlog::log(whole_job_ ? spdlog::level::info : spdlog::level::debug,
+              "{} job={} version={} from={} ranks={}", whole_job_ ? "restart" : "fetch",
+              state_.name, version_, from_pool ? "pool" : "local", parts_.size());
+  if (whole_job_) {
+    state_.record("restart_begin", {{"version", version_}, {"from", from_pool ? "pool" : "local"}});
+  }
   for (const Part& part : parts_) {
     state_.outbox.send(part.who.connection, wire::Plan{version_, part.object_bytes, from_pool,
                                                        Code::ok, "", attempt_, saved_ranks_});
@@ -397,7 +419,10 @@ void Restore::release_all() {
 }
 
 void Restore::record_end(Code code, const std::string& message) const {
-  if (code == Code::none) return;  // the first run of a job
+  if (!whole_job_ || code == Code::none) return;   // no restart, or the first run of a job
+  if (code == Code::rank_count && wanted_ == 0) {  // not over: the ranks go on with fetches
+    return state_.record("redistribute", {{"version", version_}, {"saved_ranks", saved_ranks_}});
+  }
   if (code != Code::ok) {
     return state_.record("restart_failed",
                          {{"version", version_}, {"code", code_name(code)}, {"why", message}});
@@ -422,6 +447,7 @@ void Restore::finish(Code code, const std::string& message) {
     spdlog::warn("restart failed job={} code={} why=\"{}\"", state_.name, code_name(code), message);
   }
   for (const Part& part : parts_) {
+    failpoint("restart.answer");
     if (delivering) {
       state_.outbox.send(part.who.connection, wire::Captured{version_, code, message});
     } else {

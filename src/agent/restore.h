@@ -33,10 +33,10 @@ class Restore {
     HomeRange home;
   };
 
-  // `what`: version 0 is the newest; of each participant's object only the chunks that meet the range
-  // are moved. `whole_job`: a restart of all ranks, else a fetch.
-  Restore(JobState& state, const std::vector<Participant>& participants, const wire::Fetch& what,
-          bool whole_job);
+  // A restart of all ranks.
+  Restore(JobState& state, const std::vector<Participant>& participants, const wire::Restart& what);
+  // Of the participant's object only the chunks that meet the range are moved.
+  Restore(JobState& state, const std::vector<Participant>& participants, const wire::Fetch& what);
 
   void start();
   // Over for everybody, and nothing of it is in flight any more.
@@ -92,6 +92,7 @@ class Restore {
   void release_all();
   bool known_ranks(std::uint32_t ranks, const std::map<Rank, std::uint64_t>& object_bytes);
   Part* part_of(ConnectionId connection);
+  static std::vector<Part> parts_of(const std::vector<Participant>& participants);
 
   struct Planned {
     std::size_t part = 0;  // index in parts_
@@ -101,7 +102,8 @@ class Restore {
   JobState& state_;
   std::vector<Part> parts_;
   const wire::Fetch what_;
-  const VersionNumber wanted_;
+  const VersionNumber wanted_;  // 0: the newest
+  const VersionNumber below_;   // 0: any
   const bool whole_job_;
   Phase phase_ = Phase::choosing;
   VersionNumber version_ = 0;

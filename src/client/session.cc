@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <random>
 #include <utility>
 
@@ -251,24 +252,35 @@ Result<VersionNumber> Session::restart() {
 // agent; but once any rank was touched and another one lacks something, all are undefined: then
 // `touched` becomes true on all ranks.
 Result<VersionNumber> Session::bring_back(bool& touched) {
-  for (VersionNumber last = 0;;) {
+  std::optional<Error> unreadable;  // why a newer version was passed over
+  for (VersionNumber below = 0;;) {
     SessionTarget target(regions_, files_);
     Restore restore(*agent_, target);
-    const RestoreOutcome outcome = restore.run(wire::Restart{0});
+    const RestoreOutcome outcome = restore.run(wire::Restart{0, below});
     const Status agreed = group_.agree(outcome.complete ? Status() : outcome.status);
     if (agreed.ok()) return outcome.version;
-    if (agreed.error().code() != Code::rank_count || outcome.version == last) {
+    if (agreed.error().code() != Code::rank_count) {
       BACKSTAY_ASSIGN(const std::int64_t any, group_.maximum(outcome.touched ? 1 : 0));
       touched = touched || any != 0;
-      return agreed.error();
+      const bool none_left = agreed.error().code() == Code::none && unreadable;
+      return none_left ? *unreadable : agreed.error();
     }
-    last = outcome.version;
+    // The agent may have died, or cut a rank off, before it had told the version to all of them.
+    const bool told = !outcome.status.ok() && outcome.status.error().code() == Code::rank_count;
+    BACKSTAY_ASSIGN(const std::int64_t all_told, group_.minimum(told ? 1 : 0));
+    if (all_told == 0) return Error(Code::agent_lost, "not all ranks got the agent's answer");
+    bool taken_in_part = false;
     const Status moved =
         Redistribution(group_, *agent_, regions_, outcome.version, outcome.saved_ranks)
-            .run(touched);
+            .run(taken_in_part);
     if (moved.ok()) return outcome.version;
-    // A version that is damaged was set aside meanwhile: the next older one is the newest now.
-    if (touched || moved.error().code() != Code::corrupt) return moved.error();
+    touched = touched || taken_in_part;
+    const bool readable =
+        moved.error().code() != Code::corrupt && moved.error().code() != Code::not_found;
+    if (taken_in_part || readable) return moved.error();
+    unreadable = moved.error();
+    below = outcome.version;
+    BACKSTAY_TRY(ready(Status()));
   }
 }
 

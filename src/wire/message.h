@@ -60,6 +60,7 @@ struct Await {  // answered by LevelIs once the level is reached or cannot be an
 };
 struct Restart {
   VersionNumber version = 0;  // 0: the newest
+  VersionNumber below = 0;    // 0, or only older ones than this
 };
 struct Verified {
   VersionNumber version = 0;

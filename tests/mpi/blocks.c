@@ -6,6 +6,7 @@
  * GRID ranks share SHAPE elements. FLAW spoils what is saved:
  *   halo    blocks overlap by one element        hole    rank 0 saves nothing of the array
  *   differ  a region without a place differs     file    rank 0 saves a file, too
+ * or adds regions, here and there (both need it): many    201 without a place, one of them of 20 MB
  */
 #include <inttypes.h>
 #include <mpi.h>
@@ -20,6 +21,8 @@ static int64_t lap;
 static backstay_array place;
 static uint64_t elements = 1;
 static int32_t* data;
+static unsigned char* copies[201]; /* `many`: the same on all ranks */
+static int copies_count;
 
 static int numbers(const char* text, uint64_t* out) {
   int count = 0;
@@ -56,6 +59,12 @@ static int32_t value_of(uint64_t index) {
   return (int32_t)(at * 7 + (uint64_t)lap * 1000003);
 }
 
+static uint64_t copy_bytes(int index) { return index == 0 ? 20000000 : 1000; }
+
+static unsigned char copy_value(int index, uint64_t at) {
+  return (unsigned char)(at * 31 + (at >> 16) + (uint64_t)index * 7 + (uint64_t)lap);
+}
+
 static int all_ranks(int mine) {
   int all = 0;
   MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
@@ -65,6 +74,9 @@ static int all_ranks(int mine) {
 static int compare(void) {
   for (uint64_t i = 0; i < elements; i++)
     if (data[i] != value_of(i)) return 0;
+  for (int c = 0; c < copies_count; c++)
+    for (uint64_t i = 0; i < copy_bytes(c); i++)
+      if (copies[c][i] != copy_value(c, i)) return 0;
   return 1;
 }
 
@@ -83,6 +95,8 @@ static void check(int code) {
 static void save(const char* flaw) {
   lap = (int64_t)backstay_version() + 1;
   for (uint64_t i = 0; i < elements; i++) data[i] = value_of(i);
+  for (int c = 0; c < copies_count; c++)
+    for (uint64_t i = 0; i < copy_bytes(c); i++) copies[c][i] = copy_value(c, i);
   if (strcmp(flaw, "differ") == 0) lap += rank;
   check(backstay_checkpoint());
   check(backstay_wait(backstay_version(), BACKSTAY_LOCAL, 60));
@@ -113,6 +127,12 @@ int main(int argc, char** argv) {
   check(backstay_init_mpi(MPI_COMM_WORLD, NULL));
   check(backstay_protect_array("u", data, &place, BACKSTAY_INT32));
   check(backstay_protect("lap", &lap, 1, BACKSTAY_INT64));
+  for (int c = 0; strcmp(flaw, "many") == 0 && c < 201; c++, copies_count++) {
+    char name[32];
+    snprintf(name, sizeof name, "copy %d", c);
+    copies[c] = calloc(copy_bytes(c), 1);
+    check(backstay_protect(name, copies[c], copy_bytes(c), BACKSTAY_UINT8));
+  }
   if (saving && strcmp(flaw, "file") == 0 && rank == 0) {
     char path[4096];
     check(backstay_route_file("notes.txt", path, sizeof path));

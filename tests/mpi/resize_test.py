@@ -7,6 +7,7 @@ BACKSTAY_TEST_SEED, which is printed.
 
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -15,7 +16,7 @@ from math import prod
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
-from processes import end_agents  # noqa: E402
+from processes import end_agents, wait_for  # noqa: E402
 
 MPIRUN, BLOCKS, BACKSTAYD = sys.argv[1:4]
 SEED = int(os.environ.get("BACKSTAY_TEST_SEED") or random.SystemRandom().randrange(2**32))
@@ -44,18 +45,30 @@ class Sizes(unittest.TestCase):
         }
         self.addCleanup(end_agents, self.socket)
 
-    def run_blocks(self, what, shape, grid, flaw=""):
+    def start_agent(self, failpoint):
+        """One that the ranks find, so that only it has the failpoint."""
+        end_agents(self.socket, signal.SIGKILL)
+        self.socket.unlink(missing_ok=True)
+        agent = subprocess.Popen([BACKSTAYD, "--foreground", "--socket", str(self.socket)], cwd=self.folder,
+                                 env={**self.environment, "BACKSTAY_FAILPOINT": failpoint},
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(agent.wait)  # end_agents() comes later, and cleanups go backwards
+        self.addCleanup(agent.kill)
+        wait_for(self.socket.exists, "the agent to listen")
+        return agent
+
+    def run_blocks(self, what, shape, grid, flaw="", returns=0):
         command = [MPIRUN, "-n", str(prod(grid)), BLOCKS, what, "x".join(map(str, shape)), "x".join(map(str, grid)), flaw]
         done = subprocess.run(command, env=self.environment, cwd=self.folder, text=True, timeout=100,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        self.assertEqual(done.returncode, 0, f"{' '.join(command)}\n{done.stdout}")
+        self.assertEqual(done.returncode == 0, returns == 0, f"{' '.join(command)}\n{done.stdout}")
         return done.stdout
 
     def save(self, shape, grid, flaw=""):
         self.assertIn("saved version=", self.run_blocks("save", shape, grid, flaw))
 
-    def load(self, shape, grid):
-        return self.run_blocks("load", shape, grid).strip()
+    def load(self, shape, grid, flaw=""):
+        return [line for line in self.run_blocks("load", shape, grid, flaw).splitlines() if " code=" in line or " version=" in line][-1]
 
     def refused(self, shape, grid, because):
         said = self.load(shape, grid)
@@ -101,6 +114,61 @@ class Sizes(unittest.TestCase):
         os.truncate(segment, 8192)
         said = self.load((64, 1000), (3, 1))
         self.assertTrue(said.startswith(f"untouched code={DAMAGED} "), said)
+
+    def test_an_unreadable_version_is_left_for_the_one_before(self):
+        self.save((64, 1000), (2, 2))
+        self.save((64, 1000), (2, 2))
+        end_agents(self.socket)
+        segment = next((self.folder / "store/resize").glob("v*2/*.segment"))
+        segment.rename(self.folder / "away")
+        segment.mkdir()  # cannot be read, but that is no damage
+        self.assertEqual(self.load((64, 1000), (3, 1)), "good version=1")
+        end_agents(self.socket)
+        segment.rmdir()
+        (self.folder / "away").rename(segment)
+        self.assertEqual(self.load((64, 1000), (3, 1)), "good version=2")
+
+    def test_an_unreadable_only_version_is_no_new_beginning(self):
+        self.save((64, 1000), (2, 2))
+        end_agents(self.socket)
+        segment = next((self.folder / "store/resize").glob("v*1/*.segment"))
+        segment.unlink()
+        segment.mkdir()
+        said = self.load((64, 1000), (3, 1))
+        self.assertTrue(said.startswith(f"untouched code={DAMAGED} "), said)
+        self.assertIn("version 1", said)
+
+    def test_a_damaged_version_of_others_is_left_for_one_of_our_own_number(self):
+        self.save((64, 1000), (3, 1))
+        self.save((64, 1000), (2, 2))
+        end_agents(self.socket)
+        segment = next((self.folder / "store/resize").glob("v*2/*.segment"))
+        os.truncate(segment, 8192)
+        self.assertEqual(self.load((64, 1000), (3, 1)), "good version=1")
+
+    def test_many_regions_and_one_that_is_large_in_a_pool_that_is_small(self):
+        self.environment["BACKSTAY_POOL_SIZE_MIB"] = "4"
+        self.save((64, 1000), (2, 1), "many")
+        self.assertEqual(self.load((64, 1000), (3, 1), "many"), "good version=1")
+
+    def test_an_agent_that_dies_at_any_moment_is_replaced(self):
+        choose = random.Random(SEED)
+        self.save((64, 1000), (2, 2))
+        # 1 to 3: before the first, second and third rank is told of the other number; then in the fetches.
+        for passed in (1, 2, 3, *sorted(choose.sample(range(4, 24), 3))):
+            with self.subTest(f"replay with BACKSTAY_TEST_SEED={SEED}", passed=passed):
+                agent = self.start_agent(f"restart.answer=kill@{passed}")
+                self.assertEqual(self.load((64, 1000), (3, 1)), "good version=1")
+                self.assertEqual(agent.wait(60), -signal.SIGKILL, "it was there until the failpoint")
+
+    def test_ranks_that_die_leave_the_version_as_it_was(self):
+        self.save((64, 1000), (2, 2))
+        for moment in ("verify", "take"):
+            with self.subTest(moment):
+                self.environment["BACKSTAY_FAILPOINT"] = f"redistribute.{moment}=kill"
+                self.run_blocks("load", (64, 1000), (3, 1), returns=137)
+                del self.environment["BACKSTAY_FAILPOINT"]
+                self.assertEqual(self.load((64, 1000), (3, 1)), "good version=1")
 
     def test_what_cannot_be_known_is_refused(self):
         for flaw, because in {

@@ -156,7 +156,7 @@ std::vector<wire::Message> one_of_each_message() {
       End{12},
       Query{11},
       Await{10, Level::durable},
-      Restart{9},
+      Restart{9, 12},
       Verified{9, {1, 2, 3}, false, "chunk of rank 3"},
       Refuse{9, Code::rank_count, "saved by 4 ranks"},
       Restored{9, Code::io},
