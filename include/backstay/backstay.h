@@ -87,7 +87,7 @@ typedef enum backstay_level BACKSTAY_ENUM_OF_INT {
   BACKSTAY_CAPTURED = 1,  /* in the node's pool: survives the death of any program process */
   BACKSTAY_LOCAL = 2,     /* on the node's disk: survives the agent's death and a reboot */
   BACKSTAY_PROTECTED = 3, /* replicas or parity on other nodes (a later release) */
-  BACKSTAY_DURABLE = 4    /* on shared storage (a later release) */
+  BACKSTAY_DURABLE = 4    /* on shared storage, where durable.dir is set */
 } backstay_level;
 
 /* Element types of regions. The number of bytes is part of the name or of the comment. */

@@ -24,7 +24,10 @@ Job::Job(std::string name, std::string dir, Pool& pool, Outbox& outbox, StoreLin
              .disk = {}},
       page_(std::move(page)),
       levels_(state_, [this](VersionNumber version) { return to_json(*this, version); }),
-      capture_(state_, [this](VersionNumber version) { levels_.changed(version); }) {
+      capture_(state_, [this](VersionNumber version) { levels_.changed(version); }),
+      durability_(
+          state_, [this](VersionNumber version) { return levels_.wanted_durable(version); },
+          [this](VersionNumber version) { levels_.changed(version); }) {
   state_.store.post(ScanJob{});
 }
 
@@ -57,6 +60,17 @@ Status Job::admit(ConnectionId connection, const wire::Hello& hello) {
                       "other to end",
                       state_.name, state_.links.begin()->first, state_.ranks,
                       state_.links.begin()->second.pid));
+    }
+    if (opened_for_ != hello.run) {
+      if (durability_.opening())
+        return Error(Code::busy, "another run of the job begins; try again");
+      opened_for_ = hello.run;
+      durability_.open({hello.durable_dir, std::max(hello.durable_every, 1u),
+                        std::max(hello.durable_keep, 1u), hello.durable_bytes_per_s});
+    }
+    if (durability_.opening()) {
+      waiting_.emplace_back(connection, hello);
+      return {};
     }
     new_run(hello);
   }
@@ -108,8 +122,12 @@ void Job::scanned(const Scanned& event) {
       }
     }
   }
+  admit_waiting(scanned_ ? Status() : Status(event.versions.error()));
+}
+
+void Job::admit_waiting(const Status& opened) {
   for (auto& [connection, hello] : std::exchange(waiting_, {})) {
-    Status status = event.versions.ok() ? admit(connection, hello) : Status(event.versions.error());
+    Status status = opened.ok() ? admit(connection, hello) : opened;
     if (status.ok()) continue;
     state_.outbox.send(connection, wire::Failure{status.error().code(), status.error().message()});
     state_.outbox.close(connection);
@@ -133,6 +151,7 @@ Status Job::receive(ConnectionId connection, const wire::Message& message) {
     levels_.query(connection, query->version);
   } else if (const auto* await = std::get_if<wire::Await>(&message)) {
     levels_.await(connection, *await);
+    durability_.consider();
   } else if (const auto* again = std::get_if<wire::Restart>(&message)) {
     status = restart(rank, *again);
   } else if (const auto* one = std::get_if<wire::Fetch>(&message)) {
@@ -228,12 +247,33 @@ void Job::on(const Event& event) {
       state_.record("removed", {{"version", version}});
     }
   } else if (const auto* loaded = std::get_if<ManifestLoaded>(&event)) {
-    if (!restores_.empty()) restores_.front()->on(*loaded);
+    if (!restores_.empty()) restores_.front()->on(*loaded, Place::local);
   } else if (const auto* read = std::get_if<ChunkRead>(&event)) {
     BACKSTAY_CHECK(!restores_.empty());
     restores_.front()->on(*read);
   }
   reap_restores();
+  durability_.consider();
+}
+
+void Job::on_drain(const Event& event) {
+  if (const auto* found = std::get_if<Scanned>(&event)) {
+    durability_.on(*found);
+    admit_waiting(Status());
+  } else if (const auto* durable = std::get_if<VersionDurable>(&event)) {
+    durability_.on(*durable);
+  } else if (const auto* failed = std::get_if<CopyFailed>(&event)) {
+    durability_.on(*failed);
+  } else if (const auto* removed = std::get_if<Removed>(&event)) {
+    durability_.on(*removed);
+  } else if (const auto* loaded = std::get_if<ManifestLoaded>(&event)) {
+    if (!restores_.empty()) restores_.front()->on(*loaded, Place::durable);
+  } else if (const auto* read = std::get_if<ChunkRead>(&event)) {
+    BACKSTAY_CHECK(!restores_.empty());
+    restores_.front()->on(*read);
+  }
+  reap_restores();
+  durability_.consider();
 }
 
 Status Job::forget(VersionNumber version) {
@@ -242,6 +282,9 @@ Status Job::forget(VersionNumber version) {
   if (const MemoryVersion* held = state_.in_memory(version)) {
     if (!held->captured) return Error(Code::busy, "it is being captured");
     if (!held->local && !held->failed) return Error(Code::busy, "the agent is writing it");
+  }
+  if (durability_.copying() == version) {
+    return Error(Code::busy, "the agent is copying it to the durable directory");
   }
   state_.release(version);
   state_.disk.erase(version);
@@ -253,6 +296,7 @@ Status Job::forget(VersionNumber version) {
 }
 
 void Job::pump() {
+  durability_.stand_still(capture_.filling() || capture_.draining());
   capture_.grant();
   if (!restores_.empty()) restores_.front()->pump();
 }
@@ -261,7 +305,7 @@ bool Job::busy() const { return capture_.draining() || !restores_.empty() || !wa
 
 // A captured version that could not be written is here only: the job stays open for it.
 bool Job::unused() const {
-  return !has_ranks() && restores_.empty() && !capture_.filling() &&
+  return !has_ranks() && restores_.empty() && !capture_.filling() && copying() == 0 &&
          std::all_of(state_.memory.begin(), state_.memory.end(),
                      [](const auto& entry) { return entry.second.local; });
 }

@@ -12,6 +12,7 @@
 
 #include "agent/capture.h"
 #include "agent/control_page.h"
+#include "agent/durability.h"
 #include "agent/job_state.h"
 #include "agent/levels.h"
 #include "agent/restore.h"
@@ -37,6 +38,7 @@ class Job {
   void disconnected(ConnectionId connection, bool goodbye);
 
   void on(const Event& event);
+  void on_drain(const Event& event);
 
   // Buffers may have become free.
   void pump();
@@ -47,6 +49,7 @@ class Job {
   // A tool waits for a version that the program takes after this.
   void await_newer(ConnectionId tool, const wire::AwaitNewer& await) {
     levels_.await_newer(tool, await);
+    durability_.consider();
   }
 
   // A tool removes the version: no restart takes it any more. Errors: busy (it is still needed here).
@@ -67,6 +70,8 @@ class Job {
   void close();
   // Captured versions are on their way to the tier, or a restore is under way.
   bool busy() const;
+  // Not 0: this version is on its way to the durable directory.
+  VersionNumber copying() const { return durability_.copying(); }
   bool waits_for_buffers() const;
   // The job is another agent's, or its tier could not be scanned; everybody who joined was told.
   bool unusable() const { return scan_error_.has_value(); }
@@ -77,6 +82,7 @@ class Job {
 
  private:
   Status admit(ConnectionId connection, const wire::Hello& hello);
+  void admit_waiting(const Status& opened);
   void new_run(const wire::Hello& hello);
   void scanned(const Scanned& event);
   Status restart(const RankLink& link, const wire::Restart& restart);
@@ -87,8 +93,10 @@ class Job {
   std::unique_ptr<ControlPage> page_;
   Levels levels_;
   Capture capture_;
+  Durability durability_;
   bool scanned_ = false;
-  std::optional<Error> scan_error_;                          // also for those who come after it
+  RunId opened_for_ = 0;             // the run whose durable directory was looked at
+  std::optional<Error> scan_error_;  // also for those who come after it
   std::list<std::pair<ConnectionId, wire::Hello>> waiting_;  // for the scan
   std::map<Rank, wire::Restart> restarting_;                 // ranks that asked, until all have
   std::list<std::unique_ptr<Restore>> restores_;             // the front one runs

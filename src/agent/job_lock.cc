@@ -52,7 +52,8 @@ std::string holder(int fd) {
 Result<Fd> lock_job(const std::string& dir, const std::string& job) {
   const std::string folder = dir + "/" + job;
   if (const Status made = make_folders(folder); !made.ok()) {
-    return made.error().context("the job's folder cannot be made (set storage.dir)");
+    return made.error().context(
+        "the job's folder cannot be made (set storage.dir, or durable.dir)");
   }
   const std::string path = folder + "/lock";
   Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));

@@ -60,6 +60,14 @@ struct MemoryVersion {
   }
 };
 
+struct DurableSettings {
+  std::string dir;                // "": none
+  std::uint32_t every = 1;        // versions
+  std::uint32_t keep = 2;         // good versions there
+  std::uint64_t bytes_per_s = 0;  // 0: no limit
+  bool on() const { return !dir.empty(); }
+};
+
 struct JobState {
   std::string name;
   std::string dir;
@@ -79,6 +87,15 @@ struct JobState {
   std::map<VersionNumber, MemoryVersion> memory;
   std::map<VersionNumber, StoredVersion> disk;
   VersionNumber newest = 0;  // highest number ever used
+  DurableSettings durable_settings = {};
+  std::map<VersionNumber, StoredVersion> durable = {};  // in the durable directory
+  std::optional<Error> durable_error = {};              // it cannot be read
+  std::optional<CopyFailed> copy_failed = {};           // the last copy, if it failed
+
+  bool is_durable(VersionNumber version) const {
+    const auto found = durable.find(version);
+    return found != durable.end() && found->second.good();
+  }
 
   void send_to_all(const wire::Message& message) {
     for (const auto& [rank, link] : links) outbox.send(link.connection, message);

@@ -10,6 +10,10 @@ namespace backstay::agent {
 wire::LevelIs Levels::level_of(VersionNumber version) const {
   wire::LevelIs answer;
   answer.version = version;
+  if (state_.is_durable(version)) {
+    answer.level = Level::durable;
+    return answer;
+  }
   const auto stored = state_.disk.find(version);
   if (stored != state_.disk.end() && stored->second.good()) {
     answer.level = stored->second.level;
@@ -44,18 +48,47 @@ bool is_over(const wire::LevelIs& now, Level wanted) {
   return now.code != Code::ok || now.level >= wanted;
 }
 
-std::string not_configured(Level level) {
-  return fmt::format("level {} is not configured; the highest here is local", level_name(level));
+wire::LevelIs not_configured(wire::LevelIs now, Level level, Level highest) {
+  now.code = Code::unsupported;
+  now.message = fmt::format("level {} is not configured; the highest here is {}", level_name(level),
+                            level_name(highest));
+  return now;
 }
 
 }  // namespace
 
-void Levels::await(ConnectionId connection, const wire::Await& await) {
-  wire::LevelIs now = level_of(await.version);
-  if (await.level > Level::local && now.code == Code::ok) {
-    now.code = Code::unsupported;
-    now.message = not_configured(await.level);
+bool Levels::is_configured(Level level) const {
+  return level <= Level::local || (level == Level::durable && state_.durable_settings.on());
+}
+
+// The level of a version, with the reason where it will not get as far as `wanted`.
+wire::LevelIs Levels::towards(VersionNumber version, Level wanted) const {
+  wire::LevelIs now = level_of(version);
+  if (is_over(now, wanted)) return now;
+  if (!is_configured(wanted)) {
+    return not_configured(now, wanted,
+                          is_configured(Level::durable) ? Level::durable : Level::local);
   }
+  if (now.level == Level::local && state_.copy_failed && state_.copy_failed->version == version) {
+    now.code = state_.copy_failed->error.code();
+    now.message = state_.copy_failed->error.message();
+  }
+  return now;
+}
+
+bool Levels::wanted_durable(VersionNumber version) const {
+  const auto waits = [version](const Waiter& one) {
+    return one.await.level == Level::durable && one.await.version == version;
+  };
+  const auto asks = [version](const Tool& one) {
+    return one.await.level == Level::durable && one.await.after < version;
+  };
+  return std::any_of(waiters_.begin(), waiters_.end(), waits) ||
+         std::any_of(tools_.begin(), tools_.end(), asks);
+}
+
+void Levels::await(ConnectionId connection, const wire::Await& await) {
+  wire::LevelIs now = towards(await.version, await.level);
   if (is_over(now, await.level)) return state_.outbox.send(connection, std::move(now));
   // One that timed out and asks again is still here from the first time.
   std::erase_if(waiters_, [&](const Waiter& waiter) {
@@ -66,13 +99,14 @@ void Levels::await(ConnectionId connection, const wire::Await& await) {
 }
 
 void Levels::await_newer(ConnectionId connection, const wire::AwaitNewer& await) {
-  if (await.level > Level::local) {
-    return state_.outbox.send(connection,
-                              wire::Answer{Code::unsupported, not_configured(await.level)});
+  if (!is_configured(await.level)) {
+    const wire::LevelIs why = not_configured({}, await.level, Level::local);
+    return state_.outbox.send(connection, wire::Answer{why.code, why.message});
   }
   std::set<VersionNumber> known;
   for (const auto& [number, held] : state_.memory) known.insert(number);
   for (const auto& [number, stored] : state_.disk) known.insert(number);
+  for (const auto& [number, stored] : state_.durable) known.insert(number);
   const Tool tool{connection, await};
   const auto answered = [&](VersionNumber version) { return answer(tool, version); };
   if (std::none_of(known.begin(), known.end(), answered)) tools_.push_back(tool);
@@ -81,7 +115,7 @@ void Levels::await_newer(ConnectionId connection, const wire::AwaitNewer& await)
 // True if the tool has its answer now.
 bool Levels::answer(const Tool& tool, VersionNumber version) const {
   if (version <= tool.await.after) return false;
-  const wire::LevelIs now = level_of(version);
+  const wire::LevelIs now = towards(version, tool.await.level);
   // One that does not exist was given up while it was captured: the program may take another.
   if (now.code == Code::not_found || !is_over(now, tool.await.level)) return false;
   wire::Answer answer{Code::ok, describe_(version)};
@@ -93,9 +127,10 @@ bool Levels::answer(const Tool& tool, VersionNumber version) const {
 }
 
 void Levels::changed(VersionNumber version) {
-  const wire::LevelIs now = level_of(version);
   std::erase_if(waiters_, [&](const Waiter& waiter) {
-    if (waiter.await.version != version || !is_over(now, waiter.await.level)) return false;
+    if (waiter.await.version != version) return false;
+    const wire::LevelIs now = towards(version, waiter.await.level);
+    if (!is_over(now, waiter.await.level)) return false;
     state_.outbox.send(waiter.connection, now);
     return true;
   });

@@ -19,6 +19,8 @@ class Levels {
       : state_(state), describe_(std::move(describe)) {}
 
   wire::LevelIs level_of(VersionNumber version) const;
+  // Somebody waits for `version` to be durable.
+  bool wanted_durable(VersionNumber version) const;
   void query(ConnectionId connection, VersionNumber version);
   void await(ConnectionId connection, const wire::Await& await);
   void await_newer(ConnectionId tool, const wire::AwaitNewer& await);
@@ -38,6 +40,8 @@ class Levels {
     wire::AwaitNewer await;
   };
   bool answer(const Tool& tool, VersionNumber version) const;
+  wire::LevelIs towards(VersionNumber version, Level wanted) const;
+  bool is_configured(Level level) const;
 
   JobState& state_;
   std::function<std::string(VersionNumber)> describe_;

@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -11,6 +12,7 @@
 #include <optional>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/fd.h"
 
 namespace backstay::agent {
@@ -38,6 +40,19 @@ class Mailbox {
   std::optional<T> take(bool wait) {
     std::unique_lock lock(mutex_);
     if (wait) filled_.wait(lock, [this] { return !items_.empty(); });
+    if (items_.empty()) return std::nullopt;
+    T item = std::move(items_.front());
+    items_.pop_front();
+    return item;
+  }
+
+  // Sleeps until there is one, but not beyond `deadline` (base/clock.h).
+  std::optional<T> take_until(std::uint64_t deadline) {
+    if (deadline == no_deadline) return take(/*wait=*/true);
+    std::unique_lock lock(mutex_);
+    const std::uint64_t now = system_clock().monotonic_ns();
+    const std::chrono::nanoseconds left(deadline > now ? deadline - now : 0);
+    filled_.wait_for(lock, left, [this] { return !items_.empty(); });
     if (items_.empty()) return std::nullopt;
     T item = std::move(items_.front());
     items_.pop_front();

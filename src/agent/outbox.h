@@ -1,10 +1,11 @@
-// How the agent's state machines talk to connections and to a job's store, so that tests can stand
+// How the agent's state machines talk to connections and to a job's store and drain, so that tests can stand
 // in for both.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "agent/drain.h"
 #include "agent/store.h"
 #include "wire/message.h"
 
@@ -26,6 +27,7 @@ class StoreLink {
  public:
   virtual ~StoreLink() = default;
   virtual void post(Command command) = 0;
+  virtual void post_drain(DrainCommand command) = 0;
 };
 
 }  // namespace backstay::agent

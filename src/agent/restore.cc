@@ -11,6 +11,14 @@
 
 namespace backstay::agent {
 
+namespace {
+
+const char* name_of(Place place) {
+  return place == Place::pool ? "pool" : place == Place::local ? "local" : "durable";
+}
+
+}  // namespace
+
 Restore::Restore(JobState& state, const std::vector<Participant>& participants,
                  const wire::Restart& what)
     : state_(state),
@@ -55,27 +63,62 @@ Restore::Part* Restore::part_of(ConnectionId connection) {
 
 // --- choosing ----------------------------------------------------------------------------------
 
+// The nearest place that has the version and was not tried in vain.
+std::optional<Place> Restore::place_of(VersionNumber number) const {
+  const auto has = [number](const std::map<VersionNumber, StoredVersion>& versions) {
+    const auto found = versions.find(number);
+    return found != versions.end() && found->second.good();
+  };
+  const auto held = state_.memory.find(number);
+  const bool in_pool = held != state_.memory.end() && held->second.captured && held->second.whole &&
+                       !held->second.dropping;
+  const std::pair<Place, bool> places[] = {{Place::pool, in_pool},
+                                           {Place::local, has(state_.disk)},
+                                           {Place::durable, has(state_.durable)}};
+  for (const auto& [place, there] : places) {
+    if (there && tried_.count({number, place}) == 0) return place;
+  }
+  return std::nullopt;
+}
+
+std::map<VersionNumber, StoredVersion>& Restore::versions_here() {
+  return place_ == Place::durable ? state_.durable : state_.disk;
+}
+
+void Restore::post_here(Command command) {
+  if (place_ != Place::durable) return state_.store.post(std::move(command));
+  state_.store.post_drain(std::move(command));
+}
+
 void Restore::choose() {
   phase_ = Phase::choosing;
-  std::set<VersionNumber> candidates;
-  for (const auto& [number, version] : state_.memory) {
-    if (version.captured && version.whole && !version.dropping) candidates.insert(number);
-  }
-  for (const auto& [number, stored] : state_.disk) {
-    if (stored.good()) candidates.insert(number);
-    if (!stored.good() && damage_.empty()) {
-      damage_ = fmt::format("version {}: {}", number, stored.damage);
+  std::set<VersionNumber> known;
+  for (const auto& [number, version] : state_.memory) known.insert(number);
+  for (const auto* versions : {&state_.disk, &state_.durable}) {
+    for (const auto& [number, stored] : *versions) {
+      known.insert(number);
+      if (!stored.good() && damage_.empty()) {
+        damage_ = fmt::format("version {}: {}", number, stored.damage);
+      }
     }
   }
-  for (const VersionNumber number : tried_) candidates.erase(number);
+  std::set<VersionNumber> candidates;
+  for (const VersionNumber number : known) {
+    if (place_of(number)) candidates.insert(number);
+  }
   if (below_ != 0) candidates.erase(candidates.lower_bound(below_), candidates.end());
   if (wanted_ != 0 && candidates.count(wanted_) == 0) {
-    const bool hurt = tried_.count(wanted_) != 0 || state_.disk.count(wanted_) != 0;
+    const bool hurt = tried_.lower_bound({wanted_, Place::pool}) !=
+                          tried_.lower_bound({wanted_ + 1, Place::pool}) ||
+                      state_.disk.count(wanted_) != 0 || state_.durable.count(wanted_) != 0;
     return finish(hurt ? Code::corrupt : Code::not_found,
                   fmt::format("version {} of job {} {}", wanted_, state_.name,
                               hurt ? "is damaged: " + damage_ : std::string("does not exist")));
   }
   if (candidates.empty()) {
+    if (state_.durable_error) {  // nobody knows what is there: not the time to begin anew
+      return finish(state_.durable_error->code(), state_.durable_error->message());
+    }
     if (damage_.empty()) return finish(Code::none, "no version of this job exists yet");
     return finish(Code::corrupt,
                   fmt::format("no version of job {} can be brought back; {}. Run 'backstay verify "
@@ -83,13 +126,10 @@ void Restore::choose() {
                               state_.name, damage_, state_.name));
   }
   version_ = wanted_ != 0 ? wanted_ : *candidates.rbegin();
-  MemoryVersion* held = state_.in_memory(version_);
-  if (held != nullptr && held->captured && held->whole && !held->dropping) {
-    return serve_from_memory(*held);
-  }
-  from_pool_ = false;
-  on_disk_ = true;
-  state_.store.post(LoadManifest{version_, state_.node});
+  place_ = *place_of(version_);
+  if (place_ == Place::pool) return serve_from_memory(state_.memory.at(version_));
+  kept_here_ = true;
+  post_here(LoadManifest{version_, state_.node});
 }
 
 bool Restore::known_ranks(std::uint32_t ranks, const std::map<Rank, std::uint64_t>& object_bytes) {
@@ -122,28 +162,29 @@ bool Restore::known_ranks(std::uint32_t ranks, const std::map<Rank, std::uint64_
   return true;
 }
 
-void Restore::announce(bool from_pool) {
+void Restore::announce() {
   phase_ = Phase::verifying;
-  from_pool_ = from_pool;
   ++attempt_;
   began_ns_ = state_.clock.monotonic_ns();
   spdlog::log(whole_job_ ? spdlog::level::info : spdlog::level::debug,
               "{} job={} version={} from={} ranks={}", whole_job_ ? "restart" : "fetch",
-              state_.name, version_, from_pool ? "pool" : "local", parts_.size());
+              state_.name, version_, name_of(place_), parts_.size());
   if (whole_job_) {
-    state_.record("restart_begin", {{"version", version_}, {"from", from_pool ? "pool" : "local"}});
+    state_.record("restart_begin", {{"version", version_}, {"from", name_of(place_)}});
   }
   for (const Part& part : parts_) {
-    state_.outbox.send(part.who.connection, wire::Plan{version_, part.object_bytes, from_pool,
-                                                       Code::ok, "", attempt_, saved_ranks_});
+    state_.outbox.send(part.who.connection,
+                       wire::Plan{version_, part.object_bytes, place_ == Place::pool, Code::ok, "",
+                                  attempt_, saved_ranks_});
   }
 }
 
 void Restore::serve_from_memory(MemoryVersion& version) {
   if (!known_ranks(version.info.ranks, version.object_bytes)) return;
   ++version.pins;
+  pinned_ = true;
   held_ = true;
-  announce(/*from_pool=*/true);
+  announce();
   for (Part& part : parts_) {
     wire::Chunks list{version_, true, {}, attempt_};
     for (std::size_t index = 0; index < version.chunks.size(); ++index) {
@@ -162,10 +203,10 @@ void Restore::serve_from_memory(MemoryVersion& version) {
   maybe_deliver();
 }
 
-void Restore::on(const ManifestLoaded& event) {
-  if (phase_ != Phase::choosing || event.version != version_) return;
+void Restore::on(const ManifestLoaded& event, Place place) {
+  if (phase_ != Phase::choosing || event.version != version_ || place != place_) return;
   if (!event.manifest.ok() && event.manifest.error().code() == Code::again) {
-    state_.disk.erase(version_);  // retention was quicker than we
+    versions_here().erase(version_);  // retention was quicker than we
     return choose();
   }
   if (!event.manifest.ok()) return trouble(event.manifest.error());
@@ -203,7 +244,7 @@ void Restore::plan_from_disk(const format::Manifest& manifest) {
   std::sort(planned_.begin(), planned_.end(),
             [&](const Planned& a, const Planned& b) { return order(a) < order(b); });
   held_ = planned_.size() <= state_.buffers_available();
-  announce(/*from_pool=*/false);
+  announce();
   queue_chunks();
   maybe_deliver();
 }
@@ -226,8 +267,8 @@ void Restore::pump() {
     const std::uint64_t ticket = next_ticket_++;
     reading_[ticket] = to_read_.front();
     to_read_.pop_front();
-    state_.store.post(ReadChunk{version_, state_.node, *buffer, state_.pool.buffer(*buffer),
-                                planned.chunk, ticket});
+    post_here(ReadChunk{version_, state_.node, *buffer, state_.pool.buffer(*buffer), planned.chunk,
+                        ticket});
   }
 }
 
@@ -330,7 +371,8 @@ void Restore::disconnected(ConnectionId connection) {
 void Restore::withdraw(std::function<void()> next) {
   stop_reading();
   after_withdrawal_ = std::move(next);
-  const bool exchanging = whole_job_ && phase_ == Phase::verifying && held_ && !from_pool_;
+  const bool exchanging =
+      whole_job_ && phase_ == Phase::verifying && held_ && place_ != Place::pool;
   phase_ = Phase::withdrawing;
   for (Part& part : parts_) {
     part.holds = exchanging && !part.has_left;
@@ -361,18 +403,18 @@ void Restore::trouble(const Error& why) {
   if (phase_ == Phase::delivering) {
     return finish(Code::io, damage_ + "; it was good a moment ago, the regions are undefined");
   }
-  withdraw([this, why, was_from_pool = from_pool_] {
-    note_trouble(why, was_from_pool);
+  withdraw([this, why] {
+    note_trouble(why);
     choose();
   });
 }
 
-void Restore::note_trouble(const Error& why, bool from_pool) {
-  if (from_pool) {
+void Restore::note_trouble(const Error& why) {
+  if (place_ == Place::pool) {
     spdlog::warn("damaged in the pool job={} {}", state_.name, damage_);
     state_.release(version_);
-    if (state_.disk.count(version_) == 0) tried_.insert(version_);
-  } else if (first_trouble_.emplace(version_, why.code()).second) {
+    tried_.insert({version_, place_});
+  } else if (first_trouble_.emplace(std::pair(version_, place_), why.code()).second) {
     spdlog::warn("reads it a second time job={} {}", state_.name, damage_);
   } else {
     give_version_up(why);
@@ -381,17 +423,18 @@ void Restore::note_trouble(const Error& why, bool from_pool) {
 
 // It was read twice. Only damage that was found both times is for good.
 void Restore::give_version_up(const Error& why) {
-  tried_.insert(version_);
-  const bool lasting = is_damage(why.code()) && is_damage(first_trouble_.at(version_));
-  state_.record(lasting ? "set_aside" : "skipped", {{"version", version_}, {"why", why.message()}});
+  tried_.insert({version_, place_});
+  const bool lasting = is_damage(why.code()) && is_damage(first_trouble_.at({version_, place_}));
+  state_.record(lasting ? "set_aside" : "skipped",
+                {{"version", version_}, {"why", why.message()}, {"from", name_of(place_)}});
   if (!lasting) {
     spdlog::warn("skips it this time, as it cannot be read job={} {}", state_.name, damage_);
-    return state_.store.post(Doubt{version_});
+    return post_here(Doubt{version_});
   }
-  if (const auto stored = state_.disk.find(version_); stored != state_.disk.end()) {
+  if (const auto stored = versions_here().find(version_); stored != versions_here().end()) {
     stored->second.damage = why.message();
   }
-  state_.store.post(SetAside{version_, why.message()});
+  post_here(SetAside{version_, why.message()});
 }
 
 void Restore::stop_reading() {
@@ -406,12 +449,8 @@ void Restore::release_all() {
   in_pool_.clear();
   planned_.clear();
   for (Part& part : parts_) part.out.clear();
-  if (!from_pool_) {
-    if (on_disk_) state_.store.post(DoneReading{});
-    on_disk_ = false;
-    return;
-  }
-  from_pool_ = false;
+  if (std::exchange(kept_here_, false)) post_here(DoneReading{});
+  if (!std::exchange(pinned_, false)) return;
   MemoryVersion* version = state_.in_memory(version_);
   BACKSTAY_CHECK(version != nullptr && version->pins > 0);
   --version->pins;
@@ -431,7 +470,7 @@ void Restore::record_end(Code code, const std::string& message) const {
   for (const Part& part : parts_) bytes += part.end - part.begin;
   const std::uint64_t passed_ns = state_.clock.monotonic_ns() - began_ns_;
   state_.record("restored", {{"version", version_},
-                             {"from", from_pool_ ? "pool" : "local"},
+                             {"from", name_of(place_)},
                              {"bytes", bytes},
                              {"seconds", 1e-9 * static_cast<double>(passed_ns)}});
 }

@@ -1,11 +1,12 @@
 // Bringing a version back: to all ranks of a run (restart), or to one rank (fetch).
 //
 // Steps, for all participants together:
-//   1. choose the newest version that is not known to be damaged (or the one that was asked for);
+//   1. choose the newest version that is not known to be damaged (or the one that was asked for), and where it is
+//      nearest: in the pool, on the disk, in the durable directory;
 //   2. announce it (Plan), bring its chunks into the pool unless they are there, hand them out;
 //   3. every rank verifies every chunk (Verified); anything damaged or unreadable: the same version once
-//      more, as the trouble may pass; if it does not, damage sets the version aside, a read error skips
-//      it for this restore only; back to 1;
+//      more, as the trouble may pass; if it does not, damage sets the version aside there, a read error skips
+//      it there for this restore only; back to 1;
 //      (The ranks exchange chunks from the disk with what their regions hold as they come, so nobody gets a buffer
 //      of a plan that is given up before every rank has taken its bytes back: Withdraw, Withdrawn.)
 //   4. everything is verified: Deliver. Where the pool was too small to hold all chunks they are read and
@@ -18,12 +19,16 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
 #include "agent/job_state.h"
 
 namespace backstay::agent {
+
+// Where a version's bytes come from; the order is that of choice.
+enum class Place { pool, local, durable };
 
 class Restore {
  public:
@@ -49,7 +54,7 @@ class Restore {
   void withdrawn(ConnectionId connection, const wire::Withdrawn& withdrawn);
   void disconnected(ConnectionId connection);
 
-  void on(const ManifestLoaded& event);
+  void on(const ManifestLoaded& event, Place place);
   void on(const ChunkRead& event);
   // Buffers may have become free.
   void pump();
@@ -75,13 +80,16 @@ class Restore {
   };
 
   void choose();
+  std::optional<Place> place_of(VersionNumber version) const;
+  std::map<VersionNumber, StoredVersion>& versions_here();
+  void post_here(Command command);
   void serve_from_memory(MemoryVersion& version);
   void plan_from_disk(const format::Manifest& manifest);
-  void announce(bool from_pool);
+  void announce();
   void queue_chunks();
   void hand_out(Part& part, const wire::ChunkInPool& chunk);
   void trouble(const Error& why);
-  void note_trouble(const Error& why, bool from_pool);
+  void note_trouble(const Error& why);
   void give_version_up(const Error& why);
   void maybe_deliver();
   void finish(Code code, const std::string& message);
@@ -107,13 +115,14 @@ class Restore {
   const bool whole_job_;
   Phase phase_ = Phase::choosing;
   VersionNumber version_ = 0;
-  bool from_pool_ = false;
-  bool on_disk_ = false;           // the store keeps the version for us
+  Place place_ = Place::local;
+  bool pinned_ = false;            // its bytes in the pool
+  bool kept_here_ = false;         // the store (or drain) keeps the version for us
   bool held_ = true;               // chunks stay in their buffers until the end
   std::uint32_t saved_ranks_ = 0;  // of `version_`
-  std::set<VersionNumber> tried_;
-  std::map<VersionNumber, Code> first_trouble_;  // of versions that were read a second time
-  std::string damage_;                           // of the versions that were given up on the way
+  std::set<std::pair<VersionNumber, Place>> tried_;
+  std::map<std::pair<VersionNumber, Place>, Code> first_trouble_;  // of what was read a second time
+  std::string damage_;  // of the versions that were given up on the way
   std::function<void()> after_withdrawal_;
   std::uint64_t began_ns_ = 0;
   std::vector<Planned> planned_;

@@ -310,9 +310,19 @@ Result<Server::Slot*> Server::open_job(const wire::Hello& hello) {
         });
       },
       [this, number](Event event) {
-        events_.put(Posted{number, std::move(event)});
+        events_.put(Posted{number, std::move(event), false});
       },
       [log = EventLog(dir + "/" + hello.job)](const std::string& line) { log.append(line); });
+  slot->make_drain = [this, number, dir, job = hello.job] {
+    DrainWorld world;
+    world.local_dir = dir;
+    world.open_tier = options_.open_tier;
+    world.lock = [job](const std::string& durable) { return lock_job(durable, job); };
+    world.post_event = [this, number](Event event) {
+      events_.put(Posted{number, std::move(event), true});
+    };
+    return std::make_unique<Drain>(job, std::move(world));
+  };
   slot->job =
       std::make_unique<Job>(hello.job, dir, *pool_, *this, *slot, system_clock(), std::move(page));
   Slot* raw = slot.get();
@@ -446,8 +456,11 @@ void Server::store_events() {
     if (const auto* read = std::get_if<ChunkRead>(&posted.event)) read_bytes_ += read->bytes;
     const auto at = slots_.find(posted.slot);
     if (at == slots_.end()) continue;
+    Slot& slot = *at->second;
     if (const auto* settled = std::get_if<Settled>(&posted.event)) {
-      at->second->settled_posts = settled->ticket;
+      (posted.from_drain ? slot.settled_drain_posts : slot.settled_posts) = settled->ticket;
+    } else if (posted.from_drain) {
+      slot.job->on_drain(posted.event);
     } else {
       at->second->job->on(posted.event);
     }
@@ -502,6 +515,7 @@ void Server::begin_drain() {
   if (draining_) return;
   spdlog::info("agent is asked to end; brings captured versions to disk first");
   draining_ = true;
+  copies_until_ns_ = system_clock().monotonic_ns() + seconds_to_ns(options_.copy_stop_s);
 }
 
 bool Server::drained() const {
@@ -509,12 +523,32 @@ bool Server::drained() const {
                       [](const auto& entry) { return entry.second->job->busy(); });
 }
 
-bool Server::quiet() const { return connections_.empty() && drained(); }
+bool Server::copies() const {
+  return std::any_of(slots_.begin(), slots_.end(),
+                     [](const auto& entry) { return entry.second->job->copying() != 0; });
+}
+
+void Server::say_what_is_not_durable() const {
+  for (const auto& [number, slot] : slots_) {
+    if (slot->job->copying() == 0) continue;
+    spdlog::warn(
+        "not durable yet, and left so: it is on this node's disk only job={} version={}; the next "
+        "run of the job copies it",
+        slot->job->name(), slot->job->copying());
+  }
+}
+
+bool Server::quiet() const { return connections_.empty() && drained() && !copies(); }
 
 bool Server::finished() {
   if (stop_now_) return true;
-  if (draining_ && drained()) return true;
   const std::uint64_t now = system_clock().monotonic_ns();
+  if (draining_ && drained() && !copies()) return true;
+  if (draining_ && drained() && now >= copies_until_ns_) {
+    say_what_is_not_durable();
+    stop_now_ = true;  // shared storage may hang, and its thread with it
+    return true;
+  }
   if (!quiet()) {
     quiet_since_ns_ = now;
     return false;
@@ -531,6 +565,7 @@ std::uint64_t Server::next_deadline_ns() const {
   if (quiet() && options_.idle_exit_s > 0) {
     next = quiet_since_ns_ + seconds_to_ns(options_.idle_exit_s);
   }
+  if (draining_) next = std::min(next, copies_until_ns_);
   for (const auto& [number, slot] : slots_) {
     const bool waits = slot->unused_since_ns != 0 && slot->job->keeps_versions();
     if (!waits || slot->asked_posts == slot->posts) continue;  // else its store's answer wakes us

@@ -41,10 +41,14 @@ struct ServerOptions {
   double idle_exit_s = 600;  // 0: never
   // A job without ranks is closed after so long, or once nothing of it is in the pool any more.
   double job_idle_s = 600;
+  // After SIGTERM copies to the durable directory go on for so long.
+  double copy_stop_s = 60;
   // Makes the tier of `job`, which keeps its versions below `dir`. Called in a store's thread.
   std::function<Result<std::unique_ptr<tier::Tier>>(const std::string& dir, const std::string& job,
                                                     Pool& pool, ReportDisk report)>
       make_tier;
+  // Opens a directory that exists, to copy from and to. Called in a drain's thread.
+  std::function<Result<std::unique_ptr<tier::Tier>>(const std::string& dir)> open_tier;
 };
 
 class Server final : public Outbox {
@@ -114,6 +118,8 @@ class Server final : public Outbox {
   bool may_close(Slot& slot);
   void begin_drain();
   bool drained() const;
+  bool copies() const;
+  void say_what_is_not_durable() const;
   bool finished();
   int timeout_ms() const;
   std::uint64_t next_deadline_ns() const;
@@ -135,12 +141,14 @@ class Server final : public Outbox {
   std::uint64_t read_bytes_ = 0;
   std::uint64_t quiet_since_ns_ = 0;
   bool draining_ = false;
+  std::uint64_t copies_until_ns_ = 0;  // while draining
   bool stop_now_ = false;
   ConnectionId next_id_ = 16;  // smaller numbers are the loop's own sources
   std::map<ConnectionId, Connection> connections_;
   struct Posted {
     std::uint64_t slot = 0;
     Event event;
+    bool from_drain = false;
   };
   Mailbox<Posted> events_;
   std::uint64_t next_slot_ = 1;

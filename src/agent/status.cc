@@ -25,10 +25,15 @@ std::uint64_t resident_bytes() {
 
 json version_json(const Job& job, VersionNumber number) {
   const wire::LevelIs level = job.level_of(number);
-  json out = {{"version", number}, {"level", level_name(level.level)},
-              {"bytes", 0},        {"written_bytes", 0},
-              {"captured_ns", 0},  {"local_ns", 0},
-              {"in_pool", false},  {"error", level.message}};
+  json out = {{"version", number},
+              {"level", level_name(level.level)},
+              {"bytes", 0},
+              {"written_bytes", 0},
+              {"captured_ns", 0},
+              {"local_ns", 0},
+              {"durable_ns", 0},
+              {"in_pool", false},
+              {"error", level.message}};
   if (const auto at = job.state().memory.find(number); at != job.state().memory.end()) {
     out["bytes"] = at->second.bytes();
     out["written_bytes"] = at->second.written_bytes;
@@ -43,6 +48,12 @@ json version_json(const Job& job, VersionNumber number) {
     out["captured_ns"] = at->second.record.captured_ns;
     out["local_ns"] = at->second.record.committed_ns;
   }
+  if (job.state().is_durable(number)) {
+    const format::CommitRecord& record = job.state().durable.at(number).record;
+    out["bytes"] = out["written_bytes"] = record.payload_bytes;
+    out["captured_ns"] = record.captured_ns;
+    out["durable_ns"] = record.committed_ns;
+  }
   return out;
 }
 
@@ -50,6 +61,7 @@ json job_json(const Job& job) {
   std::set<VersionNumber> numbers;
   for (const auto& [number, version] : job.state().memory) numbers.insert(number);
   for (const auto& [number, stored] : job.state().disk) numbers.insert(number);
+  for (const auto& [number, stored] : job.state().durable) numbers.insert(number);
   json versions = json::array();
   for (const VersionNumber number : numbers) versions.push_back(version_json(job, number));
   return {{"job", job.name()},

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <set>
 #include <unordered_map>
 
 #include "base/aligned_memory.h"
@@ -81,16 +82,16 @@ class StoreWorker::Impl {
   }
 
   // --- scan and retention -------------------------------------------------------------------
-  void handle(ScanJob&) {
-    post_event_(Scanned{scan_and_clean()});
-    if (!tier_.ok()) return;
+  void handle(ScanJob& command) {
+    post_event_(Scanned{scan_job(command.clean)});
+    if (!tier_.ok() || !command.clean) return;
     // Programs need not wait for this: the first version does, if it comes that soon.
     if (const Status ready = (*tier_)->prepare(); !ready.ok()) {
       spdlog::warn("the tier is not ready: {}", ready.error().to_string());
     }
   }
 
-  Result<std::vector<StoredVersion>> scan_and_clean() {
+  Result<std::vector<StoredVersion>> scan_job(bool clean) {
     if (!tier_.ok()) return tier_.error();
     std::vector<std::string> ignored;
     BACKSTAY_ASSIGN(std::vector<StoredVersion> found, scan(**tier_, job_, &ignored));
@@ -99,9 +100,10 @@ class StoreWorker::Impl {
     }
     // The number of an unfinished version is not used again, but a folder that just has a large number must not use
     // up those that are left.
-    std::erase_if(found, [this](const StoredVersion& stored) {
+    std::erase_if(found, [&](const StoredVersion& stored) {
       const bool garbage = stored.level == Level::none && stored.damage.empty();
-      return garbage && remove_garbage(stored.version) && stored.version > format::version_max / 2;
+      return garbage && clean && remove_garbage(stored.version) &&
+             stored.version > format::version_max / 2;
     });
     for (const StoredVersion& stored : found) {
       if (stored.level != Level::none) stored_[stored.version] = stored;
@@ -124,7 +126,7 @@ class StoreWorker::Impl {
     for (const auto& [number, stored] : stored_) all.push_back(stored);
     Removed removed;
     for (const VersionNumber version : expired(all, keep)) {
-      if (version == in_use_) continue;  // a restore reads it; next time
+      if (version == in_use_ || held_.count(version) != 0) continue;  // it is read; next time
       if (const Status status = (*tier_)->remove(format::version_folder(job_, version));
           !status.ok()) {
         spdlog::warn("cannot remove an expired version job={} version={} error=\"{}\"", job_,
@@ -151,6 +153,16 @@ class StoreWorker::Impl {
       at->second.doubtful = true;
     }
   }
+
+  void handle(Hold& command) {
+    if (command.on) {
+      held_.insert(command.version);
+    } else {
+      held_.erase(command.version);
+    }
+  }
+
+  void handle(Adopt& command) { stored_[command.stored.version] = command.stored; }
 
   void handle(ForgetVersion& command) { stored_.erase(command.version); }
 
@@ -298,8 +310,18 @@ class StoreWorker::Impl {
       in_use_ = command.version;
       stored->second.doubtful = false;
       event.manifest = read_manifest(**tier_, job_, stored->second.record, command.node);
+      if (!event.manifest.ok() && is_gone(command.version)) {
+        stored_.erase(stored);
+        event.manifest = Error(Code::again, "the version was removed meanwhile");
+      }
     }
     post_event_(std::move(event));
+  }
+
+  // A tool, or another node's agent, has removed it: no damage.
+  bool is_gone(VersionNumber version) {
+    const StoredVersion now = look_at(**tier_, job_, version);
+    return now.level == Level::none && now.damage.empty();
   }
 
   void handle(ReadChunk& command) {
@@ -390,6 +412,7 @@ class StoreWorker::Impl {
   std::optional<Writing> writing_;
   std::optional<Reading> reading_;
   VersionNumber in_use_ = 0;  // a restore has its manifest; 0: none
+  std::set<VersionNumber> held_;
 };
 
 StoreWorker::StoreWorker(std::string job, const MakeTier& make_tier, PostEvent post_event,

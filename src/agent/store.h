@@ -47,7 +47,9 @@ struct VersionInfo {
 };
 
 // --- commands -------------------------------------------------------------------------------
-struct ScanJob {};  // removes garbage; answered by Scanned
+struct ScanJob {      // answered by Scanned
+  bool clean = true;  // removes garbage
+};
 struct OpenVersion {
   VersionInfo info;
   std::uint64_t bytes = 0;  // a guess, to reserve room
@@ -82,6 +84,13 @@ struct SetAside {  // for good, with a mark on the tier
 struct Doubt {  // it could not be read just now; until its manifest is loaded again
   VersionNumber version = 0;
 };
+struct Hold {  // retention leaves the version alone, until it is taken back
+  VersionNumber version = 0;
+  bool on = true;
+};
+struct Adopt {  // it has come to the tier by another way
+  StoredVersion stored;
+};
 struct ForgetVersion {  // a tool is about to remove it
   VersionNumber version = 0;
 };
@@ -105,8 +114,8 @@ struct AppendEvent {  // a line for the event log (docs/format/events.md), witho
   std::string line;
 };
 using Command = std::variant<ScanJob, OpenVersion, WriteChunk, SealVersion, AbortVersion,
-                             RemoveExpired, SetAside, Doubt, ForgetVersion, LoadManifest, ReadChunk,
-                             DoneReading, Settle, AppendEvent>;
+                             RemoveExpired, SetAside, Doubt, Hold, Adopt, ForgetVersion,
+                             LoadManifest, ReadChunk, DoneReading, Settle, AppendEvent>;
 
 // --- events ---------------------------------------------------------------------------------
 struct Scanned {
@@ -139,11 +148,19 @@ struct ChunkRead {
   Status status;
   std::uint32_t bytes = 0;
 };
+struct VersionDurable {  // of the drain (drain.h)
+  StoredVersion stored;
+};
+struct CopyFailed {  // nothing of it is left at the destination, or it is garbage
+  VersionNumber version = 0;
+  Error error{Code::internal, ""};
+  bool source_is_damaged = false;  // the version on the node's disk, found twice
+};
 struct Settled {
   std::uint64_t ticket = 0;
 };
 using Event = std::variant<Scanned, ChunkWritten, VersionLocal, VersionFailed, Removed,
-                           ManifestLoaded, ChunkRead, Settled>;
+                           ManifestLoaded, ChunkRead, VersionDurable, CopyFailed, Settled>;
 
 // What the store's thread does, without the thread: a test may play it step by step. One thread.
 class StoreWorker {

@@ -66,6 +66,43 @@ const std::vector<Key>& table() {
        {},
        false,
        "How many complete versions of a job to keep; older ones are removed."},
+      {"durable.dir",
+       BACKSTAY_SLOT(durable.dir),
+       0,
+       0,
+       {},
+       true,
+       "Directory on shared storage that versions are copied to, level durable; it must exist. "
+       "Empty: none."},
+      {"durable.every",
+       BACKSTAY_SLOT(durable.every),
+       1,
+       1000000,
+       {},
+       false,
+       "Copies a version when it is newer than the newest durable one by so many versions, or when "
+       "a program or tool waits for it."},
+      {"durable.keep",
+       BACKSTAY_SLOT(durable.keep),
+       1,
+       1000,
+       {},
+       false,
+       "How many complete versions of a job to keep in durable.dir; older ones are removed."},
+      {"durable.rate_limit_mib_s",
+       BACKSTAY_SLOT(durable.rate_limit_mib_s),
+       0,
+       1 << 24,
+       {},
+       false,
+       "The most MiB a second that an agent copies to durable.dir. 0: no limit."},
+      {"durable.stop_timeout_s",
+       BACKSTAY_SLOT(durable.stop_timeout_s),
+       0,
+       years_s,
+       {},
+       false,
+       "An agent that is asked to end goes on copying to durable.dir for at most so many seconds."},
       {"checkpoint.policy",
        BACKSTAY_SLOT(checkpoint.policy),
        0,
@@ -535,21 +572,6 @@ std::vector<std::string> config_values(const Config& config) {
   return values;
 }
 
-Result<std::string> find_config(const std::string& path) {
-  const auto exists = [](const std::string& file) { return ::access(file.c_str(), F_OK) == 0; };
-  const auto named = [&](const std::string& file, const std::string& by) -> Result<std::string> {
-    if (exists(file)) return file;
-    return Error(Code::config, fmt::format("the configuration {} ({}) does not exist", file, by));
-  };
-  if (!path.empty()) return named(path, "named by the caller");
-  if (const char* variable = std::getenv("BACKSTAY_CONFIG"); variable && *variable)
-    return named(variable, "named by BACKSTAY_CONFIG");
-  for (const std::string& file :
-       {std::string("./backstay.toml"), home_directory() + "/.config/backstay.toml"})
-    if (exists(file)) return file;
-  return std::string();
-}
-
 Result<Config> load_config(const std::string& path) {
   Config config;
   if (!path.empty()) {
@@ -559,6 +581,7 @@ Result<Config> load_config(const std::string& path) {
   BACKSTAY_TRY(put_environment(config));
   BACKSTAY_TRY(check_together(config, path));
   fill_defaults(config);
+  BACKSTAY_TRY(check_paths(config));
   return config;
 }
 
@@ -566,6 +589,7 @@ Result<Config> parse_config(const std::string& text, const std::string& origin) 
   BACKSTAY_ASSIGN(Config config, read_text(text, origin));
   BACKSTAY_TRY(check_together(config, origin));
   fill_defaults(config);
+  BACKSTAY_TRY(check_paths(config));
   return config;
 }
 

@@ -20,6 +20,13 @@ struct Config {
     std::string dir;         // "" : /var/tmp/backstay-<user>
     std::uint32_t keep = 2;  // complete versions to keep, at least 1
   } storage;
+  struct Durable {
+    std::string dir;                     // "" : none
+    std::uint32_t every = 1;             // versions
+    std::uint32_t keep = 2;              // complete versions there, at least 1
+    std::uint64_t rate_limit_mib_s = 0;  // 0: none
+    double stop_timeout_s = 60;          // an agent that is asked to end
+  } durable;
   struct Checkpoint {
     std::string policy = "daly";    // daly, interval, calls, request
     double interval_s = 3600;       // policy interval
@@ -67,6 +74,9 @@ std::vector<std::string> config_values(const Config& config);
 // Finds the file: `path` if given, else $BACKSTAY_CONFIG, ./backstay.toml, ~/.config/backstay.toml;
 // "" where there is none of them. A path that was named but is missing is an error (config).
 Result<std::string> find_config(const std::string& path);
+
+// durable.dir and storage.dir do not lie in each other. Errors: config.
+Status check_paths(const Config& config);
 
 // Reads the file ("" : defaults only), then the environment: BACKSTAY_JOB, BACKSTAY_DIR and
 // BACKSTAY_<SECTION>_<KEY> (upper case) override single keys. Resolves the empty defaults above

@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <mutex>
 #include <utility>
 
@@ -112,12 +113,32 @@ Result<std::unique_ptr<tier::Tier>> make_tier(const Config& config, const std::s
   return tier::open_dir_tier(fs, make_ring, options);
 }
 
+// A directory that versions are copied from or to; through buffers of the drain's own.
+Result<std::unique_ptr<tier::Tier>> open_tier(const Config& config, const std::string& dir) {
+  static const auto direct = io::make_posix_filesystem({.direct = true});
+  static const auto buffered = io::make_posix_filesystem({.direct = false});
+  std::error_code failure;
+  if (!std::filesystem::is_directory(dir, failure)) {
+    return Error(Code::io, dir + " is no directory; make it, or mount its file system");
+  }
+  auto make_ring = [&config] {
+    return io::make_ring(
+        {.depth = config.writer.depth, .allow_io_uring = config.writer.io_uring, .registered = {}},
+        nullptr);
+  };
+  tier::DirOptions options;
+  options.root = dir;
+  return tier::open_dir_tier(config.writer.direct ? *direct : *buffered, make_ring, options);
+}
+
 // From here on a signal ends the process, even if the disk hangs.
 void unblock_signals() { mask_ends(SIG_UNBLOCK); }
 
 // What is not on the disk yet is given up. It is as after a crash: unfinished versions are garbage.
 [[noreturn]] void end_at_once(const agent::Server& server) {
-  spdlog::warn("agent ends at once; captured versions that are not on the disk are lost");
+  spdlog::warn(
+      "agent ends at once; what is not on the disk yet is lost, what is not durable yet stays on "
+      "the disk");
   server.remove_socket();
   ::_exit(0);
 }
@@ -141,6 +162,8 @@ Status serve(const Config& config, const std::string& socket, bool foreground) {
                                 const agent::ReportDisk& report_disk) {
     return make_tier(config, dir, job, shared, report_disk);
   };
+  options.copy_stop_s = config.durable.stop_timeout_s;
+  options.open_tier = [&config](const std::string& dir) { return open_tier(config, dir); };
   BACKSTAY_ASSIGN(auto server, agent::Server::create(std::move(options), std::move(pool)));
   spdlog::info("agent listens socket={} pool_mib={} buffer_mib={}", socket, config.pool.size_mib,
                config.pool.buffer_mib);

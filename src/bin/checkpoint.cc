@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -24,6 +25,7 @@ struct Options {
   std::string job;
   bool stop = false;
   bool wait = false;
+  Level level = Level::local;  // that --wait waits for
   double timeout_s = 600;
 };
 
@@ -48,13 +50,15 @@ Result<int> checkpoint(const Options& options) {
     const std::string dir = known.is_null() ? config.storage.dir : known.value("dir", "");
     const std::uint64_t newest = newest_of(versions_of(before, job, dir));
     const Progress progress("waiting for a version of " + job, 0);
-    BACKSTAY_ASSIGN(version, agent.await_newer({job, dir, newest}, options.timeout_s));
+    BACKSTAY_ASSIGN(version,
+                    agent.await_newer({job, dir, newest, options.level}, options.timeout_s));
   }
   if (options.settings.json)
     print_json(
         {{"job", job}, {"stop", options.stop}, {"version", version ? *version : Json(nullptr)}});
   else if (version)
-    fmt::print("{} version {} is on the disk ({})\n", job, version->value("version", 0ull),
+    fmt::print("{} version {} is {} ({})\n", job, version->value("version", 0ull),
+               options.level == Level::local ? "on the disk" : level_name(options.level),
                bytes_text(version->value("bytes", 0ull)));
   else
     fmt::print("asked {} for a checkpoint{}; it answers at its next backstay_due()\n", job,
@@ -68,7 +72,13 @@ Action declare_checkpoint(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("job", options->job, "Name of the job; default: job.name")->type_name("JOB");
   app.add_flag("--stop", options->stop, "The program shall end after this checkpoint");
-  app.add_flag("--wait", options->wait, "Return when the version is on the disk");
+  auto* wait = app.add_flag("--wait", options->wait, "Return when the version is on the disk");
+  app.add_option("--level", options->level, "What --wait waits for: local (on the disk) or durable")
+      ->type_name("LEVEL")
+      ->needs(wait)
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, Level>{{"local", Level::local}, {"durable", Level::durable}}))
+      ->default_str("local");
   app.add_option("--timeout", options->timeout_s, "Seconds that --wait waits at most")
       ->check(some_seconds(false))
       ->capture_default_str();
@@ -76,6 +86,7 @@ Action declare_checkpoint(CLI::App& app) {
   app.footer(
       "Examples:\n"
       "  backstay checkpoint lj --wait       before pulling the plug\n"
+      "  backstay checkpoint lj --wait --level durable   before giving the node back\n"
       "  backstay checkpoint lj --stop       save, then end the program\n"
       "Exit codes: 0 ok, 1 the version failed, 3 the agent knows no such job, 5 no agent, 6 "
       "timeout");

@@ -53,6 +53,24 @@ Finding check_storage(const Config& config) {
   return {"storage", Health::good, found, ""};
 }
 
+std::vector<Finding> check_durable(const Config& config) {
+  const std::string& dir = config.durable.dir;
+  if (dir.empty()) return {};
+  struct stat durable {
+  }, local{};
+  if (::stat(dir.c_str(), &durable) != 0 || !S_ISDIR(durable.st_mode))
+    return {
+        {"durable", Health::bad, dir + " is no directory", "make it, or mount its file system"}};
+  if (::access(dir.c_str(), W_OK | X_OK) != 0)
+    return {{"durable", Health::bad, dir + " cannot be written",
+             "set durable.dir to a directory of yours"}};
+  if (::stat(config.storage.dir.c_str(), &local) == 0 && local.st_dev == durable.st_dev)
+    return {{"durable", Health::note, dir + " is on the same file system as storage.dir",
+             "what takes the node's disk takes both: set durable.dir to a directory on shared "
+             "storage"}};
+  return {{"durable", Health::good, dir, ""}};
+}
+
 Finding check_direct(const Config& config) {
   if (!config.writer.direct)
     return {"O_DIRECT", Health::note, "switched off",
@@ -223,18 +241,21 @@ std::string_view health_name(Health health) {
 }
 
 std::vector<Finding> check_machine(const Config& config) {
-  return {check_kernel(),
-          check_storage(config),
-          check_direct(config),
-          check_ring(config),
-          check_memlock(config),
-          check_memory(config),
-          check_huge_pages(config),
-          check_socket(config),
-          check_agent(config),
-          check_mpi("MPICH", {"mpiexec.mpich", "mpiexec.hydra"}, "libbackstay_mpich.so", "mpich"),
-          check_mpi("Open MPI", {"mpirun.openmpi", "orterun", "prterun"}, "libbackstay_openmpi.so",
-                    "openmpi-bin libopenmpi-dev")};
+  std::vector<Finding> findings{
+      check_kernel(),
+      check_storage(config),
+      check_direct(config),
+      check_ring(config),
+      check_memlock(config),
+      check_memory(config),
+      check_huge_pages(config),
+      check_socket(config),
+      check_agent(config),
+      check_mpi("MPICH", {"mpiexec.mpich", "mpiexec.hydra"}, "libbackstay_mpich.so", "mpich"),
+      check_mpi("Open MPI", {"mpirun.openmpi", "orterun", "prterun"}, "libbackstay_openmpi.so",
+                "openmpi-bin libopenmpi-dev")};
+  for (Finding& one : check_durable(config)) findings.push_back(std::move(one));
+  return findings;
 }
 
 Finding check_disk_speed(const Config& config, unsigned mib) {

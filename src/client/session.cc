@@ -145,6 +145,10 @@ Status Session::agree_on_job() {
   hello_.pid = ::getpid();
   hello_.dir = config_.storage.dir;
   hello_.keep = config_.storage.keep;
+  hello_.durable_dir = config_.durable.dir;
+  hello_.durable_every = config_.durable.every;
+  hello_.durable_keep = config_.durable.keep;
+  hello_.durable_bytes_per_s = config_.durable.rate_limit_mib_s << 20;
   return {};
 }
 
@@ -323,9 +327,12 @@ Status Session::test(VersionNumber version, Level& level) {
 }
 
 Status Session::wait(VersionNumber version, Level level, double timeout_s) {
-  if (level > Level::local) {
-    return Error(Code::unsupported, "level " + std::string(level_name(level)) +
-                                        " comes with a later release; use local");
+  if (level == Level::protected_) {
+    return Error(Code::unsupported,
+                 "level protected comes with a later release; use local or durable");
+  }
+  if (level == Level::durable && config_.durable.dir.empty()) {
+    return Error(Code::unsupported, "level durable is not configured; set durable.dir");
   }
   auto answer = ask_level(wire::Await{version, level}, version, deadline_in(timeout_s));
   if (!answer.ok() && answer.error().code() == Code::timeout) {

@@ -14,7 +14,9 @@ template <>
 constexpr auto fields_of<Hello> = std::tuple(&Hello::release, &Hello::job, &Hello::run,
                                              &Hello::rank, &Hello::ranks, &Hello::local_rank,
                                              &Hello::local_ranks, &Hello::node, &Hello::nodes,
-                                             &Hello::pid, &Hello::dir, &Hello::keep);
+                                             &Hello::pid, &Hello::dir, &Hello::keep,
+                                             &Hello::durable_dir, &Hello::durable_every,
+                                             &Hello::durable_keep, &Hello::durable_bytes_per_s);
 template <>
 constexpr auto fields_of<Begin> = std::tuple(&Begin::version, &Begin::object_bytes);
 template <>

@@ -36,9 +36,13 @@ struct Hello {
   std::uint32_t local_ranks = 1;
   NodeId node = 0;
   std::uint32_t nodes = 1;
-  std::int32_t pid = 0;    // for messages
-  std::string dir;         // absolute path of the local tier
-  std::uint32_t keep = 2;  // complete versions to keep
+  std::int32_t pid = 0;     // for messages
+  std::string dir;          // absolute path of the local tier
+  std::uint32_t keep = 2;   // complete versions to keep
+  std::string durable_dir;  // absolute path of the durable directory; "": none
+  std::uint32_t durable_every = 1;
+  std::uint32_t durable_keep = 2;
+  std::uint64_t durable_bytes_per_s = 0;  // 0: no limit
 };
 struct Begin {
   VersionNumber version = 0;

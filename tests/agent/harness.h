@@ -30,8 +30,9 @@ class JobHarness final : public Outbox, public StoreLink {
   // at a time, so that every run of a test is the same.
   enum class Threads { real, none };
 
+  // `world`: what the job's drain needs; its events come to the job. It is played by step().
   JobHarness(std::uint32_t buffers, StoreWorker::MakeTier make_tier,
-             Threads threads = Threads::real)
+             Threads threads = Threads::real, DrainWorld world = {})
       : pool_(std::move(
             Pool::create({std::uint64_t{buffers} * buffer_bytes, buffer_bytes, false}).value())) {
     auto post_event = [this](Event event) { events_.put(std::move(event)); };
@@ -40,6 +41,8 @@ class JobHarness final : public Outbox, public StoreLink {
     } else {
       worker_ = std::make_unique<StoreWorker>("job", make_tier, post_event, nullptr);
     }
+    world.post_event = [this](Event event) { drain_events_.push_back(std::move(event)); };
+    drain_ = std::make_unique<DrainWorker>("job", std::move(world), system_clock());
     job_ = std::make_unique<Job>("job", "/unused", *pool_, *this, *this, system_clock(),
                                  std::move(ControlPage::create().value()));
   }
@@ -48,6 +51,7 @@ class JobHarness final : public Outbox, public StoreLink {
     if (store_) return store_->post(std::move(command));
     commands_.push_back(std::move(command));
   }
+  void post_drain(DrainCommand command) override { drain_commands_.push_back(std::move(command)); }
   void send(ConnectionId to, wire::Message message, std::vector<int> descriptors) override {
     if (descriptors.size() == 2) page_descriptor_ = descriptors[1];
     if (absorb(to, message)) return;
@@ -69,6 +73,7 @@ class JobHarness final : public Outbox, public StoreLink {
   }
   void step() {
     step_store();
+    step_drain();
     for (Event& event : events_.take_all()) job_->on(event);
     job_->pump();
     answer_chunks();
@@ -77,7 +82,15 @@ class JobHarness final : public Outbox, public StoreLink {
   std::function<void()> after_step;
 
   // Without threads: nothing is left to do, for the store or for the job.
-  bool idle() { return commands_.empty() && !worker_->busy() && events_.empty() && todo_.empty(); }
+  bool idle() {
+    return commands_.empty() && !worker_->busy() && events_.empty() && todo_.empty() &&
+           drain_idle();
+  }
+  bool drain_idle() const {
+    return drain_commands_.empty() && drain_events_.empty() && !drain_->busy();
+  }
+  // The settings that ranks send with their hello.
+  DurableSettings durable;
   void run_until_idle() {
     while (!idle()) step();
   }
@@ -91,6 +104,10 @@ class JobHarness final : public Outbox, public StoreLink {
     hello.rank = hello.local_rank = rank;
     hello.ranks = hello.local_ranks = ranks;
     hello.dir = "/unused";
+    hello.durable_dir = durable.dir;
+    hello.durable_every = durable.every;
+    hello.durable_keep = durable.keep;
+    hello.durable_bytes_per_s = durable.bytes_per_s;
     hello.pid = static_cast<int>(4000 + rank);
     return job_->hello(connection(rank), hello);
   }
@@ -283,6 +300,18 @@ class JobHarness final : public Outbox, public StoreLink {
     if (busy) worker_->reap(/*wait=*/!any);
   }
 
+  // What the drain's thread does in one turn.
+  void step_drain() {
+    if (!drain_commands_.empty()) {
+      DrainCommand next = std::move(drain_commands_.front());
+      drain_commands_.pop_front();
+      drain_->handle(std::move(next));
+    } else if (drain_->busy()) {
+      drain_->step();
+    }
+    for (Event& event : std::exchange(drain_events_, {})) job_->on_drain(event);
+  }
+
   static Rank rank_of(ConnectionId id) { return static_cast<Rank>(id - 100); }
 
   // Messages that the played rank answers by itself. The answers are sent from answer_chunks(), as
@@ -415,6 +444,9 @@ class JobHarness final : public Outbox, public StoreLink {
   std::unique_ptr<Pool> pool_;
   Mailbox<Event> events_;
   std::unique_ptr<Store> store_;
+  std::deque<DrainCommand> drain_commands_;
+  std::deque<Event> drain_events_;
+  std::unique_ptr<DrainWorker> drain_;
   std::unique_ptr<StoreWorker> worker_;  // instead of the store, without threads
   std::deque<Command> commands_;         // for the worker
   std::unique_ptr<Job> job_;

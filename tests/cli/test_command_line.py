@@ -187,6 +187,16 @@ def test_doctor_says_what_to_do(world):
     assert "1 to 1000" in report["checks"][0]["found"]
 
 
+def test_doctor_looks_at_the_durable_directory(world):
+    def durable(path, code):
+        report = world.json("doctor", "--quick", code=code, env={"BACKSTAY_DURABLE_DIR": str(path)})
+        return [check for check in report["checks"] if check["check"] == "durable"][0]
+    shared = world.folder / "shared"
+    assert durable(shared, 1)["result"] == "fail"
+    shared.mkdir()
+    assert durable(shared, 0)["result"] == "note" and "same file system" in durable(shared, 0)["found"]
+
+
 def test_probe_that_cannot_be_kept_measures_nothing(world):
     done = world.run("probe", "--size-mib", 8, env={"XDG_CACHE_HOME": "/proc/nowhere"})
     assert done.returncode == 1 and "XDG_CACHE_HOME" in done.stderr and "/proc/nowhere/backstay" in done.stderr

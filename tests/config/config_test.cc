@@ -132,6 +132,20 @@ TEST(Config, KeysThatMustFitTogether) {
   EXPECT_THAT(message("[checkpoint]\npolicy = \"calls\"\n"), HasSubstr("checkpoint.every_calls"));
 }
 
+TEST(Config, TheDurableDirectoryLiesApartFromTheStorageFolder) {
+  const auto with = [](const std::string& durable) {
+    return parse_config("[storage]\ndir = \"/disk/a\"\n[durable]\ndir = \"" + durable + "\"\n",
+                        "f.toml");
+  };
+  for (const char* bad : {"/disk/a", "/disk/a/", "/disk/a/b", "/disk", "/"}) {
+    const auto config = with(bad);
+    ASSERT_FALSE(config.ok()) << bad;
+    EXPECT_EQ(config.error().code(), Code::config);
+    EXPECT_NE(config.error().message().find("durable.dir"), std::string::npos);
+  }
+  EXPECT_TRUE(with("/disk/ab").ok());
+}
+
 TEST(Config, BrokenTomlNamesPlace) {
   EXPECT_THAT(message("[storage]\nkeep = = 2\n"), StartsWith("f.toml:2:"));
   EXPECT_THAT(message("[storage]\nkeep = 1\nkeep = 2\n"), StartsWith("f.toml:3:"));

@@ -150,7 +150,8 @@ std::vector<wire::Message> one_of_each_message() {
   const std::vector<ChunkInPool> chunks = {{7, 4096, 1ULL << 40, 0x0123456789ABCDEF},
                                            {8, 1, (1ULL << 40) + 4096, 42}};
   return {
-      Hello{"0.1.0", "heat", 99, 3, 64, 1, 2, 5, 32, 4711, "/tmp/tier", 4},
+      Hello{"0.1.0", "heat", 99, 3, 64, 1, 2, 5, 32, 4711, "/tmp/tier", 4, "/shared", 5, 3,
+            1 << 20},
       Begin{12, 1ULL << 33},
       Filled{12, chunks},
       End{12},

@@ -60,8 +60,8 @@ TEST(Message, AllTypesComeBack) {
 }
 
 TEST(Message, FieldsComeBackOneByOne) {
-  const auto hello =
-      there_and_back(Hello{"0.1.0", "heat", 99, 3, 64, 1, 2, 5, 32, 4711, "/tmp/tier", 4});
+  const auto hello = there_and_back(Hello{"0.1.0", "heat", 99, 3, 64, 1, 2, 5, 32, 4711,
+                                          "/tmp/tier", 4, "/shared", 5, 3, 1 << 20});
   EXPECT_EQ(hello.release, "0.1.0");
   EXPECT_EQ(hello.job, "heat");
   EXPECT_EQ(hello.run, 99U);

@@ -1,0 +1,131 @@
+#include "agent/drain.h"
+
+#include <sys/resource.h>
+
+#include "base/log.h"
+#include "format/names.h"
+
+namespace backstay::agent {
+
+DrainWorker::DrainWorker(std::string job, DrainWorld world, const Clock& clock)
+    : job_(std::move(job)), world_(std::move(world)), clock_(clock) {}
+
+void DrainWorker::handle(DrainCommand command) {
+  std::visit([this](auto& one) { handle(one); }, command);
+}
+
+bool DrainWorker::busy() const { return reads() || (copy_ && !stands_still_); }
+
+std::uint64_t DrainWorker::rests_until_ns() const {
+  return reads() || !copy_ ? 0 : copy_->version->rests_until_ns();
+}
+
+void DrainWorker::step() {
+  if (reads()) return store_->reap(/*wait=*/true);
+  if (!copy_ || stands_still_) return;
+  VersionCopy& version = *copy_->version;
+  if (const Status status = version.step(); !status.ok()) return give_up(status.error());
+  if (version.done()) succeed(version.committed());
+}
+
+void DrainWorker::give_up(const Error& error) {
+  const VersionNumber number = copy_->what.record.version;
+  if (const Status removed = copy_->version->remove_rest(); !removed.ok()) {
+    spdlog::warn("the rest of a copy stays until the next copy job={} version={} error=\"{}\"",
+                 job_, number, removed.error().to_string());
+  }
+  const bool damaged = copy_->version->source_is_damaged();
+  copy_.reset();
+  world_.post_event(CopyFailed{number, error, damaged});
+}
+
+void DrainWorker::handle(Command& command) {
+  if (store_) return store_->handle(std::move(command));
+  // Nothing was opened: nothing is under way.
+  if (const auto* settle = std::get_if<Settle>(&command))
+    world_.post_event(Settled{settle->ticket});
+}
+
+void DrainWorker::handle(OpenDurable& command) {
+  while (reads()) store_->reap(/*wait=*/true);
+  if (copy_ && dir_ != command.dir)
+    give_up(Error(Code::again, "the durable directory was changed"));
+  dir_ = command.dir;
+  store_ = std::make_unique<StoreWorker>(
+      job_, [this] { return world_.open_tier(dir_); }, world_.post_event, nullptr);
+  store_->handle(ScanJob{.clean = false});
+}
+
+void DrainWorker::handle(CopyVersion& command) {
+  BACKSTAY_CHECK(!copy_ && store_);
+  if (const Status status = begin(command); !status.ok()) {
+    world_.post_event(CopyFailed{command.record.version, status.error(), false});
+  }
+}
+
+Status DrainWorker::begin(const CopyVersion& command) {
+  BACKSTAY_ASSIGN(auto to, world_.open_tier(dir_));  // first: the lock would make the directory
+  BACKSTAY_ASSIGN(Fd lock, world_.lock(dir_));
+  BACKSTAY_ASSIGN(auto from, world_.open_tier(world_.local_dir));
+  BACKSTAY_TRY(remove_garbage(*to));
+  BACKSTAY_ASSIGN(const bool there, make_way(*to, command.record));
+  copy_.emplace();
+  copy_->what = command;
+  copy_->lock = std::move(lock);
+  copy_->from = std::move(from);
+  copy_->to = std::move(to);
+  if (there) {
+    succeed(look_at(*copy_->to, job_, command.record.version).record);
+  } else {
+    copy_->version.emplace(*copy_->from, *copy_->to, clock_,
+                           VersionCopy::What{command.record, Level::durable, command.bytes_per_s});
+  }
+  return {};
+}
+
+Status DrainWorker::remove_garbage(tier::Tier& tier) {
+  BACKSTAY_ASSIGN(const auto versions, scan(tier, job_));
+  for (const StoredVersion& stored : versions) {
+    if (stored.level != Level::none || !stored.damage.empty()) continue;
+    spdlog::info("remove the rest of an unfinished copy job={} version={}", job_, stored.version);
+    BACKSTAY_TRY(tier.remove(format::version_folder(job_, stored.version)));
+  }
+  return {};
+}
+
+void DrainWorker::succeed(const format::CommitRecord& record) {
+  const StoredVersion stored{record.version, record.level, record, "", false};
+  const std::uint32_t keep = copy_->what.keep;
+  store_->handle(Adopt{stored});
+  world_.post_event(VersionDurable{stored});
+  store_->handle(RemoveExpired{keep});
+  copy_.reset();
+}
+
+// --- the thread ----------------------------------------------------------------------------------
+
+Drain::Drain(std::string job, DrainWorld world)
+    : thread_([this, job = std::move(job), world = std::move(world)]() mutable {
+        constexpr int patience = 10;  // the program's processes come first
+        (void)::setpriority(PRIO_PROCESS, 0, patience);
+        DrainWorker worker(std::move(job), std::move(world), system_clock());
+        run(worker);
+      }) {}
+
+void Drain::run(DrainWorker& worker) {
+  for (;;) {
+    const bool busy = worker.busy();
+    const std::uint64_t rest = busy ? worker.rests_until_ns() : no_deadline;
+    auto next = busy && rest == 0 ? commands_.take(/*wait=*/false) : commands_.take_until(rest);
+    if (next && std::holds_alternative<std::monostate>(*next)) return;
+    if (next) worker.handle(std::get<DrainCommand>(std::move(*next)));
+    if (worker.busy()) worker.step();
+  }
+}
+
+Drain::~Drain() {
+  commands_.put(std::monostate{});
+  thread_.join();
+}
+
+}  // namespace backstay::agent

@@ -1,0 +1,53 @@
+// Which versions become durable, and when: gives the drain its work and keeps what is known of the durable
+// directory (JobState::durable). No I/O.
+//
+// A version on the disk is due when it is newer than the newest durable one by `every` at least, or when somebody waits
+// for its level durable. Of several that are due the newest is copied; the others are left out unless somebody waits.
+// A copy that fails is not tried again: the next version is. What is copied is not removed by retention meanwhile.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "agent/job_state.h"
+
+namespace backstay::agent {
+
+class Durability {
+ public:
+  // `wanted(version)`: somebody waits for its level durable. `changed(version)`: its level may have changed.
+  Durability(JobState& state, std::function<bool(VersionNumber)> wanted,
+             std::function<void(VersionNumber)> changed)
+      : state_(state), wanted_(std::move(wanted)), changed_(std::move(changed)) {}
+
+  // A run begins with these settings: the directory is looked at anew.
+  void open(DurableSettings settings);
+  // The answer is not there yet: nobody knows which versions there are.
+  bool opening() const { return opening_; }
+
+  // Begins the next copy, if one is due and none is under way.
+  void consider();
+  // The version that is being copied; 0: none.
+  VersionNumber copying() const { return copying_; }
+  // The node's disk is needed for a new version.
+  void stand_still(bool on);
+
+  // Events of the drain.
+  void on(const Scanned& event);
+  void on(const VersionDurable& event);
+  void on(const CopyFailed& event);
+  void on(const Removed& event);
+
+ private:
+  VersionNumber next() const;
+  void end_of_copy(VersionNumber version);
+
+  JobState& state_;
+  std::function<bool(VersionNumber)> wanted_;
+  std::function<void(VersionNumber)> changed_;
+  bool opening_ = false;
+  bool stands_still_ = false;
+  VersionNumber copying_ = 0;
+};
+
+}  // namespace backstay::agent
