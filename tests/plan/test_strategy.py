@@ -101,7 +101,7 @@ def test_a_pool_that_holds_all_is_left_at_copy_speed():
     (lambda: strategy.speedup_approximate(4, 1, 1, 1, 1.5), "blocked_fraction must be from 0 to 1"),
     (lambda: strategy.production_improvement(1, 1, 0), "steps must be above 0"),
     (lambda: cost.local_cost(0, 1, 1), "nodes must be at least 1"),
-    (lambda: cost.local_bytes(1, 1, 1, 0), "usable_fraction must be from 0"),
+    (lambda: cost.local_bytes(1, 1, 1, 0), "usable_fraction must be above 0 and at most 1"),
     (lambda: aggregation.with_pool(LU, buffer_bytes=0), "buffer_bytes must be above 0"),
     (lambda: aggregation.total_bytes(aggregation.Histogram(np.array([1.0]), np.array([0.0]))), "histogram must hold at least one write"),
     (lambda: aggregation.total_bytes(aggregation.Histogram(np.array([1.0, 2]), np.array([1.0]))), "histogram must hold"),
