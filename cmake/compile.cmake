@@ -3,8 +3,10 @@
 # ccache is used where it exists; a build without it is only slower.
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+  # NOHASHDIR, BASEDIR: what one folder below build/ has compiled serves the others, and other clones.
+  set(ccache ${CMAKE_COMMAND} -E env CCACHE_NOHASHDIR=1 CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} ${CCACHE_PROGRAM})
+  set(CMAKE_C_COMPILER_LAUNCHER ${ccache})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${ccache})
 endif()
 
 add_library(backstay_compile INTERFACE)
@@ -20,23 +22,48 @@ if(BACKSTAY_SANITIZE)
   add_link_options(-fsanitize=${BACKSTAY_SANITIZE})
 endif()
 
-# backstay_library(NAME SOURCES a.cc b.cc DEPS backstay_base fmt::fmt): a folder's static library.
+# BACKSTAY_UNITY compiles eight files of a target as one, in less than half of the time; names in unnamed namespaces are then
+# those of the target. The debug preset compiles each alone; `make lint` looks at files as it does, so that each includes what it needs.
+option(BACKSTAY_UNITY "Compile several files of a library or a test at once" OFF)
+function(backstay_several_at_once name)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${BACKSTAY_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+  if(BACKSTAY_UNITY)  # a warning meant for headers; here all files look like one
+    target_compile_options(${name} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
+  endif()
+endfunction()
+
+# backstay_library(NAME SOURCES a.cc b.cc DEPS backstay_base fmt::fmt [STEERS]): a folder's static library.
+# STEERS: it decides and waits, and leaves the work on bytes to other folders; its flags may save time in building.
+set(BACKSTAY_STEERING_OPTIONS "" CACHE STRING "Flags for the folders that steer")
 function(backstay_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "STEERS" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC backstay_compile ${ARG_DEPS} PRIVATE ${ARG_PRIVATE_DEPS})
   set_target_properties(${name} PROPERTIES CXX_VISIBILITY_PRESET hidden)
+  backstay_several_at_once(${name})
+  if(ARG_STEERS)
+    target_compile_options(${name} PRIVATE ${BACKSTAY_STEERING_OPTIONS})
+  endif()
 endfunction()
 
-# Everything that the sanitizers run: the programs of the tests with label `unit`.
+# What the sanitizers run: the programs of the tests with label `unit`; with label `threads`, the thread sanitizer.
 add_custom_target(unit_tests)
+add_custom_target(threaded_tests)
 
 # backstay_test(NAME SOURCES a_test.cc DEPS backstay_base [LABELS unit] [TIMEOUT s]): a GoogleTest program.
 # Label `unit`: no agent, no MPI, safe beside others. Label `soak`: long, only in make soak.
+# THREADS: it starts threads, itself or in what it tests. Who does not say so cannot (tests/support/no_threads.cc).
+# COST: seconds under a sanitizer, of the long ones: they begin first, so that none is left to run alone at the end.
+# COMPUTES: it looks at so many bytes or cases that it is better compiled with the flags of the libraries.
+set(BACKSTAY_TEST_OPTIONS "" CACHE STRING "Flags for the files of tests: they are compiled more often than they run")
 function(backstay_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "COMPUTES;THREADS" "TIMEOUT;COST" "SOURCES;DEPS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE backstay_compile ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
+  backstay_several_at_once(${name})
+  if(NOT ARG_COMPUTES)
+    target_compile_options(${name} PRIVATE ${BACKSTAY_TEST_OPTIONS})
+  endif()
   add_test(NAME ${name} COMMAND ${name})
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
@@ -44,8 +71,20 @@ function(backstay_test name)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
+  if(BACKSTAY_SANITIZE)  # five to fifteen times slower, and the machine may be busy
+    math(EXPR ARG_TIMEOUT "4 * ${ARG_TIMEOUT}")
+  endif()
   if("unit" IN_LIST ARG_LABELS)
     add_dependencies(unit_tests ${name})
+    if(ARG_THREADS)
+      add_dependencies(threaded_tests ${name})
+      list(APPEND ARG_LABELS threads)
+    elseif(NOT BACKSTAY_SANITIZE)  # sanitizers have threads and a pthread_create() of their own
+      target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/no_threads.cc)
+    endif()
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
+  if(ARG_COST)
+    set_tests_properties(${name} PROPERTIES COST ${ARG_COST})
+  endif()
 endfunction()

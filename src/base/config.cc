@@ -17,6 +17,7 @@
 #include <string_view>
 #include <variant>
 
+#include "base/config_keys.h"
 #include "base/edit_distance.h"
 #include "base/ids.h"
 #include "base/machine.h"
@@ -24,231 +25,6 @@
 
 namespace backstay {
 namespace {
-
-// Where a key's value lives in a Config.
-using Slot = std::variant<std::string*, double*, std::uint32_t*, std::uint64_t*, bool*>;
-
-constexpr double unbounded = std::numeric_limits<double>::infinity();
-constexpr double years_s = 1e9;
-
-struct Key {
-  std::string_view name;
-  Slot (*slot)(Config&);
-  double min = 0, max = unbounded;
-  std::vector<std::string_view> choices;
-  bool is_path = false;
-  std::string_view meaning;
-};
-
-#define BACKSTAY_SLOT(member) [](Config& config) -> Slot { return &config.member; }
-
-const std::vector<Key>& table() {
-  static const auto& keys = *new std::vector<Key>{
-      {"job.name",
-       BACKSTAY_SLOT(job.name),
-       0,
-       0,
-       {},
-       false,
-       "Name of the job: its versions are found again by this name. Empty: the program's file "
-       "name, in Python the script's without .py."},
-      {"storage.dir",
-       BACKSTAY_SLOT(storage.dir),
-       0,
-       0,
-       {},
-       true,
-       "Folder on a local disk that holds the versions. Empty: /var/tmp/backstay-<user>."},
-      {"storage.keep",
-       BACKSTAY_SLOT(storage.keep),
-       1,
-       1000,
-       {},
-       false,
-       "How many complete versions of a job to keep; older ones are removed."},
-      {"durable.dir",
-       BACKSTAY_SLOT(durable.dir),
-       0,
-       0,
-       {},
-       true,
-       "Directory on shared storage that versions are copied to, level durable; it must exist. "
-       "Empty: none."},
-      {"durable.every",
-       BACKSTAY_SLOT(durable.every),
-       1,
-       1000000,
-       {},
-       false,
-       "Copies a version when it is newer than the newest durable one by so many versions, or when "
-       "a program or tool waits for it."},
-      {"durable.keep",
-       BACKSTAY_SLOT(durable.keep),
-       1,
-       1000,
-       {},
-       false,
-       "How many complete versions of a job to keep in durable.dir; older ones are removed."},
-      {"durable.rate_limit_mib_s",
-       BACKSTAY_SLOT(durable.rate_limit_mib_s),
-       0,
-       1 << 24,
-       {},
-       false,
-       "The most MiB a second that an agent copies to durable.dir. 0: no limit."},
-      {"durable.stop_timeout_s",
-       BACKSTAY_SLOT(durable.stop_timeout_s),
-       0,
-       years_s,
-       {},
-       false,
-       "An agent that is asked to end goes on copying to durable.dir for at most so many seconds."},
-      {"checkpoint.policy",
-       BACKSTAY_SLOT(checkpoint.policy),
-       0,
-       0,
-       {"daly", "interval", "calls", "request"},
-       false,
-       "When backstay_due() says yes: at Daly's optimum from the measured cost, at a fixed "
-       "interval, "
-       "at every n-th call, or only when asked."},
-      {"checkpoint.interval_s",
-       BACKSTAY_SLOT(checkpoint.interval_s),
-       0.001,
-       years_s,
-       {},
-       false,
-       "Seconds between checkpoints (policy interval)."},
-      {"checkpoint.every_calls",
-       BACKSTAY_SLOT(checkpoint.every_calls),
-       0,
-       1e15,
-       {},
-       false,
-       "Every n-th call of backstay_due() is true (policy calls)."},
-      {"checkpoint.mtti_s",
-       BACKSTAY_SLOT(checkpoint.mtti_s),
-       1,
-       years_s,
-       {},
-       false,
-       "Mean time in seconds between interrupts of the whole job (policy daly)."},
-      {"checkpoint.strict",
-       BACKSTAY_SLOT(checkpoint.strict),
-       0,
-       0,
-       {},
-       false,
-       "A checkpoint that fails ends the program; otherwise the program goes on."},
-      {"checkpoint.wait_at_end",
-       BACKSTAY_SLOT(checkpoint.wait_at_end),
-       0,
-       0,
-       {},
-       false,
-       "backstay_finalize() waits until the last version is on the disk."},
-      {"pool.size_mib",
-       BACKSTAY_SLOT(pool.size_mib),
-       0,
-       1 << 24,
-       {},
-       false,
-       "Memory in MiB that captured versions pass through. 0: the smaller of 1024 and 1/16 of the "
-       "memory."},
-      {"pool.buffer_mib",
-       BACKSTAY_SLOT(pool.buffer_mib),
-       1,
-       64,
-       {},
-       false,
-       "Size in MiB of one buffer of the pool, and of the largest single write."},
-      {"pool.huge_pages",
-       BACKSTAY_SLOT(pool.huge_pages),
-       0,
-       0,
-       {},
-       false,
-       "Use huge pages for the pool where the system has them."},
-      {"writer.depth",
-       BACKSTAY_SLOT(writer.depth),
-       1,
-       1024,
-       {},
-       false,
-       "How many writes to the disk are in flight at once."},
-      {"writer.direct",
-       BACKSTAY_SLOT(writer.direct),
-       0,
-       0,
-       {},
-       false,
-       "Write around the page cache (O_DIRECT) where the file system can."},
-      {"writer.io_uring",
-       BACKSTAY_SLOT(writer.io_uring),
-       0,
-       0,
-       {},
-       false,
-       "Use io_uring where the kernel allows it; otherwise threads."},
-      {"agent.socket",
-       BACKSTAY_SLOT(agent.socket),
-       0,
-       0,
-       {},
-       true,
-       "Socket of the node's agent, at most 107 bytes. Empty: "
-       "$XDG_RUNTIME_DIR/backstay/agent.sock, "
-       "else /tmp/backstay-<uid>/agent.sock."},
-      {"agent.program",
-       BACKSTAY_SLOT(agent.program),
-       0,
-       0,
-       {},
-       true,
-       "The agent's program. Empty: backstayd beside the library, then in PATH."},
-      {"agent.log_file",
-       BACKSTAY_SLOT(agent.log_file),
-       0,
-       0,
-       {},
-       true,
-       "The agent's log. Empty: agent.log in the socket's folder."},
-      {"agent.log_level",
-       BACKSTAY_SLOT(agent.log_level),
-       0,
-       0,
-       {"trace", "debug", "info", "warn", "error"},
-       false,
-       "How much the agent logs."},
-      {"agent.idle_exit_s",
-       BACKSTAY_SLOT(agent.idle_exit_s),
-       0,
-       years_s,
-       {},
-       false,
-       "The agent ends after this many seconds without a program (0: never); a job whose program "
-       "has gone is closed after as long (0: 600)."},
-      {"agent.start_timeout_s",
-       BACKSTAY_SLOT(agent.start_timeout_s),
-       0.1,
-       3600,
-       {},
-       false,
-       "How many seconds a program waits for an agent that it started."},
-      {"agent.hang_timeout_s",
-       BACKSTAY_SLOT(agent.hang_timeout_s),
-       0,
-       years_s,
-       {},
-       false,
-       "An agent that answers nothing for this many seconds (stopped, or stuck in the kernel) is "
-       "given up: the "
-       "call fails and the program goes on (0: it waits for ever)."},
-  };
-  return keys;
-}
-
-#undef BACKSTAY_SLOT
 
 std::string environment_name(std::string_view key) {
   std::string name = "BACKSTAY_";
@@ -283,7 +59,7 @@ std::string_view type_of(const Slot& slot) {
                     slot);
 }
 
-std::string range_of(const Key& key, const Slot& slot) {
+std::string range_of(const ConfigSlot& key, const Slot& slot) {
   if (!key.choices.empty()) return fmt::format("one of {}", fmt::join(key.choices, ", "));
   if (std::holds_alternative<std::string*>(slot) || std::holds_alternative<bool*>(slot)) return "";
   const auto text = [](double bound) {
@@ -296,30 +72,32 @@ std::string_view last_part(std::string_view name) { return name.substr(name.rfin
 
 // The known key that a person most likely meant. A right key under a wrong section counts as near.
 std::string_view nearest_key(const std::string& name) {
-  const auto distance = [&](const Key& key) {
+  const auto distance = [&](const ConfigSlot& key) {
     const std::size_t whole = edit_distance(name, key.name);
     return std::min(whole, edit_distance(last_part(name), last_part(key.name)) + 1);
   };
-  return std::min_element(table().begin(), table().end(),
-                          [&](const Key& a, const Key& b) { return distance(a) < distance(b); })
+  return std::min_element(
+             config_table().begin(), config_table().end(),
+             [&](const ConfigSlot& a, const ConfigSlot& b) { return distance(a) < distance(b); })
       ->name;
 }
 
 bool is_section(std::string_view name) {
-  return std::any_of(table().begin(), table().end(), [&](const Key& key) {
+  return std::any_of(config_table().begin(), config_table().end(), [&](const ConfigSlot& key) {
     return key.name.substr(0, key.name.find('.')) == name;
   });
 }
 
 std::string_view nearest_section(std::string_view name) {
-  const auto of = [](const Key& key) { return key.name.substr(0, key.name.find('.')); };
-  return of(*std::min_element(table().begin(), table().end(), [&](const Key& a, const Key& b) {
-    return edit_distance(name, of(a)) < edit_distance(name, of(b));
-  }));
+  const auto of = [](const ConfigSlot& key) { return key.name.substr(0, key.name.find('.')); };
+  return of(*std::min_element(config_table().begin(), config_table().end(),
+                              [&](const ConfigSlot& a, const ConfigSlot& b) {
+                                return edit_distance(name, of(a)) < edit_distance(name, of(b));
+                              }));
 }
 
-const Key* find_key(std::string_view name) {
-  for (const Key& key : table())
+const ConfigSlot* find_key(std::string_view name) {
+  for (const ConfigSlot& key : config_table())
     if (key.name == name) return &key;
   return nullptr;
 }
@@ -330,7 +108,7 @@ std::string place(const std::string& origin, const toml::source_region& where) {
 }
 
 // Puts a number into an integer or number slot after its range was checked.
-Status put_number(const Key& key, const Slot& slot, double value, const std::string& where) {
+Status put_number(const ConfigSlot& key, const Slot& slot, double value, const std::string& where) {
   if (!(value >= key.min && value <= key.max))
     return Error(Code::config, fmt::format("{}{} is {}; it must be {}", where, key.name, value,
                                            range_of(key, slot)));
@@ -351,8 +129,8 @@ std::string full_path(const std::string& path, const std::string& folder) {
   return (base / path).lexically_normal().string();
 }
 
-Status put_text(const Key& key, std::string* to, const std::string& value, const std::string& where,
-                const std::string& folder) {
+Status put_text(const ConfigSlot& key, std::string* to, const std::string& value,
+                const std::string& where, const std::string& folder) {
   if (!key.choices.empty() &&
       std::find(key.choices.begin(), key.choices.end(), value) == key.choices.end())
     return Error(Code::config, fmt::format("{}{} is \"{}\"; it must be one of {}", where, key.name,
@@ -366,7 +144,7 @@ Status put_text(const Key& key, std::string* to, const std::string& value, const
   return {};
 }
 
-Error wrong_type(const Key& key, const Slot& slot, std::string_view found,
+Error wrong_type(const ConfigSlot& key, const Slot& slot, std::string_view found,
                  const std::string& where) {
   const std::string_view type = type_of(slot);
   return Error(Code::config,
@@ -375,7 +153,8 @@ Error wrong_type(const Key& key, const Slot& slot, std::string_view found,
                            found, last_part(key.name), as_text(slot)));
 }
 
-Status put_node(const Key& key, Config& config, const toml::node& node, const std::string& origin) {
+Status put_node(const ConfigSlot& key, Config& config, const toml::node& node,
+                const std::string& origin) {
   const Slot slot = key.slot(config);
   const std::string where = place(origin, node.source());
   std::ostringstream found;
@@ -401,7 +180,7 @@ Status put_section(Config& config, std::string_view section, const toml::table& 
                    const std::string& origin) {
   for (const auto& [key_text, node] : values) {
     const std::string name = fmt::format("{}.{}", section, key_text.str());
-    const Key* key = find_key(name);
+    const ConfigSlot* key = find_key(name);
     if (!key)
       return Error(Code::config,
                    fmt::format("{}unknown key \"{}\"; did you mean \"{}\"?",
@@ -441,7 +220,7 @@ Result<double> number_from(std::string_view text) {
   return value;
 }
 
-Status put_environment_value(const Key& key, Config& config, const std::string& variable,
+Status put_environment_value(const ConfigSlot& key, Config& config, const std::string& variable,
                              const std::string& value) {
   const Slot slot = key.slot(config);
   const std::string where = "environment variable " + variable + ": ";
@@ -459,35 +238,39 @@ Status put_environment_value(const Key& key, Config& config, const std::string& 
   return put_number(key, slot, *number, where);
 }
 
-// BACKSTAY_STORAGE_KEPT names a section of ours but no key: a typing error, not somebody else's.
+// BACKSTAY_STORAGE_KEPT names a section of ours but no key, BACKSTAY_DIRR is one letter away from a name of ours: typing
+// errors, not somebody else's.
 Status refuse_unknown_variables() {
+  std::vector<std::string> ours{"BACKSTAY_JOB", "BACKSTAY_DIR", "BACKSTAY_CONFIG"};
+  std::vector<std::string> sections;
+  for (const ConfigSlot& key : config_table()) {
+    ours.push_back(environment_name(key.name));
+    sections.push_back(environment_name(key.name.substr(0, key.name.find('.') + 1)));
+  }
   for (char** entry = environ; *entry; ++entry) {
     const std::string_view text(*entry);
-    const std::string_view name = text.substr(0, text.find('='));
-    for (const Key& key : table()) {
-      const std::string prefix = environment_name(key.name.substr(0, key.name.find('.') + 1));
-      if (!name.starts_with(prefix)) continue;
-      const auto same = [&](const Key& other) { return environment_name(other.name) == name; };
-      if (std::any_of(table().begin(), table().end(), same)) break;
-      const auto nearer = [&](const Key& a, const Key& b) {
-        return edit_distance(name, environment_name(a.name)) <
-               edit_distance(name, environment_name(b.name));
-      };
-      const Key& near = *std::min_element(table().begin(), table().end(), nearer);
-      return Error(Code::config, fmt::format("unknown environment variable {}; did you mean {}?",
-                                             name, environment_name(near.name)));
-    }
+    const std::string name(text.substr(0, text.find('=')));
+    if (!name.starts_with("BACKSTAY_")) continue;
+    const auto distance = [&name](const std::string& other) { return edit_distance(name, other); };
+    const std::string& near = *std::ranges::min_element(ours, {}, distance);
+    const std::size_t away = distance(near);
+    const bool has_section = std::ranges::any_of(
+        sections, [&name](const std::string& section) { return name.starts_with(section); });
+    if (away == 1 || (away > 1 && has_section))
+      return Error(Code::config, fmt::format("unknown environment variable {}; did you mean {}? "
+                                             "Unset or rename one that is not meant for Backstay",
+                                             name, near));
   }
   return {};
 }
 
 Status put_environment(Config& config) {
   BACKSTAY_TRY(refuse_unknown_variables());
-  const auto take = [&](const Key& key, const std::string& variable) -> Status {
+  const auto take = [&](const ConfigSlot& key, const std::string& variable) -> Status {
     const char* value = std::getenv(variable.c_str());
     return value ? put_environment_value(key, config, variable, value) : Status();
   };
-  for (const Key& key : table()) BACKSTAY_TRY(take(key, environment_name(key.name)));
+  for (const ConfigSlot& key : config_table()) BACKSTAY_TRY(take(key, environment_name(key.name)));
   BACKSTAY_TRY(take(*find_key("job.name"), "BACKSTAY_JOB"));
   return take(*find_key("storage.dir"), "BACKSTAY_DIR");
 }
@@ -557,7 +340,7 @@ Result<std::string> read_file(const std::string& path) {
 std::vector<ConfigKey> config_keys() {
   Config initial;
   std::vector<ConfigKey> keys;
-  for (const Key& key : table()) {
+  for (const ConfigSlot& key : config_table()) {
     const Slot slot = key.slot(initial);
     keys.push_back({std::string(key.name), std::string(type_of(slot)), as_text(slot),
                     range_of(key, slot), std::string(key.meaning), environment_name(key.name)});
@@ -568,7 +351,7 @@ std::vector<ConfigKey> config_keys() {
 std::vector<std::string> config_values(const Config& config) {
   Config copy = config;
   std::vector<std::string> values;
-  for (const Key& key : table()) values.push_back(as_text(key.slot(copy)));
+  for (const ConfigSlot& key : config_table()) values.push_back(as_text(key.slot(copy)));
   return values;
 }
 

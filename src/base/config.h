@@ -1,6 +1,6 @@
 // The configuration: one TOML file, a default for every key, the unit in the key's name.
 //
-// The table of keys in config.cc is the one place that knows name, default, range and meaning;
+// The table of keys in config_keys.cc is the one place that knows name, default, range and meaning;
 // load_config(), `backstay config --explain` and docs/guide/configuration.md all come from it.
 #pragma once
 
@@ -27,6 +27,9 @@ struct Config {
     std::uint64_t rate_limit_mib_s = 0;  // 0: none
     double stop_timeout_s = 60;          // an agent that is asked to end
   } durable;
+  struct Drain {                  // with several nodes
+    std::uint32_t nodes_max = 0;  // that copy to the durable directory at once; 0: all
+  } drain;
   struct Checkpoint {
     std::string policy = "daly";    // daly, interval, calls, request
     double interval_s = 3600;       // policy interval
@@ -45,6 +48,24 @@ struct Config {
     bool direct = true;       // O_DIRECT where possible
     bool io_uring = true;     // where possible
   } writer;
+  struct Network {             // between the agents of a job on several nodes
+    std::string device;        // of the checkpoint network; "" : all
+    std::uint32_t port = 0;    // 0: any that is free
+    double dead_after_s = 10;  // silence after which an agent is taken for dead
+    double heartbeat_s = 1;    // a tick of the tree
+  } network;
+  struct Protect {               // copies on other nodes
+    std::uint32_t replicas = 1;  // 0: none
+    std::string parity;          // "k,m", in place of replicas; "": none
+    std::uint32_t buffers = 8;
+    std::uint64_t rate_limit_mib_s = 0;  // 0: none
+    std::string domain;                  // of this node; see base/domain.h
+    std::string domain_file;
+  } protect;
+  struct Metrics {  // of the agent, over HTTP
+    std::string address = "127.0.0.1";
+    std::uint32_t port = 0;  // 0: none
+  } metrics;
   struct Agent {
     std::string socket;    // "" : wire::default_socket_path()
     std::string program;   // "" : backstayd beside the library, then PATH

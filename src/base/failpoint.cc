@@ -15,6 +15,7 @@ struct Armed {
   bool on = false;
   std::string name;
   int signal = SIGKILL;
+  bool hangs = false;
   int pass = 1;  // the how manyeth passing counts
   std::atomic<int> passed{0};
 
@@ -24,7 +25,8 @@ struct Armed {
     const std::string spec = text;
     const auto equals = spec.find('=');
     const std::string action = equals == std::string::npos ? "" : spec.substr(equals + 1, 4);
-    if (action != "kill" && action != "stop") return;
+    if (action != "kill" && action != "stop" && action != "hang") return;
+    hangs = action == "hang";
     if (action == "stop") signal = SIGSTOP;
     name = spec.substr(0, equals);
     if (const auto at = spec.find('@', equals); at != std::string::npos) {
@@ -39,7 +41,9 @@ struct Armed {
 void failpoint(std::string_view name) {
   static Armed armed;
   if (!armed.on || armed.name != name) return;
-  if (armed.passed.fetch_add(1) + 1 == armed.pass) ::kill(::getpid(), armed.signal);
+  if (armed.passed.fetch_add(1) + 1 != armed.pass) return;
+  while (armed.hangs) ::pause();
+  ::kill(::getpid(), armed.signal);
 }
 
 }  // namespace backstay

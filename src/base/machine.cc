@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <fstream>
 #include <optional>
@@ -113,10 +114,23 @@ MemoryLeft memory_left(const std::string& root) {
   return left;
 }
 
+std::uint64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::uint64_t total = 0;
+  std::uint64_t resident = 0;
+  if (!(file >> total >> resident)) return 0;
+  return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
 std::string user_name() {
   std::string name = "uid-" + std::to_string(::geteuid());
   with_user_entry([&](const passwd& entry) { name = entry.pw_name; });
   return name;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
 std::string home_directory() {

@@ -19,8 +19,14 @@ struct MemoryLeft {
 };
 MemoryLeft memory_left(const std::string& root = "");
 
+// Memory that this process has in RAM now.
+std::uint64_t resident_bytes();
+
 // The login name of the effective user; "uid-1000" where the user database does not know it.
 std::string user_name();
+
+// The host's name; "" where it has none.
+std::string host_name();
 
 // The home directory: $HOME, else from the user database, else "".
 std::string home_directory();

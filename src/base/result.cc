@@ -19,6 +19,8 @@ std::string_view code_name(Code code) {
     case Code::duplicate: return "duplicate";
     case Code::too_large: return "too_large";
     case Code::protocol: return "protocol";
+    case Code::port_in_use: return "port_in_use";
+    case Code::unreachable: return "unreachable";
     case Code::few_nodes: return "few_nodes";
     case Code::mismatch: return "mismatch";
     case Code::rank_count: return "rank_count";

@@ -20,18 +20,20 @@ namespace backstay {
 enum class Code : std::int32_t {
   ok = 0,
   // Nothing is lost: call again, or call differently.
-  none = 1,         // no version exists that could be restarted; start from the beginning
-  again = 2,        // temporary (interrupted, would block)
-  timeout = 3,      // the awaited level was not reached in time; it still may be
-  invalid = 4,      // an argument is wrong; the message names it
-  state = 5,        // a call out of order (before init, after finalize, twice)
-  config = 6,       // the configuration is wrong; the message names file, line and nearest key
-  busy = 7,         // another run of the same job holds it
-  unsupported = 8,  // this build or machine cannot do it
-  duplicate = 9,    // the name is protected already
-  too_large = 10,   // beyond a limit that the message names
-  protocol = 11,    // agent and library do not speak the same protocol version
-  few_nodes = 14,   // too few for the replicas or parity that are asked for
+  none = 1,          // no version exists that could be restarted; start from the beginning
+  again = 2,         // temporary (interrupted, would block)
+  timeout = 3,       // the awaited level was not reached in time; it still may be
+  invalid = 4,       // an argument is wrong; the message names it
+  state = 5,         // a call out of order (before init, after finalize, twice)
+  config = 6,        // the configuration is wrong; the message names file, line and nearest key
+  busy = 7,          // another run of the same job holds it
+  unsupported = 8,   // this build or machine cannot do it
+  duplicate = 9,     // the name is protected already
+  too_large = 10,    // beyond a limit that the message names
+  protocol = 11,     // agent and library do not speak the same protocol version
+  port_in_use = 12,  // another process has the network port that is configured
+  unreachable = 13,  // a node cannot be reached by the name or address that it gave
+  few_nodes = 14,    // too few for the replicas or parity that are asked for
   // This object.
   mismatch = 20,    // region name, type, shape or size differs from what was saved
   rank_count = 21,  // saved by another number of ranks, and not fit for this one

@@ -284,6 +284,20 @@ Result<Manifest> decode_manifest(Bytes bytes) {
   return manifest;
 }
 
+CommitRecord record_of(const Manifest& manifest, Bytes encoded) {
+  CommitRecord record;
+  record.job = manifest.job;
+  record.level = Level::local;
+  record.version = manifest.version;
+  record.run = manifest.run;
+  record.nodes = manifest.nodes;
+  record.ranks = manifest.ranks;
+  for (const ObjectEntry& object : manifest.objects) record.payload_bytes += object.bytes;
+  record.manifests_sum = manifest_digest(encoded);
+  record.captured_ns = manifest.captured_ns;
+  return record;
+}
+
 Buffer encode(const CommitRecord& record) {
   Commit commit{commit_magic,
                 layout::format_number,

@@ -16,6 +16,8 @@ inline constexpr std::size_t manifest_header_bytes = 184;
 inline constexpr std::size_t object_entry_bytes = 32;
 inline constexpr std::size_t chunk_entry_bytes = 40;
 inline constexpr std::size_t commit_record_bytes = 512;
+// What readers take in: chunk entries for 100 million chunks, 400 TB on one node.
+inline constexpr std::uint64_t manifest_bytes_max = std::uint64_t{4} << 30;
 
 struct ObjectEntry {
   Rank rank = 0;
@@ -76,6 +78,10 @@ struct CommitRecord {
   std::uint64_t captured_ns = 0;
   std::uint64_t committed_ns = 0;
 };
+
+// What the node of this manifest says in its record of level local: its own payload, its own digest. The time of commit
+// is still 0.
+CommitRecord record_of(const Manifest& manifest, Bytes encoded);
 
 Buffer encode(const CommitRecord& record);
 Result<CommitRecord> decode_commit(Bytes bytes);

@@ -7,7 +7,22 @@
 namespace backstay::format {
 
 namespace {
+
+constexpr std::string_view manifest_ending = ".manifest";
+constexpr std::string_view parity_manifest_ending = ".parity-manifest";
+
 std::string folder_name(VersionNumber version) { return fmt::format("v{:016}", version); }
+
+std::optional<NodeId> node_in(std::string_view name, std::string_view after) {
+  constexpr std::string_view before = "node-";
+  if (!name.starts_with(before) || !name.ends_with(after)) return std::nullopt;
+  name = name.substr(before.size(), name.size() - before.size() - after.size());
+  NodeId node = 0;
+  const auto parsed = std::from_chars(name.data(), name.data() + name.size(), node);
+  if (parsed.ec != std::errc{} || parsed.ptr != name.data() + name.size()) return std::nullopt;
+  return node;
+}
+
 }  // namespace
 
 std::string version_folder(std::string_view job, VersionNumber version) {
@@ -35,15 +50,20 @@ std::string manifest_name(std::string_view folder, NodeId node) {
   return fmt::format("{}/node-{:07}.manifest", folder, node);
 }
 
+std::string parity_name(std::string_view folder, NodeId node) {
+  return fmt::format("{}/node-{:07}.parity", folder, node);
+}
+
+std::string parity_manifest_name(std::string_view folder, NodeId node) {
+  return fmt::format("{}/node-{:07}{}", folder, node, parity_manifest_ending);
+}
+
 std::optional<NodeId> node_of_manifest(std::string_view name) {
-  constexpr std::string_view before = "node-";
-  constexpr std::string_view after = ".manifest";
-  if (!name.starts_with(before) || !name.ends_with(after)) return std::nullopt;
-  name = name.substr(before.size(), name.size() - before.size() - after.size());
-  NodeId node = 0;
-  const auto parsed = std::from_chars(name.data(), name.data() + name.size(), node);
-  if (parsed.ec != std::errc{} || parsed.ptr != name.data() + name.size()) return std::nullopt;
-  return node;
+  return node_in(name, manifest_ending);
+}
+
+std::optional<NodeId> node_of_parity_manifest(std::string_view name) {
+  return node_in(name, parity_manifest_ending);
 }
 
 std::string commit_name(std::string_view folder, Level level) {

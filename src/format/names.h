@@ -21,6 +21,11 @@ std::string segment_name(std::string_view folder, NodeId node);
 std::string manifest_name(std::string_view folder, NodeId node);
 // The node in a manifest's own name ("node-0000012.manifest"), none for another name.
 std::optional<NodeId> node_of_manifest(std::string_view name);
+// The parity that a node kept of its group's segments, and what says so (docs/format/parity.md).
+std::string parity_name(std::string_view folder, NodeId node);
+std::string parity_manifest_name(std::string_view folder, NodeId node);
+// The node in a parity manifest's own name, none for another name.
+std::optional<NodeId> node_of_parity_manifest(std::string_view name);
 std::string commit_name(std::string_view folder, Level level);
 
 }  // namespace backstay::format

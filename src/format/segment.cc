@@ -9,9 +9,9 @@ namespace backstay::format {
 namespace {
 
 constexpr layout::Magic segment_magic = layout::magic("BKSTSEG1");
-constexpr std::string_view what = "segment header";
+constexpr std::string_view header_name = "segment header";
 
-struct Header {
+struct HeaderRecord {
   layout::Magic magic;
   std::uint32_t format;
   std::uint32_t node;
@@ -23,23 +23,23 @@ struct Header {
   layout::JobField job;
   std::uint64_t checksum;
 };
-static_assert(sizeof(Header) == 160 && offsetof(Header, alignment) == 40 &&
-              offsetof(Header, job) == 48 && offsetof(Header, checksum) == 152);
+static_assert(sizeof(HeaderRecord) == 160 && offsetof(HeaderRecord, alignment) == 40 &&
+              offsetof(HeaderRecord, job) == 48 && offsetof(HeaderRecord, checksum) == 152);
 static_assert(segment_header_bytes == 4096 && segment_alignment == 4096);
 
 }  // namespace
 
 Buffer encode(const SegmentHeader& header) {
-  Header record{segment_magic,
-                layout::format_number,
-                header.node,
-                header.version,
-                header.run,
-                header.created_ns,
-                segment_alignment,
-                0,
-                layout::job_field(header.job),
-                0};
+  HeaderRecord record{segment_magic,
+                      layout::format_number,
+                      header.node,
+                      header.version,
+                      header.run,
+                      header.created_ns,
+                      segment_alignment,
+                      0,
+                      layout::job_field(header.job),
+                      0};
   record.checksum = layout::checksum_of(record);
   ByteWriter out;
   out.put_bytes(layout::bytes_of(record));
@@ -48,15 +48,18 @@ Buffer encode(const SegmentHeader& header) {
 }
 
 Result<SegmentHeader> decode_segment_header(Bytes block) {
-  if (block.size() != segment_header_bytes) return layout::damaged(what, "is not 4096 bytes long");
-  BACKSTAY_ASSIGN(const Header record, layout::read_record<Header>(block, segment_magic, what));
-  if (record.alignment != segment_alignment) return layout::damaged(what, "unknown alignment");
-  if (record.version == 0) return layout::damaged(what, "version 0");
+  if (block.size() != segment_header_bytes)
+    return layout::damaged(header_name, "is not 4096 bytes long");
+  BACKSTAY_ASSIGN(const HeaderRecord record,
+                  layout::read_record<HeaderRecord>(block, segment_magic, header_name));
+  if (record.alignment != segment_alignment)
+    return layout::damaged(header_name, "unknown alignment");
+  if (record.version == 0) return layout::damaged(header_name, "version 0");
   if (record.zero != 0 || !layout::all_zero(block.subspan(sizeof record))) {
-    return layout::damaged(what, "bytes that must be zero are not");
+    return layout::damaged(header_name, "bytes that must be zero are not");
   }
   SegmentHeader header;
-  BACKSTAY_ASSIGN(header.job, layout::job_of(record.job, what));
+  BACKSTAY_ASSIGN(header.job, layout::job_of(record.job, header_name));
   header.node = record.node;
   header.version = record.version;
   header.run = record.run;

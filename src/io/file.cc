@@ -30,8 +30,9 @@ static Status write_and_rename(FileSystem& fs, const std::string& tmp, const std
   return fs.rename(tmp, path);
 }
 
-Status publish_file(FileSystem& fs, const std::string& path, Bytes content) {
-  const std::string tmp = path + ".tmp";
+Status publish_file(FileSystem& fs, const std::string& path, Bytes content,
+                    const std::string& temporary) {
+  const std::string tmp = temporary.empty() ? path + ".tmp" : temporary;
   if (auto renamed = write_and_rename(fs, tmp, path, content); !renamed.ok()) {
     (void)fs.remove(tmp);  // the first error is the one to tell
     return renamed.error().context("publish " + path);

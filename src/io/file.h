@@ -81,7 +81,9 @@ Result<Buffer> read_file(FileSystem& fs, const std::string& path, std::uint64_t 
 // Publishes a small file: path.tmp written and synced, renamed to path, directory synced. After a
 // crash before it returned, path has its old content, the new one, or is missing if it was.
 // Failpoints: publish.1 (written and synced), publish.2 (renamed).
-Status publish_file(FileSystem& fs, const std::string& path, Bytes content);
+// `tmp`: another temporary name beside it, where several may publish the same at once.
+Status publish_file(FileSystem& fs, const std::string& path, Bytes content,
+                    const std::string& tmp = "");
 
 // The status of a removal, where what is gone already counts as removed.
 Status gone_is_fine(Status status);

@@ -99,18 +99,37 @@ Fd open_fd(const std::string& path, int flags) {
   return Fd(retried([&] { return ::open(path.c_str(), flags, 0600); }));
 }
 
+// Somebody may have put a FIFO in a file's place: opening that to read waits for a writer.
+Fd open_to_read(const std::string& path, int flags) {
+  Fd fd = open_fd(path, flags | O_NONBLOCK);
+  struct stat facts {};
+  if (!fd.valid() || ::fstat(fd.get(), &facts) != 0) return fd;
+  if (S_ISFIFO(facts.st_mode) || S_ISSOCK(facts.st_mode) || S_ISCHR(facts.st_mode)) {
+    errno = ENXIO;
+    return Fd();
+  }
+  ::fcntl(fd.get(), F_SETFL,
+          flags & ~O_NONBLOCK & ~O_CLOEXEC);  // io_uring would not wait for the disk
+  return fd;
+}
+
 class PosixFileSystem final : public FileSystem {
  public:
   explicit PosixFileSystem(PosixOptions options) : options_(options) {}
 
   Result<std::unique_ptr<File>> open(const std::string& path, Open how) override {
     const int flags = flags_of(how);
+    const bool reads = how == Open::read || how == Open::read_direct;
+    const auto open = reads ? open_to_read : open_fd;
     if (options_.direct && how != Open::read && how != Open::create) {
-      Fd fd = open_fd(path, flags | O_DIRECT);
+      Fd fd = open(path, flags | O_DIRECT);
       if (fd.valid() && alignment_is_enough(fd.get())) return file(std::move(fd), path, true);
       if (!fd.valid() && errno != EINVAL) return errno_error("open " + path, errno);
     }
-    Fd fd = open_fd(path, flags);
+    Fd fd = open(path, flags);
+    // It is none of ours: as damaged as a file with other bytes.
+    if (reads && !fd.valid() && errno == ENXIO)
+      return Error(Code::corrupt, path + " is no file but a pipe, a socket or a device");
     if (!fd.valid()) return errno_error("open " + path, errno);
     return file(std::move(fd), path, false);
   }

@@ -59,8 +59,9 @@ Status bind_and_listen(int socket, const SocketAddress& address) {
   if (::bind(socket, address.get(), address.length) == 0 && ::listen(socket, SOMAXCONN) == 0)
     return {};
   if (errno == EADDRINUSE)
-    return Error(Code::busy, "port " + std::to_string(address.port()) + " is in use (" +
-                                 address.text() + "): choose another, or 0 for any that is free");
+    return Error(Code::port_in_use, "port " + std::to_string(address.port()) + " is in use (" +
+                                        address.text() +
+                                        "): choose another, or 0 for any that is free");
   return errno_error("listen at " + address.text(), errno);
 }
 
@@ -147,7 +148,8 @@ Result<SocketAddress> address_of_device(const std::string& device) {
 Result<Fd> listen_at(const SocketAddress* address, std::uint16_t port) {
   if (address) return listen_on(*address, port);
   Result<Fd> both = listen_on(everywhere(AF_INET6), port);
-  if (both.ok() || both.error().code() == Code::busy || both.error().code() == Code::permission)
+  if (both.ok() || both.error().code() == Code::port_in_use ||
+      both.error().code() == Code::permission)
     return both;
   return listen_on(everywhere(AF_INET), port);  // a machine without IPv6
 }

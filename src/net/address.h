@@ -41,8 +41,7 @@ std::set<std::string> device_names();
 // device, or one without an address; the message lists those that there are).
 Result<SocketAddress> address_of_device(const std::string& device);
 
-// A non-blocking socket that listens: at `address`, or everywhere if it is null. Errors: busy (the
-// port is in use), permission, io.
+// A non-blocking socket that listens: at `address`, or everywhere if it is null. Errors: port_in_use, permission, io.
 Result<Fd> listen_at(const SocketAddress* address, std::uint16_t port);
 // Where a socket is bound, who is connected to it.
 SocketAddress own_address(int socket);

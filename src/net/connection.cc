@@ -175,11 +175,21 @@ Status Connection::serve(OfferId offer, bool by_lane) {
   Ours& ours = ours_.at(offer);
   ours.asked = true;
   ours.on_lane = by_lane;
-  if (by_lane)
+  if (by_lane && paused_)
+    for_lane_.push_back(offer);
+  else if (by_lane)
     lane_->send(peer_, offer, ours.memory);
   else
     writer_.serve(offer, ours.memory);
   return {};
+}
+
+void Connection::pause(bool on) {
+  paused_ = on;
+  writer_.pause(on);
+  if (on) return;
+  for (const OfferId offer : std::exchange(for_lane_, {}))
+    lane_->send(peer_, offer, ours_.at(offer).memory);
 }
 
 // Our memory is free once the peer has all of it and the lane has let go of it.

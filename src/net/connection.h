@@ -45,6 +45,7 @@ class Connection final : private FrameSink {
   Result<OfferId> offer(Bytes header, Bytes memory);
   Status fetch(OfferId offer, std::span<std::byte> memory);
   Status refuse(OfferId offer);
+  void pause(bool on);
 
   // Errors: as of read().
   Status bulk(const BulkEvent& event);
@@ -83,6 +84,8 @@ class Connection final : private FrameSink {
   FrameReader reader_;
   FrameWriter writer_;
   bool heard_ = false, spoke_ = false, wants_ready_ = false;
+  bool paused_ = false;
+  std::vector<OfferId> for_lane_;  // when it is not paused any more
 
   struct Ours {
     Bytes memory;

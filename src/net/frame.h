@@ -12,7 +12,8 @@
 namespace backstay::net {
 
 inline constexpr std::size_t frame_header_bytes = 16;
-inline constexpr std::size_t message_bytes_max = std::size_t{64} << 10;
+// A message of the protocols above (64 KiB), and what says which of them it is.
+inline constexpr std::size_t message_bytes_max = (std::size_t{64} << 10) + 16;
 inline constexpr std::size_t offer_header_bytes_max = std::size_t{4} << 10;
 inline constexpr std::size_t data_bytes_max = std::size_t{1024} << 10;
 inline constexpr std::size_t bulk_address_bytes_max = std::size_t{4} << 10;

@@ -29,7 +29,7 @@ void FrameWriter::refill() {
   pending_.swap(queue_);
   queue_.clear();
   pending_at_ = 0;
-  if (serving_.empty()) return;
+  if (serving_.empty() || paused_) return;
   Served& first = serving_.front();
   slice_ = first.left.first(std::min(first.left.size(), data_bytes_max));
   append(pending_,

@@ -17,9 +17,12 @@ class FrameWriter {
   void put(const FrameHeader& header, Bytes body, Bytes more);
   // `memory` must stay until all of it has been written, or the writer is gone.
   void serve(std::uint64_t offer, Bytes memory) { serving_.push_back({offer, memory}); }
+  // While on, no further piece of served memory is begun.
+  void pause(bool on) { paused_ = on; }
 
   bool empty() const {
-    return pending_at_ == pending_.size() && slice_.empty() && queue_.empty() && serving_.empty();
+    return pending_at_ == pending_.size() && slice_.empty() && queue_.empty() &&
+           (paused_ || serving_.empty());
   }
   std::size_t queued_bytes() const { return queue_.size() + pending_.size() - pending_at_; }
 
@@ -40,6 +43,7 @@ class FrameWriter {
   std::size_t pending_at_ = 0;
   Bytes slice_;  // a piece of served memory
   std::deque<Served> serving_;
+  bool paused_ = false;
 };
 
 }  // namespace backstay::net

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/fd.h"
+#include "net/frame.h"
 
 namespace backstay::net {
 
@@ -62,7 +63,7 @@ class Endpoint final : public Transport {
     facts_ = {.kind = "loopback",
               .address = address,
               .descriptor = wake_.get(),
-              .message_bytes_max = std::size_t{64} << 10,
+              .message_bytes_max = message_bytes_max,
               .header_bytes_max = std::size_t{4} << 10,
               .offer_bytes_max = std::uint64_t{1} << 30,
               .offers_max = state_->options.offers_max,
@@ -80,6 +81,7 @@ class Endpoint final : public Transport {
   Result<OfferId> offer(PeerId id, Bytes header, Bytes memory) override;
   Status fetch(PeerId id, OfferId offer, std::span<std::byte> memory) override;
   Status refuse(PeerId id, OfferId offer) override;
+  void pause(bool on) override;
   void close(PeerId id) override {
     end(id, Error(Code::state, "the connection was closed by us"), {});
   }
@@ -121,6 +123,8 @@ class Endpoint final : public Transport {
   std::map<PeerId, Peer> peers_;
   std::deque<std::pair<PeerId, Parcel>> inbox_;
   std::vector<Event> events_;
+  bool paused_ = false;
+  std::vector<std::pair<PeerId, OfferId>> to_serve_;  // when it is not paused any more
 };
 
 void Endpoint::post(const Peer& peer, Parcel parcel) {
@@ -206,7 +210,8 @@ void Endpoint::receive(PeerId id, Peer* peer, Parcel& parcel) {
     peer->on_offer.emplace(offered->offer, offered->bytes);
     say(Offered{id, offered->offer, std::move(offered->header), offered->bytes});
   } else if (const auto* pull = std::get_if<Pull>(&parcel)) {
-    serve(id, *peer, pull->offer);
+    if (!paused_) return serve(id, *peer, pull->offer);
+    to_serve_.emplace_back(id, pull->offer);
   } else if (const auto* refusal = std::get_if<Refusal>(&parcel)) {
     peer->offered.erase(refusal->offer);
     say(Taken{id, refusal->offer, Error(Code::again, "the peer refused the offer")});
@@ -328,6 +333,14 @@ Status Endpoint::refuse(PeerId id, OfferId offer) {
   peer->on_offer.erase(offer);
   post(*peer, Refusal{offer});
   return {};
+}
+
+void Endpoint::pause(bool on) {
+  paused_ = on;
+  if (on) return;
+  for (const auto& [id, offer] : std::exchange(to_serve_, {})) {
+    if (Peer* peer = find(id)) serve(id, *peer, offer);
+  }
 }
 
 Result<Peer*> Endpoint::offering(PeerId id, OfferId offer) {

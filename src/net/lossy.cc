@@ -68,6 +68,7 @@ class Lossy final : public LossyTransport {
     return inner_->fetch(peer, offer, memory);
   }
   Status refuse(PeerId peer, OfferId offer) override { return inner_->refuse(peer, offer); }
+  void pause(bool on) override { inner_->pause(on); }
   void close(PeerId peer) override;
 
  private:

@@ -42,8 +42,9 @@ Result<std::vector<SocketAddress>> look_up(const HostPort& where, int flags) {
   addrinfo* list = nullptr;
   const int error = ::getaddrinfo(where.host.c_str(), where.port.c_str(), &hints, &list);
   if (error != 0)
-    return Error(Code::not_found,
-                 "the name '" + where.host + "' does not resolve: " + ::gai_strerror(error));
+    return Error(Code::unreachable, "the name '" + where.host + "' does not resolve (" +
+                                        ::gai_strerror(error) +
+                                        "): make it known on all nodes, or set network.device");
   auto addresses = copy_list(list);
   ::freeaddrinfo(list);
   return addresses;

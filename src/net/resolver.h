@@ -17,7 +17,7 @@ class Resolver {
  public:
   struct Answer {
     std::uint64_t tag = 0;
-    Result<std::vector<SocketAddress>> addresses;  // not_found where the name is unknown
+    Result<std::vector<SocketAddress>> addresses;  // unreachable where the name is unknown
   };
 
   Resolver();

@@ -88,6 +88,17 @@ Secret Secret::random() {
   return secret;
 }
 
+Result<Secret> Secret::from_hex(const std::string& digits) {
+  Secret secret;
+  std::size_t read = 0;
+  const bool good = digits.size() == 2 * bytes &&
+                    sodium_hex2bin(secret.value_.data(), bytes, digits.data(), digits.size(),
+                                   nullptr, &read, nullptr) == 0 &&
+                    read == bytes;
+  if (!good) return Error(Code::invalid, "a secret is 64 hexadecimal digits");
+  return secret;
+}
+
 Secret::~Secret() { sodium_memzero(value_.data(), bytes); }
 
 Result<Secret> load_secret(const std::string& path) {
@@ -95,14 +106,11 @@ Result<Secret> load_secret(const std::string& path) {
   if (!file.valid()) return errno_error("open the secret " + path, errno);
   BACKSTAY_TRY(check_file(file.get(), path));
   BACKSTAY_ASSIGN(std::string text, read_text(file.get(), path));
-  Secret secret;
-  std::size_t read = 0;
-  const bool good = text.size() == text_bytes && text.back() == '\n' &&
-                    sodium_hex2bin(secret.value_.data(), Secret::bytes, text.data(), text_bytes - 1,
-                                   nullptr, &read, nullptr) == 0 &&
-                    read == Secret::bytes;
+  const bool one_line = text.size() == text_bytes && text.back() == '\n';
+  if (one_line) text.pop_back();
+  auto secret = Secret::from_hex(text);
   sodium_memzero(text.data(), text.size());
-  if (!good)
+  if (!one_line || !secret.ok())
     return Error(Code::format, path + " is not a secret of Backstay (64 hexadecimal digits)");
   return secret;
 }

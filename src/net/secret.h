@@ -19,6 +19,8 @@ class Secret {
   static constexpr std::size_t bytes = 32;
 
   static Secret random();
+  // 64 hexadecimal digits. Errors: invalid.
+  static Result<Secret> from_hex(const std::string& digits);
   Secret(const Secret&) = default;
   Secret& operator=(const Secret&) = default;
   ~Secret();
@@ -27,7 +29,6 @@ class Secret {
   bool operator==(const Secret&) const = default;
 
  private:
-  friend Result<Secret> load_secret(const std::string& path);
   Secret() = default;
   std::array<std::uint8_t, bytes> value_{};
 };

@@ -23,11 +23,20 @@ namespace {
 constexpr std::size_t strangers_max = 64;  // connections to us that have not proved themselves
 constexpr double stranger_s = 5;
 constexpr int wakeups_a_call = 64;
-constexpr int ticks = 10;  // in dead_after_s
+constexpr int ticks = 10;                    // in dead_after_s
+constexpr int unsent_bytes_max = 256 << 10;  // that the kernel may hold of a connection
 
 // What an event of epoll is about, where it is not a connection.
 constexpr std::uint64_t of_listener = 0, of_timer = UINT64_MAX, of_resolver = UINT64_MAX - 1,
                         of_bulk = UINT64_MAX - 2;
+
+// Small frames overtake data in our own queue, but not in the kernel's: with megabytes of it there, every question of a
+// transfer would wait for them, and its answer for those of the other side.
+void tune(int socket) {
+  const int on = 1;
+  ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  ::setsockopt(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_bytes_max, sizeof unsent_bytes_max);
+}
 
 // A connection in whatever state: being looked up, dialled, greeted, open.
 struct Link {
@@ -71,6 +80,7 @@ class Tcp final : public Transport {
   Result<OfferId> offer(PeerId peer, Bytes header, Bytes memory) override;
   Status fetch(PeerId peer, OfferId offer, std::span<std::byte> memory) override;
   Status refuse(PeerId peer, OfferId offer) override;
+  void pause(bool on) override;
   void close(PeerId peer) override;
 
  private:
@@ -118,6 +128,7 @@ class Tcp final : public Transport {
   PeerId last_peer_ = 0;
   std::size_t strangers_ = 0;
   bool listening_ = false;
+  bool paused_ = false;
   std::vector<Event> events_;  // before links_: connections write into it
   Links links_;
   std::vector<Leaving> leaving_;
@@ -224,8 +235,7 @@ void Tcp::accept_strangers() {
 }
 
 void Tcp::welcome(Fd socket) {
-  const int on = 1;
-  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  tune(socket.get());
   const PeerId peer = ++last_peer_;
   Link& link = add_link(peer);
   link.address = peer_address(socket.get()).text();
@@ -300,8 +310,7 @@ Status Tcp::dialled(PeerId peer, Link& link) {
     link.why_not = unreachable(error);
     return dial(peer, link);
   }
-  const int on = 1;
-  ::setsockopt(link.socket(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  tune(link.socket());
   link.greeting = std::make_unique<Greeting>(std::move(link.dialling), Role::caller,
                                              options_.secret, options_.identity);
   return greeted(peer, link);
@@ -313,6 +322,7 @@ Status Tcp::greeted(PeerId peer, Link& link) {
   events_.emplace_back(Connected{peer, link.greeting->peer_identity()});
   link.open = std::make_unique<Connection>(link.greeting->take_socket(), peer, options_.limits,
                                            options_.bulk.get(), events_);
+  link.open->pause(paused_);
   link.greeting.reset();
   link.heard_ns = link.spoke_ns = now_ns_;
   if (!link.called_by_us) --strangers_;
@@ -501,6 +511,15 @@ Status Tcp::refuse(PeerId peer, OfferId offer) {
   BACKSTAY_TRY(link->open->refuse(offer));
   want_write(peer, *link);
   return {};
+}
+
+void Tcp::pause(bool on) {
+  if (std::exchange(paused_, on) == on) return;
+  for (auto& [peer, link] : links_) {
+    if (!link.open) continue;
+    link.open->pause(on);
+    if (link.open->wants_write()) want_write(peer, link);
+  }
 }
 
 Result<std::unique_ptr<Transport>> make_tcp(TcpOptions options) {

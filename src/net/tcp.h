@@ -27,7 +27,7 @@ struct TcpOptions {
 };
 
 // Listens when it returns. Errors: invalid (identity too long, dead_after_s not above 0), not_found (no such
-// device; the message lists those there are), busy (the port is in use), permission, io.
+// device; the message lists those there are), port_in_use, permission, io.
 Result<std::unique_ptr<Transport>> make_tcp(TcpOptions options);
 
 }  // namespace backstay::net

@@ -130,6 +130,10 @@ class Transport {
   // Turns down what was Offered. Errors: not_found, agent_lost.
   virtual Status refuse(PeerId peer, OfferId offer) = 0;
 
+  // While on, what peers fetch from us waits, at the latest after the piece that is being sent; messages pass. For a
+  // moment in which this node's processors and memory are needed for something else. Holds for all peers.
+  virtual void pause(bool on) = 0;
+
   // Ends the connection. Messages of ours that still wait are dropped, and none of the peer's comes any
   // more. What was offered or fetched ends with Code::state, then Closed comes, at a later progress().
   // Nothing happens if the peer has gone already.

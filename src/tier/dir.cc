@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <mutex>
+#include <optional>
 #include <set>
 
 #include "base/folders.h"
@@ -27,12 +28,16 @@ class DirTier final : public Tier {
       : fs_(fs),
         root_(options.root),
         rings_(std::make_shared<RingShelf>(std::move(make_ring))),
-        spares_(std::make_shared<Spares>(
-            fs, root_ + "/" + options.spare_folder,
-            Spares::Limits{options.recycle, options.spares_max, options.spare_bytes_min})),
-        tell_direct_(options.tell_direct) {}
+        readers_(options.readers ? options.readers : std::make_shared<OpenReaders>()),
+        spares_(fs, root_ + "/" + options.spare_folder,
+                Spares::Limits{options.recycle, options.spares_max, options.spare_bytes_min},
+                readers_),
+        writer_(options.writer),
+        tell_direct_(options.tell_direct) {
+    BACKSTAY_CHECK(writer_.empty() || !options.recycle);
+  }
 
-  void start() { spares_->forget_earlier(); }
+  void start() { spares_.forget_earlier(); }
 
   // Makes the first ring: pinning a large pool takes a second.
   Status prepare() override {
@@ -43,15 +48,18 @@ class DirTier final : public Tier {
   Result<std::unique_ptr<Writer>> create(const std::string& name, std::uint64_t bytes) override {
     BACKSTAY_TRY(check_name(name));
     BACKSTAY_ASSIGN(auto ring, BorrowedRing::from(rings_));
-    const std::string path = path_of(name);
+    const std::string named = path_of(name);
+    const std::string path = writer_.empty() ? named : temporary(named);
     auto file = create_file(path, bytes);
-    if (!file.ok() && file.error().code() == Code::no_space && spares_->drop()) {
+    if (!file.ok() && file.error().code() == Code::no_space && spares_.drop()) {
       file = create_file(path, bytes);
     }
     if (!file.ok()) return file.error();
     if (tell_direct_) tell_direct_((*file)->direct());
+    std::optional<Unnamed> unnamed;
+    if (!writer_.empty()) unnamed.emplace(Unnamed{fs_, path, named});
     return std::unique_ptr<Writer>(
-        std::make_unique<FileWriter>(std::move(file).value(), std::move(ring)));
+        std::make_unique<FileWriter>(std::move(file).value(), std::move(ring), std::move(unnamed)));
   }
 
   Result<std::unique_ptr<Reader>> open(const std::string& name) override {
@@ -59,13 +67,13 @@ class DirTier final : public Tier {
     BACKSTAY_ASSIGN(auto ring, BorrowedRing::from(rings_));
     const std::string path = path_of(name);
     // Said before the file is opened: what is opened from here on is not made a spare.
-    spares_->reader_opened(path);
+    readers_->opened(path);
     auto file = fs_.open(path, io::Open::read_direct);
     if (!file.ok()) {
-      spares_->reader_closed(path);
+      readers_->closed(path);
       return file.error();
     }
-    const auto closed = [spares = spares_, path] { spares->reader_closed(path); };
+    const auto closed = [readers = readers_, path] { readers->closed(path); };
     return std::unique_ptr<Reader>(
         std::make_unique<FileReader>(std::move(file).value(), std::move(ring), closed));
   }
@@ -74,14 +82,14 @@ class DirTier final : public Tier {
     BACKSTAY_TRY(check_name(name));
     const std::string path = path_of(name);
     BACKSTAY_TRY(make_safe(parent_of(path)));
-    Status published = io::publish_file(fs_, path, content);
+    Status published = io::publish_file(fs_, path, content, temporary(path));
     if (failed_with(published, Code::not_found)) {  // another process removed the folder
       forget_safe(parent_of(path));
       BACKSTAY_TRY(make_safe(parent_of(path)));
-      published = io::publish_file(fs_, path, content);
+      published = io::publish_file(fs_, path, content, temporary(path));
     }
-    if (failed_with(published, Code::no_space) && spares_->drop()) {
-      published = io::publish_file(fs_, path, content);
+    if (failed_with(published, Code::no_space) && spares_.drop()) {
+      published = io::publish_file(fs_, path, content, temporary(path));
     }
     return published;
   }
@@ -112,13 +120,13 @@ class DirTier final : public Tier {
     const std::string path = path_of(name);
     forget_safe(path);
     std::vector<Spare> kept;
-    Status removed = remove_path(path, spares_->outside(path) ? &kept : nullptr);
+    Status removed = remove_path(path, spares_.outside(path) ? &kept : nullptr);
     if (removed.ok()) removed = io::gone_is_fine(fs_.sync_directory(parent_of(path)));
     if (!removed.ok()) {
-      spares_->discard(kept);
+      spares_.discard(kept);
       return removed;
     }
-    spares_->publish(kept);
+    spares_.publish(kept);
     return {};
   }
 
@@ -131,6 +139,10 @@ class DirTier final : public Tier {
  private:
   std::string path_of(const std::string& name) const {
     return name.empty() ? root_ : root_ + "/" + name;
+  }
+
+  std::string temporary(const std::string& path) const {
+    return writer_.empty() ? path + ".tmp" : path + "." + writer_ + ".tmp";
   }
 
   // Makes the folder with all above it, and its name safe.
@@ -191,10 +203,13 @@ class DirTier final : public Tier {
   // After an error there is no such file.
   Result<std::unique_ptr<io::File>> create_file(const std::string& path, std::uint64_t bytes) {
     BACKSTAY_TRY(make_folder(parent_of(path)));
-    const bool recycled = spares_->use(path, bytes);
+    const bool recycled = spares_.use(path, bytes);
     auto file = fs_.open(path, recycled ? io::Open::reuse_direct : io::Open::create_direct);
     Status reserved = file.ok() ? (*file)->allocate(bytes) : Status(file.error());
-    if (reserved.ok()) return file;
+    if (reserved.ok()) {
+      spares_.created(path);
+      return file;
+    }
     (void)fs_.remove(path);  // the first error is the one to tell
     return reserved.error();
   }
@@ -203,6 +218,7 @@ class DirTier final : public Tier {
   Status remove_path(const std::string& path, std::vector<Spare>* kept) {
     auto entries = fs_.list(path);
     if (entries.ok()) return remove_folder(path, *entries, kept);
+    spares_.removed(path);
     if (entries.error().sys_errno() == ENOTDIR) return io::gone_is_fine(fs_.remove(path));
     return io::gone_is_fine(entries.error());
   }
@@ -220,7 +236,7 @@ class DirTier final : public Tier {
   }
 
   bool keep(const std::string& path, std::vector<Spare>* kept) {
-    return kept != nullptr && spares_->keep(path, kept);
+    return kept != nullptr && spares_.keep(path, kept);
   }
 
   Status remove_commits(const std::string& path, const std::vector<io::Entry>& entries) {
@@ -236,7 +252,9 @@ class DirTier final : public Tier {
   io::FileSystem& fs_;
   const std::string root_;
   const std::shared_ptr<RingShelf> rings_;
-  const std::shared_ptr<Spares> spares_;  // readers tell it when they close
+  const std::shared_ptr<OpenReaders> readers_;
+  Spares spares_;
+  const std::string writer_;
   const std::function<void(bool)> tell_direct_;
   std::mutex mutex_;                 // guards both sets
   std::set<std::string> safe_;       // folders whose names are on the disk

@@ -17,9 +17,11 @@
 //     checksum in the manifest, which belongs to the new version. Old bytes pass only if they are
 //     the same bytes.
 //  4. Spares of earlier processes are deleted when the tier is opened with recycling, never used.
-// Spares are deleted when the disk is full. A file that a Reader of this tier has open is unlinked,
-// not kept. A reader in another process may see bytes change below it once the version was removed:
-// its checksums tell it so, and the commit record is gone.
+//  5. Only files that this tier created become spares: another tier on the same directory (the copies that an agent
+//     keeps for others) may still be writing its own when the folder is removed.
+// Spares are deleted when the disk is full. A file that a Reader of this process has open is unlinked,
+// not kept (DirOptions::readers). A reader in another process may see bytes change below it once the version
+// was removed: its checksums tell it so, and the commit record is gone.
 #pragma once
 
 #include <functional>
@@ -28,6 +30,7 @@
 
 #include "io/file.h"
 #include "io/ring.h"
+#include "tier/open_readers.h"
 #include "tier/tier.h"
 
 namespace backstay::tier {
@@ -37,6 +40,9 @@ using MakeRing = std::function<Result<std::unique_ptr<io::Ring>>()>;
 struct DirOptions {
   std::string root;      // made at the first write, mode 0700
   bool recycle = false;  // for the one process that writes here (the agent)
+  // Where others may create the same names at the same time (shared storage): a word that is this tier's alone, part of its
+  // temporary names. A created name then exists from seal() on, whole, and the one before it until then. Not with recycle.
+  std::string writer = {};
   // Where spares are kept, relative to the root. Processes that recycle below one root at the same
   // time (agents that serve different jobs) each need their own: the first thing a tier does is to
   // delete what lies there.
@@ -44,6 +50,8 @@ struct DirOptions {
   // Files kept for the next create(). One is used at a time where one name is written at a time.
   unsigned spares_max = 1;
   std::uint64_t spare_bytes_min = 1 << 20;  // smaller files are not worth it
+  // The same object for all tiers of this process on this folder, where any of them recycles. Empty: this tier knows of its own.
+  std::shared_ptr<OpenReaders> readers = {};
   // Called with each create(): whether the file is written around the page cache. May be empty.
   std::function<void(bool direct)> tell_direct = {};
 };

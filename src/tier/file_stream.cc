@@ -23,7 +23,15 @@ Status FileWriter::seal(std::uint64_t bytes) {
   BACKSTAY_CHECK(in_flight() == 0);
   BACKSTAY_TRY(failed_);
   BACKSTAY_TRY(file_->truncate(bytes));
-  return file_->sync();
+  BACKSTAY_TRY(file_->sync());
+  if (!unnamed_) return {};
+  BACKSTAY_TRY(unnamed_->fs.rename(unnamed_->temporary, unnamed_->path));
+  unnamed_.reset();
+  return {};
+}
+
+FileWriter::~FileWriter() {
+  if (unnamed_) (void)unnamed_->fs.remove(unnamed_->temporary);
 }
 
 void FileReader::read(std::uint64_t offset, std::span<std::byte> to, std::uint64_t tag) {

@@ -3,16 +3,27 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "tier/ring_shelf.h"
 #include "tier/tier.h"
 
 namespace backstay::tier {
 
+// A file that gets its name when it is sealed; before, it goes with its writer.
+struct Unnamed {
+  io::FileSystem& fs;
+  std::string temporary;
+  std::string path;
+};
+
 class FileWriter final : public Writer {
  public:
-  FileWriter(std::unique_ptr<io::File> file, BorrowedRing ring)
-      : file_(std::move(file)), ring_(std::move(ring)) {}
+  FileWriter(std::unique_ptr<io::File> file, BorrowedRing ring,
+             std::optional<Unnamed> unnamed = std::nullopt)
+      : unnamed_(std::move(unnamed)), file_(std::move(file)), ring_(std::move(ring)) {}
+  ~FileWriter() override;
   unsigned depth() const override { return ring_->depth(); }
   unsigned in_flight() const override { return ring_->in_flight(); }
   void write(std::uint64_t offset, Bytes from, std::uint64_t tag) override;
@@ -20,6 +31,7 @@ class FileWriter final : public Writer {
   Status seal(std::uint64_t bytes) override;
 
  private:
+  std::optional<Unnamed> unnamed_;
   std::unique_ptr<io::File> file_;  // closed after the ring was emptied
   BorrowedRing ring_;
   Status failed_;  // the first write that did

@@ -6,8 +6,9 @@
 
 namespace backstay::tier {
 
-Spares::Spares(io::FileSystem& fs, std::string folder, Limits limits)
-    : fs_(fs), folder_(std::move(folder)), limits_(limits) {}
+Spares::Spares(io::FileSystem& fs, std::string folder, Limits limits,
+               std::shared_ptr<const OpenReaders> readers)
+    : fs_(fs), folder_(std::move(folder)), limits_(limits), readers_(std::move(readers)) {}
 
 void Spares::forget_earlier() {
   if (limits_.on) (void)io::remove_tree(fs_, folder_);  // what stays is never used, only in the way
@@ -22,16 +23,20 @@ bool Spares::reserve(Spare* spare) {
 }
 
 bool Spares::keep(const std::string& path, std::vector<Spare>* kept) {
-  if (!limits_.on || is_read(path)) return false;
+  if (!limits_.on || !is_ours(path) || readers_->any(path)) return false;
   Spare spare{{}, size_of(path)};
   if (spare.bytes < limits_.bytes_min || !reserve(&spare)) return false;
-  if (fs_.make_directories(folder_).ok() && fs_.rename(path, spare.path).ok()) {
+  const bool moved = fs_.make_directories(folder_).ok() && fs_.rename(path, spare.path).ok();
+  // Who opened it before it was moved has said so by now.
+  const bool read = moved && readers_->any(path);
+  if (moved && !read) {
     kept->push_back(std::move(spare));
     return true;
   }
+  if (read) (void)fs_.remove(spare.path);
   const std::lock_guard lock(mutex_);
   --unpublished_;
-  return false;
+  return read;
 }
 
 void Spares::publish(const std::vector<Spare>& kept) {
@@ -83,19 +88,20 @@ bool Spares::drop() {
   return !all.empty();
 }
 
-void Spares::reader_opened(const std::string& path) {
+bool Spares::is_ours(const std::string& path) {
   const std::lock_guard lock(mutex_);
-  read_.insert(path);
+  return created_.erase(path) != 0;
 }
 
-void Spares::reader_closed(const std::string& path) {
+void Spares::created(const std::string& path) {
+  if (!limits_.on) return;
   const std::lock_guard lock(mutex_);
-  if (const auto found = read_.find(path); found != read_.end()) read_.erase(found);
+  created_.insert(path);
 }
 
-bool Spares::is_read(const std::string& path) {
+void Spares::removed(const std::string& path) {
   const std::lock_guard lock(mutex_);
-  return read_.contains(path);
+  created_.erase(path);
 }
 
 std::uint64_t Spares::size_of(const std::string& path) {

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "io/file.h"
+#include "tier/open_readers.h"
 
 namespace backstay::tier {
 
@@ -23,7 +25,8 @@ class Spares {
     unsigned count_max = 1;
     std::uint64_t bytes_min = 1 << 20;
   };
-  Spares(io::FileSystem& fs, std::string folder, Limits limits);
+  Spares(io::FileSystem& fs, std::string folder, Limits limits,
+         std::shared_ptr<const OpenReaders> readers);
 
   // Deletes what an earlier process left.
   void forget_earlier();
@@ -41,11 +44,13 @@ class Spares {
   // Deletes all; false if there were none.
   bool drop();
 
-  void reader_opened(const std::string& path);
-  void reader_closed(const std::string& path);
+  // Only what was created here becomes a spare: another tier of this folder may still be writing the file of a name
+  // that it created.
+  void created(const std::string& path);
+  void removed(const std::string& path);
 
  private:
-  bool is_read(const std::string& path);
+  bool is_ours(const std::string& path);
   std::uint64_t size_of(const std::string& path);
   bool reserve(Spare* spare);
   bool claim(std::uint64_t bytes, Spare* spare);
@@ -53,11 +58,12 @@ class Spares {
   io::FileSystem& fs_;
   const std::string folder_;
   const Limits limits_;
+  const std::shared_ptr<const OpenReaders> readers_;
   std::mutex mutex_;  // guards all below; not held across I/O
   std::uint64_t next_ = 0;
   std::size_t unpublished_ = 0;  // kept, neither published nor discarded
   std::vector<Spare> ready_;     // newest last
-  std::multiset<std::string> read_;
+  std::set<std::string> created_;
 };
 
 }  // namespace backstay::tier

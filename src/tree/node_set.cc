@@ -90,4 +90,14 @@ NodeSet intersection(const NodeSet& a, const NodeSet& b) {
   return both;
 }
 
+std::vector<NodeId> numbers(const NodeSet& nodes) {
+  std::vector<NodeId> all;
+  for (const NodeSet::Span& span : nodes.spans()) {
+    for (std::uint64_t node = span.begin; node < span.end; ++node) {
+      all.push_back(static_cast<NodeId>(node));
+    }
+  }
+  return all;
+}
+
 }  // namespace backstay::tree

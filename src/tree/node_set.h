@@ -45,4 +45,7 @@ class NodeSet {
 
 NodeSet intersection(const NodeSet& a, const NodeSet& b);
 
+// One by one, in order.
+std::vector<NodeId> numbers(const NodeSet& nodes);
+
 }  // namespace backstay::tree

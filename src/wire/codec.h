@@ -17,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/alternative.h"
 #include "base/bytes.h"
 #include "base/ids.h"
 #include "base/result.h"
@@ -33,7 +34,7 @@ constexpr auto fields_of = std::tuple<>();  // messages without fields
 template <typename T>
 constexpr bool described = std::is_empty_v<T> == (std::tuple_size_v<decltype(fields_of<T>)> == 0);
 template <typename Variant>
-constexpr bool all_described = false;
+constexpr bool all_described = all_described<VariantOf<Variant>>;
 template <typename... Ts>
 constexpr bool all_described<std::variant<Ts...>> = (described<Ts> && ...);
 
@@ -150,18 +151,18 @@ class Decoder {
 
 template <typename Message, std::size_t index = 0>
 Result<Message> decode_body(std::size_t wanted, Bytes body) {
-  if constexpr (index == std::variant_size_v<Message>) {
+  if constexpr (index == std::variant_size_v<VariantOf<Message>>) {
     return Error(Code::invalid, "a message of unknown type " + std::to_string(wanted + 1));
   } else {
     if (wanted != index) return decode_body<Message, index + 1>(wanted, body);
-    std::variant_alternative_t<index, Message> message;
+    std::variant_alternative_t<index, VariantOf<Message>> message;
     Decoder decoder(body);
     decoder.fields(message);
     if (!decoder.done()) {
       return Error(Code::invalid,
                    "the body of a message of type " + std::to_string(index + 1) + " is malformed");
     }
-    return Message(std::in_place_index<index>, std::move(message));
+    return Message(std::move(message));
   }
 }
 

@@ -4,6 +4,13 @@
 
 namespace backstay::wire {
 
+Message::Message() = default;
+Message::Message(const Message& other) = default;
+Message::Message(Message&& other) noexcept = default;
+Message& Message::operator=(const Message& other) = default;
+Message& Message::operator=(Message&& other) noexcept = default;
+Message::~Message() = default;
+
 namespace codec {
 
 template <>
@@ -11,12 +18,12 @@ constexpr auto fields_of<ChunkInPool> = std::tuple(&ChunkInPool::buffer, &ChunkI
                                                    &ChunkInPool::object_offset,
                                                    &ChunkInPool::checksum);
 template <>
-constexpr auto fields_of<Hello> = std::tuple(&Hello::release, &Hello::job, &Hello::run,
-                                             &Hello::rank, &Hello::ranks, &Hello::local_rank,
-                                             &Hello::local_ranks, &Hello::node, &Hello::nodes,
-                                             &Hello::pid, &Hello::dir, &Hello::keep,
-                                             &Hello::durable_dir, &Hello::durable_every,
-                                             &Hello::durable_keep, &Hello::durable_bytes_per_s);
+constexpr auto fields_of<Hello> =
+    std::tuple(&Hello::release, &Hello::job, &Hello::run, &Hello::rank, &Hello::ranks,
+               &Hello::local_rank, &Hello::local_ranks, &Hello::node, &Hello::nodes, &Hello::pid,
+               &Hello::dir, &Hello::keep, &Hello::durable_dir, &Hello::durable_every,
+               &Hello::durable_keep, &Hello::durable_bytes_per_s, &Hello::drain_nodes_max,
+               &Hello::replicas, &Hello::parity, &Hello::protect_bytes_per_s, &Hello::secret);
 template <>
 constexpr auto fields_of<Begin> = std::tuple(&Begin::version, &Begin::object_bytes);
 template <>
@@ -28,7 +35,7 @@ constexpr auto fields_of<Query> = std::tuple(&Query::version);
 template <>
 constexpr auto fields_of<Await> = std::tuple(&Await::version, &Await::level);
 template <>
-constexpr auto fields_of<Restart> = std::tuple(&Restart::version, &Restart::below);
+constexpr auto fields_of<Restart> = std::tuple(&Restart::version, &Restart::below, &Restart::run);
 template <>
 constexpr auto fields_of<Verified> = std::tuple(&Verified::version, &Verified::buffers,
                                                 &Verified::good, &Verified::why,
@@ -39,7 +46,7 @@ template <>
 constexpr auto fields_of<Restored> = std::tuple(&Restored::version, &Restored::code);
 template <>
 constexpr auto fields_of<Fetch> = std::tuple(&Fetch::version, &Fetch::rank, &Fetch::begin,
-                                             &Fetch::bytes, &Fetch::last);
+                                             &Fetch::bytes, &Fetch::last, &Fetch::run);
 template <>
 constexpr auto fields_of<Request> = std::tuple(&Request::job, &Request::stop);
 template <>
@@ -47,7 +54,8 @@ constexpr auto fields_of<Shutdown> = std::tuple(&Shutdown::drain);
 template <>
 constexpr auto fields_of<Welcome> = std::tuple(&Welcome::release, &Welcome::pool_bytes,
                                                &Welcome::buffer_bytes, &Welcome::home_first,
-                                               &Welcome::home_count, &Welcome::newest);
+                                               &Welcome::home_count, &Welcome::newest,
+                                               &Welcome::address);
 template <>
 constexpr auto fields_of<Grant> = std::tuple(&Grant::version, &Grant::buffers);
 template <>
@@ -78,6 +86,24 @@ constexpr auto fields_of<Forget> = std::tuple(&Forget::job, &Forget::dir, &Forge
 template <>
 constexpr auto fields_of<AwaitNewer> = std::tuple(&AwaitNewer::job, &AwaitNewer::dir,
                                                   &AwaitNewer::after, &AwaitNewer::level);
+template <>
+constexpr auto fields_of<Neighbour> = std::tuple(&Neighbour::node, &Neighbour::address,
+                                                 &Neighbour::domain);
+template <>
+constexpr auto fields_of<Neighbours> = std::tuple(&Neighbours::last, &Neighbours::neighbours);
+template <>
+constexpr auto fields_of<Candidates> = std::tuple(&Candidates::below, &Candidates::below_run);
+template <>
+constexpr auto fields_of<Candidate> = std::tuple(&Candidate::version, &Candidate::run,
+                                                 &Candidate::code, &Candidate::message,
+                                                 &Candidate::saved_ranks);
+template <>
+constexpr auto fields_of<Ready> = std::tuple(&Ready::version, &Ready::attempt);
+template <>
+constexpr auto fields_of<Proceed> = std::tuple(&Proceed::version, &Proceed::attempt,
+                                               &Proceed::good);
+template <>
+constexpr auto fields_of<Where> = std::tuple(&Where::job, &Where::dir, &Where::version);
 
 static_assert(all_described<Message>);
 

@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
+#include "base/alternative.h"
 #include "base/bytes.h"
 #include "base/ids.h"
 #include "base/result.h"
@@ -43,6 +46,11 @@ struct Hello {
   std::uint32_t durable_every = 1;
   std::uint32_t durable_keep = 2;
   std::uint64_t durable_bytes_per_s = 0;  // 0: no limit
+  std::uint32_t drain_nodes_max = 0;      // 0: all
+  std::uint32_t replicas = 0;             // on other nodes, with several nodes
+  std::string parity;                     // "k,m" instead of replicas; "": none
+  std::uint64_t protect_bytes_per_s = 0;  // limit of what makes them; 0: none
+  std::string secret;  // of the run, for its agents: 64 hexadecimal digits; "" with one node
 };
 struct Begin {
   VersionNumber version = 0;
@@ -65,6 +73,7 @@ struct Await {  // answered by LevelIs once the level is reached or cannot be an
 struct Restart {
   VersionNumber version = 0;  // 0: the newest
   VersionNumber below = 0;    // 0, or only older ones than this
+  RunId run = 0;              // of the version; 0: whichever
 };
 struct Verified {
   VersionNumber version = 0;
@@ -92,6 +101,7 @@ struct Fetch {  // a range of one rank's object; all of it by default
   std::uint64_t begin = 0;
   std::uint64_t bytes = UINT64_MAX;  // cut to what the object has
   bool last = false;                 // the last `bytes` of the object; begin means nothing
+  RunId run = 0;                     // of the version; 0: whichever
 
   std::uint64_t begin_in(std::uint64_t object_bytes) const {
     return last ? object_bytes - std::min(bytes, object_bytes) : std::min(begin, object_bytes);
@@ -101,9 +111,28 @@ struct Fetch {  // a range of one rank's object; all of it by default
     return from + std::min(bytes, object_bytes - from);
   }
 };
+struct Candidates {  // several nodes: the newest recorded version here that is older than this one
+  VersionNumber below = 0;  // 0: the newest of all
+  RunId below_run = 0;  // of two runs that used the same number, the smaller one counts as older
+};
+struct Proceed {  // several nodes: what all ranks of the job have agreed on at Ready
+  VersionNumber version = 0;
+  std::uint32_t attempt = 0;
+  bool good = true;  // else the plan is withdrawn
+};
 struct Request {
   std::string job;
   bool stop = false;
+};
+// Another agent of the run (docs/protocol/peers.md).
+struct Neighbour {
+  NodeId node = 0;
+  std::string address;
+  std::string domain;  // its failure domain; "": one of its own
+};
+struct Neighbours {  // from the first rank of each node, in one message or several
+  bool last = true;
+  std::vector<Neighbour> neighbours;
 };
 struct Goodbye {};
 
@@ -124,6 +153,11 @@ struct AwaitNewer {  // answered once a version after `after` is at `level`, or 
   VersionNumber after = 0;
   Level level = Level::local;
 };
+struct Where {  // on which nodes' disks the files of a version are
+  std::string job;
+  std::string dir;
+  VersionNumber version = 0;
+};
 
 // agent -> rank or tool
 struct Welcome {  // with two descriptors: pool, control page
@@ -133,6 +167,7 @@ struct Welcome {  // with two descriptors: pool, control page
   std::uint32_t home_first = 0;  // preferred buffers of this rank
   std::uint32_t home_count = 0;
   VersionNumber newest = 0;  // highest number ever used in this job; the next is newest + 1
+  std::string address;       // where the run's other agents reach this one; "" with one node
 };
 struct Grant {
   VersionNumber version = 0;
@@ -141,7 +176,7 @@ struct Grant {
 struct Captured {  // answer to End, and to Restored
   VersionNumber version = 0;
   Code code = Code::ok;
-  std::string message;
+  std::string message;  // with ok: what the program is to hear of versions that are not safe
 };
 struct LevelIs {
   VersionNumber version = 0;
@@ -169,6 +204,18 @@ struct Chunks {
 struct Deliver {
   VersionNumber version = 0;
 };
+struct Candidate {  // answer to Candidates
+  VersionNumber version = 0;
+  RunId run = 0;
+  Code code = Code::ok;  // none: there is none; another: it is not known what there is
+  std::string message;
+  std::uint32_t saved_ranks = 0;
+};
+// Several nodes, in place of Deliver: the ranks of this node have verified everything.
+struct Ready {
+  VersionNumber version = 0;
+  std::uint32_t attempt = 0;
+};
 struct Withdraw {  // the present Plan is given up: take back what was exchanged with its chunks
   VersionNumber version = 0;
   std::uint32_t attempt = 0;
@@ -183,10 +230,23 @@ struct Failure {  // the connection ends after it
 };
 
 // The order is the type number on the wire, from 1: append only.
-using Message = std::variant<Hello, Begin, Filled, End, Query, Await, Restart, Verified, Refuse,
-                             Restored, Fetch, Request, Goodbye, Admin, Status, Shutdown, Welcome,
-                             Grant, Captured, LevelIs, Plan, Chunks, Deliver, Answer, Failure,
-                             Withdraw, Withdrawn, Forget, AwaitNewer>;
+class Message
+    : public std::variant<Hello, Begin, Filled, End, Query, Await, Restart, Verified, Refuse,
+                          Restored, Fetch, Request, Goodbye, Admin, Status, Shutdown, Welcome,
+                          Grant, Captured, LevelIs, Plan, Chunks, Deliver, Answer, Failure,
+                          Withdraw, Withdrawn, Forget, AwaitNewer, Neighbours, Candidates,
+                          Candidate, Ready, Proceed, Where> {
+ public:
+  template <AlternativeOf<variant> T>
+  Message(T&& value)  // NOLINT(google-explicit-constructor): as a variant
+      : variant(std::in_place_type<std::remove_cvref_t<T>>, std::forward<T>(value)) {}
+  Message();
+  Message(const Message& other);
+  Message(Message&& other) noexcept;
+  Message& operator=(const Message& other);
+  Message& operator=(Message&& other) noexcept;
+  ~Message();
+};
 
 // One packet. Errors: too_large (a list over list_entries_max, or more than message_bytes_max in
 // all), invalid (a text with a zero byte).

@@ -95,7 +95,7 @@ TEST_P(NetConformance, AMessageThatIsTooLargeIsRefusedAndTheConnectionLives) {
   EXPECT_TRUE(fails_with(world[0].offer(a, header, bytes_of("x")), Code::too_large));
   EXPECT_TRUE(fails_with(world[0].offer(a, {}, {}), Code::invalid));
   ASSERT_TRUE(is_ok(world[0].send(a, bytes_of("small"))));
-  ASSERT_TRUE(world.until([&] { return world.count<net::Message>(1, b) == 1; }));
+  ASSERT_TRUE(world.until([&, b = b] { return world.count<net::Message>(1, b) == 1; }));
 }
 
 TEST_P(NetConformance, AQueueThatIsFullSaysSoAndSaysWhenItIsNot) {
@@ -113,11 +113,11 @@ TEST_P(NetConformance, AQueueThatIsFullSaysSoAndSaysWhenItIsNot) {
   ASSERT_TRUE(fails_with(status, Code::again));
   EXPECT_GE(sent * message.size(), world[0].facts().queued_bytes_max / 2);
   world.resume(1);
-  ASSERT_TRUE(world.until([&] {
+  ASSERT_TRUE(world.until([&, a = a, b = b] {
     return world.count<net::Ready>(0, a) == 1 && world.count<net::Message>(1, b) == sent;
   }));
   EXPECT_TRUE(is_ok(world[0].send(a, message)));
-  ASSERT_TRUE(world.until([&] { return world.count<net::Message>(1, b) == sent + 1; }));
+  ASSERT_TRUE(world.until([&, b = b] { return world.count<net::Message>(1, b) == sent + 1; }));
   EXPECT_EQ(world.count<net::Ready>(0), 1u);
 }
 
@@ -186,13 +186,53 @@ TEST_P(NetConformance, MessagesPassWhileBulkMoves) {
   const auto offer = announce(world, 0, a, 1, from);
   ASSERT_TRUE(is_ok(world[1].fetch(b, offer, to)));
   std::size_t sent = 0;
-  ASSERT_TRUE(world.until([&] {
+  ASSERT_TRUE(world.until([&, a = a] {
     if (sent < 50 && world[0].send(a, pattern(100, sent)).ok()) ++sent;
     return world.count<net::Fetched>(1) == 1 && world.count<net::Message>(1) == 50;
   }));
   EXPECT_EQ(first_difference(to, 5), to.size());
   for (std::size_t i = 0; i < 50; ++i)
     EXPECT_EQ(first_difference(world.of<net::Message>(1)[i]->bytes, i), 100u);
+}
+
+TEST_P(NetConformance, WhatIsFetchedWaitsForOneThatPausesAndMessagesPass) {
+  auto world = make();
+  const auto [a, b] = world.join(0, 1);
+  const Buffer from = pattern(std::size_t{32} << 20, 5), back = pattern(100'000, 6);
+  Buffer to(from.size()), to_back(back.size());
+  const auto offer = announce(world, 0, a, 1, from);
+  const auto offer_back = announce(world, 1, b, 0, back);
+  world[0].pause(true);
+  world[0].pause(true);
+  ASSERT_TRUE(is_ok(world[1].fetch(b, offer, to)));
+  ASSERT_TRUE(is_ok(world[0].fetch(a, offer_back, to_back)));
+  // A message each way after the fetch: whatever could have moved before it has.
+  ASSERT_TRUE(is_ok(world[1].send(b, pattern(100, 1))));
+  ASSERT_TRUE(world.until([&] { return world.count<net::Message>(0) == 1; }));
+  ASSERT_TRUE(is_ok(world[0].send(a, pattern(100, 2))));
+  ASSERT_TRUE(world.until(
+      [&] { return world.count<net::Message>(1) == 1 && world.count<net::Fetched>(0) == 1; }));
+  EXPECT_EQ(world.count<net::Fetched>(1), 0u);
+  EXPECT_EQ(world.count<net::Taken>(0), 0u);
+  world[0].pause(false);
+  ASSERT_TRUE(world.until(
+      [&] { return world.count<net::Fetched>(1) == 1 && world.count<net::Taken>(0) == 1; }));
+  EXPECT_EQ(first_difference(to, 5), to.size());
+  EXPECT_EQ(first_difference(to_back, 6), to_back.size());
+}
+
+TEST_P(NetConformance, OneThatPausesInTheMiddleGoesOnThere) {
+  auto world = make();
+  const auto [a, b] = world.join(0, 1);
+  const Buffer from = pattern(std::size_t{8} << 20, 7);
+  Buffer to(from.size());
+  ASSERT_TRUE(is_ok(world[1].fetch(b, announce(world, 0, a, 1, from), to)));
+  bool on = false;
+  ASSERT_TRUE(world.until([&] {
+    world[0].pause(on = !on);
+    return world.count<net::Fetched>(1) == 1;
+  }));
+  EXPECT_EQ(first_difference(to, 7), to.size());
 }
 
 TEST_P(NetConformance, ARefusedOfferComesBack) {
@@ -371,7 +411,7 @@ TEST_P(NetConformance, AnIdleConnectionLives) {
   }
   EXPECT_EQ(world.count<net::Closed>(0), 0u);
   ASSERT_TRUE(is_ok(world[0].send(a, bytes_of("still here"))));
-  ASSERT_TRUE(world.until([&] { return world.count<net::Message>(1, b) == 1; }));
+  ASSERT_TRUE(world.until([&, b = b] { return world.count<net::Message>(1, b) == 1; }));
 }
 
 TEST_P(NetConformance, TwoConnectionsBetweenTwoEndsAreTwoPeers) {
@@ -386,9 +426,9 @@ TEST_P(NetConformance, TwoConnectionsBetweenTwoEndsAreTwoPeers) {
   EXPECT_EQ(world.of<net::Message>(1, b)[0]->bytes, bytes_of("first"));
   EXPECT_EQ(world.of<net::Message>(1, c)[0]->bytes, bytes_of("second"));
   world[0].close(a);
-  ASSERT_TRUE(world.until([&] { return world.count<net::Closed>(1, b) == 1; }));
+  ASSERT_TRUE(world.until([&, b = b] { return world.count<net::Closed>(1, b) == 1; }));
   ASSERT_TRUE(is_ok(world[1].send(c, bytes_of("the other lives"))));
-  ASSERT_TRUE(world.until([&] { return world.count<net::Message>(0, d) == 1; }));
+  ASSERT_TRUE(world.until([&, d = d] { return world.count<net::Message>(0, d) == 1; }));
 }
 
 TEST_P(NetConformance, AnEndMayConnectToItself) {
@@ -411,7 +451,7 @@ TEST_P(NetConformance, TheDescriptorWakesAndRests) {
   ASSERT_TRUE(is_ok(world[0].send(a, bytes_of("wake"))));
   world[0].progress();
   ASSERT_EQ(::poll(&one, 1, 10000), 1);
-  ASSERT_TRUE(world.until([&] { return world.count<net::Message>(1, b) == 1; }));
+  ASSERT_TRUE(world.until([&, b = b] { return world.count<net::Message>(1, b) == 1; }));
 }
 
 }  // namespace backstay::testing

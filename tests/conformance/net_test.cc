@@ -33,6 +33,7 @@ NetUnderTest tcp(std::size_t ends, bool with_ucx) {
                             .identity = "end-" + std::to_string(i),
                             .device = "lo",
                             .dead_after_s = 1};
+    under.is_ucx = with_ucx;
     if (with_ucx) options.bulk = net::make_ucx({.devices = "lo", .transports = "tcp"}).value();
     auto end = net::make_tcp(std::move(options));
     EXPECT_TRUE(is_ok(end));

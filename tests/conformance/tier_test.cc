@@ -8,11 +8,13 @@ namespace backstay::testing {
 namespace {
 
 TierUnderTest directory(FileSystemUnderTest files, tier::MakeRing make_ring, bool recycle,
-                        const std::string& spare_folder = ".spare") {
+                        const std::string& spare_folder = ".spare",
+                        const std::string& writer = "") {
   tier::DirOptions options;
   options.root = files.root + "/tier";
   options.recycle = recycle;
   options.spare_folder = spare_folder;
+  options.writer = writer;
   auto opened = tier::open_dir_tier(*files.fs, std::move(make_ring), options);
   EXPECT_TRUE(is_ok(opened));
   return {files.keep, opened.ok() ? std::move(opened).value() : nullptr};
@@ -52,6 +54,8 @@ std::vector<TierCase> cases() {
       {"DirectorySparesInTheJob",
        [] { return directory(posix_files(), system_ring(true), true, "job/.spare"); }},
       {"DirectoryThreads", [] { return directory(posix_files(), system_ring(false), true); }},
+      {"DirectoryOfSeveralWriters",
+       [] { return directory(posix_files(), system_ring(true), false, ".spare", "one"); }},
       {"DirectoryInMemory", [] { return directory(memory_files(), memory_ring(1), false); }},
       {"DirectoryInMemoryRecycling",
        [] { return directory(memory_files(), memory_ring(2), true); }},

@@ -91,6 +91,7 @@ int main(int argc, char** argv) {
   if (argc != 2) return 1;
   corpus = argv[1];
   write("manifest", "example", encode(test::example_manifest()));
+  write("parity_manifest", "example", encode(test::example_parity_manifest()));
   write("object", "example", tail_of(test::example_regions()));
   write("commit", "example", encode(test::example_commit()));
   Buffer segment = encode(test::example_segment());
@@ -113,6 +114,10 @@ int main(int argc, char** argv) {
   for (const wire::tree::Message& message : test::one_of_each_tree_message()) {
     write("tree_message", "type-" + std::to_string(message.index() + 1),
           *wire::tree::encode(message));
+  }
+  for (const wire::peer::Message& message : test::one_of_each_peer_message()) {
+    write("peer_message", "type-" + std::to_string(message.index() + 1),
+          *wire::peer::encode(message));
   }
   write("tree", "history", tree_history());
   return 0;

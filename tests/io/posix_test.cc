@@ -146,5 +146,17 @@ TEST(Posix, PermissionIsNamed) {
   ::chmod(directory.path().c_str(), 0700);
 }
 
+// Opening it to read would wait for somebody who writes.
+TEST(Posix, APipeInAFilesPlaceIsDamage) {
+  TempDirectory directory;
+  const std::string path = directory.path() + "/file";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  for (const io::Open how : {io::Open::read, io::Open::read_direct}) {
+    const auto file = io::posix_filesystem().open(path, how);
+    ASSERT_FALSE(file.ok());
+    EXPECT_EQ(file.error().code(), Code::corrupt);
+  }
+}
+
 }  // namespace
 }  // namespace backstay::io

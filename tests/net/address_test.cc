@@ -45,7 +45,7 @@ TEST(Address, APortInUse) {
   ASSERT_TRUE(is_ok(first));
   const std::uint16_t port = net::own_address(first->get()).port();
   const auto second = net::listen_at(&*address, port);
-  ASSERT_TRUE(fails_with(second, Code::busy));
+  ASSERT_TRUE(fails_with(second, Code::port_in_use));
   EXPECT_NE(second.error().message().find(std::to_string(port)), std::string::npos);
 }
 

@@ -44,7 +44,8 @@ TEST_F(LossyTest, EventsAreLate) {
   const auto [sound, lossy] = world.join(1, 0);
   const std::uint64_t before = clock_.monotonic_ns();
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(is_ok(world[1].send(sound, {})));
-  ASSERT_TRUE(world.until([&] { return world.count<net::Message>(0, lossy) == 20; }));
+  ASSERT_TRUE(
+      world.until([&, lossy = lossy] { return world.count<net::Message>(0, lossy) == 20; }));
   EXPECT_GT(clock_.monotonic_ns() - before, 500'000'000u);
 }
 
@@ -59,7 +60,7 @@ TEST_F(LossyTest, BusyIsFollowedByReady) {
   auto world = make({.seed = 1, .busy_one_in = 1});
   const auto [lossy, sound] = world.join(0, 1);
   EXPECT_TRUE(fails_with(world[0].send(lossy, {}), Code::again));
-  ASSERT_TRUE(world.until([&] { return world.count<net::Ready>(0, lossy) == 1; }));
+  ASSERT_TRUE(world.until([&, lossy = lossy] { return world.count<net::Ready>(0, lossy) == 1; }));
 }
 
 TEST_F(LossyTest, OffersAreRefused) {
@@ -77,7 +78,7 @@ TEST_F(LossyTest, APowerOffIsSilentAndNoticedLater) {
   const auto [sound, lossy] = world.join(1, 0);
   lossy_->kill();
   const std::uint64_t before = clock_.monotonic_ns();
-  ASSERT_TRUE(world.until([&] { return world.count<net::Closed>(1, sound) == 1; }));
+  ASSERT_TRUE(world.until([&, sound = sound] { return world.count<net::Closed>(1, sound) == 1; }));
   EXPECT_GT(clock_.monotonic_ns() - before, 9'000'000'000u);
 }
 

@@ -78,6 +78,27 @@ format::Manifest example_manifest() {
   return manifest;
 }
 
+format::ParityManifest example_parity_manifest() {
+  format::ParityManifest parity;
+  parity.job = "heat";
+  parity.node = 3;
+  parity.version = 12;
+  parity.run = 0x1122334455667788;
+  parity.data = 2;
+  parity.parity = 1;
+  for (const NodeId node : {5u, 3u, 0u}) {
+    format::Manifest member = empty_manifest();
+    member.node = node;
+    member.segment_bytes = 4096 * (2 + node);
+    must(build_index(member, {}));
+    parity.manifests.push_back(encode(member));
+  }
+  parity.block_bytes = format::parity_block_bytes(std::uint64_t{4096} * 7, parity.data);
+  parity.checked_bytes = 8192;
+  parity.checksums = {0xAAAA, 0xBBBB};
+  return parity;
+}
+
 std::vector<format::Region> example_regions() {
   format::Region step;
   step.name = "step";
@@ -150,8 +171,9 @@ std::vector<wire::Message> one_of_each_message() {
   const std::vector<ChunkInPool> chunks = {{7, 4096, 1ULL << 40, 0x0123456789ABCDEF},
                                            {8, 1, (1ULL << 40) + 4096, 42}};
   return {
-      Hello{"0.1.0", "heat", 99, 3, 64, 1, 2, 5, 32, 4711, "/tmp/tier", 4, "/shared", 5, 3,
-            1 << 20},
+      Hello{"0.1.0", "heat",  99,   3,           64,    1,         2,
+            5,       32,      4711, "/tmp/tier", 4,     "/shared", 5,
+            3,       1 << 20, 4,    2,           "3,1", 1 << 19,   std::string(64, 'a')},
       Begin{12, 1ULL << 33},
       Filled{12, chunks},
       End{12},
@@ -167,7 +189,7 @@ std::vector<wire::Message> one_of_each_message() {
       Admin{},
       wire::Status{},
       Shutdown{false},
-      Welcome{"0.1.0", 1ULL << 30, 4U << 20, 16, 32, 11},
+      Welcome{"0.1.0", 1ULL << 30, 4U << 20, 16, 32, 11, "n3:7000"},
       Grant{12, {4, 5}},
       Captured{12, Code::rank_lost, "rank 2 has gone"},
       LevelIs{12, Level::captured, Code::no_space, "the disk is full"},
@@ -180,6 +202,12 @@ std::vector<wire::Message> one_of_each_message() {
       Withdrawn{9, 2},
       Forget{"job", "/versions", 12},
       AwaitNewer{"job", "/versions", 12, Level::local},
+      Neighbours{false, {{3, "n3:7000", "rack 1"}, {4, "n4:7000", ""}}},
+      Candidates{12, 0x1122334455667788},
+      Candidate{11, 0x1122334455667788, Code::none, "no version yet", 64},
+      Ready{11, 3},
+      Proceed{11, 3, false},
+      Where{"job", "/versions", 12},
   };
 }
 
@@ -194,6 +222,49 @@ std::vector<wire::tree::Message> one_of_each_tree_message() {
           Beat{link, 76, 77, {0, 1}, 4, {{key, 2}}, true, {{7, 1}}, 6},
           Facts{link, 4, 6, {{5, 1ULL << 60, 1, "seed", "42"}, {6, 1, 2, "name", ""}}},
           Leave{link}};
+}
+
+std::vector<wire::peer::Message> one_of_each_peer_message() {
+  using namespace wire::peer;
+  constexpr RunId run = 0x1122334455667788;
+  return {Get{7, 12, run, 3, true, true, 1ULL << 33, 4U << 20},
+          No{7, Code::not_found, "version 12 is gone"},
+          Keep{12, run, 3, 1ULL << 33, 7, 64, Level::local, 1ULL << 32, 99, 41, 42, {3, 5}},
+          Kept{12, run, 3, Code::no_space, "the disk is full"},
+          Holds{5, 12, run, 3, true, true, {0, 7, 14}},
+          HoldsSeen{5},
+          Lookup{8, 12, run, 63, true},
+          Holders{8, {{1, 3}, {2, 3}}},
+          Look{9, 12, run},
+          Seen{9,
+               "n1",
+               77,
+               4,
+               3,
+               1ULL << 28,
+               1U << 20,
+               64,
+               5,
+               1ULL << 33,
+               1ULL << 34,
+               12,
+               Level::protected_,
+               "version 13 is not local: the disk is full",
+               {3, 5},
+               2,
+               1,
+               {2, 0, 7}},
+          Due{12, run, 7, 64, 41, true},
+          Which{9, 12, run},
+          Parts{9, {3, 5}},
+          Turn{9, 12, run, 3},
+          TurnOver{9, Code::no_space, "it is full", true, 1ULL << 32, 99},
+          Durable{12, run, 7, 64, 1ULL << 32, 99, 41, 42},
+          NotDurable{12, run, Code::agent_lost, "node 3 is lost"},
+          DurableGone{12, run},
+          Rebuild{10, 12, run, 63},
+          Rebuilt{10, Code::lost, "too much is lost", 3},
+          Doubt{12, run, 3}};
 }
 
 }  // namespace backstay::test

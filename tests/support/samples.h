@@ -6,15 +6,19 @@
 
 #include "format/manifest.h"
 #include "format/object.h"
+#include "format/parity_manifest.h"
 #include "format/segment.h"
 #include "support/seed.h"
 #include "wire/message.h"
+#include "wire/peer_message.h"
 #include "wire/tree_message.h"
 
 namespace backstay::test {
 
 // The manifest of the worked example of docs/format/segment.md.
 format::Manifest example_manifest();
+// Of three nodes, (2, 1), without objects.
+format::ParityManifest example_parity_manifest();
 // The regions of the worked example of docs/format/object.md, laid out.
 std::vector<format::Region> example_regions();
 format::CommitRecord example_commit();
@@ -29,5 +33,7 @@ std::vector<format::Region> random_regions(Random& random);
 std::vector<wire::Message> one_of_each_message();
 // The same of wire::tree::Message.
 std::vector<wire::tree::Message> one_of_each_tree_message();
+// The same of wire::peer::Message.
+std::vector<wire::peer::Message> one_of_each_peer_message();
 
 }  // namespace backstay::test

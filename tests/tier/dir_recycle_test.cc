@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include "around_memory.h"
 #include "io/posix.h"
 #include "temp_directory.h"
 #include "version_store.h"
@@ -98,6 +99,58 @@ TEST_F(RecycleInMemory, AFileThatIsReadIsNotKept) {
   { auto reader = tier_->open("job/v1/seg"); }
   ASSERT_TRUE(is_ok(tier_->remove(folder_of(1))));
   EXPECT_EQ(spares(fs_), 1u) << "a reader that is closed does not count";
+}
+
+// Another tier of the process: the copies to the durable directory have their own.
+TEST_F(RecycleInMemory, AFileThatAnotherTierReadsIsNotKept) {
+  const auto readers = std::make_shared<tier::OpenReaders>();
+  auto recycles = open_tier(fs_, true, readers).value();
+  auto reads = open_tier(fs_, false, readers).value();
+  ASSERT_TRUE(is_ok(commit_version(*recycles, 1)));
+  {
+    auto reader = reads->open("job/v1/seg");
+    ASSERT_TRUE(is_ok(recycles->remove(folder_of(1))));
+    EXPECT_EQ(spares(fs_), 0u);
+  }
+  ASSERT_TRUE(is_ok(commit_version(*recycles, 1)));
+  { auto reader = reads->open("job/v1/seg"); }
+  ASSERT_TRUE(is_ok(recycles->remove(folder_of(1))));
+  EXPECT_EQ(spares(fs_), 1u);
+}
+
+// A reader that opens the file between the look for readers and the move.
+TEST(Recycle, AFileThatIsOpenedBeforeItIsMovedAwayIsNotKept) {
+  class OpensBefore final : public AroundMemory {
+   public:
+    Status rename(const std::string& from, const std::string& to) override {
+      if (from.ends_with("/v1/seg")) reader = reads->open("job/v1/seg").value();
+      return inner.rename(from, to);
+    }
+    std::unique_ptr<tier::Tier> reads;
+    std::unique_ptr<tier::Reader> reader;
+  } fs;
+  const auto readers = std::make_shared<tier::OpenReaders>();
+  fs.reads = open_tier(fs, false, readers).value();
+  auto recycles = open_tier(fs, true, readers).value();
+  ASSERT_TRUE(is_ok(commit_version(*recycles, 1)));
+  ASSERT_TRUE(is_ok(recycles->remove(folder_of(1))));
+  ASSERT_NE(fs.reader, nullptr);
+  EXPECT_EQ(spares(fs), 0u);
+  EXPECT_FALSE(recycles->get("job/v1/seg", 1 << 20).ok());
+}
+
+// Who created it may still be writing it.
+TEST_F(RecycleInMemory, AFileOfAnotherTierIsNotKept) {
+  auto other = open_tier(fs_, false).value();
+  ASSERT_TRUE(is_ok(commit_version(*other, 1)));
+  ASSERT_TRUE(is_ok(tier_->remove(folder_of(1))));
+  EXPECT_EQ(spares(fs_), 0u);
+  // Nor under a name that was ours before.
+  ASSERT_TRUE(is_ok(commit_version(*tier_, 2)));
+  ASSERT_TRUE(is_ok(tier_->remove(folder_of(2) + "/seg")));
+  ASSERT_TRUE(is_ok(commit_version(*other, 2)));
+  ASSERT_TRUE(is_ok(tier_->remove(folder_of(2))));
+  EXPECT_EQ(spares(fs_), 0u);
 }
 
 TEST_F(RecycleInMemory, TheFolderWithTheSparesMayBeRemoved) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "aligned_bytes.h"
+#include "around_memory.h"
 #include "io/posix.h"
 #include "temp_directory.h"
 #include "version_store.h"
@@ -96,6 +97,43 @@ TEST(DirTier, ABrokenRingIsNotLentAgain) {
   EXPECT_EQ(made, 2);
 }
 
+// Two agents that do not know of each other write the same name: whoever seals last, it is whole all the time.
+TEST(DirTier, SeveralWritersOfOneName) {
+  io::MemoryFileSystem fs;
+  const auto make_ring = []() -> Result<std::unique_ptr<io::Ring>> {
+    return io::make_memory_ring();
+  };
+  auto one = std::move(tier::open_dir_tier(fs, make_ring, {.root = "/t", .writer = "a"}).value());
+  auto two = std::move(tier::open_dir_tier(fs, make_ring, {.root = "/t", .writer = "b"}).value());
+  AlignedBytes bytes(4096);
+  const auto begin = [&](tier::Tier& tier) {
+    auto writer = std::move(tier.create("job/v1/seg", 8192).value());
+    writer->write(0, bytes.all(), 1);
+    EXPECT_TRUE(writer->reap(true).at(0).status.ok());
+    return writer;
+  };
+  const auto is_whole = [&] {
+    const auto found = io::read_file(fs, "/t/job/v1/seg", 1 << 20);
+    return found.ok() && found->size() == 4096;
+  };
+  auto first = begin(*one);
+  EXPECT_TRUE(one->list("job/v1")->empty()) << "not before it is sealed";
+  ASSERT_TRUE(is_ok(first->seal(4096)));
+  EXPECT_TRUE(is_whole());
+  auto second = begin(*two), third = begin(*one);
+  EXPECT_TRUE(is_whole());
+  second.reset();  // given up
+  EXPECT_TRUE(is_whole());
+  ASSERT_TRUE(is_ok(third->seal(4096)));
+  EXPECT_TRUE(is_whole());
+  EXPECT_EQ(fs.list("/t/job/v1")->size(), 1u) << "nothing else is left";
+  auto late = begin(*two);
+  ASSERT_TRUE(is_ok(one->remove("job/v1")));
+  EXPECT_FALSE(late->seal(4096).ok());
+  late.reset();
+  EXPECT_TRUE(one->list("job/v1")->empty());
+}
+
 TEST(DirTier, TheRootMayBeSpelledInAnyWay) {
   io::MemoryFileSystem fs;
   const auto make_ring = []() -> Result<std::unique_ptr<io::Ring>> {
@@ -171,25 +209,11 @@ TEST(DirTier, WithoutARingThereAreSmallObjectsOnly) {
 }
 
 TEST(DirTier, FoldersAboveTheRootThatNobodyMayOpenAreFine) {
-  class Closed final : public io::FileSystem {
+  class Closed final : public AroundMemory {
    public:
-    Result<std::unique_ptr<io::File>> open(const std::string& path, io::Open how) override {
-      return inner.open(path, how);
-    }
-    Status make_directories(const std::string& path) override {
-      return inner.make_directories(path);
-    }
-    Status rename(const std::string& from, const std::string& to) override {
-      return inner.rename(from, to);
-    }
-    Status remove(const std::string& path) override { return inner.remove(path); }
-    Result<std::vector<io::Entry>> list(const std::string& path) override {
-      return inner.list(path);
-    }
     Status sync_directory(const std::string& path) override {
       return path == closed ? errno_error("open " + path, EACCES) : inner.sync_directory(path);
     }
-    io::MemoryFileSystem inner;
     std::string closed = "/";
   } fs;
   auto tier = open_tier(fs, false);

@@ -19,6 +19,20 @@ inline constexpr std::size_t request_bytes = 4 * 1024;
 
 inline std::string folder_of(std::uint64_t version) { return "job/v" + std::to_string(version); }
 
+// `readers`: of several tiers on the same `fs`.
+inline Result<std::unique_ptr<tier::Tier>> open_tier(io::FileSystem& fs, bool recycle,
+                                                     std::shared_ptr<tier::OpenReaders> readers) {
+  tier::DirOptions options;
+  options.root = "/tier";
+  options.recycle = recycle;
+  options.spare_bytes_min = 4096;
+  options.readers = std::move(readers);
+  const auto make_ring = []() -> Result<std::unique_ptr<io::Ring>> {
+    return io::make_memory_ring();
+  };
+  return tier::open_dir_tier(fs, make_ring, options);
+}
+
 // Opens a tier on `fs` whose rings finish in an order given by `seed`; all faults come from `faults`.
 inline Result<std::unique_ptr<tier::Tier>> open_tier(io::FileSystem& fs, bool recycle,
                                                      std::uint64_t seed = 0,

@@ -38,7 +38,7 @@ Buffer packet_of(std::uint16_t type, const Buffer& body) {
 
 TEST(Message, TypeNumberIsThePlaceInTheVariant) {
   const auto messages = test::one_of_each_message();
-  ASSERT_EQ(messages.size(), std::variant_size_v<Message>);
+  ASSERT_EQ(messages.size(), std::variant_size_v<VariantOf<Message>>);
   for (std::size_t i = 0; i < messages.size(); ++i) {
     ASSERT_EQ(messages[i].index(), i);
     const Buffer packet = encoded(messages[i]);
@@ -60,8 +60,10 @@ TEST(Message, AllTypesComeBack) {
 }
 
 TEST(Message, FieldsComeBackOneByOne) {
-  const auto hello = there_and_back(Hello{"0.1.0", "heat", 99, 3, 64, 1, 2, 5, 32, 4711,
-                                          "/tmp/tier", 4, "/shared", 5, 3, 1 << 20});
+  const auto hello = there_and_back(
+      Hello{"0.1.0", "heat",  99,   3,           64,    1,         2,
+            5,       32,      4711, "/tmp/tier", 4,     "/shared", 5,
+            3,       1 << 20, 4,    2,           "3,1", 0,         std::string(64, 'a')});
   EXPECT_EQ(hello.release, "0.1.0");
   EXPECT_EQ(hello.job, "heat");
   EXPECT_EQ(hello.run, 99U);
@@ -74,8 +76,10 @@ TEST(Message, FieldsComeBackOneByOne) {
   EXPECT_EQ(hello.pid, 4711);
   EXPECT_EQ(hello.dir, "/tmp/tier");
   EXPECT_EQ(hello.keep, 4U);
+  EXPECT_EQ(hello.parity, "3,1");
 
-  const auto welcome = there_and_back(Welcome{"0.1.0", 1ULL << 30, 4U << 20, 16, 32, 11});
+  const auto welcome =
+      there_and_back(Welcome{"0.1.0", 1ULL << 30, 4U << 20, 16, 32, 11, "n3:7000"});
   EXPECT_EQ(welcome.release, "0.1.0");
   EXPECT_EQ(welcome.pool_bytes, 1ULL << 30);
   EXPECT_EQ(welcome.buffer_bytes, 4U << 20);
@@ -201,7 +205,7 @@ TEST(Message, ValuesOutOfRangeAreRefused) {
     return !decode(packet).ok();
   };
   EXPECT_TRUE(refused(Await{10, Level::local}, 8 + 8, std::uint8_t{5}));
-  EXPECT_TRUE(refused(Restored{10, Code::ok}, 8 + 8, std::int32_t{12}));
+  EXPECT_TRUE(refused(Restored{10, Code::ok}, 8 + 8, std::int32_t{15}));
   EXPECT_TRUE(refused(Restored{10, Code::ok}, 8 + 8, std::int32_t{-1}));
   EXPECT_TRUE(refused(Shutdown{true}, 8, std::uint8_t{2}));
   EXPECT_FALSE(refused(Shutdown{true}, 8, std::uint8_t{0}));

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "wire/message.h"
+#include "wire/peer_message.h"
 #include "wire/tree_message.h"
 
 namespace backstay::wire {
@@ -33,6 +34,7 @@ struct Protocol {
 };
 const Protocol agent = {"docs/protocol/agent.md", "src/wire/message", ""};
 const Protocol tree_of_agents = {"docs/protocol/tree.md", "src/wire/tree_message", "tree::"};
+const Protocol peers = {"docs/protocol/peers.md", "src/wire/peer_message", "peer::"};
 
 std::string text_of(const std::string& file) {
   std::ifstream in(BACKSTAY_SOURCE_DIR "/" + file);
@@ -104,11 +106,14 @@ std::string kind_of(const std::string& type) {
       {"std::vector<Row>", "list of row"},
       {"std::vector<Floor>", "list of floor"},
       {"std::vector<Fact>", "list of fact"},
+      {"std::vector<Rank>", "list of u32"},
+      {"std::vector<Holder>", "list of holder"},
       {"NodeId", "u32"},
       {"std::uint32_t", "u32"},
       {"std::int32_t", "i32"},
       {"std::vector<std::uint32_t>", "list of u32"},
-      {"std::vector<ChunkInPool>", "list of chunk"}};
+      {"std::vector<ChunkInPool>", "list of chunk"},
+      {"std::vector<Neighbour>", "list of neighbour"}};
   const auto found = kinds.find(type);
   return found == kinds.end() ? "a kind that this test does not know: " + type : found->second;
 }
@@ -170,13 +175,15 @@ std::string page_name(const std::string& name) {
 // What the pages say of composed kinds.
 const std::map<std::string, std::vector<std::string>> composed = {
     {"chunk", {"u32", "u32", "u64", "u64"}},
+    {"neighbour", {"u32", "text", "text"}},
     {"link", {"u32", "u64", "u64"}},
     {"range", {"u32", "u32"}},
     {"peer", {"u32", "text"}},
     {"key", {"u32", "u64", "u64"}},
     {"row", {"key", "u64", "u64", "list of range"}},
     {"floor", {"key", "u64"}},
-    {"fact", {"u32", "u64", "u64", "text", "text"}}};
+    {"fact", {"u32", "u64", "u64", "text", "text"}},
+    {"holder", {"u32", "u32"}}};
 
 // A body as the page describes it; every number is another one.
 class BodyFromPage {
@@ -247,14 +254,16 @@ void expect_packets_of_the_page_to_decode(const Protocol& protocol, Decode decod
 }
 
 TEST(ProtocolPage, NamesEveryFieldInItsOrder) {
-  expect_the_names_of_the_code(agent, std::variant_size_v<Message>);
-  expect_the_names_of_the_code(tree_of_agents, std::variant_size_v<tree::Message>);
+  expect_the_names_of_the_code(agent, std::variant_size_v<VariantOf<Message>>);
+  expect_the_names_of_the_code(tree_of_agents, std::variant_size_v<VariantOf<tree::Message>>);
+  expect_the_names_of_the_code(peers, std::variant_size_v<VariantOf<peer::Message>>);
 }
 
 TEST(ProtocolPage, PacketsBuiltFromThePageDecode) {
   expect_packets_of_the_page_to_decode(agent, [](Bytes packet) { return decode(packet); });
   expect_packets_of_the_page_to_decode(tree_of_agents,
                                        [](Bytes packet) { return tree::decode(packet); });
+  expect_packets_of_the_page_to_decode(peers, [](Bytes packet) { return peer::decode(packet); });
 }
 
 }  // namespace

@@ -1,0 +1,31 @@
+// Which files of directories have an open Reader. The tiers that one process opens on the same folder share it, so that none of
+// them makes a spare of a file that another one reads (dir.h). Any thread.
+#pragma once
+
+#include <mutex>
+#include <set>
+#include <string>
+
+namespace backstay::tier {
+
+class OpenReaders {
+ public:
+  void opened(const std::string& path) {
+    const std::lock_guard lock(mutex_);
+    paths_.insert(path);
+  }
+  void closed(const std::string& path) {
+    const std::lock_guard lock(mutex_);
+    paths_.erase(paths_.find(path));
+  }
+  bool any(const std::string& path) const {
+    const std::lock_guard lock(mutex_);
+    return paths_.contains(path);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::multiset<std::string> paths_;
+};
+
+}  // namespace backstay::tier

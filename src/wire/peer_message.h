@@ -1,0 +1,197 @@
+// What the agents of a run say to each other about files (docs/protocol/peers.md), as structs. Nothing here does I/O.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/ids.h"
+#include "base/result.h"
+#include "wire/limits.h"
+
+namespace backstay::wire::peer {
+
+inline constexpr std::uint16_t protocol_version = 1;
+
+// An agent that has a file of node `node` of the version's run.
+struct Holder {
+  NodeId agent = 0;                                 // in the present run
+  NodeId node = 0;                                  // in the version's run
+  auto operator<=>(const Holder&) const = default;  // NOLINT: <=> is no 0
+};
+
+struct Get {
+  std::uint64_t ticket = 0;
+  VersionNumber version = 0;
+  RunId run = 0;
+  NodeId node = 0;        // whose file
+  bool parity = false;    // the parity that it kept, instead of its segment
+  bool manifest = false;  // else the bytes [offset, offset + bytes) of the segment
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+struct No {
+  std::uint64_t ticket = 0;
+  Code code = Code::internal;
+  std::string message;
+};
+struct Keep {
+  VersionNumber version = 0;
+  RunId run = 0;
+  NodeId node = 0;
+  std::uint64_t segment_bytes = 0;
+  std::uint32_t nodes = 1;
+  std::uint32_t ranks = 1;
+  Level recorded = Level::none;  // what follows counts only where it is not none
+  std::uint64_t payload_bytes = 0;
+  std::uint64_t manifests_sum = 0;
+  std::uint64_t captured_ns = 0;
+  std::uint64_t committed_ns = 0;
+  std::vector<NodeId> holders;  // who has the file, or was asked to keep it
+};
+struct Kept {
+  VersionNumber version = 0;
+  RunId run = 0;
+  NodeId node = 0;
+  Code code = Code::ok;
+  std::string message;
+};
+struct Holds {
+  std::uint64_t batch = 0;
+  VersionNumber version = 0;
+  RunId run = 0;
+  NodeId node = 0;
+  bool parity = false;  // the parity that it kept; the ranks are those of its whole group
+  bool gone = false;
+  std::vector<Rank> ranks;
+};
+struct HoldsSeen {
+  std::uint64_t batch = 0;
+};
+struct Lookup {
+  std::uint64_t ticket = 0;
+  VersionNumber version = 0;
+  RunId run = 0;
+  Rank rank = 0;
+  bool parity = false;  // the parity of the rank's group, instead of its object
+};
+struct Holders {
+  std::uint64_t ticket = 0;
+  std::vector<Holder> holders;
+};
+
+// Rebuilding (docs/protocol/peers.md): to who has parity of the rank's group.
+struct Rebuild {
+  std::uint64_t ticket = 0;
+  VersionNumber version = 0;
+  RunId run = 0;
+  Rank rank = 0;
+};
+struct Rebuilt {
+  std::uint64_t ticket = 0;
+  Code code = Code::internal;
+  std::string message;
+  NodeId node = 0;  // whose file the sender has now
+};
+
+struct Look {
+  std::uint64_t ticket = 0;
+  VersionNumber version = 0;  // whose files are asked for as well; 0: of none
+  RunId run = 0;
+};
+struct Seen {
+  std::uint64_t ticket = 0;
+  std::string host;
+  std::int32_t pid = 0;
+  std::uint32_t ranks = 0;
+  std::uint32_t connected = 0;
+  std::uint64_t resident_bytes = 0;
+  std::uint32_t buffer_bytes = 0;
+  std::uint32_t buffers = 0;
+  std::uint32_t busy = 0;
+  std::uint64_t written_bytes = 0;
+  std::uint64_t read_bytes = 0;
+  VersionNumber newest = 0;
+  Level level = Level::none;
+  std::string lacks;
+  std::vector<NodeId> files;  // of the version's nodes, whose files are on its disk
+  // The parity of that version there: as whose it was made, how many blocks (0: none), of whose segments, on the ring.
+  NodeId parity_of = 0;
+  std::uint32_t parity_blocks = 0;
+  std::vector<NodeId> parity_group;
+};
+
+// Becoming durable (docs/protocol/drain.md).
+struct Due {
+  VersionNumber version = 0;
+  RunId run = 0;
+  std::uint32_t nodes = 1;
+  std::uint32_t ranks = 1;
+  std::uint64_t captured_ns = 0;
+  bool waited = false;
+};
+struct Which {
+  std::uint64_t ticket = 0;
+  VersionNumber version = 0;
+  RunId run = 0;
+};
+struct Parts {
+  std::uint64_t ticket = 0;
+  std::vector<NodeId> nodes;
+};
+struct Turn {
+  std::uint64_t ticket = 0;
+  VersionNumber version = 0;
+  RunId run = 0;
+  NodeId node = 0;
+};
+struct TurnOver {
+  std::uint64_t ticket = 0;
+  Code code = Code::ok;
+  std::string message;
+  bool damaged = false;
+  std::uint64_t payload_bytes = 0;
+  std::uint64_t digest = 0;
+};
+struct Durable {
+  VersionNumber version = 0;
+  RunId run = 0;
+  std::uint32_t nodes = 1;
+  std::uint32_t ranks = 1;
+  std::uint64_t payload_bytes = 0;
+  std::uint64_t manifests_sum = 0;
+  std::uint64_t captured_ns = 0;
+  std::uint64_t committed_ns = 0;
+};
+struct NotDurable {
+  VersionNumber version = 0;
+  RunId run = 0;
+  Code code = Code::ok;
+  std::string message;
+};
+struct DurableGone {
+  VersionNumber version = 0;
+  RunId run = 0;
+};
+
+// A file of the receiver was found damaged.
+struct Doubt {
+  VersionNumber version = 0;
+  RunId run = 0;
+  NodeId node = 0;
+};
+
+// The order is the type number on the wire, from 1: append only.
+using Message =
+    std::variant<Get, No, Keep, Kept, Holds, HoldsSeen, Lookup, Holders, Look, Seen, Due, Which,
+                 Parts, Turn, TurnOver, Durable, NotDurable, DurableGone, Rebuild, Rebuilt, Doubt>;
+
+// One message. Errors: too_large, invalid.
+Result<Buffer> encode(const Message& message);
+// As wire::decode(). Errors: protocol, invalid.
+Result<Message> decode(Bytes packet);
+
+}  // namespace backstay::wire::peer
