@@ -23,6 +23,9 @@ struct ParityShape {
 inline constexpr std::uint32_t parity_max = 4;
 inline constexpr std::uint32_t shape_members_max = 128;
 
+// "k,m", as in protect.parity. Errors: config (says what is wrong with it).
+Result<ParityShape> parse_parity(const std::string& text);
+
 using Groups = std::vector<std::vector<NodeId>>;
 
 // The groups, by node number; the members in their order on the ring. A group of g nodes has the

@@ -116,14 +116,22 @@ NodeSet living_members(const std::vector<NodeId>& members, const std::vector<boo
 }  // namespace
 
 Survival survival_of(const Placement& placement, const std::vector<bool>& alive) {
+  std::vector<std::vector<NodeId>> holders;
+  for (NodeId segment = 0; segment < placement.nodes(); ++segment) {
+    const auto row = placement.of(segment);
+    holders.emplace_back(row.begin(), row.end());
+  }
+  return survival_of(holders, alive);
+}
+
+Survival survival_of(std::span<const std::vector<NodeId>> holders, const std::vector<bool>& alive) {
   const std::uint64_t living = living_of(alive);
   Survival survival;
   FatalSets fatal;
-  for (NodeId segment = 0; segment < placement.nodes(); ++segment) {
-    const auto row = placement.of(segment);
-    const NodeSet holders = living_members({row.begin(), row.end()}, alive);
-    if (holders.empty()) survival.gone.push_back(segment);
-    fatal.add(holders);
+  for (NodeId segment = 0; segment < holders.size(); ++segment) {
+    const NodeSet of_segment = living_members(holders[segment], alive);
+    if (of_segment.empty()) survival.gone.push_back(segment);
+    fatal.add(of_segment);
   }
   fatal.keep_smallest();
   for (std::size_t losses = 1; losses <= losses_max; ++losses) {
@@ -160,6 +168,93 @@ Survival survival_of(const Groups& groups, std::uint32_t parity, const std::vect
     LossCount& count = survival.of_nodes.at(losses - 1);
     count = {choose(living, losses), choose(living, losses) - good.at(losses), {}};
     if (count.fatal > 0) count.example = weakest;
+  }
+  return survival;
+}
+
+namespace {
+
+// Which segments can be had from the nodes that live.
+class Reachable {
+ public:
+  Reachable(std::span<const std::vector<NodeId>> holders, std::span<const ParityThere> groups)
+      : holders_(holders), groups_(groups) {}
+
+  NodeSet lost(const std::vector<bool>& alive) const {
+    const auto lives = [&](NodeId node) { return alive[node]; };
+    std::vector<bool> there;
+    for (const auto& of_segment : holders_) there.push_back(std::ranges::any_of(of_segment, lives));
+    std::vector<bool> back = there;
+    for (const ParityThere& group : groups_) {
+      std::vector<bool> parity;
+      for (const auto& of_member : group.holders) {
+        parity.push_back(std::ranges::any_of(of_member, lives));
+      }
+      for (std::size_t member = 0; member < group.segments.size(); ++member) {
+        const NodeId segment = group.segments[member];
+        if (!there[segment]) back[segment] = back[segment] || rebuilt(group, member, there, parity);
+      }
+    }
+    NodeSet all;
+    for (NodeId segment = 0; segment < back.size(); ++segment) {
+      if (!back[segment]) all.push_back(segment);
+    }
+    return all;
+  }
+
+ private:
+  // Every stripe with data of `member` has lost no more blocks than it has of parity.
+  static bool rebuilt(const ParityThere& group, std::size_t member, const std::vector<bool>& there,
+                      const std::vector<bool>& parity) {
+    const std::size_t size = group.segments.size();
+    for (std::size_t stripe = 0; stripe < size; ++stripe) {
+      if ((member + size - stripe) % size < group.blocks) continue;
+      std::size_t lost = 0;
+      for (std::size_t i = 0; i < size; ++i) {
+        const bool is_parity = (i + size - stripe) % size < group.blocks;
+        lost += (is_parity ? parity[i] : there[group.segments[i]]) ? 0 : 1;
+      }
+      if (lost > group.blocks) return false;
+    }
+    return true;
+  }
+
+  const std::span<const std::vector<NodeId>> holders_;
+  const std::span<const ParityThere> groups_;
+};
+
+// Takes `losses` more of the living nodes from `first` on away.
+void try_losses(const Reachable& reachable, std::vector<bool>& alive, std::size_t losses,
+                NodeId first, NodeSet& taken, LossCount& count) {
+  if (losses == 0) {
+    ++count.sets;
+    if (reachable.lost(alive).empty()) return;
+    if (count.fatal++ == 0) count.example = taken;
+    return;
+  }
+  for (NodeId node = first; node < alive.size(); ++node) {
+    if (!alive[node]) continue;
+    alive[node] = false;
+    taken.push_back(node);
+    try_losses(reachable, alive, losses - 1, node + 1, taken, count);
+    taken.pop_back();
+    alive[node] = true;
+  }
+}
+
+}  // namespace
+
+Survival survival_of(std::span<const std::vector<NodeId>> holders,
+                     std::span<const ParityThere> groups, const std::vector<bool>& alive) {
+  BACKSTAY_CHECK(living_of(alive) <= 128);
+  const Reachable reachable(holders, groups);
+  Survival survival;
+  survival.gone = reachable.lost(alive);
+  if (!survival.gone.empty()) return survival;
+  std::vector<bool> left = alive;
+  NodeSet taken;
+  for (std::size_t losses = 1; losses <= losses_max; ++losses) {
+    try_losses(reachable, left, losses, 0, taken, survival.of_nodes.at(losses - 1));
   }
   return survival;
 }

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,18 @@ struct Survival {
 // `alive`: one flag a node, spares included. Preconditions: at most 3 million nodes, and a flag for
 // every node that is named. Time: linear in nodes, but for sorting.
 Survival survival_of(const Placement& placement, const std::vector<bool>& alive);
+// `holders`: of each segment, who has it; in any order, none twice.
+Survival survival_of(std::span<const std::vector<NodeId>> holders, const std::vector<bool>& alive);
+
+// Parity of one group's segments as far as it is there (docs/protocol/parity.md, "Stripes").
+struct ParityThere {
+  std::vector<NodeId> segments;              // of the members, in the order of the ring
+  std::uint32_t blocks = 0;                  // of parity that each member made; fewer than members
+  std::vector<std::vector<NodeId>> holders;  // of each member's
+};
+// With parity of some groups beside the copies; by trying every set, so for at most 128 living nodes.
+Survival survival_of(std::span<const std::vector<NodeId>> holders,
+                     std::span<const ParityThere> groups, const std::vector<bool>& alive);
 // A group of g nodes has the shape {g - parity, parity}.
 Survival survival_of(const Groups& groups, std::uint32_t parity, const std::vector<bool>& alive);
 

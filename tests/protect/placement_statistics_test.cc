@@ -8,6 +8,7 @@
 #include <set>
 
 #include "protect/made_domains.h"
+#include "protect/place.h"
 #include "protect/placement.h"
 
 namespace backstay::protect {
@@ -32,10 +33,6 @@ double chi_square(const std::vector<double>& seen) {
 double limit(std::size_t cells) {
   const auto df = static_cast<double>(cells - 1);
   return df + 5 * std::sqrt(2 * df);
-}
-
-Placement place(std::uint64_t seed, std::uint32_t replicas, const Labels& domains) {
-  return place_replicas({seed, replicas, domains}).value();
 }
 
 TEST(PlacementStatistics, AllDistancesAreEquallyLikely) {

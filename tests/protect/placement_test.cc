@@ -9,6 +9,7 @@
 
 #include "protect/domains.h"
 #include "protect/made_domains.h"
+#include "protect/place.h"
 
 namespace backstay::protect {
 namespace {
@@ -55,10 +56,6 @@ void expect_spread(const Placement& placement, const Labels& labels) {
       ASSERT_LE(count, (share + n - 1) / n) << "node " << node << ", domain of " << nodes;
     }
   }
-}
-
-Placement place(std::uint64_t seed, std::uint32_t replicas, const Labels& domains) {
-  return place_replicas({seed, replicas, domains}).value();
 }
 
 TEST(Placement, OfAnySizeIsBalanced) {

@@ -98,6 +98,60 @@ TEST(Survival, OfParityIsWhatEverySetShows) {
   }
 }
 
+struct Kept {  // as every node has it once a version is protected
+  std::vector<std::vector<NodeId>> holders;
+  std::vector<ParityThere> groups;
+};
+
+Kept all_kept(const Groups& groups, std::uint32_t parity, std::size_t nodes) {
+  Kept kept;
+  for (NodeId node = 0; node < nodes; ++node) kept.holders.push_back({node});
+  for (const auto& members : groups) {
+    ParityThere there{members, parity, {}};
+    for (const NodeId member : members) there.holders.push_back({member});
+    kept.groups.push_back(std::move(there));
+  }
+  return kept;
+}
+
+TEST(Survival, OfParityByTryingIsThatOfItsGroups) {
+  SCOPED_TRACE(replay());
+  backstay::test::Random random;
+  for (int i = 0; i < 30; ++i) {
+    const auto parity = static_cast<std::uint32_t>(random.between(1, 3));
+    const ParityShape shape{static_cast<std::uint32_t>(random.between(1, 4)), parity};
+    const auto nodes = static_cast<std::size_t>(random.between(shape.members(), 14));
+    const Groups groups = make_groups(shape, no_domains(nodes)).value();
+    const Alive alive = random_alive(nodes, random);
+    const Kept kept = all_kept(groups, parity, nodes);
+    const Survival tried = survival_of(kept.holders, kept.groups, alive);
+    Survival counted = survival_of(groups, parity, alive);
+    std::ranges::sort(counted.gone);
+    ASSERT_EQ(tried.gone, counted.gone);
+    if (!tried.gone.empty()) continue;
+    for (std::size_t losses = 0; losses < 3; ++losses) {
+      EXPECT_EQ(tried.of_nodes.at(losses).sets, counted.of_nodes.at(losses).sets);
+      EXPECT_EQ(tried.of_nodes.at(losses).fatal, counted.of_nodes.at(losses).fatal);
+    }
+  }
+}
+
+TEST(Survival, ParityBesideCopiesAndParityThatIsMissing) {
+  const Groups groups{{0, 1, 2}};
+  Kept kept = all_kept(groups, 1, 3);
+  Alive alive{true, false, true, true};  // node 1 is lost, node 3 a spare
+  EXPECT_EQ(survival_of(kept.holders, kept.groups, alive).of_nodes[0].fatal, 2u);
+  kept.holders[1] = {1, 3};  // its segment was rebuilt there, its parity was not
+  const Survival rebuilt = survival_of(kept.holders, kept.groups, alive);
+  // Without node 0: segment 0 is in stripes 1 and 2, of which one has its parity on node 1.
+  EXPECT_EQ(rebuilt.of_nodes[0].fatal, 2u);
+  EXPECT_EQ(rebuilt.of_nodes[0].example, (std::vector<NodeId>{0}));
+  kept.groups[0].holders[1] = {3};
+  EXPECT_EQ(survival_of(kept.holders, kept.groups, alive).of_nodes[0].fatal, 0u);
+  kept.groups[0].holders[2].clear();
+  EXPECT_GT(survival_of(kept.holders, kept.groups, alive).of_nodes[0].fatal, 0u);
+}
+
 TEST(Survival, IsToldInOneLine) {
   const Alive four(4, true);
   const Groups groups = make_groups({3, 1}, no_domains(4)).value();
