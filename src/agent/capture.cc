@@ -79,7 +79,8 @@ Status Capture::start(const wire::Begin& begin) {
   version.info = {begin.version, state_.run,   state_.node,
                   state_.nodes,  state_.ranks, state_.pool.buffer_bytes()};
   // Ranks save about the same: a guess that costs nothing if it is wrong.
-  state_.store.post(OpenVersion{version.info, begin.object_bytes * state_.ranks, state_.keep});
+  state_.store.post(
+      OpenVersion{version.info, begin.object_bytes * state_.local_ranks, state_.keep});
   return {};
 }
 
@@ -138,7 +139,7 @@ Status Capture::end(const RankLink& link, const wire::End& end) {
   filling_version().rank_ns[link.rank].second = state_.clock.wall_ns();
   failpoint("capture.end");
   const auto& ranks = filling_->ranks;
-  if (ranks.size() == state_.ranks &&
+  if (ranks.size() == state_.local_ranks &&
       std::all_of(ranks.begin(), ranks.end(), [](const auto& r) { return r.second.ended; })) {
     all_ended();
   }
@@ -164,7 +165,7 @@ void Capture::captured() {
   version.captured = true;
   filling_.reset();
   failpoint("capture.captured");
-  state_.send_to_all(wire::Captured{number, Code::ok, ""});
+  state_.send_to_all(wire::Captured{number, Code::ok, untold_.take(state_)});
   record_captured(version);
   drop_superseded();
   changed_(number);
@@ -193,7 +194,7 @@ void Capture::drop_superseded() {
     if (version.captured || version.local) newest_captured = number;
   }
   for (const auto& [number, version] : state_.memory) {
-    if (number < newest_captured && (version.local || version.failed)) older.push_back(number);
+    if (number < newest_captured && (version.safe() || version.failed)) older.push_back(number);
   }
   for (const VersionNumber number : older) {
     state_.release(number);
@@ -207,6 +208,7 @@ void Capture::retry_failed() {
     if (!version.writing.empty()) continue;  // the first try has not come back whole
     spdlog::info("try again to write version job={} version={}", state_.name, number);
     version.failed.reset();
+    version.sealed = false;
     version.written_bytes = 0;
     state_.store.post(OpenVersion{version.info, version.bytes(), state_.keep});
     for (HeldChunk& chunk : version.chunks) send_to_store(version, chunk);
@@ -271,13 +273,13 @@ void Capture::on(const ChunkWritten& event) {
   if (version->dropping) state_.release(event.version);
 }
 
-void Capture::on(const VersionLocal& event) {
-  const VersionNumber number = event.stored.version;
-  state_.disk[number] = event.stored;
+void Capture::local(const StoredVersion& stored) {
+  const VersionNumber number = stored.version;
+  state_.disk[number] = stored;
   if (MemoryVersion* version = state_.in_memory(number)) {
     version->local = true;
-    version->local_ns = event.local_ns;
-    const double seconds = 1e-9 * static_cast<double>(event.local_ns - version->captured_ns);
+    version->local_ns = state_.clock.wall_ns();
+    const double seconds = 1e-9 * static_cast<double>(version->local_ns - version->captured_ns);
     spdlog::info("version is local job={} version={} bytes={} seconds_after_capture={:.3f}",
                  state_.name, number, version->bytes(), seconds);
     state_.record("local",
@@ -294,6 +296,8 @@ void Capture::on(const VersionFailed& event) {
   MemoryVersion* version = state_.in_memory(event.version);
   if (version == nullptr) return;  // given up meanwhile
   version->failed = event.error;
+  if (!state_.write_failed) ++state_.write_outages;
+  state_.write_failed = event;
   state_.record("write_failed", {{"version", event.version},
                                  {"code", code_name(event.error.code())},
                                  {"why", event.error.message()}});
@@ -351,7 +355,7 @@ bool Capture::store_has_buffers() const {
   for (const auto& [number, version] : state_.memory) {
     if (!version.writing.empty()) return true;
     // Sealing: its buffers come free when it is local.
-    if (version.captured && !version.local && !version.failed) return true;
+    if (version.captured && !version.safe() && !version.failed) return true;
   }
   return false;
 }
@@ -369,7 +373,7 @@ bool Capture::starved() const {
 bool Capture::draining() const {
   return std::any_of(state_.memory.begin(), state_.memory.end(), [](const auto& entry) {
     const MemoryVersion& version = entry.second;
-    return version.captured && !version.local && !version.failed;
+    return version.captured && !version.safe() && !version.failed;
   });
 }
 

@@ -18,6 +18,7 @@
 #include <set>
 
 #include "agent/job_state.h"
+#include "agent/troubles.h"
 
 namespace backstay::agent {
 
@@ -36,10 +37,15 @@ class Capture {
   // Gives up the version in progress, if any, and tells every rank why.
   void abort(const Error& why);
 
+  // Every node has it, and its record: it may be told.
+  void local(const StoredVersion& stored);
+
   // Events of the store.
   void on(const ChunkWritten& event);
-  void on(const VersionLocal& event);
   void on(const VersionFailed& event);
+
+  // Versions that could not be written are tried once more.
+  void retry_failed();
 
   // Hands out buffers that have become free.
   void grant();
@@ -72,13 +78,13 @@ class Capture {
   void captured();
   void drop_superseded();
   void record_captured(const MemoryVersion& version) const;
-  void retry_failed();
   bool starved() const;
   bool store_has_buffers() const;
 
   JobState& state_;
   std::function<void(VersionNumber)> changed_;
   std::optional<Filling> filling_;
+  Untold untold_;
   // The last version that was given up. A rank may begin it later than that, not having read yet
   // what all were told.
   VersionNumber given_up_ = 0;

@@ -10,8 +10,6 @@ namespace backstay::agent {
 namespace {
 
 constexpr std::uint64_t damage_bytes_max = 4096;
-// 40 bytes a chunk: enough for 100 million chunks, 400 TB on one node.
-constexpr std::uint64_t manifest_bytes_max = 4ull << 30;
 
 std::string first_line(const Buffer& text) {
   const std::string whole(reinterpret_cast<const char*>(text.data()), text.size());
@@ -59,11 +57,29 @@ StoredVersion look_at(tier::Tier& tier, const std::string& job, VersionNumber ve
   if (!record.ok()) {
     // It was committed once, so it is damaged, not garbage: nothing removes it silently.
     stored.damage = record.error().message();
+    if (!is_damage(record.error().code())) stored.unreadable = record.error();
     return stored;
   }
   stored.level = record->level;
   stored.record = *record;
   return stored;
+}
+
+bool look_whether_undecided(tier::Tier& tier, const std::string& job, StoredVersion& stored) {
+  const std::string folder = format::version_folder(job, stored.version);
+  const auto names = tier.list(folder);
+  if (!names.ok()) return false;
+  for (const std::string& name : *names) {
+    if (!format::node_of_manifest(name)) continue;
+    const auto bytes = tier.get(folder + "/" + name, format::manifest_bytes_max);
+    if (!bytes.ok()) continue;
+    const auto manifest = format::decode_manifest(*bytes);
+    if (!manifest.ok() || manifest->nodes < 2 || manifest->version != stored.version) continue;
+    stored.record = format::record_of(*manifest, *bytes);
+    stored.undecided = true;
+    return true;
+  }
+  return false;
 }
 
 Result<std::vector<StoredVersion>> scan(tier::Tier& tier, const std::string& job,
@@ -85,7 +101,7 @@ Result<std::vector<StoredVersion>> scan(tier::Tier& tier, const std::string& job
 Result<format::Manifest> read_manifest(tier::Tier& tier, const std::string& job,
                                        const format::CommitRecord& record, NodeId node) {
   const std::string name = format::manifest_name(format::version_folder(job, record.version), node);
-  BACKSTAY_ASSIGN(const Buffer bytes, tier.get(name, manifest_bytes_max));
+  BACKSTAY_ASSIGN(const Buffer bytes, tier.get(name, format::manifest_bytes_max));
   BACKSTAY_ASSIGN(format::Manifest manifest, format::decode_manifest(bytes));
   if (manifest.job != job || manifest.version != record.version || manifest.node != node ||
       manifest.run != record.run || manifest.ranks != record.ranks) {
@@ -109,15 +125,33 @@ Status set_aside(tier::Tier& tier, const std::string& job, VersionNumber version
                   std::as_bytes(std::span(text)));
 }
 
+namespace {
+
+// The newest good one of the highest level that any good one has: with a newer version that is only local the loss of a
+// node would leave nothing. 0: none.
+VersionNumber safest(const std::vector<StoredVersion>& versions) {
+  const StoredVersion* found = nullptr;
+  for (const StoredVersion& stored : versions) {
+    if (!stored.good() || stored.doubtful) continue;
+    if (found == nullptr || stored.level >= found->level) found = &stored;
+  }
+  return found == nullptr ? 0 : found->version;
+}
+
+}  // namespace
+
 std::vector<VersionNumber> expired(const std::vector<StoredVersion>& versions, std::uint32_t keep) {
   std::vector<VersionNumber> out;
+  const VersionNumber stays = safest(versions);
   std::uint32_t good = 0;
   for (auto at = versions.rbegin(); at != versions.rend(); ++at) {
     if (at->good()) {
       const bool enough = good >= std::max(keep, 1u);
-      if (enough) out.push_back(at->version);
+      if (enough && at->version != stays) out.push_back(at->version);
       if (!enough && !at->doubtful) ++good;
     } else if (good >= 1 && !at->damage.empty()) {
+      out.push_back(at->version);
+    } else if (good >= std::max(keep, 1u) && at->undecided) {
       out.push_back(at->version);
     }
   }

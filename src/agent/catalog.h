@@ -3,6 +3,7 @@
 // Blocks on the tier. Used by a job's store thread and by the command line tools.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,11 +20,19 @@ struct StoredVersion {
   std::string damage;  // why it was set aside; empty if it was not
   // Could not be read lately: it may come back, but nothing older is removed for its sake.
   bool doubtful = false;
+  // Of a run of several nodes, whole on this one, and without a record here: other nodes may have it. Level none;
+  // `record` says what it would be.
+  bool undecided = false;
+  // Why its commit record could not be read, where it may be good all the same: nothing may take its place.
+  std::optional<Error> unreadable = {};
   bool good() const { return level != Level::none && damage.empty(); }
 };
 
 // One version. Level none and no damage: it does not exist, or is garbage.
 StoredVersion look_at(tier::Tier& tier, const std::string& job, VersionNumber version);
+
+// One without record or damage: true if it is undecided, and `stored` then says so.
+bool look_whether_undecided(tier::Tier& tier, const std::string& job, StoredVersion& stored);
 
 // Every version folder of the job, oldest first. `ignored` gets the names that look like one but are
 // not written as ours are.
@@ -43,7 +52,8 @@ Status set_aside(tier::Tier& tier, const std::string& job, VersionNumber version
                  const std::string& why);
 
 // Which of `versions` retention removes so that `keep` good ones stay: every older one, damaged
-// ones that are older than the newest good one, never the newest good one. Doubtful ones do not count.
+// ones that are older than the newest good one, undecided ones that are older than all that stay; never the newest
+// good one, nor the newest of the highest level that a good one has. Doubtful ones do not count.
 std::vector<VersionNumber> expired(const std::vector<StoredVersion>& versions, std::uint32_t keep);
 
 }  // namespace backstay::agent

@@ -7,22 +7,33 @@
 
 namespace backstay::agent {
 
+DrainCommand::DrainCommand() = default;
+DrainCommand::DrainCommand(const DrainCommand& other) = default;
+DrainCommand::DrainCommand(DrainCommand&& other) noexcept = default;
+DrainCommand& DrainCommand::operator=(const DrainCommand& other) = default;
+DrainCommand& DrainCommand::operator=(DrainCommand&& other) noexcept = default;
+DrainCommand::~DrainCommand() = default;
+
 DrainWorker::DrainWorker(std::string job, DrainWorld world, const Clock& clock)
-    : job_(std::move(job)), world_(std::move(world)), clock_(clock) {}
+    : job_(std::move(job)), world_(std::move(world)), clock_(clock), parts_(job_, world_, clock_) {}
 
 void DrainWorker::handle(DrainCommand command) {
   std::visit([this](auto& one) { handle(one); }, command);
 }
 
-bool DrainWorker::busy() const { return reads() || (copy_ && !stands_still_); }
+bool DrainWorker::busy() const { return reads() || ((copy_ || parts_.busy()) && !stands_still_); }
 
 std::uint64_t DrainWorker::rests_until_ns() const {
-  return reads() || !copy_ ? 0 : copy_->version->rests_until_ns();
+  if (reads()) return 0;
+  if (parts_.busy()) return parts_.rests_until_ns();
+  return copy_ ? copy_->version->rests_until_ns() : 0;
 }
 
 void DrainWorker::step() {
   if (reads()) return store_->reap(/*wait=*/true);
-  if (!copy_ || stands_still_) return;
+  if (stands_still_) return;
+  if (parts_.busy()) return parts_.step();
+  if (!copy_) return;
   VersionCopy& version = *copy_->version;
   if (const Status status = version.step(); !status.ok()) return give_up(status.error());
   if (version.done()) succeed(version.committed());
@@ -40,6 +51,7 @@ void DrainWorker::give_up(const Error& error) {
 }
 
 void DrainWorker::handle(Command& command) {
+  if (store_ && std::holds_alternative<Adopt>(command)) return adopt(std::move(command));
   if (store_) return store_->handle(std::move(command));
   // Nothing was opened: nothing is under way.
   if (const auto* settle = std::get_if<Settle>(&command))
@@ -50,10 +62,22 @@ void DrainWorker::handle(OpenDurable& command) {
   while (reads()) store_->reap(/*wait=*/true);
   if (copy_ && dir_ != command.dir)
     give_up(Error(Code::again, "the durable directory was changed"));
+  parts_.handle(StopPart{});  // of a run that is over
+  parts_.handle(EndCopy{});
   dir_ = command.dir;
+  open_store();
+}
+
+void DrainWorker::open_store() {
   store_ = std::make_unique<StoreWorker>(
-      job_, [this] { return world_.open_tier(dir_); }, world_.post_event, nullptr);
+      job_, [this] { return world_.open_durable(dir_); }, world_.post_event, nullptr);
   store_->handle(ScanJob{.clean = false});
+}
+
+// There is a version: a directory that was missing when the run began (not mounted yet) is there now.
+void DrainWorker::adopt(Command command) {
+  if (!store_->has_tier()) open_store();
+  store_->handle(std::move(command));
 }
 
 void DrainWorker::handle(CopyVersion& command) {
@@ -64,11 +88,12 @@ void DrainWorker::handle(CopyVersion& command) {
 }
 
 Status DrainWorker::begin(const CopyVersion& command) {
-  BACKSTAY_ASSIGN(auto to, world_.open_tier(dir_));  // first: the lock would make the directory
+  BACKSTAY_ASSIGN(auto to, world_.open_durable(dir_));  // first: the lock would make the directory
   BACKSTAY_ASSIGN(Fd lock, world_.lock(dir_));
   BACKSTAY_ASSIGN(auto from, world_.open_tier(world_.local_dir));
   BACKSTAY_TRY(remove_garbage(*to));
   BACKSTAY_ASSIGN(const bool there, make_way(*to, command.record));
+  if (there) BACKSTAY_TRY(make_safe(*to, command.record));
   copy_.emplace();
   copy_->what = command;
   copy_->lock = std::move(lock);
@@ -94,12 +119,19 @@ Status DrainWorker::remove_garbage(tier::Tier& tier) {
 }
 
 void DrainWorker::succeed(const format::CommitRecord& record) {
-  const StoredVersion stored{record.version, record.level, record, "", false};
-  const std::uint32_t keep = copy_->what.keep;
-  store_->handle(Adopt{stored});
-  world_.post_event(VersionDurable{stored});
-  store_->handle(RemoveExpired{keep});
+  tell(record, copy_->what.keep);
   copy_.reset();
+}
+
+void DrainWorker::tell(const format::CommitRecord& record, std::uint32_t keep) {
+  const StoredVersion stored{record.version, record.level, record, "", false, false};
+  adopt(Adopt{stored});
+  world_.post_event(VersionDurable{stored});
+  if (keep != 0) store_->handle(RemoveExpired{keep});
+}
+
+void DrainWorker::handle(CommitCopy& command) {
+  parts_.handle(command, [&](const format::CommitRecord& record) { tell(record, command.keep); });
 }
 
 // --- the thread ----------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 // One version is copied at a time (version_copy.h has the steps). The job's lock in the durable directory is
 // held meanwhile and at no other time, so that an agent on another node may read. Under the lock
 // also everything without a commit record is removed, and after a copy what retention does not keep.
+// Of a job on several nodes each copies its own files in turns (drain_parts.h).
 // Reading for a restart goes before copying. A durable directory that is missing is an error and is never made:
 // the file system may just not be mounted.
 #pragma once
@@ -15,9 +16,11 @@
 #include <thread>
 #include <variant>
 
+#include "agent/drain_parts.h"
 #include "agent/mailbox.h"
 #include "agent/store.h"
 #include "agent/version_copy.h"
+#include "base/alternative.h"
 #include "base/fd.h"
 
 namespace backstay::agent {
@@ -35,13 +38,27 @@ struct StandStill {  // the node's disk is needed for a new version: no piece is
   bool on = false;
 };
 // A command of the store means the durable directory here.
-using DrainCommand = std::variant<Command, OpenDurable, CopyVersion, StandStill>;
+class DrainCommand : public std::variant<Command, OpenDurable, CopyVersion, StandStill, PrepareCopy,
+                                         CopyPart, StopPart, CommitCopy, EndCopy> {
+ public:
+  template <AlternativeOf<variant> T>
+  DrainCommand(T&& value)  // NOLINT(google-explicit-constructor): as a variant
+      : variant(std::in_place_type<std::remove_cvref_t<T>>, std::forward<T>(value)) {}
+  DrainCommand();
+  DrainCommand(const DrainCommand& other);
+  DrainCommand(DrainCommand&& other) noexcept;
+  DrainCommand& operator=(const DrainCommand& other);
+  DrainCommand& operator=(DrainCommand&& other) noexcept;
+  ~DrainCommand();
+};
 
 // What the drain needs of the world. Called in its thread.
 struct DrainWorld {
   std::string local_dir;
   // A tier in a directory that exists. Errors: io (it does not), permission.
   std::function<Result<std::unique_ptr<tier::Tier>>(const std::string& dir)> open_tier;
+  // The same of the durable directory, where agents of other nodes may write the same names (tier/dir.h: writer).
+  std::function<Result<std::unique_ptr<tier::Tier>>(const std::string& dir)> open_durable;
   // The lock of the job in a directory. Errors: busy, permission, io.
   std::function<Result<Fd>(const std::string& dir)> lock;
   StoreWorker::PostEvent post_event;
@@ -71,9 +88,17 @@ class DrainWorker {
   void handle(OpenDurable& command);
   void handle(CopyVersion& command);
   void handle(StandStill& command) { stands_still_ = command.on; }
+  void handle(PrepareCopy& command) { parts_.handle(dir_, command); }
+  void handle(CopyPart& command) { parts_.handle(dir_, command); }
+  void handle(StopPart& command) { parts_.handle(command); }
+  void handle(CommitCopy& command);
+  void handle(EndCopy& command) { parts_.handle(command); }
   Status begin(const CopyVersion& command);
   Status remove_garbage(tier::Tier& tier);
   void succeed(const format::CommitRecord& record);
+  void tell(const format::CommitRecord& record, std::uint32_t keep);
+  void open_store();
+  void adopt(Command command);
   void give_up(const Error& error);
   bool reads() const { return store_ && store_->busy(); }
 
@@ -83,6 +108,7 @@ class DrainWorker {
   std::string dir_;
   std::unique_ptr<StoreWorker> store_;  // of the durable directory
   std::optional<Copy> copy_;
+  DrainParts parts_;
   bool stands_still_ = false;
 };
 

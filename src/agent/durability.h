@@ -1,5 +1,6 @@
 // Which versions become durable, and when: gives the drain its work and keeps what is known of the durable
-// directory (JobState::durable). No I/O.
+// directory (JobState::durable). No I/O. With several nodes drain_around.h says
+// which of them copies what.
 //
 // A version on the disk is due when it is newer than the newest durable one by `every` at least, or when somebody waits
 // for its level durable. Of several that are due the newest is copied; the others are left out unless somebody waits.
@@ -7,8 +8,10 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
+#include "agent/drain_around.h"
 #include "agent/job_state.h"
 
 namespace backstay::agent {
@@ -28,18 +31,28 @@ class Durability {
   // Begins the next copy, if one is due and none is under way.
   void consider();
   // The version that is being copied; 0: none.
-  VersionNumber copying() const { return copying_; }
+  VersionNumber copying() const { return around_ ? around_->copying() : copying_; }
   // The node's disk is needed for a new version.
   void stand_still(bool on);
 
-  // Events of the drain.
+  // Events of the drain; those of restarts are not its.
+  void on(const Event& event);
   void on(const Scanned& event);
   void on(const VersionDurable& event);
   void on(const CopyFailed& event);
   void on(const Removed& event);
 
+  // The run's other agents are known; `held` is what is on this node's disk, known from listed() on. Both must live until
+  // alone(): another run begins.
+  void with(Peers& peers, const HeldFiles& held);
+  void alone() { around_.reset(); }
+  DrainAround* around() { return around_ ? &*around_ : nullptr; }
+
  private:
   VersionNumber next() const;
+  void durable(const StoredVersion& stored);
+  void failed(const CopyFailed& event);
+  void gone(VersionNumber version);
   void end_of_copy(VersionNumber version);
 
   JobState& state_;
@@ -48,6 +61,7 @@ class Durability {
   bool opening_ = false;
   bool stands_still_ = false;
   VersionNumber copying_ = 0;
+  std::optional<DrainAround> around_;
 };
 
 }  // namespace backstay::agent

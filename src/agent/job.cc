@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "agent/candidate.h"
 #include "agent/status.h"
 #include "base/log.h"
 
@@ -27,21 +28,40 @@ Job::Job(std::string name, std::string dir, Pool& pool, Outbox& outbox, StoreLin
       capture_(state_, [this](VersionNumber version) { levels_.changed(version); }),
       durability_(
           state_, [this](VersionNumber version) { return levels_.wanted_durable(version); },
-          [this](VersionNumber version) { levels_.changed(version); }) {
+          [this](VersionNumber version) { levels_.changed(version); }),
+      files_(*this),
+      decisions_(state_, files_,
+                 {.told = [this](const StoredVersion& stored) { told(stored); },
+                  .membership = [this](const tree::Membership& change) { membership(change); },
+                  .released = [this](std::uint64_t barrier, std::uint64_t) { released(barrier); },
+                  .reached =
+                      [this](NodeId member) {
+                        if (state_.lacks.cut_off(member, std::nullopt)) levels_.changed();
+                        if (neighbourhood_) neighbourhood_->reached(member);
+                        if (DrainAround* drain = durability_.around()) drain->reached(member);
+                      },
+                  .fact = [this](const tree::Fact& fact) { lack_teller_.learn(fact); },
+                  .ticked = [this] { levels_.changed(); }}),
+      lack_teller_(state_, [this](VersionNumber version) { levels_.changed(version); }) {
   state_.store.post(ScanJob{});
 }
 
 // --- joining -----------------------------------------------------------------------------------
 
-Status Job::hello(ConnectionId connection, const wire::Hello& hello) {
+Status Job::check(const wire::Hello& hello) const {
   if (hello.ranks == 0 || hello.rank >= hello.ranks || hello.local_ranks == 0 ||
-      hello.local_rank >= hello.local_ranks) {
+      hello.local_ranks > hello.ranks || hello.local_rank >= hello.local_ranks) {
     return Error(Code::invalid, "the rank or the number of ranks makes no sense");
   }
-  if (hello.nodes != 1 || hello.local_ranks != hello.ranks) {
-    return Error(Code::unsupported,
-                 "jobs over several nodes come with a later release; run all ranks on one node");
+  if (hello.nodes == 0 || hello.node >= hello.nodes || hello.nodes > hello.ranks ||
+      (hello.nodes == 1) != (hello.local_ranks == hello.ranks)) {
+    return Error(Code::invalid, "the node or the number of nodes makes no sense");
   }
+  return {};
+}
+
+Status Job::hello(ConnectionId connection, const wire::Hello& hello) {
+  BACKSTAY_TRY(check(hello));
   if (scan_error_) return *scan_error_;
   if (!scanned_) {
     waiting_.emplace_back(connection, hello);
@@ -61,21 +81,28 @@ Status Job::admit(ConnectionId connection, const wire::Hello& hello) {
                       state_.name, state_.links.begin()->first, state_.ranks,
                       state_.links.begin()->second.pid));
     }
+    if (!may_begin_run()) {
+      decisions_.hurry();
+      waiting_.emplace_back(connection, hello);
+      return {};
+    }
     if (opened_for_ != hello.run) {
       if (durability_.opening())
         return Error(Code::busy, "another run of the job begins; try again");
       opened_for_ = hello.run;
       durability_.open({hello.durable_dir, std::max(hello.durable_every, 1u),
-                        std::max(hello.durable_keep, 1u), hello.durable_bytes_per_s});
+                        std::max(hello.durable_keep, 1u), hello.durable_bytes_per_s,
+                        hello.drain_nodes_max});
     }
     if (durability_.opening()) {
       waiting_.emplace_back(connection, hello);
       return {};
     }
-    new_run(hello);
+    BACKSTAY_TRY(new_run(hello));
   }
-  if (hello.ranks != state_.ranks) {
-    return Error(Code::invalid, "the ranks of this run disagree about their number");
+  if (hello.ranks != state_.ranks || hello.local_ranks != state_.local_ranks ||
+      hello.node != state_.node || hello.nodes != state_.nodes) {
+    return Error(Code::invalid, "the ranks of this run disagree about their numbers and nodes");
   }
   const RankLink link{connection, hello.rank,
                       state_.pool.home_of(hello.local_rank, hello.local_ranks), hello.pid};
@@ -90,25 +117,55 @@ Status Job::admit(ConnectionId connection, const wire::Hello& hello) {
   welcome.home_first = link.home.first;
   welcome.home_count = link.home.count;
   welcome.newest = state_.newest;
+  welcome.address = decisions_.fleet()->address();
   state_.outbox.send(connection, std::move(welcome),
                      {state_.pool.descriptor(), page_->descriptor()});
   return {};
 }
 
-void Job::new_run(const wire::Hello& hello) {
+Status Job::new_run(const wire::Hello& hello) {
+  std::optional<protect::ParityShape> parity;
+  if (!hello.parity.empty()) {
+    BACKSTAY_ASSIGN(parity, check_parity(hello.parity, hello.nodes));
+  }
+  if (hello.nodes > 1 && !parity) BACKSTAY_TRY(check_replicas(hello.replicas, hello.nodes));
+  set_around(nullptr);
+  survey_.reset();
+  durability_.alone();
+  neighbourhood_.reset();
+  state_.notes.clear();
+  state_.write_failed.reset();
+  neighbourhood_wants_ns_ = no_deadline;
+  files_.forget();
+  BACKSTAY_TRY(decisions_.begin_run(hello));
+  parity_ = hello.nodes > 1 ? parity : std::nullopt;
+  state_.parity = parity_.has_value();
+  state_.replicas = hello.nodes > 1 && !parity_ ? hello.replicas : 0;
+  protect_bytes_per_s_ = hello.protect_bytes_per_s;
   capture_.abort(Error(Code::rank_lost, "a new run of the job begins"));
   state_.run = hello.run;
   state_.ranks = hello.ranks;
+  state_.local_ranks = hello.local_ranks;
   state_.node = hello.node;
   state_.nodes = hello.nodes;
   state_.keep = std::max(hello.keep, 1u);
   state_.lost.clear();
   restarting_.clear();
+  asking_.clear();
+  if (hello.nodes == 1 && (hello.replicas > 0 || parity)) {
+    state_.notes.emplace_back(parity ? "one node: no parity is kept elsewhere"
+                                     : "one node: no copies are kept elsewhere");
+    spdlog::info("{} job={}", state_.notes.back(), state_.name);
+  }
+  lack_teller_.clear();
   page_->clear();
-  state_.record("run_begin",
-                {{"ranks", hello.ranks}, {"newest", state_.newest}, {"release", BACKSTAY_VERSION}});
-  spdlog::info("run begins job={} run={:016x} ranks={} dir={}", state_.name, hello.run, hello.ranks,
-               state_.dir);
+  state_.record("run_begin", {{"ranks", hello.ranks},
+                              {"nodes", hello.nodes},
+                              {"newest", state_.newest},
+                              {"release", BACKSTAY_VERSION}});
+  spdlog::info("run begins job={} run={:016x} ranks={} node={} nodes={} dir={}", state_.name,
+               hello.run, hello.ranks, hello.node, hello.nodes, state_.dir);
+  return {};
 }
 
 void Job::scanned(const Scanned& event) {
@@ -119,6 +176,8 @@ void Job::scanned(const Scanned& event) {
       state_.newest = std::max(state_.newest, stored.version);
       if (stored.level != Level::none || !stored.damage.empty()) {
         state_.disk[stored.version] = stored;
+      } else if (stored.undecided) {
+        state_.undecided[stored.version] = stored;
       }
     }
   }
@@ -152,6 +211,8 @@ Status Job::receive(ConnectionId connection, const wire::Message& message) {
   } else if (const auto* await = std::get_if<wire::Await>(&message)) {
     levels_.await(connection, *await);
     durability_.consider();
+  } else if (const auto* neighbours = std::get_if<wire::Neighbours>(&message)) {
+    status = know(*neighbours);
   } else if (const auto* again = std::get_if<wire::Restart>(&message)) {
     status = restart(rank, *again);
   } else if (const auto* one = std::get_if<wire::Fetch>(&message)) {
@@ -164,6 +225,11 @@ Status Job::receive(ConnectionId connection, const wire::Message& message) {
     if (!restores_.empty()) restores_.front()->restored(connection, *restored);
   } else if (const auto* withdrawn = std::get_if<wire::Withdrawn>(&message)) {
     if (!restores_.empty()) restores_.front()->withdrawn(connection, *withdrawn);
+  } else if (const auto* proceed = std::get_if<wire::Proceed>(&message)) {
+    if (!restores_.empty()) restores_.front()->proceed(connection, *proceed);
+  } else if (const auto* candidates = std::get_if<wire::Candidates>(&message)) {
+    asking_.emplace_back(connection, *candidates);
+    answer_candidates();
   } else {
     return Error(Code::invalid, "a rank may not send this message");
   }
@@ -171,12 +237,25 @@ Status Job::receive(ConnectionId connection, const wire::Message& message) {
   return status;
 }
 
+// What this node holds is known once its neighbours are.
+void Job::answer_candidates() {
+  if (state_.nodes > 1 && state_.around == nullptr) return;
+  for (const auto& [connection, asked] : std::exchange(asking_, {})) {
+    state_.outbox.send(connection, newest_candidate(state_, asked));
+  }
+}
+
+void Job::set_around(const Around* around) {
+  state_.around = around;
+  answer_candidates();
+}
+
 Status Job::restart(const RankLink& link, const wire::Restart& restart) {
   if (capture_.filling()) return Error(Code::state, "restart while a version is taken");
   if (!restarting_.emplace(link.rank, restart).second) {
     return Error(Code::state, "restart was sent twice");
   }
-  if (restarting_.size() < state_.ranks) return {};
+  if (restarting_.size() < state_.local_ranks) return {};
   std::vector<Restore::Participant> all;
   for (const auto& [rank, joined] : state_.links) {
     all.push_back({joined.connection, rank, joined.home});
@@ -209,6 +288,7 @@ void Job::reap_restores() {
 void Job::disconnected(ConnectionId connection, bool goodbye) {
   levels_.forget(connection);
   waiting_.remove_if([connection](const auto& entry) { return entry.first == connection; });
+  asking_.remove_if([connection](const auto& entry) { return entry.first == connection; });
   const RankLink* link = state_.link_of(connection);
   if (link == nullptr) return;
   const auto [gone, rank, home, pid] = *link;
@@ -237,14 +317,33 @@ void Job::on(const Event& event) {
     scanned(*found);
   } else if (const auto* written = std::get_if<ChunkWritten>(&event)) {
     capture_.on(*written);
-  } else if (const auto* local = std::get_if<VersionLocal>(&event)) {
-    capture_.on(*local);
+  } else if (const auto* sealed = std::get_if<VersionSealed>(&event)) {
+    if (neighbourhood_ && sealed->stored.record.run == state_.run) {
+      const format::CommitRecord& record = sealed->stored.record;
+      neighbourhood_->sealed({{record.version, record.run, sealed->node},
+                              record.nodes,
+                              record.ranks,
+                              sealed->segment_bytes,
+                              sealed->ranks,
+                              std::nullopt});
+    }
+    state_.write_failed.reset();
+    decisions_.on(*sealed);
+  } else if (const auto* recorded = std::get_if<VersionRecorded>(&event)) {
+    if (neighbourhood_) neighbourhood_->recorded(recorded->stored.record);
+    decisions_.on(*recorded);
+  } else if (const auto* unrecorded = std::get_if<RecordFailed>(&event)) {
+    decisions_.on(*unrecorded);
   } else if (const auto* failed = std::get_if<VersionFailed>(&event)) {
     capture_.on(*failed);
   } else if (const auto* removed = std::get_if<Removed>(&event)) {
     for (const VersionNumber version : removed->versions) {
       state_.disk.erase(version);
+      state_.undecided.erase(version);
+      decisions_.removed(version);
+      if (neighbourhood_) neighbourhood_->removed(version);
       state_.record("removed", {{"version", version}});
+      levels_.changed(version);
     }
   } else if (const auto* loaded = std::get_if<ManifestLoaded>(&event)) {
     if (!restores_.empty()) restores_.front()->on(*loaded, Place::local);
@@ -260,17 +359,13 @@ void Job::on_drain(const Event& event) {
   if (const auto* found = std::get_if<Scanned>(&event)) {
     durability_.on(*found);
     admit_waiting(Status());
-  } else if (const auto* durable = std::get_if<VersionDurable>(&event)) {
-    durability_.on(*durable);
-  } else if (const auto* failed = std::get_if<CopyFailed>(&event)) {
-    durability_.on(*failed);
-  } else if (const auto* removed = std::get_if<Removed>(&event)) {
-    durability_.on(*removed);
   } else if (const auto* loaded = std::get_if<ManifestLoaded>(&event)) {
     if (!restores_.empty()) restores_.front()->on(*loaded, Place::durable);
   } else if (const auto* read = std::get_if<ChunkRead>(&event)) {
     BACKSTAY_CHECK(!restores_.empty());
     restores_.front()->on(*read);
+  } else {
+    durability_.on(event);
   }
   reap_restores();
   durability_.consider();
@@ -288,6 +383,9 @@ Status Job::forget(VersionNumber version) {
   }
   state_.release(version);
   state_.disk.erase(version);
+  state_.undecided.erase(version);
+  decisions_.removed(version);
+  if (neighbourhood_) neighbourhood_->removed(version);
   state_.store.post(ForgetVersion{version});
   levels_.changed(version);
   state_.record("removed", {{"version", version}});
@@ -295,10 +393,46 @@ Status Job::forget(VersionNumber version) {
   return {};
 }
 
+// What every node has recorded.
+void Job::told(const StoredVersion& stored) {
+  const auto known = state_.disk.find(stored.version);
+  if (known == state_.disk.end() || known->second.level < Level::local) {
+    capture_.local(stored);
+  } else {
+    known->second = stored;
+    levels_.changed(stored.version);
+  }
+  if (neighbourhood_ && stored.level == Level::protected_) {
+    neighbourhood_->protected_everywhere(stored.version);
+    state_.record("protected", {{"version", stored.version}});
+    state_.store.post(
+        RemoveExpired{state_.keep});  // an older one may have stayed as it was protected
+  }
+  durability_.consider();
+}
+
+std::uint64_t Job::next_deadline_ns() const {
+  if (decisions_.has_news()) return 0;
+  const std::uint64_t settles = decisions_.settles_at_ns();
+  return std::min({waiting_.empty() || settles == 0 ? no_deadline : settles,
+                   neighbourhood_wants_ns_, survey_wants_ns_, quiet_.ends_ns()});
+}
+
 void Job::pump() {
+  if (decisions_.has_news()) decisions_.progress();
+  if (neighbourhood_) neighbourhood_wants_ns_ = neighbourhood_->pump();
+  survey_wants_ns_ = survey_ ? survey_->pump() : no_deadline;
+  if (!waiting_.empty() && scanned_ && !durability_.opening() && may_begin_run()) {
+    admit_waiting(Status());
+  }
   durability_.stand_still(capture_.filling() || capture_.draining());
+  if (quiet_.update(capture_.filling(), state_.clock.monotonic_ns()) && decisions_.fleet()) {
+    decisions_.fleet()->pause(quiet_.on());
+  }
   capture_.grant();
+  lack_teller_.tell(decisions_, neighbourhood_.get());
   if (!restores_.empty()) restores_.front()->pump();
+  reap_restores();  // what comes from other agents comes past on()
 }
 
 bool Job::busy() const { return capture_.draining() || !restores_.empty() || !waiting_.empty(); }
@@ -307,7 +441,35 @@ bool Job::busy() const { return capture_.draining() || !restores_.empty() || !wa
 bool Job::unused() const {
   return !has_ranks() && restores_.empty() && !capture_.filling() && copying() == 0 &&
          std::all_of(state_.memory.begin(), state_.memory.end(),
-                     [](const auto& entry) { return entry.second.local; });
+                     [](const auto& entry) { return entry.second.safe(); });
+}
+
+bool Job::drop_unwritable() {
+  if (has_ranks() || !restores_.empty()) return false;
+  const auto found =
+      std::find_if(state_.memory.begin(), state_.memory.end(),
+                   [](const auto& entry) { return entry.second.failed && !entry.second.dropping; });
+  if (found == state_.memory.end()) return false;
+  const VersionNumber number = found->first;
+  spdlog::error(
+      "version given up: it cannot be written, its program has ended, and another job needs the "
+      "pool job={} version={} error=\"{}\"",
+      state_.name, number, found->second.failed->to_string());
+  state_.record("dropped", {{"version", number}, {"why", found->second.failed->message()}});
+  state_.release(number);
+  levels_.changed(number);
+  return true;
+}
+
+std::vector<std::string> Job::only_in_memory() const {
+  std::vector<std::string> lost;
+  for (const auto& [number, version] : state_.memory) {
+    if (!version.captured || version.safe() || version.dropping) continue;
+    lost.push_back(
+        fmt::format("version {} of job {}: {}", number, state_.name,
+                    version.failed ? version.failed->message() : "it was not written yet"));
+  }
+  return lost;
 }
 
 void Job::close() {

@@ -12,10 +12,15 @@
 
 #include "agent/capture.h"
 #include "agent/control_page.h"
+#include "agent/decisions.h"
 #include "agent/durability.h"
 #include "agent/job_state.h"
+#include "agent/lack_teller.h"
 #include "agent/levels.h"
+#include "agent/neighbourhood.h"
+#include "agent/quiet.h"
 #include "agent/restore.h"
+#include "agent/survey.h"
 
 namespace backstay::agent {
 
@@ -40,8 +45,33 @@ class Job {
   void on(const Event& event);
   void on_drain(const Event& event);
 
-  // Buffers may have become free.
+  // A descriptor of the network is readable.
+  void network() { decisions_.progress(); }
+
+  // Buffers may have become free, other agents have answered, or time has passed.
   void pump();
+  // When pump() is to be called by time alone; UINT64_MAX: never.
+  std::uint64_t next_deadline_ns() const;
+
+  // The other agents of the run, once what this node holds was announced to them; null when they go. Before that, ranks
+  // of several nodes that ask for candidates wait. For tests; a run on several nodes does it by itself.
+  void set_around(const Around* around);
+
+  // What goes on at the run's nodes, of which at most so many others are asked.
+  // `version`: whose files are asked for as well; number 0: of none.
+  std::shared_ptr<const Gathered> look(std::size_t others_max, VersionOfRun version = {});
+  // The nodes whose files of the version are on this node's disk, in order.
+  std::vector<NodeId> files_here(VersionOfRun version) const;
+  // The parity of that version on this node's disk; null: none.
+  const HeldFile* parity_here(VersionOfRun version) const;
+  // The other agents of a run on several nodes have been found.
+  // Where no program of it is there any more: gives up a captured version that cannot be written. False: there is none.
+  bool drop_unwritable();
+  // The agent ends: what could not be written is tried once more.
+  void last_try() { capture_.retry_failed(); }
+  // Captured versions that are not on the disk, with the reason: they go with the agent.
+  std::vector<std::string> only_in_memory() const;
+  bool knows_others() const { return neighbourhood_ != nullptr; }
 
   // `backstay checkpoint`, or a signal at one of the ranks.
   void request(bool stop) { page_->request_checkpoint(stop); }
@@ -70,6 +100,8 @@ class Job {
   void close();
   // Captured versions are on their way to the tier, or a restore is under way.
   bool busy() const;
+  // Sealed versions wait for the other nodes.
+  bool undecided() const { return decisions_.undecided(); }
   // Not 0: this version is on its way to the durable directory.
   VersionNumber copying() const { return durability_.copying(); }
   bool waits_for_buffers() const;
@@ -83,23 +115,64 @@ class Job {
  private:
   Status admit(ConnectionId connection, const wire::Hello& hello);
   void admit_waiting(const Status& opened);
-  void new_run(const wire::Hello& hello);
+  Status new_run(const wire::Hello& hello);
+  void told(const StoredVersion& stored);
+  Status check(const wire::Hello& hello) const;
+
+  // What other agents say about files; they may know their neighbours before we do.
+  class Files final : public PeerEvents {
+   public:
+    explicit Files(Job& job) : job_(job) {}
+    void message(NodeId from, const wire::peer::Message& message) override;
+    void offered(NodeId from, std::uint64_t ticket, std::uint64_t bytes, OfferFrom offer) override;
+    void lost(NodeId peer, const Error& why) override;
+
+    // There is a neighbourhood now: it gets what came before.
+    void replay();
+    // Another run begins.
+    void forget() { early_.clear(); }
+
+   private:
+    void deliver(NodeId from, const wire::peer::Message& message);
+    static constexpr std::size_t early_max = 16384;
+    Job& job_;
+    std::vector<std::pair<NodeId, wire::peer::Message>> early_;
+  };
+  bool may_begin_run() const;
+  Status find_neighbours();
+  Status know(const wire::Neighbours& neighbours);
+  void kept(const HeldFile& file);
+  void released(std::uint64_t barrier);
+  void membership(const tree::Membership& change);
+
   void scanned(const Scanned& event);
   Status restart(const RankLink& link, const wire::Restart& restart);
   Status fetch(const RankLink& link, const wire::Fetch& fetch);
   void reap_restores();
+  void answer_candidates();
 
   JobState state_;
   std::unique_ptr<ControlPage> page_;
   Levels levels_;
   Capture capture_;
   Durability durability_;
+  Files files_;
+  Decisions decisions_;
+  LackTeller lack_teller_;
+  std::uint64_t protect_bytes_per_s_ = 0;
+  std::optional<protect::ParityShape> parity_;    // in place of replicas
+  std::unique_ptr<Neighbourhood> neighbourhood_;  // of a run on several nodes, once they are known
+  std::uint64_t neighbourhood_wants_ns_ = no_deadline;
+  std::unique_ptr<Survey> survey_;  // with it
+  std::uint64_t survey_wants_ns_ = no_deadline;
+  Quiet quiet_;
   bool scanned_ = false;
   RunId opened_for_ = 0;             // the run whose durable directory was looked at
   std::optional<Error> scan_error_;  // also for those who come after it
   std::list<std::pair<ConnectionId, wire::Hello>> waiting_;  // for the scan
-  std::map<Rank, wire::Restart> restarting_;                 // ranks that asked, until all have
-  std::list<std::unique_ptr<Restore>> restores_;             // the front one runs
+  std::list<std::pair<ConnectionId, wire::Candidates>> asking_;
+  std::map<Rank, wire::Restart> restarting_;      // ranks that asked, until all have
+  std::list<std::unique_ptr<Restore>> restores_;  // the front one runs
 };
 
 }  // namespace backstay::agent

@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "base/folders.h"
+#include "base/machine.h"
 
 namespace backstay::agent {
 
@@ -19,14 +20,9 @@ namespace {
 
 constexpr std::size_t holder_bytes_max = 300;
 
-std::string this_host() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "?";
-}
-
 // For the message that others get. Nothing depends on it: the lock is the kernel's.
 void write_holder(int fd) {
-  const std::string text = fmt::format("{} {}\n", ::getpid(), this_host());
+  const std::string text = fmt::format("{} {}\n", ::getpid(), host_name());
   if (::ftruncate(fd, 0) == 0) (void)!::pwrite(fd, text.data(), text.size(), 0);
 }
 
@@ -42,7 +38,7 @@ std::string holder(int fd) {
       std::all_of(host.begin(), host.end(), [](char c) { return c > ' ' && c < 127; });
   if (!printable) return "";
   // What a holder on a read-only disk could not write over.
-  if (host == this_host() && ::kill(pid, 0) != 0 && errno == ESRCH) return "";
+  if (host == host_name() && ::kill(pid, 0) != 0 && errno == ESRCH) return "";
   return fmt::format(" (process {} on {}; to end it there: backstay agent stop --pid {})", pid,
                      host, pid);
 }

@@ -14,7 +14,7 @@ namespace {
 // pool until it is local: writing may still fail.
 bool droppable(const MemoryVersion& version, const HeldChunk& chunk) {
   if (chunk.released || chunk.in_store || version.pins > 0) return false;
-  return version.local || (chunk.written && !version.captured && !version.failed);
+  return version.safe() || (chunk.written && !version.captured && !version.failed);
 }
 
 void drop(Pool& pool, MemoryVersion& version, HeldChunk& chunk) {
@@ -27,6 +27,15 @@ void drop(Pool& pool, MemoryVersion& version, HeldChunk& chunk) {
 
 void JobState::record(std::string_view event, nlohmann::json fields) const {
   fields["event"] = event;
+  Counted& sum = counted[std::string(event)];
+  ++sum.events;
+  if (const auto bytes = fields.find("bytes"); bytes != fields.end() && bytes->is_number()) {
+    sum.bytes += bytes->get<std::uint64_t>();
+  }
+  if (const auto seconds = fields.find("seconds");
+      seconds != fields.end() && seconds->is_number()) {
+    sum.seconds += seconds->get<double>();
+  }
   fields["t_ns"] = clock.wall_ns();
   fields["job"] = name;
   fields["run"] = fmt::format("{:016x}", run);
@@ -54,7 +63,7 @@ void JobState::release(VersionNumber number) {
 
 void JobState::forget_if_empty(VersionNumber number) {
   const auto found = memory.find(number);
-  if (found == memory.end() || !found->second.local) return;
+  if (found == memory.end() || !found->second.safe()) return;
   const MemoryVersion& version = found->second;
   for (std::size_t index = version.first_held; index < version.chunks.size(); ++index) {
     if (!version.chunks[index].released) return;
@@ -89,7 +98,7 @@ void JobState::make_room_at_home(const RankLink& link, std::uint32_t wanted) {
       if (free >= wanted) break;
       const bool at_home = chunk.in_pool.buffer - home.first < home.count;
       if (chunk.rank != link.rank || !at_home) continue;
-      if (!version.local || !droppable(version, chunk)) continue;
+      if (!version.safe() || !droppable(version, chunk)) continue;
       drop(pool, version, chunk);
       ++free;
     }

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "agent/lacks.h"
 #include "agent/outbox.h"
 #include "agent/pool.h"
 #include "agent/store.h"
@@ -44,14 +45,19 @@ struct MemoryVersion {
   std::unordered_map<std::uint32_t, std::size_t> writing;  // buffer -> chunk the store has
   std::size_t first_held = 0;                              // every chunk before it was released
   bool captured = false;
-  bool local = false;
-  bool whole = true;  // no chunk was released: a restart can be served from the pool
+  bool sealed = false;  // on this node's disk, all but the record
+  bool local = false;   // on every node's, and recorded
+  bool whole = true;    // no chunk was released: a restart can be served from the pool
   std::uint64_t captured_ns = 0;
   std::uint64_t local_ns = 0;
   std::uint64_t written_bytes = 0;
   std::optional<Error> failed;  // the store gave up on it
   bool dropping = false;        // release the rest as the store brings it back
   int pins = 0;                 // restores that read from it; nothing is released meanwhile
+
+  // Nothing can take back that its bytes are on this node's disk: the buffers may go. What one node alone has sealed
+  // is given up, and written again, where the record cannot be written.
+  bool safe() const { return local || (sealed && info.nodes > 1); }
 
   std::uint64_t bytes() const {
     std::uint64_t sum = 0;
@@ -65,6 +71,7 @@ struct DurableSettings {
   std::uint32_t every = 1;        // versions
   std::uint32_t keep = 2;         // good versions there
   std::uint64_t bytes_per_s = 0;  // 0: no limit
+  std::uint32_t nodes_max = 0;    // that copy there at once, of several; 0: all
   bool on() const { return !dir.empty(); }
 };
 
@@ -75,7 +82,10 @@ struct JobState {
   RunId run = 0;
   NodeId node = 0;
   std::uint32_t nodes = 1;
-  std::uint32_t ranks = 0;
+  std::uint32_t ranks = 0;        // of the run
+  std::uint32_t local_ranks = 0;  // on this node
+  std::uint32_t replicas = 0;     // on other nodes
+  bool parity = false;            // instead, groups of nodes keep parity
   std::set<Rank> lost;  // ranks of this run that have gone without a word and not come back
 
   Pool& pool;
@@ -86,17 +96,30 @@ struct JobState {
   std::map<Rank, RankLink> links;  // connected ranks of the present run
   std::map<VersionNumber, MemoryVersion> memory;
   std::map<VersionNumber, StoredVersion> disk;
-  VersionNumber newest = 0;  // highest number ever used
+  std::map<VersionNumber, StoredVersion> undecided = {};  // of runs of several nodes (catalog.h)
+  VersionNumber newest = 0;                               // highest number ever used
   DurableSettings durable_settings = {};
   std::map<VersionNumber, StoredVersion> durable = {};  // in the durable directory
   std::optional<Error> durable_error = {};              // it cannot be read
   std::optional<CopyFailed> copy_failed = {};           // the last copy, if it failed
+  // The last version of the run that could not be written, until one reaches this node's disk again.
+  std::optional<VersionFailed> write_failed = {};
+  std::uint64_t write_outages = 0;      // how often that began
+  Lacks lacks = {};                     // of all nodes of the run
+  std::uint64_t lost_patience_ns = 0;   // how long who waits hopes after a loss or return
+  std::vector<std::string> notes = {};  // sentences that concern the whole run, for tools
+  // The run's other agents: null with one node, and before this one has found them.
+  const struct Around* around = nullptr;
 
   bool is_durable(VersionNumber version) const {
     const auto found = durable.find(version);
     return found != durable.end() && found->second.good();
   }
 
+  // Neither in memory nor on this node's disk.
+  bool is_gone(VersionNumber version) const {
+    return !memory.contains(version) && !disk.contains(version) && !undecided.contains(version);
+  }
   void send_to_all(const wire::Message& message) {
     for (const auto& [rank, link] : links) outbox.send(link.connection, message);
   }
@@ -104,12 +127,27 @@ struct JobState {
     const auto found = memory.find(version);
     return found == memory.end() ? nullptr : &found->second;
   }
+  // A version that a restart can be served with from the pool; else nullptr.
+  const MemoryVersion* whole_in_memory(VersionNumber version) const {
+    const auto found = memory.find(version);
+    if (found == memory.end()) return nullptr;
+    const MemoryVersion& held = found->second;
+    return held.captured && held.whole && !held.dropping ? &held : nullptr;
+  }
   const RankLink* link_of(ConnectionId connection) const {
     for (const auto& [rank, link] : links) {
       if (link.connection == connection) return &link;
     }
     return nullptr;
   }
+
+  // What record() was told, by event; since the job was opened here.
+  struct Counted {
+    std::uint64_t events = 0;
+    std::uint64_t bytes = 0;
+    double seconds = 0;
+  };
+  mutable std::map<std::string, Counted, std::less<>> counted = {};
 
   // Appends to the job's event log (docs/format/events.md); adds time, job, run and node.
   void record(std::string_view event, nlohmann::json fields) const;

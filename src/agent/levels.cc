@@ -29,6 +29,12 @@ wire::LevelIs Levels::level_of(VersionNumber version) const {
     return answer;
   }
   if (held != state_.memory.end()) return answer;  // being captured
+  if (const auto sealed = state_.undecided.find(version);
+      sealed != state_.undecided.end() && sealed->second.record.run == state_.run) {
+    answer.level =
+        Level::captured;  // its part here is on the disk; the other nodes have not said so
+    return answer;
+  }
   answer.code = Code::not_found;
   answer.message = fmt::format("version {} of job {} does not exist", version, state_.name);
   if (stored != state_.disk.end()) {
@@ -39,7 +45,7 @@ wire::LevelIs Levels::level_of(VersionNumber version) const {
 }
 
 void Levels::query(ConnectionId connection, VersionNumber version) {
-  state_.outbox.send(connection, level_of(version));
+  state_.outbox.send(connection, towards(version, highest(), /*waits=*/false));
 }
 
 namespace {
@@ -58,20 +64,46 @@ wire::LevelIs not_configured(wire::LevelIs now, Level level, Level highest) {
 }  // namespace
 
 bool Levels::is_configured(Level level) const {
+  if (level == Level::protected_ && (state_.replicas > 0 || state_.parity)) return true;
   return level <= Level::local || (level == Level::durable && state_.durable_settings.on());
 }
 
+Level Levels::highest() const {
+  for (const Level level : {Level::durable, Level::protected_}) {
+    if (is_configured(level)) return level;
+  }
+  return Level::local;
+}
+
+// Members were lost or came back a moment ago: what is lacking may be there again soon.
+bool Levels::may_pass() const {
+  const std::uint64_t changed_ns = state_.lacks.lost_changed_ns();
+  return changed_ns != 0 && state_.clock.monotonic_ns() < changed_ns + state_.lost_patience_ns;
+}
+
 // The level of a version, with the reason where it will not get as far as `wanted`.
-wire::LevelIs Levels::towards(VersionNumber version, Level wanted) const {
+// `waits`: who asks hears it only once nothing can be hoped for.
+wire::LevelIs Levels::towards(VersionNumber version, Level wanted, bool waits) const {
   wire::LevelIs now = level_of(version);
   if (is_over(now, wanted)) return now;
   if (!is_configured(wanted)) {
-    return not_configured(now, wanted,
-                          is_configured(Level::durable) ? Level::durable : Level::local);
+    return not_configured(now, wanted, highest());
   }
-  if (now.level == Level::local && state_.copy_failed && state_.copy_failed->version == version) {
+  // What is local everywhere becomes durable without copies on other nodes, and without nodes that are lost where there
+  // are some.
+  const bool durable = wanted == Level::durable;
+  if (durable && now.level >= Level::local) {
+    if (!state_.copy_failed || state_.copy_failed->version < version) return now;
     now.code = state_.copy_failed->error.code();
     now.message = state_.copy_failed->error.message();
+    if (state_.copy_failed->version != version) {
+      now.message = fmt::format("it was left out for version {}, which could not be copied: {}",
+                                state_.copy_failed->version, now.message);
+    }
+  } else if (const auto lack = state_.lacks.of(version, now.level, durable ? Level::local : wanted);
+             lack && !(waits && may_pass())) {
+    now.code = lack->code();
+    now.message = lack->message();
   }
   return now;
 }
@@ -88,7 +120,7 @@ bool Levels::wanted_durable(VersionNumber version) const {
 }
 
 void Levels::await(ConnectionId connection, const wire::Await& await) {
-  wire::LevelIs now = towards(await.version, await.level);
+  wire::LevelIs now = towards(await.version, await.level, /*waits=*/true);
   if (is_over(now, await.level)) return state_.outbox.send(connection, std::move(now));
   // One that timed out and asks again is still here from the first time.
   std::erase_if(waiters_, [&](const Waiter& waiter) {
@@ -103,19 +135,24 @@ void Levels::await_newer(ConnectionId connection, const wire::AwaitNewer& await)
     const wire::LevelIs why = not_configured({}, await.level, Level::local);
     return state_.outbox.send(connection, wire::Answer{why.code, why.message});
   }
-  std::set<VersionNumber> known;
-  for (const auto& [number, held] : state_.memory) known.insert(number);
-  for (const auto& [number, stored] : state_.disk) known.insert(number);
-  for (const auto& [number, stored] : state_.durable) known.insert(number);
   const Tool tool{connection, await};
   const auto answered = [&](VersionNumber version) { return answer(tool, version); };
-  if (std::none_of(known.begin(), known.end(), answered)) tools_.push_back(tool);
+  if (std::ranges::none_of(known(), answered)) tools_.push_back(tool);
+}
+
+std::set<VersionNumber> Levels::known() const {
+  std::set<VersionNumber> all;
+  for (const auto& [number, held] : state_.memory) all.insert(number);
+  for (const auto* versions : {&state_.disk, &state_.undecided, &state_.durable}) {
+    for (const auto& [number, stored] : *versions) all.insert(number);
+  }
+  return all;
 }
 
 // True if the tool has its answer now.
 bool Levels::answer(const Tool& tool, VersionNumber version) const {
   if (version <= tool.await.after) return false;
-  const wire::LevelIs now = towards(version, tool.await.level);
+  const wire::LevelIs now = towards(version, tool.await.level, /*waits=*/true);
   // One that does not exist was given up while it was captured: the program may take another.
   if (now.code == Code::not_found || !is_over(now, tool.await.level)) return false;
   wire::Answer answer{Code::ok, describe_(version)};
@@ -129,12 +166,19 @@ bool Levels::answer(const Tool& tool, VersionNumber version) const {
 void Levels::changed(VersionNumber version) {
   std::erase_if(waiters_, [&](const Waiter& waiter) {
     if (waiter.await.version != version) return false;
-    const wire::LevelIs now = towards(version, waiter.await.level);
+    const wire::LevelIs now = towards(version, waiter.await.level, /*waits=*/true);
     if (!is_over(now, waiter.await.level)) return false;
     state_.outbox.send(waiter.connection, now);
     return true;
   });
   std::erase_if(tools_, [&](const Tool& tool) { return answer(tool, version); });
+}
+
+void Levels::changed() {
+  std::set<VersionNumber> awaited;
+  for (const Waiter& waiter : waiters_) awaited.insert(waiter.await.version);
+  if (!tools_.empty()) awaited.merge(known());
+  for (const VersionNumber version : awaited) changed(version);
 }
 
 void Levels::forget(ConnectionId connection) {

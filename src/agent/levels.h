@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,8 @@ class Levels {
   void await_newer(ConnectionId tool, const wire::AwaitNewer& await);
   // Something about `version` has changed: answers those whose waiting is over.
   void changed(VersionNumber version);
+  // Something that concerns all of them, or time has passed where nodes are or were lost: call it at each tick.
+  void changed();
   void forget(ConnectionId connection);
   // The job is closed: nothing will change any more.
   void close();
@@ -40,8 +43,11 @@ class Levels {
     wire::AwaitNewer await;
   };
   bool answer(const Tool& tool, VersionNumber version) const;
-  wire::LevelIs towards(VersionNumber version, Level wanted) const;
+  wire::LevelIs towards(VersionNumber version, Level wanted, bool waits) const;
+  bool may_pass() const;
+  std::set<VersionNumber> known() const;
   bool is_configured(Level level) const;
+  Level highest() const;
 
   JobState& state_;
   std::function<std::string(VersionNumber)> describe_;

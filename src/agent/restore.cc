@@ -5,16 +5,32 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "agent/finder_around.h"
+#include "agent/finder_here.h"
 #include "base/failpoint.h"
 #include "base/log.h"
-#include "format/segment.h"
 
 namespace backstay::agent {
 
 namespace {
 
-const char* name_of(Place place) {
-  return place == Place::pool ? "pool" : place == Place::local ? "local" : "durable";
+// Enough to keep a network busy, and few enough for a neighbour that many turn to.
+constexpr std::size_t replica_reads_max = 16;
+
+std::vector<Rank> ranks_of(const std::vector<Restore::Participant>& participants) {
+  std::vector<Rank> ranks;
+  for (const auto& participant : participants) ranks.push_back(participant.rank);
+  return ranks;
+}
+
+std::unique_ptr<Finder> make_finder(JobState& state,
+                                    const std::vector<Restore::Participant>& participants,
+                                    const wire::Restart& what) {
+  if (state.nodes == 1) {
+    return std::make_unique<FinderHere>(state, participants.size(), what.version, what.below);
+  }
+  return std::make_unique<FinderAround>(state, ranks_of(participants),
+                                        VersionOfRun{what.version, what.run});
 }
 
 }  // namespace
@@ -24,8 +40,9 @@ Restore::Restore(JobState& state, const std::vector<Participant>& participants,
     : state_(state),
       parts_(parts_of(participants)),
       wanted_(what.version),
-      below_(what.below),
-      whole_job_(true) {}
+      whole_job_(true),
+      finder_(make_finder(state, participants, what)),
+      reader_(state, [this](auto&&... what_arrived) { arrived(what_arrived...); }) {}
 
 Restore::Restore(JobState& state, const std::vector<Participant>& participants,
                  const wire::Fetch& what)
@@ -33,8 +50,9 @@ Restore::Restore(JobState& state, const std::vector<Participant>& participants,
       parts_(parts_of(participants)),
       what_(what),
       wanted_(what.version),
-      below_(0),
-      whole_job_(false) {}
+      whole_job_(false),
+      finder_(make_finder(state, participants, {what.version, 0, what.run})),
+      reader_(state, [this](auto&&... what_arrived) { arrived(what_arrived...); }) {}
 
 std::vector<Restore::Part> Restore::parts_of(const std::vector<Participant>& participants) {
   std::vector<Part> parts(participants.size());
@@ -43,10 +61,10 @@ std::vector<Restore::Part> Restore::parts_of(const std::vector<Participant>& par
 }
 
 void Restore::start() {
-  if (phase_ == Phase::choosing) choose();  // else a participant has gone before its turn
+  if (phase_ == Phase::finding) find();  // else a participant has gone before its turn
 }
 
-bool Restore::done() const { return phase_ == Phase::done && reading_.empty() && orphans_.empty(); }
+bool Restore::done() const { return phase_ == Phase::done && reader_.idle(); }
 
 bool Restore::includes(ConnectionId connection) const {
   return phase_ != Phase::done &&
@@ -61,237 +79,246 @@ Restore::Part* Restore::part_of(ConnectionId connection) {
   return nullptr;
 }
 
-// --- choosing ----------------------------------------------------------------------------------
-
-// The nearest place that has the version and was not tried in vain.
-std::optional<Place> Restore::place_of(VersionNumber number) const {
-  const auto has = [number](const std::map<VersionNumber, StoredVersion>& versions) {
-    const auto found = versions.find(number);
-    return found != versions.end() && found->second.good();
-  };
-  const auto held = state_.memory.find(number);
-  const bool in_pool = held != state_.memory.end() && held->second.captured && held->second.whole &&
-                       !held->second.dropping;
-  const std::pair<Place, bool> places[] = {{Place::pool, in_pool},
-                                           {Place::local, has(state_.disk)},
-                                           {Place::durable, has(state_.durable)}};
-  for (const auto& [place, there] : places) {
-    if (there && tried_.count({number, place}) == 0) return place;
-  }
-  return std::nullopt;
+bool Restore::all(bool Part::*flag) const {
+  return std::all_of(parts_.begin(), parts_.end(), [flag](const Part& part) { return part.*flag; });
 }
 
-std::map<VersionNumber, StoredVersion>& Restore::versions_here() {
-  return place_ == Place::durable ? state_.durable : state_.disk;
-}
+// --- the plan ------------------------------------------------------------------------------------
 
-void Restore::post_here(Command command) {
-  if (place_ != Place::durable) return state_.store.post(std::move(command));
-  state_.store.post_drain(std::move(command));
-}
-
-void Restore::choose() {
-  phase_ = Phase::choosing;
-  std::set<VersionNumber> known;
-  for (const auto& [number, version] : state_.memory) known.insert(number);
-  for (const auto* versions : {&state_.disk, &state_.durable}) {
-    for (const auto& [number, stored] : *versions) {
-      known.insert(number);
-      if (!stored.good() && damage_.empty()) {
-        damage_ = fmt::format("version {}: {}", number, stored.damage);
-      }
+void Restore::find() {
+  phase_ = Phase::finding;
+  finder_->find([this](const std::variant<Finder::Found, Finder::Nothing>& answer) {
+    if (phase_ != Phase::finding) return;  // a participant has gone meanwhile
+    if (const auto* nothing = std::get_if<Finder::Nothing>(&answer)) {
+      if (version_ == 0) version_ = wanted_;
+      return finish(nothing->code, nothing->message);
     }
-  }
-  std::set<VersionNumber> candidates;
-  for (const VersionNumber number : known) {
-    if (place_of(number)) candidates.insert(number);
-  }
-  if (below_ != 0) candidates.erase(candidates.lower_bound(below_), candidates.end());
-  if (wanted_ != 0 && candidates.count(wanted_) == 0) {
-    const bool hurt = tried_.lower_bound({wanted_, Place::pool}) !=
-                          tried_.lower_bound({wanted_ + 1, Place::pool}) ||
-                      state_.disk.count(wanted_) != 0 || state_.durable.count(wanted_) != 0;
-    return finish(hurt ? Code::corrupt : Code::not_found,
-                  fmt::format("version {} of job {} {}", wanted_, state_.name,
-                              hurt ? "is damaged: " + damage_ : std::string("does not exist")));
-  }
-  if (candidates.empty()) {
-    if (state_.durable_error) {  // nobody knows what is there: not the time to begin anew
-      return finish(state_.durable_error->code(), state_.durable_error->message());
-    }
-    if (damage_.empty()) return finish(Code::none, "no version of this job exists yet");
-    return finish(Code::corrupt,
-                  fmt::format("no version of job {} can be brought back; {}. Run 'backstay verify "
-                              "{}' for the whole list",
-                              state_.name, damage_, state_.name));
-  }
-  version_ = wanted_ != 0 ? wanted_ : *candidates.rbegin();
-  place_ = *place_of(version_);
-  if (place_ == Place::pool) return serve_from_memory(state_.memory.at(version_));
-  kept_here_ = true;
-  post_here(LoadManifest{version_, state_.node});
+    found(std::get<Finder::Found>(answer));
+  });
 }
 
-bool Restore::known_ranks(std::uint32_t ranks, const std::map<Rank, std::uint64_t>& object_bytes) {
-  saved_ranks_ = ranks;
-  if (whole_job_ && ranks != state_.ranks) {
+void Restore::found(const Finder::Found& found) {
+  version_ = found.version.first;
+  reader_.open(found);
+  unlocated_ = parts_.size();
+  for (std::size_t index = 0; index < parts_.size(); ++index) {
+    parts_[index].source = parts_[index].read_from = found.sources[index];
+    parts_[index].manifest = nullptr;
+  }
+  const std::uint64_t round = ++rounds_;
+  for (std::size_t index = 0; index < parts_.size(); ++index) {
+    if (round != rounds_ || phase_ != Phase::finding) return;  // one has failed
+    if (parts_[index].in_pool()) {
+      if (--unlocated_ == 0) plan();
+      continue;
+    }
+    reader_.locate(parts_[index].source, parts_[index].who.rank,
+                   [this, index](const Result<Located>& manifest) { located(index, manifest); });
+  }
+}
+
+void Restore::located(std::size_t index, const Result<Located>& manifest) {
+  if (phase_ != Phase::finding) return;
+  if (!manifest.ok()) return trouble(index, manifest.error());
+  parts_[index].read_from = manifest->source;
+  parts_[index].manifest = manifest->manifest;
+  if (--unlocated_ == 0) plan();
+}
+
+void Restore::plan() {
+  if (!know_objects()) return;
+  pinned_ = std::any_of(parts_.begin(), parts_.end(), [](const Part& p) { return p.in_pool(); });
+  if (pinned_) ++state_.memory.at(version_).pins;
+  plan_reads();
+  held_ = planned_.size() <= state_.buffers_available();
+  announce();
+  for (Part& part : parts_) {
+    if (part.in_pool()) hand_out_from_memory(part);
+  }
+  queue_chunks();
+  maybe_deliver();
+}
+
+// How many ranks saved the version, and how long each participant's object is.
+bool Restore::know_objects() {
+  for (const Part& part : parts_) {
+    saved_ranks_ = part.manifest ? part.manifest->ranks : state_.memory.at(version_).info.ranks;
+    if (!whole_job_ || saved_ranks_ == state_.ranks) continue;
     finish(Code::rank_count,
            fmt::format("version {} was saved by {} ranks and this run has {}; start it with {} "
                        "ranks",
-                       version_, ranks, state_.ranks, ranks));
+                       version_, saved_ranks_, state_.ranks, saved_ranks_));
     return false;
   }
-  for (Part& part : parts_) {
-    const auto object = object_bytes.find(part.who.rank);
-    if (object == object_bytes.end()) {
-      finish(Code::not_found,
-             part.who.rank < ranks
-                 ? fmt::format("version {} has no object of rank {} on this node", version_,
-                               part.who.rank)
-                 : fmt::format("version {} was saved by {} ranks, 0 to {}: there is no rank {}",
-                               version_, ranks, ranks - 1, part.who.rank));
-      return false;
-    }
-    part.object_bytes = object->second;
-    part.begin = what_.begin_in(part.object_bytes);
-    part.end = what_.end_in(part.object_bytes);
-    part.chunks = part.verified = 0;
-    part.restored = false;
-    part.out.clear();
+  for (std::size_t index = 0; index < parts_.size(); ++index) {
+    if (!know_object(index)) return false;
   }
   return true;
+}
+
+bool Restore::know_object(std::size_t index) {
+  Part& part = parts_[index];
+  const Rank rank = part.who.rank;
+  std::optional<std::uint64_t> bytes;
+  if (part.in_pool()) {
+    const auto& objects = state_.memory.at(version_).object_bytes;
+    if (const auto object = objects.find(rank); object != objects.end()) bytes = object->second;
+  } else if (const auto* object = part.manifest->find(rank)) {
+    bytes = object->bytes;
+  }
+  if (!bytes && rank >= saved_ranks_) {
+    finish(Code::not_found,
+           fmt::format("version {} was saved by {} ranks, 0 to {}: there is no rank {}", version_,
+                       saved_ranks_, saved_ranks_ - 1, rank));
+    return false;
+  }
+  if (!bytes) {
+    trouble(index, Error(Code::not_found,
+                         fmt::format("there is no object of rank {} in this place", rank)));
+    return false;
+  }
+  if (part.manifest && part.manifest->chunk_bytes_max > state_.pool.buffer_bytes()) {
+    finish(Code::unsupported,
+           fmt::format("version {} was saved with buffers of {} MiB; set pool.buffer_mib to at "
+                       "least that and restart the agent",
+                       version_, (part.manifest->chunk_bytes_max + (1u << 20) - 1) >> 20));
+    return false;
+  }
+  part.object_bytes = *bytes;
+  part.begin = what_.begin_in(*bytes);
+  part.end = what_.end_in(*bytes);
+  part.chunks = part.verified = 0;
+  part.restored = part.proceeds = false;
+  part.out.clear();
+  return true;
+}
+
+void Restore::plan_reads() {
+  planned_.clear();
+  for (std::size_t index = 0; index < parts_.size(); ++index) {
+    Part& part = parts_[index];
+    if (part.in_pool()) continue;
+    for (const format::ChunkEntry& chunk :
+         part.manifest->chunks_of(*part.manifest->find(part.who.rank))) {
+      if (!part.wants(chunk.object_offset, chunk.length)) continue;
+      planned_.push_back({index, chunk});
+      ++part.chunks;
+    }
+  }
+  // One file of a disk after the other, those of different agents at once. The last chunk of every object first: with its
+  // table a rank knows where the others belong.
+  const auto order = [this](const Planned& planned) {
+    const Part& part = parts_[planned.part];
+    const format::ChunkEntry& chunk = planned.chunk;
+    const bool last = chunk.object_offset + chunk.length == part.object_bytes;
+    const Place place = part.source.place;
+    return std::tuple(place, place == Place::replica ? 0 : part.read_from.node, !last,
+                      chunk.segment_offset);
+  };
+  std::sort(planned_.begin(), planned_.end(),
+            [&](const Planned& a, const Planned& b) { return order(a) < order(b); });
+}
+
+Place Restore::farthest() const {
+  Place place = Place::pool;
+  for (const Part& part : parts_) place = std::max(place, part.source.place);
+  return place;
 }
 
 void Restore::announce() {
   phase_ = Phase::verifying;
   ++attempt_;
   began_ns_ = state_.clock.monotonic_ns();
+  const char* from = name_of(farthest());
   spdlog::log(whole_job_ ? spdlog::level::info : spdlog::level::debug,
               "{} job={} version={} from={} ranks={}", whole_job_ ? "restart" : "fetch",
-              state_.name, version_, name_of(place_), parts_.size());
-  if (whole_job_) {
-    state_.record("restart_begin", {{"version", version_}, {"from", name_of(place_)}});
-  }
+              state_.name, version_, from, parts_.size());
+  if (whole_job_) state_.record("restart_begin", {{"version", version_}, {"from", from}});
   for (const Part& part : parts_) {
-    state_.outbox.send(part.who.connection,
-                       wire::Plan{version_, part.object_bytes, place_ == Place::pool, Code::ok, "",
-                                  attempt_, saved_ranks_});
+    state_.outbox.send(part.who.connection, wire::Plan{version_, part.object_bytes, part.in_pool(),
+                                                       Code::ok, "", attempt_, saved_ranks_});
   }
 }
 
-void Restore::serve_from_memory(MemoryVersion& version) {
-  if (!known_ranks(version.info.ranks, version.object_bytes)) return;
-  ++version.pins;
-  pinned_ = true;
-  held_ = true;
-  announce();
-  for (Part& part : parts_) {
-    wire::Chunks list{version_, true, {}, attempt_};
-    for (std::size_t index = 0; index < version.chunks.size(); ++index) {
-      const HeldChunk& chunk = version.chunks[index];
-      if (chunk.rank != part.who.rank) continue;
-      if (!part.wants(chunk.in_pool.object_offset, chunk.in_pool.length)) continue;
-      part.out[chunk.in_pool.buffer] = index;
-      ++part.chunks;
-      list.chunks.push_back(chunk.in_pool);
-      if (list.chunks.size() < wire::list_entries_max) continue;
-      state_.outbox.send(part.who.connection, list);
-      list.chunks.clear();
-    }
-    if (!list.chunks.empty()) state_.outbox.send(part.who.connection, std::move(list));
-  }
-  maybe_deliver();
-}
+// --- chunks --------------------------------------------------------------------------------------
 
-void Restore::on(const ManifestLoaded& event, Place place) {
-  if (phase_ != Phase::choosing || event.version != version_ || place != place_) return;
-  if (!event.manifest.ok() && event.manifest.error().code() == Code::again) {
-    versions_here().erase(version_);  // retention was quicker than we
-    return choose();
+void Restore::hand_out_from_memory(Part& part) {
+  const MemoryVersion& version = state_.memory.at(version_);
+  wire::Chunks list{version_, true, {}, attempt_};
+  for (std::size_t index = 0; index < version.chunks.size(); ++index) {
+    const HeldChunk& chunk = version.chunks[index];
+    if (chunk.rank != part.who.rank) continue;
+    if (!part.wants(chunk.in_pool.object_offset, chunk.in_pool.length)) continue;
+    part.out[chunk.in_pool.buffer] = index;
+    ++part.chunks;
+    list.chunks.push_back(chunk.in_pool);
+    if (list.chunks.size() < wire::list_entries_max) continue;
+    state_.outbox.send(part.who.connection, list);
+    list.chunks.clear();
   }
-  if (!event.manifest.ok()) return trouble(event.manifest.error());
-  plan_from_disk(*event.manifest);
+  if (!list.chunks.empty()) state_.outbox.send(part.who.connection, std::move(list));
 }
-
-void Restore::plan_from_disk(const format::Manifest& manifest) {
-  std::map<Rank, std::uint64_t> object_bytes;
-  for (const format::ObjectEntry& object : manifest.objects) {
-    object_bytes[object.rank] = object.bytes;
-  }
-  if (!known_ranks(manifest.ranks, object_bytes)) return;
-  if (manifest.chunk_bytes_max > state_.pool.buffer_bytes()) {
-    return finish(Code::unsupported,
-                  fmt::format("version {} was saved with buffers of {} MiB; set pool.buffer_mib to "
-                              "at least that and restart the agent",
-                              version_, (manifest.chunk_bytes_max + (1u << 20) - 1) >> 20));
-  }
-  planned_.clear();
-  for (std::size_t index = 0; index < parts_.size(); ++index) {
-    const format::ObjectEntry* object = manifest.find(parts_[index].who.rank);
-    BACKSTAY_CHECK(object != nullptr);
-    for (const format::ChunkEntry& chunk : manifest.chunks_of(*object)) {
-      if (!parts_[index].wants(chunk.object_offset, chunk.length)) continue;
-      planned_.push_back({index, chunk});
-      ++parts_[index].chunks;
-    }
-  }
-  // The last chunk of every object first: with its table a rank knows where the others belong.
-  const auto order = [this](const Planned& planned) {
-    const format::ChunkEntry& chunk = planned.chunk;
-    const bool last = chunk.object_offset + chunk.length == parts_[planned.part].object_bytes;
-    return std::pair(!last, chunk.segment_offset);
-  };
-  std::sort(planned_.begin(), planned_.end(),
-            [&](const Planned& a, const Planned& b) { return order(a) < order(b); });
-  held_ = planned_.size() <= state_.buffers_available();
-  announce();
-  queue_chunks();
-  maybe_deliver();
-}
-
-// --- chunks from the tier ----------------------------------------------------------------------
 
 void Restore::queue_chunks() {
   to_read_.clear();
   for (std::size_t index = 0; index < planned_.size(); ++index) to_read_.push_back(index);
-  for (Part& part : parts_) part.verified = 0;
   pump();
 }
 
 void Restore::pump() {
   if (phase_ != Phase::verifying && phase_ != Phase::delivering) return;
+  peers_busy_ = false;
+  read_more();
+}
+
+void Restore::read_more() {
   while (!to_read_.empty()) {
     const Planned& planned = planned_[to_read_.front()];
-    const auto buffer = state_.take_buffer(parts_[planned.part].who.home);
+    const Part& part = parts_[planned.part];
+    const bool replica = part.source.place == Place::replica;
+    if (replica && (peers_busy_ || reader_.reading() >= replica_reads_max)) return;
+    const auto buffer = state_.take_buffer(part.who.home);
     if (!buffer) return;
-    const std::uint64_t ticket = next_ticket_++;
-    reading_[ticket] = to_read_.front();
+    const std::size_t index = to_read_.front();
     to_read_.pop_front();
-    post_here(ReadChunk{version_, state_.node, *buffer, state_.pool.buffer(*buffer), planned.chunk,
-                        ticket});
+    reader_.read(part.read_from, planned.chunk, *buffer, index);
   }
 }
 
-void Restore::on(const ChunkRead& event) {
-  if (orphans_.erase(event.ticket) != 0) return state_.pool.give_back(event.buffer);
-  const auto at = reading_.find(event.ticket);
-  if (at == reading_.end()) return;
-  const std::size_t index = at->second;
-  reading_.erase(at);
-  if (!event.status.ok()) {
-    state_.pool.give_back(event.buffer);
-    return trouble(event.status.error());
+void Restore::arrived(std::size_t index, std::uint32_t buffer, const Source& source,
+                      const Status& status) {
+  if (!status.ok()) {
+    state_.pool.give_back(buffer);
+    return unread(index, source, status.error());
   }
   const Planned& planned = planned_[index];
   Part& part = parts_[planned.part];
-  part.out[event.buffer] = index;
-  in_pool_[event.buffer] = index;
-  hand_out(part, {event.buffer, planned.chunk.length, planned.chunk.object_offset,
-                  planned.chunk.checksum});
+  part.out[buffer] = index;
+  in_pool_[buffer] = index;
+  state_.outbox.send(part.who.connection,
+                     wire::Chunks{version_,
+                                  held_,
+                                  {{buffer, planned.chunk.length, planned.chunk.object_offset,
+                                    planned.chunk.checksum}},
+                                  attempt_});
+  if (source.place == Place::replica) read_more();
 }
 
-void Restore::hand_out(Part& part, const wire::ChunkInPool& chunk) {
-  state_.outbox.send(part.who.connection, wire::Chunks{version_, held_, {chunk}, attempt_});
+void Restore::unread(std::size_t index, const Source& source, const Error& why) {
+  const std::size_t number = planned_[index].part;
+  Part& part = parts_[number];
+  if (source.place == Place::replica && why.code() == Code::again) {
+    to_read_.push_back(index);
+    peers_busy_ = true;
+    return;
+  }
+  if (source == part.read_from) {
+    const auto other = finder_->instead(number, part.source, why);
+    if (!other) return trouble(number, why);
+    part.source = part.read_from = *other;
+  }
+  to_read_.push_front(index);
+  read_more();
 }
 
 // --- answers of the ranks ----------------------------------------------------------------------
@@ -306,13 +333,14 @@ Status Restore::verified(ConnectionId connection, const wire::Verified& verified
       return Error(Code::invalid, "a rank verified a buffer that it was not given");
     }
     ++part->verified;
-    if (!held_) {
+    if (!held(*part)) {
       in_pool_.erase(buffer);
       state_.pool.give_back(buffer);
     }
   }
   if (!verified.good) {
-    trouble(Error(Code::corrupt, fmt::format("rank {}: {}", part->who.rank, verified.why)));
+    trouble(static_cast<std::size_t>(part - parts_.data()),
+            Error(Code::corrupt, fmt::format("rank {}: {}", part->who.rank, verified.why)));
     return {};
   }
   pump();
@@ -327,6 +355,24 @@ void Restore::maybe_deliver() {
     return;
   }
   failpoint("restart.verified");
+  if (!whole_job_ || state_.nodes == 1) return deliver();
+  phase_ = Phase::ready;
+  for (const Part& part : parts_) {
+    state_.outbox.send(part.who.connection, wire::Ready{version_, attempt_});
+  }
+}
+
+void Restore::proceed(ConnectionId connection, const wire::Proceed& proceed) {
+  Part* part = part_of(connection);
+  if (phase_ != Phase::ready || part == nullptr || proceed.attempt != attempt_) return;
+  if (!proceed.good) {
+    return withdraw([this] { finish(Code::again, "ranks of other nodes cannot restart from it"); });
+  }
+  part->proceeds = true;
+  if (all(&Part::proceeds)) deliver();
+}
+
+void Restore::deliver() {
   phase_ = Phase::delivering;
   for (const Part& part : parts_) {
     state_.outbox.send(part.who.connection, wire::Deliver{version_});
@@ -346,9 +392,7 @@ void Restore::restored(ConnectionId connection, const wire::Restored& restored) 
     return finish(restored.code, "a rank could not take its data back; the regions are undefined");
   }
   part->restored = true;
-  if (std::all_of(parts_.begin(), parts_.end(), [](const Part& p) { return p.restored; })) {
-    finish(Code::ok, "");
-  }
+  if (all(&Part::restored)) finish(Code::ok, "");
 }
 
 void Restore::disconnected(ConnectionId connection) {
@@ -369,13 +413,14 @@ void Restore::disconnected(ConnectionId connection) {
 
 // Ends the present plan; `next` goes on once every rank has its own bytes again.
 void Restore::withdraw(std::function<void()> next) {
-  stop_reading();
+  reader_.close();
+  to_read_.clear();
   after_withdrawal_ = std::move(next);
   const bool exchanging =
-      whole_job_ && phase_ == Phase::verifying && held_ && place_ != Place::pool;
+      whole_job_ && held_ && (phase_ == Phase::verifying || phase_ == Phase::ready);
   phase_ = Phase::withdrawing;
   for (Part& part : parts_) {
-    part.holds = exchanging && !part.has_left;
+    part.holds = exchanging && !part.in_pool() && !part.has_left;
     if (part.holds) state_.outbox.send(part.who.connection, wire::Withdraw{version_, attempt_});
   }
   maybe_withdrawn();
@@ -398,58 +443,25 @@ void Restore::maybe_withdrawn() {
 
 // --- endings -----------------------------------------------------------------------------------
 
-void Restore::trouble(const Error& why) {
-  damage_ = fmt::format("version {}: {}", version_, why.message());
+void Restore::trouble(std::size_t part, const Error& why) {
   if (phase_ == Phase::delivering) {
-    return finish(Code::io, damage_ + "; it was good a moment ago, the regions are undefined");
+    return finish(Code::io, fmt::format("version {}: {}; it was good a moment ago, the regions are "
+                                        "undefined",
+                                        version_, why.message()));
   }
-  withdraw([this, why] {
-    note_trouble(why);
-    choose();
+  withdraw([this, part, why] {
+    finder_->failed(part, parts_[part].source, why);
+    find();
   });
 }
 
-void Restore::note_trouble(const Error& why) {
-  if (place_ == Place::pool) {
-    spdlog::warn("damaged in the pool job={} {}", state_.name, damage_);
-    state_.release(version_);
-    tried_.insert({version_, place_});
-  } else if (first_trouble_.emplace(std::pair(version_, place_), why.code()).second) {
-    spdlog::warn("reads it a second time job={} {}", state_.name, damage_);
-  } else {
-    give_version_up(why);
-  }
-}
-
-// It was read twice. Only damage that was found both times is for good.
-void Restore::give_version_up(const Error& why) {
-  tried_.insert({version_, place_});
-  const bool lasting = is_damage(why.code()) && is_damage(first_trouble_.at({version_, place_}));
-  state_.record(lasting ? "set_aside" : "skipped",
-                {{"version", version_}, {"why", why.message()}, {"from", name_of(place_)}});
-  if (!lasting) {
-    spdlog::warn("skips it this time, as it cannot be read job={} {}", state_.name, damage_);
-    return post_here(Doubt{version_});
-  }
-  if (const auto stored = versions_here().find(version_); stored != versions_here().end()) {
-    stored->second.damage = why.message();
-  }
-  post_here(SetAside{version_, why.message()});
-}
-
-void Restore::stop_reading() {
-  for (const auto& [ticket, index] : reading_) orphans_.insert(ticket);
-  reading_.clear();
-  to_read_.clear();
-}
-
 void Restore::release_all() {
-  stop_reading();
+  reader_.close();
+  to_read_.clear();
   for (const auto& [buffer, index] : in_pool_) state_.pool.give_back(buffer);
   in_pool_.clear();
   planned_.clear();
   for (Part& part : parts_) part.out.clear();
-  if (std::exchange(kept_here_, false)) post_here(DoneReading{});
   if (!std::exchange(pinned_, false)) return;
   MemoryVersion* version = state_.in_memory(version_);
   BACKSTAY_CHECK(version != nullptr && version->pins > 0);
@@ -470,7 +482,7 @@ void Restore::record_end(Code code, const std::string& message) const {
   for (const Part& part : parts_) bytes += part.end - part.begin;
   const std::uint64_t passed_ns = state_.clock.monotonic_ns() - began_ns_;
   state_.record("restored", {{"version", version_},
-                             {"from", name_of(place_)},
+                             {"from", name_of(farthest())},
                              {"bytes", bytes},
                              {"seconds", 1e-9 * static_cast<double>(passed_ns)}});
 }

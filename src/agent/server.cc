@@ -8,10 +8,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
 
 #include "agent/event_log.h"
 #include "agent/job_lock.h"
+#include "agent/metrics.h"
 #include "agent/server_slot.h"
 #include "agent/status.h"
 #include "base/clock.h"
@@ -23,10 +23,12 @@ namespace {
 
 // What epoll reports; from 16 on it is a connection, with this bit the process at its other end.
 constexpr std::uint64_t from_process = std::uint64_t{1} << 63;
+constexpr std::uint64_t from_network = std::uint64_t{1} << 62;  // with the number of the job's slot
 constexpr std::uint64_t from_listener = 1;
 constexpr std::uint64_t from_signals = 2;
 constexpr std::uint64_t from_stores = 3;
 constexpr std::uint64_t from_name = 4;
+constexpr std::uint64_t from_metrics = 5;
 // A peer that never reads is cut off. Tools get long answers and ask for one at a time.
 constexpr std::size_t outgoing_max = 100'000;
 constexpr std::size_t outgoing_max_of_tool = 100;
@@ -40,12 +42,6 @@ Status make_nonblocking(int fd) {
   return {};
 }
 
-std::string normal(const std::string& dir) {
-  return std::filesystem::path(dir).lexically_normal().string();
-}
-
-std::uint64_t seconds_to_ns(double seconds) { return static_cast<std::uint64_t>(seconds * 1e9); }
-
 }  // namespace
 
 Result<std::unique_ptr<Server>> Server::create(ServerOptions options, std::unique_ptr<Pool> pool) {
@@ -53,6 +49,7 @@ Result<std::unique_ptr<Server>> Server::create(ServerOptions options, std::uniqu
   std::unique_ptr<Server> server(
       new Server(std::move(options), std::move(pool), std::move(listener)));
   BACKSTAY_TRY(server->open_loop());
+  server->open_metrics();
   return server;
 }
 
@@ -119,6 +116,22 @@ Status Server::open_loop() {
   return watch(events_.descriptor(), from_stores, false, false);
 }
 
+// Nobody's program waits for metrics: without them the agent works on.
+void Server::open_metrics() {
+  if (options_.metrics_port == 0) return;
+  auto page = serve_metrics(options_.metrics_address, options_.metrics_port,
+                            [this] { return to_metrics(status_input()); });
+  Status opened =
+      page.ok() ? watch((*page)->descriptor(), from_metrics, false, false) : Status(page.error());
+  if (opened.ok()) {
+    metrics_ = std::move(*page);
+    return spdlog::info("metrics at http://{}:{}/metrics", options_.metrics_address,
+                        options_.metrics_port);
+  }
+  metrics_error_ = opened.error().to_string();
+  spdlog::error("no metrics: {}", metrics_error_);
+}
+
 Status Server::watch(int fd, std::uint64_t what, bool also_writable, bool modify) {
   epoll_event event{};
   event.events = EPOLLIN | (also_writable ? static_cast<unsigned>(EPOLLOUT) : 0u);
@@ -138,9 +151,12 @@ Status Server::run() {
     if (count < 0 && errno != EINTR) return errno_error("wait in the main loop", errno);
     for (int at = 0; at < count; ++at) dispatch(events[at].data.u64, events[at].events);
     pump();
+    answer_looks();
+    if (metrics_ && system_clock().monotonic_ns() >= metrics_->wants_ns()) metrics_->progress();
     bury();
     close_unused_jobs();
   }
+  say_what_is_lost();
   spdlog::info("agent ends");
   return {};
 }
@@ -149,6 +165,7 @@ void Server::dispatch(std::uint64_t what, std::uint32_t events) {
   if (what == from_listener) return accept_all();
   if (what == from_stores) return store_events();
   if (what == from_name) return look_after_name();
+  if (what == from_metrics) return metrics_->progress();
   if (what == from_signals) {
     signalfd_siginfo info{};
     while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
@@ -157,6 +174,7 @@ void Server::dispatch(std::uint64_t what, std::uint32_t events) {
     }
     return begin_drain();
   }
+  if ((what & from_network) != 0) return network_event(what & ~from_network);
   if ((what & from_process) != 0) {
     // Reported again until the rest of its messages is read.
     const auto at = connections_.find(what & ~from_process);
@@ -169,6 +187,11 @@ void Server::dispatch(std::uint64_t what, std::uint32_t events) {
     }
   }
   if ((events & ~static_cast<unsigned>(EPOLLOUT)) != 0) receive_all(what);
+}
+
+void Server::network_event(std::uint64_t slot) {
+  const auto at = slots_.find(slot);
+  if (at != slots_.end()) at->second->job->network();
 }
 
 void Server::accept_all() {
@@ -276,7 +299,8 @@ Status Server::rank_message(ConnectionId id, Connection& connection, const wire:
 
 Status Server::join(ConnectionId id, Connection& connection, const wire::Hello& hello) {
   if (connection.job != nullptr || connection.admin) return Error(Code::state, "hello came twice");
-  if (draining_) return Error(Code::agent_lost, "the agent is being stopped");
+  if (draining_)
+    return Error(Code::again, "the agent is being stopped; it brings versions to the disk first");
   BACKSTAY_TRY(check_job_name(hello.job));
   BACKSTAY_ASSIGN(Slot * slot, open_job(hello));
   connection.job = slot->job.get();
@@ -294,7 +318,7 @@ Result<Server::Slot*> Server::open_job(const wire::Hello& hello) {
   if (hello.dir.empty() || hello.dir.front() != '/') {
     return Error(Code::invalid, "storage.dir must be an absolute path, it is '" + hello.dir + "'");
   }
-  const std::string dir = normal(hello.dir);
+  const std::string dir = normal_path(hello.dir);
   if (Slot* open = open_slot(hello.job, dir)) return open;
   auto slot = std::make_unique<Slot>();
   BACKSTAY_ASSIGN(auto page, ControlPage::create());
@@ -317,11 +341,28 @@ Result<Server::Slot*> Server::open_job(const wire::Hello& hello) {
     DrainWorld world;
     world.local_dir = dir;
     world.open_tier = options_.open_tier;
+    world.open_durable = options_.open_shared;
     world.lock = [job](const std::string& durable) { return lock_job(durable, job); };
     world.post_event = [this, number](Event event) {
       events_.put(Posted{number, std::move(event), true});
     };
     return std::make_unique<Drain>(job, std::move(world));
+  };
+  slot->make_depot = [this, number, dir, job = hello.job, raw = slot.get()] {
+    const std::uint32_t buffers = std::max(options_.depot_buffers, 2u);
+    raw->serving = std::make_unique<DepotBuffers>(buffers / 2, pool_->buffer_bytes());
+    raw->keeping = std::make_unique<DepotBuffers>(buffers - buffers / 2, pool_->buffer_bytes());
+    return std::make_unique<Depot>(
+        job, [open = options_.open_tier, dir] { return open(dir); },
+        [this, number](DepotEvent event) {
+          events_.put(
+              Posted{number, Scanned{std::vector<StoredVersion>()}, false, std::move(event)});
+        });
+  };
+  slot->network = options_.make_network;
+  slot->traffic_of_all = &traffic_;
+  slot->watch_network = [this, number](int descriptor) {
+    return watch(descriptor, from_network | number, false, false);
   };
   slot->job =
       std::make_unique<Job>(hello.job, dir, *pool_, *this, *slot, system_clock(), std::move(page));
@@ -334,58 +375,6 @@ void Server::refuse(ConnectionId id, const Error& error) {
   spdlog::warn("connection refused: {}", error.to_string());
   send(id, wire::Failure{error.code(), error.message()}, {});
   close(id);
-}
-
-// --- tools ---------------------------------------------------------------------------------------
-
-void Server::admin_message(ConnectionId id, const wire::Message& message) {
-  wire::Answer answer;
-  if (std::holds_alternative<wire::Status>(message)) {
-    answer.json = status_json();
-  } else if (const auto* request = std::get_if<wire::Request>(&message)) {
-    bool found = false;
-    for (auto& [number, slot] : slots_) {
-      if (slot->job->name() != request->job || !slot->job->runs()) continue;
-      slot->job->request(request->stop);
-      found = true;
-    }
-    if (!found) answer = {Code::not_found, "no program of job " + request->job + " runs here"};
-  } else if (const auto* gone = std::get_if<wire::Forget>(&message)) {
-    if (const Status status = forget(*gone); !status.ok()) {
-      answer = {status.error().code(), status.error().message()};
-    }
-  } else if (const auto* newer = std::get_if<wire::AwaitNewer>(&message)) {
-    Slot* slot = open_slot(newer->job, normal(newer->dir));
-    if (slot != nullptr) return slot->job->await_newer(id, *newer);
-    answer = {Code::not_found, "job " + newer->job + " is not open here"};
-  } else if (const auto* shutdown = std::get_if<wire::Shutdown>(&message)) {
-    if (!shutdown->drain) stop_now_ = true;
-    begin_drain();
-  } else {
-    answer = {Code::invalid, "a tool may not send this message"};
-  }
-  send(id, std::move(answer), {});
-}
-
-Status Server::forget(const wire::Forget& forget) {
-  Slot* slot = open_slot(forget.job, normal(forget.dir));
-  if (slot == nullptr || slot->job->unusable()) {
-    return Error(Code::not_found, "job " + forget.job + " is not open here");
-  }
-  return slot->job->forget(forget.version);
-}
-
-std::string Server::status_json() const {
-  StatusInput input;
-  input.socket_path = options_.socket_path;
-  input.uptime_s = 1e-9 * static_cast<double>(system_clock().monotonic_ns() - started_ns_);
-  input.pool = pool_.get();
-  input.written_bytes = written_bytes_;
-  input.read_bytes = read_bytes_;
-  for (const auto& [number, slot] : slots_) input.jobs.push_back(slot->job.get());
-  const std::lock_guard lock(disk_facts_->mutex);
-  input.disk = disk_facts_->facts;
-  return to_json(input);
 }
 
 // --- sending -------------------------------------------------------------------------------------
@@ -447,16 +436,21 @@ void Server::bury() {
   }
 }
 
-// --- stores and the end --------------------------------------------------------------------------
+// --- stores --------------------------------------------------------------------------
 
 void Server::store_events() {
   for (Posted& posted : events_.take_all()) {
     if (const auto* written = std::get_if<ChunkWritten>(&posted.event))
-      written_bytes_ += written->bytes;
-    if (const auto* read = std::get_if<ChunkRead>(&posted.event)) read_bytes_ += read->bytes;
+      traffic_.written_bytes += written->bytes;
+    if (const auto* read = std::get_if<ChunkRead>(&posted.event))
+      traffic_.read_bytes += read->bytes;
     const auto at = slots_.find(posted.slot);
     if (at == slots_.end()) continue;
     Slot& slot = *at->second;
+    if (posted.from_depot) {
+      posted.from_depot();
+      continue;
+    }
     if (const auto* settled = std::get_if<Settled>(&posted.event)) {
       (posted.from_drain ? slot.settled_drain_posts : slot.settled_posts) = settled->ticket;
     } else if (posted.from_drain) {
@@ -479,85 +473,10 @@ void Server::pump() {
     if (slot->job->waits_for_buffers() || !slot->job->release_one()) continue;
     return pump();
   }
-}
-
-// The end of a job: its thread, its lock, its buffers.
-void Server::close_unused_jobs() {
-  std::erase_if(slots_, [this](const auto& entry) {
-    Slot& slot = *entry.second;
-    if (!may_close(slot)) return false;
-    spdlog::info("job closed job={} dir={}", slot.job->name(), slot.job->dir());
-    slot.job->close();
-    return true;
-  });
-}
-
-bool Server::in_use(const Job& job) const {
-  return !job.unused() ||
-         std::any_of(connections_.begin(), connections_.end(),
-                     [&job](const auto& entry) { return entry.second.job == &job; });
-}
-
-bool Server::may_close(Slot& slot) {
-  if (in_use(*slot.job)) {
-    slot.unused_since_ns = 0;
-    return false;
+  // Nor may what can never be written hold up others.
+  for (auto& [number, slot] : slots_) {
+    if (slot->job->drop_unwritable()) return pump();
   }
-  if (slot.job->unusable()) return true;
-  const std::uint64_t now = system_clock().monotonic_ns();
-  if (slot.unused_since_ns == 0) slot.unused_since_ns = now;
-  const bool idle = now - slot.unused_since_ns >= seconds_to_ns(options_.job_idle_s);
-  if (slot.job->keeps_versions() && !idle) return false;
-  return slot.settled();
-}
-
-void Server::begin_drain() {
-  if (draining_) return;
-  spdlog::info("agent is asked to end; brings captured versions to disk first");
-  draining_ = true;
-  copies_until_ns_ = system_clock().monotonic_ns() + seconds_to_ns(options_.copy_stop_s);
-}
-
-bool Server::drained() const {
-  return std::none_of(slots_.begin(), slots_.end(),
-                      [](const auto& entry) { return entry.second->job->busy(); });
-}
-
-bool Server::copies() const {
-  return std::any_of(slots_.begin(), slots_.end(),
-                     [](const auto& entry) { return entry.second->job->copying() != 0; });
-}
-
-void Server::say_what_is_not_durable() const {
-  for (const auto& [number, slot] : slots_) {
-    if (slot->job->copying() == 0) continue;
-    spdlog::warn(
-        "not durable yet, and left so: it is on this node's disk only job={} version={}; the next "
-        "run of the job copies it",
-        slot->job->name(), slot->job->copying());
-  }
-}
-
-bool Server::quiet() const { return connections_.empty() && drained() && !copies(); }
-
-bool Server::finished() {
-  if (stop_now_) return true;
-  const std::uint64_t now = system_clock().monotonic_ns();
-  if (draining_ && drained() && !copies()) return true;
-  if (draining_ && drained() && now >= copies_until_ns_) {
-    say_what_is_not_durable();
-    stop_now_ = true;  // shared storage may hang, and its thread with it
-    return true;
-  }
-  if (!quiet()) {
-    quiet_since_ns_ = now;
-    return false;
-  }
-  if (unreachable_) return true;
-  if (options_.idle_exit_s <= 0) return false;
-  if (now - quiet_since_ns_ < seconds_to_ns(options_.idle_exit_s)) return false;
-  spdlog::info("nobody came for {} s", options_.idle_exit_s);
-  return true;
 }
 
 std::uint64_t Server::next_deadline_ns() const {
@@ -566,7 +485,9 @@ std::uint64_t Server::next_deadline_ns() const {
     next = quiet_since_ns_ + seconds_to_ns(options_.idle_exit_s);
   }
   if (draining_) next = std::min(next, copies_until_ns_);
+  if (metrics_) next = std::min(next, metrics_->wants_ns());
   for (const auto& [number, slot] : slots_) {
+    next = std::min(next, slot->job->next_deadline_ns());
     const bool waits = slot->unused_since_ns != 0 && slot->job->keeps_versions();
     if (!waits || slot->asked_posts == slot->posts) continue;  // else its store's answer wakes us
     next = std::min(next, slot->unused_since_ns + seconds_to_ns(options_.job_idle_s));

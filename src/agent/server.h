@@ -16,6 +16,7 @@
 
 #include "agent/job.h"
 #include "agent/mailbox.h"
+#include "agent/metrics_page.h"
 #include "agent/name_watch.h"
 #include "agent/outbox.h"
 #include "agent/pool.h"
@@ -47,9 +48,20 @@ struct ServerOptions {
   std::function<Result<std::unique_ptr<tier::Tier>>(const std::string& dir, const std::string& job,
                                                     Pool& pool, ReportDisk report)>
       make_tier;
+  // What the agents of a run on several nodes talk over. Called in the main loop's thread.
+  std::function<Result<Network>(const MemberId& self, const std::string& secret)> make_network;
+  // Buffers, of the pool's size, for other agents of a run.
+  std::uint32_t depot_buffers = 8;
+  // Where metrics are served (docs/guide/metrics.md); port 0: nowhere.
+  std::string metrics_address = "127.0.0.1";
+  std::uint16_t metrics_port = 0;
   // Opens a directory that exists, to copy from and to. Called in a drain's thread.
   std::function<Result<std::unique_ptr<tier::Tier>>(const std::string& dir)> open_tier;
+  // The same where other agents may write the same names.
+  std::function<Result<std::unique_ptr<tier::Tier>>(const std::string& dir)> open_shared;
 };
+
+struct StatusInput;
 
 class Server final : public Outbox {
  public:
@@ -106,6 +118,7 @@ class Server final : public Outbox {
   Status forget(const wire::Forget& forget);
   void admin_message(ConnectionId id, const wire::Message& message);
   Status join(ConnectionId id, Connection& connection, const wire::Hello& hello);
+  void network_event(std::uint64_t slot);
   Slot* open_slot(const std::string& job, const std::string& dir);
   Result<Slot*> open_job(const wire::Hello& hello);
   void refuse(ConnectionId id, const Error& error);
@@ -119,12 +132,27 @@ class Server final : public Outbox {
   void begin_drain();
   bool drained() const;
   bool copies() const;
+  bool undecided() const;
   void say_what_is_not_durable() const;
+  void say_what_is_lost();
   bool finished();
   int timeout_ms() const;
   std::uint64_t next_deadline_ns() const;
   bool quiet() const;
-  std::string status_json() const;
+  // A tool's look at this agent, and through it at the others of its jobs; answered once they have, or in a second.
+  struct Look {
+    ConnectionId tool = 0;
+    std::optional<format::CommitRecord> where;  // only whose disks have that version
+    Level level = Level::none;                  // of it
+    std::map<std::uint64_t, std::shared_ptr<const Gathered>> members;  // by the job's slot
+    bool done() const;
+  };
+  void begin_look(ConnectionId tool);
+  Status begin_look(ConnectionId tool, const wire::Where& where);
+  void open_metrics();
+  StatusInput status_input() const;
+  void answer_looks();
+  std::string status_json(const Look& look) const;
 
   ServerOptions options_;
   std::unique_ptr<Pool> pool_;
@@ -137,21 +165,25 @@ class Server final : public Outbox {
   Fd reserve_;  // given up for a moment to tell a peer that no descriptor is left for it
   std::uint64_t started_ns_;
   std::shared_ptr<SharedDiskFacts> disk_facts_;
-  std::uint64_t written_bytes_ = 0;  // to and from the disk, of all jobs since the start
-  std::uint64_t read_bytes_ = 0;
+  DiskTraffic traffic_;
   std::uint64_t quiet_since_ns_ = 0;
   bool draining_ = false;
   std::uint64_t copies_until_ns_ = 0;  // while draining
   bool stop_now_ = false;
-  ConnectionId next_id_ = 16;  // smaller numbers are the loop's own sources
+  std::vector<ConnectionId> asked_to_end_;  // tools, after a drain
+  ConnectionId next_id_ = 16;               // smaller numbers are the loop's own sources
   std::map<ConnectionId, Connection> connections_;
   struct Posted {
     std::uint64_t slot = 0;
     Event event;
     bool from_drain = false;
+    DepotEvent from_depot = {};  // instead of an event
   };
   Mailbox<Posted> events_;
   std::uint64_t next_slot_ = 1;
+  std::vector<Look> looks_;
+  std::unique_ptr<MetricsPage> metrics_;
+  std::string metrics_error_;
   std::map<std::uint64_t, std::unique_ptr<Slot>> slots_;
 };
 

@@ -1,15 +1,26 @@
 // A job as the server holds it: the job's state machine and its store thread.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "agent/job.h"
 #include "agent/server.h"
 
 namespace backstay::agent {
+
+inline std::uint64_t seconds_to_ns(double seconds) {
+  return static_cast<std::uint64_t>(seconds * 1e9);
+}
+
+// How directories are compared.
+inline std::string normal_path(const std::string& path) {
+  return std::filesystem::path(path).lexically_normal().string();
+}
 
 // Of the tier that was made last; store threads fill it.
 struct Server::SharedDiskFacts {
@@ -26,6 +37,19 @@ struct Server::Slot final : StoreLink {
     if (drain == nullptr) drain = make_drain();
     ++drain_posts;
     drain->post(std::move(command));
+  }
+  Result<Network> make_network(const MemberId& self, const std::string& secret) override {
+    if (!network) return Error(Code::unsupported, "this agent serves jobs on one node only");
+    return network(self, secret);
+  }
+  Status watch(int descriptor) override { return watch_network(descriptor); }
+  DiskTraffic traffic() const override { return *traffic_of_all; }
+  const DepotParts* depot() override {
+    if (!depot_parts && make_depot) {
+      depot_thread = make_depot();
+      depot_parts.emplace(DepotParts{*depot_thread, *serving, *keeping});
+    }
+    return depot_parts ? &*depot_parts : nullptr;
   }
   // The store has nothing left to do; asks it where that is not known. Ending its thread then does
   // not make the main loop wait for the disk.
@@ -46,8 +70,16 @@ struct Server::Slot final : StoreLink {
   std::uint64_t settled_drain_posts = 0;
   std::uint64_t unused_since_ns = 0;  // 0: in use
   std::function<std::unique_ptr<Drain>()> make_drain;
-  std::unique_ptr<Store> store;  // outlives the job, which posts to it; holds its lock
-  std::unique_ptr<Drain> drain;  // made for the first run with a durable directory
+  std::function<Result<Network>(const MemberId&, const std::string&)> network;
+  std::function<Status(int)> watch_network;
+  const DiskTraffic* traffic_of_all = nullptr;  // the server's
+  std::function<std::unique_ptr<Depot>()> make_depot;
+  std::unique_ptr<Store> store;           // outlives the job, which posts to it; holds its lock
+  std::unique_ptr<Drain> drain;           // made for the first run with a durable directory
+  std::unique_ptr<DepotBuffers> serving;  // with the depot, for the first run on several nodes
+  std::unique_ptr<DepotBuffers> keeping;
+  std::unique_ptr<Depot> depot_thread;
+  std::optional<DepotParts> depot_parts;
   std::unique_ptr<Job> job;
 };
 

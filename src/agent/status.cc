@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdio>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
+
+#include "agent/buffers_used.h"
+#include "agent/troubles.h"
+#include "base/machine.h"
 
 namespace backstay::agent {
 
@@ -13,15 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-std::uint64_t resident_bytes() {
-  unsigned long total = 0;
-  unsigned long resident = 0;
-  if (std::FILE* file = std::fopen("/proc/self/statm", "re")) {
-    if (std::fscanf(file, "%lu %lu", &total, &resident) != 2) resident = 0;
-    std::fclose(file);
-  }
-  return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-}
+constexpr std::size_t answer_bytes_max = 60'000;  // of a message's 64 KiB
 
 json version_json(const Job& job, VersionNumber number) {
   const wire::LevelIs level = job.level_of(number);
@@ -57,39 +53,70 @@ json version_json(const Job& job, VersionNumber number) {
   return out;
 }
 
-json job_json(const Job& job) {
+json silent_json(const MemberSeen& member) {
+  const bool lost = member.state == MemberSeen::State::lost;
+  return {{"node", member.node}, {"state", lost ? "lost" : "no answer"}, {"why", member.why}};
+}
+
+json member_json(const MemberSeen& member) {
+  if (member.state != MemberSeen::State::ok) return silent_json(member);
+  const wire::peer::Seen& seen = member.seen;
+  return {{"node", member.node},
+          {"state", "ok"},
+          {"host", seen.host},
+          {"pid", seen.pid},
+          {"ranks", seen.ranks},
+          {"connected", seen.connected},
+          {"resident_bytes", seen.resident_bytes},
+          {"buffer_bytes", seen.buffer_bytes},
+          {"buffers", seen.buffers},
+          {"busy", seen.busy},
+          {"written_bytes", seen.written_bytes},
+          {"read_bytes", seen.read_bytes},
+          {"newest", seen.newest},
+          {"level", level_name(seen.level)},
+          {"lacks", seen.lacks}};
+}
+
+json job_json(const Job& job, const Gathered* gathered) {
   std::set<VersionNumber> numbers;
   for (const auto& [number, version] : job.state().memory) numbers.insert(number);
   for (const auto& [number, stored] : job.state().disk) numbers.insert(number);
   for (const auto& [number, stored] : job.state().durable) numbers.insert(number);
   json versions = json::array();
   for (const VersionNumber number : numbers) versions.push_back(version_json(job, number));
+  json members = json::array();
+  if (gathered != nullptr) {
+    for (const MemberSeen& member : gathered->members) members.push_back(member_json(member));
+  }
+  std::vector<std::string> notes = job.state().notes;
+  for (const Trouble& trouble : troubles(job.state())) {  // versions and members say the rest
+    const bool of_durable = trouble.kind == Trouble::Kind::durable_unreadable ||
+                            trouble.kind == Trouble::Kind::not_copied;
+    if (of_durable) notes.push_back(trouble.text);
+  }
   return {{"job", job.name()},
           {"dir", job.dir()},
           {"run", fmt::format("{:016x}", job.state().run)},
+          {"node", job.state().node},
+          {"nodes", job.state().nodes},
           {"ranks", job.state().ranks},
           {"connected", job.state().links.size()},
           {"stop_requested", job.stop_requested()},
+          {"notes", std::move(notes)},
+          {"members", std::move(members)},
+          {"members_left_out", gathered != nullptr ? gathered->left_out : 0},
           {"versions", std::move(versions)}};
 }
 
 json pool_json(const StatusInput& input) {
-  std::uint32_t cached = 0;
-  std::uint32_t writing = 0;
-  std::uint32_t filled = 0;
-  for (const Job* job : input.jobs) {
-    for (const auto& [number, version] : job->state().memory) {
-      for (const HeldChunk& chunk : version.chunks) {
-        if (chunk.released) continue;
-        ++(chunk.in_store ? writing : version.local ? cached : filled);
-      }
-    }
-  }
+  BuffersUsed used;
+  for (const auto& one : input.jobs) used.count(one.job->state());
   const Pool& pool = *input.pool;
   return {{"bytes", pool.bytes()},    {"buffer_bytes", pool.buffer_bytes()},
           {"buffers", pool.count()},  {"free", pool.free_count()},
-          {"cached", cached},         {"filling", filled},
-          {"writing", writing},       {"huge_pages", pool.huge_pages()},
+          {"cached", used.cached},    {"filling", used.filled},
+          {"writing", used.writing},  {"huge_pages", pool.huge_pages()},
           {"touched", pool.touched()}};
 }
 
@@ -102,22 +129,96 @@ std::string text_of(const json& document) {
 
 std::string to_json(const StatusInput& input) {
   json jobs = json::array();
-  for (const Job* job : input.jobs) jobs.push_back(job_json(*job));
-  const json out = {{"release", BACKSTAY_VERSION},
-                    {"pid", ::getpid()},
-                    {"uptime_s", input.uptime_s},
-                    {"socket", input.socket_path},
-                    {"resident_bytes", resident_bytes()},
-                    {"pool", pool_json(input)},
-                    {"disk",
-                     {{"written_bytes", input.written_bytes},
-                      {"read_bytes", input.read_bytes},
-                      {"io_uring", input.disk.io_uring},
-                      {"direct", input.disk.direct},
-                      {"registered_buffers", input.disk.registered_buffers},
-                      {"why_not", input.disk.why_not}}},
-                    {"jobs", std::move(jobs)}};
+  for (const auto& one : input.jobs) jobs.push_back(job_json(*one.job, one.members));
+  json out = {{"release", BACKSTAY_VERSION},
+              {"pid", ::getpid()},
+              {"uptime_s", input.uptime_s},
+              {"socket", input.socket_path},
+              {"resident_bytes", resident_bytes()},
+              {"pool", pool_json(input)},
+              {"metrics", {{"address", input.metrics_at}, {"error", input.metrics_error}}},
+              {"disk",
+               {{"written_bytes", input.traffic.written_bytes},
+                {"read_bytes", input.traffic.read_bytes},
+                {"io_uring", input.disk.io_uring},
+                {"direct", input.disk.direct},
+                {"registered_buffers", input.disk.registered_buffers},
+                {"why_not", input.disk.why_not}}},
+              {"jobs", std::move(jobs)}};
+  std::string text = text_of(out);
+  if (text.size() <= answer_bytes_max) return text;
+  for (json& job : out["jobs"]) {  // the message has an end: who is seen least of is the others
+    job["members_left_out"] = job["members_left_out"].get<std::size_t>() + job["members"].size();
+    job["members"].clear();
+  }
   return text_of(out);
+}
+
+wire::peer::Seen seen_here(const Job& job, VersionOfRun files_of) {
+  const JobState& state = job.state();
+  wire::peer::Seen seen;
+  seen.host = host_name();
+  seen.pid = ::getpid();
+  seen.ranks = state.local_ranks;
+  seen.connected = static_cast<std::uint32_t>(state.links.size());
+  seen.resident_bytes = resident_bytes();
+  seen.buffer_bytes = state.pool.buffer_bytes();
+  seen.buffers = state.pool.count();
+  BuffersUsed used;
+  used.count(state);
+  seen.busy = used.filled + used.writing;
+  const DiskTraffic traffic = state.store.traffic();
+  seen.written_bytes = traffic.written_bytes;
+  seen.read_bytes = traffic.read_bytes;
+  for (const auto& [number, version] : state.memory) {
+    if (version.captured) seen.newest = std::max(seen.newest, number);
+  }
+  for (const auto* versions : {&state.disk, &state.undecided}) {
+    for (const auto& [number, stored] : *versions) {
+      if (stored.damage.empty()) seen.newest = std::max(seen.newest, number);
+    }
+  }
+  if (seen.newest != 0) seen.level = job.level_of(seen.newest).level;
+  seen.lacks = state.lacks.text(state.node);
+  if (files_of.first == 0) return seen;
+  seen.files = job.files_here(files_of);
+  if (seen.files.size() > wire::list_entries_max) seen.files.resize(wire::list_entries_max);
+  if (const HeldFile* parity = job.parity_here(files_of)) {
+    seen.parity_of = parity->file.node;
+    seen.parity_blocks = parity->blocks;
+    seen.parity_group = parity->group;
+  }
+  return seen;
+}
+
+namespace {
+
+json parity_json(const wire::peer::Seen& seen) {
+  if (seen.parity_blocks == 0) return nullptr;
+  return {{"of", seen.parity_of}, {"blocks", seen.parity_blocks}, {"group", seen.parity_group}};
+}
+
+}  // namespace
+
+std::string to_json(const format::CommitRecord& version, Level level, const Gathered& gathered) {
+  json members = json::array();
+  for (const MemberSeen& member : gathered.members) {
+    if (member.state != MemberSeen::State::ok) {
+      members.push_back(silent_json(member));
+    } else {
+      members.push_back({{"node", member.node},
+                         {"state", "ok"},
+                         {"host", member.seen.host},
+                         {"files", member.seen.files},
+                         {"parity", parity_json(member.seen)}});
+    }
+  }
+  return text_of({{"version", version.version},
+                  {"run", fmt::format("{:016x}", version.run)},
+                  {"level", level_name(level)},
+                  {"nodes", version.nodes},
+                  {"members", std::move(members)},
+                  {"members_left_out", gathered.left_out}});
 }
 
 std::string to_json(const Job& job, VersionNumber version) {

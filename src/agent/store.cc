@@ -1,5 +1,6 @@
 #include "agent/store.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -14,6 +15,19 @@
 #include "format/segment.h"
 
 namespace backstay::agent {
+
+Command::Command() = default;
+Command::Command(const Command& other) = default;
+Command::Command(Command&& other) noexcept = default;
+Command& Command::operator=(const Command& other) = default;
+Command& Command::operator=(Command&& other) noexcept = default;
+Command::~Command() = default;
+
+Event::Event(const Event& other) = default;
+Event::Event(Event&& other) noexcept = default;
+Event& Event::operator=(const Event& other) = default;
+Event& Event::operator=(Event&& other) noexcept = default;
+Event::~Event() = default;
 
 namespace {
 
@@ -42,6 +56,7 @@ class StoreWorker::Impl {
   void handle(Command& command) {
     std::visit([this](auto& one) { handle(one); }, command);
   }
+  bool has_tier() const { return tier_.ok(); }
   bool busy() const { return writes_in_flight() > 0 || reads_open(); }
 
   void reap(bool wait) {
@@ -67,6 +82,7 @@ class StoreWorker::Impl {
   };
   struct Reading {
     VersionNumber version = 0;
+    NodeId node = 0;
     std::unique_ptr<tier::Reader> reader;
     std::uint64_t next_tag = 0;
     std::unordered_map<std::uint64_t, ChunkRead> reads;  // by tag
@@ -100,13 +116,14 @@ class StoreWorker::Impl {
     }
     // The number of an unfinished version is not used again, but a folder that just has a large number must not use
     // up those that are left.
-    std::erase_if(found, [&](const StoredVersion& stored) {
-      const bool garbage = stored.level == Level::none && stored.damage.empty();
+    std::erase_if(found, [&](StoredVersion& stored) {
+      const bool garbage = stored.level == Level::none && stored.damage.empty() &&
+                           !look_whether_undecided(**tier_, job_, stored);
       return garbage && clean && remove_garbage(stored.version) &&
              stored.version > format::version_max / 2;
     });
     for (const StoredVersion& stored : found) {
-      if (stored.level != Level::none) stored_[stored.version] = stored;
+      if (stored.level != Level::none || stored.undecided) stored_[stored.version] = stored;
     }
     return found;
   }
@@ -122,8 +139,12 @@ class StoreWorker::Impl {
 
   // True if there was one.
   bool remove_expired(std::uint32_t keep) {
+    if (!tier_.ok()) return false;
     std::vector<StoredVersion> all;
     for (const auto& [number, stored] : stored_) all.push_back(stored);
+    for (const auto& [number, record] : sealed_) all.push_back(as_sealed(record));
+    std::sort(all.begin(), all.end(),
+              [](const auto& a, const auto& b) { return a.version < b.version; });
     Removed removed;
     for (const VersionNumber version : expired(all, keep)) {
       if (version == in_use_ || held_.count(version) != 0) continue;  // it is read; next time
@@ -134,6 +155,7 @@ class StoreWorker::Impl {
         continue;
       }
       stored_.erase(version);
+      sealed_.erase(version);
       removed.versions.push_back(version);
     }
     const bool any = !removed.versions.empty();
@@ -143,7 +165,8 @@ class StoreWorker::Impl {
 
   void handle(SetAside& command) {
     spdlog::warn("set aside job={} version={} why=\"{}\"", job_, command.version, command.why);
-    const Status status = set_aside(**tier_, job_, command.version, command.why);
+    const Status status =
+        tier_.ok() ? set_aside(**tier_, job_, command.version, command.why) : Status(tier_.error());
     if (!status.ok()) spdlog::warn("cannot write the mark: {}", status.error().to_string());
     stored_[command.version].damage = command.why;
   }
@@ -158,13 +181,16 @@ class StoreWorker::Impl {
     if (command.on) {
       held_.insert(command.version);
     } else {
-      held_.erase(command.version);
+      if (const auto one = held_.find(command.version); one != held_.end()) held_.erase(one);
     }
   }
 
   void handle(Adopt& command) { stored_[command.stored.version] = command.stored; }
 
-  void handle(ForgetVersion& command) { stored_.erase(command.version); }
+  void handle(ForgetVersion& command) {
+    stored_.erase(command.version);
+    sealed_.erase(command.version);
+  }
 
   // --- writing ------------------------------------------------------------------------------
   void handle(OpenVersion& command) {
@@ -174,9 +200,9 @@ class StoreWorker::Impl {
     writing_->folder = format::version_folder(job_, command.info.version);
     if (!tier_.ok()) return fail(tier_.error());
     auto writer = create_segment(command);
-    if (!writer.ok() && writer.error().code() == Code::no_space && command.keep > 0 &&
-        remove_expired(command.keep)) {
-      writer = create_segment(command);
+    if (!writer.ok() && writer.error().code() == Code::no_space && command.keep > 0) {
+      record_those_of_one_node();
+      if (remove_expired(command.keep)) writer = create_segment(command);
     }
     if (!writer.ok()) return fail(writer.error());
     writing_->writer = std::move(*writer);
@@ -209,38 +235,101 @@ class StoreWorker::Impl {
     if (!writing_ || writing_->info.version != command.version) return;
     while (writes_in_flight() > 0) reap_writes(true);
     if (!writing_->error) {
-      if (auto stored = commit(command); !stored.ok()) {
-        writing_->error = stored.error();
+      if (auto record = seal(command); !record.ok()) {
+        writing_->error = record.error();
       } else {
-        stored_[command.version] = *stored;
+        VersionSealed event{as_sealed(*record), writing_->info.node, writing_->next_offset, {}};
+        for (const auto& [rank, bytes] : command.object_bytes) event.ranks.push_back(rank);
+        sealed_[command.version] = *record;
         writing_.reset();
-        return post_event_(VersionLocal{*stored, system_clock().wall_ns()});
+        return post_event_(std::move(event));
       }
     }
     give_up();
   }
 
-  Result<StoredVersion> commit(const SealVersion& command) {
+  // What its record will say.
+  Result<format::CommitRecord> seal(const SealVersion& command) {
     failpoint("commit.1");
     BACKSTAY_TRY(writing_->writer->seal(writing_->next_offset));
     failpoint("commit.2");
-    BACKSTAY_ASSIGN(const Buffer manifest, make_manifest(command));
-    BACKSTAY_TRY(
-        (*tier_)->put(format::manifest_name(writing_->folder, writing_->info.node), manifest));
+    BACKSTAY_ASSIGN(const format::Manifest manifest, make_manifest(command));
+    const Buffer encoded = format::encode(manifest);
+    BACKSTAY_TRY((*tier_)->put(format::manifest_name(writing_->folder, manifest.node), encoded));
     failpoint("commit.3");
+    return format::record_of(manifest, encoded);
+  }
+
+  static StoredVersion as_sealed(const format::CommitRecord& record) {
     StoredVersion stored;
-    stored.version = command.version;
-    stored.level = Level::local;
-    stored.record = make_record(command, manifest);
-    BACKSTAY_TRY((*tier_)->put(format::commit_name(writing_->folder, Level::local),
-                               format::encode(stored.record)));
-    failpoint("commit.4");
-    BACKSTAY_TRY((*tier_)->sync(job_));
-    failpoint("commit.5");
+    stored.version = record.version;
+    stored.record = record;
+    stored.undecided = record.nodes > 1;
     return stored;
   }
 
-  Result<Buffer> make_manifest(const SealVersion& command) {
+  // A sealed version, an undecided one of an earlier run, or one with a record of a lower level.
+  std::optional<format::CommitRecord> record_for(VersionNumber version) const {
+    if (const auto at = sealed_.find(version); at != sealed_.end()) return at->second;
+    if (const auto at = stored_.find(version); at != stored_.end()) return at->second.record;
+    return std::nullopt;
+  }
+
+  void handle(RecordVersion& command) {
+    auto record = record_for(command.version);
+    if (!record) {
+      return post_event_(RecordFailed{command.version, command.level,
+                                      Error(Code::not_found, "no part of it is here any more")});
+    }
+    record->level = command.level;
+    record->committed_ns = system_clock().wall_ns();
+    if (const Status done = put_record(*record); !done.ok()) {
+      return record_failed(*record, done.error());
+    }
+    sealed_.erase(command.version);
+    StoredVersion& stored = stored_[command.version];
+    stored = StoredVersion{command.version, command.level,   *record,
+                           stored.damage,   stored.doubtful, false};
+    post_event_(VersionRecorded{stored});
+  }
+
+  // Their order to be recorded may still be waiting behind this one, and the room that they free is needed now. Nobody else
+  // has a say in it; the order, when it comes, finds the record there.
+  void record_those_of_one_node() {
+    std::erase_if(sealed_, [this](const auto& entry) {
+      auto [version, record] = entry;
+      if (record.nodes > 1) return false;
+      record.level = Level::local;
+      record.committed_ns = system_clock().wall_ns();
+      if (!put_record(record).ok()) return false;
+      stored_[version] = StoredVersion{version, Level::local, record, "", false, false};
+      return true;
+    });
+  }
+
+  Status put_record(const format::CommitRecord& record) {
+    const std::string folder = format::version_folder(job_, record.version);
+    BACKSTAY_TRY((*tier_)->put(format::commit_name(folder, record.level), format::encode(record)));
+    failpoint("commit.4");
+    BACKSTAY_TRY((*tier_)->sync(job_));
+    failpoint("commit.5");
+    return {};
+  }
+
+  // Of one node, nobody else can have the record: the version is given up as where its data could not be written.
+  void record_failed(const format::CommitRecord& record, const Error& why) {
+    if (record.nodes > 1) return post_event_(RecordFailed{record.version, record.level, why});
+    spdlog::error("version could not be written job={} version={} error=\"{}\"", job_,
+                  record.version, why.to_string());
+    const std::string folder = format::version_folder(job_, record.version);
+    if (const Status status = (*tier_)->remove(folder); !status.ok()) {
+      spdlog::warn("cannot remove {}: {}", folder, status.error().to_string());
+    }
+    sealed_.erase(record.version);
+    post_event_(VersionFailed{record.version, why});
+  }
+
+  Result<format::Manifest> make_manifest(const SealVersion& command) {
     format::Manifest manifest;
     manifest.job = job_;
     manifest.node = writing_->info.node;
@@ -253,22 +342,7 @@ class StoreWorker::Impl {
     manifest.captured_ns = command.captured_ns;
     manifest.chunks = std::move(writing_->chunks);
     BACKSTAY_TRY(format::build_index(manifest, command.object_bytes));
-    return format::encode(manifest);
-  }
-
-  format::CommitRecord make_record(const SealVersion& command, Bytes manifest) const {
-    format::CommitRecord record;
-    record.job = job_;
-    record.level = Level::local;
-    record.version = command.version;
-    record.run = writing_->info.run;
-    record.nodes = writing_->info.nodes;
-    record.ranks = writing_->info.ranks;
-    for (const auto& [rank, bytes] : command.object_bytes) record.payload_bytes += bytes;
-    record.manifests_sum = format::manifest_digest(manifest);
-    record.captured_ns = command.captured_ns;
-    record.committed_ns = system_clock().wall_ns();
-    return record;
+    return manifest;
   }
 
   void handle(AbortVersion& command) {
@@ -305,13 +379,15 @@ class StoreWorker::Impl {
   // --- reading ------------------------------------------------------------------------------
   void handle(LoadManifest& command) {
     ManifestLoaded event{command.version, Error(Code::again, "the version was removed meanwhile")};
-    const auto stored = stored_.find(command.version);
-    if (stored != stored_.end()) {
+    if (!tier_.ok()) {
+      event.manifest = tier_.error();
+    } else if (const auto record = record_for(command.version)) {
       in_use_ = command.version;
-      stored->second.doubtful = false;
-      event.manifest = read_manifest(**tier_, job_, stored->second.record, command.node);
+      const auto stored = stored_.find(command.version);
+      if (stored != stored_.end()) stored->second.doubtful = false;
+      event.manifest = read_manifest(**tier_, job_, *record, command.node);
       if (!event.manifest.ok() && is_gone(command.version)) {
-        stored_.erase(stored);
+        stored_.erase(command.version);
         event.manifest = Error(Code::again, "the version was removed meanwhile");
       }
     }
@@ -320,13 +396,14 @@ class StoreWorker::Impl {
 
   // A tool, or another node's agent, has removed it: no damage.
   bool is_gone(VersionNumber version) {
-    const StoredVersion now = look_at(**tier_, job_, version);
-    return now.level == Level::none && now.damage.empty();
+    StoredVersion now = look_at(**tier_, job_, version);
+    return now.level == Level::none && now.damage.empty() &&
+           !look_whether_undecided(**tier_, job_, now);
   }
 
   void handle(ReadChunk& command) {
     ChunkRead event{command.version, command.buffer, command.ticket, {}, command.chunk.length};
-    if (!reading_ || reading_->version != command.version) {
+    if (!reading_ || reading_->version != command.version || reading_->node != command.node) {
       if (const Status status = open_segment(command); !status.ok()) {
         event.status = status;
         return post_event_(std::move(event));
@@ -344,10 +421,12 @@ class StoreWorker::Impl {
 
   Status open_segment(const ReadChunk& command) {
     finish_reads();
+    if (!tier_.ok()) return tier_.error();
     BACKSTAY_ASSIGN(auto reader, (*tier_)->open(format::segment_name(
                                      format::version_folder(job_, command.version), command.node)));
     reading_ = Reading{};
     reading_->version = command.version;
+    reading_->node = command.node;
     reading_->reader = std::move(reader);
     return {};
   }
@@ -409,10 +488,11 @@ class StoreWorker::Impl {
   PostEvent post_event_;
   AppendLine append_event_;
   std::map<VersionNumber, StoredVersion> stored_;
+  std::map<VersionNumber, format::CommitRecord> sealed_;  // wait for their record
   std::optional<Writing> writing_;
   std::optional<Reading> reading_;
-  VersionNumber in_use_ = 0;  // a restore has its manifest; 0: none
-  std::set<VersionNumber> held_;
+  VersionNumber in_use_ = 0;           // a restore has its manifest; 0: none
+  std::multiset<VersionNumber> held_;  // several may hold one version
 };
 
 StoreWorker::StoreWorker(std::string job, const MakeTier& make_tier, PostEvent post_event,
@@ -423,6 +503,8 @@ StoreWorker::StoreWorker(std::string job, const MakeTier& make_tier, PostEvent p
 StoreWorker::~StoreWorker() = default;
 
 void StoreWorker::handle(Command command) { impl_->handle(command); }
+
+bool StoreWorker::has_tier() const { return impl_->has_tier(); }
 
 bool StoreWorker::busy() const { return impl_->busy(); }
 

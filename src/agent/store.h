@@ -7,12 +7,15 @@
 // Commit protocol of level local (docs/format/manifest.md; each step is a failpoint):
 //   commit.1  every slot of the segment is written
 //   commit.2  the segment is sealed: content and size on the device
-//   commit.3  the manifest is published (written, synced, renamed, folder synced)
+//   commit.3  the manifest is published (written, synced, renamed, folder synced): VersionSealed
+// Now every node of the run must get as far; the tree of agents counts that (docs/protocol/tree.md) and
+// has the record written:
 //   commit.4  the commit record is published the same way: the version exists from here on
-//   commit.5  the job's folder is synced
-//   commit.6  the event VersionLocal is posted: only now anybody is told
-// It promises nothing about a version whose commit has not returned: such a folder is garbage and the
-// next scan removes it. One version is written at a time; a version's chunks are written in the
+//   commit.5  the job's folder is synced: VersionRecorded
+//   commit.6  every node has the record: only now anybody is told
+// What is not recorded is garbage and the next scan removes it; but of a run of several nodes what is sealed is
+// undecided and stays: another node may have the record already.
+// One version is written at a time; a version's chunks are written in the
 // order of arrival, while ranks still fill later ones.
 //
 // Memory: chunks point into the pool; a buffer belongs to the store from write_chunk until its
@@ -22,14 +25,18 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
+#include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "agent/catalog.h"
 #include "agent/mailbox.h"
+#include "base/alternative.h"
 #include "base/ids.h"
 #include "format/manifest.h"
 #include "tier/tier.h"
@@ -74,6 +81,10 @@ struct SealVersion {
 struct AbortVersion {
   VersionNumber version = 0;
 };
+struct RecordVersion {  // a sealed one; answered by VersionRecorded, VersionFailed or RecordFailed
+  VersionNumber version = 0;
+  Level level = Level::local;
+};
 struct RemoveExpired {
   std::uint32_t keep = 1;
 };
@@ -84,7 +95,7 @@ struct SetAside {  // for good, with a mark on the tier
 struct Doubt {  // it could not be read just now; until its manifest is loaded again
   VersionNumber version = 0;
 };
-struct Hold {  // retention leaves the version alone, until it is taken back
+struct Hold {  // retention leaves the version alone, until everyone who said so has taken it back
   VersionNumber version = 0;
   bool on = true;
 };
@@ -113,9 +124,21 @@ struct Settle {         // answered by Settled once everything before it is done
 struct AppendEvent {  // a line for the event log (docs/format/events.md), without its newline
   std::string line;
 };
-using Command = std::variant<ScanJob, OpenVersion, WriteChunk, SealVersion, AbortVersion,
-                             RemoveExpired, SetAside, Doubt, Hold, Adopt, ForgetVersion,
-                             LoadManifest, ReadChunk, DoneReading, Settle, AppendEvent>;
+class Command
+    : public std::variant<ScanJob, OpenVersion, WriteChunk, SealVersion, AbortVersion,
+                          RecordVersion, RemoveExpired, SetAside, Doubt, Hold, Adopt, ForgetVersion,
+                          LoadManifest, ReadChunk, DoneReading, Settle, AppendEvent> {
+ public:
+  template <AlternativeOf<variant> T>
+  Command(T&& value)  // NOLINT(google-explicit-constructor): as a variant
+      : variant(std::in_place_type<std::remove_cvref_t<T>>, std::forward<T>(value)) {}
+  Command();
+  Command(const Command& other);
+  Command(Command&& other) noexcept;
+  Command& operator=(const Command& other);
+  Command& operator=(Command&& other) noexcept;
+  ~Command();
+};
 
 // --- events ---------------------------------------------------------------------------------
 struct Scanned {
@@ -126,12 +149,23 @@ struct ChunkWritten {  // the buffer is the main loop's again, written or not
   std::uint32_t buffer = 0;
   std::uint32_t bytes = 0;
 };
-struct VersionLocal {
+struct
+    VersionSealed {  // all of it is on the tier but the record; `undecided` where the run has several nodes
   StoredVersion stored;
-  std::uint64_t local_ns = 0;
+  NodeId node = 0;
+  std::uint64_t segment_bytes = 0;
+  std::vector<Rank> ranks;
+};
+struct VersionRecorded {
+  StoredVersion stored;
 };
 struct VersionFailed {  // nothing of it is left on the tier, nothing of it is in flight
   VersionNumber version = 0;
+  Error error{Code::internal, ""};
+};
+struct RecordFailed {  // of a run of several nodes: it stays sealed
+  VersionNumber version = 0;
+  Level level = Level::none;
   Error error{Code::internal, ""};
 };
 struct Removed {
@@ -156,11 +190,34 @@ struct CopyFailed {  // nothing of it is left at the destination, or it is garba
   Error error{Code::internal, ""};
   bool source_is_damaged = false;  // the version on the node's disk, found twice
 };
+struct CopyPrepared {  // of the drain, with several nodes
+  std::uint64_t ticket = 0;
+  Status status;
+  std::optional<StoredVersion> there;  // the version, where it is there already
+};
+struct PartCopied {  // the same
+  std::uint64_t ticket = 0;
+  Status status;
+  bool source_is_damaged = false;
+  std::uint64_t payload_bytes = 0;
+  std::uint64_t digest = 0;  // of its manifest
+};
 struct Settled {
   std::uint64_t ticket = 0;
 };
-using Event = std::variant<Scanned, ChunkWritten, VersionLocal, VersionFailed, Removed,
-                           ManifestLoaded, ChunkRead, VersionDurable, CopyFailed, Settled>;
+class Event : public std::variant<Scanned, ChunkWritten, VersionSealed, VersionRecorded,
+                                  VersionFailed, RecordFailed, Removed, ManifestLoaded, ChunkRead,
+                                  VersionDurable, CopyFailed, CopyPrepared, PartCopied, Settled> {
+ public:
+  template <AlternativeOf<variant> T>
+  Event(T&& value)  // NOLINT(google-explicit-constructor): as a variant
+      : variant(std::in_place_type<std::remove_cvref_t<T>>, std::forward<T>(value)) {}
+  Event(const Event& other);
+  Event(Event&& other) noexcept;
+  Event& operator=(const Event& other);
+  Event& operator=(Event&& other) noexcept;
+  ~Event();
+};
 
 // What the store's thread does, without the thread: a test may play it step by step. One thread.
 class StoreWorker {
@@ -176,6 +233,8 @@ class StoreWorker {
   StoreWorker& operator=(const StoreWorker&) = delete;
 
   void handle(Command command);
+  // The tier could be opened. Without one every command ends with that error, or does nothing.
+  bool has_tier() const;
   // Requests to the disk are in flight, or were read and not told yet: reap() is to be called.
   bool busy() const;
   // Takes in what has completed; blocks for at least one request if `wait`. What was read is told

@@ -17,18 +17,49 @@ namespace {
 
 constexpr unsigned slots_max = 4;  // chunks on their way at once: reading and writing overlap
 
-bool same_version(const format::CommitRecord& a, const format::CommitRecord& b) {
-  return a.run == b.run && a.manifests_sum == b.manifests_sum;
+std::uint64_t payload_of(const format::Manifest& manifest) {
+  std::uint64_t bytes = 0;
+  for (const auto& object : manifest.objects) bytes += object.bytes;
+  return bytes;
+}
+
+// Somebody may have removed a folder of the destination meanwhile: put() would make it anew, without
+// the segments.
+Status check_names(tier::Tier& to, const format::CommitRecord& record, const std::string& folder) {
+  BACKSTAY_ASSIGN(const std::vector<std::string> names, to.list(folder));
+  const std::size_t prefix = folder.size() + 1;
+  for (NodeId node = 0; node < record.nodes; ++node) {
+    for (const std::string& name :
+         {format::segment_name(folder, node), format::manifest_name(folder, node)}) {
+      if (std::binary_search(names.begin(), names.end(), name.substr(prefix))) continue;
+      const std::string hint =
+          record.nodes > 1 ? "; is durable.dir the same directory on all nodes?" : "";
+      return Error(Code::not_found, fmt::format("what was just written is gone: {}{}", name, hint));
+    }
+  }
+  return {};
 }
 
 }  // namespace
 
+Status check_run(const StoredVersion& there, const format::CommitRecord& record) {
+  if (there.unreadable) return *there.unreadable;
+  // How a run of several nodes wrote it is not known before all parts are copied.
+  const bool known = record.manifests_sum != 0;
+  const bool same = there.record.run == record.run &&
+                    (!known || there.record.manifests_sum == record.manifests_sum);
+  if (there.level == Level::none || same) return {};
+  return Error(Code::busy, fmt::format("version {} of another run of job {} is there already",
+                                       record.version, record.job));
+}
+
+Status make_safe(tier::Tier& to, const format::CommitRecord& record) {
+  return to.sync(format::version_folder(record.job, record.version));
+}
+
 Result<bool> make_way(tier::Tier& to, const format::CommitRecord& record) {
   const StoredVersion there = look_at(to, record.job, record.version);
-  if (there.level != Level::none && !same_version(there.record, record)) {
-    return Error(Code::busy, fmt::format("version {} of another run of job {} is there already",
-                                         record.version, record.job));
-  }
+  BACKSTAY_TRY(check_run(there, record));
   if (there.good()) return true;
   BACKSTAY_TRY(to.remove(format::version_folder(record.job, record.version)));
   return false;
@@ -39,17 +70,20 @@ VersionCopy::VersionCopy(tier::Tier& from, tier::Tier& to, const Clock& clock, W
       to_(to),
       clock_(clock),
       what_(std::move(what)),
-      folder_(format::version_folder(what_.record.job, what_.record.version)) {}
+      folder_(format::version_folder(what_.record.job, what_.record.version)),
+      node_(what_.only.value_or(0)) {}
 
 VersionCopy::~VersionCopy() = default;
 
 Status VersionCopy::step() {
   if (!segment_) BACKSTAY_TRY(open_segment());
+  if (part_) return {};  // it was there
   BACKSTAY_TRY(take_in());
   start_reads();
   const bool all_read = segment_->next_chunk == segment_->manifest.chunks.size();
   if (!all_read || segment_->in_flight()) return {};
   BACKSTAY_TRY(close_segment());
+  if (part_) return {};
   return ++node_ == what_.record.nodes ? commit() : Status();
 }
 
@@ -60,6 +94,7 @@ std::uint64_t VersionCopy::rests_until_ns() const {
 
 Status VersionCopy::remove_rest() {
   segment_.reset();
+  if (what_.only) return {};
   return to_.remove(folder_);
 }
 
@@ -67,6 +102,10 @@ Status VersionCopy::remove_rest() {
 
 Status VersionCopy::open_segment() {
   BACKSTAY_ASSIGN(format::Manifest manifest, load_manifest());
+  if (what_.only) {
+    BACKSTAY_ASSIGN(const bool there, is_there(manifest));
+    if (there) return {};
+  }
   // In the order of the disk.
   std::sort(manifest.chunks.begin(), manifest.chunks.end(),
             [](const auto& a, const auto& b) { return a.segment_offset < b.segment_offset; });
@@ -75,7 +114,7 @@ Status VersionCopy::open_segment() {
   if (!reader.ok())
     return is_damage(reader.error().code()) ? damaged(reader.error()) : reader.error();
   BACKSTAY_ASSIGN(auto writer, to_.create(name, manifest.segment_bytes));
-  segment_.emplace();
+  segment_ = std::make_unique<Segment>();
   segment_->manifest = std::move(manifest);
   segment_->reader = std::move(*reader);
   segment_->writer = std::move(writer);
@@ -93,6 +132,19 @@ Result<format::Manifest> VersionCopy::load_manifest() {
   if (!manifest.ok()) manifest = read_manifest(from_, what_.record.job, what_.record, node_);
   if (manifest.ok()) return manifest;
   return is_damage(manifest.error().code()) ? damaged(manifest.error()) : manifest.error();
+}
+
+// One file of several may be whole there, as somebody else was interrupted at this version.
+Result<bool> VersionCopy::is_there(const format::Manifest& manifest) {
+  const Buffer ours = format::encode(manifest);
+  const std::string name = format::manifest_name(folder_, node_);
+  const auto theirs = to_.get(name, ours.size());
+  if (!theirs.ok() || *theirs != ours) return false;
+  if (!to_.open(format::segment_name(folder_, node_)).ok()) return false;
+  // Its name may not be safe yet where that agent died.
+  BACKSTAY_TRY(to_.put(name, ours));
+  part_ = Part{payload_of(manifest), format::manifest_digest(ours)};
+  return true;
 }
 
 // Made anew: it says whose segment this is and when it was made.
@@ -173,10 +225,12 @@ Status VersionCopy::close_segment() {
     return std::pair(a.rank, a.object_offset) < std::pair(b.rank, b.object_offset);
   });
   const Buffer bytes = format::encode(manifest);
-  digests_ += format::manifest_digest(bytes);
+  const Part part{payload_of(manifest), format::manifest_digest(bytes)};
+  digests_ += part.digest;
   segment_.reset();
   BACKSTAY_TRY(to_.put(format::manifest_name(folder_, node_), bytes));
   failpoint("copy.3");
+  if (what_.only) part_ = part;
   return {};
 }
 
@@ -186,25 +240,21 @@ Status VersionCopy::commit() {
   if (digests_ != what_.record.manifests_sum) {
     return damaged(Error(Code::corrupt, "the manifests are not those that were committed"));
   }
-  BACKSTAY_TRY(check_names());
   format::CommitRecord record = what_.record;
   record.level = what_.level;
   record.committed_ns = clock_.wall_ns();
-  BACKSTAY_TRY(to_.put(format::commit_name(folder_, record.level), format::encode(record)));
-  failpoint("copy.4");
-  BACKSTAY_TRY(to_.sync(record.job));
-  failpoint("copy.5");
+  BACKSTAY_TRY(commit_copy(to_, record));
   committed_ = record;
   return {};
 }
 
-// Somebody may have removed a folder of the destination meanwhile: put() would make it anew, without
-// the segments.
-Status VersionCopy::check_names() {
-  for (NodeId node = 0; node < what_.record.nodes; ++node) {
-    const auto segment = to_.open(format::segment_name(folder_, node));
-    if (!segment.ok()) return segment.error().context("what was just written is gone");
-  }
+Status commit_copy(tier::Tier& to, const format::CommitRecord& record) {
+  const std::string folder = format::version_folder(record.job, record.version);
+  BACKSTAY_TRY(check_names(to, record, folder));
+  BACKSTAY_TRY(to.put(format::commit_name(folder, record.level), format::encode(record)));
+  failpoint("copy.4");
+  BACKSTAY_TRY(to.sync(record.job));
+  failpoint("copy.5");
   return {};
 }
 

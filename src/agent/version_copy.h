@@ -4,6 +4,9 @@
 // Carried on piece by piece by its owner's thread, so that an agent can do other things in between:
 // step() until done(). Blocks on the tiers when it opens, seals and commits. Whoever owns it holds the
 // lock of the job at the destination. After an error, or where it is given up, remove_rest().
+//
+// Or one file of a node alone, without a record (docs/protocol/drain.md): then somebody else holds the lock, and writes the
+// record with commit_copy() once all files are there.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +24,19 @@
 
 namespace backstay::agent {
 
+// May a copy of this version take the place of what is there under its number? Errors: busy (a version of another run), or
+// why what is there could not be read.
+Status check_run(const StoredVersion& there, const format::CommitRecord& record);
+
+// For a version that is there: its record may be of somebody who died before the name was on the disk. Errors: io.
+Status make_safe(tier::Tier& to, const format::CommitRecord& record);
+
 // True: the destination has the version of `record`, whole. False: it has it not, or not any more what
-// it had of it that was not whole. Errors: busy (a version of that number of another run is there), io.
+// it had of it that was not whole. Errors: those of check_run(), io.
 Result<bool> make_way(tier::Tier& to, const format::CommitRecord& record);
+
+// The record, last: once segment and manifest of every node stand under their names. Errors: not_found (one does not), io.
+Status commit_copy(tier::Tier& to, const format::CommitRecord& record);
 
 class VersionCopy {
  public:
@@ -31,6 +44,12 @@ class VersionCopy {
     format::CommitRecord record;    // as it is in `from`
     Level level = Level::durable;   // of the record that is written in `to`
     std::uint64_t bytes_per_s = 0;  // 0: as fast as the tiers allow
+    std::optional<NodeId> only =
+        {};  // whose file, if not all of them; of the record version, run, ranks and nodes count
+  };
+  struct Part {
+    std::uint64_t payload_bytes = 0;
+    std::uint64_t digest = 0;  // of its manifest
   };
   // Both tiers must live longer. Precondition: make_way() answered false.
   VersionCopy(tier::Tier& from, tier::Tier& to, const Clock& clock, What what);
@@ -41,7 +60,7 @@ class VersionCopy {
   // Takes in what has completed and hands out what may go on; blocks for at least one request if
   // something is in flight. Errors: of the tiers; corrupt.
   Status step();
-  bool done() const { return committed_.has_value(); }
+  bool done() const { return committed_ || part_; }
   // Nothing is in flight and the rate allows nothing before this time of the clock; 0: call step().
   std::uint64_t rests_until_ns() const;
 
@@ -49,9 +68,10 @@ class VersionCopy {
   bool source_is_damaged() const { return source_is_damaged_; }
   // Of payload, so far.
   std::uint64_t bytes() const { return bytes_; }
-  // Precondition: done().
+  // Preconditions: done(); all of it, or one file.
   const format::CommitRecord& committed() const { return *committed_; }
-  // Takes away what lies at the destination.
+  const Part& part() const { return *part_; }
+  // Takes away what lies at the destination. Not where other files may be there: of one alone nothing is left anyway.
   Status remove_rest();
 
  private:
@@ -78,8 +98,8 @@ class VersionCopy {
   void read_into(std::size_t slot);
   void start_reads();
   Status close_segment();
+  Result<bool> is_there(const format::Manifest& manifest);
   Status commit();
-  Status check_names();
   Error damaged(const Error& why);
 
   tier::Tier& from_;
@@ -88,12 +108,13 @@ class VersionCopy {
   const What what_;
   const std::string folder_;
   NodeId node_ = 0;  // whose segment is copied
-  std::optional<Segment> segment_;
+  std::unique_ptr<Segment> segment_;
   std::uint64_t digests_ = 0;
   std::uint64_t next_ns_ = 0;  // when the rate allows the next chunk
   std::uint64_t bytes_ = 0;
   bool source_is_damaged_ = false;
   std::optional<format::CommitRecord> committed_;
+  std::optional<Part> part_;
 };
 
 }  // namespace backstay::agent

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "agent/catalog.h"
+#include "agent/troubles.h"
 #include "format/names.h"
 #include "harness.h"
 #include "io/faulty.h"
@@ -45,8 +46,9 @@ class Durable : public ::testing::Test {
       if (!disk_.list(dir).ok()) return Error(Code::io, dir + " is no directory");
       return dir == shared ? open(*faulty_, dir, faults_) : open(disk_, dir);
     };
+    world.open_durable = world.open_tier;
     world.lock = [this](const std::string& dir) -> Result<Fd> {
-      EXPECT_EQ(dir, shared);
+      EXPECT_TRUE(disk_.list(dir).ok()) << dir << " would be made by the lock";
       if (locked_) return Error(Code::busy, "another agent serves it");
       return Fd();
     };
@@ -86,6 +88,13 @@ class Durable : public ::testing::Test {
     }
     return numbers;
   }
+  // What the program hears beside "captured".
+  std::string said_to_program(VersionNumber version) {
+    const auto bytes = [&](Rank rank) { return data(version, rank); };
+    const std::string said = agent_->capture(ranks, version, bytes).message;
+    agent_->run_until_idle();
+    return said;
+  }
   void lose(const std::string& dir) { ASSERT_TRUE((*open(disk_, dir))->remove("job").ok()); }
   void flip(const std::string& dir, VersionNumber version, std::size_t at = 5000) {
     const std::string path =
@@ -109,6 +118,31 @@ class Durable : public ::testing::Test {
 };
 
 using Numbers = std::vector<VersionNumber>;
+
+TEST_F(Durable, TheProgramAndStatusHearOfADirectoryThatCannotBeUsed) {
+  start({.dir = "/nowhere"});
+  const std::string why = "the durable directory /nowhere cannot be used: /nowhere is no directory";
+  EXPECT_EQ(said_to_program(1), why);
+  EXPECT_EQ(said_to_program(2), "") << "once";
+  const std::vector<Trouble> all = troubles(agent_->job().state());
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].text, why);
+}
+
+TEST_F(Durable, TheProgramHearsOfCopiesThatFailUntilOneSucceeds) {
+  start();
+  locked_ = true;
+  EXPECT_EQ(said_to_program(1), "");
+  const std::string said = said_to_program(2);
+  EXPECT_TRUE(said.starts_with("version 1 could not be copied to /shared: ")) << said;
+  EXPECT_EQ(said_to_program(3), "");
+  locked_ = false;
+  EXPECT_EQ(said_to_program(4), "");
+  EXPECT_EQ(level(4), Level::durable);
+  locked_ = true;
+  EXPECT_EQ(said_to_program(5), "");
+  EXPECT_TRUE(said_to_program(6).starts_with("version 5 "));
+}
 
 TEST_F(Durable, EveryVersionBecomesDurableAndOldOnesGo) {
   start();
@@ -232,6 +266,31 @@ TEST_F(Durable, AMissingDirectoryIsAnErrorAndNeverMade) {
   EXPECT_EQ(level(1), Level::local);
   EXPECT_EQ(waited(1).code, Code::io);
   EXPECT_FALSE(disk_.list("/gone").ok());
+}
+
+// Mounted late.
+TEST_F(Durable, ADirectoryThatAppearsLaterIsUsedFromThenOn) {
+  const std::string late = "/late";
+  start({.dir = late});
+  take(1);
+  EXPECT_EQ(waited(1).code, Code::io);
+  ASSERT_TRUE(disk_.make_directories(late).ok());
+  for (VersionNumber version = 2; version <= 5; ++version) {
+    take(version);
+    EXPECT_EQ(level(version), Level::durable);
+  }
+  EXPECT_EQ(there(late), (Numbers{4, 5}));
+  lose(local);
+  start({.dir = late});
+  EXPECT_EQ(restart().version, 5u);
+}
+
+TEST_F(Durable, WaitingForOneThatWasLeftOutEndsOnceItIsNotTriedAnyMore) {
+  locked_ = true;
+  start();
+  take(1), take(2);
+  EXPECT_EQ(waited(2).code, Code::busy);
+  EXPECT_EQ(waited(1).code, Code::busy) << "it was tried before";
 }
 
 TEST_F(Durable, AnotherAgentWritesThere) {

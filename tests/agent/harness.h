@@ -108,6 +108,7 @@ class JobHarness final : public Outbox, public StoreLink {
     hello.durable_every = durable.every;
     hello.durable_keep = durable.keep;
     hello.durable_bytes_per_s = durable.bytes_per_s;
+    hello.drain_nodes_max = durable.nodes_max;
     hello.pid = static_cast<int>(4000 + rank);
     return job_->hello(connection(rank), hello);
   }

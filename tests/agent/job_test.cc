@@ -468,6 +468,47 @@ TEST_F(JobTest, AFullDiskLeavesTheVersionCapturedAndIsTriedAgain) {
   job_->wait_local(1);
 }
 
+TEST_F(JobTest, AnAgentThatEndsTriesOnceMoreToWriteWhatItHasInMemoryOnly) {
+  open(64);
+  job_->join_all(1);
+  trouble_->full = true;
+  ASSERT_EQ(save(1, 1, 3000).code, Code::ok);
+  job_->run_until("failed", [&] { return job_->job().state().write_failed.has_value(); });
+  job_->run_until("all back", [&] { return job_->job().state().memory.at(1).writing.empty(); });
+  job_->leave(0);
+  EXPECT_EQ(job_->job().only_in_memory().size(), 1u);
+  trouble_->full = false;
+  job_->job().last_try();
+  EXPECT_TRUE(job_->job().busy());
+  job_->wait_local(1);
+  EXPECT_EQ(job_->job().only_in_memory().size(), 0u);
+}
+
+TEST_F(JobTest, TheProgramHearsOnceThatItsVersionsDoNotReachTheDisk) {
+  open(64);
+  job_->join_all(2);
+  const auto fails = [&](VersionNumber version) {
+    trouble_->full = true;
+    const std::string said = save(2, version, 3000).message;
+    job_->run_until("failed", [&] { return job_->job().state().write_failed.has_value(); });
+    job_->run_until("all back",
+                    [&] { return job_->job().state().memory.at(version).writing.empty(); });
+    return said;
+  };
+  // Whether it is captured before its write fails depends on the store's thread.
+  std::string said = fails(1);
+  said += fails(2);
+  EXPECT_THAT(
+      said, ::testing::MatchesRegex("version [12] could not be written: the disk is full; [^;]*"));
+  EXPECT_EQ(fails(3), "");
+  trouble_->full = false;
+  EXPECT_EQ(save(2, 4, 3000).message, "");
+  job_->wait_local(4);
+  said = fails(5);
+  said += fails(6);
+  EXPECT_THAT(said, ::testing::MatchesRegex("version [56] could not be written: [^;]*; [^;]*"));
+}
+
 TEST_F(JobTest, AFullDiskAndAFullPoolFailTheNextVersionWithTheReason) {
   open(4);
   job_->join_all(1);

@@ -177,6 +177,37 @@ TEST_F(ServerJobs, StayWithAVersionThatCouldNotBeWritten) {
   EXPECT_EQ(program->version(), 1u);
 }
 
+TEST_F(ServerJobs, GiveUpWhatCannotBeWrittenWhereOthersNeedThePool) {
+  start(for_ever);
+  data_.resize((buffers - 2) * buffer_bytes);
+  trouble_->full = true;
+  {
+    auto program = session();
+    ASSERT_TRUE(program->checkpoint().ok());
+    EXPECT_EQ(program->wait(1, Level::local, 20).error().code(), Code::no_space);
+  }
+  all_left();
+  trouble_->full = false;
+  save("other");
+}
+
+TEST_F(ServerJobs, WhatIsLostIsSaidToWhoeverEndsTheAgent) {
+  start(for_ever);
+  trouble_->full = true;
+  {
+    auto program = session();
+    ASSERT_TRUE(program->checkpoint().ok());
+    EXPECT_EQ(program->wait(1, Level::local, 20).error().code(), Code::no_space);
+  }
+  all_left();
+  Peer one = tool();
+  one.send(wire::Shutdown{});
+  EXPECT_EQ(one.take<wire::Answer>().code, Code::ok);
+  const auto last = one.take<wire::Answer>();
+  EXPECT_EQ(last.code, Code::io);
+  EXPECT_THAT(last.json, ::testing::HasSubstr("version 1 of job job: the disk is full"));
+}
+
 TEST_F(ServerJobs, TellAToolOnceANewerVersionIsLocal) {
   start(for_ever);
   auto program = session();

@@ -15,6 +15,7 @@
 #include "format/segment.h"
 #include "io/faulty.h"
 #include "io/memory.h"
+#include "refusing_tier.h"
 #include "tier/dir.h"
 
 namespace backstay::agent {
@@ -58,7 +59,7 @@ struct Disk {
 format::CommitRecord save(Disk& disk, RunId run = 7) {
   std::optional<format::CommitRecord> record;
   auto post_event = [&](const Event& event) {
-    if (const auto* local = std::get_if<VersionLocal>(&event)) record = local->stored.record;
+    if (const auto* done = std::get_if<VersionRecorded>(&event)) record = done->stored.record;
   };
   StoreWorker worker(
       "job", [&]() -> Result<std::unique_ptr<tier::Tier>> { return disk.tier(); }, post_event,
@@ -74,6 +75,7 @@ format::CommitRecord save(Disk& disk, RunId run = 7) {
     while (worker.busy()) worker.reap(true);
   }
   worker.handle(SealVersion{version, 42, {{0, (chunks - 1) * buffer_bytes + 5000}}});
+  worker.handle(RecordVersion{version, Level::local});
   EXPECT_TRUE(record.has_value());
   return *record;
 }
@@ -151,6 +153,21 @@ TEST(VersionCopy, NeverOverwritesAnotherRuns) {
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code(), Code::busy);
   EXPECT_TRUE(is_whole_or_not_there(other, to));
+}
+
+// It may be good: the storage has a bad moment.
+TEST(VersionCopy, NeverRemovesAVersionWhoseRecordCannotBeRead) {
+  Disk from, to;
+  const format::CommitRecord record = save(from);
+  ASSERT_TRUE(copy(*from.tier(), *to.tier(), record).ok());
+  const auto trouble = std::make_shared<testing::Trouble>();
+  trouble->ending = "commit.durable";
+  trouble->failing_gets = 2;
+  testing::RefusingTier moment(to.tier(), trouble);
+  const auto there = make_way(moment, record);
+  ASSERT_FALSE(there.ok());
+  EXPECT_EQ(there.error().code(), Code::io);
+  EXPECT_TRUE(make_way(moment, record).value()) << "it is still there";
 }
 
 TEST(VersionCopy, NeverTakesAWrongByteAlong) {

@@ -1,0 +1,13 @@
+// What this node can offer for a restart over several nodes (docs/protocol/agent.md, "On several nodes").
+#pragma once
+
+#include "agent/job_state.h"
+#include "wire/message.h"
+
+namespace backstay::agent {
+
+// The newest version below what is asked that is in the pool, or has a record on this node's disk or in the durable
+// directory, whoever wrote it. Whether all of it can be had is not known here.
+wire::Candidate newest_candidate(const JobState& state, const wire::Candidates& asked);
+
+}  // namespace backstay::agent

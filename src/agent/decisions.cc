@@ -1,0 +1,224 @@
+#include "agent/decisions.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/log.h"
+
+namespace backstay::agent {
+
+// --- runs ------------------------------------------------------------------------------------------
+
+Status Decisions::begin_run(const wire::Hello& hello) {
+  FleetFacts facts;
+  facts.self = {hello.run, hello.node, state_.clock.wall_ns()};
+  facts.members = hello.nodes;
+  std::unique_ptr<net::Transport> transport;
+  if (hello.nodes > 1) {
+    BACKSTAY_ASSIGN(Network network, state_.store.make_network(facts.self, hello.secret));
+    transport = std::move(network.transport);
+    facts.heartbeat_s = network.heartbeat_s;
+    state_.lost_patience_ns =
+        static_cast<std::uint64_t>(patience_in_losses * transport->facts().dead_after_s * 1e9);
+  }
+  BACKSTAY_ASSIGN(auto fleet,
+                  Fleet::create(facts, std::move(transport), remembered(hello.run), *this));
+  if (fleet->descriptor() >= 0) BACKSTAY_TRY(state_.store.watch(fleet->descriptor()));
+  if (present_ && is_wanted(*present_)) {
+    present_->retire();
+    earlier_.push_back(std::move(present_));
+  }
+  present_ = std::move(fleet);
+  hurried_ns_ = 0;
+  return {};
+}
+
+Status Decisions::know(const wire::Neighbours& neighbours) {
+  return present_ ? present_->know(neighbours) : Status(Error(Code::state, "no run has begun"));
+}
+
+std::vector<tree::Remembered> Decisions::remembered(RunId run) const {
+  std::vector<tree::Remembered> all;
+  for (const auto& [number, stored] : state_.disk) {
+    if (!stored.good()) continue;
+    all.push_back({{stored.record.run, number}, stored.level, stored.level});
+  }
+  for (const auto& [number, stored] : state_.undecided) {
+    const Level held = stored.record.run == run ? Level::local : Level::none;
+    all.push_back({{stored.record.run, number}, held, Level::none});
+  }
+  return all;
+}
+
+bool Decisions::undecided() const {
+  return present_ && has_undecided_of(present_->facts().self.run);
+}
+
+bool Decisions::has_undecided_of(RunId run) const {
+  return std::any_of(state_.undecided.begin(), state_.undecided.end(),
+                     [run](const auto& entry) { return entry.second.record.run == run; });
+}
+
+bool Decisions::settled() const {
+  for (const auto& [number, version] : state_.memory) {
+    if (version.info.nodes > 1 && version.captured && !version.safe() && !version.failed)
+      return false;
+  }
+  return !undecided() || (hurried_ns_ != 0 && state_.clock.monotonic_ns() >= settles_at_ns());
+}
+
+std::uint64_t Decisions::settles_at_ns() const {
+  return hurried_ns_ == 0 ? 0 : hurried_ns_ + static_cast<std::uint64_t>(patience_s * 1e9);
+}
+
+void Decisions::hurry() {
+  if (hurried_ns_ == 0) hurried_ns_ = state_.clock.monotonic_ns();
+}
+
+void Decisions::progress() {
+  for (Fleet* fleet : fleets()) fleet->progress();
+  drop_unwanted();
+}
+
+void Decisions::drop_unwanted() {
+  std::erase_if(earlier_, [this](const auto& fleet) { return !is_wanted(*fleet); });
+}
+
+bool Decisions::has_news() const {
+  const auto all = fleets();
+  return std::any_of(all.begin(), all.end(), [](const Fleet* fleet) { return fleet->has_news(); });
+}
+
+std::vector<Fleet*> Decisions::fleets() const {
+  std::vector<Fleet*> all;
+  if (present_) all.push_back(present_.get());
+  for (const auto& fleet : earlier_) all.push_back(fleet.get());
+  return all;
+}
+
+// Versions of its run may still be told to it.
+bool Decisions::is_wanted(const Fleet& fleet) const {
+  const RunId run = fleet.facts().self.run;
+  return has_undecided_of(run) ||
+         std::any_of(state_.memory.begin(), state_.memory.end(), [run](const auto& entry) {
+           const MemoryVersion& version = entry.second;
+           return version.info.run == run && version.captured && !version.local && !version.failed;
+         });
+}
+
+Fleet* Decisions::fleet_of(const format::CommitRecord& record) {
+  for (Fleet* fleet : fleets()) {
+    if (fleet->facts().self.run == record.run) return fleet;
+  }
+  if (record.nodes > 1) return nullptr;
+  auto one = Fleet::create({{record.run, 0, state_.clock.wall_ns()}}, nullptr, {}, *this);
+  BACKSTAY_CHECK(one.ok());
+  return earlier_.emplace_back(std::move(*one)).get();
+}
+
+// --- what the store has done -----------------------------------------------------------------------
+
+void Decisions::on(const VersionSealed& event) {
+  const VersionNumber number = event.stored.version;
+  if (MemoryVersion* version = state_.in_memory(number)) version->sealed = true;
+  if (event.stored.undecided) state_.undecided[number] = event.stored;
+  if (Fleet* fleet = fleet_of(event.stored.record)) fleet->held(number, Level::local);
+}
+
+void Decisions::on(const VersionRecorded& event) {
+  const tree::RunVersion version{event.stored.record.run, event.stored.version};
+  state_.undecided.erase(event.stored.version);
+  unrecorded_.erase(event.stored.version);
+  recorded_[event.stored.version] = event.stored;
+  for (Fleet* fleet : fleets()) fleet->recorded(version, event.stored.level);
+  drop_unwanted();
+}
+
+void Decisions::on(const RecordFailed& event) {
+  if (event.error.code() == Code::not_found) return;  // the version has expired meanwhile
+  spdlog::error("the record of a version cannot be written job={} version={} level={} error=\"{}\"",
+                state_.name, event.version, level_name(event.level), event.error.to_string());
+  again_[event.version] = event.level;
+  unrecorded_[event.version] = {event.version, event.level, event.error.code(),
+                                event.error.message()};
+}
+
+std::vector<Lack> Decisions::unrecorded() const {
+  std::vector<Lack> all;
+  for (const auto& [number, lack] : unrecorded_) {
+    if (has_part_of({state_.run, number})) all.push_back(lack);
+  }
+  return all;
+}
+
+void Decisions::removed(VersionNumber version) {
+  recorded_.erase(version);
+  again_.erase(version);
+  unrecorded_.erase(version);
+}
+
+void Decisions::held_protected(VersionNumber version) {
+  if (present_) present_->held(version, Level::protected_);
+}
+
+// --- what the fleets say ---------------------------------------------------------------------------
+
+bool Decisions::has_part_of(tree::RunVersion version) const {
+  const auto memory = state_.memory.find(version.version);  // of one node: it is not undecided
+  if (memory != state_.memory.end() && memory->second.sealed) {
+    return memory->second.info.run == version.run;
+  }
+  const auto in = [version](const std::map<VersionNumber, StoredVersion>& versions) {
+    const auto found = versions.find(version.version);
+    return found != versions.end() && found->second.record.run == version.run;
+  };
+  return in(state_.disk) || in(state_.undecided) || in(recorded_);
+}
+
+// Who has nothing of it has nothing to record, and no say in it: it is a version of an earlier run on other nodes.
+void Decisions::record(tree::RunVersion version, Level level) {
+  if (has_part_of(version)) state_.store.post(RecordVersion{version.version, level});
+}
+
+void Decisions::announced(tree::RunVersion version, Level level) {
+  const auto found = recorded_.find(version.version);
+  if (found == recorded_.end() || found->second.record.run != version.run) return;
+  StoredVersion stored = found->second;
+  if (level >= stored.level) recorded_.erase(found);
+  tell(std::move(stored), level);
+}
+
+void Decisions::tell(StoredVersion stored, Level level) {
+  const auto known = state_.disk.find(stored.version);
+  if (known != state_.disk.end() && known->second.level >= level) return;
+  stored.level = level;
+  listener_.told(stored);
+}
+
+void Decisions::membership(const tree::Membership& change) {
+  for (const auto& [nodes, what] :
+       {std::pair(&change.lost, "nodes_lost"), std::pair(&change.back, "nodes_back")}) {
+    if (nodes->empty()) continue;
+    nlohmann::json list = nlohmann::json::array();
+    for (const tree::Range& range : nodes->ranges(wire::list_entries_max)) {
+      for (std::uint32_t at = 0; at < range.count; ++at) list.push_back(range.first + at);
+    }
+    spdlog::warn("{} job={} nodes={}", what, state_.name, list.dump());
+    state_.record(what, {{"nodes", std::move(list)}});
+  }
+  listener_.membership(change);
+}
+
+void Decisions::released(std::uint64_t barrier, std::uint64_t round) {
+  listener_.released(barrier, round);
+}
+
+void Decisions::ticked() {
+  for (const auto& [version, level] : std::exchange(again_, {})) {
+    state_.store.post(RecordVersion{version, level});
+  }
+  listener_.ticked();
+}
+
+}  // namespace backstay::agent

@@ -1,0 +1,192 @@
+#include "agent/directory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+
+namespace backstay::agent {
+
+using wire::peer::Holder;
+using wire::peer::Holds;
+
+namespace {
+
+// Registrars do not know of each other: what differs from rank to rank spreads the ranks of one lost node over its
+// keepers although each of them is asked for the first time.
+std::uint64_t spread(Rank rank, NodeId agent) {
+  std::uint64_t x = (std::uint64_t{rank} << 32 | agent) * 0x9E3779B97F4A7C15ull;
+  x = (x ^ (x >> 32)) * 0xD6E8FEB86659FD93ull;
+  return x ^ (x >> 32);
+}
+
+}  // namespace
+
+// --- what we hold --------------------------------------------------------------------------------
+
+void Directory::announce(const std::vector<HeldFile>& held) {
+  announced_ = true;
+  for (const HeldFile& file : held) add(file);
+}
+
+void Directory::add(const HeldFile& held) {
+  held_.add(held);
+  tell(held, /*gone=*/false);
+}
+
+void Directory::remove(const FileOf& file) {
+  const HeldFile* held = held_.find(file);
+  if (held == nullptr) return;
+  tell(*held, /*gone=*/true);
+  held_.remove(file);
+}
+
+// `only`: nobody but this registrar.
+void Directory::tell(const HeldFile& held, bool gone, std::optional<NodeId> only) {
+  const FileOf& of = held.file;
+  const Holds some{0, of.version, of.run, of.node, of.parity, gone, {}};
+  std::map<NodeId, Holds> parts;
+  for (const Rank rank : held.ranks) {
+    const NodeId registrar = registrar_of(rank);
+    if (lost_.count(registrar) != 0 || (only && *only != registrar)) continue;
+    Holds& part = parts.try_emplace(registrar, some).first->second;
+    part.ranks.push_back(rank);
+    if (part.ranks.size() < wire::list_entries_max) continue;
+    tell(registrar, part);
+    part.ranks.clear();
+  }
+  for (const auto& [registrar, part] : parts) {
+    if (!part.ranks.empty()) tell(registrar, part);
+  }
+}
+
+void Directory::tell(NodeId registrar, const Holds& holds) {
+  Holds batch = holds;
+  batch.batch = next_batch_++;
+  unanswered_[batch.batch] = registrar;
+  peers_.send(registrar, std::move(batch));
+}
+
+// --- what others hold ----------------------------------------------------------------------------
+
+void Directory::open() {
+  open_ = true;
+  for (Question& question : std::exchange(waiting_, {})) ask(std::move(question));
+}
+
+void Directory::lookup(VersionOfRun version, Rank rank, Found found, bool parity) {
+  Question question{version, rank, std::move(found), parity};
+  if (!open_) return waiting_.push_back(std::move(question));
+  ask(std::move(question));
+}
+
+void Directory::ask(Question question) {
+  const std::uint64_t ticket = next_ticket_++;
+  const NodeId registrar = registrar_of(question.rank);
+  asked_.emplace(ticket, std::pair(registrar, std::move(question.found)));
+  const auto [version, run] = question.version;
+  peers_.send(registrar, wire::peer::Lookup{ticket, version, run, question.rank, question.parity});
+}
+
+// --- events --------------------------------------------------------------------------------------
+
+bool Directory::message(NodeId from, const wire::peer::Message& message) {
+  const auto* holds = std::get_if<Holds>(&message);
+  const auto* seen = std::get_if<wire::peer::HoldsSeen>(&message);
+  const auto* lookup = std::get_if<wire::peer::Lookup>(&message);
+  const auto* holders = std::get_if<wire::peer::Holders>(&message);
+  if (holds == nullptr && seen == nullptr && lookup == nullptr && holders == nullptr) return false;
+  back(from);
+  if (holds != nullptr) {
+    holds->gone ? forget(from, *holds) : remember(from, *holds);
+    peers_.send(from, wire::peer::HoldsSeen{holds->batch});
+  } else if (seen != nullptr) {
+    const auto batch = unanswered_.find(seen->batch);
+    if (batch != unanswered_.end() && batch->second == from) unanswered_.erase(batch);
+  } else if (lookup != nullptr) {
+    answer(from, *lookup);
+  } else if (const auto asked = asked_.find(holders->ticket);
+             asked != asked_.end() && asked->second.first == from) {
+    const Found found = std::move(asked->second.second);
+    asked_.erase(asked);
+    found(holders->holders);
+  }
+  return true;
+}
+
+void Directory::remember(NodeId from, const Holds& holds) {
+  const Holder holder{from, holds.node};
+  std::size_t& entries = entries_of_[from];
+  for (const Rank rank : holds.ranks) {
+    if (registrar_of(rank) != peers_.self()) continue;
+    if (entries == entries_per_member_max) {
+      if (too_many_.insert(from).second) {
+        spdlog::warn(
+            "agent {} holds more than {} objects of the ranks that we keep the list of; "
+            "the rest is not found by other agents",
+            from, entries_per_member_max);
+      }
+      return;
+    }
+    std::vector<Holder>& known = objects_[{holds.version, holds.run, rank, holds.parity}];
+    if (std::find(known.begin(), known.end(), holder) != known.end()) continue;
+    known.push_back(holder);
+    ++entries;
+  }
+}
+
+void Directory::forget(NodeId from, const Holds& holds) {
+  for (const Rank rank : holds.ranks) {
+    const auto object = objects_.find({holds.version, holds.run, rank, holds.parity});
+    if (object == objects_.end()) continue;
+    entries_of_[from] -= std::erase(object->second, Holder{from, holds.node});
+    if (object->second.empty()) objects_.erase(object);
+  }
+}
+
+void Directory::answer(NodeId from, const wire::peer::Lookup& lookup) {
+  wire::peer::Holders answer{lookup.ticket, {}};
+  const auto object = objects_.find({lookup.version, lookup.run, lookup.rank, lookup.parity});
+  if (object != objects_.end()) answer.holders = object->second;
+  const auto order = [&](const Holder& holder) {
+    return std::pair(given_out_[holder.agent], spread(lookup.rank, holder.agent));
+  };
+  std::sort(answer.holders.begin(), answer.holders.end(),
+            [&](const Holder& a, const Holder& b) { return order(a) < order(b); });
+  if (!lookup.parity && answer.holders.size() > holders_max) answer.holders.resize(holders_max);
+  if (!answer.holders.empty()) ++given_out_[answer.holders.front().agent];
+  peers_.send(from, std::move(answer));
+}
+
+void Directory::lost(NodeId peer, const Error& why) {
+  lost_.insert(peer);
+  std::erase_if(unanswered_, [peer](const auto& batch) { return batch.second == peer; });
+  for (auto object = objects_.begin(); object != objects_.end();) {
+    std::erase_if(object->second, [peer](const Holder& holder) { return holder.agent == peer; });
+    object = object->second.empty() ? objects_.erase(object) : std::next(object);
+  }
+  entries_of_.erase(peer);
+  too_many_.erase(peer);
+  std::vector<Found> unanswered;
+  for (auto asked = asked_.begin(); asked != asked_.end();) {
+    if (asked->second.first != peer) {
+      ++asked;
+      continue;
+    }
+    unanswered.push_back(std::move(asked->second.second));
+    asked = asked_.erase(asked);
+  }
+  const Error error(Code::agent_lost, fmt::format("agent {}, which knew who has it, is gone: {}",
+                                                  peer, why.message()));
+  for (const Found& found : unanswered) found(error);
+}
+
+void Directory::back(NodeId peer) {
+  if (lost_.erase(peer) == 0) return;
+  tell(peer, Holds{});  // it shall do the same, although we may hold nothing of its ranks
+  for (const auto& [file, held] : held_.all()) tell(held, /*gone=*/false, peer);
+}
+
+}  // namespace backstay::agent

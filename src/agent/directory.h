@@ -1,0 +1,97 @@
+// Who has which objects (docs/protocol/peers.md, "Who has what"): every member of a run has one.
+//
+//   holder     tells each registrar which objects of its ranks are on this node's disk, again when it was out of reach;
+//   registrar  of the ranks with rank % members == self: remembers what it is told, forgets it with the member that said
+//              it, and answers lookups;
+//   reader     asks the registrar of a rank.
+// Only what the living hold is given out. That a holder still has it, and that it is good, is seen when it is read.
+//
+// Memory: at most entries_per_member_max objects of each member; what it says beyond that is not remembered.
+// Main loop's thread; nothing blocks; `Found` is called once, later, never from within lookup().
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "agent/held_files.h"
+#include "agent/peers.h"
+
+namespace backstay::agent {
+
+class Directory {
+ public:
+  static constexpr std::size_t entries_per_member_max = std::size_t{1} << 16;
+  static constexpr std::size_t holders_max = 16;
+  // The best first. Errors: agent_lost (the registrar has gone). Empty: nobody has the object.
+  using Found = std::function<void(Result<std::vector<wire::peer::Holder>>)>;
+
+  explicit Directory(Peers& peers) : peers_(peers) {}
+  Directory(const Directory&) = delete;
+  Directory& operator=(const Directory&) = delete;
+
+  // --- what we hold ---
+  // All of it, once, after the scan.
+  void announce(const std::vector<HeldFile>& held);
+  // Afterwards: a file that has come, or whose version was recorded; one that has gone.
+  void add(const HeldFile& held);
+  void remove(const FileOf& file);
+  const HeldFiles& held() const { return held_; }
+  // Every registrar that is in reach has answered announce(): time for barrier 1.
+  bool complete() const { return announced_ && unanswered_.empty(); }
+
+  // --- what others hold ---
+  // Everybody is complete: barrier 1 was released. Lookups wait until then.
+  void open();
+  // `parity`: that of the rank's group, by all who have any, instead of the object.
+  void lookup(VersionOfRun version, Rank rank, Found found, bool parity = false);
+
+  // --- events of the mesh ---
+  // True if it was for us.
+  bool message(NodeId from, const wire::peer::Message& message);
+  void lost(NodeId peer, const Error& why);
+  // A lost member is in reach again: it is told anew what we hold. A message of it says the same.
+  void back(NodeId peer);
+
+ private:
+  struct Question {
+    VersionOfRun version;
+    Rank rank = 0;
+    Found found;
+    bool parity = false;
+  };
+  using Object = std::tuple<VersionNumber, RunId, Rank, bool>;  // the last: parity of its group
+
+  NodeId registrar_of(Rank rank) const { return rank % peers_.members(); }
+  void tell(const HeldFile& held, bool gone, std::optional<NodeId> only = std::nullopt);
+  void tell(NodeId registrar, const wire::peer::Holds& holds);
+  void ask(Question question);
+  void remember(NodeId from, const wire::peer::Holds& holds);
+  void forget(NodeId from, const wire::peer::Holds& holds);
+  void answer(NodeId from, const wire::peer::Lookup& lookup);
+
+  Peers& peers_;
+  HeldFiles held_;
+  bool announced_ = false;
+  std::uint64_t next_batch_ = 1;
+  std::map<std::uint64_t, NodeId> unanswered_;  // batch -> registrar
+  std::set<NodeId> lost_;
+
+  std::map<Object, std::vector<wire::peer::Holder>> objects_;  // of our ranks
+  std::map<NodeId, std::size_t> entries_of_;
+  std::set<NodeId> too_many_;
+  std::map<NodeId, std::uint64_t> given_out_;  // as the best
+
+  bool open_ = false;
+  std::deque<Question> waiting_;  // for open()
+  std::uint64_t next_ticket_ = 1;
+  std::map<std::uint64_t, std::pair<NodeId, Found>> asked_;
+};
+
+}  // namespace backstay::agent

@@ -1,0 +1,441 @@
+#include "agent/encoder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <utility>
+
+#include "base/log.h"
+#include "format/names.h"
+
+namespace backstay::agent {
+
+namespace {
+
+constexpr std::uint64_t parity_rest_ns = 30'000'000'000;  // before it is tried again
+constexpr std::uint32_t checked_bytes_max = 64 * 1024;
+
+// How to make one block of parity out of the data blocks, in their order.
+Result<protect::Combination> to_encode(protect::ParityShape shape, std::uint32_t block) {
+  std::vector<std::uint32_t> reads(shape.data);
+  std::iota(reads.begin(), reads.end(), shape.parity);
+  const std::uint32_t makes[] = {block};
+  return protect::Combination::make(shape, reads, makes);
+}
+
+}  // namespace
+
+Result<protect::ParityShape> check_parity(const std::string& text, std::uint32_t nodes) {
+  BACKSTAY_ASSIGN(const protect::ParityShape shape, protect::parse_parity(text));
+  if (nodes <= 1) return shape;
+  BACKSTAY_TRY(protect::make_groups(shape, std::vector<std::string>(nodes)));
+  BACKSTAY_TRY(to_encode(shape, 0));
+  return shape;
+}
+
+Encoder::Encoder(ProtectionWorld world, Combiner& combiner, const ParitySettings& settings,
+                 ParityEvents events)
+    : world_(world),
+      combiner_(combiner),
+      events_(std::move(events)),
+      bytes_per_s_(settings.bytes_per_s) {
+  std::vector<std::string> domains = settings.domains;
+  if (domains.size() != world.peers.members()) domains.assign(world.peers.members(), "");
+  const auto groups = protect::make_groups(settings.shape, domains);
+  BACKSTAY_CHECK(groups.ok());
+  for (const auto& group : *groups) {
+    const auto at = std::ranges::find(group, world.peers.self());
+    if (at == group.end()) continue;
+    group_ = group;
+    self_ = static_cast<std::uint32_t>(at - group.begin());
+  }
+  BACKSTAY_CHECK(!group_.empty());
+  const auto members = static_cast<std::uint32_t>(group_.size());
+  shape_ = {members - settings.shape.parity, settings.shape.parity};
+  for (std::uint32_t block = 0; block < shape_.parity; ++block) {
+    how_.push_back(std::move(to_encode(shape_, block).value()));
+  }
+  const std::string text = protect::groups_relaxed(*groups, settings.shape.parity, domains);
+  if (text.empty()) return;
+  spdlog::warn("domains job={}: {}", world_.state.name, text);
+  world_.state.record("domains_relaxed", {{"why", text}});
+  world_.state.notes.push_back(text);
+}
+
+Encoder::~Encoder() {
+  for (auto& [version, task] : tasks_) {
+    if (task.is_active() && task.step != Step::sealing) {
+      world_.depot.post(AbandonCopy{parity(task)});
+    }
+    hold(task, false);
+  }
+}
+
+template <typename Callback>
+auto Encoder::on_task(const Task& task, Callback callback) {
+  return while_alive_(
+      [this, version = task.version, callback = std::move(callback)](auto&&... arguments) mutable {
+        const auto found = tasks_.find(version);
+        BACKSTAY_CHECK(found != tasks_.end());  // it stays as long as something is on its way
+        callback(found->second, std::forward<decltype(arguments)>(arguments)...);
+      });
+}
+
+FileOf Encoder::segment(const Task& task, NodeId node) const {
+  return {task.version, world_.state.run, node};
+}
+
+FileOf Encoder::parity(const Task& task) const {
+  return {task.version, world_.state.run, group_[self_], /*parity=*/true};
+}
+
+// --- what is to be done --------------------------------------------------------------------------
+
+void Encoder::recorded(const format::CommitRecord& record) {
+  if (record.run != world_.state.run || record.level >= Level::protected_) return;
+  Task& task = tasks_[record.version];
+  task.version = record.version;
+}
+
+void Encoder::listed(std::span<const HeldFile> files) {
+  for (const HeldFile& held : files) {
+    const FileOf& file = held.file;
+    if (file.run != world_.state.run || file.node != group_[self_] || file.parity || !held.record) {
+      continue;
+    }
+    recorded(*held.record);
+    const FileOf parity{file.version, file.run, file.node, /*parity=*/true};
+    if (std::ranges::find(files, parity, &HeldFile::file) == files.end()) continue;
+    Task& task = tasks_[file.version];
+    task.version = file.version;
+    if (held.record->level >= Level::protected_) {
+      task.step = Step::done;  // nothing is left to do but to say what it still bears
+    } else if (task.step == Step::waiting) {
+      task.there = true;
+    }
+  }
+}
+
+void Encoder::removed(VersionNumber version) {
+  const auto found = tasks_.find(version);
+  if (found == tasks_.end()) return;
+  Task& task = found->second;
+  task.removed = true;
+  if (!task.is_active()) {
+    hold(task, false);
+    tasks_.erase(found);
+  } else if (task.step != Step::sealing) {
+    fail(task, Error(Code::again, "the version was removed"));
+    settle(task);
+  }
+}
+
+void Encoder::protected_everywhere(VersionNumber version) { let_go(version); }
+
+void Encoder::let_go(VersionNumber up_to) {
+  for (auto& [version, task] : tasks_) {
+    if (version <= up_to && task.step == Step::done) hold(task, false);
+  }
+}
+
+void Encoder::membership(std::span<const NodeId> lost, std::span<const NodeId> back) {
+  for (const NodeId node : back) lost_.erase(node);
+  for (const NodeId node : lost) {
+    if (node != world_.peers.self()) lost_.insert(node);
+  }
+  if (!lost_.empty()) let_go(format::version_max);  // no version gets any further
+  for (auto& [version, task] : tasks_) {
+    task.not_before_ns = 0;
+    if (task.step == Step::done) tell_weak(task);
+  }
+}
+
+// The version is there, but what it can bear is not what it was.
+void Encoder::tell_weak(Task& task) {
+  std::vector<NodeId> gone;
+  std::ranges::copy_if(group_, std::back_inserter(gone),
+                       [this](NodeId node) { return lost_.contains(node); });
+  if (gone.size() <= std::exchange(task.told_lost, gone.size())) return;
+  const std::size_t left = gone.size() > shape_.parity ? 0 : shape_.parity - gone.size();
+  spdlog::warn(
+      "nodes of a parity group are lost job={} version={} nodes={}: {}", world_.state.name,
+      task.version, fmt::join(gone, ","),
+      gone.size() > shape_.parity
+          ? "what they saved is gone with their disks"
+          : fmt::format("what they saved can be rebuilt; {} more may be lost until then", left));
+  world_.state.record("parity_weakened",
+                      {{"version", task.version}, {"lost", gone}, {"left", left}});
+}
+
+std::uint64_t Encoder::pump() {
+  std::erase_if(
+      tasks_, [](const auto& entry) { return entry.second.removed && !entry.second.is_active(); });
+  const std::uint64_t now = world_.state.clock.monotonic_ns();
+  std::uint64_t next = no_deadline;
+  for (auto& [version, task] : tasks_) {
+    if (task.step == Step::done && task.held) {
+      if (now >= task.held_until_ns) hold(task, false);
+      if (task.held) next = std::min(next, task.held_until_ns);
+    }
+    if (task.step == Step::done) continue;
+    if (task.step == Step::waiting && now < task.not_before_ns) {
+      next = std::min(next, task.not_before_ns);
+      continue;
+    }
+    if (task.step == Step::waiting) start(task);
+    if (task.step == Step::encoding) next = std::min(next, encode(task));
+    break;
+  }
+  return next;
+}
+
+// --- one version ---------------------------------------------------------------------------------
+
+void Encoder::start(Task& task) {
+  hold(task, true);
+  if (std::exchange(task.there, false)) return sync(task);
+  task.step = Step::manifests;
+  task.failed.reset();
+  task.manifest = {};
+  task.manifest.manifests.resize(group_.size());
+  task.on_way = group_.size();
+  for (std::size_t member = 0; member < group_.size(); ++member) {
+    world_.reader.read_manifest(group_[member], segment(task, group_[member]),
+                                on_task(task, [this, member](Task& of, Result<Buffer> manifest) {
+                                  got_manifest(of, member, std::move(manifest));
+                                }));
+  }
+}
+
+// Its files are synced, or there would be no manifest; the manifest's name may not be.
+void Encoder::sync(Task& task) {
+  task.step = Step::sealing;
+  task.failed.reset();
+  world_.depot.post(
+      SyncFile{parity(task), on_task(task, [this](Task& of, const Result<HeldFile>& held) {
+                 if (held.ok() || of.removed) return sealed(of, held);
+                 spdlog::warn("parity is made anew job={} version={} error=\"{}\"",
+                              world_.state.name, of.version, held.error().to_string());
+                 hold(of, false);
+                 of.step = Step::waiting;
+               })});
+}
+
+void Encoder::got_manifest(Task& task, std::size_t member, Result<Buffer> manifest) {
+  --task.on_way;
+  if (manifest.ok()) {
+    task.manifest.manifests[member] = std::move(*manifest);
+  } else {
+    fail(task, manifest.error());
+  }
+  if (task.on_way > 0) return;
+  if (!task.failed) open(task);
+  settle(task);
+}
+
+void Encoder::open(Task& task) {
+  std::vector<std::uint64_t> lengths;
+  for (std::size_t member = 0; member < group_.size(); ++member) {
+    const auto manifest = format::decode_manifest(task.manifest.manifests[member]);
+    if (!manifest.ok()) return fail(task, manifest.error());
+    if (manifest->node != group_[member]) {
+      return fail(task, Error(Code::corrupt, "a manifest belongs to another node"));
+    }
+    lengths.push_back(manifest->segment_bytes);
+  }
+  const std::uint64_t block = format::parity_block_bytes(std::ranges::max(lengths), shape_.data);
+  if (block == 0 || block > UINT64_MAX / format::parity_blocks_max / 2) {
+    return fail(task, Error(Code::corrupt, "a manifest says that its segment has no such length"));
+  }
+  task.stripes.emplace(shape_, std::move(lengths));
+  format::ParityManifest& manifest = task.manifest;
+  manifest.job = world_.state.name;
+  manifest.node = group_[self_];
+  manifest.version = task.version;
+  manifest.run = world_.state.run;
+  manifest.data = shape_.data;
+  manifest.parity = shape_.parity;
+  manifest.block_bytes = task.stripes->block_bytes();
+  manifest.checked_bytes = std::min(checked_bytes_max, world_.keeping.buffer_bytes());
+  const std::uint64_t slice_max =
+      world_.keeping.buffer_bytes() / manifest.checked_bytes * manifest.checked_bytes;
+  task.slice_bytes = slice_max;
+  task.slices = (manifest.block_bytes / slice_max + 1) * shape_.parity;
+  if (manifest.block_bytes % slice_max == 0) task.slices -= shape_.parity;
+  task.next = 0;
+  task.again.clear();
+  task.step = Step::opening;
+  ++task.on_way;
+  world_.depot.post(
+      OpenParity{std::move(manifest), on_task(task, [this](Task& of, const Status& s) {
+                   --of.on_way;
+                   if (!s.ok()) fail(of, s.error());
+                   if (s.ok()) of.step = Step::encoding;
+                   settle(of);
+                 })});
+}
+
+// Begins as many slices as there is memory for. Answers when the rate or a member allows more.
+std::uint64_t Encoder::encode(Task& task) {
+  while (!task.failed && task.has_slices_left()) {
+    const std::uint64_t now = world_.state.clock.monotonic_ns();
+    const std::uint64_t from =
+        bytes_per_s_ == 0 ? task.not_before_ns : std::max(task.not_before_ns, next_ns_);
+    if (now < from) return from;
+    if (combiner_.under_way() >= Combiner::at_once) return no_deadline;
+    Lease lease = world_.keeping.take();
+    if (!lease) return no_deadline;  // one comes back with an event
+    std::uint64_t index = task.next;
+    if (!task.again.empty()) {
+      index = task.again.front();
+      task.again.pop_front();
+    } else {
+      ++task.next;
+    }
+    encode_slice(task, index, std::move(lease));
+  }
+  return no_deadline;
+}
+
+// Counted, not listed: how many there are is what a member says of itself.
+Encoder::Slice Encoder::slice(const Task& task, std::uint64_t index) const {
+  const std::uint64_t offset = index / shape_.parity * task.slice_bytes;
+  return {static_cast<std::uint32_t>(index % shape_.parity), offset,
+          std::min(task.slice_bytes, task.stripes->block_bytes() - offset)};
+}
+
+void Encoder::encode_slice(Task& task, std::uint64_t index, Lease lease) {
+  const Slice slice = this->slice(task, index);
+  const std::uint32_t members = task.stripes->count();
+  const std::uint32_t stripe = (self_ + members - slice.block) % members;
+  std::vector<CombinedSource> sources;
+  std::uint64_t pulled = 0;
+  for (std::uint32_t i = shape_.parity; i < members; ++i) {
+    const protect::Block block = task.stripes->block(stripe, i);
+    const std::uint64_t bytes =
+        block.bytes > slice.offset ? std::min(slice.bytes, block.bytes - slice.offset) : 0;
+    const NodeId node = group_[block.member];
+    sources.push_back({node, segment(task, node), block.offset + slice.offset, bytes});
+    pulled += bytes;
+  }
+  if (bytes_per_s_ != 0) {
+    const double seconds = static_cast<double>(pulled) / static_cast<double>(bytes_per_s_);
+    next_ns_ = std::max(next_ns_, world_.state.clock.monotonic_ns()) +
+               static_cast<std::uint64_t>(1e9 * seconds);
+  }
+  ++task.on_way;
+  const auto memory = lease->span().first(slice.bytes);
+  auto done =
+      on_task(task, [this, index, lease = std::move(lease)](Task& of, const Status& status,
+                                                            std::optional<std::size_t>) mutable {
+        combined(of, index, std::move(lease), status);
+      });
+  combiner_.combine(how_[slice.block], std::move(sources), memory, std::move(done));
+}
+
+void Encoder::combined(Task& task, std::uint64_t index, Lease lease, const Status& status) {
+  if (!status.ok() && status.error().code() == Code::again && !task.failed) {
+    --task.on_way;
+    task.again.push_back(index);
+    constexpr std::uint64_t no_room_ns = 20'000'000;
+    task.not_before_ns = world_.state.clock.monotonic_ns() + no_room_ns;
+    return;
+  }
+  if (!status.ok()) fail(task, status.error());
+  if (task.failed) {
+    --task.on_way;
+    return settle(task);
+  }
+  const Slice slice = this->slice(task, index);
+  const Bytes memory = lease->span().first(slice.bytes);
+  const std::uint64_t offset = slice.block * task.stripes->block_bytes() + slice.offset;
+  world_.depot.post(WritePiece{
+      parity(task), offset, memory,
+      on_task(task, [this, lease = std::move(lease)](Task& of, const Status& written) mutable {
+        lease.reset();
+        --of.on_way;
+        if (!written.ok()) fail(of, written.error());
+        settle(of);
+      })});
+}
+
+void Encoder::seal(Task& task) {
+  task.step = Step::sealing;
+  world_.depot.post(SealCopy{
+      parity(task), std::nullopt,
+      on_task(task, [this](Task& of, const Result<HeldFile>& held) { sealed(of, held); })});
+}
+
+void Encoder::sealed(Task& task, const Result<HeldFile>& held) {
+  if (!held.ok()) {
+    fail(task, held.error());
+    return give_up(task);
+  }
+  const bool other_is_held = std::ranges::any_of(tasks_, [](const auto& entry) {
+    return entry.second.step == Step::done && entry.second.held;
+  });
+  if (task.removed || other_is_held || !lost_.empty()) hold(task, false);
+  task.held_until_ns = world_.state.clock.monotonic_ns() + parity_rest_ns;
+  task.step = Step::done;
+  task.lacks.reset();
+  task.stripes.reset();
+  if (task.removed) return;
+  if (events_.kept) events_.kept(*held);
+  if (events_.protected_here) events_.protected_here(task.version);
+  tell_weak(task);
+}
+
+// --- the end of one ------------------------------------------------------------------------------
+
+void Encoder::fail(Task& task, const Error& error) {
+  if (!task.failed) task.failed = error;
+}
+
+void Encoder::settle(Task& task) {
+  if (task.on_way > 0 || !task.is_active() || task.step == Step::sealing) return;
+  if (task.failed) {
+    if (task.step != Step::manifests) world_.depot.post(AbandonCopy{parity(task)});
+    return give_up(task);
+  }
+  if (task.step == Step::encoding && !task.has_slices_left()) seal(task);
+}
+
+void Encoder::give_up(Task& task) {
+  hold(task, false);
+  task.step = Step::waiting;
+  task.manifest = {};
+  task.not_before_ns = world_.state.clock.monotonic_ns() + parity_rest_ns;
+  if (task.removed) return;
+  const bool said = task.lacks.has_value();
+  task.lacks = task.failed->context("no parity is kept here");
+  if (said) return;
+  const std::string why = task.lacks->message();
+  if (task.failed->code() == Code::not_found) {  // newer ones took its place there
+    spdlog::info("version is not protected job={} version={} node={}: {}", world_.state.name,
+                 task.version, group_[self_], why);
+    return;
+  }
+  spdlog::error("version is not protected job={} version={} node={}: {}", world_.state.name,
+                task.version, group_[self_], why);
+  world_.state.record("protect_failed", {{"version", task.version},
+                                         {"of", group_[self_]},
+                                         {"code", code_name(task.failed->code())},
+                                         {"why", why}});
+}
+
+void Encoder::hold(Task& task, bool on) {
+  if (std::exchange(task.held, on) != on) world_.state.store.post(Hold{task.version, on});
+}
+
+std::vector<Lack> Encoder::lacks() const {
+  std::vector<Lack> all;
+  for (const auto& [version, task] : tasks_) {
+    if (!task.lacks) continue;
+    all.push_back({version, Level::protected_, task.lacks->code(), task.lacks->message()});
+  }
+  return all;
+}
+
+}  // namespace backstay::agent

@@ -1,0 +1,137 @@
+// Level protected by parity (docs/protocol/parity.md): the parity that this node keeps of its group's segments. Once a version
+// is recorded, every node of its run has its part on its disk; then each reads what it needs of the others of its group,
+// slice by slice, and writes the m blocks that are its own.
+//
+// One version at a time, the older first. The rate limits what is read. Retention leaves the version alone meanwhile, and
+// the oldest that is done until the others have theirs too (they read from here), but not for ever. What
+// fails is taken away, said with a reason, and tried again when the membership changes, and every half a minute.
+//
+// Main loop's thread; nothing blocks. It may be destroyed at any time. Lives as long as the run that it is for.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "agent/combiner.h"
+#include "agent/keeper.h"
+#include "agent/lacks.h"
+#include "format/parity_manifest.h"
+#include "protect/stripes.h"
+
+namespace backstay::agent {
+
+struct ParitySettings {
+  protect::ParityShape shape;        // as configured
+  std::vector<std::string> domains;  // one a member, "" a domain of its own
+  std::uint64_t bytes_per_s = 0;     // that this node pulls; 0: no limit
+};
+
+struct ParityEvents {
+  // This node's parity of the version is there, synced.
+  std::function<void(VersionNumber)> protected_here;
+  std::function<void(const HeldFile&)> kept;
+};
+
+// "k,m" for so many nodes. Errors: config (no such parity), few_nodes (says what to do), unsupported (built without ISA-L).
+Result<protect::ParityShape> check_parity(const std::string& text, std::uint32_t nodes);
+
+class Encoder {
+ public:
+  // Preconditions: the run of `world.state` has begun; check_parity(). Both events may be left empty.
+  Encoder(ProtectionWorld world, Combiner& combiner, const ParitySettings& settings,
+          ParityEvents events);
+  ~Encoder();
+  Encoder(const Encoder&) = delete;
+  Encoder& operator=(const Encoder&) = delete;
+
+  // What this node had when its agent began: versions of this run that an earlier agent of the run left without level
+  // protected are worked on as those that are recorded later; parity that is there already is synced and told.
+  void listed(std::span<const HeldFile> files);
+  // The commit record of a version stands on this node.
+  void recorded(const format::CommitRecord& record);
+  // All nodes have their parity of it.
+  void protected_everywhere(VersionNumber version);
+  // The version has gone from this node's disk, or goes.
+  void removed(VersionNumber version);
+  void membership(std::span<const NodeId> lost, std::span<const NodeId> back);
+
+  // Does what is to be done next; answers when it wants to be called again (base/clock.h).
+  std::uint64_t pump();
+
+  // Why this node's parity of a version is not there, if that was given up for now.
+  std::vector<Lack> lacks() const;
+
+ private:
+  enum class Step { waiting, manifests, opening, encoding, sealing, done };
+  struct Slice {  // of a block of parity
+    std::uint32_t block = 0;
+    std::uint64_t offset = 0;  // in the block
+    std::uint64_t bytes = 0;
+  };
+  struct Task {
+    VersionNumber version = 0;
+    Step step = Step::waiting;
+    std::size_t on_way = 0;  // answers that have not come
+    format::ParityManifest manifest;
+    std::optional<protect::Stripes> stripes;
+    std::uint64_t slice_bytes = 0;
+    std::uint64_t slices = 0;  // of all blocks
+    std::uint64_t next = 0;
+    std::deque<std::uint64_t> again;  // slices that were not read for lack of room
+    std::optional<Error> failed;      // this time
+    std::optional<Error> lacks;       // the last time
+    std::uint64_t not_before_ns = 0;
+    bool there = false;  // an earlier agent of this run has made it
+    bool removed = false;
+    std::size_t told_lost = 0;        // so many members of the group
+    bool held = false;                // retention leaves the version alone
+    std::uint64_t held_until_ns = 0;  // once it is done
+    bool has_slices_left() const { return !again.empty() || next < slices; }
+    bool is_active() const { return step != Step::waiting && step != Step::done; }
+  };
+
+  FileOf segment(const Task& task, NodeId node) const;
+  FileOf parity(const Task& task) const;
+  void start(Task& task);
+  void sync(Task& task);
+  void got_manifest(Task& task, std::size_t member, Result<Buffer> manifest);
+  void open(Task& task);
+  std::uint64_t encode(Task& task);
+  Slice slice(const Task& task, std::uint64_t index) const;
+  void encode_slice(Task& task, std::uint64_t index, Lease lease);
+  void combined(Task& task, std::uint64_t index, Lease lease, const Status& status);
+  void seal(Task& task);
+  void sealed(Task& task, const Result<HeldFile>& held);
+  void fail(Task& task, const Error& error);
+  // Nothing of a task that failed is under way any more: it ends.
+  void settle(Task& task);
+  void give_up(Task& task);
+  void tell_weak(Task& task);
+  void hold(Task& task, bool on);
+  void let_go(VersionNumber up_to);
+  // `callback(task, ...)`, with the task of that version.
+  template <typename Callback>
+  auto on_task(const Task& task, Callback callback);
+
+  const ProtectionWorld world_;
+  Combiner& combiner_;
+  const ParityEvents events_;
+  const std::uint64_t bytes_per_s_;
+  std::vector<NodeId> group_;              // this node's, in the order of the ring
+  std::uint32_t self_ = 0;                 // this node's place in it
+  protect::ParityShape shape_;             // of this group
+  std::vector<protect::Combination> how_;  // to make each block of parity out of the data
+  std::set<NodeId> lost_;
+  std::map<VersionNumber, Task> tasks_;
+  std::uint64_t next_ns_ = 0;  // when the rate allows the next slice
+  WhileAlive while_alive_;
+};
+
+}  // namespace backstay::agent

@@ -1,0 +1,372 @@
+#include "agent/decisions.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <chrono>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "agent/levels.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "net/loopback.h"
+
+namespace backstay::agent {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr double heartbeat_s = 0.01;
+
+// The decisions of one node; the test plays its store.
+class Node final : public Outbox, public StoreLink, private PeerEvents {
+ public:
+  Node(NodeId node, std::uint32_t nodes, net::LoopbackNetwork& network, const Clock& clock)
+      : network_(network),
+        pool_(std::move(Pool::create({64 * 1024, 16 * 1024, false}).value())),
+        state{.name = "job",
+              .dir = "/unused",
+              .node = node,
+              .nodes = nodes,
+              .lost = {},
+              .pool = *pool_,
+              .outbox = *this,
+              .store = *this,
+              .clock = clock,
+              .links = {},
+              .memory = {},
+              .disk = {}},
+        decisions(
+            state, *this,
+            {.told = [this](const StoredVersion& s) { told.emplace_back(s.version, s.level); },
+             .membership = [](const tree::Membership&) {},
+             .released = [](std::uint64_t, std::uint64_t) {},
+             .reached = [](NodeId) {},
+             .fact = [this](const tree::Fact& fact) { facts.push_back(fact.value); },
+             .ticked = [this] { ++ticks; }}) {}
+
+  void begin_run(RunId run) {
+    wire::Hello hello;
+    hello.run = run;
+    hello.node = state.node;
+    hello.nodes = state.nodes;
+    ASSERT_TRUE(decisions.begin_run(hello).ok());
+    state.run = run;
+  }
+  StoredVersion stored(VersionNumber version, RunId run) const {
+    StoredVersion stored;
+    stored.version = version;
+    stored.record.version = version;
+    stored.record.run = run;
+    stored.record.nodes = state.nodes;
+    return stored;
+  }
+  // In the pool, on its way to the disk.
+  MemoryVersion& capture(VersionNumber version, RunId run) {
+    MemoryVersion& held = state.memory[version];
+    held.info = {version, run, state.node, state.nodes, 1, 4096};
+    held.captured = true;
+    return held;
+  }
+  void seal(VersionNumber version, RunId run) {
+    StoredVersion sealed = stored(version, run);
+    sealed.undecided = state.nodes > 1;
+    VersionSealed event;
+    event.stored = sealed;
+    decisions.on(event);
+  }
+  void write_record(VersionNumber version, RunId run) {
+    StoredVersion done = stored(version, run);
+    done.level = Level::local;
+    decisions.on(VersionRecorded{done});
+  }
+  // Versions whose record the store was to write since the last call.
+  std::vector<VersionNumber> asked() { return std::exchange(asked_, {}); }
+  bool has_asked() const { return !asked_.empty(); }
+
+  // StoreLink, Outbox
+  void post(Command command) override {
+    if (const auto* record = std::get_if<RecordVersion>(&command)) {
+      EXPECT_EQ(record->level, Level::local);
+      asked_.push_back(record->version);
+    }
+  }
+  void post_drain(DrainCommand) override {}
+  Result<Network> make_network(const MemberId& self, const std::string&) override {
+    return Network{network_.make(self.text()), heartbeat_s};
+  }
+  Status watch(int) override { return {}; }
+  void send(ConnectionId, wire::Message message, std::vector<int>) override {
+    if (const auto* is = std::get_if<wire::LevelIs>(&message)) answers.push_back(*is);
+    tools_answered += std::holds_alternative<wire::Answer>(message) ? 1 : 0;
+  }
+  void close(ConnectionId) override {}
+
+ private:
+  void message(NodeId, const wire::peer::Message&) override {}
+  void offered(NodeId, std::uint64_t, std::uint64_t, OfferFrom) override {}
+  void lost(NodeId, const Error&) override {}
+
+  net::LoopbackNetwork& network_;
+  std::unique_ptr<Pool> pool_;
+  std::vector<VersionNumber> asked_;
+
+ public:
+  std::vector<std::pair<VersionNumber, Level>> told;
+  std::vector<std::string> facts;
+  std::vector<wire::LevelIs> answers;
+  int tools_answered = 0;
+  int ticks = 0;
+  JobState state;
+  Decisions decisions;
+};
+
+class DecisionsTest : public ::testing::Test {
+ protected:
+  DecisionsTest() { spdlog::set_level(spdlog::level::critical); }
+
+  void begin_run(RunId run) {
+    clock_.advance(1);  // another incarnation
+    a_.begin_run(run);
+    b_.begin_run(run);
+    wire::Neighbours all;
+    all.neighbours = {{0, a_.decisions.fleet()->address(), ""},
+                      {1, b_.decisions.fleet()->address(), ""}};
+    ASSERT_TRUE(a_.decisions.know(all).ok());
+    ASSERT_TRUE(b_.decisions.know(all).ok());
+    ASSERT_TRUE(until([&] { return a_.decisions.fleet()->present() == 2; }));
+  }
+  // False if it does not happen in 20 s.
+  template <typename Condition>
+  bool until(Condition done) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!done()) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      pollfd all[] = {{a_.decisions.fleet()->descriptor(), POLLIN, 0},
+                      {b_.decisions.fleet()->descriptor(), POLLIN, 0}};
+      ::poll(all, 2, 10);  // fleets of earlier runs have others
+      a_.decisions.progress();
+      b_.decisions.progress();
+    }
+    return true;
+  }
+  // Several ticks of both, and what follows from them.
+  bool pass_ticks() {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
+    return until([&] { return std::chrono::steady_clock::now() > end; });
+  }
+
+  ManualClock clock_;
+  net::LoopbackNetwork network_{clock_};
+  Node alone_{0, 1, network_, clock_};
+  Node a_{0, 2, network_, clock_};
+  Node b_{1, 2, network_, clock_};
+};
+
+TEST_F(DecisionsTest, OfOneNodeIsRecordedOnceSealedAndToldOnceRecorded) {
+  alone_.begin_run(7);
+  alone_.capture(1, 7);
+  alone_.seal(1, 7);
+  EXPECT_TRUE(alone_.state.memory[1].sealed);
+  EXPECT_THAT(alone_.asked(), ElementsAre(1));
+  EXPECT_THAT(alone_.told, IsEmpty());
+  EXPECT_TRUE(alone_.decisions.settled());
+  alone_.write_record(1, 7);
+  EXPECT_THAT(alone_.told, ElementsAre(std::pair(1, Level::local)));
+}
+
+TEST_F(DecisionsTest, OfOneNodeIsRecordedAlsoAfterItsRun) {
+  alone_.begin_run(7);
+  alone_.begin_run(8);  // the run of 7 had nothing undecided: it is forgotten
+  alone_.capture(1, 7);
+  alone_.seal(1, 7);
+  EXPECT_THAT(alone_.asked(), ElementsAre(1));
+  alone_.write_record(1, 7);
+  EXPECT_THAT(alone_.told, ElementsAre(std::pair(1, Level::local)));
+}
+
+TEST_F(DecisionsTest, OfSeveralNodesWaitsForAll) {
+  begin_run(7);
+  a_.seal(1, 7);
+  ASSERT_TRUE(pass_ticks());
+  EXPECT_FALSE(a_.has_asked());
+  EXPECT_TRUE(a_.decisions.undecided());
+  EXPECT_FALSE(b_.decisions.undecided());
+  b_.seal(1, 7);
+  ASSERT_TRUE(until([&] { return a_.has_asked() && b_.has_asked(); }));
+  EXPECT_THAT(a_.asked(), ElementsAre(1));
+  EXPECT_THAT(b_.asked(), ElementsAre(1));
+  a_.write_record(1, 7);
+  ASSERT_TRUE(pass_ticks());
+  EXPECT_THAT(a_.told, IsEmpty());
+  EXPECT_FALSE(a_.decisions.undecided());
+  b_.write_record(1, 7);
+  ASSERT_TRUE(until([&] { return !a_.told.empty() && !b_.told.empty(); }));
+  EXPECT_THAT(a_.told, ElementsAre(std::pair(1, Level::local)));
+  EXPECT_THAT(b_.told, ElementsAre(std::pair(1, Level::local)));
+}
+
+TEST_F(DecisionsTest, OfSeveralNodesIsDecidedAfterItsRunToo) {
+  begin_run(7);
+  a_.seal(1, 7);
+  b_.capture(1, 7);
+  begin_run(8);
+  b_.seal(1, 7);
+  ASSERT_TRUE(until([&] { return a_.has_asked() && b_.has_asked(); }));
+  a_.write_record(1, 7);
+  b_.write_record(1, 7);
+  ASSERT_TRUE(until([&] { return !a_.told.empty() && !b_.told.empty(); }));
+}
+
+TEST_F(DecisionsTest, ASealedVersionIsWaitedForAsLongAsPatienceLasts) {
+  begin_run(7);
+  EXPECT_TRUE(a_.decisions.settled());
+  MemoryVersion& version = a_.capture(1, 7);
+  EXPECT_FALSE(a_.decisions.settled());
+  a_.seal(1, 7);
+  EXPECT_TRUE(version.sealed);
+  EXPECT_FALSE(a_.decisions.settled());
+  EXPECT_EQ(a_.decisions.settles_at_ns(), 0u);
+  a_.decisions.hurry();
+  const std::uint64_t settles = a_.decisions.settles_at_ns();
+  ASSERT_GT(settles, clock_.monotonic_ns());
+  clock_.advance(settles - clock_.monotonic_ns() - 1);
+  a_.decisions.hurry();  // does not begin anew
+  EXPECT_EQ(a_.decisions.settles_at_ns(), settles);
+  EXPECT_FALSE(a_.decisions.settled());
+  clock_.advance(1);
+  EXPECT_TRUE(a_.decisions.settled());
+  // What this node itself is still writing is waited for, unless it failed.
+  MemoryVersion& other = a_.capture(2, 7);
+  EXPECT_FALSE(a_.decisions.settled());
+  other.failed = Error(Code::io, "the disk is full");
+  EXPECT_TRUE(a_.decisions.settled());
+  begin_run(8);  // which waits anew
+  EXPECT_EQ(a_.decisions.settles_at_ns(), 0u);
+}
+
+TEST_F(DecisionsTest, WhatAnotherNodeLacksIsTheAnswerToWhoWaits) {
+  begin_run(7);
+  b_.capture(3, 7);
+  Levels levels(b_.state, [](VersionNumber) { return std::string(); });
+  levels.await(1, {3, Level::local});
+  EXPECT_THAT(b_.answers, IsEmpty());
+  const NodeLacks said{"n0", {{3, Level::local, Code::no_space, "full"}}};
+  ASSERT_TRUE(a_.decisions.fleet()->publish(lacks_fact, encode(said)).ok());
+  ASSERT_TRUE(until([&] { return !b_.facts.empty(); }));
+  auto heard = decode_lacks(b_.facts[0]);
+  ASSERT_TRUE(heard.ok());
+  for (const VersionNumber version : b_.state.lacks.learn(0, *heard)) levels.changed(version);
+  ASSERT_EQ(b_.answers.size(), 1u);
+  EXPECT_EQ(b_.answers[0].code, Code::no_space);
+  EXPECT_EQ(b_.answers[0].level, Level::captured);
+  EXPECT_EQ(b_.answers[0].message, "node 0 (n0) keeps version 3 from level local: full");
+  levels.await(1, {3, Level::local});  // who comes later hears it too, and who only asks
+  levels.query(1, 3);
+  levels.await(1, {3, Level::captured});
+  ASSERT_EQ(b_.answers.size(), 4u);
+  EXPECT_EQ(b_.answers[1].code, Code::no_space);
+  EXPECT_EQ(b_.answers[2].code, Code::no_space);
+  EXPECT_EQ(b_.answers[3].code, Code::ok);
+}
+
+// A node that is lost for a moment is no reason to tell the program that its version failed.
+TEST_F(DecisionsTest, WhoWaitsHopesForALostNodeForAWhile) {
+  begin_run(7);
+  EXPECT_GT(b_.state.lost_patience_ns, 0u);
+  b_.capture(3, 7);
+  b_.capture(4, 7);
+  constexpr std::uint64_t patience = 3'000'000'000;
+  b_.state.lost_patience_ns = patience;
+  Levels levels(b_.state, [](VersionNumber) { return std::string(); });
+  levels.await(1, {3, Level::local});
+  levels.await_newer(9, {"job", "", 3, Level::local});
+  b_.state.lacks.lost(tree::NodeSet::of({{0, 1}}), clock_.monotonic_ns());
+  levels.changed();
+  clock_.advance(patience - 1);
+  levels.changed();
+  EXPECT_THAT(b_.answers, IsEmpty());
+  EXPECT_EQ(b_.tools_answered, 0);
+  levels.query(1, 3);
+  ASSERT_EQ(b_.answers.size(), 1u) << "who does not wait hears it at once";
+  EXPECT_EQ(b_.answers[0].code, Code::agent_lost);
+  clock_.advance(1);
+  levels.changed();
+  ASSERT_EQ(b_.answers.size(), 2u);
+  EXPECT_EQ(b_.answers[1].message, "version 3 stays captured: node 0 is lost");
+  EXPECT_EQ(b_.tools_answered, 1);
+  levels.await(1, {3, Level::local});
+  EXPECT_EQ(b_.answers.size(), 3u) << "it is lost for long: nothing to hope for";
+  // It comes back and tells what it lacked while it was alone; it is about to make up for that.
+  b_.state.lacks.lost({}, clock_.monotonic_ns());
+  levels.await(1, {4, Level::local});
+  b_.state.lacks.learn(0, {"n0", {{4, Level::local, Code::no_space, "full"}}});
+  levels.changed();
+  clock_.advance(patience - 1);
+  levels.changed();
+  EXPECT_EQ(b_.answers.size(), 3u);
+  clock_.advance(1);
+  levels.changed();
+  ASSERT_EQ(b_.answers.size(), 4u);
+  EXPECT_EQ(b_.answers[3].code, Code::no_space);
+}
+
+TEST_F(DecisionsTest, TimeIsToldWithEachTick) {
+  begin_run(7);
+  const int before = a_.ticks;
+  ASSERT_TRUE(pass_ticks());
+  EXPECT_GT(a_.ticks, before);
+}
+
+// What lacks copies on other nodes becomes durable all the same, and the other way round.
+TEST_F(DecisionsTest, WhoWaitsForDurableHearsOfTheDurableDirectoryOnly) {
+  begin_run(7);
+  b_.state.durable_settings.dir = "/shared";
+  b_.state.replicas = 1;
+  format::CommitRecord record;
+  record.version = 3;
+  record.run = 7;
+  b_.state.disk[3] = StoredVersion{3, Level::local, record, "", false, false};
+  Levels levels(b_.state, [](VersionNumber) { return std::string(); });
+  levels.await(1, {3, Level::durable});
+  b_.state.lacks.learn(0, {"n0", {{3, Level::protected_, Code::no_space, "full"}}});
+  levels.changed(3);
+  EXPECT_THAT(b_.answers, IsEmpty());
+  b_.state.copy_failed = CopyFailed{3, Error(Code::io, "gone"), false};
+  levels.changed(3);
+  ASSERT_EQ(b_.answers.size(), 1u);
+  EXPECT_EQ(b_.answers[0].code, Code::io);
+  levels.await(1, {3, Level::protected_});
+  ASSERT_EQ(b_.answers.size(), 2u);
+  EXPECT_EQ(b_.answers[1].code, Code::no_space);
+}
+
+TEST_F(DecisionsTest, ARecordThatCouldNotBeWrittenIsTriedAgain) {
+  begin_run(7);
+  a_.seal(1, 7);
+  b_.seal(1, 7);
+  ASSERT_TRUE(until([&] { return a_.has_asked(); }));
+  EXPECT_THAT(a_.asked(), ElementsAre(1));
+  ASSERT_TRUE(pass_ticks());
+  EXPECT_FALSE(a_.has_asked());
+  a_.decisions.on(RecordFailed{1, Level::local, Error(Code::io, "full")});
+  EXPECT_FALSE(a_.has_asked());
+  const std::vector<Lack> lacks{{1, Level::local, Code::io, "full"}};
+  EXPECT_EQ(a_.decisions.unrecorded(), lacks);
+  ASSERT_TRUE(until([&] { return a_.has_asked(); }));
+  EXPECT_EQ(a_.decisions.unrecorded(), lacks) << "until it is written";
+  ASSERT_TRUE(pass_ticks());
+  EXPECT_THAT(a_.asked(), ElementsAre(1));
+  a_.decisions.on(RecordFailed{1, Level::local, Error(Code::not_found, "removed")});
+  ASSERT_TRUE(pass_ticks());
+  EXPECT_FALSE(a_.has_asked());
+  a_.write_record(1, 7);
+  EXPECT_THAT(a_.decisions.unrecorded(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace backstay::agent

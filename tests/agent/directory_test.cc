@@ -1,0 +1,267 @@
+#include "agent/directory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <memory>
+
+namespace backstay::agent {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+using wire::peer::Holder;
+
+// Members whose messages arrive in order, when the test says so. A cut member gets nothing, and its peers are told when
+// they talk to it.
+class Members {
+ public:
+  explicit Members(std::uint32_t count) {
+    for (NodeId node = 0; node < count; ++node) {
+      ends_.push_back(std::make_unique<End>(*this, node, count));
+    }
+  }
+  Directory& operator[](NodeId node) { return ends_[node]->directory; }
+  std::size_t sent = 0;
+
+  void deliver() {
+    while (!on_the_way_.empty()) {
+      auto [from, to, message] = std::move(on_the_way_.front());
+      on_the_way_.pop_front();
+      if (cut_.count(to) != 0) {
+        (*this)[from].lost(to, Error(Code::agent_lost, "cut"));
+      } else if (cut_.count(from) == 0) {
+        EXPECT_TRUE((*this)[to].message(from, message));
+      }
+    }
+  }
+  // Everybody learns of it.
+  void cut(NodeId node) {
+    cut_.insert(node);
+    for (auto& end : ends_) {
+      if (end->node == node) continue;
+      end->directory.lost(node, Error(Code::agent_lost, "cut"));
+      (*this)[node].lost(end->node, Error(Code::agent_lost, "cut"));
+    }
+  }
+  void heal(NodeId node) {
+    cut_.erase(node);
+    for (auto& end : ends_) {
+      if (end->node != node) end->directory.back(node);
+    }
+    deliver();
+  }
+  void open() {
+    deliver();
+    for (auto& end : ends_) {
+      EXPECT_TRUE(end->directory.complete());
+      end->directory.open();
+    }
+  }
+  std::vector<Holder> lookup(NodeId from, VersionOfRun version, Rank rank) {
+    std::optional<Result<std::vector<Holder>>> found;
+    (*this)[from].lookup(version, rank, [&](auto holders) { found = std::move(holders); });
+    EXPECT_FALSE(found.has_value()) << "from within the call";
+    deliver();
+    EXPECT_TRUE(found.has_value() && found->ok());
+    return found && found->ok() ? **found : std::vector<Holder>{};
+  }
+
+ private:
+  struct End final : Peers {
+    End(Members& world, NodeId self_number, std::uint32_t number_of_members)
+        : all(world), node(self_number), count(number_of_members), directory(*this) {}
+    NodeId self() const override { return node; }
+    std::uint32_t members() const override { return count; }
+    void send(NodeId to, wire::peer::Message message) override {
+      ++all.sent;
+      all.on_the_way_.emplace_back(node, to, std::move(message));
+    }
+    void offer(NodeId, std::uint64_t, Bytes, Ended) override { FAIL(); }
+    void fetch(OfferFrom, std::span<std::byte>, Ended) override { FAIL(); }
+    void refuse(OfferFrom) override { FAIL(); }
+    Members& all;
+    const NodeId node;
+    const std::uint32_t count;
+    Directory directory;
+  };
+  std::vector<std::unique_ptr<End>> ends_;
+  std::deque<std::tuple<NodeId, NodeId, wire::peer::Message>> on_the_way_;
+  std::set<NodeId> cut_;
+};
+
+constexpr RunId run = 11;
+HeldFile file_of(NodeId node, std::vector<Rank> ranks, VersionNumber version = 7, RunId of = run) {
+  return {{version, of, node}, 4, 8, 4096, std::move(ranks), std::nullopt};
+}
+
+TEST(Directory, KnowsEveryHolderOfAnObject) {
+  Members all(4);
+  for (NodeId node = 0; node < 4; ++node) {
+    const NodeId other = (node + 1) % 4;
+    all[node].announce(
+        {file_of(node, {2 * node, 2 * node + 1}), file_of(other, {2 * other, 2 * other + 1})});
+    EXPECT_FALSE(all[node].complete());
+  }
+  all.open();
+  for (Rank rank = 0; rank < 8; ++rank) {
+    const NodeId owner = rank / 2;
+    EXPECT_THAT(all.lookup(3, {7, run}, rank),
+                UnorderedElementsAre(Holder{owner, owner}, Holder{(owner + 3) % 4, owner}));
+  }
+  EXPECT_THAT(all.lookup(0, {7, run}, 8), IsEmpty());
+  EXPECT_THAT(all.lookup(0, {7, run + 1}, 0), IsEmpty()) << "another run's version 7";
+  EXPECT_THAT(all.lookup(0, {6, run}, 0), IsEmpty());
+}
+
+TEST(Directory, WithNothingToSayIsCompleteAtOnce) {
+  Members all(2);
+  EXPECT_FALSE(all[0].complete());
+  all[0].announce({});
+  EXPECT_TRUE(all[0].complete());
+}
+
+TEST(Directory, IsNotCompleteBeforeEveryRegistrarHasAnswered) {
+  Members all(3);
+  all[0].announce({file_of(0, {0, 1, 2})});
+  EXPECT_FALSE(all[0].complete());
+  all[0].lost(1, Error(Code::agent_lost, "gone"));  // it cannot answer any more
+  EXPECT_FALSE(all[0].complete());
+  all.deliver();
+  EXPECT_TRUE(all[0].complete());
+}
+
+TEST(Directory, LookupsWaitForTheOthers) {
+  Members all(2);
+  std::vector<Holder> found;
+  bool answered = false;
+  all[0].lookup({7, run}, 1, [&](auto holders) {
+    answered = true;
+    found = *holders;
+  });
+  all.deliver();
+  EXPECT_FALSE(answered);
+  all[1].announce({file_of(5, {1})});
+  all[0].announce({});
+  all.open();
+  all.deliver();
+  EXPECT_THAT(found, ElementsAre(Holder{1, 5}));
+}
+
+TEST(Directory, WhatComesAndGoesLaterIsTold) {
+  Members all(2);
+  for (NodeId node = 0; node < 2; ++node) all[node].announce({});
+  all.open();
+  all[1].add(file_of(0, {0, 1}));
+  all.deliver();
+  EXPECT_THAT(all.lookup(0, {7, run}, 1), ElementsAre(Holder{1, 0}));
+  EXPECT_EQ(all[1].held().node_with({7, run}, 1), NodeId{0});
+  all[1].remove({7, run, 0});
+  all[1].remove({7, run, 3});  // nothing that we had
+  all.deliver();
+  EXPECT_THAT(all.lookup(0, {7, run}, 1), IsEmpty());
+  EXPECT_EQ(all[1].held().node_with({7, run}, 1), std::nullopt);
+}
+
+TEST(Directory, TheRanksOfALostNodeAreSpreadOverItsKeepers) {
+  constexpr std::uint32_t members = 16;
+  constexpr Rank ranks = 320;
+  Members all(members);
+  std::vector<Rank> of_node_0;
+  for (Rank rank = 0; rank < ranks; ++rank) of_node_0.push_back(rank);
+  for (NodeId node = 1; node <= 4; ++node) all[node].announce({file_of(0, of_node_0)});
+  for (const NodeId node : {0, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}) all[node].announce({});
+  all.open();
+  std::map<NodeId, int> first;
+  for (Rank rank = 0; rank < ranks; ++rank) ++first[all.lookup(9, {7, run}, rank).front().agent];
+  ASSERT_EQ(first.size(), 4u);
+  for (const auto& [agent, times] : first) EXPECT_NEAR(times, ranks / 4, ranks / 40) << agent;
+  // Even where every registrar is asked only once.
+  Members fresh(members);
+  for (NodeId node = 1; node <= 4; ++node) fresh[node].announce({file_of(0, of_node_0)});
+  for (const NodeId node : {0, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}) fresh[node].announce({});
+  fresh.open();
+  first.clear();
+  for (Rank rank = 0; rank < members; ++rank) {
+    ++first[fresh.lookup(9, {7, run}, rank).front().agent];
+  }
+  EXPECT_EQ(first.size(), 4u);
+}
+
+TEST(Directory, ALostMemberIsNotGivenOutUntilItIsBack) {
+  Members all(3);
+  all[0].announce({});
+  all[1].announce({file_of(0, {0, 1, 2})});
+  all[2].announce({file_of(0, {0, 1, 2})});
+  all.open();
+  all.cut(1);
+  EXPECT_THAT(all.lookup(0, {7, run}, 0), ElementsAre(Holder{2, 0}));
+  all.heal(1);
+  EXPECT_THAT(all.lookup(0, {7, run}, 0), UnorderedElementsAre(Holder{1, 0}, Holder{2, 0}));
+  // It had lost what it knew as a registrar.
+  EXPECT_THAT(all.lookup(0, {7, run}, 1), UnorderedElementsAre(Holder{1, 0}, Holder{2, 0}));
+  EXPECT_TRUE(all[1].complete());
+}
+
+TEST(Directory, ALookupAtALostRegistrarEnds) {
+  Members all(2);
+  for (NodeId node = 0; node < 2; ++node) all[node].announce({});
+  all.open();
+  std::optional<Code> code;
+  all[0].lookup({7, run}, 1, [&](auto holders) { code = holders.error().code(); });
+  all.cut(1);
+  EXPECT_EQ(code, Code::agent_lost);
+  code.reset();
+  all[0].lookup({7, run}, 1, [&](auto holders) { code = holders.error().code(); });
+  all.deliver();
+  EXPECT_EQ(code, Code::agent_lost);
+}
+
+TEST(Directory, ManyObjectsGoInSeveralMessagesAndAreBounded) {
+  Members all(1);
+  std::vector<Rank> ranks(wire::list_entries_max * 2 + 1);
+  for (Rank rank = 0; rank < ranks.size(); ++rank) ranks[rank] = rank;
+  all[0].announce({file_of(0, ranks)});
+  EXPECT_EQ(all.sent, 3u);
+  all.open();
+  EXPECT_THAT(all.lookup(0, {7, run}, 2048), ElementsAre(Holder{0, 0}));
+  for (VersionNumber version = 8; version < 8 + 40; ++version) {
+    all[0].add(file_of(0, ranks, version));
+  }
+  all.deliver();
+  EXPECT_THAT(all.lookup(0, {30, run}, 5), ElementsAre(Holder{0, 0}));
+  EXPECT_THAT(all.lookup(0, {47, run}, 5), IsEmpty()) << "more than a member may have";
+  for (VersionNumber version = 8; version < 8 + 30; ++version) all[0].remove({version, run, 0});
+  all[0].add(file_of(1, {5}, 47));
+  all.deliver();
+  EXPECT_THAT(all.lookup(0, {47, run}, 5), ElementsAre(Holder{0, 1})) << "there is room again";
+}
+
+TEST(Directory, WhatIsSaidOfOthersRanksIsIgnored) {
+  Members all(2);
+  EXPECT_TRUE(all[0].message(1, wire::peer::Holds{1, 7, run, 1, false, false, {0, 1}}));
+  EXPECT_TRUE(all[0].message(1, wire::peer::HoldsSeen{99}));
+  EXPECT_TRUE(all[0].message(1, wire::peer::Holders{99, {}}));
+  EXPECT_FALSE(all[0].message(1, wire::peer::Get{}));
+  all[0].announce({});
+  all[1].announce({});
+  all.open();
+  EXPECT_THAT(all.lookup(0, {7, run}, 0), ElementsAre(Holder{1, 1}));
+  EXPECT_THAT(all.lookup(0, {7, run}, 1), IsEmpty());
+}
+
+TEST(HeldFiles, TellRunsWithTheSameVersionNumberApart) {
+  HeldFiles held;
+  held.add(file_of(0, {0, 1}, 7, 11));
+  held.add(file_of(3, {0}, 7, 12));
+  EXPECT_EQ(held.node_with({7, 11}, 0), NodeId{0});
+  EXPECT_EQ(held.node_with({7, 12}, 0), NodeId{3});
+  EXPECT_EQ(held.node_with({7, 12}, 1), std::nullopt);
+  held.remove({7, 12, 3});
+  EXPECT_EQ(held.node_with({7, 12}, 0), std::nullopt);
+}
+
+}  // namespace
+}  // namespace backstay::agent

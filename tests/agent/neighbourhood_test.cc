@@ -1,0 +1,99 @@
+// The parts of a run on several nodes put together as an agent has them: what it begins with, and what was found damaged.
+#include "agent/neighbourhood.h"
+
+#include <gtest/gtest.h>
+
+#include "agent/agents.h"
+
+namespace backstay::agent {
+namespace {
+
+using namespace testing;
+
+class Neighbours {
+ public:
+  Neighbours(std::uint32_t nodes, std::uint32_t replicas)
+      : network(nodes, {}), around(nodes), replicas_(replicas) {
+    for (NodeId node = 0; node < nodes; ++node) make(node);
+  }
+  // A new agent's, of the same run.
+  void make(NodeId node) {
+    Node& one = network[node];
+    Neighbourhood::Listener listener;
+    listener.listed = [this, node](const Around& now) { around[node] = &now; };
+    listener.directory_complete = [] {};
+    listener.protected_here = [&one](VersionNumber version) { one.told.push_back(version); };
+    listener.kept = [](const HeldFile&) {};
+    listener.damaged = [](NodeId, const FileOf&, const Error&) {};
+    one.neighbourhood = std::make_unique<Neighbourhood>(
+        one.state, one, DepotParts{one, one.serving, one.keeping},
+        ProtectionSettings{replicas_, {}, 0}, std::nullopt, std::move(listener));
+  }
+  void begin() {
+    for (NodeId node = 0; node < network.members(); ++node) network[node].list();
+  }
+  void open() {
+    network.run_for();
+    for (NodeId node = 0; node < network.members(); ++node) network[node].neighbourhood->open();
+    network.run_for();
+  }
+
+  PlayedNetwork network;
+  std::vector<const Around*> around;
+
+ private:
+  const std::uint32_t replicas_;
+};
+
+TEST(NeighbourhoodOfARun, GoesOnWithWhatItsAgentFinds) {
+  Neighbours all(3, 1);
+  const FileOf file = write_file(all.network, 0, 1);
+  all.begin();
+  all.open();
+  EXPECT_EQ(all.network[0].told, std::vector<VersionNumber>{1});
+  EXPECT_NE(all.network[0].neighbourhood->held().find(file), nullptr);
+}
+
+TEST(NeighbourhoodOfARun, WhatIsRemovedWhileItIsListedIsNotHeld) {
+  Neighbours all(3, 1);
+  const FileOf file = write_file(all.network, 0, 1);
+  all.begin();
+  all.network.run_until("it was listed", [&] { return !all.network[0].depot_events.empty(); });
+  ASSERT_TRUE(tier_on(*all.network.disks[0])->remove("job").ok());
+  all.network[0].neighbourhood->removed(1);
+  all.open();
+  EXPECT_EQ(all.network[0].neighbourhood->held().find(file), nullptr);
+  EXPECT_FALSE(all.network[0].logged("protect_failed"));
+}
+
+TEST(NeighbourhoodOfARun, ADamagedFileIsRepairedOnceSomebodyHasAnother) {
+  Neighbours all(2, 0);
+  const FileOf file = write_file(all.network, 0, 1);
+  write_file(all.network, 1, 1);
+  const Buffer segment = bytes_of(all.network, 0, segment_of(file));
+  const Buffer manifest = bytes_of(all.network, 0, manifest_of(file));
+  Buffer wrong = segment;
+  wrong.at(5000) ^= std::byte{1};
+  ASSERT_TRUE(io::publish_file(*all.network.disks[0], path_of(segment_of(file)), wrong).ok());
+  all.begin();
+  all.open();
+  const Error damage(Code::corrupt, "bad bytes");
+  all.around[1]->damaged(0, file, damage);
+  all.network.run_for();
+  EXPECT_FALSE(all.network[0].logged("repaired")) << "nobody has another";
+
+  for (const auto& [name, bytes] :
+       {std::pair{segment_of(file), segment}, {manifest_of(file), manifest}}) {
+    ASSERT_TRUE(io::publish_file(*all.network.disks[1], path_of(name), bytes).ok());
+  }
+  all.make(1);
+  all.network[1].list();
+  all.open();
+  all.around[1]->damaged(0, file, damage);
+  all.network.run_for();
+  EXPECT_TRUE(all.network[0].logged("repaired"));
+  EXPECT_TRUE(has_copy(all.network, 0, file, segment, manifest));
+}
+
+}  // namespace
+}  // namespace backstay::agent

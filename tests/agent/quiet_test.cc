@@ -1,0 +1,27 @@
+#include "agent/quiet.h"
+
+#include <gtest/gtest.h>
+
+namespace backstay::agent {
+namespace {
+
+TEST(Quiet, LastsAsLongAsRanksCopyButNotForEver) {
+  Quiet quiet;
+  EXPECT_FALSE(quiet.update(false, 1));
+  EXPECT_EQ(quiet.ends_ns(), no_deadline);
+  EXPECT_TRUE(quiet.update(true, 10));
+  EXPECT_TRUE(quiet.on());
+  EXPECT_EQ(quiet.ends_ns(), 10 + Quiet::max_ns);
+  EXPECT_FALSE(quiet.update(true, 9 + Quiet::max_ns));
+  EXPECT_TRUE(quiet.update(true, 10 + Quiet::max_ns)) << "long enough";
+  EXPECT_FALSE(quiet.on());
+  EXPECT_EQ(quiet.ends_ns(), no_deadline);
+  EXPECT_FALSE(quiet.update(true, 11 + 2 * Quiet::max_ns)) << "not again for the same version";
+  EXPECT_FALSE(quiet.update(false, 12 + 2 * Quiet::max_ns));
+  EXPECT_TRUE(quiet.update(true, 13 + 2 * Quiet::max_ns));
+  EXPECT_TRUE(quiet.update(false, 14 + 2 * Quiet::max_ns)) << "all have copied";
+  EXPECT_FALSE(quiet.on());
+}
+
+}  // namespace
+}  // namespace backstay::agent
