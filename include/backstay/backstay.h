@@ -51,18 +51,20 @@ extern "C" {
 typedef enum backstay_error BACKSTAY_ENUM_OF_INT {
   BACKSTAY_OK = 0,
   /* Nothing is lost. */
-  BACKSTAY_ENONE = 1,        /* restart: no version exists; start from the beginning */
-  BACKSTAY_EAGAIN = 2,       /* temporary; call again */
-  BACKSTAY_ETIMEOUT = 3,     /* wait: the level was not reached in time; it still may be */
-  BACKSTAY_EINVALID = 4,     /* an argument is wrong */
-  BACKSTAY_ESTATE = 5,       /* a call out of order */
-  BACKSTAY_ECONFIG = 6,      /* the configuration is wrong; the message names line and key */
-  BACKSTAY_EBUSY = 7,        /* another run of a job of this name is alive */
-  BACKSTAY_EUNSUPPORTED = 8, /* this build or machine cannot do it */
-  BACKSTAY_EDUPLICATE = 9,   /* the name is protected already */
-  BACKSTAY_ETOOLARGE = 10,   /* beyond a limit that the message names */
-  BACKSTAY_EPROTOCOL = 11,   /* agent and library are of different releases */
-  BACKSTAY_EFEWNODES = 14,   /* too few for the replicas or parity that are asked for */
+  BACKSTAY_ENONE = 1,         /* restart: no version exists; start from the beginning */
+  BACKSTAY_EAGAIN = 2,        /* temporary; call again */
+  BACKSTAY_ETIMEOUT = 3,      /* wait: the level was not reached in time; it still may be */
+  BACKSTAY_EINVALID = 4,      /* an argument is wrong */
+  BACKSTAY_ESTATE = 5,        /* a call out of order */
+  BACKSTAY_ECONFIG = 6,       /* the configuration is wrong; the message names line and key */
+  BACKSTAY_EBUSY = 7,         /* another run of a job of this name is alive */
+  BACKSTAY_EUNSUPPORTED = 8,  /* this build or machine cannot do it */
+  BACKSTAY_EDUPLICATE = 9,    /* the name is protected already */
+  BACKSTAY_ETOOLARGE = 10,    /* beyond a limit that the message names */
+  BACKSTAY_EPROTOCOL = 11,    /* agent and library are of different releases */
+  BACKSTAY_EPORT = 12,        /* another process has network.port */
+  BACKSTAY_EUNREACHABLE = 13, /* a node cannot be reached by its name or address */
+  BACKSTAY_EFEWNODES = 14,    /* too few for the replicas or parity that are asked for */
   /* This object. */
   BACKSTAY_EMISMATCH = 20, /* a region's name, type, shape or size is not what was saved */
   BACKSTAY_ERANKS = 21,    /* saved by another number of ranks, and not fit for this one */
@@ -86,7 +88,7 @@ typedef enum backstay_error BACKSTAY_ENUM_OF_INT {
 typedef enum backstay_level BACKSTAY_ENUM_OF_INT {
   BACKSTAY_CAPTURED = 1,  /* in the node's pool: survives the death of any program process */
   BACKSTAY_LOCAL = 2,     /* on the node's disk: survives the agent's death and a reboot */
-  BACKSTAY_PROTECTED = 3, /* replicas or parity on other nodes (a later release) */
+  BACKSTAY_PROTECTED = 3, /* copies on other nodes (protect.replicas) */
   BACKSTAY_DURABLE = 4    /* on shared storage, where durable.dir is set */
 } backstay_level;
 
@@ -149,8 +151,7 @@ typedef struct backstay_group {
 
 /* Collective. The same for a parallel program with its own launcher. `group` is copied; on failure
  * it is not kept and release() is not called.
- * Errors: as backstay_init, and EINVALID (which field), EUNSUPPORTED (several nodes, for now). The same
- * code on all ranks. */
+ * Errors: as backstay_init, and EINVALID (which field). The same code on all ranks. */
 BACKSTAY_API int backstay_init_group(const backstay_group* group, const char* config);
 
 /* Names `count` elements at `data` as part of every later version. `count` may be 0 (then `data`

@@ -50,6 +50,8 @@ enum class errc : int {
   duplicate = BACKSTAY_EDUPLICATE,
   too_large = BACKSTAY_ETOOLARGE,
   protocol = BACKSTAY_EPROTOCOL,
+  port_in_use = BACKSTAY_EPORT,
+  unreachable = BACKSTAY_EUNREACHABLE,
   few_nodes = BACKSTAY_EFEWNODES,
   mismatch = BACKSTAY_EMISMATCH,
   ranks = BACKSTAY_ERANKS,

@@ -137,4 +137,5 @@ PYBIND11_MODULE(_session, module) {
   module.def("strerror", &backstay_strerror);
   module.def("error_message", &backstay_error_message);
   module.def("release", &backstay_release);
+  module.attr("DIMS_MAX") = BACKSTAY_DIMS_MAX;
 }

@@ -12,6 +12,7 @@
 #include "backstay/backstay.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "base/tell.h"
 #include "client/group.h"
 #include "client/launcher.h"
 #include "client/session.h"
@@ -37,6 +38,8 @@ static_assert(BACKSTAY_EUNSUPPORTED == static_cast<int>(Code::unsupported));
 static_assert(BACKSTAY_EDUPLICATE == static_cast<int>(Code::duplicate));
 static_assert(BACKSTAY_ETOOLARGE == static_cast<int>(Code::too_large));
 static_assert(BACKSTAY_EPROTOCOL == static_cast<int>(Code::protocol));
+static_assert(BACKSTAY_EPORT == static_cast<int>(Code::port_in_use));
+static_assert(BACKSTAY_EUNREACHABLE == static_cast<int>(Code::unreachable));
 static_assert(BACKSTAY_EFEWNODES == static_cast<int>(Code::few_nodes));
 static_assert(BACKSTAY_EMISMATCH == static_cast<int>(Code::mismatch));
 static_assert(BACKSTAY_ERANKS == static_cast<int>(Code::rank_count));
@@ -141,8 +144,8 @@ Status start(const Group& group, const char* config) {
 }
 
 [[noreturn]] void end_program(int code) {
-  std::fprintf(stderr, "backstay: checkpoint failed and checkpoint.strict is set: %s (%s)\n",
-               last_message.c_str(), backstay_strerror(code));
+  backstay::tell_user("checkpoint failed and checkpoint.strict is set: " + last_message + " (" +
+                      backstay_strerror(code) + ")");
   std::abort();
 }
 
@@ -290,6 +293,8 @@ const char* backstay_strerror(int error) {
     case BACKSTAY_EDUPLICATE: return "the name is protected already";
     case BACKSTAY_ETOOLARGE: return "beyond a limit";
     case BACKSTAY_EPROTOCOL: return "agent and library are of different releases";
+    case BACKSTAY_EPORT: return "the network port is in use";
+    case BACKSTAY_EUNREACHABLE: return "a node cannot be reached by its name or address";
     case BACKSTAY_EFEWNODES: return "too few nodes for the replicas or parity asked for";
     case BACKSTAY_EMISMATCH: return "a region is not what was saved";
     case BACKSTAY_ERANKS: return "saved by another number of ranks, and not fit for this one";

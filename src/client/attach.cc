@@ -23,15 +23,17 @@ bool nobody_listens(const Error& error) { return error.code() == Code::agent_los
 bool over(std::uint64_t deadline) { return system_clock().monotonic_ns() >= deadline; }
 
 // A rank that comes back may be faster than the agent's notice of its leaving, and an agent that nobody can find any
-// more may be about to end and still hold the job.
+// more may be about to end and still hold the job. One that is being stopped is waited for: another one comes after it.
 MaybeConnection open_patiently(const AgentAddress& address, const wire::Hello& hello,
                                std::uint64_t deadline) {
   const std::uint64_t patience = std::min(deadline, deadline_in(reconnect_patience_s));
   for (int pause_ms = first_pause_ms;; pause_ms = std::min(2 * pause_ms, longest_pause_ms)) {
     auto connection = Connection::open(address.socket_path, hello, deadline);
-    if (connection.ok() || connection.error().code() != Code::busy || over(patience)) {
-      return connection;
-    }
+    if (connection.ok()) return connection;
+    const Code code = connection.error().code();
+    const bool may_pass =
+        (code == Code::busy && !over(patience)) || (code == Code::again && !over(deadline));
+    if (!may_pass) return connection;
     ::poll(nullptr, 0, pause_ms);
   }
 }

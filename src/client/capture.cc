@@ -60,7 +60,7 @@ Status fill_all(Filler& filler, const wire::Grant& grant) {
 
 }  // namespace
 
-Status capture(Connection& agent, Snapshot& snapshot, VersionNumber version) {
+Status capture(Connection& agent, Snapshot& snapshot, VersionNumber version, std::string& warning) {
   Filler filler(agent, snapshot, version);
   failpoint("rank.begin");
   BACKSTAY_TRY(agent.send(wire::Begin{version, snapshot.object_bytes()}));
@@ -70,6 +70,7 @@ Status capture(Connection& agent, Snapshot& snapshot, VersionNumber version) {
       if (outcome->version != version) continue;  // of a version that was given up before
       if (outcome->code != Code::ok) return Error(outcome->code, outcome->message);
       if (!filler.complete()) return Error(Code::internal, "captured before the object was whole");
+      warning = outcome->message;
       return {};
     }
     const auto* grant = std::get_if<wire::Grant>(&message);

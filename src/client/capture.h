@@ -16,6 +16,7 @@ namespace backstay::client {
 
 // Blocks until the version is captured or given up. Errors: agent_lost, rank_lost, invalid (a
 // routed file became shorter; the connection is then over), io, and what the agent gives up with.
-Status capture(Connection& agent, Snapshot& snapshot, VersionNumber version);
+// `warning`: what the agent says of versions that are not safe; "": nothing new.
+Status capture(Connection& agent, Snapshot& snapshot, VersionNumber version, std::string& warning);
 
 }  // namespace backstay::client

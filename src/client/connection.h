@@ -58,6 +58,8 @@ class Connection {
   // The part of the pool that the agent prefers for this rank.
   std::span<std::byte> home() const;
   VersionNumber newest_at_welcome() const { return welcome_.newest; }
+  // Where the run's other agents reach this one; "" with one node.
+  const std::string& address() const { return welcome_.address; }
 
   // The control page: requests to checkpoint so far, and whether the job shall stop.
   std::uint32_t requests() const;

@@ -35,7 +35,7 @@ Result<Buffer> Fetch::last(std::uint64_t bytes) {
     std::memcpy(tail_.data() + (offset - begin_), piece.data(), piece.size());
     return Status();
   };
-  BACKSTAY_TRY(run({version_, rank_, 0, bytes, true}));
+  BACKSTAY_TRY(run({version_, rank_, 0, bytes, true, run_}));
   return std::move(tail_);
 }
 
@@ -50,7 +50,7 @@ Status Fetch::range(std::uint64_t begin, std::uint64_t bytes, Take take) {
   if (bytes == 0) return {};
   take_ = std::move(take);
   bytes_ = bytes;
-  return run({version_, rank_, begin, bytes, false});
+  return run({version_, rank_, begin, bytes, false, run_});
 }
 
 Status Fetch::run(const wire::Fetch& what) {

@@ -20,8 +20,9 @@ namespace backstay::client {
 
 class Fetch {
  public:
-  Fetch(Connection& agent, VersionNumber version, Rank rank)
-      : agent_(agent), version_(version), rank_(rank) {}
+  // `run`: that saved the version; 0: whichever.
+  Fetch(Connection& agent, VersionNumber version, Rank rank, RunId run = 0)
+      : agent_(agent), version_(version), rank_(rank), run_(run) {}
 
   // The table of the object's regions. Errors of all: not_found, corrupt, agent_lost, protocol ...
   Result<std::vector<format::Region>> table();
@@ -43,6 +44,7 @@ class Fetch {
   Connection& agent_;
   const VersionNumber version_;
   const Rank rank_;
+  const RunId run_;
   std::uint64_t object_bytes_ = 0;
   std::uint64_t begin_ = 0;    // of the range
   std::uint32_t attempt_ = 0;  // of the present plan

@@ -1,5 +1,6 @@
 #include "client/group.h"
 
+#include <array>
 #include <string>
 
 namespace backstay::client {
@@ -7,6 +8,7 @@ namespace backstay::client {
 namespace {
 
 constexpr std::int64_t own_cause = 1000;
+constexpr std::size_t words_bytes_max = 1024;  // of an error, for the other ranks
 
 // Orders outcomes; 0 is success.
 std::int64_t weight(const Status& status) {
@@ -28,9 +30,9 @@ Code code_of(std::int64_t weight) {
 
 Group::Group() : group_{} { group_.ranks = group_.local_ranks = group_.nodes = 1; }
 
-Status Group::broadcast(void* data, std::size_t bytes) const {
+Status Group::broadcast(void* data, std::size_t bytes, int root) const {
   if (group_.ranks == 1) return {};
-  if (const int rc = group_.broadcast(group_.context, data, bytes, 0); rc != 0) {
+  if (const int rc = group_.broadcast(group_.context, data, bytes, root); rc != 0) {
     return Error(Code::internal, "the launcher's broadcast failed with " + std::to_string(rc));
   }
   return {};
@@ -51,12 +53,19 @@ Result<std::int64_t> Group::maximum(std::int64_t value) const {
 
 Status Group::agree(const Status& mine) const {
   BACKSTAY_ASSIGN(const std::int64_t gravest, maximum(weight(mine)));
-  if (gravest == 0 || gravest == weight(mine)) return mine;
-  const Code code = code_of(gravest);
-  std::string message =
-      "another rank failed (" + std::string(code_name(code)) + "); its own message says why";
+  if (gravest == 0) return mine;
+  const bool own = gravest == weight(mine);
+  BACKSTAY_ASSIGN(const std::int64_t speaker, minimum(own ? rank() : ranks()));
+  std::array<char, words_bytes_max> words{};
+  if (speaker == rank()) {
+    const std::string& text = mine.error().message();
+    text.copy(words.data(), words.size() - 1);
+  }
+  BACKSTAY_TRY(broadcast(words.data(), words.size(), static_cast<int>(speaker)));
+  if (own) return mine;
+  std::string message = "rank " + std::to_string(speaker) + ": " + words.data();
   if (!mine.ok()) message += "; on this rank: " + mine.error().message();
-  return Error(code, std::move(message));
+  return Error(code_of(gravest), std::move(message));
 }
 
 void Group::release() {
@@ -79,13 +88,8 @@ Status check_group(const backstay_group& group) {
   if (group.ranks > 1 && (group.broadcast == nullptr || group.minimum == nullptr)) {
     return Error(Code::invalid, "group: broadcast and minimum must not be NULL");
   }
-  if (group.nodes > 1) {
-    return Error(Code::unsupported,
-                 "jobs over several nodes come with a later release: start all "
-                 "ranks on one node");
-  }
-  if (group.local_ranks != group.ranks) {
-    return Error(Code::invalid, "group: with one node local_ranks must equal ranks");
+  if ((group.nodes == 1) != (group.local_ranks == group.ranks)) {
+    return Error(Code::invalid, "group: local_ranks must equal ranks with one node, and only then");
   }
   return {};
 }

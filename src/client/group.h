@@ -26,13 +26,13 @@ class Group {
   int node() const { return group_.node; }
   int nodes() const { return group_.nodes; }
 
-  // Rank 0's bytes on all ranks. Errors: internal (the launcher's function failed).
-  Status broadcast(void* data, std::size_t bytes) const;
+  // The bytes of rank `root` on all ranks. Errors: internal (the launcher's function failed).
+  Status broadcast(void* data, std::size_t bytes, int root = 0) const;
   Result<std::int64_t> minimum(std::int64_t value) const;
   Result<std::int64_t> maximum(std::int64_t value) const;
 
-  // The same outcome on all ranks: the gravest of their errors. A rank's own cause counts for more
-  // than "a rank was lost" and "the agent was lost", which are what the others see of it.
+  // The same outcome on all ranks: the gravest of their errors, in the words of one that has it. A rank's own cause counts
+  // for more than "a rank was lost" and "the agent was lost", which are what the others see of it.
   Status agree(const Status& mine) const;
 
   // Calls the launcher's release function.
@@ -42,7 +42,7 @@ class Group {
   backstay_group group_;
 };
 
-// Errors: invalid (names the field), unsupported (several nodes).
+// Errors: invalid (names the field).
 Status check_group(const backstay_group& group);
 
 }  // namespace backstay::client

@@ -23,7 +23,7 @@ namespace backstay::client {
 
 namespace {
 
-constexpr const char* program_name = "backstayd";
+constexpr const char* agent_program = "backstayd";
 
 // The folder of the library (or, linked statically, of the program) that this code is in.
 std::string own_folder() {
@@ -152,10 +152,10 @@ Result<std::string> find_agent_program(const std::string& configured) {
   // Installed beside the library; with a multiarch library folder one level deeper; build tree.
   const std::string folder = own_folder();
   for (const char* step : {"/", "/../bin/", "/../../bin/", "/../src/bin/"}) {
-    const std::string path = folder + step + program_name;
+    const std::string path = folder + step + agent_program;
     if (!folder.empty() && is_program(path)) return path;
   }
-  if (const std::string path = find_program(program_name); !path.empty()) return path;
+  if (const std::string path = find_program(agent_program); !path.empty()) return path;
   return Error(Code::agent_lost, "backstayd was found neither beside the library (" + folder +
                                      ") nor in PATH: set agent.program");
 }

@@ -9,16 +9,16 @@ void Pieces::add(Rank from, std::uint64_t begin, std::uint64_t bytes, Fetch::Tak
   if (bytes > 0) objects_[from][begin] = {begin + bytes, std::move(take)};
 }
 
-Status Pieces::verify(Connection& agent, VersionNumber version) const {
-  return read(agent, version, /*take=*/false);
+Status Pieces::verify(Connection& agent, VersionNumber version, RunId run) const {
+  return read(agent, version, run, /*take=*/false);
 }
 
-Status Pieces::take(Connection& agent, VersionNumber version) const {
-  return read(agent, version, /*take=*/true);
+Status Pieces::take(Connection& agent, VersionNumber version, RunId run) const {
+  return read(agent, version, run, /*take=*/true);
 }
 
 // A gap shorter than a buffer costs at most the one chunk that may lie inside of it.
-Status Pieces::read(Connection& agent, VersionNumber version, bool take) const {
+Status Pieces::read(Connection& agent, VersionNumber version, RunId run, bool take) const {
   const Fetch::Take only_verify = [](std::uint64_t, Bytes) { return Status(); };
   for (const auto& [rank, object] : objects_) {
     const Fetch::Take all = [&pieces = object](std::uint64_t offset, Bytes bytes) {
@@ -30,7 +30,8 @@ Status Pieces::read(Connection& agent, VersionNumber version, bool take) const {
       for (++piece; piece != object.end() && piece->first < end + agent.buffer_bytes(); ++piece) {
         end = piece->second.end;
       }
-      BACKSTAY_TRY(Fetch(agent, version, rank).range(begin, end - begin, take ? all : only_verify));
+      BACKSTAY_TRY(
+          Fetch(agent, version, rank, run).range(begin, end - begin, take ? all : only_verify));
     }
   }
   return {};

@@ -19,9 +19,10 @@ class Pieces {
   void add(Rank from, std::uint64_t begin, std::uint64_t bytes, Fetch::Take take);
 
   // Reads and verifies all. Errors: those of a fetch, and of a `take`.
-  Status verify(Connection& agent, VersionNumber version) const;
+  // `run`: that saved the version; 0: whichever.
+  Status verify(Connection& agent, VersionNumber version, RunId run = 0) const;
   // The same; every `take` gets its bytes (Fetch::range says how).
-  Status take(Connection& agent, VersionNumber version) const;
+  Status take(Connection& agent, VersionNumber version, RunId run = 0) const;
 
  private:
   struct Piece {
@@ -30,7 +31,7 @@ class Pieces {
   };
   using Object = std::map<std::uint64_t, Piece>;  // by where they begin
 
-  Status read(Connection& agent, VersionNumber version, bool take) const;
+  Status read(Connection& agent, VersionNumber version, RunId run, bool take) const;
   static Status hand_out(const Object& object, std::uint64_t offset, Bytes bytes);
 
   std::map<Rank, Object> objects_;

@@ -41,11 +41,12 @@ Status place_runs(const CommonRuns& runs, const Place& to, std::uint64_t offset,
 }  // namespace
 
 Redistribution::Redistribution(const Group& group, Connection& agent, const Regions& regions,
-                               VersionNumber version, std::uint32_t saved_ranks)
+                               VersionNumber version, RunId run, std::uint32_t saved_ranks)
     : group_(group),
       agent_(agent),
       regions_(regions),
       version_(version),
+      run_(run),
       saved_ranks_(saved_ranks) {}
 
 Status Redistribution::run(bool& touched) {
@@ -53,10 +54,10 @@ Status Redistribution::run(bool& touched) {
   BACKSTAY_TRY(group_.agree(plan()));
   BACKSTAY_TRY(group_.agree(group_.rank() == 0 ? compare_copies() : Status()));
   failpoint("redistribute.verify");
-  BACKSTAY_TRY(group_.agree(needed_.verify(agent_, version_)));
+  BACKSTAY_TRY(group_.agree(needed_.verify(agent_, version_, run_)));
   failpoint("redistribute.take");
   touched = true;
-  return group_.agree(needed_.take(agent_, version_));
+  return group_.agree(needed_.take(agent_, version_, run_));
 }
 
 // --- tables --------------------------------------------------------------------------------------
@@ -65,7 +66,7 @@ Status Redistribution::run(bool& touched) {
 Result<Buffer> Redistribution::read_tables() {
   ByteWriter all;
   for (Rank rank = 0; rank < saved_ranks_; ++rank) {
-    BACKSTAY_ASSIGN(std::vector<format::Region> table, Fetch(agent_, version_, rank).table());
+    BACKSTAY_ASSIGN(std::vector<format::Region> table, Fetch(agent_, version_, rank, run_).table());
     const std::uint64_t begin = format::lay_out(table);
     const Buffer tail = format::encode_tail(table, begin);
     all.put(begin);
@@ -258,7 +259,7 @@ Status Redistribution::compare(const std::vector<Cut>& cuts) {
         return Status();
       });
     }
-    BACKSTAY_TRY(saved.take(agent_, version_));
+    BACKSTAY_TRY(saved.take(agent_, version_, run_));
     if (differs == nullptr) continue;
     return refusal(
         fmt::format("ranks 0 and {} saved different contents of region '{}', which has "

@@ -27,9 +27,9 @@ namespace backstay::client {
 
 class Redistribution {
  public:
-  // `saved_ranks` saved the version. Everything outlives this.
+  // `saved_ranks` saved the version, in the run `run` (0: whichever). Everything outlives this.
   Redistribution(const Group& group, Connection& agent, const Regions& regions,
-                 VersionNumber version, std::uint32_t saved_ranks);
+                 VersionNumber version, RunId run, std::uint32_t saved_ranks);
 
   // The same outcome on all ranks. `touched`: some rank's regions may have been written to.
   // Errors: rank_count (names the region, and what to do), corrupt, io, not_found, agent_lost ...
@@ -61,6 +61,7 @@ class Redistribution {
   Connection& agent_;
   const Regions& regions_;
   const VersionNumber version_;
+  const RunId run_;
   const std::uint32_t saved_ranks_;
   std::vector<Table> tables_;  // by saved rank
   Pieces needed_;              // by this rank

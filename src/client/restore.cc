@@ -25,6 +25,7 @@ RestoreOutcome Restore::run(const wire::Message& first) {
     if (message.ok()) {
       if (const auto* plan = std::get_if<wire::Plan>(&*message)) status = on(*plan);
       if (const auto* chunks = std::get_if<wire::Chunks>(&*message)) status = on(*chunks);
+      if (const auto* ready = std::get_if<wire::Ready>(&*message)) status = on(*ready);
       if (const auto* deliver = std::get_if<wire::Deliver>(&*message)) status = on(*deliver);
       if (const auto* withdraw = std::get_if<wire::Withdraw>(&*message)) status = on(*withdraw);
       if (const auto* captured = std::get_if<wire::Captured>(&*message)) status = on(*captured);
@@ -33,6 +34,7 @@ RestoreOutcome Restore::run(const wire::Message& first) {
     outcome_.status = status;
     over_ = true;
   }
+  if (agree_ && !asked_) outcome_.agreed = agree_(outcome_.status);
   // Once it has cut us off, the agent may have given our buffers to others.
   if (agent_.cut_off() && !exchanged_.empty()) outcome_.touched = true;
   if (!outcome_.touched) take_back();
@@ -43,7 +45,7 @@ Status Restore::on(const wire::Plan& plan) {
   outcome_.saved_ranks = plan.saved_ranks;
   if (plan.code == Code::rank_count) outcome_.version = plan.version;
   if (plan.code != Code::ok) return Error(plan.code, plan.message);
-  if (phase_ == Phase::delivering || phase_ == Phase::restored) {
+  if (asked_ || phase_ == Phase::delivering || phase_ == Phase::restored) {
     return Error(Code::protocol, "the agent planned again after it had delivered");
   }
   phase_ = Phase::verifying;
@@ -225,10 +227,24 @@ Status Restore::on(const wire::Withdraw& withdraw) {
   return agent_.send(wire::Withdrawn{withdraw.version, withdraw.attempt});
 }
 
+// All ranks of this node have verified everything. The agent waits for what all nodes' ranks say.
+Status Restore::on(const wire::Ready& ready) {
+  if (!agree_ || asked_ || ready.attempt != attempt_ || phase_ != Phase::verifying ||
+      verified_bytes_ != object_bytes_ || object_bytes_ == 0) {
+    return Error(Code::protocol, "the agent is ready with what was not verified");
+  }
+  failpoint("rank.ready");
+  asked_ = true;
+  outcome_.agreed = agree_(Status());
+  phase_ = Phase::agreed;
+  return agent_.send(wire::Proceed{ready.version, ready.attempt, outcome_.agreed.ok()});
+}
+
 // --- pass 2 --------------------------------------------------------------------------------------
 
 Status Restore::on(const wire::Deliver& deliver) {
-  if (deliver.version != outcome_.version || phase_ != Phase::verifying ||
+  const Phase before = agree_ ? Phase::agreed : Phase::verifying;
+  if (deliver.version != outcome_.version || phase_ != before || !outcome_.agreed.ok() ||
       verified_bytes_ != object_bytes_ || object_bytes_ == 0) {
     return Error(Code::protocol, "the agent delivers what was not verified");
   }

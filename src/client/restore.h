@@ -7,13 +7,16 @@
 //   `deliver` means that every rank has verified and accepted everything.
 // Pass 2, deliver: chunks still held in the pool are copied; the others come again and are checked again
 //   while they are copied.
+// On several nodes the ranks of all nodes agree between the passes: at `ready`, or when the plan has failed before.
 // A new plan forgets everything of the one before. An end before `deliver` leaves the target as it was.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
@@ -43,6 +46,7 @@ class RestoreTarget {
 
 struct RestoreOutcome {
   Status status;
+  Status agreed;  // of all ranks, where they were asked: whether all have verified everything
   VersionNumber version = 0;
   std::uint32_t saved_ranks = 0;  // with rank_count: how many ranks saved `version`
   bool touched = false;           // the target may have been written to
@@ -51,14 +55,17 @@ struct RestoreOutcome {
 
 class Restore {
  public:
-  Restore(Connection& agent, RestoreTarget& target) : agent_(agent), target_(target) {}
+  // How all ranks of the job come to the same answer; called exactly once in run(). Empty with one node.
+  using Agree = std::function<Status(const Status& mine)>;
+  Restore(Connection& agent, RestoreTarget& target, Agree agree = {})
+      : agent_(agent), target_(target), agree_(std::move(agree)) {}
 
   // Sends `first` (a Restart) and follows the protocol to its end. Blocks.
   // Errors: none, rank_count, mismatch, not_found, corrupt, agent_lost, rank_lost, io ...
   RestoreOutcome run(const wire::Message& first);
 
  private:
-  enum class Phase { waiting, verifying, refused, delivering, restored };
+  enum class Phase { waiting, verifying, refused, agreed, delivering, restored };
   struct Extent {
     std::uint32_t buffer;
     std::uint32_t length;
@@ -68,6 +75,7 @@ class Restore {
   // Each takes a message; `over_` is set once the outcome is known.
   Status on(const wire::Plan& plan);
   Status on(const wire::Chunks& chunks);
+  Status on(const wire::Ready& ready);
   Status on(const wire::Deliver& deliver);
   Status on(const wire::Withdraw& withdraw);
   Status on(const wire::Captured& captured);
@@ -88,6 +96,8 @@ class Restore {
 
   Connection& agent_;
   RestoreTarget& target_;
+  const Agree agree_;
+  bool asked_ = false;  // all ranks
   Phase phase_ = Phase::waiting;
   RestoreOutcome outcome_;
   std::uint32_t attempt_ = 0;  // of the present plan

@@ -14,10 +14,13 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/tell.h"
 #include "client/capture.h"
 #include "client/device_memory.h"
 #include "client/fetch.h"
+#include "client/neighbours.h"
 #include "client/redistribution.h"
+#include "client/restart_anywhere.h"
 #include "client/signals.h"
 #include "client/snapshot.h"
 #include "client/targets.h"
@@ -53,6 +56,9 @@ class Session::Requests final : public RequestSource {
 
 namespace {
 
+constexpr const char* a_new_one_is_started =
+    "a new one is started; what had not reached a disk yet is lost (agent.log beside the socket "
+    "may say why it ended)";
 constexpr const char* the_next_call_tries =
     "the program may go on; the next checkpoint connects again, and starts a new agent where none "
     "is left; agent.log "
@@ -149,6 +155,11 @@ Status Session::agree_on_job() {
   hello_.durable_every = config_.durable.every;
   hello_.durable_keep = config_.durable.keep;
   hello_.durable_bytes_per_s = config_.durable.rate_limit_mib_s << 20;
+  hello_.drain_nodes_max = config_.drain.nodes_max;
+  hello_.replicas = config_.protect.replicas;
+  hello_.parity = config_.protect.parity;
+  hello_.protect_bytes_per_s = config_.protect.rate_limit_mib_s << 20;
+  BACKSTAY_ASSIGN(hello_.secret, agree_on_secret(group_));
   return {};
 }
 
@@ -157,6 +168,7 @@ Status Session::connect() {
   pool_pinned_ = false;
   agent_.reset();
   BACKSTAY_ASSIGN(agent_, attach(group_, address_, hello_));
+  BACKSTAY_TRY(introduce_agents(group_, *agent_, config_));
   BACKSTAY_ASSIGN(const std::int64_t newest, group_.maximum(static_cast<std::int64_t>(std::max(
                                                  newest_used_, agent_->newest_at_welcome()))));
   newest_used_ = static_cast<VersionNumber>(newest);
@@ -190,7 +202,10 @@ Status Session::ready(const Status& mine) {
   const std::int64_t code = mine.ok() ? 0 : static_cast<std::int64_t>(mine.error().code());
   BACKSTAY_ASSIGN(const std::int64_t worst, group_.maximum(2 * code + (lost ? 1 : 0)));
   if (worst >= 2) return group_.agree(mine);
-  if (worst == 1) return adopt(connect());
+  if (worst == 1) {  // since the last call; told already where that one met it
+    report_lost(Error(Code::agent_lost, "an agent of this job is gone"), a_new_one_is_started);
+    return adopt(connect());
+  }
   return {};
 }
 
@@ -205,7 +220,7 @@ Status Session::adopt(const Status& outcome) {
 void Session::report_lost(const Error& error, const char* what_now) {
   if (loss_reported_ || group_.rank() != 0) return;
   loss_reported_ = true;
-  std::fprintf(stderr, "backstay: %s; %s\n", error.message().c_str(), what_now);
+  tell_user(error.message() + "; " + what_now);
 }
 
 Status Session::checkpoint() {
@@ -224,7 +239,9 @@ Status Session::take_version() {
   if (!snapshot.ok()) return snapshot.error();  // cannot be: ready() had said so
   due_->checkpoint_begins();                    // the measured cost is without starting an agent
   const VersionNumber version = ++newest_used_;
-  BACKSTAY_TRY(adopt(group_.agree(capture(*agent_, *snapshot, version))));
+  std::string warning;
+  BACKSTAY_TRY(adopt(group_.agree(capture(*agent_, *snapshot, version, warning))));
+  if (!warning.empty() && group_.local_rank() == 0) tell_user(warning);  // once a node
   version_ = version;
   return {};
 }
@@ -256,6 +273,12 @@ Result<VersionNumber> Session::restart() {
 // agent; but once any rank was touched and another one lacks something, all are undefined: then
 // `touched` becomes true on all ranks.
 Result<VersionNumber> Session::bring_back(bool& touched) {
+  if (group_.nodes() > 1) {
+    RestartAnywhere anywhere(group_, *agent_, regions_, files_);
+    BACKSTAY_ASSIGN(const VersionNumber version, anywhere.run(touched));
+    restarted_ = {version, anywhere.saved_by()};
+    return version;
+  }
   std::optional<Error> unreadable;  // why a newer version was passed over
   for (VersionNumber below = 0;;) {
     SessionTarget target(regions_, files_);
@@ -275,7 +298,7 @@ Result<VersionNumber> Session::bring_back(bool& touched) {
     if (all_told == 0) return Error(Code::agent_lost, "not all ranks got the agent's answer");
     bool taken_in_part = false;
     const Status moved =
-        Redistribution(group_, *agent_, regions_, outcome.version, outcome.saved_ranks)
+        Redistribution(group_, *agent_, regions_, outcome.version, 0, outcome.saved_ranks)
             .run(taken_in_part);
     if (moved.ok()) return outcome.version;
     touched = touched || taken_in_part;
@@ -327,9 +350,8 @@ Status Session::test(VersionNumber version, Level& level) {
 }
 
 Status Session::wait(VersionNumber version, Level level, double timeout_s) {
-  if (level == Level::protected_) {
-    return Error(Code::unsupported,
-                 "level protected comes with a later release; use local or durable");
+  if (level == Level::protected_ && group_.nodes() == 1) {
+    return Error(Code::unsupported, "level protected needs several nodes");
   }
   if (level == Level::durable && config_.durable.dir.empty()) {
     return Error(Code::unsupported, "level durable is not configured; set durable.dir");
@@ -388,7 +410,8 @@ Status Session::read_region(VersionNumber version, const std::string& name, void
   if (agent_ == nullptr || !agent_->usable()) {
     return adopt(Error(Code::agent_lost, "the agent is gone"));
   }
-  Fetch fetch(*agent_, version, hello_.rank);
+  const RunId run = version == restarted_.first ? restarted_.second : 0;
+  Fetch fetch(*agent_, version, hello_.rank, run);
   return adopt(fetch_region(fetch, name, data, bytes));
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "backstay/backstay.h"
 #include "base/config.h"
@@ -82,7 +83,9 @@ class Session {
   RoutedFiles files_;
   std::unique_ptr<Requests> requests_;
   std::unique_ptr<Due> due_;
-  VersionNumber version_ = 0;      // newest captured or restarted from
+  VersionNumber version_ = 0;  // newest captured or restarted from
+  // On several nodes: the version that was brought back, and the run that saved it.
+  std::pair<VersionNumber, RunId> restarted_;
   VersionNumber newest_used_ = 0;  // the same on all ranks; the next is one more
   bool loss_reported_ = false;
   bool has_device_regions_ = false;

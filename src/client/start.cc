@@ -44,7 +44,7 @@ std::string why(const AgentAddress& address, std::string said) {
                      parent_of(address.socket_path));
 }
 
-bool nobody_listens(const Error& error) {
+bool nobody_listens_yet(const Error& error) {
   return error.code() == Code::agent_lost || error.code() == Code::not_found;
 }
 
@@ -76,7 +76,7 @@ Status start_agent(const AgentAddress& address, std::uint64_t deadline) {
     const News news = wait_for_news(agent, deadline, said);
     const auto listener = wire::connect_to(address.socket_path);
     if (listener.ok()) return {};
-    if (!nobody_listens(listener.error())) return listener.error();
+    if (!nobody_listens_yet(listener.error())) return listener.error();
     if (news == News::end) {
       return Error(Code::agent_lost, fmt::format("the agent {} ended while it was starting: {}",
                                                  program, why(address, said)));

@@ -107,8 +107,8 @@ Status SessionTarget::match(const std::vector<format::Region>& saved) {
   }
   if (arrays == regions_.all().size()) return open_files();
   for (const auto& [age, region] : regions_.all()) {
-    const auto same = [&](const format::Region& other) {
-      return other.kind == format::RegionKind::array && other.name == region.description.name;
+    const auto same = [&name = region.description.name](const format::Region& other) {
+      return other.kind == format::RegionKind::array && other.name == name;
     };
     if (std::any_of(saved.begin(), saved.end(), same)) continue;
     return Error(Code::mismatch,

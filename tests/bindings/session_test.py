@@ -158,6 +158,14 @@ def test_arguments_of_a_wrong_type_are_named(job, call, says):
         call()
 
 
+def test_names_and_arrays_beyond_the_limits(job):
+    with backstay.init():
+        with pytest.raises(ValueError, match="name of a region: it holds a zero byte"):
+            backstay.protect("a\0b", np.zeros(2))
+        with pytest.raises(ValueError, match="u: 9 dimensions; at most 8 are saved"):
+            backstay.protect("u", np.zeros([1] * 9))
+
+
 def test_numbers_that_are_no_versions(job):
     with backstay.init():
         for number in (-1, 1 << 64):

@@ -214,7 +214,7 @@ TEST(ApiGroup, RefusesFieldsThatMakeNoSense) {
       {"node", with([](auto& g) { g.node = 1; }), BACKSTAY_EINVALID, "node"},
       {"no functions", with([](auto& g) { g.ranks = g.local_ranks = 2; }), BACKSTAY_EINVALID,
        "broadcast"},
-      {"several nodes", with([](auto& g) { g.nodes = 2; }), BACKSTAY_EUNSUPPORTED, "later release"},
+      {"several nodes", with([](auto& g) { g.nodes = 2; }), BACKSTAY_EINVALID, "local_ranks"},
   });
 }
 

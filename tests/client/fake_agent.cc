@@ -17,10 +17,11 @@ namespace backstay::client::test {
 
 const char* name_of(const wire::Message& message) {
   static constexpr std::array names = {
-      "hello",    "begin",    "filled",   "end",     "query",    "await",    "restart",
-      "verified", "refuse",   "restored", "fetch",   "request",  "goodbye",  "admin",
-      "status",   "shutdown", "welcome",  "grant",   "captured", "level",    "plan",
-      "chunks",   "deliver",  "answer",   "failure", "withdraw", "withdrawn"};
+      "hello",       "begin",      "filled",     "end",       "query",    "await",     "restart",
+      "verified",    "refuse",     "restored",   "fetch",     "request",  "goodbye",   "admin",
+      "status",      "shutdown",   "welcome",    "grant",     "captured", "level",     "plan",
+      "chunks",      "deliver",    "answer",     "failure",   "withdraw", "withdrawn", "forget",
+      "await_newer", "neighbours", "candidates", "candidate", "ready",    "proceed"};
   return names.at(message.index());
 }
 
@@ -61,6 +62,7 @@ void FakeAgent::forget_all() {
   filling_.clear();
   restarting_.clear();
   returning_.clear();
+  fetches_.clear();
   delivering_ = false;
   free_.clear();
   for (std::uint32_t i = 0; i < options_.buffers; ++i) free_.push_back(i);
@@ -153,14 +155,23 @@ void FakeAgent::obey(Link& link, const wire::Message& message) {
     return withdraw([this, refused = *m] { finish_restore(refused.code, refused.message); });
   }
   if (std::holds_alternative<wire::Withdrawn>(message)) return withdrawn(link.hello.rank);
+  if (const auto* m = std::get_if<wire::Candidates>(&message)) return send(link, newest_below(*m));
+  if (const auto* m = std::get_if<wire::Neighbours>(&message)) {
+    neighbours.insert(neighbours.end(), m->neighbours.begin(), m->neighbours.end());
+    return;
+  }
+  if (const auto* m = std::get_if<wire::Proceed>(&message)) return proceed(link, *m);
   if (const auto* m = std::get_if<wire::Fetch>(&message)) {
-    fetching_ = true;
-    return restart({m->rank}, *m);
+    fetches_.emplace_back(link.hello.rank, *m);
+    return next_fetch();
   }
   if (const auto* m = std::get_if<wire::Restart>(&message)) {
     fetching_ = false;
     restarting_.insert(link.hello.rank);
-    if (restarting_.size() < link.hello.ranks) return;
+    if (restarting_.size() < link.hello.local_ranks) return;
+    several_nodes_ = link.hello.nodes > 1;
+    if (on_restart) on_restart(*m);
+    if (several_nodes_ && (m->version == 0 || m->run == 0)) complain("no fixed version");
     return restart(std::exchange(restarting_, {}), wire::Fetch{m->version});
   }
   if (std::holds_alternative<wire::Request>(message)) {
@@ -192,6 +203,7 @@ void FakeAgent::welcome(Link& link) {
     return send(link, wire::Failure{options_.refuse_hello, "refused for a test"});
   }
   wire::Welcome welcome;
+  if (link.hello.nodes > 1) welcome.address = "node" + std::to_string(link.hello.node) + ":7000";
   welcome.release = "test";
   welcome.pool_bytes = std::uint64_t{options_.buffer_bytes} * options_.buffers;
   welcome.buffer_bytes = options_.buffer_bytes;
@@ -199,6 +211,7 @@ void FakeAgent::welcome(Link& link) {
   welcome.home_first = link.hello.local_rank * share;
   welcome.home_count = share;
   welcome.newest = objects.empty() ? 0 : objects.rbegin()->first;
+  if (link.hello.nodes > 1) welcome.address = "fake-" + std::to_string(link.hello.node) + ":1";
   link.welcome = true;
   send(link, welcome, {pool_fd_.get(), control_fd_.get()});
 }
@@ -265,7 +278,7 @@ void FakeAgent::end(Link& link, const wire::End& end) {
   if (at->second.object.size() != at->second.bytes) complain("the object is not whole");
   at->second.ended = true;
   for (const std::uint32_t rest : std::exchange(at->second.granted, {})) free_.push_back(rest);
-  if (filling_.size() < link.hello.ranks) return;
+  if (filling_.size() < link.hello.local_ranks) return;
   if (!std::all_of(filling_.begin(), filling_.end(), [](auto& one) { return one.second.ended; })) {
     return;
   }
@@ -284,6 +297,23 @@ std::deque<std::uint64_t> FakeAgent::offsets_of(const Buffer& object) const {
     if (at + options_.buffer_bytes > begin) out.push_back(at);
   }
   return out;
+}
+
+std::size_t FakeAgent::chunks_stored() const {
+  std::size_t chunks = 0;
+  for (const auto& [version, ranks] : objects) {
+    for (const auto& [rank, object] : ranks) chunks += chunks_of(object.size());
+  }
+  return chunks;
+}
+
+// One after the other, as the real one does.
+void FakeAgent::next_fetch() {
+  if (fetches_.empty() || !returning_.empty()) return;
+  const auto [rank, what] = fetches_.front();
+  fetches_.pop_front();
+  fetching_ = true;
+  restart({rank}, what);
 }
 
 void FakeAgent::restart(const std::set<Rank>& ranks, const wire::Fetch& what) {
@@ -312,7 +342,12 @@ void FakeAgent::plan() {
   for (auto& [rank, mine] : returning_) {
     for (const std::uint32_t out : mine.out) free_.push_back(out);
     mine = Returning{};
-    mine.object = &objects[returning_version_].at(rank);
+    const auto object = objects[returning_version_].find(fetching_ ? what_.rank : rank);
+    if (object == objects[returning_version_].end()) {
+      return finish_restore(
+          Code::not_found, "rank " + std::to_string(rank) + "'s object is on no node that is left");
+    }
+    mine.object = &object->second;
     mine.to_send = offsets_of(*mine.object);
     mine.chunks = mine.to_send.size();
     chunks += mine.chunks;
@@ -366,6 +401,39 @@ void FakeAgent::verified(Link& link, const wire::Verified& verified) {
     return one.second.verified == one.second.chunks;
   });
   if (!all) return send_chunks();
+  if (!several_nodes_ || fetching_) return deliver();
+  for (auto& [rank, mine] : returning_) send(*link_of(rank), wire::Ready{returning_version_, 0});
+}
+
+void FakeAgent::proceed(Link& link, const wire::Proceed& proceed) {
+  const auto at = returning_.find(link.hello.rank);
+  if (at == returning_.end() || proceed.version != returning_version_) return;
+  if (!proceed.good) {
+    return withdraw([this] { finish_restore(Code::again, "given up by the ranks"); });
+  }
+  at->second.proceeds = true;
+  if (std::all_of(returning_.begin(), returning_.end(),
+                  [](auto& one) { return one.second.proceeds; })) {
+    deliver();
+  }
+}
+
+wire::Candidate FakeAgent::newest_below(const wire::Candidates& asked) {
+  wire::Candidate best{0, 0, Code::none, "nothing here", 0};
+  for (const auto& [version, ranks] : objects) {
+    if (hide.count(version) != 0) continue;
+    const RunId run = runs.count(version) != 0 ? runs[version] : 1;
+    if (asked.below != 0 && std::pair(version, run) >= std::pair(asked.below, asked.below_run)) {
+      continue;
+    }
+    const auto saved = saved_ranks.find(version);
+    best = {version, run, Code::ok, "",
+            saved == saved_ranks.end() ? static_cast<std::uint32_t>(ranks.size()) : saved->second};
+  }
+  return best;
+}
+
+void FakeAgent::deliver() {
   delivering_ = true;
   for (auto& [rank, mine] : returning_) {
     send(*link_of(rank), wire::Deliver{returning_version_});
@@ -417,6 +485,7 @@ void FakeAgent::finish_restore(Code code, const std::string& message) {
   }
   returning_.clear();
   delivering_ = false;
+  next_fetch();
 }
 
 void FakeAgent::lost(const Link& link) {

@@ -53,11 +53,17 @@ class FakeAgent {
 
   // Safe to use once the client waits for nothing, or after stop().
   std::map<VersionNumber, std::map<Rank, Buffer>> objects;
+  std::map<VersionNumber, RunId> runs;                 // that saved the versions; default: 1
+  std::map<VersionNumber, std::uint32_t> saved_ranks;  // default: as many as there are objects
+  std::set<VersionNumber> hide;  // are here, and not offered for a restart over several nodes
+  std::function<void(const wire::Restart&)> on_restart;
   std::map<VersionNumber, Level> levels;  // default: local for stored versions
   std::map<VersionNumber, Code> failed;   // why it gets no higher level
   std::vector<std::string> log;           // names of messages as they came
   std::size_t chunks_sent = 0;            // of restores and fetches
+  std::size_t chunks_stored() const;      // of all objects; for hooks
   std::string problem() const;
+  std::vector<wire::Neighbour> neighbours;  // that its first rank told; read after stop()
   int requests_seen() const { return requests_seen_; }
   void request_checkpoint(bool stop);
 
@@ -79,6 +85,7 @@ class FakeAgent {
     std::set<std::uint32_t> out;
     std::size_t chunks = 0;  // of the range that was asked for
     std::uint64_t verified = 0;
+    bool proceeds = false;
     bool restored = false;
   };
 
@@ -90,11 +97,15 @@ class FakeAgent {
   void filled(Link& link, const wire::Filled& filled);
   void end(Link& link, const wire::End& end);
   void grant();
+  void next_fetch();
   void restart(const std::set<Rank>& ranks, const wire::Fetch& what);
   std::deque<std::uint64_t> offsets_of(const Buffer& object) const;
   void plan();
   void send_chunks();
   void verified(Link& link, const wire::Verified& verified);
+  void proceed(Link& link, const wire::Proceed& proceed);
+  void deliver();
+  wire::Candidate newest_below(const wire::Candidates& asked);
   void restored(Link& link, const wire::Restored& restored);
   void withdraw(std::function<void()> next);
   void withdrawn(Rank rank);
@@ -126,9 +137,11 @@ class FakeAgent {
   VersionNumber returning_version_ = 0;
   bool held_ = false;
   bool delivering_ = false;
+  bool several_nodes_ = false;
   std::map<Rank, Returning> returning_;
   std::set<VersionNumber> damaged_;
   wire::Fetch what_;
+  std::deque<std::pair<Rank, wire::Fetch>> fetches_;  // that wait
   bool fetching_ = false;
   std::set<Rank> withdrawing_;
   std::function<void()> after_withdrawal_;

@@ -13,8 +13,9 @@ namespace backstay::client::test {
 
 class ThreadGroup {
  public:
-  explicit ThreadGroup(int ranks)
-      : ranks_(ranks), barrier_(ranks), values_(static_cast<std::size_t>(ranks)) {}
+  // As many ranks on every node.
+  explicit ThreadGroup(int ranks, int nodes = 1)
+      : ranks_(ranks), nodes_(nodes), barrier_(ranks), values_(static_cast<std::size_t>(ranks)) {}
 
   // Runs `body` on every rank at once.
   void run(const std::function<void(const Group&)>& body) {
@@ -37,9 +38,12 @@ class ThreadGroup {
   backstay_group describe(Member& member) {
     backstay_group group{};
     group.context = &member;
-    group.rank = group.local_rank = member.rank;
-    group.ranks = group.local_ranks = ranks_;
-    group.nodes = 1;
+    group.rank = member.rank;
+    group.ranks = ranks_;
+    group.local_ranks = ranks_ / nodes_;
+    group.local_rank = member.rank % group.local_ranks;
+    group.node = member.rank / group.local_ranks;
+    group.nodes = nodes_;
     group.broadcast = [](void* context, void* data, std::size_t bytes, int root) {
       auto* me = static_cast<Member*>(context);
       me->group->broadcast(me->rank, data, bytes, root);
@@ -68,6 +72,7 @@ class ThreadGroup {
   }
 
   const int ranks_;
+  const int nodes_;
   std::barrier<> barrier_;
   std::vector<int64_t> values_;
   const void* source_ = nullptr;

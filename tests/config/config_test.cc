@@ -216,9 +216,19 @@ TEST(Config, EnvironmentErrorsNameTheVariable) {
   EXPECT_THAT(refused("BACKSTAY_STORAGE_KEEP", "0"), HasSubstr("it must be 1 to 1000"));
   EXPECT_THAT(refused("BACKSTAY_WRITER_DIRECT", "perhaps"), HasSubstr("true or false"));
   EXPECT_THAT(refused("BACKSTAY_JOB", "a/b"), HasSubstr("BACKSTAY_JOB: job.name"));
-  EXPECT_EQ(
-      refused("BACKSTAY_STORAGE_KEPT", "2"),
-      "unknown environment variable BACKSTAY_STORAGE_KEPT; did you mean BACKSTAY_STORAGE_KEEP?");
+  EXPECT_EQ(refused("BACKSTAY_STORAGE_KEPT", "2"),
+            "unknown environment variable BACKSTAY_STORAGE_KEPT; did you mean "
+            "BACKSTAY_STORAGE_KEEP? Unset or rename one that is not meant for Backstay");
+  EXPECT_EQ(refused("BACKSTAY_DIRR", "/x"),
+            "unknown environment variable BACKSTAY_DIRR; did you mean BACKSTAY_DIR? Unset or "
+            "rename one that is not meant for Backstay");
+  EXPECT_EQ(refused("BACKSTAY_STORGE_KEEP", "2"),
+            "unknown environment variable BACKSTAY_STORGE_KEEP; did you mean "
+            "BACKSTAY_STORAGE_KEEP? Unset or rename one that is not meant for Backstay");
+  for (const char* other :
+       {"BACKSTAY_ATTEMPT", "BACKSTAY_FAILPOINT", "BACKSTAY_PYTHON", "BACKSTAY_OF_MY_BOAT"}) {
+    EXPECT_EQ(refused(other, "1"), "(accepted)");
+  }
 }
 
 TEST(Config, ADirectoryIsNoConfiguration) {

@@ -97,20 +97,28 @@ class Disk(ProcessCase):
         self.assertEqual(run.lines("local")[-1]["code"], 0, run)
 
     def test_a_hung_disk_does_not_keep_an_agent_that_is_told_twice_to_end(self):
-        (self.store / "crash").mkdir(parents=True)
-        os.mkfifo(self.store / "crash" / "events.jsonl")  # whoever opens it to write waits for ever
-        agent = self.start_agent()
+        agent = self.start_agent("commit.1=hang")
         gate = self.folder / "gate"
         job = self.start_job(1, 4, 2, f"gate={gate}", "gate_step=3")
         wait_for(lambda: Path(f"{gate}.reached").exists() or job.poll() is not None, "a captured version")
         self.assertIsNone(job.poll(), self.agent_log())
         agent.terminate()
-        wait_for(lambda: "asked to end" in self.agent_log(), "the agent to notice")
+        wait_for(lambda: "agent ends" in self.agent_log(), "the agent to notice")
         self.assertIsNone(agent.poll(), "it has a version that is not on the disk")
         agent.terminate()
         agent.wait(timeout=20)
         self.assertFalse(self.socket.exists())
         self.assertEqual(self.committed(), [])
+
+    def test_a_pipe_in_the_place_of_the_event_log(self):
+        """Whoever opened it to write, and waited for a reader, would hold the store's thread for ever."""
+        (self.store / "crash").mkdir(parents=True)
+        os.mkfifo(self.store / "crash" / "events.jsonl")
+        agent = self.start_agent()
+        run = self.run_job(1, 4, 2, "wait=1")
+        self.assertEqual(run.lines("local")[-1]["code"], 0, run)
+        agent.terminate()
+        agent.wait(timeout=20)
 
     def test_a_directory_without_permission(self):
         options = {}

@@ -76,11 +76,14 @@ class ProcessCase(unittest.TestCase):
         if not self.agents(socket):
             socket.unlink(missing_ok=True)  # of an agent that was killed: the new one is there with its own
         with open(self.folder / "agent.out", "ab") as log:
+            begin = log.tell()
             agent = subprocess.Popen(
                 [*prefix, BACKSTAYD, "--foreground", "--socket", str(socket)], env=environment,
                 cwd=self.folder, stdout=log, stderr=log, **popen)
         self.children.append(agent)
-        wait_for(lambda: socket.exists() or agent.poll() is not None, "the agent to listen")
+        # Not its name alone: between bind() and this line nobody watches what becomes of the name.
+        wait_for(lambda: b"agent listens" in (self.folder / "agent.out").read_bytes()[begin:] or agent.poll() is not None,
+                 "the agent to listen")
         self.assertIsNone(agent.poll(), self.agent_log())
         return agent
 

@@ -4,6 +4,9 @@
  * job STEPS EVERY [name=value ...]
  *   kill_step=S kill_rank=R  that rank kills itself (SIGKILL) after step S, once a restart is possible
  *   gate_step=S gate=FILE    all ranks wait after step S until FILE exists (rank 0 creates FILE.reached)
+ *   wait_level=L             at the end all ranks wait until the newest version has that level
+ *   after_restart=N          after a restart so many steps are done, in place of STEPS
+ *   step_ms=N                each step takes so long at least
  *   until_stop=1             ignores EVERY; checkpoints when due, ends when asked to stop
  */
 #include <mpi.h>
@@ -55,6 +58,16 @@ static void compute(void) {
   ++step;
 }
 
+/* Added up in the order of the ranks, wherever they run. */
+static void print_result(void) {
+  double sum = 0, all = 0, *sums = calloc((size_t)ranks, sizeof *sums);
+  for (int i = 0; i < cells; ++i) sum += u[i] * (double)(1 + i % 3);
+  MPI_Gather(&sum, 1, MPI_DOUBLE, sums, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+  for (int i = 0; i < ranks; ++i) all += sums[i];
+  if (rank == 0) printf("result step=%lld sum=%a\n", (long long)step, all);
+  free(sums);
+}
+
 static void wait_at_gate(const char* gate) {
   char reached[4096];
   struct stat info;
@@ -66,7 +79,8 @@ static void wait_at_gate(const char* gate) {
 }
 
 int main(int argc, char** argv) {
-  const long steps = atol(argv[1]), every = atol(argv[2]);
+  long steps = atol(argv[1]);
+  const long every = atol(argv[2]);
   uint64_t version = 0;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -80,11 +94,15 @@ int main(int argc, char** argv) {
   if (restarted == BACKSTAY_OK && rank == 0) {
     printf("restarted version=%llu step=%lld\n", (unsigned long long)version, (long long)step);
   }
+  const long more_steps = number(argc, argv, "after_restart");
+  if (restarted == BACKSTAY_OK && more_steps > 0) steps = (long)step + more_steps;
   if (restarted != BACKSTAY_ENONE) must(restarted, "restart");
 
+  const long step_ms = number(argc, argv, "step_ms");
   const int until_stop = number(argc, argv, "until_stop") == 1;
   while (step < steps) {
     compute();
+    if (step_ms > 0) usleep((unsigned)step_ms * 1000);
     const int due = backstay_due();
     if (until_stop ? due : step % every == 0) {
       const int code = backstay_checkpoint();
@@ -100,10 +118,15 @@ int main(int argc, char** argv) {
       kill(getpid(), SIGKILL);
     }
   }
-  double sum = 0, all = 0;
-  for (int i = 0; i < cells; ++i) sum += u[i] * (double)(1 + i % 3);
-  MPI_Reduce(&sum, &all, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
-  if (rank == 0) printf("result step=%lld sum=%a\n", (long long)step, all);
+  const long level = number(argc, argv, "wait_level");
+  if (level > 0) {
+    const int code = backstay_wait(backstay_version(), (backstay_level)level, 30);
+    if (rank == 0)
+      printf("waited level=%ld code=%d %s\n", level, code,
+             code == BACKSTAY_OK ? "" : backstay_error_message());
+  }
+  print_result();
+  fflush(stdout); /* MPI_Finalize can hang over TCP */
   must(backstay_finalize(), "finalize");
   MPI_Finalize();
   return 0;

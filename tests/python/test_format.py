@@ -1,6 +1,7 @@
 """The reader of versions against the golden files and damaged copies of them."""
 
 import importlib
+import os
 import pathlib
 import random
 import shutil
@@ -282,6 +283,17 @@ def test_job_folder_skips_what_is_not_good(version, job):
         fmt.open(job / "v0000000000000013")
 
 
+@pytest.mark.parametrize("make", [
+    lambda path: path.write_bytes(bytes(256)), lambda path: path.mkdir(), lambda path: path.write_bytes(b""), os.mkfifo,
+    lambda path: path.symlink_to("/dev/zero")], ids=["zeros", "folder", "empty", "pipe", "device"])
+def test_job_folder_skips_what_is_no_record(version, job, make):
+    newer = shutil.copytree(version, job / "v0000000000000013")
+    (newer / "commit.local").unlink()
+    make(newer / "commit.local")
+    with pytest.warns(UserWarning, match="skipped"):
+        assert fmt.open(job).number == 12
+
+
 def test_folder_of_another_version(version, job):
     other = shutil.copytree(version, job / "v0000000000000013")
     with pytest.raises(fmt.DamagedError, match="says version 12"):
@@ -304,7 +316,7 @@ def test_not_ours(tmp_path):
     with pytest.raises(fmt.NotFoundError, match="no complete version"):
         fmt.open(tmp_path)
     (tmp_path / "commit.local").write_bytes(b"x" * 512)
-    with pytest.raises(fmt.UnsupportedError):
+    with pytest.raises(fmt.DamagedError, match="does not begin with"):
         fmt.open(tmp_path)
 
 

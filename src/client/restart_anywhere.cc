@@ -1,0 +1,109 @@
+#include "client/restart_anywhere.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <variant>
+
+#include "base/tell.h"
+#include "client/redistribution.h"
+#include "client/restore.h"
+
+namespace backstay::client {
+
+namespace {
+
+// A version that cannot be had; an older one may.
+bool passable(Code code) {
+  return code == Code::corrupt || code == Code::not_found || code == Code::io ||
+         code == Code::format;
+}
+
+}  // namespace
+
+Result<VersionNumber> RestartAnywhere::run(bool& touched) {
+  for (Version below;;) {
+    BACKSTAY_ASSIGN(const std::optional<Version> newest, newest_below(below));
+    if (!newest && skipped_) return *skipped_;
+    if (!newest) return Error(Code::none, "no version of this job exists yet");
+    const Status taken = take(*newest, touched);
+    if (taken.ok()) {
+      saved_by_ = newest->run;
+      return newest->number;
+    }
+    if (touched || agreed_ || !passable(taken.error().code())) return taken.error();
+    skip(*newest, taken.error());
+    below = *newest;
+  }
+}
+
+void RestartAnywhere::skip(const Version& version, const Error& why) {
+  const std::string text = fmt::format("version {} skipped: {}", version.number, why.message());
+  if (group_.rank() == 0) tell_user(text);
+  skipped_ = Error(why.code(), skipped_ ? skipped_->message() + "; " + text
+                                        : "no version of the job can be brought back: " + text);
+}
+
+Result<wire::Candidate> RestartAnywhere::ask(const Version& below) {
+  BACKSTAY_TRY(agent_.send(wire::Candidates{below.number, below.run}));
+  while (true) {
+    BACKSTAY_ASSIGN(const wire::Message message, agent_.receive());
+    if (const auto* candidate = std::get_if<wire::Candidate>(&message)) return *candidate;
+  }
+}
+
+// The greatest of all ranks' offers. A number of 64 bits is compared in two halves, as the group's are signed.
+Result<std::optional<RestartAnywhere::Version>> RestartAnywhere::newest_below(
+    const Version& below) {
+  const auto mine = ask(below);
+  BACKSTAY_TRY(group_.agree(mine.ok() ? Status() : Status(mine.error())));
+  const bool offers = mine->code == Code::ok;
+  BACKSTAY_ASSIGN(const std::int64_t number,
+                  group_.maximum(offers ? static_cast<std::int64_t>(mine->version) : 0));
+  if (number == 0) {
+    const bool unknown = !offers && mine->code != Code::none;
+    BACKSTAY_TRY(group_.agree(unknown ? Status(Error(mine->code, mine->message)) : Status()));
+    return std::optional<Version>();
+  }
+  Version best;
+  best.number = static_cast<VersionNumber>(number);
+  bool among = offers && mine->version == best.number;
+  for (const int shift : {32, 0}) {
+    const std::int64_t half =
+        among ? static_cast<std::int64_t>(mine->run >> shift & 0xffffffff) : -1;
+    BACKSTAY_ASSIGN(const std::int64_t greatest, group_.maximum(half));
+    best.run |= static_cast<RunId>(greatest) << shift;
+    among = among && half == greatest;
+  }
+  BACKSTAY_ASSIGN(const std::int64_t ranks, group_.maximum(among ? mine->saved_ranks : 0));
+  best.saved_ranks = static_cast<std::uint32_t>(ranks);
+  return std::optional(best);
+}
+
+Status RestartAnywhere::take(const Version& version, bool& touched) {
+  agreed_ = false;
+  if (version.saved_ranks == static_cast<std::uint32_t>(group_.ranks())) {
+    return restore(version, touched);
+  }
+  bool taken_in_part = false;
+  const Status moved =
+      Redistribution(group_, agent_, regions_, version.number, version.run, version.saved_ranks)
+          .run(taken_in_part);
+  touched = touched || (taken_in_part && !moved.ok());
+  return moved;
+}
+
+Status RestartAnywhere::restore(const Version& version, bool& touched) {
+  SessionTarget target(regions_, files_);
+  Restore attempt(agent_, target, [this](const Status& mine) { return group_.agree(mine); });
+  const RestoreOutcome outcome = attempt.run(wire::Restart{version.number, 0, version.run});
+  if (!outcome.agreed.ok()) return outcome.agreed;
+  agreed_ = true;
+  const Status complete = group_.agree(outcome.complete ? Status() : outcome.status);
+  if (complete.ok()) return {};
+  BACKSTAY_ASSIGN(const std::int64_t any, group_.maximum(outcome.touched ? 1 : 0));
+  touched = touched || any != 0;
+  return complete;
+}
+
+}  // namespace backstay::client

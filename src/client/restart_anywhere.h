@@ -1,0 +1,57 @@
+// A restart on several nodes (docs/protocol/agent.md, "On several nodes"). Collective.
+//
+//   1. Every rank asks its agent for the newest version that it can offer; the greatest of all is tried.
+//   2. Every rank asks its agent for that one, and verifies. All agree, once: only where every rank of every node has
+//      verified everything does any keep it. Where another number of ranks saved it, they redistribute it.
+//   3. Who cannot have its object says why; all skip the version and go on with the next older one.
+// So until all have agreed no rank's regions differ from what they were.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "client/connection.h"
+#include "client/group.h"
+#include "client/targets.h"
+
+namespace backstay::client {
+
+class RestartAnywhere {
+ public:
+  // Everything outlives this.
+  RestartAnywhere(const Group& group, Connection& agent, const Regions& regions,
+                  const RoutedFiles& files)
+      : group_(group), agent_(agent), regions_(regions), files_(files) {}
+
+  // The same outcome on all ranks. `touched`: some rank's regions may have been written to.
+  // Errors: none (there is no version), corrupt, not_found, io (of none that there is; says why of each), mismatch,
+  // rank_count, agent_lost, rank_lost ...
+  Result<VersionNumber> run(bool& touched);
+  // That saved what run() has brought back.
+  RunId saved_by() const { return saved_by_; }
+
+ private:
+  struct Version {
+    VersionNumber number = 0;
+    RunId run = 0;
+    std::uint32_t saved_ranks = 0;
+  };
+
+  Result<std::optional<Version>> newest_below(const Version& below);
+  Result<wire::Candidate> ask(const Version& below);
+  Status take(const Version& version, bool& touched);
+  Status restore(const Version& version, bool& touched);
+  void skip(const Version& version, const Error& why);
+
+  const Group& group_;
+  Connection& agent_;
+  const Regions& regions_;
+  const RoutedFiles& files_;
+  RunId saved_by_ = 0;
+  bool agreed_ = false;           // all ranks had verified the last one
+  std::optional<Error> skipped_;  // why there is no newer version
+};
+
+}  // namespace backstay::client
