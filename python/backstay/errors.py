@@ -25,6 +25,8 @@ _NAMES = {
     9: ("DuplicateName", "The name is protected already."),
     10: ("TooLarge", "Beyond a limit that the message names."),
     11: ("ProtocolError", "Agent and library are of different releases."),
+    12: ("PortInUse", "Another process has the network port."),
+    13: ("Unreachable", "A node cannot be reached by its name or address."),
     14: ("FewNodes", "Too few nodes for the replicas or parity that are asked for."),
     20: ("RegionMismatch", "A region is not what was saved."),
     21: ("WrongRanks", "The version was saved by another number of ranks, and is not fit for this one."),

@@ -38,6 +38,8 @@ _TYPES = {
     "f4": 10, "f8": 11, "c8": 12, "c16": 13,
 }  # fmt: skip
 
+_DIMS_MAX = _c.DIMS_MAX
+
 _regions: dict[str, np.ndarray] = {}
 _group: MpiGroup | None = None
 
@@ -58,6 +60,8 @@ def _text(what: str, value) -> str:
     """Said here, because the compiled part would answer with its own signature."""
     if not isinstance(value, str):
         raise TypeError(f"{what}: a string is needed, not {type(value).__name__}")
+    if "\0" in value:
+        raise ValueError(f"{what}: it holds a zero byte")
     return value
 
 
@@ -126,6 +130,8 @@ def protect(name: str, array: np.ndarray, global_shape: Sequence[int] = (),
     """
     _memory(_text("name of a region", name), array)
     shape = list(array.shape) if array.ndim else [1]
+    if len(shape) > _DIMS_MAX:
+        raise ValueError(f"{name}: {len(shape)} dimensions; at most {_DIMS_MAX} are saved, reshape the array")
     if global_shape and global_offset is None:
         global_offset = [0] * len(global_shape)
     if len(global_shape) not in (0, len(shape)) or len(global_offset or ()) != len(global_shape):

@@ -1,7 +1,12 @@
 // `backstay agent start|stop|status`
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -20,7 +25,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct AgentOptions {
   Settings settings;
   std::string what;
   bool now = false;
@@ -28,7 +33,7 @@ struct Options {
   double timeout_s = 120;
 };
 
-Result<int> start(const Config& config, const Options& options) {
+Result<int> start(const Config& config, const AgentOptions& options) {
   BACKSTAY_ASSIGN(const std::string file, find_config(options.settings.config_file));
   BACKSTAY_ASSIGN(const RunningAgent agent, ensure_agent(config, file));
   if (options.settings.json)
@@ -41,24 +46,47 @@ Result<int> start(const Config& config, const Options& options) {
   return exit_ok;
 }
 
-Status end_agent_at_socket(const Config& config, const Options& options) {
+Status end_agent_at_socket(const Config& config, const AgentOptions& options) {
   BACKSTAY_ASSIGN(AgentLink agent, AgentLink::connect(config, options.timeout_s));
   BACKSTAY_TRY(agent.shutdown(!options.now));
   return agent.wait_until_gone(options.timeout_s);
 }
 
-Result<int> stop(const Config& config, const Options& options) {
+// In a job step of `backstay run` (host_line.h): the agent lives as long as somebody asks for signs of life. One that was
+// there before is another job's, and stays.
+Result<int> attend(const Config& config, const AgentOptions& options) {
+  BACKSTAY_ASSIGN(const std::string file, find_config(options.settings.config_file));
+  const auto agent = ensure_agent(config, file);
+  if (!agent.ok()) remark(agent.error().message() + "; the program tries again");
+  std::array<char, 256> own{};
+  ::gethostname(own.data(), own.size() - 1);
+  const char* node = std::getenv("SLURMD_NODENAME");
+  const std::string name = node != nullptr && *node != '\0' ? node : own.data();
+  for (std::string number; std::getline(std::cin, number);) {
+    fmt::print("backstay-host {} {}\n", name, number);
+    std::fflush(stdout);
+  }
+  // Whoever waits for our last word hears it in any case.
+  const Status ended = agent.ok() && agent->fresh ? end_agent_at_socket(config, options) : Status();
+  fmt::print("backstay-host {} 0\n", name);
+  std::fflush(stdout);
+  if (!ended.ok()) return ended.error();
+  return exit_ok;
+}
+
+Result<int> stop(const Config& config, const AgentOptions& options) {
   const Progress progress("the agent brings versions to the disk and ends", 0);
   BACKSTAY_TRY(options.pid != 0 ? end_agent_process(options.pid, options.now, options.timeout_s)
                                 : end_agent_at_socket(config, options));
   if (options.settings.json)
-    print_json({{"running", false}, {"drained", !options.now}});
+    print_json(
+        {{"running", false}, {"drained", options.pid != 0 ? Json(nullptr) : Json(!options.now)}});
   else
     fmt::print("the agent has ended\n");
   return exit_ok;
 }
 
-Result<int> tell(const Config& config, const Options& options) {
+Result<int> tell(const Config& config, const AgentOptions& options) {
   auto agent = AgentLink::connect(config);
   if (!agent.ok() && agent.error().code() == Code::agent_lost && options.settings.json) {
     print_json({{"running", false}, {"socket", wire::socket_path(config.agent.socket)}});
@@ -77,20 +105,21 @@ Result<int> tell(const Config& config, const Options& options) {
   return exit_ok;
 }
 
-Result<int> act(const Options& options) {
+Result<int> act(const AgentOptions& options) {
   BACKSTAY_ASSIGN(const Config config, load(options.settings));
   if (options.what == "start") return start(config, options);
   if (options.what == "stop") return stop(config, options);
+  if (options.what == "attend") return attend(config, options);
   return tell(config, options);
 }
 
 }  // namespace
 
 Action declare_agent(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<AgentOptions>();
   app.add_option("what", options->what, "start, stop or status")
       ->required()
-      ->check(CLI::IsMember({"start", "stop", "status"}));
+      ->check(CLI::IsMember({"start", "stop", "status", "attend"}));
   app.add_flag("--now", options->now, "stop: give up what is not on the disk yet");
   app.add_option("--pid", options->pid, "stop: this process, an agent whose socket has gone")
       ->type_name("PID")

@@ -89,6 +89,12 @@ Result<Json> AgentLink::status() {
   return parsed(text);
 }
 
+Result<Json> AgentLink::where(const std::string& job, const std::string& dir,
+                              VersionNumber version) {
+  BACKSTAY_ASSIGN(const std::string text, ask(wire::Where{job, dir, version}));
+  return parsed(text);
+}
+
 Result<Json> AgentLink::await_newer(const wire::AwaitNewer& version, double timeout_s) {
   BACKSTAY_TRY(wire::send(socket_.get(), version));
   if (!readable_by(deadline_in(timeout_s))) {
@@ -137,9 +143,13 @@ bool AgentLink::readable_by(std::uint64_t deadline) const {
 
 Status AgentLink::wait_until_gone(double timeout_s) {
   const std::uint64_t deadline = deadline_in(timeout_s);
+  Status last;
   while (readable_by(deadline)) {
     const auto received = wire::receive(socket_.get());
-    if (!received.ok() && received.error().code() != Code::again) return {};
+    if (!received.ok() && received.error().code() != Code::again) return last;
+    if (!received.ok()) continue;
+    const auto* answer = std::get_if<wire::Answer>(&received->message);
+    if (answer != nullptr && answer->code != Code::ok) last = Error(answer->code, answer->json);
   }
   return Error(Code::timeout,
                fmt::format("the agent (pid {}) has not ended yet, it may still be writing; "

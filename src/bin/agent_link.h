@@ -26,6 +26,9 @@ class AgentLink {
   Result<nlohmann::ordered_json> status();
   // Errors: not_found (the agent does not know the job).
   Status request(const std::string& job, bool stop);
+  // On whose disks the files of a version are (docs/protocol/agent.md). Errors: not_found (not known there).
+  Result<nlohmann::ordered_json> where(const std::string& job, const std::string& dir,
+                                       VersionNumber version);
   // No restart takes the version any more; it may be removed. Errors: not_found (the job is not open there),
   // busy (the agent still needs it; the message says for what).
   Status forget(const std::string& job, const std::string& dir, VersionNumber version);
@@ -34,7 +37,8 @@ class AgentLink {
   Result<nlohmann::ordered_json> await_newer(const wire::AwaitNewer& version, double timeout_s);
   // With `drain` the agent brings captured versions to the disk first.
   Status shutdown(bool drain);
-  // Blocks until the agent has closed the connection, at most `timeout_s`. Errors: timeout.
+  // Blocks until the agent has closed the connection, at most `timeout_s`. Errors: timeout, io (versions were lost; the
+  // message names them).
   Status wait_until_gone(double timeout_s);
 
  private:

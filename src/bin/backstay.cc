@@ -60,7 +60,7 @@ void print_error(Code code, const std::string& message) {
 }
 
 int report(const Error& error, bool json) {
-  fmt::print(stderr, "backstay: {}\n", printable(error.message(), "\n"));
+  to_stderr(fmt::format("backstay: {}\n", printable(error.message(), "\n")));
   if (json) print_error(error.code(), error.message());
   return exit_code_of(error.code());
 }
@@ -146,13 +146,14 @@ int main(int argc, char** argv) {
     const int code = backstay::bin::run(argc, argv);
     // A full disk behind `> file` must not look like success.
     if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
-    fmt::print(stderr, "backstay: the output could not be written: {}\n", std::strerror(errno));
+    backstay::bin::to_stderr(
+        fmt::format("backstay: the output could not be written: {}\n", std::strerror(errno)));
     return backstay::bin::exit_failed;
   } catch (const std::system_error& failure) {  // fmt: what could not be written
-    fmt::print(stderr, "backstay: {}\n", failure.what());
+    backstay::bin::to_stderr(fmt::format("backstay: {}\n", failure.what()));
     return backstay::bin::exit_failed;
   } catch (const std::exception& failure) {
-    fmt::print(stderr, "backstay: internal error: {}\n", failure.what());
+    backstay::bin::to_stderr(fmt::format("backstay: internal error: {}\n", failure.what()));
     return backstay::bin::exit_failed;
   }
 }

@@ -3,6 +3,7 @@
 // Exit status: 0 ended as asked, 1 failed (the log says why), 2 wrong usage, 3 another agent listens
 // on the socket already (not an error for whoever only wants one to run).
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <exception>
 #include <filesystem>
 #include <mutex>
+#include <random>
 #include <utility>
 
 #include "agent/server.h"
@@ -19,6 +21,7 @@
 #include "base/fd.h"
 #include "base/folders.h"
 #include "base/log.h"
+#include "bin/agent_network.h"
 #include "bin/limits.h"
 #include "io/posix.h"
 #include "io/ring.h"
@@ -76,6 +79,12 @@ void say_direct(const Config& config, const std::string& dir, bool direct) {
                         ": versions go through the page cache");
 }
 
+// Of all tiers of this process; lives for ever.
+const std::shared_ptr<tier::OpenReaders>& open_readers() {
+  static const auto readers = std::make_shared<tier::OpenReaders>();
+  return readers;
+}
+
 // The local tier of one job: a directory, written with the ring that this machine allows.
 Result<std::unique_ptr<tier::Tier>> make_tier(const Config& config, const std::string& dir,
                                               const std::string& job, agent::Pool& pool,
@@ -105,6 +114,7 @@ Result<std::unique_ptr<tier::Tier>> make_tier(const Config& config, const std::s
   tier::DirOptions options;
   options.root = dir;
   options.recycle = true;
+  options.readers = open_readers();
   options.spare_folder = job + "/.spare";  // the job's lock guards it
   options.tell_direct = [&config, report_disk, facts, dir](bool used) {
     say_direct(config, dir, used);
@@ -113,8 +123,16 @@ Result<std::unique_ptr<tier::Tier>> make_tier(const Config& config, const std::s
   return tier::open_dir_tier(fs, make_ring, options);
 }
 
+// No other agent's, on whatever node.
+std::string random_word() {
+  std::random_device device;
+  return fmt::format("{:08x}{:08x}", device(), device());
+}
+
 // A directory that versions are copied from or to; through buffers of the drain's own.
-Result<std::unique_ptr<tier::Tier>> open_tier(const Config& config, const std::string& dir) {
+// `writer`: see tier/dir.h.
+Result<std::unique_ptr<tier::Tier>> open_tier(const Config& config, const std::string& dir,
+                                              const std::string& writer = "") {
   static const auto direct = io::make_posix_filesystem({.direct = true});
   static const auto buffered = io::make_posix_filesystem({.direct = false});
   std::error_code failure;
@@ -128,6 +146,8 @@ Result<std::unique_ptr<tier::Tier>> open_tier(const Config& config, const std::s
   };
   tier::DirOptions options;
   options.root = dir;
+  options.writer = writer;
+  options.readers = open_readers();
   return tier::open_dir_tier(config.writer.direct ? *direct : *buffered, make_ring, options);
 }
 
@@ -162,8 +182,17 @@ Status serve(const Config& config, const std::string& socket, bool foreground) {
                                 const agent::ReportDisk& report_disk) {
     return make_tier(config, dir, job, shared, report_disk);
   };
+  options.make_network = [&config](const agent::MemberId& self, const std::string& secret) {
+    return bin::make_network(config, self, secret);
+  };
+  options.depot_buffers = config.protect.buffers;
+  options.metrics_address = config.metrics.address;
+  options.metrics_port = static_cast<std::uint16_t>(config.metrics.port);
   options.copy_stop_s = config.durable.stop_timeout_s;
   options.open_tier = [&config](const std::string& dir) { return open_tier(config, dir); };
+  options.open_shared = [&config, name = random_word()](const std::string& dir) {
+    return open_tier(config, dir, name);
+  };
   BACKSTAY_ASSIGN(auto server, agent::Server::create(std::move(options), std::move(pool)));
   spdlog::info("agent listens socket={} pool_mib={} buffer_mib={}", socket, config.pool.size_mib,
                config.pool.buffer_mib);

@@ -149,8 +149,23 @@ class NodeCheck {
   std::atomic<std::uint64_t> chunks_{0}, bytes_{0};
 };
 
+// A node's disk of a larger run holds its own part only.
+bool has_all_nodes(const agent::StoredVersion& version) {
+  return version.record.nodes == 1 || version.level == Level::durable;
+}
+
+void add_missing(const agent::StoredVersion& version, const std::vector<NodeId>& there,
+                 CheckResult& result) {
+  for (NodeId node = 0; node < version.record.nodes; ++node) {
+    if (std::binary_search(there.begin(), there.end(), node)) continue;
+    ++result.damages;
+    result.damaged.push_back({node, "its manifest is missing"});
+  }
+}
+
 Status check_node(Stored& stored, const std::string& job, const agent::StoredVersion& version,
-                  NodeId node, unsigned threads, Progress& progress, CheckResult& result) {
+                  NodeId node, unsigned threads, Progress& progress, CheckResult& result,
+                  std::uint64_t& digests) {
   const auto manifest = agent::read_manifest(stored.tier(), job, version.record, node);
   if (!manifest.ok() && is_damage(manifest.error())) {
     ++result.damages;
@@ -158,6 +173,7 @@ Status check_node(Stored& stored, const std::string& job, const agent::StoredVer
     return {};
   }
   if (!manifest.ok()) return manifest.error();
+  digests += format::manifest_digest(format::encode(*manifest));
   return NodeCheck(stored.tier(), *manifest, progress, result).run(threads);
 }
 
@@ -172,15 +188,11 @@ Result<CheckResult> check_version(Stored& stored, const std::string& job,
     result.damaged.push_back({0, version.damage});
     return result;
   }
-  BACKSTAY_ASSIGN(std::vector<NodeId> nodes, stored.nodes(job, version.version));
-  // With one node everything must be here; a node's disk of a larger run holds its own part only.
-  if (version.record.nodes == 1 && nodes.empty()) {
-    result.damages = 1;
-    result.damaged.push_back({0, "its manifest is missing"});
-    return result;
-  }
+  BACKSTAY_ASSIGN(const std::vector<NodeId> nodes, stored.nodes(job, version.version));
+  if (has_all_nodes(version)) add_missing(version, nodes, result);
+  std::uint64_t digests = 0;
   for (const NodeId node : nodes) {
-    const Status done = check_node(stored, job, version, node, threads, progress, result);
+    const Status done = check_node(stored, job, version, node, threads, progress, result, digests);
     if (!done.ok() && done.error().code() == Code::not_found) {
       // Either the version was removed while we read, or a file of it is missing.
       BACKSTAY_ASSIGN(const auto again, stored.version(job, version.version));
@@ -190,6 +202,10 @@ Result<CheckResult> check_version(Stored& stored, const std::string& job,
     } else if (!done.ok()) {
       return done.error();
     }
+  }
+  if (has_all_nodes(version) && result.damages == 0 && digests != version.record.manifests_sum) {
+    ++result.damages;
+    result.damaged.push_back({0, "the manifests are not those that were committed"});
   }
   return result;
 }

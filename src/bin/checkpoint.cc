@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct CheckpointOptions {
   Settings settings;
   std::string job;
   bool stop = false;
@@ -36,7 +36,7 @@ std::uint64_t newest_of(const std::vector<Json>& versions) {
   return newest;
 }
 
-Result<int> checkpoint(const Options& options) {
+Result<int> checkpoint(const CheckpointOptions& options) {
   BACKSTAY_ASSIGN(const Config config, load(options.settings));
   BACKSTAY_ASSIGN(const std::string job, job_or_configured(options.job, config));
   BACKSTAY_ASSIGN(AgentLink agent, AgentLink::connect(config, options.timeout_s));
@@ -69,7 +69,7 @@ Result<int> checkpoint(const Options& options) {
 }  // namespace
 
 Action declare_checkpoint(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CheckpointOptions>();
   app.add_option("job", options->job, "Name of the job; default: job.name")->type_name("JOB");
   app.add_flag("--stop", options->stop, "The program shall end after this checkpoint");
   auto* wait = app.add_flag("--wait", options->wait, "Return when the version is on the disk");

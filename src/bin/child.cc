@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <ctime>
@@ -43,16 +45,19 @@ std::vector<pid_t> children_of(pid_t parent) {
   return children;
 }
 
-void collect_descendants(pid_t parent, std::vector<pid_t>& into) {
+using Pids = std::vector<pid_t>;
+
+void collect_descendants(pid_t parent, const Pids& ours, Pids& into) {
   for (const pid_t child : children_of(parent)) {
+    if (std::find(ours.begin(), ours.end(), child) != ours.end()) continue;
     into.push_back(child);
-    collect_descendants(child, into);
+    collect_descendants(child, ours, into);
   }
 }
 
-// Sends `signal` to all descendants but agents and waits at most `seconds` for their end. Each end is a SIGCHLD,
+// Sends `signal` to all descendants but agents and ours and waits at most `seconds` for their end. Each end is a SIGCHLD,
 // which is blocked here, because orphans become our children. True if none is left.
-bool end_descendants(int signal, double seconds) {
+bool end_descendants(int signal, const Pids& ours, double seconds) {
   sigset_t ends;
   ::sigemptyset(&ends);
   ::sigaddset(&ends, SIGCHLD);
@@ -62,7 +67,7 @@ bool end_descendants(int signal, double seconds) {
     while (::waitpid(-1, nullptr, WNOHANG) > 0) {
     }
     std::vector<pid_t> left;
-    collect_descendants(::getpid(), left);
+    collect_descendants(::getpid(), ours, left);
     const std::uint64_t now = clock.monotonic_ns();
     if (left.empty() || now >= deadline) return left.empty();
     // Asked once, but killed again: others may have been started meanwhile.
@@ -84,6 +89,7 @@ bool end_descendants(int signal, double seconds) {
     ::close(null);
   }
   ::sigprocmask(SIG_SETMASK, &mask, nullptr);
+  ::signal(SIGPIPE, SIG_DFL);
   ::execvp(argv[0], argv.data());
   const int why = errno;
   const ssize_t written = ::write(report, &why, sizeof why);
@@ -97,6 +103,8 @@ Child::Child() {
   for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1})
     ::sigaddset(&watched_, signal);
   ::sigprocmask(SIG_BLOCK, &watched_, &before_);
+  ::signal(SIGPIPE, SIG_IGN);  // the child is looked after although nobody reads our messages
+  signals_.reset(::signalfd(-1, &watched_, SFD_CLOEXEC | SFD_NONBLOCK));
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
@@ -131,36 +139,41 @@ void Child::reap() {
   }
 }
 
-int Child::wait(double timeout_s) {
-  const Clock& clock = system_clock();
-  const std::uint64_t start = clock.monotonic_ns();
+int Child::wait(double timeout_s, std::vector<pollfd> others) {
+  const std::uint64_t deadline = deadline_in(timeout_s);
+  others.push_back({signals_.get(), POLLIN, 0});
   for (;;) {
     reap();
     if (end_) return SIGCHLD;
-    int signal = -1;
-    if (timeout_s < 0) {
-      signal = ::sigwaitinfo(&watched_, nullptr);
-    } else {
-      const double left = timeout_s - static_cast<double>(clock.monotonic_ns() - start) * 1e-9;
-      if (left <= 0) return 0;
-      timespec limit{};
-      limit.tv_sec = static_cast<time_t>(left);
-      limit.tv_nsec = static_cast<long>((left - static_cast<double>(limit.tv_sec)) * 1e9);
-      signal = ::sigtimedwait(&watched_, nullptr, &limit);
+    const int ready = ::poll(others.data(), others.size(), milliseconds_until(deadline));
+    if (ready == 0) return 0;
+    signalfd_siginfo signal{};
+    if (ready < 0 || ::read(signals_.get(), &signal, sizeof signal) != sizeof signal) {
+      if (ready > 0) return 0;
+      continue;
     }
-    if (signal > 0 && signal != SIGCHLD) return signal;
+    if (signal.ssi_signo != SIGCHLD) return static_cast<int>(signal.ssi_signo);
   }
+}
+
+int Child::pending() {
+  signalfd_siginfo signal{};
+  while (::read(signals_.get(), &signal, sizeof signal) == sizeof signal) {
+    if (signal.ssi_signo != SIGCHLD) return static_cast<int>(signal.ssi_signo);
+  }
+  return 0;
 }
 
 void Child::send(int signal) const {
   if (pid_ > 0 && !end_) ::kill(-pid_, signal);
 }
 
-int Child::end_leftovers() const {
+int Child::end_leftovers(const std::vector<pid_t>& ours) const {
   std::vector<pid_t> left;
-  collect_descendants(::getpid(), left);
+  collect_descendants(::getpid(), ours, left);
   const int count = static_cast<int>(left.size());
-  if (!left.empty() && !end_descendants(SIGTERM, polite_s)) end_descendants(SIGKILL, polite_s);
+  if (!left.empty() && !end_descendants(SIGTERM, ours, polite_s))
+    end_descendants(SIGKILL, ours, polite_s);
   return count;
 }
 

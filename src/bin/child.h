@@ -7,6 +7,7 @@
 // ended before the next try.
 #pragma once
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/types.h>
 
@@ -14,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
 #include "base/result.h"
 
 namespace backstay::bin {
@@ -33,19 +35,22 @@ class Child {
   // A terminal as standard input is replaced by /dev/null: a background group may not read from it.
   // Errors: not_found, permission (the program cannot be executed).
   Status start(const std::vector<std::string>& words);
-  // Waits at most `timeout_s` (negative: no limit) for a signal of ours or for the end of the
-  // child. 0: the time is over; SIGCHLD: the child has ended, see end().
-  int wait(double timeout_s);
+  // Waits at most `timeout_s` (negative: no limit) for a signal of ours, for the end of the child, or for one of
+  // `others`. 0: the time is over, or one of them is ready; SIGCHLD: the child has ended, see end().
+  int wait(double timeout_s, std::vector<pollfd> others = {});
+  // A signal of ours that came while nobody waited; 0: none, or no more.
+  int pending();
   const std::optional<ChildEnd>& end() const { return end_; }
   void send(int signal) const;
-  // Ends every process that the child left behind, except agents. Blocks 4 s at most: one that hangs in the
-  // kernel even after SIGKILL is left to it.
-  int end_leftovers() const;
+  // Ends every process that the child left behind, except agents and `ours` with what they have started. Blocks 4 s at
+  // most: one that hangs in the kernel even after SIGKILL is left to it.
+  int end_leftovers(const std::vector<pid_t>& ours = {}) const;
 
  private:
   void reap();
   sigset_t before_{};
   sigset_t watched_{};
+  Fd signals_;
   pid_t pid_ = -1;
   std::optional<ChildEnd> end_;
 };

@@ -12,7 +12,7 @@
 namespace backstay::bin {
 namespace {
 
-struct Options {
+struct ConfigOptions {
   Settings settings;
   bool explain = false;
   bool markdown = false;
@@ -93,7 +93,7 @@ nlohmann::ordered_json as_json(const std::string& file, const std::vector<std::s
   return {{"file", file}, {"keys", keys}};
 }
 
-Result<int> show(const Options& options) {
+Result<int> show(const ConfigOptions& options) {
   if (options.markdown) {
     print_markdown();
     return exit_ok;
@@ -122,7 +122,7 @@ Result<int> show(const Options& options) {
 }  // namespace
 
 Action declare_config(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ConfigOptions>();
   add_settings(app, options->settings, false);
   app.add_flag("--explain", options->explain, "Print every key with default, range and meaning");
   app.add_flag("--markdown", options->markdown, "Print the page of the guide (with --explain)")

@@ -18,7 +18,7 @@
 namespace backstay::bin {
 namespace {
 
-struct Options {
+struct CopyOptions {
   Settings settings;
   std::string job;
   VersionNumber version = 0;
@@ -33,7 +33,7 @@ struct Way {
   Level level = Level::durable;
 };
 
-Result<Way> way(const Options& options, const Config& config) {
+Result<Way> way(const CopyOptions& options, const Config& config) {
   if (options.to.empty() == options.from.empty()) {
     return Error(Code::invalid, "where to, or where from? Give one of --to DIR and --from DIR");
   }
@@ -102,8 +102,8 @@ Status run_copy(Way& way, const format::CommitRecord& record) {
   return {};
 }
 
-void print_result(const Options& options, Way& way, const format::CommitRecord& record, bool there,
-                  double seconds) {
+void print_result(const CopyOptions& options, Way& way, const format::CommitRecord& record,
+                  bool there, double seconds) {
   if (options.settings.json) {
     return print_json({{"job", record.job},
                        {"version", record.version},
@@ -122,7 +122,7 @@ void print_result(const Options& options, Way& way, const format::CommitRecord& 
              rate_text(static_cast<double>(record.payload_bytes) / std::max(seconds, 1e-9)));
 }
 
-Result<int> copy(const Options& options) {
+Result<int> copy(const CopyOptions& options) {
   BACKSTAY_ASSIGN(const Config config, load(options.settings));
   BACKSTAY_ASSIGN(const std::string job, job_or_configured(options.job, config));
   BACKSTAY_ASSIGN(Way on, way(options, config));
@@ -141,7 +141,7 @@ Result<int> copy(const Options& options) {
 }  // namespace
 
 Action declare_copy(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CopyOptions>();
   app.add_option("job", options->job, "Name of the job; default: job.name")->type_name("JOB");
   app.add_option("version", options->version,
                  "Number of the version; default: the newest complete one there")

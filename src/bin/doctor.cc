@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct DoctorOptions {
   Settings settings;
   bool quick = false;
 };
@@ -51,7 +51,7 @@ Json as_json(const std::vector<Finding>& findings) {
   return list;
 }
 
-Result<int> doctor(const Options& options) {
+Result<int> doctor(const DoctorOptions& options) {
   std::vector<Finding> findings;
   const auto config = load(options.settings);
   if (config.ok()) {
@@ -81,7 +81,7 @@ Result<int> doctor(const Options& options) {
 }  // namespace
 
 Action declare_doctor(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DoctorOptions>();
   app.add_flag("--quick", options->quick, "Leave out the short test of the disk's speed");
   add_settings(app, options->settings, true);
   app.footer(

@@ -15,7 +15,9 @@ int exit_code_of(Code code) {
     case Code::agent_lost:
     case Code::protocol: return exit_agent;
     case Code::timeout: return exit_timeout;
-    case Code::busy: return exit_refused;
+    case Code::unreachable: return exit_unreachable;
+    case Code::busy:
+    case Code::port_in_use: return exit_refused;
     default: return exit_failed;
   }
 }

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct LsOptions {
   Settings settings;
   std::string job;
   bool names = false;
@@ -97,7 +97,7 @@ Json as_json(const JobSummary& job) {
           {"newest", job.newest.version ? as_json(job.newest) : Json(nullptr)}};
 }
 
-Result<int> list_jobs(Stored& stored, const Options& options) {
+Result<int> list_jobs(Stored& stored, const LsOptions& options) {
   BACKSTAY_ASSIGN(const auto names, stored.jobs());
   if (options.names) {
     for (const std::string& name : names) fmt::print("{}\n", name);
@@ -122,7 +122,7 @@ Result<int> list_jobs(Stored& stored, const Options& options) {
   return jobs.empty() ? exit_nothing : exit_ok;
 }
 
-Result<int> list(const Options& options) {
+Result<int> list(const LsOptions& options) {
   BACKSTAY_ASSIGN(const Config config, load(options.settings));
   BACKSTAY_ASSIGN(Stored stored, Stored::open(config));
   if (options.job.empty()) return list_jobs(stored, options);
@@ -133,7 +133,7 @@ Result<int> list(const Options& options) {
 }  // namespace
 
 Action declare_ls(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<LsOptions>();
   app.add_option("job", options->job, "List the versions of this job")->type_name("JOB");
   app.add_flag("--names", options->names, "Print only the names of the jobs");
   add_settings(app, options->settings, true);

@@ -13,9 +13,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/aligned_memory.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "bin/stored.h"
 #include "io/posix.h"
 #include "io/ring.h"
 

@@ -128,6 +128,13 @@ void print_json(const nlohmann::ordered_json& document) {
   fmt::print("{}\n", document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-void remark(std::string_view text) { fmt::print(stderr, "backstay: {}\n", printable(text, "\n")); }
+void to_stderr(const std::string& text) {
+  (void)std::fputs(text.c_str(), stderr);
+  (void)std::fflush(stderr);
+}
+
+void remark(std::string_view text) {
+  to_stderr(fmt::format("backstay: {}\n", printable(text, "\n")));
+}
 
 }  // namespace backstay::bin

@@ -37,6 +37,9 @@ class Table {
 // Prints the document to stdout, indented, with a final newline.
 void print_json(const nlohmann::ordered_json& document);
 
+// Nothing is to be done where nobody reads it, or there is no room for it.
+void to_stderr(const std::string& text);
+
 // A remark for the person at the terminal, on stderr: "backstay: ...".
 void remark(std::string_view text);
 

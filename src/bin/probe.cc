@@ -21,19 +21,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct ProbeOptions {
   Settings settings;
   unsigned processes = 0;
   std::uint64_t size_mib = 1024;
   bool show = false;
 };
 
-std::string host_name() {
-  char name[256] = {};
-  return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
-}
-
-Result<Json> measure(const Config& config, const Options& options) {
+Result<Json> measure(const Config& config, const ProbeOptions& options) {
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
   const unsigned processes = options.processes ? options.processes : std::max(4u, cores);
   // Twice per process; a quarter of the memory at most.
@@ -86,7 +81,7 @@ void print_text(const Json& result) {
              time_text(result.value("time_ns", std::uint64_t{0})), table.text());
 }
 
-Result<int> probe(const Options& options) {
+Result<int> probe(const ProbeOptions& options) {
   BACKSTAY_ASSIGN(const Config config, load(options.settings));
   Json result;
   if (options.show) {
@@ -107,7 +102,7 @@ Result<int> probe(const Options& options) {
 }  // namespace
 
 Action declare_probe(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ProbeOptions>();
   app.add_option("--processes", options->processes,
                  "Processes that copy memory at once; default: one a core, at least 4")
       ->check(CLI::Range(1, 256));

@@ -68,11 +68,9 @@ void Progress::draw_until_ended() {
   if (changed_.wait_for(lock, quiet_time, [&] { return ended_; })) return;
   do {
     const double elapsed_s = std::chrono::duration<double>(Steady::now() - start).count();
-    fmt::print(stderr, "\r\x1b[K{}", line(elapsed_s, terminal_columns(STDERR_FILENO)));
-    std::fflush(stderr);
+    to_stderr(fmt::format("\r\x1b[K{}", line(elapsed_s, terminal_columns(STDERR_FILENO))));
   } while (!changed_.wait_for(lock, redraw_time, [&] { return ended_; }));
-  fmt::print(stderr, "\r\x1b[K");
-  std::fflush(stderr);
+  to_stderr("\r\x1b[K");
 }
 
 }  // namespace backstay::bin

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/program.h"
+#include "bin/launcher_line.h"
 
 namespace backstay::bin {
 namespace {
@@ -11,11 +12,12 @@ namespace {
 constexpr unsigned crash_loop_tries = 2;
 
 bool is_launcher(const std::string& name) {
-  constexpr std::string_view launchers[] = {"mpirun", "mpiexec", "srun",    "orterun", "prterun",
-                                            "env",    "nice",    "numactl", "time"};
-  return std::any_of(std::begin(launchers), std::end(launchers), [&](std::string_view launcher) {
-    return name == launcher || name.starts_with(std::string(launcher) + ".");  // mpirun.openmpi
-  });
+  constexpr std::string_view launchers[] = {"mpirun", "mpiexec", "srun", "orterun", "prterun"};
+  return is_wrapper(name) ||
+         std::any_of(std::begin(launchers), std::end(launchers), [&](std::string_view launcher) {
+           return name == launcher ||
+                  name.starts_with(std::string(launcher) + ".");  // mpirun.openmpi
+         });
 }
 
 std::string acceptable(std::string name) {
@@ -27,9 +29,9 @@ std::string acceptable(std::string name) {
 
 }  // namespace
 
-RestartPolicy::Decision RestartPolicy::after_failure(VersionNumber newest) {
+RestartPolicy::Decision RestartPolicy::after_failure(VersionNumber newest, bool host_lost) {
   // The first failure says nothing yet about restarts.
-  if (restarts_ > 0) without_progress_ = newest > newest_ ? 0 : without_progress_ + 1;
+  if (restarts_ > 0) without_progress_ = newest > newest_ || host_lost ? 0 : without_progress_ + 1;
   newest_ = newest;
   if (without_progress_ >= crash_loop_tries) return Decision::crash_loop;
   if (restarts_ == retries_max_) return Decision::no_retries_left;

@@ -16,8 +16,8 @@ class RestartPolicy {
 
   // Called after a failure. `newest` is the newest version that could be restarted now. Two
   // restarts in a row that failed before they made a new version are a crash loop: more of the
-  // same will not help.
-  Decision after_failure(VersionNumber newest);
+  // same will not help. A failure that a lost host explains says nothing about the program.
+  Decision after_failure(VersionNumber newest, bool host_lost = false);
   unsigned restarts() const { return restarts_; }
 
  private:

@@ -21,7 +21,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct RmOptions {
   Settings settings;
   std::string job;
   std::vector<VersionNumber> versions;
@@ -32,7 +32,7 @@ struct Options {
   bool dry_run = false;
 };
 
-bool selected(const agent::StoredVersion& version, const Options& options) {
+bool selected(const agent::StoredVersion& version, const RmOptions& options) {
   if (options.all) return true;
   if (std::find(options.versions.begin(), options.versions.end(), version.version) !=
       options.versions.end())
@@ -109,7 +109,7 @@ class Release {
   Fd lock_;
 };
 
-Status check_named(const std::vector<agent::StoredVersion>& versions, const Options& options,
+Status check_named(const std::vector<agent::StoredVersion>& versions, const RmOptions& options,
                    const std::string& job) {
   for (const VersionNumber number : options.versions) {
     const bool there = std::any_of(versions.begin(), versions.end(),
@@ -122,7 +122,7 @@ Status check_named(const std::vector<agent::StoredVersion>& versions, const Opti
 }
 
 void print_result(const std::string& job, const std::vector<VersionNumber>& removed,
-                  const std::map<VersionNumber, std::string>& kept, const Options& options) {
+                  const std::map<VersionNumber, std::string>& kept, const RmOptions& options) {
   if (options.settings.json) {
     Json list = Json::array();
     for (const auto& [number, why] : kept) list.push_back({{"version", number}, {"why", why}});
@@ -145,7 +145,7 @@ Status remove_from_disk(Stored& stored, const std::string& job, VersionNumber ve
                   version));
 }
 
-Result<int> remove(const Options& options) {
+Result<int> remove(const RmOptions& options) {
   if (!options.all && !options.damaged && options.versions.empty() && options.older_than_s <= 0)
     return Error(Code::invalid,
                  "say which versions: numbers, --damaged, --older-than AGE or --all");
@@ -188,7 +188,7 @@ Result<int> remove(const Options& options) {
 }  // namespace
 
 Action declare_rm(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RmOptions>();
   app.add_option("job", options->job, "Name of the job")->type_name("JOB")->required();
   app.add_option("version", options->versions, "Numbers of versions")
       ->type_name("VERSION")

@@ -44,6 +44,8 @@ CLI::Validator a_version() {
 
 CLI::Validator a_rank() { return whole_number(0, "rank: they count from 0"); }
 
+CLI::Validator a_count() { return whole_number(0, "whole number from 0 on"); }
+
 CLI::Validator some_seconds(bool zero_is_one) {
   const auto check = [zero_is_one](const std::string& text) -> std::string {
     char* end = nullptr;

@@ -22,6 +22,7 @@ void add_settings(CLI::App& app, Settings& settings, bool with_dir);
 // What options of these kinds must hold; the message says so in words.
 CLI::Validator a_version();                     // a whole number from 1
 CLI::Validator a_rank();                        // a whole number from 0
+CLI::Validator a_count();                       // also from 0: how many of something
 CLI::Validator some_seconds(bool zero_is_one);  // more than 0 (or 0 too), at most 1e9
 
 // The configuration of this call: file, environment, then the command line.

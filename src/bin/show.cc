@@ -1,22 +1,27 @@
-// `backstay show`: what a version holds. Reads manifests and region tables, no payload.
+// `backstay show`: what a version holds, and what it would survive. Reads manifests and region tables, no payload.
 #include <fmt/format.h>
 
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "bin/agent_link.h"
 #include "bin/command.h"
+#include "bin/copies.h"
 #include "bin/exit_code.h"
 #include "bin/print.h"
 #include "bin/settings.h"
+#include "bin/status_text.h"
 #include "bin/stored.h"
+#include "format/names.h"
+#include "format/parity_manifest.h"
 
 namespace backstay::bin {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct ShowOptions {
   Settings settings;
   std::string job;
   VersionNumber version = 0;
@@ -41,6 +46,8 @@ struct Content {
   std::uint64_t segment_bytes = 0;
   std::vector<RegionKey> order;  // as the first rank saved them
   std::map<RegionKey, RegionSummary> regions;
+  Result<Copies> copies = Error(Code::agent_lost, "");
+  std::vector<std::uint32_t> parity;  // k, m; empty: none is here
 
   void add(const format::Region& region) {
     const RegionKey key{region.name, region.kind};
@@ -73,6 +80,21 @@ Status add_node(Stored& stored, Content& content, const std::string& job, NodeId
   return {};
 }
 
+// What this node keeps of its group, if it does.
+std::vector<std::uint32_t> parity_here(Stored& stored, const std::string& job,
+                                       VersionNumber version) {
+  const std::string folder = format::version_folder(job, version);
+  const auto names = stored.tier().list(folder);
+  for (const std::string& name : names.ok() ? *names : std::vector<std::string>()) {
+    if (!format::node_of_parity_manifest(name)) continue;
+    const auto bytes = stored.tier().get(folder + "/" + name, format::manifest_bytes_max);
+    const auto parity = bytes.ok() ? format::decode_parity_manifest(*bytes)
+                                   : Result<format::ParityManifest>(bytes.error());
+    if (parity.ok()) return {parity->data, parity->parity};
+  }
+  return {};
+}
+
 std::string shape_text(const std::vector<std::uint64_t>& shape) {
   return fmt::format("{}", fmt::join(shape, " x "));
 }
@@ -80,6 +102,22 @@ std::string shape_text(const std::vector<std::uint64_t>& shape) {
 std::string type_text(const RegionSummary& region) {
   if (region.first.kind == format::RegionKind::file) return "file";
   return region.same_type ? std::string(format::element_name(region.first.type)) : "differs";
+}
+
+// Says nothing of others where there are none: a version of one node that no agent knows.
+std::vector<std::string> copies_lines(const Content& content) {
+  if (content.copies.ok()) return survival_lines(*content.copies);
+  if (content.version.record.nodes == 1) return {};
+  return {"which losses it would survive is not known: " + content.copies.error().message()};
+}
+
+// What the agents of the job know of it; there may be none.
+Result<Copies> ask_for_copies(const Config& config, const std::string& dir, const std::string& job,
+                              VersionNumber version) {
+  constexpr double patience_s = 5;
+  BACKSTAY_ASSIGN(AgentLink agent, AgentLink::connect(config, patience_s));
+  BACKSTAY_ASSIGN(const Json answer, agent.where(job, dir, version));
+  return copies_of(answer);
 }
 
 void print_content(const std::string& dir, const std::string& job, const Content& content) {
@@ -94,6 +132,17 @@ void print_content(const std::string& dir, const std::string& job, const Content
   fmt::print("  {} on {}, {} payload, {} on this disk\n  {}/{}\n", count_text(record.ranks, "rank"),
              count_text(record.nodes, "node"), bytes_text(record.payload_bytes),
              bytes_text(content.segment_bytes), dir, job);
+  std::vector<std::string> said_of_others = copies_lines(content);
+  if (!content.parity.empty()) {
+    said_of_others.push_back(fmt::format(
+        "parity ({}, {}) is kept{}: a restart makes what up to {} of the {} nodes of this "
+        "node's group saved out of what the others have",
+        content.parity[0], content.parity[1], content.copies.ok() ? ", and counted above" : "",
+        content.parity[1], content.parity[0] + content.parity[1]));
+  }
+  for (const std::string& said : said_of_others) {
+    for (const std::string& line : wrapped(said, 2, 80)) fmt::print("{}\n", line);
+  }
   Table table({"REGION", "TYPE", "SHAPE OF A RANK", "GLOBAL SHAPE", ">RANKS", ">BYTES"});
   for (const RegionKey& key : content.order) {
     const RegionSummary& region = content.regions.at(key);
@@ -136,10 +185,12 @@ Json as_json(const std::string& dir, const std::string& job, const Content& cont
           {"captured_ns", version.record.captured_ns},
           {"committed_ns", version.record.committed_ns},
           {"age_s", seconds_since(version.record.captured_ns)},
+          {"survival", content.copies.ok() ? survival_json(*content.copies) : Json(nullptr)},
+          {"parity", content.parity.empty() ? Json(nullptr) : Json(content.parity)},
           {"regions", regions}};
 }
 
-Result<int> show(const Options& options) {
+Result<int> show(const ShowOptions& options) {
   BACKSTAY_ASSIGN(const Config config, load(options.settings));
   BACKSTAY_ASSIGN(const std::string job, job_or_configured(options.job, config));
   BACKSTAY_ASSIGN(Stored stored, Stored::open(config));
@@ -163,6 +214,8 @@ Result<int> show(const Options& options) {
                      ? fmt::format("{} version {}: its manifest is missing", job, number)
                      : fmt::format("{} version {} has no rank {} here; it has {}", job, number,
                                    options.rank, count_text(content.version.record.ranks, "rank")));
+  content.parity = parity_here(stored, job, number);
+  content.copies = ask_for_copies(config, stored.dir(), job, number);
   if (options.settings.json)
     print_json(as_json(stored.dir(), job, content));
   else
@@ -173,7 +226,7 @@ Result<int> show(const Options& options) {
 }  // namespace
 
 Action declare_show(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ShowOptions>();
   app.add_option("job", options->job, "Name of the job; default: job.name")->type_name("JOB");
   app.add_option("version", options->version,
                  "Number of the version; default: the newest complete one")

@@ -1,13 +1,55 @@
 #include "bin/spawn.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <spawn.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 
+#include "base/clock.h"
+#include "base/fd.h"
+
 namespace backstay::bin {
+namespace {
+
+constexpr std::size_t text_bytes_max = 1 << 20;
+
+// All that comes until the end or until there is too much.
+Result<std::string> read_all(int from, std::uint64_t deadline) {
+  std::string text;
+  std::array<char, 4096> bytes{};
+  while (text.size() < text_bytes_max) {
+    pollfd waiting{from, POLLIN, 0};
+    const int ready = ::poll(&waiting, 1, milliseconds_until(deadline));
+    if (ready == 0) return Error(Code::timeout, "no answer in time");
+    const ssize_t got = ready < 0 ? -1 : ::read(from, bytes.data(), bytes.size());
+    if (got == 0) break;
+    if (got > 0) text.append(bytes.data(), static_cast<std::size_t>(got));
+  }
+  return text;
+}
+
+// The exit status; killed where it has not ended by then.
+int wait_for(pid_t pid, std::uint64_t deadline) {
+  const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  pollfd waiting{process.get(), POLLIN, 0};
+  int ready = 0;
+  do {
+    ready = process.valid() ? ::poll(&waiting, 1, milliseconds_until(deadline)) : 0;
+  } while (ready < 0 && errno == EINTR);
+  if (ready == 0) ::kill(pid, SIGKILL);
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+}  // namespace
 
 std::vector<char*> argument_vector(std::vector<std::string>& words) {
   std::vector<char*> pointers;
@@ -31,6 +73,43 @@ int run_quietly(const std::vector<std::string>& words) {
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+Result<std::string> run_and_read(const std::vector<std::string>& words, double timeout_s) {
+  std::vector<std::string> copy = words;
+  const auto argv = argument_vector(copy);
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0) return errno_error("make a pipe", errno);
+  Fd from(ends[0]);
+  Fd to(ends[1]);
+  posix_spawn_file_actions_t files;
+  ::posix_spawn_file_actions_init(&files);
+  ::posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_adddup2(&files, to.get(), STDOUT_FILENO);
+  ::posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  posix_spawnattr_t attributes;  // whoever waits for signals has blocked them
+  ::posix_spawnattr_init(&attributes);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  sigset_t defaults;  // Child ignores it
+  ::sigemptyset(&defaults);
+  ::sigaddset(&defaults, SIGPIPE);
+  ::posix_spawnattr_setsigdefault(&attributes, &defaults);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  pid_t pid = -1;
+  const int failure = ::posix_spawnp(&pid, argv[0], &files, &attributes, argv.data(), environ);
+  ::posix_spawnattr_destroy(&attributes);
+  ::posix_spawn_file_actions_destroy(&files);
+  to.reset();
+  if (failure != 0) return errno_error("start " + words.front(), failure);
+  const std::uint64_t deadline = deadline_in(timeout_s);
+  const Result<std::string> text = read_all(from.get(), deadline);
+  from.reset();  // one that writes more than that must not wait for us
+  const int status = wait_for(pid, text.ok() ? deadline : 0);
+  if (!text.ok()) return text.error().context(words.front());
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return text;
+  return Error(Code::io, words.front() + " failed");
 }
 
 }  // namespace backstay::bin

@@ -4,7 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
+
 namespace backstay::bin {
+
+// Runs a program (looked up in PATH) and returns what it wrote to stdout, at most 1 MiB. It has no input, its errors go
+// nowhere, and after `timeout_s` it is killed. Errors: not_found, permission, timeout, io (it failed).
+Result<std::string> run_and_read(const std::vector<std::string>& words, double timeout_s);
 
 // Runs a program (looked up in PATH) without output and waits. 127 where it cannot be started.
 int run_quietly(const std::vector<std::string>& words);

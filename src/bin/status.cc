@@ -1,4 +1,4 @@
-// `backstay status`: what this node's agent is doing, once.
+// `backstay status`: what this node's agent is doing, and the others of its jobs, once.
 #include <fmt/format.h>
 
 #include <memory>
@@ -28,6 +28,12 @@ void print_status(const nlohmann::ordered_json& status) {
              disk.value("registered_buffers", false) ? "yes" : "no");
   if (const std::string why = disk.value("why_not", ""); !why.empty())
     fmt::print("  because: {}\n", why);
+  const auto metrics = status.value("metrics", nlohmann::ordered_json::object());
+  if (const std::string at = metrics.value("address", ""); !at.empty())
+    fmt::print("metrics http://{}/metrics\n", at);
+  if (const std::string why = metrics.value("error", ""); !why.empty()) {
+    for (const std::string& line : wrapped("no metrics: " + why, 0, 80)) fmt::print("{}\n", line);
+  }
   const auto lines = job_lines(status, 8);
   for (const std::string& line : lines) fmt::print("{}\n", line);
   if (lines.empty()) fmt::print("no job is known to it\n");

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <utility>
 
 #include "bin/print.h"
 
@@ -27,10 +29,29 @@ double part_of(std::uint64_t value, std::uint64_t whole) {
   return whole == 0 ? 0 : std::min(1.0, static_cast<double>(value) / static_cast<double>(whole));
 }
 
+std::vector<Json> members_of(const Json& job) {
+  const auto found = job.find("members");
+  if (found == job.end() || !found->is_array()) return {};  // an older agent
+  std::vector<Json> members;
+  for (const Json& one : *found) {
+    if (one.is_object()) members.push_back(one);
+  }
+  return members;
+}
+
+// On all nodes that have answered.
+std::uint64_t connected(const Json& job) {
+  const auto members = members_of(job);
+  if (members.empty()) return number(job, "connected");
+  std::uint64_t sum = 0;
+  for (const Json& member : members) sum += number(member, "connected");
+  return sum;
+}
+
 std::string job_line(const Json& job) {
-  std::string line =
-      fmt::format("{}  {} of {} connected", text(job, "job"), number(job, "connected"),
-                  count_text(number(job, "ranks"), "rank"));
+  std::string line = fmt::format("{}  {} of {} connected", text(job, "job"), connected(job),
+                                 count_text(number(job, "ranks"), "rank"));
+  if (number(job, "nodes") > 1) line += fmt::format(" on {} nodes", number(job, "nodes"));
   if (job.value("stop_requested", false)) line += "  (asked to stop)";
   return line + "  " + text(job, "dir");
 }
@@ -73,6 +94,62 @@ std::string pool_text(const Json& status) {
       cached, number(pool, "free"));
 }
 
+namespace {
+
+// As wide as a line of a terminal.
+std::string cut(std::string line) {
+  constexpr std::size_t columns = 80;
+  if (line.size() > columns) line = line.substr(0, columns - 3) + "...";
+  return line;
+}
+
+std::string member_line(const Json& member) {
+  const std::string state = text(member, "state");
+  const std::uint64_t node = number(member, "node");
+  if (state != "ok") {
+    return cut(
+        fmt::format("  {:>4}  {}: {}", node, printable(state), printable(text(member, "why"))));
+  }
+  const std::uint64_t newest = number(member, "newest");
+  return fmt::format("  {:>4}  {:<16.16}  {:>9}  {:>4.0f} %  {:>10}  {}", node,
+                     printable(text(member, "host")),
+                     fmt::format("{} of {}", number(member, "connected"), number(member, "ranks")),
+                     100 * part_of(number(member, "busy"), number(member, "buffers")),
+                     bytes_text(number(member, "written_bytes")),
+                     newest == 0 ? "-" : fmt::format("{} {}", newest, text(member, "level")));
+}
+
+// What a run on several nodes looks like there; and what concerns all of it.
+void add_members(const Json& job, std::vector<std::string>& lines) {
+  if (number(job, "nodes") > 1) {
+    lines.push_back(fmt::format("  {:>4}  {:<16}  {:>9}  {:>6}  {:>10}  {}", "node", "host",
+                                "ranks", "pool", "written", "newest version"));
+    for (const Json& member : members_of(job)) {
+      lines.push_back(member_line(member));
+      const std::string lacks = text(member, "lacks");
+      if (!lacks.empty()) lines.push_back(cut("        " + printable(lacks)));
+    }
+    if (const auto more = number(job, "members_left_out"); more > 0)
+      lines.push_back(fmt::format("        and {} more", count_text(more, "node")));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> wrapped(const std::string& text, std::size_t indent, std::size_t columns) {
+  std::vector<std::string> lines;
+  std::istringstream words(text);
+  std::string line(indent, ' ');
+  for (std::string word; words >> word;) {
+    if (line.size() > indent && line.size() + 1 + word.size() > columns) {
+      lines.push_back(std::exchange(line, std::string(indent, ' ')));
+    }
+    line += (line.size() > indent ? " " : "") + word;
+  }
+  if (line.size() > indent) lines.push_back(line);
+  return lines;
+}
+
 std::vector<std::string> job_lines(const Json& status, std::size_t versions_max) {
   std::vector<std::string> lines;
   for (const Json& job : status.value("jobs", Json::array())) {
@@ -88,6 +165,12 @@ std::vector<std::string> job_lines(const Json& status, std::size_t versions_max)
                                   bytes_text(number(version, "bytes")), level_text(version),
                                   age_text(number(version, "captured_ns"))));
     if (versions.empty()) lines.push_back("  no version yet");
+    add_members(job, lines);
+    for (const Json& note : job.value("notes", std::vector<Json>{})) {
+      if (!note.is_string()) continue;
+      for (std::string& line : wrapped("note: " + printable(note.get<std::string>()), 2, 80))
+        lines.push_back(std::move(line));
+    }
   }
   return lines;
 }

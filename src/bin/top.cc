@@ -24,7 +24,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct TopOptions {
   Settings settings;
   double interval_s = 1;
   std::uint64_t count = 0;
@@ -121,7 +121,7 @@ void print_line(const Result<Json>& status, const Rates& rates, bool json) {
 }
 
 // Plain lines: for logs and pipes. Ends after `count` looks, or when the agent has gone for good.
-Result<int> follow(Watch& watch, const Options& options) {
+Result<int> follow(Watch& watch, const TopOptions& options) {
   for (std::uint64_t i = 0; options.count == 0 || i < options.count; ++i) {
     if (i > 0) std::this_thread::sleep_for(std::chrono::duration<double>(options.interval_s));
     const auto status = watch.look();
@@ -132,7 +132,7 @@ Result<int> follow(Watch& watch, const Options& options) {
   return exit_ok;
 }
 
-Result<int> watch_screen(Watch& watch, const Options& options) {
+Result<int> watch_screen(Watch& watch, const TopOptions& options) {
   const Screen screen;
   for (std::uint64_t i = 0; options.count == 0 || i < options.count; ++i) {
     const auto status = watch.look();
@@ -142,7 +142,7 @@ Result<int> watch_screen(Watch& watch, const Options& options) {
   return exit_ok;
 }
 
-Result<int> top(const Options& options) {
+Result<int> top(const TopOptions& options) {
   BACKSTAY_ASSIGN(const Config config, load(options.settings));
   Watch watch(config);
   const bool full =
@@ -153,11 +153,11 @@ Result<int> top(const Options& options) {
 }  // namespace
 
 Action declare_top(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TopOptions>();
   app.add_option("--interval", options->interval_s, "Seconds between two looks")
       ->check(CLI::Range(0.05, 3600.0))
       ->capture_default_str();
-  app.add_option("--count", options->count, "End after so many looks; 0: never");
+  app.add_option("--count", options->count, "End after so many looks; 0: never")->check(a_count());
   add_settings(app, options->settings, true);
   app.footer(
       "Examples:\n"

@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct VerifyOptions {
   Settings settings;
   std::string job;
   VersionNumber version = 0;
@@ -61,7 +61,7 @@ Status mark(Stored& stored, const std::string& job, Verified& one) {
 }
 
 Result<Verified> verify_one(Stored& stored, const std::string& job,
-                            const agent::StoredVersion& version, const Options& options) {
+                            const agent::StoredVersion& version, const VerifyOptions& options) {
   Verified one{version, {}, 0, false, false};
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
   const std::uint64_t start = system_clock().monotonic_ns();
@@ -122,7 +122,7 @@ Result<std::vector<agent::StoredVersion>> to_verify(Stored& stored, const std::s
   return all;
 }
 
-Result<int> verify(const Options& options) {
+Result<int> verify(const VerifyOptions& options) {
   BACKSTAY_ASSIGN(const Config config, load(options.settings));
   BACKSTAY_ASSIGN(const std::string job, job_or_configured(options.job, config));
   BACKSTAY_ASSIGN(Stored stored, Stored::open(config));
@@ -155,12 +155,13 @@ Result<int> verify(const Options& options) {
 }  // namespace
 
 Action declare_verify(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<VerifyOptions>();
   app.add_option("job", options->job, "Name of the job; default: job.name")->type_name("JOB");
   app.add_option("version", options->version, "Number of the version; default: all")
       ->type_name("VERSION")
       ->check(a_version());
-  app.add_option("--threads", options->threads, "Threads that read and check; default: one a core");
+  app.add_option("--threads", options->threads, "Threads that read and check; default: one a core")
+      ->check(a_count());
   app.add_flag("--no-mark", options->no_mark, "Do not write or remove the `damaged` file");
   add_settings(app, options->settings, true);
   app.footer(

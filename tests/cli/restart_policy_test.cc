@@ -39,6 +39,14 @@ TEST(RestartPolicy, ADamagedNewestVersionIsNoProgress) {
   EXPECT_EQ(policy.after_failure(3), Decision::crash_loop);
 }
 
+TEST(RestartPolicy, ALostHostIsNoCrashLoop) {
+  RestartPolicy policy(10);
+  EXPECT_EQ(policy.after_failure(5), Decision::restart);
+  for (int host = 0; host < 4; ++host) {
+    EXPECT_EQ(policy.after_failure(5, /*host_lost=*/true), Decision::restart);
+  }
+}
+
 TEST(RestartPolicy, NoRetries) {
   EXPECT_EQ(RestartPolicy(0).after_failure(0), Decision::no_retries_left);
 }
@@ -46,6 +54,7 @@ TEST(RestartPolicy, NoRetries) {
 TEST(JobName, IsTheProgramBehindTheLauncher) {
   EXPECT_EQ(job_name_of({"mpirun", "-n", "4", "--bind-to", "none-such", "/bin/true", "x"}), "true");
   EXPECT_EQ(job_name_of({"env", "/usr/bin/mpiexec.hydra", "-n", "4", "sleep", "1"}), "sleep");
+  EXPECT_EQ(job_name_of({"timeout", "1h", "stdbuf", "-oL", "/bin/sleep", "1"}), "sleep");
   EXPECT_EQ(job_name_of({"no-such-program-anywhere"}), "");
   EXPECT_EQ(job_name_of({}), "");
 }

@@ -38,6 +38,40 @@ TEST(StatusText, JobsWithTheNewestVersionFirst) {
                   StartsWith("  version    2"), StartsWith("empty"), "  no version yet"));
 }
 
+TEST(StatusText, SeveralNodesHaveALineEach) {
+  const Json good{
+      {"node", 0},      {"state", "ok"},        {"host", "n0"},  {"ranks", 2},
+      {"connected", 2}, {"busy", 16},           {"buffers", 64}, {"written_bytes", 4096},
+      {"newest", 3},    {"level", "protected"}, {"lacks", ""}};
+  Json bad = good;
+  bad["node"] = 1;
+  bad["host"] = "a-host-with-a-very-long-name";
+  bad["connected"] = 1;
+  bad["level"] = "captured";
+  bad["lacks"] =
+      "version 3 not local: write segment /var/tmp/backstay-root/heat/v00000003/segment.1: No "
+      "space left";
+  const Json gone{{"node", 2}, {"state", "no answer"}, {"why", "it has not answered in time"}};
+  Json job{{"job", "heat"}, {"nodes", 9}, {"ranks", 18}, {"connected", 2}, {"dir", "/d"}};
+  job["members"] = Json::array({good, bad, gone, 5});
+  job["members_left_out"] = 6;
+  job["notes"] =
+      Json::array({"copies of one node's data should lie in different failure domains, but domain "
+                   "\"r\" has 9 nodes"});
+  const auto lines = job_lines({{"jobs", Json::array({job})}}, 3);
+  EXPECT_THAT(
+      lines, ElementsAre(
+                 "heat  3 of 18 ranks connected on 9 nodes  /d", "  no version yet",
+                 "  node  host                  ranks    pool     written  newest version",
+                 "     0  n0                   2 of 2    25 %    4.00 KiB  3 protected",
+                 "     1  a-host-with-a-ve     1 of 2    25 %    4.00 KiB  3 captured",
+                 "        version 3 not local: write segment /var/tmp/backstay-root/heat/v00000...",
+                 "     2  no answer: it has not answered in time", "        and 6 nodes more",
+                 "  note: copies of one node's data should lie in different failure domains, but",
+                 "  domain \"r\" has 9 nodes"));
+  for (const std::string& line : lines) EXPECT_LE(line.size(), 80u) << line;
+}
+
 TEST(StatusText, AnswersOfAnotherReleaseDoNotBreakIt) {
   EXPECT_THAT(pool_text(Json::object()), HasSubstr("0 of 0"));
   EXPECT_TRUE(job_lines(Json::object(), 3).empty());

@@ -55,6 +55,9 @@ def test_json_of_the_program_under_run_is_not_ours(world):
 def test_a_number_that_is_no_version_is_explained(world, words):
     done = world.run(*words)
     assert done.returncode == 2 and "they count from 1" in done.stderr and "e+308" not in done.stderr
+    for words in (["top", "--count", -1], ["run", "--retries", -1, "--", "true"], ["run", "--spares", "x", "--", "true"]):
+        done = world.run(*words)
+        assert done.returncode == 2 and f'"{words[2]}" is no whole number from 0 on' in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "inf", "nan", "1e300", "1 h"])

@@ -43,6 +43,13 @@ def test_export_uses_the_configured_folder(world):
     assert done.returncode == 2 and "storage.keep" in done.stderr
 
 
+def test_files_that_exist_are_replaced_only_on_request(world):
+    world.golden()
+    first, refused, forced = (world.run("export", "golden", "--region", "u", "-o", "out", *more) for more in ([], [], ["--force"]))
+    assert (first.returncode, refused.returncode, forced.returncode) == (0, 1, 0), refused.stderr
+    assert "out/u.rank-00000.npy exists already; --force replaces it" in refused.stderr and "Traceback" not in refused.stderr
+
+
 @pytest.mark.parametrize("words, code", [
     (["golden", 13], 3), (["nobody"], 3), (["golden", "--region", "nope"], 3), (["golden", "--rank", 2], 3),
     (["../x"], 2), ([], 2), (["golden", "x"], 2)])

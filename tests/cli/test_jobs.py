@@ -142,6 +142,8 @@ def test_status_and_top_show_the_job(world, start):
     assert second["rates"]["write_bytes_per_s"] > 0
     lines = world.run("top", "--count", 1).stdout
     assert "2 of 2 ranks connected" in lines
+    again = world.run("run", "--job", "heat", "--", "true")
+    assert again.returncode == 7 and "a program of job heat is running here (2 ranks); wait for its end" in again.stderr
     # A program that saves faster than the disk has its newest versions only in the pool.
     assert re.search(r"version +\d+ .*(captured|local)", lines), lines
 

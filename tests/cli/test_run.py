@@ -2,9 +2,10 @@
 
 import json
 import signal
+import subprocess
 
 import pytest
-from conftest import press
+from conftest import PROGRAM, press
 from processes import wait_for_end
 
 
@@ -34,6 +35,15 @@ def test_restarts_then_passes_the_exit_code_on(world, text, code):
     restart, gave_up, _ = events(done.stderr)
     assert restart["event"] == "restart" and restart["exit_code"] == code and "from the beginning" in restart["text"]
     assert gave_up["event"] == "gave_up"
+
+
+@pytest.mark.parametrize("stderr", ["2>/dev/full", "2>&-", "2> >(true)"])
+def test_goes_on_where_nobody_hears_what_it_says(world, stderr):
+    program = script(world, f'echo start >>{world.folder}/starts; sleep 0.1; exit 3\n')
+    words = ["bash", "-c", f'"$0" run --retries 1 -- "$1" {stderr}', PROGRAM, program]
+    done = subprocess.run(words, env=world.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL, timeout=60)
+    assert done.returncode == 3 and (world.folder / "starts").read_text() == "start\n" * 2
 
 
 def test_stops_restarting_when_nothing_new_is_saved(world):

@@ -12,7 +12,7 @@ from minicluster import waiting
 PROGRAM = os.environ.get("BACKSTAY_TEST_NET_PEER", "")
 FOR_EVER = 1 << 40
 DEAD_AFTER_S = 2
-SLACK_S = 2  # the machine may be busy; a TCP that waits for its own timeouts needs minutes
+SLACK_S = 8  # the machine may be busy; a TCP that waits for its own timeouts needs minutes
 ways = pytest.mark.parametrize("way", ("tcp", "ucx"))
 
 
@@ -148,17 +148,17 @@ def test_an_idle_end_uses_no_processor(whole, secret, way):
 def test_hosts_that_cannot_be_reached(whole, secret):
     whole("kill", "n2")
     since = time.monotonic()
-    for address, wanted in (("n2:7000", "agent_lost"), ("n1:7", "agent_lost"), ("no-such-host:7000", "not_found"),
+    for address, wanted in (("n2:7000", "agent_lost"), ("n1:7", "agent_lost"), ("no-such-host:7000", "unreachable"),
                             ("n1", "invalid")):
         assert Peer(whole, "n0", secret, "call", address).closed()[1].startswith(wanted), address
-    assert time.monotonic() - since < 2 * DEAD_AFTER_S + SLACK_S
+    assert time.monotonic() - since < 2 * DEAD_AFTER_S + 2 * SLACK_S  # four programs
 
 
 def test_what_cannot_be_listened_on(cluster, secret):
     first = Peer(cluster, "n0", secret, "serve", "--port", 7100)
     first.line("address")
     code, output = cluster.run("exec", "n0", "--", PROGRAM, "serve", "--secret", secret, "--port", 7100)
-    assert code == 1 and "busy" in output and "7100" in output
+    assert code == 1 and "port_in_use" in output and "7100" in output
     code, output = cluster.run("exec", "n0", "--", PROGRAM, "serve", "--secret", secret, "--device", "mlx5_0")
     assert code == 1 and "not_found" in output and "eth0" in output
     first.kill()

@@ -30,7 +30,10 @@ def installed(scratch: Path) -> Path:
     run([sys.executable, "-m", "venv", scratch / "venv"])
     python = scratch / "venv/bin/python"
     before = names_in_the_tree(ROOT)
-    run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", ROOT], timeout_s=900)
+    # Compiled as the preset `release` does, by the same cmake (CMAKE_EXECUTABLE, CC, CXX) and beside it: then ccache has the files.
+    run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+         "--config-settings=cmake.define.BACKSTAY_WERROR=ON", f"--config-settings=build-dir={ROOT / 'build/pip'}", ROOT],
+        timeout_s=900)
     new = [path for path in names_in_the_tree(ROOT) - before if path.name != "__pycache__"]
     if new:
         sys.exit(f"pip install left in the source tree: {', '.join(map(str, new))}")

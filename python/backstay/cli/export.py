@@ -64,8 +64,8 @@ def is_file_everywhere(version, name: str) -> bool:
 
 
 class Exporter:
-    def __init__(self, folder: pathlib.Path, form: Format, progress: Progress, task):
-        self.folder, self.form, self.progress, self.task = folder, form, progress, task
+    def __init__(self, folder: pathlib.Path, form: Format, force: bool, progress: Progress, task):
+        self.folder, self.form, self.force, self.progress, self.task = folder, form, force, progress, task
         self.written: list[dict] = []
         self.left_out: list[dict] = []
 
@@ -82,6 +82,8 @@ class Exporter:
         self._write(self.folder / stem, lambda file: file.write(data.tobytes()), data, region, rank)
 
     def _write(self, path: pathlib.Path, write, data, region, rank) -> None:
+        if not self.force and path.exists():
+            raise FileExistsError(f"{path} exists already; --force replaces it, -o writes to another folder")
         with files.whole(path) as begun, open(begun, "wb") as file:
             write(file)
         self._note(path, data, region, rank)
@@ -138,6 +140,7 @@ def command(
     rank: Annotated[Optional[int], typer.Option("--rank", min=0, help="Only what this rank saved")] = None,
     output: Annotated[pathlib.Path, typer.Option("-o", "--output", help="Folder; made if missing")] = pathlib.Path("."),
     form: Annotated[Format, typer.Option("--format", help="npy, or raw: plain bytes, row-major")] = Format.npy,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist")] = False,
     directory: Annotated[Optional[str], typer.Option("--dir", help="Folder of the versions (storage.dir)")] = None,
     config: Annotated[Optional[str], typer.Option("--config", help="Configuration file")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON")] = False,
@@ -154,7 +157,7 @@ def command(
     names = region or list(opened.rank(rank) if rank is not None else opened)
     make_folder(output)
     with bar() as progress:
-        exporter = Exporter(output, form, progress, progress.add_task("export", total=opened.payload_bytes))
+        exporter = Exporter(output, form, force, progress, progress.add_task("export", total=opened.payload_bytes))
         for name in names:
             exporter.region(opened, name, rank)
     if as_json:

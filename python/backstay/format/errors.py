@@ -21,7 +21,7 @@ class DamagedError(FormatError):
 
 
 class UnsupportedError(FormatError):
-    """Not a file of Backstay, or of a newer format than this reader knows."""
+    """Of a newer format than this reader knows."""
 
 
 class ShapeError(FormatError):

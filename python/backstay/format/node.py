@@ -5,12 +5,22 @@ has removed (docs/format, "Reading a version"): what was verified in place could
 """
 
 import os
+import stat
 import weakref
 
 import numpy as np
 
 from . import checksum, records
 from .errors import DamagedError, FormatError, IncompleteError, NotFoundError
+
+
+def open_file(path: str) -> int:
+    """A descriptor of a regular file: whatever else stands in its place, a pipe too, is damage."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise DamagedError(f"{path}: is no file")
+    return descriptor
 
 
 class NodeFiles:
@@ -20,7 +30,7 @@ class NodeFiles:
         self._segment_path = os.path.join(folder, f"node-{node:07d}.segment")
         self._check = check
         try:
-            with open(self._manifest_path, "rb") as file:
+            with os.fdopen(open_file(self._manifest_path), "rb") as file:
                 self.manifest = records.manifest(file.read(), self._manifest_path)
         except FileNotFoundError:
             self._require_version()
@@ -41,7 +51,7 @@ class NodeFiles:
 
     def _open(self) -> int:
         try:
-            return os.open(self._segment_path, os.O_RDONLY | os.O_CLOEXEC)
+            return open_file(self._segment_path)
         except FileNotFoundError:
             self._require_version()
             raise IncompleteError(f"{self._segment_path}: missing, but its manifest is here") from None

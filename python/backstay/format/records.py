@@ -94,8 +94,7 @@ def _require(holds: bool, what: str, why: str) -> None:
 
 def _check_head(data: bytes, least: int, magic: bytes, what: str) -> None:
     _require(len(data) >= least, what, f"only {len(data)} bytes long")
-    if bytes(data[:8]) != magic:
-        raise UnsupportedError(f"{what}: does not begin with {magic.decode()}")
+    _require(bytes(data[:8]) == magic, what, f"does not begin with {magic.decode()}")
     (number,) = struct.unpack_from("<I", data, 8)
     if number != FORMAT:
         raise UnsupportedError(f"{what}: has format {number}, this reader knows format {FORMAT}")

@@ -1,6 +1,7 @@
 """A version as a mapping of region names to arrays."""
 
 import contextlib
+import errno
 import math
 import os
 import re
@@ -19,7 +20,7 @@ from .errors import (
     NotFoundError,
     ShapeError,
 )
-from .node import NodeFiles
+from .node import NodeFiles, open_file
 from .records import Region
 
 _VERSION = re.compile(r"v(?!0{16})([0-9]{16})\Z")
@@ -295,7 +296,7 @@ def _read_commits(folder: str) -> dict[str, records.Commit]:
         path = os.path.join(folder, f"commit.{level}")
         if not os.path.exists(path):
             continue
-        with open(path, "rb") as file:
+        with os.fdopen(open_file(path), "rb") as file:
             record = records.commit(file.read(records.COMMIT_BYTES + 1), path)
         if record.level != level:
             raise DamagedError(f"{path}: says level {record.level}")
@@ -369,5 +370,9 @@ def open_version(path, check: bool = True, damaged_ok: bool = False) -> Version:
         except IncompleteError:
             continue  # garbage of a crash, or still being written
         except DamagedError as error:
+            warnings.warn(f"skipped: {error}", stacklevel=2)
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
             warnings.warn(f"skipped: {error}", stacklevel=2)
     raise NotFoundError(f"{path} holds no complete version")

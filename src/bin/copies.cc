@@ -1,0 +1,119 @@
+#include "bin/copies.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace backstay::bin {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::uint64_t nodes_max = 3'000'000;  // survival_of() takes no more
+constexpr std::uint64_t living_max = 128;       // where there is parity
+
+// All members of a group name it alike; it begins with the first that answers.
+void add_parity(NodeId node, const Json& parity, Copies& copies) {
+  const auto group = parity.at("group").get<std::vector<NodeId>>();
+  const auto blocks = parity.at("blocks").get<std::uint32_t>();
+  const auto place = std::ranges::find(group, parity.at("of").get<NodeId>());
+  const auto names_no_segment = [&](NodeId one) { return one >= copies.holders.size(); };
+  const bool each_once = std::set(group.begin(), group.end()).size() == group.size();
+  if (std::ranges::any_of(group, names_no_segment) || place == group.end() || !each_once ||
+      group.size() > protect::shape_members_max || blocks >= group.size())
+    throw Json::out_of_range::create(401, "parity", &parity);
+  auto known = std::ranges::find(copies.parity, group, &protect::ParityThere::segments);
+  if (known == copies.parity.end())
+    known = copies.parity.insert(known,
+                                 {group, blocks, std::vector<std::vector<NodeId>>(group.size())});
+  known->holders[static_cast<std::size_t>(place - group.begin())].push_back(node);
+}
+
+void add_member(const Json& member, Copies& copies, std::vector<bool>& alive) {
+  const auto node = member.at("node").get<NodeId>();
+  if (node >= nodes_max) throw Json::out_of_range::create(401, "node", &member);
+  if (node >= alive.size()) alive.resize(node + 1, false);
+  if (member.at("state") != "ok") return copies.silent.push_back(node);
+  alive[node] = true;
+  ++copies.living;
+  for (const auto& file : member.at("files")) {
+    copies.holders.at(file.get<std::size_t>()).push_back(node);
+  }
+  if (const Json& parity = member.at("parity"); !parity.is_null()) add_parity(node, parity, copies);
+}
+
+Copies read(const Json& answer) {
+  Copies copies;
+  copies.durable = answer.at("level") == "durable";
+  copies.not_asked = answer.at("members_left_out").get<std::uint64_t>();
+  const auto nodes = answer.at("nodes").get<std::uint64_t>();
+  if (nodes > nodes_max) throw Json::out_of_range::create(401, "nodes", &answer);
+  copies.holders.resize(nodes);
+  std::vector<bool> alive;
+  for (const Json& member : answer.at("members")) add_member(member, copies, alive);
+  if (!copies.parity.empty() && copies.living > living_max)
+    throw Json::out_of_range::create(401, "members", &answer);
+  copies.survival = copies.parity.empty()
+                        ? protect::survival_of(copies.holders, alive)
+                        : protect::survival_of(copies.holders, copies.parity, alive);
+  return copies;
+}
+
+std::string nodes_text(const std::vector<NodeId>& nodes) {
+  constexpr std::size_t shown = 8;
+  if (nodes.size() <= shown)
+    return fmt::format("node{} {}", nodes.size() == 1 ? "" : "s", fmt::join(nodes, ", "));
+  return fmt::format("nodes {} and {} more", fmt::join(nodes.begin(), nodes.begin() + shown, ", "),
+                     nodes.size() - shown);
+}
+
+}  // namespace
+
+Result<Copies> copies_of(const Json& answer) {
+  try {
+    return read(answer);
+  } catch (const std::exception& wrong) {
+    return Error(Code::protocol, fmt::format("the agent's answer is not understood: {}; agent and "
+                                             "tool may be of different releases",
+                                             wrong.what()));
+  }
+}
+
+std::vector<std::string> survival_lines(const Copies& copies) {
+  std::vector<std::string> lines;
+  const bool whole = copies.survival.gone.empty();
+  if (!whole) {
+    lines.push_back(fmt::format("not whole on the nodes that answered: nobody has the file of {}",
+                                nodes_text(copies.survival.gone)));
+  } else if (copies.living == 1) {
+    lines.emplace_back("on this node only: its loss would lose the version");
+  } else {
+    lines.push_back("survives the loss of " + copies.survival.text());
+  }
+  if (!copies.silent.empty())
+    lines.push_back(nodes_text(copies.silent) + " did not answer: what is there is not counted");
+  if (copies.not_asked > 0)
+    lines.push_back(fmt::format("{} more node{} not asked: what is there is not counted",
+                                copies.not_asked, copies.not_asked == 1 ? " was" : "s were"));
+  if (copies.durable)
+    lines.emplace_back("also in the durable directory: comes back after the loss of all nodes");
+  return lines;
+}
+
+Json survival_json(const Copies& copies) {
+  Json losses = Json::array();
+  for (std::size_t i = 0; i < copies.survival.of_nodes.size(); ++i) {
+    const protect::LossCount& count = copies.survival.of_nodes.at(i);
+    losses.push_back({{"nodes", i + 1},
+                      {"sets", count.sets},
+                      {"fatal", count.fatal},
+                      {"example", count.example}});
+  }
+  return {{"durable", copies.durable},    {"holders", copies.holders},
+          {"gone", copies.survival.gone}, {"losses", losses},
+          {"silent", copies.silent},      {"not_asked", copies.not_asked}};
+}
+
+}  // namespace backstay::bin

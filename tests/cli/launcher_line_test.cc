@@ -1,0 +1,142 @@
+#include "bin/launcher_line.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "bin/remote_shell.h"
+
+namespace backstay::bin {
+namespace {
+
+Words split(const std::string& text) {
+  std::istringstream stream(text);
+  Words words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+std::string joined(const Words& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+bool is_program(const std::string& word) {
+  return word == "./lj" || word == "env" || word == "/bin/agent";
+}
+
+LauncherLine parsed(const std::string& text, LauncherKind kind) {
+  const Words words = split(text);
+  const auto launcher = find_launcher(words);
+  EXPECT_TRUE(launcher);
+  return parse_launcher_line(words, launcher.value_or(0), kind, is_program);
+}
+
+TEST(LauncherLine, TheLauncherIsFoundBehindOthers) {
+  EXPECT_EQ(find_launcher(split("mpirun -n 4 ./lj")), 0u);
+  EXPECT_EQ(find_launcher(split("env A=b nice -n 5 /opt/bin/mpiexec.hydra ./lj")), 5u);
+  EXPECT_FALSE(find_launcher(split("./lj mpirun")));
+  EXPECT_FALSE(find_launcher({}));
+}
+
+TEST(LauncherLine, KindsByNameAndByVersion) {
+  EXPECT_EQ(kind_of_name("mpirun.openmpi"), LauncherKind::openmpi);
+  EXPECT_EQ(kind_of_name("mpiexec.hydra"), LauncherKind::mpich);
+  EXPECT_EQ(kind_of_name("srun"), LauncherKind::slurm);
+  EXPECT_FALSE(kind_of_name("mpirun"));
+  EXPECT_EQ(kind_of_version("mpirun (Open MPI) 4.1.4\n"), LauncherKind::openmpi);
+  EXPECT_EQ(kind_of_version("HYDRA build details:\n"), LauncherKind::mpich);
+  EXPECT_FALSE(kind_of_version("mpirun 1.0"));
+}
+
+TEST(LauncherLine, OpenMpi) {
+  const auto line = parsed(
+      "mpirun --mca plm_rsh_agent /bin/agent -np 8 --hostfile h --map-by node:OVERSUBSCRIBE -x A=1 "
+      "--unknown value ./lj -np 3 --host x",
+      LauncherKind::openmpi);
+  EXPECT_EQ(line.ranks, 8u);
+  EXPECT_EQ(line.program, 14u);
+  EXPECT_EQ(line.host_file, "h");
+  EXPECT_EQ(line.host_list, "");
+  EXPECT_EQ(line.remote_shell, "/bin/agent");
+  EXPECT_TRUE(line.oversubscribe);
+  EXPECT_EQ(line.exported, Words{"A"});
+  EXPECT_FALSE(
+      parsed("mpirun --map-by core:NOOVERSUBSCRIBE ./lj", LauncherKind::openmpi).oversubscribe);
+  EXPECT_EQ(parsed("mpirun --host=a,b ./lj", LauncherKind::openmpi).host_list, "a,b");
+}
+
+TEST(LauncherLine, Mpich) {
+  const auto line = parsed("mpiexec -launcher-exec /bin/agent -genv X ./lj -f h -n 4 ./lj -f x",
+                           LauncherKind::mpich);
+  EXPECT_EQ(line.ranks, 4u);
+  EXPECT_EQ(line.host_file, "h");
+  EXPECT_EQ(line.remote_shell, "/bin/agent");
+  EXPECT_EQ(parsed("mpiexec -launcher sge -hosts a,b ./lj", LauncherKind::mpich).remote_shell,
+            "off");
+  EXPECT_TRUE(parsed("mpiexec -n 1 ./lj : -n 2 ./lj", LauncherKind::mpich).several_programs);
+}
+
+TEST(LauncherLine, Slurm) {
+  const auto line =
+      parsed("srun -N4 --ntasks-per-node=2 -c 3 -O -w n[0-3] ./lj -n 9", LauncherKind::slurm);
+  EXPECT_EQ(line.nodes, 4u);
+  EXPECT_EQ(line.ranks, 0u);
+  EXPECT_EQ(line.ranks_per_node, 2u);
+  EXPECT_EQ(line.cpus_per_rank, 3u);
+  EXPECT_EQ(line.host_list, "n[0-3]");
+  EXPECT_TRUE(line.oversubscribe);
+  EXPECT_EQ(parsed("srun -n6 ./lj", LauncherKind::slurm).ranks, 6u);
+}
+
+std::string on_other_hosts(const std::string& text, LauncherKind kind, unsigned ranks,
+                           bool oversubscribe = false) {
+  return joined(with_hosts(split(text), parsed(text, kind),
+                           {"/t/h", {{"a", 2, ""}, {"b", 2, ""}}, ranks, oversubscribe}));
+}
+
+TEST(LauncherLine, OtherHosts) {
+  EXPECT_EQ(on_other_hosts("nice mpirun --host a,b,c -n 4 ./lj --host x", LauncherKind::openmpi, 4),
+            "nice mpirun --hostfile /t/h -n 4 ./lj --host x");
+  EXPECT_EQ(on_other_hosts("mpirun --hostfile h ./lj", LauncherKind::openmpi, 6, true),
+            "mpirun --hostfile /t/h --oversubscribe -n 6 ./lj");
+  EXPECT_EQ(on_other_hosts("mpirun --oversubscribe -n 6 ./lj", LauncherKind::openmpi, 6, true),
+            "mpirun --hostfile /t/h --oversubscribe -n 6 ./lj");
+  EXPECT_EQ(on_other_hosts("mpiexec -hosts a,b,c -n 4 ./lj -f x", LauncherKind::mpich, 4),
+            "mpiexec -f /t/h -n 4 ./lj -f x");
+  EXPECT_EQ(on_other_hosts("srun -N 3 -n6 --mpi=pmi2 -w c,d ./lj", LauncherKind::slurm, 6, true),
+            "srun --overlap --nodes=2 --nodelist=a,b --overcommit --ntasks=6 --mpi=pmi2 ./lj");
+}
+
+TEST(LauncherLine, VariablesForOpenMpi) {
+  const auto with = [](const std::string& text, LauncherKind kind) {
+    return joined(with_exports(split(text), parsed(text, kind), {"A", "B"}));
+  };
+  EXPECT_EQ(with("mpirun -x A ./lj", LauncherKind::openmpi), "mpirun -x B -x A ./lj");
+  EXPECT_EQ(with("mpirun --mca mca_base_env_list A ./lj", LauncherKind::openmpi),
+            "mpirun --mca mca_base_env_list A ./lj");
+  EXPECT_EQ(with("mpiexec ./lj", LauncherKind::mpich), "mpiexec ./lj");
+}
+
+TEST(RemoteShell, TheCommandIsOneWordForTheOtherShell) {
+  const auto ssh = RemoteShell::rsh("ssh -p 2222", 2.5);
+  EXPECT_EQ(joined(ssh.run("n1", {"a b", "it's"})),
+            "ssh -p 2222 -o BatchMode=yes -o ConnectTimeout=3 n1 exec 'a b' 'it'\\''s'");
+  EXPECT_EQ(RemoteShell::rsh("/opt/agent", 1).line({"n1"}),
+            (Words{"/opt/agent", "n1",
+                   "exec 'sh' '-c' 'while read n; do echo backstay-host n1 $n; done'"}));
+  const Words step = RemoteShell::srun("/b/backstay").line({"n0", "n1"});
+  EXPECT_NE(joined(step).find("--overlap --no-kill"), std::string::npos);
+  EXPECT_NE(joined(step).find("--nodelist=n0,n1"), std::string::npos);
+}
+
+TEST(RemoteShell, TheChoice) {
+  EXPECT_EQ(first_of_list("ssh : rsh"), "ssh");
+  auto line = parsed("mpirun --mca plm_rsh_agent /bin/agent ./lj", LauncherKind::openmpi);
+  EXPECT_EQ(choose_shell("mine -x", line), "mine -x");
+  EXPECT_EQ(choose_shell("", line), "/bin/agent");
+}
+
+}  // namespace
+}  // namespace backstay::bin

@@ -1,0 +1,70 @@
+"""Level durable over several hosts: turns at a shared directory, and back from there alone."""
+
+import json
+import os
+import re
+
+import pytest
+
+from minicluster import disks
+from test_nodes import JOB, nodes, result, undisturbed  # noqa: F401 (fixtures)
+
+pytestmark = pytest.mark.skipif(not JOB, reason="Open MPI is missing")
+DURABLE = 4
+TOOL = os.environ.get("BACKSTAY_TEST_COMMAND", "")
+
+
+@pytest.fixture
+def shared(nodes):  # noqa: F811
+    path = f"/mnt/shared/{nodes.job}"
+    nodes.mini.on("n0", f"mkdir -m 700 {path}")
+    can_be_slow = (disks.THROTTLE / "blkio.throttle.write_bps_device").exists()
+    if can_be_slow:
+        nodes.mini("slow-shared", "20M")
+    yield path
+    if can_be_slow:
+        nodes.mini("slow-shared", "off")
+
+
+def test_durable_in_turns_and_back_from_there_alone(nodes, undisturbed, shared):
+    """Everything but the shared directory is lost; other hosts, more or fewer, bring it back."""
+    durable = {"durable_dir": shared, "drain_nodes_max": 1, "protect_replicas": 0}
+    first = nodes.run(["n0", "n1", "n2"], 20, wait=DURABLE, **durable)
+    assert "waited level=4 code=0" in first and result(first) == undisturbed[20]
+    verified = nodes.mini.on("n3", f"{TOOL} verify {nodes.job} 4 --dir {shared} --json")
+    assert '"good": true' in verified
+    shown = json.loads(nodes.mini.on("n3", f"{TOOL} show {nodes.job} 4 --dir {shared} --json"))
+    assert shown["nodes_here"] == [0, 1, 2] and shown["level"] == "durable"
+    for host in ("n0", "n1", "n2"):
+        nodes.lose(host)
+    for host in ("n0", "n1", "n2"):
+        nodes.mini("restore-disk", host)
+        nodes.mini("boot", host)
+    again = nodes.run(["n0", "n1", "n2"], 40, wait=DURABLE, **durable)
+    assert "restarted version=4 step=20" in again and result(again) == undisturbed[40]
+
+
+@pytest.mark.parametrize("hosts", [["n3", "n0"], ["n3", "n2", "n1", "n0"]], ids="-".join)
+def test_durable_comes_back_on_other_hosts(nodes, undisturbed, shared, hosts):
+    durable = {"durable_dir": shared}
+    nodes.run(["n0", "n1", "n2"], 20, wait=DURABLE, **durable)
+    nodes.stop_agents("n0", "n1", "n2")
+    for host in ("n0", "n1", "n2"):
+        nodes.mini.on(host, "rm -rf /var/tmp/backstay-*")
+    again = nodes.run(hosts, 40, wait=DURABLE, **durable)
+    assert "restarted version=4 step=20" in again and result(again) == undisturbed[40]
+
+
+def test_a_damaged_part_of_a_durable_version_is_skipped_by_all(nodes, undisturbed, shared):
+    durable = {"durable_dir": shared, "protect_replicas": 0}
+    first = nodes.run(["n0", "n1", "n2"], 20, wait=DURABLE, **durable)
+    assert "waited level=4 code=0" in first, first + nodes.logs()
+    nodes.stop_agents("n0", "n1", "n2")
+    for host in ("n0", "n1", "n2"):
+        nodes.mini.on(host, "rm -rf /var/tmp/backstay-*")
+    part = f"{shared}/{nodes.job}/v0000000000000004/node-0000001.segment"
+    nodes.mini.on("n0", f"printf x | dd of={part} bs=1 seek=5000 conv=notrunc status=none")
+    again = nodes.run(["n0", "n1", "n2"], 40, wait=DURABLE, **durable)
+    older = int(re.search(r"restarted version=(\d+)", again)[1])
+    assert older < 4 and result(again) == undisturbed[40]
+    assert "version 4" in again, "the reason is said"

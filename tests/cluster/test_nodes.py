@@ -1,0 +1,294 @@
+"""One job on several hosts: its agents find each other, keep each other's data, and bring it back on whatever hosts are left.
+
+The job prints a result that depends on every step of every rank; each test compares it with that of an undisturbed run.
+"""
+
+import itertools
+import json
+import os
+import re
+import subprocess
+
+import pytest
+
+from conftest import finish, wait_for_line
+
+JOB = os.environ.get("BACKSTAY_TEST_JOB_OPENMPI", "")
+pytestmark = pytest.mark.skipif(not JOB, reason="Open MPI is missing")
+
+COMMAND = os.environ.get("BACKSTAY_TEST_COMMAND", "")
+LOCAL, PROTECTED = 2, 3
+SETTINGS = {"AGENT_PROGRAM": os.environ.get("BACKSTAY_TEST_AGENT", ""), "AGENT_IDLE_EXIT_S": "60", "POOL_SIZE_MIB": "32",
+            "POOL_BUFFER_MIB": "1", "CHECKPOINT_POLICY": "request", "NETWORK_HEARTBEAT_S": "0.1", "NETWORK_DEAD_AFTER_S": "3"}
+STRERROR = {6: "the configuration is wrong", 12: "the network port is in use"}
+names = (f"job{number}" for number in itertools.count())
+
+
+class Nodes:
+    """Runs of one job; its ranks go to the hosts in turn."""
+
+    def __init__(self, mini):
+        self.mini = mini
+        self.job = next(names)
+
+    def start(self, hosts, steps, ranks=6, wait=PROTECTED, gate_step=None, gate=None, **settings):
+        more = [f"gate_step={gate_step}", f"gate={gate}"] if gate else []
+        words = [f"BACKSTAY_{key.upper()}={value}" for key, value in ({"JOB": self.job} | SETTINGS | settings).items()]
+        return self.mini.start("mpirun", "--mpi", "openmpi", "-n", ranks, "--hosts", ",".join(hosts), "--",
+                               "env", *words, JOB, steps, 5, f"wait_level={wait}", *more)
+
+    def run(self, hosts, steps, **more):
+        code, output = finish(self.start(hosts, steps, **more))
+        assert code == 0, output + self.logs()
+        return output
+
+    def logs(self):
+        show = "echo; hostname; tail -n 30 /tmp/backstay-0/agent.log 2>/dev/null || true"
+        return "".join(self.mini.on(host["name"], show) for host in self.mini.status()["hosts"] if host["state"] == "up")
+
+    def stop_agents(self, *hosts):
+        for host in hosts:
+            self.mini.on(host, "pkill -TERM -f '[/]backstayd ' || true; while pgrep -f '[/]backstayd ' >/dev/null; do sleep 0.02; done")
+
+    def fill_disk(self, host, left_mib):
+        self.mini.on(host, f"fallocate -l $(($(df --output=avail -B1 /var/tmp | tail -n 1) - {left_mib << 20})) /var/tmp/fill")
+
+    def lose(self, host):
+        """Power and disk."""
+        self.mini("kill", host)
+        self.mini("lose-disk", host)
+
+
+@pytest.fixture
+def nodes(whole):
+    yield Nodes(whole)
+    for host in whole.status()["hosts"]:
+        if host["state"] == "up":
+            whole.on(host["name"], "pkill -KILL -f '[/]backstayd ' || true")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(cluster):
+    """Results after 20 and 40 steps of six ranks."""
+    return {steps: result(Nodes(cluster).run(["n0", "n1", "n2"], steps)) for steps in (20, 40)}
+
+
+def result(output):
+    return re.search(r"^result .*$", output, re.MULTILINE).group()
+
+
+def test_every_version_is_protected_and_comes_back_where_it_was(nodes, undisturbed):
+    first = nodes.run(["n0", "n1", "n2"], 20)
+    assert first.count(" code=0 version=") == 4 and "waited level=3 code=0" in first
+    assert result(first) == undisturbed[20]
+    again = nodes.run(["n0", "n1", "n2"], 40)
+    assert "restarted version=4 step=20" in again
+    assert result(again) == undisturbed[40]
+
+
+def test_from_the_disks_once_the_agents_have_gone(nodes, undisturbed):
+    nodes.run(["n0", "n1", "n2"], 20)
+    nodes.stop_agents("n0", "n1", "n2")
+    again = nodes.run(["n0", "n1", "n2"], 40)
+    assert "restarted version=4 step=20" in again and result(again) == undisturbed[40]
+
+
+@pytest.mark.parametrize("left", [["n0", "n2"], ["n2", "n3", "n0"]], ids="-".join)
+def test_a_host_is_lost_with_its_disk(nodes, undisturbed, left):
+    """Fewer hosts, or one with an empty disk instead; the nodes have other numbers and the ranks other places."""
+    nodes.run(["n0", "n1", "n2"], 20)
+    nodes.stop_agents("n0", "n2")
+    nodes.lose("n1")
+    again = nodes.run(left, 40)
+    assert "restarted version=4 step=20" in again and result(again) == undisturbed[40]
+
+
+def test_more_hosts(nodes, undisturbed):
+    nodes.run(["n0", "n1"], 20)
+    again = nodes.run(["n2", "n1", "n3", "n0"], 40)
+    assert "restarted version=4 step=20" in again and result(again) == undisturbed[40]
+
+
+def test_two_hosts_are_lost_with_two_replicas(nodes, undisturbed):
+    nodes.run(["n0", "n1", "n2"], 20, protect_replicas=2)
+    nodes.lose("n1")
+    nodes.lose("n2")
+    again = nodes.run(["n0", "n3"], 40)
+    assert "restarted version=4 step=20" in again and result(again) == undisturbed[40]
+
+
+@pytest.mark.parametrize("parity, hosts, lost, left", [
+    ("3,1", ["n0", "n1", "n2", "n3"], ["n1"], ["n0", "n2", "n3"]), ("2,2", ["n0", "n1", "n2", "n3"], ["n1", "n2"], ["n3", "n0"]),
+    ("2,1", ["n0", "n1", "n2"], ["n1"], ["n2", "n3", "n0"])], ids=str)
+def test_hosts_are_lost_with_parity(nodes, undisturbed, parity, hosts, lost, left):
+    """As many as it makes up for, with their disks: fewer hosts afterwards, or another one instead."""
+    first = nodes.run(hosts, 20, protect_parity=parity)
+    assert "waited level=3 code=0" in first
+    rebuilt = f"rebuilt a lost node's file job={nodes.job} version=4"
+    assert rebuilt not in nodes.logs()
+    if COMMAND:
+        shown = nodes.mini.on("n0", f"env BACKSTAY_AGENT_SOCKET=/tmp/backstay-0/agent.sock {COMMAND} show {nodes.job}")
+        assert f"parity ({parity.replace(',', ', ')}) is kept, and counted above" in shown, shown
+    for host in lost:
+        nodes.lose(host)
+    again = nodes.run(left, 40, protect_parity="1,1")
+    assert "restarted version=4 step=20" in again and result(again) == undisturbed[40], again + nodes.logs()
+    assert rebuilt in nodes.logs()
+
+
+def test_more_hosts_are_lost_than_parity_makes_up_for(nodes):
+    nodes.run(["n0", "n1", "n2", "n3"], 20, protect_parity="3,1")
+    nodes.lose("n1")
+    nodes.lose("n2")
+    code, output = finish(nodes.start(["n0", "n3"], 40, protect_parity="1,1"))
+    assert code != 0 and re.search(r"what node \d saved cannot be rebuilt: 2 of the 3 blocks", output), output + nodes.logs()
+
+
+@pytest.mark.parametrize("failpoint, settings", [
+    ("parity.1", {"protect_parity": "2,1"}), ("parity.4", {"protect_parity": "2,1"}), ("commit.4", {})], ids=str)
+def test_an_agent_is_killed_while_a_version_is_protected(nodes, undisturbed, failpoint, settings):
+    """The agent that takes its place goes on with it, so that who waits has the level."""
+    nodes.stop_agents("n0", "n1", "n2")
+    agent = f"/tmp/agent-{nodes.job}"
+    for host in ("n0", "n1", "n2"):
+        once = f"mkdir {agent}-began 2>/dev/null && export BACKSTAY_FAILPOINT={failpoint}=kill@1" if host == "n1" else ":"
+        program = SETTINGS["AGENT_PROGRAM"]
+        nodes.mini.on(host, f"printf '#!/bin/sh\\n{once}\\nexec {program} \"$@\"\\n' >{agent}; chmod +x {agent}")
+    gate = f"/mnt/shared/{nodes.job}"
+    run = nodes.start(["n0", "n1", "n2"], 10, agent_program=agent, gate_step=5, gate=gate, **settings)
+    until = "for try in $(seq 1000); do {} && exit; sleep 0.02; done; exit 1"
+    nodes.mini.on("n1", until.format(f"[ -e {agent}-began ] && [ -e {gate}.reached ] && ! pgrep -f '[/]backstayd '"))
+    nodes.mini.on("n0", until.format(f"grep -q 'nodes_lost job={nodes.job} ' /tmp/backstay-0/agent.log"))
+    nodes.mini.on("n0", f"touch {gate}")
+    code, first = finish(run)
+    assert code == 0 and "waited level=3 code=0" in first, first + nodes.logs()
+    events = f"/var/tmp/backstay-root/{nodes.job}/events.jsonl"
+    nodes.mini.on("n0", until.format(f"""grep '"protected"' {events} | grep -q '"version":1[^0-9]'"""))
+    assert nodes.mini.on("n1", "cat /tmp/backstay-0/agent.log").count(f"run begins job={nodes.job} ") == 2
+    nodes.lose("n1")
+    again = nodes.run(["n0", "n2"], 20)
+    assert "restarted version=2 step=10" in again and result(again) == undisturbed[20], again + nodes.logs()
+
+
+@pytest.mark.parametrize("parity, text", [("3,1", "parity (3, 1) needs at least 4 nodes, there are 2"),
+                                          ("3", 'protect.parity is "3"'), ("1,5", "1 to 4 parity blocks")])
+def test_parity_that_cannot_be_is_refused(nodes, parity, text):
+    code, output = finish(nodes.start(["n0", "n1"], 10, protect_parity=parity))
+    assert code != 0 and text in output, output
+
+
+def test_what_cannot_be_brought_back_is_said(nodes):
+    nodes.run(["n0", "n1", "n2"], 20, wait=LOCAL, protect_replicas=0)
+    nodes.lose("n1")
+    code, output = finish(nodes.start(["n0", "n2"], 40, protect_replicas=0))
+    assert code != 0
+    assert re.search(r"version 4.*rank \d+'s object", output), output
+
+
+def test_more_replicas_than_other_nodes_are_refused(nodes):
+    code, output = finish(nodes.start(["n0", "n1"], 10, protect_replicas=2))
+    assert code != 0 and "protect.replicas is 2 and the job has 2 nodes" in output
+
+
+def test_another_job_on_the_same_hosts_is_another_job(nodes, undisturbed):
+    other = Nodes(nodes.mini)
+    runs = [one.start(["n0", "n1", "n2"], 20) for one in (nodes, other)]
+    for run in runs:
+        code, output = finish(run)
+        assert code == 0 and result(output) == undisturbed[20], output
+    assert "restarted version=4 step=20" in other.run(["n0", "n1", "n2"], 40)
+
+
+def test_a_full_disk_is_heard_of_on_every_host(nodes):
+    """Why the level does not come: said at once to the ranks of the others, with node and host."""
+    nodes.fill_disk("n1", left_mib=1)
+    output = nodes.run(["n0", "n1", "n2"], 10, wait=LOCAL)
+    nodes.mini.on("n1", "rm /var/tmp/fill")
+    found = re.search(r"waited level=2 code=31 node 1 \(n1\) keeps version 2 from level local: .*No space left on device", output)
+    assert found, output + nodes.logs()
+    again = nodes.run(["n0", "n1", "n2"], 20)
+    assert "waited level=3 code=0" in again, again
+
+
+def test_copies_that_nobody_can_keep_are_heard_of(nodes):
+    nodes.fill_disk("n1", left_mib=10)
+    output = nodes.run(["n0", "n1"], 5)
+    nodes.mini.on("n1", "rm /var/tmp/fill")
+    assert re.search(r"waited level=3 code=31 node 0 \(n0\) keeps version 1 from level protected: 0 of 1 copies", output), (
+        output + nodes.logs())
+
+
+@pytest.mark.parametrize("settings, code, text", [
+    ({"network_device": "ib7"}, 6, "network.device is 'ib7' on n1: no network device 'ib7'"),
+    ({"network_port": "7070"}, 12, "network.port is 7070 on n1: port 7070 is in use"),
+    ({"protect_domain_file": "/mnt/local/racks"}, 6, "protect.domain_file /mnt/local/racks"),
+    ({"network_heartbeat_s": "1000"}, 6, "network.heartbeat_s"),
+], ids=lambda value: next(iter(value)) if isinstance(value, dict) else None)
+def test_a_wrong_setting_on_one_host_has_a_code_of_its_own(nodes, settings, code, text):
+    """The other hosts have what the setting names."""
+    nodes.mini.on("n0", "set -e; ip link add ib7 type veth peer name ib8; ip address add 10.99.0.1/24 dev ib7; ip link set ib7 up; "
+                        "echo 'n0 a' >/mnt/local/racks")
+    squat = nodes.mini.start("exec", "n1", "--", "python3", "-c", "import socket, sys\n"
+                             "s = socket.create_server(('::', 7070), family=socket.AF_INET6, dualstack_ipv6=True)\n"
+                             "print('ready', flush=True); sys.stdin.read()", stdin=subprocess.PIPE)
+    wait_for_line(squat, "ready")
+    status, output = finish(nodes.start(["n0", "n1"], 10, **settings))
+    finish(squat)
+    nodes.mini.on("n0", "ip link del ib7; rm /mnt/local/racks")
+    assert status != 0 and text in output, output
+    assert STRERROR[code] in output, output
+
+
+def test_names_that_do_not_resolve_are_said_to_who_waits(nodes):
+    """The agents go by names that nobody knows. (One that is known suffices: the other one dials it.)"""
+    words = [f"BACKSTAY_{key}={value}" for key, value in SETTINGS.items()]
+    for host in ("n0", "n1"):
+        nodes.mini.start("exec", host, "--", "unshare", "--uts", "sh", "-c",
+                         f"hostname no-{host}; exec env {' '.join(words)} {SETTINGS['AGENT_PROGRAM']} --foreground >/dev/null")
+        nodes.mini.on(host, "for try in $(seq 500); do [ -S /tmp/backstay-0/agent.sock ] && exit; sleep 0.02; done; exit 1")
+    output = nodes.run(["n0", "n1"], 10, wait=LOCAL)
+    assert re.search(r"waited level=2 code=13 version 2 stays captured: no connection with node 1: .*'no-n1' does not resolve", output), output
+
+
+def test_domains_that_cannot_be_kept_apart_are_told(nodes):
+    output = nodes.run(["n0", "n1"], 10, wait=LOCAL, protect_domain="rack")
+    assert "waited level=2 code=0" in output
+    assert "domains_relaxed" in nodes.mini.on("n0", f"cat /var/tmp/backstay-root/{nodes.job}/events.jsonl")
+
+
+@pytest.mark.skipif(not COMMAND, reason="the command is missing")
+def test_show_says_which_losses_a_version_would_survive(nodes):
+    nodes.run(["n0", "n1", "n2"], 20)
+    words = f"{COMMAND} show {nodes.job} 4 --dir /var/tmp/backstay-root"
+    survival = json.loads(nodes.mini.on("n1", f"{words} --json"))["survival"]
+    assert [len(holders) for holders in survival["holders"]] == [2, 2, 2] and survival["gone"] == []
+    assert [loss["fatal"] for loss in survival["losses"]] == [0, 3, 1]
+    assert "survives the loss of any 1 of 3 nodes: yes; any 2: 3 of 3 sets lose data" in nodes.mini.on("n1", words)
+    nodes.mini("kill", "n2")
+    shown = nodes.mini.on("n1", words)
+    assert "survives the loss of any 1 of 2 nodes: " in shown and "node 2 did not answer" in shown
+    nodes.stop_agents("n0", "n1")
+    shown = nodes.mini.on("n1", words)
+    assert "which losses it would survive is not known: " in shown
+
+
+@pytest.mark.skipif(not COMMAND, reason="the command is missing")
+def test_status_shows_all_hosts(nodes):
+    """Also where one agent hangs: shown without an answer after a second."""
+    words = f"env BACKSTAY_AGENT_SOCKET=/tmp/backstay-0/agent.sock {COMMAND}"
+    run = nodes.start(["n0", "n1", "n2"], 10, gate_step=10, gate="/mnt/shared/go")
+    nodes.mini.on("n0", "for try in $(seq 1000); do [ -e /mnt/shared/go.reached ] && exit; sleep 0.02; done; exit 1")
+    job, = json.loads(nodes.mini.on("n1", f"{words} status --json"))["jobs"]
+    assert (job["node"], job["nodes"], job["ranks"], job["connected"], job["members_left_out"]) == (1, 3, 6, 2, 0)
+    assert [(one["node"], one["state"], one["host"], one["connected"], one["newest"]) for one in job["members"]] == [
+        (number, "ok", f"n{number}", 2, 2) for number in range(3)]
+    shown = nodes.mini.on("n1", f"{words} status")
+    assert "6 of 6 ranks connected on 3 nodes" in shown and re.search(r"^ +2  n2 +2 of 2 ", shown, re.MULTILINE), shown
+    assert "6 of 6 ranks connected on 3 nodes" in nodes.mini.on("n1", f"{words} top --count 1")
+    nodes.mini.on("n2", "pkill -STOP -f '[/]backstayd '")
+    shown = nodes.mini.on("n1", f"{words} status")
+    assert "4 of 6 ranks connected on 3 nodes" in shown and re.search(r"^ +2  no answer: ", shown, re.MULTILINE), shown
+    nodes.mini.on("n2", "pkill -CONT -f '[/]backstayd '; touch /mnt/shared/go")
+    code, output = finish(run)
+    nodes.mini.on("n0", "rm /mnt/shared/go*")
+    assert code == 0 and "waited level=3 code=0" in output, output

@@ -1,0 +1,118 @@
+"""`backstay run` with mpirun over several hosts: hosts that die under load, spares, too few slots, hosts that do not answer."""
+
+import signal
+
+import pytest
+
+from conftest import finish, wait_for_line
+from minicluster import waiting
+from supervised import JOBS, Supervised, result
+
+STEPS = 150
+RUNNING = "checkpoint step=20 code=0 version=4"  # and it goes on computing and saving
+HOSTS = "/mnt/shared/hosts"
+needs = {kind: pytest.mark.skipif(not JOBS[kind], reason=f"{kind} is missing") for kind in JOBS}
+
+
+@pytest.fixture
+def job(whole):
+    """Makes jobs; their agents are ended after the test."""
+    jobs = []
+    yield lambda kind="openmpi": jobs.append(Supervised(whole, kind)) or jobs[-1]
+    for one in jobs:
+        one.end_agents()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(cluster):
+    """The result of six ranks; where they run does not change it."""
+    job = Supervised(cluster)
+    code, output = job.run("", "--host n0:3,n2:3 -n 6", f"{STEPS} 50")
+    job.end_agents()
+    assert code == 0, output
+    return result(output)
+
+
+def host_file(mini, *lines):
+    text = "\\n".join(lines)
+    mini.on("n0", f"printf '{text}\\n' >{HOSTS}")
+
+
+def left_behind(mini, host):
+    return mini.on(host, "ls /tmp/backstay-hosts-* 2>/dev/null || true")
+
+
+@needs["openmpi"]
+def test_a_spare_takes_the_place_of_a_host_that_dies(job, whole, undisturbed):
+    """The host file is in the way of Open MPI; nothing but --spares is given to Backstay."""
+    host_file(whole, "# ours", "n0 slots=2", "n1 slots=2", "n2 slots=2", "n3 slots=2")
+    running = job().start("--spares 1", f"--hostfile {HOSTS} -n 6", f"{STEPS} 5")
+    wait_for_line(running, RUNNING)
+    whole("kill", "n1")
+    code, output = finish(running)
+    assert code == 0, output
+    assert "n1 is gone: the connection ended: nslaunch: n1: the host is down" in output
+    assert "goes on without n1, with n3 instead, on n0, n3, n2" in output
+    assert "restart 1 of 3 from version " in output and "restarted version=" in output
+    assert result(output) == undisturbed
+    assert left_behind(whole, "n0") == ""
+
+
+@needs["mpich"]
+def test_mpich_does_not_hang_for_the_dead_host(job, whole, undisturbed):
+    """By itself it would wait for 16 minutes. Its list has one slot a host, and 6 ranks from the start."""
+    running = job("mpich").start("", "-hosts n0,n1,n2 -n 6", f"{STEPS} 5")
+    wait_for_line(running, RUNNING)
+    whole("kill", "n2")
+    wait_for_line(running, "backstay run: goes on without n2, on n0, n1")
+    wait_for_line(running, undisturbed)
+    # Debian's MPICH 4.0.2 can hang in MPI_Finalize over TCP (README.md).
+    running.send_signal(signal.SIGINT)
+    finish(running)
+
+
+@needs["openmpi"]
+def test_too_few_slots_are_said_and_the_job_goes_on_with_oversubscription(job, whole, undisturbed):
+    one = job()
+    host_file(whole, "n0:3", "n1:3")
+    running = one.start(f"--hosts {HOSTS}", "-n 6", f"{STEPS} 5")
+    wait_for_line(running, RUNNING)
+    whole("kill", "n1")
+    code, output = finish(running)
+    assert code != 0 and "n0 have 3 slots and the job has 6 ranks" in output and "--oversubscribe" in output, output
+    assert "giving up; the same command starts from version" in output
+
+    # The dead host is still in the file.
+    code, output = one.run(f"--hosts {HOSTS} --oversubscribe", "-n 6", f"{STEPS} 50")
+    assert code == 8 and "n1 cannot be reached" in output and "checkpoint" not in output
+
+    host_file(whole, "n0:3")
+    code, output = one.run(f"--hosts {HOSTS}", "-n 6", f"{STEPS} 50")
+    assert code == 2 and "the job has 6 ranks, and n0 have 3 slots" in output
+    code, output = one.run(f"--hosts {HOSTS} --oversubscribe", "-n 6", f"{STEPS} 50")
+    assert code == 0 and "restarted version=" in output, output
+    assert result(output) == undisturbed
+
+
+@needs["openmpi"]
+def test_a_host_that_is_not_known_is_said_before_the_start(job, whole):
+    code, output = job().run("--json", "--host n0,nowhere -n 2", "10 5")
+    assert code == 8 and "checkpoint" not in output
+    assert '"event":"host_unreachable"' in output and '"host":"nowhere"' in output and "its name: " in output
+    assert '"code": "unreachable"' in output
+
+
+@needs["openmpi"]
+def test_asked_to_stop_from_a_host_without_ranks(job, whole):
+    """The first rank's host is asked, and the disks of the job's hosts tell which version there is."""
+    one = job()
+    gate = f"/mnt/shared/{one.job}"
+    running = one.start("", "--host n0:1,n1:1 -n 2", f"1000000 5 until_stop=1 gate_step=3 gate={gate}", on="n3")
+    waiting.until(lambda: whole.run("exec", "n0", "--", "test", "-e", f"{gate}.reached")[0] == 0, "the program to run")
+    running.send_signal(signal.SIGTERM)
+    whole.on("n0", f"touch {gate}")
+    code, output = finish(running)
+    assert code == 0, output
+    assert "asked the program to save and end" in output
+    assert "stopped; the same command starts from version 1, captured" in output
+    assert "(on the disks of the hosts)" in output
