@@ -1,0 +1,60 @@
+"""What can keep a version safe on other nodes: numbers of replicas, shapes of parity. With its settings, and what it moves."""
+
+import re
+
+from . import job
+
+REPLICAS = [1, 2]
+SHAPES = ["3,1", "2,2"]
+
+
+class Protection:
+    """`key` in the JSON, `text` in tables; each node sends `moved` times its data."""
+
+    def __init__(self, key, text, moved, set_to):
+        self.key, self.text, self.moved = key, text, moved
+        self.set_to = {"protect_replicas": 0} | set_to
+        self.level = job.PROTECTED if moved else job.LOCAL
+
+
+def none():
+    return Protection("none", "none (local only)", 0, {})
+
+
+def replicas(count):
+    return Protection(f"replicas_{count}", f"{count} replica{'s' if count > 1 else ''}", count, {"protect_replicas": count})
+
+
+def parity(shape):
+    """`shape`: "k,m". Each node makes its own m blocks of parity, out of m times its data (docs/protocol/parity.md)."""
+    k, m = (int(number) for number in shape.split(","))
+    return Protection(f"parity_{k}_{m}", f"parity ({k}, {m})", m, {"protect_parity": shape})
+
+
+def add_options(parser):
+    parser.add_argument("--replicas", type=int, action="append", help=f"numbers of replicas (default: {REPLICAS})")
+    parser.add_argument("--parity", action="append", metavar="K,M", help=f"shapes of parity (default: {SHAPES})")
+
+
+def members(shape):
+    return sum(int(number) for number in shape.split(","))
+
+
+def fitting(hosts):
+    """Shapes of SHAPES that so many hosts can have."""
+    return [shape for shape in SHAPES if members(shape) <= hosts]
+
+
+def check(options, parser):
+    """What was asked for and cannot be."""
+    for count in options.replicas or []:
+        if not 0 < count < options.host_count:
+            parser.error(f"--replicas {count}: 1 to {options.host_count - 1} on {options.host_count} hosts")
+    for shape in options.parity or []:
+        if not re.fullmatch(r"[1-9][0-9]*,[1-4]", shape) or members(shape) > options.host_count:
+            parser.error(f"--parity {shape}: k,m with m from 1 to 4, at most {options.host_count} together")
+
+
+def all_of(options):
+    counts = options.replicas or [count for count in REPLICAS if count < options.host_count]
+    return [*map(replicas, counts), *map(parity, options.parity or fitting(options.host_count))]
