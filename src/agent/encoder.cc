@@ -132,20 +132,11 @@ void Encoder::removed(VersionNumber version) {
   }
 }
 
-void Encoder::protected_everywhere(VersionNumber version) { let_go(version); }
-
-void Encoder::let_go(VersionNumber up_to) {
-  for (auto& [version, task] : tasks_) {
-    if (version <= up_to && task.step == Step::done) hold(task, false);
-  }
-}
-
 void Encoder::membership(std::span<const NodeId> lost, std::span<const NodeId> back) {
   for (const NodeId node : back) lost_.erase(node);
   for (const NodeId node : lost) {
     if (node != world_.peers.self()) lost_.insert(node);
   }
-  if (!lost_.empty()) let_go(format::version_max);  // no version gets any further
   for (auto& [version, task] : tasks_) {
     task.not_before_ns = 0;
     if (task.step == Step::done) tell_weak(task);
@@ -175,10 +166,6 @@ std::uint64_t Encoder::pump() {
   const std::uint64_t now = world_.state.clock.monotonic_ns();
   std::uint64_t next = no_deadline;
   for (auto& [version, task] : tasks_) {
-    if (task.step == Step::done && task.held) {
-      if (now >= task.held_until_ns) hold(task, false);
-      if (task.held) next = std::min(next, task.held_until_ns);
-    }
     if (task.step == Step::done) continue;
     if (task.step == Step::waiting && now < task.not_before_ns) {
       next = std::min(next, task.not_before_ns);
@@ -373,11 +360,7 @@ void Encoder::sealed(Task& task, const Result<HeldFile>& held) {
     fail(task, held.error());
     return give_up(task);
   }
-  const bool other_is_held = std::ranges::any_of(tasks_, [](const auto& entry) {
-    return entry.second.step == Step::done && entry.second.held;
-  });
-  if (task.removed || other_is_held || !lost_.empty()) hold(task, false);
-  task.held_until_ns = world_.state.clock.monotonic_ns() + parity_rest_ns;
+  hold(task, false);
   task.step = Step::done;
   task.lacks.reset();
   task.stripes.reset();

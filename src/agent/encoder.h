@@ -2,8 +2,7 @@
 // is recorded, every node of its run has its part on its disk; then each reads what it needs of the others of its group,
 // slice by slice, and writes the m blocks that are its own.
 //
-// One version at a time, the older first. The rate limits what is read. Retention leaves the version alone meanwhile, and
-// the oldest that is done until the others have theirs too (they read from here), but not for ever. What
+// One version at a time, the older first. The rate limits what is read. Retention leaves the version alone meanwhile. What
 // fails is taken away, said with a reason, and tried again when the membership changes, and every half a minute.
 //
 // Main loop's thread; nothing blocks. It may be destroyed at any time. Lives as long as the run that it is for.
@@ -56,8 +55,6 @@ class Encoder {
   void listed(std::span<const HeldFile> files);
   // The commit record of a version stands on this node.
   void recorded(const format::CommitRecord& record);
-  // All nodes have their parity of it.
-  void protected_everywhere(VersionNumber version);
   // The version has gone from this node's disk, or goes.
   void removed(VersionNumber version);
   void membership(std::span<const NodeId> lost, std::span<const NodeId> back);
@@ -90,9 +87,8 @@ class Encoder {
     std::uint64_t not_before_ns = 0;
     bool there = false;  // an earlier agent of this run has made it
     bool removed = false;
-    std::size_t told_lost = 0;        // so many members of the group
-    bool held = false;                // retention leaves the version alone
-    std::uint64_t held_until_ns = 0;  // once it is done
+    std::size_t told_lost = 0;  // so many members of the group
+    bool held = false;          // retention leaves the version alone
     bool has_slices_left() const { return !again.empty() || next < slices; }
     bool is_active() const { return step != Step::waiting && step != Step::done; }
   };
@@ -115,7 +111,6 @@ class Encoder {
   void give_up(Task& task);
   void tell_weak(Task& task);
   void hold(Task& task, bool on);
-  void let_go(VersionNumber up_to);
   // `callback(task, ...)`, with the task of that version.
   template <typename Callback>
   auto on_task(const Task& task, Callback callback);

@@ -17,10 +17,12 @@ Neighbourhood::Neighbourhood(JobState& state, Peers& peers, DepotParts parts,
       listener_(std::move(listener)),
       transfers_(peers, parts.depot, parts.serving, state.clock.wall_ns()),
       directory_(peers),
+      protects_(settings.replicas > 0 || parity),
       protection_({state, peers, transfers_, parts.depot, parts.keeping}, std::move(settings),
                   {.protected_here = listener_.protected_here,
                    .kept = [this](const HeldFile& file) { kept(file); }}),
       combiner_(transfers_, parts.depot, parts.keeping.buffer_bytes()),
+      favoured_(state),
       rebuilds_({state, peers, transfers_, parts.depot, parts.keeping}, combiner_, directory_,
                 [this](const HeldFile& file) { kept(file); }),
       around_{directory_, transfers_,
@@ -78,7 +80,7 @@ void Neighbourhood::recorded(const format::CommitRecord& record) {
 
 void Neighbourhood::protected_everywhere(VersionNumber version) {
   protection_.protected_everywhere(version);
-  if (encoder_) encoder_->protected_everywhere(version);
+  if (protects_) favoured_.choose();  // before retention is told to go on
 }
 
 void Neighbourhood::removed(VersionNumber version) {
@@ -146,6 +148,7 @@ void Neighbourhood::membership(const tree::NodeSet& lost, const tree::NodeSet& b
 
 std::uint64_t Neighbourhood::pump() {
   if (directory_.complete() && !std::exchange(complete_told_, true)) listener_.directory_complete();
+  if (protects_) favoured_.choose();
   const std::uint64_t encoder_wants = encoder_ ? encoder_->pump() : no_deadline;
   return std::min({protection_.pump(), encoder_wants, rebuilds_.pump()});
 }

@@ -16,6 +16,7 @@
 #include "agent/depot_parts.h"
 #include "agent/directory.h"
 #include "agent/encoder.h"
+#include "agent/favoured.h"
 #include "agent/job_state.h"
 #include "agent/protection.h"
 #include "agent/rebuilds.h"
@@ -82,9 +83,11 @@ class Neighbourhood final : public PeerEvents {
   const Listener listener_;
   Transfers transfers_;
   Directory directory_;
+  const bool protects_;
   Protection protection_;
   Combiner combiner_;
   std::optional<Encoder> encoder_;
+  Favoured favoured_;
   Rebuilds rebuilds_;
   const Around around_;
   bool complete_told_ = false;

@@ -66,6 +66,26 @@ TEST(NeighbourhoodOfARun, WhatIsRemovedWhileItIsListedIsNotHeld) {
   EXPECT_FALSE(all.network[0].logged("protect_failed"));
 }
 
+// Retention must not take it while the other nodes still make copies (favoured.h).
+TEST(NeighbourhoodOfARun, TheFavouredVersionIsHeldUntilItIsProtected) {
+  for (const std::uint32_t replicas : {0u, 1u}) {
+    Neighbours all(3, replicas);
+    all.begin();
+    all.open();
+    Node& node = all.network[0];
+    StoredVersion& stored = node.state.disk[1];
+    stored.version = 1;
+    stored.level = Level::local;
+    stored.record.run = node.state.run;
+    node.neighbourhood->pump();
+    EXPECT_EQ(node.holds[1], static_cast<int>(replicas))
+        << "nothing will be protected without copies";
+    stored.level = Level::protected_;
+    node.neighbourhood->protected_everywhere(1);
+    EXPECT_EQ(node.held(), 0);
+  }
+}
+
 TEST(NeighbourhoodOfARun, ADamagedFileIsRepairedOnceSomebodyHasAnother) {
   Neighbours all(2, 0);
   const FileOf file = write_file(all.network, 0, 1);

@@ -257,23 +257,6 @@ TEST(Parity, IsNotPulledFasterThanAllowed) {
   EXPECT_NEAR(1e-9 * static_cast<double>(ended - began), seconds, 0.5);
 }
 
-// The others read from a node that has its own parity already; but it waits only so long, and with one version.
-TEST(Parity, RetentionLeavesTheVersionUntilAllHaveTheirs) {
-  World world(4, {3, 1});
-  world.save(1);
-  world.save(2);
-  world.network.run_for(second);
-  EXPECT_EQ(world.network[0].holds[1], 1);
-  EXPECT_EQ(world.network[0].holds[2], 0);
-  world.network.run_for(60 * second);
-  EXPECT_EQ(world.network[0].held(), 0);
-  world.save(3);
-  world.network.run_for(second);
-  EXPECT_EQ(world.network[0].holds[3], 1);
-  world.network[0].encoder->protected_everywhere(3);
-  EXPECT_EQ(world.network[0].held(), 0);
-}
-
 TEST(Parity, SeveralVersionsTheOldestFirst) {
   World world(4, {3, 1});
   for (VersionNumber version = 1; version <= 3; ++version) world.save(version);

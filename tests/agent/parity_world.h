@@ -106,7 +106,6 @@ class ParityWorld {
     for (NodeId node = 0; node < network.members(); ++node) {
       if (!network.lives(node)) continue;
       Node& one = network[node];
-      for (const VersionNumber version : one.told) one.encoder->protected_everywhere(version);
       EXPECT_EQ(one.serving.free_count(), one.serving.count()) << node;
       EXPECT_EQ(one.keeping.free_count(), one.keeping.count()) << node;
       EXPECT_EQ(one.transfers->reading(), 0u) << node;

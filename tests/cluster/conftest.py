@@ -19,7 +19,7 @@ from minicluster import checks  # noqa: E402
 from minicluster.errors import MissingFeature  # noqa: E402
 
 MINI = HERE / "mini"
-DEADLINE_S = 60
+DEADLINE_S = 120
 
 
 def finish(process, text=None):

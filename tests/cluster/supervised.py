@@ -21,7 +21,7 @@ LAUNCHERS = {
 SETTINGS = {"BACKSTAY_AGENT_PROGRAM": os.environ.get("BACKSTAY_TEST_AGENT", ""), "BACKSTAY_AGENT_IDLE_EXIT_S": "60",
             "BACKSTAY_POOL_SIZE_MIB": "32", "BACKSTAY_POOL_BUFFER_MIB": "1", "BACKSTAY_CHECKPOINT_POLICY": "request",
             "BACKSTAY_NETWORK_HEARTBEAT_S": "0.1", "BACKSTAY_NETWORK_DEAD_AFTER_S": "3"}
-SILENT_S = 4  # a busy machine starts a remote shell late
+SILENT_S = 8  # a busy machine starts a remote shell late
 names = (f"run{number}" for number in itertools.count())
 
 

@@ -9,7 +9,8 @@ from minicluster import waiting
 from supervised import JOBS, Supervised, result
 
 STEPS = 150
-RUNNING = "checkpoint step=20 code=0 version=4"  # and it goes on computing and saving
+SAFE = "safe_step=20"  # a version is on other hosts before one is killed
+RUNNING = "protected step=20"  # and it goes on computing and saving
 HOSTS = "/mnt/shared/hosts"
 needs = {kind: pytest.mark.skipif(not JOBS[kind], reason=f"{kind} is missing") for kind in JOBS}
 
@@ -46,7 +47,7 @@ def left_behind(mini, host):
 def test_a_spare_takes_the_place_of_a_host_that_dies(job, whole, undisturbed):
     """The host file is in the way of Open MPI; nothing but --spares is given to Backstay."""
     host_file(whole, "# ours", "n0 slots=2", "n1 slots=2", "n2 slots=2", "n3 slots=2")
-    running = job().start("--spares 1", f"--hostfile {HOSTS} -n 6", f"{STEPS} 5")
+    running = job().start("--spares 1", f"--hostfile {HOSTS} -n 6", f"{STEPS} 5 {SAFE}")
     wait_for_line(running, RUNNING)
     whole("kill", "n1")
     code, output = finish(running)
@@ -61,7 +62,7 @@ def test_a_spare_takes_the_place_of_a_host_that_dies(job, whole, undisturbed):
 @needs["mpich"]
 def test_mpich_does_not_hang_for_the_dead_host(job, whole, undisturbed):
     """By itself it would wait for 16 minutes. Its list has one slot a host, and 6 ranks from the start."""
-    running = job("mpich").start("", "-hosts n0,n1,n2 -n 6", f"{STEPS} 5")
+    running = job("mpich").start("", "-hosts n0,n1,n2 -n 6", f"{STEPS} 5 {SAFE}")
     wait_for_line(running, RUNNING)
     whole("kill", "n2")
     wait_for_line(running, "backstay run: goes on without n2, on n0, n1")
@@ -75,7 +76,7 @@ def test_mpich_does_not_hang_for_the_dead_host(job, whole, undisturbed):
 def test_too_few_slots_are_said_and_the_job_goes_on_with_oversubscription(job, whole, undisturbed):
     one = job()
     host_file(whole, "n0:3", "n1:3")
-    running = one.start(f"--hosts {HOSTS}", "-n 6", f"{STEPS} 5")
+    running = one.start(f"--hosts {HOSTS}", "-n 6", f"{STEPS} 5 {SAFE}")
     wait_for_line(running, RUNNING)
     whole("kill", "n1")
     code, output = finish(running)

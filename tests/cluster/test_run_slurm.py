@@ -84,8 +84,8 @@ def limited(slurm):
 
 def test_a_node_that_dies_in_the_allocation(slurm, limited):
     expected = undisturbed(slurm, 4, STEPS)
-    batch = Batch(slurm, "survivor", "--nodelist=n[0-2] --nodes=3", "--spares 1", f"-n 4 {JOBS['openmpi']} {STEPS} 5")
-    batch.wait_for("checkpoint step=20 ")
+    batch = Batch(slurm, "survivor", "--nodelist=n[0-2] --nodes=3", "--spares 1", f"-n 4 {JOBS['openmpi']} {STEPS} 5 safe_step=20")
+    batch.wait_for("protected step=20")
     assert agents_step(slurm, batch) == "n[0-2]"
     slurm("kill", "n1")
     batch.wait_for_end()
@@ -101,8 +101,8 @@ def test_too_few_nodes_are_left_and_the_job_waits_for_others(slurm):
     expected = undisturbed(slurm, 4, STEPS)
     slurm("up", 4)
     slurm("slurm", "up", "--silence-s", SLURM_SILENCE_S)
-    batch = Batch(slurm, "waiting", "--nodelist=n[0-1] --nodes=2", "", f"-n 4 {JOBS['openmpi']} {STEPS} 5")
-    batch.wait_for("checkpoint step=20 ")
+    batch = Batch(slurm, "waiting", "--nodelist=n[0-1] --nodes=2", "", f"-n 4 {JOBS['openmpi']} {STEPS} 5 safe_step=20")
+    batch.wait_for("protected step=20")
     slurm("kill", "n1")
     batch.wait_for("n0 have 2 slots and the job has 4 ranks")
     batch.wait_for("the job goes back into the queue of Slurm")

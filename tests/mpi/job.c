@@ -4,6 +4,7 @@
  * job STEPS EVERY [name=value ...]
  *   kill_step=S kill_rank=R  that rank kills itself (SIGKILL) after step S, once a restart is possible
  *   gate_step=S gate=FILE    all ranks wait after step S until FILE exists (rank 0 creates FILE.reached)
+ *   safe_step=S              all ranks wait after step S until the newest version is on other nodes too
  *   wait_level=L             at the end all ranks wait until the newest version has that level
  *   after_restart=N          after a restart so many steps are done, in place of STEPS
  *   step_ms=N                each step takes so long at least
@@ -114,6 +115,11 @@ int main(int argc, char** argv) {
     }
     if (until_stop && backstay_stop_requested()) break;
     if (step == number(argc, argv, "gate_step")) wait_at_gate(option(argc, argv, "gate"));
+    if (step == number(argc, argv, "safe_step")) {
+      must(backstay_wait(backstay_version(), BACKSTAY_PROTECTED, 60), "wait for level protected");
+      if (rank == 0) printf("protected step=%lld\n", (long long)step);
+      fflush(stdout);
+    }
     if (step == number(argc, argv, "kill_step") && rank == number(argc, argv, "kill_rank")) {
       kill(getpid(), SIGKILL);
     }
