@@ -4,6 +4,7 @@ import contextlib
 import html
 import io
 import json
+import os
 import pathlib
 import random
 import re
@@ -219,6 +220,15 @@ def test_a_job_without_a_log(tmp_path):
     assert report(tmp_path)[0] == 3
     with pytest.raises(events.LogError):
         events.read(tmp_path / "lj")
+
+
+def test_a_pipe_or_folder_in_the_place_of_the_log_is_refused(tmp_path):
+    made_log.write(tmp_path / "lj")
+    for make in (os.mkfifo, os.mkdir):
+        make(tmp_path / "lj" / "events.1.jsonl")
+        code, _, err = report(tmp_path)
+        assert code == 1 and err.endswith("events.1.jsonl: is no regular file; move it away, the agent begins a new log\n")
+        (tmp_path / "lj" / "events.1.jsonl").rename(tmp_path / make.__name__)
 
 
 def test_wrong_options(tmp_path):

@@ -30,10 +30,10 @@ class WriteError(OSError):
         return self.message
 
 
-def read_bytes(path) -> bytes:
+def read_bytes(path, opener=None) -> bytes:
     """All bytes. OSError, with the name of the file, if it cannot be read or holds more than READ_MAX."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=opener) as file:
             return at_most(file, path)
     except OSError as error:
         raise error if error.filename is not None else OSError(error.errno, error.strerror, str(path)) from None

@@ -4,6 +4,8 @@ import json
 import pathlib
 from typing import NamedTuple
 
+from ..format.errors import DamagedError
+from ..format.node import open_file
 from ..plan import files as disk
 
 NAMES = ("events.1.jsonl", "events.jsonl")  # older first
@@ -73,6 +75,14 @@ def _parsed(line: bytes):
     return event, None
 
 
+def _lines(file: pathlib.Path) -> list[bytes]:
+    """LogError where no regular file stands: a pipe would be waited for."""
+    try:
+        return disk.read_bytes(file, opener=lambda path, _: open_file(path)).split(b"\n")
+    except DamagedError:
+        raise LogError(f"{file}: is no regular file; move it away, the agent begins a new log") from None
+
+
 def read(folder: pathlib.Path) -> Log:
     """The log of a job's folder. Raises LogError; OSError if a file cannot be read."""
     files = [folder / name for name in NAMES if (folder / name).exists()]
@@ -80,7 +90,7 @@ def read(folder: pathlib.Path) -> Log:
         raise LogError(f"{folder / NAMES[-1]}: no such file; the agent writes it while the job runs", missing=True)
     found, unreadable = [], []
     for file in files:
-        lines = disk.read_bytes(file).split(b"\n")
+        lines = _lines(file)
         for number, line in enumerate(lines[:-1], 1):  # the last has no newline: cut short, or empty
             event, why = _parsed(line)
             if event is not None:
