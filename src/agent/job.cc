@@ -280,6 +280,8 @@ Status Job::fetch(const RankLink& link, const wire::Fetch& fetch) {
 
 void Job::reap_restores() {
   while (!restores_.empty() && restores_.front()->done()) {
+    const auto version = restores_.front()->brought_back();
+    if (version && neighbourhood_) neighbourhood_->brought_back(*version);
     restores_.pop_front();
     if (!restores_.empty()) restores_.front()->start();
   }

@@ -94,8 +94,10 @@ class Job {
   bool runs() const { return !state_.links.empty(); }
   // No rank, and no version that is only here: closing the job would lose nothing but time.
   bool unused() const;
-  // What would be lost is a fast restart.
-  bool keeps_versions() const { return !state_.memory.empty(); }
+  // What would be lost is a fast restart, or copies that are being made, here or for other nodes.
+  bool keeps_versions() const {
+    return !state_.memory.empty() || (neighbourhood_ && neighbourhood_->protects());
+  }
   // Gives all buffers back. Precondition: unused(), and the store has nothing left to do.
   void close();
   // Captured versions are on their way to the tier, or a restore is under way.

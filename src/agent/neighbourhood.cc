@@ -95,6 +95,28 @@ void Neighbourhood::removed(VersionNumber version) {
   rebuilds_.removed(version);
 }
 
+void Neighbourhood::brought_back(VersionOfRun version) {
+  if (!protects_ || version.second == state_.run) return;
+  for (const auto& [file, held] : directory_.held().all()) {
+    if (VersionOfRun{file.version, file.run} != version || file.parity || held.ranks.empty())
+      continue;
+    directory_.lookup(version, held.ranks.front(),
+                      while_alive_([this, file](Result<std::vector<wire::peer::Holder>> holders) {
+                        if (holders.ok()) inherit(file, *holders);
+                      }));
+  }
+}
+
+void Neighbourhood::inherit(const FileOf& file, const std::vector<wire::peer::Holder>& holders) {
+  const HeldFile* held = directory_.held().find(file);
+  if (held == nullptr) return;  // it has been removed meanwhile
+  std::set<NodeId> others;
+  for (const wire::peer::Holder& one : holders) {
+    if (one.node == file.node) others.insert(one.agent);
+  }
+  protection_.inherited(*held, std::move(others));
+}
+
 void Neighbourhood::kept(const HeldFile& file) {
   directory_.add(file);
   if (repaired_.erase(file.file) != 0) {

@@ -56,6 +56,10 @@ class Neighbourhood final : public PeerEvents {
   void recorded(const format::CommitRecord& record);
   void protected_everywhere(VersionNumber version);
   void removed(VersionNumber version);
+  // The program goes on from it. What is here of it is protected anew, where an earlier run wrote it.
+  void brought_back(VersionOfRun version);
+  // Copies or parity are wanted at all.
+  bool protects() const { return protects_; }
 
   void membership(const tree::NodeSet& lost, const tree::NodeSet& back);
   const HeldFiles& held() const { return directory_.held(); }
@@ -73,6 +77,7 @@ class Neighbourhood final : public PeerEvents {
  private:
   void listed(Result<std::vector<HeldFile>> files);
   void kept(const HeldFile& file);
+  void inherit(const FileOf& file, const std::vector<wire::peer::Holder>& holders);
   void doubt(NodeId holder, const FileOf& file);
   void repair(const FileOf& file);
   bool repair_from(const FileOf& file, const std::vector<wire::peer::Holder>& holders);

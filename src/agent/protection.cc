@@ -150,6 +150,19 @@ void Protection::have(const wire::peer::Keep& keep, const HeldFile& held) {
   }
 }
 
+void Protection::inherited(const HeldFile& held, std::set<NodeId> others) {
+  others.erase(self_);
+  for (const NodeId node : lost_) others.erase(node);
+  Entry& entry = *duties_.try_emplace(held.file).first;
+  Duty& duty = entry.second;
+  duty.what = what_of(held);
+  duty.holders = std::move(others);
+  duty.complete = true;
+  duty.inherited = true;
+  if (held.record) recorded(*held.record);
+  begin_again(entry);
+}
+
 void Protection::repair(const HeldFile& damaged, NodeId source) {
   const FileOf& file = damaged.file;
   wire::peer::Keep what;
@@ -169,6 +182,7 @@ bool Protection::is_own(const FileOf& file) const {
 bool Protection::is_ours(const Entry& entry) const {
   const auto& [file, duty] = entry;
   if (is_own(file)) return true;
+  if (duty.inherited) return duty.holders.empty() || self_ < *duty.holders.begin();
   if (!protected_.contains(file.version) || duty.holders.contains(file.node)) return false;
   return duty.holders.empty() || self_ < *duty.holders.begin();
 }
@@ -205,7 +219,7 @@ void Protection::ask(Entry& entry) {
   const std::size_t wanted = settings_.replicas - duty.holders.size();
   if (!duty.exhausted && duty.asked.size() < wanted) {
     std::vector<NodeId> to;
-    for (const NodeId node : candidates(entry.first)) {
+    for (const NodeId node : candidates(entry)) {
       if (duty.asked.size() == wanted) break;
       if (node == self_ || duty.holders.contains(node) || duty.refused.contains(node)) continue;
       if (duty.asked.insert(node).second) to.push_back(node);
@@ -217,12 +231,14 @@ void Protection::ask(Entry& entry) {
   if (duty.asked.empty()) give_up(entry);
 }
 
-std::vector<NodeId> Protection::candidates(const FileOf& file) const {
+// Of a file that an earlier run left, those who would keep ours.
+std::vector<NodeId> Protection::candidates(const Entry& entry) const {
+  const auto& [file, duty] = entry;
   std::vector<bool> alive(world_.peers.members(), true);
   for (const NodeId node : lost_) alive[node] = false;
   const protect::PlacementFacts facts{file.run ^ file.version, settings_.replicas,
                                       settings_.domains};
-  auto order = protect::keepers_in_order(facts, alive, file.node);
+  auto order = protect::keepers_in_order(facts, alive, duty.inherited ? self_ : file.node);
   return order.ok() ? std::move(*order) : std::vector<NodeId>();
 }
 

@@ -55,6 +55,9 @@ class Protection final : public PeerEvents {
   void recorded(const format::CommitRecord& record);
   // The version is protected on all nodes: its files are looked after also when their owners are lost.
   void protected_everywhere(VersionNumber version);
+  // A file of a version of an earlier run, which the program goes on from: it shall have as many copies as those of this run,
+  // as what the nodes of that run had may be gone with them. `others`: agents of this run that have it.
+  void inherited(const HeldFile& file, std::set<NodeId> others);
   // The version has gone from this node's disk, or goes.
   void removed(VersionNumber version);
 
@@ -85,6 +88,7 @@ class Protection final : public PeerEvents {
     std::uint64_t not_before_ns = 0;  // after it was given up
     std::uint64_t lost_ns = 0;        // since when copies are missing that there were; 0: none are
     bool complete = false;            // once had all its copies
+    bool inherited = false;           // of an earlier run, whose nodes had other numbers
     bool exhausted = false;           // nobody is left to ask
     bool held = false;                // retention leaves the version alone
   };
@@ -105,7 +109,7 @@ class Protection final : public PeerEvents {
   void hold(Entry& entry, bool on);
   void accept(NodeId from, const wire::peer::Keep& keep);
   void have(const wire::peer::Keep& keep, const HeldFile& held);
-  std::vector<NodeId> candidates(const FileOf& file) const;
+  std::vector<NodeId> candidates(const Entry& entry) const;
   void tell_relaxation() const;
 
   const ProtectionWorld world_;

@@ -66,6 +66,11 @@ void Restore::start() {
 
 bool Restore::done() const { return phase_ == Phase::done && reader_.idle(); }
 
+std::optional<VersionOfRun> Restore::brought_back() const {
+  if (!done() || !succeeded_ || !whole_job_) return std::nullopt;
+  return VersionOfRun{version_, run_};
+}
+
 bool Restore::includes(ConnectionId connection) const {
   return phase_ != Phase::done &&
          std::any_of(parts_.begin(), parts_.end(),
@@ -99,6 +104,7 @@ void Restore::find() {
 
 void Restore::found(const Finder::Found& found) {
   version_ = found.version.first;
+  run_ = found.version.second;
   reader_.open(found);
   unlocated_ = parts_.size();
   for (std::size_t index = 0; index < parts_.size(); ++index) {
@@ -490,6 +496,7 @@ void Restore::record_end(Code code, const std::string& message) const {
 void Restore::finish(Code code, const std::string& message) {
   const bool delivering = phase_ == Phase::delivering;
   phase_ = Phase::done;
+  succeeded_ = code == Code::ok;
   record_end(code, message);
   release_all();
   if (code == Code::none) {

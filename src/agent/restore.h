@@ -43,6 +43,8 @@ class Restore {
   void start();
   // Over for everybody, and nothing of it is in flight any more.
   bool done() const;
+  // The version that all ranks of this node have now, after a restart that went well.
+  std::optional<VersionOfRun> brought_back() const;
   bool includes(ConnectionId connection) const;
 
   Status verified(ConnectionId connection, const wire::Verified& verified);
@@ -122,6 +124,8 @@ class Restore {
   VersionReader reader_;
   Phase phase_ = Phase::finding;
   VersionNumber version_ = 0;
+  RunId run_ = 0;  // that wrote it
+  bool succeeded_ = false;
   bool pinned_ = false;            // its bytes in the pool
   bool held_ = true;               // chunks that are read stay in their buffers until the end
   std::uint32_t saved_ranks_ = 0;  // of `version_`

@@ -461,14 +461,18 @@ inline std::unique_ptr<tier::Tier> tier_on(io::FileSystem& disk) {
   return std::move(tier::open_dir_tier(disk, make_ring, {.root = "/disk"}).value());
 }
 
-// What an agent writes for a version: its store does. `chunks` of a buffer each, the last one shorter.
+// What an agent writes for a version: its store does. `chunks` of a buffer each, the last one shorter. `disk`: of that
+// node, where the file is of an earlier run whose nodes had other numbers.
 inline FileOf write_file(PlayedNetwork& network, NodeId node, VersionNumber version,
-                         std::uint32_t chunks = 7) {
+                         std::uint32_t chunks = 7, std::optional<NodeId> disk = std::nullopt) {
+  const std::uint32_t nodes = std::max(network.members(), node + 1);
   StoreWorker worker(
-      "job", [&]() -> Result<std::unique_ptr<tier::Tier>> { return tier_on(*network.disks[node]); },
+      "job",
+      [&]() -> Result<std::unique_ptr<tier::Tier>> {
+        return tier_on(*network.disks[disk.value_or(node)]);
+      },
       [](const Event&) {}, nullptr);
-  worker.handle(
-      OpenVersion{{version, run, node, network.members(), network.members(), buffer_bytes}, 0, 0});
+  worker.handle(OpenVersion{{version, run, node, nodes, nodes, buffer_bytes}, 0, 0});
   AlignedMemory memory(buffer_bytes);
   std::uint64_t bytes = 0;
   for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {

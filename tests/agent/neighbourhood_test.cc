@@ -66,6 +66,29 @@ TEST(NeighbourhoodOfARun, WhatIsRemovedWhileItIsListedIsNotHeld) {
   EXPECT_FALSE(all.network[0].logged("protect_failed"));
 }
 
+// The node that wrote it may be gone with its disk; a version of the present run is looked after anyhow.
+TEST(NeighbourhoodOfARun, WhatAnEarlierRunLeftIsCopiedAgainOnceTheProgramGoesOnFromIt) {
+  Neighbours all(3, 1);
+  const FileOf file = write_file(all.network, 0, 1);
+  for (NodeId node = 0; node < 3; ++node) all.network[node].state.run = run + 1;
+  all.begin();
+  all.open();
+  const auto holders = [&] {
+    std::size_t count = 0;
+    for (NodeId node = 0; node < 3; ++node) {
+      count += all.network[node].neighbourhood->held().find(file) != nullptr ? 1 : 0;
+    }
+    return count;
+  };
+  EXPECT_EQ(holders(), 1u);
+  for (NodeId node = 0; node < 3; ++node) all.network[node].neighbourhood->brought_back({1, run});
+  all.network.run_for();
+  EXPECT_EQ(holders(), 2u);
+  for (NodeId node = 0; node < 3; ++node) all.network[node].neighbourhood->brought_back({1, run});
+  all.network.run_for();
+  EXPECT_EQ(holders(), 2u);
+}
+
 // Retention must not take it while the other nodes still make copies (favoured.h).
 TEST(NeighbourhoodOfARun, TheFavouredVersionIsHeldUntilItIsProtected) {
   for (const std::uint32_t replicas : {0u, 1u}) {

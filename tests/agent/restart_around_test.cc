@@ -43,6 +43,7 @@ TEST_F(RestartAround, EachRankFromItsNearestPlace) {
   EXPECT_EQ(agent.agents[3].reads, 3);
   EXPECT_EQ(agent.durable.reads, 3);
   EXPECT_EQ(agent.rank(0).plans, 1);
+  EXPECT_EQ(agent.restore().brought_back(), (VersionOfRun{7, run}));
 }
 
 TEST_F(RestartAround, FromThePoolAndFromAnotherAgentAtOnce) {
@@ -144,6 +145,7 @@ TEST_F(RestartAround, NobodyHasIt) {
   agent.expect_over(Code::not_found);
   EXPECT_EQ(agent.rank(0).message, "rank 5's object is on no node that is left");
   agent.expect_untouched();
+  EXPECT_EQ(agent.restore().brought_back(), std::nullopt);
 }
 
 TEST_F(RestartAround, NobodyCanGiveItAnyMore) {

@@ -12,6 +12,7 @@ import subprocess
 import pytest
 
 from conftest import finish, wait_for_line
+from minicluster import waiting
 
 JOB = os.environ.get("BACKSTAY_TEST_JOB_OPENMPI", "")
 pytestmark = pytest.mark.skipif(not JOB, reason="Open MPI is missing")
@@ -101,6 +102,21 @@ def test_a_host_is_lost_with_its_disk(nodes, undisturbed, left):
     nodes.lose("n1")
     again = nodes.run(left, 40)
     assert "restarted version=4 step=20" in again and result(again) == undisturbed[40]
+
+
+def test_another_host_is_lost_before_there_is_a_new_version(nodes, undisturbed):
+    """What the first one had is copied again in the new run, although the old run wrote it; the spare takes its share."""
+    nodes.run(["n0", "n1", "n2"], 20)
+    nodes.stop_agents("n0", "n2")
+    nodes.lose("n1")
+    assert "restarted version=4 step=20" in nodes.run(["n2", "n3", "n0"], 20)
+    events = f"cat /var/tmp/backstay-root/{nodes.job}/events.jsonl"
+    waiting.until(lambda: sum(nodes.mini.on(host, events).count('"reprotected"') for host in ("n0", "n2", "n3")) == 2,
+                  "copies of what two nodes had on the lost one")
+    nodes.stop_agents("n0", "n3")
+    nodes.lose("n2")
+    again = nodes.run(["n3", "n0"], 40)
+    assert "restarted version=4 step=20" in again and result(again) == undisturbed[40], again
 
 
 def test_more_hosts(nodes, undisturbed):
