@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import time
 
 import pytest
@@ -61,6 +62,28 @@ def test_a_host_comes_back_with_an_old_disk(nodes, undisturbed):
     nodes.mini("boot", "n1")
     again = nodes.run(["n1", "n0", "n2"], 40)
     assert "restarted version=6 step=30" in again and result(again) == undisturbed[40], again
+
+
+@pytest.mark.skipif(not shutil.which("faketime"), reason="faketime is missing")
+def test_clocks_that_differ(nodes, undisturbed):
+    """By an hour and by a day, and the one that was ahead is behind when its agent comes back."""
+    def clocks(n1, n2):
+        lines = ["#!/bin/sh", "export FAKETIME_DONT_FAKE_MONOTONIC=1", "case $(hostname) in",
+                 f"n1) exec faketime -f {n1} {SETTINGS['AGENT_PROGRAM']} \"$@\";;",
+                 f"n2) exec faketime -f {n2} {SETTINGS['AGENT_PROGRAM']} \"$@\";;",
+                 f"*) exec {SETTINGS['AGENT_PROGRAM']} \"$@\";;", "esac"]
+        nodes.mini.on("n3", "cat >/mnt/shared/agent <<'END'\n" + "\n".join(lines) + "\nEND\nchmod +x /mnt/shared/agent")
+        return {"agent_program": "/mnt/shared/agent"}
+
+    nodes.stop_agents("n0", "n1", "n2")
+    first = nodes.run(["n0", "n1", "n2"], 20, **clocks("+1h", "-1d"))
+    assert "waited level=3 code=0" in first and result(first) == undisturbed[20]
+    days = {nodes.mini.on(host, "grep 'agent listens' /tmp/backstay-0/agent.log | tail -n 1 | head -c 10") for host in ("n0", "n2")}
+    assert len(days) == 2, "the clocks did not differ"
+    nodes.stop_agents("n0", "n1", "n2")
+    nodes.lose("n0")
+    again = nodes.run(["n1", "n3", "n2"], 40, **clocks("-1h", "+1d"))
+    assert "restarted version=4 step=20" in again and "waited level=3 code=0" in again and result(again) == undisturbed[40]
 
 
 def test_two_users_with_a_job_of_the_same_name_do_not_see_each_other(nodes):
