@@ -125,8 +125,8 @@ typedef struct backstay_array {
  * $BACKSTAY_CONFIG, ./backstay.toml, ~/.config/backstay.toml, or the defaults, in that order.
  * Starts an agent if none runs on this node. Blocks until the agent answers (at most
  * `agent.start_timeout_s`).
- * Errors: ESTATE (already started), ECONFIG, EAGENT, EPROTOCOL, EBUSY, EPERMISSION, ETOOLARGE (the
- * socket's path). */
+ * Errors: ESTATE (already started), ECONFIG (also a folder that cannot be made), EAGENT, EPROTOCOL,
+ * EBUSY, EPERMISSION, ENOSPACE, ETOOLARGE (the socket's path). */
 BACKSTAY_API int backstay_init(const char* config);
 
 /* For programs that an interpreter runs: what a job without a configured name is called, instead of

@@ -47,10 +47,7 @@ std::string holder(int fd) {
 
 Result<Fd> lock_job(const std::string& dir, const std::string& job) {
   const std::string folder = dir + "/" + job;
-  if (const Status made = make_folders(folder); !made.ok()) {
-    return made.error().context(
-        "the job's folder cannot be made (set storage.dir, or durable.dir)");
-  }
+  BACKSTAY_TRY(make_chosen_folder(folder, "storage.dir (or durable.dir)"));
   const std::string path = folder + "/lock";
   Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   // A disk that is mounted read-only, or that lets us only read, can still be restarted from.

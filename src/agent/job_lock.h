@@ -11,7 +11,7 @@
 namespace backstay::agent {
 
 // Creates the job's folder (mode 0700) where missing. Blocks on the disk. Errors: busy (another agent holds it),
-// permission, no_space, io.
+// config (a folder that can never be made), permission, no_space, io.
 Result<Fd> lock_job(const std::string& dir, const std::string& job);
 
 }  // namespace backstay::agent

@@ -29,4 +29,24 @@ Status make_folders(const std::string& path, std::vector<std::string>* made) {
   }
 }
 
+namespace {
+
+// A file in the place of a folder, a link to nowhere or to itself, a name that is too long ...
+bool is_about_the_path(int sys_errno) {
+  return sys_errno == ENOTDIR || sys_errno == ENOENT || sys_errno == EEXIST || sys_errno == ELOOP ||
+         sys_errno == ENAMETOOLONG || sys_errno == EINVAL;
+}
+
+}  // namespace
+
+Status make_chosen_folder(const std::string& path, std::string_view keys) {
+  const Status made = make_folders(path);
+  if (made.ok()) return {};
+  const Error& why = made.error();
+  const std::string message =
+      why.message() + ": set " + std::string(keys) + " to a folder that you may write to";
+  return Error(is_about_the_path(why.sys_errno()) ? Code::config : why.code(), message,
+               why.sys_errno());
+}
+
 }  // namespace backstay

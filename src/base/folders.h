@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -16,5 +17,9 @@ std::string parent_of(const std::string& path);
 // outermost first; on failure too. A folder that is there is good, though it refuses mkdir (read-only, or somebody
 // else's). The new names are not safe yet.
 Status make_folders(const std::string& path, std::vector<std::string>* made = nullptr);
+
+// The same for a folder that the user chose by setting `keys`, which the message names: a path that can never be made
+// is the configuration's fault. Errors: config, permission, no_space, io (the disk).
+Status make_chosen_folder(const std::string& path, std::string_view keys);
 
 }  // namespace backstay

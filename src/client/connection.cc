@@ -21,6 +21,12 @@ std::uint32_t load_word(const Mapping& page, std::size_t index) {
   // Not atomic_ref: the page is mapped read-only and a load is all we do.
   return __atomic_load_n(words + index, __ATOMIC_ACQUIRE);
 }
+
+// Who starts an agent then hears which folder is in the way.
+bool nothing_can_be_there(const Error& error) {
+  return error.code() == Code::not_found || error.sys_errno() == ENOTDIR ||
+         error.sys_errno() == ELOOP;
+}
 }  // namespace
 
 Result<std::unique_ptr<Connection>> Connection::open(const std::string& socket_path,
@@ -28,7 +34,7 @@ Result<std::unique_ptr<Connection>> Connection::open(const std::string& socket_p
                                                      std::uint64_t deadline) {
   std::unique_ptr<Connection> connection(new Connection);
   auto socket = wire::connect_to(socket_path);
-  if (!socket.ok() && socket.error().code() == Code::not_found) {
+  if (!socket.ok() && nothing_can_be_there(socket.error())) {
     return Error(Code::agent_lost, socket.error().message(), socket.error().sys_errno());
   }
   BACKSTAY_ASSIGN(connection->socket_, std::move(socket));

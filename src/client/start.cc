@@ -56,6 +56,14 @@ Result<LaunchedAgent> launch(const AgentAddress& address, const std::string& pro
   return launch_agent(program, arguments);
 }
 
+// Made here, because from an agent that ends at once nobody learns more than words.
+Status make_folder_of(const std::string& socket) {
+  const std::string folder = parent_of(socket);
+  BACKSTAY_TRY(make_chosen_folder(folder, "agent.socket"));
+  if (::access(folder.c_str(), W_OK | X_OK) == 0) return {};
+  return errno_error("write to " + folder + " (agent.socket)", errno);
+}
+
 }  // namespace
 
 AgentAddress agent_address(const Config& config, const std::string& config_file) {
@@ -70,6 +78,7 @@ AgentAddress agent_address(const Config& config, const std::string& config_file)
 
 Status start_agent(const AgentAddress& address, std::uint64_t deadline) {
   BACKSTAY_ASSIGN(const std::string program, find_agent_program(address.program));
+  BACKSTAY_TRY(make_folder_of(address.socket_path));
   BACKSTAY_ASSIGN(const LaunchedAgent agent, launch(address, program));
   std::string said;
   for (;;) {

@@ -23,7 +23,7 @@ struct AgentAddress {
 AgentAddress agent_address(const Config& config, const std::string& config_file);
 
 // Blocks until an agent listens, this one or another. Errors: agent_lost (it cannot be started, or has ended; the
-// message holds its own words), timeout, permission.
+// message holds its own words), timeout, permission, config (the socket's folder cannot be made).
 Status start_agent(const AgentAddress& address, std::uint64_t deadline);
 
 }  // namespace backstay::client

@@ -5,6 +5,7 @@
 #include <sys/ioctl.h>
 #include <time.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "agent/job_lock.h"
@@ -99,6 +100,13 @@ TEST_F(ServerTest, AJobThatAnotherAgentServesIsRefusedAndMayComeAgain) {
   EXPECT_EQ(join("job", folder_ + "/d").take<wire::Failure>().code, Code::busy);
   held->reset();
   EXPECT_EQ(join("job", folder_ + "/d").take<wire::Welcome>().newest, 0u);
+}
+
+TEST_F(ServerTest, AFolderThatCannotBeMadeIsTheConfigurationsFault) {
+  std::ofstream(folder_ + "/file") << "in the way";
+  const auto refused = join("job", folder_ + "/file/store").take<wire::Failure>();
+  EXPECT_EQ(refused.code, Code::config);
+  EXPECT_NE(refused.message.find(folder_ + "/file: "), std::string::npos) << refused.message;
 }
 
 }  // namespace

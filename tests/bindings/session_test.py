@@ -186,6 +186,17 @@ def test_configuration_error(job, tmp_path):
         backstay.init(config=wrong)
 
 
+@pytest.mark.parametrize("variable", ["BACKSTAY_DIR", "BACKSTAY_AGENT_SOCKET"])
+@pytest.mark.parametrize("place, kind", [("file", backstay.ConfigError), ("/sys", backstay.NotPermitted)])
+def test_a_folder_that_cannot_be_made_is_named(job, monkeypatch, tmp_path, variable, place, kind):
+    (tmp_path / "file").touch()
+    base = tmp_path / place  # an absolute one stays as it is
+    monkeypatch.setenv(variable, str(base / "backstay-test" / "x"))
+    key = "storage.dir" if variable == "BACKSTAY_DIR" else "agent.socket"
+    with pytest.raises(kind, match=rf"create the folder {re.escape(str(base))}.*: set {key}"):
+        backstay.init()
+
+
 def test_the_version_of_this_session_is_open_to_the_reader(job):
     """What the compiled part writes, the reader in pure Python reads."""
     saved = np.arange(12.0).reshape(3, 4)

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "base/clock.h"
@@ -37,6 +38,18 @@ TEST(StartAgent, NamesTheLogOfAnAgentThatSaidNothing) {
   const auto started = start_agent(script_in(world, "exit 1"), deadline_in(10));
   ASSERT_FALSE(started.ok());
   EXPECT_THAT(started.error().message(), HasSubstr(world.folder() + "/agent.log"));
+}
+
+TEST(StartAgent, StartsNoneWhereTheSocketsFolderCannotBeMade) {
+  const World world;
+  const std::string began = world.folder() + "/began";
+  AgentAddress address = script_in(world, "touch " + began);
+  address.socket_path = address.program + "/folder/agent.sock";
+  const auto started = start_agent(address, deadline_in(10));
+  ASSERT_FALSE(started.ok());
+  EXPECT_EQ(started.error().code(), Code::config);
+  EXPECT_THAT(started.error().message(), HasSubstr(address.program + ": Not a directory"));
+  EXPECT_FALSE(std::filesystem::exists(began));
 }
 
 TEST(StartAgent, WaitsNoLongerThanItsDeadline) {
