@@ -161,7 +161,8 @@ BACKSTAY_API int backstay_init_group(const backstay_group* group, const char* co
 BACKSTAY_API int backstay_protect(const char* name, void* data, uint64_t count, backstay_type type);
 
 /* The same with a shape and, if global_shape is not all zero, the place in a global array.
- * Errors: also EINVALID where a block lies outside of its global shape. */
+ * Errors: also EINVALID where a block lies outside of its global shape, or has an offset and no
+ * global shape. */
 BACKSTAY_API int backstay_protect_array(const char* name, void* data, const backstay_array* array,
                                         backstay_type type);
 

@@ -40,7 +40,12 @@ contains
     array%shape = reversed(extents)
     array%global_shape = 0
     array%global_offset = 0
-    if (present(global_shape) .and. present(global_offset)) then
+    if (present(global_shape) .neqv. present(global_offset)) then
+      call refuse('"' // trim(name) // '" has one of global_shape and global_offset: give both, or none', &
+                  stat, message)
+      return
+    end if
+    if (present(global_shape)) then
       if (size(global_shape) /= size(extents) .or. size(global_offset) /= size(extents)) then
         call refuse('the place of "' // trim(name) // '" has another rank than it', stat, message)
         return

@@ -32,9 +32,15 @@ Result<std::uint64_t> count_bytes(const std::string& name, const std::uint64_t* 
 
 Status set_place(format::Region& region, const backstay_array& array) {
   const int dims = array.dims;
-  if (std::all_of(array.global_shape, array.global_shape + dims,
-                  [](std::uint64_t count) { return count == 0; })) {
-    return {};
+  const auto all_zero = [dims](const std::uint64_t* counts) {
+    return std::all_of(counts, counts + dims, [](std::uint64_t count) { return count == 0; });
+  };
+  if (all_zero(array.global_shape)) {
+    if (all_zero(array.global_offset)) return {};
+    return Error(Code::invalid,
+                 fmt::format("region '{}': it has a global_offset and no global_shape: give the "
+                             "shape of the whole array too, or leave both out",
+                             region.name));
   }
   region.global_shape.assign(array.global_shape, array.global_shape + dims);
   region.global_offset.assign(array.global_offset, array.global_offset + dims);

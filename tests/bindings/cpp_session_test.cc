@@ -128,6 +128,7 @@ TEST(CppSession, RefusesAPlaceThatDoesNotFit) {
   EXPECT_TRUE(refused({.shape = {}, .global_shape = {}, .global_offset = {}}));
   EXPECT_TRUE(refused({.shape = {2, 3}, .global_shape = {6}, .global_offset = {0}}));
   EXPECT_TRUE(refused({.shape = {2, 3}, .global_shape = {2, 3}, .global_offset = {1, 0}}));
+  EXPECT_TRUE(refused({.shape = {2, 3}, .global_shape = {}, .global_offset = {1, 0}}));
   EXPECT_TRUE(
       refused({.shape = {1, 1, 1, 1, 1, 1, 1, 1, 6}, .global_shape = {}, .global_offset = {}}));
 }

@@ -79,6 +79,8 @@ contains
     call expect(stat == BACKSTAY_EINVALID .and. index(message, 'contiguous') > 0, 'a section with holes')
     call backstay_protect('flat', r8(:, 2), stat, message, [3_int64, 4_int64], [0_int64, 0_int64])
     call expect(stat == BACKSTAY_EINVALID, 'a place of another rank')
+    call backstay_protect('half', r8, stat, message, global_offset=[0_int64, 4_int64])
+    call expect(stat == BACKSTAY_EINVALID .and. index(message, 'give both, or none') > 0, 'an offset alone')
     call backstay_protect('outside', r8(:, 1:2), stat, message, [3_int64, 4_int64], [0_int64, 3_int64])
     call expect(stat == BACKSTAY_EINVALID, 'a block outside')
     call backstay_unprotect('i4')

@@ -124,6 +124,8 @@ def test_errors_have_classes_and_advice(job):
             backstay.unprotect("v")
         with pytest.raises(backstay.InvalidArgument):
             backstay.protect("outside", u, global_shape=(3,), global_offset=(1,))
+        with pytest.raises(ValueError, match="half: global_shape and global_offset need 1 numbers each"):
+            backstay.protect("half", u, global_offset=(1,))
     assert issubclass(backstay.WrongState, backstay.Error)
 
 

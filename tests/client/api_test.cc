@@ -80,6 +80,8 @@ TEST_F(Api, ProtectRefusesWhatCannotBe) {
   auto wraps = array_of(1, 4);
   wraps.global_shape[0] = 6;
   wraps.global_offset[0] = UINT64_MAX - 1;
+  auto offset_alone = array_of(2);
+  offset_alone.global_offset[1] = 2;
   auto half_global = array_of(2, 2, 2);
   half_global.global_shape[0] = 2;
   ASSERT_EQ(backstay_protect("taken", u_, 8, BACKSTAY_DOUBLE), BACKSTAY_OK);
@@ -105,6 +107,8 @@ TEST_F(Api, ProtectRefusesWhatCannotBe) {
        BACKSTAY_ETOOLARGE, "128 TiB"},
       {"outside of the global array", protect_array(outside), BACKSTAY_EINVALID, "dimension 0"},
       {"offset that wraps around", protect_array(wraps), BACKSTAY_EINVALID, "outside"},
+      {"offset without a shape", protect_array(offset_alone), BACKSTAY_EINVALID,
+       "'a': it has a global_offset and no global_shape: give"},
       {"global shape of 0 in one dimension", protect_array(half_global), BACKSTAY_EINVALID,
        "dimension 1"},
       {"unprotect NULL", [] { return backstay_unprotect(nullptr); }, BACKSTAY_EINVALID, "NULL"},
