@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "agent/job_lock.h"
 #include "bin/agent_link.h"
@@ -27,7 +28,7 @@ struct RmOptions {
   std::vector<VersionNumber> versions;
   bool all = false;
   bool damaged = false;
-  double older_than_s = 0;
+  std::optional<double> older_than_s;
   bool force = false;
   bool dry_run = false;
 };
@@ -38,8 +39,8 @@ bool selected(const agent::StoredVersion& version, const RmOptions& options) {
       options.versions.end())
     return true;
   if (options.damaged && !version.damage.empty()) return true;
-  return options.older_than_s > 0 && version.good() &&
-         seconds_since(version.record.captured_ns) > options.older_than_s;
+  return options.older_than_s && version.good() &&
+         seconds_since(version.record.captured_ns) > *options.older_than_s;
 }
 
 // What a living agent holds of the job beyond what the disk says.
@@ -146,9 +147,11 @@ Status remove_from_disk(Stored& stored, const std::string& job, VersionNumber ve
 }
 
 Result<int> remove(const RmOptions& options) {
-  if (!options.all && !options.damaged && options.versions.empty() && options.older_than_s <= 0)
+  if (!options.all && !options.damaged && options.versions.empty() && !options.older_than_s)
     return Error(Code::invalid,
                  "say which versions: numbers, --damaged, --older-than AGE or --all");
+  if (options.older_than_s && !(*options.older_than_s >= 0))
+    return Error(Code::invalid, "--older-than: an age is 0 or more (30m, 12h, 7d, 2w)");
   BACKSTAY_ASSIGN(const Config config, load(options.settings));
   BACKSTAY_ASSIGN(const std::string job, job_or_configured(options.job, config));
   BACKSTAY_ASSIGN(Stored stored, Stored::open(config));

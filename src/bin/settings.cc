@@ -59,6 +59,17 @@ CLI::Validator some_seconds(bool zero_is_one) {
   return CLI::Validator(check, "");
 }
 
+CLI::Validator seconds_between(double least, double most) {
+  const auto check = [least, most](const std::string& text) -> std::string {
+    char* end = nullptr;
+    const double seconds = std::strtod(text.c_str(), &end);
+    // Nothing compares with what is no number.
+    if (!text.empty() && *end == '\0' && seconds >= least && seconds <= most) return "";
+    return fmt::format("\"{}\" must be a number of seconds from {} to {}", text, least, most);
+  };
+  return CLI::Validator(check, "");
+}
+
 Result<Config> load(const Settings& settings) {
   BACKSTAY_ASSIGN(const std::string file, find_config(settings.config_file));
   BACKSTAY_ASSIGN(Config config, load_config(file));

@@ -24,6 +24,7 @@ CLI::Validator a_version();                     // a whole number from 1
 CLI::Validator a_rank();                        // a whole number from 0
 CLI::Validator a_count();                       // also from 0: how many of something
 CLI::Validator some_seconds(bool zero_is_one);  // more than 0 (or 0 too), at most 1e9
+CLI::Validator seconds_between(double least, double most);
 
 // The configuration of this call: file, environment, then the command line.
 Result<Config> load(const Settings& settings);

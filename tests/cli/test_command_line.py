@@ -66,6 +66,12 @@ def test_seconds_that_cannot_be_are_refused(world, seconds):
     assert done.returncode == 2 and "greater than 0 and at most 1000000000" in done.stderr
 
 
+@pytest.mark.parametrize("seconds", ["0", "-1", "inf", "nan", "3601", "1s"])
+def test_an_interval_that_cannot_be_is_refused(world, seconds):
+    done = world.run("top", f"--interval={seconds}", "--count=1")
+    assert done.returncode == 2 and f'"{seconds}" must be a number of seconds from 0.05 to 3600' in done.stderr
+
+
 def test_version(world):
     assert world.run("version").stdout.startswith("backstay 0.")
     assert set(world.json("version")) == {"release", "protocol", "format"}

@@ -166,7 +166,15 @@ def test_rm_usage(world):
     assert done.returncode == 2 and "--damaged" in done.stderr
     assert world.run("rm", "golden", 11).returncode == 3
     assert world.run("rm", "golden", "--older-than", "5").returncode == 2
+    done = world.run("rm", "golden", "--older-than=-5d")
+    assert done.returncode == 2 and "an age is 0 or more" in done.stderr
     assert folder.exists()
+
+
+def test_rm_of_any_age(world):
+    folder = world.golden()
+    assert world.json("rm", "golden", "--older-than", "0s")["kept"][0]["version"] == 12 and folder.exists()
+    assert world.json("rm", "golden", "--older-than", "0s", "--force")["removed"] == [12] and not folder.exists()
 
 
 def test_rm_damaged(world):
