@@ -203,7 +203,6 @@ void FakeAgent::welcome(Link& link) {
     return send(link, wire::Failure{options_.refuse_hello, "refused for a test"});
   }
   wire::Welcome welcome;
-  if (link.hello.nodes > 1) welcome.address = "node" + std::to_string(link.hello.node) + ":7000";
   welcome.release = "test";
   welcome.pool_bytes = std::uint64_t{options_.buffer_bytes} * options_.buffers;
   welcome.buffer_bytes = options_.buffer_bytes;
