@@ -1,6 +1,7 @@
 """`backstay export`: the dispatch to Python, and files that numpy reads back."""
 
 import json
+import resource
 import subprocess
 
 import pytest
@@ -72,6 +73,15 @@ def test_an_error_is_json_too(world, words, code):
     world.golden()
     done = world.run("export", *words, "--json")
     assert json.loads(done.stdout)["error"]["code"] == code
+
+
+def test_a_disk_that_fills_up_in_the_middle_of_a_file_is_named(world):
+    """Played by a limit of file sizes: the header of .npy fits below it, the data does not."""
+    world.golden()
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
+    done = world.run("export", "golden", "--region", "u", "-o", "out", preexec_fn=limit)
+    assert done.returncode == 1 and "cannot be written: File too large; raise the limit of file sizes" in done.stderr
+    assert not list((world.folder / "out").iterdir())
 
 
 def test_damage_is_never_exported(world):

@@ -1,6 +1,7 @@
 """Files of the user: written whole or not at all, errors that say what to do; files with a byte order mark; words beside numbers."""
 
 import contextlib
+import errno
 import gzip
 import lzma
 import os
@@ -76,6 +77,15 @@ def test_a_full_disk_is_named():
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("sys.stdout", full)
             output.say("x" * 100_000)
+
+
+@pytest.mark.parametrize("number, advice", [
+    (errno.ENOSPC, "make room there, or choose another place"), (errno.EDQUOT, "make room there, or choose another place"),
+    (errno.EACCES, "choose a place where you may write"), (errno.EPERM, "choose a place where you may write"),
+    (errno.EROFS, "choose a place on a disk that may be written to"), (errno.EIO, "choose another place")])
+def test_the_advice_fits_the_reason(number, advice):
+    said = str(files.WriteError("x.npy", OSError(number, os.strerror(number))))
+    assert said == f"x.npy: cannot be written: {os.strerror(number)}; {advice}"
 
 
 def test_whole_replaces_files_only(tmp_path):

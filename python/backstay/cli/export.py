@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 from enum import Enum
+from types import SimpleNamespace
 from typing import Annotated, Optional
 
 import numpy as np
@@ -72,7 +73,8 @@ class Exporter:
     def array(self, stem: str, data: np.ndarray, region: str, rank: Optional[int]) -> None:
         def write(file):
             if self.form is Format.npy:
-                np.save(file, data, allow_pickle=False)
+                # Not into the file itself: numpy would write past Python's, and lose why the disk refuses.
+                np.save(SimpleNamespace(write=file.write), data, allow_pickle=False)
             else:
                 file.write(np.ascontiguousarray(data).tobytes())
 

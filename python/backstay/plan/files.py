@@ -14,6 +14,9 @@ ADVICE = {
     errno.EFBIG: "raise the limit of file sizes (`ulimit -f`), or choose another place",
     errno.ENOENT: "make the folder first, or choose another place",
     errno.EISDIR: "name a file in it",
+    errno.EACCES: "choose a place where you may write",
+    errno.EPERM: "choose a place where you may write",
+    errno.EROFS: "choose a place on a disk that may be written to",
 }
 
 
@@ -22,7 +25,7 @@ class WriteError(OSError):
 
     def __init__(self, path, cause: OSError):
         reason = cause.strerror or str(cause)
-        advice = ADVICE.get(cause.errno, "choose a place where you may write")
+        advice = ADVICE.get(cause.errno, "choose another place")
         super().__init__(cause.errno, reason, str(path))
         self.message = f"{path}: cannot be written: {reason}; {advice}"
 
