@@ -196,6 +196,7 @@ BACKSTAY_API uint64_t backstay_version(void);
 BACKSTAY_API int backstay_test(uint64_t version, backstay_level* level);
 
 /* Blocks until `version` has `level` or better, at most `timeout_s` seconds (negative: no limit).
+ * Where the time is over it asks the agent why, which takes a second more if that one hangs.
  * Errors: as backstay_test, and ETIMEOUT, EUNSUPPORTED (a level that is not configured). */
 BACKSTAY_API int backstay_wait(uint64_t version, backstay_level level, double timeout_s);
 

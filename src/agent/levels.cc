@@ -44,8 +44,13 @@ wire::LevelIs Levels::level_of(VersionNumber version) const {
   return answer;
 }
 
+// Who still waits for a level asks what keeps the version from that one, any other from the highest.
 void Levels::query(ConnectionId connection, VersionNumber version) {
-  state_.outbox.send(connection, towards(version, highest(), /*waits=*/false));
+  const auto last = std::find_if(waiters_.rbegin(), waiters_.rend(), [&](const Waiter& waiter) {
+    return waiter.connection == connection && waiter.await.version == version;
+  });
+  const Level wanted = last == waiters_.rend() ? highest() : last->await.level;
+  state_.outbox.send(connection, towards(version, wanted, /*waits=*/false));
 }
 
 namespace {

@@ -59,6 +59,8 @@ namespace {
 constexpr const char* a_new_one_is_started =
     "a new one is started; what had not reached a disk yet is lost (agent.log beside the socket "
     "may say why it ended)";
+// How long an agent that was waited for in vain may take to say why.
+constexpr double last_word_s = 1;
 constexpr const char* the_next_call_tries =
     "the program may go on; the next checkpoint connects again, and starts a new agent where none "
     "is left; agent.log "
@@ -327,7 +329,7 @@ void Session::leave_to_parent() {
 // --- single calls --------------------------------------------------------------------------------
 
 Result<wire::LevelIs> Session::ask_level(const wire::Message& question, VersionNumber version,
-                                         std::uint64_t deadline) {
+                                         Level least, std::uint64_t deadline) {
   if (agent_ == nullptr || !agent_->usable()) {
     return adopt(Error(Code::agent_lost, "the agent is gone")).error();
   }
@@ -336,14 +338,15 @@ Result<wire::LevelIs> Session::ask_level(const wire::Message& question, VersionN
     auto message = agent_->receive(deadline);
     if (!message.ok()) return adopt(message.error()).error();
     const auto* answer = std::get_if<wire::LevelIs>(&*message);
-    if (answer != nullptr && answer->version == version) return *answer;
+    if (answer == nullptr || answer->version != version) continue;
+    if (answer->code != Code::ok || answer->level >= least) return *answer;
   }
 }
 
 Status Session::test(VersionNumber version, Level& level) {
   level = Level::none;
   BACKSTAY_ASSIGN(const wire::LevelIs answer,
-                  ask_level(wire::Query{version}, version, no_deadline));
+                  ask_level(wire::Query{version}, version, Level::none, no_deadline));
   level = answer.level;
   if (answer.code != Code::ok) return Error(answer.code, answer.message);
   return {};
@@ -356,18 +359,27 @@ Status Session::wait(VersionNumber version, Level level, double timeout_s) {
   if (level == Level::durable && config_.durable.dir.empty()) {
     return Error(Code::unsupported, "level durable is not configured; set durable.dir");
   }
-  auto answer = ask_level(wire::Await{version, level}, version, deadline_in(timeout_s));
+  auto answer = ask_level(wire::Await{version, level}, version, level, deadline_in(timeout_s));
   if (!answer.ok() && answer.error().code() == Code::timeout) {
-    return Error(Code::timeout, fmt::format("version {} has not reached level {} within {} s; it "
-                                            "still may",
-                                            version, level_name(level), timeout_s));
+    return waited_in_vain(version, level, timeout_s);
   }
   if (!answer.ok()) return answer.error();
   if (answer->level >= level) return {};
-  if (answer->code == Code::ok) {
-    return Error(Code::internal, "the agent stopped waiting for a version without a reason");
-  }
   return Error(answer->code, answer->message);
+}
+
+// What is lacking may still come while a program waits, so the agent tells only who asks.
+Status Session::waited_in_vain(VersionNumber version, Level level, double timeout_s) {
+  const auto now = ask_level(wire::Query{version}, version, Level::none, deadline_in(last_word_s));
+  if (now.ok() && now->level >= level) return {};  // at the last moment
+  std::string why;
+  if (now.ok() && now->level != Level::none) {
+    why = fmt::format(", it is {}", level_name(now->level));
+  }
+  if (now.ok() && now->code != Code::ok) why += ": " + now->message;
+  return Error(Code::timeout,
+               fmt::format("version {} has not reached level {} within {} s; it still may{}",
+                           version, level_name(level), timeout_s, why));
 }
 
 namespace {

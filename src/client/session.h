@@ -69,8 +69,10 @@ class Session {
   Status take_version();
   Status adopt(const Status& outcome);
   void report_lost(const Error& error, const char* what_now);
-  Result<wire::LevelIs> ask_level(const wire::Message& question, VersionNumber version,
+  // Takes no answer that tells of a level below `least` and no reason.
+  Result<wire::LevelIs> ask_level(const wire::Message& question, VersionNumber version, Level least,
                                   std::uint64_t deadline);
+  Status waited_in_vain(VersionNumber version, Level level, double timeout_s);
   Result<VersionNumber> bring_back(bool& touched);
   void pin_pool();
 

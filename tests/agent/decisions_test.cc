@@ -345,6 +345,26 @@ TEST_F(DecisionsTest, WhoWaitsForDurableHearsOfTheDurableDirectoryOnly) {
   EXPECT_EQ(b_.answers[1].code, Code::no_space);
 }
 
+// Whose wait has ended by its own limit asks why: about the level that it waited for, not about the highest.
+TEST_F(DecisionsTest, WhoWaitedInVainHearsOfTheLevelThatItWaitedFor) {
+  begin_run(7);
+  b_.state.durable_settings.dir = "/shared";
+  b_.state.replicas = 1;
+  format::CommitRecord record;
+  record.version = 3;
+  record.run = 7;
+  b_.state.disk[3] = StoredVersion{3, Level::local, record, "", false, false};
+  b_.state.lost_patience_ns = 3'000'000'000;
+  Levels levels(b_.state, [](VersionNumber) { return std::string(); });
+  levels.await(1, {3, Level::protected_});
+  b_.state.lacks.lost(tree::NodeSet::of({{0, 1}}), clock_.monotonic_ns());
+  levels.query(1, 3);
+  levels.query(2, 3);
+  ASSERT_EQ(b_.answers.size(), 2u);
+  EXPECT_EQ(b_.answers[0].message, "version 3 stays local: node 0 is lost");
+  EXPECT_EQ(b_.answers[1].message, "") << "nothing keeps it from being durable";
+}
+
 TEST_F(DecisionsTest, ARecordThatCouldNotBeWrittenIsTriedAgain) {
   begin_run(7);
   a_.seal(1, 7);

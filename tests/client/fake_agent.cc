@@ -187,7 +187,10 @@ void FakeAgent::obey(Link& link, const wire::Message& message) {
       is.message = "no such version";
     } else {
       is.level = level == levels.end() ? Level::local : level->second;
-      if (failed.count(version) != 0) is.code = failed[version];
+      if (failed.count(version) != 0) {
+        is.code = failed[version];
+        is.message = "failed for a test";
+      }
     }
     send(link, is);
   };

@@ -477,6 +477,22 @@ TEST(Levels, AreWhatTheAgentSays) {
   EXPECT_EQ(code_of(session->wait(1, Level::durable, 1)), Code::unsupported);
 }
 
+TEST(Levels, AWaitThatEndsByItsLimitSaysWhatIsLacking) {
+  const World world;
+  FakeAgent agent(world.socket(), {});
+  agent.levels[1] = Level::captured;
+  auto session = session_in(world);
+  ASSERT_TRUE(session->checkpoint().ok());
+  const std::string before = "version 1 has not reached level local within 0.02 s; it still may";
+  Status late = session->wait(1, Level::local, 0.02);
+  ASSERT_EQ(code_of(late), Code::timeout);
+  EXPECT_EQ(late.error().message(), before + ", it is captured");
+  agent.failed[1] = Code::agent_lost;
+  late = session->wait(1, Level::local, 0.02);
+  ASSERT_EQ(code_of(late), Code::timeout);
+  EXPECT_EQ(late.error().message(), before + ", it is captured: failed for a test");
+}
+
 // --- routed files --------------------------------------------------------------------------------
 
 TEST(Files, ComeBackWithContentAndMode) {
