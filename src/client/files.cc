@@ -25,6 +25,14 @@ bool allowed(char c) {
          std::string_view("._-%+").find(c) != std::string_view::npos;
 }
 
+// A folder is what publish() could not put the file in the place of.
+Status check_place(const std::string& path) {
+  struct stat there {};
+  if (::lstat(path.c_str(), &there) != 0 || !S_ISDIR(there.st_mode)) return {};
+  return Error(Code::invalid, "a folder stands where the routed file " + path +
+                                  " comes back: move it away and restart again");
+}
+
 }  // namespace
 
 Status check_file_name(const std::string& name) {
@@ -75,6 +83,7 @@ Result<OpenFile> open_routed(const std::string& path) {
 
 Result<ReturningFile> ReturningFile::create(const std::string& path, std::uint64_t bytes,
                                             std::uint32_t mode) {
+  BACKSTAY_TRY(check_place(path));
   ReturningFile file;
   file.path_ = path;
   file.fd_.reset(

@@ -47,6 +47,7 @@ Result<OpenFile> open_routed(const std::string& path);
 // has been delivered, removed if it was not.
 class ReturningFile {
  public:
+  // Errors: invalid (a folder has its place), permission, no_space, io.
   static Result<ReturningFile> create(const std::string& path, std::uint64_t bytes,
                                       std::uint32_t mode);
   ReturningFile(ReturningFile&& other) noexcept = default;

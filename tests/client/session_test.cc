@@ -545,6 +545,36 @@ TEST(Files, ThatAreMissingFailTheCheckpointOnAllRanksAndNothingElse) {
   EXPECT_EQ(agent.problem(), "");
 }
 
+TEST(Files, AFolderInTheirPlaceIsSeenBeforeAnythingIsTouched) {
+  const World world;
+  FakeAgent agent(world.socket(), {});
+  ThreadGroup job(2);
+  job.run([&](const Group& group) {
+    auto session = session_in(world, group);
+    auto data = pattern(1000, 1);
+    ASSERT_TRUE(protect(*session, "u", data).ok());
+    const std::string path =
+        group.rank() == 1 ? *session->route_file("dump", 4096) : world.files() + "/dump";
+    if (group.rank() == 1) std::ofstream(path) << "as it was";
+    ASSERT_TRUE(session->checkpoint().ok());
+    if (group.rank() == 1) {
+      std::filesystem::remove(path);
+      std::filesystem::create_directory(path);
+    }
+    refill(data, 2);
+    const auto back = session->restart();
+    ASSERT_EQ(code_of(back), Code::invalid);
+    EXPECT_THAT(back.error().message(), HasSubstr("a folder stands where the routed file " + path));
+    EXPECT_EQ(data, pattern(1000, 2));
+    if (group.rank() == 1) std::filesystem::remove(path);
+    ASSERT_TRUE(session->restart().ok());
+    EXPECT_EQ(data, pattern(1000, 1));
+  });
+  EXPECT_EQ(text_of(world.files() + "/dump"), "as it was");
+  agent.stop();
+  EXPECT_EQ(agent.problem(), "");
+}
+
 TEST(Files, NamesNeverLeaveTheFolder) {
   const World world;
   FakeAgent agent(world.socket(), {});
