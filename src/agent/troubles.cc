@@ -17,19 +17,28 @@ bool copy_fails(const JobState& state) {
   return newer == state.durable.end() && !state.is_durable(state.copy_failed->version);
 }
 
+const char* advice(Code code) {
+  return code == Code::no_space ? ": free space there, or set storage.dir" : "";
+}
+
 }  // namespace
 
 std::vector<Trouble> troubles(const JobState& state) {
   std::vector<Trouble> all;
   if (state.write_failed) {
-    const bool full = state.write_failed->error.code() == Code::no_space;
     all.push_back({Trouble::Kind::not_written,
                    fmt::format("version {} could not be written: {}; each checkpoint tries again{}",
                                state.write_failed->version, state.write_failed->error.message(),
-                               full ? ": free space there, or set storage.dir" : ""),
+                               advice(state.write_failed->error.code())),
                    state.write_outages});
   }
   const Lack* lack = state.lacks.newest(state.node);
+  if (lack != nullptr && lack->level == Level::local && state.undecided.contains(lack->version)) {
+    all.push_back({Trouble::Kind::not_recorded,
+                   fmt::format("the commit record of version {} could not be written: {}; it is "
+                               "tried again{}",
+                               lack->version, lack->why, advice(lack->code))});
+  }
   if (lack != nullptr && lack->level > Level::local) {
     all.push_back({Trouble::Kind::not_protected, state.lacks.text(state.node)});
   }

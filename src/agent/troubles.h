@@ -14,6 +14,7 @@ namespace backstay::agent {
 struct Trouble {
   enum class Kind {
     not_written,         // to this node's disk
+    not_recorded,        // the commit record of what is on this node's disk
     not_protected,       // nobody can keep copies or parity for now
     durable_unreadable,  // the durable directory could not be read when the run began
     not_copied,          // the last copy to the durable directory failed

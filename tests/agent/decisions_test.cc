@@ -1,5 +1,6 @@
 #include "agent/decisions.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -9,9 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "agent/lack_teller.h"
 #include "agent/levels.h"
+#include "agent/troubles.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/machine.h"
 #include "net/loopback.h"
 
 namespace backstay::agent {
@@ -386,6 +390,33 @@ TEST_F(DecisionsTest, ARecordThatCouldNotBeWrittenIsTriedAgain) {
   EXPECT_FALSE(a_.has_asked());
   a_.write_record(1, 7);
   EXPECT_THAT(a_.decisions.unrecorded(), IsEmpty());
+}
+
+TEST_F(DecisionsTest, ARecordThatCannotBeWrittenIsToldToTheProgramOnceAnOutage) {
+  begin_run(7);
+  LackTeller teller(a_.state, [](VersionNumber) {});
+  Untold untold;
+  const auto said = [&] {
+    teller.tell(a_.decisions, nullptr);
+    return untold.take(a_.state);
+  };
+  const auto fail = [&](VersionNumber version) {
+    a_.seal(version, 7);
+    a_.decisions.on(RecordFailed{version, Level::local, Error(Code::no_space, "full")});
+  };
+  EXPECT_EQ(said(), "");
+  fail(1);
+  EXPECT_EQ(said(), fmt::format("node 0 ({}): the commit record of version 1 could not be written: "
+                                "full; it is tried again: free space there, or set storage.dir",
+                                host_name()));
+  EXPECT_EQ(said(), "");
+  fail(2);
+  EXPECT_EQ(said(), "") << "it is the same outage";
+  a_.write_record(1, 7);
+  a_.write_record(2, 7);
+  EXPECT_EQ(said(), "");
+  fail(3);
+  EXPECT_THAT(said(), ::testing::HasSubstr("the commit record of version 3"));
 }
 
 }  // namespace
