@@ -58,6 +58,13 @@ class JobHarness final : public Outbox, public StoreLink {
     inbox_[to].push_back(std::move(message));
   }
   void close(ConnectionId) override {}
+  Result<Network> make_network(const MemberId&, const std::string&) override {
+    return Network{std::move(transport), heartbeat_s};
+  }
+  // A job of so many nodes, this one the first, and what it talks to the others over.
+  static constexpr double heartbeat_s = 0.01;
+  std::uint32_t nodes = 1;
+  std::unique_ptr<net::Transport> transport;
 
   // Runs store events until `done()`; fails the test after a deadline.
   template <typename Condition>
@@ -102,8 +109,10 @@ class JobHarness final : public Outbox, public StoreLink {
     hello.job = "job";
     hello.run = run;
     hello.rank = hello.local_rank = rank;
-    hello.ranks = hello.local_ranks = ranks;
+    hello.ranks = ranks * nodes;
+    hello.local_ranks = ranks;
     hello.dir = "/unused";
+    hello.nodes = nodes;
     hello.durable_dir = durable.dir;
     hello.durable_every = durable.every;
     hello.durable_keep = durable.keep;

@@ -1,0 +1,87 @@
+// What a job does with its network, over one that nobody else is on.
+#include <gtest/gtest.h>
+
+#include "harness.h"
+#include "io/memory.h"
+#include "net/loopback.h"
+#include "tier/dir.h"
+
+namespace backstay::agent::testing {
+namespace {
+
+constexpr double dead_after_s = 0.05;
+
+// Notes when it is paused.
+class NotingTransport final : public net::Transport {
+ public:
+  NotingTransport(std::unique_ptr<net::Transport> inner, std::vector<bool>& pauses)
+      : inner_(std::move(inner)), pauses_(pauses) {}
+  const net::Facts& facts() const override { return inner_->facts(); }
+  std::vector<net::Event> progress() override { return inner_->progress(); }
+  net::PeerId connect(const std::string& address) override { return inner_->connect(address); }
+  Status send(net::PeerId peer, Bytes bytes) override { return inner_->send(peer, bytes); }
+  Result<net::OfferId> offer(net::PeerId peer, Bytes header, Bytes memory) override {
+    return inner_->offer(peer, header, memory);
+  }
+  Status fetch(net::PeerId peer, net::OfferId offer, std::span<std::byte> memory) override {
+    return inner_->fetch(peer, offer, memory);
+  }
+  Status refuse(net::PeerId peer, net::OfferId offer) override {
+    return inner_->refuse(peer, offer);
+  }
+  void pause(bool on) override {
+    pauses_.push_back(on);
+    inner_->pause(on);
+  }
+  void close(net::PeerId peer) override { inner_->close(peer); }
+
+ private:
+  const std::unique_ptr<net::Transport> inner_;
+  std::vector<bool>& pauses_;
+};
+
+class JobOnTheNetwork : public ::testing::Test {
+ protected:
+  JobOnTheNetwork() {
+    job.nodes = 2;
+    job.transport = std::make_unique<NotingTransport>(network.make("here"), pauses);
+    job.join_all(1);
+    job.after_step = [this] { job.job().network(); };
+  }
+  wire::Captured save(VersionNumber version) {
+    return job.capture(1, version, [](Rank) {
+      return std::vector<std::byte>(3 * JobHarness::buffer_bytes, std::byte{5});
+    });
+  }
+
+  io::MemoryFileSystem disk;
+  net::LoopbackNetwork network{system_clock(), {.dead_after_s = dead_after_s}};
+  std::vector<bool> pauses;
+  JobHarness job{16, [this] {
+                   return tier::open_dir_tier(
+                       disk, [] { return io::make_memory_ring({.depth = 4, .seed = 1}); },
+                       {.root = "/disk"});
+                 }};
+};
+
+TEST_F(JobOnTheNetwork, WhatOthersFetchWaitsWhileRanksCopy) {
+  ASSERT_EQ(save(1).code, Code::ok);
+  job.run_until("goes on", [&] { return !pauses.empty() && !pauses.back(); });
+  EXPECT_EQ(pauses, (std::vector<bool>{true, false}));
+}
+
+// The other node never comes. Nothing happens any more but that time passes.
+TEST_F(JobOnTheNetwork, WhoWaitsIsToldOfALostNodeInTheEnd) {
+  // The fleet starts; files of others are not kept here.
+  const wire::Neighbours all{true, {{0, "here", ""}, {1, "nobody", ""}}};
+  EXPECT_EQ(job.job().receive(JobHarness::connection(0), all).error().code(), Code::unsupported);
+  ASSERT_EQ(save(1).code, Code::ok);
+  job.receive(0, wire::Await{1, Level::local});
+  job.run_until("an answer", [&] { return job.has<wire::LevelIs>(0); });
+  const auto answer = job.take<wire::LevelIs>(0);
+  EXPECT_EQ(answer.code, Code::agent_lost) << answer.message;
+  EXPECT_NE(answer.message.find("node 1"), std::string::npos) << answer.message;
+}
+
+}  // namespace
+}  // namespace backstay::agent::testing
