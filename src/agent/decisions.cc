@@ -121,9 +121,21 @@ Fleet* Decisions::fleet_of(const format::CommitRecord& record) {
 
 void Decisions::on(const VersionSealed& event) {
   const VersionNumber number = event.stored.version;
-  if (MemoryVersion* version = state_.in_memory(number)) version->sealed = true;
+  if (MemoryVersion* version = state_.in_memory(number)) {
+    version->sealed = true;
+    record_written(*version);
+  }
   if (event.stored.undecided) state_.undecided[number] = event.stored;
   if (Fleet* fleet = fleet_of(event.stored.record)) fleet->held(number, Level::local);
+}
+
+// Level local waits for the slowest node: this says which one it is.
+void Decisions::record_written(const MemoryVersion& version) const {
+  const std::uint64_t now = state_.clock.wall_ns();
+  const std::uint64_t passed_ns = now - std::min(now, version.captured_ns);
+  state_.record("written", {{"version", version.info.version},
+                            {"bytes", version.bytes()},
+                            {"seconds", 1e-9 * static_cast<double>(passed_ns)}});
 }
 
 void Decisions::on(const VersionRecorded& event) {

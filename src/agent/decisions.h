@@ -97,6 +97,7 @@ class Decisions final : public FleetOwner {
   std::vector<Fleet*> fleets() const;
   bool has_part_of(tree::RunVersion version) const;
   void tell(StoredVersion stored, Level level);
+  void record_written(const MemoryVersion& version) const;
 
   JobState& state_;
   PeerEvents& files_;

@@ -8,6 +8,7 @@
 #include "agent/candidate.h"
 #include "agent/status.h"
 #include "base/log.h"
+#include "base/machine.h"
 
 namespace backstay::agent {
 
@@ -161,6 +162,7 @@ Status Job::new_run(const wire::Hello& hello) {
   page_->clear();
   state_.record("run_begin", {{"ranks", hello.ranks},
                               {"nodes", hello.nodes},
+                              {"host", host_name()},
                               {"newest", state_.newest},
                               {"release", BACKSTAY_VERSION}});
   spdlog::info("run begins job={} run={:016x} ranks={} node={} nodes={} dir={}", state_.name,

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
@@ -98,6 +99,7 @@ class Node final : public Outbox, public StoreLink, private PeerEvents {
       EXPECT_EQ(record->level, Level::local);
       asked_.push_back(record->version);
     }
+    if (const auto* event = std::get_if<AppendEvent>(&command)) events.push_back(event->line);
   }
   void post_drain(DrainCommand) override {}
   Result<Network> make_network(const MemberId& self, const std::string&) override {
@@ -122,6 +124,7 @@ class Node final : public Outbox, public StoreLink, private PeerEvents {
  public:
   std::vector<std::pair<VersionNumber, Level>> told;
   std::vector<std::string> facts;
+  std::vector<std::string> events;
   std::vector<wire::LevelIs> answers;
   int tools_answered = 0;
   int ticks = 0;
@@ -181,6 +184,19 @@ TEST_F(DecisionsTest, OfOneNodeIsRecordedOnceSealedAndToldOnceRecorded) {
   EXPECT_TRUE(alone_.decisions.settled());
   alone_.write_record(1, 7);
   EXPECT_THAT(alone_.told, ElementsAre(std::pair(1, Level::local)));
+}
+
+TEST_F(DecisionsTest, WhenItsOwnPartIsOnTheDiskIsInTheLogBeforeAllAre) {
+  begin_run(7);
+  a_.capture(1, 7).captured_ns = clock_.wall_ns();
+  clock_.advance(1'500'000'000);
+  a_.seal(1, 7);
+  ASSERT_EQ(a_.events.size(), 1U);
+  const auto event = nlohmann::json::parse(a_.events.front());
+  EXPECT_EQ(event["event"], "written");
+  EXPECT_EQ(event["version"], 1);
+  EXPECT_EQ(event["seconds"], 1.5);
+  EXPECT_THAT(a_.told, IsEmpty());
 }
 
 TEST_F(DecisionsTest, OfOneNodeIsRecordedAlsoAfterItsRun) {

@@ -85,6 +85,23 @@ def test_every_version_is_protected_and_comes_back_where_it_was(nodes, undisturb
     again = nodes.run(["n0", "n1", "n2"], 40)
     assert "restarted version=4 step=20" in again
     assert result(again) == undisturbed[40]
+    if COMMAND:
+        report_tells_of_all(nodes, ["n0", "n1", "n2"])
+
+
+def report_tells_of_all(nodes, hosts):
+    """The logs are brought together as docs/guide/several-nodes.md says."""
+    logs = f"/mnt/shared/{nodes.job}-logs"
+    for host in hosts:
+        nodes.mini.on(host, f"d={logs}/$(hostname); mkdir -p $d && cp /var/tmp/backstay-root/{nodes.job}/events*.jsonl $d")
+    found = json.loads(nodes.mini.on(hosts[0], f"{COMMAND} report {nodes.job} --log {logs} -o {logs}/page.html --json"))
+    assert [(one["node"], one["newest"], one["level"], one["restarts"]) for one in found["nodes"]] == [
+        (host, 8, "protected", 1) for host in hosts], found
+    assert found["nodes_without_log"] == found["clocks"] == found["lost_nodes"] == [] and found["unreadable_lines"] == 0, found
+    for version in found["versions_by_node"]:
+        assert [one["node"] for one in version["parts"]] == hosts and version["slowest"].keys() == {"blocked", "captured", "written"}, version
+        reached = [version[level] for level in ("begin_s", "captured_s", "local_s", "protected_s") if version[level] is not None]
+        assert reached == sorted(reached), version  # a newer one may have come before it was protected
 
 
 def test_from_the_disks_once_the_agents_have_gone(nodes, undisturbed):

@@ -8,7 +8,7 @@ import re
 import typer
 
 from ..plan import files
-from ..report import events, history
+from ..report import events, history, logs
 from .usage import CommandError
 
 PROBED = {"copy_bytes_per_s": ("memory", "copy_bytes_per_s"), "disk_bytes_per_s": ("disk", "write_bytes_per_s")}
@@ -34,26 +34,41 @@ def probe_rates(file: pathlib.Path) -> dict[str, float]:
     return {name: float(one) for name, one in rates.items()}
 
 
-def job_folder(path: str, job: str, directory: str | None) -> pathlib.Path:
-    """The job's folder. `path`: the command, for the message."""
+def job_folder(path: str, job: str, directory: str | None, needed: bool = True) -> pathlib.Path | None:
+    """The job's folder. `path`: the command, for the message. None if it is not there and not `needed`."""
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}", job):
         raise typer.BadParameter(f"{job!r} is no name of a job")
     chosen = directory or os.environ.get("BACKSTAY_DIR") or f"/var/tmp/backstay-{os.environ.get('USER', 'root')}"
     folder = pathlib.Path(chosen) / job
-    if not folder.is_dir():
+    if folder.is_dir():
+        return folder
+    if needed:
         raise CommandError(path, f"no job {job} under {chosen}; `backstay ls` lists what there is", 3, "not_found")
-    return folder
+    return None
 
 
-def job_history(path: str, job: str, directory: str | None) -> tuple[history.History, list[str]]:
-    """The job's history with at least one captured version, and the lines of its log that cannot be read."""
-    folder = job_folder(path, job, directory)
+def _failed(path: str, error: logs.LogError) -> CommandError:
+    if error.mismatch:
+        return CommandError(path, str(error), 2, "mismatch")
+    return CommandError(path, str(error), *((3, "not_found") if error.missing else (1, "format")))
+
+
+def job_history(
+    path: str, job: str, directory: str | None, more: list[pathlib.Path] | None = None
+) -> tuple[history.History, list[str]]:
+    """The job's history with at least one captured version, and the lines of its logs that cannot be read.
+
+    `more`: logs of other nodes; with them there need be none in the job's folder.
+    """
+    folder = job_folder(path, job, directory, needed=not more)
+    if more and folder is not None and not logs.has_log(folder):
+        folder = None
     try:
-        log = events.read(folder)
-    except events.LogError as error:
-        found = (3, "not_found") if error.missing else (1, "format")
-        raise CommandError(path, str(error), *found) from None
+        log = events.read(folder, job, more)
+    except logs.LogError as error:
+        raise _failed(path, error) from None
     made = history.build(job, log.events)
     if not made.captured:
-        raise CommandError(path, f"{folder}: the log tells of no captured version; there is nothing to use", 3, "not_found")
+        told = f"{folder}: the log tells" if not more else "the logs tell"
+        raise CommandError(path, f"{told} of no captured version; there is nothing to use", 3, "not_found")
     return made, log.unreadable

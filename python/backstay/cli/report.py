@@ -8,14 +8,15 @@ import typer
 
 from ..plan import files
 from ..plan.check import PlanError
-from ..report import times
+from ..report import as_data, times
 from . import measured
 from .pictures import needs, write_page
 from .usage import CommandError, say
 
 EPILOG = (
-    "Examples: `backstay report lj -o report.html`; `backstay report lj --dir /scratch/versions --mtti 86400`. "
-    "Exit codes: 0 ok, 1 could not be read or written, 2 wrong usage, 3 no such job, log or version."
+    "Examples: `backstay report lj -o report.html`; `backstay report lj --dir /scratch/versions --mtti 86400`; all nodes of a "
+    "job, whose logs were copied to one folder: `backstay report lj --log logs`. "
+    "Exit codes: 0 ok, 1 could not be read or written, 2 wrong usage or another job's log, 3 no such job, log or version."
 )
 PATH = "backstay report"
 
@@ -35,15 +36,19 @@ def command(
         Optional[float], typer.Option("--mtti", metavar="S", help="Mean time to interrupt; default: as observed")
     ] = None,
     directory: Annotated[Optional[str], typer.Option("--dir", help="Folder of the versions (storage.dir)")] = None,
+    log: Annotated[
+        Optional[list[pathlib.Path]],
+        typer.Option("--log", metavar="PATH", help="Another node's log, or a folder of logs; may be repeated"),
+    ] = None,
     config: Annotated[Optional[str], typer.Option("--config", help="Configuration file")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON")] = False,
 ) -> None:
-    """Draw what happened to a job: versions, times, ranks, bandwidth, failures.
+    """Draw what happened to a job: versions, times, ranks, bandwidth, failures, and how its nodes differ.
 
-    Reads the job's event log; writes one page that opens in any browser, offline.
+    Reads the job's event log here and those named with --log; writes one page that opens in any browser, offline.
     """
     del config  # `backstay` has read it and set BACKSTAY_DIR
-    made, unreadable = measured.job_history(PATH, job, directory)
+    made, unreadable = measured.job_history(PATH, job, directory, log)
     try:
         spent = times.account(made, mtti_s)
     except PlanError as error:
@@ -59,7 +64,7 @@ def command(
     if as_json:
         result = {"job": job, "file": str(output), "versions": len(made.captured), "failures": len(made.failures),
                   "restarts": len(made.restarts), "unreadable_lines": len(unreadable), "measured": spent.measured,
-                  "expected": spent.expected}  # fmt: skip
+                  "expected": spent.expected, **as_data.of(made)}  # fmt: skip
         print(json.dumps(result, indent=2))
     else:
         print(output)

@@ -3,7 +3,8 @@
 import math
 
 from . import text
-from .history import History
+from .history import History, Mark, Version
+from .nodes import listed
 from .times import Times
 
 # Okabe and Ito's colours, which colour-blind readers tell apart.
@@ -12,12 +13,15 @@ BLUE, ORANGE, GREEN, PINK, SKY, BLACK = "#0072b2", "#d55e00", "#009e73", "#cc79a
 LEVELS = (("local", lambda v: v.local_s, BLUE, "circle"), ("protected", lambda v: v.protected_s, GREEN, "square"),
           ("durable", lambda v: v.durable_s, BLACK, "star"))  # fmt: skip
 TICKS = 8  # of an axis of whole numbers, and of a logarithmic one
+SHOWN_LOSSES = 50  # of nodes, as lines in the timeline
 SHOWN_RANKS, SHOWN_VERSIONS = 200_000, 50  # of the chart of ranks: points of all versions together, versions to choose from
 MARKS = {"capture_failed": "x", "write_failed": "triangle-down", "removed": "circle-open", "set_aside": "square-x",
-         "skipped": "diamond-open", "restart_failed": "cross"}  # fmt: skip
+         "skipped": "diamond-open", "restart_failed": "cross", "durable_failed": "star-open",
+         "protect_failed": "square-open"}  # fmt: skip
+COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY, BLACK, "#e69f00", "#999999")  # of nodes, as many as can be told apart
 
 
-def _layout(x: str, y: str, **more) -> dict:
+def plain_layout(x: str, y: str, **more) -> dict:
     axis = {"gridcolor": "#d9d9d9", "zeroline": False, "automargin": True}
     return {"xaxis": {"title": {"text": x}, **axis}, "yaxis": {"title": {"text": y, "standoff": 12}, **axis},
             "font": {"size": 14}, "paper_bgcolor": "white", "plot_bgcolor": "white", "hovermode": "closest",
@@ -68,17 +72,24 @@ def timeline(history: History) -> dict:
             data.append({"type": "scatter", "mode": "markers", "name": kind.replace("_", " "),
                          "marker": {"symbol": symbol, "size": 10, "color": PINK if kind != "removed" else "#777777"},
                          "x": [one.at_s for one in found], "y": [one.version for one in found],
-                         "text": [one.why for one in found]})  # fmt: skip
+                         "text": [_where(history, one) for one in found]})  # fmt: skip
     for name, colour, dash, times in (("failure", BLACK, "solid", [one.at_s for one in history.failures]),
-                                      ("restart", GREEN, "dash", [one.at_s for one in history.restarts])):  # fmt: skip
+                                      ("restart", GREEN, "dash", [one.at_s for one in history.restarts]),
+                                      ("node lost", PINK, "dot", [one.at_s for one in history.lost_nodes[:SHOWN_LOSSES]]),
+                                      ("node back", SKY, "dot", [one.back_s for one in history.lost_nodes[:SHOWN_LOSSES] if one.back_s is not None])):  # fmt: skip
         numbers = [v.number for v in history.versions] or [0]
         ends = (min(numbers) - 0.5, max(numbers) + 0.5, None)
         if times:
             data.append({"type": "scatter", "mode": "lines", "name": name, "line": {"color": colour, "dash": dash},
                          "x": [t for at in times for t in (at, at, None)], "y": [end for _ in times for end in ends]})  # fmt: skip
-    layout = _layout("time since the first event (s)", "version", barmode="overlay")
+    layout = plain_layout("time since the first event (s)", "version", barmode="overlay")
     _whole(layout["yaxis"], [v.number for v in history.versions])
     return {"data": data, "layout": layout}
+
+
+def _where(history: History, mark: Mark) -> str:
+    on = f"{listed(mark.nodes)}{': ' if mark.why else ''}" if len(history.nodes) > 1 else ""
+    return f"{on}{mark.why}"
 
 
 def _line(name: str, colour: str, symbol: str, points: list) -> dict:
@@ -96,7 +107,7 @@ def level_times(history: History) -> dict:
         points = [(v.number, value(v) - v.begin_s) for v in captured if value(v) is not None and value(v) > v.begin_s]
         if points or name == "local":
             data.append(_line(f"until {name}", colour, symbol, points))
-    layout = _log(_layout("version", "time (log scale)"), data, text.time)
+    layout = _log(plain_layout("version", "time (log scale)"), data, text.time)
     _whole(layout["xaxis"], [v.number for v in captured])
     return {"data": data, "layout": layout}
 
@@ -109,18 +120,32 @@ def choice(history: History) -> list:
     return with_ranks[::step]
 
 
+def coloured(history: History) -> list[str]:
+    """Nodes that have a colour each; none where there is one node, or more than there are colours."""
+    return history.nodes if 1 < len(history.nodes) <= len(COLOURS) else []
+
+
+def _points(version: Version, groups: list[str]) -> dict:
+    """The version's ranks, those of each of these nodes by themselves; "": of all."""
+    of = [[r for r in version.ranks if not group or r.node == group] for group in groups]
+    return {"x": [[r.rank for r in some] for some in of], "y": [[1000 * r.seconds for r in some] for some in of]}
+
+
 def ranks(history: History) -> dict:
     """As paper 004's Figs. 9 to 11: a point a rank, the versions to choose from."""
     shown = choice(history)
-    points = [{"x": [[r.rank for r in v.ranks]], "y": [[1000 * r.seconds for r in v.ranks]]} for v in shown]
-    data = [{"type": "scatter", "mode": "markers", "marker": {"color": BLUE, "size": 6}, "x": points[0]["x"][0], "y": points[0]["y"][0],
-             "hovertemplate": "rank %{x}: %{y:.4g} ms<extra></extra>"}] if points else []  # fmt: skip
+    groups = coloured(history) or [""]
+    points = [_points(v, groups) for v in shown]
+    data = [{"type": "scatter", "mode": "markers", "name": group, "marker": {"color": colour, "size": 6},
+             "x": points[0]["x"][at], "y": points[0]["y"][at], "hovertemplate": "rank %{x}: %{y:.4g} ms<extra></extra>"}
+            for at, (group, colour) in enumerate(zip(groups, COLOURS, strict=False))] if points else []  # fmt: skip
     buttons = [{"label": f"version {v.number}", "method": "restyle", "args": [one]} for v, one in zip(shown, points, strict=True)]
-    layout = _layout("rank", "I/O time of the rank (ms)", showlegend=False)
+    layout = plain_layout("rank", "I/O time of the rank (ms)", showlegend=len(groups) > 1)
     layout["yaxis"].update(rangemode="tozero")
     _whole(layout["xaxis"], [r.rank for v in shown for r in v.ranks])
     layout["margin"]["t"] = 60
     layout["updatemenus"] = [{"buttons": buttons, "x": 0, "xanchor": "left", "y": 1.2}] if buttons else []
+    layout["legend"]["x"] = 0.25  # beside the versions
     return {"data": data, "layout": layout}
 
 
@@ -136,7 +161,7 @@ def bandwidths(history: History, probe: dict | None) -> dict:
         if rate and numbers:
             data.append({"type": "scatter", "mode": "lines", "name": name, "line": {"color": colour, "dash": "dash"},
                          "x": [min(numbers) - 0.5, max(numbers) + 0.5], "y": [rate, rate]})  # fmt: skip
-    layout = _log(_layout("version", "bandwidth (log scale)"), data, lambda rate: f"{text.size(rate)}/s")
+    layout = _log(plain_layout("version", "bandwidth (log scale)"), data, lambda rate: f"{text.size(rate)}/s")
     _whole(layout["xaxis"], numbers)
     return {"data": data, "layout": layout}
 
@@ -148,4 +173,4 @@ def time_lost(times: Times) -> dict:
             values = [100 * share for share in shares.values()]
             data.append({"type": "bar", "name": name, "marker": {"color": colour}, "x": list(shares), "y": values,
                          "text": [f"{value:.3g} %" for value in values], "textposition": "outside", "cliponaxis": False})  # fmt: skip
-    return {"data": data, "layout": _layout("", "share of the time (%)", barmode="group")}
+    return {"data": data, "layout": plain_layout("", "share of the time (%)", barmode="group")}

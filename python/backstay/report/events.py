@@ -1,40 +1,43 @@
-"""Reads a job's event log, docs/format/events.md: every line that is whole, and where the others are."""
+"""Reads a job's event logs, docs/format/events.md: every line that is whole, once, and where the others are."""
 
+import collections
 import json
 import pathlib
 from typing import NamedTuple
 
-from ..format.errors import DamagedError
-from ..format.node import open_file
-from ..plan import files as disk
+from ..plan.words import counted
+from . import logs
+from .logs import LogError as LogError  # what read raises
 
-NAMES = ("events.1.jsonl", "events.jsonl")  # older first
-NUMBERS, TEXTS = ("version", "bytes", "seconds", "ranks", "rank", "t_ns", "begin_ns", "end_ns"), ("run", "from", "why")
+WHOLE, NUMBERS = ("node", "of"), ("version", "bytes", "seconds", "ranks", "rank", "t_ns", "begin_ns", "end_ns")
+TEXTS, LISTS = ("run", "from", "why"), ("nodes",)
+ALWAYS, NODES_MAX = ("t_ns", "run", "node"), 2**32
 NEEDED = {
-    "run_begin": ("run", "ranks"),
-    "rank_left": ("run", "rank", "lost"),
-    "capture_begin": ("run", "version"),
-    "captured": ("run", "version", "bytes", "seconds", "ranks"),
+    "run_begin": ("ranks",),
+    "rank_left": ("rank", "lost"),
+    "nodes_lost": ("nodes",),
+    "nodes_back": ("nodes",),
+    "capture_begin": ("version",),
+    "captured": ("version", "bytes", "seconds", "ranks"),
     "capture_failed": ("version",),
+    "written": ("version", "bytes", "seconds"),
     "local": ("version", "bytes", "seconds"),
-    "protected": ("version", "bytes", "seconds"),
+    "protected": ("version",),
     "durable": ("version", "bytes", "seconds"),
+    "durable_failed": ("version",),
     "write_failed": ("version",),
+    "protect_failed": ("version", "of"),
+    "reprotect_begin": ("version", "of"),
+    "reprotected": ("version", "of", "bytes", "seconds"),
+    "repaired": ("version", "of"),
+    "rebuilt": ("version", "of"),
     "removed": ("version",),
     "set_aside": ("version",),
     "skipped": ("version",),
-    "restart_begin": ("run", "version", "from"),
-    "restored": ("run", "version", "from", "bytes", "seconds"),
+    "restart_begin": ("version", "from"),
+    "restored": ("version", "from", "bytes", "seconds"),
     "restart_failed": ("version",),
-}
-
-
-class LogError(Exception):
-    """There is no log, or nothing in it can be read. `missing`: there is no file."""
-
-    def __init__(self, message: str, missing: bool = False):
-        super().__init__(message)
-        self.missing = missing
+}  # fmt: skip
 
 
 class Log(NamedTuple):
@@ -48,12 +51,20 @@ def _is_number(value) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e19
 
 
+def _is_node(value) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < NODES_MAX
+
+
 def _wrong_field(event: dict, key: str) -> bool:
     value = event.get(key)
     if key == "ranks" and event["event"] == "captured":
         needed = ("rank", "bytes", "begin_ns", "end_ns")
         return not isinstance(value, list) or not all(
             isinstance(one, dict) and all(_is_number(one.get(part)) for part in needed) for one in value)  # fmt: skip
+    if key in WHOLE:
+        return not _is_node(value)
+    if key in LISTS:
+        return not isinstance(value, list) or not all(_is_node(one) for one in value)
     if key in NUMBERS:
         return not _is_number(value)
     return not isinstance(value, str) if key in TEXTS else not isinstance(value, bool)
@@ -69,35 +80,54 @@ def _parsed(line: bytes):
         return None, "no event"
     if event["event"] not in NEEDED:
         return None, None
-    for key in ("t_ns", *NEEDED[event["event"]]):
+    for key in (*ALWAYS, *NEEDED[event["event"]]):
         if _wrong_field(event, key):
             return None, f"{event['event']} without a valid {key}"
     return event, None
 
 
-def _lines(file: pathlib.Path) -> list[bytes]:
-    """LogError where no regular file stands: a pipe would be waited for."""
-    try:
-        return disk.read_bytes(file, opener=lambda path, _: open_file(path)).split(b"\n")
-    except DamagedError:
-        raise LogError(f"{file}: is no regular file; move it away, the agent begins a new log") from None
+class _Reader:
+    def __init__(self):
+        self.seen: set[bytes] = set()  # a line of a log that is given twice counts once
+        self.events: list[dict] = []
+        self.unreadable: list[str] = []
 
-
-def read(folder: pathlib.Path) -> Log:
-    """The log of a job's folder. Raises LogError; OSError if a file cannot be read."""
-    files = [folder / name for name in NAMES if (folder / name).exists()]
-    if not files:
-        raise LogError(f"{folder / NAMES[-1]}: no such file; the agent writes it while the job runs", missing=True)
-    found, unreadable = [], []
-    for file in files:
-        lines = _lines(file)
-        for number, line in enumerate(lines[:-1], 1):  # the last has no newline: cut short, or empty
+    def add(self, file: pathlib.Path, job: str | None) -> None:
+        """`job`: whose lines count; None: anybody's. Raises LogError, OSError."""
+        first, events_of_job, strange = len(self.unreadable), 0, collections.Counter()
+        for number, line in enumerate(logs.lines(file, own=job is None), 1):
             event, why = _parsed(line)
-            if event is not None:
-                found.append(event)
-            elif why is not None:
-                unreadable.append(f"{file}:{number}: {why}")
-    if not found:
-        first = f"; {unreadable[0]}" if unreadable else ""
-        raise LogError(f"{files[-1]}: holds no event that can be read{first}")
-    return Log(sorted(found, key=lambda event: event["t_ns"]), unreadable)
+            if why is not None:
+                self.unreadable.append(f"{file}:{number}: {why}")
+            elif event is not None and job is not None and event.get("job") != job:
+                strange[str(event.get("job"))] += 1
+            elif event is not None:
+                events_of_job += 1
+                if line not in self.seen:
+                    self.seen.add(line)
+                    self.events.append(event)
+        if strange and not events_of_job:
+            raise LogError(f"{file}: is the log of job {next(iter(strange))}, not of {job}", mismatch=True)
+        if job is not None and not events_of_job:
+            raise _nothing_in(file, self.unreadable[first:])
+        self.unreadable += [f"{file}: {counted(lines, 'line')} of job {other}" for other, lines in strange.items()]
+
+
+def _nothing_in(file: pathlib.Path, unreadable: list[str]) -> LogError:
+    first = f"; {unreadable[0]}" if unreadable else ""
+    return LogError(f"{file}: holds no event that can be read{first}")
+
+
+def read(folder: pathlib.Path | None, job: str = "", more: list[pathlib.Path] | None = None) -> Log:
+    """The log of a job's folder (None: there is none here) and `more` files or folders of logs, which must be of `job`.
+
+    Raises LogError; OSError if a file cannot be read.
+    """
+    reader, files = _Reader(), [] if folder is None else logs.of_job(folder)
+    for file in files:
+        reader.add(file, None)
+    if files and not reader.events:
+        raise _nothing_in(files[-1], reader.unreadable)
+    for file in (one for path in more or [] for one in logs.named(path)):
+        reader.add(file, job)
+    return Log(sorted(reader.events, key=lambda event: event["t_ns"]), reader.unreadable)

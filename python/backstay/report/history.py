@@ -1,7 +1,11 @@
-"""A job's history out of its events: versions, restarts, failures. Times in s since the first event."""
+"""A job's history out of its events: versions, restarts, failures, over all nodes. Times in s since the first event."""
 
 import dataclasses
 from typing import NamedTuple
+
+from .clocks import Clock, compare, moved
+from .membership import Loss, losses
+from .nodes import Names, natural
 
 
 class Rank(NamedTuple):
@@ -10,11 +14,29 @@ class Rank(NamedTuple):
     rank: int
     bytes: int
     seconds: float
+    node: str = ""
+
+
+@dataclasses.dataclass
+class Part:
+    """One node's part of a version, by its own clock. None: it did not come to that, or its log does not say."""
+
+    begin_s: float
+    captured_s: float | None = None
+    written_s: float | None = None  # on its own disk
+    local_s: float | None = None  # told that all have it; protected and durable too
+    protected_s: float | None = None
+    durable_s: float | None = None
+    bytes: int = 0
+    blocked_s: float | None = None  # the longest that a rank waited
+    writing_s: float | None = None  # captured to written
+    waiting_s: float | None = None  # captured to local
+    ranks: list[Rank] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass
 class Version:
-    """One capture of a version. None: it did not come to that."""
+    """One capture of a version, the last node counts. None: it did not come to that."""
 
     number: int
     run: str
@@ -27,15 +49,20 @@ class Version:
     blocked_s: float | None = None  # the longest that a rank waited
     writing_s: float | None = None  # captured to local
     ranks: list[Rank] = dataclasses.field(default_factory=list)
+    parts: dict[str, Part] = dataclasses.field(default_factory=dict)  # by node
 
 
-class Restart(NamedTuple):
+@dataclasses.dataclass
+class Restart:
+    """Of all nodes: the last one's time, the longest, the farthest place."""
+
     at_s: float
     run: str
     version: int
     source: str
     bytes: int
     seconds: float
+    nodes: list[str] = dataclasses.field(default_factory=list)
 
 
 class Failure(NamedTuple):
@@ -46,15 +73,24 @@ class Failure(NamedTuple):
     ranks: list[int]
     restart: Restart | None
     redone_s: float | None
+    node: str  # of the rank that was lost first
+    lost: list[str]  # nodes that had not come back
 
 
-class Mark(NamedTuple):
-    """Something else that happened to a version."""
+@dataclasses.dataclass
+class Mark:
+    """Something else that happened to a version, on one node or on several."""
 
     at_s: float
     version: int
     kind: str
     why: str
+    run: str = ""
+    place: str = ""  # durable: it is that copy
+    nodes: list[str] = dataclasses.field(default_factory=list)
+    of: set[str] = dataclasses.field(default_factory=set)  # whose part of it
+    bytes: int = 0
+    seconds: float = 0.0  # the longest
 
 
 class Run(NamedTuple):
@@ -74,6 +110,10 @@ class History:
     failures: list[Failure] = dataclasses.field(default_factory=list)
     marks: list[Mark] = dataclasses.field(default_factory=list)
     runs: list[Run] = dataclasses.field(default_factory=list)
+    nodes: list[str] = dataclasses.field(default_factory=list)  # whose log there is
+    without_log: list[str] = dataclasses.field(default_factory=list)  # of those that took part
+    losses: list[Loss] = dataclasses.field(default_factory=list)
+    clocks: list[Clock] = dataclasses.field(default_factory=list)
 
     @property
     def captured(self) -> list[Version]:
@@ -84,34 +124,141 @@ class History:
         return sum(max(0.0, min(at_s, one.end_s) - one.begin_s) for one in self.runs)
 
     @property
+    def lost_nodes(self) -> list[Loss]:
+        """Without those whose agent ended once the run had."""
+        return [one for one in self.losses if not one.after_end]
+
+    @property
     def observed_s(self) -> float:
         return self.running_s(self.end_s)
 
 
 LEVELS = ("local", "protected", "durable")
-LATER = ("removed", "set_aside", "skipped")  # also by tools, long after the run
-MARKS = ("capture_failed", "write_failed", "removed", "set_aside", "skipped", "restart_failed")
+PLACES = ("pool", "local", "replica", "durable")  # nearest first
+LATER = ("removed", "set_aside", "skipped", "nodes_lost", "nodes_back")  # also by tools, or by agents that end, long after the run
+MARKS = ("capture_failed", "write_failed", "removed", "set_aside", "skipped", "restart_failed", "durable_failed",
+         "protect_failed", "reprotect_begin", "reprotected", "repaired", "rebuilt")  # fmt: skip
+OF_A_NODE = ("protect_failed", "reprotect_begin", "reprotected", "repaired", "rebuilt")  # about one node's part of a version
 
 
-def _capture(made: History, open_versions: dict, event: dict, at: float) -> None:
-    version = open_versions.get(event["version"])
-    if version is None or version.captured_s is not None:
-        version = Version(int(event["version"]), event["run"], max(0.0, at - event["seconds"]))
-        made.versions.append(version)
-        open_versions[version.number] = version
-    version.captured_s, version.bytes = at, event["bytes"]
-    version.ranks = [Rank(int(r["rank"]), r["bytes"], max(0, r["end_ns"] - r["begin_ns"]) / 1e9) for r in event["ranks"]]
-    version.blocked_s = max((one.seconds for one in version.ranks), default=event["seconds"])
+class _Builder:
+    """Takes the events in order of time."""
+
+    def __init__(self, made: History, names: Names):
+        self.made, self.names = made, names
+        self.captures: dict[tuple[str, float], Version] = {}  # by run and number: the last try
+        self.newest: dict[float, Version] = {}
+        self.lost: dict[str, list] = {}  # run: when, node, ranks
+        self.marks: dict[tuple, Mark] = {}
+
+    def add(self, event: dict, at: float) -> None:
+        kind, node = event["event"], self.names.of(event["run"], event["node"])
+        if kind == "rank_left" and event["lost"]:
+            self.lost.setdefault(event["run"], [at, node, []])[2].append(int(event["rank"]))
+        elif kind == "capture_begin":
+            self._part(event, node, at, "begin_s")
+        elif kind == "captured":
+            self._captured(event, node, at)
+        elif kind in ("written", *LEVELS):
+            self._reached(event, node, at)
+        elif kind == "restored":
+            self._restored(event, node, at)
+        elif kind in MARKS:
+            self._marked(event, node, at)
+
+    def _part(self, event: dict, node: str, at: float, again: str) -> Part:
+        """The node's part of the version; of another try where it has done that (`again`) already."""
+        key = (event["run"], event["version"])
+        version = self.captures.get(key)
+        part = None if version is None else version.parts.get(node)
+        if version is None or (part is not None and getattr(part, again) is not None):
+            version = Version(int(event["version"]), event["run"], at)
+            self.captures[key] = self.newest[event["version"]] = version
+            self.made.versions.append(version)
+        return version.parts.setdefault(node, Part(at))
+
+    def _captured(self, event: dict, node: str, at: float) -> None:
+        part = self._part(event, node, max(0.0, at - event["seconds"]), "captured_s")
+        part.captured_s, part.bytes = at, event["bytes"]
+        part.ranks = [Rank(int(r["rank"]), r["bytes"], max(0, r["end_ns"] - r["begin_ns"]) / 1e9, node) for r in event["ranks"]]
+        part.blocked_s = max((one.seconds for one in part.ranks), default=event["seconds"])
+
+    def _reached(self, event: dict, node: str, at: float) -> None:
+        kind, number = event["event"], event["version"]
+        version = self.captures.get((event["run"], number)) or self.newest.get(number)
+        part = None if version is None else version.parts.get(node)
+        if part is None:  # its log does not tell of the capture, or it had another name then
+            if version is not None and kind != "written":
+                setattr(version, f"{kind}_s", max(at, getattr(version, f"{kind}_s") or 0.0))
+            return
+        setattr(part, f"{kind}_s", at)
+        if kind in ("written", "local"):
+            setattr(part, "writing_s" if kind == "written" else "waiting_s", event["seconds"])
+
+    def _restored(self, event: dict, node: str, at: float) -> None:
+        last = self.made.restarts[-1] if self.made.restarts else None
+        if last is None or (last.run, last.version) != (event["run"], int(event["version"])) or node in last.nodes:
+            last = Restart(at, event["run"], int(event["version"]), event["from"], 0, 0.0)
+            self.made.restarts.append(last)
+        if _farther(event["from"], last.source):
+            last.source = event["from"]
+        last.at_s, last.bytes, last.seconds = at, last.bytes + event["bytes"], max(last.seconds, event["seconds"])
+        last.nodes.append(node)
+
+    def _marked(self, event: dict, node: str, at: float) -> None:
+        place = "durable" if event["event"] == "removed" and event.get("from") == "durable" else ""
+        key = (event["event"], event["version"], event["run"], place)
+        mark, with_owner = self.marks.get(key), event["event"] in OF_A_NODE
+        if mark is None or (not with_owner and node in mark.nodes):
+            mark = Mark(at, int(event["version"]), event["event"], str(event.get("why", "")), event["run"], place)
+            self.marks[key] = mark
+            self.made.marks.append(mark)
+        if node not in mark.nodes:
+            mark.nodes.append(node)
+        if with_owner:
+            mark.of.add(self.names.of(event["run"], event["of"]))
+        if event["event"] == "reprotected":
+            mark.bytes, mark.seconds = mark.bytes + event["bytes"], max(mark.seconds, event["seconds"])
+
+
+def _farther(place: str, other: str) -> bool:
+    return place in PLACES and other in PLACES and PLACES.index(place) > PLACES.index(other)
+
+
+def _last(version: Version, name: str, first: float) -> float | None:
+    """When the last node reached it, not before what comes first: clocks may differ a little."""
+    times = [at for part in version.parts.values() if (at := getattr(part, name)) is not None]
+    times += [at for at in [getattr(version, name, None)] if at is not None]
+    return max([*times, first]) if times else None
+
+
+def _sum_up(version: Version) -> None:
+    """From its nodes' parts to the whole version."""
+    parts = list(version.parts.values())
+    version.begin_s = min(part.begin_s for part in parts)
+    reached = any(getattr(part, f"{level}_s") is not None for part in parts for level in LEVELS)
+    if reached or all(part.captured_s is not None for part in parts):
+        version.captured_s = _last(version, "captured_s", version.begin_s)
+    if version.captured_s is None:
+        return
+    for level in LEVELS:
+        setattr(version, f"{level}_s", _last(version, f"{level}_s", version.captured_s))
+    version.bytes = sum(part.bytes for part in parts)
+    version.blocked_s = max((part.blocked_s for part in parts if part.blocked_s is not None), default=0.0)
+    # By clocks of their own: it was told to all at once, so whom it took the least time was the last to capture.
+    version.writing_s = min((part.waiting_s for part in parts if part.waiting_s is not None), default=None)
+    version.ranks = sorted(rank for part in parts for rank in part.ranks)
 
 
 def _failures(made: History, lost: dict) -> list[Failure]:
     found = []
-    for run, (at, ranks) in lost.items():
+    for run, (at, node, ranks) in lost.items():
         restart = next((one for one in made.restarts if one.at_s > at), None)
         cut = None if restart is None else next(
             (v for v in reversed(made.captured) if v.number == restart.version and v.captured_s <= at), None)  # fmt: skip
         redone = None if cut is None else made.running_s(at) - made.running_s(cut.begin_s)
-        found.append(Failure(at, run, sorted(set(ranks)), restart, redone))
+        gone = sorted({one.node for one in made.losses if one.run == run and one.back_s is None}, key=natural)
+        found.append(Failure(at, run, sorted(set(ranks)), restart, redone, node, gone))
     return found
 
 
@@ -119,34 +266,35 @@ def _runs(events: list[dict], begin_ns: int) -> list[Run]:
     """What happens to a version later on does not belong to the run that made it."""
     ends: dict[str, Run] = {}
     for event in events:
-        run, at = event.get("run"), (event["t_ns"] - begin_ns) / 1e9
-        if isinstance(run, str) and event["event"] not in LATER:
+        run, at = event["run"], (event["t_ns"] - begin_ns) / 1e9
+        if event["event"] not in LATER:
             ends[run] = Run(ends[run].begin_s if run in ends else at, at)
     return list(ends.values())
 
 
+def _without_log(events: list[dict], names: Names) -> list[str]:
+    """Nodes of a run whose log is not there."""
+    sizes = {one["run"]: one["nodes"] for one in events if one["event"] == "run_begin" and isinstance(one.get("nodes"), int)}
+    there = {(one["run"], one["node"]) for one in events}
+    missing = {names.of(run, number) for run, nodes in sizes.items() if nodes < 2**20 for number in range(nodes)
+               if (run, number) not in there}  # fmt: skip
+    return sorted(missing, key=natural)
+
+
 def build(job: str, events: list[dict]) -> History:
     """The history of events in order of time, of which there is at least one."""
+    names = Names(events)
+    apart = compare(events, names)
+    events = moved(events, apart)
     begin = events[0]["t_ns"]
-    made = History(job, begin, (events[-1]["t_ns"] - begin) / 1e9, runs=_runs(events, begin))
-    open_versions, lost = {}, {}
+    made = History(job, begin, (events[-1]["t_ns"] - begin) / 1e9, runs=_runs(events, begin), clocks=list(apart.values()))
+    made.nodes = sorted({names.of(one["run"], one["node"]) for one in events}, key=natural)
+    made.without_log = _without_log(events, names)
+    made.losses = losses(events, names)
+    builder = _Builder(made, names)
     for event in events:
-        at, kind = (event["t_ns"] - begin) / 1e9, event["event"]
-        if kind == "rank_left" and event["lost"]:
-            lost.setdefault(event["run"], (at, []))[1].append(int(event["rank"]))
-        elif kind == "capture_begin":
-            open_versions[event["version"]] = Version(int(event["version"]), event["run"], at)
-            made.versions.append(open_versions[event["version"]])
-        elif kind == "captured":
-            _capture(made, open_versions, event, at)
-        elif kind in LEVELS and event["version"] in open_versions:
-            setattr(open_versions[event["version"]], f"{kind}_s", at)
-            if kind == "local":
-                open_versions[event["version"]].writing_s = event["seconds"]
-        elif kind == "restored":
-            made.restarts.append(
-                Restart(at, event["run"], int(event["version"]), event["from"], event["bytes"], event["seconds"]))  # fmt: skip
-        elif kind in MARKS:
-            made.marks.append(Mark(at, int(event["version"]), kind, str(event.get("why", ""))))
-    made.failures = _failures(made, lost)
+        builder.add(event, (event["t_ns"] - begin) / 1e9)
+    for version in made.versions:
+        _sum_up(version)
+    made.failures = _failures(made, builder.lost)
     return made

@@ -8,23 +8,26 @@ import re
 from plotly.offline import get_plotlyjs
 
 from ..plan.words import counted, grouped, plural, sentence
-from . import charts, text
+from . import charts, node_charts, node_page, spread, text
 from .history import History
+from .nodes import listed
 from .times import Times
 
 STYLE = """
 body{font:16px/1.5 system-ui,"DejaVu Sans",sans-serif;max-width:1100px;margin:0 auto;padding:1rem clamp(.6rem,3vw,2rem);color:#222}
 h1{margin-bottom:.2rem}h2{margin:2rem 0 .2rem}p{margin:.3rem 0;max-width:75ch}.plot{height:430px}
 table{border-collapse:collapse}td,th{padding:.25rem .9rem .25rem 0;text-align:left;border-bottom:1px solid #ddd}
+.wide{overflow-x:auto}.short{white-space:nowrap}.plot.high{height:auto}
 .warn{border-left:4px solid #d55e00;padding-left:.8rem}
 """
 
 
 def _table(head: list[str], rows: list[list]) -> str:
     def line(tag, cells):
-        return "<tr>" + "".join(f"<{tag}>{html.escape(str(cell))}</{tag}>" for cell in cells) + "</tr>"
+        short = [' class="short"' if len(str(cell)) < 32 and tag == "td" else "" for cell in cells]
+        return "<tr>" + "".join(f"<{tag}{kind}>{html.escape(str(cell))}</{tag}>" for cell, kind in zip(cells, short, strict=True)) + "</tr>"
 
-    return f"<table>{line('th', head)}{''.join(line('td', row) for row in rows)}</table>"
+    return f"<div class=\"wide\"><table>{line('th', head)}{''.join(line('td', row) for row in rows)}</table></div>"
 
 
 def _failures(history: History) -> str:
@@ -33,26 +36,31 @@ def _failures(history: History) -> str:
         back = one.restart
         came = f"version {back.version} from {back.source}, {text.size(back.bytes)} in {text.time(back.seconds)}" if back else "not yet"
         ranks = ", ".join(map(str, one.ranks[:8])) + (" .." if len(one.ranks) > 8 else "")
+        if len(history.nodes) > 1:
+            ranks += f"; lost with {listed(one.lost)}" if one.lost else f"; first on {one.node}"
         rows.append([text.time(one.at_s), ranks, came, "" if one.redone_s is None else text.time(one.redone_s)])
     return _table(["after", "lost ranks", "came back from", "work done again"], rows) if rows else "<p>No rank was lost.</p>"
 
 
 def _restarts(history: History) -> str:
-    rows = [[text.time(one.at_s), one.version, one.source, text.size(one.bytes), text.time(one.seconds)] for one in history.restarts]
-    return _table(["after", "version", "from", "size", "took"], rows) if rows else "<p>No restart.</p>"
+    several = len(history.nodes) > 1
+    rows = [[text.time(one.at_s), one.version, one.source, text.size(one.bytes), text.time(one.seconds),
+             *([len(one.nodes)] if several else [])] for one in history.restarts]  # fmt: skip
+    return _table(["after", "version", "from", "size", "took", *(["nodes"] if several else [])], rows) if rows else "<p>No restart.</p>"
 
 
 def _summary(history: History) -> str:
     begin = datetime.datetime.fromtimestamp(history.begin_ns / 1e9, datetime.UTC)
-    local = sum(one.local_s is not None for one in history.captured)
+    local = sum(spread.level_of(one) != "captured" for one in history.captured)  # a higher level includes the lower ones
     last = history.captured[-1]
+    on = f" on {counted(len(last.parts), 'node')}" if len(history.nodes) > 1 else ""
     pause = history.end_s - history.observed_s
     paused = f", pauses of {text.time(pause)} between them not counted" if pause > 0.01 * history.end_s else ""
     levels = "".join(f", {grouped(reached)} {name}" for name in ("protected", "durable")
                      if (reached := sum(getattr(one, f"{name}_s") is not None for one in history.captured)))  # fmt: skip
     return (f"From {begin:%Y-%m-%d %H:%M:%S} UTC: {counted(len(history.runs), 'run')} of {text.time(history.observed_s)} together{paused}; "
             f"{counted(len(history.captured), 'version')} captured, {grouped(local)} local{levels}; {counted(len(history.failures), 'failure')}, "
-            f"{counted(len(history.restarts), 'restart')}. A version holds {text.size(last.bytes)} of {counted(len(last.ranks), 'rank')}.")  # fmt: skip
+            f"{counted(len(history.restarts), 'restart')}. A version holds {text.size(last.bytes)} of {counted(len(last.ranks), 'rank')}{on}.")  # fmt: skip
 
 
 def _lost(times: Times) -> str:
@@ -76,7 +84,8 @@ def _chosen(history: History) -> str:
 
 
 def _section(number: int, title: str, words: str, figure: dict | None, below: str = "") -> str:
-    plot = "" if figure is None else f'<div class="plot" id="plot{number}" role="img" aria-label="{html.escape(title)}"></div>'
+    high = " high" if figure is not None and "height" in figure["layout"] else ""
+    plot = "" if figure is None else f'<div class="plot{high}" id="plot{number}" role="img" aria-label="{html.escape(title)}"></div>'
     return f"<section><h2>{html.escape(title)}</h2>{_paragraph(words)}{plot}{below}</section>"
 
 
@@ -93,14 +102,24 @@ def render(history: History, times: Times, probe: dict | None, unreadable: list[
         ("Restarts", "", None, _restarts(history)),
         ("Time lost", _lost(times), charts.time_lost(times), ""),
     ]  # fmt: skip
+    several = len(history.nodes) > 1
+    if several:
+        parts[2:2] = [
+            ("Nodes", node_page.of_nodes(history), node_charts.nodes(history), node_page.nodes(history, _table)),
+            ("The last node of each version", node_page.of_versions(history), None, node_page.versions(history, _table)),
+        ]  # fmt: skip
+    if several or history.lost_nodes:
+        parts[-1:-1] = [("Lost nodes", "", None, node_page.losses(history, _table))]
+    if copies := node_page.copies(history, _table):
+        parts[-1:-1] = [("Copies and repairs", "", None, copies)]
     body = "".join(_section(number, *part) for number, part in enumerate(parts))
     figures = {f"plot{number}": part[2] for number, part in enumerate(parts) if part[2] is not None}
     data = json.dumps(figures, allow_nan=False).replace("<", "\\u003c")
-    warning = ""
+    warning = "".join(f'<div class="warn">{_paragraph(one)}</div>' for one in node_page.notes(history))
     if unreadable:
         shown = "".join(f"<li>{html.escape(one)}</li>" for one in unreadable[:20])
         lines, are = counted(len(unreadable), "line"), plural(len(unreadable), "is", "are")
-        warning = f'<div class="warn"><p>{lines} of the log could not be read and {are} left out:</p><ul>{shown}</ul></div>'
+        warning += f'<div class="warn"><p>{lines} of the log could not be read and {are} left out:</p><ul>{shown}</ul></div>'
     job = html.escape(history.job)
     return (f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{job}: report</title>'
             f'<meta name="viewport" content="width=device-width, initial-scale=1">'
