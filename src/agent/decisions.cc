@@ -30,6 +30,7 @@ Status Decisions::begin_run(const wire::Hello& hello) {
     earlier_.push_back(std::move(present_));
   }
   present_ = std::move(fleet);
+  protected_here_.clear();
   hurried_ns_ = 0;
   return {};
 }
@@ -165,13 +166,16 @@ std::vector<Lack> Decisions::unrecorded() const {
 }
 
 void Decisions::removed(VersionNumber version) {
+  protected_here_.erase(version);
   recorded_.erase(version);
   again_.erase(version);
   unrecorded_.erase(version);
 }
 
 void Decisions::held_protected(VersionNumber version) {
-  if (present_) present_->held(version, Level::protected_);
+  if (!present_) return;
+  protected_here_.insert(version);
+  present_->held(version, Level::protected_);
 }
 
 // --- what the fleets say ---------------------------------------------------------------------------
@@ -202,6 +206,7 @@ void Decisions::announced(tree::RunVersion version, Level level) {
 }
 
 void Decisions::tell(StoredVersion stored, Level level) {
+  if (level >= Level::protected_) protected_here_.erase(stored.version);
   const auto known = state_.disk.find(stored.version);
   if (known != state_.disk.end() && known->second.level >= level) return;
   stored.level = level;
@@ -230,7 +235,41 @@ void Decisions::ticked() {
   for (const auto& [version, level] : std::exchange(again_, {})) {
     state_.store.post(RecordVersion{version, level});
   }
+  say_again();
   listener_.ticked();
+}
+
+// The tree keeps what was said of some dozens of versions only (tree/floors.h). Where one node takes its time, and newer
+// versions come meanwhile, it has forgotten what the others have said of the one that they wait for.
+void Decisions::say_again() {
+  struct Said {
+    tree::RunVersion version;
+    Level held = Level::none;
+    Level recorded = Level::none;
+  };
+  std::vector<Said> all;
+  const auto newest = [&](const auto& versions, auto said) {
+    std::size_t left = said_again_max;
+    for (auto at = versions.rbegin(); at != versions.rend() && left > 0; ++at, --left) {
+      all.push_back(said(*at));
+    }
+  };
+  newest(state_.undecided, [](const auto& entry) {
+    return Said{{entry.second.record.run, entry.first}, Level::local};
+  });
+  newest(protected_here_, [this](VersionNumber version) {
+    return Said{{present_->facts().self.run, version}, Level::protected_};
+  });
+  newest(recorded_, [](const auto& entry) {
+    return Said{{entry.second.record.run, entry.first}, Level::none, entry.second.level};
+  });
+  for (const Said& said : all) {  // by now, any of them may be told
+    for (Fleet* fleet : fleets()) {
+      if (said.recorded != Level::none) fleet->recorded(said.version, said.recorded);
+      if (said.held == Level::none || fleet->facts().self.run != said.version.run) continue;
+      fleet->held(said.version.version, said.held);
+    }
+  }
 }
 
 }  // namespace backstay::agent

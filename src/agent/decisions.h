@@ -18,6 +18,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "agent/fleet.h"
@@ -88,7 +89,8 @@ class Decisions final : public FleetOwner {
 
  private:
   static constexpr double patience_s = 5;
-  static constexpr double patience_in_losses = 3;  // each as long as it takes to notice one
+  static constexpr double patience_in_losses = 3;   // each as long as it takes to notice one
+  static constexpr std::size_t said_again_max = 8;  // of each kind: much less than the tree keeps
   std::vector<tree::Remembered> remembered(RunId run) const;
   bool has_undecided_of(RunId run) const;
   bool is_wanted(const Fleet& fleet) const;
@@ -98,6 +100,7 @@ class Decisions final : public FleetOwner {
   bool has_part_of(tree::RunVersion version) const;
   void tell(StoredVersion stored, Level level);
   void record_written(const MemoryVersion& version) const;
+  void say_again();
 
   JobState& state_;
   PeerEvents& files_;
@@ -105,6 +108,7 @@ class Decisions final : public FleetOwner {
   std::unique_ptr<Fleet> present_;
   std::list<std::unique_ptr<Fleet>> earlier_;  // of runs before, while they have versions to decide
   std::map<VersionNumber, StoredVersion> recorded_;  // not announced yet at that level
+  std::set<VersionNumber> protected_here_;           // of the present run, not yet on all nodes
   std::map<VersionNumber, Level> again_;      // could not be recorded: tried at the next tick
   std::map<VersionNumber, Lack> unrecorded_;  // until it is
   std::uint64_t hurried_ns_ = 0;

@@ -12,7 +12,11 @@ Floors::Floors(NodeId self, std::uint32_t nodes, Changes& changes)
 
 void Floors::raise_own(const Key& key, std::uint64_t value) {
   Entry& at = entry(key);
-  if (value <= at.own || !members_.contains(self_)) return;
+  if (value < at.own || value == 0 || !members_.contains(self_)) return;
+  if (value == at.own) {
+    if (at.floor < value) at.row_changed = changes_.next();
+    return;
+  }
   at.own = value;
   join(key, at);
 }

@@ -9,7 +9,8 @@
 //  2. Nodes are counted as a set, so a node that is reported twice, by an old and a new parent, counts once.
 //  3. A floor is a row that covers all members, so it is true for ever too; the larger of two floors is right.
 // Forgetting any of it (a crash, a new parent, a limit) only makes the known floor too small. What a crash must not take
-// back are the values: who raises one has it on its disk, or does not mind (barriers).
+// back are the values: who raises one has it on its disk, or does not mind (barriers). What the limit took comes back when
+// its owners say it again.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +42,7 @@ class Floors {
   // `nodes`: the members are 0 .. nodes-1. A node that is no member only passes on.
   Floors(NodeId self, std::uint32_t nodes, Changes& changes);
 
+  // The same value again is sent again, unless all members have reached it: who got it may have forgotten it.
   void raise_own(const Key& key, std::uint64_t value);
   void raise_floor(const Key& key, std::uint64_t floor);
   // A child's row, in place of its earlier one.

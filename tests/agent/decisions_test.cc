@@ -84,9 +84,9 @@ class Node final : public Outbox, public StoreLink, private PeerEvents {
     event.stored = sealed;
     decisions.on(event);
   }
-  void write_record(VersionNumber version, RunId run) {
+  void write_record(VersionNumber version, RunId run, Level level = Level::local) {
     StoredVersion done = stored(version, run);
-    done.level = Level::local;
+    done.level = level;
     decisions.on(VersionRecorded{done});
   }
   // Versions whose record the store was to write since the last call.
@@ -96,8 +96,8 @@ class Node final : public Outbox, public StoreLink, private PeerEvents {
   // StoreLink, Outbox
   void post(Command command) override {
     if (const auto* record = std::get_if<RecordVersion>(&command)) {
-      EXPECT_EQ(record->level, Level::local);
-      asked_.push_back(record->version);
+      EXPECT_LE(record->level, Level::protected_);
+      (record->level == Level::local ? asked_ : protected_asked).push_back(record->version);
     }
     if (const auto* event = std::get_if<AppendEvent>(&command)) events.push_back(event->line);
   }
@@ -122,6 +122,7 @@ class Node final : public Outbox, public StoreLink, private PeerEvents {
   std::vector<VersionNumber> asked_;
 
  public:
+  std::vector<VersionNumber> protected_asked;
   std::vector<std::pair<VersionNumber, Level>> told;
   std::vector<std::string> facts;
   std::vector<std::string> events;
@@ -383,6 +384,43 @@ TEST_F(DecisionsTest, WhoWaitedInVainHearsOfTheLevelThatItWaitedFor) {
   ASSERT_EQ(b_.answers.size(), 2u);
   EXPECT_EQ(b_.answers[0].message, "version 3 stays local: node 0 is lost");
   EXPECT_EQ(b_.answers[1].message, "") << "nothing keeps it from being durable";
+}
+
+// The tree forgets what was said of the oldest of many versions (tree/floors.h).
+TEST_F(DecisionsTest, ALevelThatANodeReachesManyVersionsLaterIsDecidedAllTheSame) {
+  constexpr VersionNumber last = 80;
+  const auto becomes_local = [&](VersionNumber version) {
+    a_.seal(version, 7);
+    b_.seal(version, 7);
+    if (!until([&] { return a_.has_asked() && b_.has_asked(); })) return false;
+    a_.write_record(a_.asked().back(), 7);
+    b_.write_record(b_.asked().back(), 7);
+    const std::pair now(version, Level::local);
+    if (!until([&] { return a_.told.back() == now && b_.told.back() == now; })) return false;
+    for (Node* node : {&a_, &b_}) {
+      node->state.disk[version] = node->stored(version, 7);
+      node->state.disk[version].level = Level::local;
+    }
+    return true;
+  };
+  begin_run(7);
+  a_.told = b_.told = {{0, Level::none}};
+  ASSERT_TRUE(becomes_local(1));
+  a_.decisions.held_protected(1);
+  for (VersionNumber version = 2; version <= last; ++version) ASSERT_TRUE(becomes_local(version));
+  ASSERT_TRUE(pass_ticks());
+  EXPECT_THAT(b_.protected_asked, IsEmpty());
+  b_.decisions.held_protected(1);
+  ASSERT_TRUE(until([&] { return !a_.protected_asked.empty() && !b_.protected_asked.empty(); }));
+  EXPECT_EQ(a_.protected_asked.front(), 1u);
+
+  a_.write_record(1, 7, Level::protected_);
+  for (VersionNumber version = last + 1; version <= 2 * last; ++version) {
+    ASSERT_TRUE(becomes_local(version));
+  }
+  b_.write_record(1, 7, Level::protected_);
+  const std::pair wanted(VersionNumber{1}, Level::protected_);
+  ASSERT_TRUE(until([&] { return a_.told.back() == wanted && b_.told.back() == wanted; }));
 }
 
 TEST_F(DecisionsTest, ARecordThatCouldNotBeWrittenIsTriedAgain) {

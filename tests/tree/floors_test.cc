@@ -77,6 +77,19 @@ TEST_F(FloorsTest, OnlyWhatChangedIsSent) {
   EXPECT_TRUE(root.floors_since(0).empty());
 }
 
+TEST_F(FloorsTest, WhatIsSaidAgainIsSentAgainUnlessAllHaveReachedIt) {
+  root.raise_own(key, 2);
+  const std::uint64_t seen = changes.latest;
+  root.raise_own(key, 1);
+  EXPECT_TRUE(root.rows_since(seen).empty());
+  root.raise_own(key, 2);
+  EXPECT_EQ(root.rows_since(seen).size(), 1U);
+  root.child_row(1, row(2, {{1, 5}}));
+  const std::uint64_t reached = changes.latest;
+  root.raise_own(key, 2);
+  EXPECT_TRUE(root.rows_since(reached).empty());
+}
+
 TEST_F(FloorsTest, ACompleteRowIsWorthAMessage) {
   const NodeSet below = NodeSet::range(0, 3);
   root.raise_own(key, 1);
