@@ -21,6 +21,17 @@ const char* advice(Code code) {
   return code == Code::no_space ? ": free space there, or set storage.dir" : "";
 }
 
+// Newer versions have taken its place on a node before it was protected: no trouble where versions come faster than copies
+// of them can be made. Who waits for that version is told all the same (levels.h).
+bool is_overtaken(const JobState& state, const Lack& lack) {
+  const bool gone =
+      lack.code == Code::not_found || lack.code == Code::again || lack.code == Code::busy;
+  const auto is_newer = [&](const auto& versions) {
+    return !versions.empty() && versions.rbegin()->first > lack.version;
+  };
+  return gone && (is_newer(state.disk) || is_newer(state.undecided));
+}
+
 }  // namespace
 
 std::vector<Trouble> troubles(const JobState& state) {
@@ -39,7 +50,7 @@ std::vector<Trouble> troubles(const JobState& state) {
                                "tried again{}",
                                lack->version, lack->why, advice(lack->code))});
   }
-  if (lack != nullptr && lack->level > Level::local) {
+  if (lack != nullptr && lack->level > Level::local && !is_overtaken(state, *lack)) {
     all.push_back({Trouble::Kind::not_protected, state.lacks.text(state.node)});
   }
   if (state.durable_error && state.durable.empty()) {  // else it has come meanwhile

@@ -386,6 +386,18 @@ TEST_F(DecisionsTest, WhoWaitedInVainHearsOfTheLevelThatItWaitedFor) {
   EXPECT_EQ(b_.answers[1].message, "") << "nothing keeps it from being durable";
 }
 
+TEST_F(DecisionsTest, AVersionThatNewerOnesHaveOvertakenIsNoTrouble) {
+  a_.state.disk[3] = a_.stored(3, 7);
+  a_.state.lacks.learn(0, {"n0", {{3, Level::protected_, Code::not_found, "no such file"}}});
+  EXPECT_EQ(troubles(a_.state).size(), 1u);
+  a_.state.undecided[4] = a_.stored(4, 7);
+  EXPECT_THAT(troubles(a_.state), IsEmpty());
+  a_.state.disk = std::exchange(a_.state.undecided, {});
+  EXPECT_THAT(troubles(a_.state), IsEmpty());
+  a_.state.lacks.learn(0, {"n0", {{3, Level::protected_, Code::no_space, "full"}}});
+  EXPECT_EQ(troubles(a_.state).size(), 1u);
+}
+
 // The tree forgets what was said of the oldest of many versions (tree/floors.h).
 TEST_F(DecisionsTest, ALevelThatANodeReachesManyVersionsLaterIsDecidedAllTheSame) {
   constexpr VersionNumber last = 80;
