@@ -12,7 +12,7 @@ import machine
 import tables
 
 REFERENCE = "bench/results/reference.json"
-DOCUMENTS = ("README.md", "docs/benchmarks.md")
+DOCUMENTS = ("README.md", "docs/benchmarks.md", "docs/protocol/tree.md")
 BLOCK = re.compile(r"(<!-- bench:(\w+) -->\n).*?(<!-- /bench:\2 -->)", re.DOTALL)
 
 
@@ -38,7 +38,14 @@ def measured_block(result):
     return "\n".join(parts)
 
 
-BLOCKS = {"side": side_block, "measured": measured_block}
+def join_block(result):
+    join = result["benchmarks"]["join"]
+    facts = join.get("machine", result["machine"])  # where it was measured at another time than the rest
+    return (tables.as_markdown(tables.JOIN_HEAD, tables.join_rows(join)) +
+            f"\n{facts['date']}, commit {facts['commit']}, {facts['cores']} cores; medians of {join['repetitions']}.\n")
+
+
+BLOCKS = {"side": side_block, "measured": measured_block, "join": join_block}
 
 
 def rendered(text, result):

@@ -19,6 +19,7 @@ CLAIMS = {  # key of a ratio -> how it reads
 CLAIMS_HEAD = ("claim", "ours s", "limit s", "ratio", "target", "")
 PATTERN_HEAD = ("way", "blocked s", "on disk s", "speed-up", "memory MiB", "write requests")
 PARTS_HEAD = ("part", "ns")
+JOIN_HEAD = ("agents", "all have joined after", "next barrier", "connections, at most")
 
 
 def seconds(value):
@@ -68,6 +69,14 @@ def part_rows(overhead):
     for key, value in overhead.items():
         if key.endswith("_ns"):
             yield (key.removesuffix("_ns").replace("_", " "), f"{value:,.1f}")
+
+
+def join_rows(join):
+    """Agents as processes of this machine."""
+    for shape in ("tree", "star"):
+        what = f"{join['agents']}, a tree of {join['arity']}" if shape == "tree" else f"{join['agents']}, a star"
+        yield (what, *(short_seconds(join[f"{shape}_{key}_s"]) for key in ("join", "barrier")),
+               f"{join[f'{shape}_connections_max']:.0f}")
 
 
 def side_head(checkpoint):

@@ -4,7 +4,9 @@ A round: steps without a checkpoint, then one checkpoint and the same steps, and
 Overhead: what the second part took beyond as many undisturbed steps, blocked time included, of the time of the first part.
 """
 
+import re
 import sys
+import textwrap
 from pathlib import Path
 
 from . import job, protections
@@ -99,6 +101,12 @@ def rows(result):
                f"{first['overhead_percent']:.0f}" if first else "", f"{second['overhead_percent']:.0f}" if second else "")
 
 
+def wrapped(text):
+    """A row's name below its bars; what stands in brackets stays together."""
+    kept = re.sub(r"\(.*?\)", lambda found: found[0].replace(" ", "\xa0"), text)
+    return textwrap.fill(kept, 12, break_long_words=False)
+
+
 def draw(result, sentence, path):
     """Bars, as the paper's: overhead in %, a pair for each strategy."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
@@ -113,7 +121,7 @@ def draw(result, sentence, path):
             height = [one[key]["overhead_percent"] for one in shown if key in one]
             bars = axes.bar(at, height, 0.38, color=style.COLOURS[number], hatch=("", "//")[number], edgecolor="white", label=label)
             axes.bar_label(bars, fmt="%.0f", padding=2)
-        axes.set_xticks(range(len(shown)), [one["text"].replace(" ", "\n", 2) for one in shown], fontsize=10)
+        axes.set_xticks(range(len(shown)), [wrapped(one["text"]) for one in shown], fontsize=10)
         axes.legend()
-        style.note(figure, sentence)
+        style.note(figure, textwrap.fill(sentence, 130))
         figure.savefig(path)

@@ -150,12 +150,13 @@ void Encoder::tell_weak(Task& task) {
                        [this](NodeId node) { return lost_.contains(node); });
   if (gone.size() <= std::exchange(task.told_lost, gone.size())) return;
   const std::size_t left = gone.size() > shape_.parity ? 0 : shape_.parity - gone.size();
-  spdlog::warn(
-      "nodes of a parity group are lost job={} version={} nodes={}: {}", world_.state.name,
-      task.version, fmt::join(gone, ","),
-      gone.size() > shape_.parity
-          ? "what they saved is gone with their disks"
-          : fmt::format("what they saved can be rebuilt; {} more may be lost until then", left));
+  spdlog::warn("nodes of a parity group are lost job={} version={} nodes={}: {}", world_.state.name,
+               task.version, fmt::join(gone, ","),
+               gone.size() > shape_.parity
+                   ? "without their disks what they saved cannot be brought back"
+                   : fmt::format("if it was protected, what they saved can be rebuilt without "
+                                 "their disks; {} more may be lost until then",
+                                 left));
   world_.state.record("parity_weakened",
                       {{"version", task.version}, {"lost", gone}, {"left", left}});
 }

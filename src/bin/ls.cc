@@ -1,6 +1,7 @@
 // `backstay ls`: jobs, or the versions of one, read from the storage folder.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -51,6 +52,9 @@ Result<int> list_versions(Stored& stored, const std::string& job, bool json) {
                time_text(version.record.captured_ns), age_text(version.record.captured_ns)});
   }
   fmt::print("{}", table.text());
+  if (std::ranges::any_of(versions, counts_one_node)) {
+    fmt::print("BYTES: of this node\n");
+  }
   for (const auto& version : versions)
     if (!version.damage.empty())
       fmt::print("version {} is damaged: {}\n", version.version, printable(version.damage));

@@ -129,8 +129,9 @@ void print_content(const std::string& dir, const std::string& job, const Content
   fmt::print("  captured {} ({}), on the disk after {}\n", time_text(record.captured_ns),
              age_text(record.captured_ns),
              duration_text(static_cast<double>(record.committed_ns - record.captured_ns) * 1e-9));
-  fmt::print("  {} on {}, {} payload, {} on this disk\n  {}/{}\n", count_text(record.ranks, "rank"),
-             count_text(record.nodes, "node"), bytes_text(record.payload_bytes),
+  fmt::print("  {} on {}, {} payload{}, {} on this disk\n  {}/{}\n",
+             count_text(record.ranks, "rank"), count_text(record.nodes, "node"),
+             bytes_text(record.payload_bytes), counts_one_node(version) ? " of this node" : "",
              bytes_text(content.segment_bytes), dir, job);
   std::vector<std::string> said_of_others = copies_lines(content);
   if (!content.parity.empty()) {

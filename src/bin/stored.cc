@@ -94,6 +94,10 @@ std::string state_text(const agent::StoredVersion& version) {
   return version.good() ? "complete" : "incomplete";
 }
 
+bool counts_one_node(const agent::StoredVersion& version) {
+  return version.record.nodes > 1 && version.level != Level::durable;
+}
+
 const agent::StoredVersion* newest_good(const std::vector<agent::StoredVersion>& versions) {
   const auto found =
       std::find_if(versions.rbegin(), versions.rend(), [](const auto& v) { return v.good(); });

@@ -44,6 +44,9 @@ class Stored {
 // "complete", "damaged", "incomplete" (being written, or left by a crash)
 std::string state_text(const agent::StoredVersion& version);
 
+// Its record counts the payload of the node that wrote it, not that of all nodes (docs/format/durable.md sums them up).
+bool counts_one_node(const agent::StoredVersion& version);
+
 // The newest version that restart would take; nullptr where there is none.
 const agent::StoredVersion* newest_good(const std::vector<agent::StoredVersion>& versions);
 

@@ -87,7 +87,10 @@ void print_one(const std::string& job, const Verified& one) {
     return;
   }
   fmt::print("{} version {}: DAMAGED in {}{}\n", job, number, count_text(result.damages, "place"),
-             one.marked ? "; it was set aside, restarts take an older version" : "");
+             !one.marked                     ? ""
+             : one.version.record.nodes == 1 ? "; it was set aside, restarts take an older version"
+                                             : "; it was set aside here, restarts take what other "
+                                               "nodes have of it, or an older version");
   for (const Damage& damage : result.damaged)
     fmt::print("  node {}: {}\n", damage.node, printable(damage.what));
   if (result.damages > result.damaged.size()) fmt::print("  and more\n");

@@ -296,6 +296,8 @@ def test_show_says_which_losses_a_version_would_survive(nodes):
     survival = json.loads(nodes.mini.on("n1", f"{words} --json"))["survival"]
     assert [len(holders) for holders in survival["holders"]] == [2, 2, 2] and survival["gone"] == []
     assert [loss["fatal"] for loss in survival["losses"]] == [0, 3, 1]
+    assert " payload of this node, " in nodes.mini.on("n1", words)
+    assert "BYTES: of this node" in nodes.mini.on("n1", f"{COMMAND} ls {nodes.job} --dir /var/tmp/backstay-root")
     assert "survives the loss of any 1 of 3 nodes: yes; any 2: 3 of 3 sets lose data" in nodes.mini.on("n1", words)
     nodes.mini("kill", "n2")
     shown = nodes.mini.on("n1", words)
