@@ -100,10 +100,11 @@ void Neighbourhood::brought_back(VersionOfRun version) {
   for (const auto& [file, held] : directory_.held().all()) {
     if (VersionOfRun{file.version, file.run} != version || file.parity || held.ranks.empty())
       continue;
-    directory_.lookup(version, held.ranks.front(),
-                      while_alive_([this, file](Result<std::vector<wire::peer::Holder>> holders) {
-                        if (holders.ok()) inherit(file, *holders);
-                      }));
+    directory_.lookup(
+        version, held.ranks.front(),
+        while_alive_([this, file = file](Result<std::vector<wire::peer::Holder>> holders) {
+          if (holders.ok()) inherit(file, *holders);
+        }));
   }
 }
 
@@ -138,10 +139,11 @@ void Neighbourhood::doubt(NodeId holder, const FileOf& file) {
 void Neighbourhood::repair(const FileOf& file) {
   const HeldFile* held = directory_.held().find(file);
   if (held == nullptr || held->ranks.empty() || !doubted_.insert(file).second) return;
-  directory_.lookup({file.version, file.run}, held->ranks.front(),
-                    while_alive_([this, file](Result<std::vector<wire::peer::Holder>> holders) {
-                      if (!holders.ok() || !repair_from(file, *holders)) doubted_.erase(file);
-                    }));
+  directory_.lookup(
+      {file.version, file.run}, held->ranks.front(),
+      while_alive_([this, file = file](Result<std::vector<wire::peer::Holder>> holders) {
+        if (!holders.ok() || !repair_from(file, *holders)) doubted_.erase(file);
+      }));
 }
 
 // False: nobody else has it now; whoever made it again says so by another doubt.
