@@ -38,9 +38,13 @@ TEST(DrainAround, EveryPartAndOneRecordInTurns) {
       if (nodes_max != 0) {
         EXPECT_LE(world.writers_max, nodes_max);
       }
-      if (nodes_max != 1) {
-        EXPECT_GT(world.writers_max, 1u) << "at once";
+      if (nodes_max == 1) continue;
+      // By chance the few steps of two nodes may not meet.
+      for (VersionNumber version = 3; version < 30 && world.writers_max == 1; ++version) {
+        world.save(version), world.run_to_rest();
       }
+      EXPECT_GT(world.writers_max, 1u) << "at once";
+      EXPECT_TRUE(nodes_max == 0 || world.writers_max <= nodes_max);
     }
   }
 }
