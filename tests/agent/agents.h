@@ -227,12 +227,12 @@ class PlayedNetwork {
   // The connection between two nodes ends.
   void cut(NodeId a, NodeId b) {
     const Error why(Code::agent_lost, "the connection was cut");
-    ways_[{a, b}].clear();
-    ways_[{b, a}].clear();
+    drop_sent(a, b);
+    drop_sent(b, a);
     end_offers(a, b);
     end_offers(b, a);
-    later(a, b, [this, b, why](NodeId from) { tell_lost(b, from, why); });
-    later(b, a, [this, a, why](NodeId from) { tell_lost(a, from, why); });
+    news(a, b, [this, b, why](NodeId from) { tell_lost(b, from, why); });
+    news(b, a, [this, a, why](NodeId from) { tell_lost(a, from, why); });
   }
   // The agent dies, the disk keeps what it synced, and what else the seed says.
   void kill(NodeId node) {
@@ -265,10 +265,17 @@ class PlayedNetwork {
 
   // --- the network's own ---
   using Act = std::function<void(NodeId from)>;  // at the receiver, if it lives
-  void later(NodeId from, NodeId to, Act act) { ways_[{from, to}].push_back(std::move(act)); }
+  // What goes over the wire: a cut drops it.
+  void later(NodeId from, NodeId to, Act act) {
+    ways_[{from, to}].push_back({std::move(act), true});
+  }
+  // What the receiver's own end of the connection tells it: another cut does not take it back.
+  void news(NodeId from, NodeId to, Act act) {
+    ways_[{from, to}].push_back({std::move(act), false});
+  }
   void send(NodeId from, NodeId to, wire::peer::Message message) {
     if (!lives(to)) {
-      return later(to, from, [this, from](NodeId other) {
+      return news(to, from, [this, from](NodeId other) {
         tell_lost(from, other, Error(Code::agent_lost, "nobody is there"));
       });
     }
@@ -320,6 +327,13 @@ class PlayedNetwork {
     nodes_[node] = std::make_unique<Node>(*this, node, *disks[node], clock, options_.settings,
                                           options_.parity, options_.buffers);
   }
+  struct Coming {
+    Act act;
+    bool sent;  // over the wire
+  };
+  void drop_sent(NodeId from, NodeId to) {
+    std::erase_if(ways_[{from, to}], [](const Coming& one) { return one.sent; });
+  }
   struct Offer {
     NodeId from = 0;
     NodeId to = 0;
@@ -330,7 +344,7 @@ class PlayedNetwork {
   };
   void do_one(NodeId node, int what, std::pair<NodeId, NodeId> way) {
     if (what == 0) {
-      Act act = std::move(ways_[way].front());
+      Act act = std::move(ways_[way].front().act);
       ways_[way].pop_front();
       if (lives(way.second)) act(way.first);
       return;
@@ -368,8 +382,8 @@ class PlayedNetwork {
       Offer one = std::move(at->second);
       at = offers_.erase(at);
       if (one.fetched)
-        later(from, to, [ended = std::move(one.fetched), why](NodeId) { ended(why); });
-      later(to, from, [ended = std::move(one.ended), why](NodeId) { ended(why); });
+        news(from, to, [ended = std::move(one.fetched), why](NodeId) { ended(why); });
+      news(to, from, [ended = std::move(one.ended), why](NodeId) { ended(why); });
     }
   }
 
@@ -377,7 +391,7 @@ class PlayedNetwork {
   test::Random random_;
   std::map<NodeId, std::uint64_t> lives_;  // begun
   std::vector<std::unique_ptr<Node>> nodes_;
-  std::map<std::pair<NodeId, NodeId>, std::deque<Act>> ways_;
+  std::map<std::pair<NodeId, NodeId>, std::deque<Coming>> ways_;
   std::map<std::uint64_t, Offer> offers_;
   std::uint64_t offers_made_ = 0;
 };
