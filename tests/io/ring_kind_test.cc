@@ -116,10 +116,9 @@ TEST(RingKind, ARefusalForGoodIsTold) {
 }
 
 TEST(ThreadRingDeathTest, AProcessExitsWhileARingExists) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const TempDirectory directory;  // the process that exits leaves it to us
   EXPECT_EXIT(
       {
-        TempDirectory directory;
         static AlignedBytes* bytes = new AlignedBytes(4096);
         static File* file =
             posix_filesystem().open(directory.path() + "/f", Open::create).value().release();
@@ -131,10 +130,9 @@ TEST(ThreadRingDeathTest, AProcessExitsWhileARingExists) {
 }
 
 TEST(RingDeathTest, MoreThanTheDepthIsOurBug) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const TempDirectory directory;  // the process that dies leaves it to us
   EXPECT_DEATH(
       {
-        TempDirectory directory;
         AlignedBytes bytes(4096);
         auto file = posix_filesystem().open(directory.path() + "/f", Open::create);
         auto ring = make_ring({.depth = 2}, nullptr);
