@@ -286,6 +286,15 @@ Status check_together(const Config& config, const std::string& origin) {
                              "pool.buffer_mib = {}: set it to {} or more",
                              where, config.pool.size_mib, config.pool.buffer_mib,
                              2 * config.pool.buffer_mib));
+  if (config.network.heartbeat_s > config.network.dead_after_s)
+    return Error(
+        Code::config,
+        fmt::format("{}network.heartbeat_s is {} and network.dead_after_s is {}: a sign of "
+                    "life would come later than an agent is taken for dead; set "
+                    "network.heartbeat_s to {} or less, or network.dead_after_s to {} or "
+                    "more",
+                    where, config.network.heartbeat_s, config.network.dead_after_s,
+                    config.network.dead_after_s, config.network.heartbeat_s));
   return {};
 }
 

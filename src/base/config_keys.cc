@@ -270,9 +270,8 @@ const std::vector<ConfigSlot>& config_table() {
        heartbeat_s_max,
        {},
        false,
-       "Seconds from one sign of life to the next in the tree of agents; a node is lost after 20 "
-       "to 40 "
-       "of them."},
+       "Seconds from one sign of life to the next in the tree of agents, at most "
+       "network.dead_after_s; a node is lost after 20 to 40 of them."},
       {"protect.replicas",
        BACKSTAY_SLOT(protect.replicas),
        0,

@@ -130,6 +130,13 @@ TEST(Config, OutOfRangeNamesTheRange) {
 TEST(Config, KeysThatMustFitTogether) {
   EXPECT_THAT(message("[pool]\nsize_mib = 7\n"), HasSubstr("set it to 8 or more"));
   EXPECT_THAT(message("[checkpoint]\npolicy = \"calls\"\n"), HasSubstr("checkpoint.every_calls"));
+  EXPECT_EQ(
+      message("[network]\nheartbeat_s = 5\ndead_after_s = 2.5\n"),
+      "f.toml: network.heartbeat_s is 5 and network.dead_after_s is 2.5: a sign of life would "
+      "come later than an agent is taken for dead; set network.heartbeat_s to 2.5 or less, "
+      "or network.dead_after_s to 5 or more");
+  EXPECT_THAT(message("[network]\ndead_after_s = 0.5\n"), HasSubstr("network.heartbeat_s is 1 "));
+  EXPECT_EQ(message("[network]\nheartbeat_s = 5\ndead_after_s = 5\n"), "(accepted)");
 }
 
 TEST(Config, TheDurableDirectoryLiesApartFromTheStorageFolder) {
