@@ -276,20 +276,30 @@ void Capture::on(const ChunkWritten& event) {
 void Capture::local(const StoredVersion& stored) {
   const VersionNumber number = stored.version;
   state_.disk[number] = stored;
-  if (MemoryVersion* version = state_.in_memory(number)) {
-    version->local = true;
-    version->local_ns = state_.clock.wall_ns();
-    const double seconds = 1e-9 * static_cast<double>(version->local_ns - version->captured_ns);
-    spdlog::info("version is local job={} version={} bytes={} seconds_after_capture={:.3f}",
-                 state_.name, number, version->bytes(), seconds);
-    state_.record("local",
-                  {{"version", number}, {"bytes", version->bytes()}, {"seconds", seconds}});
-  }
+  record_local(stored);
   failpoint("commit.6");
   if (filling_ && filling_->version == number) captured();
   changed_(number);
   drop_superseded();
   state_.store.post(RemoveExpired{state_.keep});
+}
+
+// Where other nodes took long, its buffers may have gone to newer versions: the record says what they held.
+void Capture::record_local(const StoredVersion& stored) {
+  const format::CommitRecord& record = stored.record;
+  const std::uint64_t now = state_.clock.wall_ns();
+  if (MemoryVersion* version = state_.in_memory(stored.version)) {
+    version->local = true;
+    version->local_ns = now;
+  } else if (record.run != state_.run) {
+    return;  // that run is over, and nobody knows how long nobody asked
+  }
+  const double seconds = 1e-9 * static_cast<double>(now - std::min(now, record.captured_ns));
+  spdlog::info("version is local job={} version={} bytes={} seconds_after_capture={:.3f}",
+               state_.name, stored.version, record.payload_bytes, seconds);
+  state_.record(
+      "local",
+      {{"version", stored.version}, {"bytes", record.payload_bytes}, {"seconds", seconds}});
 }
 
 void Capture::on(const VersionFailed& event) {

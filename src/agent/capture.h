@@ -78,6 +78,7 @@ class Capture {
   void captured();
   void drop_superseded();
   void record_captured(const MemoryVersion& version) const;
+  void record_local(const StoredVersion& stored);
   bool starved() const;
   bool store_has_buffers() const;
 

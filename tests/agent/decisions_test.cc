@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/capture.h"
 #include "agent/lack_teller.h"
 #include "agent/levels.h"
 #include "agent/troubles.h"
@@ -198,6 +199,25 @@ TEST_F(DecisionsTest, WhenItsOwnPartIsOnTheDiskIsInTheLogBeforeAllAre) {
   EXPECT_EQ(event["version"], 1);
   EXPECT_EQ(event["seconds"], 1.5);
   EXPECT_THAT(a_.told, IsEmpty());
+}
+
+// Its buffers went to newer versions while the other node took its time.
+TEST_F(DecisionsTest, ThatAVersionIsLocalIsInTheLogAlsoWhereThePoolHasNothingOfIt) {
+  begin_run(7);
+  StoredVersion stored = a_.stored(3, 7);
+  stored.record.payload_bytes = 100;
+  stored.record.captured_ns = clock_.wall_ns();
+  clock_.advance(1'500'000'000);
+  Capture capture(a_.state, [](VersionNumber) {});
+  capture.local(stored);
+  ASSERT_EQ(a_.events.size(), 1U);
+  const auto event = nlohmann::json::parse(a_.events.front());
+  EXPECT_EQ(event["event"], "local");
+  EXPECT_EQ(event["version"], 3);
+  EXPECT_EQ(event["bytes"], 100);
+  EXPECT_EQ(event["seconds"], 1.5);
+  capture.local(a_.stored(2, 6));
+  EXPECT_EQ(a_.events.size(), 1U) << "of a run that is over";
 }
 
 TEST_F(DecisionsTest, OfOneNodeIsRecordedAlsoAfterItsRun) {
