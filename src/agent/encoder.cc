@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "agent/unprotected.h"
 #include "base/log.h"
 #include "format/names.h"
 
@@ -395,18 +396,11 @@ void Encoder::give_up(Task& task) {
   const bool said = task.lacks.has_value();
   task.lacks = task.failed->context("no parity is kept here");
   if (said) return;
-  const std::string why = task.lacks->message();
-  if (task.failed->code() == Code::not_found) {  // newer ones took its place there
-    spdlog::info("version is not protected job={} version={} node={}: {}", world_.state.name,
-                 task.version, group_[self_], why);
-    return;
-  }
-  spdlog::error("version is not protected job={} version={} node={}: {}", world_.state.name,
-                task.version, group_[self_], why);
-  world_.state.record("protect_failed", {{"version", task.version},
-                                         {"of", group_[self_]},
-                                         {"code", code_name(task.failed->code())},
-                                         {"why", why}});
+  const Code code = task.failed->code();
+  // Newer ones took its place on another node, which may be ahead of this one.
+  const bool gone_there = code == Code::not_found && world_.state.newest > task.version;
+  record_unprotected(world_.state, task.version, group_[self_], *task.lacks,
+                     gone_there || is_overtaken(world_.state, task.version, code));
 }
 
 void Encoder::hold(Task& task, bool on) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "agent/unprotected.h"
 #include "base/log.h"
 #include "format/names.h"
 #include "format/segment.h"
@@ -324,11 +325,8 @@ void Protection::give_up(Entry& entry) {
   duty.exhausted = false;
   if (duty.lacks) return;  // it was said
   duty.lacks = Error(code, why);
-  spdlog::error("version is not protected job={} version={} node={}: {}", world_.state.name,
-                file.version, file.node, why);
-  world_.state.record(
-      "protect_failed",
-      {{"version", file.version}, {"of", file.node}, {"code", code_name(code)}, {"why", why}});
+  record_unprotected(world_.state, file.version, file.node, *duty.lacks,
+                     is_overtaken(world_.state, file.version, code));
 }
 
 void Protection::hold(Entry& entry, bool on) {

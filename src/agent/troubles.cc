@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "agent/unprotected.h"
 #include "base/machine.h"
 
 namespace backstay::agent {
@@ -19,17 +20,6 @@ bool copy_fails(const JobState& state) {
 
 const char* advice(Code code) {
   return code == Code::no_space ? ": free space there, or set storage.dir" : "";
-}
-
-// Newer versions have taken its place on a node before it was protected: no trouble where versions come faster than copies
-// of them can be made. Who waits for that version is told all the same (levels.h).
-bool is_overtaken(const JobState& state, const Lack& lack) {
-  const bool gone =
-      lack.code == Code::not_found || lack.code == Code::again || lack.code == Code::busy;
-  const auto is_newer = [&](const auto& versions) {
-    return !versions.empty() && versions.rbegin()->first > lack.version;
-  };
-  return gone && (is_newer(state.disk) || is_newer(state.undecided));
 }
 
 }  // namespace
@@ -50,7 +40,8 @@ std::vector<Trouble> troubles(const JobState& state) {
                                "tried again{}",
                                lack->version, lack->why, advice(lack->code))});
   }
-  if (lack != nullptr && lack->level > Level::local && !is_overtaken(state, *lack)) {
+  if (lack != nullptr && lack->level > Level::local &&
+      !is_overtaken(state, lack->version, lack->code)) {
     all.push_back({Trouble::Kind::not_protected, state.lacks.text(state.node)});
   }
   if (state.durable_error && state.durable.empty()) {  // else it has come meanwhile

@@ -212,6 +212,23 @@ TEST(Parity, AVersionThatIsRemovedMeanwhileIsNoMatter) {
   EXPECT_GT(late, 0u);
 }
 
+// Another node has made room for newer ones already.
+TEST(Parity, AVersionThatNewerOnesHaveOvertakenIsNoTroubleInTheLog) {
+  for (const bool newer : {false, true}) {
+    World world(3, {2, 1});
+    for (NodeId node = 0; node < 3; ++node) world.write(node, 1, 7);
+    ASSERT_TRUE(tier_on(*world.network.disks[1])->remove("job").ok());
+    world.network[0].state.newest = newer ? 2 : 1;
+    for (NodeId node = 0; node < 3; ++node) world.record(node, 1);
+    world.network.run_for(second);
+    const auto lacks = world.network[0].encoder->lacks();
+    ASSERT_EQ(lacks.size(), 1u);
+    EXPECT_EQ(lacks.front().code, Code::not_found);
+    EXPECT_EQ(world.network[0].logged("protect_failed"), !newer);
+    EXPECT_EQ(world.network[0].logged(R"("event":"overtaken")"), newer);
+  }
+}
+
 // At its most delicate: while the last step of it is on its way, or just done.
 TEST(Parity, AVersionThatIsRemovedWhileItIsSealed) {
   const auto is_seal = [](const DepotCommand& one) {

@@ -226,6 +226,22 @@ TEST(Replicas, AVersionThatIsRemovedMeanwhileIsNoMatter) {
   }
 }
 
+// Retention was quicker than the keepers.
+TEST(Replicas, AVersionThatNewerOnesHaveOvertakenIsNoTroubleInTheLog) {
+  for (const bool newer : {false, true}) {
+    World world(3, 1);
+    const FileOf file = world.write(0, 1);
+    ASSERT_TRUE(tier_on(*world.network.disks[0])->remove("job").ok());
+    if (newer) world.network[0].state.disk[2] = {};
+    world.seal(file);
+    world.network.run_for(second);
+    ASSERT_TRUE(world.network[0].protection->lacks(1).has_value()) << "who waits hears it";
+    EXPECT_EQ(world.network[0].protection->lacks(1)->code(), Code::not_found);
+    EXPECT_EQ(world.network[0].logged("protect_failed"), !newer);
+    EXPECT_EQ(world.network[0].logged(R"("event":"overtaken")"), newer);
+  }
+}
+
 TEST(Replicas, AreKeptOnlyOnce) {
   World world(2, 1);
   const FileOf file = world.save(0, 1);

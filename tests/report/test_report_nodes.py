@@ -73,6 +73,17 @@ def test_a_loss_that_all_tell_counts_once(tmp_path):
     assert whose["protect_failed"] == whose["repaired"] == {"n3"}, "node 0 of the second run is host n3"
 
 
+def test_an_overtaken_version_is_told_and_is_no_trouble(tmp_path):
+    logs = made_nodes.made()
+    logs.say("overtaken", 126.5, 2, 1, "n2", version=9, of=1, why="no such file")
+    made = history.build("lj", events.read(None, "lj", [made_nodes.write(tmp_path / "logs", logs)]).events)
+    mark, = (one for one in made.marks if one.kind == "overtaken")
+    assert (mark.version, mark.of, mark.why) == (9, {"n2"}, "no such file")
+    colours = {one["name"]: one["marker"]["color"] for one in charts.timeline(made)["data"] if "marker" in one}
+    assert colours["overtaken"] == "#777777" != colours["protect failed"]
+    assert "overtaken by newer ones" in node_page.copies(made, lambda head, rows: f"{rows}")
+
+
 def test_agents_that_end_after_the_run_are_not_lost(tmp_path):
     logs = made_nodes.made()
     for order, host in enumerate(["n3", "n2", "n0"]):

@@ -17,7 +17,8 @@ SHOWN_LOSSES = 50  # of nodes, as lines in the timeline
 SHOWN_RANKS, SHOWN_VERSIONS = 200_000, 50  # of the chart of ranks: points of all versions together, versions to choose from
 MARKS = {"capture_failed": "x", "write_failed": "triangle-down", "removed": "circle-open", "set_aside": "square-x",
          "skipped": "diamond-open", "restart_failed": "cross", "durable_failed": "star-open",
-         "protect_failed": "square-open"}  # fmt: skip
+         "protect_failed": "square-open", "overtaken": "hexagon-open"}  # fmt: skip
+NO_TROUBLE = ("removed", "overtaken")
 COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY, BLACK, "#e69f00", "#999999")  # of nodes, as many as can be told apart
 
 
@@ -70,7 +71,7 @@ def timeline(history: History) -> dict:
         found = [one for one in history.marks if one.kind == kind]
         if found:
             data.append({"type": "scatter", "mode": "markers", "name": kind.replace("_", " "),
-                         "marker": {"symbol": symbol, "size": 10, "color": PINK if kind != "removed" else "#777777"},
+                         "marker": {"symbol": symbol, "size": 10, "color": "#777777" if kind in NO_TROUBLE else PINK},
                          "x": [one.at_s for one in found], "y": [one.version for one in found],
                          "text": [_where(history, one) for one in found]})  # fmt: skip
     for name, colour, dash, times in (("failure", BLACK, "solid", [one.at_s for one in history.failures]),

@@ -27,6 +27,7 @@ NEEDED = {
     "durable_failed": ("version",),
     "write_failed": ("version",),
     "protect_failed": ("version", "of"),
+    "overtaken": ("version", "of"),
     "reprotect_begin": ("version", "of"),
     "reprotected": ("version", "of", "bytes", "seconds"),
     "repaired": ("version", "of"),

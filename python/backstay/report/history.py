@@ -137,8 +137,8 @@ LEVELS = ("local", "protected", "durable")
 PLACES = ("pool", "local", "replica", "durable")  # nearest first
 LATER = ("removed", "set_aside", "skipped", "nodes_lost", "nodes_back")  # also by tools, or by agents that end, long after the run
 MARKS = ("capture_failed", "write_failed", "removed", "set_aside", "skipped", "restart_failed", "durable_failed",
-         "protect_failed", "reprotect_begin", "reprotected", "repaired", "rebuilt")  # fmt: skip
-OF_A_NODE = ("protect_failed", "reprotect_begin", "reprotected", "repaired", "rebuilt")  # about one node's part of a version
+         "protect_failed", "overtaken", "reprotect_begin", "reprotected", "repaired", "rebuilt")  # fmt: skip
+OF_A_NODE = ("protect_failed", "overtaken", "reprotect_begin", "reprotected", "repaired", "rebuilt")  # about one node's part of a version
 
 
 class _Builder:

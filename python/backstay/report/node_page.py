@@ -9,8 +9,8 @@ from .history import History, Version
 from .nodes import listed
 
 SHOWN_VERSIONS, SHOWN_ROWS, SHOWN_CLOCKS = 30, 100, 8
-KINDS = {"protect_failed": "not protected", "reprotect_begin": "lost a copy", "reprotected": "has its copies again",
-         "repaired": "damaged, and repaired", "rebuilt": "made out of parity", "durable_failed": "not durable"}  # fmt: skip
+KINDS = {"protect_failed": "not protected", "overtaken": "overtaken by newer ones, not protected", "reprotect_begin": "lost a copy",
+         "reprotected": "has its copies again", "repaired": "damaged, and repaired", "rebuilt": "made out of parity", "durable_failed": "not durable"}  # fmt: skip
 
 
 def notes(history: History) -> list[str]:
