@@ -332,6 +332,11 @@ void DepotWorker::drop(const FileOf& file) {
                  file.version, file.node, removed.error().to_string());
   }
   copies_.erase(copy);
+  // Of a version that was removed meanwhile, or that nothing else is here of, the folder would stay.
+  const std::string folder = format::version_folder(job_, file.version);
+  if (const Status tidied = tier_->remove_if_empty(folder); !tidied.ok()) {
+    spdlog::warn("an empty folder stays: {}", tidied.error().to_string());
+  }
 }
 
 // --- requests in flight --------------------------------------------------------------------------

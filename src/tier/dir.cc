@@ -83,7 +83,8 @@ class DirTier final : public Tier {
     const std::string path = path_of(name);
     BACKSTAY_TRY(make_safe(parent_of(path)));
     Status published = io::publish_file(fs_, path, content, temporary(path));
-    if (failed_with(published, Code::not_found)) {  // another process removed the folder
+    if (failed_with(published,
+                    Code::not_found)) {  // another process, or another tier, removed the folder
       forget_safe(parent_of(path));
       BACKSTAY_TRY(make_safe(parent_of(path)));
       published = io::publish_file(fs_, path, content, temporary(path));
@@ -128,6 +129,17 @@ class DirTier final : public Tier {
     }
     spares_.publish(kept);
     return {};
+  }
+
+  Status remove_if_empty(const std::string& prefix) override {
+    BACKSTAY_TRY(check_name(prefix));
+    const std::string path = path_of(prefix);
+    const auto entries = fs_.list(path);
+    if (!entries.ok() || !entries->empty()) return {};
+    forget_safe(path);
+    const Status removed = io::gone_is_fine(fs_.remove(path));
+    const bool used_again = !removed.ok() && removed.error().sys_errno() == ENOTEMPTY;
+    return used_again ? Status() : removed;
   }
 
   Status sync(const std::string& prefix) override {
@@ -202,9 +214,11 @@ class DirTier final : public Tier {
 
   // After an error there is no such file.
   Result<std::unique_ptr<io::File>> create_file(const std::string& path, std::uint64_t bytes) {
-    BACKSTAY_TRY(make_folder(parent_of(path)));
-    const bool recycled = spares_.use(path, bytes);
-    auto file = fs_.open(path, recycled ? io::Open::reuse_direct : io::Open::create_direct);
+    auto file = open_new(path, bytes);
+    if (!file.ok() && file.error().code() == Code::not_found) {  // as in put()
+      forget_safe(parent_of(path));
+      file = open_new(path, bytes);
+    }
     Status reserved = file.ok() ? (*file)->allocate(bytes) : Status(file.error());
     if (reserved.ok()) {
       spares_.created(path);
@@ -212,6 +226,12 @@ class DirTier final : public Tier {
     }
     (void)fs_.remove(path);  // the first error is the one to tell
     return reserved.error();
+  }
+
+  Result<std::unique_ptr<io::File>> open_new(const std::string& path, std::uint64_t bytes) {
+    BACKSTAY_TRY(make_folder(parent_of(path)));
+    const bool recycled = spares_.use(path, bytes);
+    return fs_.open(path, recycled ? io::Open::reuse_direct : io::Open::create_direct);
   }
 
   // `kept` is null where no file may become a spare.

@@ -73,6 +73,9 @@ class Tier {
   // Removes a name, or everything below a prefix, the names "commit.*" of each prefix first: after
   // a crash or an error in the middle what is left has no commit record. Missing: ok. Safe on return.
   virtual Status remove(const std::string& name) = 0;
+  // Where nothing is below the prefix any more, takes away what a tier may still keep of it; others may make names there
+  // meanwhile. May be left out: list().
+  virtual Status remove_if_empty(const std::string& /*prefix*/) { return {}; }
   // Makes the names directly below `prefix`, and those of the prefixes above, safe (directory sync).
   virtual Status sync(const std::string& prefix) = 0;
   // Set-up that the first create() or open() would otherwise pay for. May take a while, may be left out.

@@ -334,6 +334,20 @@ TEST(Depot, AFolderThatIsRemovedMeanwhileIsNotMadeAnew) {
   EXPECT_EQ(look_at(*tier_on(world.disk()), "job", version).level, Level::none);
 }
 
+// Nothing else is here of the version, or not any more.
+TEST(Depot, NoEmptyFolderIsLeftWhereOneCameTooLate) {
+  World world;
+  io::MemoryFileSystem other;
+  Desk desk(other);
+  ASSERT_TRUE(
+      desk.ask<Result<std::vector<Piece>>>(
+              OpenCopy{world.file, world.manifest, world.segment.size(), buffer_bytes, nullptr})
+          .ok());
+  EXPECT_FALSE(tier_on(other)->list("job")->empty());
+  desk.worker.handle(AbandonCopy{world.file});
+  EXPECT_TRUE(tier_on(other)->list("job")->empty());
+}
+
 TEST(Depot, AFullDiskIsSaidBeforeAnythingIsCopied) {
   World world;
   io::MemoryFileSystem small({.capacity_bytes = 3 * buffer_bytes});
@@ -343,6 +357,7 @@ TEST(Depot, AFullDiskIsSaidBeforeAnythingIsCopied) {
   ASSERT_FALSE(opened.ok());
   EXPECT_EQ(opened.error().code(), Code::no_space);
   EXPECT_EQ(small.used_bytes(), 0u);
+  EXPECT_TRUE(tier_on(small)->list("job")->empty()) << "nor is an empty folder left";
 }
 
 TEST(Depot, WithItsThread) {

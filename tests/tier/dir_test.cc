@@ -47,6 +47,49 @@ TEST(DirTier, LeftoversOfACrashAreNotListedButRemoved) {
   EXPECT_TRUE(names_in(fs, "/tier/job").empty());
 }
 
+TEST(DirTier, AnEmptyFolderIsTakenAwayAndNothingElse) {
+  io::MemoryFileSystem fs;
+  auto tier = open_tier(fs, false);
+  ASSERT_TRUE(is_ok((*tier)->put("job/v1/seg", {})));
+  ASSERT_TRUE(is_ok((*tier)->remove_if_empty("job/v1")));
+  EXPECT_EQ(names_in(fs, "/tier/job/v1"), Names{"seg"});
+  ASSERT_TRUE(is_ok((*tier)->remove_if_empty("job/v1/seg")));
+  EXPECT_EQ(names_in(fs, "/tier/job/v1"), Names{"seg"});
+  ASSERT_TRUE(is_ok((*tier)->remove("job/v1/seg")));
+  ASSERT_TRUE(is_ok((*tier)->remove_if_empty("job/v1")));
+  EXPECT_TRUE(names_in(fs, "/tier/job").empty());
+  EXPECT_TRUE(is_ok((*tier)->remove_if_empty("job/v1")));
+}
+
+// Two tiers of one folder: the other one takes it away when it is still empty, or was used before this one came to it.
+TEST(DirTier, AFolderThatGoesWhileANameIsMadeInItIsMadeAgain) {
+  class Goes final : public AroundMemory {
+   public:
+    Result<std::unique_ptr<io::File>> open(const std::string& path, io::Open how) override {
+      if (std::exchange(goes, false)) {
+        EXPECT_TRUE(is_ok(inner.remove("/tier/job/v1")));
+      }
+      return inner.open(path, how);
+    }
+    Status remove(const std::string& path) override {
+      if (std::exchange(comes, false)) {
+        EXPECT_TRUE(is_ok(inner.open(path + "/seg", io::Open::create)));
+      }
+      return inner.remove(path);
+    }
+    bool goes = true;
+    bool comes = false;
+  };
+  Goes fs;
+  auto tier = open_tier(fs, false);
+  ASSERT_TRUE(is_ok((*tier)->create("job/v1/seg", 4096)));
+  EXPECT_EQ(names_in(fs, "/tier/job/v1"), Names{"seg"});
+  ASSERT_TRUE(is_ok((*tier)->remove("job/v1/seg")));
+  fs.comes = true;
+  EXPECT_TRUE(is_ok((*tier)->remove_if_empty("job/v1")));
+  EXPECT_EQ(names_in(fs, "/tier/job/v1"), Names{"seg"});
+}
+
 // Refuses everything after its first request, for good, as io_uring may.
 class ShortLivedRing final : public io::Ring {
  public:
