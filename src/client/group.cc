@@ -3,6 +3,8 @@
 #include <array>
 #include <string>
 
+#include "base/machine.h"
+
 namespace backstay::client {
 
 namespace {
@@ -24,6 +26,12 @@ Code code_of(std::int64_t weight) {
   if (weight == 1) return Code::rank_lost;
   if (weight == 2) return Code::agent_lost;
   return static_cast<Code>(weight - own_cause);
+}
+
+// On several nodes its number does not say where to look.
+std::string as_told(const Group& group, const Error& error) {
+  const std::string where = group.nodes() == 1 ? "" : " (" + host_name() + ")";
+  return "rank " + std::to_string(group.rank()) + where + ": " + error.message();
 }
 
 }  // namespace
@@ -58,12 +66,12 @@ Status Group::agree(const Status& mine) const {
   BACKSTAY_ASSIGN(const std::int64_t speaker, minimum(own ? rank() : ranks()));
   std::array<char, words_bytes_max> words{};
   if (speaker == rank()) {
-    const std::string& text = mine.error().message();
+    const std::string text = as_told(*this, mine.error());
     text.copy(words.data(), words.size() - 1);
   }
   BACKSTAY_TRY(broadcast(words.data(), words.size(), static_cast<int>(speaker)));
   if (own) return mine;
-  std::string message = "rank " + std::to_string(speaker) + ": " + words.data();
+  std::string message = words.data();
   if (!mine.ok()) message += "; on this rank: " + mine.error().message();
   return Error(code_of(gravest), std::move(message));
 }

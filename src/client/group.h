@@ -32,7 +32,8 @@ class Group {
   Result<std::int64_t> maximum(std::int64_t value) const;
 
   // The same outcome on all ranks: the gravest of their errors, in the words of one that has it. A rank's own cause counts
-  // for more than "a rank was lost" and "the agent was lost", which are what the others see of it.
+  // for more than "a rank was lost" and "the agent was lost", which are what the others see of it. The others are told whose it
+  // is, and on several nodes on which host.
   Status agree(const Status& mine) const;
 
   // Calls the launcher's release function.

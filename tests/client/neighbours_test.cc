@@ -7,6 +7,7 @@
 #include <mutex>
 #include <set>
 
+#include "base/machine.h"
 #include "session_fixture.h"
 #include "thread_group.h"
 
@@ -53,6 +54,19 @@ class Introduction {
   const int ranks_a_node_;
   std::vector<std::unique_ptr<FakeAgent>> agents_;
 };
+
+TEST(Agreement, SaysWhoseErrorItIs) {
+  for (const int hosts : {1, 2}) {
+    std::string told;
+    ThreadGroup(2, hosts).run([&](const Group& group) {
+      const Status agreed =
+          group.agree(group.rank() == 1 ? Status(Error(Code::io, "no")) : Status());
+      ASSERT_FALSE(agreed.ok());
+      if (group.rank() == 0) told = agreed.error().message();
+    });
+    EXPECT_EQ(told, hosts == 1 ? "rank 1: no" : "rank 1 (" + host_name() + "): no");
+  }
+}
 
 TEST(Neighbours, EveryAgentIsToldOfAllOnce) {
   // More than fit into one message.

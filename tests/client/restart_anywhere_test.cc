@@ -8,6 +8,7 @@
 #include <array>
 #include <optional>
 
+#include "base/machine.h"
 #include "client/session.h"
 #include "session_fixture.h"
 #include "thread_group.h"
@@ -126,8 +127,8 @@ TEST_F(TwoNodes, FallBackTogetherWhereAnObjectIsMissing) {
   testing::internal::CaptureStderr();
   const auto got = restart();
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
-              testing::AllOf(HasSubstr("version 3 skipped: rank 2: rank 3's object is on no node "
-                                       "that is left"),
+              testing::AllOf(HasSubstr("version 3 skipped: rank 2 (" + host_name() +
+                                       "): rank 3's object is on no node that is left"),
                              HasSubstr("version 2 skipped: rank 0's object")));
   ASSERT_TRUE(got.ok()) << got.error().to_string();
   EXPECT_EQ(*got, 1u);
