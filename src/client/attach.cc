@@ -16,6 +16,8 @@ constexpr int first_pause_ms = 2;
 constexpr int longest_pause_ms = 50;
 // How long an agent may need to notice that our previous connection is over.
 constexpr double reconnect_patience_s = 2;
+// An agent that was silent is not waited for by each checkpoint again: one that is well answers at once.
+constexpr double silent_patience_s = 1;
 
 // Also an agent that is ending. What an agent refuses with has other codes.
 bool nobody_listens(const Error& error) { return error.code() == Code::agent_lost; }
@@ -25,10 +27,12 @@ bool over(std::uint64_t deadline) { return system_clock().monotonic_ns() >= dead
 // A rank that comes back may be faster than the agent's notice of its leaving, and an agent that nobody can find any
 // more may be about to end and still hold the job. One that is being stopped is waited for: another one comes after it.
 MaybeConnection open_patiently(const AgentAddress& address, const wire::Hello& hello,
-                               std::uint64_t deadline) {
+                               std::uint64_t deadline, bool was_silent = false) {
   const std::uint64_t patience = std::min(deadline, deadline_in(reconnect_patience_s));
   for (int pause_ms = first_pause_ms;; pause_ms = std::min(2 * pause_ms, longest_pause_ms)) {
-    auto connection = Connection::open(address.socket_path, hello, deadline);
+    const std::uint64_t answered_by =
+        was_silent ? std::min(deadline, deadline_in(silent_patience_s)) : deadline;
+    auto connection = Connection::open(address.socket_path, hello, answered_by);
     if (connection.ok()) return connection;
     const Code code = connection.error().code();
     const bool may_pass =
@@ -47,9 +51,10 @@ Error as_agent_error(const Error& error) {
 
 }  // namespace
 
-MaybeConnection connect_or_start(const AgentAddress& address, const wire::Hello& hello) {
+MaybeConnection connect_or_start(const AgentAddress& address, const wire::Hello& hello,
+                                 bool was_silent) {
   const std::uint64_t deadline = deadline_in(address.start_timeout_s);
-  auto connection = open_patiently(address, hello, deadline);
+  auto connection = open_patiently(address, hello, deadline, was_silent);
   if (!connection.ok() && nobody_listens(connection.error())) {
     if (const Status started = start_agent(address, deadline); !started.ok()) {
       return as_agent_error(started.error());
@@ -60,7 +65,8 @@ MaybeConnection connect_or_start(const AgentAddress& address, const wire::Hello&
   return connection;
 }
 
-MaybeConnection attach(const Group& group, const AgentAddress& address, const wire::Hello& hello) {
+MaybeConnection attach(const Group& group, const AgentAddress& address, const wire::Hello& hello,
+                       bool was_silent) {
   const bool first = group.local_rank() == 0;
   std::unique_ptr<Connection> connection;
   const auto keep = [&](MaybeConnection opened) -> Status {
@@ -68,7 +74,7 @@ MaybeConnection attach(const Group& group, const AgentAddress& address, const wi
     connection = std::move(opened).value();
     return {};
   };
-  BACKSTAY_TRY(group.agree(first ? keep(connect_or_start(address, hello)) : Status()));
+  BACKSTAY_TRY(group.agree(first ? keep(connect_or_start(address, hello, was_silent)) : Status()));
   const std::uint64_t deadline = deadline_in(address.start_timeout_s);
   BACKSTAY_TRY(group.agree(first ? Status() : keep(open_patiently(address, hello, deadline))));
   connection->give_up_after(address.hang_timeout_s);

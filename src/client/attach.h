@@ -17,12 +17,13 @@
 
 namespace backstay::client {
 
-// One rank: connects, or starts an agent and connects. Errors: agent_lost, and the agent's refusals.
+// One rank: connects, or starts an agent and connects. `was_silent`: the last try ended because an agent was there and did
+// not answer, so it gets a moment now and not start_timeout_s. Errors: agent_lost, and the agent's refusals.
 Result<std::unique_ptr<Connection>> connect_or_start(const AgentAddress& address,
-                                                     const wire::Hello& hello);
+                                                     const wire::Hello& hello, bool was_silent);
 
 // Collective. Errors: the same code on all ranks; then no rank keeps a connection.
 Result<std::unique_ptr<Connection>> attach(const Group& group, const AgentAddress& address,
-                                           const wire::Hello& hello);
+                                           const wire::Hello& hello, bool was_silent);
 
 }  // namespace backstay::client

@@ -121,6 +121,7 @@ Status Connection::wait_patiently(short events, std::uint64_t deadline) {
   }
   // The socket stays open: an agent that wakes up must not lend our buffers to others yet.
   usable_ = false;
+  given_up_ = true;
   return hung(hang_timeout_s_);
 }
 

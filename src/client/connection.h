@@ -36,6 +36,8 @@ class Connection {
   bool usable();
   // The agent ended the connection while it goes on itself: what it lent may be somebody else's.
   bool cut_off() const { return cut_off_; }
+  // It was given up because it took and answered nothing (give_up_after()).
+  bool given_up() const { return given_up_; }
 
   // Says goodbye where it still can, so that the agent does not take the end for a death, and
   // closes. Not usable afterwards. A version in the making is given up for all ranks.
@@ -81,6 +83,7 @@ class Connection {
   double hang_timeout_s_ = 0;
   bool usable_ = true;
   bool cut_off_ = false;
+  bool given_up_ = false;
 };
 
 }  // namespace backstay::client

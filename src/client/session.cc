@@ -168,8 +168,11 @@ Status Session::agree_on_job() {
 Status Session::connect() {
   if (pool_pinned_ && agent_ != nullptr) DeviceMemory::find()->unpin(agent_->home());
   pool_pinned_ = false;
+  agent_silent_ = agent_silent_ || (agent_ != nullptr && agent_->given_up());
   agent_.reset();
-  BACKSTAY_ASSIGN(agent_, attach(group_, address_, hello_));
+  auto attached = attach(group_, address_, hello_, agent_silent_);
+  agent_silent_ = !attached.ok() && attached.error().code() == Code::agent_lost;
+  BACKSTAY_ASSIGN(agent_, std::move(attached));
   BACKSTAY_TRY(introduce_agents(group_, *agent_, config_));
   BACKSTAY_ASSIGN(const std::int64_t newest, group_.maximum(static_cast<std::int64_t>(std::max(
                                                  newest_used_, agent_->newest_at_welcome()))));

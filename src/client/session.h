@@ -90,6 +90,7 @@ class Session {
   std::pair<VersionNumber, RunId> restarted_;
   VersionNumber newest_used_ = 0;  // the same on all ranks; the next is one more
   bool loss_reported_ = false;
+  bool agent_silent_ = false;  // when it was last spoken to
   bool has_device_regions_ = false;
   bool pool_pinned_ = false;
 };

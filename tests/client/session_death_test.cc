@@ -3,12 +3,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <fstream>
 #include <functional>
 #include <future>
 #include <iterator>
 #include <mutex>
 
+#include "base/clock.h"
 #include "client/session.h"
 #include "session_fixture.h"
 #include "thread_group.h"
@@ -289,6 +292,30 @@ TEST(HungAgent, IsGivenUpByEveryCallThatWaitsForIt) {
     EXPECT_THAT(status.error().message(), HasSubstr("has not answered for 0.2 s")) << one.from;
     EXPECT_THAT(status.error().message(), HasSubstr("kill -9 " + std::to_string(::getpid())));
   }
+}
+
+// Each checkpoint waited for start_timeout_s, 10 s here.
+TEST(HungAgent, CostsLaterCheckpointsAMomentUntilItAnswersAgain) {
+  const World world(hang_soon);
+  std::atomic<bool> hangs{false};
+  FakeAgent::Options options;
+  options.hook = [&](const wire::Message&) {
+    return hangs ? FakeAgent::Action::ignore : FakeAgent::Action::go_on;
+  };
+  FakeAgent agent(world.socket(), options);
+  auto session = session_in(world);
+  auto data = pattern(1000, 1);
+  ASSERT_TRUE(protect(*session, "u", data).ok());
+  hangs = true;
+  testing::internal::CaptureStderr();
+  const std::uint64_t began = system_clock().monotonic_ns();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(code_of(session->checkpoint()), Code::agent_lost);
+  EXPECT_LT(system_clock().monotonic_ns() - began, 8'000'000'000);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, HasSubstr("has not answered for 0.2 s"));
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << "once: " << said;
+  hangs = false;
+  EXPECT_EQ(code_of(session->checkpoint()), Code::ok);
 }
 
 TEST(HungAgent, InARestartLeavesTheRegionsAsTheyWere) {
