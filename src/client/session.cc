@@ -18,6 +18,7 @@
 #include "client/capture.h"
 #include "client/device_memory.h"
 #include "client/fetch.h"
+#include "client/job_settings.h"
 #include "client/neighbours.h"
 #include "client/redistribution.h"
 #include "client/restart_anywhere.h"
@@ -113,6 +114,7 @@ Result<std::unique_ptr<Session>> Session::start(const Group& group, const char* 
   BACKSTAY_TRY(group.agree(loaded.ok() ? Status() : Status(loaded.error())));
   if (!loaded.ok()) return loaded.error();  // cannot be: agree() had said so
   std::unique_ptr<Session> session(new Session(group, std::move(loaded->config), loaded->file));
+  BACKSTAY_TRY(take_settings_of_rank_0(session->group_, session->config_));
   BACKSTAY_TRY(session->agree_on_job());
   BACKSTAY_TRY(session->connect());
   session->requests_ = std::make_unique<Requests>(*session);
