@@ -163,7 +163,8 @@ void DrainAround::on(const CopyPrepared& event) {
 }
 
 void DrainAround::on(NodeId from, const peer::Parts& parts) {
-  if (!version_ || version_->ticket != parts.ticket || version_->asked.erase(from) == 0) return;
+  if (!version_ || version_->ticket != parts.ticket) return;
+  version_->asked.erase(from);  // or it says more than it had at first
   version_->turns.has(from, parts.nodes);
   go_on();
 }
@@ -283,8 +284,13 @@ void DrainAround::on(NodeId from, const peer::Which& which) {
     if (wanted && answer.nodes.size() < wire::list_entries_max) answer.nodes.push_back(file.node);
   }
   if (own_) state_.store.post_drain(StopPart{});
-  keep(Kept{{which.version, which.run}, from});
+  keep(Kept{{which.version, which.run}, from, which.ticket});
   peers_.send(from, std::move(answer));
+}
+
+void DrainAround::kept(const FileOf& file) {
+  if (!kept_ || file.parity || kept_->version != VersionOfRun{file.version, file.run}) return;
+  peers_.send(kept_->from, peer::Parts{kept_->ticket, {file.node}});
 }
 
 void DrainAround::on(NodeId from, const peer::Turn& turn) {

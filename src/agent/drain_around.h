@@ -56,6 +56,8 @@ class DrainAround final {
   void listed();
   // Versions have come, or somebody waits: begins what is due, or tells the coordinator.
   void consider();
+  // A copy of another node's file is here now: who copies its version may need a stand-in for that node.
+  void kept(const FileOf& file);
   // That one node at least copies now, or is to; 0: none.
   VersionNumber copying() const;
 
@@ -90,6 +92,7 @@ class DrainAround final {
   struct Kept {  // by retention, for a coordinator
     VersionOfRun version;
     NodeId from = 0;
+    std::uint64_t ticket = 0;
   };
 
   NodeId coordinator() const;

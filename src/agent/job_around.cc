@@ -89,6 +89,7 @@ const HeldFile* Job::parity_here(VersionOfRun version) const {
 
 // The store knows what it has written itself; a version of which there are only copies here is new to it.
 void Job::kept(const HeldFile& file) {
+  if (DrainAround* drain = durability_.around()) drain->kept(file.file);
   const VersionNumber version = file.file.version;
   if (!file.record || state_.disk.count(version) != 0 || state_.undecided.count(version) != 0 ||
       state_.in_memory(version) != nullptr) {

@@ -139,6 +139,27 @@ TEST(DrainAround, WhoDiesWithTheTurnLosesIt) {
   }
 }
 
+// Copies are made while the version is on its way there: who keeps one stands in although it had none when it was asked.
+TEST(DrainAround, ACopyThatComesMeanwhileStandsInForWhoDies) {
+  SCOPED_TRACE(test::replay());
+  for (const std::uint32_t nodes_max : {0u, 1u}) {
+    for (const NodeId keeper : {0u, 2u}) {
+      DrainWorldPlayed world(3, with(nodes_max));
+      world[1].slow = true;
+      world.save(1);
+      ASSERT_TRUE(world.run_until([&] { return world[1].writes(); }));
+      world.copy(1, 1, keeper);
+      world.run_to_rest();
+      world.kill(1);
+      world.membership({1}, {});
+      world.run_to_rest();
+      EXPECT_EQ(world.there(), (Numbers{1})) << "copy at node " << keeper;
+      expect_told(world, 1);
+      world.expect_rest();
+    }
+  }
+}
+
 TEST(DrainAround, TheNextOneTakesOverFromTheCoordinator) {
   SCOPED_TRACE(test::replay());
   test::Random random;

@@ -139,6 +139,11 @@ class DrainWorldPlayed {
     where.push_back(node);
     for (const NodeId at : where) write_at(at, node, version, chunks);
   }
+  // A copy of node `node`'s part comes to another one, which knows the version already.
+  void copy(NodeId node, VersionNumber version, NodeId keeper) {
+    write_at(keeper, node, version, 3);
+    members_[keeper]->durability->around()->kept({version, run, node});
+  }
   void save(VersionNumber version, std::uint32_t replicas = 0) {
     for (NodeId node = 0; node < size(); ++node) {
       std::vector<NodeId> copies;
