@@ -54,8 +54,19 @@ void add(std::vector<Host>& hosts, Host host, bool counts) {
   }
 }
 
+// Open MPI takes "slots = 2" for "slots=2".
+std::string without_blanks_at_equals(const std::string& line) {
+  std::string text;
+  for (const char c : line) {
+    if (c == '=') text.resize(text.find_last_not_of(" \t") + 1);
+    const bool blank = c == ' ' || c == '\t';
+    if (!blank || (!text.empty() && text.back() != '=')) text += c;
+  }
+  return text;
+}
+
 Result<Host> parse_line(const std::string& line, const std::string& where) {
-  std::istringstream words(line);
+  std::istringstream words(without_blanks_at_equals(line));
   std::string word;
   words >> word;
   BACKSTAY_ASSIGN(Host host, parse_name(word, where));
@@ -64,6 +75,11 @@ Result<Host> parse_line(const std::string& line, const std::string& where) {
       if (!number(std::string_view(word).substr(6), host.slots))
         return Error(Code::invalid,
                      fmt::format("{}: \"{}\" gives no number of slots", where, word));
+    } else if (word.find('=') == std::string::npos) {
+      // A launcher would start nothing there, without a word.
+      return Error(
+          Code::invalid,
+          fmt::format("{}: \"{}\" stands behind a host; write one host a line", where, word));
     } else {
       host.more += (host.more.empty() ? "" : " ") + word;
     }

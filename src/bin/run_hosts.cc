@@ -39,6 +39,8 @@ std::optional<LauncherKind> kind_of(const std::string& launcher) {
 }
 
 Result<std::string> read_file(const std::string& path) {
+  std::error_code unknown;
+  if (fs::is_directory(path, unknown)) return errno_error("read the file of hosts " + path, EISDIR);
   std::ifstream file(path);
   if (!file) return errno_error("read the file of hosts " + path, errno);
   return std::string(std::istreambuf_iterator<char>(file), {});

@@ -25,6 +25,7 @@ TEST(Hosts, BothWaysOfWritingAFile) {
   const std::vector<Host> expected{{"n0", 4, ""}, {"n1", 2, "max_slots=4"}, {"u@n2.b.org", 0, ""}};
   EXPECT_EQ(file("# ours\nn0 slots=4\n\n  n1 slots=2 max_slots=4 # old\r\nu@n2.b.org"), expected);
   EXPECT_EQ(file("n0:4\nn1:2 max_slots=4\nu@n2.b.org\n"), expected);
+  EXPECT_EQ(file("n0 slots = 4\nn1\tslots= 2 max_slots =4\nu@n2.b.org \n"), expected);
   EXPECT_EQ(file("fe80::1\n").front(), (Host{"fe80::1", 0, ""}));
 }
 
@@ -43,6 +44,8 @@ TEST(Hosts, WhatIsNoHostIsRefusedWithItsPlace) {
   EXPECT_EQ(refusal("n0:0"), "hosts:1: \"0\" is no number of slots in \"n0:0\"");
   EXPECT_EQ(refusal("n0:99999999999"),
             "hosts:1: \"99999999999\" is no number of slots in \"n0:99999999999\"");
+  EXPECT_EQ(refusal("n0:2 n1:2"), "hosts:1: \"n1:2\" stands behind a host; write one host a line");
+  EXPECT_EQ(refusal("n0\n= 2"), "hosts:2: \"=2\" is no name of a host");
   EXPECT_FALSE(parse_host_list(",").ok());
 }
 

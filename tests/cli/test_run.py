@@ -78,6 +78,13 @@ def test_a_program_that_does_not_exist_is_not_retried(world):
     assert world.run("run", "--job", "x", "--", "./plain").returncode == 126
 
 
+def test_a_file_of_hosts_that_is_none(world):
+    """The launcher is known by its name; it is not started."""
+    for path, why in ((world.folder, "Is a directory"), (world.folder / "none", "No such file or directory")):
+        done = world.run("run", "--job", "a", "--hosts", path, "--", "mpirun.openmpi", "-n", 2, "true")
+        assert done.returncode != 0 and done.stderr == f"backstay: read the file of hosts {path}: {why}\n"
+
+
 def test_a_job_name_is_needed_and_checked(world):
     done = world.run("run", "--", "env", "no-such-program")  # which of the words is the program?
     assert done.returncode == 2 and "--job" in done.stderr
