@@ -25,10 +25,11 @@ struct Found {
 using FoundManifest = Found<format::Manifest>;
 using FoundParity = Found<format::ParityManifest>;
 
-// What has this name, as the manifest of `file`. Errors: not_found (also where it is another run's), corrupt, format, io.
+// The manifest of `file`. Errors: not_found (also where it is another run's), corrupt, format, io.
 template <typename Manifest>
-Result<Found<Manifest>> find_named(tier::Tier& tier, const std::string& job, const FileOf& file,
-                                   const std::string& name, Result<Manifest> (*decode)(Bytes)) {
+Result<Found<Manifest>> find_decoded(tier::Tier& tier, const std::string& job, const FileOf& file,
+                                     Result<Manifest> (*decode)(Bytes)) {
+  const std::string name = names_of(job, file).manifest;
   Found<Manifest> found;
   BACKSTAY_ASSIGN(found.bytes, tier.get(name, format::manifest_bytes_max));
   BACKSTAY_ASSIGN(found.manifest, decode(found.bytes));
@@ -43,15 +44,11 @@ Result<Found<Manifest>> find_named(tier::Tier& tier, const std::string& job, con
 }
 
 Result<FoundManifest> find_manifest(tier::Tier& tier, const std::string& job, const FileOf& file) {
-  const std::string folder = format::version_folder(job, file.version);
-  return find_named(tier, job, file, format::manifest_name(folder, file.node),
-                    format::decode_manifest);
+  return find_decoded(tier, job, file, format::decode_manifest);
 }
 
 Result<FoundParity> find_parity(tier::Tier& tier, const std::string& job, const FileOf& file) {
-  const std::string folder = format::version_folder(job, file.version);
-  return find_named(tier, job, file, format::parity_manifest_name(folder, file.node),
-                    format::decode_parity_manifest);
+  return find_decoded(tier, job, file, format::decode_parity_manifest);
 }
 
 HeldFile with_record(HeldFile held, const StoredVersion& stored) {
@@ -164,14 +161,11 @@ Result<HeldFile> DepotWorker::look_at_file(VersionNumber version, const std::str
     held = held_segment(manifest);
     job = manifest.job;
   }
-  const NodeId node = held.file.node;
-  const std::string ours =
-      parity ? format::parity_manifest_name(folder, node) : format::manifest_name(folder, node);
-  if (job != job_ || held.file.version != version || ours != folder + "/" + name) {
+  const FileNames ours = names_of(job, held.file);
+  if (job != job_ || held.file.version != version || ours.manifest != folder + "/" + name) {
     return Error(Code::corrupt, "it belongs to another version");
   }
-  BACKSTAY_TRY(
-      tier_->open(parity ? format::parity_name(folder, node) : format::segment_name(folder, node)));
+  BACKSTAY_TRY(tier_->open(ours.data));
   return held;
 }
 
@@ -208,16 +202,14 @@ Result<DepotWorker::Reading*> DepotWorker::open(const FileOf& file) {
 
 Status DepotWorker::open_reader(const FileOf& file, Reading& reading) {
   BACKSTAY_TRY(open_tier());
-  const std::string folder = format::version_folder(job_, file.version);
   if (file.parity) {
     BACKSTAY_ASSIGN(FoundParity found, find_parity(*tier_, job_, file));
     found.manifest.manifests.clear();
     reading.parity = std::make_shared<const format::ParityManifest>(std::move(found.manifest));
-    BACKSTAY_ASSIGN(reading.reader, tier_->open(format::parity_name(folder, file.node)));
-    return {};
+  } else {
+    BACKSTAY_TRY(find_manifest(*tier_, job_, file));
   }
-  BACKSTAY_ASSIGN(const auto found, find_manifest(*tier_, job_, file));
-  BACKSTAY_ASSIGN(reading.reader, tier_->open(format::segment_name(folder, file.node)));
+  BACKSTAY_ASSIGN(reading.reader, tier_->open(names_of(job_, file).data));
   return {};
 }
 
@@ -311,13 +303,11 @@ void DepotWorker::handle(SyncFile& command) { answer(std::move(command.done), sy
 
 Result<HeldFile> DepotWorker::sync(const FileOf& file) {
   BACKSTAY_TRY(open_tier());
-  const std::string folder = format::version_folder(job_, file.version);
-  const std::string name = file.parity ? format::parity_manifest_name(folder, file.node)
-                                       : format::manifest_name(folder, file.node);
-  BACKSTAY_ASSIGN(HeldFile held,
-                  look_at_file(file.version, name.substr(folder.size() + 1), file.parity));
-  if (held.file != file) return Error(Code::not_found, name + " is of another run");
-  BACKSTAY_TRY(tier_->sync(folder));
+  const FileNames names = names_of(job_, file);
+  const std::string name = names.manifest.substr(names.folder.size() + 1);
+  BACKSTAY_ASSIGN(HeldFile held, look_at_file(file.version, name, file.parity));
+  if (held.file != file) return Error(Code::not_found, names.manifest + " is of another run");
+  BACKSTAY_TRY(tier_->sync(names.folder));
   return with_record(std::move(held), look_at(*tier_, job_, file.version));
 }
 

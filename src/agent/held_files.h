@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,14 @@
 #include "format/manifest.h"
 
 namespace backstay::agent {
+
+// Where a file of a node lies in a tier.
+struct FileNames {
+  std::string folder;
+  std::string data;  // the segment, or the parity
+  std::string manifest;
+};
+FileNames names_of(const std::string& job, const FileOf& file);
 
 // A whole file of a node on this node's disk.
 struct HeldFile {

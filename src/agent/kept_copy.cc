@@ -44,13 +44,10 @@ HeldFile held_segment(const format::Manifest& manifest) {
 }
 
 KeptCopy::KeptCopy(tier::Tier& tier, std::string job, FileOf file, Buffer manifest)
-    : tier_(tier),
+    : KeptFile(tier, job, file),
       job_(std::move(job)),
       file_(file),
-      folder_(format::version_folder(job_, file.version)),
       manifest_bytes_(std::move(manifest)) {}
-
-KeptCopy::~KeptCopy() = default;
 
 // --- opening -------------------------------------------------------------------------------------
 
@@ -63,11 +60,7 @@ Result<std::vector<Piece>> KeptCopy::open(std::uint64_t segment_bytes,
                                          file_.version, job_));
   }
   if (!anew && is_there()) return std::vector<Piece>();
-  // What is there of it is not whole; without a manifest it is nothing, whatever happens from here on.
-  BACKSTAY_TRY(tier_.remove(format::manifest_name(folder_, file_.node)));
-  BACKSTAY_ASSIGN(writer_,
-                  tier_.create(format::segment_name(folder_, file_.node), manifest_.segment_bytes));
-  wrote_ = true;
+  BACKSTAY_TRY(create(manifest_.segment_bytes));  // what is there of it is not whole
   return cut(manifest_, piece_bytes_max);
 }
 
@@ -88,20 +81,16 @@ Status KeptCopy::understand(std::uint64_t segment_bytes, std::uint64_t piece_byt
 }
 
 bool KeptCopy::is_there() {
-  const auto bytes = tier_.get(format::manifest_name(folder_, file_.node), manifest_bytes_.size());
-  return bytes.ok() && *bytes == manifest_bytes_ &&
-         tier_.open(format::segment_name(folder_, file_.node)).ok();
+  const auto bytes = tier_.get(names_.manifest, manifest_bytes_.size());
+  return bytes.ok() && *bytes == manifest_bytes_ && tier_.open(names_.data).ok();
 }
 
 // --- writing -------------------------------------------------------------------------------------
 
 void KeptCopy::write(std::uint64_t offset, Bytes piece, Done done) {
-  BACKSTAY_CHECK(writer_ != nullptr);
+  BACKSTAY_CHECK(is_created());
   if (const Status good = check(offset, piece); !good.ok()) return done(good);
-  while (writer_->in_flight() >= writer_->depth()) reap(/*wait=*/true);
-  const std::uint64_t tag = next_tag_++;
-  writing_[tag] = std::move(done);
-  writer_->write(offset, piece, tag);
+  put_piece(offset, piece, std::move(done));
 }
 
 Status KeptCopy::check(std::uint64_t offset, Bytes piece) {
@@ -131,40 +120,27 @@ Status KeptCopy::check(std::uint64_t offset, Bytes piece) {
   return {};
 }
 
-bool KeptCopy::reap(bool wait) {
-  if (!writer_) return false;
-  const auto all = writer_->reap(wait);
-  for (const tier::Done& done : all) {
-    auto written = writing_.extract(done.tag);
-    BACKSTAY_CHECK(!written.empty());
-    written.mapped()(done.status);
-  }
-  return !all.empty();
-}
-
 // --- the end -------------------------------------------------------------------------------------
 
 Status KeptCopy::seal(const std::optional<format::CommitRecord>& record) {
-  if (writer_) {
-    while (in_flight() > 0) reap(/*wait=*/true);
+  if (is_created()) {
+    wait_for_pieces();
     if (chunks_good_ != manifest_.chunks.size()) {
       return Error(Code::internal, "a copy was sealed of which not every chunk was written");
     }
     failpoint("keep.1");
-    BACKSTAY_TRY(writer_->seal(manifest_.segment_bytes));
-    BACKSTAY_TRY(tier_.sync(folder_));  // its name must not come after the manifest's
+    BACKSTAY_TRY(seal_data(manifest_.segment_bytes));
     failpoint("keep.2");
-    writer_.reset();
-    BACKSTAY_TRY(tier_.put(format::manifest_name(folder_, file_.node), manifest_bytes_));
+    BACKSTAY_TRY(tier_.put(names_.manifest, manifest_bytes_));
     failpoint("keep.3");
   }
   // Somebody may have removed the folder: put() would have made it anew, without the segment.
-  if (const auto found = tier_.open(format::segment_name(folder_, file_.node)); !found.ok()) {
+  if (const auto found = tier_.open(names_.data); !found.ok()) {
     return Error(Code::again, "what was just kept is gone: " + found.error().message());
   }
   if (record) BACKSTAY_TRY(put_record(*record));
   failpoint("keep.4");
-  BACKSTAY_TRY(tier_.sync(folder_));  // also what an agent that died has left here
+  BACKSTAY_TRY(tier_.sync(names_.folder));  // also what an agent that died has left here
   failpoint("keep.5");
   return {};
 }
@@ -172,15 +148,7 @@ Status KeptCopy::seal(const std::optional<format::CommitRecord>& record) {
 Status KeptCopy::put_record(const format::CommitRecord& record) {
   const StoredVersion stored = look_at(tier_, job_, file_.version);
   if (stored.level != Level::none || !stored.damage.empty()) return {};
-  return tier_.put(format::commit_name(folder_, record.level), format::encode(record));
-}
-
-Status KeptCopy::remove_rest() {
-  writer_.reset();
-  writing_.clear();
-  if (!wrote_) return {};
-  BACKSTAY_TRY(tier_.remove(format::manifest_name(folder_, file_.node)));
-  return tier_.remove(format::segment_name(folder_, file_.node));
+  return tier_.put(format::commit_name(names_.folder, record.level), format::encode(record));
 }
 
 }  // namespace backstay::agent

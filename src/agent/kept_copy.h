@@ -13,9 +13,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -42,11 +39,8 @@ HeldFile held_segment(const format::Manifest& manifest);
 
 class KeptCopy final : public KeptFile {
  public:
-  // `manifest`: as the owner has it. The tier must live longer.
+  // `manifest`: as the owner has it.
   KeptCopy(tier::Tier& tier, std::string job, FileOf file, Buffer manifest);
-  ~KeptCopy() override;  // waits for what is in flight
-  KeptCopy(const KeptCopy&) = delete;
-  KeptCopy& operator=(const KeptCopy&) = delete;
 
   // Checks the manifest and looks at what is there. Empty: all of it is; go on with seal(). Else the pieces to write, and room
   // for them is reserved. `anew`: what is there counts for nothing. Errors: corrupt, format (the manifest is not of that file), busy (a version of that number of
@@ -55,10 +49,7 @@ class KeptCopy final : public KeptFile {
                                   bool anew = false);
 
   void write(std::uint64_t offset, Bytes piece, Done done) override;
-  unsigned in_flight() const override { return writer_ ? writer_->in_flight() : 0; }
-  bool reap(bool wait) override;
   Status seal(const std::optional<format::CommitRecord>& record) override;
-  Status remove_rest() override;  // after open() has failed there is nothing
   HeldFile held() const override { return held_segment(manifest_); }
 
  private:
@@ -67,17 +58,11 @@ class KeptCopy final : public KeptFile {
   Status check(std::uint64_t offset, Bytes piece);
   Status put_record(const format::CommitRecord& record);
 
-  tier::Tier& tier_;
   const std::string job_;
   const FileOf file_;
-  const std::string folder_;
   const Buffer manifest_bytes_;
-  format::Manifest manifest_;              // chunks in the order of the disk
-  std::map<std::uint64_t, Done> writing_;  // by tag
-  std::unique_ptr<tier::Writer> writer_;   // ends before what `done` keeps
-  std::uint64_t next_tag_ = 0;
+  format::Manifest manifest_;  // chunks in the order of the disk
   std::size_t chunks_good_ = 0;
-  bool wrote_ = false;
 };
 
 }  // namespace backstay::agent

@@ -7,14 +7,21 @@
 #include "agent/catalog.h"
 #include "base/checksum.h"
 #include "base/failpoint.h"
-#include "format/names.h"
 
 namespace backstay::agent {
+
+namespace {
+
+FileOf file_of(const format::ParityManifest& parity) {
+  return {parity.version, parity.run, parity.node, /*parity=*/true};
+}
+
+}  // namespace
 
 HeldFile held_parity(const format::ParityManifest& parity,
                      const std::vector<format::Manifest>& members) {
   HeldFile held;
-  held.file = {parity.version, parity.run, parity.node, /*parity=*/true};
+  held.file = file_of(parity);
   held.segment_bytes = parity.parity_bytes();
   held.blocks = parity.parity;
   for (const format::Manifest& member : members) {
@@ -27,11 +34,7 @@ HeldFile held_parity(const format::ParityManifest& parity,
 }
 
 KeptParity::KeptParity(tier::Tier& tier, format::ParityManifest manifest)
-    : tier_(tier),
-      manifest_(std::move(manifest)),
-      folder_(format::version_folder(manifest_.job, manifest_.version)) {}
-
-KeptParity::~KeptParity() = default;
+    : KeptFile(tier, manifest.job, file_of(manifest)), manifest_(std::move(manifest)) {}
 
 Status KeptParity::open() {
   BACKSTAY_ASSIGN(members_, format::decode_members(manifest_));
@@ -44,10 +47,7 @@ Status KeptParity::open() {
                     format::encoded_bytes(manifest_), format::manifest_bytes_max));
   }
   if (!is_recorded()) return Error(Code::busy, "the version is not recorded here any more");
-  BACKSTAY_TRY(tier_.remove(format::parity_manifest_name(folder_, manifest_.node)));
-  BACKSTAY_ASSIGN(writer_, tier_.create(format::parity_name(folder_, manifest_.node),
-                                        manifest_.parity_bytes()));
-  wrote_ = true;
+  BACKSTAY_TRY(create(manifest_.parity_bytes()));
   manifest_.checksums.assign(manifest_.parity * manifest_.checksums_of_block(), 0);
   return {};
 }
@@ -58,12 +58,9 @@ bool KeptParity::is_recorded() {
 }
 
 void KeptParity::write(std::uint64_t offset, Bytes piece, Done done) {
-  BACKSTAY_CHECK(writer_ != nullptr);
+  BACKSTAY_CHECK(is_created());
   note(offset, piece);
-  while (writer_->in_flight() >= writer_->depth()) reap(/*wait=*/true);
-  const std::uint64_t tag = next_tag_++;
-  writing_[tag] = std::move(done);
-  writer_->write(offset, piece, tag);
+  put_piece(offset, piece, std::move(done));
 }
 
 void KeptParity::note(std::uint64_t offset, Bytes piece) {
@@ -79,47 +76,25 @@ void KeptParity::note(std::uint64_t offset, Bytes piece) {
   written_bytes_ += piece.size();
 }
 
-bool KeptParity::reap(bool wait) {
-  if (!writer_) return false;
-  const auto all = writer_->reap(wait);
-  for (const tier::Done& done : all) {
-    auto written = writing_.extract(done.tag);
-    BACKSTAY_CHECK(!written.empty());
-    written.mapped()(done.status);
-  }
-  return !all.empty();
-}
-
 Status KeptParity::seal(const std::optional<format::CommitRecord>&) {
-  BACKSTAY_CHECK(writer_ != nullptr);
-  while (in_flight() > 0) reap(/*wait=*/true);
+  BACKSTAY_CHECK(is_created());
+  wait_for_pieces();
   if (written_bytes_ != manifest_.parity_bytes()) {
     return Error(Code::internal, "parity was sealed of which not every block was written");
   }
   failpoint("parity.1");
-  BACKSTAY_TRY(writer_->seal(manifest_.parity_bytes()));
-  BACKSTAY_TRY(tier_.sync(folder_));  // its name must not come after the manifest's
+  BACKSTAY_TRY(seal_data(manifest_.parity_bytes()));
   failpoint("parity.2");
-  writer_.reset();
   // Somebody may have removed the folder: put() would make it anew.
   if (!is_recorded()) return Error(Code::again, "the version was removed meanwhile");
-  BACKSTAY_TRY(
-      tier_.put(format::parity_manifest_name(folder_, manifest_.node), format::encode(manifest_)));
+  BACKSTAY_TRY(tier_.put(names_.manifest, format::encode(manifest_)));
   failpoint("parity.3");
-  if (const auto found = tier_.open(format::parity_name(folder_, manifest_.node)); !found.ok()) {
+  if (const auto found = tier_.open(names_.data); !found.ok()) {
     return Error(Code::again, "the parity just made is gone: " + found.error().message());
   }
-  BACKSTAY_TRY(tier_.sync(folder_));
+  BACKSTAY_TRY(tier_.sync(names_.folder));
   failpoint("parity.4");
   return {};
-}
-
-Status KeptParity::remove_rest() {
-  writer_.reset();
-  writing_.clear();
-  if (!wrote_) return {};
-  BACKSTAY_TRY(tier_.remove(format::parity_manifest_name(folder_, manifest_.node)));
-  return tier_.remove(format::parity_name(folder_, manifest_.node));
 }
 
 }  // namespace backstay::agent

@@ -11,8 +11,8 @@
 // Of one thread. Blocks on the tier when it opens and seals.
 #pragma once
 
-#include <map>
-#include <memory>
+#include <string>
+#include <vector>
 
 #include "agent/kept_file.h"
 #include "format/parity_manifest.h"
@@ -26,11 +26,8 @@ HeldFile held_parity(const format::ParityManifest& parity,
 
 class KeptParity final : public KeptFile {
  public:
-  // `manifest`: but for its checksums. The tier must live longer.
+  // `manifest`: but for its checksums.
   KeptParity(tier::Tier& tier, format::ParityManifest manifest);
-  ~KeptParity() override;  // waits for what is in flight
-  KeptParity(const KeptParity&) = delete;
-  KeptParity& operator=(const KeptParity&) = delete;
 
   // Room for all of it is reserved. Errors: corrupt (the members' manifests are not good), too_large (its own would be), busy
   // (the folder holds no record of that version and run), no_space, io.
@@ -38,25 +35,16 @@ class KeptParity final : public KeptFile {
 
   // A piece begins at a multiple of checked_bytes of its block and ends at one, or where the block does.
   void write(std::uint64_t offset, Bytes piece, Done done) override;
-  unsigned in_flight() const override { return writer_ ? writer_->in_flight() : 0; }
-  bool reap(bool wait) override;
   Status seal(const std::optional<format::CommitRecord>& record) override;
-  Status remove_rest() override;
   HeldFile held() const override { return held_parity(manifest_, members_); }
 
  private:
   bool is_recorded();
   void note(std::uint64_t offset, Bytes piece);
 
-  tier::Tier& tier_;
   format::ParityManifest manifest_;
   std::vector<format::Manifest> members_;
-  const std::string folder_;
-  std::map<std::uint64_t, Done> writing_;  // by tag
-  std::unique_ptr<tier::Writer> writer_;   // ends before what `done` keeps
-  std::uint64_t next_tag_ = 0;
   std::uint64_t written_bytes_ = 0;
-  bool wrote_ = false;
 };
 
 }  // namespace backstay::agent
