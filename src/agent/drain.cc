@@ -3,7 +3,6 @@
 #include <sys/resource.h>
 
 #include "base/log.h"
-#include "format/names.h"
 
 namespace backstay::agent {
 
@@ -91,7 +90,7 @@ Status DrainWorker::begin(const CopyVersion& command) {
   BACKSTAY_ASSIGN(auto to, world_.open_durable(dir_));  // first: the lock would make the directory
   BACKSTAY_ASSIGN(Fd lock, world_.lock(dir_));
   BACKSTAY_ASSIGN(auto from, world_.open_tier(world_.local_dir));
-  BACKSTAY_TRY(remove_garbage(*to));
+  BACKSTAY_TRY(remove_unfinished(*to, job_));
   BACKSTAY_ASSIGN(const bool there, make_way(*to, command.record));
   if (there) BACKSTAY_TRY(make_safe(*to, command.record));
   copy_.emplace();
@@ -104,16 +103,6 @@ Status DrainWorker::begin(const CopyVersion& command) {
   } else {
     copy_->version.emplace(*copy_->from, *copy_->to, clock_,
                            VersionCopy::What{command.record, Level::durable, command.bytes_per_s});
-  }
-  return {};
-}
-
-Status DrainWorker::remove_garbage(tier::Tier& tier) {
-  BACKSTAY_ASSIGN(const auto versions, scan(tier, job_));
-  for (const StoredVersion& stored : versions) {
-    if (stored.level != Level::none || !stored.damage.empty()) continue;
-    spdlog::info("remove the rest of an unfinished copy job={} version={}", job_, stored.version);
-    BACKSTAY_TRY(tier.remove(format::version_folder(job_, stored.version)));
   }
   return {};
 }

@@ -94,7 +94,6 @@ class DrainWorker {
   void handle(CommitCopy& command);
   void handle(EndCopy& command) { parts_.handle(command); }
   Status begin(const CopyVersion& command);
-  Status remove_garbage(tier::Tier& tier);
   void succeed(const format::CommitRecord& record);
   void tell(const format::CommitRecord& record, std::uint32_t keep);
   void open_store();

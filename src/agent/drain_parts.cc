@@ -1,9 +1,6 @@
 #include "agent/drain_parts.h"
 
-#include <fmt/format.h>
-
 #include "agent/drain.h"
-#include "base/log.h"
 #include "format/names.h"
 
 namespace backstay::agent {
@@ -23,6 +20,16 @@ void DrainParts::handle(const std::string& dir, const PrepareCopy& command) {
   world_.post_event(std::move(event));
 }
 
+namespace {
+
+// Whole files of this very version, which somebody left who was interrupted.
+bool is_a_beginning(tier::Tier& to, const format::CommitRecord& record, StoredVersion there) {
+  return there.level == Level::none && there.damage.empty() &&
+         look_whether_undecided(to, record.job, there) && there.record.run == record.run;
+}
+
+}  // namespace
+
 // The version, where it is there already.
 Result<std::optional<StoredVersion>> DrainParts::prepare(const std::string& dir,
                                                          const PrepareCopy& command) {
@@ -36,32 +43,12 @@ Result<std::optional<StoredVersion>> DrainParts::prepare(const std::string& dir,
     BACKSTAY_TRY(make_safe(*prepared_->to, record));
     return std::optional(there);
   }
-  BACKSTAY_TRY(remove_garbage(*prepared_->to, record));
-  return std::optional<StoredVersion>();
-}
-
-namespace {
-
-// Whole files of this very version, which somebody left who was interrupted.
-bool is_a_beginning_of(tier::Tier& to, const format::CommitRecord& record) {
-  StoredVersion there;
-  there.version = record.version;
-  return look_whether_undecided(to, record.job, there) && there.record.run == record.run;
-}
-
-}  // namespace
-
-Status DrainParts::remove_garbage(tier::Tier& to, const format::CommitRecord& record) {
-  BACKSTAY_ASSIGN(const auto versions, scan(to, job_));
-  for (const StoredVersion& stored : versions) {
-    const bool ours = stored.version == record.version;
-    const bool version = stored.level != Level::none || !stored.damage.empty();
-    // One of ours that was set aside there is copied anew.
-    if (version ? !ours : ours && is_a_beginning_of(to, record)) continue;
-    spdlog::info("remove the rest of a copy job={} version={}", job_, stored.version);
-    BACKSTAY_TRY(to.remove(format::version_folder(job_, stored.version)));
+  BACKSTAY_TRY(remove_unfinished(*prepared_->to, job_, record.version));
+  // One of ours that was set aside there is copied anew.
+  if (!is_a_beginning(*prepared_->to, record, there)) {
+    BACKSTAY_TRY(prepared_->to->remove(format::version_folder(job_, record.version)));
   }
-  return {};
+  return std::optional<StoredVersion>();
 }
 
 void DrainParts::handle(const CommitCopy& command,

@@ -68,7 +68,6 @@ class DrainParts {
     Fd lock;
   };
   Result<std::optional<StoredVersion>> prepare(const std::string& dir, const PrepareCopy& command);
-  Status remove_garbage(tier::Tier& to, const format::CommitRecord& record);
   Status begin(const std::string& dir, const CopyPart& command);
   void answer(const Status& status);
 

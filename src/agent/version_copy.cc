@@ -8,6 +8,7 @@
 
 #include "base/checksum.h"
 #include "base/failpoint.h"
+#include "base/log.h"
 #include "format/names.h"
 #include "format/segment.h"
 
@@ -63,6 +64,16 @@ Result<bool> make_way(tier::Tier& to, const format::CommitRecord& record) {
   if (there.good()) return true;
   BACKSTAY_TRY(to.remove(format::version_folder(record.job, record.version)));
   return false;
+}
+
+Status remove_unfinished(tier::Tier& to, const std::string& job, VersionNumber spared) {
+  BACKSTAY_ASSIGN(const auto versions, scan(to, job));
+  for (const StoredVersion& stored : versions) {
+    if (stored.level != Level::none || !stored.damage.empty() || stored.version == spared) continue;
+    spdlog::info("remove the rest of an unfinished copy job={} version={}", job, stored.version);
+    BACKSTAY_TRY(to.remove(format::version_folder(job, stored.version)));
+  }
+  return {};
 }
 
 VersionCopy::VersionCopy(tier::Tier& from, tier::Tier& to, const Clock& clock, What what)

@@ -35,6 +35,10 @@ Status make_safe(tier::Tier& to, const format::CommitRecord& record);
 // it had of it that was not whole. Errors: those of check_run(), io.
 Result<bool> make_way(tier::Tier& to, const format::CommitRecord& record);
 
+// Removes every version that has neither a record nor a mark of damage, what somebody left who was interrupted; but not
+// `spared`. Errors: io.
+Status remove_unfinished(tier::Tier& to, const std::string& job, VersionNumber spared = 0);
+
 // The record, last: once segment and manifest of every node stand under their names. Errors: not_found (one does not), io.
 Status commit_copy(tier::Tier& to, const format::CommitRecord& record);
 
