@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/clock.h"
 #include "base/program.h"
@@ -44,10 +45,9 @@ void set_environment(const RunCommandOptions& options, const Config& config, con
 }
 
 // The program behind the launcher, whose options may name programs too.
-Words program_words(const Words& words) {
-  const auto line = read_launcher(words);
-  if (!line || line->program == words.size()) return words;
-  return {words.begin() + static_cast<std::ptrdiff_t>(line->program), words.end()};
+Words program_words(const Words& words, const std::optional<LauncherLine>& launcher) {
+  if (!launcher || launcher->program == words.size()) return words;
+  return {words.begin() + static_cast<std::ptrdiff_t>(launcher->program), words.end()};
 }
 
 // Its versions would be taken for ours, and its program would lose them to ours.
@@ -75,7 +75,8 @@ Result<int> run(const RunCommandOptions& options) {
   BACKSTAY_ASSIGN(const std::string file, find_config(options.settings.config_file));
   BACKSTAY_ASSIGN(const Config config, load(options.settings));
   std::string job = options.job.empty() ? config.job.name : options.job;
-  if (job.empty()) job = job_name_of(program_words(options.run.words));
+  const auto launcher = read_launcher(options.run.words);
+  if (job.empty()) job = job_name_of(program_words(options.run.words, launcher));
   if (job.empty() && find_program(options.run.words.front()).empty()) {
     const std::string& program = options.run.words.front();
     std::error_code unknown;
@@ -91,7 +92,7 @@ Result<int> run(const RunCommandOptions& options) {
   set_environment(options, config, job, file);
   Runner runner(options.run, config, job);
   BACKSTAY_TRY(refuse_running(config, job));
-  BACKSTAY_TRY(runner.prepare());
+  BACKSTAY_TRY(runner.prepare(launcher));
   // The program would start it too; now its memory is ready before the first rank asks.
   if (runner.needs_agent())
     if (const auto started = ensure_agent(config, file); !started.ok())

@@ -80,15 +80,16 @@ std::optional<LauncherLine> read_launcher(const Words& words) {
 }
 
 Result<std::unique_ptr<RunHosts>> RunHosts::make(const HostOptions& options, const Words& words,
+                                                 const std::optional<LauncherLine>& launcher,
                                                  Say say) {
   const bool wanted = !options.hosts_file.empty() || options.spares > 0;
   const auto none = [&](const std::string& why) -> Result<std::unique_ptr<RunHosts>> {
     if (!wanted) return std::unique_ptr<RunHosts>();
     return Error(Code::invalid, "--hosts and --spares cannot be used: " + why);
   };
-  auto known = read_launcher(words);
-  if (!known) return none("the command is no mpirun or mpiexec of Open MPI or MPICH, and no srun");
-  LauncherLine line = std::move(*known);
+  if (!launcher)
+    return none("the command is no mpirun or mpiexec of Open MPI or MPICH, and no srun");
+  LauncherLine line = *launcher;
   if (line.several_programs) return none("they are for one program, not for \"a : b\"");
   const bool slurm = line.kind == LauncherKind::slurm;
   if (slurm && !in_slurm())

@@ -1,6 +1,6 @@
 // The hosts that `backstay run` starts a program on: which ones the launcher is told, which are lost, which are used instead.
 //
-// 1. make() reads the launcher's command line: its hosts, ranks and remote shell, or the allocation of Slurm.
+// 1. make() takes the launcher's command line: its hosts, ranks and remote shell, or the allocation of Slurm.
 // 2. reachable() connects with every host; nothing is started where one does not answer.
 // 3. While the program runs, lost() tells as soon as one of its hosts is gone: launchers can wait for such a host for
 //    a quarter of an hour.
@@ -40,9 +40,10 @@ std::optional<LauncherLine> read_launcher(const Words& words);
 
 class RunHosts {
  public:
-  // Nothing where the launcher gets no hosts: then the program runs where it always does. Errors: invalid, few_nodes,
-  // and those of reading the file of hosts.
+  // `launcher`: as read_launcher() has it. Nothing where it gets no hosts: then the program runs where it always does.
+  // Errors: invalid, few_nodes, and those of reading the file of hosts.
   static Result<std::unique_ptr<RunHosts>> make(const HostOptions& options, const Words& words,
+                                                const std::optional<LauncherLine>& launcher,
                                                 Say say);
   ~RunHosts();
   RunHosts(const RunHosts&) = delete;

@@ -40,11 +40,11 @@ void Runner::say(const char* event, const std::string& text, const Json& more) c
   to_stderr(fmt::format("{}\n", line.dump(-1, ' ', false, Json::error_handler_t::replace)));
 }
 
-Status Runner::prepare() {
+Status Runner::prepare(const std::optional<LauncherLine>& launcher) {
   const auto tell = [this](const char* event, const std::string& text, const Json& more) {
     say(event, text, more);
   };
-  BACKSTAY_ASSIGN(hosts_, RunHosts::make(options_.hosts, options_.words, tell));
+  BACKSTAY_ASSIGN(hosts_, RunHosts::make(options_.hosts, options_.words, launcher, tell));
   if (options_.requeue && !starts_agents())
     return Error(Code::invalid, "--requeue is for srun in an allocation of Slurm");
   return hosts_ ? hosts_->reachable() : Status();

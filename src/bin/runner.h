@@ -11,6 +11,7 @@
 
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "base/config.h"
@@ -39,7 +40,7 @@ class Runner {
         policy_(options.retries) {}
 
   // Finds out where the program runs, and whether all of that can be reached. Errors: as RunHosts has.
-  Status prepare();
+  Status prepare(const std::optional<LauncherLine>& launcher);
   // The agents of an allocation of Slurm are in a job step that prepare() has started.
   bool starts_agents() const { return hosts_ != nullptr && hosts_->slurm(); }
   // The program will need an agent on this machine, and nobody has started one.
