@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "agent/due_version.h"
 #include "base/log.h"
 
 namespace backstay::agent {
@@ -20,19 +21,6 @@ peer::Durable message_of(const format::CommitRecord& record) {
 }
 
 }  // namespace
-
-DueVersion::DueVersion(const JobState& state) : state_(state) {
-  for (const auto& [number, stored] : state.durable) {
-    if (stored.good()) newest_durable_ = number;
-  }
-  if (state.copy_failed) given_up_ = state.copy_failed->version;
-}
-
-void DueVersion::consider(VersionNumber version, bool waited) {
-  if (version <= given_up_ || state_.is_durable(version)) return;
-  if (waited && (waited_ == 0 || version < waited_)) waited_ = version;
-  if (version >= newest_durable_ + state_.durable_settings.every) due_ = std::max(due_, version);
-}
 
 DrainAround::DrainAround(JobState& state, Peers& peers, const HeldFiles& held, Events events)
     : state_(state),
@@ -83,14 +71,11 @@ void DrainAround::tell_due() {
   const NodeId to = coordinator();
   if (said_to_ != to) said_.clear();
   said_to_ = to;
-  VersionNumber newest_durable = 0;
-  for (const auto& [number, stored] : state_.durable) {
-    if (stored.good()) newest_durable = number;
-  }
+  const VersionNumber durable = newest_durable(state_);
   for (const auto& [number, stored] : state_.disk) {
     if (!stored.good() || state_.is_durable(number)) continue;
     const bool waited = events_.waited(number);
-    const bool left = stored.record.run != state_.run && number > newest_durable;
+    const bool left = stored.record.run != state_.run && number > durable;
     if ((!waited && !left) || !said_.emplace(number, waited).second) continue;
     const format::CommitRecord& record = stored.record;
     peers_.send(

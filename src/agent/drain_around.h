@@ -22,22 +22,6 @@
 
 namespace backstay::agent {
 
-// Of the versions that are told to it, the one that is to be copied next; 0: none. The newest that is newer than the newest
-// durable one by durable.every, but first one that somebody waits for. What was given up, and what is older, is not tried again.
-class DueVersion {
- public:
-  explicit DueVersion(const JobState& state);
-  void consider(VersionNumber version, bool waited);
-  VersionNumber answer() const { return waited_ != 0 ? waited_ : due_; }
-
- private:
-  const JobState& state_;
-  VersionNumber newest_durable_ = 0;
-  VersionNumber given_up_ = 0;
-  VersionNumber due_ = 0;
-  VersionNumber waited_ = 0;
-};
-
 class DrainAround final {
  public:
   struct Events {

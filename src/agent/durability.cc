@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "agent/due_version.h"
 #include "base/failpoint.h"
 #include "base/log.h"
 
