@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -19,32 +18,6 @@ namespace {
 constexpr std::string_view answer_word = "backstay-host";
 constexpr std::size_t line_bytes_max = 4096;
 
-// With empty signal mask, in a group of its own, all three standard descriptors on `end`. An errno.
-int spawn(const std::vector<std::string>& words, int end, pid_t& pid) {
-  std::vector<std::string> copy = words;
-  const auto argv = argument_vector(copy);
-  posix_spawn_file_actions_t files;
-  ::posix_spawn_file_actions_init(&files);
-  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
-    ::posix_spawn_file_actions_adddup2(&files, end, descriptor);
-  posix_spawnattr_t attributes;
-  ::posix_spawnattr_init(&attributes);
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  sigset_t defaults;  // Child ignores it
-  ::sigemptyset(&defaults);
-  ::sigaddset(&defaults, SIGPIPE);
-  ::posix_spawnattr_setsigdefault(&attributes, &defaults);
-  ::posix_spawnattr_setpgroup(&attributes, 0);
-  ::posix_spawnattr_setflags(
-      &attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
-  const int failure = ::posix_spawnp(&pid, argv[0], &files, &attributes, argv.data(), environ);
-  ::posix_spawnattr_destroy(&attributes);
-  ::posix_spawn_file_actions_destroy(&files);
-  return failure;
-}
-
 }  // namespace
 
 Result<HostLine> HostLine::start(const std::vector<std::string>& words) {
@@ -54,9 +27,8 @@ Result<HostLine> HostLine::start(const std::vector<std::string>& words) {
   Fd ours(ends[0]);
   const Fd theirs(ends[1]);
   ::fcntl(ours.get(), F_SETFL, O_NONBLOCK);
-  pid_t pid = -1;
-  if (const int failure = spawn(words, theirs.get(), pid); failure != 0)
-    return errno_error("start " + words.front(), failure);
+  const int end = theirs.get();
+  BACKSTAY_ASSIGN(const pid_t pid, spawn(words, {end, end, end}, /*own_group=*/true));
   Fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   return HostLine(std::move(ours), std::move(process), pid);
 }

@@ -34,7 +34,15 @@ Result<std::string> read_all(int from, std::uint64_t deadline) {
   return text;
 }
 
-// The exit status; killed where it has not ended by then.
+// The exit status.
+int wait_for_end(pid_t pid) {
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+// The same; killed where it has not ended by then.
 int wait_for(pid_t pid, std::uint64_t deadline) {
   const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   pollfd waiting{process.get(), POLLIN, 0};
@@ -43,10 +51,7 @@ int wait_for(pid_t pid, std::uint64_t deadline) {
     ready = process.valid() ? ::poll(&waiting, 1, milliseconds_until(deadline)) : 0;
   } while (ready < 0 && errno == EINTR);
   if (ready == 0) ::kill(pid, SIGKILL);
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  return status;
+  return wait_for_end(pid);
 }
 
 }  // namespace
@@ -58,35 +63,18 @@ std::vector<char*> argument_vector(std::vector<std::string>& words) {
   return pointers;
 }
 
-int run_quietly(const std::vector<std::string>& words) {
+Result<pid_t> spawn(const std::vector<std::string>& words, const std::array<int, 3>& standard,
+                    bool own_group) {
   std::vector<std::string> copy = words;
   const auto argv = argument_vector(copy);
   posix_spawn_file_actions_t files;
   ::posix_spawn_file_actions_init(&files);
-  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
-    ::posix_spawn_file_actions_addopen(&files, descriptor, "/dev/null", O_RDWR, 0);
-  pid_t pid = -1;
-  const int failure = ::posix_spawnp(&pid, argv[0], &files, nullptr, argv.data(), environ);
-  ::posix_spawn_file_actions_destroy(&files);
-  if (failure != 0) return 127;
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  for (int descriptor = 0; descriptor < 3; ++descriptor) {
+    if (standard[descriptor] < 0)
+      ::posix_spawn_file_actions_addopen(&files, descriptor, "/dev/null", O_RDWR, 0);
+    else
+      ::posix_spawn_file_actions_adddup2(&files, standard[descriptor], descriptor);
   }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-Result<std::string> run_and_read(const std::vector<std::string>& words, double timeout_s) {
-  std::vector<std::string> copy = words;
-  const auto argv = argument_vector(copy);
-  int ends[2] = {-1, -1};
-  if (::pipe2(ends, O_CLOEXEC) != 0) return errno_error("make a pipe", errno);
-  Fd from(ends[0]);
-  Fd to(ends[1]);
-  posix_spawn_file_actions_t files;
-  ::posix_spawn_file_actions_init(&files);
-  ::posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_adddup2(&files, to.get(), STDOUT_FILENO);
-  ::posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   posix_spawnattr_t attributes;  // whoever waits for signals has blocked them
   ::posix_spawnattr_init(&attributes);
   sigset_t none;
@@ -96,13 +84,31 @@ Result<std::string> run_and_read(const std::vector<std::string>& words, double t
   ::sigemptyset(&defaults);
   ::sigaddset(&defaults, SIGPIPE);
   ::posix_spawnattr_setsigdefault(&attributes, &defaults);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  ::posix_spawnattr_setpgroup(&attributes, 0);
+  const int group = own_group ? POSIX_SPAWN_SETPGROUP : 0;
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | group);
   pid_t pid = -1;
   const int failure = ::posix_spawnp(&pid, argv[0], &files, &attributes, argv.data(), environ);
   ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&files);
-  to.reset();
   if (failure != 0) return errno_error("start " + words.front(), failure);
+  return pid;
+}
+
+int run_quietly(const std::vector<std::string>& words) {
+  const auto pid = spawn(words, {-1, -1, -1});
+  if (!pid.ok()) return 127;
+  const int status = wait_for_end(*pid);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+Result<std::string> run_and_read(const std::vector<std::string>& words, double timeout_s) {
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0) return errno_error("make a pipe", errno);
+  Fd from(ends[0]);
+  Fd to(ends[1]);
+  BACKSTAY_ASSIGN(const pid_t pid, spawn(words, {-1, to.get(), -1}));
+  to.reset();
   const std::uint64_t deadline = deadline_in(timeout_s);
   const Result<std::string> text = read_all(from.get(), deadline);
   from.reset();  // one that writes more than that must not wait for us

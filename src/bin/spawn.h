@@ -1,12 +1,20 @@
 // Starting other programs.
 #pragma once
 
+#include <sys/types.h>
+
+#include <array>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 
 namespace backstay::bin {
+
+// Starts a program (looked up in PATH) and goes on. `standard`: what is its input, output and errors; -1: /dev/null.
+// It blocks no signal and takes SIGPIPE as usual. Errors: not_found, permission.
+Result<pid_t> spawn(const std::vector<std::string>& words, const std::array<int, 3>& standard,
+                    bool own_group = false);
 
 // Runs a program (looked up in PATH) and returns what it wrote to stdout, at most 1 MiB. It has no input, its errors go
 // nowhere, and after `timeout_s` it is killed. Errors: not_found, permission, timeout, io (it failed).
