@@ -73,34 +73,43 @@ Status Job::hello(ConnectionId connection, const wire::Hello& hello) {
 
 Status Job::admit(ConnectionId connection, const wire::Hello& hello) {
   if (hello.run != state_.run) {
-    if (!state_.links.empty()) {
-      return Error(
-          Code::busy,
-          fmt::format("another run of job {} is alive on this node (rank {} of {} is process "
-                      "{}); give this one another name (BACKSTAY_JOB) or wait for the "
-                      "other to end",
-                      state_.name, state_.links.begin()->first, state_.ranks,
-                      state_.links.begin()->second.pid));
-    }
-    if (!may_begin_run()) {
-      decisions_.hurry();
+    BACKSTAY_ASSIGN(const bool begun, begin_run(hello));
+    if (!begun) {
       waiting_.emplace_back(connection, hello);
       return {};
     }
-    if (opened_for_ != hello.run) {
-      if (durability_.opening())
-        return Error(Code::busy, "another run of the job begins; try again");
-      opened_for_ = hello.run;
-      durability_.open({hello.durable_dir, std::max(hello.durable_every, 1u),
-                        std::max(hello.durable_keep, 1u), hello.durable_bytes_per_s,
-                        hello.drain_nodes_max});
-    }
-    if (durability_.opening()) {
-      waiting_.emplace_back(connection, hello);
-      return {};
-    }
-    BACKSTAY_TRY(new_run(hello));
   }
+  return join(connection, hello);
+}
+
+// False: it cannot begin yet.
+Result<bool> Job::begin_run(const wire::Hello& hello) {
+  if (!state_.links.empty()) {
+    return Error(
+        Code::busy,
+        fmt::format("another run of job {} is alive on this node (rank {} of {} is process "
+                    "{}); give this one another name (BACKSTAY_JOB) or wait for the "
+                    "other to end",
+                    state_.name, state_.links.begin()->first, state_.ranks,
+                    state_.links.begin()->second.pid));
+  }
+  if (!may_begin_run()) {
+    decisions_.hurry();
+    return false;
+  }
+  if (opened_for_ != hello.run) {
+    if (durability_.opening()) return Error(Code::busy, "another run of the job begins; try again");
+    opened_for_ = hello.run;
+    durability_.open({hello.durable_dir, std::max(hello.durable_every, 1u),
+                      std::max(hello.durable_keep, 1u), hello.durable_bytes_per_s,
+                      hello.drain_nodes_max});
+  }
+  if (durability_.opening()) return false;
+  BACKSTAY_TRY(new_run(hello));
+  return true;
+}
+
+Status Job::join(ConnectionId connection, const wire::Hello& hello) {
   if (hello.ranks != state_.ranks || hello.local_ranks != state_.local_ranks ||
       hello.node != state_.node || hello.nodes != state_.nodes) {
     return Error(Code::invalid, "the ranks of this run disagree about their numbers and nodes");

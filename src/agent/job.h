@@ -116,6 +116,8 @@ class Job {
 
  private:
   Status admit(ConnectionId connection, const wire::Hello& hello);
+  Result<bool> begin_run(const wire::Hello& hello);
+  Status join(ConnectionId connection, const wire::Hello& hello);
   void admit_waiting(const Status& opened);
   Status new_run(const wire::Hello& hello);
   void told(const StoredVersion& stored);

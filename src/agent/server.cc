@@ -323,41 +323,10 @@ Result<Server::Slot*> Server::open_job(const wire::Hello& hello) {
   auto slot = std::make_unique<Slot>();
   BACKSTAY_ASSIGN(auto page, ControlPage::create());
   const std::uint64_t number = next_slot_++;
-  slot->store = std::make_unique<Store>(
-      hello.job,
-      [make = options_.make_tier, dir, job = hello.job, pool = pool_.get(), shared = disk_facts_,
-       held = std::make_shared<Fd>()]() -> Result<std::unique_ptr<tier::Tier>> {
-        BACKSTAY_ASSIGN(*held, lock_job(dir, job));  // held until the store's thread ends
-        return make(dir, job, *pool, [shared](const DiskFacts& facts) {
-          const std::lock_guard lock(shared->mutex);
-          shared->facts = facts;
-        });
-      },
-      [this, number](Event event) {
-        events_.put(Posted{number, std::move(event), false});
-      },
-      [log = EventLog(dir + "/" + hello.job)](const std::string& line) { log.append(line); });
-  slot->make_drain = [this, number, dir, job = hello.job] {
-    DrainWorld world;
-    world.local_dir = dir;
-    world.open_tier = options_.open_tier;
-    world.open_durable = options_.open_shared;
-    world.lock = [job](const std::string& durable) { return lock_job(durable, job); };
-    world.post_event = [this, number](Event event) {
-      events_.put(Posted{number, std::move(event), true});
-    };
-    return std::make_unique<Drain>(job, std::move(world));
-  };
-  slot->make_depot = [this, number, dir, job = hello.job, raw = slot.get()] {
-    const std::uint32_t buffers = std::max(options_.depot_buffers, 2u);
-    raw->serving = std::make_unique<DepotBuffers>(buffers / 2, pool_->buffer_bytes());
-    raw->keeping = std::make_unique<DepotBuffers>(buffers - buffers / 2, pool_->buffer_bytes());
-    return std::make_unique<Depot>(
-        job, [open = options_.open_tier, dir] { return open(dir); },
-        [this, number](DepotEvent event) {
-          events_.put(
-              Posted{number, Scanned{std::vector<StoredVersion>()}, false, std::move(event)});
-        });
+  slot->store = make_store(number, hello.job, dir);
+  slot->make_drain = [this, number, job = hello.job, dir] { return make_drain(number, job, dir); };
+  slot->make_depot = [this, number, job = hello.job, dir, raw = slot.get()] {
+    return make_depot(number, job, dir, *raw);
   };
   slot->network = options_.make_network;
   slot->traffic_of_all = &traffic_;
@@ -366,9 +335,51 @@ Result<Server::Slot*> Server::open_job(const wire::Hello& hello) {
   };
   slot->job =
       std::make_unique<Job>(hello.job, dir, *pool_, *this, *slot, system_clock(), std::move(page));
-  Slot* raw = slot.get();
-  slots_[number] = std::move(slot);
-  return raw;
+  return (slots_[number] = std::move(slot)).get();
+}
+
+std::unique_ptr<Store> Server::make_store(std::uint64_t slot, const std::string& job,
+                                          const std::string& dir) {
+  return std::make_unique<Store>(
+      job,
+      [make = options_.make_tier, dir, job, pool = pool_.get(), shared = disk_facts_,
+       held = std::make_shared<Fd>()]() -> Result<std::unique_ptr<tier::Tier>> {
+        BACKSTAY_ASSIGN(*held, lock_job(dir, job));  // held until the store's thread ends
+        return make(dir, job, *pool, [shared](const DiskFacts& facts) {
+          const std::lock_guard lock(shared->mutex);
+          shared->facts = facts;
+        });
+      },
+      [this, slot](Event event) {
+        events_.put(Posted{slot, std::move(event), false});
+      },
+      [log = EventLog(dir + "/" + job)](const std::string& line) { log.append(line); });
+}
+
+std::unique_ptr<Drain> Server::make_drain(std::uint64_t slot, const std::string& job,
+                                          const std::string& dir) {
+  DrainWorld world;
+  world.local_dir = dir;
+  world.open_tier = options_.open_tier;
+  world.open_durable = options_.open_shared;
+  world.lock = [job](const std::string& durable) { return lock_job(durable, job); };
+  world.post_event = [this, slot](Event event) {
+    events_.put(Posted{slot, std::move(event), true});
+  };
+  return std::make_unique<Drain>(job, std::move(world));
+}
+
+// With its buffers.
+std::unique_ptr<Depot> Server::make_depot(std::uint64_t slot, const std::string& job,
+                                          const std::string& dir, Slot& of) {
+  const std::uint32_t buffers = std::max(options_.depot_buffers, 2u);
+  of.serving = std::make_unique<DepotBuffers>(buffers / 2, pool_->buffer_bytes());
+  of.keeping = std::make_unique<DepotBuffers>(buffers - buffers / 2, pool_->buffer_bytes());
+  return std::make_unique<Depot>(
+      job, [open = options_.open_tier, dir] { return open(dir); },
+      [this, slot](DepotEvent event) {
+        events_.put(Posted{slot, Scanned{std::vector<StoredVersion>()}, false, std::move(event)});
+      });
 }
 
 void Server::refuse(ConnectionId id, const Error& error) {

@@ -121,6 +121,12 @@ class Server final : public Outbox {
   void network_event(std::uint64_t slot);
   Slot* open_slot(const std::string& job, const std::string& dir);
   Result<Slot*> open_job(const wire::Hello& hello);
+  std::unique_ptr<Store> make_store(std::uint64_t slot, const std::string& job,
+                                    const std::string& dir);
+  std::unique_ptr<Drain> make_drain(std::uint64_t slot, const std::string& job,
+                                    const std::string& dir);
+  std::unique_ptr<Depot> make_depot(std::uint64_t slot, const std::string& job,
+                                    const std::string& dir, Slot& of);
   void refuse(ConnectionId id, const Error& error);
   void flush(ConnectionId id, Connection& connection);
   void bury();
