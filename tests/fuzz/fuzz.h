@@ -25,4 +25,23 @@ inline Buffer input(const std::uint8_t* data, std::size_t size) {
   return {first, first + size};
 }
 
+// A packet as it comes, and with a good header: whatever it decodes to must be exactly what it says.
+template <typename Decode>
+int check_packet(const std::uint8_t* data, std::size_t size, Decode decode,
+                 std::uint16_t protocol) {
+  const auto check = [&](const Buffer& packet) {
+    const auto message = decode(packet);
+    if (!message.ok()) return;
+    const auto again = encode(*message);
+    FUZZ_PROMISE(again.ok() && *again == packet);
+  };
+  Buffer packet = input(data, size);
+  check(packet);
+  if (size < 8) return 0;
+  test::overwrite(packet, 2, protocol);
+  test::overwrite(packet, 4, static_cast<std::uint32_t>(size - 8));
+  check(packet);
+  return 0;
+}
+
 }  // namespace backstay::fuzz
