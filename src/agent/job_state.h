@@ -86,16 +86,16 @@ struct JobState {
   std::uint32_t local_ranks = 0;  // on this node
   std::uint32_t replicas = 0;     // on other nodes
   bool parity = false;            // instead, groups of nodes keep parity
-  std::set<Rank> lost;  // ranks of this run that have gone without a word and not come back
+  std::set<Rank> lost = {};  // ranks of this run that have gone without a word and not come back
 
   Pool& pool;
   Outbox& outbox;
   StoreLink& store;
   const Clock& clock;
 
-  std::map<Rank, RankLink> links;  // connected ranks of the present run
-  std::map<VersionNumber, MemoryVersion> memory;
-  std::map<VersionNumber, StoredVersion> disk;
+  std::map<Rank, RankLink> links = {};  // connected ranks of the present run
+  std::map<VersionNumber, MemoryVersion> memory = {};
+  std::map<VersionNumber, StoredVersion> disk = {};
   std::map<VersionNumber, StoredVersion> undecided = {};  // of runs of several nodes (catalog.h)
   VersionNumber newest = 0;                               // highest number ever used
   DurableSettings durable_settings = {};

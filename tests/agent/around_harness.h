@@ -106,14 +106,10 @@ class AgentHarness final : public Outbox, public StoreLink, public Peers, public
             Pool::create({std::uint64_t{buffers} * slot_bytes, slot_bytes, false}).value())),
         state_{.name = "job",
                .dir = "/unused",
-               .lost = {},
                .pool = *pool_,
                .outbox = *this,
                .store = *this,
-               .clock = system_clock(),
-               .links = {},
-               .memory = {},
-               .disk = {}},
+               .clock = system_clock()},
         directory_(*this),
         around_{directory_, *this, [this](NodeId holder, const FileOf& file, const Error&) {
                   damaged.emplace_back(holder, file);

@@ -431,14 +431,10 @@ inline Member::Member(DrainWorldPlayed& world, NodeId self)
             .node = self,
             .nodes = world.size(),
             .ranks = world.size(),
-            .lost = {},
             .pool = *pool,
             .outbox = *this,
             .store = *this,
-            .clock = world.clock,
-            .links = {},
-            .memory = {},
-            .disk = {}},
+            .clock = world.clock},
       faults(std::make_shared<io::Faults>(world.plan_of(self))),
       shared(io::make_faulty_filesystem(*world.shared, faults)) {
   drain = std::make_unique<DrainWorker>("job", world.world_of(*this), world.clock);
