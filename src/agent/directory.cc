@@ -83,9 +83,8 @@ void Directory::lookup(VersionOfRun version, Rank rank, Found found, bool parity
 }
 
 void Directory::ask(Question question) {
-  const std::uint64_t ticket = next_ticket_++;
   const NodeId registrar = registrar_of(question.rank);
-  asked_.emplace(ticket, std::pair(registrar, std::move(question.found)));
+  const std::uint64_t ticket = asked_.add(registrar, std::move(question.found));
   const auto [version, run] = question.version;
   peers_.send(registrar, wire::peer::Lookup{ticket, version, run, question.rank, question.parity});
 }
@@ -107,11 +106,8 @@ bool Directory::message(NodeId from, const wire::peer::Message& message) {
     if (batch != unanswered_.end() && batch->second == from) unanswered_.erase(batch);
   } else if (lookup != nullptr) {
     answer(from, *lookup);
-  } else if (const auto asked = asked_.find(holders->ticket);
-             asked != asked_.end() && asked->second.first == from) {
-    const Found found = std::move(asked->second.second);
-    asked_.erase(asked);
-    found(holders->holders);
+  } else if (const auto found = asked_.take(from, holders->ticket)) {
+    (*found)(holders->holders);
   }
   return true;
 }
@@ -169,18 +165,9 @@ void Directory::lost(NodeId peer, const Error& why) {
   }
   entries_of_.erase(peer);
   too_many_.erase(peer);
-  std::vector<Found> unanswered;
-  for (auto asked = asked_.begin(); asked != asked_.end();) {
-    if (asked->second.first != peer) {
-      ++asked;
-      continue;
-    }
-    unanswered.push_back(std::move(asked->second.second));
-    asked = asked_.erase(asked);
-  }
   const Error error(Code::agent_lost, fmt::format("agent {}, which knew who has it, is gone: {}",
                                                   peer, why.message()));
-  for (const Found& found : unanswered) found(error);
+  for (const Found& found : asked_.take_all(peer)) found(error);
 }
 
 void Directory::back(NodeId peer) {

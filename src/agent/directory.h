@@ -22,6 +22,7 @@
 
 #include "agent/held_files.h"
 #include "agent/peers.h"
+#include "agent/questions.h"
 
 namespace backstay::agent {
 
@@ -90,8 +91,7 @@ class Directory {
 
   bool open_ = false;
   std::deque<Question> waiting_;  // for open()
-  std::uint64_t next_ticket_ = 1;
-  std::map<std::uint64_t, std::pair<NodeId, Found>> asked_;
+  Questions<Found> asked_{/*first_ticket=*/1};
 };
 
 }  // namespace backstay::agent

@@ -22,13 +22,12 @@ Rebuilds::Rebuilds(ProtectionWorld world, Combiner& combiner, Directory& directo
       combiner_(combiner),
       directory_(directory),
       kept_(std::move(kept)),
-      next_ticket_(1 + world.state.clock.wall_ns()) {}
+      asked_(1 + world.state.clock.wall_ns()) {}
 
 // --- who asks ------------------------------------------------------------------------------------
 
 void Rebuilds::ask(NodeId agent, VersionOfRun version, Rank rank, Done done) {
-  const std::uint64_t ticket = next_ticket_++;
-  asked_.emplace(ticket, std::pair(agent, std::move(done)));
+  const std::uint64_t ticket = asked_.add(agent, std::move(done));
   world_.peers.send(agent, wire::peer::Rebuild{ticket, version.first, version.second, rank});
 }
 
@@ -38,14 +37,12 @@ bool Rebuilds::message(NodeId from, const wire::peer::Message& message) {
     return true;
   }
   if (const auto* rebuilt = std::get_if<wire::peer::Rebuilt>(&message)) {
-    const auto asked = asked_.find(rebuilt->ticket);
-    if (asked == asked_.end() || asked->second.first != from) return true;
-    const Done done = std::move(asked->second.second);
-    asked_.erase(asked);
+    const auto done = asked_.take(from, rebuilt->ticket);
+    if (!done) return true;
     if (rebuilt->code == Code::ok) {
-      done(rebuilt->node);
+      (*done)(rebuilt->node);
     } else {
-      done(Error(rebuilt->code, fmt::format("node {}: {}", from, rebuilt->message)));
+      (*done)(Error(rebuilt->code, fmt::format("node {}: {}", from, rebuilt->message)));
     }
     return true;
   }
@@ -59,17 +56,8 @@ bool Rebuilds::message(NodeId from, const wire::peer::Message& message) {
 }
 
 void Rebuilds::lost(NodeId peer, const Error& why) {
-  std::vector<Done> unanswered;
-  for (auto asked = asked_.begin(); asked != asked_.end();) {
-    if (asked->second.first != peer) {
-      ++asked;
-      continue;
-    }
-    unanswered.push_back(std::move(asked->second.second));
-    asked = asked_.erase(asked);
-  }
   const Error error(Code::agent_lost, fmt::format("node {}: {}", peer, why.message()));
-  for (const Done& done : unanswered) done(error);
+  for (const Done& done : asked_.take_all(peer)) done(error);
 }
 
 // --- who rebuilds --------------------------------------------------------------------------------

@@ -16,6 +16,7 @@
 #include "agent/directory.h"
 #include "agent/group_reader.h"
 #include "agent/keeper.h"
+#include "agent/questions.h"
 
 namespace backstay::agent {
 
@@ -71,8 +72,7 @@ class Rebuilds {
   Combiner& combiner_;
   Directory& directory_;
   const std::function<void(const HeldFile&)> kept_;
-  std::uint64_t next_ticket_ = 1;
-  std::map<std::uint64_t, std::pair<NodeId, Done>> asked_;
+  Questions<Done> asked_;
   std::map<FileOf, std::vector<Asker>> reading_;  // by the parity whose manifest is read
   std::map<FileOf, Work> work_;
   WhileAlive while_alive_;

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <vector>
-
 #include "format/manifest.h"
 #include "format/segment.h"
 
@@ -19,7 +17,7 @@ FileOf file_of(const wire::peer::Get& get) { return {get.version, get.run, get.n
 
 Transfers::Transfers(Peers& peers, DepotLink& depot, DepotBuffers& serving,
                      std::uint64_t first_ticket)
-    : peers_(peers), depot_(depot), serving_(serving), next_ticket_(first_ticket) {}
+    : peers_(peers), depot_(depot), serving_(serving), asked_(first_ticket) {}
 
 // --- reader --------------------------------------------------------------------------------------
 
@@ -29,7 +27,7 @@ void Transfers::read(NodeId holder, const FileOf& file, std::uint64_t offset,
     wire::peer::Get get;
     get.offset = offset;
     get.bytes = memory.size();
-    return ask(holder, file, get, {holder, memory, std::move(done), nullptr});
+    return ask(holder, file, get, {memory, std::move(done), nullptr});
   }
   ++from_depot_;
   depot_.post(ReadPiece{file, offset, memory,
@@ -43,7 +41,7 @@ void Transfers::read_manifest(NodeId holder, const FileOf& file, DoneManifest do
   if (holder != peers_.self()) {
     wire::peer::Get get;
     get.manifest = true;
-    return ask(holder, file, get, {holder, {}, nullptr, std::move(done)});
+    return ask(holder, file, get, {{}, nullptr, std::move(done)});
   }
   ++from_depot_;
   depot_.post(
@@ -54,12 +52,11 @@ void Transfers::read_manifest(NodeId holder, const FileOf& file, DoneManifest do
 }
 
 void Transfers::ask(NodeId holder, const FileOf& file, wire::peer::Get get, Asked asked) {
-  get.ticket = next_ticket_++;
+  get.ticket = asked_.add(holder, std::move(asked));
   get.version = file.version;
   get.run = file.run;
   get.node = file.node;
   get.parity = file.parity;
-  asked_.emplace(get.ticket, std::move(asked));
   peers_.send(holder, get);
 }
 
@@ -72,28 +69,25 @@ void Transfers::Asked::fail(const Error& error) {
 }
 
 void Transfers::on(NodeId from, const wire::peer::No& no) {
-  const auto at = asked_.find(no.ticket);
-  if (at == asked_.end() || at->second.holder != from) return;
-  Asked asked = std::move(at->second);
-  asked_.erase(at);
+  auto asked = asked_.take(from, no.ticket);
+  if (!asked) return;
   const Code code = no.code == Code::ok ? Code::protocol : no.code;
-  asked.fail(Error(code, fmt::format("node {}: {}", from, no.message)));
+  asked->fail(Error(code, fmt::format("node {}: {}", from, no.message)));
 }
 
 void Transfers::offered(NodeId from, std::uint64_t ticket, std::uint64_t bytes, OfferFrom offer) {
-  const auto at = asked_.find(ticket);
-  if (at == asked_.end() || at->second.holder != from) return peers_.refuse(offer);
-  Asked asked = std::move(at->second);
-  asked_.erase(at);
-  const bool fits = asked.done ? bytes == asked.memory.size() : bytes <= format::manifest_bytes_max;
+  auto asked = asked_.take(from, ticket);
+  if (!asked) return peers_.refuse(offer);
+  const bool fits =
+      asked->done ? bytes == asked->memory.size() : bytes <= format::manifest_bytes_max;
   if (!fits) {
     peers_.refuse(offer);
-    return asked.fail(
+    return asked->fail(
         Error(Code::protocol,
               fmt::format("node {} offers {} bytes that nobody asked it for", from, bytes)));
   }
-  if (asked.done) return fetch(offer, std::move(asked));
-  fetch_manifest(bytes, offer, std::move(asked.done_manifest));
+  if (asked->done) return fetch(offer, std::move(*asked));
+  fetch_manifest(bytes, offer, std::move(asked->done_manifest));
 }
 
 void Transfers::fetch(OfferFrom offer, Asked asked) {
@@ -194,17 +188,8 @@ void Transfers::message(NodeId from, const wire::peer::Message& message) {
 void Transfers::lost(NodeId peer, const Error& why) {
   ++losses_[peer];
   std::erase_if(line_, [peer](const auto& entry) { return entry.first == peer; });
-  std::vector<Asked> unanswered;
-  for (auto at = asked_.begin(); at != asked_.end();) {
-    if (at->second.holder != peer) {
-      ++at;
-      continue;
-    }
-    unanswered.push_back(std::move(at->second));
-    at = asked_.erase(at);
-  }
   const Error error(Code::agent_lost, fmt::format("node {}: {}", peer, why.message()));
-  for (Asked& asked : unanswered) asked.fail(error);
+  for (Asked& asked : asked_.take_all(peer)) asked.fail(error);
 }
 
 }  // namespace backstay::agent

@@ -17,6 +17,7 @@
 #include "agent/depot.h"
 #include "agent/depot_buffers.h"
 #include "agent/peers.h"
+#include "agent/questions.h"
 #include "agent/while_alive.h"
 
 namespace backstay::agent {
@@ -41,7 +42,6 @@ class Transfers final : public FileReader, public PeerEvents {
 
  private:
   struct Asked {  // of another agent
-    NodeId holder = 0;
     std::span<std::byte> memory;
     Done done;  // one of the two
     DoneManifest done_manifest;
@@ -69,8 +69,7 @@ class Transfers final : public FileReader, public PeerEvents {
   Peers& peers_;
   DepotLink& depot_;
   DepotBuffers& serving_;
-  std::map<std::uint64_t, Asked> asked_;  // by ticket
-  std::uint64_t next_ticket_;
+  Questions<Asked> asked_;
   std::size_t fetching_ = 0;
   std::size_t from_depot_ = 0;
   std::deque<std::pair<NodeId, wire::peer::Get>> line_;
