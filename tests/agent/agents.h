@@ -223,6 +223,20 @@ class PlayedNetwork {
     }
   }
 
+  // Nothing is under way any more, and nothing is kept back.
+  void expect_rest() {
+    for (const auto& node : nodes_) {
+      if (!node) continue;
+      EXPECT_EQ(node->serving.free_count(), node->serving.count()) << node->self();
+      EXPECT_EQ(node->keeping.free_count(), node->keeping.count()) << node->self();
+      EXPECT_EQ(node->transfers->reading(), 0u) << node->self();
+      EXPECT_EQ(node->combiner->under_way(), 0u) << node->self();
+      EXPECT_EQ(node->rebuilds->under_way(), 0u) << node->self();
+      EXPECT_EQ(node->held(), 0) << node->self();
+      EXPECT_FALSE(node->depot->busy()) << node->self();
+    }
+  }
+
   // --- what goes wrong ---
   // The connection between two nodes ends.
   void cut(NodeId a, NodeId b) {

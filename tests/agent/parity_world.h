@@ -102,19 +102,7 @@ class ParityWorld {
     EXPECT_EQ(bytes_of(network, rebuilder, segment_of(file)), segments[file]) << file.node;
     EXPECT_EQ(bytes_of(network, rebuilder, manifest_of(file)), manifests[file]) << file.node;
   }
-  void expect_rest() {
-    for (NodeId node = 0; node < network.members(); ++node) {
-      if (!network.lives(node)) continue;
-      Node& one = network[node];
-      EXPECT_EQ(one.serving.free_count(), one.serving.count()) << node;
-      EXPECT_EQ(one.keeping.free_count(), one.keeping.count()) << node;
-      EXPECT_EQ(one.transfers->reading(), 0u) << node;
-      EXPECT_EQ(one.combiner->under_way(), 0u) << node;
-      EXPECT_EQ(one.rebuilds->under_way(), 0u) << node;
-      EXPECT_EQ(one.held(), 0) << node;
-      EXPECT_FALSE(one.depot->busy()) << node;
-    }
-  }
+  void expect_rest() { network.expect_rest(); }
 
   PlayedNetwork network;
   std::map<FileOf, Buffer> segments, manifests;
