@@ -90,6 +90,23 @@ class NetWorld {
     return {ours, all.empty() ? 0 : all.back()->peer};
   }
 
+  // How often owners that only poll are woken in a second of silence: by timers and pings.
+  int wakeups_in_a_second() {
+    const std::uint64_t end = deadline_in(1);
+    int wakeups = 0;
+    while (system_clock().monotonic_ns() < end) {
+      std::vector<pollfd> all;
+      for (const auto& one : under_.ends) all.push_back({one->facts().descriptor, POLLIN, 0});
+      EXPECT_GE(::poll(all.data(), all.size(), milliseconds_until(end)), 0);
+      for (std::size_t i = 0; i < size(); ++i) {
+        if (all[i].revents == 0) continue;
+        ++wakeups;
+        EXPECT_TRUE(under_.ends[i]->progress().empty());
+      }
+    }
+    return wakeups;
+  }
+
  private:
   // Until something is readable, 20 ms at most.
   void wait() {
