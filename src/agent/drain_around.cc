@@ -20,6 +20,11 @@ peer::Durable message_of(const format::CommitRecord& record) {
           record.payload_bytes, record.manifests_sum, record.captured_ns, record.committed_ns};
 }
 
+format::CommitRecord record_of(const peer::Durable& what, const std::string& job) {
+  return {job,        Level::durable,     what.version,       what.run,         what.nodes,
+          what.ranks, what.payload_bytes, what.manifests_sum, what.captured_ns, what.committed_ns};
+}
+
 }  // namespace
 
 DrainAround::DrainAround(JobState& state, Peers& peers, const HeldFiles& held, Events events)
@@ -320,17 +325,7 @@ void DrainAround::answer(const Own& own, const Error& why) {
 void DrainAround::on(NodeId, const peer::Durable& durable) {
   due_.erase(durable.version);
   if (kept_ && kept_->version == VersionOfRun{durable.version, durable.run}) keep(std::nullopt);
-  format::CommitRecord record;
-  record.job = state_.name;
-  record.level = Level::durable;
-  record.version = durable.version;
-  record.run = durable.run;
-  record.nodes = durable.nodes;
-  record.ranks = durable.ranks;
-  record.payload_bytes = durable.payload_bytes;
-  record.manifests_sum = durable.manifests_sum;
-  record.captured_ns = durable.captured_ns;
-  record.committed_ns = durable.committed_ns;
+  const format::CommitRecord record = record_of(durable, state_.name);
   const StoredVersion stored{record.version, record.level, record, "", false, false};
   const bool known = state_.is_durable(record.version);
   state_.store.post_drain(Command(Adopt{stored}));
