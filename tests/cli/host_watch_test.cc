@@ -120,9 +120,9 @@ TEST(HostWatch, ALineThatStaysBecauseOfALostHostIsNotWaitedFor) {
   HostWatch watch(
       [](const auto& hosts) {
         if (hosts.size() == 1) return shell(hosts.front(), "exit 1");
-        return shell(
-            "",
-            "while read n; do echo backstay-host a $n; done; echo backstay-host a 0; sleep 1000");
+        return shell("",
+                     "while read n; do echo backstay-host a $n; done; echo backstay-host a 0; exec "
+                     "sleep 1000");
       },
       0.3);
   watch.add({"a", "b"}, true, 0.3);
