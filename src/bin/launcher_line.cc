@@ -188,7 +188,9 @@ void take(LauncherLine& line, const Found& found, std::size_t at) {
     case About::cpus_per_rank: line.cpus_per_rank = number_of(found.values[0]); return;
     case About::node_choice: line.host_list = found.values[0]; return chooses_hosts();
     case About::host_file: line.host_file = found.values[0]; return chooses_hosts();
-    case About::host_list: line.host_list = found.values[0]; return chooses_hosts();
+    case About::host_list:  // Open MPI takes several; the others refuse a second one
+      line.host_list += (line.host_list.empty() ? "" : ",") + found.values[0];
+      return chooses_hosts();
     case About::shell: line.remote_shell = found.values[0]; return;
     case About::how:
       if (line.remote_shell.empty() && found.values[0] != "ssh")

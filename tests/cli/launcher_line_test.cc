@@ -65,6 +65,9 @@ TEST(LauncherLine, OpenMpi) {
   EXPECT_FALSE(
       parsed("mpirun --map-by core:NOOVERSUBSCRIBE ./lj", LauncherKind::openmpi).oversubscribe);
   EXPECT_EQ(parsed("mpirun --host=a,b ./lj", LauncherKind::openmpi).host_list, "a,b");
+  const auto several = parsed("mpirun --host a:2 -H b -host c,d ./lj", LauncherKind::openmpi);
+  EXPECT_EQ(several.host_list, "a:2,b,c,d");
+  EXPECT_EQ(several.words_of_hosts, (std::vector<std::size_t>{1, 2, 3, 4, 5, 6}));
 }
 
 TEST(LauncherLine, Mpich) {
