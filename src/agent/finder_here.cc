@@ -82,6 +82,12 @@ Finder::Nothing FinderHere::nothing() const {
     return {state_.durable_error->code(), state_.durable_error->message()};
   }
   if (damage_.empty()) return {Code::none, "no version of this job exists yet"};
+  if (elsewhere_) {
+    return {Code::not_found,
+            fmt::format("no version of job {} can be brought back from this node alone; {}; start "
+                        "the job on nodes that have the other parts or copies of them",
+                        state_.name, damage_)};
+  }
   return {Code::corrupt, fmt::format("no version of job {} can be brought back; {}. Run 'backstay "
                                      "verify {}' for the whole list",
                                      state_.name, damage_, state_.name)};
@@ -115,6 +121,8 @@ void FinderHere::failed(std::size_t, const Source& source, const Error& why) {
     tried_.insert({version_, place});
   } else if (why.code() == Code::not_found && nodes_ > 1) {  // other nodes had it
     spdlog::warn("skips it job={} {}", state_.name, damage_);
+    damage_ = fmt::format("version {} was saved on {} nodes", version_, nodes_);
+    elsewhere_ = true;
     tried_.insert({version_, place});
   } else if (first_trouble_.emplace(std::pair(version_, place), why.code()).second) {
     spdlog::warn("reads it a second time job={} {}", state_.name, damage_);

@@ -44,7 +44,8 @@ class FinderHere final : public Finder {
   std::uint32_t nodes_ = 1;    // of its run
   std::set<std::pair<VersionNumber, Place>> tried_;
   std::map<std::pair<VersionNumber, Place>, Code> first_trouble_;  // of what was read a second time
-  std::string damage_;  // of the versions that were given up on the way
+  std::string damage_;      // of the versions that were given up on the way
+  bool elsewhere_ = false;  // of one of them other nodes have parts
 };
 
 }  // namespace backstay::agent
