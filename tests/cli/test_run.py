@@ -1,11 +1,14 @@
 """`backstay run` with programs that do not use Backstay: exit codes, restarts, signals, leftovers."""
 
 import json
+import os
+import re
+import shutil
 import signal
 import subprocess
 
 import pytest
-from conftest import PROGRAM, press
+from conftest import PROGRAM, ROOT, press
 from processes import wait_for_end
 
 
@@ -180,3 +183,17 @@ def test_agent_start_twice(world):
     assert status["jobs"] == [] and status["pool"]["bytes"] == 32 << 20
     line = json.loads(world.run("top", "--count", 1, "--json").stdout)
     assert "write_bytes_per_s" in line["rates"]
+
+
+def test_the_socket_that_the_guide_of_slurm_names(world):
+    guide = (ROOT / "docs" / "guide" / "slurm.md").read_text()
+    named = re.search(r"export BACKSTAY_AGENT_SOCKET=([^`]+)`", guide)[1]
+    number = {"SLURM_JOB_ID": f"test-{os.getpid()}"}
+    socket = subprocess.check_output(["bash", "-c", f"printf %s {named}"], env={**os.environ, **number}, text=True)
+    env = {"BACKSTAY_AGENT_SOCKET": socket}
+    try:
+        assert world.json("agent", "start", env=env)["socket"] == socket
+        assert world.run("agent", "stop", env=env).returncode == 0
+    finally:
+        if socket.startswith(f"/tmp/backstay-{os.getuid()}-test-"):
+            shutil.rmtree(os.path.dirname(socket), ignore_errors=True)
