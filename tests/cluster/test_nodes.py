@@ -136,6 +136,18 @@ def test_another_host_is_lost_before_there_is_a_new_version(nodes, undisturbed):
     assert "restarted version=4 step=20" in again and result(again) == undisturbed[40], again
 
 
+def test_versions_and_copies_in_memory(nodes, undisturbed):
+    """Hosts without a disk: a host that loses power comes back with nothing, and gets its part from the memory of others."""
+    memory = {"storage_dir": "/dev/shm/backstay"}
+    nodes.run(["n0", "n1", "n2"], 20, **memory)
+    nodes.stop_agents("n0", "n2")
+    nodes.mini("kill", "n1")
+    nodes.mini("boot", "n1")
+    assert nodes.mini.on("n1", "ls /dev/shm") == "" and not nodes.mini.on("n0", f"ls -d /var/tmp/*/{nodes.job} 2>/dev/null || true")
+    again = nodes.run(["n0", "n1", "n2"], 40, **memory)
+    assert "restarted version=4 step=20" in again and result(again) == undisturbed[40], again
+
+
 def test_more_hosts(nodes, undisturbed):
     nodes.run(["n0", "n1"], 20)
     again = nodes.run(["n2", "n1", "n3", "n0"], 40)
