@@ -120,17 +120,25 @@ static void waiting_round(void) {
         blocked, local, level, early, late);
 }
 
+/* One number over all ranks: what the program's own small messages take at this moment. A checkpoint has two of these. */
+static double reduction(void) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  const double start = now_s();
+  smallest(1);
+  return largest(now_s() - start);
+}
+
 static void computing_round(void) {
-  double base = 0, with = 0, during = 0, again = 0, local = 0, level_at = 0;
+  double base = 0, with = 0, during = 0, again = 0, local = 0, level_at = 0, reduced_again = 0;
   long steps_with = 0, steps_during = 0, level = 0;
   for (long i = 0; i < options.steps; ++i) base += step_once();
-  const double blocked = checkpoint(), start = now_s();
+  const double reduced = reduction(), blocked = checkpoint(), start = now_s();
   while (steps_with < options.steps || level < options.level) {
     const double seconds = step_once();
     ++steps_with;
     with += seconds;
     if (level < options.level) during += seconds, ++steps_during;
-    if (steps_with == options.pair) again = checkpoint();
+    if (steps_with == options.pair) reduced_again = reduction(), again = checkpoint();
     if (level < options.level && steps_with >= options.pair) level = level_everywhere();
     if (local == 0 && level >= BACKSTAY_LOCAL) local = now_s() - start;
     if (level_at == 0 && level >= options.level) level_at = now_s() - start;
@@ -141,9 +149,9 @@ static void computing_round(void) {
         "%.6f, "
         "\"base_s\": %.6f, \"base_steps\": %ld, \"with_s\": %.6f, \"with_steps\": %ld, "
         "\"during_s\": %.6f, "
-        "\"during_steps\": %ld}\n",
+        "\"during_steps\": %ld, \"reduced_s\": %.6f, \"reduced_again_s\": %.6f}\n",
         blocked, again, local, level_at, base, options.steps, with, steps_with, during,
-        steps_during);
+        steps_during, reduced, reduced_again);
 }
 
 static void all_rounds(void) {
