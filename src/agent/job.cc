@@ -37,9 +37,14 @@ Job::Job(std::string name, std::string dir, Pool& pool, Outbox& outbox, StoreLin
                         if (neighbourhood_) neighbourhood_->reached(member);
                         if (DrainAround* drain = durability_.around()) drain->reached(member);
                       },
-                  .fact = [this](const tree::Fact& fact) { lack_teller_.learn(fact); },
+                  .fact =
+                      [this](const tree::Fact& fact) {
+                        lack_teller_.learn(fact);
+                        request_teller_.learn(fact);
+                      },
                   .ticked = [this] { levels_.changed(); }}),
-      lack_teller_(state_, [this](VersionNumber version) { levels_.changed(version); }) {
+      lack_teller_(state_, [this](VersionNumber version) { levels_.changed(version); }),
+      request_teller_(state_, *page_) {
   state_.store.post(ScanJob{});
 }
 
@@ -165,6 +170,7 @@ Status Job::new_run(const wire::Hello& hello) {
   }
   lack_teller_.clear();
   page_->clear();
+  request_teller_.clear();
   state_.record("run_begin", {{"ranks", hello.ranks},
                               {"nodes", hello.nodes},
                               {"host", host_name()},
@@ -440,6 +446,7 @@ void Job::pump() {
   }
   capture_.grant();
   lack_teller_.tell(decisions_, neighbourhood_.get());
+  request_teller_.tell(decisions_);
   if (!restores_.empty()) restores_.front()->pump();
   reap_restores();  // what comes from other agents comes past on()
 }

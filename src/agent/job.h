@@ -19,6 +19,7 @@
 #include "agent/levels.h"
 #include "agent/neighbourhood.h"
 #include "agent/quiet.h"
+#include "agent/request_teller.h"
 #include "agent/restore.h"
 #include "agent/survey.h"
 
@@ -74,7 +75,7 @@ class Job {
   bool knows_others() const { return neighbourhood_ != nullptr; }
 
   // `backstay checkpoint`, or a signal at one of the ranks.
-  void request(bool stop) { page_->request_checkpoint(stop); }
+  void request(bool stop) { request_teller_.request(stop); }
 
   // A tool waits for a version that the program takes after this.
   void await_newer(ConnectionId tool, const wire::AwaitNewer& await) {
@@ -163,6 +164,7 @@ class Job {
   Files files_;
   Decisions decisions_;
   LackTeller lack_teller_;
+  RequestTeller request_teller_;
   std::uint64_t protect_bytes_per_s_ = 0;
   std::optional<protect::ParityShape> parity_;    // in place of replicas
   std::unique_ptr<Neighbourhood> neighbourhood_;  // of a run on several nodes, once they are known

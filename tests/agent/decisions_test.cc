@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "agent/capture.h"
 #include "agent/lack_teller.h"
 #include "agent/levels.h"
+#include "agent/request_teller.h"
 #include "agent/troubles.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -48,7 +50,11 @@ class Node final : public Outbox, public StoreLink, private PeerEvents {
              .membership = [](const tree::Membership&) {},
              .released = [](std::uint64_t, std::uint64_t) {},
              .reached = [](NodeId) {},
-             .fact = [this](const tree::Fact& fact) { facts.push_back(fact.value); },
+             .fact =
+                 [this](const tree::Fact& fact) {
+                   facts.push_back(fact.value);
+                   requests.learn(fact);
+                 },
              .ticked = [this] { ++ticks; }}) {}
 
   void begin_run(RunId run) {
@@ -128,6 +134,14 @@ class Node final : public Outbox, public StoreLink, private PeerEvents {
   int ticks = 0;
   JobState state;
   Decisions decisions;
+  // As ranks of this node read it.
+  std::uint32_t requested() const {
+    std::uint32_t word = 0;
+    EXPECT_EQ(::pread(page->descriptor(), &word, sizeof word, 0), ssize_t{sizeof word});
+    return word;
+  }
+  std::unique_ptr<ControlPage> page = std::move(ControlPage::create().value());
+  RequestTeller requests{state, *page};
 };
 
 class DecisionsTest : public ::testing::Test {
@@ -412,6 +426,29 @@ TEST_F(DecisionsTest, AVersionThatNewerOnesHaveOvertakenIsNoTrouble) {
   EXPECT_THAT(troubles(a_.state), IsEmpty());
   a_.state.lacks.learn(0, {"n0", {{3, Level::protected_, Code::no_space, "full"}}});
   EXPECT_EQ(troubles(a_.state).size(), 1u);
+}
+
+// Rank 0 is on node a and looks at that one's page only.
+TEST_F(DecisionsTest, ARequestOnAnyNodeReachesTheOneWithRankZero) {
+  a_.state.links[0] = {};
+  b_.requests.request(false);
+  b_.requests.tell(b_.decisions);
+  EXPECT_EQ(b_.requested(), 1u);
+  begin_run(7);  // only now they know each other
+  EXPECT_EQ(a_.requested(), 0u);
+  b_.requests.tell(b_.decisions);
+  ASSERT_TRUE(until([&] { return a_.requested() == 1; }));
+  EXPECT_FALSE(a_.page->stop_requested());
+  b_.requests.tell(b_.decisions);
+  b_.requests.request(true);
+  b_.requests.tell(b_.decisions);
+  ASSERT_TRUE(until([&] { return a_.page->stop_requested(); }));
+  EXPECT_EQ(a_.requested(), 2u);
+  a_.requests.request(false);
+  a_.requests.tell(a_.decisions);
+  EXPECT_EQ(a_.requested(), 3u);
+  ASSERT_TRUE(pass_ticks());
+  EXPECT_EQ(b_.requested(), 2u) << "nobody there looks at it";
 }
 
 // The tree forgets what was said of the oldest of many versions (tree/floors.h).

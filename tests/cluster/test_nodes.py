@@ -332,6 +332,8 @@ def test_status_shows_all_hosts(nodes):
     shown = nodes.mini.on("n1", f"{words} status")
     assert "6 of 6 ranks connected on 3 nodes" in shown and re.search(r"^ +2  n2 +2 of 2 ", shown, re.MULTILINE), shown
     assert "6 of 6 ranks connected on 3 nodes" in nodes.mini.on("n1", f"{words} top --count 1")
+    nodes.mini.on("n1", f"{words} checkpoint {nodes.job} --stop")  # rank 0 is on n0
+    nodes.mini.on("n0", f"for try in $(seq 1000); do {words} status --json | grep -q '\"stop_requested\": true' && exit; sleep 0.02; done; exit 1")
     nodes.mini.on("n2", "pkill -STOP -f '[/]backstayd '")
     shown = nodes.mini.on("n1", f"{words} status")
     assert "4 of 6 ranks connected on 3 nodes" in shown and re.search(r"^ +2  no answer: ", shown, re.MULTILINE), shown
