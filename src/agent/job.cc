@@ -129,6 +129,7 @@ Status Job::join(ConnectionId connection, const wire::Hello& hello) {
   welcome.home_count = link.home.count;
   welcome.newest = state_.newest;
   welcome.address = decisions_.fleet()->address();
+  welcome.settings = settings_;
   state_.outbox.send(connection, std::move(welcome),
                      {state_.pool.descriptor(), page_->descriptor()});
   return {};

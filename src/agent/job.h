@@ -30,6 +30,9 @@ class Job {
   Job(std::string name, std::string dir, Pool& pool, Outbox& outbox, StoreLink& store,
       const Clock& clock, std::unique_ptr<ControlPage> page);
 
+  // The agent's, for the welcome of each rank.
+  void set_settings(std::vector<wire::Setting> settings) { settings_ = std::move(settings); }
+
   const std::string& name() const { return state_.name; }
   const std::string& dir() const { return state_.dir; }
 
@@ -165,6 +168,7 @@ class Job {
   Decisions decisions_;
   LackTeller lack_teller_;
   RequestTeller request_teller_;
+  std::vector<wire::Setting> settings_;
   std::uint64_t protect_bytes_per_s_ = 0;
   std::optional<protect::ParityShape> parity_;    // in place of replicas
   std::unique_ptr<Neighbourhood> neighbourhood_;  // of a run on several nodes, once they are known

@@ -335,6 +335,7 @@ Result<Server::Slot*> Server::open_job(const wire::Hello& hello) {
   };
   slot->job =
       std::make_unique<Job>(hello.job, dir, *pool_, *this, *slot, system_clock(), std::move(page));
+  slot->job->set_settings(options_.settings);
   return (slots_[number] = std::move(slot)).get();
 }
 

@@ -39,7 +39,8 @@ using ReportDisk = std::function<void(const DiskFacts&)>;
 
 struct ServerOptions {
   std::string socket_path;
-  double idle_exit_s = 600;  // 0: never
+  std::vector<wire::Setting> settings;  // that each rank is told with its welcome
+  double idle_exit_s = 600;             // 0: never
   // A job without ranks is closed after so long, or once nothing of it is in the pool any more.
   double job_idle_s = 600;
   // After SIGTERM copies to the durable directory go on for so long.

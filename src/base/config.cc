@@ -17,6 +17,7 @@
 #include <string_view>
 #include <variant>
 
+#include "base/check.h"
 #include "base/config_keys.h"
 #include "base/edit_distance.h"
 #include "base/ids.h"
@@ -362,6 +363,23 @@ std::vector<std::string> config_values(const Config& config) {
   std::vector<std::string> values;
   for (const ConfigSlot& key : config_table()) values.push_back(as_text(key.slot(copy)));
   return values;
+}
+
+std::vector<std::pair<std::string, std::string>> agent_settings(const Config& config) {
+  constexpr std::string_view of_agents[] = {
+      "durable.stop_timeout_s", "pool.size_mib",     "pool.buffer_mib",      "pool.huge_pages",
+      "writer.depth",           "writer.direct",     "writer.io_uring",      "agent.log_file",
+      "agent.log_level",        "agent.idle_exit_s", "metrics.address",      "metrics.port",
+      "network.device",         "network.port",      "network.dead_after_s", "network.heartbeat_s",
+      "protect.buffers"};
+  Config copy = config;
+  std::vector<std::pair<std::string, std::string>> all;
+  for (const std::string_view name : of_agents) {
+    const ConfigSlot* key = find_key(name);
+    BACKSTAY_CHECK(key != nullptr);
+    all.emplace_back(name, as_text(key->slot(copy)));
+  }
+  return all;
 }
 
 Result<Config> load_config(const std::string& path) {

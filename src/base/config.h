@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -91,6 +92,10 @@ std::vector<ConfigKey> config_keys();
 
 // The current value of every key as text, same order as config_keys().
 std::vector<std::string> config_values(const Config& config);
+
+// Key and current value, as text, of what counts for an agent from its start to its end, whatever a program that finds it
+// alive has in its own configuration.
+std::vector<std::pair<std::string, std::string>> agent_settings(const Config& config);
 
 // Finds the file: `path` if given, else $BACKSTAY_CONFIG, ./backstay.toml, ~/.config/backstay.toml;
 // "" where there is none of them. A path that was named but is missing is an error (config).

@@ -176,6 +176,7 @@ Status serve(const Config& config, const std::string& socket, bool foreground) {
                                        config.pool.huge_pages}));
   agent::ServerOptions options;
   options.socket_path = socket;
+  for (const auto& [key, value] : agent_settings(config)) options.settings.push_back({key, value});
   options.idle_exit_s = config.agent.idle_exit_s;
   if (config.agent.idle_exit_s > 0) options.job_idle_s = config.agent.idle_exit_s;
   options.make_tier = [&config](const std::string& dir, const std::string& job, agent::Pool& shared,

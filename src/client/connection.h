@@ -62,6 +62,8 @@ class Connection {
   VersionNumber newest_at_welcome() const { return welcome_.newest; }
   // Where the run's other agents reach this one; "" with one node.
   const std::string& address() const { return welcome_.address; }
+  // Those that the agent was started with.
+  const std::vector<wire::Setting>& settings() const { return welcome_.settings; }
 
   // The control page: requests to checkpoint so far, and whether the job shall stop.
   std::uint32_t requests() const;

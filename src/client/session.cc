@@ -14,12 +14,14 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/machine.h"
 #include "base/tell.h"
 #include "client/capture.h"
 #include "client/device_memory.h"
 #include "client/fetch.h"
 #include "client/job_settings.h"
 #include "client/neighbours.h"
+#include "client/other_settings.h"
 #include "client/redistribution.h"
 #include "client/restart_anywhere.h"
 #include "client/signals.h"
@@ -181,8 +183,19 @@ Status Session::connect() {
   newest_used_ = static_cast<VersionNumber>(newest);
   loss_reported_ = false;
   pin_pool();
+  tell_other_settings();
   if (due_ != nullptr) due_->agent_changed();
   return {};
+}
+
+// Once a node.
+void Session::tell_other_settings() {
+  if (settings_told_ || group_.local_rank() != 0) return;
+  const bool several = group_.nodes() > 1;
+  const std::string text = other_settings(config_, agent_->settings(), several);
+  settings_told_ = !text.empty();
+  if (text.empty()) return;
+  tell_user(several ? fmt::format("node {} ({}): {}", group_.node(), host_name(), text) : text);
 }
 
 void Session::pin_pool() {

@@ -75,6 +75,7 @@ class Session {
   Status waited_in_vain(VersionNumber version, Level level, double timeout_s);
   Result<VersionNumber> bring_back(bool& touched);
   void pin_pool();
+  void tell_other_settings();
 
   Group group_;
   Config config_;
@@ -90,6 +91,7 @@ class Session {
   std::pair<VersionNumber, RunId> restarted_;
   VersionNumber newest_used_ = 0;  // the same on all ranks; the next is one more
   bool loss_reported_ = false;
+  bool settings_told_ = false;
   bool agent_silent_ = false;  // when it was last spoken to
   bool has_device_regions_ = false;
   bool pool_pinned_ = false;

@@ -52,10 +52,12 @@ constexpr auto fields_of<Request> = std::tuple(&Request::job, &Request::stop);
 template <>
 constexpr auto fields_of<Shutdown> = std::tuple(&Shutdown::drain);
 template <>
+constexpr auto fields_of<Setting> = std::tuple(&Setting::key, &Setting::value);
+template <>
 constexpr auto fields_of<Welcome> = std::tuple(&Welcome::release, &Welcome::pool_bytes,
                                                &Welcome::buffer_bytes, &Welcome::home_first,
                                                &Welcome::home_count, &Welcome::newest,
-                                               &Welcome::address);
+                                               &Welcome::address, &Welcome::settings);
 template <>
 constexpr auto fields_of<Grant> = std::tuple(&Grant::version, &Grant::buffers);
 template <>

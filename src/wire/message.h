@@ -160,14 +160,19 @@ struct Where {  // on which nodes' disks the files of a version are
 };
 
 // agent -> rank or tool
+struct Setting {  // of the configuration that the agent was started with
+  std::string key;
+  std::string value;  // as it would stand in the file
+};
 struct Welcome {  // with two descriptors: pool, control page
   std::string release;
   std::uint64_t pool_bytes = 0;
   std::uint32_t buffer_bytes = 0;
   std::uint32_t home_first = 0;  // preferred buffers of this rank
   std::uint32_t home_count = 0;
-  VersionNumber newest = 0;  // highest number ever used in this job; the next is newest + 1
-  std::string address;       // where the run's other agents reach this one; "" with one node
+  VersionNumber newest = 0;       // highest number ever used in this job; the next is newest + 1
+  std::string address;            // where the run's other agents reach this one; "" with one node
+  std::vector<Setting> settings;  // its own, which count for all programs until it ends
 };
 struct Grant {
   VersionNumber version = 0;

@@ -75,6 +75,7 @@ class ServerTest : public ::testing::Test {
     ServerOptions options;
     options.socket_path = path();
     options.job_idle_s = job_idle_s;
+    options.settings = {{"pool.size_mib", "1"}};
     options.make_tier = [this](const std::string& dir, const std::string&, Pool&,
                                const ReportDisk&) { return make_tier(dir); };
     auto pool = Pool::create({buffers * buffer_bytes, buffer_bytes, false});

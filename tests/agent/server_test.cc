@@ -46,6 +46,13 @@ TEST_F(ServerTest, TellsAboutAFolderWhoseNameIsNotUtf8) {
   EXPECT_EQ(told["jobs"][0]["dir"], folder_ + "/d\xef\xbf\xbd");
 }
 
+TEST_F(ServerTest, TellsEachRankWhatItWasStartedWith) {
+  Peer rank = join("job", folder_ + "/d");
+  const auto settings = rank.take<wire::Welcome>().settings;
+  ASSERT_EQ(settings.size(), 1u);
+  EXPECT_EQ(settings[0].key + " " + settings[0].value, "pool.size_mib 1");
+}
+
 // Time that the main loop's thread has computed.
 double computed_s(std::thread& thread) {
   clockid_t clock{};

@@ -214,6 +214,7 @@ void FakeAgent::welcome(Link& link) {
   welcome.home_count = share;
   welcome.newest = objects.empty() ? 0 : objects.rbegin()->first;
   if (link.hello.nodes > 1) welcome.address = "fake-" + std::to_string(link.hello.node) + ":1";
+  welcome.settings = options_.settings;
   link.welcome = true;
   send(link, welcome, {pool_fd_.get(), control_fd_.get()});
 }

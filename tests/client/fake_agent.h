@@ -42,6 +42,7 @@ class FakeAgent {
     // Answers hello with this.
     Code refuse_hello = Code::ok;
     std::uint32_t control_requests = 0;
+    std::vector<wire::Setting> settings;  // that it says it was started with
   };
 
   FakeAgent(std::string path, Options options);

@@ -12,6 +12,7 @@
 #include <mutex>
 
 #include "base/clock.h"
+#include "base/machine.h"
 #include "client/session.h"
 #include "session_fixture.h"
 #include "thread_group.h"
@@ -409,6 +410,31 @@ TEST(Start, WaitsNoLongerThanConfiguredForAnAgentThatSaysNothing) {
   ASSERT_EQ(code_of(started), Code::agent_lost);
   EXPECT_THAT(started.error().message(),
               AllOf(HasSubstr(world.socket()), HasSubstr("has not answered")));
+}
+
+TEST(Start, SaysOnceThatTheAgentWasStartedWithOtherSettings) {
+  const World world("[pool]\nsize_mib = 64\nbuffer_mib = 8\n[network]\nport = 7070\n");
+  FakeAgent::Options options;
+  options.settings = {{"pool.size_mib", "32"},
+                      {"pool.buffer_mib", "8"},
+                      {"pool.huge_pages", "false"},
+                      {"network.port", "0"},
+                      {"of.later", "1"}};
+  testing::internal::CaptureStderr();
+  {
+    FakeAgent agent(world.socket(), options);
+    ThreadGroup(2).run([&](const Group& group) { (void)session_in(world, group); });
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "backstay: the agent was started with other settings, which count until it ends: "
+            "pool.size_mib is 32 there, 64 here. For those of this program, end it (backstay agent "
+            "stop) when no program uses it (backstay status), and start again\n");
+  FakeAgent agent(world.socket(), options);
+  testing::internal::CaptureStderr();
+  ThreadGroup(2, 2).run([&](const Group& group) { (void)session_in(world, group); });
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr("node 0 (" + host_name() + "): the agent was"), HasSubstr("node 1 ("),
+                    HasSubstr("64 here; network.port is 0 there, 7070 here.")));
 }
 
 TEST(Start, TakesTheNumberAfterTheNewest) {

@@ -88,6 +88,15 @@ TEST(Config, ValuesStandInTheOrderOfTheKeys) {
   EXPECT_EQ(by_name["storage.dir"], "\"/a \\\"b\\\"\"");
 }
 
+TEST(Config, AnAgentsSettingsAreTextAsInTheFile) {
+  const auto all = agent_settings(good("[pool]\nsize_mib = 64\n[network]\ndevice = 'ib0'\n"));
+  const std::map<std::string, std::string> by_name(all.begin(), all.end());
+  EXPECT_EQ(by_name.at("pool.size_mib"), "64");
+  EXPECT_EQ(by_name.at("network.device"), "\"ib0\"");
+  EXPECT_EQ(by_name.at("writer.direct"), "true");
+  EXPECT_FALSE(by_name.contains("storage.keep")) << "each program has its own";
+}
+
 TEST(Config, UnknownKeyNamesPlaceAndNearest) {
   EXPECT_EQ(message("[storage]\n\nkepe = 3\n"),
             "f.toml:3:1: unknown key \"storage.kepe\"; did you mean \"storage.keep\"?");

@@ -113,7 +113,8 @@ std::string kind_of(const std::string& type) {
       {"std::int32_t", "i32"},
       {"std::vector<std::uint32_t>", "list of u32"},
       {"std::vector<ChunkInPool>", "list of chunk"},
-      {"std::vector<Neighbour>", "list of neighbour"}};
+      {"std::vector<Neighbour>", "list of neighbour"},
+      {"std::vector<Setting>", "list of setting"}};
   const auto found = kinds.find(type);
   return found == kinds.end() ? "a kind that this test does not know: " + type : found->second;
 }
@@ -176,6 +177,7 @@ std::string page_name(const std::string& name) {
 const std::map<std::string, std::vector<std::string>> composed = {
     {"chunk", {"u32", "u32", "u64", "u64"}},
     {"neighbour", {"u32", "text", "text"}},
+    {"setting", {"text", "text"}},
     {"link", {"u32", "u64", "u64"}},
     {"range", {"u32", "u32"}},
     {"peer", {"u32", "text"}},

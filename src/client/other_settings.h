@@ -1,0 +1,17 @@
+// What a program has configured and its agent, which was there before it, has not.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/config.h"
+#include "wire/message.h"
+
+namespace backstay::client {
+
+// A sentence for the program's users; "" where nothing differs. A key that the program leaves at its default does not
+// count, nor with one node those of the network between nodes.
+std::string other_settings(const Config& own, const std::vector<wire::Setting>& agents,
+                           bool several_nodes);
+
+}  // namespace backstay::client
