@@ -549,31 +549,6 @@ TEST_F(JobTest, AnotherNumberOfRanksIsAnErrorAndLosesNothing) {
   expect_back(job_->restart(2), 2, 1, 100);
 }
 
-// What is whole with the other nodes' parts is not damaged.
-TEST_F(JobTest, APartOfWhatSeveralNodesSavedIsNotEnoughAndStays) {
-  open(16);
-  job_->join_all(1);
-  ASSERT_EQ(save(1, 1, 100).code, Code::ok);
-  job_->wait_local(1);
-  job_.reset();
-  const std::string record = path(1, "commit.local");
-  const std::string manifest = path(1, "node-0000000.manifest");
-  auto& files = io::posix_filesystem();
-  auto committed = format::decode_commit(io::read_file(files, record, 1 << 20).value()).value();
-  auto part = format::decode_manifest(io::read_file(files, manifest, 1 << 20).value()).value();
-  committed.nodes = committed.ranks = part.nodes = part.ranks = 2;
-  ASSERT_TRUE(io::publish_file(files, record, format::encode(committed)).ok());
-  ASSERT_TRUE(io::publish_file(files, manifest, format::encode(part)).ok());
-  open(16);
-  job_->join_all(2);
-  const auto back = job_->restart(2);
-  EXPECT_EQ(back.code, Code::not_found);
-  EXPECT_NE(back.message.find("version 1 was saved on 2 nodes; start the job on nodes"),
-            std::string::npos)
-      << back.message;
-  EXPECT_FALSE(fs::exists(path(1, "damaged")));
-}
-
 TEST_F(JobTest, NothingSavedIsItsOwnAnswer) {
   open(16);
   job_->join_all(2);

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "format/manifest.h"
 #include "format/names.h"
 #include "harness.h"
 #include "io/posix.h"
@@ -128,6 +129,29 @@ TEST_F(Versions, AVersionThatIsNeededIsNotForgotten) {
   job_->hold_chunks(false);
   EXPECT_EQ(job_->fetched(0).code, Code::ok);
   EXPECT_TRUE(job_->job().forget(1).ok());
+}
+
+// What is whole with the other nodes' parts is not damaged.
+TEST_F(Versions, APartOfWhatSeveralNodesSavedIsNotEnoughAndStays) {
+  save_local(1);
+  job_.reset();
+  const std::string folder = dir_ + "/" + format::version_folder("job", 1);
+  const std::string record = format::commit_name(folder, Level::local);
+  const std::string manifest = format::manifest_name(folder, 0);
+  auto& files = io::posix_filesystem();
+  auto committed = format::decode_commit(io::read_file(files, record, 1 << 20).value()).value();
+  auto part = format::decode_manifest(io::read_file(files, manifest, 1 << 20).value()).value();
+  committed.nodes = committed.ranks = part.nodes = part.ranks = 2;
+  ASSERT_TRUE(io::publish_file(files, record, format::encode(committed)).ok());
+  ASSERT_TRUE(io::publish_file(files, manifest, format::encode(part)).ok());
+  open();
+  job_->join_all(2);
+  const auto back = job_->restart(2);
+  EXPECT_EQ(back.code, Code::not_found);
+  EXPECT_NE(back.message.find("version 1 was saved on 2 nodes; start the job on nodes"),
+            std::string::npos)
+      << back.message;
+  EXPECT_FALSE(fs::exists(folder + "/damaged"));
 }
 
 }  // namespace
