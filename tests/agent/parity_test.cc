@@ -132,36 +132,43 @@ TEST(Parity, TroubleThatPasses) {
 
 // A bit is wrong once in what is read while parity is made: where no checksum covers it, the parity is made of it, and nobody
 // notices before something is rebuilt with it. Then there is another block, or the file is lost; nothing wrong is ever kept.
+// How often nobody noticed, over all reads of one history.
+std::size_t flips_unnoticed(std::uint32_t nodes, protect::ParityShape shape) {
+  std::size_t unnoticed = 0;
+  for (std::uint64_t at = 1;; ++at) {
+    World world(nodes, shape);
+    Node& node = world.network[0];
+    for (NodeId one = 0; one < nodes; ++one) world.write(one, 1, 6);
+    node.faults = std::make_shared<io::Faults>(io::FaultPlan{io::Fault::flip, at});
+    node.files = io::make_faulty_filesystem(*world.network.disks[0], node.faults);
+    for (NodeId one = 0; one < nodes; ++one) world.record(one, 1);
+    world.network.run_for(120 * second);
+    const std::string chosen = node.faults->chosen();
+    if (chosen.empty()) return unnoticed;
+    world.expect_told(1);
+    world.restart({1});
+    const auto rebuilt = world.rebuild(2, 1, 1);
+    if (rebuilt.ok()) {
+      world.expect_rebuilt({1, run, 1});
+    } else {
+      EXPECT_EQ(shape.parity, 1u) << chosen << ": there is one block more than it takes";
+      EXPECT_EQ(rebuilt.error().code(), Code::corrupt) << rebuilt.error().to_string();
+      EXPECT_TRUE(bytes_of(world.network, world.rebuilder, manifest_of({1, run, 1})).empty());
+      ++unnoticed;
+    }
+    world.expect_rest();
+    if (::testing::Test::HasFailure()) return unnoticed;
+  }
+}
+
 TEST(Parity, ABitThatFlipsWhileItIsMade) {
   SCOPED_TRACE(test::replay());
-  for (const auto& [nodes, shape] : {std::pair{3u, protect::ParityShape{2, 1}}, {4u, {2, 2}}}) {
-    std::size_t unnoticed = 0;
-    for (std::uint64_t at = 1;; ++at) {
-      World world(nodes, shape);
-      Node& node = world.network[0];
-      for (NodeId one = 0; one < nodes; ++one) world.write(one, 1, 6);
-      node.faults = std::make_shared<io::Faults>(io::FaultPlan{io::Fault::flip, at});
-      node.files = io::make_faulty_filesystem(*world.network.disks[0], node.faults);
-      for (NodeId one = 0; one < nodes; ++one) world.record(one, 1);
-      world.network.run_for(120 * second);
-      const std::string chosen = node.faults->chosen();
-      if (chosen.empty()) break;
-      world.expect_told(1);
-      world.restart({1});
-      const auto rebuilt = world.rebuild(2, 1, 1);
-      if (rebuilt.ok()) {
-        world.expect_rebuilt({1, run, 1});
-      } else {
-        EXPECT_EQ(shape.parity, 1u) << chosen << ": there is one block more than it takes";
-        EXPECT_EQ(rebuilt.error().code(), Code::corrupt) << rebuilt.error().to_string();
-        EXPECT_TRUE(bytes_of(world.network, world.rebuilder, manifest_of({1, run, 1})).empty());
-        ++unnoticed;
-      }
-      world.expect_rest();
-      if (::testing::Test::HasFailure()) return;
-    }
-    EXPECT_EQ(unnoticed > 0, shape.parity == 1);
+  EXPECT_EQ(flips_unnoticed(4, {2, 2}), 0u);
+  std::size_t unnoticed = 0;  // not in every history: few reads are of what the parity is made of
+  for (int history = 0; history < 10 && unnoticed == 0; ++history) {
+    unnoticed = flips_unnoticed(3, {2, 1});
   }
+  EXPECT_GT(unnoticed, 0u);
 }
 
 TEST(Parity, ALostMemberIsSaidAndTriedAgainWhenItIsBack) {
