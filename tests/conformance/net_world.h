@@ -27,7 +27,9 @@ class NetWorld {
   // UCX before 1.14 ends the process where a worker is destroyed while it still answers a connection of another one
   // (openucx/ucx#8175), and one end can make no progress while another one is being destroyed.
   ~NetWorld() {
-    for (int i = 0; under_.is_ucx && i < 3; ++i) step();
+    stalled_.clear();
+    const std::uint64_t deadline = deadline_in(2);
+    while (under_.is_ucx && system_clock().monotonic_ns() < deadline && wait()) step();
   }
   NetWorld(NetWorld&&) = default;
 
@@ -50,7 +52,7 @@ class NetWorld {
     }
     if (something) return;
     if (under_.pass_time) return under_.pass_time();
-    wait();
+    (void)wait();
   }
 
   ::testing::AssertionResult until(const std::function<bool()>& condition) {
@@ -108,14 +110,14 @@ class NetWorld {
   }
 
  private:
-  // Until something is readable, 20 ms at most.
-  void wait() {
+  // Until something is readable, 20 ms at most; false: nothing was.
+  bool wait() {
     std::vector<pollfd> polled;
     for (std::size_t i = 0; i < size(); ++i) {
       if (under_.ends[i] && !stalled_.contains(i))
         polled.push_back({under_.ends[i]->facts().descriptor, POLLIN, 0});
     }
-    ::poll(polled.data(), polled.size(), 20);
+    return ::poll(polled.data(), polled.size(), 20) > 0;
   }
 
   NetUnderTest under_;
