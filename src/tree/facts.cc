@@ -4,6 +4,12 @@
 
 namespace backstay::tree {
 
+namespace {
+std::size_t room_of(const Fact& fact) {
+  return Facts::fact_bytes + fact.name.size() + fact.value.size();
+}
+}  // namespace
+
 Status Facts::publish(const Fact& fact) {
   const auto has_zero = [](const std::string& text) { return text.find('\0') != text.npos; };
   if (fact.name.empty() || has_zero(fact.name) || has_zero(fact.value)) {
@@ -13,8 +19,9 @@ Status Facts::publish(const Fact& fact) {
     return Error(Code::too_large, "fact \"" + fact.name.substr(0, name_bytes_max) +
                                       "\": a name has at most 64 bytes and a value 1024");
   }
-  if (known_.size() >= facts_max && find(fact.node, fact.name) == nullptr) {
-    return Error(Code::too_large, "fact \"" + fact.name + "\": the run has 1024 facts already");
+  if (!has_room(fact)) {
+    return Error(Code::too_large,
+                 "fact \"" + fact.name + "\": the nodes of the run have told as much as is kept");
   }
   put(fact, {});
   return {};
@@ -26,17 +33,26 @@ bool Facts::learn(const Fact& fact, const LinkId& from) {
     if (std::tie(fact.incarnation, fact.sequence) <= std::tie(mine->incarnation, mine->sequence)) {
       return false;
     }
-  } else if (known_.size() >= facts_max) {
-    return false;
   }
+  if (!has_room(fact)) return false;
   put(fact, from);
   return true;
+}
+
+bool Facts::has_room(const Fact& fact) const {
+  const auto used = room_used_.find(fact.name);
+  if (used == room_used_.end()) return room_used_.size() < names_max;
+  const Fact* before = find(fact.node, fact.name);
+  const std::size_t others = used->second - (before != nullptr ? room_of(*before) : 0);
+  return others + room_of(fact) <= room_bytes_max;
 }
 
 void Facts::put(const Fact& fact, const LinkId& from) {
   const Name name(fact.node, fact.name);
   Known& at = known_[name];
-  log_.erase(at.place);
+  std::size_t& used = room_used_[fact.name];
+  if (log_.erase(at.place) > 0) used -= room_of(at.fact);
+  used += room_of(fact);
   at = {fact, from, ++end_};
   log_[end_] = name;
 }

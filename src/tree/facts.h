@@ -21,16 +21,20 @@ using wire::tree::LinkId;
 
 class Facts {
  public:
-  static constexpr std::size_t facts_max = 1024;  // of all nodes together, on every agent
+  // Each name has room of its own on every agent, for the facts of all nodes together: what all of thousands of nodes tell
+  // under one name leaves the others theirs.
+  static constexpr std::size_t names_max = 16;
+  static constexpr std::size_t room_bytes_max = 8U << 20U;
+  static constexpr std::size_t fact_bytes = 256;  // beside its name and value
   static constexpr std::size_t name_bytes_max = 64;
   static constexpr std::size_t value_bytes_max = 1024;
   static constexpr std::size_t batch_facts_max = 32;  // a message of them stays below 64 KiB
 
-  // Errors: too_large (name, value, or as many facts as there may be), invalid (empty, a zero byte).
+  // Errors: too_large (name, value, no room for it, too many names), invalid (empty, a zero byte).
   Status publish(const Fact& fact);
 
-  // A fact that came over a link. True if it is news. What finds the log full, or
-  // is larger than it may be, is not kept and not passed on.
+  // A fact that came over a link. True if it is news. What finds no room, or is larger
+  // than it may be, is not kept and not passed on.
   bool learn(const Fact& fact, const LinkId& from);
 
   // How far the log goes.
@@ -49,10 +53,12 @@ class Facts {
     LinkId from;
     std::uint64_t place = 0;
   };
+  bool has_room(const Fact& fact) const;
   void put(const Fact& fact, const LinkId& from);
 
   std::map<Name, Known> known_;
   std::map<std::uint64_t, Name> log_;
+  std::map<std::string, std::size_t> room_used_;  // bytes, by name
   std::uint64_t end_ = 0;
 };
 

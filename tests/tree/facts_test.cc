@@ -54,24 +54,61 @@ TEST(Facts, AnAgentThatStartsAgainGetsItsOwnBack) {
 }
 
 TEST(Facts, ManyGoInBatches) {
-  FewAgents few(2);
-  few.start(0);
-  for (std::size_t i = 0; i < Facts::facts_max; ++i) {
-    few.with(0, [i](Tree& tree) {
-      EXPECT_TRUE(tree.publish("name" + std::to_string(i), std::string(1024, 'x')).ok());
-    });
+  constexpr NodeId last = 3 * Facts::batch_facts_max;
+  FewAgents few(last + 1);
+  for (NodeId node = 0; node < last; ++node) few.start(node);
+  few.settle();
+  for (NodeId node = 0; node < last; ++node) {
+    few.with(node,
+             [](Tree& tree) { EXPECT_TRUE(tree.publish("name", std::string(1024, 'x')).ok()); });
   }
-  few.start(1);
+  few.start(last);
   few.lost = [](NodeId, NodeId, const Message& message) {
     EXPECT_TRUE(wire::tree::encode(message).ok());
     return false;
   };
   few.settle();
   few.tick(3);
-  EXPECT_EQ(few.take<Fact>(1).size(), Facts::facts_max);
-  few.with(1, [](Tree& tree) {
-    EXPECT_EQ(tree.publish("one too many", "").error().code(), Code::too_large);
-  });
+  EXPECT_EQ(few.take<Fact>(last).size(), last);
+}
+
+// What node `node` of many tells under a name.
+Fact told(NodeId node, const std::string& name, std::size_t bytes = 10) {
+  return {node, 1, 1, name, std::string(bytes, 'x')};
+}
+
+// Requests that come on every node at once, as signals do, leave the nodes able to say what they lack.
+TEST(Facts, WhatThousandsOfNodesTellLeavesRoomForOtherNames) {
+  Facts facts;
+  for (NodeId node = 0; node < 16384; ++node) {
+    ASSERT_TRUE(facts.learn(told(node, "requests"), {})) << node;
+  }
+  EXPECT_TRUE(facts.publish(told(16383, "lacks", 1024)).ok());
+  EXPECT_TRUE(facts.learn(told(3, "lacks", 1024), {}));
+}
+
+TEST(Facts, ANameHasOnlySoMuchRoom) {
+  Facts facts;
+  NodeId node = 0;
+  while (facts.learn(told(node, "name", 1024), {})) ++node;
+  const std::size_t each = Facts::fact_bytes + 4 + 1024;
+  EXPECT_EQ(node, Facts::room_bytes_max / each);
+  EXPECT_EQ(facts.publish(told(node, "name", 1024)).error().code(), Code::too_large);
+  EXPECT_TRUE(facts.learn({0, 1, 2, "name", std::string(1024, 'y')}, {})) << "takes its own place";
+  EXPECT_TRUE(facts.learn({1, 1, 2, "name", ""}, {}));
+  EXPECT_FALSE(facts.learn(told(node, "name", 1024), {})) << "there is a little room only";
+  EXPECT_TRUE(facts.learn({2, 1, 2, "name", ""}, {}));
+  EXPECT_TRUE(facts.learn(told(node, "name", 1024), {})) << "the room of two that are shorter now";
+}
+
+TEST(Facts, ThereAreOnlySoManyNames) {
+  Facts facts;
+  for (std::size_t i = 0; i < Facts::names_max; ++i) {
+    EXPECT_TRUE(facts.publish(told(0, "name" + std::to_string(i))).ok());
+  }
+  EXPECT_EQ(facts.publish(told(0, "one too many")).error().code(), Code::too_large);
+  EXPECT_FALSE(facts.learn(told(1, "one too many"), {}));
+  EXPECT_TRUE(facts.learn(told(1, "name0"), {}));
 }
 
 TEST(Facts, WhatCannotBeSentIsRefused) {
