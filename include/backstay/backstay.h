@@ -12,7 +12,8 @@
  *
  * Errors. Every function that can fail returns a backstay_error; BACKSTAY_OK is 0. The text for
  * the last failure of the calling thread is backstay_error_message(): it says what to do. No
- * function ends the program unless the configuration says `checkpoint.strict = true`.
+ * function ends the program unless the configuration says `checkpoint.strict = true`. A pointer that
+ * must not be NULL and is: ENULL, of every function.
  *
  * Threads. One session a process. All functions may be called from any one thread at a time;
  * two calls at the same time are refused with BACKSTAY_ESTATE. In a parallel job the functions
@@ -65,6 +66,8 @@ typedef enum backstay_error BACKSTAY_ENUM_OF_INT {
   BACKSTAY_EPORT = 12,        /* another process has network.port */
   BACKSTAY_EUNREACHABLE = 13, /* a node cannot be reached by its name or address */
   BACKSTAY_EFEWNODES = 14,    /* too few for the replicas or parity that are asked for */
+  BACKSTAY_ENULL = 15,        /* a pointer is NULL; the message names the argument */
+  BACKSTAY_ELONGPATH = 16,    /* a path is longer than the system allows: agent.socket */
   /* This object. */
   BACKSTAY_EMISMATCH = 20, /* a region's name, type, shape or size is not what was saved */
   BACKSTAY_ERANKS = 21,    /* saved by another number of ranks, and not fit for this one */
@@ -126,7 +129,7 @@ typedef struct backstay_array {
  * Starts an agent if none runs on this node. Blocks until the agent answers (at most
  * `agent.start_timeout_s`).
  * Errors: ESTATE (already started), ECONFIG (also a folder that cannot be made), EAGENT, EPROTOCOL,
- * EBUSY, EPERMISSION, ENOSPACE, ETOOLARGE (the socket's path). */
+ * EBUSY, EPERMISSION, ENOSPACE, ELONGPATH (the socket's). */
 BACKSTAY_API int backstay_init(const char* config);
 
 /* For programs that an interpreter runs: what a job without a configured name is called, instead of
@@ -151,13 +154,13 @@ typedef struct backstay_group {
 
 /* Collective. The same for a parallel program with its own launcher. `group` is copied; on failure
  * it is not kept and release() is not called.
- * Errors: as backstay_init, and EINVALID (which field). The same code on all ranks. */
+ * Errors: as backstay_init, EINVALID (which field), and ENULL. The same code on all ranks. */
 BACKSTAY_API int backstay_init_group(const backstay_group* group, const char* config);
 
 /* Names `count` elements at `data` as part of every later version. `count` may be 0 (then `data`
  * may be NULL). Protecting a name again is refused; unprotect it first.
  * `data` may be a CUDA device or managed pointer where a CUDA runtime is present.
- * Errors: ESTATE, EINVALID (NULL name or data, unknown type), EDUPLICATE, ETOOLARGE. */
+ * Errors: ESTATE, ENULL (name or data), EINVALID (unknown type, bad name), EDUPLICATE, ETOOLARGE. */
 BACKSTAY_API int backstay_protect(const char* name, void* data, uint64_t count, backstay_type type);
 
 /* The same with a shape and, if global_shape is not all zero, the place in a global array.
@@ -229,7 +232,7 @@ BACKSTAY_API int backstay_read_region(uint64_t version, const char* name, void* 
  * file's content as it is at that moment, and restart() puts it back at the same path. A routed
  * file that does not exist at a checkpoint makes it fail with EINVALID.
  * The same name gives the same path.
- * Errors: ESTATE, EINVALID, ETOOLARGE (path does not fit), EPERMISSION, EIO. */
+ * Errors: ESTATE, EINVALID, ENULL, ETOOLARGE (path does not fit), EPERMISSION, EIO. */
 BACKSTAY_API int backstay_route_file(const char* name, char* path, size_t path_bytes);
 
 /* Collective. Ends the session; the agent goes on and brings captured versions to their level.

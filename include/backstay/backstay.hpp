@@ -53,6 +53,8 @@ enum class errc : int {
   port_in_use = BACKSTAY_EPORT,
   unreachable = BACKSTAY_EUNREACHABLE,
   few_nodes = BACKSTAY_EFEWNODES,
+  null = BACKSTAY_ENULL,
+  long_path = BACKSTAY_ELONGPATH,
   mismatch = BACKSTAY_EMISMATCH,
   ranks = BACKSTAY_ERANKS,
   not_found = BACKSTAY_ENOTFOUND,

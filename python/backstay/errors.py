@@ -28,6 +28,8 @@ _NAMES = {
     12: ("PortInUse", "Another process has the network port."),
     13: ("Unreachable", "A node cannot be reached by its name or address."),
     14: ("FewNodes", "Too few nodes for the replicas or parity that are asked for."),
+    15: ("NullPointer", "A pointer is NULL."),
+    16: ("PathTooLong", "A path is longer than the system allows."),
     20: ("RegionMismatch", "A region is not what was saved."),
     21: ("WrongRanks", "The version was saved by another number of ranks, and is not fit for this one."),
     22: ("NotFound", "No such version, rank or region."),

@@ -66,7 +66,7 @@ struct StatusInput;
 
 class Server final : public Outbox {
  public:
-  // Listens at once. Errors: busy (an agent listens there already), too_large, permission, io.
+  // Listens at once. Errors: busy (an agent listens there already), long_path, permission, io.
   static Result<std::unique_ptr<Server>> create(ServerOptions options, std::unique_ptr<Pool> pool);
   ~Server() override;
 

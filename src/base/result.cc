@@ -22,6 +22,8 @@ std::string_view code_name(Code code) {
     case Code::port_in_use: return "port_in_use";
     case Code::unreachable: return "unreachable";
     case Code::few_nodes: return "few_nodes";
+    case Code::null: return "null";
+    case Code::long_path: return "long_path";
     case Code::mismatch: return "mismatch";
     case Code::rank_count: return "rank_count";
     case Code::not_found: return "not_found";

@@ -34,6 +34,8 @@ enum class Code : std::int32_t {
   port_in_use = 12,  // another process has the network port that is configured
   unreachable = 13,  // a node cannot be reached by the name or address that it gave
   few_nodes = 14,    // too few for the replicas or parity that are asked for
+  null = 15,         // a pointer is NULL where there must be one; the message names it
+  long_path = 16,    // a path is longer than the system allows
   // This object.
   mismatch = 20,    // region name, type, shape or size differs from what was saved
   rank_count = 21,  // saved by another number of ranks, and not fit for this one

@@ -7,6 +7,8 @@ int exit_code_of(Code code) {
     case Code::ok: return exit_ok;
     case Code::invalid:
     case Code::config:
+    case Code::long_path:
+    case Code::null:
     case Code::few_nodes: return exit_usage;
     case Code::none:
     case Code::not_found: return exit_nothing;

@@ -41,6 +41,8 @@ static_assert(BACKSTAY_EPROTOCOL == static_cast<int>(Code::protocol));
 static_assert(BACKSTAY_EPORT == static_cast<int>(Code::port_in_use));
 static_assert(BACKSTAY_EUNREACHABLE == static_cast<int>(Code::unreachable));
 static_assert(BACKSTAY_EFEWNODES == static_cast<int>(Code::few_nodes));
+static_assert(BACKSTAY_ENULL == static_cast<int>(Code::null));
+static_assert(BACKSTAY_ELONGPATH == static_cast<int>(Code::long_path));
 static_assert(BACKSTAY_EMISMATCH == static_cast<int>(Code::mismatch));
 static_assert(BACKSTAY_ERANKS == static_cast<int>(Code::rank_count));
 static_assert(BACKSTAY_ENOTFOUND == static_cast<int>(Code::not_found));
@@ -159,7 +161,8 @@ int backstay_init(const char* config) {
 
 int backstay_init_group(const backstay_group* group, const char* config) {
   return guarded([&]() -> Status {
-    if (group == nullptr) return Error(Code::invalid, "group is NULL");
+    if (group == nullptr)
+      return Error(Code::null, "group is NULL: fill a backstay_group, or call backstay_init");
     BACKSTAY_TRY(backstay::client::check_group(*group));
     return start(Group(*group), config);
   });
@@ -179,7 +182,7 @@ int backstay_protect_array(const char* name, void* data, const backstay_array* a
 
 int backstay_unprotect(const char* name) {
   return with_session([&](Session& session) -> Status {
-    if (name == nullptr) return Error(Code::invalid, "name is NULL");
+    if (name == nullptr) return Error(Code::null, "name is NULL: which region?");
     return session.unprotect(name);
   });
 }
@@ -217,7 +220,8 @@ uint64_t backstay_version(void) {
 
 int backstay_test(uint64_t version, backstay_level* level) {
   return with_session([&](Session& session) -> Status {
-    if (level == nullptr) return Error(Code::invalid, "level is NULL");
+    if (level == nullptr)
+      return Error(Code::null, "level is NULL: give the address of a backstay_level");
     backstay::Level reached = backstay::Level::none;
     const Status outcome = session.test(version, reached);
     *level = static_cast<backstay_level>(reached);
@@ -246,8 +250,9 @@ int backstay_restart(uint64_t* version) {
 
 int backstay_read_region(uint64_t version, const char* name, void* data, size_t bytes) {
   return with_session([&](Session& session) -> Status {
-    if (name == nullptr) return Error(Code::invalid, "name is NULL");
-    if (data == nullptr && bytes != 0) return Error(Code::invalid, "data is NULL");
+    if (name == nullptr) return Error(Code::null, "name is NULL: which region?");
+    if (data == nullptr && bytes != 0)
+      return Error(Code::null, "data is NULL: give as many bytes of memory as you ask for");
     if (version == 0) return Error(Code::not_found, "versions are counted from 1");
     const Endable endable(2);
     return session.read_region(version, name, data, bytes);
@@ -256,8 +261,8 @@ int backstay_read_region(uint64_t version, const char* name, void* data, size_t 
 
 int backstay_route_file(const char* name, char* path, size_t path_bytes) {
   return with_session([&](Session& session) -> Status {
-    if (name == nullptr) return Error(Code::invalid, "name is NULL");
-    if (path == nullptr) return Error(Code::invalid, "path is NULL");
+    if (name == nullptr) return Error(Code::null, "name is NULL: give the file's name");
+    if (path == nullptr) return Error(Code::null, "path is NULL: give memory for the path");
     BACKSTAY_ASSIGN(const std::string routed, session.route_file(name, path_bytes));
     routed.copy(path, routed.size());
     path[routed.size()] = '\0';
@@ -296,6 +301,8 @@ const char* backstay_strerror(int error) {
     case BACKSTAY_EPORT: return "the network port is in use";
     case BACKSTAY_EUNREACHABLE: return "a node cannot be reached by its name or address";
     case BACKSTAY_EFEWNODES: return "too few nodes for the replicas or parity asked for";
+    case BACKSTAY_ENULL: return "a pointer is NULL";
+    case BACKSTAY_ELONGPATH: return "a path is longer than the system allows";
     case BACKSTAY_EMISMATCH: return "a region is not what was saved";
     case BACKSTAY_ERANKS: return "saved by another number of ranks, and not fit for this one";
     case BACKSTAY_ENOTFOUND: return "no such version, rank or region";

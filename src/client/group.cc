@@ -94,7 +94,7 @@ Status check_group(const backstay_group& group) {
     return Error(Code::invalid, "group: node must lie between 0 and nodes - 1");
   }
   if (group.ranks > 1 && (group.broadcast == nullptr || group.minimum == nullptr)) {
-    return Error(Code::invalid, "group: broadcast and minimum must not be NULL");
+    return Error(Code::null, "group: broadcast and minimum must not be NULL");
   }
   if ((group.nodes == 1) != (group.local_ranks == group.ranks)) {
     return Error(Code::invalid, "group: local_ranks must equal ranks with one node, and only then");

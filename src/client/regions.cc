@@ -61,8 +61,8 @@ Status set_place(format::Region& region, const backstay_array& array) {
 
 Result<ProtectedRegion> describe_region(const char* name, void* data, const backstay_array* array,
                                         backstay_type type) {
-  if (name == nullptr) return Error(Code::invalid, "name is NULL");
-  if (array == nullptr) return Error(Code::invalid, "array is NULL");
+  if (name == nullptr) return Error(Code::null, "name is NULL: give the region a name");
+  if (array == nullptr) return Error(Code::null, "array is NULL: give its dims and shape");
   if (const auto good = format::check_region_name(name); !good.ok()) return good.error();
   const auto element = static_cast<format::ElementType>(type);
   if (static_cast<int>(type) < BACKSTAY_BYTE || static_cast<int>(type) > BACKSTAY_COMPLEX128) {
@@ -81,7 +81,10 @@ Result<ProtectedRegion> describe_region(const char* name, void* data, const back
                   count_bytes(name, array->shape, array->dims, format::element_bytes(element)));
   BACKSTAY_TRY(set_place(region.description, *array));
   if (data == nullptr && region.description.bytes != 0) {
-    return Error(Code::invalid, fmt::format("region '{}': data is NULL", name));
+    return Error(
+        Code::null,
+        fmt::format("region '{}': data is NULL: give the address of its elements, or a count of 0",
+                    name));
   }
   region.data = static_cast<std::byte*>(data);
   const DeviceMemory* driver = data == nullptr ? nullptr : DeviceMemory::find();

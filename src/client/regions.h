@@ -22,7 +22,7 @@ struct ProtectedRegion {
 };
 
 // Builds the description from what the caller said.
-// Errors: invalid (names the argument), too_large (names the limit).
+// Errors: null, invalid (both name the argument), too_large (names the limit).
 Result<ProtectedRegion> describe_region(const char* name, void* data, const backstay_array* array,
                                         backstay_type type);
 

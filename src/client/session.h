@@ -31,7 +31,7 @@ void set_program_name(const std::string& name);
 class Session {
  public:
   // Collective. `config` may be NULL. On failure `group` is not released.
-  // Errors: config, agent_lost, protocol, busy, permission, too_large (socket path).
+  // Errors: config, agent_lost, protocol, busy, permission, long_path (of the socket).
   static Result<std::unique_ptr<Session>> start(const Group& group, const char* config);
   ~Session();
   Session(const Session&) = delete;

@@ -35,7 +35,7 @@ bool means_peer_gone(int sys_errno) {
 Result<sockaddr_un> address_of(const std::string& path) {
   if (path.empty()) return Error(Code::invalid, "the path of the agent's socket is empty");
   if (path.size() > path_bytes_max) {
-    return Error(Code::too_large, "the socket path " + path + " has " +
+    return Error(Code::long_path, "the socket path " + path + " has " +
                                       std::to_string(path.size()) + " bytes, the system allows " +
                                       std::to_string(path_bytes_max) +
                                       ": set agent.socket to a shorter path");

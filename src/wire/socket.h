@@ -26,7 +26,7 @@ backstay::Status send(int socket, const Message& message, const std::vector<int>
 Result<Received> receive(int socket);
 
 // Listens at `path`, mode 0600. The folder is created with mode 0700 and must belong to us. A stale socket (nobody
-// listens) is replaced. Errors: busy (somebody listens), too_large (path over 107 bytes: says
+// listens) is replaced. Errors: busy (somebody listens), long_path (over 107 bytes: says
 // which setting to shorten), permission, io.
 Result<Fd> listen_at(const std::string& path);
 
@@ -43,7 +43,7 @@ Result<FileId> file_at(const std::string& path);
 // Removes the name of a listener at its end, unless it is another one's by now. Precondition: the listener is open.
 void remove_name(const std::string& path, const FileId& listener);
 
-// Connects. Errors: not_found or agent_lost (nobody listens), too_large, permission, io.
+// Connects. Errors: not_found or agent_lost (nobody listens), long_path, permission, io.
 Result<Fd> connect_to(const std::string& path);
 
 // Accepts one connection from a peer of our own user. Errors: again, permission (another user), io.

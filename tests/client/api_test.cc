@@ -86,11 +86,11 @@ TEST_F(Api, ProtectRefusesWhatCannotBe) {
   half_global.global_shape[0] = 2;
   ASSERT_EQ(backstay_protect("taken", u_, 8, BACKSTAY_DOUBLE), BACKSTAY_OK);
   expect_refused({
-      {"NULL name", protect(nullptr, u_, 8, BACKSTAY_DOUBLE), BACKSTAY_EINVALID, "name is NULL"},
+      {"NULL name", protect(nullptr, u_, 8, BACKSTAY_DOUBLE), BACKSTAY_ENULL, "name is NULL"},
       {"empty name", protect("", u_, 8, BACKSTAY_DOUBLE), BACKSTAY_EINVALID, "empty"},
       {"long name", protect(too_long.c_str(), u_, 8, BACKSTAY_DOUBLE), BACKSTAY_ETOOLARGE, "200"},
       {"no UTF-8", protect("\xff\xfe", u_, 8, BACKSTAY_DOUBLE), BACKSTAY_EINVALID, "UTF-8"},
-      {"NULL data", protect("a", nullptr, 8, BACKSTAY_DOUBLE), BACKSTAY_EINVALID, "data is NULL"},
+      {"NULL data", protect("a", nullptr, 8, BACKSTAY_DOUBLE), BACKSTAY_ENULL, "data is NULL"},
       {"type 0", protect("a", u_, 8, 0), BACKSTAY_EINVALID, "0 is no element type"},
       {"type 14", protect("a", u_, 8, 14), BACKSTAY_EINVALID, "14"},
       {"type -1", protect("a", u_, 8, -1), BACKSTAY_EINVALID, "-1"},
@@ -99,7 +99,7 @@ TEST_F(Api, ProtectRefusesWhatCannotBe) {
        "128 TiB"},
       {"twice", protect("taken", u_, 8, BACKSTAY_DOUBLE), BACKSTAY_EDUPLICATE, "unprotect"},
       {"NULL array", [&] { return backstay_protect_array("a", u_, nullptr, BACKSTAY_DOUBLE); },
-       BACKSTAY_EINVALID, "array is NULL"},
+       BACKSTAY_ENULL, "array is NULL"},
       {"0 dims", protect_array(array_of(0)), BACKSTAY_EINVALID, "dims is 0"},
       {"9 dims", protect_array(array_of(9)), BACKSTAY_EINVALID, "dims is 9"},
       {"-1 dims", protect_array(array_of(-1)), BACKSTAY_EINVALID, "dims is -1"},
@@ -111,7 +111,7 @@ TEST_F(Api, ProtectRefusesWhatCannotBe) {
        "'a': it has a global_offset and no global_shape: give"},
       {"global shape of 0 in one dimension", protect_array(half_global), BACKSTAY_EINVALID,
        "dimension 1"},
-      {"unprotect NULL", [] { return backstay_unprotect(nullptr); }, BACKSTAY_EINVALID, "NULL"},
+      {"unprotect NULL", [] { return backstay_unprotect(nullptr); }, BACKSTAY_ENULL, "NULL"},
       {"unprotect unknown", [] { return backstay_unprotect("nobody"); }, BACKSTAY_ENOTFOUND,
        "nobody"},
   });
@@ -136,7 +136,7 @@ TEST_F(Api, TheOthersRefuseWhatCannotBe) {
     return [=] { return backstay_route_file(name, to, bytes); };
   };
   expect_refused({
-      {"test NULL", [] { return backstay_test(1, nullptr); }, BACKSTAY_EINVALID, "level is NULL"},
+      {"test NULL", [] { return backstay_test(1, nullptr); }, BACKSTAY_ENULL, "level is NULL"},
       {"test of no version", [&] { return backstay_test(0, &level); }, BACKSTAY_ENOTFOUND, ""},
       {"test of a future version", [&] { return backstay_test(UINT64_MAX, &level); },
        BACKSTAY_ENOTFOUND, ""},
@@ -149,19 +149,19 @@ TEST_F(Api, TheOthersRefuseWhatCannotBe) {
       {"wait for a future version", [] { return backstay_wait(99, BACKSTAY_LOCAL, 1); },
        BACKSTAY_ENOTFOUND, ""},
       {"read version 0", read(0, "u", out, 64), BACKSTAY_ENOTFOUND, "counted from 1"},
-      {"read NULL name", read(1, nullptr, out, 64), BACKSTAY_EINVALID, "name"},
-      {"read to NULL", read(1, "u", nullptr, 64), BACKSTAY_EINVALID, "data"},
+      {"read NULL name", read(1, nullptr, out, 64), BACKSTAY_ENULL, "name"},
+      {"read to NULL", read(1, "u", nullptr, 64), BACKSTAY_ENULL, "data"},
       {"read too little", read(1, "u", out, 63), BACKSTAY_EMISMATCH, "64 bytes"},
       {"read too much", read(1, "u", out, SIZE_MAX), BACKSTAY_EMISMATCH, "64 bytes"},
       {"read unknown", read(1, "v", out, 64), BACKSTAY_ENOTFOUND, "'v'"},
-      {"route NULL", route(nullptr, path, sizeof path), BACKSTAY_EINVALID, "name"},
-      {"route to NULL", route("a", nullptr, sizeof path), BACKSTAY_EINVALID, "path"},
+      {"route NULL", route(nullptr, path, sizeof path), BACKSTAY_ENULL, "name"},
+      {"route to NULL", route("a", nullptr, sizeof path), BACKSTAY_ENULL, "path"},
       {"route with no room", route("a", path, 0), BACKSTAY_ETOOLARGE, "room for 0"},
       {"route with little room", route("a", path, 5), BACKSTAY_ETOOLARGE, "room for 5"},
       {"route upwards", route("..", path, sizeof path), BACKSTAY_EINVALID, ".."},
       {"init twice", [] { return backstay_init(nullptr); }, BACKSTAY_ESTATE, "finalize"},
-      {"init with NULL group", [] { return backstay_init_group(nullptr, nullptr); },
-       BACKSTAY_EINVALID, "group"},
+      {"init with NULL group", [] { return backstay_init_group(nullptr, nullptr); }, BACKSTAY_ENULL,
+       "group"},
   });
   EXPECT_EQ(backstay_wait(1, BACKSTAY_LOCAL, -1), BACKSTAY_OK);
   EXPECT_EQ(backstay_restart(nullptr), BACKSTAY_OK) << message();
@@ -216,7 +216,7 @@ TEST(ApiGroup, RefusesFieldsThatMakeNoSense) {
       {"local rank", with([](auto& g) { g.local_rank = 1; }), BACKSTAY_EINVALID, "local_rank"},
       {"local ranks", with([](auto& g) { g.local_ranks = 2; }), BACKSTAY_EINVALID, "local_rank"},
       {"node", with([](auto& g) { g.node = 1; }), BACKSTAY_EINVALID, "node"},
-      {"no functions", with([](auto& g) { g.ranks = g.local_ranks = 2; }), BACKSTAY_EINVALID,
+      {"no functions", with([](auto& g) { g.ranks = g.local_ranks = 2; }), BACKSTAY_ENULL,
        "broadcast"},
       {"several nodes", with([](auto& g) { g.nodes = 2; }), BACKSTAY_EINVALID, "local_ranks"},
   });
@@ -235,7 +235,7 @@ TEST(ApiStart, SaysWhatIsWrongWithTheConfiguration) {
   EXPECT_EQ(init_with("[job]\nname = \"a/b\"\n"), BACKSTAY_ECONFIG);
   EXPECT_THAT(message(), HasSubstr("a/b"));
   EXPECT_EQ(init_with("[agent]\nsocket = \"/tmp/" + std::string(120, 'x') + "/agent.sock\"\n"),
-            BACKSTAY_ETOOLARGE);
+            BACKSTAY_ELONGPATH);
   EXPECT_THAT(message(), HasSubstr("agent.socket"));
 }
 

@@ -12,7 +12,7 @@ import threading
 
 from process_case import ProcessCase, main, wait_for
 
-EBUSY, ETOOLARGE, EPROTOCOL, EMISMATCH, ERANKS, ENOTFOUND = 7, 10, 11, 20, 21, 22
+EBUSY, EPROTOCOL, ELONGPATH, EMISMATCH, ERANKS, ENOTFOUND = 7, 11, 16, 20, 21, 22
 
 
 class Use(ProcessCase):
@@ -25,7 +25,7 @@ class Use(ProcessCase):
     def test_a_socket_path_that_is_too_long(self):
         self.environment["BACKSTAY_AGENT_SOCKET"] = str(self.folder / ("s" * 120))
         run = self.run_job(2, 2, 2)
-        self.refused(run, "init", ETOOLARGE, "agent.socket")
+        self.refused(run, "init", ELONGPATH, "agent.socket")
 
     def test_an_agent_of_another_version(self):
         self.socket.parent.mkdir(mode=0o700)

@@ -134,7 +134,7 @@ TEST(Message, ValuesOutOfRangeAreRefused) {
     return !decode(packet).ok();
   };
   EXPECT_TRUE(refused(Await{10, Level::local}, 8 + 8, std::uint8_t{5}));
-  EXPECT_TRUE(refused(Restored{10, Code::ok}, 8 + 8, std::int32_t{15}));
+  EXPECT_TRUE(refused(Restored{10, Code::ok}, 8 + 8, std::int32_t{99}));
   EXPECT_TRUE(refused(Restored{10, Code::ok}, 8 + 8, std::int32_t{-1}));
   EXPECT_TRUE(refused(Shutdown{true}, 8, std::uint8_t{2}));
   EXPECT_FALSE(refused(Shutdown{true}, 8, std::uint8_t{0}));

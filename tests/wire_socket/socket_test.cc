@@ -213,7 +213,7 @@ TEST(Listen, RefusesALongPathAndNamesTheSetting) {
   const Folder folder;
   const std::string path = folder.at(std::string(100, 'x'));
   for (const auto& refused : {listen_at(path).error(), connect_to(path).error()}) {
-    EXPECT_EQ(refused.code(), Code::too_large);
+    EXPECT_EQ(refused.code(), Code::long_path);
     EXPECT_NE(refused.message().find("agent.socket"), std::string::npos) << refused.message();
   }
 }
@@ -223,7 +223,7 @@ TEST(Listen, AcceptsTheLongestPathThatTheSystemAllows) {
   const std::string base = folder.at("");
   const std::string longest = base + std::string(107 - base.size(), 'x');
   EXPECT_TRUE(listen_at(longest).ok());
-  EXPECT_EQ(listen_at(longest + "y").error().code(), Code::too_large);
+  EXPECT_EQ(listen_at(longest + "y").error().code(), Code::long_path);
 }
 
 TEST(Connect, SaysThatNobodyIsThere) {

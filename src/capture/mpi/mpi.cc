@@ -71,7 +71,7 @@ extern "C" int backstay_init_mpi(MPI_Comm comm, const char* config) {
                                     "call backstay_init_mpi between MPI_Init and MPI_Finalize");
   }
   if (comm == MPI_COMM_NULL) {
-    return backstay_launcher_failed(BACKSTAY_EINVALID, "the communicator is MPI_COMM_NULL");
+    return backstay_launcher_failed(BACKSTAY_ENULL, "the communicator is MPI_COMM_NULL");
   }
   std::unique_ptr<Context> context(new (std::nothrow) Context);
   if (context == nullptr || MPI_Comm_dup(comm, &context->comm) != MPI_SUCCESS) {
