@@ -6,6 +6,7 @@
  *   fail=NAME@N       rank 1 is killed when it passes this point of the library the Nth time
  *   die_after=V       all ranks are killed as soon as version V is captured
  *   cells=N           doubles a rank (default 300000)
+ *   spare_mib=N       private memory that a rank may take beyond what it has before init
  *   type=float        another element type; name=NAME: another region (both differ from what was saved)
  *   ask=V             also asks for version V by test(), wait() and read_region()
  *   helper=FILE       each rank forks a helper that outlives it and holds what it inherited; its pid in FILE.<rank>
@@ -19,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -212,6 +214,18 @@ static void fork_helper(const char* file) {
   fclose(out);
 }
 
+/* Memory that is shared with the agent does not count here. */
+static void limit_private_memory(rlim_t spare) {
+  char line[200];
+  unsigned long used_kib = 0;
+  FILE* status = fopen("/proc/self/status", "r");
+  while (fgets(line, sizeof line, status) && sscanf(line, "VmData: %lu", &used_kib) != 1) {
+  }
+  fclose(status);
+  const struct rlimit limit = {((rlim_t)used_kib << 10) + spare, RLIM_INFINITY};
+  if (setrlimit(RLIMIT_DATA, &limit) != 0) _exit(7);
+}
+
 static int run(void) {
   const long steps = atol(arguments[2]), every = atol(arguments[3]);
   const long cells = number("cells", 300000);
@@ -219,6 +233,7 @@ static int run(void) {
   const int type = option("type") ? BACKSTAY_FLOAT : BACKSTAY_DOUBLE;
   double* u = malloc((size_t)cells * sizeof *u);
   int64_t step = 0;
+  if (option("spare_mib")) limit_private_memory((rlim_t)number("spare_mib", 0) << 20);
   const backstay_group group = {NULL, rank, ranks, rank, ranks, 0, 1, broadcast, minimum, NULL};
   const int code = backstay_init_group(&group, NULL);
   say("init", code, 0, 0);

@@ -7,6 +7,7 @@ Usage: kill_test.py CRASH_JOB BACKSTAYD [unittest arguments]
 import os
 import signal
 import subprocess
+from pathlib import Path
 
 from process_case import ProcessCase, main, wait_for
 
@@ -102,6 +103,29 @@ class Kill(ProcessCase):
         self.assertIsNone(agent.poll())
         self.kill_agents()
         self.must_come_back(2, ranks=3)
+
+    def test_sigterm_brings_captured_versions_to_the_disk_first(self):
+        agent = self.start_agent()
+        job = self.start_job(2, 6, 2, "cells=1000000", "die_after=2")
+        captured = next(line for line in job.stdout if line.startswith("captured code=0 version=2"))
+        agent.terminate()
+        self.assertEqual(agent.wait(timeout=60), 0, self.agent_log())
+        self.assertIn(2, self.committed(), captured)
+        self.finish(job)
+        self.assertFalse(self.socket.exists())
+
+    def test_an_agent_that_nobody_needs_ends(self):
+        self.environment["BACKSTAY_AGENT_IDLE_EXIT_S"] = "0.2"
+        agent = self.start_agent()
+        gate = self.folder / "gate"
+        job = self.start_job(2, 4, 2, f"gate={gate}", "gate_step=1")
+        wait_for(lambda: Path(f"{gate}.reached").exists(), "step 1")
+        self.assertIsNone(agent.poll(), "it is needed for as long as the program lives")
+        gate.touch()
+        self.assertEqual(self.finish(job).code, 0)
+        self.assertEqual(agent.wait(timeout=60), 0, self.agent_log())
+        self.assertIn("nobody came for 0.2 s", self.agent_log())
+        self.assertEqual(self.committed(), [1, 2])
 
     def test_a_rank_that_forked_a_helper(self):
         """A helper without exec holds the connection open after the rank's death: the rank is gone all the same."""

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Limits of the process that an agent runs into: locked memory, io_uring, descriptors, memory, sizes of files. It works with less,
-or says what is missing, to the program too.
+"""Limits of the process that an agent runs into: locked memory, io_uring, O_DIRECT, descriptors, memory, sizes of
+files. It works with less, or says what is missing, to the program too.
 
 Usage: limits_test.py CRASH_JOB BACKSTAYD [unittest arguments]
 """
@@ -47,11 +47,33 @@ class Limits(ProcessCase):
         self.start_agent(preexec_fn=lambda: lock_only(64 * 1024))
         self.must_come_back(local, steps=8)
 
+    @unittest.skipIf(SANITIZED, "the sanitizer's memory is private too")
+    def test_a_rank_needs_no_second_copy_of_its_data(self):
+        """64 MiB a rank, and 16 MiB of private memory beyond them: enough to save them and to bring them back."""
+        large = ("cells=8388608", "spare_mib=16")
+        run = self.run_job(2, 4, 2, "wait=1", *large)
+        self.assertEqual(run.code, 0, run)
+        self.assertEqual([line["code"] for line in run.lines("local")], [0, 0], run)
+        for where in ("pool", "disk"):
+            with self.subTest(where=where):
+                run = self.run_job(2, 4, 2, *large)
+                self.assertEqual([(line["code"], line["version"]) for line in run.lines("restart")], [(0, 2)], run)
+            self.kill_agents()
+
     def test_io_uring_is_refused(self):
         launcher = str(Path(JOB).parent / "without_io_uring")
         self.start_agent(prefix=(launcher,))
         local = self.saves_and_comes_back()
         self.assertEqual(len(self.said("io_uring is not used, threads write instead: .*not permitted")), 1,
+                         self.agent_log())
+        self.start_agent(prefix=(launcher,))
+        self.must_come_back(local, steps=8)
+
+    def test_o_direct_is_refused(self):
+        launcher = str(Path(JOB).parent / "without_direct")
+        self.start_agent(prefix=(launcher,))
+        local = self.saves_and_comes_back()
+        self.assertEqual(len(self.said("O_DIRECT is refused by the file system of .*: versions go through the page cache")), 1,
                          self.agent_log())
         self.start_agent(prefix=(launcher,))
         self.must_come_back(local, steps=8)
