@@ -118,13 +118,15 @@ Result<int> act(const AgentOptions& options) {
 Action declare_agent(CLI::App& app) {
   auto options = std::make_shared<AgentOptions>();
   app.add_option("what", options->what, "start, stop or status")
+      ->type_name("WHAT")
       ->required()
-      ->check(CLI::IsMember({"start", "stop", "status", "attend"}));
+      ->check(CLI::IsMember({"start", "stop", "status", "attend"}).description(""));
   app.add_flag("--now", options->now, "stop: give up what is not on the disk yet");
   app.add_option("--pid", options->pid, "stop: this process, an agent whose socket has gone")
       ->type_name("PID")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::PositiveNumber.description(""));
   app.add_option("--timeout", options->timeout_s, "stop: seconds to wait for the end")
+      ->type_name("SECONDS")
       ->check(some_seconds(false))
       ->capture_default_str();
   add_settings(app, options->settings, false);

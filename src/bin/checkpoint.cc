@@ -76,10 +76,12 @@ Action declare_checkpoint(CLI::App& app) {
   app.add_option("--level", options->level, "What --wait waits for: local (on the disk) or durable")
       ->type_name("LEVEL")
       ->needs(wait)
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, Level>{{"local", Level::local}, {"durable", Level::durable}}))
+      ->transform(CLI::CheckedTransformer(std::map<std::string, Level>{{"local", Level::local},
+                                                                       {"durable", Level::durable}})
+                      .description(""))
       ->default_str("local");
   app.add_option("--timeout", options->timeout_s, "Seconds that --wait waits at most")
+      ->type_name("SECONDS")
       ->check(some_seconds(false))
       ->capture_default_str();
   add_settings(app, options->settings, false);

@@ -2,9 +2,12 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "bin/command.h"
 #include "bin/exit_code.h"
+#include "bin/print.h"
+#include "bin/python.h"
 
 namespace backstay::bin {
 namespace {
@@ -35,20 +38,35 @@ std::string words_after(const CLI::App& sub) {
   if (sub.get_name() == "plan")
     return "interval multilevel model fill-time strategy aggregation survive cost validate figures "
            "replay advise explore";
-  const CLI::Option* job = sub.get_option_no_throw("job");
-  return job ? "$(backstay ls --names 2>/dev/null)" : "";
+  const bool takes_job = sub.get_option_no_throw("job") || is_python_command(sub.get_name());
+  return takes_job ? "$(backstay ls --names 2>/dev/null)" : "";
 }
 
-std::string cases(const CLI::App& root, const char* form) {
+// Python's parsers know the options of their commands; they are asked where an option is typed, because their start takes a moment.
+// `question`: the shell's word for what stands behind `plan`.
+std::string options_after(const CLI::App& sub, std::string_view question) {
+  if (!is_python_command(sub.get_name())) return joined(option_names(sub));
+  return fmt::format("$(backstay {}{} --help 2>/dev/null | grep -oE -- '--[a-z][-a-z]*' | sort -u)",
+                     sub.get_name(), sub.get_name() == "plan" ? fmt::format(" {}", question) : "");
+}
+
+struct Form {
+  const char* compiled;  // name, options, words
+  const char* python;    // the same, its options only where a word begins with "-"
+  const char* question;
+};
+
+std::string cases(const CLI::App& root, const Form& form) {
   std::string text;
   for (const CLI::App* sub : root.get_subcommands([](const CLI::App*) { return true; }))
-    text += fmt::format(fmt::runtime(form), sub->get_name(), joined(option_names(*sub)),
-                        words_after(*sub));
+    text +=
+        fmt::format(fmt::runtime(is_python_command(sub->get_name()) ? form.python : form.compiled),
+                    sub->get_name(), options_after(*sub, form.question), words_after(*sub));
   return text;
 }
 
-void print_bash(const CLI::App& root) {
-  fmt::print(
+std::string bash_script(const CLI::App& root) {
+  return fmt::format(
       "# Completion of backstay for bash: eval \"$(backstay completion bash)\"\n"
       "_backstay() {{\n"
       "  local word=\"${{COMP_WORDS[COMP_CWORD]}}\" options= words=\n"
@@ -66,7 +84,10 @@ void print_bash(const CLI::App& root) {
       "  esac\n"
       "}}\n"
       "complete -o default -F _backstay backstay\n",
-      joined(subcommand_names(root)), cases(root, "    {}) options=\"{}\" words=\"{}\";;\n"));
+      joined(subcommand_names(root)),
+      cases(root, {"    {}) options=\"{}\" words=\"{}\";;\n",
+                   "    {}) case \"$word\" in -*) options=\"{}\";; *) words=\"{}\";; esac;;\n",
+                   "\"${COMP_WORDS[2]}\""}));
 }
 
 std::string described_subcommands(const CLI::App& root) {
@@ -80,8 +101,8 @@ std::string described_subcommands(const CLI::App& root) {
   return text;
 }
 
-void print_zsh(const CLI::App& root) {
-  fmt::print(
+std::string zsh_script(const CLI::App& root) {
+  return fmt::format(
       "#compdef backstay\n"
       "# Completion of backstay for zsh: eval \"$(backstay completion zsh)\", or a file _backstay "
       "in "
@@ -97,23 +118,37 @@ void print_zsh(const CLI::App& root) {
       "  else _files; fi\n"
       "}}\n"
       "compdef _backstay backstay\n",
-      described_subcommands(root), cases(root, "    {}) options=({}) extra=({});;\n"));
+      described_subcommands(root),
+      cases(root,
+            {"    {}) options=({}) extra=({});;\n",
+             "    {}) if [[ $words[CURRENT] == -* ]]; then options=({}); else extra=({}); fi;;\n",
+             "\"$words[3]\""}));
 }
 
 }  // namespace
 
 Action declare_completion(CLI::App& app) {
-  auto shell = std::make_shared<std::string>();
-  app.add_option("shell", *shell, "bash or zsh")->required()->check(CLI::IsMember({"bash", "zsh"}));
+  struct CompletionOptions {
+    std::string shell;
+    bool json = false;
+  };
+  auto options = std::make_shared<CompletionOptions>();
+  app.add_option("shell", options->shell, "bash or zsh")
+      ->type_name("SHELL")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh"}).description(""));
+  app.add_flag("--json", options->json, "Print JSON (its keys are stable)");
   app.footer(
       "Examples:\n"
       "  eval \"$(backstay completion bash)\"      in ~/.bashrc\n"
       "  eval \"$(backstay completion zsh)\"       in ~/.zshrc, after compinit");
-  return [shell, &app]() -> Result<int> {
-    if (*shell == "bash")
-      print_bash(*app.get_parent());
+  return [options, &app]() -> Result<int> {
+    const CLI::App& root = *app.get_parent();
+    const std::string script = options->shell == "bash" ? bash_script(root) : zsh_script(root);
+    if (options->json)
+      print_json({{"shell", options->shell}, {"script", script}});
     else
-      print_zsh(*app.get_parent());
+      fmt::print("{}", script);
     return exit_ok;
   };
 }

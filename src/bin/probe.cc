@@ -34,16 +34,16 @@ Result<Json> measure(const Config& config, const ProbeOptions& options) {
   // Twice per process; a quarter of the memory at most.
   const std::uint64_t room = memory_bytes() / 8 / processes;
   const std::uint64_t each = std::min<std::uint64_t>(std::uint64_t{256} << 20, room);
-  BACKSTAY_ASSIGN(const MemorySpeed memory, measure_memory(processes, each));
   const std::uint64_t bytes = options.size_mib << 20;
-  DiskSpeed disk;
-  {
-    Progress progress("disk " + config.storage.dir, 2 * bytes);
-    auto measured = measure_disk(config, config.storage.dir, bytes, progress);
-    if (!measured.ok())
-      return measured.error().context("measure the disk of " + config.storage.dir);
-    disk = *measured;
-  }
+  Progress progress("", 4 * bytes);  // memory and network count as much as a pass over the disk
+  progress.phase("memory");
+  BACKSTAY_ASSIGN(const MemorySpeed memory, measure_memory(processes, each));
+  progress.add(bytes);
+  progress.phase("disk " + config.storage.dir);
+  const auto measured = measure_disk(config, config.storage.dir, bytes, progress);
+  if (!measured.ok()) return measured.error().context("measure the disk of " + config.storage.dir);
+  const DiskSpeed disk = *measured;
+  progress.phase("network");
   BACKSTAY_ASSIGN(const double loopback, measure_loopback(1));
   return Json{{"release", BACKSTAY_VERSION},
               {"time_ns", system_clock().wall_ns()},
@@ -104,10 +104,12 @@ Result<int> probe(const ProbeOptions& options) {
 Action declare_probe(CLI::App& app) {
   auto options = std::make_shared<ProbeOptions>();
   app.add_option("--processes", options->processes,
-                 "Processes that copy memory at once; default: one a core, at least 4")
-      ->check(CLI::Range(1, 256));
+                 "Processes that copy memory at once, 1 to 256; default: one a core, at least 4")
+      ->type_name("N")
+      ->check(CLI::Range(1, 256).description(""));
   app.add_option("--size-mib", options->size_mib, "How much to write and read")
-      ->check(CLI::Range(1, 1 << 20))
+      ->type_name("N")
+      ->check(CLI::Range(1, 1 << 20).description(""))
       ->capture_default_str();
   app.add_flag("--show", options->show, "Show the last result, measure nothing");
   add_settings(app, options->settings, true);

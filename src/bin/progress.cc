@@ -47,13 +47,20 @@ Progress::~Progress() {
   thread_.join();
 }
 
+void Progress::phase(std::string what) {
+  const std::lock_guard lock(mutex_);
+  what_ = std::move(what);
+  phased_ = true;
+}
+
 std::string Progress::line(double elapsed_s, int columns) const {
   const std::uint64_t done = done_.load(std::memory_order_relaxed);
   const double rate = elapsed_s > 0 ? static_cast<double>(done) / elapsed_s : 0;
-  if (total_ == 0) return fmt::format("{}  {}  {}", what_, bytes_text(done), rate_text(rate));
+  if (total_ == 0) return fmt::format("{}  {}", what_, duration_text(elapsed_s));
   const double part = std::min(1.0, static_cast<double>(done) / static_cast<double>(total_));
-  std::string tail = fmt::format(" {:3.0f} %  {}", 100 * part, rate_text(rate));
-  if (rate > 0)
+  std::string tail = fmt::format(" {:3.0f} %  {}", 100 * part,
+                                 phased_ ? duration_text(elapsed_s) : rate_text(rate));
+  if (rate > 0 && !phased_)
     tail +=
         "  " + duration_text(static_cast<double>(total_ - std::min(done, total_)) / rate) + " left";
   const int room = columns - 4 - static_cast<int>(what_.size() + tail.size());

@@ -15,19 +15,22 @@ namespace backstay::bin {
 
 class Progress {
  public:
-  // `total` bytes will be reported; 0: not known, then only what was done is shown.
+  // `total` bytes will be reported; 0: not known, then only the time is shown.
   Progress(std::string what, std::uint64_t total);
   ~Progress();  // takes the bar away
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
   void add(std::uint64_t bytes) { done_.fetch_add(bytes, std::memory_order_relaxed); }
+  // Where several things are done in a row: the next one's name. Time is shown then, no speed.
+  void phase(std::string what);
 
  private:
   void draw_until_ended();
   std::string line(double elapsed_s, int columns) const;
 
-  const std::string what_;
+  std::string what_;     // guarded by mutex_
+  bool phased_ = false;  // the same
   const std::uint64_t total_;
   std::atomic<std::uint64_t> done_{0};
   std::mutex mutex_;

@@ -203,7 +203,8 @@ Action declare_rm(CLI::App& app) {
   app.add_option("--older-than", options->older_than_s,
                  "Complete versions older than this: 30m, 12h, 7d, 2w")
       ->type_name("AGE")
-      ->transform(CLI::AsNumberWithUnit(units, CLI::AsNumberWithUnit::UNIT_REQUIRED));
+      ->transform(
+          CLI::AsNumberWithUnit(units, CLI::AsNumberWithUnit::UNIT_REQUIRED).description(""));
   app.add_flag("--force", options->force,
                "Also the newest complete version: the job cannot be restarted then");
   app.add_flag("--dry-run", options->dry_run, "Say what would be removed");

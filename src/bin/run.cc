@@ -123,6 +123,7 @@ void add_host_options(CLI::App& app, RunOptions& run) {
       ->group(group);
   app.add_option("--host-timeout", hosts.timeout_s,
                  "Seconds that a host may be silent, and has to answer a new connection then")
+      ->type_name("SECONDS")
       ->check(some_seconds(false))
       ->capture_default_str()
       ->group(group);
@@ -140,10 +141,12 @@ Action declare_run(CLI::App& app) {
                  "Name of the job; default: job.name, else the program's file name")
       ->type_name("NAME");
   app.add_option("--retries", options->run.retries, "Restarts after a failure at most")
+      ->type_name("N")
       ->check(a_count())
       ->capture_default_str();
   app.add_option("--grace", options->run.grace_s,
                  "Seconds that a program has to save and end after SIGTERM")
+      ->type_name("SECONDS")
       ->check(some_seconds(true))
       ->capture_default_str();
   add_settings(app, options->settings, true);

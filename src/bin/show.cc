@@ -233,7 +233,9 @@ Action declare_show(CLI::App& app) {
                  "Number of the version; default: the newest complete one")
       ->type_name("VERSION")
       ->check(a_version());
-  app.add_option("--rank", options->rank, "Only what this rank saved")->check(a_rank());
+  app.add_option("--rank", options->rank, "Only what this rank saved")
+      ->type_name("RANK")
+      ->check(a_rank());
   add_settings(app, options->settings, true);
   app.footer(
       "Examples:\n"

@@ -155,9 +155,12 @@ Result<int> top(const TopOptions& options) {
 Action declare_top(CLI::App& app) {
   auto options = std::make_shared<TopOptions>();
   app.add_option("--interval", options->interval_s, "Seconds between two looks, 0.05 to 3600")
+      ->type_name("SECONDS")
       ->check(seconds_between(0.05, 3600))
       ->capture_default_str();
-  app.add_option("--count", options->count, "End after so many looks; 0: never")->check(a_count());
+  app.add_option("--count", options->count, "End after so many looks; 0: never")
+      ->type_name("N")
+      ->check(a_count());
   add_settings(app, options->settings, true);
   app.footer(
       "Examples:\n"

@@ -164,6 +164,7 @@ Action declare_verify(CLI::App& app) {
       ->type_name("VERSION")
       ->check(a_version());
   app.add_option("--threads", options->threads, "Threads that read and check; default: one a core")
+      ->type_name("N")
       ->check(a_count());
   app.add_flag("--no-mark", options->no_mark, "Do not write or remove the `damaged` file");
   add_settings(app, options->settings, true);

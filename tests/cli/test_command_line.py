@@ -1,8 +1,11 @@
 """Usage, configuration, completion, doctor, probe: everything that needs neither versions nor an agent."""
 
+import contextlib
 import json
 import os
 import pathlib
+import pty
+import re
 import shutil
 import signal
 import subprocess
@@ -21,6 +24,9 @@ def test_every_command_has_help_with_examples(world, command):
     done = world.run(command, "--help")
     assert done.returncode == 0 and "Example" in done.stdout and f"backstay {command}" in done.stdout
     assert done.stderr == ""
+    # Words of people, none of the parser's: types, ranges, tables of values.
+    assert not re.search(r"UINT|FLOAT|INT in|TEXT|->|POSITIVE", done.stdout), done.stdout
+    assert "--json" in done.stdout
 
 
 def test_help_lists_every_command(world):
@@ -162,6 +168,20 @@ def test_bash_completion(world):
     assert completed(world, "backstay show gol") == ["golden"]
 
 
+def test_completion_knows_what_python_takes(world):
+    assert completed(world, "backstay export --reg") == ["--region"]
+    assert completed(world, "backstay report --mt") == ["--mtti"]
+    assert completed(world, "backstay plan survive --js") == ["--json"]
+    world.golden()
+    assert completed(world, "backstay export gol") == ["golden"]
+
+
+def test_completion_as_json(world):
+    for shell in ("bash", "zsh"):
+        document = world.json("completion", shell)
+        assert document == {"shell": shell, "script": world.run("completion", shell).stdout}
+
+
 def test_zsh_completion_parses(world):
     script = world.run("completion", "zsh").stdout
     assert script.startswith("#compdef backstay\n")
@@ -220,6 +240,22 @@ def test_probe_is_kept(world):
     assert json.loads((world.folder / "cache/backstay/probe.json").read_text()) == measured
     assert world.json("probe", "--show") == measured
     assert list(world.dir.iterdir()) == []
+
+
+def test_probe_shows_a_bar_on_a_terminal(world):
+    """It takes more than a second: the network alone is measured for one."""
+    ours, theirs = pty.openpty()
+    env = {**world.env, "TERM": "xterm"}
+    words = [PROGRAM, "probe", "--size-mib", "8", "--processes", "2"]
+    with subprocess.Popen(words, env=env, cwd=world.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs):
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # EIO: nobody writes any more
+            while part := os.read(ours, 4096):
+                shown += part
+        os.close(ours)
+    assert re.search(rb"network \[=+ +\]  75 %  [0-9.]+ s", shown), shown
+    assert shown.rpartition(b"75 %")[2].count(b"\r\x1b[K") == 1, "it is taken away"
 
 
 def test_an_agent_that_hangs_is_named_in_time(world):

@@ -34,7 +34,7 @@ def test_completion_knows_every_question(world):
     script = world.run("completion", "bash").stdout
     listed = world.run("plan", "--help").stdout.split("Commands:\n")[1].split("\n\n")[0]
     names = " ".join(line.split()[0] for line in listed.splitlines())
-    assert f'plan) options="--help" words="{names}"' in script
+    assert f'words="{names}"' in script
 
 
 def test_the_advice_is_accepted_as_configuration(world, tmp_path):

@@ -78,7 +78,7 @@ def test_the_command_prints_what_can_be_pasted():
         assert all(f"| `{key}` |" in table for key in keys)
     assert configured["checkpoint"]["interval_s"] == round(found["interval_s"]["local"])
     assert found["toml"] in run("advise", *BASE, *SPEEDS, "--mtti", 86400)[1]
-    assert "# no key in this release: parity 14+2; every version durable" in found["toml"]
+    assert configured["protect"] == {"parity": "14,2"} and configured["durable"] == {"every": 1}
     assert 0.9 < found["efficiency"]["low"] < found["efficiency"]["high"] < 1 and "assumed" in found["notes"][0]
 
 

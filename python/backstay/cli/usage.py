@@ -34,6 +34,16 @@ def on_terminal() -> bool:
     return sys.stderr is not None and sys.stderr.isatty()
 
 
+def shown(parts, what: str):
+    """The parts one after the other, with a bar on the terminal that goes away at the end."""
+    if not on_terminal():
+        return parts
+    from rich.console import Console  # here: most commands end without it
+    from rich.progress import track
+
+    return track(parts, what, console=Console(stderr=True), transient=True)
+
+
 def report(path: str, message: str, code: str) -> None:
     say(f"{path}: {message}")
     if "--json" in sys.argv:

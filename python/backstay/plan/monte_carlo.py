@@ -43,19 +43,20 @@ def draw_lost(scheme, failures: int, trials: int, rng: np.random.Generator) -> n
     return np.repeat(lost, scheme.domain_nodes, axis=1)
 
 
-def survived(scheme, failures: int, trials: int, seed: int, confidence: float = 0.99) -> Share:
-    """Share of `trials` after which `scheme` (protection.py) can restart; the same for the same seed."""
+def survived(scheme, failures: int, trials: int, seed: int, confidence: float = 0.99, shown=iter) -> Share:
+    """Share of `trials` after which `scheme` (protection.py) can restart; the same for the same seed. `shown` is given the sizes of
+    the parts in which they are drawn, and gives them back: a bar, say."""
     f = whole("failures", failures, 0, scheme.units, "what there is to lose")
     copies = max(1, getattr(scheme, "replicas", 1))
     most = _DRAWN_MAX // (scheme.nodes * copies)
     if most == 0:
         raise PlanError("nodes", f"must be fewer to draw losses on placements: {scheme.nodes} with {copies} copies are too many")
-    left, good = whole("trials", trials, 1, most, "for so many nodes"), 0
+    full, rest = divmod(int(whole("trials", trials, 1, most, "for so many nodes")), PLACEMENT_TRIALS)
+    parts, good = [PLACEMENT_TRIALS] * full + [rest] * (rest > 0), 0
     rng = np.random.default_rng(whole("seed", seed, 0))
     at_once = max(1, min(PLACEMENT_TRIALS, _CELLS_MAX // (scheme.nodes * copies)))
-    while left:
-        placement, now = scheme.place(rng), min(left, PLACEMENT_TRIALS)
-        left -= now
+    for now in shown(parts):
+        placement = scheme.place(rng)
         while now:
             part = min(now, at_once)
             good += int(scheme.survives(draw_lost(scheme, f, part, rng), placement).sum())

@@ -143,19 +143,26 @@ def outside(plan, known) -> list[str]:
     return found
 
 
+def protection_key(name: str) -> str:
+    """Of "2 replicas" or "parity 8+2"."""
+    if name.startswith("parity "):
+        return f'parity = "{name.removeprefix("parity ").replace("+", ",")}"'
+    return f"replicas = {name.split()[0]}"
+
+
 def toml(plan, known) -> str:
-    """Keys of docs/guide/configuration.md, within their ranges; what no key says yet is a comment.
+    """Keys of docs/guide/configuration.md, within their ranges; where shared storage is mounted only the user knows.
 
     The interval is fixed: it may be longer than Daly's, for the drain.
     """
     def within(value: float, low: float, high: float) -> str:
         return f"{min(max(value, low), high):.{0 if value >= 100 else 3}f}"
 
-    durable = "every version durable" if plan.durable_every == 1 else f"one version of {plan.durable_every} durable"
     return (
         f'# backstay.toml\n[checkpoint]\npolicy = "interval"\ninterval_s = {within(plan.interval_s, *INTERVAL_RANGE_S)}\n'
         f"mtti_s = {within(known.mtti_s, *MTTI_RANGE_S)}\n[storage]\nkeep = 2\n"
-        f"# no key in this release: {plan.choice.name}; {durable}\n"
+        f"[protect]\n{protection_key(plan.choice.name)}\n"
+        f'[durable]\nevery = {plan.durable_every}\n# dir = "/path/on/shared/storage"\n'
     )
 
 

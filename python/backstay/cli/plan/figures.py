@@ -9,6 +9,7 @@ from ...plan import files
 from ...plan.check import PlanError
 from ...plan.tables import nearest
 from ..pictures import needs
+from ..usage import shown
 from . import output
 from .output import AsJson
 
@@ -36,6 +37,6 @@ def command(
         if name not in figures.FIGURES:
             raise PlanError("only", f"{name} is not known{nearest(name, figures.FIGURES)}")
     files.make_folder(folder)
-    made = [file for name in only or figures.FIGURES for file in figures.draw(name, folder)]
+    made = [file for name in shown(list(only or figures.FIGURES), "figures") for file in figures.draw(name, folder)]
     result = {"files": [str(file) for file in made]}
     output.show(result, [(str(file), "") for file in made], as_json)

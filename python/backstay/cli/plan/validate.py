@@ -3,11 +3,9 @@
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import track
 
 from ...plan.simulate import estimate
-from ..usage import on_terminal
+from ..usage import shown
 from . import output
 from .output import AsJson, number
 
@@ -31,8 +29,7 @@ def command(
     """
     from ...plan.simulate import validate
 
-    shown = track(validate.parts(jobs, seed), "validate", console=Console(stderr=True), transient=True, disable=not on_terminal())
-    found = [check for part in shown for check in part()]
+    found = [check for part in shown(validate.parts(jobs, seed), "validate") for check in part()]
     rows = [
         {"name": one.name, "unit": one.unit, "formula": float(one.formula), "tolerance": one.tolerance,
          "simulated": one.simulated._asdict(), "agrees": one.agrees}
