@@ -156,15 +156,34 @@ class Cluster:
 
     def streams(self, hosts, mib, to_each=1):
         """MB/s that a host sends by plain TCP streams of so many MiB to the `to_each` next ones, all hosts at once, until the last ends."""
+        receivers, senders = self.start_streams(hosts, mib, to_each)
+        for sender in senders:
+            self.finish(sender)
+        return self.end_streams(receivers, to_each)
+
+    def start_streams(self, hosts, mib, to_each):
         pairs = [(host, (at + 1 + step) % len(hosts), 7000 + step) for step in range(to_each) for at, host in enumerate(hosts)]
         receivers = [self.start("exec", hosts[to], "--", sys.executable, STREAM, "receive", port) for _, to, port in pairs]
         for receiver in receivers:
             if receiver.stdout.readline().strip() != "ready":
                 raise Failed(f"no receiver of a plain stream: {self.finish(receiver)}")
-        senders = [self.start("exec", host, "--", sys.executable, STREAM, "send", hosts[to], port, mib << 20) for host, to, port in pairs]
-        for sender in senders:
-            self.finish(sender)
+        return receivers, [self.start("exec", host, "--", sys.executable, STREAM, "send", hosts[to], port, mib << 20) for host, to, port in pairs]
+
+    def end_streams(self, receivers, to_each):
         return to_each * min(float(self.finish(receiver)) for receiver in receivers) / 1e6
+
+    @contextlib.contextmanager
+    def streaming(self, hosts, to_each):
+        """Such streams for as long as the block runs."""
+        receivers, senders = self.start_streams(hosts, 1 << 30, to_each) if to_each else ([], [])
+        try:
+            yield
+        finally:
+            if senders:
+                self.on_all(hosts, "pkill -TERM -f '[/]stream.py send'")
+                for sender in senders:
+                    sender.communicate(timeout=DEADLINE_S)
+                self.end_streams(receivers, to_each)
 
 
 @contextlib.contextmanager

@@ -9,16 +9,21 @@ SHAPES = ["3,1", "2,2"]
 
 
 class Protection:
-    """`key` in the JSON, `text` in tables; each node sends `moved` times its data."""
+    """`key` in the JSON, `text` in tables; each node sends `moved` times its data; `streams`: plain ones to others meanwhile."""
 
-    def __init__(self, key, text, moved, set_to):
-        self.key, self.text, self.moved = key, text, moved
+    def __init__(self, key, text, moved, set_to, streams=0):
+        self.key, self.text, self.moved, self.streams = key, text, moved, streams
         self.set_to = {"protect_replicas": 0} | set_to
         self.level = job.PROTECTED if moved else job.LOCAL
 
 
 def none():
     return Protection("none", "none (local only)", 0, {})
+
+
+def plain_streams(count):
+    """Nothing on other nodes; something else than Backstay loads links and processors as copying would."""
+    return Protection(f"streams_{count}", f"none; {count} plain TCP stream{'s' if count > 1 else ''} from each host meanwhile", 0, {}, streams=count)
 
 
 def replicas(count):

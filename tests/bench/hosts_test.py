@@ -40,6 +40,7 @@ class Hosts(unittest.TestCase):
         for protection in ("none", "replicas_1", "parity_2_1"):
             self.assertGreater(result["blocked"][f"{protection}_blocked_s"], 0)
             self.assertGreater(result["blocked"][f"{protection}_slow_down"], 0)
+        self.assertIn("replicas_1_blocked_again_over_streams", result["blocked"]["ratios"])
         for name, part in PARTS.items():
             self.assertTrue(list(part.rows(result[name])), name)
             for ratio in result[name]["ratios"].values():
