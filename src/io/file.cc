@@ -1,5 +1,7 @@
 #include "io/file.h"
 
+#include <cerrno>
+
 #include "base/failpoint.h"
 #include "base/folders.h"
 
@@ -45,7 +47,17 @@ Status gone_is_fine(Status status) {
   return !status.ok() && status.error().code() == Code::not_found ? Status() : status;
 }
 
+Result<bool> remove_at_once(FileSystem& fs, const std::string& path) {
+  const Status removed = gone_is_fine(fs.remove(path));
+  if (removed.ok()) return true;
+  const int why = removed.error().sys_errno();
+  if (why == ENOTEMPTY || why == EEXIST) return false;
+  return removed.error();
+}
+
 static Status remove_below(FileSystem& fs, const std::string& path) {
+  BACKSTAY_ASSIGN(const bool gone, remove_at_once(fs, path));
+  if (gone) return {};
   auto entries = fs.list(path);
   if (!entries.ok()) return gone_is_fine(entries.error());
   for (const Entry& entry : *entries) {

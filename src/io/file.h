@@ -88,7 +88,11 @@ Status publish_file(FileSystem& fs, const std::string& path, Bytes content,
 // The status of a removal, where what is gone already counts as removed.
 Status gone_is_fine(Status status);
 
-// Removes a directory with everything in it, and syncs its parent. Missing: ok.
+// True: a file, a link (never what it names) or an empty directory is gone. False: it is a directory that is not empty.
+// Whoever removes a directory with all in it asks first: list() follows a link, and would show what is not ours.
+Result<bool> remove_at_once(FileSystem& fs, const std::string& path);
+
+// Removes a directory with everything in it, and syncs its parent. Missing: ok. Of a link only the link goes.
 Status remove_tree(FileSystem& fs, const std::string& path);
 
 }  // namespace backstay::io

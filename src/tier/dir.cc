@@ -236,11 +236,14 @@ class DirTier final : public Tier {
 
   // `kept` is null where no file may become a spare.
   Status remove_path(const std::string& path, std::vector<Spare>* kept) {
+    BACKSTAY_ASSIGN(const bool gone, io::remove_at_once(fs_, path));
+    if (gone) {
+      spares_.removed(path);
+      return {};
+    }
     auto entries = fs_.list(path);
-    if (entries.ok()) return remove_folder(path, *entries, kept);
-    spares_.removed(path);
-    if (entries.error().sys_errno() == ENOTDIR) return io::gone_is_fine(fs_.remove(path));
-    return io::gone_is_fine(entries.error());
+    if (!entries.ok()) return io::gone_is_fine(entries.error());
+    return remove_folder(path, *entries, kept);
   }
 
   Status remove_folder(const std::string& path, const std::vector<io::Entry>& entries,

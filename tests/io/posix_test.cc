@@ -25,6 +25,17 @@ mode_t mode_of(const std::string& path) {
   return facts.st_mode & 07777;
 }
 
+TEST(Posix, ATreeThatIsALinkIsOnlyALink) {
+  TempDirectory directory;
+  FileSystem& fs = posix_filesystem();
+  ASSERT_TRUE(is_ok(fs.make_directories(directory.path() + "/others")));
+  ASSERT_TRUE(is_ok(publish_file(fs, directory.path() + "/others/precious", {})));
+  ASSERT_EQ(::symlink("others", (directory.path() + "/ours").c_str()), 0);
+  ASSERT_TRUE(is_ok(remove_tree(fs, directory.path() + "/ours")));
+  EXPECT_EQ(fs.list(directory.path())->size(), 1u);
+  EXPECT_EQ(fs.list(directory.path() + "/others")->size(), 1u);
+}
+
 TEST(Posix, NobodyElseMayLook) {
   TempDirectory directory;
   FileSystem& fs = posix_filesystem();

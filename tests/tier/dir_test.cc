@@ -1,5 +1,6 @@
 // What a directory tier promises beyond the interface: what lies on the disk, and in which order.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <utility>
 
@@ -282,6 +283,29 @@ TEST(DirTier, ARootThatCannotBeMadeIsNamed) {
   const Status put = (*tier)->put("a", {});
   ASSERT_FALSE(put.ok());
   EXPECT_NE(put.error().message().find("/file"), std::string::npos) << put.error().message();
+}
+
+// A link that somebody put among the versions, and with one inside of a version: what they name is not ours.
+TEST(DirTier, OfALinkOnlyTheLinkIsRemoved) {
+  TempDirectory directory, others;
+  io::FileSystem& fs = io::posix_filesystem();
+  ASSERT_TRUE(is_ok(fs.make_directories(others.path() + "/folder")));
+  ASSERT_TRUE(is_ok(io::publish_file(fs, others.path() + "/folder/precious", {})));
+  ASSERT_TRUE(is_ok(io::publish_file(fs, others.path() + "/commit.local", {})));
+  auto tier = tier::open_dir_tier(fs, [] { return io::make_ring({.depth = 1}, nullptr); },
+                                  {.root = directory.path()});
+  ASSERT_TRUE(is_ok(tier));
+  ASSERT_TRUE(is_ok((*tier)->put("job/v1/seg", {})));
+  const std::string job = directory.path() + "/job";
+  ASSERT_EQ(::symlink(others.path().c_str(), (job + "/v1/inside").c_str()), 0);
+  ASSERT_EQ(::symlink(others.path().c_str(), (job + "/v2").c_str()), 0);
+  ASSERT_EQ(::symlink("nowhere", (job + "/v3").c_str()), 0);
+  for (const std::string version : {"job/v1", "job/v2", "job/v3"}) {
+    EXPECT_TRUE(is_ok((*tier)->remove(version)));
+  }
+  EXPECT_TRUE(names_in(fs, job).empty());
+  EXPECT_EQ(names_in(fs, others.path()), (Names{"commit.local", "folder"}));
+  EXPECT_EQ(names_in(fs, others.path() + "/folder"), Names{"precious"});
 }
 
 TEST(DirTier, TellsWhetherSegmentsGoAroundThePageCache) {
