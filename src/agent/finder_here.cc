@@ -74,7 +74,9 @@ Finder::Nothing FinderHere::not_wanted() const {
                     state_.disk.count(wanted_) != 0 || state_.durable.count(wanted_) != 0;
   return {hurt ? Code::corrupt : Code::not_found,
           fmt::format("version {} of job {} {}", wanted_, state_.name,
-                      hurt ? "is damaged: " + damage_ : std::string("does not exist"))};
+                      hurt ? "is damaged: " + damage_
+                           : fmt::format("does not exist; `backstay ls {}` lists what there is",
+                                         state_.name))};
 }
 
 Finder::Nothing FinderHere::nothing() const {

@@ -36,7 +36,9 @@ wire::LevelIs Levels::level_of(VersionNumber version) const {
     return answer;
   }
   answer.code = Code::not_found;
-  answer.message = fmt::format("version {} of job {} does not exist", version, state_.name);
+  answer.message =
+      fmt::format("version {0} of job {1} does not exist; `backstay ls {1}` lists what there is",
+                  version, state_.name);
   if (stored != state_.disk.end()) {
     answer.code = Code::corrupt;
     answer.message = stored->second.damage;

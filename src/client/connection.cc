@@ -177,6 +177,12 @@ Error Connection::lost(const Error& cause) {
     if (!received.ok()) break;
     cut_off_ = std::holds_alternative<wire::Failure>(received->message);
   }
+  if (cause.code() == Code::protocol) {
+    return Error(Code::protocol,
+                 cause.message() +
+                     "; end that agent (kill, which lets it bring its versions to the disk), or "
+                     "set agent.socket to another path");
+  }
   return cause.context("the agent is lost");
 }
 

@@ -52,7 +52,7 @@ class Use(ProcessCase):
             finally:
                 over.set()
                 thread.join()
-        self.refused(run, "init", EPROTOCOL, "protocol 9")
+        self.refused(run, "init", EPROTOCOL, "protocol 9", "end that agent", "agent.socket")
 
     def test_two_runs_of_one_job_with_one_agent(self):
         gate = self.folder / "gate"
@@ -84,7 +84,7 @@ class Use(ProcessCase):
         self.run_job(2, 4, 2, "wait=1")
         run = self.run_job(2, 4, 2, "ask=99")
         for call in ("test", "wait", "read_region"):
-            self.refused(run, call, ENOTFOUND, "99")
+            self.refused(run, call, ENOTFOUND, "99", "backstay ls crash")
         self.assertEqual(run.code, 0, run)
 
     def test_a_flipped_byte_is_found_by_the_ranks(self):
