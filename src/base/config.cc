@@ -367,11 +367,11 @@ std::vector<std::string> config_values(const Config& config) {
 
 std::vector<std::pair<std::string, std::string>> agent_settings(const Config& config) {
   constexpr std::string_view of_agents[] = {
-      "durable.stop_timeout_s", "pool.size_mib",     "pool.buffer_mib",      "pool.huge_pages",
-      "writer.depth",           "writer.direct",     "writer.io_uring",      "agent.log_file",
-      "agent.log_level",        "agent.idle_exit_s", "metrics.address",      "metrics.port",
-      "network.device",         "network.port",      "network.dead_after_s", "network.heartbeat_s",
-      "protect.buffers"};
+      "durable.stop_timeout_s", "pool.size_mib",  "pool.buffer_mib",   "pool.huge_pages",
+      "writer.depth",           "writer.direct",  "writer.io_uring",   "agent.log_file",
+      "agent.log_level",        "agent.nice",     "agent.idle_exit_s", "metrics.address",
+      "metrics.port",           "network.device", "network.port",      "network.dead_after_s",
+      "network.heartbeat_s",    "protect.buffers"};
   Config copy = config;
   std::vector<std::pair<std::string, std::string>> all;
   for (const std::string_view name : of_agents) {

@@ -72,6 +72,7 @@ struct Config {
     std::string program;   // "" : backstayd beside the library, then PATH
     std::string log_file;  // "" : <socket folder>/agent.log
     std::string log_level = "info";
+    std::uint32_t nice = 0;    // 0 to 19
     double idle_exit_s = 600;  // exit after this long without a program; 0: never
     double start_timeout_s = 30;
     double hang_timeout_s = 60;  // an agent that is silent for this long has hung; 0: never

@@ -226,6 +226,7 @@ int run(const Arguments& arguments) {
       !opened.ok()) {
     return report(opened.error());
   }
+  bin::stand_back(static_cast<int>(config->agent.nice));
   for (const std::string& left : bin::lift_limits()) {
     spdlog::warn(
         "{}; an agent that is started elsewhere ('backstay agent start') has no such limit", left);

@@ -45,4 +45,9 @@ std::vector<std::string> lift_limits() {
   return left;
 }
 
+void stand_back(int nice) {
+  const int now = ::getpriority(PRIO_PROCESS, 0);
+  if (nice > now) ::setpriority(PRIO_PROCESS, 0, nice);  // cannot fail: everybody may stand back
+}
+
 }  // namespace backstay::bin

@@ -11,4 +11,8 @@ namespace backstay::bin {
 // instead of the end of the process. Returns a sentence for each limit that stays and may do harm.
 std::vector<std::string> lift_limits();
 
+// The calling thread, and those that it starts, stand back by `nice` (0 to 19), or as far as they do already.
+// To be called while there is one thread.
+void stand_back(int nice);
+
 }  // namespace backstay::bin

@@ -39,6 +39,15 @@ class Limits(ProcessCase):
     def said(self, pattern):
         return re.findall(pattern, (self.folder / "agent.out").read_text())
 
+    def test_it_stands_back_as_far_as_it_shall(self):
+        for inherited, wanted, nice in ((0, 7, 7), (11, 7, 11), (0, 0, 0)):
+            with self.subTest(inherited=inherited, wanted=wanted):
+                self.environment["BACKSTAY_AGENT_NICE"] = str(wanted)
+                agent = self.start_agent(preexec_fn=lambda by=inherited: os.nice(by))
+                threads = [int(name) for name in os.listdir(f"/proc/{agent.pid}/task")]
+                self.assertEqual({os.getpriority(os.PRIO_PROCESS, thread) for thread in threads}, {nice})
+                self.kill_agents()
+
     def test_a_small_memlock_limit(self):
         self.start_agent(preexec_fn=lambda: lock_only(64 * 1024))
         local = self.saves_and_comes_back()
