@@ -113,6 +113,20 @@ Fd open_to_read(const std::string& path, int flags) {
   return fd;
 }
 
+// Somebody may have given our file a second name (`cp -al` of the folder, as a backup): what is written goes into a file of
+// its own then, and theirs stays as it is.
+Fd open_to_write(const std::string& path, int flags) {
+  Fd fd = open_fd(path, flags & ~O_TRUNC);
+  struct stat facts {};
+  if (!fd.valid() || ::fstat(fd.get(), &facts) != 0) return Fd();
+  if (facts.st_nlink > 1) {
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) return Fd();
+    return open_fd(path, flags | O_EXCL);
+  }
+  if ((flags & O_TRUNC) != 0 && retried([&] { return ::ftruncate(fd.get(), 0); }) != 0) return Fd();
+  return fd;
+}
+
 class PosixFileSystem final : public FileSystem {
  public:
   explicit PosixFileSystem(PosixOptions options) : options_(options) {}
@@ -120,7 +134,7 @@ class PosixFileSystem final : public FileSystem {
   Result<std::unique_ptr<File>> open(const std::string& path, Open how) override {
     const int flags = flags_of(how);
     const bool reads = how == Open::read || how == Open::read_direct;
-    const auto open = reads ? open_to_read : open_fd;
+    const auto open = reads ? open_to_read : open_to_write;
     if (options_.direct && how != Open::read && how != Open::create) {
       Fd fd = open(path, flags | O_DIRECT);
       if (fd.valid() && alignment_is_enough(fd.get())) return file(std::move(fd), path, true);

@@ -120,6 +120,20 @@ class Disk(ProcessCase):
         agent.terminate()
         agent.wait(timeout=20)
 
+    def test_a_backup_of_hard_links_stays_as_it_is(self):
+        """`cp -al` of a version: its segment, once it is removed here, must not become the file of a new one."""
+        self.environment["BACKSTAY_STORAGE_KEEP"] = "1"
+        self.start_agent()
+        self.assertEqual(self.run_job(1, 4, 2, "wait=1").code, 0)
+        backup = self.folder / "backup"
+        subprocess.run(["cp", "-al", self.store / "crash", backup], check=True)
+        version = max(backup.glob("v*"))
+        before = {path: path.read_bytes() for path in version.iterdir()}
+        self.assertEqual(self.run_job(1, 16, 2, "wait=1").code, 0)
+        self.assertFalse((self.store / "crash" / version.name).exists())
+        for path, content in before.items():
+            self.assertEqual(path.read_bytes() == content, True, f"{path} changed")
+
     def test_a_directory_without_permission(self):
         options = {}
         if os.geteuid() == 0:

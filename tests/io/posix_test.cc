@@ -69,6 +69,24 @@ TEST(Posix, ALinkIsNotFollowedForWriting) {
   EXPECT_EQ(*read_file(posix_filesystem(), victim, 10), pattern(10, 1));
 }
 
+// A backup by `cp -al` shares its files with the folder of the versions.
+TEST(Posix, AFileWithASecondNameIsNotWrittenInto) {
+  TempDirectory directory;
+  FileSystem& fs = posix_filesystem();
+  const std::string backup = directory.path() + "/backup";
+  const std::string ours = directory.path() + "/ours";
+  ASSERT_TRUE(is_ok(publish_file(fs, backup, pattern(4096, 1))));
+  for (const Open how : {Open::create, Open::create_direct, Open::reuse_direct}) {
+    ASSERT_EQ(::link(backup.c_str(), ours.c_str()), 0);
+    auto file = fs.open(ours, how);
+    ASSERT_TRUE(is_ok(file));
+    ASSERT_TRUE(is_ok((*file)->truncate(8192)));
+    EXPECT_EQ(*read_file(fs, backup, 8192), pattern(4096, 1));
+    EXPECT_EQ(read_file(fs, ours, 8192)->size(), 8192u);
+    ASSERT_TRUE(is_ok(fs.remove(ours)));
+  }
+}
+
 TEST(Posix, RemoveTreeDoesNotFollowLinks) {
   TempDirectory directory;
   FileSystem& fs = posix_filesystem();
