@@ -16,8 +16,9 @@ constexpr off_t bytes_max = 16 << 20;
 
 void EventLog::append(const std::string& line) const {
   const std::string path = path_ + ".jsonl";
-  // A pipe in its place would hold the store's thread for ever.
-  const Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0600));
+  // A pipe in its place would hold the store's thread for ever; what a link names is not ours.
+  constexpr int flags = O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC;
+  const Fd fd(::open(path.c_str(), flags, 0600));
   struct stat facts {};
   if (!fd.valid() || ::fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) return;
   const std::string text = line + "\n";

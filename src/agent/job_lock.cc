@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,6 +23,9 @@ constexpr std::size_t holder_bytes_max = 300;
 
 // For the message that others get. Nothing depends on it: the lock is the kernel's.
 void write_holder(int fd) {
+  struct stat facts {};
+  if (::fstat(fd, &facts) != 0 || facts.st_nlink != 1)
+    return;  // under another name it is somebody else's
   const std::string text = fmt::format("{} {}\n", ::getpid(), host_name());
   if (::ftruncate(fd, 0) == 0) (void)!::pwrite(fd, text.data(), text.size(), 0);
 }
@@ -49,10 +53,13 @@ Result<Fd> lock_job(const std::string& dir, const std::string& job) {
   const std::string folder = dir + "/" + job;
   BACKSTAY_TRY(make_chosen_folder(folder, "storage.dir (or durable.dir)"));
   const std::string path = folder + "/lock";
-  Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  constexpr int ours = O_CLOEXEC | O_NOFOLLOW;  // what a link names is not ours to write into
+  Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | ours, 0600));
   // A disk that is mounted read-only, or that lets us only read, can still be restarted from.
   const int refused = errno;
-  if (!fd.valid()) fd = Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) fd = Fd(::open(path.c_str(), O_RDONLY | ours));
+  if (!fd.valid() && refused == ELOOP)
+    return Error(Code::config, path + " is a link, not a file of Backstay: remove it");
   if (!fd.valid()) return errno_error("open " + path, refused);
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) {

@@ -120,6 +120,20 @@ class Disk(ProcessCase):
         agent.terminate()
         agent.wait(timeout=20)
 
+    def test_what_a_link_names_is_not_written_into(self):
+        """A link in the place of a file that Backstay keeps in storage.dir."""
+        others = self.folder / "others"
+        others.write_text("precious\n")
+        (self.store / "crash").mkdir(parents=True)
+        for name in ("events.jsonl", "lock"):
+            (self.store / "crash" / name).symlink_to(others)
+        self.start_agent()
+        run = self.run_job(1, 4, 2)
+        self.assertIn("is a link", run.lines("init")[0]["message"], run)
+        (self.store / "crash" / "lock").unlink()
+        self.must_come_back(0)
+        self.assertEqual(others.read_text(), "precious\n")
+
     def test_a_backup_of_hard_links_stays_as_it_is(self):
         """`cp -al` of a version: its segment, once it is removed here, must not become the file of a new one."""
         self.environment["BACKSTAY_STORAGE_KEEP"] = "1"
@@ -133,6 +147,17 @@ class Disk(ProcessCase):
         self.assertFalse((self.store / "crash" / version.name).exists())
         for path, content in before.items():
             self.assertEqual(path.read_bytes() == content, True, f"{path} changed")
+
+    def test_a_pipe_in_the_place_of_the_log(self):
+        """Who opened it would wait for a reader for ever, and one more such agent with each start."""
+        pipe = self.folder / "log"
+        os.mkfifo(pipe)
+        self.environment["BACKSTAY_AGENT_LOG_FILE"] = str(pipe)
+        self.environment["BACKSTAY_AGENT_START_TIMEOUT_S"] = "20"
+        run = self.run_job(1, 4, 2)
+        self.assertIn("agent.log_file", run.lines("init")[0]["message"], run)
+        self.assertIn("a pipe that nobody reads", run.lines("init")[0]["message"], run)
+        self.assertEqual(self.agents(), [])
 
     def test_a_directory_without_permission(self):
         options = {}
