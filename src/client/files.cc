@@ -86,8 +86,9 @@ Result<ReturningFile> ReturningFile::create(const std::string& path, std::uint64
   BACKSTAY_TRY(check_place(path));
   ReturningFile file;
   file.path_ = path;
-  file.fd_.reset(
-      ::open(beside(path).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  // The rest of a restart that was killed, or a pipe, which would hold us for ever.
+  ::unlink(beside(path).c_str());
+  file.fd_.reset(::open(beside(path).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file.fd_.valid()) return errno_error("create " + beside(path), errno);
   if (::ftruncate(file.fd_.get(), static_cast<off_t>(bytes)) != 0 ||
       ::fchmod(file.fd_.get(), mode) != 0) {
