@@ -47,6 +47,7 @@ Status write_probe(const nlohmann::ordered_json& document) {
   const std::string path = probe_path(), temporary = path + ".tmp";
   BACKSTAY_TRY(prepare_probe());
   std::error_code failure;
+  fs::remove(temporary, failure);  // a link would be followed, a pipe waited for
   std::ofstream file(temporary);
   file << document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
   file.close();

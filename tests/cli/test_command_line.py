@@ -234,12 +234,17 @@ def test_probe_that_cannot_be_kept_measures_nothing(world):
 
 def test_probe_is_kept(world):
     assert world.run("probe", "--show").returncode == 3
+    others = world.folder / "others"
+    others.write_text("precious")
+    (world.folder / "cache/backstay").mkdir(parents=True)
+    (world.folder / "cache/backstay/probe.json.tmp").symlink_to(others)
     measured = world.json("probe", "--size-mib", 8, "--processes", 2)
     assert measured["memory"]["copy_bytes_per_s"] > 0 and measured["network"]["scope"] == "loopback only"
     assert measured["disk"]["write_bytes_per_s"] > 0 and measured["disk"]["read_bytes_per_s"] > 0
     assert json.loads((world.folder / "cache/backstay/probe.json").read_text()) == measured
     assert world.json("probe", "--show") == measured
     assert list(world.dir.iterdir()) == []
+    assert others.read_text() == "precious"
 
 
 def test_probe_shows_a_bar_on_a_terminal(world):

@@ -88,6 +88,18 @@ def test_the_advice_fits_the_reason(number, advice):
     assert said == f"x.npy: cannot be written: {os.strerror(number)}; {advice}"
 
 
+def test_whole_writes_into_nobodys_file(tmp_path):
+    """Not even where its own name, while it writes, is a link to one."""
+    others, target = tmp_path / "others", tmp_path / "target"
+    others.write_text("precious")
+    for link in (os.symlink, os.link):
+        link(others, tmp_path / f".backstay-{os.getpid()}.tmp")
+        with files.whole(target) as begun:
+            begun.write_text("new")
+        assert (target.read_text(), others.read_text()) == ("new", "precious")
+        assert target.stat().st_nlink == 1 and not target.is_symlink()
+
+
 def test_whole_replaces_files_only(tmp_path):
     """Not a device (as root, /dev/full would be gone), and not a link; rights are those of any new file."""
     pipe = tmp_path / "pipe"

@@ -92,6 +92,8 @@ def whole(path):
     target = target if in_place else target.resolve()
     begun = target if in_place else target.with_name(f".backstay-{os.getpid()}.tmp")
     try:
+        if not in_place:
+            begun.unlink(missing_ok=True)  # what somebody linked there would be written into
         yield begun
         if not in_place:
             os.replace(begun, target)
