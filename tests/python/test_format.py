@@ -265,6 +265,13 @@ def test_missing_files(version):
             everything(version)
 
 
+@pytest.mark.parametrize("put", [os.mkfifo, os.mkdir, lambda path: os.symlink("/nowhere", path)])
+def test_what_is_no_file_sets_nothing_aside(version, put):
+    """A pipe in the place of the mark held `open` for ever."""
+    put(version / "damaged")
+    assert backstay.open(version).verify() > 0
+
+
 def test_damaged_file(version, job):
     (version / "damaged").write_text("chunk of rank 1\nmore\n")
     with pytest.raises(fmt.DamagedError, match="chunk of rank 1"):

@@ -283,10 +283,11 @@ def _level_order(level: str) -> int:
 
 def _damage_of(folder: str) -> str | None:
     try:
-        with open(os.path.join(folder, "damaged"), encoding="utf-8", errors="replace") as file:
-            return file.readline().strip() or "no reason given"
-    except FileNotFoundError:
+        descriptor = open_file(os.path.join(folder, "damaged"))
+    except (FileNotFoundError, DamagedError):  # a pipe or a folder in its place says nothing, as in the agent
         return None
+    with open(descriptor, encoding="utf-8", errors="replace") as file:
+        return file.readline().strip() or "no reason given"
 
 
 def _read_commits(folder: str) -> dict[str, records.Commit]:
