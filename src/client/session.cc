@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <optional>
@@ -19,6 +20,7 @@
 #include "client/capture.h"
 #include "client/device_memory.h"
 #include "client/fetch.h"
+#include "client/fewer_nodes.h"
 #include "client/job_settings.h"
 #include "client/neighbours.h"
 #include "client/other_settings.h"
@@ -116,6 +118,7 @@ Result<std::unique_ptr<Session>> Session::start(const Group& group, const char* 
   BACKSTAY_TRY(group.agree(loaded.ok() ? Status() : Status(loaded.error())));
   if (!loaded.ok()) return loaded.error();  // cannot be: agree() had said so
   std::unique_ptr<Session> session(new Session(group, std::move(loaded->config), loaded->file));
+  session->keep_what_is_possible();
   BACKSTAY_TRY(take_settings_of_rank_0(session->group_, session->config_));
   BACKSTAY_TRY(session->agree_on_job());
   BACKSTAY_TRY(session->connect());
@@ -133,6 +136,14 @@ Session::Session(const Group& group, Config config, const std::string& config_fi
 
 Session::~Session() {
   if (pool_pinned_ && agent_ != nullptr) DeviceMemory::find()->unpin(agent_->home());
+}
+
+// Rank 0's settings become all ranks'.
+void Session::keep_what_is_possible() {
+  if (group_.rank() != 0) return;
+  const std::string told =
+      keep_what_nodes_allow(config_.protect, group_.nodes(), std::getenv("BACKSTAY_ATTEMPT"));
+  if (!told.empty()) tell_user(told);
 }
 
 // The ranks of one job may be different programs in different folders: rank 0 decides.

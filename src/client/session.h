@@ -62,6 +62,7 @@ class Session {
   class Requests;  // due()'s view of the agent and of signals
 
   Session(const Group& group, Config config, const std::string& config_file);
+  void keep_what_is_possible();
   Status agree_on_job();
   Status connect();
   // Before a collective call: connected on all ranks, and `mine` good on all ranks.

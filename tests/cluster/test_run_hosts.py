@@ -59,6 +59,20 @@ def test_a_spare_takes_the_place_of_a_host_that_dies(job, whole, undisturbed):
     assert left_behind(whole, "n0") == ""
 
 
+@needs["openmpi"]
+@pytest.mark.parametrize("protection", ["REPLICAS=2", "PARITY=2,2"])
+def test_two_hosts_that_die_at_the_same_instant(job, whole, undisturbed, protection):
+    host_file(whole, *(f"{host} slots=3" for host in ("n0", "n1", "n2", "n3")))
+    running = job().start("", f"-x BACKSTAY_PROTECT_{protection} --hostfile {HOSTS} -n 6", f"{STEPS} 5 {SAFE}")
+    wait_for_line(running, RUNNING)
+    for kill in [whole.start("kill", host) for host in ("n1", "n2")]:
+        finish(kill)
+    code, output = finish(running)
+    assert code == 0, output
+    assert "restarted version=" in output
+    assert result(output) == undisturbed
+
+
 @needs["mpich"]
 def test_mpich_does_not_hang_for_the_dead_host(job, whole, undisturbed):
     """By itself it would wait for 16 minutes. Its list has one slot a host, and 6 ranks from the start."""
