@@ -329,7 +329,7 @@ const std::vector<ConfigSlot>& config_table() {
        {},
        true,
        "File of lines \"host domain\"; # begins a comment. A host that is not in it fails alone. "
-       "Empty: all do."},
+       "Empty: the lowest switch or block of Slurm's topology; without one all nodes fail alone."},
   };
   return keys;
 }

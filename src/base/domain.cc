@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -57,6 +58,30 @@ Result<std::map<std::string, std::string>> read_domains(const std::string& path)
   return domains;
 }
 
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+std::vector<std::string> split(const std::string& text) {
+  std::istringstream parts(text);
+  std::vector<std::string> out;
+  for (std::string part; std::getline(parts, part, '.');) out.push_back(part);
+  return out;
+}
+
+// The lowest switch, or the block, that Slurm says this task's node hangs on ("s0.s4.n7", "switch.switch.node"). "" where
+// it says none, or speaks of another node: launchers that start ranks without Slurm hand on the variables of the first.
+std::string switch_of(const std::string& host) {
+  const std::vector<std::string> levels = split(environment("SLURM_TOPOLOGY_ADDR_PATTERN"));
+  const std::vector<std::string> names = split(environment("SLURM_TOPOLOGY_ADDR"));
+  if (levels.size() < 2 || levels.back() != "node" || names.size() < levels.size()) return {};
+  const std::size_t lowest = levels.size() - 2;
+  if (levels[lowest] != "switch" && levels[lowest] != "block") return {};
+  if (short_name(host) != names[lowest + 1]) return {};
+  return names[lowest].size() <= domain_bytes_max ? names[lowest] : std::string();
+}
+
 }  // namespace
 
 Result<std::string> domain_of(const Config& config, const std::string& host) {
@@ -66,7 +91,7 @@ Result<std::string> domain_of(const Config& config, const std::string& host) {
     BACKSTAY_TRY(check_label(label, "protect.domain: "));
     return label;
   }
-  if (path.empty()) return std::string();
+  if (path.empty()) return switch_of(host);
   BACKSTAY_ASSIGN(const auto domains, read_domains(path));
   for (const std::string& name : {host, short_name(host)}) {
     if (const auto found = domains.find(name); found != domains.end()) return found->second;

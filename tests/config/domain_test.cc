@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -60,6 +61,58 @@ TEST_F(Domain, AFileThatIsMissingIsAnError) {
   ASSERT_FALSE(domain.ok());
   EXPECT_EQ(domain.error().code(), Code::config);
   EXPECT_THAT(domain.error().message(), HasSubstr("protect.domain_file"));
+}
+
+// What Slurm's plugins topology/flat, tree and block put into the environment of a task.
+class SlurmsTopology : public Domain {
+ protected:
+  SlurmsTopology() { set("", ""); }
+  ~SlurmsTopology() override { set("", ""); }
+  static void set(const std::string& address, const std::string& pattern) {
+    for (const auto& [name, value] : {std::pair("SLURM_TOPOLOGY_ADDR", address),
+                                      std::pair("SLURM_TOPOLOGY_ADDR_PATTERN", pattern)}) {
+      value.empty() ? ::unsetenv(name) : ::setenv(name, value.c_str(), 1);
+    }
+  }
+  static std::string with(const std::string& address, const std::string& pattern,
+                          const std::string& host = "n7") {
+    set(address, pattern);
+    return *domain_of(Config{}, host);
+  }
+};
+
+TEST_F(SlurmsTopology, TheLowestSwitchIsTheDomain) {
+  EXPECT_EQ(with("s0.s4.n7", "switch.switch.node"), "s4");
+  EXPECT_EQ(with("s4.n7", "switch.node"), "s4");
+  EXPECT_EQ(with(".core.tor16.n7", "switch.switch.switch.node"), "tor16");
+  EXPECT_EQ(with("s0.s[4-5].n7", "switch.switch.node"), "s[4-5]") << "it hangs on two";
+  EXPECT_EQ(with("b8.n7", "block.node"), "b8");
+  EXPECT_EQ(with("s0.s4.n7", "switch.switch.node", "n7.site.org"), "s4");
+  EXPECT_EQ(with("s0.s4.n7.site.org", "switch.switch.node", "n7.site.org"), "s4");
+}
+
+TEST_F(SlurmsTopology, WithoutASwitchOfItsOwnANodeFailsAlone) {
+  EXPECT_EQ(with("n7", "node"), "") << "flat";
+  EXPECT_EQ(with("n7.site", "node"), "") << "flat, and a dot in the name";
+  EXPECT_EQ(with("s0..n7", "switch.switch.node"), "") << "on no switch of the lowest level";
+  EXPECT_EQ(with("torus:1:2:3.n7", "torus:x:y:z.node"), "") << "each node has its own place";
+  EXPECT_EQ(with("s4.n7", ""), "");
+  EXPECT_EQ(with("", "switch.node"), "");
+  EXPECT_EQ(with("n7", "switch.node"), "");
+  EXPECT_EQ(with(std::string(64, 'x') + ".n7", "switch.node"), "");
+}
+
+TEST_F(SlurmsTopology, OfAnotherNodeDoesNotCount) {
+  EXPECT_EQ(with("s0.s4.n7", "switch.switch.node", "n8"), "");
+}
+
+TEST_F(SlurmsTopology, WhatIsConfiguredComesFirst) {
+  set("s0.s4.n7", "switch.switch.node");
+  write("n7 a\n");
+  EXPECT_EQ(*of("n7"), "a");
+  EXPECT_EQ(*of("n7", "mine"), "mine");
+  write("n8 a\n");
+  EXPECT_EQ(*of("n7"), "") << "the file knows better";
 }
 
 }  // namespace
