@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -81,6 +82,25 @@ Result<Copies> copies_of(const Json& answer) {
   }
 }
 
+namespace {
+
+// Some node could be left alone with the version, but not with all files: parity is put together between agents.
+bool would_need_a_second(const Copies& copies) {
+  const auto& of_nodes = copies.survival.of_nodes;
+  if (copies.parity.empty() || copies.living < 2 || copies.living - 2 >= of_nodes.size())
+    return false;
+  std::map<NodeId, std::size_t> files;
+  for (const auto& of_file : copies.holders) {
+    for (const NodeId holder : of_file) ++files[holder];
+  }
+  const auto with_all = static_cast<std::uint64_t>(std::ranges::count_if(
+      files, [&](const auto& node) { return node.second == copies.holders.size(); }));
+  const protect::LossCount& all_but_one = of_nodes.at(copies.living - 2);
+  return all_but_one.sets - all_but_one.fatal > with_all;
+}
+
+}  // namespace
+
 std::vector<std::string> survival_lines(const Copies& copies) {
   std::vector<std::string> lines;
   const bool whole = copies.survival.gone.empty();
@@ -92,6 +112,8 @@ std::vector<std::string> survival_lines(const Copies& copies) {
   } else {
     lines.push_back("survives the loss of " + copies.survival.text());
   }
+  if (whole && would_need_a_second(copies))
+    lines.emplace_back("with one node left a restart needs a second one, which may be empty");
   if (!copies.silent.empty())
     lines.push_back(nodes_text(copies.silent) + " did not answer: what is there is not counted");
   if (copies.not_asked > 0)

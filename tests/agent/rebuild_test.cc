@@ -26,6 +26,24 @@ TEST(Rebuild, MoreThanItMakesUpForIsSaid) {
   world.expect_rest();
 }
 
+// With k = 1 a node has all that is needed; the job must only have a second one, which may be empty.
+TEST(Rebuild, OneNodeThatIsLeftIsEnoughBesideAnEmptyOne) {
+  for (const protect::ParityShape shape : {protect::ParityShape{1, 1}, {1, 2}}) {
+    const std::uint32_t nodes = shape.members();
+    World world(nodes, shape);
+    world.save(1);
+    world.network.run_for(60 * second);
+    std::vector<NodeId> lost;
+    for (NodeId node = 1; node < nodes; ++node) lost.push_back(node);
+    world.restart(lost);
+    for (const NodeId node : lost) {
+      const auto rebuilt = world.rebuild(node, 1, node);
+      ASSERT_TRUE(rebuilt.ok()) << rebuilt.error().to_string();
+      world.expect_rebuilt({1, run, node});
+    }
+  }
+}
+
 TEST(Rebuild, ADamagedBlockIsNoticedAndMadeUpFor) {
   SCOPED_TRACE(test::replay());
   for (const bool of_parity : {true, false}) {

@@ -64,6 +64,31 @@ TEST(Copies, ParityIsCounted) {
                           "node 2 did not answer: what is there is not counted"));
 }
 
+// A node alone has no other agent to put parity together with.
+TEST(Copies, ParityThatLeavesOneNodeNeedsASecond) {
+  const std::string yes =
+      "survives the loss of any 1 of 2 nodes: yes; any 2: 1 of 1 sets lose "
+      "data, such as {0, 1}";
+  Json members = Json::array({member_with_parity(0, 0, {0, 1}, 1),  //
+                              member_with_parity(1, 1, {0, 1}, 1)});
+  const auto two = copies_of(answer(2, members));
+  ASSERT_TRUE(two.ok()) << two.error().to_string();
+  EXPECT_THAT(survival_lines(*two),
+              ElementsAre(yes,
+                          "with one node left a restart needs a second one, which may be "
+                          "empty"));
+  members[0]["files"] = members[1]["files"] = {0, 1};
+  const auto rebuilt = copies_of(answer(2, members));
+  ASSERT_TRUE(rebuilt.ok());
+  EXPECT_THAT(survival_lines(*rebuilt), ElementsAre(yes)) << "each has all files";
+  members = Json::array();
+  for (const NodeId node : {0, 1, 2, 3})
+    members.push_back(member_with_parity(node, node, {node / 2 * 2, node / 2 * 2 + 1}, 1));
+  const auto four = copies_of(answer(4, members));
+  ASSERT_TRUE(four.ok());
+  EXPECT_EQ(survival_lines(*four).size(), 1u) << "two are left at least";
+}
+
 TEST(Copies, ParityThatCannotBeIsRefused) {
   for (const Json& wrong :
        {member_with_parity(0, 1, {0, 2}, 1), member_with_parity(0, 0, {0, 3}, 1),

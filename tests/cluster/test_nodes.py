@@ -164,7 +164,7 @@ def test_two_hosts_are_lost_with_two_replicas(nodes, undisturbed):
 
 @pytest.mark.parametrize("parity, hosts, lost, left", [
     ("3,1", ["n0", "n1", "n2", "n3"], ["n1"], ["n0", "n2", "n3"]), ("2,2", ["n0", "n1", "n2", "n3"], ["n1", "n2"], ["n3", "n0"]),
-    ("2,1", ["n0", "n1", "n2"], ["n1"], ["n2", "n3", "n0"])], ids=str)
+    ("2,1", ["n0", "n1", "n2"], ["n1"], ["n2", "n3", "n0"]), ("1,1", ["n0", "n1"], ["n1"], ["n3", "n0"])], ids=str)
 def test_hosts_are_lost_with_parity(nodes, undisturbed, parity, hosts, lost, left):
     """As many as it makes up for, with their disks: fewer hosts afterwards, or another one instead."""
     first = nodes.run(hosts, 20, protect_parity=parity)
