@@ -23,13 +23,27 @@ class Newest {
       if (stored.good()) consider({number, stored.record.run}, stored.record.ranks);
     }
   }
-  bool any() const { return ranks_ != 0; }
-  wire::Candidate answer() const { return {best_.first, best_.second, Code::ok, "", ranks_}; }
+  // Of which run it was is not known: where another place has a version of that number, that one counts.
+  void consider_damaged(const std::map<VersionNumber, StoredVersion>& versions) {
+    for (const auto& [number, stored] : versions) {
+      if (stored.damage.empty() || (below_.first != 0 && number >= below_.first)) continue;
+      damaged_ = &stored;
+    }
+  }
+  bool any() const { return ranks_ != 0 || damaged_ != nullptr; }
+  wire::Candidate answer() const {
+    if (damaged_ == nullptr || damaged_->version <= best_.first) {
+      return {best_.first, best_.second, Code::ok, "", ranks_};
+    }
+    const Code code = damaged_->unreadable ? damaged_->unreadable->code() : Code::corrupt;
+    return {damaged_->version, 0, code, damaged_->damage, 0};
+  }
 
  private:
   const VersionOfRun below_;
   VersionOfRun best_;
   std::uint32_t ranks_ = 0;
+  const StoredVersion* damaged_ = nullptr;
 };
 
 }  // namespace
@@ -41,6 +55,7 @@ wire::Candidate newest_candidate(const JobState& state, const wire::Candidates& 
   }
   newest.consider(state.disk);
   newest.consider(state.durable);
+  newest.consider_damaged(state.durable);
   if (state.around != nullptr) {
     for (const auto& [file, held] : state.around->directory.held().all()) {
       if (held.record) newest.consider({file.version, file.run}, held.ranks_of_run);

@@ -26,6 +26,11 @@ Result<VersionNumber> RestartAnywhere::run(bool& touched) {
     BACKSTAY_ASSIGN(const std::optional<Version> newest, newest_below(below));
     if (!newest && skipped_) return *skipped_;
     if (!newest) return Error(Code::none, "no version of this job exists yet");
+    below = *newest;
+    if (newest->damage) {
+      skip(*newest, *newest->damage);
+      continue;
+    }
     const Status taken = take(*newest, touched);
     if (taken.ok()) {
       saved_by_ = newest->run;
@@ -33,7 +38,6 @@ Result<VersionNumber> RestartAnywhere::run(bool& touched) {
     }
     if (touched || agreed_ || !passable(taken.error().code())) return taken.error();
     skip(*newest, taken.error());
-    below = *newest;
   }
 }
 
@@ -57,17 +61,24 @@ Result<std::optional<RestartAnywhere::Version>> RestartAnywhere::newest_below(
     const Version& below) {
   const auto mine = ask(below);
   BACKSTAY_TRY(group_.agree(mine.ok() ? Status() : Status(mine.error())));
-  const bool offers = mine->code == Code::ok;
+  // Of a version that is damaged as far as this agent knows it has no more than the number.
   BACKSTAY_ASSIGN(const std::int64_t number,
-                  group_.maximum(offers ? static_cast<std::int64_t>(mine->version) : 0));
+                  group_.maximum(static_cast<std::int64_t>(mine->version)));
   if (number == 0) {
-    const bool unknown = !offers && mine->code != Code::none;
+    const bool unknown = mine->code != Code::none;
     BACKSTAY_TRY(group_.agree(unknown ? Status(Error(mine->code, mine->message)) : Status()));
     return std::optional<Version>();
   }
   Version best;
   best.number = static_cast<VersionNumber>(number);
-  bool among = offers && mine->version == best.number;
+  const bool knows = mine->version == best.number;
+  bool among = knows && mine->code == Code::ok;
+  BACKSTAY_ASSIGN(const std::int64_t any, group_.maximum(among ? 1 : 0));
+  if (any == 0) {
+    const Status damage = group_.agree(knows ? Status(Error(mine->code, mine->message)) : Status());
+    best.damage = damage.error();
+    return std::optional(best);
+  }
   for (const int shift : {32, 0}) {
     const std::int64_t half =
         among ? static_cast<std::int64_t>(mine->run >> shift & 0xffffffff) : -1;

@@ -37,6 +37,7 @@ class RestartAnywhere {
     VersionNumber number = 0;
     RunId run = 0;
     std::uint32_t saved_ranks = 0;
+    std::optional<Error> damage;  // nobody has it otherwise
   };
 
   Result<std::optional<Version>> newest_below(const Version& below);

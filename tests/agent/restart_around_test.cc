@@ -439,6 +439,28 @@ TEST(Candidate, IsTheNewestThatIsRecordedAnywhereHere) {
   EXPECT_EQ(newest().version, 10u);
 }
 
+TEST(Candidate, ThatIsDamagedInTheDurableDirectoryIsNamed) {
+  AgentHarness agent(64, 8, {0});
+  const auto newest = [&](VersionNumber below = 0) {
+    return newest_candidate(agent.state(), {below, below == 0 ? RunId{0} : RunId{20}});
+  };
+  agent.put_local(NodeFile({4, 20, 0}, 4, 8, {0}, bytes));
+  for (const VersionNumber version : {VersionNumber{3}, VersionNumber{6}}) {
+    StoredVersion& stored = agent.state().durable[version];
+    stored.version = version;
+    stored.damage = "commit record: is not 512 bytes long";
+  }
+  EXPECT_EQ(newest().version, 6u);
+  EXPECT_EQ(newest().code, Code::corrupt);
+  EXPECT_EQ(newest().message, "commit record: is not 512 bytes long");
+  EXPECT_EQ(newest(6).version, 4u) << "it is not named twice";
+  EXPECT_EQ(newest(6).code, Code::ok);
+  EXPECT_EQ(newest(4).version, 3u);
+  EXPECT_EQ(newest(3).code, Code::none);
+  agent.put_local(NodeFile({6, 20, 0}, 4, 8, {0}, bytes));
+  EXPECT_EQ(newest().code, Code::ok) << "another place has it";
+}
+
 TEST(Candidate, IsNotKnownWhereTheDurableDirectoryCannotBeRead) {
   AgentHarness agent(8, 8, {0});
   agent.state().durable_error = Error(Code::io, "not mounted");

@@ -433,6 +433,10 @@ wire::Candidate FakeAgent::newest_below(const wire::Candidates& asked) {
     best = {version, run, Code::ok, "",
             saved == saved_ranks.end() ? static_cast<std::uint32_t>(ranks.size()) : saved->second};
   }
+  for (const auto& [version, why] : set_aside) {
+    if (version <= best.version || (asked.below != 0 && version >= asked.below)) continue;
+    best = {version, 0, Code::corrupt, why, 0};
+  }
   return best;
 }
 

@@ -56,6 +56,7 @@ class FakeAgent {
   std::map<VersionNumber, std::map<Rank, Buffer>> objects;
   std::map<VersionNumber, RunId> runs;                 // that saved the versions; default: 1
   std::map<VersionNumber, std::uint32_t> saved_ranks;  // default: as many as there are objects
+  std::map<VersionNumber, std::string> set_aside;      // known to be damaged, and why
   std::set<VersionNumber> hide;  // are here, and not offered for a restart over several nodes
   std::function<void(const wire::Restart&)> on_restart;
   std::map<VersionNumber, Level> levels;  // default: local for stored versions

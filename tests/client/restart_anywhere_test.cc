@@ -134,6 +134,46 @@ TEST_F(TwoNodes, FallBackTogetherWhereAnObjectIsMissing) {
   EXPECT_EQ(*got, 1u);
 }
 
+TEST_F(TwoNodes, SayWhatIsKnownToBeDamagedBeforeItIsTried) {
+  start();
+  save(2);
+  agent(0).set_aside = agent(1).set_aside = {
+      {1, "not said: an older one"}, {3, "commit record: garbage"}, {4, "commit record: cut off"}};
+  agent(1).objects[5] = agent(1).objects[2];  // the whole of 5 is nowhere
+  testing::internal::CaptureStderr();
+  const auto got = restart();
+  const std::string said = testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(got.ok()) << got.error().to_string();
+  EXPECT_EQ(*got, 2u);
+  for (const std::string line : {"version 5 skipped: ", "version 4 skipped: commit record: cut off",
+                                 "version 3 skipped: commit record: garbage"}) {
+    EXPECT_THAT(said, HasSubstr(line));
+    EXPECT_EQ(said.find(line), said.rfind(line)) << "once";
+  }
+  EXPECT_THAT(said, testing::Not(HasSubstr("not said")));
+}
+
+TEST_F(TwoNodes, TakeWhatOneAgentKnowsToBeDamagedFromAnother) {
+  start();
+  save(2);
+  agent(1).set_aside = {{2, "commit record: garbage"}};
+  agent(1).hide = {2};
+  const auto got = restart();
+  ASSERT_TRUE(got.ok()) << got.error().to_string();
+  EXPECT_EQ(*got, 2u);
+}
+
+TEST_F(TwoNodes, DoNotBeginAnewWhereAllThatThereIsIsDamaged) {
+  start();
+  agent(1).set_aside = {{3, "commit record: garbage"}};
+  testing::internal::CaptureStderr();
+  const auto got = restart();
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("version 3 skipped: rank 2"));
+  ASSERT_FALSE(got.ok());
+  EXPECT_EQ(got.error().code(), Code::corrupt);
+  EXPECT_THAT(got.error().message(), HasSubstr("commit record: garbage"));
+}
+
 TEST_F(TwoNodes, SayWhyOfEachVersionWhereNoneIsLeft) {
   start();
   save(2);

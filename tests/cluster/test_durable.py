@@ -68,3 +68,17 @@ def test_a_damaged_part_of_a_durable_version_is_skipped_by_all(nodes, undisturbe
     older = int(re.search(r"restarted version=(\d+)", again)[1])
     assert older < 4 and result(again) == undisturbed[40]
     assert "version 4" in again, "the reason is said"
+
+
+@pytest.mark.parametrize("damage", ["truncate -s 20 {}", "rm {0}; mkdir {0}"], ids=["truncated", "a folder"])
+def test_a_damaged_record_of_a_durable_version_is_told(nodes, undisturbed, shared, damage):
+    durable = {"durable_dir": shared, "protect_replicas": 0}
+    nodes.run(["n0", "n1"], 20, wait=DURABLE, **durable)
+    nodes.stop_agents("n0", "n1")
+    for host in ("n0", "n1"):
+        nodes.mini.on(host, "rm -rf /var/tmp/backstay-*")
+    nodes.mini.on("n0", damage.format(f"{shared}/{nodes.job}/v0000000000000004/commit.durable"))
+    again = nodes.run(["n0", "n1"], 40, wait=DURABLE, **durable)
+    older = int(re.search(r"restarted version=(\d+)", again)[1])
+    assert older < 4 and result(again) == undisturbed[40]
+    assert len(re.findall(r"version 4 skipped: .*commit", again)) == 1, again
