@@ -25,7 +25,7 @@ build: setup ## build; leaves bin/backstay and bin/backstayd
 demo: build ## kill a rank of a real LAMMPS run, watch it come back, compare the results
 	@examples/lammps/demo
 
-test: build ## build and run every test (more than half an hour on 2 cores)
+test: build ## build and run every test (half an hour on 2 cores)
 	@scripts/test
 
 test-cluster: build ## only the tests on a cluster of hosts (as root; some minutes)
