@@ -95,6 +95,15 @@ def test_damage_is_never_exported(world):
     assert done.returncode == 4 and "Traceback" not in done.stderr
 
 
+def test_what_a_file_says_does_not_speak_to_the_terminal(world):
+    folder = world.golden()
+    (folder / "damaged").write_text("\x1b[31mred\x07\n")
+    for version in ((), (12,)):
+        done = world.run("export", "golden", *version, "-o", "out")
+        assert done.returncode != 0 and "\\x1b[31mred\\x07" in done.stderr
+        assert "\x1b" not in done.stderr and "UserWarning" not in done.stderr and ".py" not in done.stderr
+
+
 ODD = """
 import numpy, backstay
 from backstay import session

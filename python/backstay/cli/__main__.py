@@ -6,13 +6,14 @@ signal.signal(signal.SIGINT, signal.SIG_DFL)  # until there is something to clea
 
 import os
 import sys
+import warnings
 
 import typer
 
 from ..format.errors import DamagedError, FormatError, IncompleteError, NotFoundError, UnsupportedError
 from ..plan import files
 from . import export, plan, report
-from .usage import CommandError, UsageError, report_usage
+from .usage import CommandError, UsageError, report_usage, say
 from .usage import report as report_error
 
 EXIT_FAILED, EXIT_NOTHING, EXIT_DAMAGED = 1, 3, 4
@@ -54,7 +55,13 @@ def flushed(code: int) -> int:
     return code
 
 
+def show_warning(message, *_) -> None:
+    """As all that commands say, without the place in the source."""
+    say(f"backstay: {message}")
+
+
 def main() -> int:
+    warnings.showwarning = show_warning
     if sys.stdout is None:
         return fail(OSError("the standard output is closed"))
     try:

@@ -20,11 +20,16 @@ class CommandError(Exception):
         self.path, self.exit_code, self.code = path, exit_code, code
 
 
+def printable(text: str) -> str:
+    """What a file says must not speak to the terminal."""
+    return "".join(f"\\x{ord(c):02x}" if (c < " " or "\x7f" <= c < "\xa0") and c not in "\n\t" else c for c in text)
+
+
 def say(line: str) -> None:
     """To stderr. Where it is closed or full the exit code has to do: standard output is for results."""
     try:
         if sys.stderr is not None:
-            print(line, file=sys.stderr, flush=True)
+            print(printable(line), file=sys.stderr, flush=True)
     except OSError:
         sys.stderr = None  # with what it holds: Python would try again at exit, and fail with a code of its own
 
