@@ -210,6 +210,7 @@ std::string to_json(const format::CommitRecord& version, Level level, const Gath
                          {"state", "ok"},
                          {"host", member.seen.host},
                          {"files", member.seen.files},
+                         {"lacks", member.seen.lacks},
                          {"parity", parity_json(member.seen)}});
     }
   }

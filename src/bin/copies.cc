@@ -43,6 +43,8 @@ void add_member(const Json& member, Copies& copies, std::vector<bool>& alive) {
     copies.holders.at(file.get<std::size_t>()).push_back(node);
   }
   if (const Json& parity = member.at("parity"); !parity.is_null()) add_parity(node, parity, copies);
+  if (const auto lacks = member.value("lacks", ""); !lacks.empty())
+    copies.troubles.push_back(fmt::format("node {}: {}", node, lacks));
 }
 
 Copies read(const Json& answer) {
@@ -114,6 +116,8 @@ std::vector<std::string> survival_lines(const Copies& copies) {
   }
   if (whole && would_need_a_second(copies))
     lines.emplace_back("with one node left a restart needs a second one, which may be empty");
+  for (const std::string& trouble : copies.troubles)
+    lines.push_back(trouble + " (what it keeps is counted)");
   if (!copies.silent.empty())
     lines.push_back(nodes_text(copies.silent) + " did not answer: what is there is not counted");
   if (copies.not_asked > 0)
@@ -135,7 +139,8 @@ Json survival_json(const Copies& copies) {
   }
   return {{"durable", copies.durable},    {"holders", copies.holders},
           {"gone", copies.survival.gone}, {"losses", losses},
-          {"silent", copies.silent},      {"not_asked", copies.not_asked}};
+          {"silent", copies.silent},      {"not_asked", copies.not_asked},
+          {"troubles", copies.troubles}};
 }
 
 }  // namespace backstay::bin

@@ -44,6 +44,16 @@ TEST(Copies, OneReplicaBearsAnyOneNode) {
   EXPECT_EQ(json["losses"][1]["fatal"], 3);
 }
 
+TEST(Copies, ANodeWhoseDiskFailsIsNamed) {
+  Json failing = member(1, {0, 1});
+  failing["lacks"] = "version 4 not local: write: Input/output error";
+  const auto copies = copies_of(answer(2, {member(0, {0, 1}), failing}));
+  ASSERT_TRUE(copies.ok()) << copies.error().to_string();
+  EXPECT_EQ(survival_lines(*copies).at(1),
+            "node 1: version 4 not local: write: Input/output error (what it keeps is counted)");
+  EXPECT_EQ(survival_json(*copies)["troubles"].size(), 1u);
+}
+
 TEST(Copies, ParityIsCounted) {
   Json members = Json::array();
   for (const NodeId node : {0, 1, 2})
