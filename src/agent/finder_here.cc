@@ -85,12 +85,13 @@ Finder::Nothing FinderHere::nothing() const {
   }
   if (damage_.empty()) return {Code::none, "no version of this job exists yet"};
   if (elsewhere_) {
-    return {Code::not_found,
-            fmt::format(
-                "no version of job {} can be brought back from this node alone; {}; start "
-                "the job on nodes that have the other parts or copies of them; parity of them is "
-                "put together on two nodes or more, of which the others may be empty",
-                state_.name, damage_)};
+    return {
+        Code::not_found,
+        fmt::format(
+            "no version of job {} can be brought back from this node alone; {}; start the job on "
+            "nodes that have the other parts or copies of them, or, where parity is kept, on this "
+            "one and any second one, which may be empty",
+            state_.name, damage_)};
   }
   return {Code::corrupt, fmt::format("no version of job {} can be brought back; {}. Run 'backstay "
                                      "verify {}' for the whole list",

@@ -21,17 +21,23 @@ namespace {
 
 constexpr std::size_t holder_bytes_max = 300;
 
+// A second name is somebody else's (`cp -al` of the folder, a link to a file of theirs): it is not written into, and what
+// stands in it may be of an earlier holder.
+bool has_one_name(int fd) {
+  struct stat facts {};
+  return ::fstat(fd, &facts) == 0 && facts.st_nlink == 1;
+}
+
 // For the message that others get. Nothing depends on it: the lock is the kernel's.
 void write_holder(int fd) {
-  struct stat facts {};
-  if (::fstat(fd, &facts) != 0 || facts.st_nlink != 1)
-    return;  // under another name it is somebody else's
+  if (!has_one_name(fd)) return;
   const std::string text = fmt::format("{} {}\n", ::getpid(), host_name());
   if (::ftruncate(fd, 0) == 0) (void)!::pwrite(fd, text.data(), text.size(), 0);
 }
 
 // " (process 12 on node3)"; "" where it is not known.
 std::string holder(int fd) {
+  if (!has_one_name(fd)) return "";
   std::array<char, holder_bytes_max> text{};
   if (::pread(fd, text.data(), text.size() - 1, 0) <= 0) return "";
   std::istringstream words(text.data());

@@ -58,12 +58,12 @@ Result<std::map<std::string, std::string>> read_domains(const std::string& path)
   return domains;
 }
 
-std::string environment(const char* name) {
+std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? std::string() : std::string(value);
 }
 
-std::vector<std::string> split(const std::string& text) {
+std::vector<std::string> split_at_dots(const std::string& text) {
   std::istringstream parts(text);
   std::vector<std::string> out;
   for (std::string part; std::getline(parts, part, '.');) out.push_back(part);
@@ -73,8 +73,8 @@ std::vector<std::string> split(const std::string& text) {
 // The lowest switch, or the block, that Slurm says this task's node hangs on ("s0.s4.n7", "switch.switch.node"). "" where
 // it says none, or speaks of another node: launchers that start ranks without Slurm hand on the variables of the first.
 std::string switch_of(const std::string& host) {
-  const std::vector<std::string> levels = split(environment("SLURM_TOPOLOGY_ADDR_PATTERN"));
-  const std::vector<std::string> names = split(environment("SLURM_TOPOLOGY_ADDR"));
+  const std::vector<std::string> levels = split_at_dots(variable("SLURM_TOPOLOGY_ADDR_PATTERN"));
+  const std::vector<std::string> names = split_at_dots(variable("SLURM_TOPOLOGY_ADDR"));
   if (levels.size() < 2 || levels.back() != "node" || names.size() < levels.size()) return {};
   const std::size_t lowest = levels.size() - 2;
   if (levels[lowest] != "switch" && levels[lowest] != "block") return {};

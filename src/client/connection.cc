@@ -177,6 +177,7 @@ Error Connection::lost(const Error& cause) {
     if (!received.ok()) break;
     cut_off_ = std::holds_alternative<wire::Failure>(received->message);
   }
+  // It lives, and is of another release or none of ours: no checkpoint will ever get through.
   if (cause.code() == Code::protocol) {
     return Error(Code::protocol,
                  cause.message() +

@@ -11,7 +11,8 @@ namespace backstay::client {
 
 namespace {
 
-// What lies before and behind the comma of "k,m"; zeros where it is something else, which the agent refuses.
+// What lies before and behind the comma of "k,m"; zeros where it is something else. protect::parse_parity checks it, in the
+// agent, which refuses what is wrong; the client may not include protect (docs/architecture.md).
 std::pair<std::uint32_t, std::uint32_t> shape_of(std::string_view parity) {
   std::pair<std::uint32_t, std::uint32_t> shape{};
   const std::size_t comma = parity.find(',');

@@ -86,7 +86,7 @@ Result<ReturningFile> ReturningFile::create(const std::string& path, std::uint64
   BACKSTAY_TRY(check_place(path));
   ReturningFile file;
   file.path_ = path;
-  // The rest of a restart that was killed, or a pipe, which would hold us for ever.
+  // The rest of a restart that was killed; or somebody's link, which we would write through, or a pipe, which would hold us.
   ::unlink(beside(path).c_str());
   file.fd_.reset(::open(beside(path).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file.fd_.valid()) return errno_error("create " + beside(path), errno);

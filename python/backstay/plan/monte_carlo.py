@@ -43,8 +43,8 @@ def draw_lost(scheme, failures: int, trials: int, rng: np.random.Generator) -> n
     return np.repeat(lost, scheme.domain_nodes, axis=1)
 
 
-def survived(scheme, failures: int, trials: int, seed: int, confidence: float = 0.99, shown=iter) -> Share:
-    """Share of `trials` after which `scheme` (protection.py) can restart; the same for the same seed. `shown` is given the sizes of
+def survived(scheme, failures: int, trials: int, seed: int, confidence: float = 0.99, bar=iter) -> Share:
+    """Share of `trials` after which `scheme` (protection.py) can restart; the same for the same seed. `bar` is given the sizes of
     the parts in which they are drawn, and gives them back: a bar, say."""
     f = whole("failures", failures, 0, scheme.units, "what there is to lose")
     copies = max(1, getattr(scheme, "replicas", 1))
@@ -55,7 +55,7 @@ def survived(scheme, failures: int, trials: int, seed: int, confidence: float = 
     parts, good = [PLACEMENT_TRIALS] * full + [rest] * (rest > 0), 0
     rng = np.random.default_rng(whole("seed", seed, 0))
     at_once = max(1, min(PLACEMENT_TRIALS, _CELLS_MAX // (scheme.nodes * copies)))
-    for now in shown(parts):
+    for now in bar(parts):
         placement = scheme.place(rng)
         while now:
             part = min(now, at_once)

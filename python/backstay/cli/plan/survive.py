@@ -119,7 +119,7 @@ def after_losses(scheme, failures, trials, seed, result, lines) -> None:
         result["probability_at_least"] = scheme.probability_at_least(lost)
         lines.append(("at least", probability(result["probability_at_least"])))
     if trials is not None:
-        drawn = monte_carlo.survived(scheme, lost, trials, seed, shown=lambda parts: shown(parts, "drawn"))
+        drawn = monte_carlo.survived(scheme, lost, trials, seed, bar=lambda parts: shown(parts, "drawn"))
         result["monte_carlo"] = {**drawn._asdict(), "confidence": 0.99, "seed": seed}
         lines.append(
             (
