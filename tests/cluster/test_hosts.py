@@ -77,8 +77,8 @@ def test_a_killed_host_takes_all_its_processes_with_it_and_keeps_its_disk(whole)
                    "nohup setsid sleep 1000 >/dev/null 2>&1 &")
     whole.on("n0", "ping -c 1 -W 5 n2")  # knows its hardware address now
     inside = remote.server_pid(state.Paths("four").server("n2"))
-    with whole.start("exec", "n2", "--", "sleep", "1000") as run:
-        waiting.until(lambda: "sleep 1000" in whole.on("n2", "ps -e -o args"), "the command")
+    with whole.start("exec", "n2", "--", "sleep", "2000") as run:
+        waiting.until(lambda: "sleep 2000" in whole.on("n2", "ps -e -o args"), "the command")
         whole("kill", "n2")
         assert "n2: the host went down" in run.stdout.read()
         assert run.wait() == 255
