@@ -2,13 +2,10 @@
 #define _GNU_SOURCE /* O_DIRECT */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <unistd.h>
+
+#include "refusing.h"
 
 int main(int argc, char** argv) {
   struct sock_filter rules[] = {
@@ -20,13 +17,6 @@ int main(int argc, char** argv) {
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
-  struct sock_fprog program = {sizeof rules / sizeof *rules, rules};
-  if (argc < 2 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
-    perror("without_direct");
-    return 126;
-  }
-  execv(argv[1], argv + 1);
-  perror(argv[1]);
-  return 127;
+  const struct sock_fprog program = {sizeof rules / sizeof *rules, rules};
+  return run_under(program, argc, argv);
 }

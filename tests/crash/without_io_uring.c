@@ -1,12 +1,9 @@
 /* Runs a program to which the kernel refuses io_uring, as many containers do: without_io_uring PROGRAM [ARGUMENT ...] */
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <unistd.h>
+
+#include "refusing.h"
 
 int main(int argc, char** argv) {
   struct sock_filter rules[] = {
@@ -15,13 +12,6 @@ int main(int argc, char** argv) {
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
-  struct sock_fprog program = {sizeof rules / sizeof *rules, rules};
-  if (argc < 2 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
-    perror("without_io_uring");
-    return 126;
-  }
-  execv(argv[1], argv + 1);
-  perror(argv[1]);
-  return 127;
+  const struct sock_fprog program = {sizeof rules / sizeof *rules, rules};
+  return run_under(program, argc, argv);
 }
