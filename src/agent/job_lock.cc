@@ -53,6 +53,10 @@ std::string holder(int fd) {
                      host, pid);
 }
 
+std::string served(int fd, const std::string& dir, const std::string& job) {
+  return "another agent" + holder(fd) + " serves job " + job + " in " + dir;
+}
+
 }  // namespace
 
 Result<Fd> lock_job(const std::string& dir, const std::string& job) {
@@ -70,13 +74,19 @@ Result<Fd> lock_job(const std::string& dir, const std::string& job) {
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) {
       return Error(Code::busy,
-                   "another agent" + holder(fd.get()) + " serves job " + job + " in " + dir +
+                   served(fd.get(), dir, job) +
                        "; use its socket (agent.socket), stop it, or name the job differently");
     }
     return errno_error("lock " + path, errno);
   }
   write_holder(fd.get());
   return fd;
+}
+
+Status check_unlocked(const std::string& dir, const std::string& job) {
+  const Fd fd(::open((dir + "/" + job + "/lock").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd.valid() || ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return {};
+  return Error(Code::busy, served(fd.get(), dir, job));
 }
 
 }  // namespace backstay::agent

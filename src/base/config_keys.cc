@@ -178,7 +178,8 @@ const std::vector<ConfigSlot>& config_table() {
        true,
        "Socket of the node's agent, at most 107 bytes. Empty: "
        "$XDG_RUNTIME_DIR/backstay/agent.sock, "
-       "else /tmp/backstay-<uid>/agent.sock."},
+       "else /tmp/backstay-<uid>/agent.sock; for srun under backstay run "
+       "/tmp/backstay-<uid>-<Slurm's number of the job>/agent.sock."},
       {"agent.program",
        BACKSTAY_SLOT(agent.program),
        0,

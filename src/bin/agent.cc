@@ -1,14 +1,17 @@
 // `backstay agent start|stop|status`
 #include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 
 #include "bin/agent_link.h"
 #include "bin/agent_process.h"
@@ -52,6 +55,44 @@ Status end_agent_at_socket(const Config& config, const AgentOptions& options) {
   return agent.wait_until_gone(options.timeout_s);
 }
 
+// Lines of stdin until its end, or until SIGTERM: Slurm sends that to all tasks of a job that is cancelled, and who stays
+// behind would hold the job.
+class Questions {
+ public:
+  Questions() {
+    struct sigaction nothing {};
+    nothing.sa_handler = [](int) {};
+    ::sigaction(SIGTERM, &nothing, nullptr);
+    sigset_t term{};
+    ::sigemptyset(&term);
+    ::sigaddset(&term, SIGTERM);
+    ::sigprocmask(SIG_BLOCK, &term, &while_waiting_);
+    ::sigdelset(&while_waiting_, SIGTERM);
+  }
+
+  std::optional<std::string> next() {
+    while (text_.find('\n') == std::string::npos)
+      if (!read_more()) return std::nullopt;
+    const std::string line = text_.substr(0, text_.find('\n'));
+    text_.erase(0, line.size() + 1);
+    return line;
+  }
+
+ private:
+  bool read_more() {
+    pollfd look{STDIN_FILENO, POLLIN, 0};
+    std::array<char, 256> some{};
+    if (::ppoll(&look, 1, nullptr, &while_waiting_) <= 0) return false;
+    const ssize_t got = ::read(STDIN_FILENO, some.data(), some.size());
+    if (got <= 0) return false;
+    text_.append(some.data(), static_cast<std::size_t>(got));
+    return true;
+  }
+
+  sigset_t while_waiting_{};
+  std::string text_;
+};
+
 // In a job step of `backstay run` (host_line.h): the agent lives as long as somebody asks for signs of life. One that was
 // there before is another job's, and stays.
 Result<int> attend(const Config& config, const AgentOptions& options) {
@@ -62,8 +103,9 @@ Result<int> attend(const Config& config, const AgentOptions& options) {
   ::gethostname(own.data(), own.size() - 1);
   const char* node = std::getenv("SLURMD_NODENAME");
   const std::string name = node != nullptr && *node != '\0' ? node : own.data();
-  for (std::string number; std::getline(std::cin, number);) {
-    fmt::print("backstay-host {} {}\n", name, number);
+  Questions questions;
+  while (const auto number = questions.next()) {
+    fmt::print("backstay-host {} {}\n", name, *number);
     std::fflush(stdout);
   }
   // Whoever waits for our last word hears it in any case.

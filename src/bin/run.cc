@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "agent/job_lock.h"
 #include "base/clock.h"
 #include "base/program.h"
 #include "bin/agent_link.h"
@@ -19,6 +20,7 @@
 #include "bin/runner.h"
 #include "bin/settings.h"
 #include "client/launch.h"
+#include "wire/socket.h"
 
 namespace backstay::bin {
 namespace {
@@ -50,6 +52,28 @@ Words program_words(const Words& words, const std::optional<LauncherLine>& launc
   return {words.begin() + static_cast<std::ptrdiff_t>(launcher->program), words.end()};
 }
 
+// In Slurm the agents end with the job step that they live in: one that other jobs use too would take their data with it.
+bool needs_agents_of_its_own(const Config& config, const std::optional<LauncherLine>& launcher) {
+  return config.agent.socket.empty() && launcher && launcher->kind == LauncherKind::slurm &&
+         !launcher->several_programs && !wire::slurm_socket_path().empty();
+}
+
+void give_agents_of_its_own(Config& config) {
+  config.agent.socket = wire::slurm_socket_path();
+  ::setenv("BACKSTAY_AGENT_SOCKET", config.agent.socket.c_str(), 1);
+}
+
+// Another agent than the one that our program will use would refuse each rank.
+Status refuse_served(const Config& config, const std::string& job) {
+  if (AgentLink::connect(config).ok()) return {};
+  const Status unlocked = agent::check_unlocked(config.storage.dir, job);
+  if (unlocked.ok()) return {};
+  return Error(unlocked.error().code(),
+               fmt::format("job {} is running here already: {}; wait for its end, or give this one "
+                           "another name with --job",
+                           job, unlocked.error().message()));
+}
+
 // Its versions would be taken for ours, and its program would lose them to ours.
 Status refuse_running(const Config& config, const std::string& job) {
   constexpr double patience_s =
@@ -73,7 +97,7 @@ Status refuse_running(const Config& config, const std::string& job) {
 
 Result<int> run(const RunCommandOptions& options) {
   BACKSTAY_ASSIGN(const std::string file, find_config(options.settings.config_file));
-  BACKSTAY_ASSIGN(const Config config, load(options.settings));
+  BACKSTAY_ASSIGN(Config config, load(options.settings));
   std::string job = options.job.empty() ? config.job.name : options.job;
   const auto launcher = read_launcher(options.run.words);
   if (job.empty()) job = job_name_of(program_words(options.run.words, launcher));
@@ -90,8 +114,11 @@ Result<int> run(const RunCommandOptions& options) {
     return Error(Code::invalid, "give the job a name: backstay run --job NAME -- ...");
   BACKSTAY_TRY(check_job_name(job));
   set_environment(options, config, job, file);
+  const bool agents_of_its_own = needs_agents_of_its_own(config, launcher);
+  if (agents_of_its_own) give_agents_of_its_own(config);
   Runner runner(options.run, config, job);
   BACKSTAY_TRY(refuse_running(config, job));
+  if (agents_of_its_own) BACKSTAY_TRY(refuse_served(config, job));
   BACKSTAY_TRY(runner.prepare(launcher));
   // The program would start it too; now its memory is ready before the first rank asks.
   if (runner.needs_agent())

@@ -282,7 +282,18 @@ int pid_of_peer(int socket) {
   return credentials_of_peer(socket, peer) == 0 && peer.pid > 0 ? peer.pid : 0;
 }
 
+std::string slurm_socket_path() {
+  const char* job = std::getenv("SLURM_JOB_ID");
+  const std::string number = job == nullptr ? "" : job;
+  if (number.empty() || number.find_first_not_of("0123456789") != std::string::npos) return {};
+  return "/tmp/backstay-" + std::to_string(::geteuid()) + "-" + number + "/agent.sock";
+}
+
 std::string default_socket_path() {
+  const std::string slurm = slurm_socket_path();
+  struct stat info {};
+  if (!slurm.empty() && ::lstat(slurm.c_str(), &info) == 0 && info.st_uid == ::geteuid())
+    return slurm;
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
   // Batch systems export the variable on nodes where nobody made the folder.
   if (runtime != nullptr && runtime[0] == '/' && ::access(runtime, W_OK) == 0) {

@@ -61,8 +61,12 @@ PeerProcess process_of_peer(int socket);
 // The process that listens at the other end of a connected socket; 0 where the system cannot tell.
 int pid_of_peer(int socket);
 
-// Where the agent of this user listens unless configured: $XDG_RUNTIME_DIR/backstay/agent.sock,
-// else /tmp/backstay-<uid>/agent.sock.
+// In a job of Slurm: where the agents listen that `backstay run` has started for this job alone,
+// /tmp/backstay-<uid>-<job>/agent.sock. Elsewhere "".
+std::string slurm_socket_path();
+
+// Where the agent of this user listens unless configured: slurm_socket_path(), if that is there; else
+// $XDG_RUNTIME_DIR/backstay/agent.sock, else /tmp/backstay-<uid>/agent.sock.
 std::string default_socket_path();
 
 // `configured` (agent.socket), or the default where that is "".

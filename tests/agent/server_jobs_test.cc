@@ -66,7 +66,9 @@ class ServerJobs : public ServerTest {
   }
   // Whether another agent could serve the job.
   Code code_of_lock(const std::string& job) {
+    const Status unlocked = check_unlocked(folder_, job);
     const auto lock = lock_job(folder_, job);
+    EXPECT_EQ(unlocked.ok(), lock.ok());
     return lock.ok() ? Code::ok : lock.error().code();
   }
   static std::size_t threads() {

@@ -242,5 +242,25 @@ TEST(DefaultPath, FallsBackWhereTheRuntimeFolderIsMissing) {
   EXPECT_EQ(default_socket_path(), fallback);
 }
 
+TEST(DefaultPath, IsThatOfTheSlurmJobWhereItHasAgentsOfItsOwn) {
+  ::unsetenv("SLURM_JOB_ID");
+  const std::string ours = default_socket_path();
+  EXPECT_EQ(slurm_socket_path(), "");
+  ::setenv("SLURM_JOB_ID", "../../somewhere", 1);
+  EXPECT_EQ(slurm_socket_path(), "");
+  ::setenv("SLURM_JOB_ID", ("99" + std::to_string(::getpid())).c_str(), 1);
+  const std::string jobs = slurm_socket_path();
+  EXPECT_EQ(jobs, "/tmp/backstay-" + std::to_string(::geteuid()) + "-99" +
+                      std::to_string(::getpid()) + "/agent.sock");
+  EXPECT_EQ(default_socket_path(), ours);
+  const std::string folder = jobs.substr(0, jobs.rfind('/'));
+  EXPECT_EQ(::mkdir(folder.c_str(), 0700), 0);
+  EXPECT_TRUE(listen_at(jobs).ok());
+  EXPECT_EQ(default_socket_path(), jobs);
+  std::filesystem::remove_all(folder);
+  ::unsetenv("SLURM_JOB_ID");
+  EXPECT_EQ(default_socket_path(), ours);
+}
+
 }  // namespace
 }  // namespace backstay::wire
