@@ -76,6 +76,8 @@ class Job {
   // Captured versions that are not on the disk, with the reason: they go with the agent.
   std::vector<std::string> only_in_memory() const;
   bool knows_others() const { return neighbourhood_ != nullptr; }
+  // The failure domain of a node of the run on several nodes; "": it fails alone, or is not known yet.
+  std::string domain_of(NodeId node) const;
 
   // `backstay checkpoint`, or a signal at one of the ranks.
   void request(bool stop) { request_teller_.request(stop); }

@@ -26,6 +26,9 @@ Status Job::find_neighbours() {
   settings.replicas = state_.replicas;
   settings.domains = fleet.domains();
   settings.bytes_per_s = protect_bytes_per_s_;
+  const std::string own = domain_of(state_.node);
+  if (!own.empty())
+    spdlog::info("failure domain job={} node={} domain={}", state_.name, state_.node, own);
   std::optional<ParitySettings> parity;
   if (parity_) parity = ParitySettings{*parity_, settings.domains, protect_bytes_per_s_};
   Neighbourhood::Listener listener;
@@ -62,6 +65,11 @@ std::shared_ptr<const Gathered> Job::look(std::size_t others_max, VersionOfRun v
     alone->left_out = state_.nodes - 1;
   }
   return alone;
+}
+
+std::string Job::domain_of(NodeId node) const {
+  const Fleet* fleet = decisions_.fleet();
+  return fleet != nullptr && node < fleet->domains().size() ? fleet->domains()[node] : "";
 }
 
 std::vector<NodeId> Job::files_here(VersionOfRun version) const {

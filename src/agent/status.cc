@@ -58,7 +58,7 @@ json silent_json(const MemberSeen& member) {
   return {{"node", member.node}, {"state", lost ? "lost" : "no answer"}, {"why", member.why}};
 }
 
-json member_json(const MemberSeen& member) {
+json seen_json(const MemberSeen& member) {
   if (member.state != MemberSeen::State::ok) return silent_json(member);
   const wire::peer::Seen& seen = member.seen;
   return {{"node", member.node},
@@ -78,6 +78,12 @@ json member_json(const MemberSeen& member) {
           {"lacks", seen.lacks}};
 }
 
+json member_json(const Job& job, const MemberSeen& member) {
+  json out = seen_json(member);
+  out["domain"] = job.domain_of(member.node);
+  return out;
+}
+
 json job_json(const Job& job, const Gathered* gathered) {
   std::set<VersionNumber> numbers;
   for (const auto& [number, version] : job.state().memory) numbers.insert(number);
@@ -87,7 +93,7 @@ json job_json(const Job& job, const Gathered* gathered) {
   for (const VersionNumber number : numbers) versions.push_back(version_json(job, number));
   json members = json::array();
   if (gathered != nullptr) {
-    for (const MemberSeen& member : gathered->members) members.push_back(member_json(member));
+    for (const MemberSeen& member : gathered->members) members.push_back(member_json(job, member));
   }
   std::vector<std::string> notes = job.state().notes;
   for (const Trouble& trouble : troubles(job.state())) {  // versions and members say the rest

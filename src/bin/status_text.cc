@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <utility>
@@ -119,6 +120,20 @@ std::string member_line(const Json& member) {
                      newest == 0 ? "-" : fmt::format("{} {}", newest, text(member, "level")));
 }
 
+// "failure domains: s0 (0, 2), s1 (1, 3)"; nothing where each node fails alone.
+void add_domains(const std::vector<Json>& members, std::vector<std::string>& lines) {
+  std::map<std::string, std::vector<std::uint64_t>> nodes;
+  for (const Json& member : members)
+    nodes[text(member, "domain")].push_back(number(member, "node"));
+  nodes.erase("");
+  std::vector<std::string> domains;
+  for (const auto& [domain, of] : nodes)
+    domains.push_back(fmt::format("{} ({})", printable(domain), fmt::join(of, ", ")));
+  if (domains.empty()) return;
+  const std::string all = fmt::format("failure domains: {}", fmt::join(domains, ", "));
+  for (std::string& line : wrapped(all, 2, 80)) lines.push_back(std::move(line));
+}
+
 // What a run on several nodes looks like there; and what concerns all of it.
 void add_members(const Json& job, std::vector<std::string>& lines) {
   if (number(job, "nodes") > 1) {
@@ -131,6 +146,7 @@ void add_members(const Json& job, std::vector<std::string>& lines) {
     }
     if (const auto more = number(job, "members_left_out"); more > 0)
       lines.push_back(fmt::format("        and {} more", count_text(more, "node")));
+    add_domains(members_of(job), lines);
   }
 }
 

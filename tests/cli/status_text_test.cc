@@ -39,10 +39,9 @@ TEST(StatusText, JobsWithTheNewestVersionFirst) {
 }
 
 TEST(StatusText, SeveralNodesHaveALineEach) {
-  const Json good{
-      {"node", 0},      {"state", "ok"},        {"host", "n0"},  {"ranks", 2},
-      {"connected", 2}, {"busy", 16},           {"buffers", 64}, {"written_bytes", 4096},
-      {"newest", 3},    {"level", "protected"}, {"lacks", ""}};
+  Json good{{"node", 0},      {"state", "ok"},        {"host", "n0"},  {"ranks", 2},
+            {"connected", 2}, {"busy", 16},           {"buffers", 64}, {"written_bytes", 4096},
+            {"newest", 3},    {"level", "protected"}, {"lacks", ""}};
   Json bad = good;
   bad["node"] = 1;
   bad["host"] = "a-host-with-a-very-long-name";
@@ -51,7 +50,12 @@ TEST(StatusText, SeveralNodesHaveALineEach) {
   bad["lacks"] =
       "version 3 not local: write segment /var/tmp/backstay-root/heat/v00000003/segment.1: No "
       "space left";
-  const Json gone{{"node", 2}, {"state", "no answer"}, {"why", "it has not answered in time"}};
+  good["domain"] = "s0";
+  bad["domain"] = "";
+  const Json gone{{"node", 2},
+                  {"state", "no answer"},
+                  {"why", "it has not answered in time"},
+                  {"domain", "s0"}};
   Json job{{"job", "heat"}, {"nodes", 9}, {"ranks", 18}, {"connected", 2}, {"dir", "/d"}};
   job["members"] = Json::array({good, bad, gone, 5});
   job["members_left_out"] = 6;
@@ -67,6 +71,7 @@ TEST(StatusText, SeveralNodesHaveALineEach) {
                  "     1  a-host-with-a-ve     1 of 2    25 %    4.00 KiB  3 captured",
                  "        version 3 not local: write segment /var/tmp/backstay-root/heat/v00000...",
                  "     2  no answer: it has not answered in time", "        and 6 nodes more",
+                 "  failure domains: s0 (0, 2)",
                  "  note: copies of one node's data should lie in different failure domains, but",
                  "  domain \"r\" has 9 nodes"));
   for (const std::string& line : lines) EXPECT_LE(line.size(), 80u) << line;
