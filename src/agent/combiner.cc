@@ -5,11 +5,11 @@
 
 namespace backstay::agent {
 
-void Combiner::combine(protect::Combination how, std::vector<CombinedSource> sources,
-                       std::span<std::byte> out, Done done) {
-  BACKSTAY_CHECK(out.size() <= scratch_.buffer_bytes());
-  auto work =
-      std::make_shared<Work>(Work{std::move(how), std::move(sources), out, std::move(done)});
+void Combiner::combine(protect::Combination how, std::vector<CombinedSource> sources, Outs outs,
+                       Done done) {
+  BACKSTAY_CHECK(!outs.empty() && outs.front().size() <= scratch_.buffer_bytes());
+  auto work = std::make_shared<Work>(
+      Work{std::move(how), std::move(sources), std::move(outs), std::move(done)});
   ++under_way_;
   work->scratch = scratch_.take();
   if (!work->scratch) return line_.push_back(std::move(work));
@@ -21,7 +21,7 @@ void Combiner::go_on(const WorkPtr& work) {
   if (work->next == work->sources.size()) {
     if (!work->empty) return end(work, {}, std::nullopt);
     return depot_.post(Compute{
-        [work] { std::ranges::fill(work->out, std::byte{0}); },
+        [work] { clear(*work); },
         while_alive_([this, work](const Status& status) { end(work, status, std::nullopt); })});
   }
   const CombinedSource& source = work->sources[work->next];
@@ -32,13 +32,16 @@ void Combiner::go_on(const WorkPtr& work) {
                }));
 }
 
+void Combiner::clear(const Work& work) {
+  for (const std::span<std::byte> out : work.outs) std::ranges::fill(out, std::byte{0});
+}
+
 void Combiner::take_in(const WorkPtr& work) {
   const Bytes source = work->scratch->span().first(work->sources[work->next].bytes);
   const bool first = std::exchange(work->empty, false);
   auto add = [work, source, first, which = static_cast<std::uint32_t>(work->next)] {
-    if (first) std::ranges::fill(work->out, std::byte{0});
-    const std::span<std::byte> outputs[] = {work->out};
-    work->how.add(which, source, outputs);
+    if (first) clear(*work);
+    work->how.add(which, source, work->outs);
   };
   depot_.post(Compute{std::move(add), while_alive_([this, work](const Status&) {
                         ++work->next;

@@ -1,4 +1,4 @@
-// Makes one block of a stripe, or a part of it, out of others (docs/protocol/parity.md): reads the sources from whoever holds
+// Makes blocks of a stripe, or a part of them, out of others (docs/protocol/parity.md): reads the sources from whoever holds
 // them, one after the other, and takes each in as it arrives. The arithmetic is done in the depot's thread.
 //
 // Has a few buffers of its own to read into, so that whoever has memory for what is made never waits for somebody who
@@ -32,6 +32,7 @@ struct CombinedSource {
 class Combiner {
  public:
   static constexpr std::uint32_t at_once = 4;
+  using Outs = std::vector<std::span<std::byte>>;
   // `source`: which could not be read, where one could not.
   using Done = std::function<void(const Status&, std::optional<std::size_t> source)>;
 
@@ -41,10 +42,9 @@ class Combiner {
   Combiner(const Combiner&) = delete;
   Combiner& operator=(const Combiner&) = delete;
 
-  // `how` has one output, and the sources in that order. `out` must stay until `done`, and whatever keeps it has to be
-  // kept by `done`, which is called later, never from within the call. At most buffer_bytes at once.
-  void combine(protect::Combination how, std::vector<CombinedSource> sources,
-               std::span<std::byte> out, Done done);
+  // `outs` and `sources` in the order that `how` has them. `outs`, all of one length, must stay until `done`, and whatever
+  // keeps them has to be kept by `done`, which is called later, never from within the call. At most buffer_bytes each.
+  void combine(protect::Combination how, std::vector<CombinedSource> sources, Outs outs, Done done);
   // For an answer that is known already, and must not come from within the call that asked.
   void later(std::function<void()> answer);
   // Calls of combine() whose `done` has not come yet.
@@ -54,7 +54,7 @@ class Combiner {
   struct Work {
     protect::Combination how;
     std::vector<CombinedSource> sources;
-    std::span<std::byte> out;
+    Outs outs;
     Done done;
     std::size_t next = 0;
     bool empty = true;  // nothing was taken in
@@ -64,6 +64,7 @@ class Combiner {
 
   void go_on(const WorkPtr& work);
   void take_in(const WorkPtr& work);
+  static void clear(const Work& work);
   void end(const WorkPtr& work, const Status& status, std::optional<std::size_t> source);
 
   FileReader& reader_;

@@ -5,6 +5,7 @@
 // outlive the DepotBuffers.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -53,6 +54,30 @@ class DepotBuffers {
   const std::uint32_t count_;
   const std::uint32_t buffer_bytes_;
   const std::shared_ptr<Shelf> shelf_;
+};
+
+// At most so many of them at once, for a use that must leave some to another one: where each waited for what the other
+// holds, nobody would go on. Any thread; its leases may outlive it.
+class BufferShare {
+ public:
+  // `buffers` must live longer.
+  BufferShare(DepotBuffers& buffers, std::uint32_t most) : buffers_(buffers), most_(most) {}
+
+  // Null where none is free, or the share is used up.
+  Lease take() {
+    if (*taken_ >= most_) return nullptr;
+    Lease lease = buffers_.take();
+    if (!lease) return nullptr;
+    ++*taken_;
+    AlignedMemory* const memory = lease.get();
+    return {memory, [lease = std::move(lease), taken = taken_](AlignedMemory*) { --*taken; }};
+  }
+
+ private:
+  DepotBuffers& buffers_;
+  const std::uint32_t most_;
+  const std::shared_ptr<std::atomic<std::uint32_t>> taken_ =
+      std::make_shared<std::atomic<std::uint32_t>>(0);
 };
 
 }  // namespace backstay::agent

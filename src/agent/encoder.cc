@@ -18,12 +18,23 @@ namespace {
 constexpr std::uint64_t parity_rest_ns = 30'000'000'000;  // before it is tried again
 constexpr std::uint32_t checked_bytes_max = 64 * 1024;
 
-// How to make one block of parity out of the data blocks, in their order.
-Result<protect::Combination> to_encode(protect::ParityShape shape, std::uint32_t block) {
-  std::vector<std::uint32_t> reads(shape.data);
+// How to make blocks of parity out of the data blocks, in their order.
+Result<protect::Combination> to_encode(protect::ParityShape shape, std::uint32_t first,
+                                       std::uint32_t blocks) {
+  std::vector<std::uint32_t> reads(shape.data), makes(blocks);
   std::iota(reads.begin(), reads.end(), shape.parity);
-  const std::uint32_t makes[] = {block};
+  std::iota(makes.begin(), makes.end(), first);
   return protect::Combination::make(shape, reads, makes);
+}
+
+// Whoever stores a piece that is made here asks for it at once, if it works on the same version; with a limited rate as soon
+// as that allows. Of the largest pieces that there may be.
+std::uint64_t handout_patience_ns(const ParitySettings& settings, std::uint32_t buffer_bytes) {
+  constexpr std::uint64_t patience_ns = 1'000'000'000;
+  if (settings.bytes_per_s == 0) return patience_ns;
+  const double pulled = 2.0 * buffer_bytes * settings.shape.members();
+  return patience_ns +
+         static_cast<std::uint64_t>(1e9 * pulled / static_cast<double>(settings.bytes_per_s));
 }
 
 }  // namespace
@@ -32,7 +43,7 @@ Result<protect::ParityShape> check_parity(const std::string& text, std::uint32_t
   BACKSTAY_ASSIGN(const protect::ParityShape shape, protect::parse_parity(text));
   if (nodes <= 1) return shape;
   BACKSTAY_TRY(protect::make_groups(shape, std::vector<std::string>(nodes)));
-  BACKSTAY_TRY(to_encode(shape, 0));
+  BACKSTAY_TRY(to_encode(shape, 0, 1));
   return shape;
 }
 
@@ -41,7 +52,9 @@ Encoder::Encoder(ProtectionWorld world, Combiner& combiner, const ParitySettings
     : world_(world),
       combiner_(combiner),
       events_(std::move(events)),
-      bytes_per_s_(settings.bytes_per_s) {
+      bytes_per_s_(settings.bytes_per_s),
+      handout_(world.peers, world.state.clock,
+               handout_patience_ns(settings, world.keeping.buffer_bytes())) {
   std::vector<std::string> domains = settings.domains;
   if (domains.size() != world.peers.members()) domains.assign(world.peers.members(), "");
   const auto groups = protect::make_groups(settings.shape, domains);
@@ -56,8 +69,13 @@ Encoder::Encoder(ProtectionWorld world, Combiner& combiner, const ParitySettings
   const auto members = static_cast<std::uint32_t>(group_.size());
   shape_ = {members - settings.shape.parity, settings.shape.parity};
   for (std::uint32_t block = 0; block < shape_.parity; ++block) {
-    how_.push_back(std::move(to_encode(shape_, block).value()));
+    how_.push_back(std::move(to_encode(shape_, block, 1).value()));
   }
+  how_all_ = std::move(to_encode(shape_, 0, shape_.parity).value());
+  const std::uint32_t buffers = world.keeping.count();
+  hands_out_ = shape_.parity > 1 && buffers > 1;
+  making_.emplace(world.keeping, hands_out_ ? buffers - buffers / 2 : buffers);
+  asking_.emplace(world.keeping, hands_out_ ? buffers / 2 : buffers);
   const std::string text = protect::groups_relaxed(*groups, settings.shape.parity, domains);
   if (text.empty()) return;
   spdlog::warn("domains job={}: {}", world_.state.name, text);
@@ -98,6 +116,7 @@ void Encoder::recorded(const format::CommitRecord& record) {
   if (record.run != world_.state.run || record.level >= Level::protected_) return;
   Task& task = tasks_[record.version];
   task.version = record.version;
+  newest_ = std::max(newest_, record.version);
 }
 
 void Encoder::listed(std::span<const HeldFile> files) {
@@ -124,6 +143,7 @@ void Encoder::removed(VersionNumber version) {
   if (found == tasks_.end()) return;
   Task& task = found->second;
   task.removed = true;
+  handout_.forget(version);
   if (!task.is_active()) {
     hold(task, false);
     tasks_.erase(found);
@@ -166,7 +186,10 @@ std::uint64_t Encoder::pump() {
   std::erase_if(
       tasks_, [](const auto& entry) { return entry.second.removed && !entry.second.is_active(); });
   const std::uint64_t now = world_.state.clock.monotonic_ns();
-  std::uint64_t next = no_deadline;
+  const auto active =
+      std::ranges::find_if(tasks_, [](const auto& entry) { return entry.second.is_active(); });
+  std::uint64_t next =
+      handout_.pump(active == tasks_.end() ? std::nullopt : std::optional(active->first));
   for (auto& [version, task] : tasks_) {
     if (task.step == Step::done) continue;
     if (task.step == Step::waiting && now < task.not_before_ns) {
@@ -186,6 +209,7 @@ void Encoder::start(Task& task) {
   hold(task, true);
   if (std::exchange(task.there, false)) return sync(task);
   task.step = Step::manifests;
+  handout_.begun(task.version);
   task.failed.reset();
   task.manifest = {};
   task.manifest.manifests.resize(group_.size());
@@ -201,6 +225,7 @@ void Encoder::start(Task& task) {
 // Its files are synced, or there would be no manifest; the manifest's name may not be.
 void Encoder::sync(Task& task) {
   task.step = Step::sealing;
+  handout_.ended(task.version);
   task.failed.reset();
   world_.depot.post(
       SyncFile{parity(task), on_task(task, [this](Task& of, const Result<HeldFile>& held) {
@@ -247,14 +272,17 @@ void Encoder::open(Task& task) {
   manifest.data = shape_.data;
   manifest.parity = shape_.parity;
   manifest.block_bytes = task.stripes->block_bytes();
-  manifest.checked_bytes = std::min(checked_bytes_max, world_.keeping.buffer_bytes());
-  const std::uint64_t slice_max =
-      world_.keeping.buffer_bytes() / manifest.checked_bytes * manifest.checked_bytes;
-  task.slice_bytes = slice_max;
-  task.slices = (manifest.block_bytes / slice_max + 1) * shape_.parity;
-  if (manifest.block_bytes % slice_max == 0) task.slices -= shape_.parity;
-  task.next = 0;
-  task.again.clear();
+  // All blocks that are made of a slice share a buffer.
+  const std::uint64_t share = world_.keeping.buffer_bytes() / (hands_out_ ? shape_.parity : 1) /
+                              protect::Stripes::alignment * protect::Stripes::alignment;
+  manifest.checked_bytes =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(checked_bytes_max, share));
+  task.slice_bytes = share / manifest.checked_bytes * manifest.checked_bytes;
+  task.plan = protect::plan_encode(*task.stripes);
+  const std::uint64_t slices = (manifest.block_bytes - 1) / task.slice_bytes + 1;
+  task.own = {slices, 0, {}};
+  task.others = {slices * (shape_.parity - 1), 0, {}};
+  task.withheld.clear();
   task.step = Step::opening;
   ++task.on_way;
   world_.depot.post(
@@ -266,82 +294,167 @@ void Encoder::open(Task& task) {
                  })});
 }
 
+std::uint64_t Encoder::Line::pop() {
+  if (again.empty()) return next++;
+  const std::uint64_t first = again.front();
+  again.pop_front();
+  return first;
+}
+
 // Begins as many slices as there is memory for. Answers when the rate or a member allows more.
 std::uint64_t Encoder::encode(Task& task) {
-  while (!task.failed && task.has_slices_left()) {
+  while (!task.failed) {
     const std::uint64_t now = world_.state.clock.monotonic_ns();
     const std::uint64_t from =
         bytes_per_s_ == 0 ? task.not_before_ns : std::max(task.not_before_ns, next_ns_);
-    if (now < from) return from;
-    if (combiner_.under_way() >= Combiner::at_once) return no_deadline;
-    Lease lease = world_.keeping.take();
-    if (!lease) return no_deadline;  // one comes back with an event
-    std::uint64_t index = task.next;
-    if (!task.again.empty()) {
-      index = task.again.front();
-      task.again.pop_front();
-    } else {
-      ++task.next;
-    }
-    encode_slice(task, index, std::move(lease));
+    if (now < from) return task.has_slices_left() ? from : no_deadline;
+    const bool own = begin_own(task);
+    const bool other = begin_other(task);
+    if (!own && !other) break;
   }
-  return no_deadline;
+  return no_deadline;  // memory comes back with an event
 }
 
-// Counted, not listed: how many there are is what a member says of itself.
-Encoder::Slice Encoder::slice(const Task& task, std::uint64_t index) const {
-  const std::uint64_t offset = index / shape_.parity * task.slice_bytes;
-  return {static_cast<std::uint32_t>(index % shape_.parity), offset,
+// Counted, not listed: how many there are is what a member says of itself. Of so many blocks from `first` on, side by side.
+Encoder::Slice Encoder::slice(const Task& task, std::uint64_t index, std::uint32_t first,
+                              std::uint32_t blocks) const {
+  const std::uint64_t offset = index / blocks * task.slice_bytes;
+  return {first + static_cast<std::uint32_t>(index % blocks), offset,
           std::min(task.slice_bytes, task.stripes->block_bytes() - offset)};
 }
 
-void Encoder::encode_slice(Task& task, std::uint64_t index, Lease lease) {
-  const Slice slice = this->slice(task, index);
-  const std::uint32_t members = task.stripes->count();
-  const std::uint32_t stripe = (self_ + members - slice.block) % members;
+// In the parity file of whoever stores it.
+std::uint64_t Encoder::place(const Task& task, const Slice& slice) const {
+  return slice.block * task.stripes->block_bytes() + slice.offset;
+}
+
+// What the slices of parity at that place of a stripe are made of, and what is read of it from now on.
+std::vector<CombinedSource> Encoder::sources(const Task& task, std::uint32_t stripe,
+                                             const Slice& slice) {
   std::vector<CombinedSource> sources;
   std::uint64_t pulled = 0;
-  for (std::uint32_t i = shape_.parity; i < members; ++i) {
-    const protect::Block block = task.stripes->block(stripe, i);
+  for (const protect::Block& block : task.plan[stripe].reads) {
     const std::uint64_t bytes =
         block.bytes > slice.offset ? std::min(slice.bytes, block.bytes - slice.offset) : 0;
     const NodeId node = group_[block.member];
     sources.push_back({node, segment(task, node), block.offset + slice.offset, bytes});
     pulled += bytes;
   }
-  if (bytes_per_s_ != 0) {
-    const double seconds = static_cast<double>(pulled) / static_cast<double>(bytes_per_s_);
-    next_ns_ = std::max(next_ns_, world_.state.clock.monotonic_ns()) +
-               static_cast<std::uint64_t>(1e9 * seconds);
-  }
-  ++task.on_way;
-  const auto memory = lease->span().first(slice.bytes);
-  auto done =
-      on_task(task, [this, index, lease = std::move(lease)](Task& of, const Status& status,
-                                                            std::optional<std::size_t>) mutable {
-        combined(of, index, std::move(lease), status);
-      });
-  combiner_.combine(how_[slice.block], std::move(sources), memory, std::move(done));
+  count_pulled(pulled);
+  return sources;
 }
 
-void Encoder::combined(Task& task, std::uint64_t index, Lease lease, const Status& status) {
-  if (!status.ok() && status.error().code() == Code::again && !task.failed) {
-    --task.on_way;
-    task.again.push_back(index);
+void Encoder::count_pulled(std::uint64_t bytes) {
+  if (bytes_per_s_ == 0) return;
+  const double seconds = static_cast<double>(bytes) / static_cast<double>(bytes_per_s_);
+  next_ns_ = std::max(next_ns_, world_.state.clock.monotonic_ns()) +
+             static_cast<std::uint64_t>(1e9 * seconds);
+}
+
+// The stripe that is this node's work: block 0 is stored here, block q by the member q places on.
+bool Encoder::begin_own(Task& task) {
+  if (task.own.is_empty() || combiner_.under_way() >= Combiner::at_once) return false;
+  Lease lease = making_->take();
+  if (!lease) return false;
+  const std::uint64_t index = task.own.pop();
+  const Slice slice = this->slice(task, index, 0, 1);
+  Combiner::Outs outs;
+  for (std::uint32_t block = 0; block < (hands_out_ ? shape_.parity : 1); ++block) {
+    outs.push_back(lease->span().subspan(block * task.slice_bytes, slice.bytes));
+  }
+  ++task.on_way;
+  combiner_.combine(
+      hands_out_ ? *how_all_ : how_.front(), sources(task, self_, slice), std::move(outs),
+      on_task(task, [this, index, lease = std::move(lease)](Task& of, const Status& status,
+                                                            std::optional<std::size_t>) mutable {
+        made_own(of, index, std::move(lease), status);
+      }));
+  return true;
+}
+
+void Encoder::made_own(Task& task, std::uint64_t index, Lease lease, const Status& status) {
+  if (try_again(task, task.own, index, status)) return;
+  const Slice slice = this->slice(task, index, 0, 1);
+  if (hands_out_) {
+    for (std::uint32_t block = 1; block < shape_.parity; ++block) {
+      const Slice piece{block, slice.offset, slice.bytes};
+      handout_.made({task.version, member(self_ + block), place(task, piece)}, lease,
+                    lease->span().subspan(block * task.slice_bytes, slice.bytes));
+    }
+  }
+  write(task, slice, std::move(lease));
+}
+
+// A block that the member before us makes, that many places back.
+bool Encoder::begin_other(Task& task) {
+  if (task.others.is_empty()) return false;
+  const bool may_make = combiner_.under_way() < Combiner::at_once;
+  if (!may_make && (!hands_out_ || !task.withheld.empty())) return false;
+  Lease lease = asking_->take();
+  if (!lease) return false;
+  const std::uint64_t index = task.others.pop();
+  const Slice slice = this->slice(task, index, 1, shape_.parity - 1);
+  ++task.on_way;
+  if (hands_out_ && !task.withheld.contains(slice.block)) {
+    ask_for(task, index, std::move(lease));
+  } else {
+    make_other(task, index, std::move(lease));
+  }
+  return true;
+}
+
+void Encoder::ask_for(Task& task, std::uint64_t index, Lease lease) {
+  const Slice slice = this->slice(task, index, 1, shape_.parity - 1);
+  count_pulled(slice.bytes);
+  const NodeId maker = member(self_ + task.stripes->count() - slice.block);
+  const auto memory = lease->span().first(slice.bytes);
+  world_.reader.read(maker, parity(task), place(task, slice), memory,
+                     on_task(task, [this, index, lease = std::move(lease)](
+                                       Task& of, const Status& status) mutable {
+                       const Slice piece = this->slice(of, index, 1, shape_.parity - 1);
+                       if (status.ok() || of.failed) return write(of, piece, std::move(lease));
+                       of.withheld.insert(piece.block);
+                       make_other(of, index, std::move(lease));
+                     }));
+}
+
+void Encoder::make_other(Task& task, std::uint64_t index, Lease lease) {
+  const Slice slice = this->slice(task, index, 1, shape_.parity - 1);
+  const std::uint32_t members = task.stripes->count();
+  const std::uint32_t stripe = (self_ + members - slice.block) % members;
+  const auto memory = lease->span().first(slice.bytes);
+  combiner_.combine(
+      how_[slice.block], sources(task, stripe, slice), {memory},
+      on_task(task, [this, index, lease = std::move(lease)](Task& of, const Status& status,
+                                                            std::optional<std::size_t>) mutable {
+        if (try_again(of, of.others, index, status)) return;
+        write(of, this->slice(of, index, 1, shape_.parity - 1), std::move(lease));
+      }));
+}
+
+// A slice was not made: what is to be done about it is done.
+bool Encoder::try_again(Task& task, Line& line, std::uint64_t index, const Status& status) {
+  if (status.ok()) return false;
+  if (status.error().code() == Code::again && !task.failed) {  // for lack of room
+    line.again.push_back(index);
     constexpr std::uint64_t no_room_ns = 20'000'000;
     task.not_before_ns = world_.state.clock.monotonic_ns() + no_room_ns;
-    return;
+  } else {
+    fail(task, status.error());
   }
-  if (!status.ok()) fail(task, status.error());
+  --task.on_way;
+  settle(task);
+  return true;
+}
+
+void Encoder::write(Task& task, const Slice& slice, Lease lease) {
   if (task.failed) {
     --task.on_way;
     return settle(task);
   }
-  const Slice slice = this->slice(task, index);
   const Bytes memory = lease->span().first(slice.bytes);
-  const std::uint64_t offset = slice.block * task.stripes->block_bytes() + slice.offset;
   world_.depot.post(WritePiece{
-      parity(task), offset, memory,
+      parity(task), place(task, slice), memory,
       on_task(task, [this, lease = std::move(lease)](Task& of, const Status& written) mutable {
         lease.reset();
         --of.on_way;
@@ -350,8 +463,31 @@ void Encoder::combined(Task& task, std::uint64_t index, Lease lease, const Statu
       })});
 }
 
+// --- what others ask for -------------------------------------------------------------------------
+
+// Slices of that version are made now or later, as far as is known.
+bool Encoder::may_be_made(VersionNumber version) const {
+  const auto found = tasks_.find(version);
+  if (found == tasks_.end()) return version > newest_;  // else it has gone
+  const Task& task = found->second;
+  if (task.removed || task.there || task.step >= Step::sealing) return false;
+  return task.step != Step::waiting || !task.lacks;
+}
+
+bool Encoder::message(NodeId from, const wire::peer::Message& message) {
+  const auto* get = std::get_if<wire::peer::Get>(&message);
+  if (get == nullptr || !get->parity || get->manifest || get->run != world_.state.run ||
+      get->node == group_[self_] || get->node != from) {
+    return false;
+  }
+  handout_.asked({get->version, from, get->offset}, get->ticket, get->bytes,
+                 hands_out_ && may_be_made(get->version));
+  return true;
+}
+
 void Encoder::seal(Task& task) {
   task.step = Step::sealing;
+  handout_.ended(task.version);
   world_.depot.post(SealCopy{
       parity(task), std::nullopt,
       on_task(task, [this](Task& of, const Result<HeldFile>& held) { sealed(of, held); })});
@@ -366,6 +502,7 @@ void Encoder::sealed(Task& task, const Result<HeldFile>& held) {
   task.step = Step::done;
   task.lacks.reset();
   task.stripes.reset();
+  task.plan.clear();
   if (task.removed) return;
   if (events_.kept) events_.kept(*held);
   if (events_.protected_here) events_.protected_here(task.version);
@@ -389,6 +526,7 @@ void Encoder::settle(Task& task) {
 
 void Encoder::give_up(Task& task) {
   hold(task, false);
+  handout_.ended(task.version);
   task.step = Step::waiting;
   task.manifest = {};
   task.not_before_ns = world_.state.clock.monotonic_ns() + parity_rest_ns;

@@ -1,6 +1,7 @@
 // Level protected by parity (docs/protocol/parity.md): the parity that this node keeps of its group's segments. Once a version
-// is recorded, every node of its run has its part on its disk; then each reads what it needs of the others of its group,
-// slice by slice, and writes the m blocks that are its own.
+// is recorded, every node of its run has its part on its disk; then each reads the data blocks of one stripe from the others
+// of its group, slice by slice, and makes all m blocks of parity of it: it keeps the first and hands out the others, which their
+// members ask for. Who is not handed a block makes it by itself.
 //
 // One version at a time, the older first. The rate limits what is read. Retention leaves the version alone meanwhile. What
 // fails is taken away, said with a reason, and tried again when the membership changes, and every half a minute.
@@ -19,9 +20,11 @@
 #include <vector>
 
 #include "agent/combiner.h"
+#include "agent/handout.h"
 #include "agent/keeper.h"
 #include "agent/lacks.h"
 #include "format/parity_manifest.h"
+#include "protect/parity.h"
 #include "protect/stripes.h"
 
 namespace backstay::agent {
@@ -58,6 +61,9 @@ class Encoder {
   // The version has gone from this node's disk, or goes.
   void removed(VersionNumber version);
   void membership(std::span<const NodeId> lost, std::span<const NodeId> back);
+  // True: it was a `get` for a block of parity that is made here for who asks.
+  bool message(NodeId from, const wire::peer::Message& message);
+  void lost(NodeId peer) { handout_.lost(peer); }
 
   // Does what is to be done next; answers when it wants to be called again (base/clock.h).
   std::uint64_t pump();
@@ -72,24 +78,33 @@ class Encoder {
     std::uint64_t offset = 0;  // in the block
     std::uint64_t bytes = 0;
   };
+  // Numbers that are to be worked through in their order, but for those that have to be tried again.
+  struct Line {
+    std::uint64_t count = 0;
+    std::uint64_t next = 0;
+    std::deque<std::uint64_t> again;
+    bool is_empty() const { return again.empty() && next == count; }
+    std::uint64_t pop();
+  };
   struct Task {
     VersionNumber version = 0;
     Step step = Step::waiting;
     std::size_t on_way = 0;  // answers that have not come
     format::ParityManifest manifest;
     std::optional<protect::Stripes> stripes;
+    std::vector<protect::StripeWork> plan;
     std::uint64_t slice_bytes = 0;
-    std::uint64_t slices = 0;  // of all blocks
-    std::uint64_t next = 0;
-    std::deque<std::uint64_t> again;  // slices that were not read for lack of room
-    std::optional<Error> failed;      // this time
-    std::optional<Error> lacks;       // the last time
+    Line own;                          // slices of block 0
+    Line others;                       // slices of the others, which other members make
+    std::set<std::uint32_t> withheld;  // blocks that are not handed to us
+    std::optional<Error> failed;       // this time
+    std::optional<Error> lacks;        // the last time
     std::uint64_t not_before_ns = 0;
     bool there = false;  // an earlier agent of this run has made it
     bool removed = false;
     std::size_t told_lost = 0;  // so many members of the group
     bool held = false;          // retention leaves the version alone
-    bool has_slices_left() const { return !again.empty() || next < slices; }
+    bool has_slices_left() const { return !own.is_empty() || !others.is_empty(); }
     bool is_active() const { return step != Step::waiting && step != Step::done; }
   };
 
@@ -100,9 +115,20 @@ class Encoder {
   void got_manifest(Task& task, std::size_t member, Result<Buffer> manifest);
   void open(Task& task);
   std::uint64_t encode(Task& task);
-  Slice slice(const Task& task, std::uint64_t index) const;
-  void encode_slice(Task& task, std::uint64_t index, Lease lease);
-  void combined(Task& task, std::uint64_t index, Lease lease, const Status& status);
+  bool begin_own(Task& task);
+  bool begin_other(Task& task);
+  Slice slice(const Task& task, std::uint64_t index, std::uint32_t first,
+              std::uint32_t blocks) const;
+  std::uint64_t place(const Task& task, const Slice& slice) const;
+  std::vector<CombinedSource> sources(const Task& task, std::uint32_t stripe, const Slice& slice);
+  void made_own(Task& task, std::uint64_t index, Lease lease, const Status& status);
+  void ask_for(Task& task, std::uint64_t index, Lease lease);
+  void make_other(Task& task, std::uint64_t index, Lease lease);
+  bool try_again(Task& task, Line& line, std::uint64_t index, const Status& status);
+  void write(Task& task, const Slice& slice, Lease lease);
+  void count_pulled(std::uint64_t bytes);
+  bool may_be_made(VersionNumber version) const;
+  NodeId member(std::uint32_t place) const { return group_[place % group_.size()]; }
   void seal(Task& task);
   void sealed(Task& task, const Result<HeldFile>& held);
   void fail(Task& task, const Error& error);
@@ -123,9 +149,15 @@ class Encoder {
   std::uint32_t self_ = 0;                 // this node's place in it
   protect::ParityShape shape_;             // of this group
   std::vector<protect::Combination> how_;  // to make each block of parity out of the data
+  // Whether blocks are handed out. There must be memory for both at once, for what is made and for what is asked for.
+  bool hands_out_ = false;
+  std::optional<protect::Combination> how_all_;  // to make them at once
+  std::optional<BufferShare> making_, asking_;
   std::set<NodeId> lost_;
   std::map<VersionNumber, Task> tasks_;
+  VersionNumber newest_ = 0;   // of those that ever were among the tasks
   std::uint64_t next_ns_ = 0;  // when the rate allows the next slice
+  Handout handout_;
   WhileAlive while_alive_;
 };
 

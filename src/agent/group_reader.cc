@@ -88,7 +88,7 @@ void GroupReader::go_on(const ReadingPtr& reading) {
         go_on(reading);
       });
   combiner_.combine(std::move(*combination), std::move(sources),
-                    reading->memory.subspan(reading->at, bytes), std::move(done));
+                    {reading->memory.subspan(reading->at, bytes)}, std::move(done));
 }
 
 // No checksum covers it, so that nobody would notice if it were made of something else than zeros; and other lost files of

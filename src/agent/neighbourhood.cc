@@ -182,6 +182,7 @@ void Neighbourhood::message(NodeId from, const wire::peer::Message& message) {
   if (const auto* doubt = std::get_if<wire::peer::Doubt>(&message)) {
     return repair({doubt->version, doubt->run, doubt->node});
   }
+  if (encoder_ && encoder_->message(from, message)) return;
   transfers_.message(from, message);
   protection_.message(from, message);
 }
@@ -196,6 +197,7 @@ void Neighbourhood::lost(NodeId peer, const Error& why) {
   directory_.lost(peer, why);
   protection_.lost(peer, why);
   rebuilds_.lost(peer, why);
+  if (encoder_) encoder_->lost(peer);
 }
 
 }  // namespace backstay::agent

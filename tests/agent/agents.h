@@ -95,6 +95,7 @@ class Node final : public Peers, public DepotLink, public StoreLink, public Outb
   void message(NodeId from, const wire::peer::Message& message) {
     if (neighbourhood) return neighbourhood->message(from, message);
     if (directory->message(from, message) || rebuilds->message(from, message)) return;
+    if (encoder && encoder->message(from, message)) return;
     transfers->message(from, message);
     protection->message(from, message);
   }
@@ -108,6 +109,7 @@ class Node final : public Peers, public DepotLink, public StoreLink, public Outb
     directory->lost(peer, why);
     protection->lost(peer, why);
     rebuilds->lost(peer, why);
+    if (encoder) encoder->lost(peer);
   }
   int held() const {
     int sum = 0;
@@ -321,6 +323,7 @@ class PlayedNetwork {
       if (found == offers_.end()) return;
       Offer& one = found->second;
       std::memcpy(one.to_memory.data(), one.memory.data(), one.memory.size());
+      pulled_bytes[one.to] += one.memory.size();
       const auto fetched = std::exchange(one.fetched, nullptr);
       end_later(number, Status());
       fetched({});
@@ -335,6 +338,7 @@ class PlayedNetwork {
   RunId present_run = run;  // of agents that start from now on
   std::vector<std::unique_ptr<io::MemoryFileSystem>> disks;
   std::function<void()> after_step;
+  std::map<NodeId, std::uint64_t> pulled_bytes;  // by each node from the others
 
  private:
   void make(NodeId node) {

@@ -104,9 +104,11 @@ TEST(Parity, IsSyncedWhenItIsTold) {
 // Each call of one node's disk goes wrong once.
 TEST(Parity, TroubleThatPasses) {
   SCOPED_TRACE(test::replay());
-  for (const io::Fault fault : {io::Fault::io, io::Fault::no_space}) {
+  for (const auto& [fault, shape] : {std::pair{io::Fault::io, protect::ParityShape{2, 1}},
+                                     {io::Fault::no_space, {2, 1}},
+                                     {io::Fault::io, {1, 2}}}) {
     for (std::uint64_t at = 1;; ++at) {
-      World world(3, {2, 1});
+      World world(3, shape);
       Node& node = world.network[0];
       for (NodeId one = 0; one < 3; ++one) world.write(one, 1, 3);
       node.faults = std::make_shared<io::Faults>(io::FaultPlan{fault, at});
@@ -175,7 +177,7 @@ TEST(Parity, ALostMemberIsSaidAndTriedAgainWhenItIsBack) {
   SCOPED_TRACE(test::replay());
   std::size_t early = 0, late = 0;  // than it had said so
   for (int round = 0; round < 40; ++round) {
-    World world(4, {3, 1});
+    World world(4, round % 2 == 0 ? protect::ParityShape{3, 1} : protect::ParityShape{2, 2});
     world.save(1);
     world.play_some();
     ++(world.told(2, 1) ? late : early);
@@ -202,7 +204,7 @@ TEST(Parity, AVersionThatIsRemovedMeanwhileIsNoMatter) {
   SCOPED_TRACE(test::replay());
   std::size_t early = 0, late = 0;
   for (int round = 0; round < 60; ++round) {
-    World world(4, {3, 1});
+    World world(4, round % 2 == 0 ? protect::ParityShape{3, 1} : protect::ParityShape{2, 2});
     world.save(1);
     world.play_some();
     ++(world.told(0, 1) ? late : early);
@@ -262,23 +264,25 @@ TEST(Parity, AVersionThatIsRemovedWhileItIsSealed) {
 
 TEST(Parity, IsNotPulledFasterThanAllowed) {
   constexpr std::uint64_t rate = 10 * buffer_bytes;
-  World world(4, {3, 1}, rate);
-  const std::uint64_t began = world.network.clock.monotonic_ns();
-  std::uint64_t ended =
-      0;  // when the last one told; the clock only moves when nothing else can happen
-  world.network.after_step = [&] {
-    for (NodeId node = 0; node < 4; ++node) {
-      if (!world.told(node, 1)) return;
-    }
-    if (ended == 0) ended = world.network.clock.monotonic_ns();
-  };
-  world.save(1, [](NodeId) { return 30u; });
-  world.network.run_for(60 * second);
-  world.expect_told(1);
-  // Each reads a block of each of the others: as much as its own segment.
-  const double seconds = static_cast<double>(world.segments[{1, run, 0}].size()) / rate;
-  EXPECT_GT(seconds, 2);
-  EXPECT_NEAR(1e-9 * static_cast<double>(ended - began), seconds, 0.5);
+  for (const auto& [shape, share] : {std::pair{protect::ParityShape{3, 1}, 1.0}, {{2, 2}, 1.5}}) {
+    World world(4, shape, rate);
+    const std::uint64_t began = world.network.clock.monotonic_ns();
+    std::uint64_t ended =
+        0;  // when the last one told; the clock only moves when nothing else can happen
+    world.network.after_step = [&] {
+      for (NodeId node = 0; node < 4; ++node) {
+        if (!world.told(node, 1)) return;
+      }
+      if (ended == 0) ended = world.network.clock.monotonic_ns();
+    };
+    world.save(1, [](NodeId) { return 30u; });
+    world.network.run_for(60 * second);
+    world.expect_told(1);
+    // Each reads k blocks of the others, as much as its own segment, and m - 1 that they have made for it.
+    const double seconds = share * static_cast<double>(world.segments[{1, run, 0}].size()) / rate;
+    EXPECT_GT(seconds, 2);
+    EXPECT_NEAR(1e-9 * static_cast<double>(ended - began), seconds, 0.5);
+  }
 }
 
 TEST(Parity, SeveralVersionsTheOldestFirst) {

@@ -211,7 +211,8 @@ TEST(Rebuild, NothingIsAnsweredFromWithinTheCall) {
   nobody.read_manifest(0, {}, [&](Result<Buffer> bytes) { manifest = std::move(bytes); });
   const std::uint32_t reads[] = {1, 2}, makes[] = {0};
   memory.span()[5] = std::byte{1};
-  node.combiner->combine(*protect::Combination::make({2, 1}, reads, makes), {{}, {}}, memory.span(),
+  node.combiner->combine(*protect::Combination::make({2, 1}, reads, makes), {{}, {}},
+                         {memory.span()},
                          [&](const Status& status, std::optional<std::size_t>) { made = status; });
   EXPECT_FALSE(read || made || manifest);
   world.network.run_for();

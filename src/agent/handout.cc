@@ -1,0 +1,100 @@
+#include "agent/handout.h"
+
+#include <algorithm>
+
+namespace backstay::agent {
+
+void Handout::begun(VersionNumber version) {
+  std::erase_if(waiting_, [&](const auto& entry) { return entry.first.version == version; });
+  std::erase_if(out_, [&](const auto& entry) { return entry.first == version; });
+}
+
+void Handout::made(const Piece& piece, Lease lease, Bytes memory) {
+  if (is_out(piece)) return;
+  Waiting waiting{std::move(lease), memory, clock_.monotonic_ns()};
+  const auto asked = asked_.find(piece);
+  if (asked == asked_.end()) {
+    waiting_.insert_or_assign(piece, std::move(waiting));
+    return;
+  }
+  const Asked by = asked->second;
+  asked_.erase(asked);
+  give(piece, by, std::move(waiting));
+}
+
+void Handout::asked(const Piece& piece, std::uint64_t ticket, std::uint64_t bytes, bool may_come) {
+  const Asked by{ticket, bytes, clock_.monotonic_ns()};
+  if (auto found = waiting_.extract(piece)) return give(piece, by, std::move(found.mapped()));
+  if (!may_come || is_out(piece)) {
+    return refuse(piece.to, ticket, Code::not_found, "no such parity is made here");
+  }
+  if (asked_.size() >= asked_max || !asked_.emplace(piece, by).second) {
+    refuse(piece.to, ticket, Code::again, "too many are waiting");
+  }
+}
+
+void Handout::give(const Piece& piece, const Asked& asked, Waiting waiting) {
+  if (asked.bytes != waiting.memory.size()) {
+    return refuse(piece.to, asked.ticket, Code::invalid,
+                  "parity is made in other pieces here (pool.buffer_mib must be the same on all "
+                  "nodes)");
+  }
+  const Bytes memory = waiting.memory;
+  peers_.offer(
+      piece.to, asked.ticket, memory,
+      while_alive_([lease = std::move(waiting.lease)](const Status&) mutable { lease.reset(); }));
+}
+
+void Handout::refuse(NodeId to, std::uint64_t ticket, Code code, const char* why) {
+  peers_.send(to, wire::peer::No{ticket, code, why});
+}
+
+template <typename Condition>
+void Handout::refuse_if(Condition condition, const char* why) {
+  std::erase_if(asked_, [&](const auto& entry) {
+    if (!condition(entry.first, entry.second)) return false;
+    refuse(entry.first.to, entry.second.ticket, Code::not_found, why);
+    return true;
+  });
+}
+
+void Handout::ended(VersionNumber version) {
+  refuse_if([&](const Piece& piece, const Asked&) { return piece.version == version; },
+            "no more of this parity is made here");
+}
+
+void Handout::forget(VersionNumber version) {
+  ended(version);
+  begun(version);
+}
+
+// It asks again, with other tickets, if it comes back.
+void Handout::lost(NodeId peer) {
+  std::erase_if(asked_, [&](const auto& entry) { return entry.first.to == peer; });
+}
+
+std::uint64_t Handout::pump(std::optional<VersionNumber> working) {
+  const std::uint64_t now = clock_.monotonic_ns();
+  std::uint64_t next = no_deadline;
+  for (const auto& [piece, waiting] : waiting_) {
+    if (now - waiting.since_ns >= patience_ns_) {
+      out_.insert({piece.version, piece.to});
+    } else {
+      next = std::min(next, waiting.since_ns + patience_ns_);
+    }
+  }
+  std::erase_if(waiting_, [this](const auto& entry) { return is_out(entry.first); });
+  // Of the version that is made now, or a newer one, it comes in its turn.
+  const auto comes = [&](const Piece& piece) { return working && *working <= piece.version; };
+  refuse_if(
+      [&](const Piece& piece, const Asked& asked) {
+        return is_out(piece) || (!comes(piece) && now - asked.since_ns >= asked_patience_ns);
+      },
+      "it took too long");
+  for (const auto& [piece, asked] : asked_) {
+    if (!comes(piece)) next = std::min(next, asked.since_ns + asked_patience_ns);
+  }
+  return next;
+}
+
+}  // namespace backstay::agent
