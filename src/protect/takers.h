@@ -1,4 +1,4 @@
-// Chooses who takes over from lost nodes; shared by takeover (replicas) and replacement (groups).
+// Chooses who takes over from lost nodes.
 #pragma once
 
 #include <cstdint>
