@@ -16,7 +16,7 @@ PAIR = 5  # steps from the first checkpoint of a round to the second
 
 def measure(cluster, options, say):
     others = protections.all_of(options)
-    streams = [protections.plain_streams(count) for count in sorted({one.moved for one in others})]
+    streams = [protections.plain_streams(count) for count in sorted({one.peers for one in others})]
     all_of = [protections.none(), *streams, *others]
     samples = Samples()
     for number, one in enumerate([*all_of, *reversed(all_of)]):
@@ -41,7 +41,7 @@ def measure(cluster, options, say):
             result["ratios"][f"{one.key}_{key.removesuffix('_s')}_over_local_only"] = ratio(
                 result[f"{one.key}_{key}"], result[f"none_{key}"], 1.1)
         result["ratios"][f"{one.key}_blocked_again_over_streams"] = ratio(
-            result[f"{one.key}_blocked_again_s"], result[f"streams_{one.moved}_blocked_again_s"], 1.1)
+            result[f"{one.key}_blocked_again_s"], result[f"streams_{one.peers}_blocked_again_s"], 1.1)
     return result
 
 

@@ -9,10 +9,12 @@ SHAPES = ["3,1", "2,2"]
 
 
 class Protection:
-    """`key` in the JSON, `text` in tables; each node sends `moved` times its data; `streams`: plain ones to others meanwhile."""
+    """`key` in the JSON, `text` in tables; each node sends `moved` times its data, which as many streams as `peers` would carry in its place;
+    `streams`: plain ones to others meanwhile.
+    """
 
-    def __init__(self, key, text, moved, set_to, streams=0):
-        self.key, self.text, self.moved, self.streams = key, text, moved, streams
+    def __init__(self, key, text, moved, set_to, peers=0, streams=0):
+        self.key, self.text, self.moved, self.peers, self.streams = key, text, moved, peers, streams
         self.set_to = {"protect_replicas": 0} | set_to
         self.level = job.PROTECTED if moved else job.LOCAL
 
@@ -27,13 +29,13 @@ def plain_streams(count):
 
 
 def replicas(count):
-    return Protection(f"replicas_{count}", f"{count} replica{'s' if count > 1 else ''}", count, {"protect_replicas": count})
+    return Protection(f"replicas_{count}", f"{count} replica{'s' if count > 1 else ''}", count, {"protect_replicas": count}, peers=count)
 
 
 def parity(shape):
-    """`shape`: "k,m". Each node makes its own m blocks of parity, out of m times its data (docs/protocol/parity.md)."""
+    """`shape`: "k,m". Each node pulls k blocks of data and m - 1 of parity, of a k-th of its data each (docs/protocol/parity.md)."""
     k, m = (int(number) for number in shape.split(","))
-    return Protection(f"parity_{k}_{m}", f"parity ({k}, {m})", m, {"protect_parity": shape})
+    return Protection(f"parity_{k}_{m}", f"parity ({k}, {m})", (k + m - 1) / k, {"protect_parity": shape}, peers=m)
 
 
 def add_options(parser):

@@ -1,7 +1,7 @@
 """Throughput of replication and of making parity, a node, against plain TCP streams between the same hosts, in turn.
 
 Timed from level local to level protected of all nodes; what a node had sent before (copying begins when its own part is on its disk)
-is taken off. As many streams leave each host as it sends times its data,
+is taken off. As many streams leave each host as it has copies, or blocks of parity in a stripe,
 all at once; what a host sends by them until the last has ended is the limit.
 """
 
@@ -15,7 +15,7 @@ def measure(cluster, options, say):
     for half in (1, 2):  # of the repetitions: each with a session, and streams, of its own
         for one in all_of:
             say(f"replication, half {half} of 2: {one.text}")
-            samples.add(f"stream_{one.moved}_mb_s", cluster.streams(options.hosts, max(32, options.mib // one.moved), one.moved))
+            samples.add(f"stream_{one.peers}_mb_s", cluster.streams(options.hosts, max(32, options.mib // one.peers), one.peers))
             rounds = job.run(cluster, options.build, options.hosts, rounds=(options.repetitions + 1) // 2 + 1, steps=0,
                              level=one.level, mib=options.mib, device=options.device, pool_mib=2 * options.mib,
                              set_to={"network_device": options.device, **one.set_to, **dict(options.set)})
@@ -24,7 +24,7 @@ def measure(cluster, options, say):
                 take(samples, one.key, round_, one.moved * size)
     result = {"bytes_per_node": size, "texts": {one.key: one.text for one in all_of}}
     samples.write_to(result)
-    result["ratios"] = {one.key: ratio(result[f"{one.key}_mb_s"], result[f"stream_{one.moved}_mb_s"], 0.9, at_least=True)
+    result["ratios"] = {one.key: ratio(result[f"{one.key}_mb_s"], result[f"stream_{one.peers}_mb_s"], 0.9, at_least=True)
                         for one in all_of}
     return result
 
