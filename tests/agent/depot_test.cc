@@ -334,6 +334,22 @@ TEST(Depot, AFolderThatIsRemovedMeanwhileIsNotMadeAnew) {
   EXPECT_EQ(look_at(*tier_on(world.disk()), "job", version).level, Level::none);
 }
 
+// It was there already when somebody wanted it kept: nothing is written but the record, and that only if it is there still.
+TEST(Depot, ARecordIsNotPutWhereTheSegmentHasGone) {
+  World world;
+  Desk desk(world.disk());
+  ASSERT_TRUE(copy(desk, world.file, world.segment, world.manifest).ok());
+  const auto pieces = desk.ask<Result<std::vector<Piece>>>(
+      OpenCopy{world.file, world.manifest, world.segment.size(), buffer_bytes, nullptr});
+  ASSERT_TRUE(pieces.ok() && pieces->empty());
+  ASSERT_TRUE(tier_on(world.disk())->remove("job").ok());
+  const auto held =
+      desk.ask<Result<HeldFile>>(SealCopy{world.file, record_of(world.file), nullptr});
+  ASSERT_FALSE(held.ok());
+  EXPECT_EQ(held.error().code(), Code::again);
+  EXPECT_EQ(look_at(*tier_on(world.disk()), "job", version).level, Level::none);
+}
+
 // Nothing else is here of the version, or not any more.
 TEST(Depot, NoEmptyFolderIsLeftWhereOneCameTooLate) {
   World world;

@@ -132,11 +132,12 @@ TEST(Replicas, WhereAllDisksAreFullTheReasonIsSaidAndItIsTriedAgain) {
     world.network.start(full);
   }
   const FileOf file = world.save(0, 1);
+  world.network[0].state.disk[2] = {};
   world.network.run_for(second);
   EXPECT_FALSE(world.told(0, 1));
   ASSERT_TRUE(world.network[0].protection->lacks(1).has_value());
   EXPECT_EQ(world.network[0].protection->lacks(1)->code(), Code::no_space);
-  EXPECT_TRUE(world.network[0].logged("protect_failed"));
+  EXPECT_TRUE(world.network[0].logged("protect_failed")) << "a newer version changes nothing";
   world.expect_rest();
   world.network.lose_disk(2);
   world.network.start(2);
@@ -228,11 +229,14 @@ TEST(Replicas, AVersionThatIsRemovedMeanwhileIsNoMatter) {
 
 // Retention was quicker than the keepers.
 TEST(Replicas, AVersionThatNewerOnesHaveOvertakenIsNoTroubleInTheLog) {
-  for (const bool newer : {false, true}) {
+  enum { on_disk, undecided, none };
+  for (const auto where : {on_disk, undecided, none}) {
+    const bool newer = where != none;
     World world(3, 1);
     const FileOf file = world.write(0, 1);
     ASSERT_TRUE(tier_on(*world.network.disks[0])->remove("job").ok());
-    if (newer) world.network[0].state.disk[2] = {};
+    JobState& state = world.network[0].state;
+    if (newer) (where == on_disk ? state.disk : state.undecided)[2] = {};
     world.seal(file);
     world.network.run_for(second);
     ASSERT_TRUE(world.network[0].protection->lacks(1).has_value()) << "who waits hears it";

@@ -457,6 +457,8 @@ TEST(Candidate, ThatIsDamagedInTheDurableDirectoryIsNamed) {
   EXPECT_EQ(newest(6).code, Code::ok);
   EXPECT_EQ(newest(4).version, 3u);
   EXPECT_EQ(newest(3).code, Code::none);
+  agent.state().durable[6].unreadable = Error(Code::io, "");
+  EXPECT_EQ(newest().code, Code::io) << "what cannot be read need not be damaged";
   agent.put_local(NodeFile({6, 20, 0}, 4, 8, {0}, bytes));
   EXPECT_EQ(newest().code, Code::ok) << "another place has it";
 }

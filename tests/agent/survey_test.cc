@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
+
+#include "agent/status.h"
 
 namespace backstay::agent {
 namespace {
@@ -142,6 +145,15 @@ TEST(Survey, ThatEndsLeavesNobodyWaiting) {
     EXPECT_FALSE(gathered->done);
   }
   EXPECT_TRUE(gathered->done);
+}
+
+TEST(Where, SaysWhatKeepsANodeFromWriting) {
+  Gathered gathered;
+  gathered.members.push_back({1, MemberSeen::State::ok, "", seen(0, "n1")});
+  gathered.members.back().seen.lacks = "version 4 not local: full";
+  const auto answer =
+      nlohmann::json::parse(to_json(format::CommitRecord{}, Level::local, gathered));
+  EXPECT_EQ(answer.at("members").at(0).at("lacks"), "version 4 not local: full");
 }
 
 }  // namespace

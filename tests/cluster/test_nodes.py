@@ -261,6 +261,9 @@ def test_copies_that_nobody_can_keep_are_heard_of(nodes):
     nodes.mini.on("n1", "rm /var/tmp/fill")
     assert re.search(r"waited level=3 code=31 node 0 \(n0\) keeps version 1 from level protected: 0 of 1 copies", output), (
         output + nodes.logs())
+    if COMMAND:  # their disks may not give either what was written before
+        shown = nodes.mini.on("n1", f"{COMMAND} show {nodes.job} 1 --dir /var/tmp/backstay-root")
+        assert "node 0: version 1 not protected: 0 of 1 copies" in " ".join(shown.split()), shown
 
 
 @pytest.mark.parametrize("settings, code, text", [

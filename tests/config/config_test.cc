@@ -94,6 +94,7 @@ TEST(Config, AnAgentsSettingsAreTextAsInTheFile) {
   EXPECT_EQ(by_name.at("pool.size_mib"), "64");
   EXPECT_EQ(by_name.at("network.device"), "\"ib0\"");
   EXPECT_EQ(by_name.at("writer.direct"), "true");
+  EXPECT_EQ(by_name.at("agent.nice"), "0");
   EXPECT_FALSE(by_name.contains("storage.keep")) << "each program has its own";
 }
 

@@ -41,7 +41,8 @@ class Limits(ProcessCase):
 
     def test_it_stands_back_as_far_as_it_shall(self):
         ours = os.getpriority(os.PRIO_PROCESS, 0)
-        for more, wanted in ((0, 7), (11, 7), (0, 0)):
+        further = min(max(ours, 0) + 7, 19)  # the tests may be standing back themselves
+        for more, wanted in ((0, further), (11, further), (0, 0)):
             with self.subTest(more=more, wanted=wanted):
                 self.environment["BACKSTAY_AGENT_NICE"] = str(wanted)
                 agent = self.start_agent(preexec_fn=lambda by=more: os.nice(by))
