@@ -75,7 +75,7 @@ static void wait_at_gate(const char* gate) {
   snprintf(reached, sizeof reached, "%s.reached", gate);
   MPI_Barrier(MPI_COMM_WORLD);
   if (rank == 0) fclose(fopen(reached, "w"));
-  for (int tries = 0; tries < 6000 && stat(gate, &info) != 0; ++tries) usleep(10000);
+  for (int tries = 0; tries < 18000 && stat(gate, &info) != 0; ++tries) usleep(10000);
   MPI_Barrier(MPI_COMM_WORLD);
 }
 

@@ -90,6 +90,8 @@ def add_launchers(command):
     sub = command("slurm", slurm_command, "start or end a real Slurm on the cluster")
     sub.add_argument("what", choices=("up", "down"))
     sub.add_argument("--silence-s", type=int, default=15, help="a silent node is down after this time (default 15)")
+    sub.add_argument("--switches", type=int, default=1, metavar="N",
+                     help="the hosts hang on N switches, in turn, and Slurm knows it (default 1: it knows of none)")
     sub = command("mpirun", mpirun, "run an MPI program over the hosts, launched from the first of them",
                   usage="mini mpirun --mpi mpich|openmpi -n N [--hosts n0,n1] -- PROGRAM [ARGUMENTS]")
     sub.add_argument("--mpi", required=True, choices=mpi.IMPLEMENTATIONS)
@@ -242,7 +244,7 @@ def slurm_command(args):
     paths, record = cluster.find(args.name)
     with state.changing():
         if args.what == "up":
-            slurm.up(paths, record, args.silence_s)
+            slurm.up(paths, record, args.silence_s, args.switches)
         else:
             slurm.down(paths, record)
 

@@ -8,7 +8,7 @@ from .errors import ClusterError
 
 # What each line is for: no control groups (all hosts share the machine's), processes found through /proc,
 # memory and processors as told (hosts share the machine's too), a node that comes back is used again. A requeued
-# job waits for its credential to expire: 5 s instead of 2 minutes.
+# job waits for its credential to expire: 5 s instead of 2 minutes. Jobs that say --oversubscribe share nodes.
 SLURM_CONF = """
 ClusterName=mini
 SlurmctldHost=n0
@@ -20,6 +20,7 @@ ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
 SelectType=select/linear
+TopologyPlugin=topology/{topology}
 MpiDefault=none
 StateSaveLocation={folder}/state
 SlurmdSpoolDir=/run/slurmd
@@ -36,7 +37,7 @@ ReturnToService=2
 JobRequeue=1
 SchedulerParameters=batch_sched_delay=0,sched_interval=2
 NodeName={nodes} CPUs=2 RealMemory=1000 State=UNKNOWN
-PartitionName=mini Nodes={nodes} Default=YES MaxTime=INFINITE State=UP
+PartitionName=mini Nodes={nodes} Default=YES MaxTime=INFINITE State=UP OverSubscribe=YES:8
 """
 CGROUP_CONF = "CgroupPlugin=cgroup/v1\nCgroupAutomount=no\nIgnoreSystemd=yes\nConstrainCores=no\nConstrainRAMSpace=no\n"
 MUNGED = ("mkdir -p /run/munge && munged --force --key-file={folder}/munge.key --socket=/run/munge/munge.socket.2 "
@@ -53,11 +54,11 @@ def environment(paths):
     return {"SLURM_CONF": str(configuration(paths))}
 
 
-def up(paths, record, silence_s):
+def up(paths, record, silence_s, switches=1):
     """Starts what does not run yet, on the hosts that are up; returns when all of these are ready for jobs."""
     if not hosts.is_up(paths, "n0"):
         raise ClusterError("slurmctld lives on n0, which is down; start it again with: mini boot n0")
-    write_files(paths, record, silence_s)
+    write_files(paths, record, silence_s, min(switches, record["hosts"]))
     living = [host for host in hosts.names(record["hosts"]) if hosts.is_up(paths, host)]
     for host in living:
         start_daemon(paths, host, "munged", MUNGED.format(folder=paths.slurm, host=host))
@@ -67,14 +68,23 @@ def up(paths, record, silence_s):
     waiting.until(lambda: ready(paths) >= set(living), f"the nodes of Slurm to be ready (logs: {paths.slurm})")
 
 
-def write_files(paths, record, silence_s):
+def write_files(paths, record, silence_s, switches):
     (paths.slurm / "state").mkdir(parents=True, exist_ok=True)
     key = paths.slurm / "munge.key"
     if not key.exists():
         subprocess.run(["mungekey", "--create", f"--keyfile={key}"], check=True)
     nodes = f"n[0-{record['hosts'] - 1}]"
-    state.replace_text(configuration(paths), SLURM_CONF.format(folder=paths.slurm, nodes=nodes, silence_s=silence_s))
+    state.replace_text(configuration(paths), SLURM_CONF.format(
+        folder=paths.slurm, nodes=nodes, silence_s=silence_s, topology="tree" if switches > 1 else "none"))
+    if switches > 1:
+        state.replace_text(paths.slurm / "topology.conf", topology(hosts.names(record["hosts"]), switches))
     state.replace_text(paths.slurm / "cgroup.conf", CGROUP_CONF)
+
+
+def topology(names, switches):
+    """Hosts in turn on switches s0, s1, ..., so that those beside each other do not fail together; one above them."""
+    lines = [f"SwitchName=s{switch} Nodes={','.join(names[switch::switches])}" for switch in range(switches)]
+    return "\n".join([*lines, f"SwitchName=top Switches=s[0-{switches - 1}]"]) + "\n"
 
 
 def start_daemon(paths, host, name, command):
