@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -21,6 +22,7 @@
 #include "bin/print.h"
 #include "bin/progress.h"
 #include "bin/settings.h"
+#include "bin/slurm.h"
 #include "wire/socket.h"
 
 namespace backstay::bin {
@@ -34,6 +36,7 @@ struct AgentOptions {
   bool now = false;
   int pid = 0;  // 0: the one at the socket
   double timeout_s = 120;
+  double requeue_after_s = 0;
 };
 
 Result<int> start(const Config& config, const AgentOptions& options) {
@@ -59,7 +62,9 @@ Status end_agent_at_socket(const Config& config, const AgentOptions& options) {
 // behind would hold the job.
 class Questions {
  public:
-  Questions() {
+  // `bored` is called after each such silence.
+  Questions(double silence_s, std::function<void()> bored)
+      : silence_s_(silence_s), bored_(std::move(bored)) {
     struct sigaction nothing {};
     nothing.sa_handler = [](int) {};
     ::sigaction(SIGTERM, &nothing, nullptr);
@@ -82,13 +87,24 @@ class Questions {
   bool read_more() {
     pollfd look{STDIN_FILENO, POLLIN, 0};
     std::array<char, 256> some{};
-    if (::ppoll(&look, 1, nullptr, &while_waiting_) <= 0) return false;
+    const timespec silence = as_timespec(silence_s_);
+    int ready = 0;
+    while ((ready = ::ppoll(&look, 1, silence_s_ > 0 ? &silence : nullptr, &while_waiting_)) == 0)
+      bored_();
+    if (ready < 0) return false;
     const ssize_t got = ::read(STDIN_FILENO, some.data(), some.size());
     if (got <= 0) return false;
     text_.append(some.data(), static_cast<std::size_t>(got));
     return true;
   }
 
+  static timespec as_timespec(double seconds) {
+    const auto whole = static_cast<time_t>(seconds);
+    return {whole, static_cast<long>((seconds - static_cast<double>(whole)) * 1e9)};
+  }
+
+  const double silence_s_;  // 0: for ever
+  const std::function<void()> bored_;
   sigset_t while_waiting_{};
   std::string text_;
 };
@@ -103,7 +119,10 @@ Result<int> attend(const Config& config, const AgentOptions& options) {
   ::gethostname(own.data(), own.size() - 1);
   const char* node = std::getenv("SLURMD_NODENAME");
   const std::string name = node != nullptr && *node != '\0' ? node : own.data();
-  Questions questions;
+  // `backstay run` may have gone with the node of the job's script: nobody else could put the job back into the queue.
+  Questions questions(options.requeue_after_s, [] {
+    if (slurm_lost_first_node()) (void)slurm_requeue();
+  });
   while (const auto number = questions.next()) {
     fmt::print("backstay-host {} {}\n", name, *number);
     std::fflush(stdout);
@@ -171,6 +190,9 @@ Action declare_agent(CLI::App& app) {
       ->type_name("SECONDS")
       ->check(some_seconds(false))
       ->capture_default_str();
+  app.add_option("--requeue-after", options->requeue_after_s)
+      ->check(some_seconds(true))
+      ->group("");  // attend
   add_settings(app, options->settings, false);
   app.footer(
       "Programs start an agent by themselves; this is for looking and for tidying up.\n"

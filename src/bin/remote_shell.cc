@@ -36,8 +36,9 @@ RemoteShell RemoteShell::rsh(const std::string& shell, double timeout_s) {
   return result;
 }
 
-RemoteShell RemoteShell::srun(std::string tool) {
+RemoteShell RemoteShell::srun(std::string tool, double requeue_after_s) {
   RemoteShell result;
+  result.requeue_after_s_ = requeue_after_s;
   result.srun_ = true;
   result.words_ = {std::move(tool)};
   return result;
@@ -50,20 +51,22 @@ Words RemoteShell::line(const std::vector<std::string>& hosts) const {
   }
   std::string names;
   for (const std::string& host : hosts) names += (names.empty() ? "" : ",") + host;
-  return {"srun",
-          "--overlap",
-          "--no-kill",
-          "--kill-on-bad-exit=0",
-          "--unbuffered",
-          "--job-name=backstay-agents",
-          fmt::format("--nodes={}", hosts.size()),
-          "--nodelist=" + names,
-          fmt::format("--ntasks={}", hosts.size()),
-          "--ntasks-per-node=1",
+  Words words{"srun",
+              "--overlap",
+              "--no-kill",
+              "--kill-on-bad-exit=0",
+              "--unbuffered",
+              "--job-name=backstay-agents",
+              fmt::format("--nodes={}", hosts.size()),
+              "--nodelist=" + names,
+              fmt::format("--ntasks={}", hosts.size()),
+              "--ntasks-per-node=1",
 
-          words_.front(),
-          "agent",
-          "attend"};
+              words_.front(),
+              "agent",
+              "attend"};
+  if (requeue_after_s_ > 0) words.push_back(fmt::format("--requeue-after={}", requeue_after_s_));
+  return words;
 }
 
 Words RemoteShell::run(const std::string& host, const Words& command) const {

@@ -14,7 +14,8 @@ class RemoteShell {
   // `timeout_s`.
   static RemoteShell rsh(const std::string& shell, double timeout_s);
   // `tool` is this program's path, the same on all nodes: it starts the node's agent in the job step and attends it.
-  static RemoteShell srun(std::string tool);
+  // Not 0: after so long a silence it looks whether the job is to be requeued in place of us.
+  static RemoteShell srun(std::string tool, double requeue_after_s = 0);
 
   // A command whose other end answers numbers (host_line.h). Several hosts: srun only.
   Words line(const std::vector<std::string>& hosts) const;
@@ -24,6 +25,7 @@ class RemoteShell {
  private:
   bool srun_ = false;
   Words words_;  // the shell, or the tool
+  double requeue_after_s_ = 0;
 };
 
 // What the user asks for, else what the launcher would use: from its command line, from its variable, ssh.

@@ -154,7 +154,7 @@ void add_host_options(CLI::App& app, RunOptions& run) {
       ->check(some_seconds(false))
       ->capture_default_str()
       ->group(group);
-  app.add_flag("--requeue", run.requeue,
+  app.add_flag("--requeue", run.hosts.requeue,
                "Slurm: after SIGTERM, and where too few nodes are left, put the job back into the "
                "queue")
       ->group(group);

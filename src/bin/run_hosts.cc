@@ -149,8 +149,11 @@ Status RunHosts::choose(std::vector<Host> hosts) {
   }
   const std::string shell = choose_shell(options_.remote_shell, line_);
   if (shell.find_first_not_of(' ') == std::string::npos || (shell == "off" && !slurm())) return {};
-  shell_ = std::make_unique<RemoteShell>(slurm() ? RemoteShell::srun(program_folder() + "/backstay")
-                                                 : RemoteShell::rsh(shell, options_.timeout_s));
+  // As long as it takes here to be sure that a host is gone. Slurm decides.
+  const double silence_s = options_.requeue ? 2 * options_.timeout_s : 0;
+  shell_ = std::make_unique<RemoteShell>(
+      slurm() ? RemoteShell::srun(program_folder() + "/backstay", silence_s)
+              : RemoteShell::rsh(shell, options_.timeout_s));
   watch_ = std::make_unique<HostWatch>(
       [shell = *shell_](const std::vector<std::string>& names) { return shell.line(names); },
       options_.timeout_s);

@@ -30,6 +30,7 @@ struct HostOptions {
   bool oversubscribe = false;
   std::string remote_shell;  // "": the launcher's; "off"
   double timeout_s = 10;
+  bool requeue = false;  // Slurm
 };
 
 // An event's name, the text, and more keys for JSON.

@@ -45,7 +45,7 @@ Status Runner::prepare(const std::optional<LauncherLine>& launcher) {
     say(event, text, more);
   };
   BACKSTAY_ASSIGN(hosts_, RunHosts::make(options_.hosts, options_.words, launcher, tell));
-  if (options_.requeue && !starts_agents())
+  if (options_.hosts.requeue && !starts_agents())
     return Error(Code::invalid, "--requeue is for srun in an allocation of Slurm");
   return hosts_ ? hosts_->reachable() : Status();
 }
@@ -263,7 +263,7 @@ int Runner::finish(int code) {
         fmt::format("ended with exit code {} after {}", code,
                     count_text(policy_.restarts(), "restart")),
         summary);
-  if (options_.requeue && requeue_) requeue();
+  if (options_.hosts.requeue && requeue_) requeue();
   return code;
 }
 

@@ -26,7 +26,6 @@ struct RunOptions {
   unsigned retries = 3;
   double grace_s = 60;
   bool json = false;
-  bool requeue = false;  // Slurm
   Words words;
   HostOptions hosts;
 };

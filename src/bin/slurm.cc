@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <sstream>
 
@@ -11,6 +12,7 @@ namespace backstay::bin {
 namespace {
 
 constexpr double answer_s = 30;
+constexpr unsigned last_to_look = 3;  // not all of a thousand nodes at once
 constexpr unsigned repeats_max = 1'000'000;
 
 std::string variable(const char* name) {
@@ -69,6 +71,17 @@ Status slurm_requeue() {
     return Error(Code::state, fmt::format("job {} is {}", job, state.substr(0, state.find('\n'))));
   const auto done = run_and_read({"scontrol", "requeue", job}, answer_s);
   return done.ok() ? Status() : Status(done.error());
+}
+
+bool slurm_lost_first_node() {
+  if (number("SLURM_PROCID") > last_to_look) return false;
+  const auto all = slurm_nodes(variable("SLURM_JOB_NODELIST"));
+  const auto left =
+      run_and_read({"squeue", "-h", "-j", variable("SLURM_JOB_ID"), "-o", "%N"}, answer_s);
+  if (!all.ok() || all->empty() || !left.ok()) return false;
+  const auto nodes = slurm_nodes(left->substr(0, left->find('\n')));
+  return nodes.ok() && !nodes->empty() &&
+         std::find(nodes->begin(), nodes->end(), all->front()) == nodes->end();
 }
 
 }  // namespace backstay::bin

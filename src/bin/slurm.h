@@ -18,6 +18,9 @@ unsigned slurm_tasks();
 unsigned slurm_tasks_per_node();
 // Puts the job back into the queue, if it runs: not where somebody has cancelled it. Errors: io, timeout, state.
 Status slurm_requeue();
+// Slurm has taken the node that the job's script ran on out of the running job, which goes on without it (--no-kill).
+// Only the first tasks of a step ask.
+bool slurm_lost_first_node();
 
 // "2(x3),4" is 2, 2, 2, 4. Empty where it cannot be read.
 std::vector<unsigned> parse_counts(const std::string& text);

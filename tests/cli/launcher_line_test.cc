@@ -130,6 +130,8 @@ TEST(RemoteShell, TheCommandIsOneWordForTheOtherShell) {
             (Words{"/opt/agent", "n1",
                    "exec 'sh' '-c' 'while read n; do echo backstay-host n1 $n; done'"}));
   const Words step = RemoteShell::srun("/b/backstay").line({"n0", "n1"});
+  EXPECT_EQ(step.back(), "attend");
+  EXPECT_EQ(RemoteShell::srun("/b/backstay", 20).line({"n0"}).back(), "--requeue-after=20");
   EXPECT_NE(joined(step).find("--overlap --no-kill"), std::string::npos);
   EXPECT_NE(joined(step).find("--nodelist=n0,n1"), std::string::npos);
 }

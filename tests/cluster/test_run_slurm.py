@@ -87,9 +87,9 @@ exec {BACKSTAY} run --job {name} --host-timeout {SILENT_S} --requeue {options} -
         waiting.until(lambda: self.state() in ("COMPLETED", "FAILED", "CANCELLED"), f"the end of job {self.number}", DEADLINE_S)
         assert self.state() == state, self.text()
 
-    def command(self, words):
-        """`backstay` on the first node, inside the allocation."""
-        return self.as_user(f"srun --overlap --jobid={self.number} -N1 -n1 -w n0 {BACKSTAY} {words}")
+    def command(self, words, node="n0"):
+        """`backstay` on a node, inside the allocation."""
+        return self.as_user(f"srun --overlap --jobid={self.number} -N1 -n1 -w {node} {BACKSTAY} {words}")
 
     def agents(self):
         """Process ids of its agents on its nodes."""
@@ -129,12 +129,13 @@ def limited(slurm):
 
 @pytest.fixture(scope="module")
 def jobs(slurm, limited):
-    """Four jobs on n0 and n1, three of one user and one of another, all at their gates: one goes to all nodes, one will
-    lose n1 and has a spare, one will lose it and has none."""
+    """Five jobs on n1, four of one user and one of another, all at their gates: one goes to all nodes, one will lose n1 and
+    has a spare, one will lose it and has none, of one the script runs there."""
     program = f"{JOBS['openmpi']} {STEPS} 5 step_ms=20 GATE"
     batches = {"everywhere": Batch(slurm, "everywhere", "--nodelist=n[0-3] --nodes=4", "", f"-n 4 {program}"),
                "survivor": Batch(slurm, "survivor", "--nodelist=n[0-2] --nodes=3", "--spares 1", f"-n 4 {program}"),
                "waiting": Batch(slurm, "waiting", TWO_NODES, "", f"-n 4 {program}"),
+               "headless": Batch(slurm, "headless", "--nodelist=n[1-3] --nodes=3", "", f"-n 4 {program}"),
                "others": Batch(slurm, "survivor", TWO_NODES, "", f"-n 2 {program}", OTHER_USER)}
     for batch in batches.values():
         batch.wait_at_gate()
@@ -156,10 +157,10 @@ def test_jobs_on_the_same_nodes_do_not_see_each_other(slurm, jobs):
     agents = {name: batch.agents() for name, batch in jobs.items()}
     for name, batch in jobs.items():
         assert {len(pids) for pids in agents[name].values()} == {1}, agents
-        status = json.loads(batch.command("status --json"))
+        status = json.loads(batch.command("status --json", "n1"))
         job, = status["jobs"]
         assert (job["job"], job["dir"]) == (batch.name, f"/var/tmp/backstay-{batch.user}")
-        assert [str(status["pid"])] == agents[name]["n0"]
+        assert [str(status["pid"])] == agents[name]["n1"]
 
     # The same name again, of the same user.
     again = Batch(slurm, "survivor", TWO_NODES, "", f"-n 2 {JOBS['openmpi']} 10 5")
@@ -174,19 +175,20 @@ def test_jobs_on_the_same_nodes_do_not_see_each_other(slurm, jobs):
     for node in agents.pop("everywhere"):
         waiting.until(lambda: agents_on(slurm, node, gone.number) == [], f"the end of the agent on {node}")
     assert {name: batch.agents() for name, batch in jobs.items()} == agents
-    jobs["others"].open_gate()
-    jobs["others"].wait_for_end()
-    assert result(jobs["others"].text())
+    others = jobs.pop("others")
+    others.open_gate()
+    others.wait_for_end()
+    assert result(others.text())
 
 
 @pytest.fixture(scope="module")
 def lost(slurm, jobs):
-    """n1 loses its power under two jobs."""
+    """n1 loses its power under three jobs."""
     assert agents_step(slurm, jobs["survivor"]) == "n[0-2]"
-    for name in ("survivor", "waiting"):
-        jobs[name].open_gate()
-    for name in ("survivor", "waiting"):
-        jobs[name].wait_for(f"checkpoint step={GATE + 9} ")
+    for batch in jobs.values():
+        batch.open_gate()
+    for batch in jobs.values():
+        batch.wait_for(f"checkpoint step={GATE + 9} ")
     slurm("kill", "n1")
 
 
@@ -206,6 +208,13 @@ def test_too_few_nodes_are_left_and_the_job_waits_for_others(slurm, jobs, lost, 
     batch.wait_for_end()
     text = batch.text()
     assert "restarted version=" in text and result(text) == expected
+
+
+def test_the_node_dies_that_the_script_runs_on(slurm, jobs, lost):
+    """With --no-kill Slurm keeps the job on the other nodes, without its script: from there it goes back into the queue."""
+    batch = jobs["headless"]
+    waiting.until(lambda: "Restarts=1 " in slurm.on("n0", f"scontrol show job {batch.number}"), "the queue", DEADLINE_S)
+    slurm.on("n0", f"scancel {batch.number}")  # the others have shown how it goes on
 
 
 def test_a_node_that_dies_in_the_allocation(slurm, jobs, lost, expected):
