@@ -14,7 +14,8 @@ namespace backstay::agent {
 // config (a folder that can never be made), permission, no_space, io.
 Result<Fd> lock_job(const std::string& dir, const std::string& job);
 
-// Whether an agent holds it now; changes nothing. Errors: busy, which names the agent.
+// Whether an agent holds it now. Takes the lock for an instant to find out: an agent that calls lock_job() in that
+// instant is refused (busy). Errors: busy, which names the agent.
 Status check_unlocked(const std::string& dir, const std::string& job);
 
 }  // namespace backstay::agent

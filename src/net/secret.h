@@ -1,4 +1,5 @@
-// The job's secret, and the file that it stands in (docs/protocol/network.md#the-secret).
+// The run's secret (docs/protocol/network.md#handshake), and a file of 64 hexadecimal digits that it may stand in: for
+// programs without ranks, such as bench/net. An agent gets it from its ranks.
 #pragma once
 
 #include <array>
