@@ -126,5 +126,7 @@ def whole(cluster):
     cluster("heal", "all")
     cluster("unshape")
     for host in cluster.status()["hosts"]:
+        if host["disk_rate_bytes_per_s"]:
+            cluster("slow-disk", host["name"], "off")
         if host["disk"] == "lost":
             cluster("restore-disk", host["name"])

@@ -9,10 +9,10 @@ from conftest import finish, wait_for_line
 from minicluster import disks
 
 
-def written_bytes_per_s(mini, host, path, options):
-    """dd of 32 MiB, by its own clock."""
-    output = mini.on(host, f"dd if=/dev/zero of={path} bs=1M count=32 {options} 2>&1")
-    return 32 * 2**20 / float(re.search(r"copied, ([\d.e-]+) s", output)[1])
+def written_bytes_per_s(mini, host, path, options, mib=32):
+    """dd of some MiB, by its own clock."""
+    output = mini.on(host, f"dd if=/dev/zero of={path} bs=1M count={mib} {options} 2>&1")
+    return mib * 2**20 / float(re.search(r"copied, ([\d.e-]+) s", output)[1])
 
 
 def test_direct_writes_work_on_both(cluster):
@@ -53,8 +53,10 @@ def test_a_disk_that_is_lost_while_the_host_is_down(whole):
     assert whole.run("exec", "n3", "--", "cat", "/mnt/local/file")[0] == 1
 
 
-@pytest.mark.skipif(not (disks.THROTTLE / "blkio.throttle.write_bps_device").exists(),
-                    reason="slow shared storage needs the blkio controller of version 1")
+needs_slow = pytest.mark.skipif(not disks.can_be_slow(), reason="slow disks need the blkio controller of version 1")
+
+
+@needs_slow
 def test_slow_shared_storage(cluster):
     rate = 20e6
     cluster("slow-shared", "20M")
@@ -69,3 +71,22 @@ def test_slow_shared_storage(cluster):
     cluster("slow-shared", "off")
     assert cluster.status()["shared"]["rate_bytes_per_s"] is None
     assert written_bytes_per_s(cluster, "n0", "/mnt/shared/slow", "oflag=direct") > 2 * rate
+
+
+@needs_slow
+def test_a_slow_disk_of_one_host(whole):
+    rate = 10e6
+    whole("slow-disk", "n1", "10M")
+    whole("slow-shared", "20M")
+    reached = written_bytes_per_s(whole, "n1", "/var/tmp/slow", "oflag=direct", mib=8)
+    other = written_bytes_per_s(whole, "n2", "/var/tmp/fast", "oflag=direct", mib=8)
+    print("bytes a second at 10M:", reached, "another host:", other)
+    assert 0.7 * rate < reached < 1.2 * rate and other > 2 * rate
+    assert whole.host("n1")["disk_rate_bytes_per_s"] == rate and whole.host("n2")["disk_rate_bytes_per_s"] is None
+    whole("kill", "n1")  # its device may become that of another disk
+    assert whole.host("n1")["disk_rate_bytes_per_s"] is None and whole.status()["shared"]["rate_bytes_per_s"] == 20e6
+    code, output = whole.run("slow-disk", "n1", "10M")
+    assert code == 1 and "n1 is down" in output
+    whole("slow-shared", "off")
+    limits = (disks.THROTTLE / "blkio.throttle.write_bps_device").read_text()
+    assert not [line for line in limits.splitlines() if line.split()[1] in ("10000000", "20000000")], limits

@@ -23,7 +23,7 @@ def test_help_has_examples():
     code, output = run("--help")
     assert code == 0 and "mini up 4" in output and "/mnt/local" in output
     for command in ("up", "down", "status", "exec", "shell", "kill", "boot", "cut", "heal", "shape", "unshape",
-                    "lose-disk", "restore-disk", "slow-shared", "slurm", "mpirun"):
+                    "lose-disk", "restore-disk", "slow-disk", "slow-shared", "slurm", "mpirun"):
         assert run(command, "--help")[0] == 0
 
 

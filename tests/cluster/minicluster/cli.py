@@ -82,8 +82,10 @@ def add_network(command, several):
 def add_disks(command, one):
     command("lose-disk", lose_disk, "the disk and its data are gone: all calls fail with EIO", one)
     command("restore-disk", restore_disk, "put a new, empty disk in its place", one)
-    sub = command("slow-shared", slow_shared, "limit the shared directory's device")
-    sub.add_argument("rate", metavar="RATE", help="20M (megabytes a second, reads and writes each), or off")
+    for name, action, text, host in (("slow-disk", slow_disk, "limit a host's disk, until the host is killed", one),
+                                     ("slow-shared", slow_shared, "limit the shared directory's device", None)):
+        sub = command(name, action, text, host)
+        sub.add_argument("rate", metavar="RATE", help="20M (megabytes a second, reads and writes each), or off")
 
 
 def add_launchers(command):
@@ -139,9 +141,14 @@ def status(args):
     print(f"{'host':6} {'state':6} {'disk':12} links")
     for host in result["hosts"]:
         links = "  ".join(describe_link(link) for link in host["links"])
-        print(f"{host['name']:6} {host['state']:6} {host['disk'] + ' (' + host['disk_kind'] + ')':12} {links}")
-    rate = result["shared"]["rate_bytes_per_s"]
-    print(f"shared {result['shared']['path']}{f' at {rate / 1e6:g} MB/s' if rate else ''}; Slurm is {result['slurm']}")
+        disk = f"{host['disk']} ({host['disk_kind']}){describe_rate(host['disk_rate_bytes_per_s'])}"
+        print(f"{host['name']:6} {host['state']:6} {disk:12} {links}")
+    shared = result["shared"]
+    print(f"shared {shared['path']}{describe_rate(shared['rate_bytes_per_s'])}; Slurm is {result['slurm']}")
+
+
+def describe_rate(bytes_per_s):
+    return f" at {bytes_per_s / 1e6:g} MB/s" if bytes_per_s else ""
 
 
 def describe_link(link):
@@ -230,12 +237,21 @@ def restore_disk(args):
         disks.restore(paths, record, args.host)
 
 
+def slow_disk(args):
+    slow(*located(args), args.host, args.rate)
+
+
 def slow_shared(args):
     checks.require_root()
-    rate = None if args.rate == "off" else disks.parse_rate(args.rate)
-    paths, record = cluster.find(args.name)
+    slow(*cluster.find(args.name), "shared", args.rate)
+
+
+def slow(paths, record, name, text):
     with state.changing():
-        disks.throttle_shared(paths, record, rate)
+        if text == "off":
+            disks.unthrottle(paths, name)
+        else:
+            disks.throttle(paths, record, name, disks.parse_rate(text))
 
 
 def slurm_command(args):

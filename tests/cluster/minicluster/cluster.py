@@ -94,7 +94,7 @@ def status(name):
         "networks": record["networks"],
         "hosts": [host_status(paths, record, host, links, rates) for host in hosts.names(record["hosts"])],
         "shared": {"path": disks.SHARED, "from_outside": f"/proc/{remote.server_pid(paths.keeper)}/root{paths.shared}",
-                   "rate_bytes_per_s": disks.throttled_rate(paths)},
+                   "rate_bytes_per_s": disks.throttled_rate(paths, "shared")},
         "slurm": "up" if slurm.is_up(paths) else "down",
     }
 
@@ -108,6 +108,7 @@ def host_status(paths, record, host, links, rates):
         "pid": pid,
         "disk": "lost" if disks.lost_mark(paths, host).exists() else "ok",
         "disk_kind": record["disk"],
+        "disk_rate_bytes_per_s": disks.throttled_rate(paths, host),
         "links": [{"address": network.address(n, number),
                    "state": "up" if links.get(f"{host}-{n}") else "cut",
                    "rate_bits_per_s": rates.get(f"{host}-{n}")} for n in range(record["networks"])] if pid else [],

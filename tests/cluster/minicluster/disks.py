@@ -97,9 +97,10 @@ def fail(paths, record, host):
 
 
 def restore(paths, record, host):
-    """A new, empty disk in the place of the lost one. Files that were open stay lost."""
+    """A new, empty disk, as fast as it can be, in the place of the lost one. Files that were open stay lost."""
     if not lost_mark(paths, host).exists():
         raise ClusterError(f"{host} has its disk; lose it first: mini lose-disk {host}")
+    unthrottle(paths, host)
     image(paths, host).unlink(missing_ok=True)
     lost_mark(paths, host).unlink()
     if remote.server_pid(paths.server(host)):
@@ -107,7 +108,7 @@ def restore(paths, record, host):
         mount_local(paths, record, host)
 
 
-# --- slow shared storage ------------------------------------------------------------------------------------
+# --- slow disks ---------------------------------------------------------------------------------------------
 
 def parse_rate(text):
     """Bytes a second of '20M' or '20MB/s'."""
@@ -124,29 +125,54 @@ def loop_device(path):
     return device[0] if device else None
 
 
-def throttle_shared(paths, record, rate):
-    """Limits reads and writes that reach the device, each to `rate` bytes a second in all; None: no limit.
+def throttle(paths, record, name, rate):
+    """Limits reads and writes that reach the device of a host or of `shared`, each to `rate` bytes a second in all.
 
     The limit stands in the root group, which is where the kernel accounts write-back of buffered data, and
-    concerns this one device. It must be taken away again: the device's number outlives the cluster.
+    concerns this one device. It must be taken away again: the device's number outlives the file system on it.
     """
     if record["disk"] == "tmpfs":
-        raise MissingFeature("the shared directory is a tmpfs here and cannot be slowed (loop devices are missing)")
-    if not (THROTTLE / "blkio.throttle.write_bps_device").exists():
-        raise MissingFeature(f"slow shared storage needs the blkio controller of version 1 at {THROTTLE}")
-    device = loop_device(image(paths, "shared"))
-    paths.throttled.write_text(device)
+        raise MissingFeature("disks are a tmpfs here and cannot be slowed (loop devices are missing)")
+    if not can_be_slow():
+        raise MissingFeature(f"slow disks need the blkio controller of version 1 at {THROTTLE}")
+    device = loop_device(image(paths, name))
+    if device is None:
+        raise ClusterError(f"{name} is down; start it with: mini boot {name}")
+    note(paths, {**throttled(paths), name: device})
+    limit(device, rate)
+
+
+def unthrottle(paths, name):
+    """Nothing where there is no limit."""
+    devices = throttled(paths)
+    if name in devices:
+        limit(devices.pop(name), 0)
+        note(paths, devices)
+
+
+def can_be_slow():
+    return (THROTTLE / "blkio.throttle.write_bps_device").exists()
+
+
+def limit(device, rate):
     for way in ("read", "write"):
-        (THROTTLE / f"blkio.throttle.{way}_bps_device").write_text(f"{device} {rate or 0}\n")
-    if rate is None:
-        paths.throttled.unlink()
+        (THROTTLE / f"blkio.throttle.{way}_bps_device").write_text(f"{device} {rate}\n")
 
 
-def throttled_rate(paths):
+def throttled(paths):
+    """name -> device of those that have a limit."""
+    return dict(line.split() for line in paths.throttled.read_text().splitlines()) if paths.throttled.exists() else {}
+
+
+def note(paths, devices):
+    state.replace_text(paths.throttled, "".join(f"{name} {device}\n" for name, device in devices.items()))
+
+
+def throttled_rate(paths, name):
     """Bytes a second, or None."""
-    if not paths.throttled.exists():
+    device = throttled(paths).get(name)
+    if device is None:
         return None
-    device = paths.throttled.read_text()
     for line in (THROTTLE / "blkio.throttle.write_bps_device").read_text().splitlines():
         if line.split()[0] == device:
             return int(line.split()[1])
@@ -154,12 +180,9 @@ def throttled_rate(paths):
 
 
 def clean_up(paths):
-    """After the last process has ended: the limit goes, and the loop devices have gone by themselves."""
-    if paths.throttled.exists():
-        device = paths.throttled.read_text()
-        for way in ("read", "write"):
-            if device:
-                (THROTTLE / f"blkio.throttle.{way}_bps_device").write_text(f"{device} 0\n")
+    """After the last process has ended: the limits go, and the loop devices have gone by themselves."""
+    for name in throttled(paths):
+        unthrottle(paths, name)
     if paths.disks.exists():
         waiting.until(lambda: not attached(paths), f"the loop devices of cluster {paths.name} to go")
 

@@ -72,6 +72,7 @@ def kill(paths, host, reset=False):
         return
     if not reset:
         network.cut(paths, host)
+    disks.unthrottle(paths, host)
     keeper.kill_server(paths.server(host))
     if not reset:
         network.unplug(paths, host)

@@ -4,6 +4,7 @@
     server.py SOCKET NAME
 
 It stands where sshd stands on a real host, so that mpirun can start processes from inside one host on another.
+Commands run as the user who asks; only the owner may, unless he opens the socket to others (chmod).
 One connection is one command (see remote.py): the request carries the three standard descriptors; numbers that
 come later are signals for the command; the answer is its exit status. A connection that closes early hangs the
 command up (SIGHUP), as a terminal does. The server reaps everything in its process namespace; when it is
@@ -38,13 +39,20 @@ def own_terminal():
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
-def start(request, descriptors):
+def identity_of(asker):
+    """Options of Popen: nothing for our own user."""
+    credentials = asker.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    _, user, group = struct.unpack("3i", credentials)
+    return {} if user == os.geteuid() else {"user": user, "group": group, "extra_groups": []}
+
+
+def start(request, descriptors, asker):
     """The command in a session of its own; raises OSError where it cannot be started."""
     folder = request["folder"] if os.path.isdir(request["folder"]) else "/"
     return subprocess.Popen(
         request["command"], env=request["environment"], cwd=folder, start_new_session=True,
         stdin=descriptors[0], stdout=descriptors[1], stderr=descriptors[2],
-        preexec_fn=own_terminal if request["terminal"] else None)
+        preexec_fn=own_terminal if request["terminal"] else None, **identity_of(asker))
 
 
 class Server:
@@ -85,7 +93,7 @@ class Server:
         descriptors = []
         try:
             request, descriptors = receive_request(connection)
-            command = start(request, descriptors)
+            command = start(request, descriptors, connection)
         except (OSError, ValueError) as error:  # ValueError: closed without a request
             self.answer(connection, {"error": getattr(error, "strerror", None) or str(error)})
         else:

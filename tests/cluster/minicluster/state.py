@@ -6,7 +6,7 @@
     FOLDER/NAME/cluster.sock, n0.sock, ...   the servers (server.py)
     FOLDER/NAME/disks/       images of the hosts' disks and of the shared directory
     FOLDER/NAME/shared/      where the shared directory is mounted, for the cluster's processes only
-    FOLDER/NAME/throttled    the device whose rate is limited in the machine's own control group
+    FOLDER/NAME/throttled    disks whose rate is limited in the machine's own control group, and their devices
 """
 
 import contextlib
