@@ -32,6 +32,11 @@ void add_parity(NodeId node, const Json& parity, Copies& copies) {
   known->holders[static_cast<std::size_t>(place - group.begin())].push_back(node);
 }
 
+// It is the node's own disk that keeps a version from level local; from higher ones those of others may.
+bool disk_fails(const std::string& lacks) {
+  return lacks.find(fmt::format(" not {}: ", level_name(Level::local))) != std::string::npos;
+}
+
 void add_member(const Json& member, Copies& copies, std::vector<bool>& alive) {
   const auto node = member.at("node").get<NodeId>();
   if (node >= nodes_max) throw Json::out_of_range::create(401, "node", &member);
@@ -43,8 +48,15 @@ void add_member(const Json& member, Copies& copies, std::vector<bool>& alive) {
     copies.holders.at(file.get<std::size_t>()).push_back(node);
   }
   if (const Json& parity = member.at("parity"); !parity.is_null()) add_parity(node, parity, copies);
-  if (const auto lacks = member.value("lacks", ""); !lacks.empty())
+  if (const auto lacks = member.value("lacks", ""); !lacks.empty()) {
     copies.troubles.push_back(fmt::format("node {}: {}", node, lacks));
+    if (disk_fails(lacks)) copies.troubled.push_back(node);
+  }
+}
+
+protect::Survival survival_with(const Copies& copies, const std::vector<bool>& alive) {
+  return copies.parity.empty() ? protect::survival_of(copies.holders, alive)
+                               : protect::survival_of(copies.holders, copies.parity, alive);
 }
 
 Copies read(const Json& answer) {
@@ -58,9 +70,10 @@ Copies read(const Json& answer) {
   for (const Json& member : answer.at("members")) add_member(member, copies, alive);
   if (!copies.parity.empty() && copies.living > living_max)
     throw Json::out_of_range::create(401, "members", &answer);
-  copies.survival = copies.parity.empty()
-                        ? protect::survival_of(copies.holders, alive)
-                        : protect::survival_of(copies.holders, copies.parity, alive);
+  copies.survival = survival_with(copies, alive);
+  if (copies.troubled.empty()) return copies;
+  for (const NodeId node : copies.troubled) alive[node] = false;
+  copies.sure = survival_with(copies, alive);
   return copies;
 }
 
@@ -101,23 +114,34 @@ bool would_need_a_second(const Copies& copies) {
   return all_but_one.sets - all_but_one.fatal > with_all;
 }
 
+std::string survival_line(const protect::Survival& survival, std::uint64_t living,
+                          std::string_view which, std::string_view the_only) {
+  if (!survival.gone.empty())
+    return fmt::format("not whole on the nodes that {}: nobody has the file of {}", which,
+                       nodes_text(survival.gone));
+  if (living == 1) return fmt::format("on {} only: its loss would lose the version", the_only);
+  return "survives the loss of " + survival.text();
+}
+
+std::string sure_line(const Copies& copies) {
+  const bool one = copies.troubled.size() == 1;
+  return fmt::format(
+      "should the disk{} of {} not give back what {}: {}", one ? "" : "s",
+      nodes_text(copies.troubled), one ? "it has" : "they have",
+      survival_line(copies.sure, copies.living - copies.troubled.size(), "are left", "one node"));
+}
+
 }  // namespace
 
 std::vector<std::string> survival_lines(const Copies& copies) {
-  std::vector<std::string> lines;
   const bool whole = copies.survival.gone.empty();
-  if (!whole) {
-    lines.push_back(fmt::format("not whole on the nodes that answered: nobody has the file of {}",
-                                nodes_text(copies.survival.gone)));
-  } else if (copies.living == 1) {
-    lines.emplace_back("on this node only: its loss would lose the version");
-  } else {
-    lines.push_back("survives the loss of " + copies.survival.text());
-  }
+  std::vector<std::string> lines{
+      survival_line(copies.survival, copies.living, "answered", "this node")};
   if (whole && would_need_a_second(copies))
     lines.emplace_back("with one node left a restart needs a second one, which may be empty");
   for (const std::string& trouble : copies.troubles)
     lines.push_back(trouble + " (what it keeps is counted)");
+  if (whole && !copies.troubled.empty()) lines.push_back(sure_line(copies));
   if (!copies.silent.empty())
     lines.push_back(nodes_text(copies.silent) + " did not answer: what is there is not counted");
   if (copies.not_asked > 0)
@@ -128,19 +152,30 @@ std::vector<std::string> survival_lines(const Copies& copies) {
   return lines;
 }
 
-Json survival_json(const Copies& copies) {
+namespace {
+
+Json losses_json(const protect::Survival& survival) {
   Json losses = Json::array();
-  for (std::size_t i = 0; i < copies.survival.of_nodes.size(); ++i) {
-    const protect::LossCount& count = copies.survival.of_nodes.at(i);
+  for (std::size_t i = 0; i < survival.of_nodes.size(); ++i) {
+    const protect::LossCount& count = survival.of_nodes.at(i);
     losses.push_back({{"nodes", i + 1},
                       {"sets", count.sets},
                       {"fatal", count.fatal},
                       {"example", count.example}});
   }
-  return {{"durable", copies.durable},    {"holders", copies.holders},
-          {"gone", copies.survival.gone}, {"losses", losses},
-          {"silent", copies.silent},      {"not_asked", copies.not_asked},
-          {"troubles", copies.troubles}};
+  return losses;
+}
+
+}  // namespace
+
+Json survival_json(const Copies& copies) {
+  Json json{{"durable", copies.durable},    {"holders", copies.holders},
+            {"gone", copies.survival.gone}, {"losses", losses_json(copies.survival)},
+            {"silent", copies.silent},      {"not_asked", copies.not_asked},
+            {"troubles", copies.troubles},  {"without_troubled", nullptr}};
+  if (!copies.troubled.empty())
+    json["without_troubled"] = {{"gone", copies.sure.gone}, {"losses", losses_json(copies.sure)}};
+  return json;
 }
 
 }  // namespace backstay::bin

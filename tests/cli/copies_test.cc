@@ -49,9 +49,44 @@ TEST(Copies, ANodeWhoseDiskFailsIsNamed) {
   failing["lacks"] = "version 4 not local: write: Input/output error";
   const auto copies = copies_of(answer(2, {member(0, {0, 1}), failing}));
   ASSERT_TRUE(copies.ok()) << copies.error().to_string();
-  EXPECT_EQ(survival_lines(*copies).at(1),
-            "node 1: version 4 not local: write: Input/output error (what it keeps is counted)");
+  EXPECT_THAT(
+      survival_lines(*copies),
+      ElementsAre(
+          "survives the loss of any 1 of 2 nodes: yes; any 2: 1 of 1 sets lose data, such as "
+          "{0, 1}",
+          "node 1: version 4 not local: write: Input/output error (what it keeps is counted)",
+          "should the disk of node 1 not give back what it has: on one node only: its loss "
+          "would lose the version"));
   EXPECT_EQ(survival_json(*copies)["troubles"].size(), 1u);
+}
+
+TEST(Copies, WhatWouldSurviveWithoutADiskThatFailsIsSaid) {
+  Json failing = member(1, {1, 0});
+  failing["lacks"] = "version 4 not local: write: Input/output error";
+  Json members = Json::array({member(0, {0, 2}), failing, member(2, {2, 1})});
+  const auto copies = copies_of(answer(3, members));
+  ASSERT_TRUE(copies.ok()) << copies.error().to_string();
+  EXPECT_EQ(survival_lines(*copies).back(),
+            "should the disk of node 1 not give back what it has: survives the loss of any 1 of 2 "
+            "nodes: 2 of 2 sets lose data, such as {0}; any 2: 1 of 1 sets lose data, such as {0}");
+  EXPECT_EQ(survival_json(*copies)["without_troubled"]["losses"][0]["fatal"], 2);
+  EXPECT_EQ(survival_json(*copies)["losses"][0]["fatal"], 0);
+  members[2]["lacks"] = failing["lacks"];
+  const auto two = copies_of(answer(3, members));
+  ASSERT_TRUE(two.ok());
+  EXPECT_EQ(survival_lines(*two).back(),
+            "should the disks of nodes 1, 2 not give back what they have: not whole on the nodes "
+            "that are left: nobody has the file of node 1");
+  EXPECT_EQ(survival_json(*two)["without_troubled"]["gone"].dump(), "[1]");
+}
+
+TEST(Copies, NothingIsSaidOfTheDiskOfANodeThatOthersKeepNoCopiesFor) {
+  Json lacking = member(1, {0, 1});
+  lacking["lacks"] = "version 4 not protected: 0 of 1 copies";
+  const auto copies = copies_of(answer(2, {member(0, {0, 1}), lacking}));
+  ASSERT_TRUE(copies.ok());
+  EXPECT_EQ(survival_lines(*copies).size(), 2u);
+  EXPECT_TRUE(survival_json(*copies)["without_troubled"].is_null());
 }
 
 TEST(Copies, ParityIsCounted) {
