@@ -7,6 +7,7 @@
 
 #include "agent/catalog.h"
 #include "base/checksum.h"
+#include "base/failpoint.h"
 #include "base/log.h"
 #include "format/names.h"
 
@@ -188,6 +189,7 @@ Result<DepotWorker::Reading*> DepotWorker::open(const FileOf& file) {
   }
   Reading opened;
   BACKSTAY_TRY(open_reader(file, opened));
+  failpoint("depot.open");
   if (readings_.size() >= readings_max) {
     auto oldest = std::ranges::min_element(readings_, {},
                                            [](const auto& entry) { return entry.second.used_ns; });

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from conftest import finish
 from minicluster import disks
 from test_nodes import JOB, nodes, result, undisturbed  # noqa: F401 (fixtures)
 
@@ -18,7 +19,7 @@ TOOL = os.environ.get("BACKSTAY_TEST_COMMAND", "")
 def shared(nodes):  # noqa: F811
     path = f"/mnt/shared/{nodes.job}"
     nodes.mini.on("n0", f"mkdir -m 700 {path}")
-    can_be_slow = (disks.THROTTLE / "blkio.throttle.write_bps_device").exists()
+    can_be_slow = disks.can_be_slow()
     if can_be_slow:
         nodes.mini("slow-shared", "20M")
     yield path
@@ -53,6 +54,24 @@ def test_durable_comes_back_on_other_hosts(nodes, undisturbed, shared, hosts):
         nodes.mini.on(host, "rm -rf /var/tmp/backstay-*")
     again = nodes.run(hosts, 40, wait=DURABLE, **durable)
     assert "restarted version=4 step=20" in again and result(again) == undisturbed[40]
+
+
+@pytest.mark.parametrize("host, failpoint", [("n1", "copy.2"), ("n0", "copy.4")])
+def test_an_agent_is_killed_while_a_version_is_copied(nodes, undisturbed, shared, host, failpoint):
+    """In its turn, or as the coordinator: another one copies its part, the job goes on, and what was told comes back."""
+    nodes.stop_agents("n0", "n1", "n2")
+    agent = nodes.agent_killed_at(host, failpoint)
+    gate = f"/mnt/shared/{nodes.job}-gate"
+    run = nodes.start(["n0", "n1", "n2"], 10, wait=DURABLE, agent_program=agent, gate_step=5, gate=gate, durable_dir=shared)
+    nodes.wait_until(host, f"[ -e {nodes.first_agent()} ] && [ -e {gate}.reached ] && ! pgrep -x backstayd")
+    nodes.mini.on("n0", f"touch {gate}")
+    code, output = finish(run)
+    assert code == 0 and "waited level=4 code=0" in output, output + nodes.logs()
+    nodes.stop_agents("n0", "n1", "n2")
+    for host in ("n0", "n1", "n2"):
+        nodes.mini.on(host, "rm -rf /var/tmp/backstay-*")
+    again = nodes.run(["n3", "n0"], 20, durable_dir=shared)
+    assert "restarted version=2 step=10" in again and result(again) == undisturbed[20], again + nodes.logs()
 
 
 def test_a_damaged_part_of_a_durable_version_is_skipped_by_all(nodes, undisturbed, shared):

@@ -32,11 +32,14 @@ class Nodes:
         self.mini = mini
         self.job = next(names)
 
-    def start(self, hosts, steps, ranks=6, wait=PROTECTED, gate_step=None, gate=None, **settings):
+    def start(self, hosts, steps, ranks=6, wait=PROTECTED, gate_step=None, gate=None, safe_step=None, **settings):
         more = [f"gate_step={gate_step}", f"gate={gate}"] if gate else []
+        more += [f"safe_step={safe_step}"] if safe_step else []
+        return self.start_program(hosts, ranks, [JOB, steps, 5, f"wait_level={wait}", *more], **settings)
+
+    def start_program(self, hosts, ranks, program, **settings):
         words = [f"BACKSTAY_{key.upper()}={value}" for key, value in ({"JOB": self.job} | SETTINGS | settings).items()]
-        return self.mini.start("mpirun", "--mpi", "openmpi", "-n", ranks, "--hosts", ",".join(hosts), "--",
-                               "env", *words, JOB, steps, 5, f"wait_level={wait}", *more)
+        return self.mini.start("mpirun", "--mpi", "openmpi", "-n", ranks, "--hosts", ",".join(hosts), "--", "env", *words, *program)
 
     def run(self, hosts, steps, **more):
         code, output = finish(self.start(hosts, steps, **more))
@@ -47,12 +50,36 @@ class Nodes:
         show = "echo; hostname; tail -n 30 /tmp/backstay-0/agent.log 2>/dev/null || true"
         return "".join(self.mini.on(host["name"], show) for host in self.mini.status()["hosts"] if host["state"] == "up")
 
+    def events(self, host):
+        return [json.loads(line) for line in self.mini.on(host, f"cat /var/tmp/backstay-root/{self.job}/events.jsonl").splitlines()]
+
     def stop_agents(self, *hosts):
         for host in hosts:
             self.mini.on(host, "pkill -TERM -f '[/]backstayd ' || true; while pgrep -f '[/]backstayd ' >/dev/null; do sleep 0.02; done")
 
+    def kill_agents(self, *hosts):
+        for host in hosts:
+            self.mini.on(host, "pkill -KILL -f '[/]backstayd ' || true")
+
     def fill_disk(self, host, left_mib):
         self.mini.on(host, f"fallocate -l $(($(df --output=avail -B1 /var/tmp | tail -n 1) - {left_mib << 20})) /var/tmp/fill")
+
+    def wait_until(self, host, condition):
+        self.mini.on(host, f"for try in $(seq 1000); do {condition} && exit; sleep 0.02; done; exit 1")
+
+    def agent_after(self, host, line):
+        """A program that is the agent on all hosts; on this one it runs a line of the shell before."""
+        program = f"/mnt/shared/{self.job}-agent"
+        script = f'#!/bin/sh\n[ $(hostname) = {host} ] && {line}\nexec {SETTINGS["AGENT_PROGRAM"]} "$@"'
+        self.mini.on(host, f"cat >{program} <<'END'\n{script}\nEND\nchmod +x {program}")
+        return program
+
+    def agent_killed_at(self, host, failpoint):
+        """The first one of this host ends there, and the one that takes its place does not."""
+        return self.agent_after(host, f"mkdir {self.first_agent()} 2>/dev/null && export BACKSTAY_FAILPOINT={failpoint}=kill@1")
+
+    def first_agent(self):
+        return f"/tmp/{self.job}-began"
 
     def lose(self, host):
         """Power and disk."""
@@ -62,10 +89,9 @@ class Nodes:
 
 @pytest.fixture
 def nodes(whole):
-    yield Nodes(whole)
-    for host in whole.status()["hosts"]:
-        if host["state"] == "up":
-            whole.on(host["name"], "pkill -KILL -f '[/]backstayd ' || true")
+    nodes = Nodes(whole)
+    yield nodes
+    nodes.kill_agents(*(host["name"] for host in whole.status()["hosts"] if host["state"] == "up"))
 
 
 @pytest.fixture(scope="module")
@@ -194,21 +220,16 @@ def test_more_hosts_are_lost_than_parity_makes_up_for(nodes):
 def test_an_agent_is_killed_while_a_version_is_protected(nodes, undisturbed, failpoint, settings):
     """The agent that takes its place goes on with it, so that who waits has the level."""
     nodes.stop_agents("n0", "n1", "n2")
-    agent = f"/tmp/agent-{nodes.job}"
-    for host in ("n0", "n1", "n2"):
-        once = f"mkdir {agent}-began 2>/dev/null && export BACKSTAY_FAILPOINT={failpoint}=kill@1" if host == "n1" else ":"
-        program = SETTINGS["AGENT_PROGRAM"]
-        nodes.mini.on(host, f"printf '#!/bin/sh\\n{once}\\nexec {program} \"$@\"\\n' >{agent}; chmod +x {agent}")
+    agent = nodes.agent_killed_at("n1", failpoint)
     gate = f"/mnt/shared/{nodes.job}"
     run = nodes.start(["n0", "n1", "n2"], 10, agent_program=agent, gate_step=5, gate=gate, **settings)
-    until = "for try in $(seq 1000); do {} && exit; sleep 0.02; done; exit 1"
-    nodes.mini.on("n1", until.format(f"[ -e {agent}-began ] && [ -e {gate}.reached ] && ! pgrep -f '[/]backstayd '"))
-    nodes.mini.on("n0", until.format(f"grep -q 'nodes_lost job={nodes.job} ' /tmp/backstay-0/agent.log"))
+    nodes.wait_until("n1", f"[ -e {nodes.first_agent()} ] && [ -e {gate}.reached ] && ! pgrep -f '[/]backstayd '")
+    nodes.wait_until("n0", f"grep -q 'nodes_lost job={nodes.job} ' /tmp/backstay-0/agent.log")
     nodes.mini.on("n0", f"touch {gate}")
     code, first = finish(run)
     assert code == 0 and "waited level=3 code=0" in first, first + nodes.logs()
     events = f"/var/tmp/backstay-root/{nodes.job}/events.jsonl"
-    nodes.mini.on("n0", until.format(f"""grep '"protected"' {events} | grep -q '"version":1[^0-9]'"""))
+    nodes.wait_until("n0", f"""grep '"protected"' {events} | grep -q '"version":1[^0-9]'""")
     assert nodes.mini.on("n1", "cat /tmp/backstay-0/agent.log").count(f"run begins job={nodes.job} ") == 2
     nodes.lose("n1")
     again = nodes.run(["n0", "n2"], 20)
@@ -293,7 +314,7 @@ def test_names_that_do_not_resolve_are_said_to_who_waits(nodes):
     for host in ("n0", "n1"):
         nodes.mini.start("exec", host, "--", "unshare", "--uts", "sh", "-c",
                          f"hostname no-{host}; exec env {' '.join(words)} {SETTINGS['AGENT_PROGRAM']} --foreground >/dev/null")
-        nodes.mini.on(host, "for try in $(seq 500); do [ -S /tmp/backstay-0/agent.sock ] && exit; sleep 0.02; done; exit 1")
+        nodes.wait_until(host, "[ -S /tmp/backstay-0/agent.sock ]")
     output = nodes.run(["n0", "n1"], 10, wait=LOCAL)
     assert re.search(r"waited level=2 code=13 version 2 stays captured: no connection with node 1: .*'no-n1' does not resolve", output), output
 
@@ -327,7 +348,7 @@ def test_status_shows_all_hosts(nodes):
     """Also where one agent hangs: shown without an answer after a second."""
     words = f"env BACKSTAY_AGENT_SOCKET=/tmp/backstay-0/agent.sock {COMMAND}"
     run = nodes.start(["n0", "n1", "n2"], 10, gate_step=10, gate="/mnt/shared/go")
-    nodes.mini.on("n0", "for try in $(seq 1000); do [ -e /mnt/shared/go.reached ] && exit; sleep 0.02; done; exit 1")
+    nodes.wait_until("n0", "[ -e /mnt/shared/go.reached ]")
     job, = json.loads(nodes.mini.on("n1", f"{words} status --json"))["jobs"]
     assert (job["node"], job["nodes"], job["ranks"], job["connected"], job["members_left_out"]) == (1, 3, 6, 2, 0)
     assert [(one["node"], one["state"], one["host"], one["connected"], one["newest"]) for one in job["members"]] == [
@@ -336,7 +357,7 @@ def test_status_shows_all_hosts(nodes):
     assert "6 of 6 ranks connected on 3 nodes" in shown and re.search(r"^ +2  n2 +2 of 2 ", shown, re.MULTILINE), shown
     assert "6 of 6 ranks connected on 3 nodes" in nodes.mini.on("n1", f"{words} top --count 1")
     nodes.mini.on("n1", f"{words} checkpoint {nodes.job} --stop")  # rank 0 is on n0
-    nodes.mini.on("n0", f"for try in $(seq 1000); do {words} status --json | grep -q '\"stop_requested\": true' && exit; sleep 0.02; done; exit 1")
+    nodes.wait_until("n0", f"{words} status --json | grep -q '\"stop_requested\": true'")
     nodes.mini.on("n2", "pkill -STOP -f '[/]backstayd '")
     shown = nodes.mini.on("n1", f"{words} status")
     assert "4 of 6 ranks connected on 3 nodes" in shown and re.search(r"^ +2  no answer: ", shown, re.MULTILINE), shown

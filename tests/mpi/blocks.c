@@ -7,6 +7,7 @@
  *   halo    blocks overlap by one element        hole    rank 0 saves nothing of the array
  *   differ  a region without a place differs     file    rank 0 saves a file, too
  * or adds regions, here and there (both need it): many    201 without a place, one of them of 20 MB
+ * or waits for another level than local:          protected
  */
 #include <inttypes.h>
 #include <mpi.h>
@@ -99,7 +100,8 @@ static void save(const char* flaw) {
     for (uint64_t i = 0; i < copy_bytes(c); i++) copies[c][i] = copy_value(c, i);
   if (strcmp(flaw, "differ") == 0) lap += rank;
   check(backstay_checkpoint());
-  check(backstay_wait(backstay_version(), BACKSTAY_LOCAL, 60));
+  const int copied = strcmp(flaw, "protected") == 0;
+  check(backstay_wait(backstay_version(), copied ? BACKSTAY_PROTECTED : BACKSTAY_LOCAL, 60));
   if (rank == 0) printf("saved version=%" PRIu64 "\n", backstay_version());
 }
 
