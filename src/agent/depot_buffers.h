@@ -57,7 +57,7 @@ class DepotBuffers {
 };
 
 // At most so many of them at once, for a use that must leave some to another one: where each waited for what the other
-// holds, nobody would go on. Any thread; its leases may outlive it.
+// holds, nobody would go on. take() in one thread; its leases end in any, and may outlive it.
 class BufferShare {
  public:
   // `buffers` must live longer.

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "agent/quiet.h"
 #include "agent/unprotected.h"
 #include "base/log.h"
 #include "format/names.h"
@@ -27,10 +28,11 @@ Result<protect::Combination> to_encode(protect::ParityShape shape, std::uint32_t
   return protect::Combination::make(shape, reads, makes);
 }
 
-// Whoever stores a piece that is made here asks for it at once, if it works on the same version; with a limited rate as soon
-// as that allows. Of the largest pieces that there may be.
+// Whoever stores a slice that is made here asks for it at once, if it works on the same version; with a limited rate as soon
+// as that allows. Of the largest slices that there may be.
 std::uint64_t handout_patience_ns(const ParitySettings& settings, std::uint32_t buffer_bytes) {
-  constexpr std::uint64_t patience_ns = 1'000'000'000;
+  constexpr std::uint64_t patience_ns = 3'000'000'000;
+  static_assert(patience_ns > 2 * Quiet::max_ns);  // meanwhile a member's answers may be held back
   if (settings.bytes_per_s == 0) return patience_ns;
   const double pulled = 2.0 * buffer_bytes * settings.shape.members();
   return patience_ns +
@@ -71,9 +73,9 @@ Encoder::Encoder(ProtectionWorld world, Combiner& combiner, const ParitySettings
   for (std::uint32_t block = 0; block < shape_.parity; ++block) {
     how_.push_back(std::move(to_encode(shape_, block, 1).value()));
   }
-  how_all_ = std::move(to_encode(shape_, 0, shape_.parity).value());
   const std::uint32_t buffers = world.keeping.count();
   hands_out_ = shape_.parity > 1 && buffers > 1;
+  how_own_ = std::move(to_encode(shape_, 0, hands_out_ ? shape_.parity : 1).value());
   making_.emplace(world.keeping, hands_out_ ? buffers - buffers / 2 : buffers);
   asking_.emplace(world.keeping, hands_out_ ? buffers / 2 : buffers);
   const std::string text = protect::groups_relaxed(*groups, settings.shape.parity, domains);
@@ -185,22 +187,29 @@ void Encoder::tell_weak(Task& task) {
 std::uint64_t Encoder::pump() {
   std::erase_if(
       tasks_, [](const auto& entry) { return entry.second.removed && !entry.second.is_active(); });
-  const std::uint64_t now = world_.state.clock.monotonic_ns();
+  std::uint64_t next = no_deadline;
+  Task* const task = task_now(next);
+  next =
+      std::min(next, handout_.pump(task == nullptr ? std::nullopt : std::optional(task->version)));
+  if (task != nullptr && task->step == Step::encoding) next = std::min(next, encode(*task));
+  return next;
+}
+
+// The one that is worked on: another is begun only once it has ended, or members might wait for each other in a circle.
+Encoder::Task* Encoder::task_now(std::uint64_t& next) {
   const auto active =
       std::ranges::find_if(tasks_, [](const auto& entry) { return entry.second.is_active(); });
-  std::uint64_t next =
-      handout_.pump(active == tasks_.end() ? std::nullopt : std::optional(active->first));
+  if (active != tasks_.end()) return &active->second;
+  const std::uint64_t now = world_.state.clock.monotonic_ns();
   for (auto& [version, task] : tasks_) {
-    if (task.step == Step::done) continue;
-    if (task.step == Step::waiting && now < task.not_before_ns) {
-      next = std::min(next, task.not_before_ns);
-      continue;
+    if (task.step != Step::waiting) continue;
+    if (now >= task.not_before_ns) {
+      start(task);
+      return &task;
     }
-    if (task.step == Step::waiting) start(task);
-    if (task.step == Step::encoding) next = std::min(next, encode(task));
-    break;
+    next = std::min(next, task.not_before_ns);
   }
-  return next;
+  return nullptr;
 }
 
 // --- one version ---------------------------------------------------------------------------------
@@ -280,8 +289,8 @@ void Encoder::open(Task& task) {
   task.slice_bytes = share / manifest.checked_bytes * manifest.checked_bytes;
   task.plan = protect::plan_encode(*task.stripes);
   const std::uint64_t slices = (manifest.block_bytes - 1) / task.slice_bytes + 1;
-  task.own = {slices, 0, {}};
-  task.others = {slices * (shape_.parity - 1), 0, {}};
+  task.own = {0, 1, slices, 0, {}};
+  task.others = {1, shape_.parity - 1, slices * (shape_.parity - 1), 0, {}};
   task.withheld.clear();
   task.step = Step::opening;
   ++task.on_way;
@@ -292,13 +301,6 @@ void Encoder::open(Task& task) {
                    if (s.ok()) of.step = Step::encoding;
                    settle(of);
                  })});
-}
-
-std::uint64_t Encoder::Line::pop() {
-  if (again.empty()) return next++;
-  const std::uint64_t first = again.front();
-  again.pop_front();
-  return first;
 }
 
 // Begins as many slices as there is memory for. Answers when the rate or a member allows more.
@@ -315,11 +317,15 @@ std::uint64_t Encoder::encode(Task& task) {
   return no_deadline;  // memory comes back with an event
 }
 
-// Counted, not listed: how many there are is what a member says of itself. Of so many blocks from `first` on, side by side.
-Encoder::Slice Encoder::slice(const Task& task, std::uint64_t index, std::uint32_t first,
-                              std::uint32_t blocks) const {
-  const std::uint64_t offset = index / blocks * task.slice_bytes;
-  return {first + static_cast<std::uint32_t>(index % blocks), offset,
+Encoder::Slice Encoder::next_slice(const Task& task, Line& line) {
+  if (!line.again.empty()) {
+    const Slice slice = line.again.front();
+    line.again.pop_front();
+    return slice;
+  }
+  const std::uint64_t index = line.next++;
+  const std::uint64_t offset = index / line.blocks * task.slice_bytes;
+  return {line.first_block + static_cast<std::uint32_t>(index % line.blocks), offset,
           std::min(task.slice_bytes, task.stripes->block_bytes() - offset)};
 }
 
@@ -356,26 +362,24 @@ bool Encoder::begin_own(Task& task) {
   if (task.own.is_empty() || combiner_.under_way() >= Combiner::at_once) return false;
   Lease lease = making_->take();
   if (!lease) return false;
-  const std::uint64_t index = task.own.pop();
-  const Slice slice = this->slice(task, index, 0, 1);
+  const Slice slice = next_slice(task, task.own);
   Combiner::Outs outs;
   for (std::uint32_t block = 0; block < (hands_out_ ? shape_.parity : 1); ++block) {
     outs.push_back(lease->span().subspan(block * task.slice_bytes, slice.bytes));
   }
   ++task.on_way;
   combiner_.combine(
-      hands_out_ ? *how_all_ : how_.front(), sources(task, self_, slice), std::move(outs),
-      on_task(task, [this, index, lease = std::move(lease)](Task& of, const Status& status,
+      *how_own_, sources(task, self_, slice), std::move(outs),
+      on_task(task, [this, slice, lease = std::move(lease)](Task& of, const Status& status,
                                                             std::optional<std::size_t>) mutable {
-        made_own(of, index, std::move(lease), status);
+        made_own(of, slice, std::move(lease), status);
       }));
   return true;
 }
 
-void Encoder::made_own(Task& task, std::uint64_t index, Lease lease, const Status& status) {
-  if (try_again(task, task.own, index, status)) return;
-  const Slice slice = this->slice(task, index, 0, 1);
-  if (hands_out_) {
+void Encoder::made_own(Task& task, const Slice& slice, Lease lease, const Status& status) {
+  if (try_again(task, task.own, slice, status)) return;
+  if (hands_out_ && !task.failed) {
     for (std::uint32_t block = 1; block < shape_.parity; ++block) {
       const Slice piece{block, slice.offset, slice.bytes};
       handout_.made({task.version, member(self_ + block), place(task, piece)}, lease,
@@ -392,51 +396,47 @@ bool Encoder::begin_other(Task& task) {
   if (!may_make && (!hands_out_ || !task.withheld.empty())) return false;
   Lease lease = asking_->take();
   if (!lease) return false;
-  const std::uint64_t index = task.others.pop();
-  const Slice slice = this->slice(task, index, 1, shape_.parity - 1);
+  const Slice slice = next_slice(task, task.others);
   ++task.on_way;
   if (hands_out_ && !task.withheld.contains(slice.block)) {
-    ask_for(task, index, std::move(lease));
+    ask_for(task, slice, std::move(lease));
   } else {
-    make_other(task, index, std::move(lease));
+    make_other(task, slice, std::move(lease));
   }
   return true;
 }
 
-void Encoder::ask_for(Task& task, std::uint64_t index, Lease lease) {
-  const Slice slice = this->slice(task, index, 1, shape_.parity - 1);
+void Encoder::ask_for(Task& task, const Slice& slice, Lease lease) {
   count_pulled(slice.bytes);
   const NodeId maker = member(self_ + task.stripes->count() - slice.block);
   const auto memory = lease->span().first(slice.bytes);
   world_.reader.read(maker, parity(task), place(task, slice), memory,
-                     on_task(task, [this, index, lease = std::move(lease)](
+                     on_task(task, [this, slice, lease = std::move(lease)](
                                        Task& of, const Status& status) mutable {
-                       const Slice piece = this->slice(of, index, 1, shape_.parity - 1);
-                       if (status.ok() || of.failed) return write(of, piece, std::move(lease));
-                       of.withheld.insert(piece.block);
-                       make_other(of, index, std::move(lease));
+                       if (status.ok() || of.failed) return write(of, slice, std::move(lease));
+                       of.withheld.insert(slice.block);
+                       make_other(of, slice, std::move(lease));
                      }));
 }
 
-void Encoder::make_other(Task& task, std::uint64_t index, Lease lease) {
-  const Slice slice = this->slice(task, index, 1, shape_.parity - 1);
+void Encoder::make_other(Task& task, const Slice& slice, Lease lease) {
   const std::uint32_t members = task.stripes->count();
   const std::uint32_t stripe = (self_ + members - slice.block) % members;
   const auto memory = lease->span().first(slice.bytes);
   combiner_.combine(
       how_[slice.block], sources(task, stripe, slice), {memory},
-      on_task(task, [this, index, lease = std::move(lease)](Task& of, const Status& status,
+      on_task(task, [this, slice, lease = std::move(lease)](Task& of, const Status& status,
                                                             std::optional<std::size_t>) mutable {
-        if (try_again(of, of.others, index, status)) return;
-        write(of, this->slice(of, index, 1, shape_.parity - 1), std::move(lease));
+        if (try_again(of, of.others, slice, status)) return;
+        write(of, slice, std::move(lease));
       }));
 }
 
 // A slice was not made: what is to be done about it is done.
-bool Encoder::try_again(Task& task, Line& line, std::uint64_t index, const Status& status) {
+bool Encoder::try_again(Task& task, Line& line, const Slice& slice, const Status& status) {
   if (status.ok()) return false;
   if (status.error().code() == Code::again && !task.failed) {  // for lack of room
-    line.again.push_back(index);
+    line.again.push_back(slice);
     constexpr std::uint64_t no_room_ns = 20'000'000;
     task.not_before_ns = world_.state.clock.monotonic_ns() + no_room_ns;
   } else {
@@ -470,7 +470,7 @@ bool Encoder::may_be_made(VersionNumber version) const {
   const auto found = tasks_.find(version);
   if (found == tasks_.end()) return version > newest_;  // else it has gone
   const Task& task = found->second;
-  if (task.removed || task.there || task.step >= Step::sealing) return false;
+  if (task.removed || task.there || task.failed || task.step >= Step::sealing) return false;
   return task.step != Step::waiting || !task.lacks;
 }
 
@@ -512,7 +512,10 @@ void Encoder::sealed(Task& task, const Result<HeldFile>& held) {
 // --- the end of one ------------------------------------------------------------------------------
 
 void Encoder::fail(Task& task, const Error& error) {
-  if (!task.failed) task.failed = error;
+  if (task.failed) return;
+  task.failed = error;
+  // What we still wait for we may have asked of somebody who waits for this.
+  handout_.ended(task.version);
 }
 
 void Encoder::settle(Task& task) {
@@ -526,7 +529,6 @@ void Encoder::settle(Task& task) {
 
 void Encoder::give_up(Task& task) {
   hold(task, false);
-  handout_.ended(task.version);
   task.step = Step::waiting;
   task.manifest = {};
   task.not_before_ns = world_.state.clock.monotonic_ns() + parity_rest_ns;

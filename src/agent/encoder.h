@@ -78,13 +78,15 @@ class Encoder {
     std::uint64_t offset = 0;  // in the block
     std::uint64_t bytes = 0;
   };
-  // Numbers that are to be worked through in their order, but for those that have to be tried again.
+  // Slices that are still to be begun, of some blocks side by side. Counted, not listed: how many there are is what a
+  // member says of itself.
   struct Line {
+    std::uint32_t first_block = 0;
+    std::uint32_t blocks = 1;
     std::uint64_t count = 0;
     std::uint64_t next = 0;
-    std::deque<std::uint64_t> again;
+    std::deque<Slice> again;  // those that were begun for nothing
     bool is_empty() const { return again.empty() && next == count; }
-    std::uint64_t pop();
   };
   struct Task {
     VersionNumber version = 0;
@@ -110,6 +112,7 @@ class Encoder {
 
   FileOf segment(const Task& task, NodeId node) const;
   FileOf parity(const Task& task) const;
+  Task* task_now(std::uint64_t& next);
   void start(Task& task);
   void sync(Task& task);
   void got_manifest(Task& task, std::size_t member, Result<Buffer> manifest);
@@ -117,14 +120,13 @@ class Encoder {
   std::uint64_t encode(Task& task);
   bool begin_own(Task& task);
   bool begin_other(Task& task);
-  Slice slice(const Task& task, std::uint64_t index, std::uint32_t first,
-              std::uint32_t blocks) const;
+  static Slice next_slice(const Task& task, Line& line);
   std::uint64_t place(const Task& task, const Slice& slice) const;
   std::vector<CombinedSource> sources(const Task& task, std::uint32_t stripe, const Slice& slice);
-  void made_own(Task& task, std::uint64_t index, Lease lease, const Status& status);
-  void ask_for(Task& task, std::uint64_t index, Lease lease);
-  void make_other(Task& task, std::uint64_t index, Lease lease);
-  bool try_again(Task& task, Line& line, std::uint64_t index, const Status& status);
+  void made_own(Task& task, const Slice& slice, Lease lease, const Status& status);
+  void ask_for(Task& task, const Slice& slice, Lease lease);
+  void make_other(Task& task, const Slice& slice, Lease lease);
+  bool try_again(Task& task, Line& line, const Slice& slice, const Status& status);
   void write(Task& task, const Slice& slice, Lease lease);
   void count_pulled(std::uint64_t bytes);
   bool may_be_made(VersionNumber version) const;
@@ -151,7 +153,8 @@ class Encoder {
   std::vector<protect::Combination> how_;  // to make each block of parity out of the data
   // Whether blocks are handed out. There must be memory for both at once, for what is made and for what is asked for.
   bool hands_out_ = false;
-  std::optional<protect::Combination> how_all_;  // to make them at once
+  std::optional<protect::Combination>
+      how_own_;  // to make at once what is made of this node's stripe
   std::optional<BufferShare> making_, asking_;
   std::set<NodeId> lost_;
   std::map<VersionNumber, Task> tasks_;

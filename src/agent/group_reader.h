@@ -1,5 +1,5 @@
 // The file of a lost node as a reader sees it who makes it out of what the others of its group have left
-// (docs/protocol/parity.md, "Rebuilding"): any k living blocks of each stripe. Who cannot give his block is left out from
+// (docs/protocol/parity.md, "At a restart"): any k living blocks of each stripe. Who cannot give his block is left out from
 // then on. What proved wrong and is read again is made of other blocks than before: attempt n does without the block of
 // member n - 1 or, where there are no more than k, with the one that another holder of it has.
 //

@@ -1,7 +1,7 @@
-// Parity that this node makes for other members of its group (docs/protocol/parity.md, "Encoding"): each piece waits here for
-// the member that stores it, or that member's `get` for the piece, whichever is there first.
+// Parity that this node makes for other members of its group (docs/protocol/parity.md, "Encoding"): each slice waits here for
+// its member's `get`, or the `get` for the slice.
 //
-// Nobody waits for ever. A piece that is not asked for in time is dropped, and that member is told `no` from then on, so that
+// Nobody waits for ever. A slice that is not asked for in time is dropped, and that member is told `no` from then on, so that
 // it makes its blocks by itself; so is who asks for what is not about to be made.
 //
 // Main loop's thread; nothing blocks. It may be destroyed at any time: what peers are fetching stays until they have it.
@@ -26,24 +26,24 @@ class Handout {
   static constexpr std::uint64_t asked_patience_ns = 2'000'000'000;
   static constexpr std::size_t asked_max = 1024;  // that wait at once
 
-  // A piece of the parity file of member `to`.
-  struct Piece {
+  // A slice of the parity file of member `to`.
+  struct Slice {
     VersionNumber version = 0;
     NodeId to = 0;
     std::uint64_t offset = 0;                        // in that file
-    auto operator<=>(const Piece&) const = default;  // NOLINT: <=> is no 0
+    auto operator<=>(const Slice&) const = default;  // NOLINT: <=> is no 0
   };
 
-  // Both must live longer. `patience_ns`: how long a piece waits for who is to ask for it.
+  // Both must live longer. `patience_ns`: how long a slice waits for who is to ask for it.
   Handout(Peers& peers, const Clock& clock, std::uint64_t patience_ns)
       : peers_(peers), clock_(clock), patience_ns_(patience_ns) {}
 
-  // All pieces of the version are made, anew if some were made before. What was asked for waits for them.
+  // All slices of the version are made, anew if some were made before. What was asked for waits for them.
   void begun(VersionNumber version);
-  // The piece is there; `lease` is what its memory belongs to.
-  void made(const Piece& piece, Lease lease, Bytes memory);
+  // The slice is there; `lease` is what its memory belongs to.
+  void made(const Slice& slice, Lease lease, Bytes memory);
   // Its member asks for it. `may_come`: it is being made, or may be later.
-  void asked(const Piece& piece, std::uint64_t ticket, std::uint64_t bytes, bool may_come);
+  void asked(const Slice& slice, std::uint64_t ticket, std::uint64_t bytes, bool may_come);
   // No more of that version is made now. What is there may still be asked for.
   void ended(VersionNumber version);
   // Nothing is left of the version.
@@ -64,8 +64,9 @@ class Handout {
     std::uint64_t bytes = 0;
     std::uint64_t since_ns = 0;
   };
-  bool is_out(const Piece& piece) const { return out_.contains({piece.version, piece.to}); }
-  void give(const Piece& piece, const Asked& asked, Waiting waiting);
+  bool is_out(const Slice& slice) const { return out_.contains({slice.version, slice.to}); }
+  void put_out(const Slice& slice);
+  void give(const Slice& slice, const Asked& asked, Waiting waiting);
   void refuse(NodeId to, std::uint64_t ticket, Code code, const char* why);
   template <typename Condition>
   void refuse_if(Condition condition, const char* why);
@@ -73,9 +74,10 @@ class Handout {
   Peers& peers_;
   const Clock& clock_;
   const std::uint64_t patience_ns_;
-  std::map<Piece, Waiting> waiting_;
-  std::map<Piece, Asked> asked_;
+  std::map<Slice, Waiting> waiting_;
+  std::map<Slice, Asked> asked_;
   std::set<std::pair<VersionNumber, NodeId>> out_;  // who did not ask in time
+  std::set<NodeId> away_;                           // lost, and has not asked since
   WhileAlive while_alive_;
 };
 

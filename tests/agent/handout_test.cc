@@ -99,6 +99,47 @@ TEST(Handout, ACableIsCutMeanwhile) {
   EXPECT_GT(early, 0u);
 }
 
+// All members fail at one instant, each with something asked of one that has failed too.
+TEST(Handout, MembersThatFailTogetherDoNotWaitForEachOther) {
+  SCOPED_TRACE(test::replay());
+  for (int round = 0; round < 40; ++round) {
+    World world(4, {2, 2});
+    world.save(1, [](NodeId) { return 30u; });
+    world.network.run_until("all have begun", [&] {
+      for (NodeId node = 0; node < 4; ++node) {
+        if (world.network[node].combiner->under_way() == 0) return false;
+      }
+      return true;
+    });
+    world.network.cut(0, 2);
+    world.network.cut(1, 3);
+    world.network.run_for(120 * second);
+    world.expect_told(1);
+    world.expect_rest();
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+// What failed on all members is tried again by all after half a minute, when another version may be half done.
+TEST(Handout, AnOlderVersionThatIsTriedAgainWaitsForTheOneThatIsMade) {
+  SCOPED_TRACE(test::replay());
+  for (int round = 0; round < 40; ++round) {
+    World world(4, {2, 2});
+    world.save(1);
+    world.play_some(100);
+    world.network.cut(0, 2);
+    world.network.cut(1, 3);
+    world.network.run_for(second);
+    world.save(2, [](NodeId) { return 30u; });
+    world.play_some(300);
+    world.network.membership({}, {});  // what failed is tried again now
+    world.network.run_for(120 * second);
+    for (const VersionNumber version : {1, 2}) world.expect_told(version);
+    world.expect_rest();
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
 // An agent that dies and is back before anybody has said so: its new life asks for what the old one was given.
 TEST(Handout, AnAgentThatComesBackAtOnce) {
   SCOPED_TRACE(test::replay());

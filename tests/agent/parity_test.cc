@@ -114,7 +114,7 @@ TEST(Parity, TroubleThatPasses) {
       node.faults = std::make_shared<io::Faults>(io::FaultPlan{fault, at});
       node.files = io::make_faulty_filesystem(*world.network.disks[0], node.faults);
       for (NodeId one = 0; one < 3; ++one) world.record(one, 1);
-      world.network.run_for(second);
+      world.network.run_for(5 * second);
       const std::string chosen = node.faults->chosen();
       if (chosen.empty()) break;
       for (NodeId one = 0; one < 3; ++one) {
@@ -210,7 +210,7 @@ TEST(Parity, AVersionThatIsRemovedMeanwhileIsNoMatter) {
     ++(world.told(0, 1) ? late : early);
     ASSERT_TRUE(tier_on(*world.network.disks[0])->remove("job").ok());
     world.network[0].encoder->removed(1);
-    world.network.run_for(second);
+    world.network.run_for(5 * second);
     EXPECT_TRUE(world.network[0].encoder->lacks().empty());
     EXPECT_FALSE(world.network[0].logged("protect_failed"));
     EXPECT_TRUE(bytes_of(world.network, 0, parity_manifest_of({1, run, 0})).empty());
