@@ -59,7 +59,7 @@ Status end_agent_at_socket(const Config& config, const AgentOptions& options) {
 }
 
 // Lines of stdin until its end, or until SIGTERM: Slurm sends that to all tasks of a job that is cancelled, and who stays
-// behind would hold the job.
+// behind would hold the job. From its beginning, so that none is lost while an agent starts.
 class Questions {
  public:
   // `bored` is called after each such silence.
@@ -113,16 +113,16 @@ class Questions {
 // there before is another job's, and stays.
 Result<int> attend(const Config& config, const AgentOptions& options) {
   BACKSTAY_ASSIGN(const std::string file, find_config(options.settings.config_file));
+  // `backstay run` may have gone with the node of the job's script: nobody else could put the job back into the queue.
+  Questions questions(options.requeue_after_s, [] {
+    if (slurm_lost_first_node()) (void)slurm_requeue();
+  });
   const auto agent = ensure_agent(config, file);
   if (!agent.ok()) remark(agent.error().message() + "; the program tries again");
   std::array<char, 256> own{};
   ::gethostname(own.data(), own.size() - 1);
   const char* node = std::getenv("SLURMD_NODENAME");
   const std::string name = node != nullptr && *node != '\0' ? node : own.data();
-  // `backstay run` may have gone with the node of the job's script: nobody else could put the job back into the queue.
-  Questions questions(options.requeue_after_s, [] {
-    if (slurm_lost_first_node()) (void)slurm_requeue();
-  });
   while (const auto number = questions.next()) {
     fmt::print("backstay-host {} {}\n", name, *number);
     std::fflush(stdout);
