@@ -1,6 +1,7 @@
 #include "agent/directory.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -22,6 +23,14 @@ std::uint64_t spread(Rank rank, NodeId agent) {
   return x ^ (x >> 32);
 }
 
+// One that names no file asks for all that a member holds; one that is gone, too, says that this was all.
+bool names_no_file(const Holds& holds) { return holds.version == 0 && holds.ranks.empty(); }
+Holds that_was_all() {
+  Holds end;
+  end.gone = true;
+  return end;
+}
+
 }  // namespace
 
 // --- what we hold --------------------------------------------------------------------------------
@@ -29,6 +38,16 @@ std::uint64_t spread(Rank rank, NodeId agent) {
 void Directory::announce(const std::vector<HeldFile>& held) {
   announced_ = true;
   for (const HeldFile& file : held) add(file);
+  for (const NodeId registrar : std::exchange(want_all_, {})) tell(registrar, that_was_all());
+}
+
+void Directory::tell_all(NodeId registrar) {
+  if (!announced_) {
+    want_all_.insert(registrar);
+    return;
+  }
+  for (const auto& [file, held] : held_.all()) tell(held, /*gone=*/false, registrar);
+  tell(registrar, that_was_all());
 }
 
 void Directory::add(const HeldFile& held) {
@@ -96,11 +115,17 @@ bool Directory::message(NodeId from, const wire::peer::Message& message) {
   const auto* seen = std::get_if<wire::peer::HoldsSeen>(&message);
   const auto* lookup = std::get_if<wire::peer::Lookup>(&message);
   const auto* holders = std::get_if<wire::peer::Holders>(&message);
+  if (const auto* no = std::get_if<wire::peer::No>(&message)) {
+    const auto found = asked_.take(from, no->ticket);
+    if (found) (*found)(Error(no->code, no->message));
+    return found.has_value();
+  }
   if (holds == nullptr && seen == nullptr && lookup == nullptr && holders == nullptr) return false;
   back(from);
   if (holds != nullptr) {
     holds->gone ? forget(from, *holds) : remember(from, *holds);
     peers_.send(from, wire::peer::HoldsSeen{holds->batch});
+    if (names_no_file(*holds) && !holds->gone) tell_all(from);
   } else if (seen != nullptr) {
     const auto batch = unanswered_.find(seen->batch);
     if (batch != unanswered_.end() && batch->second == from) unanswered_.erase(batch);
@@ -134,6 +159,12 @@ void Directory::remember(NodeId from, const Holds& holds) {
 }
 
 void Directory::forget(NodeId from, const Holds& holds) {
+  if (names_no_file(holds)) {
+    for (auto object = away_.begin(); object != away_.end();) {
+      object->second.erase(from);
+      object = object->second.empty() ? away_.erase(object) : std::next(object);
+    }
+  }
   for (const Rank rank : holds.ranks) {
     const auto object = objects_.find({holds.version, holds.run, rank, holds.parity});
     if (object == objects_.end()) continue;
@@ -144,8 +175,15 @@ void Directory::forget(NodeId from, const Holds& holds) {
 
 void Directory::answer(NodeId from, const wire::peer::Lookup& lookup) {
   wire::peer::Holders answer{lookup.ticket, {}};
-  const auto object = objects_.find({lookup.version, lookup.run, lookup.rank, lookup.parity});
+  const Object wanted{lookup.version, lookup.run, lookup.rank, lookup.parity};
+  const auto object = objects_.find(wanted);
   if (object != objects_.end()) answer.holders = object->second;
+  const auto away = away_.find(wanted);
+  if (answer.holders.empty() && away != away_.end()) {
+    const std::string why = fmt::format("only node {} has it, and cannot be reached now",
+                                        fmt::join(away->second, ", "));
+    return peers_.send(from, wire::peer::No{lookup.ticket, Code::agent_lost, why});
+  }
   const auto order = [&](const Holder& holder) {
     return std::pair(given_out_[holder.agent], spread(lookup.rank, holder.agent));
   };
@@ -160,7 +198,9 @@ void Directory::lost(NodeId peer, const Error& why) {
   lost_.insert(peer);
   std::erase_if(unanswered_, [peer](const auto& batch) { return batch.second == peer; });
   for (auto object = objects_.begin(); object != objects_.end();) {
-    std::erase_if(object->second, [peer](const Holder& holder) { return holder.agent == peer; });
+    const auto had = std::erase_if(object->second,
+                                   [peer](const Holder& holder) { return holder.agent == peer; });
+    if (had > 0) away_[object->first].insert(peer);
     object = object->second.empty() ? objects_.erase(object) : std::next(object);
   }
   entries_of_.erase(peer);
@@ -172,7 +212,7 @@ void Directory::lost(NodeId peer, const Error& why) {
 
 void Directory::back(NodeId peer) {
   if (lost_.erase(peer) == 0) return;
-  tell(peer, Holds{});  // it shall do the same, although we may hold nothing of its ranks
+  tell(peer, Holds{});  // it shall do the same
   for (const auto& [file, held] : held_.all()) tell(held, /*gone=*/false, peer);
 }
 

@@ -4,7 +4,7 @@
 //   registrar  of the ranks with rank % members == self: remembers what it is told, forgets it with the member that said
 //              it, and answers lookups;
 //   reader     asks the registrar of a rank.
-// Only what the living hold is given out. That a holder still has it, and that it is good, is seen when it is read.
+// Only what the living hold is given out; of what nobody else has, that a lost member had it: it may have it still. That a holder still has it, and that it is good, is seen when it is read.
 //
 // Memory: at most entries_per_member_max objects of each member; what it says beyond that is not remembered.
 // Main loop's thread; nothing blocks; `Found` is called once, later, never from within lookup().
@@ -30,7 +30,7 @@ class Directory {
  public:
   static constexpr std::size_t entries_per_member_max = std::size_t{1} << 16;
   static constexpr std::size_t holders_max = 16;
-  // The best first. Errors: agent_lost (the registrar has gone). Empty: nobody has the object.
+  // The best first. Errors: agent_lost (the registrar has gone, or who had the object). Empty: nobody has it.
   using Found = std::function<void(Result<std::vector<wire::peer::Holder>>)>;
 
   explicit Directory(Peers& peers) : peers_(peers) {}
@@ -72,6 +72,7 @@ class Directory {
   NodeId registrar_of(Rank rank) const { return rank % peers_.members(); }
   void tell(const HeldFile& held, bool gone, std::optional<NodeId> only = std::nullopt);
   void tell(NodeId registrar, const wire::peer::Holds& holds);
+  void tell_all(NodeId registrar);
   void ask(Question question);
   void remember(NodeId from, const wire::peer::Holds& holds);
   void forget(NodeId from, const wire::peer::Holds& holds);
@@ -83,8 +84,11 @@ class Directory {
   std::uint64_t next_batch_ = 1;
   std::map<std::uint64_t, NodeId> unanswered_;  // batch -> registrar
   std::set<NodeId> lost_;
+  std::set<NodeId> want_all_;  // asked for it before announce()
 
   std::map<Object, std::vector<wire::peer::Holder>> objects_;  // of our ranks
+  std::map<Object, std::set<NodeId>>
+      away_;  // held by members that were lost, and have not said since what they hold
   std::map<NodeId, std::size_t> entries_of_;
   std::set<NodeId> too_many_;
   std::map<NodeId, std::uint64_t> given_out_;  // as the best

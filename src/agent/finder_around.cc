@@ -148,6 +148,7 @@ void FinderAround::rebuild(Search& search) {
         if (alive.expired()) return;
         if (!node.ok()) {
           search.why = node.error().message();
+          if (node.error().code() == Code::agent_lost) search.code = Code::agent_lost;
           return rebuild(search);
         }
         search.left.push_front({Place::replica, agent, *node});
@@ -168,6 +169,7 @@ void FinderAround::take(Search& search, const Result<std::vector<Holder>>& holde
     }
   } else {
     search.why = holders.error().message();
+    search.code = holders.error().code();
   }
   if (durable() != nullptr) search.left.push_back({Place::durable, 0, Source::any_node});
 }
@@ -203,7 +205,9 @@ Finder::Nothing FinderAround::nothing_of(const Search& search) const {
           ? std::string()
           : fmt::format(" (it was on node{} {})", search.holders.size() > 1 ? "s" : "",
                         fmt::join(search.holders, ", "));
-  return {search.damage ? Code::corrupt : search.code,
+  // Not damage where somebody who cannot be reached may have a good one: no older version may be taken in its place.
+  const bool is_damage = search.damage && search.code != Code::agent_lost;
+  return {is_damage ? Code::corrupt : search.code,
           fmt::format("rank {}'s object can be read on no node that is left{}: {}", search.rank,
                       where, search.why)};
 }

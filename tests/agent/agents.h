@@ -445,7 +445,7 @@ inline Node::Node(PlayedNetwork& network, NodeId self, io::MemoryFileSystem& dis
       },
       [this](DepotEvent event) { depot_events.push_back(std::move(event)); }, clock);
   transfers =
-      std::make_unique<Transfers>(*this, *this, serving, 1 + (network_.next_life(self_) << 32));
+      std::make_unique<Transfers>(*this, *this, serving, (1 + network_.next_life(self_)) << 32);
   const ProtectionWorld world{state, *this, *transfers, *this, keeping};
   const ParitySettings with{parity.value_or(protect::ParityShape{}), settings.domains,
                             settings.bytes_per_s};

@@ -60,13 +60,22 @@ class Members {
       end->directory.open();
     }
   }
-  std::vector<Holder> lookup(NodeId from, VersionOfRun version, Rank rank) {
+  // Another agent in the place of one that was cut.
+  void begin_anew(NodeId node) {
+    ends_[node] = std::make_unique<End>(*this, node, static_cast<std::uint32_t>(ends_.size()));
+    heal(node);
+  }
+  Result<std::vector<Holder>> try_lookup(NodeId from, VersionOfRun version, Rank rank) {
     std::optional<Result<std::vector<Holder>>> found;
     (*this)[from].lookup(version, rank, [&](auto holders) { found = std::move(holders); });
     EXPECT_FALSE(found.has_value()) << "from within the call";
     deliver();
-    EXPECT_TRUE(found.has_value() && found->ok());
-    return found && found->ok() ? **found : std::vector<Holder>{};
+    return found ? *found : Error(Code::timeout, "no answer");
+  }
+  std::vector<Holder> lookup(NodeId from, VersionOfRun version, Rank rank) {
+    const auto found = try_lookup(from, version, rank);
+    EXPECT_TRUE(found.ok());
+    return found.ok() ? *found : std::vector<Holder>{};
   }
 
  private:
@@ -203,6 +212,39 @@ TEST(Directory, ALostMemberIsNotGivenOutUntilItIsBack) {
   // It had lost what it knew as a registrar.
   EXPECT_THAT(all.lookup(0, {7, run}, 1), UnorderedElementsAre(Holder{1, 0}, Holder{2, 0}));
   EXPECT_TRUE(all[1].complete());
+}
+
+// It may have it still: whoever took it for lost would go on from an older version.
+TEST(Directory, WhatOnlyALostMemberHasIsNotTakenForGone) {
+  Members all(3);
+  all[0].announce({});
+  all[1].announce({file_of(1, {0, 1})});
+  all[2].announce({});
+  all.open();
+  all.cut(1);
+  for (const NodeId asking : {0u, 2u}) {
+    const auto found = all.try_lookup(asking, {7, run}, 0);
+    ASSERT_FALSE(found.ok());
+    EXPECT_EQ(found.error().code(), Code::agent_lost);
+    EXPECT_EQ(found.error().message(), "only node 1 has it, and cannot be reached now");
+    EXPECT_THAT(all.lookup(asking, {9, run}, 0), IsEmpty()) << "nobody ever had that";
+  }
+  all.heal(1);
+  EXPECT_THAT(all.lookup(0, {7, run}, 0), ElementsAre(Holder{1, 1}));
+}
+
+TEST(Directory, WhoComesBackWithAnEmptyDiskHasSaidSo) {
+  Members all(3);
+  all[0].announce({});
+  all[1].announce({file_of(1, {0, 2})});
+  all[2].announce({});
+  all.open();
+  all.cut(1);
+  all.begin_anew(1);
+  EXPECT_FALSE(all.try_lookup(2, {7, run}, 0).ok()) << "it has said nothing yet";
+  all[1].announce({});
+  all.deliver();
+  for (const Rank rank : {0u, 2u}) EXPECT_THAT(all.lookup(2, {7, run}, rank), IsEmpty());
 }
 
 TEST(Directory, ALookupAtALostRegistrarEnds) {
