@@ -66,7 +66,15 @@ bool Decisions::settled() const {
     if (version.info.nodes > 1 && version.captured && !version.safe() && !version.failed)
       return false;
   }
-  return !undecided() || (hurried_ns_ != 0 && state_.clock.monotonic_ns() >= settles_at_ns());
+  return !undecided() || out_of_patience();
+}
+
+bool Decisions::out_of_patience() const {
+  return hurried_ns_ != 0 && state_.clock.monotonic_ns() >= settles_at_ns();
+}
+
+bool Decisions::may_be_decided() const {
+  return undecided() && present_->lost().empty() && !out_of_patience();
 }
 
 std::uint64_t Decisions::settles_at_ns() const {

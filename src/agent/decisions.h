@@ -69,8 +69,11 @@ class Decisions final : public FleetOwner {
   bool settled() const;
   // When settled() may change by time alone; 0: not.
   std::uint64_t settles_at_ns() const;
-  // A new run has come.
+  // A new run has come, or the agent ends and little is gained by waiting.
   void hurry();
+  // What an agent that ends waits for: an undecided version that the other nodes may still decide. While a member is lost
+  // they do not, and after hurry() that is hoped for as long as patience lasts. What is left undecided stays on the disk.
+  bool may_be_decided() const;
 
   void progress();
   bool has_news() const;
@@ -93,6 +96,7 @@ class Decisions final : public FleetOwner {
   static constexpr std::size_t said_again_max = 8;  // of each kind: much less than the tree keeps
   std::vector<tree::Remembered> remembered(RunId run) const;
   bool has_undecided_of(RunId run) const;
+  bool out_of_patience() const;
   bool is_wanted(const Fleet& fleet) const;
   void drop_unwanted();
   Fleet* fleet_of(const format::CommitRecord& record);

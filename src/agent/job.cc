@@ -430,8 +430,9 @@ void Job::told(const StoredVersion& stored) {
 std::uint64_t Job::next_deadline_ns() const {
   if (decisions_.has_news()) return 0;
   const std::uint64_t settles = decisions_.settles_at_ns();
-  return std::min({waiting_.empty() || settles == 0 ? no_deadline : settles,
-                   neighbourhood_wants_ns_, survey_wants_ns_, quiet_.ends_ns()});
+  const bool matters = settles != 0 && (!waiting_.empty() || decisions_.may_be_decided());
+  return std::min({matters ? settles : no_deadline, neighbourhood_wants_ns_, survey_wants_ns_,
+                   quiet_.ends_ns()});
 }
 
 void Job::pump() {

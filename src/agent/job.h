@@ -71,8 +71,14 @@ class Job {
   // The other agents of a run on several nodes have been found.
   // Where no program of it is there any more: gives up a captured version that cannot be written. False: there is none.
   bool drop_unwritable();
-  // The agent ends: what could not be written is tried once more.
-  void last_try() { capture_.retry_failed(); }
+  // The agent ends: what could not be written is tried once more. Without a durable directory the next run decides what
+  // is undecided as well as this one.
+  void last_try() {
+    capture_.retry_failed();
+    if (!state_.durable_settings.on()) decisions_.hurry();
+  }
+  // Somebody waits for the agent's end.
+  void hurry() { decisions_.hurry(); }
   // Captured versions that are not on the disk, with the reason: they go with the agent.
   std::vector<std::string> only_in_memory() const;
   bool knows_others() const { return neighbourhood_ != nullptr; }
@@ -110,6 +116,7 @@ class Job {
   bool busy() const;
   // Sealed versions wait for the other nodes.
   bool undecided() const { return decisions_.undecided(); }
+  bool may_be_decided() const { return decisions_.may_be_decided(); }
   // Not 0: this version is on its way to the durable directory.
   VersionNumber copying() const { return durability_.copying(); }
   bool waits_for_buffers() const;

@@ -299,8 +299,7 @@ Status Server::rank_message(ConnectionId id, Connection& connection, const wire:
 
 Status Server::join(ConnectionId id, Connection& connection, const wire::Hello& hello) {
   if (connection.job != nullptr || connection.admin) return Error(Code::state, "hello came twice");
-  if (draining_)
-    return Error(Code::again, "the agent is being stopped; it brings versions to the disk first");
+  if (draining_) return refusal_while_ending();
   BACKSTAY_TRY(check_job_name(hello.job));
   BACKSTAY_ASSIGN(Slot * slot, open_job(hello));
   connection.job = slot->job.get();
@@ -384,7 +383,11 @@ std::unique_ptr<Depot> Server::make_depot(std::uint64_t slot, const std::string&
 }
 
 void Server::refuse(ConnectionId id, const Error& error) {
-  spdlog::warn("connection refused: {}", error.to_string());
+  // Who is to come again does so many times a second.
+  const bool again = draining_ && error.code() == Code::again;
+  if (!again || !std::exchange(refused_while_ending_, true)) {
+    spdlog::warn("connection refused: {}", error.to_string());
+  }
   send(id, wire::Failure{error.code(), error.message()}, {});
   close(id);
 }
@@ -496,7 +499,7 @@ std::uint64_t Server::next_deadline_ns() const {
   if (quiet() && options_.idle_exit_s > 0) {
     next = quiet_since_ns_ + seconds_to_ns(options_.idle_exit_s);
   }
-  if (draining_) next = std::min(next, copies_until_ns_);
+  if (draining_ && drained()) next = std::min(next, copies_until_ns_);
   if (metrics_) next = std::min(next, metrics_->wants_ns());
   for (const auto& [number, slot] : slots_) {
     next = std::min(next, slot->job->next_deadline_ns());

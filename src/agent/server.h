@@ -43,7 +43,7 @@ struct ServerOptions {
   double idle_exit_s = 600;             // 0: never
   // A job without ranks is closed after so long, or once nothing of it is in the pool any more.
   double job_idle_s = 600;
-  // After SIGTERM copies to the durable directory go on for so long.
+  // After SIGTERM copies to the durable directory go on, and other nodes are waited for, for so long at most.
   double copy_stop_s = 60;
   // Makes the tier of `job`, which keeps its versions below `dir`. Called in a store's thread.
   std::function<Result<std::unique_ptr<tier::Tier>>(const std::string& dir, const std::string& job,
@@ -119,6 +119,7 @@ class Server final : public Outbox {
   Status forget(const wire::Forget& forget);
   void admin_message(ConnectionId id, const wire::Message& message);
   Status join(ConnectionId id, Connection& connection, const wire::Hello& hello);
+  Error refusal_while_ending();
   void network_event(std::uint64_t slot);
   Slot* open_slot(const std::string& job, const std::string& dir);
   Result<Slot*> open_job(const wire::Hello& hello);
@@ -140,6 +141,8 @@ class Server final : public Outbox {
   bool drained() const;
   bool copies() const;
   bool undecided() const;
+  bool may_be_decided() const;
+  bool stores_settled();
   void say_what_is_not_durable() const;
   void say_what_is_lost();
   bool finished();
@@ -176,6 +179,7 @@ class Server final : public Outbox {
   std::uint64_t quiet_since_ns_ = 0;
   bool draining_ = false;
   std::uint64_t copies_until_ns_ = 0;  // while draining
+  bool refused_while_ending_ = false;
   bool stop_now_ = false;
   std::vector<ConnectionId> asked_to_end_;  // tools, after a drain
   ConnectionId next_id_ = 16;               // smaller numbers are the loop's own sources

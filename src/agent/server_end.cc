@@ -63,6 +63,27 @@ bool Server::undecided() const {
                      [](const auto& entry) { return entry.second->job->undecided(); });
 }
 
+bool Server::may_be_decided() const {
+  return std::any_of(slots_.begin(), slots_.end(),
+                     [](const auto& entry) { return entry.second->job->may_be_decided(); });
+}
+
+// Another agent is to come after this one: whoever waits for that has ranks that wait.
+Error Server::refusal_while_ending() {
+  for (const auto& [number, slot] : slots_) slot->job->hurry();
+  const char* first = "it brings versions to the disk";
+  if (drained() && may_be_decided()) first = "it waits for other nodes to bring theirs to the disk";
+  if (drained() && copies()) first = "it copies a version to the durable directory";
+  return {Code::again, fmt::format("the agent is being stopped; {} first", first)};
+}
+
+// All of them are asked, each by itself.
+bool Server::stores_settled() {
+  bool all = true;
+  for (const auto& [number, slot] : slots_) all = slot->settled() && all;
+  return all;
+}
+
 void Server::say_what_is_not_durable() const {
   for (const auto& [number, slot] : slots_) {
     if (slot->job->undecided()) {
@@ -86,7 +107,13 @@ bool Server::quiet() const {
 bool Server::finished() {
   if (stop_now_) return true;
   const std::uint64_t now = system_clock().monotonic_ns();
-  if (draining_ && drained() && !copies() && !undecided()) return true;
+  if (draining_ && drained() && !copies() && !may_be_decided()) {
+    if (!undecided()) return true;
+    if (stores_settled()) {  // a record may be on its way to the disk
+      say_what_is_not_durable();
+      return true;
+    }
+  }
   if (draining_ && drained() && now >= copies_until_ns_) {
     say_what_is_not_durable();
     stop_now_ = true;  // shared storage may hang, and its thread with it

@@ -1,8 +1,10 @@
 #include "client/attach.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/clock.h"
 
@@ -26,17 +28,25 @@ bool over(std::uint64_t deadline) { return system_clock().monotonic_ns() >= dead
 
 // A rank that comes back may be faster than the agent's notice of its leaving, and an agent that nobody can find any
 // more may be about to end and still hold the job. One that is being stopped is waited for: another one comes after it.
+// If that takes too long, what it said counts, not that there was no time left for its last answer.
 MaybeConnection open_patiently(const AgentAddress& address, const wire::Hello& hello,
                                std::uint64_t deadline, bool was_silent = false) {
   const std::uint64_t patience = std::min(deadline, deadline_in(reconnect_patience_s));
+  std::optional<Error> put_off;
   for (int pause_ms = first_pause_ms;; pause_ms = std::min(2 * pause_ms, longest_pause_ms)) {
     const std::uint64_t answered_by =
         was_silent ? std::min(deadline, deadline_in(silent_patience_s)) : deadline;
     auto connection = Connection::open(address.socket_path, hello, answered_by);
     if (connection.ok()) return connection;
     const Code code = connection.error().code();
+    if (code == Code::again) put_off = connection.error();
     const bool may_pass =
         (code == Code::busy && !over(patience)) || (code == Code::again && !over(deadline));
+    if (!may_pass && put_off && (code == Code::again || code == Code::timeout)) {
+      return Error(Code::again,
+                   fmt::format("{}; it has not ended within agent.start_timeout_s ({} s)",
+                               put_off->message(), address.start_timeout_s));
+    }
     if (!may_pass) return connection;
     ::poll(nullptr, 0, pause_ms);
   }

@@ -300,6 +300,37 @@ TEST_F(DecisionsTest, ASealedVersionIsWaitedForAsLongAsPatienceLasts) {
   EXPECT_EQ(a_.decisions.settles_at_ns(), 0u);
 }
 
+TEST_F(DecisionsTest, AnAgentThatEndsWaitsAsLongAsPatienceLasts) {
+  begin_run(7);
+  EXPECT_FALSE(a_.decisions.may_be_decided());
+  a_.seal(1, 7);
+  EXPECT_TRUE(a_.decisions.may_be_decided());
+  clock_.advance(100'000'000'000);
+  EXPECT_TRUE(a_.decisions.may_be_decided()) << "nobody is in a hurry";
+  a_.decisions.hurry();
+  clock_.advance(a_.decisions.settles_at_ns() - clock_.monotonic_ns() - 1);
+  EXPECT_TRUE(a_.decisions.may_be_decided());
+  clock_.advance(1);
+  EXPECT_FALSE(a_.decisions.may_be_decided());
+  EXPECT_TRUE(a_.decisions.undecided());
+}
+
+TEST_F(DecisionsTest, AnAgentThatEndsDoesNotWaitForALostNode) {
+  begin_run(7);
+  a_.seal(1, 7);
+  ASSERT_TRUE(a_.decisions.may_be_decided());
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (a_.decisions.fleet()->lost().empty() && std::chrono::steady_clock::now() < end) {
+    pollfd news{a_.decisions.fleet()->descriptor(), POLLIN, 0};
+    ::poll(&news, 1, 10);
+    a_.decisions.progress();  // and the other one is silent
+  }
+  EXPECT_FALSE(a_.decisions.may_be_decided());
+  b_.seal(1, 7);
+  ASSERT_TRUE(until([&] { return a_.has_asked(); })) << "it has come back";
+  EXPECT_TRUE(a_.decisions.may_be_decided());
+}
+
 TEST_F(DecisionsTest, WhatAnotherNodeLacksIsTheAnswerToWhoWaits) {
   begin_run(7);
   b_.capture(3, 7);

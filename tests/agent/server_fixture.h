@@ -78,6 +78,7 @@ class ServerTest : public ::testing::Test {
     options.settings = {{"pool.size_mib", "1"}};
     options.make_tier = [this](const std::string& dir, const std::string&, Pool&,
                                const ReportDisk&) { return make_tier(dir); };
+    adjust(options);
     auto pool = Pool::create({buffers * buffer_bytes, buffer_bytes, false});
     ASSERT_TRUE(pool.ok());
     auto server = Server::create(std::move(options), std::move(*pool));
@@ -89,14 +90,18 @@ class ServerTest : public ::testing::Test {
     if (server_) end_server();
     std::filesystem::remove_all(folder_);
   }
-  void end_server() {
-    // Ends nothing by itself: it is blocked, and the server reads it from its signalfd.
+  // Ends nothing by itself: it is blocked, and the server reads it from its signalfd.
+  void ask_to_end() {
     pthread_kill(thread_.native_handle(), SIGTERM);  // NOLINT(bugprone-bad-signal-to-kill-thread)
+  }
+  void end_server() {
+    ask_to_end();
     thread_.join();
     EXPECT_TRUE(ended_.ok());
     server_.reset();
   }
 
+  virtual void adjust(ServerOptions&) {}
   // Called in a store's thread.
   virtual Made make_tier(const std::string&) { return tier::make_memory_tier(); }
 

@@ -2,14 +2,23 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <spdlog/sinks/ostream_sink.h>
 #include <sys/ioctl.h>
 #include <time.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "agent/job_lock.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "format/manifest.h"
+#include "format/names.h"
+#include "net/loopback.h"
+#include "refusing_tier.h"
 #include "server_fixture.h"
+#include "tier/memory.h"
 
 namespace backstay::agent::testing {
 namespace {
@@ -114,6 +123,92 @@ TEST_F(ServerTest, AFolderThatCannotBeMadeIsTheConfigurationsFault) {
   const auto refused = join("job", folder_ + "/file/store").take<wire::Failure>();
   EXPECT_EQ(refused.code, Code::config);
   EXPECT_NE(refused.message.find(folder_ + "/file: "), std::string::npos) << refused.message;
+}
+
+// One of two nodes, with a version that the other one has not said that it holds.
+class UndecidedServer : public ServerTest {
+ protected:
+  static constexpr double stop_s = 20;
+
+  void SetUp() override {
+    disk_ = tier::make_memory_tier();
+    const std::string folder = format::version_folder("job", 1);
+    format::Manifest manifest;
+    manifest.job = "job";
+    manifest.version = 1;
+    manifest.run = 7;
+    manifest.nodes = manifest.ranks = 2;
+    manifest.segment_bytes = 4096;
+    manifest.chunk_bytes_max = buffer_bytes;
+    ASSERT_TRUE(
+        format::build_index(manifest, std::vector{std::pair(Rank{0}, std::uint64_t{0})}).ok());
+    ASSERT_TRUE(disk_->put(format::manifest_name(folder, 0), format::encode(manifest)).ok());
+    spdlog::default_logger()->sinks().push_back(sink_);
+    start();
+  }
+  void TearDown() override {
+    ServerTest::TearDown();
+    auto& sinks = spdlog::default_logger()->sinks();
+    std::erase(sinks, sink_);
+  }
+  Made make_tier(const std::string&) override {
+    return Made(std::make_unique<RefusingTier>(disk_, std::make_shared<Trouble>()));
+  }
+  void adjust(ServerOptions& options) override {
+    options.copy_stop_s = stop_s;
+    options.make_network = [this](const MemberId&, const std::string&) {
+      return Network{network_.make("here"), 0.01};
+    };
+    options.open_tier = [](const std::string&) { return Made(tier::make_memory_tier()); };
+  }
+  Peer join_two() {
+    Peer rank(path());
+    wire::Hello hello;
+    hello.job = "job";
+    hello.dir = folder_ + "/d";
+    hello.run = 7;
+    hello.ranks = hello.nodes = 2;
+    rank.send(hello);
+    return rank;
+  }
+
+  std::shared_ptr<tier::Tier> disk_;
+  net::LoopbackNetwork network_{system_clock()};
+  std::ostringstream log_;
+  std::shared_ptr<spdlog::sinks::sink> sink_ =
+      std::make_shared<spdlog::sinks::ostream_sink_mt>(log_);
+};
+
+TEST_F(UndecidedServer, DoesNotWaitForANodeThatIsLost) {
+  Peer rank = join_two();  // or the job would be closed before the agent ends
+  rank.take<wire::Welcome>();
+  rank.send(wire::Neighbours{true, {{0, "here", ""}, {1, "nobody", ""}}});  // who never comes
+  status();                                                                 // it has heard that
+  ask_to_end();
+  thread_.join();
+  EXPECT_FALSE(server_->gave_up()) << "it waited for all of durable.stop_timeout_s";
+  server_.reset();
+  EXPECT_NE(log_.str().find("left undecided"), std::string::npos) << log_.str();
+  EXPECT_TRUE(disk_->get(format::manifest_name(format::version_folder("job", 1), 0), 4096).ok());
+}
+
+// Who starts the program anew is refused many times a second until the agent has ended.
+TEST_F(UndecidedServer, SaysOnceThatItRefusesWhoComesMeanwhile) {
+  Peer rank = join_two();
+  rank.take<wire::Welcome>();
+  ask_to_end();
+  std::string why;
+  for (int times = 0; times < 3; ++times) {
+    const auto refused = join("job", folder_ + "/d").take<wire::Failure>();
+    EXPECT_EQ(refused.code, Code::again);
+    why = refused.message;
+  }
+  EXPECT_NE(why.find("waits for other nodes"), std::string::npos) << why;
+  end_server();  // the second signal: at once
+  const std::string log = log_.str();
+  const auto first = log.find("connection refused");
+  ASSERT_NE(first, std::string::npos) << log;
+  EXPECT_EQ(log.find("connection refused", first + 1), std::string::npos) << log;
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <future>
 #include <iterator>
 #include <mutex>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/machine.h"
@@ -397,12 +398,15 @@ TEST(Start, SaysWhereTheAgentsProgramWasLookedFor) {
   EXPECT_THAT(started.error().message(), HasSubstr("/nonexistent/backstayd"));
 }
 
-TEST(Start, WaitsNoLongerThanConfiguredForAnAgentThatSaysNothing) {
-  const World world("");
-  std::ofstream(world.config(), std::ios::app) << "";
+void wait_less(const World& world) {
   std::string text = text_of(world.config());
   text.replace(text.find("start_timeout_s = 10"), 20, "start_timeout_s = 0.1");
   std::ofstream(world.config()) << text;
+}
+
+TEST(Start, WaitsNoLongerThanConfiguredForAnAgentThatSaysNothing) {
+  const World world;
+  wait_less(world);
   FakeAgent::Options options;
   options.hook = [](const wire::Message&) { return FakeAgent::Action::ignore; };
   FakeAgent agent(world.socket(), options);
@@ -410,6 +414,23 @@ TEST(Start, WaitsNoLongerThanConfiguredForAnAgentThatSaysNothing) {
   ASSERT_EQ(code_of(started), Code::agent_lost);
   EXPECT_THAT(started.error().message(),
               AllOf(HasSubstr(world.socket()), HasSubstr("has not answered")));
+}
+
+// In the end there is no time left for its answer.
+TEST(Start, SaysWhyAnAgentPutItOffUntilTheEnd) {
+  const World world;
+  wait_less(world);
+  FakeAgent::Options options;
+  options.refuse_hello = Code::again;
+  options.hook = [first = true](const wire::Message&) mutable {
+    return std::exchange(first, false) ? FakeAgent::Action::go_on : FakeAgent::Action::ignore;
+  };
+  FakeAgent agent(world.socket(), options);
+  const auto started = Session::start(Group(), world.config().c_str());
+  ASSERT_EQ(code_of(started), Code::agent_lost);
+  EXPECT_THAT(started.error().message(),
+              AllOf(HasSubstr("refused for a test"), HasSubstr("start_timeout_s (0.1 s)"),
+                    Not(HasSubstr("has not answered"))));
 }
 
 TEST(Start, SaysOnceThatTheAgentWasStartedWithOtherSettings) {
