@@ -148,7 +148,9 @@ void FinderAround::rebuild(Search& search) {
         if (alive.expired()) return;
         if (!node.ok()) {
           search.why = node.error().message();
-          if (node.error().code() == Code::agent_lost) search.code = Code::agent_lost;
+          const Code code = node.error().code();
+          const bool lost = code == Code::lost && search.code == Code::io;
+          if (lost || code == Code::agent_lost) search.code = code;
           return rebuild(search);
         }
         search.left.push_front({Place::replica, agent, *node});

@@ -68,7 +68,17 @@ std::set<VersionNumber> FinderHere::candidates() {
   return known;
 }
 
+// What is `lacking` lies on other nodes.
+Finder::Nothing FinderHere::not_here(const std::string& lacking) const {
+  return {Code::not_found,
+          fmt::format("{} of job {} can be brought back from this node alone; {}; start the job on "
+                      "nodes that have the other parts or copies of them, or, where parity is "
+                      "kept, on this one and any second one, which may be empty",
+                      lacking, state_.name, damage_)};
+}
+
 Finder::Nothing FinderHere::not_wanted() const {
+  if (elsewhere_) return not_here(fmt::format("not all of version {}", wanted_));
   const bool hurt = tried_.lower_bound({wanted_, Place::pool}) !=
                         tried_.lower_bound({wanted_ + 1, Place::pool}) ||
                     state_.disk.count(wanted_) != 0 || state_.durable.count(wanted_) != 0;
@@ -84,15 +94,7 @@ Finder::Nothing FinderHere::nothing() const {
     return {state_.durable_error->code(), state_.durable_error->message()};
   }
   if (damage_.empty()) return {Code::none, "no version of this job exists yet"};
-  if (elsewhere_) {
-    return {
-        Code::not_found,
-        fmt::format(
-            "no version of job {} can be brought back from this node alone; {}; start the job on "
-            "nodes that have the other parts or copies of them, or, where parity is kept, on this "
-            "one and any second one, which may be empty",
-            state_.name, damage_)};
-  }
+  if (elsewhere_) return not_here("no version");
   return {Code::corrupt, fmt::format("no version of job {} can be brought back; {}. Run 'backstay "
                                      "verify {}' for the whole list",
                                      state_.name, damage_, state_.name)};

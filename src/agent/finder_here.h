@@ -29,6 +29,7 @@ class FinderHere final : public Finder {
  private:
   std::set<VersionNumber> candidates();
   Nothing nothing() const;
+  Nothing not_here(const std::string& lacking) const;
   Nothing not_wanted() const;
   Found at(VersionNumber version, Place place);
   std::optional<Place> place_of(VersionNumber version) const;

@@ -12,20 +12,22 @@ namespace {
 constexpr std::int64_t own_cause = 1000;
 constexpr std::size_t words_bytes_max = 1024;  // of an error, for the other ranks
 
-// Orders outcomes; 0 is success.
+// Orders outcomes; 0 is success. What can be mended (no_space, permission) is told before that data are lost.
 std::int64_t weight(const Status& status) {
   if (status.ok()) return 0;
   switch (status.error().code()) {
     case Code::rank_lost: return 1;
     case Code::agent_lost: return 2;
-    default: return own_cause + static_cast<std::int64_t>(status.error().code());
+    case Code::lost: return own_cause + 2 * static_cast<std::int64_t>(Code::io) + 1;
+    default: return own_cause + 2 * static_cast<std::int64_t>(status.error().code());
   }
 }
 
 Code code_of(std::int64_t weight) {
   if (weight == 1) return Code::rank_lost;
   if (weight == 2) return Code::agent_lost;
-  return static_cast<Code>(weight - own_cause);
+  const std::int64_t twice = weight - own_cause;
+  return twice % 2 != 0 ? Code::lost : static_cast<Code>(twice / 2);
 }
 
 // On several nodes its number does not say where to look.

@@ -16,7 +16,7 @@ namespace {
 // A version that cannot be had; an older one may.
 bool passable(Code code) {
   return code == Code::corrupt || code == Code::not_found || code == Code::io ||
-         code == Code::format;
+         code == Code::format || code == Code::lost;
 }
 
 }  // namespace
@@ -44,8 +44,10 @@ Result<VersionNumber> RestartAnywhere::run(bool& touched) {
 void RestartAnywhere::skip(const Version& version, const Error& why) {
   const std::string text = fmt::format("version {} skipped: {}", version.number, why.message());
   if (group_.rank() == 0) tell_user(text);
-  skipped_ = Error(why.code(), skipped_ ? skipped_->message() + "; " + text
-                                        : "no version of the job can be brought back: " + text);
+  // An agent knows of the version, so what no node has any more went with others.
+  const Code code = why.code() == Code::not_found ? Code::lost : why.code();
+  skipped_ = Error(code, skipped_ ? skipped_->message() + "; " + text
+                                  : "no version of the job can be brought back: " + text);
 }
 
 Result<wire::Candidate> RestartAnywhere::ask(const Version& below) {

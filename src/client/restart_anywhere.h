@@ -26,7 +26,7 @@ class RestartAnywhere {
       : group_(group), agent_(agent), regions_(regions), files_(files) {}
 
   // The same outcome on all ranks. `touched`: some rank's regions may have been written to.
-  // Errors: none (there is no version), corrupt, not_found, io (of none that there is; says why of each), mismatch,
+  // Errors: none (there is no version), corrupt, lost, io (of none that there is; says why of each), mismatch,
   // rank_count, agent_lost, rank_lost ...
   Result<VersionNumber> run(bool& touched);
   // That saved what run() has brought back.

@@ -178,12 +178,14 @@ class AgentHarness final : public Outbox, public StoreLink, public Peers, public
     around_.rebuild = [this, &file](NodeId at, VersionOfRun, Rank, const Around::Rebuilt& done) {
       later_.emplace_back([this, &file, at, done] {
         rebuilt_at.push_back(at);
+        if (rebuilding_fails) return done(*rebuilding_fails);
         agents[at].files[file.file] = &file;
         done(file.file.node);
       });
     };
   }
   std::vector<NodeId> rebuilt_at;
+  std::optional<Error> rebuilding_fails;
 
   // --- what the ranks do and see ---
   struct RankSees {

@@ -174,6 +174,17 @@ TEST_F(RestartAround, WhereARebuiltFileCannotBeReadTheNextOneRebuildsIt) {
   EXPECT_EQ(agent.durable.reads, 0) << "farther";
 }
 
+TEST_F(RestartAround, WhatParityDoesNotMakeUpForIsLost) {
+  AgentHarness agent(64, 8, {0, 2});
+  agent.put_local(file0);
+  for (const NodeId holder : {2, 3}) agent.put_parity_at(holder, file1);
+  agent.rebuilding_fails = Error(Code::lost, "2 of the 3 blocks are left");
+  agent.restart(7, run, bytes);
+  agent.expect_over(Code::lost);
+  EXPECT_THAT(agent.rank(0).message, HasSubstr("2 of the 3 blocks are left"));
+  agent.expect_untouched();
+}
+
 // Whose file was damaged hears of it again once there is one that it can be replaced by.
 TEST_F(RestartAround, ADamagedHolderHearsOfTheFileThatWasMadeAgain) {
   AgentHarness agent(64, 8, {2});
@@ -361,6 +372,21 @@ TEST_F(RestartAround, OneNodeAloneTakesAnOlderVersionWhereItHasNotAllOfANewerOne
   agent.put_local(newer);
   agent.restart(0, 0, bytes);
   agent.expect_restored(5);
+  EXPECT_TRUE(agent.state().disk.at(7).damage.empty());
+}
+
+// Nothing is damaged: the other ranks' objects are elsewhere.
+TEST_F(RestartAround, OneNodeAloneWithAnotherNumberOfRanksHearsWhereTheRestIs) {
+  AgentHarness agent(64, 1, {0}, 1);
+  agent.put_local(file0);
+  agent.restart(0, 0, bytes);
+  agent.expect_over(Code::rank_count);
+  agent.fetch(0, 5, 7, 0, bytes);
+  agent.settle();
+  EXPECT_EQ(agent.rank(0).code, Code::not_found);
+  EXPECT_THAT(agent.rank(0).message,
+              HasSubstr("not all of version 7 of job job can be brought back from this node alone; "
+                        "version 7 was saved on 4 nodes"));
   EXPECT_TRUE(agent.state().disk.at(7).damage.empty());
 }
 

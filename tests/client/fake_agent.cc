@@ -347,8 +347,8 @@ void FakeAgent::plan() {
     mine = Returning{};
     const auto object = objects[returning_version_].find(fetching_ ? what_.rank : rank);
     if (object == objects[returning_version_].end()) {
-      return finish_restore(
-          Code::not_found, "rank " + std::to_string(rank) + "'s object is on no node that is left");
+      return finish_restore(options_.lacking, "rank " + std::to_string(rank) +
+                                                  "'s object is on no node that is left");
     }
     mine.object = &object->second;
     mine.to_send = offsets_of(*mine.object);

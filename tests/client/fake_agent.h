@@ -39,6 +39,8 @@ class FakeAgent {
     std::set<VersionNumber> damage;
     // The same, but only when chunks come a second time.
     std::set<VersionNumber> damage_late;
+    // Why ranks get no object that is not here.
+    Code lacking = Code::not_found;
     // Answers hello with this.
     Code refuse_hello = Code::ok;
     std::uint32_t control_requests = 0;

@@ -183,9 +183,38 @@ TEST_F(TwoNodes, SayWhyOfEachVersionWhereNoneIsLeft) {
   const auto got = restart();
   testing::internal::GetCapturedStderr();
   ASSERT_FALSE(got.ok());
-  EXPECT_EQ(got.error().code(), Code::not_found);
+  EXPECT_EQ(got.error().code(), Code::lost);
   EXPECT_THAT(got.error().message(), testing::AllOf(HasSubstr("version 2 skipped: rank 0's"),
                                                     HasSubstr("rank 3's object")));
+}
+
+TEST_F(TwoNodes, PassOverWhatIsLostAndSaySoWhereNoneIsLeft) {
+  FakeAgent::Options lossy;
+  lossy.lacking = Code::lost;
+  start({}, lossy);
+  save(2);
+  agent(1).objects[2].erase(3);
+  testing::internal::CaptureStderr();
+  const auto older = restart();
+  EXPECT_EQ(older.value(), 1u);
+  agent(1).objects[1].erase(3);
+  const auto none = restart();
+  EXPECT_EQ(code_of(none), Code::lost);
+  testing::internal::GetCapturedStderr();
+}
+
+// It may be there once that is mended.
+TEST_F(TwoNodes, PassOverNothingWhereANodeMayNotRead) {
+  FakeAgent::Options lossy;
+  lossy.lacking = Code::lost;
+  FakeAgent::Options forbidden;
+  forbidden.lacking = Code::permission;
+  start(lossy, forbidden);
+  save(2);
+  agent(0).objects[2].erase(1);
+  agent(1).objects[2].erase(3);
+  const auto got = restart();
+  EXPECT_EQ(code_of(got), Code::permission);
 }
 
 TEST_F(TwoNodes, SayNoneWhereNothingWasSaved) {
