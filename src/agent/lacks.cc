@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "base/shorten.h"
 #include "tree/facts.h"
 
 namespace backstay::agent {
@@ -24,11 +25,7 @@ std::string cut(std::string text, std::size_t bytes_max) {
   for (char& one : text) {
     if (static_cast<unsigned char>(one) < 0x20 || one == 0x7f) one = ' ';
   }
-  if (text.size() <= bytes_max) return text;
-  std::size_t end = bytes_max;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // inside UTF-8
-  text.resize(end);
-  return text;
+  return shortened(text, bytes_max);
 }
 
 std::string text_of(const NodeLacks& all) {

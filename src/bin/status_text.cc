@@ -8,6 +8,7 @@
 #include <sstream>
 #include <utility>
 
+#include "base/shorten.h"
 #include "bin/print.h"
 
 namespace backstay::bin {
@@ -98,11 +99,7 @@ std::string pool_text(const Json& status) {
 namespace {
 
 // As wide as a line of a terminal.
-std::string cut(std::string line) {
-  constexpr std::size_t columns = 80;
-  if (line.size() > columns) line = line.substr(0, columns - 3) + "...";
-  return line;
-}
+std::string cut(const std::string& line) { return shortened(line, 80); }
 
 std::string member_line(const Json& member) {
   const std::string state = text(member, "state");

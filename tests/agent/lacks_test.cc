@@ -10,8 +10,13 @@
 namespace backstay::agent {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 Lack lack(VersionNumber version, Level level, std::string why = "the disk is full") {
   return {version, level, Code::no_space, std::move(why)};
@@ -41,6 +46,31 @@ TEST(LacksFact, FitsWhateverTheReasonsAre) {
     ASSERT_TRUE(back.ok()) << value;
     ASSERT_GE(back->lacks.size(), 1u) << value;
     EXPECT_EQ(back->lacks[0].version, 19u) << "the newest is told";
+  }
+}
+
+// What the operating system said comes last, after paths of any length.
+TEST(LacksFact, TheEndOfALongReasonIsTold) {
+  const std::string path(300, 'p');
+  Lacks all;
+  const auto told =
+      decode_lacks(encode({"n1", {lack(3, Level::local, "write " + path + ": No space left")}}));
+  ASSERT_TRUE(told.ok());
+  EXPECT_THAT(told->lacks.at(0).why,
+              AllOf(StartsWith("write ppp"), EndsWith("ppp: No space left")));
+  all.learn(1, *told);
+  EXPECT_THAT(all.text(1), AllOf(StartsWith("version 3 not local: write ppp"), HasSubstr("..."),
+                                 EndsWith("ppp: No space left")));
+  EXPECT_LE(all.text(1).size(), 160u);
+}
+
+TEST(LacksFact, NoCharacterIsDividedByShortening) {
+  std::string why;
+  for (int i = 0; i < 200; ++i) why += "\xc3\xa4";
+  for (const std::string before : {"", "x"}) {
+    const auto told = decode_lacks(encode({"n1", {lack(3, Level::local, before + why)}}));
+    ASSERT_TRUE(told.ok());
+    EXPECT_THAT(told->lacks.at(0).why, Not(HasSubstr("\xef\xbf\xbd")));
   }
 }
 

@@ -69,7 +69,7 @@ TEST(StatusText, SeveralNodesHaveALineEach) {
                  "  node  host                  ranks    pool     written  newest version",
                  "     0  n0                   2 of 2    25 %    4.00 KiB  3 protected",
                  "     1  a-host-with-a-ve     1 of 2    25 %    4.00 KiB  3 captured",
-                 "        version 3 not local: write segment /var/tmp/backstay-root/heat/v00000...",
+                 "        version 3 not local: write seg...heat/v00000003/segment.1: No space left",
                  "     2  no answer: it has not answered in time", "        and 6 nodes more",
                  "  failure domains: s0 (0, 2)",
                  "  note: copies of one node's data should lie in different failure domains, but",
