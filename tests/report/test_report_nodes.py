@@ -429,8 +429,6 @@ def no_logs(folder):
 @pytest.mark.parametrize("bad, code, name, says", [
     (other_job, 2, "mismatch", "is the log of job heat, not of lj"),
     (lambda folder: in_file(folder, b"PNG\0\n\xff\n"), 1, "format", "holds no event that can be read; {0}:1: not JSON"),
-    (lambda folder: in_file(folder, b""), 1, "format", "holds no event that can be read"),
-    (lambda folder: in_file(folder, b'{"event":"local","t_n'), 1, "format", "holds no event that can be read"),
     (pipe, 1, "format", "is no regular file; copy the log into one"), (lambda folder: pathlib.Path("/dev/null"), 1, "format", "is no regular file"),
     (loop, 1, "io", "Too many levels of symbolic links"), (lambda folder: folder / "none", 3, "not_found", "no such file or folder"),
     (no_logs, 3, "not_found", "no event log (*.jsonl) in this folder")])  # fmt: skip
@@ -441,6 +439,20 @@ def test_what_is_no_log_of_the_job_is_refused(tmp_path, bad, code, name, says):
     error = json.loads(found[1])["error"]
     assert (found[0], error["code"]) == (code, name) and says.format(file) in error["message"] and str(file) in error["message"]
     assert found[2].count("\n") == 1 and not (tmp_path / "report.html").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b'{"event":"local","t_n'])
+def test_an_empty_log_among_others_is_named(tmp_path, content):
+    logs, own = made_nodes.write(tmp_path / "logs", made_nodes.made()), tmp_path / "here" / "lj" / "events.jsonl"
+    expected = json.loads(report(tmp_path, "--log", logs, "--json")[1])
+    own.parent.mkdir(parents=True)
+    for file in (own, logs / "empty.jsonl"):
+        file.write_bytes(content)
+    code, out, err = report(tmp_path, "--log", logs, "--json")
+    assert code == 0 and all(f"{file}: is empty" in err for file in (own, logs / "empty.jsonl"))
+    assert json.loads(out) == {**expected, "unreadable_lines": 2}
+    code, out, err = report(tmp_path, "--log", logs / "empty.jsonl")
+    assert code == 1 and "empty.jsonl: holds no event that can be read" in err
 
 
 def test_half_a_last_line_and_lines_of_others_are_left_out(tmp_path):

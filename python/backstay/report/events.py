@@ -92,11 +92,14 @@ class _Reader:
         self.seen: set[bytes] = set()  # a line of a log that is given twice counts once
         self.events: list[dict] = []
         self.unreadable: list[str] = []
+        self.lines = 0
 
     def add(self, file: pathlib.Path, job: str | None) -> None:
         """`job`: whose lines count; None: anybody's. Raises LogError, OSError."""
         first, events_of_job, strange = len(self.unreadable), 0, collections.Counter()
-        for number, line in enumerate(logs.lines(file, own=job is None), 1):
+        lines = logs.lines(file, own=job is None)
+        self.lines += len(lines)
+        for number, line in enumerate(lines, 1):
             event, why = _parsed(line)
             if why is not None:
                 self.unreadable.append(f"{file}:{number}: {why}")
@@ -109,7 +112,9 @@ class _Reader:
                     self.events.append(event)
         if strange and not events_of_job:
             raise LogError(f"{file}: is the log of job {next(iter(strange))}, not of {job}", mismatch=True)
-        if job is not None and not events_of_job:
+        if not lines:  # of a node whose disk was full, or that has only begun
+            self.unreadable.append(f"{file}: is empty (it holds no whole line)")
+        elif job is not None and not events_of_job:
             raise _nothing_in(file, self.unreadable[first:])
         self.unreadable += [f"{file}: {counted(lines, 'line')} of job {other}" for other, lines in strange.items()]
 
@@ -127,8 +132,11 @@ def read(folder: pathlib.Path | None, job: str = "", more: list[pathlib.Path] | 
     reader, files = _Reader(), [] if folder is None else logs.of_job(folder)
     for file in files:
         reader.add(file, None)
-    if files and not reader.events:
+    if reader.lines and not reader.events:
         raise _nothing_in(files[-1], reader.unreadable)
-    for file in (one for path in more or [] for one in logs.named(path)):
+    others = [one for path in more or [] for one in logs.named(path)]
+    for file in others:
         reader.add(file, job)
+    if (files or others) and not reader.lines:
+        raise _nothing_in([*files, *others][-1], [])
     return Log(sorted(reader.events, key=lambda event: event["t_ns"]), reader.unreadable)
