@@ -141,7 +141,8 @@ const std::vector<ConfigSlot>& config_table() {
        64,
        {},
        false,
-       "Size in MiB of one buffer of the pool, and of the largest single write."},
+       "Size in MiB of one buffer of the pool, and of the largest single write; the same on all "
+       "nodes."},
       {"pool.huge_pages",
        BACKSTAY_SLOT(pool.huge_pages),
        0,
