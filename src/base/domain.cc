@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -29,6 +30,10 @@ std::vector<std::string> words_of(const std::string& line) {
 }
 
 Result<std::map<std::string, std::string>> read_domains(const std::string& path) {
+  std::error_code unknown;
+  if (std::filesystem::is_directory(path, unknown)) {  // opens, and cannot be read
+    return Error(Code::config, "protect.domain_file " + path + " is a directory, not a file");
+  }
   std::ifstream file(path);
   if (!file) {
     return Error(Code::config,

@@ -15,6 +15,7 @@
 namespace backstay {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -135,6 +136,12 @@ TEST(Config, OutOfRangeNamesTheRange) {
               HasSubstr("one of daly, interval, calls, request"));
   EXPECT_THAT(message("[job]\nname = \"../x\"\n"), StartsWith("f.toml:2:8: job.name: "));
   EXPECT_THAT(message("[storage]\ndir = \"/x\\u0000y\"\n"), HasSubstr("zero byte"));
+  for (const std::string bad : {"x", "3", "3,", ",1", "3,1,1", "3, 1", "-3,1"}) {
+    EXPECT_THAT(message("[protect]\nparity = \"" + bad + "\"\n"),
+                AllOf(StartsWith("f.toml:2:10: protect.parity is"), HasSubstr("such as \"3,1\"")))
+        << bad;
+  }
+  EXPECT_EQ(message("[protect]\nparity = \"3,1\"\n"), "(accepted)");
 }
 
 TEST(Config, KeysThatMustFitTogether) {

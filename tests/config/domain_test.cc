@@ -63,6 +63,14 @@ TEST_F(Domain, AFileThatIsMissingIsAnError) {
   EXPECT_THAT(domain.error().message(), HasSubstr("protect.domain_file"));
 }
 
+TEST_F(Domain, AFolderInTheFilesPlaceIsAnError) {
+  std::filesystem::create_directory(path_);
+  const auto domain = of("n1");
+  ASSERT_FALSE(domain.ok());
+  EXPECT_EQ(domain.error().code(), Code::config);
+  EXPECT_THAT(domain.error().message(), HasSubstr("is a directory"));
+}
+
 // What Slurm's plugins topology/flat, tree and block put into the environment of a task.
 class SlurmsTopology : public Domain {
  protected:
