@@ -34,6 +34,7 @@ Status fill_with_digits(std::array<char, secret_digits>& digits) {
 struct Card {
   std::array<char, 320> address{};
   std::array<char, 128> domain{};
+  std::array<char, 256> host{};
 };
 
 Status fill(Card& card, const std::string& address, const Config& config) {
@@ -48,6 +49,7 @@ Status fill(Card& card, const std::string& address, const Config& config) {
                                    std::to_string(card.domain.size() - 1) + " bytes");
   }
   std::memcpy(card.domain.data(), domain.data(), domain.size());
+  host_name().copy(card.host.data(), card.host.size() - 1);
   return {};
 }
 
@@ -77,16 +79,29 @@ Result<std::string> agree_on_secret(const Group& group) {
   return std::string(digits.data(), digits.size());
 }
 
+Status Reach::add(const std::string& host, const std::string& address) {
+  if (first_host_.empty()) first_host_ = host;
+  several_hosts_ = several_hosts_ || host != first_host_;
+  const bool loopback = address.starts_with("127.") || address.starts_with("[::1]:");
+  if (loopback && unreachable_.empty()) unreachable_ = host + " (" + address + ")";
+  if (!several_hosts_ || unreachable_.empty()) return {};
+  return Error(Code::config,
+               "network.device: no other host can reach the agent of " + unreachable_ +
+                   "; name the device of the network between the hosts, or leave the key empty");
+}
+
 Status introduce_agents(const Group& group, Connection& agent, const Config& config) {
   if (group.nodes() == 1) return {};
   Card mine;
   BACKSTAY_TRY(group.agree(fill(mine, agent.address(), config)));
   wire::Neighbours all;
   Status told;
+  Reach reach;
   for (int node = 0; node < group.nodes(); ++node) {
     BACKSTAY_ASSIGN(const int root, first_rank_of(group, node));
     Card card = mine;
     BACKSTAY_TRY(group.broadcast(&card, sizeof card, root));
+    BACKSTAY_TRY(reach.add(text_of(card.host), text_of(card.address)));  // the same on all ranks
     all.neighbours.push_back(
         {static_cast<NodeId>(node), text_of(card.address), text_of(card.domain)});
     all.last = node + 1 == group.nodes();

@@ -12,9 +12,21 @@ namespace backstay::client {
 // Collective. 64 random hexadecimal digits, rank 0's on all ranks; "" with one node. Errors: internal.
 Result<std::string> agree_on_secret(const Group& group);
 
+// Whether the hosts of a run can reach each other's agents, as far as the addresses tell.
+class Reach {
+ public:
+  // The next node's. Errors: config (a loopback address, and there is another host).
+  Status add(const std::string& host, const std::string& address);
+
+ private:
+  std::string first_host_;
+  bool several_hosts_ = false;
+  std::string unreachable_;  // an agent that only its own host reaches; "": none
+};
+
 // Collective; nothing with one node. The first rank of each node in turn broadcasts its agent's address and failure
 // domain; the first ranks then tell their agents. The same code on all ranks.
-// Errors: agent_lost, invalid (an address that is too long), config (protect.domain_file), internal.
+// Errors: agent_lost, invalid (an address that is too long), config (protect.domain_file, network.device), internal.
 Status introduce_agents(const Group& group, Connection& agent, const Config& config);
 
 }  // namespace backstay::client

@@ -106,6 +106,24 @@ TEST(Neighbours, OneNodesTroubleIsSaidOnAllRanksAndNobodyIsTold) {
   EXPECT_TRUE(all.told(0).empty());
 }
 
+TEST(Neighbours, ALoopbackAddressDoesNotReachAnotherHost) {
+  for (const char* loopback : {"127.0.0.1:7000", "[::1]:7000"}) {
+    Reach alone;
+    EXPECT_TRUE(alone.add("a", loopback).ok());
+    EXPECT_TRUE(alone.add("a", loopback).ok()) << "all nodes of the run are one host";
+    const Status other = alone.add("b", "10.0.0.2:7000");
+    ASSERT_FALSE(other.ok());
+    EXPECT_EQ(other.error().code(), Code::config);
+    EXPECT_EQ(other.error().message(),
+              "network.device: no other host can reach the agent of a (" + std::string(loopback) +
+                  "); name the device of the network between the hosts, or leave the key empty");
+  }
+  Reach good;
+  EXPECT_TRUE(good.add("a", "10.0.0.1:7000").ok());
+  EXPECT_TRUE(good.add("b", "10.0.0.2:7000").ok());
+  EXPECT_FALSE(good.add("c", "127.0.0.1:7000").ok());
+}
+
 TEST(Neighbours, OneSecretForAllAndAnotherForTheNextRun) {
   std::mutex mutex;
   std::set<std::string> secrets;
