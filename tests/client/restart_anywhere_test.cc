@@ -196,7 +196,8 @@ TEST_F(TwoNodes, PassOverWhatIsLostAndSaySoWhereNoneIsLeft) {
   agent(1).objects[2].erase(3);
   testing::internal::CaptureStderr();
   const auto older = restart();
-  EXPECT_EQ(older.value(), 1u);
+  ASSERT_TRUE(older.ok()) << older.error().to_string();
+  EXPECT_EQ(*older, 1u);
   agent(1).objects[1].erase(3);
   const auto none = restart();
   EXPECT_EQ(code_of(none), Code::lost);
