@@ -34,6 +34,8 @@ namespace backstay::agent::testing {
 
 inline constexpr std::uint32_t buffer_bytes = 16 * 1024;
 inline constexpr RunId run = 77;
+// Of a node's transfers in its first life: none that its directory uses.
+inline constexpr std::uint64_t first_ticket = std::uint64_t{1} << 32;
 
 // Each network that a test makes plays another history; all follow from the printed seed.
 inline std::uint64_t next_seed() {
@@ -444,8 +446,8 @@ inline Node::Node(PlayedNetwork& network, NodeId self, io::MemoryFileSystem& dis
         return tier::open_dir_tier(*files, make_ring, {.root = "/disk"});
       },
       [this](DepotEvent event) { depot_events.push_back(std::move(event)); }, clock);
-  transfers =
-      std::make_unique<Transfers>(*this, *this, serving, (1 + network_.next_life(self_)) << 32);
+  transfers = std::make_unique<Transfers>(*this, *this, serving,
+                                          first_ticket * (1 + network_.next_life(self_)));
   const ProtectionWorld world{state, *this, *transfers, *this, keeping};
   const ParitySettings with{parity.value_or(protect::ParityShape{}), settings.domains,
                             settings.bytes_per_s};

@@ -158,7 +158,7 @@ TEST_F(TransfersTest, WhoWasLostMeanwhileIsAnsweredNothing) {
   SCOPED_TRACE(test::replay());
   for (std::uint64_t ticket = 1; ticket <= 20; ++ticket) {
     wire::peer::Get before;
-    before.ticket = ticket;
+    before.ticket = first_ticket + ticket - 1;
     before.version = kept_version;
     before.run = run;
     before.node = 1;
@@ -178,14 +178,15 @@ TEST_F(TransfersTest, WhoWasLostMeanwhileIsAnsweredNothing) {
 TEST_F(TransfersTest, AnOfferThatNobodyAskedForIsRefused) {
   AlignedMemory memory(4096);
   Status ended;
-  network[2].offer(0, 1, memory.span(), [&](const Status& status) { ended = status; });
-  // Ticket 1 is asked of node 1, not of 2.
+  network[2].offer(0, first_ticket, memory.span(), [&](const Status& status) { ended = status; });
+  // That ticket is asked of node 1, not of 2.
   network[0].transfers->read(1, file, 0, memory.span(), answers.one());
   network.run_for();
   ASSERT_FALSE(ended.ok());
   EXPECT_EQ(ended.error().code(), Code::again);
   EXPECT_EQ(answers.with(Code::ok), 1u);
-  network[2].offer(0, 2, memory.span(), [&](const Status& status) { ended = status; });
+  network[2].offer(0, first_ticket + 1, memory.span(),
+                   [&](const Status& status) { ended = status; });
   AlignedMemory other(8192);
   network[0].transfers->read(2, file, 0, other.span(), answers.one());
   network.run_for();
