@@ -38,7 +38,7 @@ class MemoryGroup {
       for (std::uint32_t index = 0; index < stripes.count(); ++index) {
         const Block block = stripes.block(stripe, index);
         const bool is_lost = std::ranges::count(lost, block.member) != 0;
-        if (is_lost) work.makes.push_back(block);
+        if (is_lost && block.bytes > 0) work.makes.push_back(block);
         if (!is_lost && work.reads.size() < stripes.shape().data) work.reads.push_back(block);
       }
       if (!work.makes.empty()) carry_out(work, one_by_one);
