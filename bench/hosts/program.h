@@ -24,7 +24,7 @@ extern char* memory; /* options.mib of it, what a checkpoint saves */
 extern int64_t step;
 void make_state(void);
 void calibrate(void);
-double step_once(void);    /* computes, exchanges halos; its seconds */
+void step_once(void);      /* computes, exchanges halos */
 void fill(uint64_t round); /* all of the memory, another content for each round and rank */
 int is_filled(uint64_t round);
 
