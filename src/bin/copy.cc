@@ -1,6 +1,7 @@
 // `backstay copy`: one version from the storage folder to another, or back; every chunk is checked.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -17,6 +18,8 @@
 
 namespace backstay::bin {
 namespace {
+
+namespace fs = std::filesystem;
 
 struct CopyOptions {
   Settings settings;
@@ -40,13 +43,18 @@ Result<Way> way(const CopyOptions& options, const Config& config) {
   Config other = config;
   std::error_code failure;
   const std::string& named = options.to.empty() ? options.from : options.to;
-  other.storage.dir = std::filesystem::absolute(named, failure).lexically_normal().string();
+  other.storage.dir = fs::absolute(named, failure).lexically_normal().string();
   // Not made here: a shared directory that is missing may just not be mounted.
-  if (!std::filesystem::is_directory(other.storage.dir, failure)) {
+  if (!fs::is_directory(other.storage.dir, failure)) {
     return Error(Code::invalid, other.storage.dir + " is no folder; make it, or mount it");
   }
-  if (std::filesystem::equivalent(other.storage.dir, config.storage.dir, failure)) {
-    return Error(Code::invalid, named + " is the storage folder itself");
+  const fs::path ours = fs::weakly_canonical(config.storage.dir, failure);
+  const fs::path theirs = fs::canonical(other.storage.dir, failure);
+  if (theirs == ours) return Error(Code::invalid, named + " is the storage folder itself");
+  if (std::mismatch(ours.begin(), ours.end(), theirs.begin(), theirs.end()).first == ours.end()) {
+    return Error(Code::invalid, fmt::format("{} lies in the storage folder {}, where each folder "
+                                            "is a job; name one outside of it",
+                                            named, ours.string()));
   }
   BACKSTAY_ASSIGN(Stored here, Stored::open(config));
   BACKSTAY_ASSIGN(Stored there, Stored::open(other));

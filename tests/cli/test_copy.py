@@ -99,6 +99,7 @@ def test_a_job_that_is_served_there_is_left_alone(world, shared):
     (["golden"], 2, "--to DIR"),
     (["golden", "--to", "missing"], 2, "no folder"),
     (["golden", "--to", "versions"], 2, "the storage folder itself"),
+    (["golden", "--to", "versions/golden"], 2, "lies in the storage folder"),
     (["golden", "--to", "a", "--from", "b"], 2, "excludes"),
     (["golden", 13, "--to", "shared"], 3, "no version 13"),
     (["other", "--to", "shared"], 3, "jobs there: golden"),
