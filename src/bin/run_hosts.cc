@@ -95,6 +95,8 @@ Result<std::unique_ptr<RunHosts>> RunHosts::make(const HostOptions& options, con
   if (slurm && !in_slurm())
     return none("srun runs outside of an allocation; submit with sbatch, or begin with salloc");
   if (slurm && !options.hosts_file.empty()) return none("Slurm has chosen the nodes");
+  if (!options.hosts_file.empty() && line.has_hosts())
+    return none("the launcher is told its hosts too; leave them out there, or leave out --hosts");
   if (!slurm && options.hosts_file.empty() && !line.has_hosts())
     return none("no hosts are named; --hosts FILE does, or the launcher's own option");
   std::unique_ptr<RunHosts> result(new RunHosts(options, words, std::move(line), std::move(say)));
