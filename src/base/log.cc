@@ -2,10 +2,13 @@
 
 #include <fcntl.h>
 #include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/dup_filter_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 
 #include <cerrno>
+#include <chrono>
 #include <exception>
+#include <memory>
 
 #include "base/fd.h"
 
@@ -23,8 +26,17 @@ static Status check_place(const std::string& path) {
 Status open_log(const std::string& path, const std::string& level) {
   if (path != "-") BACKSTAY_TRY(check_place(path));
   try {
-    auto logger = path == "-" ? spdlog::stderr_color_mt("backstay")
-                              : spdlog::basic_logger_mt("backstay", path);
+    spdlog::sink_ptr place;
+    if (path == "-") {
+      place = std::make_shared<spdlog::sinks::stderr_color_sink_mt>();
+    } else {
+      place = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path);
+    }
+    // Who calls an agent's port again and again must not fill the disk with one and the same line.
+    constexpr auto at_most_every = std::chrono::minutes(1);
+    auto once = std::make_shared<spdlog::sinks::dup_filter_sink_mt>(at_most_every);
+    once->add_sink(place);
+    auto logger = std::make_shared<spdlog::logger>("backstay", once);
     logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l pid=%P %v");
     logger->set_level(spdlog::level::from_str(level));
     logger->flush_on(spdlog::level::info);
