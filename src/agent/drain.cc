@@ -14,7 +14,11 @@ DrainCommand& DrainCommand::operator=(DrainCommand&& other) noexcept = default;
 DrainCommand::~DrainCommand() = default;
 
 DrainWorker::DrainWorker(std::string job, DrainWorld world, const Clock& clock)
-    : job_(std::move(job)), world_(std::move(world)), clock_(clock), parts_(job_, world_, clock_) {}
+    : job_(std::move(job)),
+      world_(std::move(world)),
+      clock_(clock),
+      live_(world_.lock_live),
+      parts_(job_, world_, live_, clock_) {}
 
 void DrainWorker::handle(DrainCommand command) {
   std::visit([this](auto& one) { handle(one); }, command);
@@ -63,6 +67,7 @@ void DrainWorker::handle(OpenDurable& command) {
     give_up(Error(Code::again, "the durable directory was changed"));
   parts_.handle(StopPart{});  // of a run that is over
   parts_.handle(EndCopy{});
+  live_.set(false);
   dir_ = command.dir;
   open_store();
 }
@@ -88,6 +93,7 @@ void DrainWorker::handle(CopyVersion& command) {
 
 Status DrainWorker::begin(const CopyVersion& command) {
   BACKSTAY_ASSIGN(auto to, world_.open_durable(dir_));  // first: the lock would make the directory
+  BACKSTAY_TRY(live_.take(dir_));
   BACKSTAY_ASSIGN(Fd lock, world_.lock(dir_));
   BACKSTAY_ASSIGN(auto from, world_.open_tier(world_.local_dir));
   BACKSTAY_TRY(remove_unfinished(*to, job_));

@@ -2,7 +2,7 @@
 // for restarts, in a thread of its own: the store and the drain never wait for each other.
 //
 // One version is copied at a time (version_copy.h has the steps). The job's lock in the durable directory is
-// held meanwhile and at no other time, so that an agent on another node may read. Under the lock
+// held meanwhile and at no other time, so that tools may remove versions there; live_mark.h keeps other programs away. Under the lock
 // also everything without a commit record is removed, and after a copy what retention does not keep.
 // Of a job on several nodes each copies its own files in turns (drain_parts.h).
 // Reading for a restart goes before copying. A durable directory that is missing is an error and is never made:
@@ -37,9 +37,12 @@ struct CopyVersion {  // answered by VersionDurable or CopyFailed
 struct StandStill {  // the node's disk is needed for a new version: no piece is copied meanwhile
   bool on = false;
 };
+struct SetLive {  // live_mark.h; off until told
+  bool on = false;
+};
 // A command of the store means the durable directory here.
-class DrainCommand : public std::variant<Command, OpenDurable, CopyVersion, StandStill, PrepareCopy,
-                                         CopyPart, StopPart, CommitCopy, EndCopy> {
+class DrainCommand : public std::variant<Command, OpenDurable, CopyVersion, StandStill, SetLive,
+                                         PrepareCopy, CopyPart, StopPart, CommitCopy, EndCopy> {
  public:
   template <AlternativeOf<variant> T>
   DrainCommand(T&& value)  // NOLINT(google-explicit-constructor): as a variant
@@ -61,6 +64,7 @@ struct DrainWorld {
   std::function<Result<std::unique_ptr<tier::Tier>>(const std::string& dir)> open_durable;
   // The lock of the job in a directory. Errors: busy, permission, io.
   std::function<Result<Fd>(const std::string& dir)> lock;
+  LiveMark::Lock lock_live;
   StoreWorker::PostEvent post_event;
 };
 
@@ -88,6 +92,7 @@ class DrainWorker {
   void handle(OpenDurable& command);
   void handle(CopyVersion& command);
   void handle(StandStill& command) { stands_still_ = command.on; }
+  void handle(SetLive& command) { live_.set(command.on); }
   void handle(PrepareCopy& command) { parts_.handle(dir_, command); }
   void handle(CopyPart& command) { parts_.handle(dir_, command); }
   void handle(StopPart& command) { parts_.handle(command); }
@@ -107,6 +112,7 @@ class DrainWorker {
   std::string dir_;
   std::unique_ptr<StoreWorker> store_;  // of the durable directory
   std::optional<Copy> copy_;
+  LiveMark live_;
   DrainParts parts_;
   bool stands_still_ = false;
 };

@@ -34,6 +34,7 @@ bool is_a_beginning(tier::Tier& to, const format::CommitRecord& record, StoredVe
 Result<std::optional<StoredVersion>> DrainParts::prepare(const std::string& dir,
                                                          const PrepareCopy& command) {
   BACKSTAY_ASSIGN(auto to, world_.open_durable(dir));  // first: the lock would make the directory
+  BACKSTAY_TRY(live_.take(dir));
   BACKSTAY_ASSIGN(Fd lock, world_.lock(dir));
   prepared_.emplace(Prepared{std::move(to), std::move(lock)});
   const format::CommitRecord& record = command.record;

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "agent/live_mark.h"
 #include "agent/store.h"
 #include "agent/version_copy.h"
 #include "base/fd.h"
@@ -41,8 +42,8 @@ struct DrainWorld;
 class DrainParts {
  public:
   // All must live longer.
-  DrainParts(const std::string& job, const DrainWorld& world, const Clock& clock)
-      : job_(job), world_(world), clock_(clock) {}
+  DrainParts(const std::string& job, const DrainWorld& world, LiveMark& live, const Clock& clock)
+      : job_(job), world_(world), live_(live), clock_(clock) {}
 
   void handle(const std::string& dir, const PrepareCopy& command);
   void handle(const std::string& dir, const CopyPart& command);
@@ -73,6 +74,7 @@ class DrainParts {
 
   const std::string& job_;
   const DrainWorld& world_;
+  LiveMark& live_;
   const Clock& clock_;
   std::unique_ptr<Part> part_;
   std::optional<Prepared> prepared_;

@@ -15,6 +15,7 @@ void Durability::open(DurableSettings settings) {
   state_.durable.clear();
   state_.durable_error.reset();
   state_.copy_failed.reset();
+  live_ = false;
   opening_ = state_.durable_settings.on();
   if (opening_) state_.store.post_drain(OpenDurable{state_.durable_settings.dir});
 }
@@ -67,6 +68,11 @@ void Durability::with(Peers& peers, const HeldFiles& held) {
 void Durability::stand_still(bool on) {
   if (!state_.durable_settings.on() || std::exchange(stands_still_, on) == on) return;
   state_.store.post_drain(StandStill{on});
+}
+
+void Durability::set_live(bool on) {
+  if (!state_.durable_settings.on() || std::exchange(live_, on) == on) return;
+  state_.store.post_drain(SetLive{on});
 }
 
 void Durability::end_of_copy(VersionNumber version) {

@@ -34,6 +34,8 @@ class Durability {
   VersionNumber copying() const { return around_ ? around_->copying() : copying_; }
   // The node's disk is needed for a new version.
   void stand_still(bool on);
+  // The program lives, and no node of its run is lost.
+  void set_live(bool on);
 
   // Events of the drain; those of restarts are not its.
   void on(const Event& event);
@@ -60,6 +62,7 @@ class Durability {
   std::function<void(VersionNumber)> changed_;
   bool opening_ = false;
   bool stands_still_ = false;
+  bool live_ = false;
   VersionNumber copying_ = 0;
   std::optional<DrainAround> around_;
 };

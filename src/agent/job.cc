@@ -442,6 +442,8 @@ void Job::pump() {
   if (!waiting_.empty() && scanned_ && !durability_.opening() && may_begin_run()) {
     admit_waiting(Status());
   }
+  const bool whole = !decisions_.fleet() || decisions_.fleet()->lost().empty();
+  durability_.set_live(runs() && whole);
   durability_.stand_still(capture_.filling() || capture_.draining());
   if (quiet_.update(capture_.filling(), state_.clock.monotonic_ns()) && decisions_.fleet()) {
     decisions_.fleet()->pause(quiet_.on());

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <functional>
 #include <sstream>
 
 #include "base/folders.h"
@@ -35,34 +36,50 @@ void write_holder(int fd) {
   if (::ftruncate(fd, 0) == 0) (void)!::pwrite(fd, text.data(), text.size(), 0);
 }
 
-// " (process 12 on node3)"; "" where it is not known.
-std::string holder(int fd) {
-  if (!has_one_name(fd)) return "";
-  std::array<char, holder_bytes_max> text{};
-  if (::pread(fd, text.data(), text.size() - 1, 0) <= 0) return "";
-  std::istringstream words(text.data());
-  int pid = 0;
+struct Holder {
+  int pid = 0;  // 0: not known
   std::string host;
-  if (!(words >> pid >> host) || pid <= 0) return "";
+};
+
+Holder holder(int fd) {
+  if (!has_one_name(fd)) return {};
+  std::array<char, holder_bytes_max> text{};
+  if (::pread(fd, text.data(), text.size() - 1, 0) <= 0) return {};
+  std::istringstream words(text.data());
+  Holder found;
+  if (!(words >> found.pid >> found.host) || found.pid <= 0) return {};
   const bool printable =
-      std::all_of(host.begin(), host.end(), [](char c) { return c > ' ' && c < 127; });
-  if (!printable) return "";
+      std::all_of(found.host.begin(), found.host.end(), [](char c) { return c > ' ' && c < 127; });
+  if (!printable) return {};
   // What a holder on a read-only disk could not write over.
-  if (host == host_name() && ::kill(pid, 0) != 0 && errno == ESRCH) return "";
-  return fmt::format(" (process {} on {}; to end it there: backstay agent stop --pid {})", pid,
-                     host, pid);
+  if (found.host == host_name() && ::kill(found.pid, 0) != 0 && errno == ESRCH) return {};
+  return found;
 }
 
 std::string served(int fd, const std::string& dir, const std::string& job) {
-  return "another agent" + holder(fd) + " serves job " + job + " in " + dir;
+  const auto [pid, host] = holder(fd);
+  const std::string who =
+      pid == 0 ? ""
+               : fmt::format(" (process {} on {}; to end it there: backstay agent stop --pid {})",
+                             pid, host, pid);
+  return fmt::format("another agent{} serves job {} in {}", who, job, dir);
 }
 
-}  // namespace
+std::string lives_elsewhere(int fd, const std::string& dir, const std::string& job) {
+  const auto [pid, host] = holder(fd);
+  const std::string where = pid == 0 ? "" : fmt::format(" on {} (agent: process {})", host, pid);
+  return fmt::format(
+      "another program of job {} lives{} and copies its versions to {}; give one of them another "
+      "name (BACKSTAY_JOB) or another durable.dir",
+      job, where, dir);
+}
 
-Result<Fd> lock_job(const std::string& dir, const std::string& job) {
+// `taken(fd)`: what is said where another one holds it.
+Result<Fd> lock_file(const std::string& dir, const std::string& job, const std::string& name,
+                     const std::function<std::string(int)>& taken) {
   const std::string folder = dir + "/" + job;
   BACKSTAY_TRY(make_chosen_folder(folder, "storage.dir (or durable.dir)"));
-  const std::string path = folder + "/lock";
+  const std::string path = folder + "/" + name;
   constexpr int ours = O_CLOEXEC | O_NOFOLLOW;  // what a link names is not ours to write into
   Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | ours, 0600));
   // A disk that is mounted read-only, or that lets us only read, can still be restarted from.
@@ -72,15 +89,24 @@ Result<Fd> lock_job(const std::string& dir, const std::string& job) {
     return Error(Code::config, path + " is a link, not a file of Backstay: remove it");
   if (!fd.valid()) return errno_error("open " + path, refused);
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) {
-      return Error(Code::busy,
-                   served(fd.get(), dir, job) +
-                       "; use its socket (agent.socket), stop it, or name the job differently");
-    }
+    if (errno == EWOULDBLOCK) return Error(Code::busy, taken(fd.get()));
     return errno_error("lock " + path, errno);
   }
   write_holder(fd.get());
   return fd;
+}
+
+}  // namespace
+
+Result<Fd> lock_job(const std::string& dir, const std::string& job) {
+  return lock_file(dir, job, "lock", [&](int fd) {
+    return served(fd, dir, job) +
+           "; use its socket (agent.socket), stop it, or name the job differently";
+  });
+}
+
+Result<Fd> lock_live(const std::string& dir, const std::string& job) {
+  return lock_file(dir, job, "live", [&](int fd) { return lives_elsewhere(fd, dir, job); });
 }
 
 Status check_unlocked(const std::string& dir, const std::string& job) {

@@ -363,6 +363,7 @@ std::unique_ptr<Drain> Server::make_drain(std::uint64_t slot, const std::string&
   world.open_tier = options_.open_tier;
   world.open_durable = options_.open_shared;
   world.lock = [job](const std::string& durable) { return lock_job(durable, job); };
+  world.lock_live = [job](const std::string& durable) { return lock_live(durable, job); };
   world.post_event = [this, slot](Event event) {
     events_.put(Posted{slot, std::move(event), true});
   };

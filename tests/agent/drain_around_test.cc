@@ -62,6 +62,32 @@ TEST(DrainAround, EveryNthAndThoseThatSomebodyAnywhereWaitsFor) {
 }
 
 // Whenever anybody is told, the shared storage may lose all that is not synced.
+TEST(DrainAround, ProgramsOfOneNameOnOtherNodesAreKeptApart) {
+  DrainWorldPlayed world(3, with(1));
+  world.live(true);
+  {
+    const auto elsewhere = world.mark();
+    ASSERT_TRUE(elsewhere.ok());
+    world.save(1), world.run_to_rest();
+    EXPECT_EQ(world.there(), Numbers{});
+    for (NodeId node = 0; node < 3; ++node) EXPECT_EQ(world[node].why_not(1), Code::busy);
+    world.expect_rest();
+  }
+  world.save(2), world.run_to_rest();
+  expect_told(world, 2);
+  EXPECT_EQ(world.mark().error().code(), Code::busy);
+  world.live(false), world.run_to_rest();
+  EXPECT_TRUE(world.mark().ok());
+}
+
+// What a run left is copied by agents whose program has ended.
+TEST(DrainAround, WithoutAProgramAnotherOneMayLive) {
+  DrainWorldPlayed world(2, with(1));
+  const auto elsewhere = world.mark();
+  world.save(1), world.run_to_rest();
+  expect_told(world, 1);
+}
+
 TEST(DrainAround, NobodyIsToldEarly) {
   SCOPED_TRACE(test::replay());
   test::Random random;

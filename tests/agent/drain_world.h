@@ -228,6 +228,15 @@ class DrainWorldPlayed {
     }
   }
 
+  // The program begins or ends, or its run has lost a node.
+  void live(bool on) {
+    for (auto& member : members_) {
+      if (member) member->durability->set_live(on);
+    }
+  }
+  // As an agent of another run takes it.
+  Result<Fd> mark() { return lock_live(locks_, "job"); }
+
   // A byte of the part of a node, on its own disk.
   void damage(NodeId node, VersionNumber version) {
     const std::string path =
@@ -304,6 +313,7 @@ class DrainWorldPlayed {
       return open(*member.shared, dir, member.faults, "of" + std::to_string(member.self()));
     };
     world.lock = [this](const std::string&) { return lock_job(locks_, "job"); };
+    world.lock_live = [this](const std::string&) { return lock_live(locks_, "job"); };
     world.post_event = [&member](Event event) { member.events.push_back(std::move(event)); };
     return world;
   }

@@ -1,12 +1,15 @@
 // Versions that become durable, and restarts from there: a job with a real store and drain, on two
 // disks in memory, played step by step.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "agent/catalog.h"
+#include "agent/job_lock.h"
 #include "agent/troubles.h"
 #include "format/names.h"
 #include "harness.h"
@@ -34,6 +37,7 @@ std::vector<std::byte> data(VersionNumber version, Rank rank) {
 class Durable : public ::testing::Test {
  protected:
   Durable() { EXPECT_TRUE(disk_.make_directories(shared).ok()); }
+  ~Durable() override { std::filesystem::remove_all(locks_); }
 
   // A new agent, and a run of the job on it.
   void start(DurableSettings settings = {.dir = shared}, io::FaultPlan plan = {}) {
@@ -51,6 +55,10 @@ class Durable : public ::testing::Test {
       EXPECT_TRUE(disk_.list(dir).ok()) << dir << " would be made by the lock";
       if (locked_) return Error(Code::busy, "another agent serves it");
       return Fd();
+    };
+    world.lock_live = [this](const std::string& dir) {
+      EXPECT_TRUE(disk_.list(dir).ok()) << dir << " would be made by the lock";
+      return lock_live(locks_, "job");
     };
     agent_ = std::make_unique<JobHarness>(
         32, [this] { return open(disk_, local); }, JobHarness::Threads::none, std::move(world));
@@ -114,6 +122,8 @@ class Durable : public ::testing::Test {
   std::shared_ptr<io::Faults> faults_;
   std::unique_ptr<io::FileSystem> faulty_;
   bool locked_ = false;
+  const std::filesystem::path locks_ =
+      std::filesystem::temp_directory_path() / ("backstay-durable-" + std::to_string(::getpid()));
   std::unique_ptr<JobHarness> agent_;
 };
 
@@ -302,6 +312,32 @@ TEST_F(Durable, AnotherAgentWritesThere) {
   locked_ = false;
   take(2);
   EXPECT_EQ(level(2), Level::durable);
+}
+
+TEST_F(Durable, AProgramOfThatNameLivesElsewhere) {
+  auto elsewhere = lock_live(locks_, "job").value();
+  start();
+  take(1);
+  EXPECT_EQ(level(1), Level::local);
+  EXPECT_EQ(waited(1).code, Code::busy);
+  const std::string said = said_to_program(2);
+  EXPECT_NE(said.find("another program of job job lives on"), std::string::npos) << said;
+  EXPECT_EQ(there(), Numbers{});
+  elsewhere = Fd();
+  take(3);
+  EXPECT_EQ(level(3), Level::durable);
+}
+
+TEST_F(Durable, AProgramThatLivesKeepsOthersAwayAndOneThatEndedDoesNot) {
+  start();
+  EXPECT_TRUE(lock_live(locks_, "job").ok()) << "nothing was copied yet";
+  take(1);
+  EXPECT_EQ(lock_live(locks_, "job").error().code(), Code::busy);
+  agent_->leave(0);
+  EXPECT_EQ(lock_live(locks_, "job").error().code(), Code::busy);
+  agent_->leave(1);
+  agent_->run_until_idle();
+  EXPECT_TRUE(lock_live(locks_, "job").ok());
 }
 
 TEST_F(Durable, TheDiskIsLeftToANewVersion) {
