@@ -11,7 +11,7 @@ from minicluster import disks
 from test_nodes import JOB, nodes, result, undisturbed  # noqa: F401 (fixtures)
 
 pytestmark = pytest.mark.skipif(not JOB, reason="Open MPI is missing")
-DURABLE = 4
+DURABLE, BUSY = 4, 7
 TOOL = os.environ.get("BACKSTAY_TEST_COMMAND", "")
 
 
@@ -72,6 +72,21 @@ def test_an_agent_is_killed_while_a_version_is_copied(nodes, undisturbed, shared
         nodes.mini.on(host, "rm -rf /var/tmp/backstay-*")
     again = nodes.run(["n3", "n0"], 20, durable_dir=shared)
     assert "restarted version=2 step=10" in again and result(again) == undisturbed[20], again + nodes.logs()
+
+
+def test_programs_of_one_name_on_other_hosts_are_kept_apart(nodes, undisturbed, shared):
+    """The second one restarts from what the first has there, hears that none of its own versions goes there, and why."""
+    gate = f"/mnt/shared/{nodes.job}-gate"
+    first = nodes.start(["n0", "n1"], 20, ranks=4, wait=DURABLE, gate_step=10, gate=gate, durable_dir=shared)
+    nodes.wait_until("n0", f"[ -e {shared}/{nodes.job}/v0000000000000002/commit.durable ] && [ -e {gate}.reached ]")
+    second = nodes.run(["n2", "n3"], 30, ranks=4, wait=DURABLE, durable_dir=shared)
+    assert "restarted version=2 step=10" in second and f"waited level=4 code={BUSY}" in second, second
+    assert f"another program of job {nodes.job} lives on n0" in second, second
+    nodes.mini.on("n0", f"touch {gate}")
+    code, output = finish(first)
+    assert code == 0 and "waited level=4 code=0" in output, output + nodes.logs()
+    listed = json.loads(nodes.mini.on("n0", f"{TOOL} ls {nodes.job} --dir {shared} --json"))["versions"]
+    assert max(one["version"] for one in listed) == 4, listed
 
 
 def test_a_damaged_part_of_a_durable_version_is_skipped_by_all(nodes, undisturbed, shared):
