@@ -74,11 +74,16 @@ bool Decisions::out_of_patience() const {
 }
 
 bool Decisions::may_be_decided() const {
-  return undecided() && present_->lost().empty() && !out_of_patience();
+  if (!undecided() || !present_->lost().empty()) return false;
+  return std::any_of(state_.undecided.begin(), state_.undecided.end(), [this](const auto& entry) {
+    return entry.second.record.run == state_.run &&
+           !state_.lacks.of(entry.first, Level::captured, Level::local);
+  });
 }
 
 std::uint64_t Decisions::settles_at_ns() const {
-  return hurried_ns_ == 0 ? 0 : hurried_ns_ + static_cast<std::uint64_t>(patience_s * 1e9);
+  if (hurried_ns_ == 0) return 0;
+  return std::max(hurried_ns_, sealed_ns_) + static_cast<std::uint64_t>(patience_s * 1e9);
 }
 
 void Decisions::hurry() {
@@ -130,6 +135,7 @@ Fleet* Decisions::fleet_of(const format::CommitRecord& record) {
 
 void Decisions::on(const VersionSealed& event) {
   const VersionNumber number = event.stored.version;
+  sealed_ns_ = state_.clock.monotonic_ns();
   if (MemoryVersion* version = state_.in_memory(number)) {
     version->sealed = true;
     record_written(*version);

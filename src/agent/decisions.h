@@ -69,10 +69,10 @@ class Decisions final : public FleetOwner {
   bool settled() const;
   // When settled() may change by time alone; 0: not.
   std::uint64_t settles_at_ns() const;
-  // A new run has come, or the agent ends and little is gained by waiting.
+  // A new run has come. Patience lasts from then, and from when this node has sealed its last part.
   void hurry();
-  // What an agent that ends waits for: an undecided version that the other nodes may still decide. While a member is lost
-  // they do not, and after hurry() that is hoped for as long as patience lasts. What is left undecided stays on the disk.
+  // What an agent that ends waits for: an undecided version that the other nodes may still decide. Where a member is lost,
+  // or cannot write its part, they do not. What is left undecided counts for the next run only where a node has its record.
   bool may_be_decided() const;
 
   void progress();
@@ -116,6 +116,7 @@ class Decisions final : public FleetOwner {
   std::map<VersionNumber, Level> again_;      // could not be recorded: tried at the next tick
   std::map<VersionNumber, Lack> unrecorded_;  // until it is
   std::uint64_t hurried_ns_ = 0;
+  std::uint64_t sealed_ns_ = 0;
 };
 
 }  // namespace backstay::agent

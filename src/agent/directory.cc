@@ -97,8 +97,9 @@ void Directory::open() {
 
 void Directory::lookup(VersionOfRun version, Rank rank, Found found, bool parity) {
   Question question{version, rank, std::move(found), parity};
-  if (!open_) return waiting_.push_back(std::move(question));
-  ask(std::move(question));
+  if (open_) return ask(std::move(question));
+  waiting_.push_back(std::move(question));
+  if (!lost_.empty()) tell(*lost_.begin(), Holds{});  // it is back, or this ends as what waits
 }
 
 void Directory::ask(Question question) {
@@ -208,6 +209,12 @@ void Directory::lost(NodeId peer, const Error& why) {
   const Error error(Code::agent_lost, fmt::format("agent {}, which knew who has it, is gone: {}",
                                                   peer, why.message()));
   for (const Found& found : asked_.take_all(peer)) found(error);
+  // Barrier 1 needs all: without this one it may never be released.
+  const Error unknown(
+      Code::agent_lost,
+      fmt::format("who has it is not known, as agent {} has not said what it has: {}", peer,
+                  why.message()));
+  for (const Question& question : std::exchange(waiting_, {})) question.found(unknown);
 }
 
 void Directory::back(NodeId peer) {

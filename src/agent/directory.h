@@ -48,7 +48,7 @@ class Directory {
   bool complete() const { return announced_ && unanswered_.empty(); }
 
   // --- what others hold ---
-  // Everybody is complete: barrier 1 was released. Lookups wait until then.
+  // Everybody is complete: barrier 1 was released. Lookups wait until then, or end with agent_lost while a member is lost.
   void open();
   // `parity`: that of the rank's group, by all who have any, instead of the object.
   void lookup(VersionOfRun version, Rank rank, Found found, bool parity = false);

@@ -162,6 +162,7 @@ Status Job::new_run(const wire::Hello& hello) {
   state_.nodes = hello.nodes;
   state_.keep = std::max(hello.keep, 1u);
   state_.lost.clear();
+  state_.restarted_from = 0;
   restarting_.clear();
   asking_.clear();
   if (hello.nodes == 1 && (hello.replicas > 0 || parity)) {
@@ -294,6 +295,7 @@ Status Job::fetch(const RankLink& link, const wire::Fetch& fetch) {
 
 void Job::reap_restores() {
   while (!restores_.empty() && restores_.front()->done()) {
+    if (const auto read = restores_.front()->read_version()) state_.restarted_from = *read;
     const auto version = restores_.front()->brought_back();
     if (version && neighbourhood_) neighbourhood_->brought_back(*version);
     restores_.pop_front();
@@ -430,7 +432,7 @@ void Job::told(const StoredVersion& stored) {
 std::uint64_t Job::next_deadline_ns() const {
   if (decisions_.has_news()) return 0;
   const std::uint64_t settles = decisions_.settles_at_ns();
-  const bool matters = settles != 0 && (!waiting_.empty() || decisions_.may_be_decided());
+  const bool matters = settles != 0 && !waiting_.empty();
   return std::min({matters ? settles : no_deadline, neighbourhood_wants_ns_, survey_wants_ns_,
                    quiet_.ends_ns()});
 }
@@ -490,6 +492,19 @@ std::vector<std::string> Job::only_in_memory() const {
                     version.failed ? version.failed->message() : "it was not written yet"));
   }
   return lost;
+}
+
+std::vector<std::string> Job::left_undecided() const {
+  std::vector<std::string> left;
+  if (!decisions_.undecided()) return left;
+  for (const auto& [number, stored] : state_.undecided) {
+    if (stored.record.run != state_.run) continue;
+    const auto why = state_.lacks.of(number, Level::captured, Level::local);
+    left.push_back(fmt::format(
+        "version {} of job {}: {}; it counts only where another node has its record", number,
+        state_.name, why ? why->message() : "not all nodes have said that they hold it"));
+  }
+  return left;
 }
 
 void Job::close() {

@@ -71,16 +71,12 @@ class Job {
   // The other agents of a run on several nodes have been found.
   // Where no program of it is there any more: gives up a captured version that cannot be written. False: there is none.
   bool drop_unwritable();
-  // The agent ends: what could not be written is tried once more. Without a durable directory the next run decides what
-  // is undecided as well as this one.
-  void last_try() {
-    capture_.retry_failed();
-    if (!state_.durable_settings.on()) decisions_.hurry();
-  }
-  // Somebody waits for the agent's end.
-  void hurry() { decisions_.hurry(); }
+  // The agent ends: what could not be written is tried once more.
+  void last_try() { capture_.retry_failed(); }
   // Captured versions that are not on the disk, with the reason: they go with the agent.
   std::vector<std::string> only_in_memory() const;
+  // Versions that this node holds and of which it does not know whether all do, with the reason.
+  std::vector<std::string> left_undecided() const;
   bool knows_others() const { return neighbourhood_ != nullptr; }
   // The failure domain of a node of the run on several nodes; "": it fails alone, or is not known yet.
   std::string domain_of(NodeId node) const;

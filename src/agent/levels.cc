@@ -7,6 +7,15 @@
 
 namespace backstay::agent {
 
+// The job was restarted from it, with other nodes' parts: it is on their disks until retention has removed it.
+bool Levels::is_elsewhere(VersionNumber version) const {
+  if (version == 0 || version != state_.restarted_from || !state_.is_gone(version)) return false;
+  const auto newer = std::count_if(state_.disk.begin(), state_.disk.end(), [&](const auto& entry) {
+    return entry.first > version && entry.second.good();
+  });
+  return newer < state_.keep;
+}
+
 wire::LevelIs Levels::level_of(VersionNumber version) const {
   wire::LevelIs answer;
   answer.version = version;
@@ -33,6 +42,10 @@ wire::LevelIs Levels::level_of(VersionNumber version) const {
       sealed != state_.undecided.end() && sealed->second.record.run == state_.run) {
     answer.level =
         Level::captured;  // its part here is on the disk; the other nodes have not said so
+    return answer;
+  }
+  if (stored == state_.disk.end() && is_elsewhere(version)) {
+    answer.level = Level::local;
     return answer;
   }
   answer.code = Code::not_found;
@@ -98,6 +111,14 @@ wire::LevelIs Levels::towards(VersionNumber version, Level wanted, bool waits) c
   }
   // What is local everywhere becomes durable without copies on other nodes, and without nodes that are lost where there
   // are some.
+  if (wanted == Level::protected_ && state_.parity && is_elsewhere(version)) {
+    now.code = Code::lost;
+    now.message = fmt::format(
+        "version {}, from which the job was restarted, has nothing on this node; with parity the "
+        "next version is the first that is protected again",
+        version);
+    return now;
+  }
   const bool durable = wanted == Level::durable;
   if (durable && now.level >= Level::local) {
     if (!state_.copy_failed || state_.copy_failed->version < version) return now;

@@ -45,6 +45,7 @@ class Levels {
   bool answer(const Tool& tool, VersionNumber version) const;
   wire::LevelIs towards(VersionNumber version, Level wanted, bool waits) const;
   bool may_pass() const;
+  bool is_elsewhere(VersionNumber version) const;
   std::set<VersionNumber> known() const;
   bool is_configured(Level level) const;
   Level highest() const;

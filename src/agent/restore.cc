@@ -71,6 +71,10 @@ std::optional<VersionOfRun> Restore::brought_back() const {
   return VersionOfRun{version_, run_};
 }
 
+std::optional<VersionNumber> Restore::read_version() const {
+  return done() && succeeded_ ? std::optional(version_) : std::nullopt;
+}
+
 bool Restore::includes(ConnectionId connection) const {
   return phase_ != Phase::done &&
          std::any_of(parts_.begin(), parts_.end(),

@@ -500,7 +500,7 @@ std::uint64_t Server::next_deadline_ns() const {
   if (quiet() && options_.idle_exit_s > 0) {
     next = quiet_since_ns_ + seconds_to_ns(options_.idle_exit_s);
   }
-  if (draining_ && drained()) next = std::min(next, copies_until_ns_);
+  if (draining_ && drained()) next = std::min(next, waits_until_ns_);
   if (metrics_) next = std::min(next, metrics_->wants_ns());
   for (const auto& [number, slot] : slots_) {
     next = std::min(next, slot->job->next_deadline_ns());

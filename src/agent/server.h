@@ -119,7 +119,7 @@ class Server final : public Outbox {
   Status forget(const wire::Forget& forget);
   void admin_message(ConnectionId id, const wire::Message& message);
   Status join(ConnectionId id, Connection& connection, const wire::Hello& hello);
-  Error refusal_while_ending();
+  Error refusal_while_ending() const;
   void network_event(std::uint64_t slot);
   Slot* open_slot(const std::string& job, const std::string& dir);
   Result<Slot*> open_job(const wire::Hello& hello);
@@ -145,6 +145,7 @@ class Server final : public Outbox {
   bool stores_settled();
   void say_what_is_not_durable() const;
   void say_what_is_lost();
+  void tell_who_asked(Code code, const char* what, const std::vector<std::string>& versions);
   bool finished();
   int timeout_ms() const;
   std::uint64_t next_deadline_ns() const;
@@ -178,7 +179,7 @@ class Server final : public Outbox {
   DiskTraffic traffic_;
   std::uint64_t quiet_since_ns_ = 0;
   bool draining_ = false;
-  std::uint64_t copies_until_ns_ = 0;  // while draining
+  std::uint64_t waits_until_ns_ = 0;  // while draining, once drained; 0: not yet
   bool refused_while_ending_ = false;
   bool stop_now_ = false;
   std::vector<ConnectionId> asked_to_end_;  // tools, after a drain

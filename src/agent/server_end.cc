@@ -45,7 +45,6 @@ void Server::begin_drain() {
   spdlog::info("agent ends; brings captured versions to disk first");
   draining_ = true;
   for (const auto& [number, slot] : slots_) slot->job->last_try();
-  copies_until_ns_ = system_clock().monotonic_ns() + seconds_to_ns(options_.copy_stop_s);
 }
 
 bool Server::drained() const {
@@ -68,9 +67,7 @@ bool Server::may_be_decided() const {
                      [](const auto& entry) { return entry.second->job->may_be_decided(); });
 }
 
-// Another agent is to come after this one: whoever waits for that has ranks that wait.
-Error Server::refusal_while_ending() {
-  for (const auto& [number, slot] : slots_) slot->job->hurry();
+Error Server::refusal_while_ending() const {
   const char* first = "it brings versions to the disk";
   if (drained() && may_be_decided()) first = "it waits for other nodes to bring theirs to the disk";
   if (drained() && copies()) first = "it copies a version to the durable directory";
@@ -86,12 +83,8 @@ bool Server::stores_settled() {
 
 void Server::say_what_is_not_durable() const {
   for (const auto& [number, slot] : slots_) {
-    if (slot->job->undecided()) {
-      spdlog::warn(
-          "left undecided, as not all nodes have said that they hold it job={}; it counts "
-          "only where another node has its record",
-          slot->job->name());
-    }
+    for (const std::string& one : slot->job->left_undecided())
+      spdlog::warn("left undecided: {} job={}", one, slot->job->name());
     if (slot->job->copying() == 0) continue;
     spdlog::warn(
         "not durable yet, and left so: it is on this node's disk only job={} version={}; the next "
@@ -107,6 +100,9 @@ bool Server::quiet() const {
 bool Server::finished() {
   if (stop_now_) return true;
   const std::uint64_t now = system_clock().monotonic_ns();
+  // Others may be as slow as this node's disk was: their time begins where its own ends.
+  if (draining_ && drained() && waits_until_ns_ == 0)
+    waits_until_ns_ = now + seconds_to_ns(options_.copy_stop_s);
   if (draining_ && drained() && !copies() && !may_be_decided()) {
     if (!undecided()) return true;
     if (stores_settled()) {  // a record may be on its way to the disk
@@ -114,7 +110,7 @@ bool Server::finished() {
       return true;
     }
   }
-  if (draining_ && drained() && now >= copies_until_ns_) {
+  if (draining_ && drained() && now >= waits_until_ns_) {
     say_what_is_not_durable();
     stop_now_ = true;  // shared storage may hang, and its thread with it
     return true;
@@ -134,16 +130,24 @@ bool Server::finished() {
 // To whoever asked us to end, too: it was promised that captured versions reach the disk first.
 void Server::say_what_is_lost() {
   std::vector<std::string> lost;
+  std::vector<std::string> undecided;
   for (const auto& [number, slot] : slots_) {
     const auto of_job = slot->job->only_in_memory();
     lost.insert(lost.end(), of_job.begin(), of_job.end());
+    const auto left = slot->job->left_undecided();
+    undecided.insert(undecided.end(), left.begin(), left.end());
   }
-  if (lost.empty()) return;
   for (const std::string& one : lost)
     spdlog::error("captured, and lost with the agent's memory: {}", one);
-  const std::string text = fmt::format("lost with the agent's memory: {}", fmt::join(lost, "; "));
+  if (!undecided.empty()) tell_who_asked(Code::agent_lost, "left undecided: ", undecided);
+  if (!lost.empty()) tell_who_asked(Code::io, "lost with the agent's memory: ", lost);
+}
+
+void Server::tell_who_asked(Code code, const char* what, const std::vector<std::string>& versions) {
+  constexpr std::size_t most = 4000;
+  const std::string text = fmt::format("{}{}", what, fmt::join(versions, "; "));
   for (const ConnectionId id : asked_to_end_)
-    send(id, wire::Answer{Code::io, text.substr(0, 4000)}, {});
+    send(id, wire::Answer{code, text.substr(0, most)}, {});
 }
 
 }  // namespace backstay::agent

@@ -75,7 +75,9 @@ const std::vector<ConfigSlot>& config_table() {
        years_s,
        {},
        false,
-       "An agent that is asked to end goes on copying to durable.dir for at most so many seconds."},
+       "An agent that is asked to end goes on copying to durable.dir, and waits for other nodes' "
+       "parts, for at "
+       "most so many seconds once its own versions are on the disk."},
       {"drain.nodes_max",
        BACKSTAY_SLOT(drain.nodes_max),
        0,

@@ -300,19 +300,30 @@ TEST_F(DecisionsTest, ASealedVersionIsWaitedForAsLongAsPatienceLasts) {
   EXPECT_EQ(a_.decisions.settles_at_ns(), 0u);
 }
 
-TEST_F(DecisionsTest, AnAgentThatEndsWaitsAsLongAsPatienceLasts) {
+TEST_F(DecisionsTest, AnAgentThatEndsWaitsForWhoMayStillBeWriting) {
   begin_run(7);
   EXPECT_FALSE(a_.decisions.may_be_decided());
   a_.seal(1, 7);
   EXPECT_TRUE(a_.decisions.may_be_decided());
+  a_.decisions.hurry();  // a program comes
   clock_.advance(100'000'000'000);
-  EXPECT_TRUE(a_.decisions.may_be_decided()) << "nobody is in a hurry";
-  a_.decisions.hurry();
-  clock_.advance(a_.decisions.settles_at_ns() - clock_.monotonic_ns() - 1);
-  EXPECT_TRUE(a_.decisions.may_be_decided());
-  clock_.advance(1);
+  EXPECT_TRUE(a_.decisions.may_be_decided()) << "the other node lives, and its disk may be slow";
+  a_.state.lacks.learn(1, {"n1", {{1, Level::local, Code::no_space, "its disk is full"}}});
   EXPECT_FALSE(a_.decisions.may_be_decided());
+  a_.seal(2, 7);
+  EXPECT_TRUE(a_.decisions.may_be_decided()) << "of this one nothing is lacking";
   EXPECT_TRUE(a_.decisions.undecided());
+}
+
+TEST_F(DecisionsTest, PatienceBeginsOnceThisNodesPartIsOnItsDisk) {
+  begin_run(7);
+  a_.capture(1, 7);
+  a_.decisions.hurry();
+  clock_.advance(100'000'000'000);
+  a_.seal(1, 7);
+  EXPECT_FALSE(a_.decisions.settled()) << "the other node had as long";
+  clock_.advance(a_.decisions.settles_at_ns() - clock_.monotonic_ns());
+  EXPECT_TRUE(a_.decisions.settled());
 }
 
 TEST_F(DecisionsTest, AnAgentThatEndsDoesNotWaitForALostNode) {

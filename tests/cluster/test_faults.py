@@ -117,6 +117,25 @@ def test_a_slow_disk_of_one_host(nodes, undisturbed):
     assert "restarted version=2 step=10" in again and result(again) == undisturbed[20], again
 
 
+@pytest.mark.skipif(not disks.can_be_slow(), reason="slow disks need the blkio controller of version 1")
+def test_agents_that_are_stopped_wait_for_each_others_slow_disks(nodes, undisturbed):
+    """As at a job's end under Slurm: all are asked at once, and need longer for their parts than anybody is waited for in a hurry."""
+    hosts = ["n0", "n1", "n2"]
+    nodes.stop_agents(*hosts)
+    for host, rate in zip(hosts, ("1M", "1M", "2M")):
+        nodes.mini("slow-disk", host, rate)
+    output = nodes.run(hosts, 10, wait=0, protect_replicas=0)
+    assert "checkpoint step=10 code=0" in output, output
+    for host in hosts:
+        nodes.mini.on(host, "pkill -TERM -f '[/]backstayd '")
+    for host in hosts:
+        nodes.wait_until(host, "! pgrep -f '[/]backstayd ' >/dev/null")
+    for host in hosts:
+        nodes.mini("slow-disk", host, "off")
+    again = nodes.run(hosts, 20)
+    assert "restarted version=2 step=10" in again and result(again) == undisturbed[20], again + nodes.logs()
+
+
 def test_a_disk_fails_in_the_middle_of_a_run(nodes, undisturbed):
     """All hear which host and why, the program goes on, and what was protected before comes back without that host."""
     gate = f"/mnt/shared/{nodes.job}"

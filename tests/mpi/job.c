@@ -98,6 +98,8 @@ int main(int argc, char** argv) {
   const long more_steps = number(argc, argv, "after_restart");
   if (restarted == BACKSTAY_OK && more_steps > 0) steps = (long)step + more_steps;
   if (restarted != BACKSTAY_ENONE) must(restarted, "restart");
+  if (restarted == BACKSTAY_OK) /* on whichever nodes it is */
+    must(backstay_wait(version, BACKSTAY_LOCAL, 10), "wait for the version restarted from");
 
   const long step_ms = number(argc, argv, "step_ms");
   const int until_stop = number(argc, argv, "until_stop") == 1;
