@@ -21,7 +21,6 @@ namespace {
 
 using protect::Block;
 using protect::Combination;
-using protect::ParityShape;
 using protect::Stripes;
 using protect::StripeWork;
 

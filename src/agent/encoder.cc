@@ -20,7 +20,7 @@ constexpr std::uint64_t parity_rest_ns = 30'000'000'000;  // before it is tried 
 constexpr std::uint32_t checked_bytes_max = 64 * 1024;
 
 // How to make blocks of parity out of the data blocks, in their order.
-Result<protect::Combination> to_encode(protect::ParityShape shape, std::uint32_t first,
+Result<protect::Combination> to_encode(ParityShape shape, std::uint32_t first,
                                        std::uint32_t blocks) {
   std::vector<std::uint32_t> reads(shape.data), makes(blocks);
   std::iota(reads.begin(), reads.end(), shape.parity);
@@ -41,8 +41,8 @@ std::uint64_t handout_patience_ns(const ParitySettings& settings, std::uint32_t 
 
 }  // namespace
 
-Result<protect::ParityShape> check_parity(const std::string& text, std::uint32_t nodes) {
-  BACKSTAY_ASSIGN(const protect::ParityShape shape, protect::parse_parity(text));
+Result<ParityShape> check_parity(const std::string& text, std::uint32_t nodes) {
+  BACKSTAY_ASSIGN(const ParityShape shape, parse_parity(text));
   if (nodes <= 1) return shape;
   BACKSTAY_TRY(protect::make_groups(shape, std::vector<std::string>(nodes)));
   BACKSTAY_TRY(to_encode(shape, 0, 1));

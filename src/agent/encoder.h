@@ -23,6 +23,7 @@
 #include "agent/handout.h"
 #include "agent/keeper.h"
 #include "agent/lacks.h"
+#include "base/parity_shape.h"
 #include "format/parity_manifest.h"
 #include "protect/parity.h"
 #include "protect/stripes.h"
@@ -30,7 +31,7 @@
 namespace backstay::agent {
 
 struct ParitySettings {
-  protect::ParityShape shape;        // as configured
+  ParityShape shape;                 // as configured
   std::vector<std::string> domains;  // one a member, "" a domain of its own
   std::uint64_t bytes_per_s = 0;     // that this node pulls; 0: no limit
 };
@@ -42,7 +43,7 @@ struct ParityEvents {
 };
 
 // "k,m" for so many nodes. Errors: config (no such parity), few_nodes (says what to do), unsupported (built without ISA-L).
-Result<protect::ParityShape> check_parity(const std::string& text, std::uint32_t nodes);
+Result<ParityShape> check_parity(const std::string& text, std::uint32_t nodes);
 
 class Encoder {
  public:
@@ -149,7 +150,7 @@ class Encoder {
   const std::uint64_t bytes_per_s_;
   std::vector<NodeId> group_;              // this node's, in the order of the ring
   std::uint32_t self_ = 0;                 // this node's place in it
-  protect::ParityShape shape_;             // of this group
+  ParityShape shape_;                      // of this group
   std::vector<protect::Combination> how_;  // to make each block of parity out of the data
   // Whether blocks are handed out. There must be memory for both at once, for what is made and for what is asked for.
   bool hands_out_ = false;

@@ -136,7 +136,7 @@ Status Job::join(ConnectionId connection, const wire::Hello& hello) {
 }
 
 Status Job::new_run(const wire::Hello& hello) {
-  std::optional<protect::ParityShape> parity;
+  std::optional<ParityShape> parity;
   if (!hello.parity.empty()) {
     BACKSTAY_ASSIGN(parity, check_parity(hello.parity, hello.nodes));
   }

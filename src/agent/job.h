@@ -22,6 +22,7 @@
 #include "agent/request_teller.h"
 #include "agent/restore.h"
 #include "agent/survey.h"
+#include "base/parity_shape.h"
 
 namespace backstay::agent {
 
@@ -175,7 +176,7 @@ class Job {
   RequestTeller request_teller_;
   std::vector<wire::Setting> settings_;
   std::uint64_t protect_bytes_per_s_ = 0;
-  std::optional<protect::ParityShape> parity_;    // in place of replicas
+  std::optional<ParityShape> parity_;             // in place of replicas
   std::unique_ptr<Neighbourhood> neighbourhood_;  // of a run on several nodes, once they are known
   std::uint64_t neighbourhood_wants_ns_ = no_deadline;
   std::unique_ptr<Survey> survey_;  // with it

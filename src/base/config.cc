@@ -22,6 +22,7 @@
 #include "base/edit_distance.h"
 #include "base/ids.h"
 #include "base/machine.h"
+#include "base/parity_shape.h"
 #include "base/toml_depth.h"
 
 namespace backstay {
@@ -130,17 +131,6 @@ std::string full_path(const std::string& path, const std::string& folder) {
   return (base / path).lexically_normal().string();
 }
 
-// "3,1". Which numbers will do is protect's to say.
-bool is_pair(const std::string& text) {
-  const std::size_t comma = text.find(',');
-  if (comma == std::string::npos) return false;
-  const auto is_number = [](std::string_view part) {
-    return !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos;
-  };
-  const std::string_view all = text;
-  return is_number(all.substr(0, comma)) && is_number(all.substr(comma + 1));
-}
-
 Status put_text(const ConfigSlot& key, std::string* to, const std::string& value,
                 const std::string& where, const std::string& folder) {
   if (!key.choices.empty() &&
@@ -152,11 +142,9 @@ Status put_text(const ConfigSlot& key, std::string* to, const std::string& value
   if (key.name == "job.name" && !value.empty())
     if (auto fits = check_job_name(value); !fits.ok())
       return Error(Code::config, where + "job.name: " + fits.error().message());
-  if (key.name == "protect.parity" && !value.empty() && !is_pair(value))
-    return Error(Code::config,
-                 fmt::format("{}protect.parity is \"{}\"; it must be two numbers with "
-                             "a comma between, such as \"3,1\"",
-                             where, value));
+  if (key.name == "protect.parity" && !value.empty())
+    if (const auto shape = parse_parity(value); !shape.ok())
+      return Error(Code::config, where + shape.error().message());
   *to = key.is_path ? full_path(value, folder) : value;
   return {};
 }

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/parity_shape.h"
+
 namespace backstay::bin {
 namespace {
 
@@ -23,7 +25,7 @@ void add_parity(NodeId node, const Json& parity, Copies& copies) {
   const auto names_no_segment = [&](NodeId one) { return one >= copies.holders.size(); };
   const bool each_once = std::set(group.begin(), group.end()).size() == group.size();
   if (std::ranges::any_of(group, names_no_segment) || place == group.end() || !each_once ||
-      group.size() > protect::shape_members_max || blocks >= group.size())
+      group.size() > shape_members_max || blocks >= group.size())
     throw Json::out_of_range::create(401, "parity", &parity);
   auto known = std::ranges::find(copies.parity, group, &protect::ParityThere::segments);
   if (known == copies.parity.end())

@@ -3,34 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
-#include <utility>
+
+#include "base/parity_shape.h"
 
 namespace backstay::client {
 
-namespace {
-
-// What lies before and behind the comma of "k,m"; zeros where it is something else. protect::parse_parity checks it, in the
-// agent, which refuses what is wrong; the client may not include protect (docs/architecture.md).
-std::pair<std::uint32_t, std::uint32_t> shape_of(std::string_view parity) {
-  std::pair<std::uint32_t, std::uint32_t> shape{};
-  const std::size_t comma = parity.find(',');
-  if (comma == std::string_view::npos) return shape;
-  const char* const text = parity.data();
-  std::from_chars(text, text + comma, shape.first);
-  std::from_chars(text + comma + 1, text + parity.size(), shape.second);
-  return shape;
-}
-
-}  // namespace
-
 std::string keep_what_nodes_allow(Config::Protect& protect, int nodes, const char* attempt) {
   if (attempt == nullptr || std::string_view(attempt) == "0") return "";
-  const auto [data, parity] = shape_of(protect.parity);
   const bool by_parity = !protect.parity.empty();
-  const std::uint32_t losses = by_parity ? parity : protect.replicas;
-  const std::uint32_t needed = by_parity ? data + parity : protect.replicas + 1;
+  const auto shape = parse_parity(protect.parity);
+  if (by_parity && !shape.ok()) return "";  // the agent refuses it
+  const std::uint32_t losses = by_parity ? shape->parity : protect.replicas;
+  const std::uint32_t needed = by_parity ? shape->members() : protect.replicas + 1;
   const auto left = static_cast<std::uint32_t>(nodes);
   const bool alone_anyway = left == 1 && !by_parity;  // one node is asked for no replicas
   if (losses == 0 || needed <= left || alone_anyway) return "";

@@ -8,23 +8,10 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/parity_shape.h"
 #include "base/result.h"
 
 namespace backstay::protect {
-
-// (k, m): of each stripe k blocks are data and m parity; any m of them may be lost.
-struct ParityShape {
-  std::uint32_t data = 0;
-  std::uint32_t parity = 0;
-  std::uint32_t members() const { return data + parity; }
-  bool operator==(const ParityShape&) const = default;
-};
-
-inline constexpr std::uint32_t parity_max = 4;
-inline constexpr std::uint32_t shape_members_max = 128;
-
-// "k,m", as in protect.parity. Errors: config (says what is wrong with it).
-Result<ParityShape> parse_parity(const std::string& text);
 
 using Groups = std::vector<std::vector<NodeId>>;
 

@@ -51,8 +51,7 @@ class PlayedNetwork;
 class Node final : public Peers, public DepotLink, public StoreLink, public Outbox {
  public:
   Node(PlayedNetwork& network, NodeId self, io::MemoryFileSystem& disk, const Clock& clock,
-       ProtectionSettings settings, std::optional<protect::ParityShape> parity,
-       std::uint32_t buffers);
+       ProtectionSettings settings, std::optional<ParityShape> parity, std::uint32_t buffers);
 
   // Peers
   NodeId self() const override { return self_; }
@@ -155,7 +154,7 @@ class PlayedNetwork {
  public:
   struct Options {
     ProtectionSettings settings = {};
-    std::optional<protect::ParityShape> parity = {};
+    std::optional<ParityShape> parity = {};
     std::uint32_t buffers = 3;  // for serving, and as many for keeping
     std::uint64_t seed = next_seed();
   };
@@ -418,7 +417,7 @@ class PlayedNetwork {
 
 inline Node::Node(PlayedNetwork& network, NodeId self, io::MemoryFileSystem& disk,
                   const Clock& clock, ProtectionSettings settings,
-                  std::optional<protect::ParityShape> parity, std::uint32_t buffers)
+                  std::optional<ParityShape> parity, std::uint32_t buffers)
     : network_(network),
       self_(self),
       pool(std::move(Pool::create({2ull * buffer_bytes, buffer_bytes, false}).value())),
@@ -449,8 +448,7 @@ inline Node::Node(PlayedNetwork& network, NodeId self, io::MemoryFileSystem& dis
   transfers = std::make_unique<Transfers>(*this, *this, serving,
                                           first_ticket * (1 + network_.next_life(self_)));
   const ProtectionWorld world{state, *this, *transfers, *this, keeping};
-  const ParitySettings with{parity.value_or(protect::ParityShape{}), settings.domains,
-                            settings.bytes_per_s};
+  const ParitySettings with{parity.value_or(ParityShape{}), settings.domains, settings.bytes_per_s};
   directory = std::make_unique<Directory>(*this);
   combiner = std::make_unique<Combiner>(*transfers, *this, buffer_bytes);
   rebuilds = std::make_unique<Rebuilds>(world, *combiner, *directory, [this](const HeldFile& file) {

@@ -11,7 +11,7 @@ namespace {
 using namespace testing;
 using World = ParityWorld;
 
-protect::Stripes stripes_of(World& world, protect::ParityShape shape) {
+protect::Stripes stripes_of(World& world, ParityShape shape) {
   std::vector<std::uint64_t> lengths;
   for (NodeId node = 0; node < world.network.members(); ++node) {
     lengths.push_back(world.segments[{1, run, node}].size());
@@ -30,8 +30,7 @@ std::uint64_t planned_bytes(World& world, const protect::Stripes& stripes, NodeI
 
 TEST(Handout, EachBlockIsMadeOnceAndSentOnce) {
   SCOPED_TRACE(test::replay());
-  for (const protect::ParityShape shape :
-       {protect::ParityShape{3, 1}, {2, 2}, {1, 2}, {2, 4}, {6, 2}}) {
+  for (const ParityShape shape : {ParityShape{3, 1}, {2, 2}, {1, 2}, {2, 4}, {6, 2}}) {
     World world(shape.members(), shape);
     world.save(1, [](NodeId node) { return 9 + node % 2; });
     world.network.run_for();
@@ -48,7 +47,7 @@ TEST(Handout, EachBlockIsMadeOnceAndSentOnce) {
 // A member that does not work on the version delays the others for seconds, and that is all.
 TEST(Handout, WhoDoesNotWorkOnItIsNotWaitedForForEver) {
   SCOPED_TRACE(test::replay());
-  for (const protect::ParityShape shape : {protect::ParityShape{2, 2}, {1, 3}}) {
+  for (const ParityShape shape : {ParityShape{2, 2}, {1, 3}}) {
     World world(4, shape);
     for (NodeId node = 0; node < 4; ++node) world.write(node, 1, 40);
     for (const NodeId node : {0u, 1u, 2u}) world.record(node, 1);

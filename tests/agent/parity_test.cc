@@ -14,8 +14,8 @@ using namespace testing;
 using World = ParityWorld;
 
 TEST(ParityOption, IsReadAndRefusedWithAReason) {
-  EXPECT_EQ(*check_parity("3,1", 4), (protect::ParityShape{3, 1}));
-  EXPECT_EQ(*check_parity("8,4", 1), (protect::ParityShape{8, 4})) << "one node needs none";
+  EXPECT_EQ(*check_parity("3,1", 4), (ParityShape{3, 1}));
+  EXPECT_EQ(*check_parity("8,4", 1), (ParityShape{8, 4})) << "one node needs none";
   for (const char* bad :
        {"3", "3,", ",1", "3;1", "3,1,", "a,b", "3,-1", "0,1", "3,0", "3,5", " 3,1", "200,1"}) {
     const auto refused = check_parity(bad, 64);
@@ -33,7 +33,7 @@ TEST(Parity, AnyLostNodesComeBackByteForByte) {
   SCOPED_TRACE(test::replay());
   struct Case {
     std::uint32_t nodes;
-    protect::ParityShape shape;
+    ParityShape shape;
   };
   for (const auto& [nodes, shape] :
        {Case{4, {3, 1}}, {4, {2, 2}}, {7, {3, 1}}, {5, {1, 1}}, {6, {2, 4}}}) {
@@ -104,7 +104,7 @@ TEST(Parity, IsSyncedWhenItIsTold) {
 // Each call of one node's disk goes wrong once.
 TEST(Parity, TroubleThatPasses) {
   SCOPED_TRACE(test::replay());
-  for (const auto& [fault, shape] : {std::pair{io::Fault::io, protect::ParityShape{2, 1}},
+  for (const auto& [fault, shape] : {std::pair{io::Fault::io, ParityShape{2, 1}},
                                      {io::Fault::no_space, {2, 1}},
                                      {io::Fault::io, {1, 2}}}) {
     for (std::uint64_t at = 1;; ++at) {
@@ -135,7 +135,7 @@ TEST(Parity, TroubleThatPasses) {
 // A bit is wrong once in what is read while parity is made: where no checksum covers it, the parity is made of it, and nobody
 // notices before something is rebuilt with it. Then there is another block, or the file is lost; nothing wrong is ever kept.
 // How often nobody noticed, over all reads of one history.
-std::size_t flips_unnoticed(std::uint32_t nodes, protect::ParityShape shape) {
+std::size_t flips_unnoticed(std::uint32_t nodes, ParityShape shape) {
   std::size_t unnoticed = 0;
   for (std::uint64_t at = 1;; ++at) {
     World world(nodes, shape);
@@ -177,7 +177,7 @@ TEST(Parity, ALostMemberIsSaidAndTriedAgainWhenItIsBack) {
   SCOPED_TRACE(test::replay());
   std::size_t early = 0, late = 0;  // than it had said so
   for (int round = 0; round < 40; ++round) {
-    World world(4, round % 2 == 0 ? protect::ParityShape{3, 1} : protect::ParityShape{2, 2});
+    World world(4, round % 2 == 0 ? ParityShape{3, 1} : ParityShape{2, 2});
     world.save(1);
     world.play_some();
     ++(world.told(2, 1) ? late : early);
@@ -204,7 +204,7 @@ TEST(Parity, AVersionThatIsRemovedMeanwhileIsNoMatter) {
   SCOPED_TRACE(test::replay());
   std::size_t early = 0, late = 0;
   for (int round = 0; round < 60; ++round) {
-    World world(4, round % 2 == 0 ? protect::ParityShape{3, 1} : protect::ParityShape{2, 2});
+    World world(4, round % 2 == 0 ? ParityShape{3, 1} : ParityShape{2, 2});
     world.save(1);
     world.play_some();
     ++(world.told(0, 1) ? late : early);
@@ -264,7 +264,7 @@ TEST(Parity, AVersionThatIsRemovedWhileItIsSealed) {
 
 TEST(Parity, IsNotPulledFasterThanAllowed) {
   constexpr std::uint64_t rate = 10 * buffer_bytes;
-  for (const auto& [shape, share] : {std::pair{protect::ParityShape{3, 1}, 1.0}, {{2, 2}, 1.5}}) {
+  for (const auto& [shape, share] : {std::pair{ParityShape{3, 1}, 1.0}, {{2, 2}, 1.5}}) {
     World world(4, shape, rate);
     const std::uint64_t began = world.network.clock.monotonic_ns();
     std::uint64_t ended =

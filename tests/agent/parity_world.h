@@ -18,7 +18,7 @@ inline std::string parity_manifest_of(const FileOf& file) {
 
 class ParityWorld {
  public:
-  ParityWorld(std::uint32_t nodes, protect::ParityShape shape, std::uint64_t bytes_per_s = 0,
+  ParityWorld(std::uint32_t nodes, ParityShape shape, std::uint64_t bytes_per_s = 0,
               std::uint32_t buffers = 3)
       : network(nodes, {.settings = {0, {}, bytes_per_s}, .parity = shape, .buffers = buffers}) {}
 

@@ -28,7 +28,7 @@ TEST(Rebuild, MoreThanItMakesUpForIsSaid) {
 
 // With k = 1 a node has all that is needed; the job must only have a second one, which may be empty.
 TEST(Rebuild, OneNodeThatIsLeftIsEnoughBesideAnEmptyOne) {
-  for (const protect::ParityShape shape : {protect::ParityShape{1, 1}, {1, 2}}) {
+  for (const ParityShape shape : {ParityShape{1, 1}, {1, 2}}) {
     const std::uint32_t nodes = shape.members();
     World world(nodes, shape);
     world.save(1);

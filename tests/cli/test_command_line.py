@@ -123,6 +123,7 @@ def test_config_page_of_the_guide_is_up_to_date(world):
     ("[storge]\nkeep = 2\n", ["c.toml:1:2", "did you mean [storage]"]),
     ("[storage]\nkeep = 'two'\n", ["c.toml:2:8", "must be an integer"]),
     ("[storage]\nkeep = 0\n", ["c.toml:2:8", "1 to 1000"]),
+    ("[protect]\nparity = '9,9'\n", ["c.toml:2:10", "parity (9, 9)", "1 to 4 parity blocks"]),
     ("[storage\n", ["c.toml:1:"]),
 ])
 def test_a_wrong_configuration_is_named_by_every_command(world, text, says):

@@ -141,7 +141,14 @@ TEST(Config, OutOfRangeNamesTheRange) {
                 AllOf(StartsWith("f.toml:2:10: protect.parity is"), HasSubstr("such as \"3,1\"")))
         << bad;
   }
-  EXPECT_EQ(message("[protect]\nparity = \"3,1\"\n"), "(accepted)");
+  for (const std::string bad : {"9,9", "0,1", "3,0", "125,4", "4294967295,1"}) {
+    EXPECT_THAT(message("[protect]\nparity = \"" + bad + "\"\n"),
+                AllOf(StartsWith("f.toml:2:10: protect.parity: parity ("),
+                      HasSubstr("1 to 4 parity blocks, and at most 128 together")))
+        << bad;
+  }
+  for (const std::string good : {"3,1", "1,4", "124,4", ""})
+    EXPECT_EQ(message("[protect]\nparity = \"" + good + "\"\n"), "(accepted)") << good;
 }
 
 TEST(Config, KeysThatMustFitTogether) {
