@@ -185,7 +185,11 @@ wire::peer::Seen seen_here(const Job& job, VersionOfRun files_of) {
     }
   }
   if (seen.newest != 0) seen.level = job.level_of(seen.newest).level;
-  seen.lacks = state.lacks.text(state.node);
+  if (const Lack* lack = state.lacks.newest(state.node)) {
+    seen.lacks = state.lacks.text(state.node);
+    seen.lacks_level = lack->level;
+    seen.lacks_code = lack->code;
+  }
   if (files_of.first == 0) return seen;
   seen.files = job.files_here(files_of);
   if (seen.files.size() > wire::list_entries_max) seen.files.resize(wire::list_entries_max);
@@ -217,6 +221,8 @@ std::string to_json(const format::CommitRecord& version, Level level, const Gath
                          {"host", member.seen.host},
                          {"files", member.seen.files},
                          {"lacks", member.seen.lacks},
+                         {"lacks_level", level_name(member.seen.lacks_level)},
+                         {"lacks_code", code_name(member.seen.lacks_code)},
                          {"parity", parity_json(member.seen)}});
     }
   }

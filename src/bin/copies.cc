@@ -34,9 +34,11 @@ void add_parity(NodeId node, const Json& parity, Copies& copies) {
   known->holders[static_cast<std::size_t>(place - group.begin())].push_back(node);
 }
 
-// It is the node's own disk that keeps a version from level local; from higher ones those of others may.
-bool disk_fails(const std::string& lacks) {
-  return lacks.find(fmt::format(" not {}: ", level_name(Level::local))) != std::string::npos;
+// It is the node's own disk that keeps a version from level local; from higher ones those of others may. One that is
+// full gives what it has.
+bool disk_fails(const Json& member) {
+  return member.at("lacks_level") == level_name(Level::local) &&
+         member.at("lacks_code") != code_name(Code::no_space);
 }
 
 void add_member(const Json& member, Copies& copies, std::vector<bool>& alive) {
@@ -52,7 +54,7 @@ void add_member(const Json& member, Copies& copies, std::vector<bool>& alive) {
   if (const Json& parity = member.at("parity"); !parity.is_null()) add_parity(node, parity, copies);
   if (const auto lacks = member.value("lacks", ""); !lacks.empty()) {
     copies.troubles.push_back(fmt::format("node {}: {}", node, lacks));
-    if (disk_fails(lacks)) copies.troubled.push_back(node);
+    if (disk_fails(member)) copies.troubled.push_back(node);
   }
 }
 

@@ -89,12 +89,13 @@ template <>
 constexpr auto fields_of<peer::Look> = std::tuple(&peer::Look::ticket, &peer::Look::version,
                                                   &peer::Look::run);
 template <>
-constexpr auto fields_of<peer::Seen> = std::tuple(
-    &peer::Seen::ticket, &peer::Seen::host, &peer::Seen::pid, &peer::Seen::ranks,
-    &peer::Seen::connected, &peer::Seen::resident_bytes, &peer::Seen::buffer_bytes,
-    &peer::Seen::buffers, &peer::Seen::busy, &peer::Seen::written_bytes, &peer::Seen::read_bytes,
-    &peer::Seen::newest, &peer::Seen::level, &peer::Seen::lacks, &peer::Seen::files,
-    &peer::Seen::parity_of, &peer::Seen::parity_blocks, &peer::Seen::parity_group);
+constexpr auto fields_of<peer::Seen> =
+    std::tuple(&peer::Seen::ticket, &peer::Seen::host, &peer::Seen::pid, &peer::Seen::ranks,
+               &peer::Seen::connected, &peer::Seen::resident_bytes, &peer::Seen::buffer_bytes,
+               &peer::Seen::buffers, &peer::Seen::busy, &peer::Seen::written_bytes,
+               &peer::Seen::read_bytes, &peer::Seen::newest, &peer::Seen::level, &peer::Seen::lacks,
+               &peer::Seen::lacks_level, &peer::Seen::lacks_code, &peer::Seen::files,
+               &peer::Seen::parity_of, &peer::Seen::parity_blocks, &peer::Seen::parity_group);
 
 static_assert(all_described<peer::Message>);
 

@@ -116,7 +116,9 @@ struct Seen {
   std::uint64_t read_bytes = 0;
   VersionNumber newest = 0;
   Level level = Level::none;
-  std::string lacks;
+  std::string lacks;  // for people; "": nothing
+  Level lacks_level = Level::none;
+  Code lacks_code = Code::ok;
   std::vector<NodeId> files;  // of the version's nodes, whose files are on its disk
   // The parity of that version there: as whose it was made, how many blocks (0: none), of whose segments, on the ring.
   NodeId parity_of = 0;

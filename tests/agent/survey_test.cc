@@ -150,10 +150,16 @@ TEST(Survey, ThatEndsLeavesNobodyWaiting) {
 TEST(Where, SaysWhatKeepsANodeFromWriting) {
   Gathered gathered;
   gathered.members.push_back({1, MemberSeen::State::ok, "", seen(0, "n1")});
-  gathered.members.back().seen.lacks = "version 4 not local: full";
+  wire::peer::Seen& one = gathered.members.back().seen;
+  one.lacks = "version 4 not local: full";
+  one.lacks_level = Level::local;
+  one.lacks_code = Code::no_space;
   const auto answer =
       nlohmann::json::parse(to_json(format::CommitRecord{}, Level::local, gathered));
-  EXPECT_EQ(answer.at("members").at(0).at("lacks"), "version 4 not local: full");
+  const auto& member = answer.at("members").at(0);
+  EXPECT_EQ(member.at("lacks"), "version 4 not local: full");
+  EXPECT_EQ(member.at("lacks_level"), "local");
+  EXPECT_EQ(member.at("lacks_code"), "no_space");
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
 #include "bin/copies.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 namespace backstay::bin {
 namespace {
@@ -23,6 +25,16 @@ Json member_with_parity(NodeId node, NodeId of, std::vector<NodeId> group, std::
   Json all = member(node, {node});
   all["parity"] = {{"of", of}, {"blocks", blocks}, {"group", std::move(group)}};
   return all;
+}
+Json lacking(Json one, Level level, Code code, const std::string& why) {
+  one["lacks"] = fmt::format("version 4 not {}: {}", level_name(level), why);
+  one["lacks_level"] = level_name(level);
+  one["lacks_code"] = code_name(code);
+  return one;
+}
+Json failing(NodeId node, std::vector<NodeId> files) {
+  return lacking(member(node, std::move(files)), Level::local, Code::io,
+                 "write: Input/output error");
 }
 Json silent(NodeId node) { return {{"node", node}, {"state", "lost"}, {"why", "silence"}}; }
 Json answer(std::uint32_t nodes, Json members, std::uint32_t left_out = 0,
@@ -45,9 +57,7 @@ TEST(Copies, OneReplicaBearsAnyOneNode) {
 }
 
 TEST(Copies, ANodeWhoseDiskFailsIsNamed) {
-  Json failing = member(1, {0, 1});
-  failing["lacks"] = "version 4 not local: write: Input/output error";
-  const auto copies = copies_of(answer(2, {member(0, {0, 1}), failing}));
+  const auto copies = copies_of(answer(2, {member(0, {0, 1}), failing(1, {0, 1})}));
   ASSERT_TRUE(copies.ok()) << copies.error().to_string();
   EXPECT_THAT(
       survival_lines(*copies),
@@ -61,9 +71,7 @@ TEST(Copies, ANodeWhoseDiskFailsIsNamed) {
 }
 
 TEST(Copies, WhatWouldSurviveWithoutADiskThatFailsIsSaid) {
-  Json failing = member(1, {1, 0});
-  failing["lacks"] = "version 4 not local: write: Input/output error";
-  Json members = Json::array({member(0, {0, 2}), failing, member(2, {2, 1})});
+  Json members = Json::array({member(0, {0, 2}), failing(1, {1, 0}), member(2, {2, 1})});
   const auto copies = copies_of(answer(3, members));
   ASSERT_TRUE(copies.ok()) << copies.error().to_string();
   EXPECT_EQ(survival_lines(*copies).back(),
@@ -71,7 +79,7 @@ TEST(Copies, WhatWouldSurviveWithoutADiskThatFailsIsSaid) {
             "nodes: 2 of 2 sets lose data, such as {0}; any 2: 1 of 1 sets lose data, such as {0}");
   EXPECT_EQ(survival_json(*copies)["without_troubled"]["losses"][0]["fatal"], 2);
   EXPECT_EQ(survival_json(*copies)["losses"][0]["fatal"], 0);
-  members[2]["lacks"] = failing["lacks"];
+  members[2] = failing(2, {2, 1});
   const auto two = copies_of(answer(3, members));
   ASSERT_TRUE(two.ok());
   EXPECT_EQ(survival_lines(*two).back(),
@@ -80,13 +88,18 @@ TEST(Copies, WhatWouldSurviveWithoutADiskThatFailsIsSaid) {
   EXPECT_EQ(survival_json(*two)["without_troubled"]["gone"].dump(), "[1]");
 }
 
-TEST(Copies, NothingIsSaidOfTheDiskOfANodeThatOthersKeepNoCopiesFor) {
-  Json lacking = member(1, {0, 1});
-  lacking["lacks"] = "version 4 not protected: 0 of 1 copies";
-  const auto copies = copies_of(answer(2, {member(0, {0, 1}), lacking}));
-  ASSERT_TRUE(copies.ok());
-  EXPECT_EQ(survival_lines(*copies).size(), 2u);
-  EXPECT_TRUE(survival_json(*copies)["without_troubled"].is_null());
+// Others keep no copies for it, whatever words they say that in; or its disk is full.
+TEST(Copies, NothingIsSaidOfADiskThatGivesWhatItHas) {
+  for (const auto& [level, code, why] :
+       {std::tuple{Level::protected_, Code::io, "copies are not local: 0 of 1"},
+        {Level::local, Code::no_space, "write: No space left on device"}}) {
+    const Json one = lacking(member(1, {0, 1}), level, code, why);
+    const auto copies = copies_of(answer(2, {member(0, {0, 1}), one}));
+    ASSERT_TRUE(copies.ok()) << copies.error().to_string();
+    EXPECT_THAT(copies->troubled, IsEmpty()) << why;
+    EXPECT_EQ(survival_lines(*copies).size(), 2u) << why;
+    EXPECT_TRUE(survival_json(*copies)["without_troubled"].is_null()) << why;
+  }
 }
 
 TEST(Copies, ParityIsCounted) {
@@ -176,6 +189,7 @@ TEST(Copies, AnythingElseIsRefused) {
        R"({"level":"local","nodes":4000000000,"members":[],"members_left_out":0})",
        R"({"level":"local","nodes":1,"members":[{"node":0,"state":"ok","files":[1]}],"members_left_out":0})",
        R"({"level":"local","nodes":1,"members":[{"node":4000000000,"state":"ok","files":[],"parity":null}],"members_left_out":0})",
+       R"({"level":"local","nodes":1,"members":[{"node":0,"state":"ok","files":[],"parity":null,"lacks":"x"}],"members_left_out":0})",
        R"({"level":"local","nodes":1,"members":[{"node":0}],"members_left_out":0})"}) {
     const auto copies = copies_of(Json::parse(text));
     ASSERT_FALSE(copies.ok()) << text;

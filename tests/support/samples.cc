@@ -250,6 +250,8 @@ std::vector<wire::peer::Message> one_of_each_peer_message() {
                12,
                Level::protected_,
                "version 13 is not local: the disk is full",
+               Level::local,
+               Code::no_space,
                {3, 5},
                2,
                1,
