@@ -1,7 +1,5 @@
-// What a group's parity costs one core (docs/benchmarks.md): encoding by the plan and rebuilding, in
+// What a group's parity costs one core (docs/benchmarks.md): encoding and rebuilding, in
 // slices, against ISA-L alone on the same buffers.
-#include "protect/parity.h"
-
 #include <isa-l/erasure_code.h>
 
 #include <array>
@@ -15,6 +13,7 @@
 #include "bench/harness/samples.h"
 #include "bench/harness/shared.h"
 #include "protect/combination.h"
+#include "protect/stripes.h"
 
 namespace backstay::bench {
 namespace {
@@ -22,12 +21,17 @@ namespace {
 using protect::Block;
 using protect::Combination;
 using protect::Stripes;
-using protect::StripeWork;
 
 struct Options : CommonOptions {
   Options() : CommonOptions{"build/bench/parity", 15} {}
   std::size_t block_mib = 16;
   std::size_t slice_kib = 1024;
+};
+
+// Blocks of one stripe that are made out of others.
+struct StripeWork {
+  std::vector<Block> reads;  // k
+  std::vector<Block> makes;
 };
 
 // All segments and parity files of a group in memory that no cache holds.
@@ -144,6 +148,17 @@ std::string name_of(ParityShape shape) {
   return std::to_string(shape.data) + "_" + std::to_string(shape.parity);
 }
 
+std::vector<StripeWork> plan_encode(const Stripes& stripes) {
+  std::vector<StripeWork> plan(stripes.count());
+  for (std::uint32_t stripe = 0; stripe < stripes.count(); ++stripe) {
+    for (std::uint32_t index = 0; index < stripes.count(); ++index) {
+      auto& blocks = stripes.is_parity(index) ? plan[stripe].makes : plan[stripe].reads;
+      blocks.push_back(stripes.block(stripe, index));
+    }
+  }
+  return plan;
+}
+
 void measure_encode(const Group& group, Samples& samples) {
   const ParityShape shape = group.stripes().shape();
   const std::string name = name_of(shape);
@@ -165,7 +180,7 @@ std::vector<StripeWork> plan_rebuild(const Stripes& stripes) {
   const ParityShape shape = stripes.shape();
   std::vector<StripeWork> plan;
   for (std::uint32_t stripe = 0; stripe < stripes.count(); ++stripe) {
-    StripeWork work{stripe, 0, {}, {}};
+    StripeWork work;
     for (std::uint32_t index = 0; index < stripes.count(); ++index) {
       const Block block = stripes.block(stripe, index);
       if (block.member >= shape.parity && work.reads.size() < shape.data) {

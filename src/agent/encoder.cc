@@ -287,7 +287,6 @@ void Encoder::open(Task& task) {
   manifest.checked_bytes =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(checked_bytes_max, share));
   task.slice_bytes = share / manifest.checked_bytes * manifest.checked_bytes;
-  task.plan = protect::plan_encode(*task.stripes);
   const std::uint64_t slices = (manifest.block_bytes - 1) / task.slice_bytes + 1;
   task.own = {0, 1, slices, 0, {}};
   task.others = {1, shape_.parity - 1, slices * (shape_.parity - 1), 0, {}};
@@ -339,7 +338,8 @@ std::vector<CombinedSource> Encoder::sources(const Task& task, std::uint32_t str
                                              const Slice& slice) {
   std::vector<CombinedSource> sources;
   std::uint64_t pulled = 0;
-  for (const protect::Block& block : task.plan[stripe].reads) {
+  for (std::uint32_t index = shape_.parity; index < task.stripes->count(); ++index) {
+    const protect::Block block = task.stripes->block(stripe, index);
     const std::uint64_t bytes =
         block.bytes > slice.offset ? std::min(slice.bytes, block.bytes - slice.offset) : 0;
     const NodeId node = group_[block.member];
@@ -502,7 +502,6 @@ void Encoder::sealed(Task& task, const Result<HeldFile>& held) {
   task.step = Step::done;
   task.lacks.reset();
   task.stripes.reset();
-  task.plan.clear();
   if (task.removed) return;
   if (events_.kept) events_.kept(*held);
   if (events_.protected_here) events_.protected_here(task.version);

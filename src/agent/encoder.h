@@ -25,7 +25,6 @@
 #include "agent/lacks.h"
 #include "base/parity_shape.h"
 #include "format/parity_manifest.h"
-#include "protect/parity.h"
 #include "protect/stripes.h"
 
 namespace backstay::agent {
@@ -95,7 +94,6 @@ class Encoder {
     std::size_t on_way = 0;  // answers that have not come
     format::ParityManifest manifest;
     std::optional<protect::Stripes> stripes;
-    std::vector<protect::StripeWork> plan;
     std::uint64_t slice_bytes = 0;
     Line own;                          // slices of block 0
     Line others;                       // slices of the others, which other members make

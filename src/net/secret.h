@@ -1,5 +1,4 @@
-// The run's secret (docs/protocol/network.md#handshake), and a file of 64 hexadecimal digits that it may stand in: for
-// programs without ranks, such as bench/net. An agent gets it from its ranks.
+// The run's secret (docs/protocol/network.md#handshake). An agent gets it from its ranks.
 #pragma once
 
 #include <array>
@@ -33,13 +32,5 @@ class Secret {
   Secret() = default;
   std::array<std::uint8_t, bytes> value_{};
 };
-
-// Reads the file. Errors: not_found, permission (not ours, or others may read or write it: the message says
-// what to do), format (not a secret), io.
-Result<Secret> load_secret(const std::string& path);
-
-// Reads the file, or makes it if there is none. Several processes may try at once, also on a shared file
-// system: all get the same. Errors: as load_secret, no_space.
-Result<Secret> load_or_create_secret(const std::string& path);
 
 }  // namespace backstay::net

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "base/random.h"
 #include "protect/domains.h"
@@ -11,10 +12,10 @@ namespace backstay::protect {
 
 Result<std::vector<NodeId>> keepers_in_order(const PlacementFacts& facts,
                                              const std::vector<bool>& alive, NodeId segment) {
-  BACKSTAY_ASSIGN(const Placement placement, place_replicas(facts));
-  const TakeoverPlan plan = take_over(placement, {facts.domains, alive, facts.seed});
+  BACKSTAY_ASSIGN(Placement before, place_replicas(facts));
+  const Placement now = take_over(std::move(before), {facts.domains, alive, facts.seed});
   std::vector<NodeId> order;
-  std::ranges::copy_if(plan.after.of(segment), std::back_inserter(order),
+  std::ranges::copy_if(now.of(segment), std::back_inserter(order),
                        [&](NodeId node) { return alive[node]; });
 
   const std::vector<std::uint32_t> domain_of = number_domains(facts.domains);

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "agent/parity_world.h"
-#include "protect/parity.h"
+#include "protect/stripes.h"
 
 namespace backstay::agent {
 namespace {
@@ -19,9 +19,13 @@ protect::Stripes stripes_of(World& world, ParityShape shape) {
   return {shape, std::move(lengths)};
 }
 
-// What a node pulls for one version: what the plan says, and the others' manifests.
+// What a node pulls for one version: the data of its stripe, the parities that others make for it, and their manifests.
 std::uint64_t planned_bytes(World& world, const protect::Stripes& stripes, NodeId node) {
-  std::uint64_t bytes = protect::traffic_of(stripes, protect::plan_encode(stripes))[node].received;
+  const ParityShape shape = stripes.shape();
+  std::uint64_t bytes = (shape.parity - 1) * stripes.block_bytes();
+  for (std::uint32_t index = shape.parity; index < shape.members(); ++index) {
+    bytes += stripes.block(node, index).bytes;
+  }
   for (NodeId other = 0; other < world.network.members(); ++other) {
     if (other != node) bytes += world.manifests[{1, run, other}].size();
   }

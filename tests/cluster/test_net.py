@@ -16,15 +16,9 @@ SLACK_S = 8  # the machine may be busy; a TCP that waits for its own timeouts ne
 ways = pytest.mark.parametrize("way", ("tcp", "ucx"))
 
 
-@pytest.fixture
-def secret():
-    """In a folder that all hosts share."""
-    return "/mnt/shared/secret"
-
-
 class Peer:
-    def __init__(self, mini, host, secret, *words, way="tcp", dead_after_s=DEAD_AFTER_S):
-        options = ["--secret", secret, "--dead-after", dead_after_s] + (["--ucx"] if way == "ucx" else [])
+    def __init__(self, mini, host, *words, way="tcp", dead_after_s=DEAD_AFTER_S):
+        options = ["--dead-after", dead_after_s] + (["--ucx"] if way == "ucx" else [])
         self.mini, self.host = mini, host
         self.process = mini.start("exec", host, "--", PROGRAM, *words, *options)
         self.pid = self.line("pid")
@@ -55,10 +49,10 @@ class Peer:
         return lost, why
 
 
-def connect(mini, secret, way="tcp", pieces=FOR_EVER, server="n1", **options):
-    serving = Peer(mini, server, secret, "serve", way=way, **options)
+def connect(mini, way="tcp", pieces=FOR_EVER, server="n1", **options):
+    serving = Peer(mini, server, "serve", way=way, **options)
     address = serving.line("address")
-    calling = Peer(mini, "n0", secret, "call", address, "--pieces", pieces, way=way, **options)
+    calling = Peer(mini, "n0", "call", address, "--pieces", pieces, way=way, **options)
     calling.line("connected")
     serving.line("connected")
     if pieces:
@@ -73,8 +67,8 @@ def ends_soon(peer, since, dead_after_s=DEAD_AFTER_S):
 
 
 @ways
-def test_a_host_that_is_powered_off_is_noticed_while_data_moves(whole, secret, way):
-    _, calling = connect(whole, secret, way)
+def test_a_host_that_is_powered_off_is_noticed_while_data_moves(whole, way):
+    _, calling = connect(whole, way)
     since = time.monotonic()
     whole("kill", "n1")
     lost, why = ends_soon(calling, since)
@@ -82,8 +76,8 @@ def test_a_host_that_is_powered_off_is_noticed_while_data_moves(whole, secret, w
 
 
 @ways
-def test_a_host_that_is_powered_off_is_noticed_in_silence(whole, secret, way):
-    _, calling = connect(whole, secret, way, pieces=0)
+def test_a_host_that_is_powered_off_is_noticed_in_silence(whole, way):
+    _, calling = connect(whole, way, pieces=0)
     since = time.monotonic()
     whole("kill", "n1")
     lost, why = ends_soon(calling, since)
@@ -91,9 +85,9 @@ def test_a_host_that_is_powered_off_is_noticed_in_silence(whole, secret, way):
 
 
 @ways
-def test_the_receiver_notices_a_sender_that_is_powered_off(whole, secret, way):
-    serving = Peer(whole, "n0", secret, "serve", way=way)
-    calling = Peer(whole, "n1", secret, "call", serving.line("address"), "--pieces", FOR_EVER, way=way)
+def test_the_receiver_notices_a_sender_that_is_powered_off(whole, way):
+    serving = Peer(whole, "n0", "serve", way=way)
+    calling = Peer(whole, "n1", "call", serving.line("address"), "--pieces", FOR_EVER, way=way)
     serving.line("moving")
     since = time.monotonic()
     whole("kill", "n1")
@@ -102,8 +96,8 @@ def test_the_receiver_notices_a_sender_that_is_powered_off(whole, secret, way):
 
 
 @ways
-def test_a_process_that_dies_is_noticed_at_once(whole, secret, way):
-    _, calling = connect(whole, secret, way, dead_after_s=30)
+def test_a_process_that_dies_is_noticed_at_once(whole, way):
+    _, calling = connect(whole, way, dead_after_s=30)
     since = time.monotonic()
     whole("kill", "--reset", "n1")
     _, why = calling.closed()
@@ -111,8 +105,8 @@ def test_a_process_that_dies_is_noticed_at_once(whole, secret, way):
 
 
 @ways
-def test_a_cut_that_is_shorter_than_the_deadline_is_survived(whole, secret, way):
-    serving, calling = connect(whole, secret, way, pieces=3000, dead_after_s=30)
+def test_a_cut_that_is_shorter_than_the_deadline_is_survived(whole, way):
+    serving, calling = connect(whole, way, pieces=3000, dead_after_s=30)
     whole("cut", "n1")
     time.sleep(5)  # the length of the cut, not a wait for something
     whole("heal", "n1")
@@ -122,22 +116,22 @@ def test_a_cut_that_is_shorter_than_the_deadline_is_survived(whole, secret, way)
 
 
 @ways
-def test_a_longer_cut_is_told_to_both(whole, secret, way):
-    serving, calling = connect(whole, secret, way)
+def test_a_longer_cut_is_told_to_both(whole, way):
+    serving, calling = connect(whole, way)
     whole("cut", "n1")
     since = time.monotonic()
     for peer in (calling, serving):
         assert ends_soon(peer, since)[1].startswith("agent_lost")
     whole("heal", "n1")
     waiting.until(lambda: whole.run("exec", "n0", "--", "ping", "-c", "1", "-W", "1", "n1")[0] == 0, "the healed link")
-    serving, calling = connect(whole, secret, way, pieces=10)
+    serving, calling = connect(whole, way, pieces=10)
     calling.line("done")
     serving.closed()
 
 
 @ways
-def test_an_idle_end_uses_no_processor(whole, secret, way):
-    serving, calling = connect(whole, secret, way, pieces=0)
+def test_an_idle_end_uses_no_processor(whole, way):
+    serving, calling = connect(whole, way, pieces=0)
     time.sleep(3)  # what is measured is this time
     calling.kill()
     used, passed = map(float, serving.line("cpu").split(" of "))
@@ -145,21 +139,21 @@ def test_an_idle_end_uses_no_processor(whole, secret, way):
     serving.closed()
 
 
-def test_hosts_that_cannot_be_reached(whole, secret):
+def test_hosts_that_cannot_be_reached(whole):
     whole("kill", "n2")
     since = time.monotonic()
     for address, wanted in (("n2:7000", "agent_lost"), ("n1:7", "agent_lost"), ("no-such-host:7000", "unreachable"),
                             ("n1", "invalid")):
-        assert Peer(whole, "n0", secret, "call", address).closed()[1].startswith(wanted), address
+        assert Peer(whole, "n0", "call", address).closed()[1].startswith(wanted), address
     assert time.monotonic() - since < 2 * DEAD_AFTER_S + 2 * SLACK_S  # four programs
 
 
-def test_what_cannot_be_listened_on(cluster, secret):
-    first = Peer(cluster, "n0", secret, "serve", "--port", 7100)
+def test_what_cannot_be_listened_on(cluster):
+    first = Peer(cluster, "n0", "serve", "--port", 7100)
     first.line("address")
-    code, output = cluster.run("exec", "n0", "--", PROGRAM, "serve", "--secret", secret, "--port", 7100)
+    code, output = cluster.run("exec", "n0", "--", PROGRAM, "serve", "--port", 7100)
     assert code == 1 and "port_in_use" in output and "7100" in output
-    code, output = cluster.run("exec", "n0", "--", PROGRAM, "serve", "--secret", secret, "--device", "mlx5_0")
+    code, output = cluster.run("exec", "n0", "--", PROGRAM, "serve", "--device", "mlx5_0")
     assert code == 1 and "not_found" in output and "eth0" in output
     first.kill()
 
@@ -168,12 +162,11 @@ def test_what_cannot_be_listened_on(cluster, secret):
 def test_a_named_second_network_carries_everything(clusters, way):
     mini = clusters("net2")
     mini("up", 2, "--networks", 2)
-    secret = "/mnt/shared/secret"
-    serving = Peer(mini, "n1", secret, "serve", "--device", "eth1", way=way)
+    serving = Peer(mini, "n1", "serve", "--device", "eth1", way=way)
     address = serving.line("address")
     assert address.startswith("10.78.0.2:")
     mini("cut", "n0", "--network", 0)
-    calling = Peer(mini, "n0", secret, "call", address, "--device", "eth1", "--pieces", FOR_EVER, way=way)
+    calling = Peer(mini, "n0", "call", address, "--device", "eth1", "--pieces", FOR_EVER, way=way)
     calling.line("moving")
     mini("cut", "n0", "--network", 1)
     assert calling.closed()[1].startswith("agent_lost")

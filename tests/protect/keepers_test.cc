@@ -35,13 +35,13 @@ TEST(Keepers, AreTheLivingWithTheLostReplaced) {
   const PlacementFacts facts{7, 2, no_domains(9)};
   std::vector<bool> alive(9, true);
   alive[2] = alive[5] = false;
-  const TakeoverPlan plan =
+  const Placement now =
       take_over(place_replicas(facts).value(), {facts.domains, alive, facts.seed});
   for (NodeId segment = 0; segment < 9; ++segment) {
     const auto found = order(facts, alive, segment);
     ASSERT_EQ(found.size(), 7u);
     EXPECT_EQ(std::ranges::count(found, 2u) + std::ranges::count(found, 5u), 0);
-    const auto row = plan.after.of(segment);
+    const auto row = now.of(segment);
     EXPECT_TRUE(std::equal(row.begin(), row.end(), found.begin()));
   }
 }

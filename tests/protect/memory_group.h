@@ -1,16 +1,25 @@
-// A parity group in memory: segments and parity files of every member, encoded by the plan and rebuilt, with
+// A parity group in memory: segments and parity files of every member, encoded and rebuilt, with
 // each byte that is not made left as garbage.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
 
 #include "protect/combination.h"
-#include "protect/parity.h"
+#include "protect/stripes.h"
 #include "support/seed.h"
 
 namespace backstay::protect::test {
+
+// Blocks of one stripe that are made out of others.
+struct StripeWork {
+  std::vector<Block> reads;  // k
+  std::vector<Block> makes;
+};
 
 class MemoryGroup {
  public:
@@ -24,7 +33,14 @@ class MemoryGroup {
   }
 
   void encode(bool one_by_one) {
-    for (const StripeWork& work : plan_encode(stripes)) carry_out(work, one_by_one);
+    for (std::uint32_t stripe = 0; stripe < stripes.count(); ++stripe) {
+      StripeWork work;
+      for (std::uint32_t index = 0; index < stripes.count(); ++index) {
+        (stripes.is_parity(index) ? work.makes : work.reads)
+            .push_back(stripes.block(stripe, index));
+      }
+      if (stripes.block_bytes() > 0) carry_out(work, one_by_one);
+    }
   }
 
   // Overwrites what the members had, then makes it out of the first living blocks of each stripe. At most m members.
@@ -34,7 +50,7 @@ class MemoryGroup {
       std::ranges::fill(parities[member], std::byte{0xee});
     }
     for (std::uint32_t stripe = 0; stripe < stripes.count(); ++stripe) {
-      StripeWork work{stripe, 0, {}, {}};
+      StripeWork work;
       for (std::uint32_t index = 0; index < stripes.count(); ++index) {
         const Block block = stripes.block(stripe, index);
         const bool is_lost = std::ranges::count(lost, block.member) != 0;

@@ -1,6 +1,4 @@
 // Groups in memory: every set of at most m lost members comes back, byte for byte.
-#include "protect/parity.h"
-
 #include <gtest/gtest.h>
 
 #include <bit>

@@ -169,8 +169,8 @@ TEST(Survival, IsWholeAgainAfterATakeover) {
   Alive alive(30, true);
   alive[3] = alive[17] = false;
   EXPECT_GT(survival_of(before, alive).of_nodes[1].fatal, 0u);
-  const TakeoverPlan plan = take_over(before, {no_domains(30), alive, 1});
-  EXPECT_EQ(survival_of(plan.after, alive).of_nodes[1].fatal, 0u);
+  const Placement after = take_over(before, {no_domains(30), alive, 1});
+  EXPECT_EQ(survival_of(after, alive).of_nodes[1].fatal, 0u);
 }
 
 // 100 000 nodes with one replica: each pair is fatal but for those that are there twice.

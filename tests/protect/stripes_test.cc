@@ -1,11 +1,10 @@
-// Where blocks lie, and what the plans cost each member of a group.
+// Where the blocks of a group lie.
+#include "protect/stripes.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
-
-#include "protect/parity.h"
-#include "support/seed.h"
 
 namespace backstay::protect {
 namespace {
@@ -62,36 +61,16 @@ TEST(Stripes, CoverEachSegmentAndParityFileOnceWithOneBlockAMember) {
   }
 }
 
-TEST(EncodePlan, SendsAndReceivesKPlusMLessOneBlocksAMember) {
-  for (const ParityShape shape : shapes()) {
-    const Stripes stripes = equal(shape);
-    const auto plan = plan_encode(stripes);
-    EXPECT_EQ(plan.size(), stripes.count());
-    for (const Traffic& one : traffic_of(stripes, plan)) {
-      const std::uint64_t expected = (shape.data + shape.parity - 1) * block;
-      EXPECT_EQ(one.sent, expected);
-      EXPECT_EQ(one.received, expected);
-      EXPECT_LE(one.sent, shape.parity * shape.data * block) << "never more than m times the data";
+// So no member is asked by two others at once, where all go through the blocks of their stripes in this order.
+TEST(Stripes, HaveTheirBlocksOfOneIndexAtDifferentMembers) {
+  const Stripes stripes = equal({5, 3});
+  for (std::uint32_t index = 0; index < stripes.count(); ++index) {
+    std::set<std::uint32_t> members;
+    for (std::uint32_t stripe = 0; stripe < stripes.count(); ++stripe) {
+      members.insert(stripes.block(stripe, index).member);
     }
+    EXPECT_EQ(members.size(), stripes.count()) << "index " << index;
   }
-}
-
-TEST(EncodePlan, HasEachMemberSendToOneAndReceiveFromOneInEachStep) {
-  const auto plan = plan_encode(equal({5, 3}));
-  for (std::size_t step = 0; step < 5; ++step) {
-    std::set<std::uint32_t> senders;
-    for (const StripeWork& work : plan) senders.insert(work.reads.at(step).member);
-    EXPECT_EQ(senders.size(), plan.size()) << "step " << step;
-  }
-}
-
-TEST(EncodePlan, SendsShortSegmentsOnlyAsFarAsTheyReach) {
-  const Stripes stripes({2, 1}, {8 * block, 1000, 0});
-  const auto traffic = traffic_of(stripes, plan_encode(stripes));
-  EXPECT_EQ(traffic[0].sent, 8 * block);
-  EXPECT_EQ(traffic[1].sent, 1000u);
-  EXPECT_EQ(traffic[2].sent, 0u);
-  EXPECT_TRUE(plan_encode(Stripes({2, 1}, {0, 0, 0})).empty());
 }
 
 }  // namespace
