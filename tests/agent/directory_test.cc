@@ -60,6 +60,13 @@ class Members {
       end->directory.open();
     }
   }
+  // What each has, by number; those that are left out have nothing.
+  void open_with(const std::vector<std::vector<HeldFile>>& files) {
+    for (std::size_t node = 0; node < ends_.size(); ++node) {
+      ends_[node]->directory.announce(node < files.size() ? files[node] : std::vector<HeldFile>());
+    }
+    open();
+  }
   // Another agent in the place of one that was cut.
   void begin_anew(NodeId node) {
     ends_[node] = std::make_unique<End>(*this, node, static_cast<std::uint32_t>(ends_.size()));
@@ -161,8 +168,7 @@ TEST(Directory, LookupsWaitForTheOthers) {
 
 TEST(Directory, WhatComesAndGoesLaterIsTold) {
   Members all(2);
-  for (NodeId node = 0; node < 2; ++node) all[node].announce({});
-  all.open();
+  all.open_with({});
   all[1].add(file_of(0, {0, 1}));
   all.deliver();
   EXPECT_THAT(all.lookup(0, {7, run}, 1), ElementsAre(Holder{1, 0}));
@@ -180,18 +186,16 @@ TEST(Directory, TheRanksOfALostNodeAreSpreadOverItsKeepers) {
   Members all(members);
   std::vector<Rank> of_node_0;
   for (Rank rank = 0; rank < ranks; ++rank) of_node_0.push_back(rank);
-  for (NodeId node = 1; node <= 4; ++node) all[node].announce({file_of(0, of_node_0)});
-  for (const NodeId node : {0, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}) all[node].announce({});
-  all.open();
+  const std::vector<HeldFile> file = {file_of(0, of_node_0)};
+  const std::vector<std::vector<HeldFile>> on_four = {{}, file, file, file, file};
+  all.open_with(on_four);
   std::map<NodeId, int> first;
   for (Rank rank = 0; rank < ranks; ++rank) ++first[all.lookup(9, {7, run}, rank).front().agent];
   ASSERT_EQ(first.size(), 4u);
   for (const auto& [agent, times] : first) EXPECT_NEAR(times, ranks / 4, ranks / 40) << agent;
   // Even where every registrar is asked only once.
   Members fresh(members);
-  for (NodeId node = 1; node <= 4; ++node) fresh[node].announce({file_of(0, of_node_0)});
-  for (const NodeId node : {0, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}) fresh[node].announce({});
-  fresh.open();
+  fresh.open_with(on_four);
   first.clear();
   for (Rank rank = 0; rank < members; ++rank) {
     ++first[fresh.lookup(9, {7, run}, rank).front().agent];
@@ -201,10 +205,7 @@ TEST(Directory, TheRanksOfALostNodeAreSpreadOverItsKeepers) {
 
 TEST(Directory, ALostMemberIsNotGivenOutUntilItIsBack) {
   Members all(3);
-  all[0].announce({});
-  all[1].announce({file_of(0, {0, 1, 2})});
-  all[2].announce({file_of(0, {0, 1, 2})});
-  all.open();
+  all.open_with({{}, {file_of(0, {0, 1, 2})}, {file_of(0, {0, 1, 2})}});
   all.cut(1);
   EXPECT_THAT(all.lookup(0, {7, run}, 0), ElementsAre(Holder{2, 0}));
   all.heal(1);
@@ -217,10 +218,7 @@ TEST(Directory, ALostMemberIsNotGivenOutUntilItIsBack) {
 // It may have it still: whoever took it for lost would go on from an older version.
 TEST(Directory, WhatOnlyALostMemberHasIsNotTakenForGone) {
   Members all(3);
-  all[0].announce({});
-  all[1].announce({file_of(1, {0, 1})});
-  all[2].announce({});
-  all.open();
+  all.open_with({{}, {file_of(1, {0, 1})}});
   all.cut(1);
   for (const NodeId asking : {0u, 2u}) {
     const auto found = all.try_lookup(asking, {7, run}, 0);
@@ -235,10 +233,7 @@ TEST(Directory, WhatOnlyALostMemberHasIsNotTakenForGone) {
 
 TEST(Directory, WhoComesBackWithAnEmptyDiskHasSaidSo) {
   Members all(3);
-  all[0].announce({});
-  all[1].announce({file_of(1, {0, 2})});
-  all[2].announce({});
-  all.open();
+  all.open_with({{}, {file_of(1, {0, 2})}});
   all.cut(1);
   all.begin_anew(1);
   EXPECT_FALSE(all.try_lookup(2, {7, run}, 0).ok()) << "it has said nothing yet";
@@ -249,8 +244,7 @@ TEST(Directory, WhoComesBackWithAnEmptyDiskHasSaidSo) {
 
 TEST(Directory, ALookupAtALostRegistrarEnds) {
   Members all(2);
-  for (NodeId node = 0; node < 2; ++node) all[node].announce({});
-  all.open();
+  all.open_with({});
   std::optional<Code> code;
   all[0].lookup({7, run}, 1, [&](auto holders) { code = holders.error().code(); });
   all.cut(1);
@@ -259,26 +253,6 @@ TEST(Directory, ALookupAtALostRegistrarEnds) {
   all[0].lookup({7, run}, 1, [&](auto holders) { code = holders.error().code(); });
   all.deliver();
   EXPECT_EQ(code, Code::agent_lost);
-}
-
-TEST(Directory, LookupsDoNotWaitForWhoIsLostBeforeItHasSaidAnything) {
-  Members all(3);
-  for (const NodeId node : {0u, 1u}) all[node].announce({});
-  std::optional<Code> code;
-  const auto look = [&] {
-    code.reset();
-    all[0].lookup({7, run}, 1, [&](auto holders) { code = holders.error().code(); });
-  };
-  look(), all.deliver();
-  EXPECT_FALSE(code);
-  all.cut(2);
-  EXPECT_EQ(code, Code::agent_lost);
-  look(), all.deliver();
-  EXPECT_EQ(code, Code::agent_lost) << "it is lost still";
-  all.heal(2);
-  all[2].announce({file_of(1, {1})});
-  all.open();
-  EXPECT_THAT(all.lookup(0, {7, run}, 1), ElementsAre(Holder{2, 1}));
 }
 
 TEST(Directory, ManyObjectsGoInSeveralMessagesAndAreBounded) {
