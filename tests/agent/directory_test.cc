@@ -255,6 +255,26 @@ TEST(Directory, ALookupAtALostRegistrarEnds) {
   EXPECT_EQ(code, Code::agent_lost);
 }
 
+TEST(Directory, LookupsDoNotWaitForWhoIsLostBeforeItHasSaidAnything) {
+  Members all(3);
+  for (const NodeId node : {0u, 1u}) all[node].announce({});
+  std::optional<Code> code;
+  const auto look = [&] {
+    code.reset();
+    all[0].lookup({7, run}, 1, [&](auto holders) { code = holders.error().code(); });
+  };
+  look(), all.deliver();
+  EXPECT_FALSE(code);
+  all.cut(2);
+  EXPECT_EQ(code, Code::agent_lost);
+  look(), all.deliver();
+  EXPECT_EQ(code, Code::agent_lost) << "it is lost still";
+  all.heal(2);
+  all[2].announce({file_of(1, {1})});
+  all.open();
+  EXPECT_THAT(all.lookup(0, {7, run}, 1), ElementsAre(Holder{2, 1}));
+}
+
 TEST(Directory, ManyObjectsGoInSeveralMessagesAndAreBounded) {
   Members all(1);
   std::vector<Rank> ranks(wire::list_entries_max * 2 + 1);
