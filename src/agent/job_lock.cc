@@ -111,7 +111,7 @@ Result<Fd> lock_live(const std::string& dir, const std::string& job) {
 
 Status check_unlocked(const std::string& dir, const std::string& job) {
   const Fd fd(::open((dir + "/" + job + "/lock").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!fd.valid() || ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return {};
+  if (!fd.valid() || ::flock(fd.get(), LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK) return {};
   return Error(Code::busy, served(fd.get(), dir, job));
 }
 

@@ -19,8 +19,8 @@ Result<Fd> lock_job(const std::string& dir, const std::string& job);
 // The same of <durable.dir>/<job>/live. busy: a program of that name on other nodes copies to that directory.
 Result<Fd> lock_live(const std::string& dir, const std::string& job);
 
-// Whether an agent holds it now. Takes the lock for an instant to find out: an agent that calls lock_job() in that
-// instant is refused (busy). Errors: busy, which names the agent.
+// Whether an agent holds that of lock_job() now. Shares the lock for an instant to find out: an agent that calls lock_job() in that
+// instant is refused (busy), others who look are not. Errors: busy, which names the agent.
 Status check_unlocked(const std::string& dir, const std::string& job);
 
 }  // namespace backstay::agent

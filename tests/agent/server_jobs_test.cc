@@ -1,7 +1,9 @@
 // When the main loop closes a job whose program has ended: its lock, its thread and its buffers come
 // free, and a program that comes back finds its versions in the pool as long as they are there.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 
 #include <chrono>
 #include <filesystem>
@@ -9,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/job_lock.h"
+#include "base/fd.h"
 #include "client/session.h"
 #include "refusing_tier.h"
 #include "server_fixture.h"
@@ -101,6 +104,15 @@ TEST_F(ServerJobs, WithNothingInThePoolAreClosedAtOnce) {
   status_once("threads ended", [&](const json&) { return threads() <= before; });
   EXPECT_EQ(code_of_lock("job3"), Code::ok) << "another agent may serve it";
   session("job3");  // and so may this one
+}
+
+TEST_F(ServerJobs, WhoLooksForTheLockDoesNotHoldItAgainstOthersWhoLook) {
+  start(for_ever);
+  session("job");
+  closed();
+  const Fd other(::open((folder_ + "/job/lock").c_str(), O_RDONLY | O_CLOEXEC));
+  ASSERT_EQ(::flock(other.get(), LOCK_SH | LOCK_NB), 0);
+  EXPECT_TRUE(check_unlocked(folder_, "job").ok());
 }
 
 TEST_F(ServerJobs, WithVersionsInThePoolStayForAFastRestart) {
