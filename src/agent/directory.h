@@ -4,7 +4,8 @@
 //   registrar  of the ranks with rank % members == self: remembers what it is told, forgets it with the member that said
 //              it, and answers lookups;
 //   reader     asks the registrar of a rank.
-// Only what the living hold is given out; of what nobody else has, that a lost member had it: it may have it still. That a holder still has it, and that it is good, is seen when it is read.
+// Only what the living hold is given out. Where nobody but a lost member had an object, the answer names that member, as it
+// may have it still. That a holder still has it, and that it is good, is seen when it is read.
 //
 // Memory: at most entries_per_member_max objects of each member; what it says beyond that is not remembered.
 // Main loop's thread; nothing blocks; `Found` is called once, later, never from within lookup().

@@ -74,10 +74,10 @@ Encoder::Encoder(ProtectionWorld world, Combiner& combiner, const ParitySettings
     how_.push_back(std::move(to_encode(shape_, block, 1).value()));
   }
   const std::uint32_t buffers = world.keeping.count();
-  hands_out_ = shape_.parity > 1 && buffers > 1;
-  how_own_ = std::move(to_encode(shape_, 0, hands_out_ ? shape_.parity : 1).value());
-  making_.emplace(world.keeping, hands_out_ ? buffers - buffers / 2 : buffers);
-  asking_.emplace(world.keeping, hands_out_ ? buffers / 2 : buffers);
+  if (buffers > 1) makes_ = shape_.parity;
+  how_own_ = std::move(to_encode(shape_, 0, makes_).value());
+  making_.emplace(world.keeping, hands_out() ? buffers - buffers / 2 : buffers);
+  asking_.emplace(world.keeping, hands_out() ? buffers / 2 : buffers);
   const std::string text = protect::groups_relaxed(*groups, settings.shape.parity, domains);
   if (text.empty()) return;
   spdlog::warn("domains job={}: {}", world_.state.name, text);
@@ -282,8 +282,8 @@ void Encoder::open(Task& task) {
   manifest.parity = shape_.parity;
   manifest.block_bytes = task.stripes->block_bytes();
   // All blocks that are made of a slice share a buffer.
-  const std::uint64_t share = world_.keeping.buffer_bytes() / (hands_out_ ? shape_.parity : 1) /
-                              protect::Stripes::alignment * protect::Stripes::alignment;
+  const std::uint64_t share = world_.keeping.buffer_bytes() / makes_ / protect::Stripes::alignment *
+                              protect::Stripes::alignment;
   manifest.checked_bytes =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(checked_bytes_max, share));
   task.slice_bytes = share / manifest.checked_bytes * manifest.checked_bytes;
@@ -364,7 +364,7 @@ bool Encoder::begin_own(Task& task) {
   if (!lease) return false;
   const Slice slice = next_slice(task, task.own);
   Combiner::Outs outs;
-  for (std::uint32_t block = 0; block < (hands_out_ ? shape_.parity : 1); ++block) {
+  for (std::uint32_t block = 0; block < makes_; ++block) {
     outs.push_back(lease->span().subspan(block * task.slice_bytes, slice.bytes));
   }
   ++task.on_way;
@@ -379,12 +379,10 @@ bool Encoder::begin_own(Task& task) {
 
 void Encoder::made_own(Task& task, const Slice& slice, Lease lease, const Status& status) {
   if (try_again(task, task.own, slice, status)) return;
-  if (hands_out_ && !task.failed) {
-    for (std::uint32_t block = 1; block < shape_.parity; ++block) {
-      const Slice piece{block, slice.offset, slice.bytes};
-      handout_.made({task.version, member(self_ + block), place(task, piece)}, lease,
-                    lease->span().subspan(block * task.slice_bytes, slice.bytes));
-    }
+  for (std::uint32_t block = 1; block < makes_ && !task.failed; ++block) {
+    const Slice piece{block, slice.offset, slice.bytes};
+    handout_.made({task.version, member(self_ + block), place(task, piece)}, lease,
+                  lease->span().subspan(block * task.slice_bytes, slice.bytes));
   }
   write(task, slice, std::move(lease));
 }
@@ -393,12 +391,12 @@ void Encoder::made_own(Task& task, const Slice& slice, Lease lease, const Status
 bool Encoder::begin_other(Task& task) {
   if (task.others.is_empty()) return false;
   const bool may_make = combiner_.under_way() < Combiner::at_once;
-  if (!may_make && (!hands_out_ || !task.withheld.empty())) return false;
+  if (!may_make && (!hands_out() || !task.withheld.empty())) return false;
   Lease lease = asking_->take();
   if (!lease) return false;
   const Slice slice = next_slice(task, task.others);
   ++task.on_way;
-  if (hands_out_ && !task.withheld.contains(slice.block)) {
+  if (hands_out() && !task.withheld.contains(slice.block)) {
     ask_for(task, slice, std::move(lease));
   } else {
     make_other(task, slice, std::move(lease));
@@ -470,8 +468,7 @@ bool Encoder::may_be_made(VersionNumber version) const {
   const auto found = tasks_.find(version);
   if (found == tasks_.end()) return version > newest_;  // else it has gone
   const Task& task = found->second;
-  if (task.removed || task.there || task.failed || task.step >= Step::sealing) return false;
-  return task.step != Step::waiting || !task.lacks;
+  return !task.there && !task.failed && task.step < Step::sealing;
 }
 
 bool Encoder::message(NodeId from, const wire::peer::Message& message) {
@@ -481,7 +478,7 @@ bool Encoder::message(NodeId from, const wire::peer::Message& message) {
     return false;
   }
   handout_.asked({get->version, from, get->offset}, get->ticket, get->bytes,
-                 hands_out_ && may_be_made(get->version));
+                 hands_out() && may_be_made(get->version));
   return true;
 }
 

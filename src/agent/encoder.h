@@ -150,8 +150,10 @@ class Encoder {
   std::uint32_t self_ = 0;                 // this node's place in it
   ParityShape shape_;                      // of this group
   std::vector<protect::Combination> how_;  // to make each block of parity out of the data
-  // Whether blocks are handed out. There must be memory for both at once, for what is made and for what is asked for.
-  bool hands_out_ = false;
+  // So many blocks are made of this node's stripe, all but the first to be handed out. One, where there is not memory for
+  // both at once, for what is made and for what is asked for.
+  std::uint32_t makes_ = 1;
+  bool hands_out() const { return makes_ > 1; }
   std::optional<protect::Combination>
       how_own_;  // to make at once what is made of this node's stripe
   std::optional<BufferShare> making_, asking_;

@@ -60,19 +60,19 @@ Status end_agent_at_socket(const Config& config, const AgentOptions& options) {
 
 // Lines of stdin until its end, or until SIGTERM: Slurm sends that to all tasks of a job that is cancelled, and who stays
 // behind would hold the job. From its beginning, so that none is lost while an agent starts.
-class Questions {
+class Lines {
  public:
-  // `bored` is called after each such silence.
-  Questions(double silence_s, std::function<void()> bored)
-      : silence_s_(silence_s), bored_(std::move(bored)) {
-    struct sigaction nothing {};
-    nothing.sa_handler = [](int) {};
-    ::sigaction(SIGTERM, &nothing, nullptr);
+  // `on_silence` is called after each silence of that length.
+  Lines(double silence_s, std::function<void()> on_silence)
+      : silence_s_(silence_s), on_silence_(std::move(on_silence)) {
     sigset_t term{};
     ::sigemptyset(&term);
     ::sigaddset(&term, SIGTERM);
     ::sigprocmask(SIG_BLOCK, &term, &while_waiting_);
     ::sigdelset(&while_waiting_, SIGTERM);
+    struct sigaction nothing {};  // that of ppoll() is enough
+    nothing.sa_handler = [](int) {};
+    ::sigaction(SIGTERM, &nothing, nullptr);
   }
 
   std::optional<std::string> next() {
@@ -90,7 +90,7 @@ class Questions {
     const timespec silence = as_timespec(silence_s_);
     int ready = 0;
     while ((ready = ::ppoll(&look, 1, silence_s_ > 0 ? &silence : nullptr, &while_waiting_)) == 0)
-      bored_();
+      on_silence_();
     if (ready < 0) return false;
     const ssize_t got = ::read(STDIN_FILENO, some.data(), some.size());
     if (got <= 0) return false;
@@ -104,7 +104,7 @@ class Questions {
   }
 
   const double silence_s_;  // 0: for ever
-  const std::function<void()> bored_;
+  const std::function<void()> on_silence_;
   sigset_t while_waiting_{};
   std::string text_;
 };
@@ -114,7 +114,7 @@ class Questions {
 Result<int> attend(const Config& config, const AgentOptions& options) {
   BACKSTAY_ASSIGN(const std::string file, find_config(options.settings.config_file));
   // `backstay run` may have gone with the node of the job's script: nobody else could put the job back into the queue.
-  Questions questions(options.requeue_after_s, [] {
+  Lines questions(options.requeue_after_s, [] {
     if (slurm_lost_first_node()) (void)slurm_requeue();
   });
   const auto agent = ensure_agent(config, file);

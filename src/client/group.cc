@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t own_cause = 1000;
 constexpr std::size_t words_bytes_max = 1024;  // of an error, for the other ranks
 
-// Orders outcomes; 0 is success. What can be mended (no_space, permission) is told before that data are lost.
+// Orders outcomes; 0 is success, and the greatest is told. What can be mended (no_space, permission) is greater than lost data.
 std::int64_t weight(const Status& status) {
   if (status.ok()) return 0;
   switch (status.error().code()) {
