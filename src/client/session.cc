@@ -284,7 +284,7 @@ Result<VersionNumber> Session::restart() {
   bool touched = false;
   auto version = bring_back(touched);
   if (!version.ok() && version.error().code() == Code::agent_lost) {
-    report_lost(version.error(), "restart tries once more with a new agent");
+    report_lost(version.error(), "restart tries once more");
     const Status again = ready(Status());
     version = again.ok() ? bring_back(touched) : Result<VersionNumber>(again.error());
   }
@@ -293,7 +293,7 @@ Result<VersionNumber> Session::restart() {
                  "the regions are in an undefined state and the program must not go on: " +
                      version.error().message());
   }
-  if (!version.ok()) return adopt(version.error()).error();
+  if (!version.ok()) return version;  // not adopt(): whoever went on would begin anew
   version_ = *version;
   newest_used_ = std::max(newest_used_, *version);
   due_->restarted();

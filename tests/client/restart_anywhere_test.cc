@@ -218,6 +218,22 @@ TEST_F(TwoNodes, PassOverNothingWhereANodeMayNotRead) {
   EXPECT_EQ(code_of(got), Code::permission);
 }
 
+// The version is there once that node is back: nobody is told to go on without.
+TEST_F(TwoNodes, PassOverNothingWhereANodeCannotBeReached) {
+  FakeAgent::Options cut;
+  cut.lacking = Code::agent_lost;
+  start({}, cut);
+  save(2);
+  agent(1).objects[2].erase(3);
+  testing::internal::CaptureStderr();
+  const auto got = restart();
+  EXPECT_EQ(code_of(got), Code::agent_lost);
+  EXPECT_THAT(got.error().message(), testing::Not(HasSubstr("may go on")));
+  EXPECT_THAT(
+      testing::internal::GetCapturedStderr(),
+      testing::AllOf(HasSubstr("restart tries once more\n"), testing::Not(HasSubstr("may go on"))));
+}
+
 TEST_F(TwoNodes, SayNoneWhereNothingWasSaved) {
   start();
   const auto got = restart();
