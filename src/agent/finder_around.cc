@@ -34,6 +34,12 @@ FinderAround::FinderAround(JobState& state, std::vector<Rank> ranks, VersionOfRu
   for (Search& search : searches_) look_here(search);
 }
 
+// Somebody who cannot be reached may have it all the same: nothing else that is heard takes that back.
+void FinderAround::Search::note(const Error& trouble) {
+  why = trouble.message();
+  if (code != Code::agent_lost) code = trouble.code();
+}
+
 RunId FinderAround::known_run() const {
   const VersionNumber number = version_.first;
   if (const MemoryVersion* held = state_.whole_in_memory(number)) return held->info.run;
@@ -118,10 +124,7 @@ void FinderAround::look_for_parity(Search& search) {
   const auto found = [this, &search, alive = std::weak_ptr<int>(alive_)](
                          const Result<std::vector<Holder>>& holders) {
     if (alive.expired()) return;
-    if (!holders.ok()) {
-      search.why = holders.error().message();
-      search.code = holders.error().code();
-    }
+    if (!holders.ok()) search.note(holders.error());
     std::set<NodeId>
         agents;  // in an order that is the same for all ranks of one node, so that one of them rebuilds it
     for (const Holder& holder : holders.ok() ? *holders : std::vector<Holder>()) {
@@ -147,10 +150,9 @@ void FinderAround::rebuild(Search& search) {
       [this, &search, agent, alive = std::weak_ptr<int>(alive_)](const Result<NodeId>& node) {
         if (alive.expired()) return;
         if (!node.ok()) {
-          search.why = node.error().message();
           const Code code = node.error().code();
-          const bool lost = code == Code::lost && search.code == Code::io;
-          if (lost || code == Code::agent_lost) search.code = code;
+          const bool tells = code == Code::lost || code == Code::agent_lost;
+          search.note(tells ? node.error() : Error(search.code, node.error().message()));
           return rebuild(search);
         }
         search.left.push_front({Place::replica, agent, *node});
@@ -170,8 +172,7 @@ void FinderAround::take(Search& search, const Result<std::vector<Holder>>& holde
       search.left.push_back({Place::replica, holder.agent, holder.node});
     }
   } else {
-    search.why = holders.error().message();
-    search.code = holders.error().code();
+    search.note(holders.error());
   }
   if (durable() != nullptr) search.left.push_back({Place::durable, 0, Source::any_node});
 }
@@ -231,7 +232,8 @@ std::optional<Source> FinderAround::instead(std::size_t participant, const Sourc
 
 void FinderAround::drop(Search& search, const Source& source, const Error& why) {
   if (search.left.empty() || search.left.front() != source) return;
-  search.why = why.message();
+  const bool out_of_reach = why.code() == Code::agent_lost;
+  search.note(out_of_reach ? why : Error(search.code, why.message()));
   const auto [number, run] = version_;
   const bool damage = is_damage(why.code()) && why.code() != Code::not_found;
   const std::string text = fmt::format("version {}, rank {}, {}: {}", number, search.rank,

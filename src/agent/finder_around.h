@@ -44,6 +44,8 @@ class FinderAround final : public Finder {
     bool asked = false;                  // the directory
     bool asked_parity = false;           // the directory, for parity
     std::deque<NodeId> rebuilders = {};  // that have some, and were not asked yet
+
+    void note(const Error& trouble);
   };
 
   RunId known_run() const;

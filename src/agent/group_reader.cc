@@ -175,6 +175,7 @@ void GroupReader::cannot_give(const CombinedSource& source, const Error& why) {
                source.holder, why.to_string());
   out_.insert({source.holder, source.file});
   why_ = why.message();
+  if (why.code() == Code::agent_lost) too_few_ = Code::agent_lost;
 }
 
 Error GroupReader::too_few(std::size_t left) const {
@@ -183,7 +184,7 @@ Error GroupReader::too_few(std::size_t left) const {
       "group",
       group_.members[lost_].node, left, stripes_.shape().data);
   if (!why_.empty()) text += "; " + why_;
-  return Error(Code::lost, text);
+  return Error(too_few_, text);
 }
 
 }  // namespace backstay::agent

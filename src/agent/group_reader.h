@@ -72,7 +72,8 @@ class GroupReader final : public FileReader {
   const NodeId self_;
   std::set<std::pair<NodeId, FileOf>> out_;  // holders that could not give a file
   std::string why_;                          // the last of them
-  std::size_t holders_max_ = 1;              // of one file
+  Code too_few_ = Code::lost;    // or agent_lost: who has one cannot be reached, and may come back
+  std::size_t holders_max_ = 1;  // of one file
   std::map<std::vector<std::uint32_t>, protect::Combination> how_;  // by what is made, then read
   std::map<std::uint64_t, std::size_t> attempts_;                   // by offset
   WhileAlive while_alive_;

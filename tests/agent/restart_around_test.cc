@@ -154,12 +154,27 @@ TEST_F(RestartAround, NobodyCanGiveItAnyMore) {
   for (const NodeId holder : {1, 3}) {
     agent.put_at(holder, file1);
     agent.agents[holder].reads_until_failure = 1;
+    agent.agents[holder].fails_then = Code::io;
   }
   agent.restart(7, run, bytes);
   agent.expect_over(Code::io);
   EXPECT_THAT(agent.rank(0).message, HasSubstr("rank 2's object"));
   EXPECT_THAT(agent.rank(0).message, ::testing::ContainsRegex("nodes (1, 3|3, 1)"));
   agent.expect_untouched();
+}
+
+// It may come back with what it has: no older version may be taken in the place of this one.
+TEST_F(RestartAround, AHolderThatFallsSilentWhileItIsReadIsNoReasonToPassOver) {
+  for (const auto& [first, then] : {std::pair(1, 3), std::pair(3, 1)}) {
+    AgentHarness agent(64, 8, {0, 2});
+    agent.put_local(file0);
+    for (const NodeId holder : {1, 3}) agent.put_at(holder, file1);
+    agent.agents[first].reads_until_failure = 1;
+    agent.agents[then].fails = Code::io;
+    agent.restart(7, run, bytes);
+    agent.expect_over(Code::agent_lost);
+    agent.expect_untouched();
+  }
 }
 
 TEST_F(RestartAround, WhereARebuiltFileCannotBeReadTheNextOneRebuildsIt) {
