@@ -87,7 +87,8 @@ typedef enum backstay_error BACKSTAY_ENUM_OF_INT {
   BACKSTAY_EINTERNAL = 90
 } backstay_error;
 
-/* How safe a version is. A higher level includes the lower ones. */
+/* How safe a version is, once it has reached the level. A higher level includes the lower ones. Nodes that are lost
+ * afterwards use up what protects it (`backstay show` says what is left). */
 typedef enum backstay_level BACKSTAY_ENUM_OF_INT {
   BACKSTAY_CAPTURED = 1,  /* in the node's pool: survives the death of any program process */
   BACKSTAY_LOCAL = 2,     /* on the node's disk: survives the agent's death and a reboot */
@@ -199,6 +200,8 @@ BACKSTAY_API uint64_t backstay_version(void);
 BACKSTAY_API int backstay_test(uint64_t version, backstay_level* level);
 
 /* Blocks until `version` has `level` or better, at most `timeout_s` seconds (negative: no limit).
+ * Of a version that an earlier run saved on several nodes, LOCAL is the most that is told, or DURABLE: what protected
+ * it may have gone with lost nodes. To wait for PROTECTED of it is EUNSUPPORTED; the next version will be.
  * Where the time is over it asks the agent why, which takes a second more if that one hangs.
  * Errors: as backstay_test, and ETIMEOUT, EUNSUPPORTED (a level that is not configured). */
 BACKSTAY_API int backstay_wait(uint64_t version, backstay_level level, double timeout_s);

@@ -176,7 +176,9 @@ def test(version: int) -> Level | None:
 
 
 def wait(version: int, level: Level = Level.LOCAL, timeout_s: float = -1) -> None:
-    """Blocks until a version has the level; raises Timeout after `timeout_s` (negative: never)."""
+    """Blocks until a version has the level; raises Timeout after `timeout_s` (negative: never).
+
+    A version that an earlier run saved on several nodes is told as LOCAL or DURABLE; to wait for PROTECTED of it raises."""
     _check(_c.wait(_version_number(version), int(level), float(timeout_s)))
 
 

@@ -16,6 +16,14 @@ bool Levels::is_elsewhere(VersionNumber version) const {
   return newer < state_.keep;
 }
 
+// What protected it may have gone with nodes that this run does not have; whether all is made again nobody counts.
+bool Levels::is_of_earlier_run(VersionNumber version) const {
+  if (state_.nodes == 1) return false;
+  const auto stored = state_.disk.find(version);
+  return stored != state_.disk.end() ? stored->second.record.run != state_.run
+                                     : is_elsewhere(version);
+}
+
 wire::LevelIs Levels::level_of(VersionNumber version) const {
   wire::LevelIs answer;
   answer.version = version;
@@ -26,6 +34,7 @@ wire::LevelIs Levels::level_of(VersionNumber version) const {
   const auto stored = state_.disk.find(version);
   if (stored != state_.disk.end() && stored->second.good()) {
     answer.level = stored->second.level;
+    if (is_of_earlier_run(version)) answer.level = std::min(answer.level, Level::local);
     return answer;
   }
   const auto held = state_.memory.find(version);
@@ -111,14 +120,6 @@ wire::LevelIs Levels::towards(VersionNumber version, Level wanted, bool waits) c
   }
   // What is local everywhere becomes durable without copies on other nodes, and without nodes that are lost where there
   // are some.
-  if (wanted == Level::protected_ && state_.parity && is_elsewhere(version)) {
-    now.code = Code::lost;
-    now.message = fmt::format(
-        "version {}, from which the job was restarted, has nothing on this node; with parity the "
-        "next version is the first that is protected again",
-        version);
-    return now;
-  }
   const bool durable = wanted == Level::durable;
   if (durable && now.level >= Level::local) {
     if (!state_.copy_failed || state_.copy_failed->version < version) return now;
@@ -149,6 +150,14 @@ bool Levels::wanted_durable(VersionNumber version) const {
 
 void Levels::await(ConnectionId connection, const wire::Await& await) {
   wire::LevelIs now = towards(await.version, await.level, /*waits=*/true);
+  if (!is_over(now, await.level) && await.level == Level::protected_ &&
+      is_of_earlier_run(await.version)) {
+    now.code = Code::unsupported;
+    now.message = fmt::format(
+        "version {} is of an earlier run: it is on the disks, and the next version is the first "
+        "that this run protects",
+        await.version);
+  }
   if (is_over(now, await.level)) return state_.outbox.send(connection, std::move(now));
   // One that timed out and asks again is still here from the first time.
   std::erase_if(waiters_, [&](const Waiter& waiter) {

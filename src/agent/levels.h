@@ -46,6 +46,7 @@ class Levels {
   wire::LevelIs towards(VersionNumber version, Level wanted, bool waits) const;
   bool may_pass() const;
   bool is_elsewhere(VersionNumber version) const;
+  bool is_of_earlier_run(VersionNumber version) const;
   std::set<VersionNumber> known() const;
   bool is_configured(Level level) const;
   Level highest() const;

@@ -192,6 +192,10 @@ std::uint64_t Rebuilds::pump() {
       world_.state.record("rebuilt", {{"version", file.version}, {"of", file.node}});
       spdlog::info("rebuilt a lost node's file job={} version={} file_of_node={}",
                    world_.state.name, file.version, file.node);
+      world_.state.notes.push_back(fmt::format(
+          "version {} came back without node {}, out of parity: another loss may lose it "
+          "until the next version is protected",
+          file.version, file.node));
     }
     const NodeId node = file.node;
     const std::vector<Asker> askers = std::move(work.askers);

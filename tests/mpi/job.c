@@ -98,8 +98,11 @@ int main(int argc, char** argv) {
   const long more_steps = number(argc, argv, "after_restart");
   if (restarted == BACKSTAY_OK && more_steps > 0) steps = (long)step + more_steps;
   if (restarted != BACKSTAY_ENONE) must(restarted, "restart");
-  if (restarted == BACKSTAY_OK) /* on whichever nodes it is */
-    must(backstay_wait(version, BACKSTAY_LOCAL, 10), "wait for the version restarted from");
+  if (restarted == BACKSTAY_OK) { /* it exists, on whichever nodes it is */
+    backstay_level level = BACKSTAY_CAPTURED;
+    const int known = backstay_test(version, &level);
+    if (known == BACKSTAY_ENOTFOUND) must(known, "test of the version restarted from");
+  }
 
   const long step_ms = number(argc, argv, "step_ms");
   const int until_stop = number(argc, argv, "until_stop") == 1;
