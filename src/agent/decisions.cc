@@ -70,7 +70,11 @@ bool Decisions::settled() const {
 }
 
 bool Decisions::out_of_patience() const {
-  return hurried_ns_ != 0 && state_.clock.monotonic_ns() >= settles_at_ns();
+  return hurried_ns_ != 0 && state_.clock.monotonic_ns() >= patience_ends_ns();
+}
+
+std::uint64_t Decisions::patience_ends_ns() const {
+  return std::max(hurried_ns_, sealed_ns_) + static_cast<std::uint64_t>(patience_s * 1e9);
 }
 
 bool Decisions::may_be_decided() const {
@@ -82,8 +86,7 @@ bool Decisions::may_be_decided() const {
 }
 
 std::uint64_t Decisions::settles_at_ns() const {
-  if (hurried_ns_ == 0) return 0;
-  return std::max(hurried_ns_, sealed_ns_) + static_cast<std::uint64_t>(patience_s * 1e9);
+  return hurried_ns_ == 0 || out_of_patience() ? 0 : patience_ends_ns();
 }
 
 void Decisions::hurry() {

@@ -97,6 +97,7 @@ class Decisions final : public FleetOwner {
   std::vector<tree::Remembered> remembered(RunId run) const;
   bool has_undecided_of(RunId run) const;
   bool out_of_patience() const;
+  std::uint64_t patience_ends_ns() const;
   bool is_wanted(const Fleet& fleet) const;
   void drop_unwanted();
   Fleet* fleet_of(const format::CommitRecord& record);

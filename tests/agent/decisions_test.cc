@@ -291,6 +291,7 @@ TEST_F(DecisionsTest, ASealedVersionIsWaitedForAsLongAsPatienceLasts) {
   EXPECT_FALSE(a_.decisions.settled());
   clock_.advance(1);
   EXPECT_TRUE(a_.decisions.settled());
+  EXPECT_EQ(a_.decisions.settles_at_ns(), 0u) << "or the main loop would not sleep any more";
   // What this node itself is still writing is waited for, unless it failed.
   MemoryVersion& other = a_.capture(2, 7);
   EXPECT_FALSE(a_.decisions.settled());
