@@ -80,6 +80,13 @@ Result<std::string> agree_on_secret(const Group& group) {
 }
 
 Status Reach::add(const std::string& host, const std::string& address) {
+  // As a bridge of virtual machines has on every host.
+  const auto at = host_at_.emplace(address.substr(0, address.rfind(':')), host).first;
+  if (!address.empty() && at->second != host && unreachable_.empty()) {
+    return Error(Code::config, "network.device: the agents of " + at->second + " and " + host +
+                                   " have one address, " + at->first +
+                                   "; name the device of the network between the hosts");
+  }
   if (first_host_.empty()) first_host_ = host;
   several_hosts_ = several_hosts_ || host != first_host_;
   const bool loopback = address.starts_with("127.") || address.starts_with("[::1]:");

@@ -1,6 +1,7 @@
 // How the agents of a run on several nodes find each other: through the ranks (docs/protocol/peers.md).
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "base/config.h"
@@ -15,13 +16,14 @@ Result<std::string> agree_on_secret(const Group& group);
 // Whether the hosts of a run can reach each other's agents, as far as the addresses tell.
 class Reach {
  public:
-  // The next node's. Errors: config (a loopback address, and there is another host).
+  // The next node's. Errors: config (a loopback address, and there is another host; two hosts of one address).
   Status add(const std::string& host, const std::string& address);
 
  private:
   std::string first_host_;
   bool several_hosts_ = false;
-  std::string unreachable_;  // an agent that only its own host reaches; "": none
+  std::string unreachable_;                     // an agent that only its own host reaches; "": none
+  std::map<std::string, std::string> host_at_;  // by address without port
 };
 
 // Collective; nothing with one node. The first rank of each node in turn broadcasts its agent's address and failure

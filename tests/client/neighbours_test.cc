@@ -124,6 +124,19 @@ TEST(Neighbours, ALoopbackAddressDoesNotReachAnotherHost) {
   EXPECT_FALSE(good.add("c", "127.0.0.1:7000").ok());
 }
 
+TEST(Neighbours, TwoHostsOfOneAddressDoNotReachEachOther) {
+  Reach reach;
+  EXPECT_TRUE(reach.add("a", "172.17.0.1:7000").ok());
+  EXPECT_TRUE(reach.add("a", "172.17.0.1:7001").ok()) << "two nodes of the run on one host";
+  const Status other = reach.add("b", "172.17.0.1:7000");
+  ASSERT_FALSE(other.ok());
+  EXPECT_EQ(other.error().code(), Code::config);
+  EXPECT_EQ(
+      other.error().message(),
+      "network.device: the agents of a and b have one address, 172.17.0.1; name the device of "
+      "the network between the hosts");
+}
+
 TEST(Neighbours, OneSecretForAllAndAnotherForTheNextRun) {
   std::mutex mutex;
   std::set<std::string> secrets;
