@@ -73,12 +73,15 @@ Action declare_checkpoint(CLI::App& app) {
   app.add_option("job", options->job, "Name of the job; default: job.name")->type_name("JOB");
   app.add_flag("--stop", options->stop, "The program shall end after this checkpoint");
   auto* wait = app.add_flag("--wait", options->wait, "Return when the version is on the disk");
-  app.add_option("--level", options->level, "What --wait waits for: local (on the disk) or durable")
+  app.add_option("--level", options->level,
+                 "What --wait waits for: local (on the disk), protected or durable")
       ->type_name("LEVEL")
       ->needs(wait)
-      ->transform(CLI::CheckedTransformer(std::map<std::string, Level>{{"local", Level::local},
-                                                                       {"durable", Level::durable}})
-                      .description(""))
+      ->transform(
+          CLI::CheckedTransformer(std::map<std::string, Level>{{"local", Level::local},
+                                                               {"protected", Level::protected_},
+                                                               {"durable", Level::durable}})
+              .description(""))
       ->default_str("local");
   app.add_option("--timeout", options->timeout_s, "Seconds that --wait waits at most")
       ->type_name("SECONDS")

@@ -122,18 +122,39 @@ Status check_named(const std::vector<agent::StoredVersion>& versions, const RmOp
   return {};
 }
 
-void print_result(const std::string& job, const std::vector<VersionNumber>& removed,
-                  const std::map<VersionNumber, std::string>& kept, const RmOptions& options) {
+// Of a job on several nodes each keeps its own part, and copies of others'.
+bool is_on_other_nodes(const agent::StoredVersion& version) {
+  return version.record.nodes > 1 && version.record.level != Level::durable;
+}
+
+struct Outcome {
+  std::vector<VersionNumber> removed;
+  std::map<VersionNumber, std::string> kept;
+  std::vector<VersionNumber> elsewhere;  // removed, and other nodes have their parts still
+};
+
+void print_result(const std::string& job, const Outcome& outcome, const RmOptions& options) {
+  const auto& [removed, kept, elsewhere] = outcome;
   if (options.settings.json) {
     Json list = Json::array();
     for (const auto& [number, why] : kept) list.push_back({{"version", number}, {"why", why}});
-    print_json({{"job", job}, {"removed", removed}, {"kept", list}, {"dry_run", options.dry_run}});
+    print_json({{"job", job},
+                {"removed", removed},
+                {"kept", list},
+                {"elsewhere", elsewhere},
+                {"dry_run", options.dry_run}});
     return;
   }
   for (const VersionNumber number : removed)
     fmt::print("{} {} version {}\n", options.dry_run ? "would remove" : "removed", job, number);
   for (const auto& [number, why] : kept) fmt::print("kept {} version {}: {}\n", job, number, why);
   if (removed.empty() && kept.empty()) fmt::print("nothing to remove\n");
+  if (!elsewhere.empty())
+    fmt::print(
+        "{} from this node only; other nodes have parts and copies of it, and a restart may take "
+        "it all the same: run this on each node of the job\n",
+        elsewhere.size() == 1 ? fmt::format("version {} goes", elsewhere.front())
+                              : fmt::format("versions {} go", fmt::join(elsewhere, ", ")));
 }
 
 Status remove_from_disk(Stored& stored, const std::string& job, VersionNumber version) {
@@ -161,8 +182,8 @@ Result<int> remove(const RmOptions& options) {
   const auto* newest = newest_good(versions);
   const auto& busy = in_agent.being_written;
   Release release(config, job);
-  std::vector<VersionNumber> removed;
-  std::map<VersionNumber, std::string> kept;
+  Outcome outcome;
+  auto& kept = outcome.kept;
   for (const auto& version : versions) {
     if (!selected(version, options)) continue;
     if (std::find(busy.begin(), busy.end(), version.version) != busy.end()) {
@@ -177,10 +198,11 @@ Result<int> remove(const RmOptions& options) {
     } else {
       // The tier takes the commit record away first and makes that safe before the rest.
       if (!options.dry_run) BACKSTAY_TRY(remove_from_disk(stored, job, version.version));
-      removed.push_back(version.version);
+      outcome.removed.push_back(version.version);
+      if (is_on_other_nodes(version)) outcome.elsewhere.push_back(version.version);
     }
   }
-  print_result(job, removed, kept, options);
+  print_result(job, outcome, options);
   const bool named_was_kept =
       std::any_of(options.versions.begin(), options.versions.end(),
                   [&](VersionNumber number) { return kept.contains(number); });
