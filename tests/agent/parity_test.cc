@@ -5,6 +5,7 @@
 
 #include "agent/encoder.h"
 #include "agent/parity_world.h"
+#include "agent/refusing_tier.h"
 #include "format/parity_manifest.h"
 
 namespace backstay::agent {
@@ -260,6 +261,35 @@ TEST(Parity, AVersionThatIsRemovedWhileItIsSealed) {
     EXPECT_TRUE(bytes_of(world.network, 0, parity_manifest_of({1, run, 0})).empty());
     world.expect_rest();
   }
+}
+
+// By another thread, after it was seen to be there still: the manifest is put into a folder that is made anew for it.
+TEST(Parity, AVersionThatIsRemovedJustBeforeTheManifestIsPut) {
+  World world(4, {3, 1});
+  Node& node = world.network[0];
+  const FileOf file{1, run, 0};
+  const std::shared_ptr<tier::Tier> disk = tier_on(*world.network.disks[0]);
+  const auto trouble = std::make_shared<testing::Trouble>();
+  bool removed = false;
+  trouble->before_put = [&](const std::string& name) {
+    if (name == parity_manifest_of(file)) removed = disk->remove("job").ok();
+  };
+  node.depot = std::make_unique<DepotWorker>(
+      "job",
+      [&]() -> Result<std::unique_ptr<tier::Tier>> {
+        return std::unique_ptr<tier::Tier>(std::make_unique<RefusingTier>(disk, trouble));
+      },
+      [&](DepotEvent event) { node.depot_events.push_back(std::move(event)); },
+      world.network.clock);
+  world.save(1);
+  world.network.run_for(second);
+  EXPECT_TRUE(removed);
+  EXPECT_FALSE(world.told(0, 1));
+  EXPECT_TRUE(bytes_of(world.network, 0, parity_manifest_of(file)).empty()) << "it has no data";
+  node.encoder->removed(1);
+  world.network.run_for(second);
+  EXPECT_TRUE(node.encoder->lacks().empty());
+  world.expect_rest();
 }
 
 TEST(Parity, IsNotPulledFasterThanAllowed) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,6 +17,7 @@ struct Trouble {
   std::atomic<int> failing_gets = 0;  // so many get() of names with this ending fail, then none
   std::string ending;
   std::atomic<int> failing_opens = 0;  // so many open() fail, then none
+  std::function<void(const std::string& name)> before_put;
   static bool fails(std::atomic<int>& left) { return left > 0 && left-- > 0; }
 };
 
@@ -32,7 +34,10 @@ class RefusingTier final : public tier::Tier {
     if (Trouble::fails(trouble_->failing_opens)) return Error(Code::io, "a passing error");
     return inner_->open(name);
   }
-  Status put(const std::string& name, Bytes content) override { return inner_->put(name, content); }
+  Status put(const std::string& name, Bytes content) override {
+    if (trouble_->before_put) trouble_->before_put(name);
+    return inner_->put(name, content);
+  }
   Result<Buffer> get(const std::string& name, std::uint64_t bytes_max) override {
     if (name.ends_with(trouble_->ending) && Trouble::fails(trouble_->failing_gets)) {
       return Error(Code::io, "a passing error");
