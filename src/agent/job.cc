@@ -295,7 +295,7 @@ Status Job::fetch(const RankLink& link, const wire::Fetch& fetch) {
 
 void Job::reap_restores() {
   while (!restores_.empty() && restores_.front()->done()) {
-    if (const auto read = restores_.front()->read_version()) state_.restarted_from = *read;
+    if (const auto read = restores_.front()->read_from_others()) state_.restarted_from = *read;
     const auto version = restores_.front()->brought_back();
     if (version && neighbourhood_) neighbourhood_->brought_back(*version);
     restores_.pop_front();

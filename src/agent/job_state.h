@@ -98,8 +98,7 @@ struct JobState {
   std::map<VersionNumber, StoredVersion> disk = {};
   std::map<VersionNumber, StoredVersion> undecided = {};  // of runs of several nodes (catalog.h)
   VersionNumber newest = 0;                               // highest number ever used
-  VersionNumber restarted_from =
-      0;  // by the present run; other nodes may have it, and this one nothing of it
+  VersionNumber restarted_from = 0;  // by the present run, with other nodes' disks; 0: without
   DurableSettings durable_settings = {};
   std::map<VersionNumber, StoredVersion> durable = {};  // in the durable directory
   std::optional<Error> durable_error = {};              // it cannot be read

@@ -71,8 +71,11 @@ std::optional<VersionOfRun> Restore::brought_back() const {
   return VersionOfRun{version_, run_};
 }
 
-std::optional<VersionNumber> Restore::read_version() const {
-  return done() && succeeded_ ? std::optional(version_) : std::nullopt;
+std::optional<VersionNumber> Restore::read_from_others() const {
+  const bool others = std::any_of(parts_.begin(), parts_.end(), [](const Part& part) {
+    return part.source.place == Place::replica;
+  });
+  return done() && succeeded_ && others ? std::optional(version_) : std::nullopt;
 }
 
 bool Restore::includes(ConnectionId connection) const {

@@ -45,8 +45,8 @@ class Restore {
   bool done() const;
   // The version that all ranks of this node have now, after a restart that went well.
   std::optional<VersionOfRun> brought_back() const;
-  // What was read, of the whole job or one object; none where nothing could be.
-  std::optional<VersionNumber> read_version() const;
+  // The version, where it has been read from other nodes' disks, wholly or in part.
+  std::optional<VersionNumber> read_from_others() const;
   bool includes(ConnectionId connection) const;
 
   Status verified(ConnectionId connection, const wire::Verified& verified);
