@@ -77,7 +77,7 @@ typedef enum backstay_error BACKSTAY_ENUM_OF_INT {
   BACKSTAY_ENOSPACE = 31,    /* the disk or quota is full */
   BACKSTAY_EPERMISSION = 32, /* not allowed; the message names the path */
   /* This node. */
-  BACKSTAY_EAGENT = 40,    /* the agent died or cannot be started; the program may go on */
+  BACKSTAY_EAGENT = 40,    /* an agent died, cannot be started or cannot be reached */
   BACKSTAY_ERANKLOST = 41, /* a rank died during the checkpoint; that version does not exist */
   /* This version. */
   BACKSTAY_ECORRUPT = 50, /* bytes do not match their checksum */

@@ -36,7 +36,7 @@ _NAMES = {
     30: ("StorageError", "The operating system refused a read or write."),
     31: ("NoSpace", "The disk or quota is full."),
     32: ("NotPermitted", "Not allowed; the message names the path."),
-    40: ("AgentLost", "The agent died or cannot be started; the program may go on."),
+    40: ("AgentLost", "An agent died, cannot be started or cannot be reached."),
     41: ("RankLost", "A rank died during the checkpoint."),
     50: ("Corrupt", "Bytes do not match their checksum."),
     51: ("WrongFormat", "Not a file of Backstay, or of a newer format."),

@@ -45,7 +45,7 @@ enum class Code : std::int32_t {
   no_space = 31,    // the disk or quota is full
   permission = 32,  // not allowed; the message names the path
   // This node.
-  agent_lost = 40,  // the agent died or cannot be started; the program may go on
+  agent_lost = 40,  // an agent died, cannot be started or cannot be reached
   rank_lost = 41,   // a rank died during the checkpoint; this version does not exist
   // This version.
   corrupt = 50,  // bytes do not match their checksum

@@ -309,7 +309,7 @@ const char* backstay_strerror(int error) {
     case BACKSTAY_EIO: return "the operating system refused a read or write";
     case BACKSTAY_ENOSPACE: return "the disk or quota is full";
     case BACKSTAY_EPERMISSION: return "not allowed";
-    case BACKSTAY_EAGENT: return "the agent died or cannot be started; the program may go on";
+    case BACKSTAY_EAGENT: return "an agent died, cannot be started or cannot be reached";
     case BACKSTAY_ERANKLOST:
       return "a rank died during the checkpoint; that version does not exist";
     case BACKSTAY_ECORRUPT: return "bytes do not match their checksum";
