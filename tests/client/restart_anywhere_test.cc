@@ -58,6 +58,14 @@ class TwoNodes : public testing::Test {
       }
     }
   }
+  // Versions 1 and 2; of the second the agent of node 1 says `lacking` of rank 3's part.
+  void save_all_but_rank_3(Code lacking) {
+    FakeAgent::Options lossy;
+    lossy.lacking = lacking;
+    start({}, lossy);
+    save(2);
+    agent(1).objects[2].erase(3);
+  }
   // Every rank restarts: the version that they got, or the error, the same on all; nobody may have bytes that are neither
   // its own nor those of that version.
   Result<VersionNumber> restart() {
@@ -189,11 +197,7 @@ TEST_F(TwoNodes, SayWhyOfEachVersionWhereNoneIsLeft) {
 }
 
 TEST_F(TwoNodes, PassOverWhatIsLostAndSaySoWhereNoneIsLeft) {
-  FakeAgent::Options lossy;
-  lossy.lacking = Code::lost;
-  start({}, lossy);
-  save(2);
-  agent(1).objects[2].erase(3);
+  save_all_but_rank_3(Code::lost);
   testing::internal::CaptureStderr();
   const auto older = restart();
   ASSERT_TRUE(older.ok()) << older.error().to_string();
@@ -220,11 +224,7 @@ TEST_F(TwoNodes, PassOverNothingWhereANodeMayNotRead) {
 
 // The version is there once that node is back: nobody is told to go on without.
 TEST_F(TwoNodes, PassOverNothingWhereANodeCannotBeReached) {
-  FakeAgent::Options cut;
-  cut.lacking = Code::agent_lost;
-  start({}, cut);
-  save(2);
-  agent(1).objects[2].erase(3);
+  save_all_but_rank_3(Code::agent_lost);
   testing::internal::CaptureStderr();
   const auto got = restart();
   EXPECT_EQ(code_of(got), Code::agent_lost);
