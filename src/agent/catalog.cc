@@ -138,16 +138,33 @@ VersionNumber safest(const std::vector<StoredVersion>& versions) {
   return found == nullptr ? 0 : found->version;
 }
 
+// The oldest of those recorded as protected that stay. Others' records may never come: no more is sure than what is announced.
+VersionNumber surely_protected(const std::vector<StoredVersion>& versions,
+                               VersionNumber announced) {
+  VersionNumber found = 0;
+  for (const StoredVersion& stored : versions) {
+    const bool counts = stored.good() && !stored.doubtful && stored.level == Level::protected_;
+    if (counts && stored.version <= announced) found = std::max(found, stored.version);
+  }
+  return found;
+}
+
 }  // namespace
 
-std::vector<VersionNumber> expired(const std::vector<StoredVersion>& versions, std::uint32_t keep) {
+std::vector<VersionNumber> expired(const std::vector<StoredVersion>& versions, std::uint32_t keep,
+                                   VersionNumber announced) {
   std::vector<VersionNumber> out;
-  const VersionNumber stays = safest(versions);
+  const VersionNumber safe = safest(versions);
+  const VersionNumber sure = surely_protected(versions, announced);
+  const auto stays = [&](const StoredVersion& stored) {
+    const bool may_be_needed = stored.level == Level::protected_ && stored.version >= sure;
+    return stored.version == safe || (may_be_needed && !stored.doubtful);
+  };
   std::uint32_t good = 0;
   for (auto at = versions.rbegin(); at != versions.rend(); ++at) {
     if (at->good()) {
       const bool enough = good >= std::max(keep, 1u);
-      if (enough && at->version != stays) out.push_back(at->version);
+      if (enough && !stays(*at)) out.push_back(at->version);
       if (!enough && !at->doubtful) ++good;
     } else if (good >= 1 && !at->damage.empty()) {
       out.push_back(at->version);

@@ -32,7 +32,20 @@ Status Decisions::begin_run(const wire::Hello& hello) {
   present_ = std::move(fleet);
   protected_here_.clear();
   hurried_ns_ = 0;
+  tell_protected_anew(hello);
   return {};
+}
+
+// That this agent's earlier life recorded it says that the other nodes had it, not that they have recorded it and keep it:
+// that is what the tree announces, once more.
+void Decisions::tell_protected_anew(const wire::Hello& hello) {
+  if (hello.nodes == 1) return;
+  for (auto& [number, stored] : state_.disk) {
+    const bool is_of_this_run = stored.record.run == hello.run;
+    if (!is_of_this_run || !stored.good() || stored.level != Level::protected_) continue;
+    recorded_[number] = stored;
+    stored.level = Level::local;
+  }
 }
 
 Status Decisions::know(const wire::Neighbours& neighbours) {

@@ -423,8 +423,8 @@ void Job::told(const StoredVersion& stored) {
   if (neighbourhood_ && stored.level == Level::protected_) {
     neighbourhood_->protected_everywhere(stored.version);
     state_.record("protected", {{"version", stored.version}});
-    state_.store.post(
-        RemoveExpired{state_.keep});  // an older one may have stayed as it was protected
+    state_.store.post(Announced{stored.version});
+    state_.store.post(RemoveExpired{state_.keep});  // one before it may have stayed for its sake
   }
   durability_.consider();
 }

@@ -146,7 +146,7 @@ class StoreWorker::Impl {
     std::sort(all.begin(), all.end(),
               [](const auto& a, const auto& b) { return a.version < b.version; });
     Removed removed;
-    for (const VersionNumber version : expired(all, keep)) {
+    for (const VersionNumber version : expired(all, keep, announced_)) {
       if (version == in_use_ || held_.count(version) != 0) continue;  // it is read; next time
       if (const Status status = (*tier_)->remove(format::version_folder(job_, version));
           !status.ok()) {
@@ -162,6 +162,8 @@ class StoreWorker::Impl {
     post_event_(std::move(removed));
     return any;
   }
+
+  void handle(Announced& command) { announced_ = std::max(announced_, command.version); }
 
   void handle(SetAside& command) {
     spdlog::warn("set aside job={} version={} why=\"{}\"", job_, command.version, command.why);
@@ -492,6 +494,7 @@ class StoreWorker::Impl {
   std::optional<Writing> writing_;
   std::optional<Reading> reading_;
   VersionNumber in_use_ = 0;           // a restore has its manifest; 0: none
+  VersionNumber announced_ = 0;        // as expired() means it
   std::multiset<VersionNumber> held_;  // several may hold one version
 };
 

@@ -88,6 +88,9 @@ struct RecordVersion {  // a sealed one; answered by VersionRecorded, VersionFai
 struct RemoveExpired {
   std::uint32_t keep = 1;
 };
+struct Announced {  // protected, and so on all nodes: those before it need not stay for being that
+  VersionNumber version = 0;
+};
 struct SetAside {  // for good, with a mark on the tier
   VersionNumber version = 0;
   std::string why;
@@ -124,10 +127,10 @@ struct Settle {         // answered by Settled once everything before it is done
 struct AppendEvent {  // a line for the event log (docs/format/events.md), without its newline
   std::string line;
 };
-class Command
-    : public std::variant<ScanJob, OpenVersion, WriteChunk, SealVersion, AbortVersion,
-                          RecordVersion, RemoveExpired, SetAside, Doubt, Hold, Adopt, ForgetVersion,
-                          LoadManifest, ReadChunk, DoneReading, Settle, AppendEvent> {
+class Command : public std::variant<ScanJob, OpenVersion, WriteChunk, SealVersion, AbortVersion,
+                                    RecordVersion, RemoveExpired, Announced, SetAside, Doubt, Hold,
+                                    Adopt, ForgetVersion, LoadManifest, ReadChunk, DoneReading,
+                                    Settle, AppendEvent> {
  public:
   template <AlternativeOf<variant> T>
   Command(T&& value)  // NOLINT(google-explicit-constructor): as a variant

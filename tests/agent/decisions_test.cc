@@ -531,6 +531,21 @@ TEST_F(DecisionsTest, ALevelThatANodeReachesManyVersionsLaterIsDecidedAllTheSame
   ASSERT_TRUE(until([&] { return a_.told.back() == wanted && b_.told.back() == wanted; }));
 }
 
+// The other node may have removed its part before it could record it.
+TEST_F(DecisionsTest, AnAgentThatComesBackTellsLevelProtectedOnceAllHaveRecordedIt) {
+  for (Node* node : {&a_, &b_}) node->state.disk[3] = node->stored(3, 7);
+  a_.state.disk[3].level = Level::protected_;
+  b_.state.disk[3].level = Level::local;
+  begin_run(7);
+  EXPECT_EQ(a_.state.disk[3].level, Level::local);
+  ASSERT_TRUE(until([&] { return !b_.protected_asked.empty(); })) << "a record is a proof";
+  ASSERT_TRUE(pass_ticks());
+  EXPECT_THAT(a_.told, IsEmpty());
+  b_.write_record(3, 7, Level::protected_);
+  ASSERT_TRUE(until([&] { return !a_.told.empty(); }));
+  EXPECT_THAT(a_.told, ElementsAre(std::pair(3, Level::protected_)));
+}
+
 TEST_F(DecisionsTest, ARecordThatCouldNotBeWrittenIsTriedAgain) {
   begin_run(7);
   a_.seal(1, 7);
