@@ -1,6 +1,5 @@
 #include "fake_agent.h"
 
-#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -90,11 +89,28 @@ void FakeAgent::request_checkpoint(bool stop) {
   __atomic_fetch_add(control_, 1U, __ATOMIC_RELEASE);
 }
 
+std::unique_lock<std::mutex> FakeAgent::standstill() {
+  std::unique_lock lock(moving_);
+  waits_.wait(lock, [this] { return waiting_; });
+  return lock;
+}
+
+void FakeAgent::wait_for_any(std::vector<pollfd>& descriptors) {
+  waiting_ = true;
+  moving_.unlock();
+  waits_.notify_all();
+  while (::poll(descriptors.data(), descriptors.size(), -1) < 0) {
+  }
+  moving_.lock();
+  waiting_ = false;
+}
+
 void FakeAgent::loop() {
+  const std::lock_guard moving(moving_);
   while (true) {
     std::vector<pollfd> wait{{wake_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
     for (const auto& [fd, link] : links_) wait.push_back({fd, POLLIN, 0});
-    if (::poll(wait.data(), wait.size(), -1) < 0) continue;
+    wait_for_any(wait);
     if (wait[0].revents != 0) break;
     if (wait[1].revents != 0) {
       auto accepted = wire::accept_from(listener_.get());

@@ -4,7 +4,10 @@
 // kept in problem(). One thread of its own; settings are made before start() or from the hook.
 #pragma once
 
+#include <poll.h>
+
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -53,6 +56,9 @@ class FakeAgent {
   // The agent's thread has ended, by itself or by stop().
   void stop();
   bool dead() const { return dead_; }
+  // Its thread does nothing but wait as long as this is held: for who forks. A child has a copy of the locks of a thread that
+  // it does not have, and the address sanitizer's allocator (clang 14) does not free its own in it.
+  std::unique_lock<std::mutex> standstill();
 
   // Safe to use once the client waits for nothing, or after stop().
   std::map<VersionNumber, std::map<Rank, Buffer>> objects;
@@ -94,6 +100,7 @@ class FakeAgent {
   };
 
   void loop();
+  void wait_for_any(std::vector<pollfd>& descriptors);
   void forget_all();
   void obey(Link& link, const wire::Message& message);
   void welcome(Link& link);
@@ -151,6 +158,9 @@ class FakeAgent {
   std::function<void()> after_withdrawal_;
   std::atomic<bool> dead_{false};
   std::atomic<int> requests_seen_{0};
+  std::mutex moving_;  // the thread has it but while it waits
+  std::condition_variable waits_;
+  bool waiting_ = false;
   mutable std::mutex mutex_;
   std::string problem_;
   std::thread thread_;
