@@ -28,14 +28,17 @@ Result<format::CommitRecord> read_commit(tier::Tier& tier, const std::string& jo
   return record;
 }
 
-// Of the highest level that has one here. Errors: not_found (none has).
+// Of the highest level that has a good one here: each says by itself that the version exists. Errors: not_found (none
+// has one), or why the highest one cannot be read.
 Result<format::CommitRecord> read_commit(tier::Tier& tier, const std::string& job,
                                          VersionNumber version) {
-  for (const Level level : {Level::durable, Level::protected_}) {
+  std::optional<Error> bad;
+  for (const Level level : {Level::durable, Level::protected_, Level::local}) {
     auto record = read_commit(tier, job, version, level);
-    if (record.ok() || record.error().code() != Code::not_found) return record;
+    if (record.ok()) return record;
+    if (!bad && record.error().code() != Code::not_found) bad = record.error();
   }
-  return read_commit(tier, job, version, Level::local);
+  return bad.value_or(Error(Code::not_found, "it has no commit record"));
 }
 
 }  // namespace

@@ -131,6 +131,20 @@ TEST_F(Versions, AVersionThatIsNeededIsNotForgotten) {
   EXPECT_TRUE(job_->job().forget(1).ok());
 }
 
+TEST_F(Versions, ADamagedRecordOfAHigherLevelTakesNothingFromALowerOne) {
+  save_local(1);
+  job_.reset();
+  const std::string folder = dir_ + "/" + format::version_folder("job", 1);
+  auto& files = io::posix_filesystem();
+  const Buffer record =
+      io::read_file(files, format::commit_name(folder, Level::local), 1 << 20).value();
+  const std::string higher = format::commit_name(folder, Level::protected_);
+  ASSERT_TRUE(io::publish_file(files, higher, Buffer(record.size())).ok());
+  open();
+  job_->join_all(1);
+  comes_back(1);
+}
+
 // What is whole with the other nodes' parts is not damaged.
 TEST_F(Versions, APartOfWhatSeveralNodesSavedIsNotEnoughAndStays) {
   save_local(1);
