@@ -51,7 +51,10 @@ class JobHarness final : public Outbox, public StoreLink {
     if (store_) return store_->post(std::move(command));
     commands_.push_back(std::move(command));
   }
-  void post_drain(DrainCommand command) override { drain_commands_.push_back(std::move(command)); }
+  void post_drain(DrainCommand command) override {
+    if (const auto* live = std::get_if<SetLive>(&command)) live_said.push_back(live->on);
+    drain_commands_.push_back(std::move(command));
+  }
   void send(ConnectionId to, wire::Message message, std::vector<int> descriptors) override {
     if (descriptors.size() == 2) page_descriptor_ = descriptors[1];
     if (absorb(to, message)) return;
@@ -61,6 +64,7 @@ class JobHarness final : public Outbox, public StoreLink {
   Result<Network> make_network(const MemberId&, const std::string&) override {
     return Network{std::move(transport), heartbeat_s};
   }
+  std::vector<bool> live_said;  // whether its program lives (live_mark.h)
   // A job of so many nodes, this one the first, and what it talks to the others over.
   static constexpr double heartbeat_s = 0.01;
   std::uint32_t nodes = 1;

@@ -45,8 +45,20 @@ class JobOnTheNetwork : public ::testing::Test {
   JobOnTheNetwork() {
     job.nodes = 2;
     job.transport = std::make_unique<NotingTransport>(network.make("here"), pauses);
-    job.join_all(1);
     job.after_step = [this] { job.job().network(); };
+  }
+  void SetUp() override { job.join_all(1); }
+  // The other node never comes. Its fleet starts; files of others are not kept here.
+  void know_the_others() {
+    const wire::Neighbours all{true, {{0, "here", ""}, {1, "nobody", ""}}};
+    EXPECT_EQ(job.job().receive(JobHarness::connection(0), all).error().code(), Code::unsupported);
+  }
+  static DrainWorld unmounted() {
+    DrainWorld world;
+    world.open_durable = [](const std::string& dir) -> Result<std::unique_ptr<tier::Tier>> {
+      return Error(Code::io, dir + " is not mounted");
+    };
+    return world;
   }
   wire::Captured save(VersionNumber version) {
     return job.capture(1, version, [](Rank) {
@@ -57,11 +69,13 @@ class JobOnTheNetwork : public ::testing::Test {
   io::MemoryFileSystem disk;
   net::LoopbackNetwork network{system_clock(), {.dead_after_s = dead_after_s}};
   std::vector<bool> pauses;
-  JobHarness job{16, [this] {
+  JobHarness job{16,
+                 [this] {
                    return tier::open_dir_tier(
                        disk, [] { return io::make_memory_ring({.depth = 4, .seed = 1}); },
                        {.root = "/disk"});
-                 }};
+                 },
+                 JobHarness::Threads::real, unmounted()};
 };
 
 TEST_F(JobOnTheNetwork, WhatOthersFetchWaitsWhileRanksCopy) {
@@ -70,17 +84,27 @@ TEST_F(JobOnTheNetwork, WhatOthersFetchWaitsWhileRanksCopy) {
   EXPECT_EQ(pauses, (std::vector<bool>{true, false}));
 }
 
-// The other node never comes. Nothing happens any more but that time passes.
+// Nothing happens any more but that time passes.
 TEST_F(JobOnTheNetwork, WhoWaitsIsToldOfALostNodeInTheEnd) {
-  // The fleet starts; files of others are not kept here.
-  const wire::Neighbours all{true, {{0, "here", ""}, {1, "nobody", ""}}};
-  EXPECT_EQ(job.job().receive(JobHarness::connection(0), all).error().code(), Code::unsupported);
+  know_the_others();
   ASSERT_EQ(save(1).code, Code::ok);
   job.receive(0, wire::Await{1, Level::local});
   job.run_until("an answer", [&] { return job.has<wire::LevelIs>(0); });
   const auto answer = job.take<wire::LevelIs>(0);
   EXPECT_EQ(answer.code, Code::agent_lost) << answer.message;
   EXPECT_NE(answer.message.find("node 1"), std::string::npos) << answer.message;
+}
+
+class JobWithADurableDirectory : public JobOnTheNetwork {
+ protected:
+  JobWithADurableDirectory() { job.durable.dir = "/shared"; }
+};
+
+// Its mark of life there would keep the run away that goes on without that node.
+TEST_F(JobWithADurableDirectory, AProgramThatHasLostANodeKeepsNobodyAway) {
+  know_the_others();
+  job.run_until("the loss", [&] { return job.live_said.size() >= 2; });
+  EXPECT_EQ(job.live_said, (std::vector<bool>{true, false}));
 }
 
 }  // namespace
