@@ -36,6 +36,7 @@ Result<format::CommitRecord> read_commit(tier::Tier& tier, const std::string& jo
   for (const Level level : {Level::durable, Level::protected_, Level::local}) {
     auto record = read_commit(tier, job, version, level);
     if (record.ok()) return record;
+    if (!is_damage(record.error().code())) return record;  // the trouble may pass
     if (!bad && record.error().code() != Code::not_found) bad = record.error();
   }
   return bad.value_or(Error(Code::not_found, "it has no commit record"));

@@ -301,6 +301,15 @@ def test_job_folder_skips_what_is_no_record(version, job, make):
         assert fmt.open(job).number == 12
 
 
+@pytest.mark.parametrize("record", [b"", b"x" * 512])
+def test_damaged_record_of_a_higher_level_takes_nothing_from_a_lower_one(version, record):
+    (version / "commit.protected").write_bytes(record)
+    assert fmt.open(version).level == "local"
+    (version / "commit.local").unlink()
+    with pytest.raises(fmt.DamagedError):
+        fmt.open(version)
+
+
 def test_folder_of_another_version(version, job):
     other = shutil.copytree(version, job / "v0000000000000013")
     with pytest.raises(fmt.DamagedError, match="says version 12"):

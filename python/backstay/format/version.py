@@ -290,18 +290,28 @@ def _damage_of(folder: str) -> str | None:
         return file.readline().strip() or "no reason given"
 
 
+def _read_commit(path: str, level: str) -> records.Commit:
+    with os.fdopen(open_file(path), "rb") as file:
+        record = records.commit(file.read(records.COMMIT_BYTES + 1), path)
+    if record.level != level:
+        raise DamagedError(f"{path}: says level {record.level}")
+    return record
+
+
 def _read_commits(folder: str) -> dict[str, records.Commit]:
-    """The commit records that exist, by level. One that is there but wrong is damage."""
+    """The good commit records, by level. Where there are only wrong ones that is damage."""
     found = {}
+    wrong = None
     for level in records.LEVELS.values():
         path = os.path.join(folder, f"commit.{level}")
         if not os.path.exists(path):
             continue
-        with os.fdopen(open_file(path), "rb") as file:
-            record = records.commit(file.read(records.COMMIT_BYTES + 1), path)
-        if record.level != level:
-            raise DamagedError(f"{path}: says level {record.level}")
-        found[level] = record
+        try:
+            found[level] = _read_commit(path, level)
+        except DamagedError as damage:
+            wrong = wrong or damage
+    if not found and wrong:
+        raise wrong
     if not found:
         raise IncompleteError(f"{folder}: has no commit record, so this version does not exist")
     return found
