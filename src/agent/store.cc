@@ -373,7 +373,7 @@ class StoreWorker::Impl {
   void remove_rest() {
     writing_->writer.reset();
     if (!tier_.ok()) return;
-    if (const Status status = (*tier_)->remove(writing_->folder); !status.ok()) {
+    if (const Status status = remove_part(writing_->folder, writing_->info); !status.ok()) {
       spdlog::warn("cannot remove {}: {}", writing_->folder, status.error().to_string());
     }
   }
@@ -386,6 +386,14 @@ class StoreWorker::Impl {
     } else if (const auto record = record_for(command.version)) {
       in_use_ = command.version;
       const auto stored = stored_.find(command.version);
+  // Copies of other nodes' parts may lie there already, and their owners count on them.
+  Status remove_part(const std::string& folder, const VersionInfo& part) {
+    if (part.nodes == 1) return (*tier_)->remove(folder);
+    BACKSTAY_TRY((*tier_)->remove(format::manifest_name(folder, part.node)));
+    BACKSTAY_TRY((*tier_)->remove(format::segment_name(folder, part.node)));
+    return (*tier_)->remove_if_empty(folder);
+  }
+
       if (stored != stored_.end()) stored->second.doubtful = false;
       event.manifest = read_manifest(**tier_, job_, *record, command.node);
       if (!event.manifest.ok() && is_gone(command.version)) {
