@@ -1,5 +1,6 @@
 #include "agent/favoured.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/random.h"
@@ -21,10 +22,26 @@ VersionNumber favoured(const std::map<VersionNumber, StoredVersion>& disk, RunId
   return best;
 }
 
-void Favoured::choose() { hold(favoured(state_.disk, state_.run)); }
+Favoured::~Favoured() {
+  hold(favoured_, 0);
+  hold(protected_here_, 0);
+}
 
-void Favoured::hold(VersionNumber version) {
-  const VersionNumber before = std::exchange(held_, version);
+void Favoured::choose() {
+  hold(favoured_, favoured(state_.disk, state_.run));
+  const auto is_protected = [](const auto& entry) {
+    return entry.second.level >= Level::protected_;
+  };
+  const auto from = state_.disk.lower_bound(protected_here_);
+  if (std::any_of(from, state_.disk.end(), is_protected)) hold(protected_here_, 0);
+}
+
+void Favoured::protected_here(VersionNumber version) {
+  if (version > protected_here_) hold(protected_here_, version);
+}
+
+void Favoured::hold(VersionNumber& held, VersionNumber version) {
+  const VersionNumber before = std::exchange(held, version);
   if (before == version) return;
   if (version != 0) state_.store.post(Hold{version, true});
   if (before != 0) state_.store.post(Hold{before, false});

@@ -23,18 +23,22 @@ class Favoured {
  public:
   // Has the version held as long as it is the favoured one.
   explicit Favoured(const JobState& state) : state_(state) {}
-  ~Favoured() { hold(0); }
+  ~Favoured();
   Favoured(const Favoured&) = delete;
   Favoured& operator=(const Favoured&) = delete;
 
   // After anything that may have changed the versions on this node's disk or their levels.
   void choose();
+  // This node's part is protected: the newest of those is held, too, until it is protected on all nodes. Who removed it at
+  // once would make what the others have done for it vain.
+  void protected_here(VersionNumber version);
 
  private:
-  void hold(VersionNumber version);
+  void hold(VersionNumber& held, VersionNumber version);
 
   const JobState& state_;
-  VersionNumber held_ = 0;
+  VersionNumber favoured_ = 0;
+  VersionNumber protected_here_ = 0;
 };
 
 }  // namespace backstay::agent

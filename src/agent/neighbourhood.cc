@@ -19,7 +19,7 @@ Neighbourhood::Neighbourhood(JobState& state, Peers& peers, DepotParts parts,
       directory_(peers),
       protects_(settings.replicas > 0 || parity),
       protection_({state, peers, transfers_, parts.depot, parts.keeping}, std::move(settings),
-                  {.protected_here = listener_.protected_here,
+                  {.protected_here = [this](VersionNumber version) { protected_here(version); },
                    .kept = [this](const HeldFile& file) { kept(file); }}),
       combiner_(transfers_, parts.depot, parts.keeping.buffer_bytes()),
       favoured_(state),
@@ -34,10 +34,10 @@ Neighbourhood::Neighbourhood(JobState& state, Peers& peers, DepotParts parts,
                 rebuilds_.ask(agent, version, rank, std::move(done));
               }} {
   if (!parity) return;
-  encoder_.emplace(ProtectionWorld{state, peers, transfers_, parts.depot, parts.keeping}, combiner_,
-                   *parity,
-                   ParityEvents{.protected_here = listener_.protected_here,
-                                .kept = [this](const HeldFile& file) { directory_.add(file); }});
+  encoder_.emplace(
+      ProtectionWorld{state, peers, transfers_, parts.depot, parts.keeping}, combiner_, *parity,
+      ParityEvents{.protected_here = [this](VersionNumber version) { protected_here(version); },
+                   .kept = [this](const HeldFile& file) { directory_.add(file); }});
 }
 
 void Neighbourhood::begin() {
@@ -81,6 +81,11 @@ void Neighbourhood::recorded(const format::CommitRecord& record) {
 void Neighbourhood::protected_everywhere(VersionNumber version) {
   protection_.protected_everywhere(version);
   if (protects_) favoured_.choose();  // before retention is told to go on
+}
+
+void Neighbourhood::protected_here(VersionNumber version) {
+  favoured_.protected_here(version);
+  listener_.protected_here(version);
 }
 
 void Neighbourhood::removed(VersionNumber version) {

@@ -76,6 +76,7 @@ class Neighbourhood final : public PeerEvents {
 
  private:
   void listed(Result<std::vector<HeldFile>> files);
+  void protected_here(VersionNumber version);
   void kept(const HeldFile& file);
   void inherit(const FileOf& file, const std::vector<wire::peer::Holder>& holders);
   void doubt(NodeId holder, const FileOf& file);

@@ -109,6 +109,26 @@ TEST(NeighbourhoodOfARun, TheFavouredVersionIsHeldUntilItIsProtected) {
   }
 }
 
+// What the others have done for it would be vain if this node removed it before they have.
+TEST(NeighbourhoodOfARun, TheNewestThatIsProtectedHereIsHeldUntilItIsEverywhere) {
+  Neighbours all(3, 1);
+  write_file(all.network, 0, 1);
+  all.begin();
+  all.open();
+  Node& node = all.network[0];
+  EXPECT_EQ(node.told, std::vector<VersionNumber>{1});
+  EXPECT_EQ(node.holds[1], 1);
+  StoredVersion& newer = node.state.disk[2];
+  newer.version = 2;
+  newer.level = Level::local;
+  newer.record.run = node.state.run;
+  node.neighbourhood->pump();
+  EXPECT_EQ(node.holds[1], 1) << "though another is favoured";
+  newer.level = Level::protected_;
+  node.neighbourhood->protected_everywhere(2);
+  EXPECT_EQ(node.held(), 0);
+}
+
 TEST(NeighbourhoodOfARun, ADamagedFileIsRepairedOnceSomebodyHasAnother) {
   Neighbours all(2, 0);
   const FileOf file = write_file(all.network, 0, 1);
