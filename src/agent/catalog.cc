@@ -70,6 +70,7 @@ StoredVersion look_at(tier::Tier& tier, const std::string& job, VersionNumber ve
 }
 
 bool look_whether_undecided(tier::Tier& tier, const std::string& job, StoredVersion& stored) {
+  stored.parts.clear();
   const std::string folder = format::version_folder(job, stored.version);
   const auto names = tier.list(folder);
   if (!names.ok()) return false;
@@ -81,9 +82,9 @@ bool look_whether_undecided(tier::Tier& tier, const std::string& job, StoredVers
     if (!manifest.ok() || manifest->nodes < 2 || manifest->version != stored.version) continue;
     stored.record = format::record_of(*manifest, *bytes);
     stored.undecided = true;
-    return true;
+    stored.parts.push_back(manifest->node);
   }
-  return false;
+  return stored.undecided;
 }
 
 Result<std::vector<StoredVersion>> scan(tier::Tier& tier, const std::string& job,

@@ -23,6 +23,7 @@ struct StoredVersion {
   // Of a run of several nodes, whole on this one, and without a record here: other nodes may have it. Level none;
   // `record` says what it would be.
   bool undecided = false;
+  std::vector<NodeId> parts = {};  // of an undecided one: whose are here, copies too
   // Why its commit record could not be read, where it may be good all the same: nothing may take its place.
   std::optional<Error> unreadable = {};
   bool good() const { return level != Level::none && damage.empty(); }

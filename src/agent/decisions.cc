@@ -11,6 +11,7 @@ namespace backstay::agent {
 // --- runs ------------------------------------------------------------------------------------------
 
 Status Decisions::begin_run(const wire::Hello& hello) {
+  forget_mere_copies(hello);
   FleetFacts facts;
   facts.self = {hello.run, hello.node, state_.clock.wall_ns()};
   facts.members = hello.nodes;
@@ -34,6 +35,15 @@ Status Decisions::begin_run(const wire::Hello& hello) {
   hurried_ns_ = 0;
   tell_protected_anew(hello);
   return {};
+}
+
+// This agent's earlier life has not written this node's part of it: what is here was kept for others.
+void Decisions::forget_mere_copies(const wire::Hello& hello) {
+  std::erase_if(state_.undecided, [&](const auto& entry) {
+    const StoredVersion& stored = entry.second;
+    return stored.record.run == hello.run &&
+           std::ranges::find(stored.parts, hello.node) == stored.parts.end();
+  });
 }
 
 // That this agent's earlier life recorded it says that the other nodes had it, not that they have recorded it and keep it:
@@ -156,7 +166,10 @@ void Decisions::on(const VersionSealed& event) {
     version->sealed = true;
     record_written(*version);
   }
-  if (event.stored.undecided) state_.undecided[number] = event.stored;
+  if (event.stored.undecided) {
+    state_.undecided[number] = event.stored;
+    state_.undecided[number].parts = {event.node};
+  }
   if (Fleet* fleet = fleet_of(event.stored.record)) fleet->held(number, Level::local);
 }
 
