@@ -115,7 +115,9 @@ void Protection::sealed(const FileOf& file, std::uint64_t segment_bytes, std::ui
 void Protection::recorded(const format::CommitRecord& record) {
   for (auto& [file, duty] : duties_) {
     if (file.version != record.version || file.run != record.run) continue;
-    duty.what.recorded = record.level;
+    // Of this run each node hears from the tree what all have recorded; who kept a copy of what it had removed has not.
+    const bool is_of_this_run = file.run == world_.state.run;
+    duty.what.recorded = is_of_this_run ? std::min(record.level, Level::local) : record.level;
     duty.what.payload_bytes = record.payload_bytes;
     duty.what.manifests_sum = record.manifests_sum;
     duty.what.captured_ns = record.captured_ns;

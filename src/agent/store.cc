@@ -279,9 +279,10 @@ class StoreWorker::Impl {
 
   void handle(RecordVersion& command) {
     auto record = record_for(command.version);
-    if (!record) {
-      return post_event_(RecordFailed{command.version, command.level,
-                                      Error(Code::not_found, "no part of it is here any more")});
+    const Status here = record ? has_part(command) : Error(Code::not_found, "");
+    if (!here.ok()) {
+      const Error why = here.error().context("no part of it is here any more");
+      return post_event_(RecordFailed{command.version, command.level, why});
     }
     record->level = command.level;
     record->committed_ns = system_clock().wall_ns();
@@ -293,6 +294,13 @@ class StoreWorker::Impl {
     stored = StoredVersion{command.version, command.level,   *record,
                            stored.damage,   stored.doubtful, false};
     post_event_(VersionRecorded{stored});
+  }
+
+  Status has_part(const RecordVersion& command) {
+    if (!command.part || sealed_.contains(command.version)) return {};
+    const std::string folder = format::version_folder(job_, command.version);
+    const auto manifest = (*tier_)->open(format::manifest_name(folder, *command.part));
+    return manifest.ok() ? Status() : Status(manifest.error());
   }
 
   // Their order to be recorded may still be waiting behind this one, and the room that they free is needed now. Nobody else

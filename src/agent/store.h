@@ -84,6 +84,8 @@ struct AbortVersion {
 struct RecordVersion {  // a sealed one; answered by VersionRecorded, VersionFailed or RecordFailed
   VersionNumber version = 0;
   Level level = Level::local;
+  // Only where this node's part is here: one that was removed may be back as a copy of another node's.
+  std::optional<NodeId> part = {};
 };
 struct RemoveExpired {
   std::uint32_t keep = 1;

@@ -60,5 +60,18 @@ TEST(Replicas, AKeeperThatIsBackLooksAfterWhatALostNodeHad) {
   world.expect_rest();
 }
 
+// Who removed its part of a version, and is asked to keep another node's, would take it for protected on all nodes.
+TEST(Replicas, ACopyDoesNotSayThatAllNodesHaveRecordedItsVersion) {
+  World world(2, 1);
+  const FileOf file = world.write(0, 1);
+  format::CommitRecord record = look_at(*tier_on(*world.network.disks[0]), "job", 1).record;
+  record.level = Level::protected_;
+  world.seal(file);
+  world.network[0].protection->recorded(record);
+  world.network.run_for();
+  EXPECT_EQ(world.copies(file), 2u);
+  EXPECT_EQ(look_at(*tier_on(*world.network.disks[1]), "job", 1).level, Level::local);
+}
+
 }  // namespace
 }  // namespace backstay::agent
