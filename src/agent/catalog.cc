@@ -143,8 +143,8 @@ VersionNumber safest(const std::vector<StoredVersion>& versions) {
   return found == nullptr ? 0 : found->version;
 }
 
-// The oldest of those recorded as protected that stay. Others' records may never come: no more is sure than what is announced.
-VersionNumber surely_protected(const std::vector<StoredVersion>& versions,
+// The newest that is recorded as protected here and known to be announced; 0: none.
+VersionNumber newest_announced(const std::vector<StoredVersion>& versions,
                                VersionNumber announced) {
   VersionNumber found = 0;
   for (const StoredVersion& stored : versions) {
@@ -160,7 +160,7 @@ std::vector<VersionNumber> expired(const std::vector<StoredVersion>& versions, s
                                    VersionNumber announced) {
   std::vector<VersionNumber> out;
   const VersionNumber safe = safest(versions);
-  const VersionNumber sure = surely_protected(versions, announced);
+  const VersionNumber sure = newest_announced(versions, announced);
   const auto stays = [&](const StoredVersion& stored) {
     const bool may_be_needed = stored.level == Level::protected_ && stored.version >= sure;
     return stored.version == safe || (may_be_needed && !stored.doubtful);

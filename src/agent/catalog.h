@@ -60,6 +60,6 @@ Status set_aside(tier::Tier& tier, const std::string& job, VersionNumber version
 // here that one stays, and every newer one: another node may have removed its part before it could record it, and only the
 // announced one is sure to be there when nodes are lost (docs/protocol/tree.md, "Commit of a level").
 std::vector<VersionNumber> expired(const std::vector<StoredVersion>& versions, std::uint32_t keep,
-                                   VersionNumber announced = 0);
+                                   VersionNumber announced);
 
 }  // namespace backstay::agent

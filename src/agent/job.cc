@@ -9,6 +9,7 @@
 #include "agent/status.h"
 #include "base/log.h"
 #include "base/machine.h"
+#include "format/names.h"
 
 namespace backstay::agent {
 
@@ -155,6 +156,10 @@ Status Job::new_run(const wire::Hello& hello) {
   state_.replicas = hello.nodes > 1 && !parity_ ? hello.replicas : 0;
   protect_bytes_per_s_ = hello.protect_bytes_per_s;
   capture_.abort(Error(Code::rank_lost, "a new run of the job begins"));
+  // Where nothing will be protected nothing will be announced, and only the newest recorded one stays for its level.
+  const bool protects = state_.replicas > 0 || state_.parity;
+  newest_protected_ = 0;
+  state_.store.post(Announced{protects ? 0 : format::version_max});
   state_.run = hello.run;
   state_.ranks = hello.ranks;
   state_.local_ranks = hello.local_ranks;
@@ -423,7 +428,8 @@ void Job::told(const StoredVersion& stored) {
   if (neighbourhood_ && stored.level == Level::protected_) {
     neighbourhood_->protected_everywhere(stored.version);
     state_.record("protected", {{"version", stored.version}});
-    state_.store.post(Announced{stored.version});
+    newest_protected_ = std::max(newest_protected_, stored.version);
+    state_.store.post(Announced{newest_protected_});
     state_.store.post(RemoveExpired{state_.keep});  // one before it may have stayed for its sake
   }
   durability_.consider();

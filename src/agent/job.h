@@ -183,8 +183,9 @@ class Job {
   std::uint64_t survey_wants_ns_ = no_deadline;
   Quiet quiet_;
   bool scanned_ = false;
-  RunId opened_for_ = 0;             // the run whose durable directory was looked at
-  std::optional<Error> scan_error_;  // also for those who come after it
+  VersionNumber newest_protected_ = 0;  // of the present run, as all nodes have recorded
+  RunId opened_for_ = 0;                // the run whose durable directory was looked at
+  std::optional<Error> scan_error_;     // also for those who come after it
   std::list<std::pair<ConnectionId, wire::Hello>> waiting_;  // for the scan
   std::list<std::pair<ConnectionId, wire::Candidates>> asking_;
   std::map<Rank, wire::Restart> restarting_;      // ranks that asked, until all have

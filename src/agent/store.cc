@@ -163,7 +163,7 @@ class StoreWorker::Impl {
     return any;
   }
 
-  void handle(Announced& command) { announced_ = std::max(announced_, command.version); }
+  void handle(Announced& command) { announced_ = command.version; }
 
   void handle(SetAside& command) {
     spdlog::warn("set aside job={} version={} why=\"{}\"", job_, command.version, command.why);
@@ -386,14 +386,6 @@ class StoreWorker::Impl {
     }
   }
 
-  // --- reading ------------------------------------------------------------------------------
-  void handle(LoadManifest& command) {
-    ManifestLoaded event{command.version, Error(Code::again, "the version was removed meanwhile")};
-    if (!tier_.ok()) {
-      event.manifest = tier_.error();
-    } else if (const auto record = record_for(command.version)) {
-      in_use_ = command.version;
-      const auto stored = stored_.find(command.version);
   // Copies of other nodes' parts may lie there already, and their owners count on them.
   Status remove_part(const std::string& folder, const VersionInfo& part) {
     if (part.nodes == 1) return (*tier_)->remove(folder);
@@ -402,6 +394,14 @@ class StoreWorker::Impl {
     return (*tier_)->remove_if_empty(folder);
   }
 
+  // --- reading ------------------------------------------------------------------------------
+  void handle(LoadManifest& command) {
+    ManifestLoaded event{command.version, Error(Code::again, "the version was removed meanwhile")};
+    if (!tier_.ok()) {
+      event.manifest = tier_.error();
+    } else if (const auto record = record_for(command.version)) {
+      in_use_ = command.version;
+      const auto stored = stored_.find(command.version);
       if (stored != stored_.end()) stored->second.doubtful = false;
       event.manifest = read_manifest(**tier_, job_, *record, command.node);
       if (!event.manifest.ok() && is_gone(command.version)) {

@@ -90,7 +90,7 @@ struct RecordVersion {  // a sealed one; answered by VersionRecorded, VersionFai
 struct RemoveExpired {
   std::uint32_t keep = 1;
 };
-struct Announced {  // protected, and so on all nodes: those before it need not stay for being that
+struct Announced {  // the newest that is protected on all nodes, as expired() means it
   VersionNumber version = 0;
 };
 struct SetAside {  // for good, with a mark on the tier

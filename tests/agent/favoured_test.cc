@@ -75,7 +75,7 @@ struct PlayedNode {
     const VersionNumber stays = with_favoured ? favoured(disk, run) : 0;
     std::vector<StoredVersion> all;
     for (const auto& [number, one] : disk) all.push_back(one);
-    for (const VersionNumber number : expired(all, keep)) {
+    for (const VersionNumber number : expired(all, keep, 0)) {
       if (number != stays && number != copying) disk.erase(number);
     }
   }

@@ -33,9 +33,9 @@ StoredVersion undecided(VersionNumber number) {
 TEST(Retention, KeepsTheNewest) {
   const std::vector<StoredVersion> all = {stored(1, Level::local), stored(2, Level::local),
                                           stored(3, Level::local)};
-  EXPECT_THAT(expired(all, 2), ElementsAre(1));
-  EXPECT_THAT(expired(all, 1), ElementsAre(2, 1));
-  EXPECT_THAT(expired(all, 0), ElementsAre(2, 1));
+  EXPECT_THAT(expired(all, 2, 0), ElementsAre(1));
+  EXPECT_THAT(expired(all, 1, 0), ElementsAre(2, 1));
+  EXPECT_THAT(expired(all, 0, 0), ElementsAre(2, 1));
 }
 
 // Until a newer one is protected, the loss of a node would leave nothing.
@@ -54,7 +54,7 @@ TEST(Retention, WhatIsOnlyRecordedAsProtectedTakesNoPlace) {
       stored(4, Level::local),      stored(5, Level::protected_), stored(6, Level::local)};
   EXPECT_THAT(expired(all, 1, 2), ElementsAre(4, 1)) << "2 is announced, others may lack 3 or 5";
   EXPECT_THAT(expired(all, 1, 4), ElementsAre(4, 2, 1)) << "4 is not recorded here yet";
-  EXPECT_THAT(expired(all, 1), ElementsAre(4)) << "an agent that has just begun knows of none";
+  EXPECT_THAT(expired(all, 1, 0), ElementsAre(4)) << "an agent that has just begun knows of none";
   std::vector<StoredVersion> doubtful = all;
   doubtful[1].doubtful = true;
   EXPECT_THAT(expired(doubtful, 1, 2), ElementsAre(4, 2))
@@ -65,18 +65,18 @@ TEST(Retention, ADamagedOrDoubtfulOneIsNotTheSafest) {
   std::vector<StoredVersion> all = {stored(1, Level::protected_), stored(2, Level::protected_),
                                     stored(3, Level::local)};
   all[1].damage = "wrong";
-  EXPECT_THAT(expired(all, 1), ElementsAre(2));
+  EXPECT_THAT(expired(all, 1, 0), ElementsAre(2));
   all[1].damage.clear();
   all[1].doubtful = true;
-  EXPECT_THAT(expired(all, 1), ElementsAre(2));
+  EXPECT_THAT(expired(all, 1, 0), ElementsAre(2));
 }
 
 TEST(Retention, UndecidedOnesGoWithThoseThatAreTooOld) {
   const std::vector<StoredVersion> all = {undecided(1), stored(2, Level::local), undecided(3),
                                           stored(4, Level::local), undecided(5)};
-  EXPECT_THAT(expired(all, 2), ElementsAre(1));
-  EXPECT_THAT(expired(all, 3), IsEmpty());
-  EXPECT_THAT(expired({undecided(1), undecided(2)}, 1), IsEmpty());
+  EXPECT_THAT(expired(all, 2, 0), ElementsAre(1));
+  EXPECT_THAT(expired(all, 3, 0), IsEmpty());
+  EXPECT_THAT(expired({undecided(1), undecided(2)}, 1, 0), IsEmpty());
 }
 
 // Nodes of a run, each of which learns what the others have said sooner or later, and removes what it need not keep.

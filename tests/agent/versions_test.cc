@@ -145,6 +145,29 @@ TEST_F(Versions, ADamagedRecordOfAHigherLevelTakesNothingFromALowerOne) {
   comes_back(1);
 }
 
+// No newer one will be announced there.
+TEST_F(Versions, OfProtectedOnesARunThatProtectsNothingKeepsOne) {
+  const auto folder = [this](VersionNumber version) {
+    return dir_ + "/" + format::version_folder("job", version);
+  };
+  auto& files = io::posix_filesystem();
+  for (const VersionNumber version : {1u, 2u}) {
+    save_local(version);
+    const std::string local = format::commit_name(folder(version), Level::local);
+    auto record = format::decode_commit(io::read_file(files, local, 1 << 20).value()).value();
+    record.level = Level::protected_;
+    const std::string name = format::commit_name(folder(version), record.level);
+    ASSERT_TRUE(io::publish_file(files, name, format::encode(record)).ok());
+  }
+  open();
+  job_->join_all(1);
+  for (const VersionNumber version : {3u, 4u, 5u}) save_local(version);
+  job_->start_fetch(0, 5);  // the store answers it after it has removed what expired
+  EXPECT_EQ(job_->fetched(0).code, Code::ok);
+  EXPECT_FALSE(fs::exists(folder(1)));
+  EXPECT_TRUE(fs::exists(folder(2)));
+}
+
 // What is whole with the other nodes' parts is not damaged.
 TEST_F(Versions, APartOfWhatSeveralNodesSavedIsNotEnoughAndStays) {
   save_local(1);
