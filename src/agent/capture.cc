@@ -197,6 +197,7 @@ void Capture::drop_superseded() {
     if (number < newest_captured && (version.safe() || version.failed)) older.push_back(number);
   }
   for (const VersionNumber number : older) {
+    if (state_.memory.at(number).failed) state_.store.post(AbortVersion{number});
     state_.release(number);
     changed_(number);
   }
@@ -244,7 +245,7 @@ void Capture::abort(const Error& why) {
       chunk.released = true;
     }
   }
-  if (!version.failed) state_.store.post(AbortVersion{number});
+  state_.store.post(AbortVersion{number});
   state_.memory.erase(number);
   filling_.reset();
   state_.send_to_all(wire::Captured{number, why.code(), why.message()});

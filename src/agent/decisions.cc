@@ -237,10 +237,10 @@ bool Decisions::has_part_of(tree::RunVersion version) const {
 
 // Who has nothing of it has nothing to record, and no say in it: it is a version of an earlier run on other nodes.
 void Decisions::record(tree::RunVersion version, Level level) {
-  if (has_part_of(version)) write_record(version.version, level);
+  if (has_part_of(version)) order_record(version.version, level);
 }
 
-void Decisions::write_record(VersionNumber version, Level level) {
+void Decisions::order_record(VersionNumber version, Level level) {
   // In earlier runs this node may have had another number.
   const bool is_of_this_run = state_.nodes > 1 && has_part_of({state_.run, version});
   const auto part = is_of_this_run ? std::optional(state_.node) : std::nullopt;
@@ -282,7 +282,7 @@ void Decisions::released(std::uint64_t barrier, std::uint64_t round) {
 }
 
 void Decisions::ticked() {
-  for (const auto& [version, level] : std::exchange(again_, {})) write_record(version, level);
+  for (const auto& [version, level] : std::exchange(again_, {})) order_record(version, level);
   say_again();
   listener_.ticked();
 }

@@ -105,7 +105,7 @@ class Decisions final : public FleetOwner {
   Fleet* fleet_of(const format::CommitRecord& record);
   std::vector<Fleet*> fleets() const;
   bool has_part_of(tree::RunVersion version) const;
-  void write_record(VersionNumber version, Level level);
+  void order_record(VersionNumber version, Level level);
   void tell(StoredVersion stored, Level level);
   void record_written(const MemoryVersion& version) const;
   void say_again();

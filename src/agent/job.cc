@@ -428,8 +428,10 @@ void Job::told(const StoredVersion& stored) {
   if (neighbourhood_ && stored.level == Level::protected_) {
     neighbourhood_->protected_everywhere(stored.version);
     state_.record("protected", {{"version", stored.version}});
-    newest_protected_ = std::max(newest_protected_, stored.version);
-    state_.store.post(Announced{newest_protected_});
+    if (stored.record.run == state_.run) {  // which numbers its nodes had in another is not known
+      newest_protected_ = std::max(newest_protected_, stored.version);
+      state_.store.post(Announced{newest_protected_});
+    }
     state_.store.post(RemoveExpired{state_.keep});  // one before it may have stayed for its sake
   }
   durability_.consider();
@@ -484,6 +486,7 @@ bool Job::drop_unwritable() {
       "pool job={} version={} error=\"{}\"",
       state_.name, number, found->second.failed->to_string());
   state_.record("dropped", {{"version", number}, {"why", found->second.failed->message()}});
+  state_.store.post(AbortVersion{number});
   state_.release(number);
   levels_.changed(number);
   return true;

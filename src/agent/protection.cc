@@ -115,9 +115,7 @@ void Protection::sealed(const FileOf& file, std::uint64_t segment_bytes, std::ui
 void Protection::recorded(const format::CommitRecord& record) {
   for (auto& [file, duty] : duties_) {
     if (file.version != record.version || file.run != record.run) continue;
-    // Of this run each node hears from the tree what all have recorded; who kept a copy of what it had removed has not.
-    const bool is_of_this_run = file.run == world_.state.run;
-    duty.what.recorded = is_of_this_run ? std::min(record.level, Level::local) : record.level;
+    duty.what.recorded = record.level;
     duty.what.payload_bytes = record.payload_bytes;
     duty.what.manifests_sum = record.manifests_sum;
     duty.what.captured_ns = record.captured_ns;
@@ -245,6 +243,15 @@ std::vector<NodeId> Protection::candidates(const Entry& entry) const {
   return order.ok() ? std::move(*order) : std::vector<NodeId>();
 }
 
+// Of this run, that this node has recorded it does not say that the others have: one that had removed its part, and keeps a
+// copy now, must not take the version for protected. What an earlier run recorded is all that is known of it.
+bool Protection::is_announced(const FileOf& file) const {
+  if (file.run != world_.state.run) return true;
+  const auto& disk = world_.state.disk;
+  const auto stored = disk.find(file.version);
+  return stored != disk.end() && stored->second.level >= Level::protected_;
+}
+
 void Protection::send_keep(Entry& entry, NodeId to) {
   Duty& duty = entry.second;
   std::set<NodeId> holders = duty.holders;
@@ -252,6 +259,7 @@ void Protection::send_keep(Entry& entry, NodeId to) {
   holders.insert(self_);
   wire::peer::Keep keep = duty.what;
   keep.holders.assign(holders.begin(), holders.end());
+  if (!is_announced(entry.first)) keep.recorded = std::min(keep.recorded, Level::local);
   duty.told[to] = std::move(holders);
   world_.peers.send(to, std::move(keep));
 }

@@ -99,6 +99,7 @@ class Protection final : public PeerEvents {
   bool is_wanted(const Entry& entry) const;
   void ask(Entry& entry);
   void send_keep(Entry& entry, NodeId to);
+  bool is_announced(const FileOf& file) const;
   void answered(NodeId from, const wire::peer::Kept& kept);
   void refused(Entry& entry, NodeId keeper, const Error& error);
   void complete(Entry& entry);

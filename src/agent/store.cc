@@ -281,7 +281,9 @@ class StoreWorker::Impl {
     auto record = record_for(command.version);
     const Status here = record ? has_part(command) : Error(Code::not_found, "");
     if (!here.ok()) {
-      const Error why = here.error().context("no part of it is here any more");
+      const bool gone = here.error().code() == Code::not_found;
+      const Error why =
+          gone ? Error(Code::not_found, "no part of it is here any more") : here.error();
       return post_event_(RecordFailed{command.version, command.level, why});
     }
     record->level = command.level;
@@ -356,10 +358,16 @@ class StoreWorker::Impl {
   }
 
   void handle(AbortVersion& command) {
-    if (!writing_ || writing_->info.version != command.version) return;
-    while (writes_in_flight() > 0) reap_writes(true);
-    remove_rest();
-    writing_.reset();
+    if (writing_ && writing_->info.version == command.version) {
+      while (writes_in_flight() > 0) reap_writes(true);
+      writing_.reset();
+    }
+    if (!tier_.ok() || sealed_.contains(command.version) || stored_.contains(command.version))
+      return;
+    const std::string folder = format::version_folder(job_, command.version);
+    if (const Status status = (*tier_)->remove(folder); !status.ok()) {
+      spdlog::warn("cannot remove {}: {}", folder, status.error().to_string());
+    }
   }
 
   // The first error of a version: the rest of its chunks are not written any more.
@@ -386,7 +394,7 @@ class StoreWorker::Impl {
     }
   }
 
-  // Copies of other nodes' parts may lie there already, and their owners count on them.
+  // It is tried again. Copies of other nodes' parts may lie there already, and their owners count on them.
   Status remove_part(const std::string& folder, const VersionInfo& part) {
     if (part.nodes == 1) return (*tier_)->remove(folder);
     BACKSTAY_TRY((*tier_)->remove(format::manifest_name(folder, part.node)));

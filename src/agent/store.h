@@ -78,7 +78,7 @@ struct SealVersion {
   std::uint64_t captured_ns = 0;
   std::vector<std::pair<Rank, std::uint64_t>> object_bytes;
 };
-struct AbortVersion {
+struct AbortVersion {  // it will not be written (again); copies of other nodes' parts go, too
   VersionNumber version = 0;
 };
 struct RecordVersion {  // a sealed one; answered by VersionRecorded, VersionFailed or RecordFailed
@@ -90,7 +90,8 @@ struct RecordVersion {  // a sealed one; answered by VersionRecorded, VersionFai
 struct RemoveExpired {
   std::uint32_t keep = 1;
 };
-struct Announced {  // the newest that is protected on all nodes, as expired() means it
+struct
+    Announced {  // the newest that is protected on all nodes, as expired() means it; the largest number: of all
   VersionNumber version = 0;
 };
 struct SetAside {  // for good, with a mark on the tier

@@ -73,5 +73,18 @@ TEST(Replicas, ACopyDoesNotSayThatAllNodesHaveRecordedItsVersion) {
   EXPECT_EQ(look_at(*tier_on(*world.network.disks[1]), "job", 1).level, Level::local);
 }
 
+// Its new holder is to leave it alone as the others do.
+TEST(Replicas, ACopyOfWhatIsAnnouncedSaysSo) {
+  World world(2, 1);
+  const FileOf file = world.write(0, 1);
+  format::CommitRecord record = look_at(*tier_on(*world.network.disks[0]), "job", 1).record;
+  record.level = Level::protected_;
+  world.network[0].state.disk[1] = StoredVersion{1, record.level, record, "", false, false};
+  world.seal(file);
+  world.network[0].protection->recorded(record);
+  world.network.run_for();
+  EXPECT_EQ(look_at(*tier_on(*world.network.disks[1]), "job", 1).level, Level::protected_);
+}
+
 }  // namespace
 }  // namespace backstay::agent

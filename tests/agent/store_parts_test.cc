@@ -38,6 +38,12 @@ class StoreParts : public ::testing::Test {
   }
   // What the other node wrote, as a keeper puts it there.
   void keep(VersionNumber version) { write(others_, version, other); }
+  // Chunks that were promised are missing.
+  void fail(VersionNumber version) {
+    open(store_, version, self);
+    store_.handle(SealVersion{version, 42, {{self, 100}}});
+    EXPECT_TRUE(last<VersionFailed>());
+  }
   bool is_there(VersionNumber version, NodeId node) {
     return tier()->open(format::manifest_name(folder(version), node)).ok() &&
            tier()->open(format::segment_name(folder(version), node)).ok();
@@ -57,18 +63,25 @@ class StoreParts : public ::testing::Test {
 };
 
 // Their owners count on them since they were told that they are kept.
-TEST_F(StoreParts, APartThatIsGivenUpTakesNoCopiesWithIt) {
+TEST_F(StoreParts, APartThatCannotBeWrittenTakesNoCopiesWithIt) {
   keep(1);
-  open(store_, 1, self);
-  store_.handle(AbortVersion{1});
+  fail(1);
   EXPECT_TRUE(is_there(1, other));
   EXPECT_FALSE(tier()->open(format::segment_name(folder(1), self)).ok());
 }
 
-TEST_F(StoreParts, APartThatIsGivenUpLeavesNothing) {
-  open(store_, 1, self);
+TEST_F(StoreParts, AVersionThatWillNotBeWrittenLeavesNothing) {
+  fail(1);
+  EXPECT_TRUE(tier()->list("job")->empty()) << "there were no copies";
+  keep(1);
+  fail(1);
   store_.handle(AbortVersion{1});
+  open(store_, 2, self);
+  store_.handle(AbortVersion{2});
   EXPECT_TRUE(tier()->list("job")->empty());
+  write(store_, 3, self);
+  store_.handle(AbortVersion{3});
+  EXPECT_TRUE(is_there(3, self)) << "it was written after all";
 }
 
 TEST_F(StoreParts, OnlyItsOwnPartIsRecorded) {
