@@ -68,6 +68,7 @@ struct PlayedNode {
   Disk disk;
   std::set<VersionNumber> done;
   VersionNumber copying = 0;
+  VersionNumber announced = 0;
   unsigned left = 0;  // steps
   std::uint64_t late = 0;
 
@@ -75,7 +76,7 @@ struct PlayedNode {
     const VersionNumber stays = with_favoured ? favoured(disk, run) : 0;
     std::vector<StoredVersion> all;
     for (const auto& [number, one] : disk) all.push_back(one);
-    for (const VersionNumber number : expired(all, keep, 0)) {
+    for (const VersionNumber number : expired(all, keep, announced)) {
       if (number != stays && number != copying) disk.erase(number);
     }
   }
@@ -117,7 +118,10 @@ std::size_t protected_of(unsigned steps, std::uint32_t keep, bool with_favoured,
       });
       if (!everywhere || nodes.front().disk.at(version).level >= Level::protected_) continue;
       ++count;
-      for (PlayedNode& node : nodes) node.disk.at(version).level = Level::protected_;
+      for (PlayedNode& node : nodes) {
+        node.disk.at(version).level = Level::protected_;
+        node.announced = std::max(node.announced, version);
+      }
     }
   }
   return count;
