@@ -139,12 +139,12 @@ class Disk(ProcessCase):
         self.environment["BACKSTAY_STORAGE_KEEP"] = "1"
         self.start_agent()
         self.assertEqual(self.run_job(1, 4, 2, "wait=1").code, 0)
+        version = max((self.store / "crash").glob("v*"))  # older ones may be going just now
         backup = self.folder / "backup"
-        subprocess.run(["cp", "-al", self.store / "crash", backup], check=True)
-        version = max(backup.glob("v*"))
-        before = {path: path.read_bytes() for path in version.iterdir()}
+        subprocess.run(["cp", "-al", version, backup], check=True)
+        before = {path: path.read_bytes() for path in backup.iterdir()}
         self.assertEqual(self.run_job(1, 16, 2, "wait=1").code, 0)
-        self.assertFalse((self.store / "crash" / version.name).exists())
+        self.assertFalse(version.exists())
         for path, content in before.items():
             self.assertEqual(path.read_bytes() == content, True, f"{path} changed")
 
