@@ -1,4 +1,5 @@
-// The version that retention leaves alone until it is protected on all nodes, where versions come faster than copies of them
+// The versions that retention leaves alone until they are protected on all nodes: the newest whose part is protected
+// here, and the favoured one, where versions come faster than copies of them
 // can be made. Without it each node would finish another one, and remove those that the others finish: none would ever be
 // protected, however long the job runs.
 //

@@ -90,8 +90,9 @@ struct RecordVersion {  // a sealed one; answered by VersionRecorded, VersionFai
 struct RemoveExpired {
   std::uint32_t keep = 1;
 };
-struct
-    Announced {  // the newest that is protected on all nodes, as expired() means it; the largest number: of all
+// The newest that is protected on all nodes, as expired() means it. The largest number there is where nothing will be
+// announced: then all that is recorded counts.
+struct Announced {
   VersionNumber version = 0;
 };
 struct SetAside {  // for good, with a mark on the tier

@@ -56,8 +56,9 @@ class FakeAgent {
   // The agent's thread has ended, by itself or by stop().
   void stop();
   bool dead() const { return dead_; }
-  // Its thread, which lives, does nothing but wait as long as this is held: for who forks. A child has a copy of the locks of a thread that
-  // it does not have, and the address sanitizer's allocator (clang 14) does not free its own in it.
+  // Its thread, which lives, does nothing but wait as long as this is held: for who forks. A child has a
+  // copy of the locks of a thread that it does not have, and the address sanitizer's allocator (clang 14)
+  // does not free its own in it.
   std::unique_lock<std::mutex> standstill();
 
   // Safe to use once the client waits for nothing, or after stop().
