@@ -11,39 +11,51 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 export CMAKE CTEST JOBS DESTDIR
 
-.PHONY: help setup build demo test test-cluster soak bench format lint install uninstall clean
+.PHONY: help setup build demo check test test-cluster everything soak bench format lint install uninstall clean
 help: ## list the targets
 	@echo "Backstay. Targets:"
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1 \2/p' $(firstword $(MAKEFILE_LIST)) | while read -r name what; do printf '  make %-13s %s\n' "$$name" "$$what"; done
 
-setup: ## install what is missing: Debian packages (as root), Python packages into .venv
-	@scripts/setup
+# Each target installs what it needs and no more (scripts/packages.txt); `make setup` installs all of it.
+setup: ## install all that any target needs: Debian packages (as root), Python packages into .venv
+	@scripts/setup test
 
-build: setup ## build; leaves bin/backstay and bin/backstayd
+build: ## build; leaves bin/backstay and bin/backstayd
+	@scripts/setup build
 	@scripts/build release
 
-demo: build ## kill a rank of a real LAMMPS run, watch it come back, compare the results
+demo: ## kill a rank of a real LAMMPS run, watch it come back, compare the results
+	@scripts/setup demo
+	@scripts/build release backstay_program backstayd lammps_driver
 	@examples/lammps/demo
 
-test: build ## build and run every test (half an hour on 2 cores)
+check: setup ## after every change: rules of the sources, unit tests, one real job that is killed (some minutes)
+	@scripts/check
+
+test: everything ## build and run every test (half an hour on 2 cores)
 	@scripts/test
 
-test-cluster: build ## only the tests on a cluster of hosts (as root; some minutes)
+test-cluster: everything ## only the tests on a cluster of hosts (as root; some minutes)
 	@$(CTEST) --test-dir build/release --output-on-failure --no-tests=error -L '^cluster$$'
 
-soak: build ## the long tests: many random crash points, fuzzers
+everything: setup
+	@scripts/build release everything
+
+soak: everything ## the long tests: many random crash points, fuzzers
 	@scripts/soak
 
-bench: build ## all benchmarks beside the limits of this machine, one table
+bench: everything ## all benchmarks beside the limits of this machine, one table
 	@bench/run
 
 format: ## format all C and C++ sources
 	@scripts/format
 
-lint: build ## formatting, and clang-tidy on changed files (ALL=1: on all)
+lint: everything ## formatting, and clang-tidy on changed files (ALL=1: on all)
 	@scripts/lint
 
-install: build ## install below PREFIX (default /usr/local)
+install: ## install below PREFIX (default /usr/local)
+	@scripts/setup build docs
+	@scripts/build release
 	@scripts/install "$(PREFIX)"
 
 uninstall: ## remove what `make install` put below PREFIX
