@@ -38,7 +38,7 @@ test: everything ## build and run every test (half an hour on 2 cores)
 test-cluster: everything ## only the tests on a cluster of hosts (as root; some minutes)
 	@$(CTEST) --test-dir build/release --output-on-failure --no-tests=error -L '^cluster$$'
 
-everything: setup
+everything: setup ## build also the examples, tests and benchmarks
 	@scripts/build release everything
 
 soak: everything ## the long tests: many random crash points, fuzzers

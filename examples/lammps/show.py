@@ -22,7 +22,7 @@ try:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
     from rich.table import Table
 except ImportError:
-    sys.exit("demo: the Python package rich is missing; `make setup` installs it")
+    sys.exit("demo: the Python package rich is missing; `scripts/setup demo` installs it")
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -212,7 +212,7 @@ def main() -> int:
     demo = Demo(options, folder, console)
     for program in (demo.backstay, demo.agent, demo.driver):
         if not program.exists():
-            sys.exit(f"demo: {program} is missing; `make build` makes it (LAMMPS needs liblammps-dev and Open MPI)")
+            sys.exit(f"demo: {program} is missing; `make demo` builds it (LAMMPS needs liblammps-dev and Open MPI)")
     console.print(f"A LAMMPS run on {options.ranks} ranks: once undisturbed, then under `backstay run` with a rank killed.",
                   markup=False, highlight=False)
     columns = (TextColumn("{task.description:18}"), BarColumn(), TextColumn("step {task.completed:.0f}"),

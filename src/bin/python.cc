@@ -66,7 +66,7 @@ Error run_in_python(const std::vector<std::string>& arguments) {
     put_before("PYTHONPATH", (tree / "python").string());
     const fs::path python = tree / ".venv/bin/python";
     if (::access(python.c_str(), X_OK) != 0)
-      return Error(Code::not_found, fmt::format("{} is missing; run `make setup` in {}",
+      return Error(Code::not_found, fmt::format("{} is missing; run `scripts/setup build` in {}",
                                                 python.string(), tree.string()));
     return replace_process(python.string(), arguments);
   }

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 PROGRAM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
-needed = pytest.mark.skipif(PROGRAM is None, reason="no chromium; scripts/setup installs chromium-headless-shell")
+needed = pytest.mark.skipif(PROGRAM is None, reason="no chromium; scripts/setup test installs chromium-headless-shell")
 
 
 def _opened(page: pathlib.Path, profile: pathlib.Path, *words: str, fragment: str = "") -> str:

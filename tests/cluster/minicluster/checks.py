@@ -26,7 +26,7 @@ def require_tools(tools):
     missing = sorted({package for program, package in tools.items() if not shutil.which(program, path=system_path())})
     if missing:
         raise MissingFeature(f"these Debian packages are missing: {' '.join(missing)}\n"
-                             f"  install them with scripts/setup, or: apt-get install {' '.join(missing)}")
+                             f"  install them with scripts/setup test, or: apt-get install {' '.join(missing)}")
 
 
 def require_root():
