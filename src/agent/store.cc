@@ -72,8 +72,8 @@ class StoreWorker::Impl {
   struct Writing {
     VersionInfo info;
     std::string folder;
-    std::unique_ptr<tier::Writer> writer;
     std::optional<AlignedMemory> header;
+    std::unique_ptr<tier::Writer> writer;  // ends first: its requests may still read the header
     std::uint64_t next_offset = format::segment_header_bytes;
     std::uint64_t next_tag = 0;
     std::unordered_map<std::uint64_t, std::pair<std::uint32_t, std::uint32_t>> buffers;  // by tag
