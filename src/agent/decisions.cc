@@ -20,6 +20,7 @@ Status Decisions::begin_run(const wire::Hello& hello) {
     BACKSTAY_ASSIGN(Network network, state_.store.make_network(facts.self, hello.secret));
     transport = std::move(network.transport);
     facts.heartbeat_s = network.heartbeat_s;
+    facts.clock = network.clock;
     state_.lost_patience_ns =
         static_cast<std::uint64_t>(patience_in_losses * transport->facts().dead_after_s * 1e9);
   }

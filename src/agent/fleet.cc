@@ -62,7 +62,8 @@ Status Fleet::open_descriptors() {
   timer_.reset(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
   if (!epoll_.valid() || !timer_.valid()) return errno_error("make a network descriptor", errno);
   itimerspec when{};
-  const auto ns = static_cast<std::uint64_t>(facts_.heartbeat_s * 1e9);
+  const std::uint64_t ns = heartbeat_ns();
+  next_tick_ns_ = facts_.clock->monotonic_ns() + ns;
   when.it_interval = {static_cast<time_t>(ns / 1'000'000'000),
                       static_cast<long>(ns % 1'000'000'000)};
   when.it_value = when.it_interval;
@@ -129,9 +130,14 @@ void Fleet::progress() {
 }
 
 void Fleet::tick_if_due() {
+  if (!timer_.valid()) return;
   std::uint64_t passed = 0;
-  if (!timer_.valid() || ::read(timer_.get(), &passed, sizeof passed) != sizeof passed) return;
-  // One, however many were missed: who was stopped for a while has not waited for anybody meanwhile.
+  [[maybe_unused]] const auto read_bytes = ::read(timer_.get(), &passed, sizeof passed);
+  const std::uint64_t now = facts_.clock->monotonic_ns();
+  if (now < next_tick_ns_) return;
+  // One tick, however many were missed: an agent that was stopped has not waited for others meanwhile.
+  const std::uint64_t missed = (now - next_tick_ns_) / heartbeat_ns();
+  next_tick_ns_ += (missed + 1) * heartbeat_ns();
   if (started_) tree_.tick();
   owner_.ticked();
 }

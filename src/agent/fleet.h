@@ -8,6 +8,7 @@
 // all else that other agents send to the tree is dropped, as they send it again.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -27,6 +28,7 @@ struct FleetFacts {
   std::uint32_t members = 1;
   double heartbeat_s = 1;  // a tick of the tree
   std::uint32_t arity = tree::Settings{}.arity;
+  const Clock* clock = &system_clock();  // of the heartbeat
 };
 
 // What is to be done on this node, and what has become known.
@@ -98,6 +100,9 @@ class Fleet final : private MeshEvents {
   Fleet(FleetFacts facts, std::unique_ptr<net::Transport> transport,
         const std::vector<tree::Remembered>& remembered, FleetOwner& owner);
   Status open_descriptors();
+  std::uint64_t heartbeat_ns() const {
+    return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(facts_.heartbeat_s * 1e9));
+  }
   void tick_if_due();
   void carry_out();
   void carry_out(const tree::Send& send);
@@ -124,7 +129,8 @@ class Fleet final : private MeshEvents {
   bool retired_ = false;
   bool carrying_out_ = false;
   Fd epoll_;
-  Fd timer_;
+  Fd timer_;  // wakes the main loop; the clock says whether a tick is due
+  std::uint64_t next_tick_ns_ = 0;
 };
 
 }  // namespace backstay::agent

@@ -11,6 +11,7 @@
 #include "agent/drain.h"
 #include "agent/member_id.h"
 #include "agent/store.h"
+#include "base/clock.h"
 #include "net/transport.h"
 #include "wire/message.h"
 
@@ -32,6 +33,7 @@ class Outbox {
 struct Network {
   std::unique_ptr<net::Transport> transport;
   double heartbeat_s = 1;
+  const Clock* clock = &system_clock();  // of the heartbeat; a simulation has its own
 };
 
 // Payload to and from the node's disk, of all jobs, since the agent's start.

@@ -1,0 +1,121 @@
+// One agent process of a simulated run: a whole Job, with the workers of its three disk threads played step by step. Nothing
+// in it waits, sleeps or looks at the machine's clock, so that a seed replays it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/job.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "io/memory.h"
+#include "net/loopback.h"
+#include "net/lossy.h"
+#include "support/seed.h"
+#include "tier/dir.h"
+
+namespace backstay::simulated {
+
+inline constexpr std::uint32_t buffer_bytes = 16 * 1024;
+inline const std::string local_dir = "/local";
+inline const std::string shared_dir = "/shared";
+
+// Locks on shared storage, without a directory of the machine: the kernel's own, on files in memory.
+class Locks {
+ public:
+  // Errors: busy.
+  Result<Fd> take(const std::string& name);
+
+ private:
+  std::map<std::string, Fd> files_;
+};
+
+// An agent's end of the network. It outlives an agent whose power went off: other agents may still send to it.
+struct Line {
+  std::unique_ptr<net::LossyTransport> transport;
+  std::map<std::pair<net::PeerId, net::OfferId>, Buffer> arrivals;  // of fetches under way
+};
+
+// What all agents share.
+struct Surroundings {
+  ManualClock& clock;
+  test::Random& random;
+  net::LoopbackNetwork& network;
+  io::MemoryFileSystem& shared;
+  Locks& locks;
+  // Of agents whose power went off: their ends of connections stay open, and silent.
+  std::vector<std::shared_ptr<Line>>& silent;
+  net::LossyPlan faults;  // of each agent's network
+  double heartbeat_s = 0.02;
+  std::uint32_t buffers = 24;  // of the ranks' pool
+};
+
+// How an agent ends.
+enum class End {
+  killed,      // its connections close, as the kernel does it
+  powered_off  // other agents notice by its silence
+};
+
+class SimulatedAgent final : public agent::Outbox,
+                             public agent::StoreLink,
+                             public agent::DepotLink {
+ public:
+  using ToRank = std::function<void(agent::ConnectionId, wire::Message)>;
+  // `disk` and all else outlive it.
+  SimulatedAgent(const Surroundings& around, io::MemoryFileSystem& disk, ToRank to_rank);
+  ~SimulatedAgent() override;
+  void prepare_end(End how) { end_ = how; }
+
+  agent::Job& job() { return *job_; }
+  agent::Pool& pool() { return *pool_; }
+
+  // Does one thing of those that may happen next, chosen by the seed.
+  void step();
+  void listen();  // to the network
+  std::string describe() const;
+
+  void send(agent::ConnectionId to, wire::Message message, std::vector<int> descriptors) override;
+  void close(agent::ConnectionId) override {}
+  void post(agent::Command command) override { store_commands_.push_back(std::move(command)); }
+  void post_drain(agent::DrainCommand command) override {
+    drain_commands_.push_back(std::move(command));
+  }
+  void post(agent::DepotCommand command) override { depot_commands_.push_back(std::move(command)); }
+  Result<agent::Network> make_network(const agent::MemberId& self, const std::string&) override;
+  const agent::DepotParts* depot() override { return &parts_; }
+
+ private:
+  Result<std::unique_ptr<tier::Tier>> open(io::FileSystem& files, tier::DirOptions options);
+  agent::DrainWorld drain_world();
+  void step_store();
+  void step_drain();
+  void step_depot();
+  void take_event();
+
+  const Surroundings& around_;
+  io::MemoryFileSystem& disk_;
+  const ToRank to_rank_;
+  End end_ = End::killed;
+  std::string name_;  // its own on shared storage
+  std::unique_ptr<agent::Pool> pool_;
+  agent::DepotBuffers serving_{4, buffer_bytes};
+  agent::DepotBuffers keeping_{4, buffer_bytes};
+  agent::DepotParts parts_{*this, serving_, keeping_};
+  std::deque<agent::Command> store_commands_;
+  std::deque<agent::DrainCommand> drain_commands_;
+  std::deque<agent::DepotCommand> depot_commands_;
+  std::deque<std::function<void()>> events_;  // what the threads have told the main loop
+  std::unique_ptr<agent::StoreWorker> store_;
+  std::unique_ptr<agent::DrainWorker> drain_;
+  std::unique_ptr<agent::DepotWorker> depot_;
+  std::vector<std::weak_ptr<Line>> lines_;
+  std::unique_ptr<agent::Job> job_;
+};
+
+}  // namespace backstay::simulated

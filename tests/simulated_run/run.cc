@@ -1,0 +1,521 @@
+#include "simulated_run/run.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace backstay::simulated {
+
+namespace {
+
+constexpr std::uint64_t step_ns_max = 100'000;
+constexpr std::uint64_t patient_steps = 4'000;   // then time passes faster
+constexpr std::uint64_t hurried_ns = 1'000'000;  // a step then
+constexpr std::uint64_t steps_max = 400'000;     // of one wait
+constexpr double dead_after_s = 0.2;
+
+// A version that cannot be had; an older one may (client/restart_anywhere.cc).
+bool passable(Code code) {
+  return code == Code::corrupt || code == Code::not_found || code == Code::io ||
+         code == Code::format || code == Code::lost;
+}
+
+}  // namespace
+
+Settings Settings::random(test::Random& random) {
+  Settings settings;
+  settings.hosts = static_cast<std::uint32_t>(random.between(1, 5));
+  settings.ranks = settings.hosts * static_cast<std::uint32_t>(random.between(1, 2));
+  settings.keep = static_cast<std::uint32_t>(random.between(1, 3));
+  settings.durable = random.between(0, 3) == 0;
+  settings.replicas = 0;
+  settings.tolerates = 0;
+  if (settings.hosts > 1 && random.between(0, 4) != 0) {
+    settings.replicas = static_cast<std::uint32_t>(
+        random.between(1, std::min<std::uint32_t>(2, settings.hosts - 1)));
+    settings.tolerates = settings.replicas;
+  }
+  if (settings.hosts >= 3 && random.between(0, 2) == 0) {
+    const std::uint32_t m = settings.hosts >= 4 && random.coin() ? 2 : 1;
+    settings.parity = fmt::format("{},{}", settings.hosts >= m + 2 ? 2 : 1, m);
+    settings.replicas = 0;
+    settings.tolerates = m;
+  }
+  if (random.coin()) settings.network.delay_s_max = 0.005;
+  if (random.between(0, 3) == 0) settings.network.cut_one_in = 2'000;
+  if (random.between(0, 3) == 0) settings.network.busy_one_in = 20;
+  return settings;
+}
+
+std::string Settings::describe() const {
+  return fmt::format(
+      "{} hosts, {} ranks, replicas {}, parity '{}', durable {}, keep {}, delay {} s, "
+      "cut 1/{}, busy 1/{}",
+      hosts, ranks, replicas, parity, durable, keep, network.delay_s_max, network.cut_one_in,
+      network.busy_one_in);
+}
+
+SimulatedRun::SimulatedRun(std::uint64_t seed, Settings settings)
+    : seed_(seed),
+      settings_(std::move(settings)),
+      random_(seed),
+      network_(clock_, {.dead_after_s = dead_after_s}),
+      around_{clock_, random_, network_, shared_, locks_, silent_, settings_.network} {
+  spdlog::set_level(spdlog::level::off);  // what goes wrong here is meant to
+  (void)shared_.make_directories(shared_dir);
+  for (std::uint32_t count = 0; count < settings_.hosts; ++count) hosts_[next_host_++];
+}
+
+SimulatedRun::~SimulatedRun() = default;
+
+void SimulatedRun::say(std::string what) {
+  history_.push_back(
+      fmt::format("{:>10.4f} s  {}", 1e-9 * static_cast<double>(clock_.monotonic_ns()), what));
+}
+
+void SimulatedRun::fail(const std::string& what) {
+  say("BROKEN: " + what);
+  if (broken_.empty()) broken_ = what;
+}
+
+std::string SimulatedRun::describe() const {
+  return fmt::format("seed {}: {}\n{}\n{}\n{}", seed_, broken_, settings_.describe(),
+                     fmt::join(history_, "\n"), promises_.describe());
+}
+
+// --- time ----------------------------------------------------------------------------------------
+
+void SimulatedRun::step() {
+  ++counts_.steps;
+  clock_.advance(random_.between(1, step_ns_max));
+  if (waited_ > patient_steps) hurry();
+  std::uint64_t weights = 0;
+  for (const auto& [id, host] : hosts_) weights += host.agent ? host.weight : 0;
+  std::uint64_t choice = random_.between(0, weights + ranks_.size());
+  for (auto& [id, host] : hosts_) {
+    if (!host.agent) continue;
+    if (choice < host.weight) {
+      host.agent->step();
+      return look(*host.agent);
+    }
+    choice -= host.weight;
+  }
+  if (choice < ranks_.size() && ranks_[choice]->has_mail()) ranks_[choice]->read_one();
+}
+
+// Nothing but time is missing: it passes faster, and no agent takes another for dead because of that.
+void SimulatedRun::hurry() {
+  clock_.advance(hurried_ns);
+  for (auto& [id, host] : hosts_) {
+    if (host.agent) host.agent->listen();
+  }
+}
+
+// What the agent would answer a rank now.
+void SimulatedRun::look(SimulatedAgent& agent) {
+  agent::Job& job = agent.job();
+  if (!job.runs()) return;
+  const auto note = [&](const auto& versions) {
+    for (const auto& [number, stored] : versions) {
+      const Level level = job.level_of(number).level;
+      if (level < Level::local) continue;
+      promises_.announced({number, stored.record.run}, level);
+      ++counts_.announced[level];
+    }
+  };
+  note(job.state().disk);
+  note(job.state().durable);
+}
+
+bool SimulatedRun::run_until(const char* what, const Done& done) {
+  for (waited_ = 0; !done(); ++waited_) {
+    if (agent_died_ || !broken_.empty()) return false;
+    if (waited_ == steps_max) {
+      for (const auto& one : ranks_)
+        say(fmt::format("rank {}: {}", one->number(), one->describe()));
+      for (const auto& [id, host] : hosts_) {
+        if (host.agent) say(fmt::format("agent of host {}: {}", id, host.agent->describe()));
+      }
+      fail(fmt::format("it takes too long: {}", what));
+      return false;
+    }
+    step();
+  }
+  return true;
+}
+
+void SimulatedRun::rest(std::uint64_t steps) {
+  for (waited_ = 0; steps > 0 && broken_.empty(); --steps) step();
+}
+
+// --- the program: joining ------------------------------------------------------------------------
+
+bool SimulatedRun::start() {
+  run_ = random_.between(1, UINT32_MAX);
+  nodes_.clear();
+  for (const auto& [id, host] : hosts_) nodes_.push_back(id);
+  std::shuffle(nodes_.begin(), nodes_.end(), random_.engine());
+  if (nodes_.size() > settings_.hosts) nodes_.resize(settings_.hosts);
+  ranks_.clear();
+  node_of_.clear();
+  for (std::uint32_t number = 0; number < settings_.ranks; ++number) {
+    ranks_.push_back(std::make_unique<SimulatedRank>(number));
+    node_of_.push_back(static_cast<NodeId>(number * nodes_.size() / settings_.ranks));
+  }
+  promises_.begin_run(run_, nodes_, std::min<std::uint32_t>(settings_.tolerates, nodes_.size() - 1),
+                      {});
+  say(fmt::format("start {} on hosts {}", run_, fmt::join(nodes_, " ")));
+  return connect();
+}
+
+// Collective, also after an agent has died: all ranks connect again.
+bool SimulatedRun::connect() {
+  constexpr int tries = 20;
+  for (int left = tries; left > 0 && broken_.empty(); --left) {
+    stop_program();
+    agent_died_ = false;
+    clock_.advance(1'000);  // another incarnation
+    for (const HostId id : nodes_) {
+      Host& host = hosts_.at(id);
+      if (host.agent) continue;
+      host.agent = std::make_unique<SimulatedAgent>(
+          around_, *host.disk, [this](agent::ConnectionId to, wire::Message message) {
+            const auto at = rank_at_.find(to);
+            if (at != rank_at_.end()) ranks_[at->second]->receive(std::move(message));
+          });
+    }
+    bool refused = false;
+    const bool parity = !settings_.parity.empty() && nodes_.size() == settings_.hosts;
+    for (std::size_t number = 0; number < ranks_.size(); ++number) {
+      SimulatedAgent& agent = *hosts_.at(host_of(number)).agent;
+      const agent::ConnectionId connection = next_connection_++;
+      rank_at_[connection] = number;
+      connection_of_[number] = connection;
+      rank(number).connect(
+          [this, host = host_of(number), connection](const wire::Message& message) {
+            const auto& at = hosts_.at(host).agent;
+            if (!at) return;
+            if (const Status sent = at->job().receive(connection, message); !sent.ok())
+              fail("the agent refuses a message: " + sent.error().message());
+          },
+          agent.pool());
+      wire::Hello hello;
+      hello.job = "job";
+      hello.run = run_;
+      hello.rank = static_cast<Rank>(number);
+      hello.ranks = static_cast<std::uint32_t>(ranks_.size());
+      hello.node = node_of_[number];
+      hello.nodes = static_cast<std::uint32_t>(nodes_.size());
+      const auto first = std::find(node_of_.begin(), node_of_.end(), hello.node);
+      hello.local_rank =
+          static_cast<std::uint32_t>(number) - static_cast<std::uint32_t>(first - node_of_.begin());
+      hello.local_ranks =
+          static_cast<std::uint32_t>(std::count(node_of_.begin(), node_of_.end(), hello.node));
+      hello.dir = local_dir;
+      hello.keep = settings_.keep;
+      hello.durable_dir = settings_.durable ? shared_dir : "";
+      hello.drain_nodes_max = static_cast<std::uint32_t>(random_.between(0, 2));
+      const auto most = static_cast<std::uint32_t>(nodes_.size() - 1);
+      hello.parity = parity ? settings_.parity : "";
+      if (!parity) hello.replicas = std::min(settings_.tolerates, most);
+      hello.secret = std::string(64, 'a');
+      if (const Status joined = agent.job().hello(connection, hello); !joined.ok()) {
+        if (joined.error().code() != Code::busy) fail("hello: " + joined.error().message());
+        refused = true;
+      }
+    }
+    if (refused) {
+      rest(2'000);
+      continue;
+    }
+    const bool welcome = run_until("welcome", [&] {
+      return std::all_of(ranks_.begin(), ranks_.end(), [](const auto& one) {
+        return one->welcome().has_value() || one->failure().has_value();
+      });
+    });
+    if (!welcome) continue;
+    const bool all = std::all_of(ranks_.begin(), ranks_.end(),
+                                 [](const auto& one) { return one->welcome().has_value(); });
+    if (!all) {
+      say("refused: " + [&] {
+        for (const auto& one : ranks_)
+          if (one->failure()) return one->failure()->message();
+        return std::string();
+      }());
+      rest(2'000);
+      continue;
+    }
+    for (const auto& one : ranks_)
+      next_version_ = std::max(next_version_, one->welcome()->newest + 1);
+    if (exchange_addresses()) return true;
+  }
+  if (broken_.empty()) fail("the program cannot connect");
+  return false;
+}
+
+bool SimulatedRun::exchange_addresses() {
+  if (nodes_.size() == 1) return true;
+  wire::Neighbours all;
+  for (NodeId node = 0; node < nodes_.size(); ++node) {
+    const auto first = std::find(node_of_.begin(), node_of_.end(), node) - node_of_.begin();
+    all.neighbours.push_back({node, ranks_[first]->welcome()->address, ""});
+  }
+  for (NodeId node = 0; node < nodes_.size(); ++node) {
+    const auto first = std::find(node_of_.begin(), node_of_.end(), node) - node_of_.begin();
+    SimulatedAgent& agent = *hosts_.at(nodes_[node]).agent;
+    const Status told = agent.job().receive(connection_of_.at(first), all);
+    if (!told.ok()) fail("neighbours: " + told.error().message());
+  }
+  return broken_.empty();
+}
+
+// Its connections end; the agents live on.
+void SimulatedRun::stop_program() {
+  for (const auto& [number, connection] : connection_of_) {
+    const auto host = hosts_.find(host_of(number));
+    rank(number).disconnect();
+    if (host != hosts_.end() && host->second.agent)
+      host->second.agent->job().disconnected(connection, /*goodbye=*/false);
+  }
+  connection_of_.clear();
+  rank_at_.clear();
+}
+
+// --- the program: restart ------------------------------------------------------------------------
+
+Result<SimulatedRun::Candidate> SimulatedRun::newest_below(VersionOfRun below) {
+  for (const auto& one : ranks_) one->ask_for_candidate({below.first, below.second});
+  const bool all = run_until("candidates", [&] {
+    return std::all_of(ranks_.begin(), ranks_.end(),
+                       [](const auto& one) { return one->candidate().has_value(); });
+  });
+  if (!all) return Error(Code::agent_lost, "an agent is gone");
+  Candidate best;
+  for (const auto& one : ranks_) {
+    const wire::Candidate& offer = *one->candidate();
+    if (offer.version == 0 && offer.code != Code::none) return Error(offer.code, offer.message);
+    if (offer.version == 0 || offer.version < best.version.first) continue;
+    const bool newer = offer.version > best.version.first;
+    if (offer.code != Code::ok) {
+      if (newer) best = {{offer.version, 0}, 0, Error(offer.code, offer.message)};
+    } else if (newer || best.damage || offer.run > best.version.second) {
+      best = {{offer.version, offer.run}, offer.saved_ranks, std::nullopt};
+    }
+  }
+  if (best.version.first == 0) return Error(Code::none, "there is no version");
+  return best;
+}
+
+Status SimulatedRun::take(VersionOfRun version) {
+  for (const auto& one : ranks_) one->restart({version.first, 0, version.second});
+  const auto settled = [&] {
+    return std::all_of(ranks_.begin(), ranks_.end(),
+                       [](const auto& one) { return one->ready() || one->restored(); });
+  };
+  if (!run_until("verified", settled)) return Error(Code::agent_lost, "an agent is gone");
+  Status agreed;
+  for (const auto& one : ranks_) {
+    if (one->restored() && agreed.ok()) agreed = *one->restored();
+  }
+  for (const auto& one : ranks_) {
+    if (one->ready()) one->proceed(agreed.ok());
+  }
+  const auto ended = [&] {
+    return std::all_of(ranks_.begin(), ranks_.end(),
+                       [](const auto& one) { return one->restored().has_value(); });
+  };
+  if (!run_until("restored", ended)) return Error(Code::agent_lost, "an agent is gone");
+  for (const auto& one : ranks_) {
+    if (agreed.ok() && !one->restored()->ok()) return *one->restored();
+  }
+  return agreed;
+}
+
+bool SimulatedRun::restart() {
+  ++counts_.restarts;
+  const Promises::Owed owed = promises_.owed({nodes_.begin(), nodes_.end()});
+  for (VersionOfRun below;;) {
+    const auto newest = newest_below(below);
+    if (!newest.ok()) {
+      if (newest.error().code() == Code::agent_lost) return agent_died_;
+      if (owed.version.first != 0) {
+        fail(fmt::format(
+            "version {} of run {} was announced at level {}, and does not come back: {}",
+            owed.version.first, owed.version.second, static_cast<int>(owed.level),
+            newest.error().message()));
+      }
+      say("no version: " + newest.error().message());
+      return broken_.empty();
+    }
+    below = newest->version;
+    Status taken = newest->damage ? Status(*newest->damage) : Status();
+    if (taken.ok()) taken = take(newest->version);
+    if (taken.ok()) return restarted_from(newest->version);
+    if (taken.error().code() == Code::agent_lost) return agent_died_;
+    say(fmt::format("version {} of run {} skipped: {}", below.first, below.second,
+                    taken.error().message()));
+    ++counts_.from_older;
+    if (!passable(taken.error().code())) {
+      fail("a restart ends with " + taken.error().message());
+      return false;
+    }
+    if (below.first <= owed.version.first) {
+      fail(fmt::format("version {} of run {} was announced at level {}, and does not come back: {}",
+                       owed.version.first, owed.version.second, static_cast<int>(owed.level),
+                       taken.error().message()));
+      return false;
+    }
+  }
+}
+
+bool SimulatedRun::restarted_from(VersionOfRun version) {
+  say(fmt::format("restarted from version {} of run {}", version.first, version.second));
+  const Promises::Owed owed = promises_.owed({nodes_.begin(), nodes_.end()});
+  if (version.first < owed.version.first) {
+    fail(fmt::format("version {} of run {} was announced at level {}, and version {} came back",
+                     owed.version.first, owed.version.second, static_cast<int>(owed.level),
+                     version.first));
+  }
+  for (const auto& one : ranks_) {
+    if (one->object() != promises_.expected(version, one->number()))
+      fail(fmt::format("wrong bytes in version {} of rank {}", version.first, one->number()));
+  }
+  return broken_.empty();
+}
+
+// One node: its agent finds the version, and ranks have nothing to agree upon.
+bool SimulatedRun::restart_alone() {
+  ++counts_.restarts;
+  const Promises::Owed owed = promises_.owed({nodes_.begin(), nodes_.end()});
+  for (const auto& one : ranks_) one->restart({});
+  const bool ended = run_until("restarted", [&] {
+    return std::all_of(ranks_.begin(), ranks_.end(),
+                       [](const auto& one) { return one->restored().has_value(); });
+  });
+  if (!ended) return agent_died_;
+  const Status& outcome = *ranks_[0]->restored();
+  if (outcome.ok()) {
+    for (const RunId run : promises_.runs()) {
+      const VersionOfRun version{ranks_[0]->restored_version(), run};
+      if (promises_.expected(version, 0) == ranks_[0]->object()) return restarted_from(version);
+    }
+    fail(fmt::format("wrong bytes in version {}", ranks_[0]->restored_version()));
+    return false;
+  }
+  if (owed.version.first != 0) {
+    fail(fmt::format("version {} of run {} was announced at level {}, and does not come back: {}",
+                     owed.version.first, owed.version.second, static_cast<int>(owed.level),
+                     outcome.error().message()));
+  }
+  say("no version: " + outcome.error().message());
+  return broken_.empty();
+}
+
+// --- the program: checkpoint -----------------------------------------------------------------------
+
+bool SimulatedRun::checkpoint() {
+  const VersionOfRun version{next_version_++, run_};
+  std::vector<std::size_t> bytes;
+  for (std::size_t number = 0; number < ranks_.size(); ++number)
+    bytes.push_back(random_.between(1, 5 * buffer_bytes));
+  promises_.taking(version, bytes);
+  for (const auto& one : ranks_) {
+    one->save(version.first, content(version, one->number(), bytes[one->number()]));
+  }
+  const bool answered = run_until("captured", [&] {
+    return std::all_of(ranks_.begin(), ranks_.end(),
+                       [](const auto& one) { return one->captured().has_value(); });
+  });
+  if (!answered) return false;
+  ++counts_.versions;
+  std::string text = fmt::format("version {} captured", version.first);
+  for (const auto& one : ranks_) {
+    if (one->captured()->code != Code::ok) text = one->captured()->message;
+  }
+  say(text);
+  return true;
+}
+
+// --- faults ----------------------------------------------------------------------------------------
+
+void SimulatedRun::kill_agent(HostId host, End how) {
+  Host& at = hosts_.at(host);
+  if (!at.agent) return;
+  at.agent->prepare_end(how);
+  for (const auto& [number, connection] : connection_of_) {
+    if (host_of(number) == host) rank(number).disconnect();
+  }
+  at.agent.reset();
+  agent_died_ = true;
+}
+
+void SimulatedRun::power_off(HostId host, bool disk_is_lost) {
+  kill_agent(host, End::powered_off);
+  if (disk_is_lost) {
+    promises_.lost(host);
+    hosts_.erase(host);
+  } else {
+    hosts_.at(host).disk->crash(random_.between(1, UINT32_MAX));
+  }
+}
+
+std::vector<HostId> SimulatedRun::some_hosts(std::uint32_t most) {
+  std::vector<HostId> all;
+  for (const auto& [id, host] : hosts_) all.push_back(id);
+  std::shuffle(all.begin(), all.end(), random_.engine());
+  all.resize(std::min<std::size_t>(all.size(), random_.between(1, std::max(most, 1u))));
+  return all;
+}
+
+// Ends the present start of the program.
+void SimulatedRun::fault() {
+  const auto dice = random_.between(0, 9);
+  if (dice < 3) {
+    say("the program is killed");
+    stop_program();
+    return;
+  }
+  const bool lost = dice >= 6 && hosts_.size() > 1;
+  const auto hit =
+      some_hosts(lost ? std::min<std::uint32_t>(settings_.tolerates + 1,
+                                                static_cast<std::uint32_t>(hosts_.size()) - 1)
+                      : static_cast<std::uint32_t>(hosts_.size()));
+  say(fmt::format("hosts {} {}", fmt::join(hit, " "),
+                  lost ? "are lost with their disks" : "lose power"));
+  stop_program();
+  for (const HostId host : hit) power_off(host, lost);
+  // Others take their place, or the job goes on with fewer.
+  while (hosts_.size() < settings_.hosts && random_.between(0, 2) != 0) hosts_[next_host_++];
+}
+
+void SimulatedRun::live(unsigned starts) {
+  for (; starts > 0 && broken_.empty(); --starts) {
+    for (auto& [id, host] : hosts_) host.weight = static_cast<unsigned>(random_.between(1, 6));
+    if (!start()) return;
+    do {
+      if (agent_died_ && !connect()) return;
+      if (!(nodes_.size() == 1 ? restart_alone() : restart())) return;
+    } while (agent_died_);
+    for (auto moves = random_.between(0, 8); moves > 0 && broken_.empty(); --moves) {
+      const auto dice = random_.between(0, 9);
+      if (dice < 6) {
+        checkpoint();
+      } else if (dice < 9) {
+        rest(random_.between(0, 5'000));
+      } else {
+        const HostId host = nodes_[random_.between(0, nodes_.size() - 1)];
+        say(fmt::format("the agent of host {} is killed", host));
+        kill_agent(host, End::killed);
+      }
+      if (agent_died_ && !connect()) return;
+    }
+    rest(random_.between(0, 3) == 0 ? 0 : random_.between(0, 10'000));
+    fault();
+    rest(random_.coin() ? 0 : random_.between(0, 10'000));
+  }
+}
+
+}  // namespace backstay::simulated
