@@ -178,6 +178,7 @@ void Neighbourhood::membership(const tree::NodeSet& lost, const tree::NodeSet& b
 std::uint64_t Neighbourhood::pump() {
   if (directory_.complete() && !std::exchange(complete_told_, true)) listener_.directory_complete();
   if (protects_) favoured_.choose();
+  transfers_.serve();
   const std::uint64_t encoder_wants = encoder_ ? encoder_->pump() : no_deadline;
   return std::min({protection_.pump(), encoder_wants, rebuilds_.pump()});
 }

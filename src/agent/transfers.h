@@ -36,6 +36,9 @@ class Transfers final : public FileReader, public PeerEvents {
   void message(NodeId from, const wire::peer::Message& message) override;
   void offered(NodeId from, std::uint64_t ticket, std::uint64_t bytes, OfferFrom offer) override;
   void lost(NodeId peer, const Error& why) override;
+  // Answers what waits for a buffer, as far as there are any. To be called now and then: answers of an earlier run of the job
+  // may hold the buffers, and give them back without a word.
+  void serve();
 
   // Calls whose `done` has not come yet.
   std::size_t reading() const { return asked_.size() + fetching_ + from_depot_; }
@@ -61,7 +64,6 @@ class Transfers final : public FileReader, public PeerEvents {
 
   void on(NodeId from, const wire::peer::Get& get);
   void on(NodeId from, const wire::peer::No& no);
-  void serve();
   void serve_one(const std::shared_ptr<Answer>& answer, const wire::peer::Get& get);
   void give(const std::shared_ptr<Answer>& answer, const Status& read, Bytes memory);
   void refuse(NodeId to, std::uint64_t ticket, const Error& error);

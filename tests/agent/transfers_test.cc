@@ -112,6 +112,22 @@ TEST_F(TransfersTest, ALineThatIsTooLongIsSentAway) {
   expect_nothing_left();
 }
 
+// As those of an earlier run do, whose answers were still under way.
+TEST_F(TransfersTest, BuffersThatOthersGiveBackAreUsed) {
+  DepotBuffers& buffers = network[1].serving;
+  std::vector<Lease> taken;
+  while (Lease lease = buffers.take()) taken.push_back(std::move(lease));
+  AlignedMemory memory(4096);
+  network[0].transfers->read(1, file, 0, memory.span(), answers.one());
+  network.run_for();
+  EXPECT_TRUE(answers.all.empty());
+  taken.clear();
+  network[1].transfers->serve();
+  network.run_for();
+  EXPECT_EQ(answers.with(Code::ok), 1u);
+  expect_nothing_left();
+}
+
 TEST_F(TransfersTest, ALostHolderAnswersEverything) {
   SCOPED_TRACE(test::replay());
   for (int round = 0; round < 200; ++round) {
