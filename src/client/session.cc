@@ -23,6 +23,7 @@
 #include "client/fewer_nodes.h"
 #include "client/job_settings.h"
 #include "client/neighbours.h"
+#include "client/node_settings.h"
 #include "client/other_settings.h"
 #include "client/redistribution.h"
 #include "client/restart_anywhere.h"
@@ -121,6 +122,8 @@ Result<std::unique_ptr<Session>> Session::start(const Group& group, const char* 
   session->keep_what_is_possible();
   BACKSTAY_TRY(take_settings_of_rank_0(session->group_, session->config_));
   BACKSTAY_TRY(session->agree_on_job());
+  BACKSTAY_TRY(
+      check_node_settings(session->group_, session->config_, session->address_.socket_path));
   BACKSTAY_TRY(session->connect());
   session->requests_ = std::make_unique<Requests>(*session);
   session->due_ = std::make_unique<Due>(session->config_.checkpoint, session->group_,
