@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -243,22 +244,47 @@ Status put_environment_value(const ConfigSlot& key, Config& config, const std::s
   return put_number(key, slot, *number, where);
 }
 
+// What is read beside the keys: by the library and the commands, and by tests and benchmarks (a prefix stands for all that
+// begin with it).
+constexpr std::array other_variables = {"BACKSTAY_ATTEMPT", "BACKSTAY_FAILPOINT",
+                                        "BACKSTAY_PYTHON"};
+constexpr std::array prefixes_of_tests = {
+    "BACKSTAY_TEST_", "BACKSTAY_SEED",  "BACKSTAY_SOAK", "BACKSTAY_SANITIZE", "BACKSTAY_SIM",
+    "BACKSTAY_CRASH", "BACKSTAY_FUZZ_", "BACKSTAY_MINI", "BACKSTAY_GARBAGE",  "BACKSTAY_IN_CHILD",
+    "BACKSTAY_PEER_", "BACKSTAY_BENCH", "BACKSTAY_PIP_", "BACKSTAY_FAKE_CUDA"};
+
+std::vector<std::string> variables_of_keys() {
+  std::vector<std::string> names{"BACKSTAY_JOB", "BACKSTAY_DIR", "BACKSTAY_CONFIG"};
+  for (const ConfigSlot& key : config_table()) names.push_back(environment_name(key.name));
+  return names;
+}
+
+// The names in the environment that begin as ours do.
+std::vector<std::string> our_environment() {
+  std::vector<std::string> names;
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string_view text(*entry);
+    if (text.starts_with("BACKSTAY_")) names.emplace_back(text.substr(0, text.find('=')));
+  }
+  return names;
+}
+
+std::pair<std::string, std::size_t> nearest(const std::string& name,
+                                            const std::vector<std::string>& known) {
+  const auto distance = [&name](const std::string& other) { return edit_distance(name, other); };
+  const std::string& near = *std::ranges::min_element(known, {}, distance);
+  return {near, distance(near)};
+}
+
 // BACKSTAY_STORAGE_KEPT names a section of ours but no key, BACKSTAY_DIRR is one letter away from a name of ours: typing
 // errors, not somebody else's.
 Status refuse_unknown_variables() {
-  std::vector<std::string> ours{"BACKSTAY_JOB", "BACKSTAY_DIR", "BACKSTAY_CONFIG"};
+  const std::vector<std::string> keys = variables_of_keys();
   std::vector<std::string> sections;
-  for (const ConfigSlot& key : config_table()) {
-    ours.push_back(environment_name(key.name));
+  for (const ConfigSlot& key : config_table())
     sections.push_back(environment_name(key.name.substr(0, key.name.find('.') + 1)));
-  }
-  for (char** entry = environ; *entry; ++entry) {
-    const std::string_view text(*entry);
-    const std::string name(text.substr(0, text.find('=')));
-    if (!name.starts_with("BACKSTAY_")) continue;
-    const auto distance = [&name](const std::string& other) { return edit_distance(name, other); };
-    const std::string& near = *std::ranges::min_element(ours, {}, distance);
-    const std::size_t away = distance(near);
+  for (const std::string& name : our_environment()) {
+    const auto [near, away] = nearest(name, keys);
     const bool has_section = std::ranges::any_of(
         sections, [&name](const std::string& section) { return name.starts_with(section); });
     if (away == 1 || (away > 1 && has_section))
@@ -384,6 +410,23 @@ std::vector<std::pair<std::string, std::string>> agent_settings(const Config& co
     all.emplace_back(name, as_text(key->slot(copy)));
   }
   return all;
+}
+
+std::vector<std::string> unknown_variables() {
+  std::vector<std::string> known = variables_of_keys();
+  known.insert(known.end(), other_variables.begin(), other_variables.end());
+  std::vector<std::string> warnings;
+  for (const std::string& name : our_environment()) {
+    const bool of_tests = std::ranges::any_of(
+        prefixes_of_tests, [&name](const char* prefix) { return name.starts_with(prefix); });
+    const auto [near, away] = nearest(name, known);
+    if (of_tests || away == 0) continue;
+    warnings.push_back(
+        fmt::format("the environment variable {} means nothing to Backstay; the "
+                    "nearest that does is {} (backstay config --explain lists all)",
+                    name, near));
+  }
+  return warnings;
 }
 
 Result<Config> load_config(const std::string& path) {

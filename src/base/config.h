@@ -112,6 +112,10 @@ Status check_paths(const Config& config);
 // Errors: config, naming file, line, column, and for an unknown key the nearest one.
 Result<Config> load_config(const std::string& path);
 
+// One sentence for each variable of the environment that begins with BACKSTAY_ and that nothing reads: it names the nearest
+// one that exists. Variables that are surely typing errors are errors of load_config() instead.
+std::vector<std::string> unknown_variables();
+
 // The same from text; `origin` stands in messages for the file's name. Does not look at the
 // environment.
 Result<Config> parse_config(const std::string& text, const std::string& origin);

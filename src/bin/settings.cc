@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/ids.h"
+#include "bin/print.h"
 
 namespace backstay::bin {
 
@@ -73,6 +74,7 @@ CLI::Validator seconds_between(double least, double most) {
 Result<Config> load(const Settings& settings) {
   BACKSTAY_ASSIGN(const std::string file, find_config(settings.config_file));
   BACKSTAY_ASSIGN(Config config, load_config(file));
+  for (const std::string& warning : unknown_variables()) remark(warning);
   std::error_code failure;
   if (!settings.dir.empty())
     config.storage.dir =

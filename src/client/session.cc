@@ -119,6 +119,7 @@ Result<std::unique_ptr<Session>> Session::start(const Group& group, const char* 
   BACKSTAY_TRY(group.agree(loaded.ok() ? Status() : Status(loaded.error())));
   if (!loaded.ok()) return loaded.error();  // cannot be: agree() had said so
   std::unique_ptr<Session> session(new Session(group, std::move(loaded->config), loaded->file));
+  session->warn_of_variables();
   session->keep_what_is_possible();
   BACKSTAY_TRY(take_settings_of_rank_0(session->group_, session->config_));
   BACKSTAY_TRY(session->agree_on_job());
@@ -139,6 +140,12 @@ Session::Session(const Group& group, Config config, const std::string& config_fi
 
 Session::~Session() {
   if (pool_pinned_ && agent_ != nullptr) DeviceMemory::find()->unpin(agent_->home());
+}
+
+// `backstay run` has said it already.
+void Session::warn_of_variables() const {
+  if (group_.rank() != 0 || std::getenv("BACKSTAY_ATTEMPT") != nullptr) return;
+  for (const std::string& warning : unknown_variables()) tell_user(warning);
 }
 
 // Rank 0's settings become all ranks'.

@@ -62,6 +62,7 @@ class Session {
   class Requests;  // due()'s view of the agent and of signals
 
   Session(const Group& group, Config config, const std::string& config_file);
+  void warn_of_variables() const;
   void keep_what_is_possible();
   Status agree_on_job();
   Status connect();

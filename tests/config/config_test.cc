@@ -262,6 +262,24 @@ TEST(Config, EnvironmentErrorsNameTheVariable) {
   }
 }
 
+TEST(Config, AVariableThatMeansNothingIsWarnedOf) {
+  const auto warnings = [](const char* name) {
+    ::setenv(name, "1", 1);
+    const auto said = unknown_variables();
+    ::unsetenv(name);
+    return said;
+  };
+  for (const char* known : {"BACKSTAY_ATTEMPT", "BACKSTAY_FAILPOINT", "BACKSTAY_PYTHON",
+                            "BACKSTAY_DIR", "BACKSTAY_STORAGE_KEEP", "BACKSTAY_TEST_SEED"}) {
+    EXPECT_THAT(warnings(known), ::testing::IsEmpty()) << known;
+  }
+  EXPECT_THAT(warnings("BACKSTAY_INTERVAL"),
+              ::testing::ElementsAre(::testing::AllOf(HasSubstr("BACKSTAY_INTERVAL means nothing"),
+                                                      HasSubstr("the nearest that does is "))));
+  EXPECT_THAT(warnings("BACKSTAY_ATEMPTS"),
+              ::testing::ElementsAre(HasSubstr("the nearest that does is BACKSTAY_ATTEMPT ")));
+}
+
 TEST(Config, ADirectoryIsNoConfiguration) {
   const auto config = load_config(::testing::TempDir());
   ASSERT_FALSE(config.ok());
