@@ -218,7 +218,8 @@ BACKSTAY_API int backstay_wait(uint64_t version, backstay_level level, double ti
  * Errors: ENONE (nothing saved yet; the regions are untouched), EMISMATCH (regions protected now
  * differ from those saved; untouched), ERANKS (saved by another number of ranks, and the message says
  * what keeps it from this one; untouched), EINVALID (a folder has the place of a routed file;
- * untouched), ECORRUPT (versions exist, none can be read; untouched), ELOST (the same, as too many nodes
+ * untouched), ENOSPACE (the disk has no room for the routed files, which come back beside those that are there;
+ * the message names path and bytes; untouched), EPERMISSION (they may not be written; untouched), ECORRUPT (versions exist, none can be read; untouched), ELOST (the same, as too many nodes
  * that had them are gone; untouched), EAGENT (a second agent was tried, or a part of the version is only on
  * a node that cannot be reached now; untouched, and the program must not begin anew). Only EIO after a
  * first success of verification leaves regions in an undefined state; the message then says so and the

@@ -43,11 +43,11 @@ struct OpenFile {
 // Errors: invalid (missing, no regular file, unreadable; names the path).
 Result<OpenFile> open_routed(const std::string& path);
 
-// A file that restart brings back: written beside its name, published by publish() when everything
-// has been delivered, removed if it was not.
+// A file that restart brings back: written beside its name, with its room reserved before the first byte, published by
+// publish() when everything has been delivered, removed if it was not.
 class ReturningFile {
  public:
-  // Errors: invalid (a folder has its place), permission, no_space, io.
+  // Errors: invalid (a folder has its place), permission, no_space (names path and bytes), io.
   static Result<ReturningFile> create(const std::string& path, std::uint64_t bytes,
                                       std::uint32_t mode);
   ReturningFile(ReturningFile&& other) noexcept = default;

@@ -108,7 +108,7 @@ class ProcessCase(unittest.TestCase):
     # --- the program -----------------------------------------------------------------------------
 
     def start_job(self, ranks=2, steps=6, every=2, *options, **popen):
-        job = subprocess.Popen([JOB, *map(str, (ranks, steps, every, *options))], text=True,
+        job = subprocess.Popen([*popen.pop("prefix", ()), JOB, *map(str, (ranks, steps, every, *options))], text=True,
                                env=popen.pop("env", self.environment), cwd=self.folder,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, **popen)
         self.children.append(job)
