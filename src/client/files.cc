@@ -80,7 +80,7 @@ Result<std::string> RoutedFiles::route(const std::string& name, std::size_t path
                                       " bytes with its final zero, there is room for " +
                                       std::to_string(path_bytes));
   }
-  BACKSTAY_TRY(make_folders(folder_));
+  BACKSTAY_TRY(make_chosen_folder(folder_, "storage.dir"));
   if (::access(folder_.c_str(), W_OK | X_OK) != 0) {
     return errno_error("write to the folder " + folder_, errno);
   }

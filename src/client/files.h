@@ -23,7 +23,7 @@ class RoutedFiles {
   explicit RoutedFiles(std::string folder) : folder_(std::move(folder)) {}
 
   // The file's path, which must fit into `path_bytes` with a final zero. Creates the folder where
-  // missing. Errors: invalid, too_large, permission, io; then the file is not routed.
+  // missing. Errors: invalid, too_large, config (it can never be made), permission, no_space, io; then the file is not routed.
   Result<std::string> route(const std::string& name, std::size_t path_bytes);
   const std::set<std::string>& names() const { return names_; }
   std::string path_of(const std::string& name) const { return folder_ + "/" + name; }
