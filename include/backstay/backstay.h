@@ -201,7 +201,7 @@ BACKSTAY_API uint64_t backstay_version(void);
  * now (0 if it does not exist), also where a code says why it will not get a higher one.
  * Errors: ESTATE, ENULL, ENOTFOUND, EAGENT, EPROTOCOL, and the reason why it gets no further: ENOSPACE, EIO, EPERMISSION,
  * EBUSY (another run has the job's folder, or its place in the durable directory), ECORRUPT (it is damaged),
- * EAGAIN (a copy was interrupted). */
+ * EAGAIN (a copy was interrupted), ECONFIG (another node has other pool buffers), EFORMAT (a newer release wrote it). */
 BACKSTAY_API int backstay_test(uint64_t version, backstay_level* level);
 
 /* Blocks until `version` has `level` or better, at most `timeout_s` seconds (negative: no limit).
@@ -209,7 +209,8 @@ BACKSTAY_API int backstay_test(uint64_t version, backstay_level* level);
  * it may have gone with lost nodes. To wait for PROTECTED of it is EUNSUPPORTED; the next version will be.
  * Where the time is over it asks the agent why, which takes a second more if that one hangs.
  * Errors: ESTATE, ENOTFOUND, EAGENT, EPROTOCOL, EINVALID (no level), ETIMEOUT, EUNSUPPORTED (a level that is not
- * configured), and the reason why it gets no further: ENOSPACE, EIO, EPERMISSION, EBUSY, ECORRUPT, EAGAIN. */
+ * configured), and the reason why it gets no further: ENOSPACE, EIO, EPERMISSION, EBUSY, ECORRUPT, EAGAIN,
+ * ECONFIG, EFORMAT. */
 BACKSTAY_API int backstay_wait(uint64_t version, backstay_level level, double timeout_s);
 
 /* Collective. Brings all protected regions and routed files back from the newest version that is
@@ -225,7 +226,8 @@ BACKSTAY_API int backstay_wait(uint64_t version, backstay_level level, double ti
  * differ from those saved; untouched), ERANKS (saved by another number of ranks, and the message says
  * what keeps it from this one; untouched), EINVALID (a folder has the place of a routed file;
  * untouched), ENOSPACE (the disk has no room for the routed files, which come back beside those that are there;
- * the message names path and bytes; untouched), EPERMISSION (they may not be written; untouched), ECORRUPT (versions exist, none can be read; untouched), ELOST (the same, as too many nodes
+ * the message names path and bytes; untouched), EPERMISSION (they may not be written; untouched), ECORRUPT
+ * (versions exist, none can be read; untouched), ELOST (the same, as too many nodes
  * that had them are gone; untouched), EAGENT (a second agent was tried, or a part of the version is only on
  * a node that cannot be reached now; untouched, and the program must not begin anew), ERANKLOST (a rank died; untouched),
  * EFORMAT (of a newer release; untouched), EUNSUPPORTED (saved with larger buffers than the pool has now; untouched),

@@ -169,9 +169,9 @@ void add_answers(Rows& rows, const std::string& function, const std::vector<int>
 }
 
 template <typename Call>
-void add_reasons(Rows& rows, const std::string& function, Call call) {
-  for (const int code : {BACKSTAY_EPROTOCOL, BACKSTAY_ENOSPACE, BACKSTAY_EIO, BACKSTAY_EPERMISSION,
-                         BACKSTAY_EBUSY, BACKSTAY_ECORRUPT, BACKSTAY_EAGAIN}) {
+void add_reasons(Rows& rows, const std::string& function, const std::vector<int>& codes,
+                 Call call) {
+  for (const int code : codes) {
     rows.push_back({function, code,
                     in_a_program(
                         [=](Program& program) {
@@ -270,19 +270,25 @@ void add_checkpoint(Rows& rows) {
               call);
 }
 
+const std::vector<int> reasons_for_local{BACKSTAY_EPROTOCOL,   BACKSTAY_ENOSPACE, BACKSTAY_EIO,
+                                         BACKSTAY_EPERMISSION, BACKSTAY_EBUSY,    BACKSTAY_ECORRUPT,
+                                         BACKSTAY_EAGAIN};
+
 int test(std::uint64_t version) {
   backstay_level level = BACKSTAY_LOCAL;
   return backstay_test(version, &level);
 }
 
 void add_levels(Rows& rows) {
+  std::vector<int> reasons = reasons_for_local;  // and those of other nodes
+  reasons.insert(reasons.end(), {BACKSTAY_ECONFIG, BACKSTAY_EFORMAT});
   std::string name = "backstay_test";
   rows.push_back({name, BACKSTAY_ESTATE, [] { return test(1); }});
   rows.push_back(
       {name, BACKSTAY_ENULL, in_a_program([](Program&) { return backstay_test(1, nullptr); })});
   rows.push_back({name, BACKSTAY_ENOTFOUND, in_a_program([](Program&) { return test(99); })});
   add_without_agent(rows, name, [](Program&) { return test(1); });
-  add_reasons(rows, name, [](Program&) { return test(1); });
+  add_reasons(rows, name, reasons, [](Program&) { return test(1); });
 
   name = "backstay_wait";
   const auto wait = [](std::uint64_t version, backstay_level level) {
@@ -301,7 +307,7 @@ void add_levels(Rows& rows) {
                   })});
   const auto for_ever = [](Program&) { return backstay_wait(1, BACKSTAY_LOCAL, -1); };
   add_without_agent(rows, name, for_ever);
-  add_reasons(rows, name, for_ever);
+  add_reasons(rows, name, reasons, for_ever);
 
   name = "backstay_finalize";
   const auto end = [](Program&) { return backstay_finalize(); };
@@ -314,7 +320,7 @@ void add_levels(Rows& rows) {
                       },
                       durable)});
   add_without_agent(rows, name, end);
-  add_reasons(rows, name, end);
+  add_reasons(rows, name, reasons_for_local, end);
 }
 
 void add_restart(Rows& rows) {
