@@ -1,8 +1,8 @@
-// A tier that writes and removes nothing once `check` fails: then what lies there is of another run. Reading goes on.
-// Threads as of the tier below, if `check` bears them. Errors: also those of `check`.
+// A tier that writes and removes nothing once its lock is lost: then what lies there is of another run. Reading goes on.
+// Nor is a small object put beside what was created in a folder that has gone since (Code::io): a record must not speak of
+// a segment that lies elsewhere. Threads as of the tier below. Errors: also those of JobLock::check().
 #pragma once
 
-#include <functional>
 #include <memory>
 
 #include "agent/job_lock.h"
@@ -10,9 +10,7 @@
 
 namespace backstay::agent {
 
-std::unique_ptr<tier::Tier> guard(std::unique_ptr<tier::Tier> tier, std::function<Status()> check);
-
-// The same with a lock that must hold; null: there is none.
+// `lock` may be null: then it is the tier itself.
 std::unique_ptr<tier::Tier> guarded(std::unique_ptr<tier::Tier> tier, const HeldLock& lock);
 
 }  // namespace backstay::agent

@@ -202,6 +202,11 @@ Status JobLock::check() {
   return again;
 }
 
+unsigned JobLock::folders_lost() {
+  const std::lock_guard guard(mutex_);
+  return folders_lost_;
+}
+
 bool JobLock::found() {
   const std::lock_guard guard(mutex_);
   return !lost_ && file_.valid() && still_named().ok();
@@ -213,6 +218,7 @@ Status JobLock::make_again() {
   if (folder_.valid()) {
     BACKSTAY_ASSIGN(const Same same, leads_to(folder_path_, folder_.get()));
     if (same != Same::yes && !lock_folder().ok()) return lost();
+    if (same != Same::yes) ++folders_lost_;
   }
   return make_new_file();
 }

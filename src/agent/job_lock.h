@@ -38,6 +38,9 @@ class JobLock final {
   // The same, and nothing is made again.
   bool found();
 
+  // How often the folder had to be made again: what was written before lies elsewhere, or nowhere.
+  unsigned folders_lost();
+
  private:
   Status open_and_lock();
   Status lock_folder();
@@ -58,7 +61,8 @@ class JobLock final {
   std::mutex mutex_;  // guards what follows
   Fd folder_;         // of Kind::job
   Fd file_;
-  dev_t device_ = 0;           // of dir_ when it was taken
+  dev_t device_ = 0;  // of dir_ when it was taken
+  unsigned folders_lost_ = 0;
   std::optional<Error> lost_;  // what check() says from then on
 };
 

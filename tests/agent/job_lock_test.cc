@@ -105,18 +105,31 @@ TEST_F(JobLocks, OfTheLiveOneTheSame) {
 }
 
 TEST_F(JobLocks, AGuardedTierWritesNothingOnceTheyAreLost) {
-  bool lost = false;
-  auto tier = guard(tier::make_memory_tier(), [&]() -> Status {
-    return lost ? Status(Error(Code::busy, "another agent has it")) : Status();
-  });
+  auto tier = guarded(tier::make_memory_tier(), lock_job(dir_, "job").value());
   const Buffer content(8);
   ASSERT_TRUE(tier->put("job/a", content).ok());
-  lost = true;
+  remove_lock();
+  another_agents_lock();
   EXPECT_EQ(tier->put("job/a", content).error().code(), Code::busy);
   EXPECT_EQ(tier->create("job/b", 8).error().code(), Code::busy);
   EXPECT_EQ(tier->remove("job/a").error().code(), Code::busy);
   EXPECT_EQ(tier->remove_if_empty("job").error().code(), Code::busy);
   EXPECT_TRUE(tier->get("job/a", 8).ok());
+}
+
+TEST_F(JobLocks, NoRecordIsPutWhereItsSegmentIsNot) {
+  auto tier = guarded(tier::make_memory_tier(), lock_job(dir_, "job").value());
+  const Buffer content(8);
+  ASSERT_TRUE(tier->create("job/v1/segment", 8).ok());
+  fs::rename(dir_ + "/job", dir_ + "/moved");
+  const Status put = tier->put("job/v1/manifest", content);
+  ASSERT_EQ(put.error().code(), Code::io);
+  EXPECT_NE(put.error().message().find("job/v1"), std::string::npos) << put.error().message();
+  ASSERT_TRUE(tier->create("job/v2/segment", 8).ok());
+  EXPECT_TRUE(tier->put("job/v2/manifest", content).ok());
+  EXPECT_FALSE(tier->put("job/v1/manifest", content).ok());
+  ASSERT_TRUE(tier->create("job/v1/segment", 8).ok());
+  EXPECT_TRUE(tier->put("job/v1/manifest", content).ok()) << "written again";
 }
 
 }  // namespace
