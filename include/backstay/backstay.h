@@ -13,7 +13,8 @@
  * Errors. Every function that can fail returns a backstay_error; BACKSTAY_OK is 0. The text for
  * the last failure of the calling thread is backstay_error_message(): it says what to do. No
  * function ends the program unless the configuration says `checkpoint.strict = true`. A pointer that
- * must not be NULL and is: ENULL, of every function.
+ * must not be NULL and is: ENULL, of every function. "Errors:" below lists every code that a function may return
+ * besides EINTERNAL, which is our bug or that of the launcher, or means that there is no memory left.
  *
  * Threads. One session a process. All functions may be called from any one thread at a time;
  * two calls at the same time are refused with BACKSTAY_ESTATE. In a parallel job the functions
@@ -130,7 +131,8 @@ typedef struct backstay_array {
  * Starts an agent if none runs on this node. Blocks until the agent answers (at most
  * `agent.start_timeout_s`).
  * Errors: ESTATE (already started), ECONFIG (also a folder that cannot be made), EAGENT, EPROTOCOL,
- * EBUSY, EPERMISSION, ENOSPACE, ELONGPATH (the socket's). */
+ * EBUSY, EPERMISSION, ENOSPACE, ELONGPATH (the socket's), EINVALID (the agent takes no such job),
+ * ETOOLARGE (the agent has as many connections as it may open files). */
 BACKSTAY_API int backstay_init(const char* config);
 
 /* For programs that an interpreter runs: what a job without a configured name is called, instead of
@@ -155,7 +157,8 @@ typedef struct backstay_group {
 
 /* Collective. The same for a parallel program with its own launcher. `group` is copied; on failure
  * it is not kept and release() is not called.
- * Errors: as backstay_init, EINVALID (which field), and ENULL. The same code on all ranks. */
+ * Errors: as backstay_init, EINVALID (which field), ENULL, and of several nodes EPORT, EUNREACHABLE, EFEWNODES and
+ * EUNSUPPORTED (parity or a network that this build has not). The same code on all ranks. */
 BACKSTAY_API int backstay_init_group(const backstay_group* group, const char* config);
 
 /* Names `count` elements at `data` as part of every later version. `count` may be 0 (then `data`
@@ -165,12 +168,12 @@ BACKSTAY_API int backstay_init_group(const backstay_group* group, const char* co
 BACKSTAY_API int backstay_protect(const char* name, void* data, uint64_t count, backstay_type type);
 
 /* The same with a shape and, if global_shape is not all zero, the place in a global array.
- * Errors: also EINVALID where a block lies outside of its global shape, or has an offset and no
+ * Errors: as backstay_protect; EINVALID also where a block lies outside of its global shape, or has an offset and no
  * global shape. */
 BACKSTAY_API int backstay_protect_array(const char* name, void* data, const backstay_array* array,
                                         backstay_type type);
 
-/* Forgets a region. Its data in earlier versions stays. Errors: ESTATE, ENOTFOUND. */
+/* Forgets a region. Its data in earlier versions stays. Errors: ESTATE, ENULL, ENOTFOUND. */
 BACKSTAY_API int backstay_unprotect(const char* name);
 
 /* Collective. 1 if a checkpoint should be taken now, else 0; the same answer on all ranks.
@@ -186,9 +189,9 @@ BACKSTAY_API int backstay_stop_requested(void);
 /* Collective. Saves all protected regions and routed files as a new version and returns when it
  * is *captured*: the regions may be changed at once. On failure nothing of the version remains,
  * the program may go on, and earlier versions are untouched. Blocks while the pool is full.
- * Errors: ESTATE, EAGENT, ERANKLOST, EINVALID (a routed file that cannot be read), ENOSPACE and EIO
- * (the disk of a pool that is full), EBUSY, EPERMISSION and EPROTOCOL (a new agent refused), EINTERNAL.
- * The same code on all ranks. */
+ * Errors: ESTATE, EAGENT, ERANKLOST, EINVALID (a routed file that cannot be read), ENOSPACE, EIO and EPERMISSION
+ * (the disk of a pool that is full), ETOOLARGE (an object, or the last version number), and where an agent died and
+ * a new one refuses: EBUSY, EPROTOCOL, ECONFIG, EPORT, EUNREACHABLE, EUNSUPPORTED. The same code on all ranks. */
 BACKSTAY_API int backstay_checkpoint(void);
 
 /* The number of the newest version that this run captured or restarted from; 0 if none. */
@@ -196,14 +199,18 @@ BACKSTAY_API uint64_t backstay_version(void);
 
 /* One question to the agent and its answer; waits for no disk. *level: the level that `version` has
  * now (0 if it does not exist), also where a code says why it will not get a higher one.
- * Errors: ESTATE, ENOTFOUND, EAGENT, and the reason if the version failed (ENOSPACE, EIO ...). */
+ * Errors: ESTATE, ENULL, ENOTFOUND, EAGENT, EPROTOCOL, and the reason why it gets no further: ENOSPACE, EIO, EPERMISSION,
+ * EBUSY (another run has the job's folder, or its place in the durable directory), ECORRUPT (it is damaged),
+ * EAGAIN (a copy was interrupted), ECONFIG (another node has other pool buffers), EFORMAT (a newer release wrote it). */
 BACKSTAY_API int backstay_test(uint64_t version, backstay_level* level);
 
 /* Blocks until `version` has `level` or better, at most `timeout_s` seconds (negative: no limit).
  * Of a version that an earlier run saved on several nodes, LOCAL is the most that is told, or DURABLE: what protected
  * it may have gone with lost nodes. To wait for PROTECTED of it is EUNSUPPORTED; the next version will be.
  * Where the time is over it asks the agent why, which takes a second more if that one hangs.
- * Errors: as backstay_test, and ETIMEOUT, EUNSUPPORTED (a level that is not configured). */
+ * Errors: ESTATE, ENOTFOUND, EAGENT, EPROTOCOL, EINVALID (no level), ETIMEOUT, EUNSUPPORTED (a level that is not
+ * configured), and the reason why it gets no further: ENOSPACE, EIO, EPERMISSION, EBUSY, ECORRUPT, EAGAIN,
+ * ECONFIG, EFORMAT. */
 BACKSTAY_API int backstay_wait(uint64_t version, backstay_level level, double timeout_s);
 
 /* Collective. Brings all protected regions and routed files back from the newest version that is
@@ -215,20 +222,25 @@ BACKSTAY_API int backstay_wait(uint64_t version, backstay_level level, double ti
  * either has a place in a global array (backstay_protect_array) and the saved blocks cover it, each
  * element once, or it was the same on all ranks; routed files stay with the old number. Everything
  * is read twice then, and rank 0 compares the regions without a place.
- * Errors: ENONE (nothing saved yet; the regions are untouched), EMISMATCH (regions protected now
+ * Errors: ESTATE, ENONE (nothing saved yet; the regions are untouched), EMISMATCH (regions protected now
  * differ from those saved; untouched), ERANKS (saved by another number of ranks, and the message says
  * what keeps it from this one; untouched), EINVALID (a folder has the place of a routed file;
- * untouched), ECORRUPT (versions exist, none can be read; untouched), ELOST (the same, as too many nodes
+ * untouched), ENOSPACE (the disk has no room for the routed files, which come back beside those that are there;
+ * the message names path and bytes; untouched), EPERMISSION (they may not be written; untouched), ECORRUPT
+ * (versions exist, none can be read; untouched), ELOST (the same, as too many nodes
  * that had them are gone; untouched), EAGENT (a second agent was tried, or a part of the version is only on
- * a node that cannot be reached now; untouched, and the program must not begin anew). Only EIO after a
+ * a node that cannot be reached now; untouched, and the program must not begin anew), ERANKLOST (a rank died; untouched),
+ * EFORMAT (of a newer release; untouched), EUNSUPPORTED (saved with larger buffers than the pool has now; untouched),
+ * and where an agent died and a new one refuses: EBUSY, EPROTOCOL, ECONFIG, ETOOLARGE, EPORT, EUNREACHABLE. Only EIO after a
  * first success of verification leaves regions in an undefined state; the message then says so and the
  * program must not go on. */
 BACKSTAY_API int backstay_restart(uint64_t* version);
 
 /* Reads one region of an old version of this rank into `data` (`bytes` long, exactly the size
  * that was saved), verified; untouched on failure. Where another number of ranks saved the version it is what
- * the rank of the same number saved, its block of a global array included. Errors: ESTATE, ENOTFOUND (no such
- * version, region or rank), EMISMATCH (size), ECORRUPT, EAGENT. */
+ * the rank of the same number saved, its block of a global array included. Errors: ESTATE, ENULL, ENOTFOUND (no such
+ * version, region or rank), EMISMATCH (size), ETOOLARGE (no memory for a second copy), ECORRUPT, ELOST, EFORMAT, EIO,
+ * EPERMISSION (it cannot be read), EUNSUPPORTED (saved with larger buffers than the pool has now), EPROTOCOL, EAGENT. */
 BACKSTAY_API int backstay_read_region(uint64_t version, const char* name, void* data, size_t bytes);
 
 /* For programs that write their own files. Gives in `path` (of `path_bytes`) where to write the
@@ -237,11 +249,14 @@ BACKSTAY_API int backstay_read_region(uint64_t version, const char* name, void* 
  * file's content as it is at that moment, and restart() puts it back at the same path. A routed
  * file that does not exist at a checkpoint makes it fail with EINVALID.
  * The same name gives the same path.
- * Errors: ESTATE, EINVALID, ENULL, ETOOLARGE (path does not fit), EPERMISSION, EIO. */
+ * Errors: ESTATE, EINVALID, ENULL, ETOOLARGE (path does not fit), ECONFIG (its folder below storage.dir can
+ * never be made), EPERMISSION, ENOSPACE, EIO. */
 BACKSTAY_API int backstay_route_file(const char* name, char* path, size_t path_bytes);
 
 /* Collective. Ends the session; the agent goes on and brings captured versions to their level.
- * With `checkpoint.wait_at_end = true` waits for *local* first. Errors: ESTATE. */
+ * With `checkpoint.wait_at_end = true` waits for *local* first, and says why that was not
+ * reached; the session has ended all the same. Errors: ESTATE, and of that wait EAGENT, EPROTOCOL, ENOTFOUND, ENOSPACE, EIO,
+ * EPERMISSION, EBUSY, ECORRUPT, EAGAIN. */
 BACKSTAY_API int backstay_finalize(void);
 
 /* One sentence for a code; static memory. */

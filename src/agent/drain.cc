@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include "agent/guarded_tier.h"
 #include "base/log.h"
 
 namespace backstay::agent {
@@ -94,7 +95,8 @@ void DrainWorker::handle(CopyVersion& command) {
 Status DrainWorker::begin(const CopyVersion& command) {
   BACKSTAY_ASSIGN(auto to, world_.open_durable(dir_));  // first: the lock would make the directory
   BACKSTAY_TRY(live_.take(dir_));
-  BACKSTAY_ASSIGN(Fd lock, world_.lock(dir_));
+  BACKSTAY_ASSIGN(HeldLock lock, world_.lock(dir_));
+  to = guarded(std::move(to), lock);
   BACKSTAY_ASSIGN(auto from, world_.open_tier(world_.local_dir));
   BACKSTAY_TRY(remove_unfinished(*to, job_));
   BACKSTAY_ASSIGN(const bool there, make_way(*to, command.record));

@@ -63,7 +63,7 @@ struct DrainWorld {
   // The same of the durable directory, where agents of other nodes may write the same names (tier/dir.h: writer).
   std::function<Result<std::unique_ptr<tier::Tier>>(const std::string& dir)> open_durable;
   // The lock of the job in a directory. Errors: busy, permission, io.
-  std::function<Result<Fd>(const std::string& dir)> lock;
+  std::function<Result<HeldLock>(const std::string& dir)> lock;
   LiveMark::Lock lock_live;
   StoreWorker::PostEvent post_event;
 };
@@ -83,7 +83,7 @@ class DrainWorker {
  private:
   struct Copy {
     CopyVersion what;
-    Fd lock;
+    HeldLock lock;
     std::unique_ptr<tier::Tier> from;
     std::unique_ptr<tier::Tier> to;
     std::optional<VersionCopy> version;  // none: it was there already

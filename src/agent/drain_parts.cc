@@ -1,6 +1,7 @@
 #include "agent/drain_parts.h"
 
 #include "agent/drain.h"
+#include "agent/guarded_tier.h"
 #include "format/names.h"
 
 namespace backstay::agent {
@@ -35,8 +36,8 @@ Result<std::optional<StoredVersion>> DrainParts::prepare(const std::string& dir,
                                                          const PrepareCopy& command) {
   BACKSTAY_ASSIGN(auto to, world_.open_durable(dir));  // first: the lock would make the directory
   BACKSTAY_TRY(live_.take(dir));
-  BACKSTAY_ASSIGN(Fd lock, world_.lock(dir));
-  prepared_.emplace(Prepared{std::move(to), std::move(lock)});
+  BACKSTAY_ASSIGN(HeldLock lock, world_.lock(dir));
+  prepared_.emplace(Prepared{guarded(std::move(to), lock), lock});
   const format::CommitRecord& record = command.record;
   const StoredVersion there = look_at(*prepared_->to, job_, record.version);
   BACKSTAY_TRY(check_run(there, record));

@@ -66,7 +66,7 @@ class DrainParts {
   };
   struct Prepared {
     std::unique_ptr<tier::Tier> to;
-    Fd lock;
+    HeldLock lock;
   };
   Result<std::optional<StoredVersion>> prepare(const std::string& dir, const PrepareCopy& command);
   Status begin(const std::string& dir, const CopyPart& command);

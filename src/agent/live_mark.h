@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "base/fd.h"
+#include "agent/job_lock.h"
 #include "base/result.h"
 
 namespace backstay::agent {
@@ -15,17 +15,19 @@ namespace backstay::agent {
 class LiveMark final {
  public:
   // Errors: busy (a program lives elsewhere), permission, io.
-  using Lock = std::function<Result<Fd>(const std::string& dir)>;
+  using Lock = std::function<Result<HeldLock>(const std::string& dir)>;
   explicit LiveMark(const Lock& lock) : lock_(lock) {}
 
   // Off: what is copied now was left by a program that ended, or another agent of the run may have to go on.
   void set(bool on) {
     on_ = on;
-    if (!on) held_ = Fd();
+    if (!on) held_.reset();
   }
   // Before anything is written to that directory, which exists.
   Status take(const std::string& dir) {
-    if (!on_ || (held_.valid() && dir_ == dir)) return {};
+    if (!on_) return {};
+    if (held_ && dir_ == dir && held_->check().ok()) return {};
+    held_.reset();
     BACKSTAY_ASSIGN(held_, lock_(dir));
     dir_ = dir;
     return {};
@@ -35,7 +37,7 @@ class LiveMark final {
   const Lock& lock_;
   bool on_ = false;
   std::string dir_;
-  Fd held_;
+  HeldLock held_;
 };
 
 }  // namespace backstay::agent

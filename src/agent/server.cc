@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "agent/event_log.h"
+#include "agent/guarded_tier.h"
 #include "agent/job_lock.h"
 #include "agent/metrics.h"
 #include "agent/server_slot.h"
@@ -322,7 +323,8 @@ Result<Server::Slot*> Server::open_job(const wire::Hello& hello) {
   auto slot = std::make_unique<Slot>();
   BACKSTAY_ASSIGN(auto page, ControlPage::create());
   const std::uint64_t number = next_slot_++;
-  slot->store = make_store(number, hello.job, dir);
+  slot->lock = std::make_shared<JobLock>(dir, hello.job, JobLock::Kind::job);
+  slot->store = make_store(number, hello.job, dir, slot->lock);
   slot->make_drain = [this, number, job = hello.job, dir] { return make_drain(number, job, dir); };
   slot->make_depot = [this, number, job = hello.job, dir, raw = slot.get()] {
     return make_depot(number, job, dir, *raw);
@@ -339,21 +341,24 @@ Result<Server::Slot*> Server::open_job(const wire::Hello& hello) {
 }
 
 std::unique_ptr<Store> Server::make_store(std::uint64_t slot, const std::string& job,
-                                          const std::string& dir) {
+                                          const std::string& dir, const HeldLock& job_lock) {
   return std::make_unique<Store>(
       job,
       [make = options_.make_tier, dir, job, pool = pool_.get(), shared = disk_facts_,
-       held = std::make_shared<Fd>()]() -> Result<std::unique_ptr<tier::Tier>> {
-        BACKSTAY_ASSIGN(*held, lock_job(dir, job));  // held until the store's thread ends
-        return make(dir, job, *pool, [shared](const DiskFacts& facts) {
-          const std::lock_guard lock(shared->mutex);
-          shared->facts = facts;
-        });
+       job_lock]() -> Result<std::unique_ptr<tier::Tier>> {
+        BACKSTAY_TRY(job_lock->take());
+        BACKSTAY_ASSIGN(auto tier, make(dir, job, *pool, [shared](const DiskFacts& facts) {
+                          const std::lock_guard lock(shared->mutex);
+                          shared->facts = facts;
+                        }));
+        return guarded(std::move(tier), job_lock);
       },
       [this, slot](Event event) {
         events_.put(Posted{slot, std::move(event), false});
       },
-      [log = EventLog(dir + "/" + job)](const std::string& line) { log.append(line); });
+      [log = EventLog(dir + "/" + job), job_lock](const std::string& line) {
+        if (job_lock->found()) log.append(line);
+      });
 }
 
 std::unique_ptr<Drain> Server::make_drain(std::uint64_t slot, const std::string& job,
@@ -377,7 +382,11 @@ std::unique_ptr<Depot> Server::make_depot(std::uint64_t slot, const std::string&
   of.serving = std::make_unique<DepotBuffers>(buffers / 2, pool_->buffer_bytes());
   of.keeping = std::make_unique<DepotBuffers>(buffers - buffers / 2, pool_->buffer_bytes());
   return std::make_unique<Depot>(
-      job, [open = options_.open_tier, dir] { return open(dir); },
+      job,
+      [open = options_.open_tier, dir, lock = of.lock]() -> Result<std::unique_ptr<tier::Tier>> {
+        BACKSTAY_ASSIGN(auto tier, open(dir));
+        return guarded(std::move(tier), lock);
+      },
       [this, slot](DepotEvent event) {
         events_.put(Posted{slot, Scanned{std::vector<StoredVersion>()}, false, std::move(event)});
       });

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "agent/job.h"
+#include "agent/job_lock.h"
 #include "agent/mailbox.h"
 #include "agent/metrics_page.h"
 #include "agent/name_watch.h"
@@ -124,7 +125,7 @@ class Server final : public Outbox {
   Slot* open_slot(const std::string& job, const std::string& dir);
   Result<Slot*> open_job(const wire::Hello& hello);
   std::unique_ptr<Store> make_store(std::uint64_t slot, const std::string& job,
-                                    const std::string& dir);
+                                    const std::string& dir, const HeldLock& job_lock);
   std::unique_ptr<Drain> make_drain(std::uint64_t slot, const std::string& job,
                                     const std::string& dir);
   std::unique_ptr<Depot> make_depot(std::uint64_t slot, const std::string& job,

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "agent/job.h"
+#include "agent/job_lock.h"
 #include "agent/server.h"
 
 namespace backstay::agent {
@@ -69,12 +70,13 @@ struct Server::Slot final : StoreLink {
   std::uint64_t asked_drain_posts = 0;
   std::uint64_t settled_drain_posts = 0;
   std::uint64_t unused_since_ns = 0;  // 0: in use
+  HeldLock lock;  // the store takes it; whoever writes to the job's folder looks at it
   std::function<std::unique_ptr<Drain>()> make_drain;
   std::function<Result<Network>(const MemberId&, const std::string&)> network;
   std::function<Status(int)> watch_network;
   const DiskTraffic* traffic_of_all = nullptr;  // the server's
   std::function<std::unique_ptr<Depot>()> make_depot;
-  std::unique_ptr<Store> store;           // outlives the job, which posts to it; holds its lock
+  std::unique_ptr<Store> store;           // outlives the job, which posts to it
   std::unique_ptr<Drain> drain;           // made for the first run with a durable directory
   std::unique_ptr<DepotBuffers> serving;  // with the depot, for the first run on several nodes
   std::unique_ptr<DepotBuffers> keeping;

@@ -137,7 +137,7 @@ Result<int> copy(const CopyOptions& options) {
   BACKSTAY_ASSIGN(const agent::StoredVersion version, on.from.version(job, options.version));
   BACKSTAY_TRY(check_source(on.from, job, version));
   // An agent that serves the job in the destination knows its versions; it must not find another.
-  BACKSTAY_ASSIGN(const Fd lock, agent::lock_job(on.to.dir(), job));
+  BACKSTAY_ASSIGN(const agent::HeldLock lock, agent::lock_job(on.to.dir(), job));
   const std::uint64_t start = system_clock().monotonic_ns();
   BACKSTAY_ASSIGN(const bool there, agent::make_way(on.to.tier(), version.record));
   if (!there) BACKSTAY_TRY(run_copy(on, version.record));

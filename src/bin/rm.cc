@@ -98,7 +98,7 @@ class Release {
       Status status = agent_->forget(job_, dir_, version);
       if (status.ok() || status.error().code() != Code::not_found) return status;
     }
-    if (lock_.valid()) return {};
+    if (lock_) return {};
     BACKSTAY_ASSIGN(lock_, agent::lock_job(dir_, job_));
     return {};
   }
@@ -107,7 +107,7 @@ class Release {
   Result<AgentLink> agent_;
   std::string dir_;
   std::string job_;
-  Fd lock_;
+  agent::HeldLock lock_;
 };
 
 Status check_named(const std::vector<agent::StoredVersion>& versions, const RmOptions& options,

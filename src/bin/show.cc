@@ -1,6 +1,7 @@
 // `backstay show`: what a version holds, and what it would survive. Reads manifests and region tables, no payload.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -10,6 +11,7 @@
 #include "bin/copies.h"
 #include "bin/exit_code.h"
 #include "bin/print.h"
+#include "bin/restart_room.h"
 #include "bin/settings.h"
 #include "bin/status_text.h"
 #include "bin/stored.h"
@@ -48,6 +50,8 @@ struct Content {
   std::map<RegionKey, RegionSummary> regions;
   Result<Copies> copies = Error(Code::agent_lost, "");
   std::vector<std::uint32_t> parity;  // k, m; empty: none is here
+  std::uint64_t file_bytes = 0;       // routed files of the node that has most of them
+  std::optional<RestartRoom> room;    // for those
 
   void add(const format::Region& region) {
     const RegionKey key{region.name, region.kind};
@@ -70,13 +74,18 @@ Status add_node(Stored& stored, Content& content, const std::string& job, NodeId
                   agent::read_manifest(stored.tier(), job, content.version.record, node));
   BACKSTAY_ASSIGN(NodeReader reader, NodeReader::open(stored.tier(), manifest));
   content.segment_bytes += manifest.segment_bytes;
+  std::uint64_t file_bytes = 0;
   for (const format::ObjectEntry& object : manifest.objects) {
     if (rank >= 0 && object.rank != static_cast<Rank>(rank)) continue;
     const auto regions = reader.regions(object);
     if (!regions.ok()) return regions.error().context(fmt::format("rank {}", object.rank));
     ++content.ranks_here;
-    for (const format::Region& region : *regions) content.add(region);
+    for (const format::Region& region : *regions) {
+      content.add(region);
+      if (region.kind == format::RegionKind::file) file_bytes += region.bytes;
+    }
   }
+  content.file_bytes = std::max(content.file_bytes, file_bytes);
   return {};
 }
 
@@ -141,6 +150,7 @@ void print_content(const std::string& dir, const std::string& job, const Content
         content.parity[0], content.parity[1], content.copies.ok() ? ", and counted above" : "",
         content.parity[1], content.parity[0] + content.parity[1]));
   }
+  said_of_others.push_back(warning(content.room, dir));  // no line where there is room
   for (const std::string& said : said_of_others) {
     for (const std::string& line : wrapped(said, 2, 80)) fmt::print("{}\n", line);
   }
@@ -187,6 +197,7 @@ Json as_json(const std::string& dir, const std::string& job, const Content& cont
           {"committed_ns", version.record.committed_ns},
           {"age_s", seconds_since(version.record.captured_ns)},
           {"survival", content.copies.ok() ? survival_json(*content.copies) : Json(nullptr)},
+          {"restart_room", room_json(content.room)},
           {"parity", content.parity.empty() ? Json(nullptr) : Json(content.parity)},
           {"regions", regions}};
 }
@@ -215,6 +226,7 @@ Result<int> show(const ShowOptions& options) {
                      ? fmt::format("{} version {}: its manifest is missing", job, number)
                      : fmt::format("{} version {} has no rank {} here; it has {}", job, number,
                                    options.rank, count_text(content.version.record.ranks, "rank")));
+  content.room = restart_room(stored.dir(), content.file_bytes);
   content.parity = parity_here(stored, job, number);
   content.copies = ask_for_copies(config, stored.dir(), job, number);
   if (options.settings.json)

@@ -8,11 +8,25 @@
 #include "bin/command.h"
 #include "bin/exit_code.h"
 #include "bin/print.h"
+#include "bin/restart_room.h"
 #include "bin/settings.h"
 #include "bin/status_text.h"
 
 namespace backstay::bin {
 namespace {
+
+// What the agent does not ask the disk for, as its main loop must not wait for one.
+void add_rooms(nlohmann::ordered_json& status) {
+  const auto jobs = status.find("jobs");
+  if (jobs == status.end() || !jobs->is_array()) return;
+  for (auto& job : *jobs) {
+    if (!job.is_object() || !job.contains("dir") || !job.contains("job")) continue;
+    const std::string dir = job.value("dir", "");
+    const auto room = restart_room_now(dir, job.value("job", ""));
+    job["restart_room"] = room_json(room);
+    if (const std::string said = warning(room, dir); !said.empty()) job["notes"].push_back(said);
+  }
+}
 
 void print_status(const nlohmann::ordered_json& status) {
   const auto disk = status.value("disk", nlohmann::ordered_json::object());
@@ -52,7 +66,8 @@ Action declare_status(CLI::App& app) {
   return [settings]() -> Result<int> {
     BACKSTAY_ASSIGN(const Config config, load(*settings));
     BACKSTAY_ASSIGN(AgentLink agent, AgentLink::connect(config));
-    BACKSTAY_ASSIGN(const nlohmann::ordered_json status, agent.status());
+    BACKSTAY_ASSIGN(nlohmann::ordered_json status, agent.status());
+    add_rooms(status);
     if (settings->json)
       print_json(status);
     else

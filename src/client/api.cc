@@ -15,6 +15,7 @@
 #include "base/tell.h"
 #include "client/group.h"
 #include "client/launcher.h"
+#include "client/listed_codes.h"
 #include "client/session.h"
 #include "client/signals.h"
 
@@ -23,6 +24,8 @@ namespace {
 using backstay::Code;
 using backstay::Error;
 using backstay::Status;
+using backstay::client::as_listed;
+using backstay::client::Call;
 using backstay::client::Endable;
 using backstay::client::Group;
 using backstay::client::Session;
@@ -99,7 +102,7 @@ class Guard {
 
 // Runs `body` (-> Status) alone; nothing that it throws reaches the program.
 template <typename Body>
-int guarded(Body&& body) noexcept {
+int guarded(Call call, Body&& body) noexcept {
   const Guard guard;
   try {
     if (!guard.mine()) {
@@ -108,7 +111,7 @@ int guarded(Body&& body) noexcept {
                         "thread at a time"));
     }
     const Status status = body();
-    return status.ok() ? BACKSTAY_OK : fail(status.error());
+    return status.ok() ? BACKSTAY_OK : fail(as_listed(call, status.error()));
   } catch (const std::bad_alloc&) {
     last_message = "out of memory";  // short enough to need none
     return BACKSTAY_EINTERNAL;
@@ -121,8 +124,8 @@ int guarded(Body&& body) noexcept {
 }
 
 template <typename Body>
-int with_session(Body&& body) noexcept {
-  return guarded([&]() -> Status {
+int with_session(Call call, Body&& body) noexcept {
+  return guarded(call, [&]() -> Status {
     Session* session = the_session.load(std::memory_order_acquire);
     if (session != nullptr) return body(*session);
     if (!left_to_parent.load()) return Error(Code::state, "call backstay_init first");
@@ -156,11 +159,11 @@ Status start(const Group& group, const char* config) {
 extern "C" {
 
 int backstay_init(const char* config) {
-  return guarded([&] { return start(Group(), config); });
+  return guarded(Call::init, [&] { return start(Group(), config); });
 }
 
 int backstay_init_group(const backstay_group* group, const char* config) {
-  return guarded([&]() -> Status {
+  return guarded(Call::init_group, [&]() -> Status {
     if (group == nullptr)
       return Error(Code::null, "group is NULL: fill a backstay_group, or call backstay_init");
     BACKSTAY_TRY(backstay::client::check_group(*group));
@@ -177,11 +180,12 @@ int backstay_protect(const char* name, void* data, uint64_t count, backstay_type
 
 int backstay_protect_array(const char* name, void* data, const backstay_array* array,
                            backstay_type type) {
-  return with_session([&](Session& session) { return session.protect(name, data, array, type); });
+  return with_session(Call::protect_array,
+                      [&](Session& session) { return session.protect(name, data, array, type); });
 }
 
 int backstay_unprotect(const char* name) {
-  return with_session([&](Session& session) -> Status {
+  return with_session(Call::unprotect, [&](Session& session) -> Status {
     if (name == nullptr) return Error(Code::null, "name is NULL: which region?");
     return session.unprotect(name);
   });
@@ -204,7 +208,7 @@ int backstay_stop_requested(void) {
 
 int backstay_checkpoint(void) {
   bool strict = false;
-  const int code = with_session([&](Session& session) {
+  const int code = with_session(Call::checkpoint, [&](Session& session) {
     strict = session.config().checkpoint.strict;
     const Endable endable(2);
     return session.checkpoint();
@@ -219,7 +223,7 @@ uint64_t backstay_version(void) {
 }
 
 int backstay_test(uint64_t version, backstay_level* level) {
-  return with_session([&](Session& session) -> Status {
+  return with_session(Call::test, [&](Session& session) -> Status {
     if (level == nullptr)
       return Error(Code::null, "level is NULL: give the address of a backstay_level");
     backstay::Level reached = backstay::Level::none;
@@ -230,7 +234,7 @@ int backstay_test(uint64_t version, backstay_level* level) {
 }
 
 int backstay_wait(uint64_t version, backstay_level level, double timeout_s) {
-  return with_session([&](Session& session) -> Status {
+  return with_session(Call::wait, [&](Session& session) -> Status {
     if (level < BACKSTAY_CAPTURED || level > BACKSTAY_DURABLE) {
       return Error(Code::invalid, "level must be one of backstay_level");
     }
@@ -240,7 +244,7 @@ int backstay_wait(uint64_t version, backstay_level level, double timeout_s) {
 }
 
 int backstay_restart(uint64_t* version) {
-  return with_session([&](Session& session) -> Status {
+  return with_session(Call::restart, [&](Session& session) -> Status {
     const Endable endable(1);  // there is nothing to save before it
     BACKSTAY_ASSIGN(const auto restarted, session.restart());
     if (version != nullptr) *version = restarted;
@@ -249,7 +253,7 @@ int backstay_restart(uint64_t* version) {
 }
 
 int backstay_read_region(uint64_t version, const char* name, void* data, size_t bytes) {
-  return with_session([&](Session& session) -> Status {
+  return with_session(Call::read_region, [&](Session& session) -> Status {
     if (name == nullptr) return Error(Code::null, "name is NULL: which region?");
     if (data == nullptr && bytes != 0)
       return Error(Code::null, "data is NULL: give as many bytes of memory as you ask for");
@@ -260,7 +264,7 @@ int backstay_read_region(uint64_t version, const char* name, void* data, size_t 
 }
 
 int backstay_route_file(const char* name, char* path, size_t path_bytes) {
-  return with_session([&](Session& session) -> Status {
+  return with_session(Call::route_file, [&](Session& session) -> Status {
     if (name == nullptr) return Error(Code::null, "name is NULL: give the file's name");
     if (path == nullptr) return Error(Code::null, "path is NULL: give memory for the path");
     BACKSTAY_ASSIGN(const std::string routed, session.route_file(name, path_bytes));
@@ -271,7 +275,7 @@ int backstay_route_file(const char* name, char* path, size_t path_bytes) {
 }
 
 int backstay_finalize(void) {
-  return with_session([&](Session& session) -> Status {
+  return with_session(Call::finalize, [&](Session& session) -> Status {
     const Endable endable(2);
     Status outcome = session.finish();
     backstay::client::unwatch_signals();
@@ -321,14 +325,15 @@ const char* backstay_strerror(int error) {
 }
 
 void backstay_name_program(const char* name) {
-  (void)guarded([&]() -> Status {
+  (void)guarded(Call::init, [&]() -> Status {
     if (name != nullptr) backstay::client::set_program_name(name);
     return {};
   });
 }
 
 int backstay_launcher_failed(int code, const char* message) {
-  return guarded([&]() -> Status { return Error(static_cast<Code>(code), message); });
+  return guarded(Call::init_group,
+                 [&]() -> Status { return Error(static_cast<Code>(code), message); });
 }
 
 const char* backstay_error_message(void) { return last_message.c_str(); }

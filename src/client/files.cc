@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,6 +34,29 @@ Status check_place(const std::string& path) {
                                   " comes back: move it away and restart again");
 }
 
+std::uint64_t free_bytes(int fd) {
+  struct statvfs disk {};
+  return ::fstatvfs(fd, &disk) == 0 ? std::uint64_t{disk.f_bavail} * disk.f_frsize : 0;
+}
+
+// All of it now: a disk that is found to be full while bytes are delivered would leave regions half restored.
+Status reserve(int fd, const std::string& path, std::uint64_t bytes) {
+  if (bytes == 0) return {};
+  const std::uint64_t before = free_bytes(fd);
+  int why = 0;
+  do {  // NOLINT(cppcoreguidelines-avoid-do-while)
+    why = ::posix_fallocate(fd, 0, static_cast<off_t>(bytes));
+  } while (why == EINTR);
+  if (why == 0) return {};
+  const Error refused = errno_error("reserve room", why);
+  return Error(refused.code(),
+               "no room for the routed file " + path + ": it needs " + std::to_string(bytes) +
+                   " bytes beside the one that is there, " + std::to_string(before) +
+                   " are free on that disk (" + refused.message() +
+                   "); make room and restart again",
+               why);
+}
+
 }  // namespace
 
 Status check_file_name(const std::string& name) {
@@ -56,7 +80,7 @@ Result<std::string> RoutedFiles::route(const std::string& name, std::size_t path
                                       " bytes with its final zero, there is room for " +
                                       std::to_string(path_bytes));
   }
-  BACKSTAY_TRY(make_folders(folder_));
+  BACKSTAY_TRY(make_chosen_folder(folder_, "storage.dir"));
   if (::access(folder_.c_str(), W_OK | X_OK) != 0) {
     return errno_error("write to the folder " + folder_, errno);
   }
@@ -90,10 +114,8 @@ Result<ReturningFile> ReturningFile::create(const std::string& path, std::uint64
   ::unlink(beside(path).c_str());
   file.fd_.reset(::open(beside(path).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file.fd_.valid()) return errno_error("create " + beside(path), errno);
-  if (::ftruncate(file.fd_.get(), static_cast<off_t>(bytes)) != 0 ||
-      ::fchmod(file.fd_.get(), mode) != 0) {
-    return errno_error("prepare " + beside(path), errno);
-  }
+  BACKSTAY_TRY(reserve(file.fd_.get(), path, bytes));
+  if (::fchmod(file.fd_.get(), mode) != 0) return errno_error("prepare " + beside(path), errno);
   return file;
 }
 

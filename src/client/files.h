@@ -23,7 +23,7 @@ class RoutedFiles {
   explicit RoutedFiles(std::string folder) : folder_(std::move(folder)) {}
 
   // The file's path, which must fit into `path_bytes` with a final zero. Creates the folder where
-  // missing. Errors: invalid, too_large, permission, io; then the file is not routed.
+  // missing. Errors: invalid, too_large, config (it can never be made), permission, no_space, io; then the file is not routed.
   Result<std::string> route(const std::string& name, std::size_t path_bytes);
   const std::set<std::string>& names() const { return names_; }
   std::string path_of(const std::string& name) const { return folder_ + "/" + name; }
@@ -43,11 +43,11 @@ struct OpenFile {
 // Errors: invalid (missing, no regular file, unreadable; names the path).
 Result<OpenFile> open_routed(const std::string& path);
 
-// A file that restart brings back: written beside its name, published by publish() when everything
-// has been delivered, removed if it was not.
+// A file that restart brings back: written beside its name, with its room reserved before the first byte, published by
+// publish() when everything has been delivered, removed if it was not.
 class ReturningFile {
  public:
-  // Errors: invalid (a folder has its place), permission, no_space, io.
+  // Errors: invalid (a folder has its place), permission, no_space (names path and bytes), io.
   static Result<ReturningFile> create(const std::string& path, std::uint64_t bytes,
                                       std::uint32_t mode);
   ReturningFile(ReturningFile&& other) noexcept = default;

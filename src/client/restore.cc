@@ -43,6 +43,8 @@ RestoreOutcome Restore::run(const wire::Message& first) {
 
 Status Restore::on(const wire::Plan& plan) {
   outcome_.saved_ranks = plan.saved_ranks;
+  if (plan.code == Code::rank_count && plan.saved_ranks == 0)
+    return Error(Code::protocol, "the agent does not say how many ranks saved the version");
   if (plan.code == Code::rank_count) outcome_.version = plan.version;
   if (plan.code != Code::ok) return Error(plan.code, plan.message);
   if (asked_ || phase_ == Phase::delivering || phase_ == Phase::restored) {

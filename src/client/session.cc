@@ -303,6 +303,10 @@ Result<VersionNumber> Session::restart() {
                  "the regions are in an undefined state and the program must not go on: " +
                      version.error().message());
   }
+  if (!version.ok() && version.error().code() == Code::not_found) {
+    // An agent knows of a version, so what no node has any more went with others.
+    return Error(Code::lost, version.error().message());
+  }
   if (!version.ok()) return version;  // not adopt(): whoever went on would begin anew
   version_ = *version;
   newest_used_ = std::max(newest_used_, *version);

@@ -235,7 +235,7 @@ class DrainWorldPlayed {
     }
   }
   // As an agent of another run takes it.
-  Result<Fd> mark() { return lock_live(locks_, "job"); }
+  Result<HeldLock> mark() { return lock_live(locks_, "job"); }
 
   // A byte of the part of a node, on its own disk.
   void damage(NodeId node, VersionNumber version) {

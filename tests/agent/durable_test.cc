@@ -51,10 +51,10 @@ class Durable : public ::testing::Test {
       return dir == shared ? open(*faulty_, dir, faults_) : open(disk_, dir);
     };
     world.open_durable = world.open_tier;
-    world.lock = [this](const std::string& dir) -> Result<Fd> {
+    world.lock = [this](const std::string& dir) -> Result<HeldLock> {
       EXPECT_TRUE(disk_.list(dir).ok()) << dir << " would be made by the lock";
       if (locked_) return Error(Code::busy, "another agent serves it");
-      return Fd();
+      return HeldLock();
     };
     world.lock_live = [this](const std::string& dir) {
       EXPECT_TRUE(disk_.list(dir).ok()) << dir << " would be made by the lock";
@@ -323,7 +323,7 @@ TEST_F(Durable, AProgramOfThatNameLivesElsewhere) {
   const std::string said = said_to_program(2);
   EXPECT_NE(said.find("another program of job job lives on"), std::string::npos) << said;
   EXPECT_EQ(there(), Numbers{});
-  elsewhere = Fd();
+  elsewhere.reset();
   take(3);
   EXPECT_EQ(level(3), Level::durable);
 }

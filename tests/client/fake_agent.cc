@@ -213,7 +213,8 @@ void FakeAgent::obey(Link& link, const wire::Message& message) {
   if (const auto* m = std::get_if<wire::Query>(&message)) return answer(m->version);
   if (const auto* m = std::get_if<wire::Await>(&message)) {
     const auto level = levels.find(m->version);
-    if (level == levels.end() || level->second >= m->level) answer(m->version);
+    const bool over = level == levels.end() || level->second >= m->level;
+    if (over || fail_waits) answer(m->version);
   }
 }
 
@@ -301,9 +302,12 @@ void FakeAgent::end(Link& link, const wire::End& end) {
   if (!std::all_of(filling_.begin(), filling_.end(), [](auto& one) { return one.second.ended; })) {
     return;
   }
-  for (auto& [rank, mine] : filling_) objects[filling_version_][rank] = std::move(mine.object);
+  const Code code = end_with;
+  if (code == Code::ok) {
+    for (auto& [rank, mine] : filling_) objects[filling_version_][rank] = std::move(mine.object);
+  }
   filling_.clear();
-  for (auto& [fd, other] : links_) send(other, wire::Captured{filling_version_, Code::ok, ""});
+  for (auto& [fd, other] : links_) send(other, wire::Captured{filling_version_, code, ""});
 }
 
 // --- restore -------------------------------------------------------------------------------------
@@ -350,6 +354,7 @@ void FakeAgent::plan() {
     }
   }
   delivering_ = false;
+  if (end_with != Code::ok) return finish_restore(end_with, "not able to, for a test");
   if (returning_version_ == 0) {
     const bool corrupt = !damaged_.empty();
     return finish_restore(corrupt              ? Code::corrupt
@@ -503,7 +508,8 @@ void FakeAgent::finish_restore(Code code, const std::string& message) {
     if (delivering_) {
       send(*link, wire::Captured{returning_version_, code, message});
     } else {
-      send(*link, wire::Plan{returning_version_, 0, false, code, message});
+      const std::uint32_t saved = code == Code::rank_count ? 2 : 0;
+      send(*link, wire::Plan{returning_version_, 0, false, code, message, 0, saved});
     }
   }
   returning_.clear();

@@ -20,6 +20,7 @@
 
 #include "base/fd.h"
 #include "base/ids.h"
+#include "base/result.h"
 #include "wire/message.h"
 
 namespace backstay::client::test {
@@ -70,9 +71,12 @@ class FakeAgent {
   std::function<void(const wire::Restart&)> on_restart;
   std::map<VersionNumber, Level> levels;  // default: local for stored versions
   std::map<VersionNumber, Code> failed;   // why it gets no higher level
-  std::vector<std::string> log;           // names of messages as they came
-  std::size_t chunks_sent = 0;            // of restores and fetches
-  std::size_t chunks_stored() const;      // of all objects; for hooks
+  std::atomic<bool> fail_waits{false};    // who waits for a level is answered at once
+  std::atomic<Code> end_with{
+      Code::ok};  // so end captures, restarts and fetches, as one that is not able to
+  std::vector<std::string> log;       // names of messages as they came
+  std::size_t chunks_sent = 0;        // of restores and fetches
+  std::size_t chunks_stored() const;  // of all objects; for hooks
   std::string problem() const;
   std::vector<wire::Neighbour> neighbours;  // that its first rank told; read after stop()
   int requests_seen() const { return requests_seen_; }

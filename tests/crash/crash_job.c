@@ -8,6 +8,7 @@
  *   cells=N           doubles a rank (default 300000)
  *   spare_mib=N       private memory that a rank may take beyond what it has before init
  *   type=float        another element type; name=NAME: another region (both differ from what was saved)
+ *   file_kib=N            each rank routes a file of so many KiB, which it writes before each checkpoint
  *   ask=V             also asks for version V by test(), wait() and read_region()
  *   helper=FILE       each rank forks a helper that outlives it and holds what it inherited; its pid in FILE.<rank>
  *   gate=FILE gate_step=S   waits after step S until FILE exists, having made FILE.reached
@@ -168,6 +169,36 @@ static void check(const double* u, long cells, long step, const char* when) {
   _exit(5);
 }
 
+/* --- the routed file: N KiB of the step's number ------------------------------------------------- */
+
+static char file_path[4096];
+
+static void write_file(long step) {
+  FILE* out = file_path[0] ? fopen(file_path, "w") : NULL;
+  if (out == NULL) return;
+  for (long i = 0; i < number("file_kib", 0) * 64; ++i) fprintf(out, "%015ld\n", step);
+  fclose(out);
+}
+
+static void check_file(long step) {
+  FILE* in = file_path[0] ? fopen(file_path, "r") : NULL;
+  long lines = 0, one = 0;
+  if (!file_path[0]) return;
+  while (in != NULL && fscanf(in, "%ld", &one) == 1 && one == step) ++lines;
+  if (in != NULL) fclose(in);
+  if (lines == number("file_kib", 0) * 64) return;
+  printf("WRONG BYTES rank=%d step=%ld in %s\n", rank, step, file_path);
+  fflush(stdout);
+  _exit(5);
+}
+
+static int route_file(void) {
+  char name[32];
+  if (!option("file_kib")) return BACKSTAY_OK;
+  snprintf(name, sizeof name, "file.%d", rank);
+  return backstay_route_file(name, file_path, sizeof file_path);
+}
+
 static long restart(double* u, long cells, int64_t* step) {
   uint64_t version = 0;
   int code = BACKSTAY_EAGENT;
@@ -178,6 +209,7 @@ static long restart(double* u, long cells, int64_t* step) {
       check(u, cells, 0, "after a restart that failed");
   }
   if (code == BACKSTAY_OK) check(u, cells, (long)*step, "after a restart");
+  if (code == BACKSTAY_OK) check_file((long)*step);
   return code;
 }
 
@@ -242,7 +274,8 @@ static int run(void) {
   const uint64_t count = (uint64_t)cells * (type == BACKSTAY_FLOAT ? 2 : 1);
   compute(u, cells, 0);
   if (backstay_protect(name, u, count, type) != BACKSTAY_OK ||
-      backstay_protect("step", &step, 1, BACKSTAY_INT64) != BACKSTAY_OK) {
+      backstay_protect("step", &step, 1, BACKSTAY_INT64) != BACKSTAY_OK ||
+      route_file() != BACKSTAY_OK) {
     return 3;
   }
   const long restarted = restart(u, cells, &step);
@@ -252,6 +285,7 @@ static int run(void) {
     compute(u, cells, (long)++step);
     if (step == number("gate_step", -1)) wait_at_gate(option("gate"));
     if (step % every != 0) continue;
+    write_file(step);
     const int taken = backstay_checkpoint();
     const uint64_t version = backstay_version();
     say("captured", taken, version, (long)step);

@@ -5,6 +5,7 @@ namespace, so these need root; without it they are skipped and say so.
 Usage: disk_test.py CRASH_JOB BACKSTAYD [unittest arguments]
 """
 
+import json
 import os
 import subprocess
 import unittest
@@ -13,6 +14,7 @@ from pathlib import Path
 from process_case import BACKSTAYD, JOB, ProcessCase, main, wait_for
 
 NOBODY = 65534
+TOOL = str(Path(BACKSTAYD).with_name("backstay"))
 ENOSPACE, EPERMISSION = 31, 32
 
 
@@ -46,6 +48,21 @@ class Disk(ProcessCase):
         if not can_mount():
             self.skipTest("needs root and mount namespaces (unshare -m) for a small disk")
 
+    def tool(self, *arguments):
+        command = ("nsenter", "-m", "-t", str(self.holder.pid), TOOL, *arguments)
+        return subprocess.run(command, check=True, capture_output=True, text=True, env=self.environment,
+                              cwd=self.folder).stdout
+
+    def warned(self, file_bytes, by_status):
+        """Both ranks' files are needed; `show` says that there is not so much room, and `status` where the job is open."""
+        for command in (("show", "crash"), ("status",))[:1 + by_status]:
+            self.assertIn("a restart on this node would fail", " ".join(self.tool(*command).split()), command)
+        room = json.loads(self.tool("show", "crash", "--json"))["restart_room"]
+        self.assertEqual(room["needed_bytes"], 2 * file_bytes)
+        self.assertLess(room["free_bytes"], room["needed_bytes"])
+        for job in json.loads(self.tool("status", "--json"))["jobs"]:
+            self.assertEqual(job["restart_room"]["needed_bytes"], 2 * file_bytes)
+
     def test_a_full_disk(self):
         self.need_mounts()
         self.make_disk(16)  # a version has 4.8 MB: two fit beside the filler
@@ -74,6 +91,32 @@ class Disk(ProcessCase):
         last = self.run_job(2, 12, 2, "wait=1")
         self.assertEqual(last.code, 0, last)
         self.assertEqual(last.lines("local")[-1]["code"], 0, last)
+
+    def test_a_restart_that_has_no_room_for_routed_files(self):
+        """One rank's file has room, the other's has not: nothing is touched, and the same restart works once there is."""
+        self.need_mounts()
+        self.make_disk(32)
+        inside = ("nsenter", "-m", "-t", str(self.holder.pid))
+        options = ("cells=1000", "file_kib=4096", "wait=1")
+        self.start_agent_inside()
+        self.assertEqual(self.run_job(2, 2, 2, *options, prefix=inside).reported("local"), 1)
+        files = f"{self.store}/crash/files"
+        digests = self.inside("sh", "-c", f"sha256sum {files}/*")
+        for where in ("pool", "disk"):
+            with self.subTest(where=where):
+                self.inside("sh", "-c", f"head -c $(($(stat -f -c '%a * %S' {self.store}) - (6 << 20))) "
+                                        f"/dev/zero > {self.store}/filler")
+                run = self.run_job(2, 4, 2, *options, prefix=inside)  # it compares the regions
+                line = run.lines("restart")[0]
+                self.assertEqual((run.code, line["code"]), (4, ENOSPACE), run)
+                self.assertRegex(line["message"], f"{files}/file.[01]: it needs 4194304 bytes .* [0-9]+ are free")
+                self.assertEqual(self.inside("sh", "-c", f"sha256sum {files}/*"), digests, "no file more, none changed")
+                self.warned(4 << 20, by_status=where == "pool")
+                self.inside("rm", f"{self.store}/filler")
+                run = self.run_job(2, 2, 2, *options, prefix=inside)
+                self.assertEqual((run.code, run.lines("restart")[0]["code"]), (0, 0), run)
+                self.kill_agents()
+                self.start_agent_inside()
 
     def test_a_read_only_disk_can_be_restarted_from(self):
         self.need_mounts()

@@ -16,10 +16,14 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from header_codes import listed  # noqa: E402
 from processes import agents_at, end_agents, wait_for  # noqa: E402
 
 JOB, BACKSTAYD = sys.argv[1:3]
 DEADLINE_S = 60
+# What crash_job says of a call, and which function of backstay.h that is.
+CALLS = {"init": "init_group", "restart": "restart", "captured": "checkpoint", "local": "wait", "test": "test",
+         "wait": "wait", "read_region": "read_region", "finalize": "finalize"}
 
 
 stopping = False
@@ -108,7 +112,7 @@ class ProcessCase(unittest.TestCase):
     # --- the program -----------------------------------------------------------------------------
 
     def start_job(self, ranks=2, steps=6, every=2, *options, **popen):
-        job = subprocess.Popen([JOB, *map(str, (ranks, steps, every, *options))], text=True,
+        job = subprocess.Popen([*popen.pop("prefix", ()), JOB, *map(str, (ranks, steps, every, *options))], text=True,
                                env=popen.pop("env", self.environment), cwd=self.folder,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, **popen)
         self.children.append(job)
@@ -122,7 +126,15 @@ class ProcessCase(unittest.TestCase):
             output, errors = job.communicate()
             self.fail(f"the program hangs:\n{output}\n{errors}\n{self.agent_log()}")
         self.assertNotIn("WRONG BYTES", output)
-        return Run(job.returncode, output, errors)
+        run = Run(job.returncode, output, errors)
+        self.check_codes(run)
+        return run
+
+    def check_codes(self, run):
+        """Whatever went wrong: no call returns a code that backstay.h does not list for it."""
+        for what, function in CALLS.items():
+            for line in run.lines(what):
+                self.assertIn(line["code"], listed()[function] | {0}, f"{what}: {line}\n{run}")
 
     def run_job(self, ranks=2, steps=6, every=2, *options, **popen):
         return self.finish(self.start_job(ranks, steps, every, *options, **popen))

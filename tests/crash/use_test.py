@@ -4,6 +4,7 @@
 Usage: use_test.py CRASH_JOB BACKSTAYD [unittest arguments]
 """
 
+import hashlib
 import os
 import random
 import socket
@@ -21,6 +22,26 @@ class Use(ProcessCase):
         self.assertEqual(line["code"], code, run)
         for word in words:
             self.assertIn(word, line["message"])
+
+    def a_run_at_its_gate(self):
+        """With an agent of its own and one version; goes on once the gate is touched."""
+        gate = self.folder / "gate"
+        self.start_agent()
+        first = self.start_job(2, 6, 2, "wait=1", f"gate={gate}", "gate_step=3")
+        wait_for((self.folder / "gate.reached").exists, "step 3")
+        return first, gate
+
+    def goes_on(self, first, gate):
+        gate.touch()
+        run = self.finish(first)
+        self.assertEqual(run.code, 0, run)
+        self.assertEqual(run.reported("local"), 3, run)
+
+    def refused_by_another_agent(self):
+        other = self.folder / "other" / "agent.sock"
+        self.start_agent(socket=other)
+        second = self.run_job(2, 2, 2, env={**self.environment, "BACKSTAY_AGENT_SOCKET": str(other)})
+        self.refused(second, "init", EBUSY, "another agent")
 
     def test_a_socket_path_that_is_too_long(self):
         self.environment["BACKSTAY_AGENT_SOCKET"] = str(self.folder / ("s" * 120))
@@ -55,29 +76,53 @@ class Use(ProcessCase):
         self.refused(run, "init", EPROTOCOL, "protocol 9", "end that agent", "agent.socket")
 
     def test_two_runs_of_one_job_with_one_agent(self):
-        gate = self.folder / "gate"
-        self.start_agent()
-        first = self.start_job(2, 6, 2, "wait=1", f"gate={gate}", "gate_step=3")
-        wait_for((self.folder / "gate.reached").exists, "step 3")
+        first, gate = self.a_run_at_its_gate()
         self.refused(self.run_job(2, 2, 2), "init", EBUSY, "another run", "BACKSTAY_JOB")
-        gate.touch()
-        run = self.finish(first)
-        self.assertEqual(run.code, 0, run)
-        self.assertEqual(run.reported("local"), 3, run)
+        self.goes_on(first, gate)
 
     def test_two_runs_of_one_job_with_two_agents(self):
-        gate = self.folder / "gate"
-        self.start_agent()
-        first = self.start_job(2, 6, 2, "wait=1", f"gate={gate}", "gate_step=3")
-        wait_for((self.folder / "gate.reached").exists, "step 3")
+        first, gate = self.a_run_at_its_gate()
+        self.refused_by_another_agent()
+        self.goes_on(first, gate)
+
+    def test_a_second_run_where_the_lock_was_removed(self):
+        """A purger takes the file away: the first run goes on, the second one is refused, and the lock is made again."""
+        first, gate = self.a_run_at_its_gate()
+        (self.store / "crash" / "lock").unlink()
+        self.refused_by_another_agent()
+        self.goes_on(first, gate)
+        self.assertTrue((self.store / "crash" / "lock").exists())
+
+    def test_a_second_run_in_a_new_folder_of_the_same_name(self):
+        """The job's folder is moved away and another agent makes a new one: the first agent leaves that alone, and says so."""
+        self.environment["BACKSTAY_STORAGE_KEEP"] = "9"  # retention has nothing to do
+        first, gate = self.a_run_at_its_gate()
+        folder, moved = self.store / "crash", self.folder / "moved"
+        folder.rename(moved)
+        before = self.content(moved)
         other = self.folder / "other" / "agent.sock"
-        self.start_agent(socket=other)
-        second = self.run_job(2, 2, 2, env={**self.environment, "BACKSTAY_AGENT_SOCKET": str(other)})
-        self.refused(second, "init", EBUSY, "another agent")
+        other_agent = self.start_agent(socket=other)
+        second = self.run_job(2, 6, 2, "wait=1", env={**self.environment, "BACKSTAY_AGENT_SOCKET": str(other)})
+        self.assertEqual((second.code, second.reported("local")), (0, 3), second)
+        other_agent.terminate()
+        other_agent.wait()
+        theirs = self.content(folder)
         gate.touch()
         run = self.finish(first)
-        self.assertEqual(run.code, 0, run)
-        self.assertEqual(run.reported("local"), 3, run)
+        self.assertEqual(run.reported("captured"), 3, run)
+        told = [line for line in run.lines("local") if line["code"] != 0]
+        self.assertEqual({line["code"] for line in told}, {EBUSY}, run)
+        self.assertEqual([line["version"] for line in told], [2, 3], run)
+        for line in told:
+            self.assertIn(str(folder / "lock"), line["message"])
+            self.assertIn("another agent", line["message"])
+        self.assertEqual(self.content(folder), theirs)
+        self.assertEqual(self.content(moved), before)
+
+    @staticmethod
+    def content(folder):
+        return {str(path): hashlib.sha256(path.read_bytes()).hexdigest()
+                for path in folder.rglob("*") if path.is_file()}
 
     def test_a_version_that_does_not_exist(self):
         self.start_agent()

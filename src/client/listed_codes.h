@@ -1,0 +1,29 @@
+// Which codes a function of the C interface may return: those that its comment in backstay.h lists (tests/client/codes_test.cc
+// holds the two together). What an agent answers besides is a defect, and is told as one. Any thread; nothing blocks.
+#pragma once
+
+#include "base/result.h"
+
+namespace backstay::client {
+
+enum class Call {
+  init,
+  init_group,
+  protect,
+  protect_array,
+  unprotect,
+  checkpoint,
+  test,
+  wait,
+  restart,
+  read_region,
+  route_file,
+  finalize
+};
+
+bool may_return(Call call, Code code);
+
+// `error` where the call may return it, else internal with the same message.
+Error as_listed(Call call, const Error& error);
+
+}  // namespace backstay::client

@@ -1,0 +1,136 @@
+// Locks that others remove below the one who holds them.
+#include "agent/job_lock.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "agent/guarded_tier.h"
+#include "tier/memory.h"
+
+namespace backstay::agent {
+namespace {
+
+namespace fs = std::filesystem;
+
+class JobLocks : public ::testing::Test {
+ protected:
+  Code code_of_another() {
+    const auto other = lock_job(dir_, "job");
+    return other.ok() ? Code::ok : other.error().code();
+  }
+  void remove_lock() { ASSERT_TRUE(fs::remove(dir_ + "/job/lock")); }
+  // As of an agent on a file system that cannot lock a folder, or on another folder of that name.
+  void another_agents_lock() {
+    fs::create_directories(dir_ + "/job");
+    other_ = Fd(::open((dir_ + "/job/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    ASSERT_EQ(::flock(other_.get(), LOCK_EX | LOCK_NB), 0);
+  }
+
+  void SetUp() override {
+    std::string name = ::testing::TempDir() + "backstay-lock-XXXXXX";
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    dir_ = name;
+  }
+  void TearDown() override { fs::remove_all(dir_); }
+
+  std::string dir_;
+  Fd other_;
+};
+
+TEST_F(JobLocks, ARemovedFileLetsNobodyIn) {
+  const HeldLock held = lock_job(dir_, "job").value();
+  remove_lock();
+  EXPECT_EQ(check_unlocked(dir_, "job").error().code(), Code::busy);
+  EXPECT_EQ(code_of_another(), Code::busy);
+}
+
+TEST_F(JobLocks, ARemovedFileIsMadeAgain) {
+  HeldLock held = lock_job(dir_, "job").value();
+  fs::remove(dir_ + "/job/lock");
+  EXPECT_FALSE(held->found());
+  EXPECT_TRUE(held->check().ok());
+  EXPECT_TRUE(held->found());
+  const Fd file(::open((dir_ + "/job/lock").c_str(), O_RDONLY | O_CLOEXEC));
+  EXPECT_NE(::flock(file.get(), LOCK_SH | LOCK_NB), 0) << "the new one is locked";
+  held.reset();
+  EXPECT_EQ(code_of_another(), Code::ok);
+}
+
+TEST_F(JobLocks, ARemovedOrMovedFolderIsMadeAgain) {
+  const HeldLock held = lock_job(dir_, "job").value();
+  fs::remove_all(dir_ + "/job");
+  EXPECT_TRUE(held->check().ok());
+  EXPECT_EQ(code_of_another(), Code::busy);
+  fs::rename(dir_ + "/job", dir_ + "/moved");
+  EXPECT_TRUE(held->check().ok());
+  EXPECT_EQ(code_of_another(), Code::busy);
+  remove_lock();
+  EXPECT_EQ(code_of_another(), Code::busy) << "the new folder is locked as the old one was";
+}
+
+TEST_F(JobLocks, AnotherAgentThatCameMeanwhileKeepsIt) {
+  const HeldLock held = lock_job(dir_, "job").value();
+  remove_lock();
+  another_agents_lock();
+  const Status lost = held->check();
+  ASSERT_FALSE(lost.ok());
+  EXPECT_EQ(lost.error().code(), Code::busy);
+  EXPECT_NE(lost.error().message().find(dir_ + "/job/lock"), std::string::npos);
+  other_.reset();
+  EXPECT_FALSE(held->check().ok()) << "what it has written since is not ours to write over";
+}
+
+TEST_F(JobLocks, AnotherAgentsFolderInTheSamePlaceIsLeftAlone) {
+  const HeldLock held = lock_job(dir_, "job").value();
+  fs::rename(dir_ + "/job", dir_ + "/moved");
+  const auto second = lock_job(dir_, "job");
+  ASSERT_TRUE(second.ok());
+  EXPECT_EQ(held->check().error().code(), Code::busy);
+  EXPECT_TRUE((*second)->check().ok());
+}
+
+TEST_F(JobLocks, OfTheLiveOneTheSame) {
+  const HeldLock held = lock_live(dir_, "job").value();
+  const HeldLock beside = lock_job(dir_, "job").value();
+  fs::remove(dir_ + "/job/live");
+  EXPECT_TRUE(held->check().ok());
+  EXPECT_EQ(lock_live(dir_, "job").error().code(), Code::busy);
+  fs::remove(dir_ + "/job/live");
+  std::ofstream(dir_ + "/job/live") << "1 elsewhere\n";
+  EXPECT_EQ(held->check().error().code(), Code::busy);
+}
+
+TEST_F(JobLocks, AGuardedTierWritesNothingOnceTheyAreLost) {
+  auto tier = guarded(tier::make_memory_tier(), lock_job(dir_, "job").value());
+  const Buffer content(8);
+  ASSERT_TRUE(tier->put("job/a", content).ok());
+  remove_lock();
+  another_agents_lock();
+  EXPECT_EQ(tier->put("job/a", content).error().code(), Code::busy);
+  EXPECT_EQ(tier->create("job/b", 8).error().code(), Code::busy);
+  EXPECT_EQ(tier->remove("job/a").error().code(), Code::busy);
+  EXPECT_EQ(tier->remove_if_empty("job").error().code(), Code::busy);
+  EXPECT_TRUE(tier->get("job/a", 8).ok());
+}
+
+TEST_F(JobLocks, NoRecordIsPutWhereItsSegmentIsNot) {
+  auto tier = guarded(tier::make_memory_tier(), lock_job(dir_, "job").value());
+  const Buffer content(8);
+  ASSERT_TRUE(tier->create("job/v1/segment", 8).ok());
+  fs::rename(dir_ + "/job", dir_ + "/moved");
+  const Status put = tier->put("job/v1/manifest", content);
+  ASSERT_EQ(put.error().code(), Code::io);
+  EXPECT_NE(put.error().message().find("job/v1"), std::string::npos) << put.error().message();
+  ASSERT_TRUE(tier->create("job/v2/segment", 8).ok());
+  EXPECT_TRUE(tier->put("job/v2/manifest", content).ok());
+  EXPECT_FALSE(tier->put("job/v1/manifest", content).ok());
+  ASSERT_TRUE(tier->create("job/v1/segment", 8).ok());
+  EXPECT_TRUE(tier->put("job/v1/manifest", content).ok()) << "written again";
+}
+
+}  // namespace
+}  // namespace backstay::agent
