@@ -1,9 +1,6 @@
 // When `backstay run` tries again. No I/O: tested alone.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "base/ids.h"
 
 namespace backstay::bin {
@@ -26,9 +23,5 @@ class RestartPolicy {
   unsigned without_progress_ = 0;
   VersionNumber newest_ = 0;
 };
-
-// The job's name where nobody gave one: the program behind the launcher ("mpirun -n 4 ./lj" is
-// "lj"), made acceptable. "" where none is found.
-std::string job_name_of(const std::vector<std::string>& words);
 
 }  // namespace backstay::bin

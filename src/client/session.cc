@@ -71,21 +71,6 @@ constexpr const char* the_next_call_tries =
     "is left; agent.log "
     "beside the socket may say why";
 
-std::string& program_name() {
-  static std::string name = program_invocation_short_name;
-  return name;
-}
-
-// The job's name where none is configured: the program's name, with what a name may not hold replaced.
-std::string default_job_name() {
-  std::string name = program_name();
-  for (char& c : name) {
-    if (!check_job_name("_" + std::string(1, c)).ok()) c = '_';
-  }
-  if (name.empty() || name.front() == '.' || name.front() == '-') name.insert(0, 1, '_');
-  return name.substr(0, 100);
-}
-
 RunId random_run() {
   std::random_device device;
   const RunId run = (std::uint64_t{device()} << 32) | device();
@@ -95,23 +80,23 @@ RunId random_run() {
 struct Loaded {
   Config config;
   std::string file;
+  bool named = true;  // the user chose the job's name
 };
 
-Result<Loaded> load(const char* named) {
+Result<Loaded> load(const char* path) {
   const auto as_config = [](const Error& error) { return Error(Code::config, error.message()); };
-  const auto file = find_config(named == nullptr ? "" : named);
+  const auto file = find_config(path == nullptr ? "" : path);
   if (!file.ok()) return as_config(file.error());
   auto config = load_config(*file);
   if (!config.ok()) return as_config(config.error());
-  if (config->job.name.empty()) config->job.name = default_job_name();
+  const bool named = !config->job.name.empty();
+  if (!named) config->job.name = default_job_name();
   const auto good = check_job_name(config->job.name);
   if (!good.ok()) return as_config(good.error().context("job.name (BACKSTAY_JOB)"));
-  return Loaded{std::move(config).value(), *file};
+  return Loaded{std::move(config).value(), *file, named};
 }
 
 }  // namespace
-
-void set_program_name(const std::string& name) { program_name() = name; }
 
 Result<std::unique_ptr<Session>> Session::start(const Group& group, const char* config) {
   auto loaded = load(config);
@@ -121,6 +106,7 @@ Result<std::unique_ptr<Session>> Session::start(const Group& group, const char* 
   session->keep_what_is_possible();
   BACKSTAY_TRY(take_settings_of_rank_0(session->group_, session->config_));
   BACKSTAY_TRY(session->agree_on_job());
+  BACKSTAY_ASSIGN(session->origin_, Origin::agree(group, session->config_, loaded->named));
   BACKSTAY_TRY(session->connect());
   session->requests_ = std::make_unique<Requests>(*session);
   session->due_ = std::make_unique<Due>(session->config_.checkpoint, session->group_,
@@ -265,7 +251,7 @@ Status Session::checkpoint() {
 }
 
 Status Session::take_version() {
-  auto snapshot = Snapshot::of(regions_, files_);
+  auto snapshot = Snapshot::of(regions_, files_, origin_.notes());
   BACKSTAY_TRY(ready(snapshot.ok() ? Status() : Status(snapshot.error())));
   if (!snapshot.ok()) return snapshot.error();  // cannot be: ready() had said so
   due_->checkpoint_begins();                    // the measured cost is without starting an agent
@@ -305,14 +291,14 @@ Result<VersionNumber> Session::restart() {
 // `touched` becomes true on all ranks.
 Result<VersionNumber> Session::bring_back(bool& touched) {
   if (group_.nodes() > 1) {
-    RestartAnywhere anywhere(group_, *agent_, regions_, files_);
+    RestartAnywhere anywhere(group_, *agent_, regions_, files_, origin_);
     BACKSTAY_ASSIGN(const VersionNumber version, anywhere.run(touched));
     restarted_ = {version, anywhere.saved_by()};
     return version;
   }
   std::optional<Error> unreadable;  // why a newer version was passed over
   for (VersionNumber below = 0;;) {
-    SessionTarget target(regions_, files_);
+    SessionTarget target(regions_, files_, origin_);
     Restore restore(*agent_, target);
     const RestoreOutcome outcome = restore.run(wire::Restart{0, below});
     const Status agreed = group_.agree(outcome.complete ? Status() : outcome.status);
@@ -329,7 +315,7 @@ Result<VersionNumber> Session::bring_back(bool& touched) {
     if (all_told == 0) return Error(Code::agent_lost, "not all ranks got the agent's answer");
     bool taken_in_part = false;
     const Status moved =
-        Redistribution(group_, *agent_, regions_, outcome.version, 0, outcome.saved_ranks)
+        Redistribution(group_, *agent_, regions_, origin_, outcome.version, 0, outcome.saved_ranks)
             .run(taken_in_part);
     if (moved.ok()) return outcome.version;
     touched = touched || taken_in_part;
@@ -414,11 +400,12 @@ Status Session::waited_in_vain(VersionNumber version, Level level, double timeou
 namespace {
 
 Result<format::Region> find_region(Fetch& fetch, const std::string& name, std::size_t bytes) {
-  BACKSTAY_ASSIGN(const auto saved, fetch.table());
-  const auto region = std::find_if(saved.begin(), saved.end(), [&](const format::Region& other) {
+  BACKSTAY_ASSIGN(const format::Table saved, fetch.table());
+  const auto& all = saved.regions;
+  const auto region = std::find_if(all.begin(), all.end(), [&](const format::Region& other) {
     return other.kind == format::RegionKind::array && other.name == name;
   });
-  if (region == saved.end()) {
+  if (region == all.end()) {
     return Error(Code::not_found, fmt::format("the version has no region '{}'", name));
   }
   if (region->bytes == bytes) return *region;

@@ -20,13 +20,11 @@
 #include "client/due.h"
 #include "client/files.h"
 #include "client/group.h"
+#include "client/origin.h"
 #include "client/regions.h"
 #include "client/restore.h"
 
 namespace backstay::client {
-
-// What default job names are made of, instead of the program's file name.
-void set_program_name(const std::string& name);
 
 class Session {
  public:
@@ -80,6 +78,7 @@ class Session {
 
   Group group_;
   Config config_;
+  Origin origin_;
   AgentAddress address_;
   wire::Hello hello_;
   std::unique_ptr<Connection> agent_;
