@@ -216,13 +216,14 @@ BACKSTAY_API int backstay_wait(uint64_t version, backstay_level level, double ti
  * element once, or it was the same on all ranks; routed files stay with the old number. Everything
  * is read twice then, and rank 0 compares the regions without a place.
  * Errors: ENONE (nothing saved yet; the regions are untouched), EMISMATCH (regions protected now
- * differ from those saved; untouched), ERANKS (saved by another number of ranks, and the message says
- * what keeps it from this one; untouched), EINVALID (a folder has the place of a routed file;
- * untouched), ECORRUPT (versions exist, none can be read; untouched), ELOST (the same, as too many nodes
- * that had them are gone; untouched), EAGENT (a second agent was tried, or a part of the version is only on
- * a node that cannot be reached now; untouched, and the program must not begin anew). Only EIO after a
- * first success of verification leaves regions in an undefined state; the message then says so and the
- * program must not go on. */
+ * differ from those saved, or another program saved them and the job has a default name;
+ * untouched), ERANKS (saved by another number of ranks, and the message says what keeps it from
+ * this one; untouched), EINVALID (a folder has the place of a routed file; untouched), ECORRUPT
+ * (versions exist, none can be read; untouched), ELOST (the same, as too many nodes that had them
+ * are gone; untouched), EAGENT (a second agent was tried, or a part of the version is only on a
+ * node that cannot be reached now; untouched, and the program must not begin anew). Only EIO after
+ * a first success of verification leaves regions in an undefined state; the message then says so
+ * and the program must not go on. */
 BACKSTAY_API int backstay_restart(uint64_t* version);
 
 /* Reads one region of an old version of this rank into `data` (`bytes` long, exactly the size

@@ -350,7 +350,9 @@ std::unique_ptr<Store> Server::make_store(std::uint64_t slot, const std::string&
           shared->facts = facts;
         });
       },
-      [this, slot](Event event) {
+      [this, slot, log = EventLog(dir + "/" + job)](Event event) {
+        if (auto* scanned = std::get_if<Scanned>(&event))
+          scanned->finished = log.last_run_finished();
         events_.put(Posted{slot, std::move(event), false});
       },
       [log = EventLog(dir + "/" + job)](const std::string& line) { log.append(line); });

@@ -7,7 +7,9 @@ constexpr unsigned crash_loop_tries = 2;
 
 }  // namespace
 
-RestartPolicy::Decision RestartPolicy::after_failure(VersionNumber newest, bool host_lost) {
+RestartPolicy::Decision RestartPolicy::after_failure(VersionNumber newest, bool host_lost,
+                                                     bool refused) {
+  if (refused) return Decision::refused;
   // The first failure says nothing yet about restarts.
   if (restarts_ > 0) without_progress_ = newest > newest_ || host_lost ? 0 : without_progress_ + 1;
   newest_ = newest;

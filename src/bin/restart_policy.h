@@ -9,12 +9,13 @@ class RestartPolicy {
  public:
   explicit RestartPolicy(unsigned retries_max) : retries_max_(retries_max) {}
 
-  enum class Decision { restart, no_retries_left, crash_loop };
+  enum class Decision { restart, no_retries_left, crash_loop, refused };
 
   // Called after a failure. `newest` is the newest version that could be restarted now. Two
   // restarts in a row that failed before they made a new version are a crash loop: more of the
-  // same will not help. A failure that a lost host explains says nothing about the program.
-  Decision after_failure(VersionNumber newest, bool host_lost = false);
+  // same will not help. A failure that a lost host explains says nothing about the program. `refused`: the ranks could not
+  // use what was saved, and another try would be refused too.
+  Decision after_failure(VersionNumber newest, bool host_lost = false, bool refused = false);
   unsigned restarts() const { return restarts_; }
 
  private:

@@ -279,11 +279,29 @@ Result<VersionNumber> Session::restart() {
                  "the regions are in an undefined state and the program must not go on: " +
                      version.error().message());
   }
+  if (!version.ok()) tell_refusal(version.error());
   if (!version.ok()) return version;  // not adopt(): whoever went on would begin anew
+  tell_finished(*version);
   version_ = *version;
   newest_used_ = std::max(newest_used_, *version);
   due_->restarted();
   return version;
+}
+
+// The same error on all ranks; `backstay run` asks the agents.
+void Session::tell_refusal(const Error& why) {
+  const bool refused = why.code() == Code::mismatch || why.code() == Code::rank_count;
+  if (!refused || group_.local_rank() != 0 || agent_ == nullptr) return;
+  (void)agent_->send(wire::Refuse{0, why.code(), why.message()});
+}
+
+void Session::tell_finished(VersionNumber version) {
+  if (version_ != 0 || group_.rank() != 0 || !agent_->finished_before()) return;
+  const std::string& job = config_.job.name;
+  tell_user(
+      fmt::format("job {0} had finished; it goes on from version {1} (to begin anew: "
+                  "`backstay run --fresh`, or `backstay rm {0} --all` before)",
+                  job, version));
 }
 
 // One try; one outcome for all ranks. A rank that has everything is content, whatever became of the

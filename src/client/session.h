@@ -73,6 +73,8 @@ class Session {
                                   std::uint64_t deadline);
   Status waited_in_vain(VersionNumber version, Level level, double timeout_s);
   Result<VersionNumber> bring_back(bool& touched);
+  void tell_refusal(const Error& why);
+  void tell_finished(VersionNumber version);
   void pin_pool();
   void tell_other_settings();
 

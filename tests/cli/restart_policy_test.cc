@@ -47,6 +47,12 @@ TEST(RestartPolicy, ALostHostIsNoCrashLoop) {
   }
 }
 
+TEST(RestartPolicy, WhatWasRefusedIsNotTriedAgain) {
+  RestartPolicy policy(10);
+  EXPECT_EQ(policy.after_failure(5, false, /*refused=*/true), Decision::refused);
+  EXPECT_EQ(policy.restarts(), 0u);
+}
+
 TEST(RestartPolicy, NoRetries) {
   EXPECT_EQ(RestartPolicy(0).after_failure(0), Decision::no_retries_left);
 }

@@ -148,3 +148,98 @@ def test_fresh_passes_over_another_program_and_other_shapes(scripts):
     assert begun(scripts.run("run", "--fresh", "--", sys.executable, "sor.py")) == [(None, 0.0)]
     done = scripts.run("run", "--fresh", "--", sys.executable, "sor.py", env={"SIZE": "9"})
     assert done.returncode == 0 and begun(done) == [(None, 0.0)], done
+
+
+# --- ends and refusals ---------------------------------------------------------------------------
+
+
+def finished_lines(done):
+    return [line for line in done.stderr.splitlines() if "had finished" in line]
+
+
+def test_a_finished_job_says_so_once_and_goes_on(scripts):
+    words = ["--", sys.executable, "sor.py"]
+    assert finished_lines(scripts.run("run", *words)) == []
+    done = scripts.run("run", *words)
+    assert begun(done) == [(1, 1.0)] and len(finished_lines(done)) == 1, done
+    for word in ("job sor", "version 1", "--fresh", "backstay rm sor --all"):
+        assert word in finished_lines(done)[0]
+    scripts.run("agent", "stop", "--now")  # another agent knows it from the log
+    done = scripts.run("run", *words)
+    assert begun(done) == [(2, 2.0)] and len(finished_lines(done)) == 1, done
+    assert finished_lines(scripts.run("run", "--fresh", *words)) == []
+
+
+def test_a_job_that_failed_has_not_finished(scripts):
+    words = ["--", sys.executable, "sor.py"]
+    assert scripts.run("run", "--retries", 0, *words, env={"FAIL": "late0"}).returncode == 9
+    done = scripts.run("run", *words, env={"FAIL": "early0"})
+    assert done.returncode == 0 and begun(done) == [(1, 1.0)] * 2 and finished_lines(done) == [], done
+
+
+def test_a_job_that_was_asked_to_stop_has_not_finished(scripts):
+    (scripts.folder / "sor.py").write_text(PROGRAM + "    while not backstay.stop_requested():\n        backstay.due()\n")
+    running = subprocess.Popen([sys.executable, "sor.py"], env=scripts.env, cwd=scripts.folder, stdout=subprocess.PIPE,
+                               text=True)
+    try:
+        running.stdout.readline()
+        assert scripts.run("checkpoint", "sor", "--stop").returncode == 0
+        running.communicate(timeout=30)
+    finally:
+        running.kill()
+        running.wait()
+    assert running.returncode == 0
+    (scripts.folder / "sor.py").write_text(PROGRAM)
+    done = scripts.run("run", "--", sys.executable, "sor.py")
+    assert begun(done) == [(1, 1.0)] and finished_lines(done) == [], done
+
+
+def test_a_refused_restart_is_not_tried_again(scripts):
+    words = ["--", sys.executable, "sor.py"]
+    scripts.run("run", *words)
+    done = scripts.run("run", *words, env={"SIZE": "9"})
+    assert done.returncode == 1 and begun(done) == [], done
+    assert "not tried again" in done.stderr and "restart 1 of" not in done.stderr, done.stderr
+    assert "float64[4]" in done.stderr and "--fresh" in done.stderr
+    assert done.stderr.count("Traceback") == 1
+    # An old refusal says nothing about a later failure.
+    done = scripts.run("run", "--retries", 1, *words, env={"FAIL": "early0"})
+    assert done.returncode == 0 and "restart 1 of 1" in done.stderr and finished_lines(done) == [], done
+
+
+def test_a_refusal_is_in_the_json_of_run_and_in_the_event_log(scripts):
+    words = ["--", sys.executable, "sor.py"]
+    scripts.run("run", "--job", "sor", "--", sys.executable, "other.py")
+    done = scripts.run("run", "--json", *words)
+    said = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
+    assert "refused" in [one["event"] for one in said] and "restart" not in [one["event"] for one in said]
+    scripts.run("agent", "stop")
+    log = [json.loads(line) for line in (scripts.dir / "sor" / "events.jsonl").read_text().splitlines()]
+    assert [one["how"] for one in log if one["event"] == "run_end"] == ["finished", "refused"]
+    assert [one["code"] for one in log if one["event"] == "refused"] == ["mismatch"]
+
+
+# --- rm --all ------------------------------------------------------------------------------------
+
+
+def test_rm_all_removes_the_newest_too_and_the_job_begins_anew(scripts):
+    words = ["--", sys.executable, "sor.py"]
+    for _ in range(2):
+        scripts.run("run", *words)
+    assert scripts.json("rm", "sor", "--all", "--dry-run")["removed"] == [1, 2]
+    assert scripts.json("rm", "sor", "--all")["removed"] == [1, 2]  # the agent still runs
+    assert begun(scripts.run("run", *words)) == [(None, 0.0)]
+
+
+def test_rm_all_is_refused_while_the_job_runs(scripts):
+    (scripts.folder / "sor.py").write_text(PROGRAM + "    sys.stdin.read()\n")
+    running = subprocess.Popen([sys.executable, "sor.py"], env=scripts.env, cwd=scripts.folder, stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, text=True)
+    try:
+        running.stdout.readline()
+        done = scripts.run("rm", "sor", "--all")
+        assert done.returncode == 7 and "is running" in done.stderr and "nothing was removed" in done.stderr, done
+    finally:
+        running.communicate("", timeout=30)
+    assert running.returncode == 0
+    assert scripts.json("rm", "sor", "--all")["removed"] == [1]
