@@ -222,18 +222,19 @@ BACKSTAY_API int backstay_wait(uint64_t version, backstay_level level, double ti
  * either has a place in a global array (backstay_protect_array) and the saved blocks cover it, each
  * element once, or it was the same on all ranks; routed files stay with the old number. Everything
  * is read twice then, and rank 0 compares the regions without a place.
- * Errors: ESTATE, ENONE (nothing saved yet; the regions are untouched), EMISMATCH (regions protected now
- * differ from those saved; untouched), ERANKS (saved by another number of ranks, and the message says
- * what keeps it from this one; untouched), EINVALID (a folder has the place of a routed file;
- * untouched), ENOSPACE (the disk has no room for the routed files, which come back beside those that are there;
- * the message names path and bytes; untouched), EPERMISSION (they may not be written; untouched), ECORRUPT
- * (versions exist, none can be read; untouched), ELOST (the same, as too many nodes
- * that had them are gone; untouched), EAGENT (a second agent was tried, or a part of the version is only on
- * a node that cannot be reached now; untouched, and the program must not begin anew), ERANKLOST (a rank died; untouched),
- * EFORMAT (of a newer release; untouched), EUNSUPPORTED (saved with larger buffers than the pool has now; untouched),
- * and where an agent died and a new one refuses: EBUSY, EPROTOCOL, ECONFIG, ETOOLARGE, EPORT, EUNREACHABLE. Only EIO after a
- * first success of verification leaves regions in an undefined state; the message then says so and the
- * program must not go on. */
+ * Errors: ESTATE, ENONE (nothing saved yet; the regions are untouched), EMISMATCH (regions protected
+ * now differ from those saved, or another program saved them and the job has a default name;
+ * untouched), ERANKS (saved by another number of ranks, and the message says what keeps it from this
+ * one; untouched), EINVALID (a folder has the place of a routed file; untouched), ENOSPACE (the disk
+ * has no room for the routed files, which come back beside those that are there; the message names
+ * path and bytes; untouched), EPERMISSION (they may not be written; untouched), ECORRUPT (versions
+ * exist, none can be read; untouched), ELOST (the same, as too many nodes that had them are gone;
+ * untouched), EAGENT (a second agent was tried, or a part of the version is only on a node that
+ * cannot be reached now; untouched, and the program must not begin anew), ERANKLOST (a rank died;
+ * untouched), EFORMAT (of a newer release; untouched), EUNSUPPORTED (saved with larger buffers than
+ * the pool has now; untouched), and where an agent died and a new one refuses: EBUSY, EPROTOCOL,
+ * ECONFIG, ETOOLARGE, EPORT, EUNREACHABLE. Only EIO after a first success of verification leaves
+ * regions in an undefined state; the message then says so and the program must not go on. */
 BACKSTAY_API int backstay_restart(uint64_t* version);
 
 /* Reads one region of an old version of this rank into `data` (`bytes` long, exactly the size

@@ -129,6 +129,7 @@ Status Job::join(ConnectionId connection, const wire::Hello& hello) {
   welcome.home_first = link.home.first;
   welcome.home_count = link.home.count;
   welcome.newest = state_.newest;
+  welcome.finished = state_.finished_before;
   welcome.address = decisions_.fleet()->address();
   welcome.settings = settings_;
   state_.outbox.send(connection, std::move(welcome),
@@ -168,6 +169,8 @@ Status Job::new_run(const wire::Hello& hello) {
   state_.keep = std::max(hello.keep, 1u);
   state_.lost.clear();
   state_.restarted_from = 0;
+  state_.refused.reset();
+  state_.finished_before = std::exchange(finished_, false);
   restarting_.clear();
   asking_.clear();
   if (hello.nodes == 1 && (hello.replicas > 0 || parity)) {
@@ -191,6 +194,7 @@ Status Job::new_run(const wire::Hello& hello) {
 void Job::scanned(const Scanned& event) {
   scanned_ = event.versions.ok();
   if (!scanned_) scan_error_ = event.versions.error();
+  finished_ = event.finished;
   if (event.versions.ok()) {
     for (const StoredVersion& stored : *event.versions) {
       state_.newest = std::max(state_.newest, stored.version);
@@ -221,6 +225,7 @@ Status Job::receive(ConnectionId connection, const wire::Message& message) {
   const RankLink rank = *link;
   Status status;
   if (const auto* begin = std::get_if<wire::Begin>(&message)) {
+    state_.refused.reset();  // the program goes on without what it could not use
     status = capture_.begin(rank, *begin);
   } else if (const auto* filled = std::get_if<wire::Filled>(&message)) {
     status = capture_.filled(rank, *filled);
@@ -240,7 +245,7 @@ Status Job::receive(ConnectionId connection, const wire::Message& message) {
   } else if (const auto* verified = std::get_if<wire::Verified>(&message)) {
     if (!restores_.empty()) status = restores_.front()->verified(connection, *verified);
   } else if (const auto* refuse = std::get_if<wire::Refuse>(&message)) {
-    if (!restores_.empty()) restores_.front()->refuse(connection, *refuse);
+    refused(rank, *refuse);
   } else if (const auto* restored = std::get_if<wire::Restored>(&message)) {
     if (!restores_.empty()) restores_.front()->restored(connection, *restored);
   } else if (const auto* withdrawn = std::get_if<wire::Withdrawn>(&message)) {
@@ -298,6 +303,26 @@ Status Job::fetch(const RankLink& link, const wire::Fetch& fetch) {
   return {};
 }
 
+// In a restart it is the rank's answer, else what all ranks have come to.
+void Job::refused(const RankLink& link, const wire::Refuse& refuse) {
+  if (!restores_.empty() && restores_.front()->includes(link.connection)) {
+    return restores_.front()->refuse(link.connection, refuse);
+  }
+  if (refuse.version != 0) return;  // of a restart that is over
+  state_.refused = {Error(refuse.code, refuse.message), state_.clock.monotonic_ns()};
+  state_.record("refused", {{"code", code_name(refuse.code)}, {"why", refuse.message}});
+}
+
+// The last rank on this node has left.
+void Job::run_ends() {
+  const char* how = !state_.lost.empty()      ? "failed"
+                    : state_.refused          ? "refused"
+                    : page_->stop_requested() ? "stopped"
+                                              : "finished";
+  finished_ = how == std::string_view("finished");
+  state_.record("run_end", {{"how", how}});
+}
+
 void Job::reap_restores() {
   while (!restores_.empty() && restores_.front()->done()) {
     if (const auto read = restores_.front()->read_from_others()) state_.restarted_from = *read;
@@ -331,6 +356,7 @@ void Job::disconnected(ConnectionId connection, bool goodbye) {
   }
   capture_.rank_lost(rank);
   reap_restores();
+  if (state_.links.empty()) run_ends();
 }
 
 // --- events of the store -----------------------------------------------------------------------

@@ -163,6 +163,8 @@ class Job {
   Status restart(const RankLink& link, const wire::Restart& restart);
   Status fetch(const RankLink& link, const wire::Fetch& fetch);
   void reap_restores();
+  void refused(const RankLink& link, const wire::Refuse& refuse);
+  void run_ends();
   void answer_candidates();
 
   JobState state_;
@@ -183,6 +185,7 @@ class Job {
   std::uint64_t survey_wants_ns_ = no_deadline;
   Quiet quiet_;
   bool scanned_ = false;
+  bool finished_ = false;               // as the last run ended
   VersionNumber newest_protected_ = 0;  // of the present run, as all nodes have recorded
   RunId opened_for_ = 0;                // the run whose durable directory was looked at
   std::optional<Error> scan_error_;     // also for those who come after it

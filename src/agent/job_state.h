@@ -98,6 +98,13 @@ struct JobState {
   std::map<VersionNumber, StoredVersion> disk = {};
   std::map<VersionNumber, StoredVersion> undecided = {};  // of runs of several nodes (catalog.h)
   VersionNumber newest = 0;                               // highest number ever used
+  bool finished_before = false;  // the run before the present one ended by itself
+  // By the ranks of the present run: what they were to restart from does not fit.
+  struct Refused {
+    Error why;
+    std::uint64_t monotonic_ns;
+  };
+  std::optional<Refused> refused = {};
   VersionNumber restarted_from = 0;  // by the present run, with other nodes' disks; 0: without
   DurableSettings durable_settings = {};
   std::map<VersionNumber, StoredVersion> durable = {};  // in the durable directory

@@ -353,7 +353,9 @@ std::unique_ptr<Store> Server::make_store(std::uint64_t slot, const std::string&
                         }));
         return guarded(std::move(tier), job_lock);
       },
-      [this, slot](Event event) {
+      [this, slot, log = EventLog(dir + "/" + job)](Event event) {
+        if (auto* scanned = std::get_if<Scanned>(&event))
+          scanned->finished = log.last_run_finished();
         events_.put(Posted{slot, std::move(event), false});
       },
       [log = EventLog(dir + "/" + job), job_lock](const std::string& line) {

@@ -101,6 +101,13 @@ json job_json(const Job& job, const Gathered* gathered) {
                             trouble.kind == Trouble::Kind::not_copied;
     if (of_durable) notes.push_back(trouble.text);
   }
+  json refused;
+  if (const auto& said = job.state().refused) {
+    const double age_s =
+        static_cast<double>(job.state().clock.monotonic_ns() - said->monotonic_ns) * 1e-9;
+    refused = {
+        {"code", code_name(said->why.code())}, {"why", said->why.message()}, {"age_s", age_s}};
+  }
   return {{"job", job.name()},
           {"dir", job.dir()},
           {"run", fmt::format("{:016x}", job.state().run)},
@@ -109,6 +116,7 @@ json job_json(const Job& job, const Gathered* gathered) {
           {"ranks", job.state().ranks},
           {"connected", job.state().links.size()},
           {"stop_requested", job.stop_requested()},
+          {"refused", std::move(refused)},
           {"notes", std::move(notes)},
           {"members", std::move(members)},
           {"members_left_out", gathered != nullptr ? gathered->left_out : 0},

@@ -150,6 +150,7 @@ class Command : public std::variant<ScanJob, OpenVersion, WriteChunk, SealVersio
 // --- events ---------------------------------------------------------------------------------
 struct Scanned {
   Result<std::vector<StoredVersion>> versions;
+  bool finished = false;  // as the event log says of the last run
 };
 struct ChunkWritten {  // the buffer is the main loop's again, written or not
   VersionNumber version = 0;

@@ -24,7 +24,7 @@ const std::vector<ConfigSlot>& config_table() {
        {},
        false,
        "Name of the job: its versions are found again by this name. Empty: the program's file "
-       "name, in Python the script's without .py."},
+       "name, or that of the script or module that an interpreter runs, without .py."},
       {"storage.dir",
        BACKSTAY_SLOT(storage.dir),
        0,

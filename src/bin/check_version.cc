@@ -130,11 +130,11 @@ class NodeCheck {
     if (result_.damages > 0) return {};
     BACKSTAY_ASSIGN(NodeReader reader, NodeReader::open(tier_, manifest_));
     for (const format::ObjectEntry& object : manifest_.objects) {
-      const auto regions = reader.regions(object);
-      if (regions.ok()) result_.regions += regions->size();
-      if (regions.ok()) continue;
-      if (!is_damage(regions.error())) return regions.error();
-      add_damage(fmt::format("rank {}: {}", object.rank, regions.error().message()));
+      const auto table = reader.table(object);
+      if (table.ok()) result_.regions += table->regions.size();
+      if (table.ok()) continue;
+      if (!is_damage(table.error())) return table.error();
+      add_damage(fmt::format("rank {}: {}", object.rank, table.error().message()));
     }
     return {};
   }

@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <map>
 
+#include "base/program_name.h"
+
 namespace backstay::bin {
 namespace {
 
@@ -215,12 +217,6 @@ void take(LauncherLine& line, const Found& found, std::size_t at) {
 }
 
 }  // namespace
-
-bool is_wrapper(const std::string& name) {
-  constexpr std::array<std::string_view, 7> wrappers{"env",     "nice", "ionice", "numactl",
-                                                     "timeout", "time", "stdbuf"};
-  return std::find(wrappers.begin(), wrappers.end(), name) != wrappers.end();
-}
 
 std::string first_of_list(const std::string& shells) {
   const auto colon = shells.find(':');

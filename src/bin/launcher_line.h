@@ -38,8 +38,6 @@ struct LauncherLine {
   bool has_hosts() const { return !host_file.empty() || !host_list.empty(); }
 };
 
-// env, nice and the like: they run the rest of their line.
-bool is_wrapper(const std::string& file_name);
 // The word that is a launcher of parallel programs, behind env, nice and the like; nothing where there is none.
 std::optional<std::size_t> find_launcher(const Words& words);
 // By the launcher's file name, or by the first lines that it prints for --version. Nothing: not known.

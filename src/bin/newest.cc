@@ -55,7 +55,29 @@ Newest newest_of(const std::string& listing) {
   return newest;
 }
 
+// From an agent's status.
+std::string refusal_of(const Json& status, const Config& config, const std::string& job,
+                       double seconds) {
+  const Json found = job_of(status, job, config.storage.dir);
+  const Json refused = found.is_object() ? found.value("refused", Json()) : Json();
+  if (!refused.is_object() || refused.value("age_s", seconds + 1) > seconds) return "";
+  return refused.value("why", "what was saved does not fit");
+}
+
 }  // namespace
+
+std::string refusal_within(const Config& config, const std::string& job, double seconds,
+                           const RunHosts* hosts) {
+  auto agent = AgentLink::connect(config);
+  const auto here = agent.ok() ? agent->status() : Result<Json>(agent.error());
+  std::string why = here.ok() ? refusal_of(*here, config, job, seconds) : "";
+  if (!why.empty() || hosts == nullptr) return why;
+  for (const std::string& answer : hosts->ask({"status", "--json"}, hosts_asked)) {
+    const Json status = Json::parse(answer, nullptr, false);
+    if (status.is_object() && why.empty()) why = refusal_of(status, config, job, seconds);
+  }
+  return why;
+}
 
 Newest newest_version(const Config& config, const std::string& job, const RunHosts* hosts) {
   Newest newest = newest_in(config, config.storage.dir, job, "on the disk");

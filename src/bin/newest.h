@@ -21,4 +21,9 @@ struct Newest {
 Newest newest_version(const Config& config, const std::string& job, const RunHosts* hosts);
 std::string text_of(const Newest& newest);
 
+// Why the ranks could not use what was saved, where that was at most `seconds` ago; "": they said nothing of the kind. Asks
+// this node's agent and, where the program runs on `hosts`, those of some of these: each node's ranks say it.
+std::string refusal_within(const Config& config, const std::string& job, double seconds,
+                           const RunHosts* hosts);
+
 }  // namespace backstay::bin

@@ -1,9 +1,6 @@
 // When `backstay run` tries again. No I/O: tested alone.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "base/ids.h"
 
 namespace backstay::bin {
@@ -12,12 +9,13 @@ class RestartPolicy {
  public:
   explicit RestartPolicy(unsigned retries_max) : retries_max_(retries_max) {}
 
-  enum class Decision { restart, no_retries_left, crash_loop };
+  enum class Decision { restart, no_retries_left, crash_loop, refused };
 
   // Called after a failure. `newest` is the newest version that could be restarted now. Two
   // restarts in a row that failed before they made a new version are a crash loop: more of the
-  // same will not help. A failure that a lost host explains says nothing about the program.
-  Decision after_failure(VersionNumber newest, bool host_lost = false);
+  // same will not help. A failure that a lost host explains says nothing about the program. `refused`: the ranks could not
+  // use what was saved, and another try would be refused too.
+  Decision after_failure(VersionNumber newest, bool host_lost = false, bool refused = false);
   unsigned restarts() const { return restarts_; }
 
  private:
@@ -26,9 +24,5 @@ class RestartPolicy {
   unsigned without_progress_ = 0;
   VersionNumber newest_ = 0;
 };
-
-// The job's name where nobody gave one: the program behind the launcher ("mpirun -n 4 ./lj" is
-// "lj"), made acceptable. "" where none is found.
-std::string job_name_of(const std::vector<std::string>& words);
 
 }  // namespace backstay::bin

@@ -1,5 +1,5 @@
 // `backstay rm`: removes versions, commit record first. The newest complete version of a job is
-// what a restart needs: it goes only with --force.
+// what a restart needs: it goes only with --all or --force.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -47,6 +47,7 @@ bool selected(const agent::StoredVersion& version, const RmOptions& options) {
 struct InAgent {
   std::vector<VersionNumber> being_written;
   std::vector<VersionNumber> unwritable;  // only in the pool, and there to stay
+  std::uint64_t ranks = 0;                // of a program that runs
 };
 
 InAgent held_by_agent(const Config& config, const std::string& job) {
@@ -55,6 +56,8 @@ InAgent held_by_agent(const Config& config, const std::string& job) {
   if (!agent.ok()) return held;
   const auto status = agent->status();
   if (!status.ok()) return held;
+  const Json found = job_of(*status, job, config.storage.dir);
+  if (found.is_object()) held.ranks = found.value("connected", std::uint64_t{0});
   for (const Json& version : versions_of(*status, job, config.storage.dir)) {
     const std::string level = version.value("level", "");
     if (level != "none" && level != "captured") continue;
@@ -177,6 +180,11 @@ Result<int> remove(const RmOptions& options) {
   BACKSTAY_ASSIGN(const std::string job, job_or_configured(options.job, config));
   BACKSTAY_ASSIGN(Stored stored, Stored::open(config));
   const InAgent in_agent = held_by_agent(config, job);
+  if (options.all && in_agent.ranks > 0)
+    return Error(Code::busy,
+                 fmt::format("a program of job {} is running here ({}); nothing was removed: wait "
+                             "for its end, or name the versions that may go",
+                             job, count_text(in_agent.ranks, "rank")));
   BACKSTAY_ASSIGN(const auto versions, versions_to_remove(stored, job, in_agent.unwritable));
   BACKSTAY_TRY(check_named(versions, options, job));
   const auto* newest = newest_good(versions);
@@ -188,7 +196,7 @@ Result<int> remove(const RmOptions& options) {
     if (!selected(version, options)) continue;
     if (std::find(busy.begin(), busy.end(), version.version) != busy.end()) {
       kept[version.version] = "the agent is writing it";
-    } else if (newest && version.version == newest->version && !options.force) {
+    } else if (newest && version.version == newest->version && !options.force && !options.all) {
       kept[version.version] = "it is the newest complete version; --force removes it too";
     } else if (const Status free = options.dry_run ? Status() : release.let_go(version.version);
                !free.ok() && free.error().code() == Code::busy) {
@@ -218,7 +226,9 @@ Action declare_rm(CLI::App& app) {
   app.add_option("version", options->versions, "Numbers of versions")
       ->type_name("VERSION")
       ->check(a_version());
-  app.add_flag("--all", options->all, "All versions (the newest complete one only with --force)");
+  app.add_flag(
+      "--all", options->all,
+      "All versions, the newest too: the job begins anew then. Not while its program runs");
   app.add_flag("--damaged", options->damaged, "Versions that were found damaged");
   const std::map<std::string, double> units{
       {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}, {"w", 604800}};
@@ -227,17 +237,18 @@ Action declare_rm(CLI::App& app) {
       ->type_name("AGE")
       ->transform(
           CLI::AsNumberWithUnit(units, CLI::AsNumberWithUnit::UNIT_REQUIRED).description(""));
-  app.add_flag("--force", options->force,
-               "Also the newest complete version: the job cannot be restarted then");
+  app.add_flag(
+      "--force", options->force,
+      "With numbers, --older-than: also the newest complete version, which a restart needs");
   app.add_flag("--dry-run", options->dry_run, "Say what would be removed");
   add_settings(app, options->settings, true);
   app.footer(
       "Examples:\n"
       "  backstay rm lj 3 4                 two versions\n"
       "  backstay rm lj --older-than 7d     all but the newest that are older than a week\n"
-      "  backstay rm lj --all --force       everything of this job\n"
+      "  backstay rm lj --all               everything of this job, which then begins anew\n"
       "Exit codes: 0 ok, 3 no such job or version, 7 a version that was named is needed and was "
-      "kept");
+      "kept, or the job runs");
   return [options] { return remove(*options); };
 }
 

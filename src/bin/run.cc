@@ -7,10 +7,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <random>
 
 #include "agent/job_lock.h"
 #include "base/clock.h"
 #include "base/program.h"
+#include "base/program_name.h"
 #include "bin/agent_link.h"
 #include "bin/agent_start.h"
 #include "bin/command.h"
@@ -28,17 +30,39 @@ namespace {
 struct RunCommandOptions {
   Settings settings;
   std::string job;
+  bool fresh = false;
   RunOptions run;
 };
 
+struct Named {
+  std::string job;
+  std::string program;  // "": not known
+  bool by_user = true;
+};
+
+void set(const char* name, const std::string& value) { ::setenv(name, value.c_str(), 1); }
+
+void set_or_clear(const char* name, const std::string& value) {
+  value.empty() ? (void)::unsetenv(name) : set(name, value);
+}
+
+// Only versions that were saved with it count for this command. Slurm starts a requeued job's command again.
+std::string fresh_sign(bool requeue) {
+  const char* slurm_job = std::getenv("SLURM_JOB_ID");
+  if (requeue && slurm_job != nullptr) return fmt::format("slurm job {}", slurm_job);
+  std::random_device device;
+  return fmt::format("{:08x}{:08x}", device(), device());
+}
+
 // What the ranks' libraries read. Launchers pass the environment on to ranks of this node.
-void set_environment(const RunCommandOptions& options, const Config& config, const std::string& job,
+void set_environment(const RunCommandOptions& options, const Config& config, const Named& named,
                      const std::string& file) {
   std::error_code ignored;
-  const auto set = [](const char* name, const std::string& value) {
-    ::setenv(name, value.c_str(), 1);
-  };
-  set("BACKSTAY_JOB", job);
+  set("BACKSTAY_JOB", named.job);
+  set_or_clear("BACKSTAY_PROGRAM", named.program);
+  if (!named.by_user) set("BACKSTAY_DEFAULT_JOB", named.job);
+  if (!options.job.empty()) ::unsetenv("BACKSTAY_DEFAULT_JOB");
+  if (options.fresh) set("BACKSTAY_FRESH", fresh_sign(options.run.hosts.requeue));
   set("BACKSTAY_ATTEMPT", "0");
   if (!file.empty()) set("BACKSTAY_CONFIG", std::filesystem::absolute(file, ignored).string());
   if (!options.settings.dir.empty()) set("BACKSTAY_DIR", config.storage.dir);
@@ -95,25 +119,45 @@ Status refuse_running(const Config& config, const std::string& job) {
                            job, count_text(ranks, "rank")));
 }
 
+// Errors: config (names what a job may be called).
+Result<Named> name_job(const RunCommandOptions& options, const Config& config,
+                       const ProgramOfLine& program) {
+  Named named{options.job.empty() ? config.job.name : options.job, program.name, true};
+  if (named.job.empty()) named = {job_name_of(program.name), program.name, false};
+  if (named.job.empty() && program.interpreted)
+    return Error(Code::invalid,
+                 fmt::format("{} runs no script or module here that the job could be named after: "
+                             "give the job a name: backstay run --job NAME -- ...",
+                             program.file));
+  if (named.job.empty())
+    return Error(Code::invalid, "give the job a name: backstay run --job NAME -- ...");
+  BACKSTAY_TRY(check_job_name(named.job));
+  return named;
+}
+
+// An exit code; 0: it can be started, as far as is known.
+int check_first_word(const std::string& program) {
+  if (!find_program(program).empty()) return exit_ok;
+  std::error_code unknown;
+  const bool there =
+      program.find('/') != std::string::npos && std::filesystem::exists(program, unknown);
+  remark(program +
+         (there ? " cannot be executed; is it a program?" : " was not found; is it in PATH?"));
+  return there ? exit_cannot_execute : exit_no_program;
+}
+
 Result<int> run(const RunCommandOptions& options) {
   BACKSTAY_ASSIGN(const std::string file, find_config(options.settings.config_file));
   BACKSTAY_ASSIGN(Config config, load(options.settings));
-  std::string job = options.job.empty() ? config.job.name : options.job;
   const auto launcher = read_launcher(options.run.words);
-  if (job.empty()) job = job_name_of(program_words(options.run.words, launcher));
-  if (job.empty() && find_program(options.run.words.front()).empty()) {
-    const std::string& program = options.run.words.front();
-    std::error_code unknown;
-    const bool there =
-        program.find('/') != std::string::npos && std::filesystem::exists(program, unknown);
-    remark(program +
-           (there ? " cannot be executed; is it a program?" : " was not found; is it in PATH?"));
-    return there ? exit_cannot_execute : exit_no_program;
-  }
-  if (job.empty())
-    return Error(Code::invalid, "give the job a name: backstay run --job NAME -- ...");
-  BACKSTAY_TRY(check_job_name(job));
-  set_environment(options, config, job, file);
+  const auto program =
+      program_of_line(program_words(options.run.words, launcher),
+                      [](const std::string& word) { return !find_program(word).empty(); });
+  if (program.file.empty() && options.job.empty() && config.job.name.empty())
+    if (const int code = check_first_word(options.run.words.front()); code != exit_ok) return code;
+  BACKSTAY_ASSIGN(const Named named, name_job(options, config, program));
+  const std::string& job = named.job;
+  set_environment(options, config, named, file);
   const bool agents_of_its_own = needs_agents_of_its_own(config, launcher);
   if (agents_of_its_own) give_agents_of_its_own(config);
   Runner runner(options.run, config, job);
@@ -165,8 +209,11 @@ void add_host_options(CLI::App& app, RunOptions& run) {
 Action declare_run(CLI::App& app) {
   auto options = std::make_shared<RunCommandOptions>();
   app.add_option("--job", options->job,
-                 "Name of the job; default: job.name, else the program's file name")
+                 "Name of the job; default: job.name, else the file name of the program, or of "
+                 "what python, bash and the like run")
       ->type_name("NAME");
+  app.add_flag("--fresh", options->fresh,
+               "Begin anew: what was saved before this command does not count for it, and stays");
   app.add_option("--retries", options->run.retries, "Restarts after a failure at most")
       ->type_name("N")
       ->check(a_count())
@@ -186,6 +233,7 @@ Action declare_run(CLI::App& app) {
       "Examples:\n"
       "  backstay run -- mpirun -n 4 ./lj in.lj\n"
       "  backstay run --job lj --retries 10 -- mpiexec -n 64 ./lj in.lj\n"
+      "  backstay run --fresh -- mpirun -n 4 ./lj in.lj               from the beginning\n"
       "  kill -USR1 PID      of `backstay run`: a checkpoint now\n"
       "  kill -TERM PID      a checkpoint, then the end; start the same command to go on\n"
       "  backstay run -- mpirun -n 64 --hostfile hosts ./lj in.lj     goes on without hosts that "

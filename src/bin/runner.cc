@@ -51,6 +51,7 @@ Status Runner::prepare(const std::optional<LauncherLine>& launcher) {
 }
 
 Status Runner::start() {
+  began_ns_ = system_clock().monotonic_ns();
   if (!hosts_) return child_.start(options_.words);
   BACKSTAY_ASSIGN(const Words words, hosts_->command());
   return child_.start(words);
@@ -199,11 +200,15 @@ bool Runner::try_again(int code) {
         {{"exit_code", code}, {"version", newest.version}});
     return false;
   }
-  const auto decision = policy_.after_failure(newest.version, next == RunHosts::Next::replaced);
-  return say_decision(decision, code, newest);
+  const bool lost = next == RunHosts::Next::replaced;
+  const double attempt_s = static_cast<double>(system_clock().monotonic_ns() - began_ns_) * 1e-9;
+  const std::string refusal = lost ? "" : refusal_within(config_, job_, attempt_s, hosts_.get());
+  const auto decision = policy_.after_failure(newest.version, lost, !refusal.empty());
+  return say_decision(decision, code, newest, refusal);
 }
 
-bool Runner::say_decision(RestartPolicy::Decision decision, int code, const Newest& newest) const {
+bool Runner::say_decision(RestartPolicy::Decision decision, int code, const Newest& newest,
+                          const std::string& refusal) const {
   const std::string what =
       code > 128 && code < 128 + NSIG
           ? fmt::format("failed (exit code {}, as for signal {})", code, code - 128)
@@ -218,7 +223,10 @@ bool Runner::say_decision(RestartPolicy::Decision decision, int code, const Newe
     ::setenv("BACKSTAY_ATTEMPT", std::to_string(policy_.restarts()).c_str(), 1);
     return true;
   }
-  if (decision == RestartPolicy::Decision::crash_loop)
+  if (decision == RestartPolicy::Decision::refused)
+    say("refused",
+        fmt::format("{}; not tried again, as it would be refused again: {}", what, refusal), more);
+  else if (decision == RestartPolicy::Decision::crash_loop)
     say("crash_loop",
         fmt::format("{}; giving up: the last two restarts failed before they saved a new "
                     "version. Look at "

@@ -67,7 +67,8 @@ class Runner {
   void escalate();
   void look_at_hosts();
   bool try_again(int code);
-  bool say_decision(RestartPolicy::Decision decision, int code, const Newest& newest) const;
+  bool say_decision(RestartPolicy::Decision decision, int code, const Newest& newest,
+                    const std::string& refusal) const;
   void say_what_is_not_saved() const;
   int finish(int code);
   void requeue();
@@ -79,7 +80,8 @@ class Runner {
   std::unique_ptr<RunHosts> hosts_;
   Child child_;
   Stage stage_ = Stage::running;
-  std::uint64_t deadline_;  // of the stage
+  std::uint64_t deadline_;      // of the stage
+  std::uint64_t began_ns_ = 0;  // the present attempt
   bool stopping_ = false;
   bool requeue_ = false;
 };

@@ -48,6 +48,7 @@ struct Content {
   std::uint64_t segment_bytes = 0;
   std::vector<RegionKey> order;  // as the first rank saved them
   std::map<RegionKey, RegionSummary> regions;
+  std::string program;  // "": not known
   Result<Copies> copies = Error(Code::agent_lost, "");
   std::vector<std::uint32_t> parity;  // k, m; empty: none is here
   std::uint64_t file_bytes = 0;       // routed files of the node that has most of them
@@ -77,10 +78,11 @@ Status add_node(Stored& stored, Content& content, const std::string& job, NodeId
   std::uint64_t file_bytes = 0;
   for (const format::ObjectEntry& object : manifest.objects) {
     if (rank >= 0 && object.rank != static_cast<Rank>(rank)) continue;
-    const auto regions = reader.regions(object);
-    if (!regions.ok()) return regions.error().context(fmt::format("rank {}", object.rank));
+    const auto table = reader.table(object);
+    if (!table.ok()) return table.error().context(fmt::format("rank {}", object.rank));
     ++content.ranks_here;
-    for (const format::Region& region : *regions) {
+    if (content.program.empty()) content.program = table->note(format::note_program);
+    for (const format::Region& region : table->regions) {
       content.add(region);
       if (region.kind == format::RegionKind::file) file_bytes += region.bytes;
     }
@@ -142,6 +144,7 @@ void print_content(const std::string& dir, const std::string& job, const Content
              count_text(record.ranks, "rank"), count_text(record.nodes, "node"),
              bytes_text(record.payload_bytes), counts_one_node(version) ? " of this node" : "",
              bytes_text(content.segment_bytes), dir, job);
+  if (!content.program.empty()) fmt::print("  saved by {}\n", printable(content.program));
   std::vector<std::string> said_of_others = copies_lines(content);
   if (!content.parity.empty()) {
     said_of_others.push_back(fmt::format(
@@ -188,6 +191,7 @@ Json as_json(const std::string& dir, const std::string& job, const Content& cont
           {"level", level_name(version.level)},
           {"where", Json::array({level_name(version.level)})},
           {"run", fmt::format("{:016x}", version.record.run)},
+          {"program", content.program.empty() ? Json(nullptr) : Json(content.program)},
           {"ranks", version.record.ranks},
           {"nodes", version.record.nodes},
           {"nodes_here", content.nodes},

@@ -131,14 +131,14 @@ Result<Buffer> NodeReader::read(const format::ObjectEntry& object, std::uint64_t
   return out;
 }
 
-Result<std::vector<format::Region>> NodeReader::regions(const format::ObjectEntry& object) {
+Result<format::Table> NodeReader::table(const format::ObjectEntry& object) {
   if (object.bytes < format::object_footer_bytes)
     return Error(Code::corrupt, "the object is shorter than its footer");
   const std::uint64_t at = object.bytes - format::object_footer_bytes;
   BACKSTAY_ASSIGN(const Buffer last, read(object, at, format::object_footer_bytes));
   BACKSTAY_ASSIGN(const format::Footer footer, format::decode_footer(last, object.bytes));
-  BACKSTAY_ASSIGN(const Buffer table, read(object, footer.table_offset, footer.table_bytes));
-  return format::decode_table(table, footer);
+  BACKSTAY_ASSIGN(const Buffer bytes, read(object, footer.table_offset, footer.table_bytes));
+  return format::decode_table(bytes, footer);
 }
 
 }  // namespace backstay::bin

@@ -55,7 +55,7 @@ class NodeReader {
  public:
   static Result<NodeReader> open(tier::Tier& tier, const format::Manifest& manifest);
   // The regions of an object. Nothing is believed before its checksum. Errors: corrupt, io.
-  Result<std::vector<format::Region>> regions(const format::ObjectEntry& object);
+  Result<format::Table> table(const format::ObjectEntry& object);
 
  private:
   NodeReader(std::unique_ptr<tier::Reader> reader, const format::Manifest& manifest)

@@ -60,6 +60,8 @@ class Connection {
   // The part of the pool that the agent prefers for this rank.
   std::span<std::byte> home() const;
   VersionNumber newest_at_welcome() const { return welcome_.newest; }
+  // As far as the agent knew then, the run before this one ended by itself.
+  bool finished_before() const { return welcome_.finished; }
   // Where the run's other agents reach this one; "" with one node.
   const std::string& address() const { return welcome_.address; }
   // Those that the agent was started with.

@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t tail_bytes_usual = 64 * 1024;
 }  // namespace
 
-Result<std::vector<format::Region>> Fetch::table() {
+Result<format::Table> Fetch::table() {
   BACKSTAY_ASSIGN(Buffer tail, last(tail_bytes_usual));
   if (tail.size() < format::object_footer_bytes) {
     return Error(Code::corrupt, "the object is shorter than its footer");

@@ -25,7 +25,7 @@ class Fetch {
       : agent_(agent), version_(version), rank_(rank), run_(run) {}
 
   // The table of the object's regions. Errors of all: not_found, corrupt, agent_lost, protocol ...
-  Result<std::vector<format::Region>> table();
+  Result<format::Table> table();
   // Precondition of both: the range lies within the object.
   Status range(std::uint64_t begin, std::span<std::byte> to);
   // Pieces of the range, in any order, each with a good checksum; after a passing trouble some come again. An error

@@ -41,10 +41,12 @@ Status place_runs(const CommonRuns& runs, const Place& to, std::uint64_t offset,
 }  // namespace
 
 Redistribution::Redistribution(const Group& group, Connection& agent, const Regions& regions,
-                               VersionNumber version, RunId run, std::uint32_t saved_ranks)
+                               const Origin& origin, VersionNumber version, RunId run,
+                               std::uint32_t saved_ranks)
     : group_(group),
       agent_(agent),
       regions_(regions),
+      origin_(origin),
       version_(version),
       run_(run),
       saved_ranks_(saved_ranks) {}
@@ -66,9 +68,9 @@ Status Redistribution::run(bool& touched) {
 Result<Buffer> Redistribution::read_tables() {
   ByteWriter all;
   for (Rank rank = 0; rank < saved_ranks_; ++rank) {
-    BACKSTAY_ASSIGN(std::vector<format::Region> table, Fetch(agent_, version_, rank, run_).table());
-    const std::uint64_t begin = format::lay_out(table);
-    const Buffer tail = format::encode_tail(table, begin);
+    BACKSTAY_ASSIGN(format::Table table, Fetch(agent_, version_, rank, run_).table());
+    const std::uint64_t begin = format::lay_out(table.regions);
+    const Buffer tail = format::encode_tail(table.regions, begin, table.notes);
     all.put(begin);
     all.put(std::uint64_t{tail.size()});
     all.put_bytes(tail);
@@ -90,18 +92,25 @@ Status Redistribution::share_tables() {
     if (!reader.ok() || tail.size() < format::object_footer_bytes) {
       return Error(Code::internal, "rank 0 handed over half a table");
     }
-    BACKSTAY_ASSIGN(
-        const format::Footer footer,
-        format::decode_footer(tail.last(format::object_footer_bytes), begin + tail.size()));
-    BACKSTAY_ASSIGN(std::vector<format::Region> regions,
-                    format::decode_table(tail.first(footer.table_bytes), footer));
-    Table& table = tables_.emplace_back();
-    for (format::Region& region : regions) {
-      if (region.kind == format::RegionKind::file) {
-        table.files.push_back(region.name);
-      } else {
-        table.arrays.emplace(region.name, std::move(region));
-      }
+    BACKSTAY_TRY(take_table(tail, begin));
+  }
+  return {};
+}
+
+// The end of one rank's object, whose table begins at `begin`.
+Status Redistribution::take_table(Bytes tail, std::uint64_t begin) {
+  BACKSTAY_ASSIGN(
+      const format::Footer footer,
+      format::decode_footer(tail.last(format::object_footer_bytes), begin + tail.size()));
+  BACKSTAY_ASSIGN(format::Table saved,
+                  format::decode_table(tail.first(footer.table_bytes), footer));
+  BACKSTAY_TRY(origin_.check(saved));
+  Table& table = tables_.emplace_back();
+  for (format::Region& region : saved.regions) {
+    if (region.kind == format::RegionKind::file) {
+      table.files.push_back(region.name);
+    } else {
+      table.arrays.emplace(region.name, std::move(region));
     }
   }
   return {};
@@ -117,7 +126,7 @@ const format::Region* Redistribution::saved_region(Rank rank, const std::string&
 Error Redistribution::refusal(const std::string& what) const {
   return Error(Code::rank_count,
                fmt::format("version {} was saved by {} ranks and cannot be brought back on {}: {}; "
-                           "or start {} ranks",
+                           "or start {} ranks, or begin anew with `backstay run --fresh`",
                            version_, saved_ranks_, group_.ranks(), what, saved_ranks_));
 }
 

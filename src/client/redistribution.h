@@ -19,6 +19,7 @@
 #include "base/result.h"
 #include "client/connection.h"
 #include "client/group.h"
+#include "client/origin.h"
 #include "client/pieces.h"
 #include "client/regions.h"
 #include "format/object.h"
@@ -29,10 +30,10 @@ class Redistribution {
  public:
   // `saved_ranks` saved the version, in the run `run` (0: whichever). Everything outlives this.
   Redistribution(const Group& group, Connection& agent, const Regions& regions,
-                 VersionNumber version, RunId run, std::uint32_t saved_ranks);
+                 const Origin& origin, VersionNumber version, RunId run, std::uint32_t saved_ranks);
 
   // The same outcome on all ranks. `touched`: some rank's regions may have been written to.
-  // Errors: rank_count (names the region, and what to do), corrupt, io, not_found, agent_lost ...
+  // Errors: as Origin::check(); rank_count (names the region, and what to do), corrupt, io, not_found, agent_lost ...
   Status run(bool& touched);
 
  private:
@@ -48,6 +49,7 @@ class Redistribution {
 
   Result<Buffer> read_tables();
   Status share_tables();
+  Status take_table(Bytes tail, std::uint64_t begin);
   Status plan();
   Status check_names() const;
   Status plan_blocks(const ProtectedRegion& present);
@@ -60,6 +62,7 @@ class Redistribution {
   const Group& group_;
   Connection& agent_;
   const Regions& regions_;
+  const Origin& origin_;
   const VersionNumber version_;
   const RunId run_;
   const std::uint32_t saved_ranks_;

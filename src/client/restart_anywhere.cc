@@ -36,6 +36,8 @@ Result<VersionNumber> RestartAnywhere::run(bool& touched) {
       saved_by_ = newest->run;
       return newest->number;
     }
+    const bool none_left = taken.error().code() == Code::none && skipped_;
+    if (none_left) return *skipped_;
     if (touched || agreed_ || !passable(taken.error().code())) return taken.error();
     skip(*newest, taken.error());
   }
@@ -99,15 +101,15 @@ Status RestartAnywhere::take(const Version& version, bool& touched) {
     return restore(version, touched);
   }
   bool taken_in_part = false;
-  const Status moved =
-      Redistribution(group_, agent_, regions_, version.number, version.run, version.saved_ranks)
-          .run(taken_in_part);
+  const Status moved = Redistribution(group_, agent_, regions_, origin_, version.number,
+                                      version.run, version.saved_ranks)
+                           .run(taken_in_part);
   touched = touched || (taken_in_part && !moved.ok());
   return moved;
 }
 
 Status RestartAnywhere::restore(const Version& version, bool& touched) {
-  SessionTarget target(regions_, files_);
+  SessionTarget target(regions_, files_, origin_);
   Restore attempt(agent_, target, [this](const Status& mine) { return group_.agree(mine); });
   const RestoreOutcome outcome = attempt.run(wire::Restart{version.number, 0, version.run});
   if (!outcome.agreed.ok()) return outcome.agreed;

@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "client/connection.h"
 #include "client/group.h"
+#include "client/origin.h"
 #include "client/targets.h"
 
 namespace backstay::client {
@@ -22,8 +23,8 @@ class RestartAnywhere {
  public:
   // Everything outlives this.
   RestartAnywhere(const Group& group, Connection& agent, const Regions& regions,
-                  const RoutedFiles& files)
-      : group_(group), agent_(agent), regions_(regions), files_(files) {}
+                  const RoutedFiles& files, const Origin& origin)
+      : group_(group), agent_(agent), regions_(regions), files_(files), origin_(origin) {}
 
   // The same outcome on all ranks. `touched`: some rank's regions may have been written to.
   // Errors: none (there is no version), corrupt, lost, io (of none that there is; says why of each), mismatch,
@@ -50,6 +51,7 @@ class RestartAnywhere {
   Connection& agent_;
   const Regions& regions_;
   const RoutedFiles& files_;
+  const Origin& origin_;
   RunId saved_by_ = 0;
   bool agreed_ = false;           // all ranks had verified the last one
   std::optional<Error> skipped_;  // why there is no newer version

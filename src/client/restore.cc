@@ -191,7 +191,7 @@ Status Restore::look_for_table() {
   const std::uint64_t needed = footer.table_bytes + format::object_footer_bytes;
   if (tail_at_hand() < needed && !complete) return {};
   BACKSTAY_ASSIGN(const Buffer tail, last_bytes(needed));
-  BACKSTAY_ASSIGN(const auto saved,
+  BACKSTAY_ASSIGN(const format::Table saved,
                   format::decode_table(Bytes(tail).first(footer.table_bytes), footer));
   matched_ = target_.match(saved);
   return {};

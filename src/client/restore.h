@@ -33,8 +33,8 @@ class RestoreTarget {
   virtual ~RestoreTarget() = default;
   // How many bytes of the object's end hold the table of what this target can take; more is kept than that.
   virtual std::uint64_t table_bytes() const = 0;
-  // Is this what we can take? Errors: mismatch, not_found; nothing was touched.
-  virtual Status match(const std::vector<format::Region>& saved) = 0;
+  // Is this what we can take? Errors: none (for us there is no version yet), mismatch, not_found; nothing was touched.
+  virtual Status match(const format::Table& saved) = 0;
   // Takes a chunk. `sum` (may be nullptr) must have seen every byte of it on return.
   virtual Status place(std::uint64_t object_offset, Bytes chunk, Checksum* sum) = 0;
   // Exchanges the chunk's bytes with those that the target holds in their place; a second call puts both

@@ -72,21 +72,6 @@ constexpr const char* the_next_call_tries =
     "is left; agent.log "
     "beside the socket may say why";
 
-std::string& program_name() {
-  static std::string name = program_invocation_short_name;
-  return name;
-}
-
-// The job's name where none is configured: the program's name, with what a name may not hold replaced.
-std::string default_job_name() {
-  std::string name = program_name();
-  for (char& c : name) {
-    if (!check_job_name("_" + std::string(1, c)).ok()) c = '_';
-  }
-  if (name.empty() || name.front() == '.' || name.front() == '-') name.insert(0, 1, '_');
-  return name.substr(0, 100);
-}
-
 RunId random_run() {
   std::random_device device;
   const RunId run = (std::uint64_t{device()} << 32) | device();
@@ -96,23 +81,23 @@ RunId random_run() {
 struct Loaded {
   Config config;
   std::string file;
+  bool named = true;  // the user chose the job's name
 };
 
-Result<Loaded> load(const char* named) {
+Result<Loaded> load(const char* path) {
   const auto as_config = [](const Error& error) { return Error(Code::config, error.message()); };
-  const auto file = find_config(named == nullptr ? "" : named);
+  const auto file = find_config(path == nullptr ? "" : path);
   if (!file.ok()) return as_config(file.error());
   auto config = load_config(*file);
   if (!config.ok()) return as_config(config.error());
-  if (config->job.name.empty()) config->job.name = default_job_name();
+  const bool named = !config->job.name.empty();
+  if (!named) config->job.name = default_job_name();
   const auto good = check_job_name(config->job.name);
   if (!good.ok()) return as_config(good.error().context("job.name (BACKSTAY_JOB)"));
-  return Loaded{std::move(config).value(), *file};
+  return Loaded{std::move(config).value(), *file, named};
 }
 
 }  // namespace
-
-void set_program_name(const std::string& name) { program_name() = name; }
 
 Result<std::unique_ptr<Session>> Session::start(const Group& group, const char* config) {
   auto loaded = load(config);
@@ -125,6 +110,7 @@ Result<std::unique_ptr<Session>> Session::start(const Group& group, const char* 
   BACKSTAY_TRY(session->agree_on_job());
   BACKSTAY_TRY(
       check_node_settings(session->group_, session->config_, session->address_.socket_path));
+  BACKSTAY_ASSIGN(session->origin_, Origin::agree(group, session->config_, loaded->named));
   BACKSTAY_TRY(session->connect());
   session->requests_ = std::make_unique<Requests>(*session);
   session->due_ = std::make_unique<Due>(session->config_.checkpoint, session->group_,
@@ -275,7 +261,7 @@ Status Session::checkpoint() {
 }
 
 Status Session::take_version() {
-  auto snapshot = Snapshot::of(regions_, files_);
+  auto snapshot = Snapshot::of(regions_, files_, origin_.notes());
   BACKSTAY_TRY(ready(snapshot.ok() ? Status() : Status(snapshot.error())));
   if (!snapshot.ok()) return snapshot.error();  // cannot be: ready() had said so
   due_->checkpoint_begins();                    // the measured cost is without starting an agent
@@ -305,13 +291,31 @@ Result<VersionNumber> Session::restart() {
   }
   if (!version.ok() && version.error().code() == Code::not_found) {
     // An agent knows of a version, so what no node has any more went with others.
-    return Error(Code::lost, version.error().message());
+    version = Error(Code::lost, version.error().message());
   }
+  if (!version.ok()) tell_refusal(version.error());
   if (!version.ok()) return version;  // not adopt(): whoever went on would begin anew
+  tell_finished(*version);
   version_ = *version;
   newest_used_ = std::max(newest_used_, *version);
   due_->restarted();
   return version;
+}
+
+// The same error on all ranks; `backstay run` asks the agents.
+void Session::tell_refusal(const Error& why) {
+  const bool refused = why.code() == Code::mismatch || why.code() == Code::rank_count;
+  if (!refused || group_.local_rank() != 0 || agent_ == nullptr) return;
+  (void)agent_->send(wire::Refuse{0, why.code(), why.message()});
+}
+
+void Session::tell_finished(VersionNumber version) {
+  if (version_ != 0 || group_.rank() != 0 || !agent_->finished_before()) return;
+  const std::string& job = config_.job.name;
+  tell_user(
+      fmt::format("job {0} had finished; it goes on from version {1} (to begin anew: "
+                  "`backstay run --fresh`, or `backstay rm {0} --all` before)",
+                  job, version));
 }
 
 // One try; one outcome for all ranks. A rank that has everything is content, whatever became of the
@@ -319,14 +323,14 @@ Result<VersionNumber> Session::restart() {
 // `touched` becomes true on all ranks.
 Result<VersionNumber> Session::bring_back(bool& touched) {
   if (group_.nodes() > 1) {
-    RestartAnywhere anywhere(group_, *agent_, regions_, files_);
+    RestartAnywhere anywhere(group_, *agent_, regions_, files_, origin_);
     BACKSTAY_ASSIGN(const VersionNumber version, anywhere.run(touched));
     restarted_ = {version, anywhere.saved_by()};
     return version;
   }
   std::optional<Error> unreadable;  // why a newer version was passed over
   for (VersionNumber below = 0;;) {
-    SessionTarget target(regions_, files_);
+    SessionTarget target(regions_, files_, origin_);
     Restore restore(*agent_, target);
     const RestoreOutcome outcome = restore.run(wire::Restart{0, below});
     const Status agreed = group_.agree(outcome.complete ? Status() : outcome.status);
@@ -343,7 +347,7 @@ Result<VersionNumber> Session::bring_back(bool& touched) {
     if (all_told == 0) return Error(Code::agent_lost, "not all ranks got the agent's answer");
     bool taken_in_part = false;
     const Status moved =
-        Redistribution(group_, *agent_, regions_, outcome.version, 0, outcome.saved_ranks)
+        Redistribution(group_, *agent_, regions_, origin_, outcome.version, 0, outcome.saved_ranks)
             .run(taken_in_part);
     if (moved.ok()) return outcome.version;
     touched = touched || taken_in_part;
@@ -428,11 +432,12 @@ Status Session::waited_in_vain(VersionNumber version, Level level, double timeou
 namespace {
 
 Result<format::Region> find_region(Fetch& fetch, const std::string& name, std::size_t bytes) {
-  BACKSTAY_ASSIGN(const auto saved, fetch.table());
-  const auto region = std::find_if(saved.begin(), saved.end(), [&](const format::Region& other) {
+  BACKSTAY_ASSIGN(const format::Table saved, fetch.table());
+  const auto& all = saved.regions;
+  const auto region = std::find_if(all.begin(), all.end(), [&](const format::Region& other) {
     return other.kind == format::RegionKind::array && other.name == name;
   });
-  if (region == saved.end()) {
+  if (region == all.end()) {
     return Error(Code::not_found, fmt::format("the version has no region '{}'", name));
   }
   if (region->bytes == bytes) return *region;

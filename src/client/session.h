@@ -20,13 +20,11 @@
 #include "client/due.h"
 #include "client/files.h"
 #include "client/group.h"
+#include "client/origin.h"
 #include "client/regions.h"
 #include "client/restore.h"
 
 namespace backstay::client {
-
-// What default job names are made of, instead of the program's file name.
-void set_program_name(const std::string& name);
 
 class Session {
  public:
@@ -76,11 +74,14 @@ class Session {
                                   std::uint64_t deadline);
   Status waited_in_vain(VersionNumber version, Level level, double timeout_s);
   Result<VersionNumber> bring_back(bool& touched);
+  void tell_refusal(const Error& why);
+  void tell_finished(VersionNumber version);
   void pin_pool();
   void tell_other_settings();
 
   Group group_;
   Config config_;
+  Origin origin_;
   AgentAddress address_;
   wire::Hello hello_;
   std::unique_ptr<Connection> agent_;

@@ -7,7 +7,8 @@
 
 namespace backstay::client {
 
-Result<Snapshot> Snapshot::of(const Regions& regions, const RoutedFiles& files) {
+Result<Snapshot> Snapshot::of(const Regions& regions, const RoutedFiles& files,
+                              const std::vector<format::Note>& notes) {
   Snapshot snapshot;
   for (const auto& [age, region] : regions.all()) {
     snapshot.regions_.push_back(region.description);
@@ -16,7 +17,7 @@ Result<Snapshot> Snapshot::of(const Regions& regions, const RoutedFiles& files) 
   }
   BACKSTAY_TRY(snapshot.add_files(files));
   snapshot.table_offset_ = format::lay_out(snapshot.regions_);
-  snapshot.tail_ = format::encode_tail(snapshot.regions_, snapshot.table_offset_);
+  snapshot.tail_ = format::encode_tail(snapshot.regions_, snapshot.table_offset_, notes);
   return snapshot;
 }
 

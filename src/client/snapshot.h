@@ -17,7 +17,8 @@ namespace backstay::client {
 class Snapshot {
  public:
   // Waits for a GPU's work on device regions. Errors: invalid (a file), io (a GPU).
-  static Result<Snapshot> of(const Regions& regions, const RoutedFiles& files);
+  static Result<Snapshot> of(const Regions& regions, const RoutedFiles& files,
+                             const std::vector<format::Note>& notes);
 
   std::uint64_t object_bytes() const { return table_offset_ + tail_.size(); }
 

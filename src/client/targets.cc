@@ -72,7 +72,8 @@ Status compare(const format::Region& saved, const format::Region& present) {
   return Error(
       Code::mismatch,
       fmt::format("region '{}' was saved as {} and is protected as {}: protect it as it was "
-                  "saved, or start under another job name",
+                  "saved, start under another job name, or begin anew with "
+                  "`backstay run --fresh`",
                   saved.name, shape_text(saved), shape_text(present)));
 }
 
@@ -84,7 +85,9 @@ std::uint64_t SessionTarget::table_bytes() const {
   return format::encode_tail(regions, format::lay_out(regions)).size();
 }
 
-Status SessionTarget::match(const std::vector<format::Region>& saved) {
+Status SessionTarget::match(const format::Table& table) {
+  BACKSTAY_TRY(origin_.check(table));
+  const auto& saved = table.regions;
   scatter_.clear();
   saved_files_.clear();
   std::size_t arrays = 0;
@@ -99,7 +102,7 @@ Status SessionTarget::match(const std::vector<format::Region>& saved) {
     if (present == nullptr) {
       return Error(Code::mismatch,
                    fmt::format("region '{}' ({}) was saved and is not protected now: protect it "
-                               "before backstay_restart",
+                               "before backstay_restart, or begin anew with `backstay run --fresh`",
                                region.name, shape_text(region)));
     }
     BACKSTAY_TRY(compare(region, present->description));
@@ -113,7 +116,8 @@ Status SessionTarget::match(const std::vector<format::Region>& saved) {
     if (std::any_of(saved.begin(), saved.end(), same)) continue;
     return Error(Code::mismatch,
                  fmt::format("region '{}' ({}) is protected and was not saved: protect it after "
-                             "backstay_restart, or start under another job name",
+                             "backstay_restart, start under another job name, or begin anew with "
+                             "`backstay run --fresh`",
                              region.description.name, shape_text(region.description)));
   }
   return Error(Code::internal, "regions were counted wrongly");

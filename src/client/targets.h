@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "client/files.h"
+#include "client/origin.h"
 #include "client/place.h"
 #include "client/regions.h"
 #include "client/restore.h"
@@ -43,11 +44,11 @@ class Scatter {
 // again or not.
 class SessionTarget final : public RestoreTarget {
  public:
-  SessionTarget(const Regions& regions, const RoutedFiles& files)
-      : regions_(regions), files_(files) {}
+  SessionTarget(const Regions& regions, const RoutedFiles& files, const Origin& origin)
+      : regions_(regions), files_(files), origin_(origin) {}
   std::uint64_t table_bytes() const override;
-  // Errors: mismatch; the message names the region, what was saved and what is protected.
-  Status match(const std::vector<format::Region>& saved) override;
+  // Errors: as Origin::check(); mismatch, whose message names the region, what was saved and what is protected.
+  Status match(const format::Table& table) override;
   Status place(std::uint64_t object_offset, Bytes chunk, Checksum* sum) override;
   bool exchange(std::uint64_t object_offset, std::span<std::byte> chunk) override;
   Status finish() override;
@@ -56,6 +57,7 @@ class SessionTarget final : public RestoreTarget {
   Status open_files();
   const Regions& regions_;
   const RoutedFiles& files_;
+  const Origin& origin_;
   Scatter scatter_;
   std::vector<format::Region> saved_files_;
   std::vector<ReturningFile> open_;

@@ -18,7 +18,7 @@ constexpr std::string_view table_what = "region table";
 struct FooterRecord {
   layout::Magic magic;
   std::uint32_t format;
-  std::uint32_t regions;
+  std::uint32_t records;
   std::uint64_t table_offset;
   std::uint64_t table_bytes;
   std::uint64_t table_checksum;
@@ -30,7 +30,10 @@ static_assert(sizeof(FooterRecord) == object_footer_bytes);
 // A table record without its name and its dims: name length, kind, type, dims, flags, mode,
 // offset, bytes.
 constexpr std::size_t record_fixed_bytes = 2 + 1 + 1 + 1 + 1 + 4 + 8 + 8;
-constexpr std::size_t record_bytes_min = record_fixed_bytes + 1 + 8;
+// A note without its key and text: length of the key, kind, length of the text.
+constexpr std::size_t note_bytes_min = 2 + 1 + 2 + 1 + 1;
+constexpr std::uint8_t kind_note = 3;
+constexpr std::size_t records_max = regions_max + notes_max;
 constexpr std::size_t record_bytes_max = record_fixed_bytes + region_name_max + 3 * 8 * dims_max;
 constexpr std::uint8_t flag_global = 1;
 constexpr std::uint32_t file_mode_max = 07777;
@@ -119,6 +122,12 @@ void put_record(ByteWriter& out, const Region& region) {
   put_dims(out, region.global_offset);
 }
 
+void put_note(ByteWriter& out, const Note& note) {
+  out.put_text(note.key);
+  out.put(kind_note);
+  out.put_text(note.text);
+}
+
 std::vector<std::uint64_t> get_dims(ByteReader& in, std::size_t dims) {
   std::vector<std::uint64_t> out(dims);
   for (std::uint64_t& count : out) count = in.get<std::uint64_t>();
@@ -129,13 +138,10 @@ Error wrong_record(const Region& region, std::string_view why) {
   return layout::damaged(table_what, "region '" + region.name + "': " + std::string(why));
 }
 
-Result<Region> get_record(ByteReader& in) {
+// What follows the name and the kind.
+Result<Region> get_region(ByteReader& in, std::string name, std::uint8_t kind) {
   Region region;
-  region.name = in.get_text();
-  if (!in.ok() || !check_region_name(region.name).ok()) {
-    return layout::damaged(table_what, "a name is not valid");
-  }
-  const auto kind = in.get<std::uint8_t>();
+  region.name = std::move(name);
   const auto type = in.get<std::uint8_t>();
   const auto dims = in.get<std::uint8_t>();
   const auto flags = in.get<std::uint8_t>();
@@ -201,13 +207,42 @@ Status check_record(const Region& region, std::uint64_t expected, std::uint64_t 
   return {};
 }
 
-Status check_unique(const std::vector<Region>& regions) {
+Status check_unique(const Table& table) {
   std::set<std::pair<RegionKind, std::string_view>> seen;
-  for (const Region& region : regions) {
+  for (const Region& region : table.regions) {
     if (!seen.emplace(region.kind, region.name).second) {
       return wrong_record(region, "its name occurs twice");
     }
   }
+  std::set<std::string_view> keys;
+  for (const Note& note : table.notes) {
+    if (!keys.insert(note.key).second) {
+      return layout::damaged(table_what, "note '" + note.key + "' occurs twice");
+    }
+  }
+  return {};
+}
+
+// `next`: where the payload of a region must begin; moved behind it.
+Status get_record(ByteReader& in, Table& table, std::uint64_t& next, std::uint64_t table_offset) {
+  std::string name = in.get_text();
+  const auto kind = in.get<std::uint8_t>();
+  if (!in.ok() || !check_region_name(name).ok()) {
+    return layout::damaged(table_what, "a name is not valid");
+  }
+  if (kind == kind_note) {
+    const Note note{std::move(name), in.get_text()};
+    if (!in.ok() || !check_region_name(note.text).ok()) {
+      return layout::damaged(table_what, "note '" + note.key + "': its text is not valid");
+    }
+    table.notes.push_back(note);
+    return {};
+  }
+  BACKSTAY_ASSIGN(Region region, get_region(in, std::move(name), kind));
+  BACKSTAY_TRY(check_record(region, next, table_offset));
+  if (!table.notes.empty()) return wrong_record(region, "it stands behind a note");
+  next = aligned(region.offset + region.bytes);
+  table.regions.push_back(std::move(region));
   return {};
 }
 
@@ -235,12 +270,21 @@ std::uint64_t lay_out(std::vector<Region>& regions) {
   return next;
 }
 
-Buffer encode_tail(const std::vector<Region>& regions, std::uint64_t table_offset) {
+std::string_view Table::note(std::string_view key) const {
+  for (const Note& note : notes) {
+    if (note.key == key) return note.text;
+  }
+  return "";
+}
+
+Buffer encode_tail(const std::vector<Region>& regions, std::uint64_t table_offset,
+                   const std::vector<Note>& notes) {
   ByteWriter out;
   for (const Region& region : regions) put_record(out, region);
+  for (const Note& note : notes) put_note(out, note);
   FooterRecord footer{object_magic,
                       layout::format_number,
-                      static_cast<std::uint32_t>(regions.size()),
+                      static_cast<std::uint32_t>(regions.size() + notes.size()),
                       table_offset,
                       out.size(),
                       checksum(out.view()),
@@ -265,34 +309,34 @@ Result<Footer> decode_footer(Bytes last, std::uint64_t object_bytes) {
       record.table_bytes != table_end - record.table_offset) {
     return layout::damaged(footer_what, "the table is not between the payloads and the footer");
   }
-  if (record.regions > regions_max ||
-      record.table_bytes < std::uint64_t{record.regions} * record_bytes_min ||
-      record.table_bytes > std::uint64_t{record.regions} * record_bytes_max) {
+  if (record.records > records_max ||
+      record.table_bytes < std::uint64_t{record.records} * note_bytes_min ||
+      record.table_bytes > std::uint64_t{record.records} * record_bytes_max) {
     return layout::damaged(footer_what, "number of regions");
   }
-  return Footer{record.table_offset, record.table_bytes, record.table_checksum, record.regions};
+  return Footer{record.table_offset, record.table_bytes, record.table_checksum, record.records};
 }
 
-Result<std::vector<Region>> decode_table(Bytes table, const Footer& footer) {
-  if (table.size() != footer.table_bytes || checksum(table) != footer.table_checksum) {
+Result<Table> decode_table(Bytes bytes, const Footer& footer) {
+  if (bytes.size() != footer.table_bytes || checksum(bytes) != footer.table_checksum) {
     return layout::damaged(table_what, "checksum does not match");
   }
-  std::vector<Region> regions;
-  ByteReader in(table);
+  Table table;
+  ByteReader in(bytes);
   std::uint64_t next = 0;
   // Grows with what is really there: `footer` may come from anywhere.
-  for (std::uint32_t i = 0; i < footer.regions; ++i) {
-    BACKSTAY_ASSIGN(Region region, get_record(in));
-    BACKSTAY_TRY(check_record(region, next, footer.table_offset));
-    next = aligned(region.offset + region.bytes);
-    regions.push_back(std::move(region));
+  for (std::uint32_t i = 0; i < footer.records; ++i) {
+    BACKSTAY_TRY(get_record(in, table, next, footer.table_offset));
   }
   if (!in.done()) return layout::damaged(table_what, "is longer than its records");
   if (next != footer.table_offset) {
     return layout::damaged(table_what, "does not begin where the last payload ends");
   }
-  BACKSTAY_TRY(check_unique(regions));
-  return regions;
+  if (table.regions.size() > regions_max || table.notes.size() > notes_max) {
+    return layout::damaged(table_what, "number of regions or notes");
+  }
+  BACKSTAY_TRY(check_unique(table));
+  return table;
 }
 
 }  // namespace backstay::format

@@ -16,6 +16,8 @@ inline constexpr std::size_t object_footer_bytes = 64;
 inline constexpr std::size_t region_name_max = 200;
 inline constexpr int dims_max = 8;
 inline constexpr std::size_t regions_max = 1'000'000;
+inline constexpr std::size_t notes_max = 16;
+inline constexpr std::size_t note_text_max = 200;
 
 enum class RegionKind : std::uint8_t { array = 1, file = 2 };
 
@@ -55,23 +57,40 @@ struct Region {
   std::vector<std::uint64_t> global_offset;  // as long as global_shape
 };
 
+// What an object says about itself, without a payload.
+struct Note {
+  std::string key;
+  std::string text;
+};
+inline constexpr std::string_view note_program = "program";
+inline constexpr std::string_view note_fresh = "fresh";
+
+struct Table {
+  std::vector<Region> regions;
+  std::vector<Note> notes;
+
+  std::string_view note(std::string_view key) const;  // "": there is none
+};
+
 // Places the payloads one after another, each aligned; fills `offset`. Returns where the table begins.
 std::uint64_t lay_out(std::vector<Region>& regions);
 
 // Table and footer, to be put at the offset that lay_out returned.
-// Precondition: regions were laid out, hold valid names and shapes, and are at most regions_max.
-Buffer encode_tail(const std::vector<Region>& regions, std::uint64_t table_offset);
+// Precondition: regions were laid out, hold valid names and shapes, and are at most regions_max; notes hold valid keys and
+// texts, and are at most notes_max.
+Buffer encode_tail(const std::vector<Region>& regions, std::uint64_t table_offset,
+                   const std::vector<Note>& notes = {});
 
 struct Footer {
   std::uint64_t table_offset = 0;
   std::uint64_t table_bytes = 0;
   std::uint64_t table_checksum = 0;
-  std::uint32_t regions = 0;
+  std::uint32_t records = 0;  // regions and notes
 };
 
 // `last` is the last object_footer_bytes bytes of the object.
 Result<Footer> decode_footer(Bytes last, std::uint64_t object_bytes);
 // Errors: corrupt (says what is wrong). Every region returned lies inside of the object and is consistent with its shape.
-Result<std::vector<Region>> decode_table(Bytes table, const Footer& footer);
+Result<Table> decode_table(Bytes table, const Footer& footer);
 
 }  // namespace backstay::format

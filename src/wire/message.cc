@@ -57,7 +57,8 @@ template <>
 constexpr auto fields_of<Welcome> = std::tuple(&Welcome::release, &Welcome::pool_bytes,
                                                &Welcome::buffer_bytes, &Welcome::home_first,
                                                &Welcome::home_count, &Welcome::newest,
-                                               &Welcome::address, &Welcome::settings);
+                                               &Welcome::finished, &Welcome::address,
+                                               &Welcome::settings);
 template <>
 constexpr auto fields_of<Grant> = std::tuple(&Grant::version, &Grant::buffers);
 template <>

@@ -171,6 +171,7 @@ struct Welcome {  // with two descriptors: pool, control page
   std::uint32_t home_first = 0;  // preferred buffers of this rank
   std::uint32_t home_count = 0;
   VersionNumber newest = 0;       // highest number ever used in this job; the next is newest + 1
+  bool finished = false;          // the run before this one ended by itself
   std::string address;            // where the run's other agents reach this one; "" with one node
   std::vector<Setting> settings;  // its own, which count for all programs until it ends
 };

@@ -47,16 +47,14 @@ TEST(RestartPolicy, ALostHostIsNoCrashLoop) {
   }
 }
 
-TEST(RestartPolicy, NoRetries) {
-  EXPECT_EQ(RestartPolicy(0).after_failure(0), Decision::no_retries_left);
+TEST(RestartPolicy, WhatWasRefusedIsNotTriedAgain) {
+  RestartPolicy policy(10);
+  EXPECT_EQ(policy.after_failure(5, false, /*refused=*/true), Decision::refused);
+  EXPECT_EQ(policy.restarts(), 0u);
 }
 
-TEST(JobName, IsTheProgramBehindTheLauncher) {
-  EXPECT_EQ(job_name_of({"mpirun", "-n", "4", "--bind-to", "none-such", "/bin/true", "x"}), "true");
-  EXPECT_EQ(job_name_of({"env", "/usr/bin/mpiexec.hydra", "-n", "4", "sleep", "1"}), "sleep");
-  EXPECT_EQ(job_name_of({"timeout", "1h", "stdbuf", "-oL", "/bin/sleep", "1"}), "sleep");
-  EXPECT_EQ(job_name_of({"no-such-program-anywhere"}), "");
-  EXPECT_EQ(job_name_of({}), "");
+TEST(RestartPolicy, NoRetries) {
+  EXPECT_EQ(RestartPolicy(0).after_failure(0), Decision::no_retries_left);
 }
 
 }  // namespace

@@ -152,11 +152,15 @@ def test_rm_keeps_the_newest_complete_version(world):
     folder = world.golden()
     done = world.run("rm", "golden", 12)
     assert done.returncode == 7 and "--force" in done.stdout and folder.exists()
-    done = world.run("rm", "golden", "--all")
-    assert done.returncode == 7 and folder.exists()
     assert world.run("rm", "golden", "--older-than", "1s").returncode == 0 and folder.exists()
-    assert world.json("rm", "golden", "--all", "--force", "--dry-run")["removed"] == [12] and folder.exists()
-    assert world.run("rm", "golden", "--all", "--force").returncode == 0
+    assert world.run("rm", "golden", 12, "--force").returncode == 0 and not folder.exists()
+
+
+@pytest.mark.parametrize("more", [[], ["--force"]])
+def test_rm_all_removes_the_newest_too(world, more):
+    folder = world.golden()
+    assert world.json("rm", "golden", "--all", "--dry-run", *more)["removed"] == [12] and folder.exists()
+    assert world.run("rm", "golden", "--all", *more).returncode == 0
     assert not folder.exists()
 
 

@@ -168,6 +168,8 @@ void FakeAgent::obey(Link& link, const wire::Message& message) {
   if (const auto* m = std::get_if<wire::Verified>(&message)) return verified(link, *m);
   if (const auto* m = std::get_if<wire::Restored>(&message)) return restored(link, *m);
   if (const auto* m = std::get_if<wire::Refuse>(&message)) {
+    if (m->version == 0) return;                                 // how the restart has ended
+    if (!fetching_ && m->version != returning_version_) return;  // another rank was faster
     return withdraw([this, refused = *m] { finish_restore(refused.code, refused.message); });
   }
   if (std::holds_alternative<wire::Withdrawn>(message)) return withdrawn(link.hello.rank);

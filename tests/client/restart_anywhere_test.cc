@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <optional>
 
 #include "base/machine.h"
@@ -307,6 +308,54 @@ TEST_F(TwoNodes, RegionsThatDifferAreAnErrorForAllAndNoVersionIsSkipped) {
   EXPECT_EQ(code_of(got), Code::mismatch);
   change_regions.reset();
   EXPECT_EQ(restart().value(), 2u);
+}
+
+// An environment variable until the end of the scope.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
+  ~Variable() { ::unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+};
+
+TEST_F(TwoNodes, AFreshStartTakesOnlyVersionsWithItsSign) {
+  start();
+  {
+    const Variable fresh("BACKSTAY_FRESH", "one");
+    save(2);
+    EXPECT_EQ(restart().value(), 2u);
+  }
+  EXPECT_EQ(restart().value(), 2u);
+  const Variable fresh("BACKSTAY_FRESH", "other");
+  EXPECT_EQ(code_of(restart()), Code::none);
+}
+
+TEST_F(TwoNodes, AFreshStartSaysSoWhereAVersionOfItsOwnIsDamagedAndOlderOnesAreNot) {
+  FakeAgent::Options lossy;
+  lossy.lacking = Code::corrupt;
+  start({}, lossy);
+  save(1);
+  const Variable fresh("BACKSTAY_FRESH", "one");
+  save(1);
+  for (int node = 0; node < nodes; ++node) agent(node).saved_ranks[2] = ranks;
+  agent(1).objects[2].erase(3);
+  EXPECT_EQ(code_of(restart()), Code::corrupt);
+}
+
+TEST_F(TwoNodes, AnotherProgramIsRefusedUnderADefaultNameOnly) {
+  start();
+  const Variable saving("BACKSTAY_PROGRAM", "sor");
+  save(1);
+  const Variable restarting("BACKSTAY_PROGRAM", "other");
+  EXPECT_EQ(restart().value(), 1u);
+  const Variable default_name("BACKSTAY_DEFAULT_JOB", "test");
+  const auto got = restart();
+  ASSERT_EQ(code_of(got), Code::mismatch);
+  EXPECT_THAT(got.error().message(), HasSubstr("'sor', and this is 'other'"));
 }
 
 TEST_F(TwoNodes, ARankThatIsCutOffAtReadyLeavesNobodyWithHalfAVersion) {

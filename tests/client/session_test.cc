@@ -157,8 +157,8 @@ TEST(Session, SavesAnObjectThatTheFormatReads) {
   const auto table = format::decode_table(
       Bytes(object).subspan(footer->table_offset, footer->table_bytes), *footer);
   ASSERT_TRUE(table.ok()) << table.error().to_string();
-  ASSERT_EQ(table->size(), 1U);
-  const format::Region& region = table->front();
+  ASSERT_EQ(table->regions.size(), 1U);
+  const format::Region& region = table->regions.front();
   EXPECT_EQ(region.name, "u");
   EXPECT_EQ(region.type, format::ElementType::f64);
   EXPECT_EQ(region.shape, (std::vector<std::uint64_t>{10, 10}));

@@ -1,5 +1,6 @@
 """`backstay run` with mpirun over several hosts: hosts that die under load, spares, too few slots, hosts that do not answer."""
 
+import re
 import signal
 
 import pytest
@@ -133,3 +134,20 @@ def test_asked_to_stop_from_a_host_without_ranks(job, whole):
     assert "asked the program to save and end" in output
     assert "stopped; the same command starts from version 1, captured" in output
     assert "(on the disks of the hosts)" in output
+
+
+@needs["openmpi"]
+def test_fresh_starts_and_refusals_where_no_rank_runs_on_this_host(job, whole):
+    """What the ranks refused is asked of the agents of other hosts."""
+    running = job()
+    where = "--host n1:2,n2:2 -n 4"
+    code, output = running.run("", where, "10 5 wait_level=3")
+    assert code == 0, output
+    undisturbed_here = result(output)
+    code, output = running.run("--fresh --retries 1", where, "10 5 kill_step=8 kill_rank=3")
+    assert code == 137 and re.findall("restarted .*", output) == ["restarted version=3 step=5"], output
+    code, output = running.run("", where, "10 5 wait_level=3")
+    assert code == 0 and result(output) == undisturbed_here, output
+    code, output = running.run("--retries 5", "--host n1:2,n2:2 -n 3", "10 5")
+    assert code != 0 and "not tried again" in output and "restart 1 of 5" not in output, output
+    assert "saved by 4 ranks" in output and "--fresh" in output, output

@@ -13,12 +13,17 @@ using test::Random;
 using testing::HasSubstr;
 
 // What a reader does with the end of an object: footer, then table.
-Result<std::vector<Region>> read_tail(Bytes tail, std::uint64_t table_offset) {
+Result<Table> read_table(Bytes tail, std::uint64_t table_offset) {
   if (tail.size() < object_footer_bytes) return Error(Code::corrupt, "short");
   const std::size_t table_bytes = tail.size() - object_footer_bytes;
   BACKSTAY_ASSIGN(const Footer footer,
                   decode_footer(tail.subspan(table_bytes), table_offset + tail.size()));
   return decode_table(tail.first(table_bytes), footer);
+}
+
+Result<std::vector<Region>> read_tail(Bytes tail, std::uint64_t table_offset) {
+  BACKSTAY_ASSIGN(Table table, read_table(tail, table_offset));
+  return std::move(table.regions);
 }
 
 Buffer tail_of(std::vector<Region> regions, std::uint64_t* table_offset) {
@@ -141,7 +146,7 @@ TEST(Object, ResealedFooterWithAbsurdNumbersIsRefused) {
   }
   EXPECT_TRUE(refused(40, 1));  // bytes that must be zero
   EXPECT_TRUE(refused(48, 1ULL << 63));
-  for (const std::uint32_t count : {0U, 3U, 1'000'001U, ~0U}) {
+  for (const std::uint32_t count : {0U, 11U, 1'000'017U, ~0U}) {
     Buffer footer = good;
     test::overwrite(footer, 12, count);
     test::reseal(footer, 56);
@@ -174,17 +179,81 @@ TEST(Object, InconsistentRegionsAreRefused) {
   expect_refused(changed([](auto& r) { r[1].name = "\xFF"; }), "a name");
   expect_refused(changed([](auto& r) { r[1].shape = {999}; }), "product");
   expect_refused(changed([](auto& r) { r[1].shape = {1ULL << 62, 2, 250}; }), "product");
-  expect_refused(changed([](auto& r) { r[1].shape = {}; }), "number of regions");
+  expect_refused(changed([](auto& r) { r[1].shape = {}; }), "dimensions");
   expect_refused(changed([](auto& r) { r[1].shape.assign(9, 1); }), "dimensions");
   expect_refused(changed([](auto& r) { r[1].type = static_cast<ElementType>(14); }), "type");
   expect_refused(changed([](auto& r) { r[1].type = static_cast<ElementType>(0); }), "type");
-  expect_refused(changed([](auto& r) { r[1].kind = static_cast<RegionKind>(3); }), "kind");
+  expect_refused(changed([](auto& r) { r[1].kind = static_cast<RegionKind>(4); }), "kind");
   expect_refused(changed([](auto& r) { r[1].offset = 0; }), "previous one ends");
   expect_refused(changed([](auto& r) { r[1].offset = 128; }), "previous one ends");
   expect_refused(changed([](auto& r) { r[1].offset = 65; }), "previous one ends");
   expect_refused(changed([](auto& r) { std::swap(r[0], r[1]); }), "previous one ends");
   expect_refused(changed([](auto& r) { r[1].file_mode = 0644; }), "mode");
   expect_refused(changed([](auto& r) { r[1].kind = RegionKind::file; }), "plain row");
+}
+
+// The end of an object with the regions of the page's example and these notes.
+Buffer tail_with(const std::vector<Note>& notes) {
+  return encode_tail(test::example_regions(), 8064, notes);
+}
+
+void expect_notes_refused(const std::vector<Note>& notes, const std::string& why) {
+  const auto result = read_table(tail_with(notes), 8064);
+  ASSERT_FALSE(result.ok()) << why;
+  EXPECT_EQ(result.error().code(), Code::corrupt);
+  EXPECT_THAT(result.error().message(), HasSubstr(why));
+}
+
+TEST(Object, NotesComeBackAndAreNoRegions) {
+  const auto table = read_table(tail_with({{"program", "heat"}, {"unheard-of", "x"}}), 8064);
+  ASSERT_TRUE(table.ok()) << table.error().to_string();
+  EXPECT_EQ(table->regions.size(), 2U);
+  ASSERT_EQ(table->notes.size(), 2U);
+  EXPECT_EQ(table->note(note_program), "heat");
+  EXPECT_EQ(table->note("unheard-of"), "x");
+  EXPECT_EQ(table->note(note_fresh), "");
+}
+
+TEST(Object, ANoteMayHaveTheNameOfARegion) {
+  EXPECT_TRUE(read_table(tail_with({{"u", "1"}}), 8064).ok());
+}
+
+TEST(Object, WrongNotesAreRefused) {
+  expect_notes_refused({{"program", "heat"}, {"program", "sor"}}, "note 'program' occurs twice");
+  expect_notes_refused({{"", "heat"}}, "a name");
+  expect_notes_refused({{"program", ""}}, "its text");
+  expect_notes_refused({{"program", std::string(note_text_max + 1, 'x')}}, "its text");
+  expect_notes_refused({{"program", "\xFF"}}, "its text");
+  std::vector<Note> many;
+  for (std::size_t i = 0; i <= notes_max; ++i) many.push_back({std::to_string(i), "x"});
+  expect_notes_refused(many, "notes");
+}
+
+TEST(Object, EveryFlippedByteOfANoteIsRefused) {
+  const Buffer tail = tail_with({{"program", "heat"}});
+  test::for_every_flip(tail, [&](const Buffer& damaged, std::size_t at) {
+    EXPECT_FALSE(read_table(damaged, 8064).ok()) << "byte " << at;
+  });
+}
+
+TEST(Object, ARegionBehindANoteIsRefused) {
+  auto tail = encode_tail({}, 0, {{"program", "heat"}});
+  Region empty;
+  empty.name = "e";
+  empty.shape = {0};
+  const Buffer region = encode_tail({empty}, 0);
+  const std::size_t note_bytes = tail.size() - object_footer_bytes;
+  const std::size_t region_bytes = region.size() - object_footer_bytes;
+  tail.insert(tail.begin() + static_cast<std::ptrdiff_t>(note_bytes), region.begin(),
+              region.begin() + static_cast<std::ptrdiff_t>(region_bytes));
+  const std::size_t table_bytes = note_bytes + region_bytes;
+  test::overwrite(tail, table_bytes + 12, std::uint32_t{2});
+  test::overwrite(tail, table_bytes + 24, std::uint64_t{table_bytes});
+  test::overwrite(tail, table_bytes + 32, checksum(Bytes(tail).first(table_bytes)));
+  test::reseal(tail, tail.size() - 8, table_bytes);
+  const auto result = read_table(tail, 0);
+  ASSERT_FALSE(result.ok());
+  EXPECT_THAT(result.error().message(), HasSubstr("behind a note"));
 }
 
 TEST(Object, BlocksOutsideOfTheGlobalArrayAreRefused) {

@@ -65,13 +65,17 @@ TEST(Pages, Object) {
   const Buffer tail = dump("object.md", 0, 8064, 8201);
   const auto footer = decode_footer(Bytes(tail).last(object_footer_bytes), 8201);
   ASSERT_TRUE(footer.ok()) << footer.error().to_string();
-  const auto regions = decode_table(Bytes(tail).first(73), *footer);
-  ASSERT_TRUE(regions.ok()) << regions.error().to_string();
-  ASSERT_EQ((*regions).size(), 2U);
-  EXPECT_EQ((*regions)[0].name, "step");
-  EXPECT_EQ((*regions)[1].type, ElementType::f64);
-  EXPECT_EQ((*regions)[1].bytes, 8000U);
-  EXPECT_EQ(encode_tail(*regions, 8064), tail);
+  const auto table = decode_table(Bytes(tail).first(73), *footer);
+  ASSERT_TRUE(table.ok()) << table.error().to_string();
+  const auto& regions = table->regions;
+  ASSERT_EQ(regions.size(), 2U);
+  EXPECT_EQ(regions[0].name, "step");
+  EXPECT_EQ(regions[1].type, ElementType::f64);
+  EXPECT_EQ(regions[1].bytes, 8000U);
+  EXPECT_EQ(encode_tail(regions, 8064), tail);
+  const Buffer with_note = encode_tail(regions, 8064, {{std::string(note_program), "heat"}});
+  const Buffer note = dump("object.md", 1, 0x1fc9, 0x1fd9);
+  EXPECT_EQ(Buffer(with_note.begin() + 73, with_note.begin() + 73 + 16), note);
 }
 
 TEST(Pages, Segment) {

@@ -14,15 +14,19 @@ void check(const Buffer& tail) {
   const auto footer = format::decode_footer(last, table_offset + tail.size());
   if (!footer.ok()) return;
   FUZZ_PROMISE((*footer).table_offset == table_offset);
-  const auto regions = format::decode_table(Bytes(tail).first(table_bytes), *footer);
-  if (!regions.ok()) return;
-  for (const auto& region : *regions) {
+  const auto table = format::decode_table(Bytes(tail).first(table_bytes), *footer);
+  if (!table.ok()) return;
+  for (const auto& region : table->regions) {
     FUZZ_PROMISE(region.offset <= table_offset && region.bytes <= table_offset - region.offset);
     FUZZ_PROMISE(format::check_region_name(region.name).ok());
   }
-  auto again = *regions;
+  for (const auto& note : table->notes) {
+    FUZZ_PROMISE(format::check_region_name(note.key).ok());
+    FUZZ_PROMISE(format::check_region_name(note.text).ok());
+  }
+  auto again = table->regions;
   FUZZ_PROMISE(format::lay_out(again) == table_offset);
-  FUZZ_PROMISE(format::encode_tail(again, table_offset) == tail);
+  FUZZ_PROMISE(format::encode_tail(again, table_offset, table->notes) == tail);
 }
 
 void mend(Buffer& tail) {

@@ -71,13 +71,14 @@ TEST(Golden, ObjectsAreRead) {
     ASSERT_GE(object.size(), object_footer_bytes);
     const auto footer = decode_footer(Bytes(object).last(object_footer_bytes), object.size());
     ASSERT_TRUE(footer.ok());
-    const auto regions =
+    const auto table =
         decode_table(Bytes(object).subspan((*footer).table_offset, (*footer).table_bytes), *footer);
-    ASSERT_TRUE(regions.ok());
+    ASSERT_TRUE(table.ok());
+    const auto& regions = table->regions;
     const auto expected = test::golden_regions(rank);
-    ASSERT_EQ((*regions).size(), expected.size());
+    ASSERT_EQ(regions.size(), expected.size());
     for (std::size_t i = 0; i < expected.size(); ++i) {
-      const Region& region = (*regions)[i];
+      const Region& region = regions[i];
       EXPECT_EQ(region.name, expected[i].region.name);
       EXPECT_EQ(region.type, expected[i].region.type);
       EXPECT_EQ(region.shape, expected[i].region.shape);

@@ -466,7 +466,7 @@ def test_worked_example_of_the_object_page():
     seal(footer, 56)
     offset, length, table_sum, count = records.footer(bytes(footer), 8201, "example")
     assert (offset, length, count) == (8064, 73, 2)
-    regions = records.table(table, offset, table_sum, count, "example")
+    regions, _ = records.table(table, offset, table_sum, count, "example")
     assert [(r.name, r.dtype, r.offset, r.shape) for r in regions] == [
         ("step", np.int64, 0, (1,)),
         ("u", np.float64, 64, (1000,)),

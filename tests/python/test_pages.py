@@ -71,11 +71,35 @@ def test_object_page():
     offset, length, table_sum, count = records.footer(data[-64:], len(data), "object.md")
     assert (offset, length, count) == (8064, 73, 2)
     table = data[offset : offset + length]
-    regions = records.table(table, offset, table_sum, count, "object.md")
+    regions, notes = records.table(table, offset, table_sum, count, "object.md")
     assert [(r.name, r.kind, r.dtype, r.offset, r.shape) for r in regions] == [
         ("step", "array", np.int64, 0, (1,)),
         ("u", "array", np.float64, 64, (1000,)),
     ]
+    assert notes == {}
+
+
+def test_note_of_the_object_page():
+    table = filled(dumps("object.md")[0], 8064, 8201)[:73] + filled(dumps("object.md")[1], 8137, 8153)
+    regions, notes = records.table(table, 8064, xxhash.xxh3_64_intdigest(table), 3, "object.md")
+    assert [r.name for r in regions] == ["step", "u"]
+    assert notes == {"program": "heat"}
+
+
+def wrong_table(table, records_in_it, message):
+    with pytest.raises(fmt.DamagedError, match=message):
+        records.table(table, 8064, xxhash.xxh3_64_intdigest(table), records_in_it, "object.md")
+
+
+def test_wrong_notes_are_refused():
+    regions = filled(dumps("object.md")[0], 8064, 8201)[:73]
+    note = filled(dumps("object.md")[1], 8137, 8153)
+    empty = struct.pack("<H1sBBBBIQQQ", 1, b"e", 1, 1, 1, 0, 0, 8064, 0, 0)
+    wrong_table(regions + note + note, 4, "note 'program' occurs twice")
+    wrong_table(regions + note + empty, 4, "stands behind a note")
+    wrong_table(regions + note[:-6] + b"\0\0", 3, "1 to 200 bytes of text")
+    many = b"".join(struct.pack("<H2sBH1s", 2, b"%02d" % i, 3, 1, b"x") for i in range(17))
+    wrong_table(regions + many, 19, "number of notes")
 
 
 def test_segment_page():

@@ -189,7 +189,8 @@ std::vector<wire::Message> one_of_each_message() {
       Admin{},
       wire::Status{},
       Shutdown{false},
-      Welcome{"0.1.0", 1ULL << 30, 4U << 20, 16, 32, 11, "n3:7000", {{"pool.size_mib", "64"}}},
+      Welcome{
+          "0.1.0", 1ULL << 30, 4U << 20, 16, 32, 11, true, "n3:7000", {{"pool.size_mib", "64"}}},
       Grant{12, {4, 5}},
       Captured{12, Code::rank_lost, "rank 2 has gone"},
       LevelIs{12, Level::captured, Code::no_space, "the disk is full"},

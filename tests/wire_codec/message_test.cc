@@ -54,14 +54,15 @@ TEST(Message, FieldsComeBackOneByOne) {
   EXPECT_EQ(hello.keep, 4U);
   EXPECT_EQ(hello.parity, "3,1");
 
-  const auto welcome =
-      there_and_back(Welcome{"0.1.0", 1ULL << 30, 4U << 20, 16, 32, 11, "n3:7000", {{"a.b", "7"}}});
+  const auto welcome = there_and_back(
+      Welcome{"0.1.0", 1ULL << 30, 4U << 20, 16, 32, 11, true, "n3:7000", {{"a.b", "7"}}});
   EXPECT_EQ(welcome.release, "0.1.0");
   EXPECT_EQ(welcome.pool_bytes, 1ULL << 30);
   EXPECT_EQ(welcome.buffer_bytes, 4U << 20);
   EXPECT_EQ(welcome.home_first, 16U);
   EXPECT_EQ(welcome.home_count, 32U);
   EXPECT_EQ(welcome.newest, 11U);
+  EXPECT_TRUE(welcome.finished);
   ASSERT_EQ(welcome.settings.size(), 1U);
   EXPECT_EQ(welcome.settings[0].key, "a.b");
   EXPECT_EQ(welcome.settings[0].value, "7");

@@ -38,6 +38,8 @@ DTYPES = [None] + [
     np.dtype(code) for code in ["u1", "i1", "<i2", "<i4", "<i8", "u1", "<u2", "<u4", "<u8", "<f4", "<f8", "<c8", "<c16"]
 ]
 KINDS = {1: "array", 2: "file"}
+NOTE = 3
+NOTES_MAX = 16
 
 _JOB = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}\Z")
 
@@ -224,19 +226,26 @@ def footer(data: bytes, object_bytes: int, what: str) -> tuple[int, int, int, in
     _check_sum(data, 56, what)
     records, offset, length, table_sum = struct.unpack_from("<IQQQ", data, 12)
     _require(not any(data[40:56]), what, "bytes that must be zero are not")
-    _require(records <= 1_000_000, what, "number of records")
+    _require(records <= 1_000_000 + NOTES_MAX, what, "number of records")
     fits = offset % 64 == 0 and offset + length + FOOTER_BYTES == object_bytes
     _require(fits, what, "the table is not between the payloads and the footer")
     return offset, length, table_sum, records
 
 
 def table(data: bytes, table_offset: int, table_sum: int, records: int, what: str):
-    """The regions of an object, in the order of their payloads."""
+    """The regions of an object, in the order of their payloads, and its notes: key -> text."""
     _require(checksum.matches(data, table_sum), what, "checksum of the table does not match")
-    regions, at, expected, seen = [], 0, 0, set()
+    regions, notes, at, expected, seen = [], {}, 0, 0, set()
     try:
         for _ in range(records):
-            region, at = _record(data, at, what)
+            name, kind, at = _head(data, at, what)
+            if kind == NOTE:
+                text, at = _text(data, at, f"{what}: text of note '{name}'")
+                _require(name not in notes, what, f"note '{name}' occurs twice")
+                notes[name] = text
+                continue
+            region, at = _record(data, at, name, kind, what)
+            _require(not notes, what, f"region '{name}' stands behind a note")
             _require(region.offset == expected, what, f"place of region '{region.name}'")
             _require((region.kind, region.name) not in seen, what, f"'{region.name}' occurs twice")
             seen.add((region.kind, region.name))
@@ -246,17 +255,27 @@ def table(data: bytes, table_offset: int, table_sum: int, records: int, what: st
         raise DamagedError(f"{what}: a record of the table is malformed ({error})") from None
     whole = at == len(data) and expected == table_offset
     _require(whole, what, "the table does not fit its payloads")
-    return regions
+    _require(len(notes) <= NOTES_MAX, what, "number of notes")
+    return regions, notes
 
 
-def _record(data: bytes, at: int, what: str) -> tuple[Region, int]:
+def _text(data: bytes, at: int, what: str) -> tuple[str, int]:
     (length,) = struct.unpack_from("<H", data, at)
     raw = bytes(data[at + 2 : at + 2 + length])
-    at += 2 + length
-    _require(1 <= len(raw) == length <= 200 and 0 not in raw, what, "name of a region")
-    name = raw.decode("utf-8")
-    kind, number, dims, flags, mode, offset, size = struct.unpack_from("<BBBBIQQ", data, at)
-    at += 24
+    _require(1 <= len(raw) == length <= 200 and 0 not in raw, what, "is not 1 to 200 bytes of text")
+    return raw.decode("utf-8"), at + 2 + length
+
+
+def _head(data: bytes, at: int, what: str) -> tuple[str, int, int]:
+    """Name and kind of a region or a note, and where the rest begins."""
+    name, at = _text(data, at, f"{what}: name of a region")
+    (kind,) = struct.unpack_from("<B", data, at)
+    return name, kind, at + 1
+
+
+def _record(data: bytes, at: int, name: str, kind: int, what: str) -> tuple[Region, int]:
+    number, dims, flags, mode, offset, size = struct.unpack_from("<BBBIQQ", data, at)
+    at += 23
     here = f"{what}: region '{name}'"
     _require(kind in KINDS and 1 <= number < len(DTYPES), here, "unknown kind or type")
     _require(1 <= dims <= 8 and flags in (0, 1), here, "dimensions or flags")

@@ -35,11 +35,13 @@ class RankView(Mapping):
         self._files = files
         self._entry = files.entry(rank)
         self.number = rank
-        self.regions: list[Region] = self._read_table(f"{what}: rank {rank}")
+        self.regions: list[Region]
+        self.notes: dict[str, str]  # what the object says about itself, such as its "program"
+        self.regions, self.notes = self._read_table(f"{what}: rank {rank}")
         self._arrays = {r.name: r for r in self.regions if r.kind == "array"}
         self.files = _Payloads(self, [r for r in self.regions if r.kind == "file"])
 
-    def _read_table(self, what: str) -> list[Region]:
+    def _read_table(self, what: str) -> tuple[list[Region], dict[str, str]]:
         size = int(self._entry["bytes"])
         if size < records.FOOTER_BYTES:
             raise DamagedError(f"{what}: its object is too short to have a footer")
