@@ -16,6 +16,7 @@
 #include "agent/server_slot.h"
 #include "agent/status.h"
 #include "base/clock.h"
+#include "base/failpoint.h"
 #include "base/log.h"
 
 namespace backstay::agent {
@@ -273,7 +274,9 @@ void Server::receive_one(ConnectionId id, wire::Message message) {
   Connection& connection = connections_.at(id);
   Status status;
   if (const auto* hello = std::get_if<wire::Hello>(&message)) {
+    failpoint("hello.1");
     status = join(id, connection, *hello);
+    failpoint("hello.2");
   } else if (std::holds_alternative<wire::Admin>(message) && connection.job == nullptr) {
     connection.admin = true;
   } else if (connection.admin) {

@@ -19,6 +19,7 @@
 #include "agent/server.h"
 #include "base/config.h"
 #include "base/fd.h"
+#include "base/failpoint.h"
 #include "base/folders.h"
 #include "base/log.h"
 #include "bin/agent_network.h"
@@ -194,9 +195,11 @@ Status serve(const Config& config, const std::string& socket, bool foreground) {
   options.open_shared = [&config, name = random_word()](const std::string& dir) {
     return open_tier(config, dir, name);
   };
+  failpoint("start.1");
   BACKSTAY_ASSIGN(auto server, agent::Server::create(std::move(options), std::move(pool)));
   spdlog::info("agent listens socket={} pool_mib={} buffer_mib={}", socket, config.pool.size_mib,
                config.pool.buffer_mib);
+  failpoint("start.2");
   if (!foreground) leave_stderr();
   Status served = server->run();
   if (server->gave_up()) end_at_once(*server);
@@ -211,6 +214,7 @@ int report(const Error& error) {
 }
 
 int run(const Arguments& arguments) {
+  failpoint("start.0");
   auto file = find_config(arguments.config);
   if (!file.ok()) return report(file.error());
   auto config = load_config(*file);

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/folders.h"
 #include "base/machine.h"
 #include "base/tell.h"
 #include "client/capture.h"
@@ -111,7 +112,7 @@ Result<std::unique_ptr<Session>> Session::start(const Group& group, const char* 
   BACKSTAY_TRY(
       check_node_settings(session->group_, session->config_, session->address_.socket_path));
   BACKSTAY_ASSIGN(session->origin_, Origin::agree(group, session->config_, loaded->named));
-  BACKSTAY_TRY(session->connect());
+  BACKSTAY_TRY(session->connect_at_start());
   session->requests_ = std::make_unique<Requests>(*session);
   session->due_ = std::make_unique<Due>(session->config_.checkpoint, session->group_,
                                         system_clock(), *session->requests_);
@@ -174,6 +175,30 @@ Status Session::agree_on_job() {
   hello_.protect_bytes_per_s = config_.protect.rate_limit_mib_s << 20;
   BACKSTAY_ASSIGN(hello_.secret, agree_on_secret(group_));
   return {};
+}
+
+// What ended the first agent (someone who ends all processes of an earlier job step, a moment without memory) seldom meets
+// a second one. A wait that used up its time is not made twice.
+Status Session::connect_at_start() {
+  const std::uint64_t deadline = deadline_in(address_.start_timeout_s);
+  Status connected = connect();
+  if (connected.ok() || connected.error().code() != Code::agent_lost) return connected;
+  const bool late = system_clock().monotonic_ns() >= deadline;
+  BACKSTAY_ASSIGN(const std::int64_t any_late, group_.maximum(late ? 1 : 0));
+  if (any_late == 0) {
+    report_lost(connected.error(), "another agent is tried");
+    agent_silent_ = false;
+    connected = connect();
+    if (connected.ok() || connected.error().code() != Code::agent_lost) return connected;
+  }
+  return Error(Code::agent_lost,
+               fmt::format("{}; {}. Its log (agent.log_file, by default {}/agent.log) may say why, "
+                           "and 'backstay doctor' looks for causes on a node: limits of memory, "
+                           "folders, a socket of another user",
+                           connected.error().message(),
+                           any_late == 0 ? "a second agent was tried too" : "nothing answered",
+                           parent_of(address_.socket_path)),
+               connected.error().sys_errno());
 }
 
 Status Session::connect() {

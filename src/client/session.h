@@ -63,6 +63,7 @@ class Session {
   void warn_of_variables() const;
   void keep_what_is_possible();
   Status agree_on_job();
+  Status connect_at_start();
   Status connect();
   // Before a collective call: connected on all ranks, and `mine` good on all ranks.
   Status ready(const Status& mine);

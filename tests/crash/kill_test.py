@@ -9,14 +9,17 @@ import signal
 import subprocess
 from pathlib import Path
 
-from process_case import ProcessCase, main, wait_for
+from process_case import BACKSTAYD, ProcessCase, main, wait_for
 
 # Two ranks, a version every second step: the number says the how manyeth passing is in version 2.
 AGENT_POINTS = ["capture.begin@2", "capture.end@3", "capture.end@4", "capture.captured@2", "commit.1@2",
                 "commit.2@2", "publish.1@3", "publish.2@3", "commit.3@2", "publish.1@4", "publish.2@4",
                 "commit.4@2", "commit.5@2", "commit.6@2"]
+# While two ranks connect: before it listens, when it does, at each rank's first message and after it.
+INIT_POINTS = ["start.0", "start.1", "start.2", "hello.1@1", "hello.2@1", "hello.1@2", "hello.2@2"]
 RANK_POINTS = ["rank.begin@2", "rank.filled@2", "rank.end@2", "rank.ended@2"]
 RESTART_POINTS = ["rank.verify", "rank.deliver", "rank.restored"]
+EAGENT = 40
 
 
 def armed(point):
@@ -40,6 +43,42 @@ class Kill(ProcessCase):
                 local = run.reported("local")
                 self.kill_agents()
                 self.assertGreaterEqual(self.must_come_back(local), local)
+
+    def first_agents_end_at(self, point, number=1):
+        """The first `number` agents that programs start end there, later ones do not."""
+        program = self.folder / "agent-program"
+        program.write_text(f"""#!/bin/sh
+for number in $(seq {number}); do
+  if mkdir {self.folder}/began-$number 2>/dev/null; then export BACKSTAY_FAILPOINT={armed(point)}; break; fi
+done
+exec {BACKSTAYD} "$@"
+""")
+        program.chmod(0o755)
+        for began in self.folder.glob("began-*"):
+            began.rmdir()
+        return {**self.environment, "BACKSTAY_AGENT_PROGRAM": str(program)}
+
+    def test_an_agent_that_dies_during_init(self):
+        for point in INIT_POINTS:
+            with self.subTest(point=point):
+                self.fresh()
+                run = self.run_job(2, 6, 2, "wait=1", env=self.first_agents_end_at(point))
+                self.assertEqual((run.code, run.reported("local")), (0, 3), run)
+                self.assertTrue((self.folder / "began-1").exists(), "it was not started")
+                self.assertLessEqual(run.errors.count("another agent is tried"), 1, run)
+                self.kill_agents()
+
+    def test_two_agents_that_die_during_init(self):
+        """The message says that both did, and what to look at."""
+        for point in ("start.1", "hello.1@1"):
+            with self.subTest(point=point):
+                self.fresh()
+                run = self.run_job(2, 6, 2, env=self.first_agents_end_at(point, 2))
+                said = run.lines("init")[0]
+                self.assertEqual(said["code"], EAGENT, run)
+                for advice in ("a second agent was tried too", "agent.log", "backstay doctor"):
+                    self.assertIn(advice, said["message"])
+                self.assertEqual(run.errors.count("another agent is tried"), 1, run)
 
     def test_the_agent_during_a_restart(self):
         self.start_agent()
