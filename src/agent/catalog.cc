@@ -87,6 +87,14 @@ bool look_whether_undecided(tier::Tier& tier, const std::string& job, StoredVers
   return stored.undecided;
 }
 
+VersionNumber counted_to(const std::vector<StoredVersion>& versions) {
+  VersionNumber newest = 0;
+  for (const StoredVersion& stored : versions) {
+    if (stored.level != Level::none) newest = std::max(newest, stored.version);
+  }
+  return newest + numbers_skipped_max;
+}
+
 Result<std::vector<StoredVersion>> scan(tier::Tier& tier, const std::string& job,
                                         std::vector<std::string>* ignored) {
   BACKSTAY_ASSIGN(const std::vector<std::string> names, tier.list(job));
@@ -100,6 +108,13 @@ Result<std::vector<StoredVersion>> scan(tier::Tier& tier, const std::string& job
   }
   std::sort(found.begin(), found.end(),
             [](const auto& a, const auto& b) { return a.version < b.version; });
+  const VersionNumber counted = counted_to(found);
+  std::erase_if(found, [&](const StoredVersion& stored) {
+    const bool stray =
+        stored.version > counted && stored.level == Level::none && !stored.damage.empty();
+    if (stray && ignored != nullptr) ignored->push_back(format::folder_name(stored.version));
+    return stray;
+  });
   return found;
 }
 

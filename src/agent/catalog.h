@@ -35,10 +35,18 @@ StoredVersion look_at(tier::Tier& tier, const std::string& job, VersionNumber ve
 // One without record or damage: true if it is undecided, and `stored` then says so.
 bool look_whether_undecided(tier::Tier& tier, const std::string& job, StoredVersion& stored);
 
+// No job counts this far between two good versions (30 years of one a second): who did not find a good record under a number
+// that is further beyond the newest good one looks at a folder that somebody copied or made.
+inline constexpr VersionNumber numbers_skipped_max = 1'000'000'000;
+
 // Every version folder of the job, oldest first. `ignored` gets the names that look like one but are
-// not written as ours are.
+// not written as ours are, and strays: folders beyond numbers_skipped_max with a record that is not good. They set no number,
+// and nothing removes them.
 Result<std::vector<StoredVersion>> scan(tier::Tier& tier, const std::string& job,
                                         std::vector<std::string>* ignored = nullptr);
+
+// The largest number that a version without a good record can have, beside these.
+VersionNumber counted_to(const std::vector<StoredVersion>& versions);
 
 // The manifest of one node, held against the commit record where the run had one node.
 // Errors: not_found, corrupt, format.

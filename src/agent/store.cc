@@ -112,15 +112,18 @@ class StoreWorker::Impl {
     std::vector<std::string> ignored;
     BACKSTAY_ASSIGN(std::vector<StoredVersion> found, scan(**tier_, job_, &ignored));
     for (const std::string& name : ignored) {
-      spdlog::warn("not a version of ours, ignored job={} folder={}", job_, name);
+      spdlog::warn(
+          "not a version of ours, ignored job={} folder={} (remove it, or give it another name)",
+          job_, name);
     }
     // The number of an unfinished version is not used again, but a folder that just has a large number must not use
     // up those that are left.
+    const VersionNumber counted = counted_to(found);
     std::erase_if(found, [&](StoredVersion& stored) {
       const bool garbage = stored.level == Level::none && stored.damage.empty() &&
                            !look_whether_undecided(**tier_, job_, stored);
-      return garbage && clean && remove_garbage(stored.version) &&
-             stored.version > format::version_max / 2;
+      if (garbage && clean) remove_garbage(stored.version);
+      return garbage && stored.version > counted;
     });
     for (const StoredVersion& stored : found) {
       if (stored.level != Level::none || stored.undecided) stored_[stored.version] = stored;
@@ -128,11 +131,10 @@ class StoreWorker::Impl {
     return found;
   }
 
-  bool remove_garbage(VersionNumber version) {
+  void remove_garbage(VersionNumber version) {
     spdlog::info("remove the rest of an unfinished version job={} version={}", job_, version);
     const Status status = (*tier_)->remove(format::version_folder(job_, version));
     if (!status.ok()) spdlog::warn("cannot remove it: {}", status.error().to_string());
-    return status.ok();
   }
 
   void handle(RemoveExpired& command) { (void)remove_expired(command.keep); }

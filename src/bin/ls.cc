@@ -35,11 +35,12 @@ Json as_json(const agent::StoredVersion& version) {
 }
 
 Result<int> list_versions(Stored& stored, const std::string& job, bool json) {
-  BACKSTAY_ASSIGN(const auto versions, stored.versions(job));
+  std::vector<std::string> ignored;
+  BACKSTAY_ASSIGN(const auto versions, stored.versions(job, &ignored));
   if (json) {
     Json list = Json::array();
     for (const auto& version : versions) list.push_back(as_json(version));
-    print_json({{"dir", stored.dir()}, {"job", job}, {"versions", list}});
+    print_json({{"dir", stored.dir()}, {"job", job}, {"versions", list}, {"ignored", ignored}});
     return exit_ok;
   }
   Table table({">VERSION", "STATE", "LEVEL", ">RANKS", ">BYTES", "CAPTURED", "AGE"});
@@ -58,6 +59,10 @@ Result<int> list_versions(Stored& stored, const std::string& job, bool json) {
   for (const auto& version : versions)
     if (!version.damage.empty())
       fmt::print("version {} is damaged: {}\n", version.version, printable(version.damage));
+  for (const std::string& name : ignored) {
+    fmt::print("{}/{}/{} is not a version of this job, and ignored: remove the folder\n",
+               stored.dir(), job, name);
+  }
   return exit_ok;
 }
 

@@ -54,8 +54,9 @@ Result<std::vector<std::string>> Stored::jobs() {
   return jobs;
 }
 
-Result<std::vector<agent::StoredVersion>> Stored::versions(const std::string& job) {
-  BACKSTAY_ASSIGN(auto found, agent::scan(*tier_, job));
+Result<std::vector<agent::StoredVersion>> Stored::versions(const std::string& job,
+                                                           std::vector<std::string>* ignored) {
+  BACKSTAY_ASSIGN(auto found, agent::scan(*tier_, job, ignored));
   if (!found.empty()) return found;
   BACKSTAY_ASSIGN(const auto others, jobs());
   std::string there =

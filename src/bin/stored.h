@@ -27,8 +27,10 @@ class Stored {
 
   // Names of all jobs that have a version folder, sorted.
   Result<std::vector<std::string>> jobs();
-  // All versions of a job, oldest first; at least one. Errors: not_found (names the jobs there are).
-  Result<std::vector<agent::StoredVersion>> versions(const std::string& job);
+  // All versions of a job, oldest first; at least one. `ignored`: as of agent::scan(). Errors: not_found (names the jobs there
+  // are).
+  Result<std::vector<agent::StoredVersion>> versions(const std::string& job,
+                                                     std::vector<std::string>* ignored = nullptr);
   // `number` 0: the newest good one. Errors: not_found, none.
   Result<agent::StoredVersion> version(const std::string& job, VersionNumber number);
   // The nodes whose manifests lie here, sorted.

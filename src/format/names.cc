@@ -11,8 +11,6 @@ namespace {
 constexpr std::string_view manifest_ending = ".manifest";
 constexpr std::string_view parity_manifest_ending = ".parity-manifest";
 
-std::string folder_name(VersionNumber version) { return fmt::format("v{:016}", version); }
-
 std::optional<NodeId> node_in(std::string_view name, std::string_view after) {
   constexpr std::string_view before = "node-";
   if (!name.starts_with(before) || !name.ends_with(after)) return std::nullopt;
@@ -28,6 +26,8 @@ std::optional<NodeId> node_in(std::string_view name, std::string_view after) {
 std::string version_folder(std::string_view job, VersionNumber version) {
   return fmt::format("{}/{}", job, folder_name(version));
 }
+
+std::string folder_name(VersionNumber version) { return fmt::format("v{:016}", version); }
 
 std::optional<VersionNumber> version_of_folder(std::string_view name) {
   if (!looks_like_version(name)) return std::nullopt;

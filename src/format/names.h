@@ -13,6 +13,7 @@ inline constexpr std::string_view damaged_name = "damaged";
 inline constexpr VersionNumber version_max = 9'999'999'999'999'999;  // 16 digits
 
 std::string version_folder(std::string_view job, VersionNumber version);  // "job/v0000000000000012"
+std::string folder_name(VersionNumber version);  // its own name, without the job's
 // The number in a folder's own name ("v0000000000000012"), none if we would not have written it so.
 std::optional<VersionNumber> version_of_folder(std::string_view name);
 // A "v" and digits: somebody's version, but perhaps not one of ours ("v12").

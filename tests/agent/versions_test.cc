@@ -91,6 +91,33 @@ TEST_F(Versions, AFolderWithoutAVersionDoesNotSetTheNextNumber) {
   comes_back(2);
 }
 
+// As after `cp -r v0000000000000001 v9999999999999999`: its record names another version.
+TEST_F(Versions, ACopiedFolderWithALargeNumberStopsNothing) {
+  save_local(1);
+  const std::string stray = dir_ + "/job/v9999999999999999";
+  fs::copy(dir_ + "/job/v0000000000000001", stray, fs::copy_options::recursive);
+  open();
+  job_->join_all(1, 8);
+  EXPECT_EQ(job_->welcome().newest, 1u);
+  save_local(2);
+  save_local(3);
+  save_local(4);
+  EXPECT_TRUE(fs::exists(stray + "/node-0000000.segment")) << "it may be somebody's";
+  open();
+  job_->join_all(1, 9);
+  comes_back(4);
+}
+
+// A near one may be a version of ours that was damaged: the number is not used again.
+TEST_F(Versions, ADamagedVersionKeepsItsNumber) {
+  save_local(1);
+  fs::copy(dir_ + "/job/v0000000000000001", dir_ + "/job/v0000000000001000",
+           fs::copy_options::recursive);
+  open();
+  job_->join_all(1, 8);
+  EXPECT_EQ(job_->welcome().newest, 1000u);
+}
+
 TEST_F(Versions, TheLargestVersionIsTheLast) {
   save_local(format::version_max);
   const auto refused = save(format::version_max + 1);

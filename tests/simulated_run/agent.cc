@@ -63,14 +63,15 @@ class Handle final : public net::Transport {
 
 }  // namespace
 
-Result<Fd> Locks::take(const std::string& name) {
+Result<agent::HeldLock> Locks::take(const std::string& name) {
   Fd& file = files_[name];
   if (!file.valid()) file.reset(::memfd_create("lock", MFD_CLOEXEC));
   // A descriptor of its own: the kernel locks per opening.
   Fd held(::open(("/proc/self/fd/" + std::to_string(file.get())).c_str(), O_RDWR | O_CLOEXEC));
   if (!held.valid()) return errno_error("open a lock", errno);
   if (::flock(held.get(), LOCK_EX | LOCK_NB) != 0) return Error(Code::busy, name + " is locked");
-  return held;
+  // A directory in memory has no path to watch: the lock is held by the pointer, which leads nowhere.
+  return agent::HeldLock(std::make_shared<Fd>(std::move(held)), nullptr);
 }
 
 SimulatedAgent::SimulatedAgent(const Surroundings& around, io::MemoryFileSystem& disk,

@@ -30,7 +30,7 @@ inline const std::string shared_dir = "/shared";
 class Locks {
  public:
   // Errors: busy.
-  Result<Fd> take(const std::string& name);
+  Result<agent::HeldLock> take(const std::string& name);
 
  private:
   std::map<std::string, Fd> files_;
