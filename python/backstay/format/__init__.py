@@ -15,6 +15,8 @@ from .errors import (
     IncompleteError,
     NotFoundError,
     ShapeError,
+    UncommittedError,
+    UnreadableError,
     UnsupportedError,
 )
 from .records import Region
@@ -31,6 +33,8 @@ __all__ = [
     "RankView",
     "Region",
     "ShapeError",
+    "UncommittedError",
+    "UnreadableError",
     "UnsupportedError",
     "Version",
     "open",

@@ -4,6 +4,7 @@ Copied first, because an agent that runs meanwhile writes a newer version into t
 has removed (docs/format, "Reading a version"): what was verified in place could become other bytes.
 """
 
+import errno
 import os
 import stat
 import weakref
@@ -11,12 +12,22 @@ import weakref
 import numpy as np
 
 from . import checksum, records
-from .errors import DamagedError, FormatError, IncompleteError, NotFoundError
+from .errors import DamagedError, FormatError, IncompleteError, NotFoundError, as_ours
+
+
+# What open() says of a loop of links, a socket, a device without a driver, a name below a file.
+_NO_FILE = {errno.ELOOP, errno.ENXIO, errno.ENODEV, errno.ENOTDIR}
 
 
 def open_file(path: str) -> int:
-    """A descriptor of a regular file: whatever else stands in its place, a pipe too, is damage."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    """A descriptor of a regular file: whatever else stands in its place, a pipe too, is damage.
+    FileNotFoundError where there is nothing, or a link that leads nowhere."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno not in _NO_FILE:
+            raise
+        raise DamagedError(f"{path}: is no file ({error.strerror})") from None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise DamagedError(f"{path}: is no file")
@@ -29,16 +40,26 @@ class NodeFiles:
         self._manifest_path = os.path.join(folder, f"node-{node:07d}.manifest")
         self._segment_path = os.path.join(folder, f"node-{node:07d}.segment")
         self._check = check
+        self.advice = ""  # ends what is said of damage
         try:
-            with os.fdopen(open_file(self._manifest_path), "rb") as file:
-                self.manifest = records.manifest(file.read(), self._manifest_path)
-        except FileNotFoundError:
+            with as_ours(self._manifest_path), os.fdopen(open_file(self._manifest_path), "rb") as file:
+                self.manifest = self._read_manifest(file)
+        except NotFoundError:
             self._require_version()
             raise IncompleteError(f"{self._manifest_path}: missing") from None
         if self.manifest.node != node:
             raise DamagedError(f"{self._manifest_path}: belongs to node {self.manifest.node}")
         self._descriptor: int | None = None
         self._last: tuple[int, np.ndarray] | None = None  # the chunk copied last, and its index
+
+    def _read_manifest(self, file) -> records.Manifest:
+        """Its length is checked before memory is taken for it."""
+        path = self._manifest_path
+        head = file.read(records.MANIFEST_HEADER_BYTES)
+        length = records.manifest_bytes(head, path)
+        if os.fstat(file.fileno()).st_size != length:
+            raise DamagedError(f"{path}: its length does not fit its number of entries")
+        return records.manifest(head + file.read(length - len(head)), path)
 
     def _segment(self) -> int:
         """The segment's descriptor; its header and length are checked when it is opened."""
@@ -48,6 +69,15 @@ class NodeFiles:
             self._check_segment(descriptor)
             self._descriptor = descriptor
         return self._descriptor
+
+    def look_at_segment(self) -> None:
+        """Raises what is wrong with the segment's name, length and header; no chunk is read."""
+        with as_ours(self._segment_path):
+            descriptor = self._open()
+            try:
+                self._check_segment(descriptor)
+            finally:
+                os.close(descriptor)
 
     def _open(self) -> int:
         try:
@@ -74,14 +104,16 @@ class NodeFiles:
 
     def _wrong(self, why: str) -> None:
         self._require_version()
-        raise DamagedError(f"{self._segment_path}: {why}")
+        raise DamagedError(f"{self._segment_path}: {why}{self.advice}")
 
     def _copy(self, index: int, into: np.ndarray) -> None:
         """A whole chunk into `into`, verified there."""
         chunk = self.manifest.chunks[index]
         begin, length = int(chunk["segment_offset"]), int(chunk["length"])
         place = f"bytes {begin} to {begin + length} (rank {chunk['rank']})"
-        if _read_exactly(self._segment(), into, begin) != length:
+        with as_ours(self._segment_path):
+            got = _read_exactly(self._segment(), into, begin)
+        if got != length:
             self._wrong(f"ends before {place}")
         if self._check and not checksum.matches(into, int(chunk["checksum"])):
             self._wrong(f"{place} do not match their checksum")
@@ -101,7 +133,7 @@ class NodeFiles:
         return self.manifest.objects[at] if at < len(ranks) and ranks[at] == rank else None
 
     def read(self, entry, begin: int, end: int) -> np.ndarray:
-        """Bytes [begin, end) of an object, read-only."""
+        """Bytes [begin, end) of an object, read-only. MemoryError: the caller knows of what."""
         if begin == end:
             return np.empty(0, np.uint8)
         first, count = int(entry["first_chunk"]), int(entry["chunks"])
@@ -124,8 +156,9 @@ class NodeFiles:
         """Checks every chunk; returns the bytes."""
         before, self._check, self._last = self._check, True, None
         try:
-            self._check_segment(self._segment())
-            return sum(len(self._payload(index)) for index in range(len(self.manifest.chunks)))
+            with as_ours(self._segment_path):
+                self._check_segment(self._segment())
+                return sum(len(self._payload(index)) for index in range(len(self.manifest.chunks)))
         finally:
             self._check = before
 

@@ -20,6 +20,7 @@ SEGMENT_HEADER_BYTES = 4096
 FOOTER_BYTES = 64
 COMMIT_BYTES = 512
 MANIFEST_HEADER_BYTES = 184
+MANIFEST_BYTES_MAX = 4 << 30
 LEVELS = {2: "local", 3: "protected", 4: "durable"}
 
 OBJECT_ENTRY = np.dtype([("rank", "<u4"), ("kind", "<u4"), ("bytes", "<u8"), ("first_chunk", "<u8"), ("chunks", "<u8")])
@@ -144,9 +145,18 @@ def commit(data: bytes, what: str) -> Commit:
     return Commit(job, LEVELS[level], version, run, nodes, ranks, payload, digests, captured, committed)
 
 
+def manifest_bytes(head: bytes, what: str) -> int:
+    """How long the file is, by its header."""
+    _check_head(head, MANIFEST_HEADER_BYTES, b"BKSTMAN1", what)
+    _check_sum(head, 176, what)
+    objects, _, chunks = struct.unpack_from("<IIQ", head, 40)
+    length = MANIFEST_HEADER_BYTES + OBJECT_ENTRY.itemsize * objects + CHUNK_ENTRY.itemsize * chunks + 8
+    _require(length <= MANIFEST_BYTES_MAX, what, "its number of entries is larger than any")
+    return length
+
+
 def manifest(data: bytes, what: str) -> Manifest:
-    _check_head(data, MANIFEST_HEADER_BYTES, b"BKSTMAN1", what)
-    _check_sum(data, 176, what)
+    length = manifest_bytes(data, what)
     node, version, run, segment_bytes, objects, nodes, chunks, ranks, chunk_max = struct.unpack_from(
         "<IQQQIIQII", data, 12
     )
@@ -154,7 +164,7 @@ def manifest(data: bytes, what: str) -> Manifest:
     (captured_ns,) = struct.unpack_from("<Q", data, 168)
     entries = MANIFEST_HEADER_BYTES + OBJECT_ENTRY.itemsize * objects
     end = entries + CHUNK_ENTRY.itemsize * chunks
-    _require(len(data) == end + 8, what, "its length does not fit its number of entries")
+    _require(len(data) == length, what, "its length does not fit its number of entries")
     _check_sum(data, end, what)
     (digest,) = struct.unpack_from("<Q", data, end)
     result = Manifest(

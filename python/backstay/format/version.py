@@ -1,7 +1,6 @@
 """A version as a mapping of region names to arrays."""
 
 import contextlib
-import errno
 import math
 import os
 import re
@@ -19,11 +18,15 @@ from .errors import (
     IncompleteError,
     NotFoundError,
     ShapeError,
+    UncommittedError,
+    UnreadableError,
+    as_ours,
 )
 from .node import NodeFiles, open_file
 from .records import Region
 
 _VERSION = re.compile(r"v(?!0{16})([0-9]{16})\Z")
+_REASON_MAX = 4096  # characters of a mark's first line
 _MANIFEST = re.compile(r"node-(\d{7})\.manifest\Z")
 
 
@@ -45,10 +48,11 @@ class RankView(Mapping):
         size = int(self._entry["bytes"])
         if size < records.FOOTER_BYTES:
             raise DamagedError(f"{what}: its object is too short to have a footer")
-        last = self._files.read(self._entry, size - records.FOOTER_BYTES, size).tobytes()
-        offset, length, table_sum, count = records.footer(last, size, what)
-        data = self._files.read(self._entry, offset, offset + length).tobytes()
-        return records.table(data, offset, table_sum, count, what)
+        with as_ours(what):
+            last = self._files.read(self._entry, size - records.FOOTER_BYTES, size).tobytes()
+            offset, length, table_sum, count = records.footer(last, size, what)
+            data = self._files.read(self._entry, offset, offset + length).tobytes()
+            return records.table(data, offset, table_sum, count, what)
 
     def payload(self, region: Region) -> np.ndarray:
         with _held_by_numpy(region.name, region.shape):
@@ -121,6 +125,10 @@ class Version(Mapping):
                 ChecksumsSkippedWarning,
                 stacklevel=3,
             )
+        with as_ours(self.path):
+            self._read(check, damaged_ok)
+
+    def _read(self, check: bool, damaged_ok: bool) -> None:
         self.damage = _damage_of(self.path)
         if self.damage is not None and not damaged_ok:
             raise DamagedError(f"{self.path} is marked as damaged: {self.damage}")
@@ -270,10 +278,24 @@ class Version(Mapping):
         if not checksum.available():
             raise ChecksumsUnavailableError("verify needs the package: pip install xxhash")
         self._require_complete()
+        return self._verify_here()
+
+    def _verify_here(self) -> int:
         total = sum(files.verify() for files in self._nodes.values())
         for rank in self.ranks_here():
             RankView(self._node_of[rank], rank, self.path)
         return total
+
+    def _look_at_segments(self) -> None:
+        for files in self._nodes.values():
+            files.look_at_segment()
+
+    def _advise(self, older: str) -> None:
+        """What a fault that is found while reading says of another way."""
+        for files in self._nodes.values():
+            files.advice = (
+                f"; the next older version is {older}, and backstay.open with verify=True takes the newest whole one"
+            )
 
     def __repr__(self) -> str:
         return f"<version {self.number} of '{self.job}', {self.ranks} ranks, {self.level}>"
@@ -289,7 +311,7 @@ def _damage_of(folder: str) -> str | None:
     except (FileNotFoundError, DamagedError):  # a pipe or a folder in its place says nothing, as in the agent
         return None
     with open(descriptor, encoding="utf-8", errors="replace") as file:
-        return file.readline().strip() or "no reason given"
+        return file.readline(_REASON_MAX).strip() or "no reason given"
 
 
 def _read_commit(path: str, level: str) -> records.Commit:
@@ -306,16 +328,19 @@ def _read_commits(folder: str) -> dict[str, records.Commit]:
     wrong = None
     for level in records.LEVELS.values():
         path = os.path.join(folder, f"commit.{level}")
-        if not os.path.exists(path):
+        if not os.path.lexists(path):
             continue
         try:
             found[level] = _read_commit(path, level)
         except DamagedError as damage:
             wrong = wrong or damage
+        except FileNotFoundError:
+            if os.path.lexists(path):
+                wrong = wrong or DamagedError(f"{path}: is a link that leads nowhere")
     if not found and wrong:
         raise wrong
     if not found:
-        raise IncompleteError(f"{folder}: has no commit record, so this version does not exist")
+        raise UncommittedError(f"{folder}: has no commit record, so this version does not exist")
     return found
 
 
@@ -358,34 +383,58 @@ def _uncovered(regions: list[Region]) -> int:
 
 
 def version_folders(job_folder) -> list[int]:
-    """The numbers of the versions in a job's folder, oldest first, complete or not."""
-    matches = (_VERSION.match(name) for name in os.listdir(job_folder))
-    return sorted(int(match.group(1)) for match in matches if match)
+    """The numbers of the versions in a job's folder, oldest first, complete or not.
+    Raises NotFoundError, UnreadableError."""
+    with as_ours(os.fspath(job_folder)):
+        matches = (_VERSION.match(name) for name in os.listdir(job_folder))
+        return sorted(int(match.group(1)) for match in matches if match)
 
 
-def open_version(path, check: bool = True, damaged_ok: bool = False) -> Version:
+def open_version(path, check: bool = True, damaged_ok: bool = False, verify: bool = False) -> Version:
     """Opens a version's folder, or the newest good version of a job's folder.
 
     `check`: verify every chunk that is read. `damaged_ok`: open a version that was marked
-    as damaged all the same (only with a version's own folder).
-    Raises NotFoundError, IncompleteError, DamagedError, UnsupportedError.
+    as damaged all the same (only with a version's own folder). `verify`: read and check every
+    byte first. Without it a damaged chunk is found when it is read; names, lengths and headers
+    of all files are checked in any case. From a job's folder a version with a fault is skipped
+    with a warning, and the next older one is taken.
+    Raises NotFoundError, IncompleteError, DamagedError, UnsupportedError, UnreadableError, and
+    with `verify` ChecksumsUnavailableError; no exception that is not a FormatError.
     """
     path = os.path.abspath(os.fspath(path))
     if not os.path.isdir(path):
         raise NotFoundError(f"{path} is not a folder")
-    names = os.listdir(path)
+    with as_ours(path):
+        names = os.listdir(path)
     if _VERSION.match(os.path.basename(path)) or any(n.startswith("commit.") for n in names):
-        return Version(path, check, damaged_ok)
-    for number in reversed(version_folders(path)):
-        folder = os.path.join(path, f"v{number:016d}")
+        version = Version(path, check, damaged_ok)
+        if verify:
+            _verified(version)
+        return version
+    return _newest_good(path, check, verify)
+
+
+def _newest_good(job_folder: str, check: bool, verify: bool) -> Version:
+    folders = [os.path.join(job_folder, f"v{number:016d}") for number in version_folders(job_folder)]
+    while folders:
+        folder = folders.pop()
         try:
-            return Version(folder, check)
-        except IncompleteError:
-            continue  # garbage of a crash, or still being written
-        except DamagedError as error:
-            warnings.warn(f"skipped: {error}", stacklevel=2)
-        except OSError as error:
-            if error.errno != errno.ELOOP:
-                raise
-            warnings.warn(f"skipped: {error}", stacklevel=2)
-    raise NotFoundError(f"{path} holds no complete version")
+            version = Version(folder, check)
+            version._look_at_segments()
+            if verify:
+                _verified(version)
+        except (UncommittedError, NotFoundError):
+            continue  # also one that was removed meanwhile
+        except (DamagedError, IncompleteError, UnreadableError) as error:
+            warnings.warn(f"skipped: {error}", stacklevel=4)
+            continue
+        if folders:
+            version._advise(folders[-1])
+        return version
+    raise NotFoundError(f"{job_folder} holds no complete version")
+
+
+def _verified(version: Version) -> None:
+    if not checksum.available():
+        raise ChecksumsUnavailableError("verify needs the package: pip install xxhash")
+    version._verify_here()
