@@ -199,6 +199,9 @@ Result<CheckResult> check_version(Stored& stored, const std::string& job,
       if (!again.good() && again.damage.empty()) return done.error();
       ++result.damages;
       result.damaged.push_back({node, done.error().message()});
+    } else if (!done.ok() && is_damage(done.error())) {
+      ++result.damages;
+      result.damaged.push_back({node, done.error().message()});
     } else if (!done.ok()) {
       return done.error();
     }

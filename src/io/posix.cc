@@ -108,6 +108,10 @@ Fd open_to_read(const std::string& path, int flags) {
     errno = ENXIO;
     return Fd();
   }
+  if (S_ISDIR(facts.st_mode)) {
+    errno = EISDIR;
+    return Fd();
+  }
   ::fcntl(fd.get(), F_SETFL,
           flags & ~O_NONBLOCK & ~O_CLOEXEC);  // io_uring would not wait for the disk
   return fd;

@@ -18,6 +18,14 @@ bool failed_with(const Status& status, Code code) {
   return !status.ok() && status.error().code() == code;
 }
 
+// A folder, a loop of links, a socket or a pipe in place of a file will not become one: the bytes are lost, where an error of
+// the disk may pass.
+Error as_damage(const Error& error) {
+  const int why = error.sys_errno();
+  const bool no_file = why == EISDIR || why == ELOOP || why == ENXIO;
+  return no_file ? Error(Code::corrupt, error.message(), why) : error;
+}
+
 bool is_commit(const io::Entry& entry) {
   return !entry.directory && entry.name.starts_with("commit.");
 }
@@ -71,7 +79,7 @@ class DirTier final : public Tier {
     auto file = fs_.open(path, io::Open::read_direct);
     if (!file.ok()) {
       readers_->closed(path);
-      return file.error();
+      return as_damage(file.error());
     }
     const auto closed = [readers = readers_, path] { readers->closed(path); };
     return std::unique_ptr<Reader>(
@@ -97,7 +105,9 @@ class DirTier final : public Tier {
 
   Result<Buffer> get(const std::string& name, std::uint64_t bytes_max) override {
     BACKSTAY_TRY(check_name(name));
-    return io::read_file(fs_, path_of(name), bytes_max);
+    auto content = io::read_file(fs_, path_of(name), bytes_max);
+    if (!content.ok()) return as_damage(content.error());
+    return content;
   }
 
   Result<std::vector<std::string>> list(const std::string& prefix) override {

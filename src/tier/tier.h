@@ -60,12 +60,13 @@ class Tier {
   // once: its bytes are undefined until seal(). After an error the name does not exist.
   // Errors: no_space, permission, io, invalid.
   virtual Result<std::unique_ptr<Writer>> create(const std::string& name, std::uint64_t bytes) = 0;
+  // Errors: not_found, corrupt (what stands there is no file), permission, io.
   virtual Result<std::unique_ptr<Reader>> open(const std::string& name) = 0;
   // A small object, whole or not at all, safe on return (of it, of its name and of the prefixes
   // above). After an error, or a crash before the return: the old one, the new one, or none if
   // there was none.
   virtual Status put(const std::string& name, Bytes content) = 0;
-  // Errors: not_found, too_large (more than `bytes_max`), io.
+  // Errors: not_found, too_large (more than `bytes_max`), corrupt (what stands there is no file), io.
   virtual Result<Buffer> get(const std::string& name, std::uint64_t bytes_max) = 0;
   // Names directly below a prefix ("" or "job" or "job/v..."), sorted; a missing prefix is empty.
   // A prefix whose names were all removed one by one may still be listed.

@@ -115,6 +115,20 @@ def test_verify_missing_and_truncated_files(world, name):
     assert (folder / "damaged").exists()
 
 
+@pytest.mark.parametrize("name", ["node-0000000.segment", "node-0000000.manifest", "commit.local"])
+@pytest.mark.parametrize("put", [os.mkdir, os.mkfifo, lambda path: path.symlink_to(path.name)], ids=["folder", "pipe", "loop"])
+def test_verify_what_is_no_file(world, name, put):
+    folder = world.golden()
+    content = (folder / name).read_bytes()
+    (folder / name).unlink()
+    put(folder / name)
+    done = world.run("verify", "golden")
+    assert done.returncode == 4 and "DAMAGED" in done.stdout and name in done.stdout, done.stdout + done.stderr
+    (folder / name).rmdir() if put is os.mkdir else (folder / name).unlink()
+    (folder / name).write_bytes(content)
+    assert world.run("verify", "golden").returncode == 0
+
+
 def test_verify_while_retention_takes_the_version(world):
     folder = world.golden()
     flip(folder / "node-0000000.segment", 4096)  # as a newer version's bytes would
@@ -132,7 +146,7 @@ def test_verify_goes_on_after_a_version_that_cannot_be_read(world):
     folder = world.golden()
     shutil.copytree(folder, folder.parent / "v0000000000000013")  # its records say 12: damaged
     (folder / "node-0000000.manifest").unlink()
-    (folder / "node-0000000.manifest").mkdir()
+    (folder / "node-0000000.manifest").symlink_to("x" * 300)  # an error that is none of the disk's bytes
     first, second = world.json("verify", "golden", code=4)["versions"]
     assert first["version"] == 12 and not first["good"] and "node-0000000.manifest" in first["error"]
     assert second["version"] == 13 and second["damages"] == 1
