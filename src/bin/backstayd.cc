@@ -18,8 +18,8 @@
 
 #include "agent/server.h"
 #include "base/config.h"
-#include "base/fd.h"
 #include "base/failpoint.h"
+#include "base/fd.h"
 #include "base/folders.h"
 #include "base/log.h"
 #include "bin/agent_network.h"

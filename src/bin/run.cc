@@ -129,6 +129,13 @@ Result<Named> name_job(const RunCommandOptions& options, const Config& config,
                  fmt::format("{} runs no script or module here that the job could be named after: "
                              "give the job a name: backstay run --job NAME -- ...",
                              program.file));
+  if (named.job.empty() && program.file.empty())
+    return Error(
+        Code::invalid,
+        fmt::format("none of the words behind {} is a program that can be executed here; is "
+                    "its path right? If it is on other hosts only, give the job a name: "
+                    "backstay run --job NAME -- ...",
+                    options.run.words.front()));
   if (named.job.empty())
     return Error(Code::invalid, "give the job a name: backstay run --job NAME -- ...");
   BACKSTAY_TRY(check_job_name(named.job));

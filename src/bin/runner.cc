@@ -11,6 +11,7 @@
 #include "bin/exit_code.h"
 #include "bin/print.h"
 #include "bin/slurm.h"
+#include "client/due_policy.h"
 
 namespace backstay::bin {
 namespace {
@@ -58,8 +59,10 @@ Status Runner::start() {
 }
 
 Result<int> Runner::run() {
+  const std::uint64_t now_ns = system_clock().wall_ns();
   for (;;) {
     if (const Status started = start(); !started.ok()) return finish(cannot_start(started.error()));
+    if (first_began_ns_ == 0) first_began_ns_ = now_ns;
     const int code = wait_for_end();
     note_signals();
     if (code == 0 || stopping_ || !try_again(code)) return finish(code);
@@ -258,19 +261,43 @@ void Runner::say_what_is_not_saved() const {
   }
 }
 
+FirstDue Runner::first_due() const {
+  const auto& checkpoint = config_.checkpoint;
+  const bool by_time = checkpoint.policy == "interval" || checkpoint.policy == "daly";
+  const double after_s = by_time ? client::DuePolicy(checkpoint, system_clock()).interval_s() : -1;
+  return {checkpoint.policy, after_s, checkpoint.mtti_s};
+}
+
+std::optional<RunSummary> Runner::summary() const {
+  if (first_began_ns_ == 0) return std::nullopt;
+  auto read = summary_of(read_job_log(config_.storage.dir + "/" + job_), job_, first_began_ns_);
+  const bool elsewhere = hosts_ && !hosts_->runs_here();
+  if (read.runs == 0 && elsewhere) return std::nullopt;  // `backstay report` brings logs together
+  return read;
+}
+
+void Runner::say_summary(const RunSummary& summary) const {
+  for (const std::string& line : sentences(summary, first_due(), policy_.restarts()))
+    say("summary", line);
+}
+
 int Runner::finish(int code) {
   say_what_is_not_saved();
   if (stopping_)
     say("stopped", fmt::format("stopped; the same command starts {}",
                                text_of(newest_version(config_, job_, hosts_.get()))));
   if (hosts_) hosts_->close(starts_agents() ? options_.grace_s : hang_up_s);
-  Json summary{{"exit_code", code}, {"restarts", policy_.restarts()}};
-  if (hosts_) summary.update(hosts_->summary());
+  const auto told = summary();
+  if (told && !options_.json) say_summary(*told);
+  Json facts{{"exit_code", code}, {"restarts", policy_.restarts()}};
+  if (hosts_) facts.update(hosts_->summary());
+  if (told) facts.update(as_json(*told));
+  if (told && told->versions == 0) facts["why_no_version"] = why_no_version(*told, first_due());
   if (options_.json || (policy_.restarts() > 0 && code == 0))
     say("end",
         fmt::format("ended with exit code {} after {}", code,
                     count_text(policy_.restarts(), "restart")),
-        summary);
+        facts);
   if (options_.hosts.requeue && requeue_) requeue();
   return code;
 }

@@ -19,6 +19,7 @@
 #include "bin/newest.h"
 #include "bin/restart_policy.h"
 #include "bin/run_hosts.h"
+#include "bin/run_summary.h"
 
 namespace backstay::bin {
 
@@ -70,6 +71,10 @@ class Runner {
   bool say_decision(RestartPolicy::Decision decision, int code, const Newest& newest,
                     const std::string& refusal) const;
   void say_what_is_not_saved() const;
+  FirstDue first_due() const;
+  // What the job's log on this node tells of the time since run().
+  std::optional<RunSummary> summary() const;
+  void say_summary(const RunSummary& summary) const;
   int finish(int code);
   void requeue();
 
@@ -80,8 +85,9 @@ class Runner {
   std::unique_ptr<RunHosts> hosts_;
   Child child_;
   Stage stage_ = Stage::running;
-  std::uint64_t deadline_;      // of the stage
-  std::uint64_t began_ns_ = 0;  // the present attempt
+  std::uint64_t deadline_;            // of the stage
+  std::uint64_t began_ns_ = 0;        // the present attempt
+  std::uint64_t first_began_ns_ = 0;  // by the wall's clock; 0: nothing was started
   bool stopping_ = false;
   bool requeue_ = false;
 };

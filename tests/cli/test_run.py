@@ -26,7 +26,8 @@ def script(world, text):
 def test_passes_output_environment_and_success_on(world):
     program = script(world, 'echo "$BACKSTAY_JOB $BACKSTAY_ATTEMPT $BACKSTAY_DIR"; cat\n')
     done = world.run("run", "--", program)
-    assert done.returncode == 0 and done.stdout == f"program 0 {world.dir}\n" and done.stderr == ""
+    assert done.returncode == 0 and done.stdout == f"program 0 {world.dir}\n"
+    assert all(line.startswith("backstay run: ") for line in done.stderr.splitlines()), done.stderr
     assert world.run("run", "--job", "other", "--", program).stdout.startswith("other 0 ")
 
 
@@ -69,6 +70,22 @@ def test_success_after_a_restart(world):
     program = script(world, '[ "$BACKSTAY_ATTEMPT" -ge 1 ]\n')
     done = world.run("run", "--", program)
     assert done.returncode == 0 and "ended with exit code 0 after 1 restart" in done.stderr
+
+
+def test_says_what_makes_a_program_save(world):
+    program = script(world, "exit 0\n")
+    told = world.run("run", "--", program).stderr
+    assert "no rank called Backstay" in told and "backstay_checkpoint();" in told, told
+    end = events(world.run("run", "--json", "--", program).stderr)[-1]
+    assert end["event"] == "end" and end["versions"] == 0 and "no rank called" in end["why_no_version"]
+    assert end["newest_level"] == "none"
+    missing = world.run("run", "--job", "x", "--", "/nowhere/program")
+    assert "no rank" not in missing.stderr, "it never ran"
+
+
+def test_a_launcher_without_a_program_says_so(world):
+    done = world.run("run", "--", "env", "nice", "./nowhere")
+    assert done.returncode == 2 and "is its path right?" in done.stderr and "--job" in done.stderr
 
 
 def test_a_program_that_does_not_exist_is_not_retried(world):

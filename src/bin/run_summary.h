@@ -1,0 +1,53 @@
+// What `backstay run` tells at its end: versions, levels, time waited, work lost; and why there is no version. From the lines
+// of the job's event log (docs/format/events.md) on this node. Reading apart, no I/O: tested alone.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+
+namespace backstay::bin {
+
+// When time alone would have asked for the first version.
+struct FirstDue {
+  std::string policy;   // checkpoint.policy
+  double after_s = -1;  // of a run; below 0: time never asks
+  double mtti_s = 0;    // of policy daly
+};
+
+struct RunSummary {
+  unsigned runs = 0;  // in which ranks connected on this node
+  unsigned failures = 0;
+  std::uint64_t versions = 0;  // captured
+  VersionNumber newest = 0;
+  std::map<std::string, std::uint64_t> reached;  // level -> how many of them
+  std::string newest_level;
+  double running_s = 0;      // from the first rank that connected to the last that left
+  double longest_run_s = 0;  // of one run
+  double waited_s = 0;       // the longest wait of a rank, for each version
+  double longest_wait_s = 0;
+  double restarting_s = 0;
+  double lost_s = 0;    // of work that the restarts did not bring back, or that no version has
+  std::string why_not;  // of the newest version that could not be captured
+};
+
+// `lines` in the order of the log; those before `since_ns` and those that cannot be read do not count.
+RunSummary summary_of(const std::vector<std::string>& lines, const std::string& job,
+                      std::uint64_t since_ns);
+
+// Sentences, one a line. `restarts`: of the program, by `backstay run`.
+std::vector<std::string> sentences(const RunSummary& summary, const FirstDue& due,
+                                   unsigned restarts);
+// Why there is no version and what to do; "" where there is one.
+std::string why_no_version(const RunSummary& summary, const FirstDue& due);
+
+nlohmann::ordered_json as_json(const RunSummary& summary);
+
+// The log's lines, oldest first. Blocks; what cannot be read is left out.
+std::vector<std::string> read_job_log(const std::string& job_folder);
+
+}  // namespace backstay::bin

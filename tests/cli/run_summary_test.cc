@@ -1,0 +1,148 @@
+#include "bin/run_summary.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+namespace backstay::bin {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// A log as the agent writes it; times in seconds.
+class Log {
+ public:
+  Log& begin(const char* run, int at) { return add("run_begin", run, at, ""); }
+  Log& captured(const char* run, int at, int version, int waited_s) {
+    return add(
+        "captured", run, at,
+        fmt::format(
+            R"(,"version":{},"ranks":[{{"rank":0,"begin_ns":{},"end_ns":{}}},{{"rank":1,"begin_ns":{},"end_ns":{}}}])",
+            version, ns(at - waited_s), ns(at), ns(at - waited_s), ns(at - waited_s)));
+  }
+  Log& level(const char* name, const char* run, int at, int version) {
+    return add(name, run, at, fmt::format(R"(,"version":{})", version));
+  }
+  Log& died(const char* run, int at) {
+    add("rank_left", run, at, R"(,"rank":1,"lost":true)");
+    add("rank_left", run, at, R"(,"rank":0,"lost":true)");
+    return add("run_end", run, at, R"(,"how":"failed")");
+  }
+  Log& restored(const char* run, int at, int version) {
+    return add("restored", run, at, fmt::format(R"(,"version":{},"seconds":2.0)", version));
+  }
+  Log& finished(const char* run, int at) { return add("run_end", run, at, R"(,"how":"finished")"); }
+  Log& add(const char* event, const char* run, int at, const std::string& more) {
+    return raw(fmt::format(R"({{"event":"{}","t_ns":{},"job":"heat","run":"{}","node":0{}}})",
+                           event, ns(at), run, more));
+  }
+  Log& raw(const std::string& line) {
+    lines_.push_back(line);
+    return *this;
+  }
+  RunSummary read(int since = 0) const { return summary_of(lines_, "heat", ns(since)); }
+
+ private:
+  static std::uint64_t ns(int s) { return std::uint64_t(s) * 1'000'000'000; }
+  std::vector<std::string> lines_;
+};
+
+const FirstDue daly{"daly", 131, 86400};
+
+TEST(RunSummary, OfARunWithoutTrouble) {
+  const auto summary = Log()
+                           .begin("a", 100)
+                           .captured("a", 150, 1, 1)
+                           .level("local", "a", 152, 1)
+                           .captured("a", 200, 2, 3)
+                           .level("local", "a", 202, 2)
+                           .level("protected", "a", 203, 1)
+                           .finished("a", 300)
+                           .level("durable", "a", 400, 2)
+                           .read();
+  EXPECT_EQ(summary.versions, 2u);
+  EXPECT_EQ(summary.running_s, 200);
+  EXPECT_EQ(summary.waited_s, 4);
+  EXPECT_THAT(
+      sentences(summary, daly, 0),
+      ElementsAre(
+          "2 versions in 3 min 20 s, 2 local, 1 protected, 1 durable; the newest, 2, is durable",
+          "the program waited 2 % of its time for them, 3.0 s at most"));
+  EXPECT_EQ(why_no_version(summary, daly), "");
+  EXPECT_EQ(as_json(summary)["newest_level"], "durable");
+}
+
+TEST(RunSummary, WorkLostIsWhatNoVersionHadThatCameBack) {
+  const auto summary = Log()
+                           .begin("a", 100)
+                           .captured("a", 150, 1, 0)
+                           .died("a", 170)  // 20 s lost
+                           .begin("b", 180)
+                           .restored("b", 182, 1)
+                           .died("b", 190)  // 10 s more: all that it did
+                           .begin("c", 200)
+                           .restored("c", 202, 1)
+                           .finished("c", 300)
+                           .read();
+  EXPECT_EQ(summary.failures, 2u);
+  EXPECT_EQ(summary.lost_s, 30);
+  EXPECT_EQ(summary.restarting_s, 4);
+  EXPECT_THAT(sentences(summary, daly, 2).back(),
+              "2 restarts, which took 4.0 s; 30 s of work lost");
+}
+
+TEST(RunSummary, ARestartThatBringsNothingBackHasLostTheWholeRun) {
+  EXPECT_EQ(Log().begin("a", 100).died("a", 150).begin("b", 160).finished("b", 170).read().lost_s,
+            50);
+}
+
+TEST(RunSummary, AFailureWithoutARestartHasLostWhatCameAfterTheNewestVersion) {
+  EXPECT_NEAR(Log().begin("a", 100).captured("a", 120, 1, 0).died("a", 150).read().lost_s, 30,
+              1e-6);
+}
+
+TEST(RunSummary, EarlierRunsAndOtherLinesDoNotCount) {
+  const auto summary =
+      Log()
+          .begin("a", 100)
+          .captured("a", 150, 1, 0)
+          .begin("b", 200)
+          .level("local", "a", 201, 1)
+          .captured("b", 250, 2, 0)
+          .raw("no JSON")
+          .raw("[]")
+          .raw(R"({"event":7,"t_ns":"x","job":"heat"})")
+          .raw(R"({"event":"captured","t_ns":260000000000,"job":"other","run":"b"})")
+          .raw(R"({"event":"captured","t_ns":260000000000,"job":"heat","run":"b"})")
+          .finished("b", 300)
+          .read(200);
+  EXPECT_EQ(summary.runs, 1u);
+  EXPECT_EQ(summary.versions, 1u);
+  EXPECT_EQ(summary.newest, 2u);
+  EXPECT_EQ(summary.reached.at("local"), 0u);
+}
+
+TEST(RunSummary, SaysWhyThereIsNoVersion) {
+  const auto ran = Log().begin("a", 100).finished("a", 112).read();
+  EXPECT_THAT(
+      why_no_version(ran, daly),
+      HasSubstr("no version was taken in 12 s: the first would have been due after 2 min 11 s "
+                "(checkpoint.policy daly, mtti_s 1 d 0 h)"));
+  EXPECT_THAT(why_no_version(ran, {"interval", 60, 0}),
+              HasSubstr("due after 1 min 0 s (checkpoint.policy interval)"));
+  EXPECT_THAT(why_no_version(ran, {"interval", 5, 0}),
+              HasSubstr("does the program call backstay_due()"));
+  EXPECT_THAT(why_no_version(ran, {"request", -1, 0}), HasSubstr("nobody asked"));
+  EXPECT_THAT(why_no_version(ran, {"calls", -1, 0}), HasSubstr("not called that often"));
+  EXPECT_THAT(why_no_version(Log().read(), daly), HasSubstr("no rank called Backstay"));
+  const auto failed = Log()
+                          .begin("a", 100)
+                          .add("capture_failed", "a", 105, R"(,"why":"the disk is full")")
+                          .finished("a", 112)
+                          .read();
+  EXPECT_THAT(why_no_version(failed, daly), HasSubstr("in 12 s: the disk is full"));
+  EXPECT_EQ(sentences(ran, daly, 0).size(), 1u);
+}
+
+}  // namespace
+}  // namespace backstay::bin
