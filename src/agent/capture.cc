@@ -113,6 +113,7 @@ void Capture::take_in(MemoryVersion& version, const RankLink& link,
 
 void Capture::send_to_store(MemoryVersion& version, HeldChunk& chunk) {
   chunk.in_store = true;
+  if (version.handed_ns == 0) version.handed_ns = state_.clock.wall_ns();
   version.writing[chunk.in_pool.buffer] = static_cast<std::size_t>(&chunk - version.chunks.data());
   chunk.written = false;
   const auto memory = state_.pool.buffer(chunk.in_pool.buffer);
@@ -211,6 +212,7 @@ void Capture::retry_failed() {
     version.failed.reset();
     version.sealed = false;
     version.written_bytes = 0;
+    version.handed_ns = 0;
     state_.store.post(OpenVersion{version.info, version.bytes(), state_.keep});
     for (HeldChunk& chunk : version.chunks) send_to_store(version, chunk);
     SealVersion seal{number, version.captured_ns, {}};
@@ -289,18 +291,19 @@ void Capture::local(const StoredVersion& stored) {
 void Capture::record_local(const StoredVersion& stored) {
   const format::CommitRecord& record = stored.record;
   const std::uint64_t now = state_.clock.wall_ns();
+  nlohmann::json fields{{"version", stored.version}, {"bytes", record.payload_bytes}};
   if (MemoryVersion* version = state_.in_memory(stored.version)) {
     version->local = true;
     version->local_ns = now;
+    fields["write_seconds"] = version->write_seconds(now);
   } else if (record.run != state_.run) {
     return;  // that run is over, and nobody knows how long nobody asked
   }
   const double seconds = 1e-9 * static_cast<double>(now - std::min(now, record.captured_ns));
   spdlog::info("version is local job={} version={} bytes={} seconds_after_capture={:.3f}",
                state_.name, stored.version, record.payload_bytes, seconds);
-  state_.record(
-      "local",
-      {{"version", stored.version}, {"bytes", record.payload_bytes}, {"seconds", seconds}});
+  fields["seconds"] = seconds;
+  state_.record("local", std::move(fields));
 }
 
 void Capture::on(const VersionFailed& event) {

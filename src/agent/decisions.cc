@@ -180,7 +180,8 @@ void Decisions::record_written(const MemoryVersion& version) const {
   const std::uint64_t passed_ns = now - std::min(now, version.captured_ns);
   state_.record("written", {{"version", version.info.version},
                             {"bytes", version.bytes()},
-                            {"seconds", 1e-9 * static_cast<double>(passed_ns)}});
+                            {"seconds", 1e-9 * static_cast<double>(passed_ns)},
+                            {"write_seconds", version.write_seconds(now)}});
 }
 
 void Decisions::on(const VersionRecorded& event) {

@@ -45,9 +45,10 @@ struct MemoryVersion {
   std::unordered_map<std::uint32_t, std::size_t> writing;  // buffer -> chunk the store has
   std::size_t first_held = 0;                              // every chunk before it was released
   bool captured = false;
-  bool sealed = false;  // on this node's disk, all but the record
-  bool local = false;   // on every node's, and recorded
-  bool whole = true;    // no chunk was released: a restart can be served from the pool
+  bool sealed = false;          // on this node's disk, all but the record
+  bool local = false;           // on every node's, and recorded
+  bool whole = true;            // no chunk was released: a restart can be served from the pool
+  std::uint64_t handed_ns = 0;  // when its first chunk went to the store, in this try; 0: none did
   std::uint64_t captured_ns = 0;
   std::uint64_t local_ns = 0;
   std::uint64_t written_bytes = 0;
@@ -58,6 +59,12 @@ struct MemoryVersion {
   // Nothing can take back that its bytes are on this node's disk: the buffers may go. What one node alone has sealed
   // is given up, and written again, where the record cannot be written.
   bool safe() const { return local || (sealed && info.nodes > 1); }
+
+  // For the event log: what the disk has had of it, from the first chunk on.
+  double write_seconds(std::uint64_t now_ns) const {
+    return 1e-9 *
+           static_cast<double>(now_ns - std::min(now_ns, handed_ns == 0 ? now_ns : handed_ns));
+  }
 
   std::uint64_t bytes() const {
     std::uint64_t sum = 0;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -28,6 +29,12 @@ struct ProbeOptions {
   bool show = false;
 };
 
+// Processes that ran or waited for the disk in the last minute, on average; 0: not known.
+double load_of_machine() {
+  double load = 0;
+  return ::getloadavg(&load, 1) == 1 ? load : 0;
+}
+
 Result<Json> measure(const Config& config, const ProbeOptions& options) {
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
   const unsigned processes = options.processes ? options.processes : std::max(4u, cores);
@@ -35,6 +42,7 @@ Result<Json> measure(const Config& config, const ProbeOptions& options) {
   const std::uint64_t room = memory_bytes() / 8 / processes;
   const std::uint64_t each = std::min<std::uint64_t>(std::uint64_t{256} << 20, room);
   const std::uint64_t bytes = options.size_mib << 20;
+  const double load = load_of_machine();
   Progress progress("", 4 * bytes);  // memory and network count as much as a pass over the disk
   progress.phase("memory");
   BACKSTAY_ASSIGN(const MemorySpeed memory, measure_memory(processes, each));
@@ -49,6 +57,7 @@ Result<Json> measure(const Config& config, const ProbeOptions& options) {
               {"time_ns", system_clock().wall_ns()},
               {"host", host_name()},
               {"cores", cores},
+              {"load", load},
               {"memory_bytes", memory_bytes()},
               {"memory",
                {{"processes", memory.processes},
@@ -77,6 +86,10 @@ void print_text(const Json& result) {
   table.add({"disk write", rate_text(disk["write_bytes_per_s"]), how});
   table.add({"disk read", rate_text(disk["read_bytes_per_s"]), how});
   table.add({"network", rate_text(network["bytes_per_s"]), "loopback only, TCP"});
+  if (result.contains("load"))
+    table.add({"load", fmt::format("{:.2f}", result["load"].get<double>()),
+               fmt::format("on {} before; what else runs makes these speeds lower",
+                           count_text(result.value("cores", 1u), "core"))});
   fmt::print("{} ({})\n{}", result.value("host", ""),
              time_text(result.value("time_ns", std::uint64_t{0})), table.text());
 }

@@ -41,6 +41,7 @@ class LogReader {
     if (kind == "captured") captured(event, run, at);
     if (kind == "capture_failed") summary_.why_not = event.value("why", "");
     if (kind == "restored") restored(event);
+    if (kind == "refused") runs_[run].refused = true;
     if (kind == "rank_left" && event.value("lost", false)) lost(run, at);
     if (kind == "rank_left" || kind == "run_end") runs_[run].end_ns = at;
     if (std::ranges::find(levels, kind) != std::end(levels))
@@ -69,13 +70,14 @@ class LogReader {
  private:
   struct Run {
     std::uint64_t begin_ns = 0, end_ns = 0, lost_ns = 0;
+    bool refused = false;  // its ranks could not use what was saved: no failure
   };
 
   // Again where another agent takes the node over.
   void begin(const std::string& run, std::uint64_t at) {
     const auto [place, fresh] = runs_.try_emplace(run);
     if (!fresh) return;
-    place->second = {at, at, 0};
+    place->second = {.begin_ns = at, .end_ns = at};
     if (failure_) counted_s_ = count_lost(failure_->begin_ns);
   }
 
@@ -95,7 +97,7 @@ class LogReader {
 
   void lost(const std::string& run, std::uint64_t at) {
     Run& lost = runs_[run];
-    if (lost.lost_ns != 0) return;
+    if (lost.lost_ns != 0 || lost.refused) return;
     lost.lost_ns = at;
     ++summary_.failures;
     failure_ = lost;

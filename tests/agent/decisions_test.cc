@@ -39,7 +39,10 @@ TEST_F(DecisionsTest, OfOneNodeIsRecordedOnceSealedAndToldOnceRecorded) {
 
 TEST_F(DecisionsTest, WhenItsOwnPartIsOnTheDiskIsInTheLogBeforeAllAre) {
   begin_run(7);
-  a_.capture(1, 7).captured_ns = clock_.wall_ns();
+  MemoryVersion& version = a_.capture(1, 7);
+  version.handed_ns = clock_.wall_ns();
+  clock_.advance(500'000'000);
+  version.captured_ns = clock_.wall_ns();
   clock_.advance(1'500'000'000);
   a_.seal(1, 7);
   ASSERT_EQ(a_.events.size(), 1U);
@@ -47,6 +50,7 @@ TEST_F(DecisionsTest, WhenItsOwnPartIsOnTheDiskIsInTheLogBeforeAllAre) {
   EXPECT_EQ(event["event"], "written");
   EXPECT_EQ(event["version"], 1);
   EXPECT_EQ(event["seconds"], 1.5);
+  EXPECT_EQ(event["write_seconds"], 2.0) << "the disk had its first bytes before";
   EXPECT_THAT(a_.told, IsEmpty());
 }
 

@@ -101,6 +101,13 @@ TEST(RunSummary, AFailureWithoutARestartHasLostWhatCameAfterTheNewestVersion) {
               1e-6);
 }
 
+TEST(RunSummary, ARefusedRestartIsNoFailure) {
+  const auto summary =
+      Log().begin("a", 100).add("refused", "a", 101, R"(,"why":"3 ranks")").died("a", 102).read();
+  EXPECT_EQ(summary.failures, 0u);
+  EXPECT_EQ(summary.lost_s, 0);
+}
+
 TEST(RunSummary, EarlierRunsAndOtherLinesDoNotCount) {
   const auto summary =
       Log()

@@ -81,7 +81,49 @@ def test_charts_show_the_same(made):
     assert len(rank_chart["x"]) == made_log.RANKS and max(rank_chart["y"]) == pytest.approx(1000 * made.captured[-1].blocked_s)
     perceived, real, memory = charts.bandwidths(made, {"copy_bytes_per_s": 1e10})["data"]
     assert perceived["y"][0] > 5 * real["y"][0] and memory["y"] == [1e10, 1e10]
-    assert real["y"][0] == pytest.approx(made.captured[0].bytes / made.captured[0].writing_s)
+    first = made.captured[0]
+    assert real["y"][0] == pytest.approx(first.bytes / first.disk_s) and first.disk_s > first.writing_s
+
+
+def test_real_bandwidth_of_an_older_agent_is_called_too_high():
+    log = [{key: value for key, value in one.items() if key != "write_seconds"} for one in made_log.events()[0]]
+    old = history.build("lj", log)
+    _, real, older = charts.bandwidths(old, None)["data"]
+    assert not real["x"] and len(older["x"]) == 22 and "too high" in older["name"]
+    assert older["y"][0] == pytest.approx(old.captured[0].bytes / old.captured[0].writing_s)
+
+
+def test_ranks_that_died_are_told_from_those_that_mpi_ended():
+    log = made_log.events()[0]
+    first = next(one for one in log if one["event"] == "rank_left")
+    ended = [{**first, "rank": rank, "t_ns": first["t_ns"] + int(2e7) + rank} for rank in range(32) if rank != 3]
+    at = log.index(first) + 1
+    one = history.build("lj", [*log[:at], *ended, *log[at:]]).failures[0]
+    assert one.died == [3] and one.ranks == list(range(32))
+    made = history.build("lj", [*log[:at], *ended, *log[at:]])
+    text = page.render(made, times.account(made), None, [])
+    assert "<th>ranks that died</th>" in text and '<td class="short">3</td><td class="short">31</td>' in text
+
+
+def test_a_refused_restart_is_no_failure(made):
+    log = made_log.events()[0]
+    at = (log[-1]["t_ns"] / 1e9 - made_log.T0) + 100
+    more = [made_log._event("run_begin", at, 9, ranks=3, newest=22, release="0.1.0"),
+            made_log._event("refused", at + 1, 9, code="rank_count", why="saved by 32 ranks"),
+            *(made_log._event("rank_left", at + 1.1, 9, rank=rank, lost=True) for rank in range(3)),
+            made_log._event("run_end", at + 1.2, 9, how="refused")]  # fmt: skip
+    refused = history.build("lj", [*log, *more])
+    assert refused.failures == made.failures and [one.why for one in refused.refusals] == ["saved by 32 ranks"]
+    assert times.account(refused).mtti_s == pytest.approx(refused.observed_s / 2)
+    text = page.render(refused, times.account(refused), None, [])
+    assert "saved by 32 ranks" in text and "2 failures" in text
+
+
+def test_the_limits_are_told_with_what_was_measured_beside(made):
+    how = {"processes": 4, "bytes_each": 256 << 20, "bytes": 1 << 30, "direct": True, "load": 1.7, "cores": 2}
+    text = page.render(made, times.account(made), {"copy_bytes_per_s": 1e10, "disk_bytes_per_s": 1e9, "how": how}, [])
+    assert "4 processes copied 268.4 MB each" in text and "load of 1.7 on 2 cores" in text
+    assert "load of" not in page.render(made, times.account(made), {"copy_bytes_per_s": 1e10, "disk_bytes_per_s": 1e9}, [])
 
 
 def whole_steps(made):

@@ -20,7 +20,7 @@ def _capture(draw, at, run, version):
     total = RANKS * BYTES
     return end, [_event("capture_begin", at, run, version=version),
                  _event("captured", end, run, version=version, bytes=total, chunks=16 * RANKS, seconds=end - at, ranks=ranks),
-                 _event("local", end + writing, run, version=version, bytes=total, seconds=writing)]  # fmt: skip
+                 _event("local", end + writing, run, version=version, bytes=total, seconds=writing, write_seconds=end - at + writing)]  # fmt: skip
 
 
 def _later(draw, at, run, version):

@@ -34,6 +34,17 @@ def probe_rates(file: pathlib.Path) -> dict[str, float]:
     return {name: float(one) for name, one in rates.items()}
 
 
+def probe_how(file: pathlib.Path) -> dict:
+    """What `backstay probe` did, and the load of the machine before it; {} where an older one did not say. Errors as probe_rates()."""
+    found = json.loads(files.read_text(file))
+    try:
+        parts = {**found["memory"], **found["disk"], "cores": found["cores"], **({"load": found["load"]} if "load" in found else {})}
+    except (KeyError, TypeError) as error:
+        raise ValueError(str(error)) from None
+    numbers = ("processes", "bytes_each", "bytes", "cores", "load")
+    return {key: one for key, one in parts.items() if key in (*numbers, "direct") and isinstance(one, int | float)}
+
+
 def job_folder(path: str, job: str, directory: str | None, needed: bool = True) -> pathlib.Path | None:
     """The job's folder. `path`: the command, for the message. None if it is not there and not `needed`."""
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}", job):

@@ -22,9 +22,9 @@ PATH = "backstay report"
 
 
 def probe_rates() -> Optional[dict]:
-    """Memory and disk of this machine in B/s; None if `backstay probe` never measured them."""
+    """Memory and disk of this machine in B/s, and `how` that was measured; None if `backstay probe` never did."""
     try:
-        return measured.probe_rates(measured.probe_path())
+        return {**measured.probe_rates(measured.probe_path()), "how": measured.probe_how(measured.probe_path())}
     except (OSError, ValueError):
         return None
 

@@ -154,8 +154,11 @@ def bandwidths(history: History, probe: dict | None) -> dict:
     captured = [v for v in history.captured if v.bytes > 0]
     data = [_line("perceived: bytes / longest wait of a rank", ORANGE, "circle",
                   [(v.number, v.bytes / v.blocked_s) for v in captured if v.blocked_s > 0]),
-            _line("real: bytes / time from captured to local", BLUE, "square",
-                  [(v.number, v.bytes / v.writing_s) for v in captured if v.writing_s])]  # fmt: skip
+            _line("real: bytes / time from the first byte handed to the disk to local", BLUE, "square",
+                  [(v.number, v.bytes / v.disk_s) for v in captured if v.disk_s])]  # fmt: skip
+    older = [(v.number, v.bytes / v.writing_s) for v in captured if v.writing_s and not v.disk_s]
+    if older:
+        data.append(_line("too high, of an older agent: bytes / time from captured to local", "#8888bb", "square-open", older))
     numbers = [v.number for v in captured]
     for name, colour, rate in (("memory copy of this machine", "#8a5a00", (probe or {}).get("copy_bytes_per_s")),
                                ("disk write of this machine", "#555555", (probe or {}).get("disk_bytes_per_s"))):  # fmt: skip

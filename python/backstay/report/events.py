@@ -9,7 +9,7 @@ from ..plan.words import counted
 from . import logs
 from .logs import LogError as LogError  # what read raises
 
-WHOLE, NUMBERS = ("node", "of"), ("version", "bytes", "seconds", "ranks", "rank", "t_ns", "begin_ns", "end_ns")
+WHOLE, NUMBERS = ("node", "of"), ("version", "bytes", "seconds", "write_seconds", "ranks", "rank", "t_ns", "begin_ns", "end_ns")
 TEXTS, LISTS = ("run", "from", "why"), ("nodes",)
 ALWAYS, NODES_MAX = ("t_ns", "run", "node"), 2**32
 NEEDED = {
@@ -38,6 +38,7 @@ NEEDED = {
     "restart_begin": ("version", "from"),
     "restored": ("version", "from", "bytes", "seconds"),
     "restart_failed": ("version",),
+    "refused": (),
 }  # fmt: skip
 
 

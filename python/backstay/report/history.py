@@ -31,6 +31,8 @@ class Part:
     blocked_s: float | None = None  # the longest that a rank waited
     writing_s: float | None = None  # captured to written
     waiting_s: float | None = None  # captured to local
+    disk_s: float | None = None  # first chunk handed to its disk to written; None: the log is of an older agent
+    all_disks_s: float | None = None  # the same to local
     ranks: list[Rank] = dataclasses.field(default_factory=list)
 
 
@@ -48,6 +50,7 @@ class Version:
     bytes: int = 0
     blocked_s: float | None = None  # the longest that a rank waited
     writing_s: float | None = None  # captured to local
+    disk_s: float | None = None  # first chunk handed to a disk to local; None: the logs do not say
     ranks: list[Rank] = dataclasses.field(default_factory=list)
     parts: dict[str, Part] = dataclasses.field(default_factory=dict)  # by node
 
@@ -70,11 +73,20 @@ class Failure(NamedTuple):
 
     at_s: float
     run: str
-    ranks: list[int]
+    ranks: list[int]  # all that were lost
+    died: list[int]  # of these the first, what left within TOGETHER_S of it, and those of lost nodes: MPI ends the others
     restart: Restart | None
     redone_s: float | None
     node: str  # of the rank that was lost first
     lost: list[str]  # nodes that had not come back
+
+
+class Refusal(NamedTuple):
+    """A run whose ranks could not use the version that they were to restart from: its end is no failure."""
+
+    at_s: float
+    run: str
+    why: str
 
 
 @dataclasses.dataclass
@@ -108,6 +120,7 @@ class History:
     versions: list[Version] = dataclasses.field(default_factory=list)
     restarts: list[Restart] = dataclasses.field(default_factory=list)
     failures: list[Failure] = dataclasses.field(default_factory=list)
+    refusals: list[Refusal] = dataclasses.field(default_factory=list)
     marks: list[Mark] = dataclasses.field(default_factory=list)
     runs: list[Run] = dataclasses.field(default_factory=list)
     nodes: list[str] = dataclasses.field(default_factory=list)  # whose log there is
@@ -133,6 +146,7 @@ class History:
         return self.running_s(self.end_s)
 
 
+TOGETHER_S = 1e-3  # a launcher needs longer to notice a death and end the other ranks
 LEVELS = ("local", "protected", "durable")
 PLACES = ("pool", "local", "replica", "durable")  # nearest first
 LATER = ("removed", "set_aside", "skipped", "nodes_lost", "nodes_back")  # also by tools, or by agents that end, long after the run
@@ -148,13 +162,16 @@ class _Builder:
         self.made, self.names = made, names
         self.captures: dict[tuple[str, float], Version] = {}  # by run and number: the last try
         self.newest: dict[float, Version] = {}
-        self.lost: dict[str, list] = {}  # run: when, node, ranks
+        self.lost: dict[str, list[tuple[float, str, int]]] = {}  # run: when, node, rank
         self.marks: dict[tuple, Mark] = {}
 
     def add(self, event: dict, at: float) -> None:
         kind, node = event["event"], self.names.of(event["run"], event["node"])
         if kind == "rank_left" and event["lost"]:
-            self.lost.setdefault(event["run"], [at, node, []])[2].append(int(event["rank"]))
+            self.lost.setdefault(event["run"], []).append((at, node, int(event["rank"])))
+        elif kind == "refused":
+            if event["run"] not in {one.run for one in self.made.refusals}:  # each node's ranks say it
+                self.made.refusals.append(Refusal(at, event["run"], str(event.get("why", ""))))
         elif kind == "capture_begin":
             self._part(event, node, at, "begin_s")
         elif kind == "captured":
@@ -194,6 +211,7 @@ class _Builder:
         setattr(part, f"{kind}_s", at)
         if kind in ("written", "local"):
             setattr(part, "writing_s" if kind == "written" else "waiting_s", event["seconds"])
+            setattr(part, "disk_s" if kind == "written" else "all_disks_s", event.get("write_seconds") or None)
 
     def _restored(self, event: dict, node: str, at: float) -> None:
         last = self.made.restarts[-1] if self.made.restarts else None
@@ -247,18 +265,30 @@ def _sum_up(version: Version) -> None:
     version.blocked_s = max((part.blocked_s for part in parts if part.blocked_s is not None), default=0.0)
     # By clocks of their own: it was told to all at once, so whom it took the least time was the last to capture.
     version.writing_s = min((part.waiting_s for part in parts if part.waiting_s is not None), default=None)
+    # Local comes to all at once too: the longest began with the first chunk of all nodes.
+    version.disk_s = max((part.all_disks_s for part in parts if part.all_disks_s is not None), default=None)
     version.ranks = sorted(rank for part in parts for rank in part.ranks)
+
+
+def _died(left: list[tuple[float, str, int]], gone: list[str]) -> list[int]:
+    first = left[0][0]
+    return sorted({rank for at, node, rank in left if at - first <= TOGETHER_S or node in gone})
 
 
 def _failures(made: History, lost: dict) -> list[Failure]:
     found = []
-    for run, (at, node, ranks) in lost.items():
+    refused = {one.run for one in made.refusals}
+    for run, left in lost.items():
+        if run in refused:
+            continue
+        at, node, _ = left[0]
         restart = next((one for one in made.restarts if one.at_s > at), None)
         cut = None if restart is None else next(
             (v for v in reversed(made.captured) if v.number == restart.version and v.captured_s <= at), None)  # fmt: skip
         redone = None if cut is None else made.running_s(at) - made.running_s(cut.begin_s)
         gone = sorted({one.node for one in made.losses if one.run == run and one.back_s is None}, key=natural)
-        found.append(Failure(at, run, sorted(set(ranks)), restart, redone, node, gone))
+        ranks = sorted({rank for _, _, rank in left})
+        found.append(Failure(at, run, ranks, _died(left, gone), restart, redone, node, gone))
     return found
 
 

@@ -35,11 +35,22 @@ def _failures(history: History) -> str:
     for one in history.failures:
         back = one.restart
         came = f"version {back.version} from {back.source}, {text.size(back.bytes)} in {text.time(back.seconds)}" if back else "not yet"
-        ranks = ", ".join(map(str, one.ranks[:8])) + (" .." if len(one.ranks) > 8 else "")
+        ranks = ", ".join(map(str, one.died[:8])) + (" .." if len(one.died) > 8 else "")
+        ended = len(one.ranks) - len(one.died)
         if len(history.nodes) > 1:
             ranks += f"; lost with {listed(one.lost)}" if one.lost else f"; first on {one.node}"
-        rows.append([text.time(one.at_s), ranks, came, "" if one.redone_s is None else text.time(one.redone_s)])
-    return _table(["after", "lost ranks", "came back from", "work done again"], rows) if rows else "<p>No rank was lost.</p>"
+        rows.append([text.time(one.at_s), ranks, str(ended) if ended else "", came, "" if one.redone_s is None else text.time(one.redone_s)])
+    return _table(["after", "ranks that died", "others ended by MPI", "came back from", "work done again"], rows) if rows else "<p>No rank was lost.</p>"
+
+
+DIED = ("The ranks that left first died, and those of a lost node; after the first death MPI ends the others. Ranks that died later "
+        "than a thousandth of a second after the first are counted among these.")  # fmt: skip
+
+
+def _refusals(history: History) -> str:
+    """They are no failures: the program ended by itself, with what was saved untouched."""
+    rows = [[text.time(one.at_s), one.why] for one in history.refusals]
+    return _table(["after", "restart refused by the ranks, no failure"], rows) if rows else ""
 
 
 def _restarts(history: History) -> str:
@@ -89,17 +100,32 @@ def _section(number: int, title: str, words: str, figure: dict | None, below: st
     return f"<section><h2>{html.escape(title)}</h2>{_paragraph(words)}{plot}{below}</section>"
 
 
+def _limit(probe: dict | None) -> str:
+    """What the machine's limits were measured with, and beside which other work."""
+    if not probe:
+        return "The machine was not measured; `backstay probe` adds its limits."
+    how = probe.get("how", {})
+    words = []
+    if "processes" in how:
+        words.append(f"{counted(how['processes'], 'process', 'processes')} copied {text.size(how['bytes_each'])} each")
+    if "bytes" in how:
+        words.append(f"the disk took {text.size(how['bytes'])}{'' if how.get('direct') else ' through the page cache'}")
+    if "load" in how:
+        words.append(f"the machine had a load of {how['load']:.2g} on {counted(how['cores'], 'core')}")
+    return f"The limits are what `backstay probe` measured: {', '.join(words)}." if words else ""
+
+
 def render(history: History, times: Times, probe: dict | None, unreadable: list[str]) -> str:
     """The page. `history` has at least one captured version. `probe`: memory and disk in B/s, or None."""
-    limit = "" if probe else "The machine was not measured; `backstay probe` adds its limits."
+    limit = _limit(probe)
     parts = [
         ("Versions and levels", "Each version from the first rank's begin to the levels that it reached.", charts.timeline(history), ""),
         ("Blocked, and time to each level", "From the first rank's begin: how long the program waited, until the version was on disk and, with several nodes, elsewhere.",
          charts.level_times(history), ""),
         ("I/O time of each rank", "A point is a rank, as in Figs. 9 to 11 of paper 004." + _chosen(history), charts.ranks(history), ""),
         ("Bandwidth", "What the program sees, what the disk does. " + limit, charts.bandwidths(history, probe), ""),
-        ("Failures", "", None, _failures(history)),
-        ("Restarts", "", None, _restarts(history)),
+        ("Failures", DIED if history.failures else "", None, _failures(history)),
+        ("Restarts", "", None, _restarts(history) + _refusals(history)),
         ("Time lost", _lost(times), charts.time_lost(times), ""),
     ]  # fmt: skip
     several = len(history.nodes) > 1

@@ -69,7 +69,8 @@ def level_of(version: Version) -> str:
 def _add(found: NodeSum, version: Version, part: Part) -> None:
     found.bytes, found.versions = found.bytes + part.bytes, found.versions + 1
     found.newest, found.level = version.number, level_of(version)
-    seconds = part.waiting_s if part.writing_s is None else part.writing_s  # old logs tell only the latter
+    # Older logs do not tell when the first chunk was handed over, or only when all nodes had written.
+    seconds = next((one for one in (part.disk_s, part.writing_s, part.waiting_s) if one is not None), None)
     if seconds is not None:
         found.disk_bytes, found.disk_s = found.disk_bytes + part.bytes, found.disk_s + seconds
     if part.blocked_s is not None and part.blocked_s >= found.waited_s:

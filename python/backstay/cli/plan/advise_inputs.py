@@ -40,7 +40,7 @@ def of_job(job: Optional[str], directory: Optional[str]) -> Known:
     rates = {
         "saved_bytes": [one.bytes for one in captured],
         "copy_bytes_per_s": [one.bytes / one.blocked_s for one in captured if one.blocked_s],
-        "disk_bytes_per_s": [one.bytes / one.writing_s for one in captured if one.writing_s],
+        "disk_bytes_per_s": [one.bytes / one.disk_s for one in captured if one.disk_s],
     }
     values = {name: float(np.median(found)) for name, found in rates.items() if found}
     note = f"measured by {counted(len(captured), 'version')} of job {job}: {', '.join(values)}"
