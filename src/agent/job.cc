@@ -280,6 +280,7 @@ Status Job::restart(const RankLink& link, const wire::Restart& restart) {
   if (!restarting_.emplace(link.rank, restart).second) {
     return Error(Code::state, "restart was sent twice");
   }
+  refuse_incomplete_restart();
   if (restarting_.size() < state_.local_ranks) return {};
   std::vector<Restore::Participant> all;
   for (const auto& [rank, joined] : state_.links) {
@@ -290,6 +291,16 @@ Status Job::restart(const RankLink& link, const wire::Restart& restart) {
   restores_.push_back(std::make_unique<Restore>(state_, all, wanted));
   if (restores_.size() == 1) restores_.front()->start();
   return {};
+}
+
+// A rank that has died will not ask, so the others would wait for ever, whether they asked before its death or after it.
+void Job::refuse_incomplete_restart() {
+  if (state_.lost.empty()) return;
+  for (const auto& [rank, wanted] : std::exchange(restarting_, {})) {
+    const std::string why = fmt::format("rank {} died during the restart", *state_.lost.begin());
+    state_.outbox.send(state_.links.at(rank).connection,
+                       wire::Plan{wanted.version, 0, false, Code::rank_lost, why});
+  }
 }
 
 Status Job::fetch(const RankLink& link, const wire::Fetch& fetch) {
@@ -347,12 +358,7 @@ void Job::disconnected(ConnectionId connection, bool goodbye) {
   if (!goodbye) {
     spdlog::warn("rank lost job={} rank={} pid={}", state_.name, rank, pid);
     state_.lost.insert(rank);
-    for (const auto& [other, wanted] : restarting_) {
-      state_.outbox.send(state_.links.at(other).connection,
-                         wire::Plan{wanted.version, 0, false, Code::rank_lost,
-                                    fmt::format("rank {} died during the restart", rank)});
-    }
-    restarting_.clear();
+    refuse_incomplete_restart();
   }
   capture_.rank_lost(rank);
   reap_restores();

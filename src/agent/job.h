@@ -161,6 +161,7 @@ class Job {
 
   void scanned(const Scanned& event);
   Status restart(const RankLink& link, const wire::Restart& restart);
+  void refuse_incomplete_restart();
   Status fetch(const RankLink& link, const wire::Fetch& fetch);
   void reap_restores();
   void refused(const RankLink& link, const wire::Refuse& refuse);

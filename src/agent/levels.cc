@@ -38,15 +38,22 @@ wire::LevelIs Levels::level_of(VersionNumber version) const {
     return answer;
   }
   const auto held = state_.memory.find(version);
-  if (held != state_.memory.end() && held->second.captured) {
+  // Its buffers went once it was on the disk, and there it is damaged since: nothing of it is left.
+  const bool gone =
+      held != state_.memory.end() && held->second.local && !held->second.whole;
+  if (held != state_.memory.end() && held->second.captured && !gone) {
     answer.level = Level::captured;
+    if (held->second.local && stored != state_.disk.end()) {
+      answer.code = Code::corrupt;
+      answer.message = stored->second.damage;
+    }
     if (held->second.failed) {
       answer.code = held->second.failed->code();
       answer.message = held->second.failed->message();
     }
     return answer;
   }
-  if (held != state_.memory.end()) return answer;  // being captured
+  if (held != state_.memory.end() && !gone) return answer;  // being captured
   if (const auto sealed = state_.undecided.find(version);
       sealed != state_.undecided.end() && sealed->second.record.run == state_.run) {
     answer.level =
