@@ -201,7 +201,8 @@ BACKSTAY_API uint64_t backstay_version(void);
  * now (0 if it does not exist), also where a code says why it will not get a higher one.
  * Errors: ESTATE, ENULL, ENOTFOUND, EAGENT, EPROTOCOL, and the reason why it gets no further: ENOSPACE, EIO, EPERMISSION,
  * EBUSY (another run has the job's folder, or its place in the durable directory), ECORRUPT (it is damaged),
- * EAGAIN (a copy was interrupted), ECONFIG (another node has other pool buffers), EFORMAT (a newer release wrote it). */
+ * EAGAIN (a copy was interrupted), ECONFIG (another node has other pool buffers), EFORMAT (a newer release wrote it),
+ * EUNREACHABLE (another node's name or address leads nowhere). */
 BACKSTAY_API int backstay_test(uint64_t version, backstay_level* level);
 
 /* Blocks until `version` has `level` or better, at most `timeout_s` seconds (negative: no limit).
@@ -210,7 +211,7 @@ BACKSTAY_API int backstay_test(uint64_t version, backstay_level* level);
  * Where the time is over it asks the agent why, which takes a second more if that one hangs.
  * Errors: ESTATE, ENOTFOUND, EAGENT, EPROTOCOL, EINVALID (no level), ETIMEOUT, EUNSUPPORTED (a level that is not
  * configured), and the reason why it gets no further: ENOSPACE, EIO, EPERMISSION, EBUSY, ECORRUPT, EAGAIN,
- * ECONFIG, EFORMAT. */
+ * ECONFIG, EFORMAT, EUNREACHABLE. */
 BACKSTAY_API int backstay_wait(uint64_t version, backstay_level level, double timeout_s);
 
 /* Collective. Brings all protected regions and routed files back from the newest version that is

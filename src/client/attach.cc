@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/clock.h"
+#include "client/launch.h"
 
 namespace backstay::client {
 
@@ -62,31 +63,40 @@ Error as_agent_error(const Error& error) {
 }  // namespace
 
 MaybeConnection connect_or_start(const AgentAddress& address, const wire::Hello& hello,
-                                 bool was_silent) {
+                                 bool was_silent, bool& died) {
   const std::uint64_t deadline = deadline_in(address.start_timeout_s);
   auto connection = open_patiently(address, hello, deadline, was_silent);
   if (!connection.ok() && nobody_listens(connection.error())) {
     if (const Status started = start_agent(address, deadline); !started.ok()) {
+      died = nobody_listens(started.error()) && find_agent_program(address.program).ok();
       return as_agent_error(started.error());
     }
     connection = open_patiently(address, hello, deadline);
   }
-  if (!connection.ok()) return as_agent_error(connection.error());
-  return connection;
+  if (connection.ok()) return connection;
+  died = nobody_listens(connection.error());
+  return as_agent_error(connection.error());
 }
 
 MaybeConnection attach(const Group& group, const AgentAddress& address, const wire::Hello& hello,
-                       bool was_silent) {
+                       bool was_silent, bool& died) {
+  died = false;
   const bool first = group.local_rank() == 0;
   std::unique_ptr<Connection> connection;
   const auto keep = [&](MaybeConnection opened) -> Status {
-    if (!opened.ok()) return as_agent_error(opened.error());
+    if (!opened.ok()) return opened.error();
     connection = std::move(opened).value();
     return {};
   };
-  BACKSTAY_TRY(group.agree(first ? keep(connect_or_start(address, hello, was_silent)) : Status()));
+  BACKSTAY_TRY(
+      group.agree(first ? keep(connect_or_start(address, hello, was_silent, died)) : Status()));
   const std::uint64_t deadline = deadline_in(address.start_timeout_s);
-  BACKSTAY_TRY(group.agree(first ? Status() : keep(open_patiently(address, hello, deadline))));
+  const auto join = [&]() -> Status {
+    auto opened = open_patiently(address, hello, deadline);
+    died = !opened.ok() && nobody_listens(opened.error());
+    return opened.ok() ? keep(std::move(opened)) : Status(as_agent_error(opened.error()));
+  };
+  BACKSTAY_TRY(group.agree(first ? Status() : join()));
   connection->give_up_after(address.hang_timeout_s);
   return connection;
 }

@@ -18,12 +18,15 @@
 namespace backstay::client {
 
 // One rank: connects, or starts an agent and connects. `was_silent`: the last try ended because an agent was there and did
-// not answer, so it gets a moment now and not start_timeout_s. Errors: agent_lost, and the agent's refusals.
+// not answer, so it gets a moment now and not start_timeout_s. `died`: after an error, whether an agent ended meanwhile, so that
+// another one may do better; false where it refused, or there is no program to start. Errors: agent_lost, and the agent's
+// refusals.
 Result<std::unique_ptr<Connection>> connect_or_start(const AgentAddress& address,
-                                                     const wire::Hello& hello, bool was_silent);
+                                                     const wire::Hello& hello, bool was_silent,
+                                                     bool& died);
 
-// Collective. Errors: the same code on all ranks; then no rank keeps a connection.
+// Collective. `died` is this rank's. Errors: the same code on all ranks; then no rank keeps a connection.
 Result<std::unique_ptr<Connection>> attach(const Group& group, const AgentAddress& address,
-                                           const wire::Hello& hello, bool was_silent);
+                                           const wire::Hello& hello, bool was_silent, bool& died);
 
 }  // namespace backstay::client

@@ -37,13 +37,13 @@ bool may_return(Call call, Code code) {
                               C::permission, C::too_large, C::busy, C::protocol, C::config,
                               C::port_in_use, C::unreachable, C::unsupported});
     case Call::test:
-      return is_one_of(
-          code, {C::state, C::null, C::not_found, C::agent_lost, C::protocol, C::no_space, C::io,
-                 C::permission, C::busy, C::corrupt, C::again, C::config, C::format});
+      return is_one_of(code, {C::state, C::null, C::not_found, C::agent_lost, C::protocol,
+                              C::no_space, C::io, C::permission, C::busy, C::corrupt, C::again,
+                              C::config, C::format, C::unreachable});
     case Call::wait:
       return is_one_of(code, {C::state, C::not_found, C::agent_lost, C::protocol, C::invalid,
                               C::timeout, C::unsupported, C::no_space, C::io, C::permission,
-                              C::busy, C::corrupt, C::again, C::config, C::format});
+                              C::busy, C::corrupt, C::again, C::config, C::format, C::unreachable});
     case Call::restart:
       return is_one_of(code,
                        {C::state,     C::none,       C::mismatch,    C::rank_count,  C::invalid,

@@ -181,24 +181,23 @@ Status Session::agree_on_job() {
 // a second one. A wait that used up its time is not made twice.
 Status Session::connect_at_start() {
   const std::uint64_t deadline = deadline_in(address_.start_timeout_s);
-  Status connected = connect();
-  if (connected.ok() || connected.error().code() != Code::agent_lost) return connected;
+  const Status first = connect();
+  if (first.ok() || first.error().code() != Code::agent_lost) return first;
   const bool late = system_clock().monotonic_ns() >= deadline;
+  BACKSTAY_ASSIGN(const std::int64_t any_died, group_.maximum(agent_died_ ? 1 : 0));
   BACKSTAY_ASSIGN(const std::int64_t any_late, group_.maximum(late ? 1 : 0));
-  if (any_late == 0) {
-    report_lost(connected.error(), "another agent is tried");
-    agent_silent_ = false;
-    connected = connect();
-    if (connected.ok() || connected.error().code() != Code::agent_lost) return connected;
-  }
-  return Error(Code::agent_lost,
-               fmt::format("{}; {}. Its log (agent.log_file, by default {}/agent.log) may say why, "
-                           "and 'backstay doctor' looks for causes on a node: limits of memory, "
-                           "folders, a socket of another user",
-                           connected.error().message(),
-                           any_late == 0 ? "a second agent was tried too" : "nothing answered",
-                           parent_of(address_.socket_path)),
-               connected.error().sys_errno());
+  if (any_died == 0 || any_late != 0) return first;
+  report_lost(first.error(), "another agent is tried");
+  agent_silent_ = false;
+  const Status second = connect();
+  if (second.ok() || second.error().code() != Code::agent_lost) return second;
+  return Error(
+      Code::agent_lost,
+      fmt::format("{}; it was the second agent that was tried. Its log (agent.log_file, by default "
+                  "{}/agent.log) may say why, and 'backstay doctor' looks for causes on a node: "
+                  "limits of memory, folders, a socket of another user",
+                  second.error().message(), parent_of(address_.socket_path)),
+      second.error().sys_errno());
 }
 
 Status Session::connect() {
@@ -206,10 +205,12 @@ Status Session::connect() {
   pool_pinned_ = false;
   agent_silent_ = agent_silent_ || (agent_ != nullptr && agent_->given_up());
   agent_.reset();
-  auto attached = attach(group_, address_, hello_, agent_silent_);
+  auto attached = attach(group_, address_, hello_, agent_silent_, agent_died_);
   agent_silent_ = !attached.ok() && attached.error().code() == Code::agent_lost;
   BACKSTAY_ASSIGN(agent_, std::move(attached));
-  BACKSTAY_TRY(introduce_agents(group_, *agent_, config_));
+  const Status introduced = introduce_agents(group_, *agent_, config_);
+  agent_died_ = !introduced.ok() && introduced.error().code() == Code::agent_lost;
+  BACKSTAY_TRY(introduced);
   BACKSTAY_ASSIGN(const std::int64_t newest, group_.maximum(static_cast<std::int64_t>(std::max(
                                                  newest_used_, agent_->newest_at_welcome()))));
   newest_used_ = static_cast<VersionNumber>(newest);

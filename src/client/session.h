@@ -97,6 +97,7 @@ class Session {
   bool loss_reported_ = false;
   bool settings_told_ = false;
   bool agent_silent_ = false;  // when it was last spoken to
+  bool agent_died_ = false;    // while connect() was under way, as far as this rank knows
   bool has_device_regions_ = false;
   bool pool_pinned_ = false;
 };

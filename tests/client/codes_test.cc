@@ -281,7 +281,7 @@ int test(std::uint64_t version) {
 
 void add_levels(Rows& rows) {
   std::vector<int> reasons = reasons_for_local;  // and those of other nodes
-  reasons.insert(reasons.end(), {BACKSTAY_ECONFIG, BACKSTAY_EFORMAT});
+  reasons.insert(reasons.end(), {BACKSTAY_ECONFIG, BACKSTAY_EFORMAT, BACKSTAY_EUNREACHABLE});
   std::string name = "backstay_test";
   rows.push_back({name, BACKSTAY_ESTATE, [] { return test(1); }});
   rows.push_back(

@@ -76,7 +76,7 @@ exec {BACKSTAYD} "$@"
                 run = self.run_job(2, 6, 2, env=self.first_agents_end_at(point, 2))
                 said = run.lines("init")[0]
                 self.assertEqual(said["code"], EAGENT, run)
-                for advice in ("a second agent was tried too", "agent.log", "backstay doctor"):
+                for advice in ("the second agent that was tried", "agent.log", "backstay doctor"):
                     self.assertIn(advice, said["message"])
                 self.assertEqual(run.errors.count("another agent is tried"), 1, run)
 
