@@ -19,7 +19,8 @@ constexpr std::size_t damages_kept = 20;
 constexpr unsigned reads_ahead = 4;
 
 bool is_damage(const Error& error) {
-  return error.code() == Code::corrupt || error.code() == Code::format;
+  return error.code() == Code::corrupt || error.code() == Code::format ||
+         error.code() == Code::too_large;
 }
 
 // The check of one node's part. Threads take the next chunk from a counter; what they find they

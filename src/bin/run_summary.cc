@@ -44,6 +44,7 @@ class LogReader {
     if (kind == "refused") runs_[run].refused = true;
     if (kind == "rank_left" && event.value("lost", false)) lost(run, at);
     if (kind == "rank_left" || kind == "run_end") runs_[run].end_ns = at;
+    if (kind == "run_end" && run == last_run_) summary_.ended = true;
     if (std::ranges::find(levels, kind) != std::end(levels))
       reached(kind, event.value("version", VersionNumber{0}));
   }
@@ -76,6 +77,8 @@ class LogReader {
   // Again where another agent takes the node over.
   void begin(const std::string& run, std::uint64_t at) {
     const auto [place, fresh] = runs_.try_emplace(run);
+    summary_.ended = false;
+    last_run_ = run;
     if (!fresh) return;
     place->second = {.begin_ns = at, .end_ns = at};
     if (failure_) counted_s_ = count_lost(failure_->begin_ns);
@@ -126,6 +129,7 @@ class LogReader {
 
   RunSummary summary_;
   std::map<std::string, Run> runs_;
+  std::string last_run_;
   std::map<VersionNumber, std::uint64_t> versions_;  // -> when its capture began
   std::map<std::string, std::set<VersionNumber>> reached_;
   std::optional<Run> failure_;  // the last one, until a restart has brought something back

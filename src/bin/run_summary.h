@@ -21,6 +21,7 @@ struct FirstDue {
 
 struct RunSummary {
   unsigned runs = 0;  // in which ranks connected on this node
+  bool ended = true;  // the log tells of the last one's end: until then lines may be on their way
   unsigned failures = 0;
   std::uint64_t versions = 0;  // captured
   VersionNumber newest = 0;

@@ -1,6 +1,7 @@
 #include "bin/runner.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -270,7 +271,16 @@ FirstDue Runner::first_due() const {
 
 std::optional<RunSummary> Runner::summary() const {
   if (first_began_ns_ == 0) return std::nullopt;
-  auto read = summary_of(read_job_log(config_.storage.dir + "/" + job_), job_, first_began_ns_);
+  const auto look = [this] {
+    return summary_of(read_job_log(config_.storage.dir + "/" + job_), job_, first_began_ns_);
+  };
+  // The agent writes its log when its disk has time for that.
+  constexpr double patience_s = 2;
+  RunSummary read = look();
+  const bool agent_lives = !read.ended && AgentLink::connect(config_).ok();
+  for (const std::uint64_t deadline = deadline_in(patience_s);
+       agent_lives && !read.ended && system_clock().monotonic_ns() < deadline; read = look())
+    ::poll(nullptr, 0, 20);
   const bool elsewhere = hosts_ && !hosts_->runs_here();
   if (read.runs == 0 && elsewhere) return std::nullopt;  // `backstay report` brings logs together
   return read;

@@ -60,6 +60,8 @@ TEST(RunSummary, OfARunWithoutTrouble) {
                            .finished("a", 300)
                            .level("durable", "a", 400, 2)
                            .read();
+  EXPECT_TRUE(summary.ended);
+  EXPECT_FALSE(Log().begin("a", 1).finished("a", 2).begin("b", 3).read().ended);
   EXPECT_EQ(summary.versions, 2u);
   EXPECT_EQ(summary.running_s, 200);
   EXPECT_EQ(summary.waited_s, 4);

@@ -11,6 +11,8 @@
  *   file_kib=N            each rank routes a file of so many KiB, which it writes before each checkpoint
  *   ask=V             also asks for version V by test(), wait() and read_region()
  *   helper=FILE       each rank forks a helper that outlives it and holds what it inherited; its pid in FILE.<rank>
+ *   regions=SEED      more regions of random names, types and sizes (random_regions.h)
+ *   lie=1             spoils a byte after a restart, so that a test can see that it is found
  *   gate=FILE gate_step=S   waits after step S until FILE exists, having made FILE.reached
  */
 #define _GNU_SOURCE /* _Fork */
@@ -28,6 +30,7 @@
 #include <unistd.h>
 
 #include "backstay/backstay.h"
+#include "random_regions.h"
 
 enum { ranks_max = 64, piece_max = 4096 };
 
@@ -151,6 +154,7 @@ static double value_at(long step, long cell) {
 
 static void compute(double* u, long cells, long step) {
   for (long i = 0; i < cells; ++i) u[i] = value_at(step, i);
+  random_regions_compute(step);
 }
 
 static int exact(const double* u, long cells, long step) {
@@ -163,8 +167,8 @@ static int exact(const double* u, long cells, long step) {
 
 /* Exit 5: wrong bytes, the one thing that must never happen. */
 static void check(const double* u, long cells, long step, const char* when) {
-  if (exact(u, cells, step)) return;
-  printf("WRONG BYTES rank=%d step=%ld %s\n", rank, step, when);
+  if (exact(u, cells, step) && random_regions_exact(step)) return;
+  printf("WRONG BYTES rank=%d step=%ld %s %s\n", rank, step, when, random_regions_wrong());
   fflush(stdout);
   _exit(5);
 }
@@ -208,6 +212,7 @@ static long restart(double* u, long cells, int64_t* step) {
     if (code != BACKSTAY_OK && code != BACKSTAY_EIO)
       check(u, cells, 0, "after a restart that failed");
   }
+  if (code == BACKSTAY_OK && option("lie") && rank == 0) u[cells / 2] += 1;
   if (code == BACKSTAY_OK) check(u, cells, (long)*step, "after a restart");
   if (code == BACKSTAY_OK) check_file((long)*step);
   return code;
@@ -272,6 +277,9 @@ static int run(void) {
   if (code != BACKSTAY_OK) return 2;
   if (option("helper")) fork_helper(option("helper"));
   const uint64_t count = (uint64_t)cells * (type == BACKSTAY_FLOAT ? 2 : 1);
+  if (option("regions") &&
+      random_regions_protect((unsigned long)number("regions", 0), rank) != BACKSTAY_OK)
+    return 3;
   compute(u, cells, 0);
   if (backstay_protect(name, u, count, type) != BACKSTAY_OK ||
       backstay_protect("step", &step, 1, BACKSTAY_INT64) != BACKSTAY_OK ||

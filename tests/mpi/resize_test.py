@@ -123,10 +123,10 @@ class Sizes(unittest.TestCase):
         end_agents(self.socket)
         segment = next((self.folder / "store/resize").glob("v*2/*.segment"))
         segment.rename(self.folder / "away")
-        segment.mkdir()  # cannot be read, but that is no damage
+        segment.symlink_to("x" * 300)  # an error of the name: it cannot be read, but that is no damage
         self.assertEqual(self.load((64, 1000), (3, 1)), "good version=1")
         end_agents(self.socket)
-        segment.rmdir()
+        segment.unlink()
         (self.folder / "away").rename(segment)
         self.assertEqual(self.load((64, 1000), (3, 1)), "good version=2")
 

@@ -109,7 +109,7 @@ def test_inputs_come_from_a_jobs_own_versions(job):
     found = result(*WORDS, *job, "--mtti", 86400)
     made = [one for one in made_log.events()[0] if one["event"] == "local"]
     assert found["machine"]["saved_bytes"] == made_log.RANKS * made_log.BYTES
-    assert found["machine"]["disk_bytes_per_s"] == pytest.approx(statistics.median(one["bytes"] / one["seconds"] for one in made))
+    assert found["machine"]["disk_bytes_per_s"] == pytest.approx(statistics.median(one["bytes"] / one["write_seconds"] for one in made))
     assert found["notes"][1:] == ["measured by 22 versions of job lj: saved_bytes, copy_bytes_per_s, disk_bytes_per_s; it lost ranks 2 times "
                                   "in 697 s of running"]  # fmt: skip
     assert result(*WORDS, *job, "--mtti", 86400, "--saved", 1e9)["machine"]["saved_bytes"] == 1e9
