@@ -54,6 +54,11 @@ with `~/`; a relative path in the file counts from the file's folder.
 An unknown key, a wrong type or a value out of range is an error that names file, line and column,
 and the nearest key that exists. `backstay config` prints what holds where it is called;
 `backstay config --explain` prints a commented file to start from.
+
+Ranks of one node share an agent, a folder and a pool, so `agent.socket` and `storage.dir` must be the
+same for all of them; nodes may differ. `init` refuses ranks that differ and names both values. Of
+`job`, `durable`, `protect` and `checkpoint` the values of rank 0 hold for all ranks. A variable that
+begins with `BACKSTAY_` and means nothing is warned of, with the nearest name that does.
 )";
 
 std::string cell(std::string text) {
