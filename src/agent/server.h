@@ -118,6 +118,7 @@ class Server final : public Outbox {
   void receive_one(ConnectionId id, wire::Message message);
   Status rank_message(ConnectionId id, Connection& connection, const wire::Message& message);
   Status forget(const wire::Forget& forget);
+  wire::Answer end_ranks(const wire::EndRanks& end);
   void admin_message(ConnectionId id, const wire::Message& message);
   Status join(ConnectionId id, Connection& connection, const wire::Hello& hello);
   Error refusal_while_ending() const;

@@ -1,7 +1,13 @@
 // What tools ask of the agent.
 #include <fmt/format.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <nlohmann/json.hpp>
 
 #include "agent/server.h"
 #include "agent/server_slot.h"
@@ -9,6 +15,19 @@
 #include "base/clock.h"
 
 namespace backstay::agent {
+
+namespace {
+
+// One that has ended by itself meanwhile counts too.
+bool kill_process(const Fd& process) {
+  if (!process.valid()) return false;
+#ifdef SYS_pidfd_send_signal
+  if (::syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0) == 0) return true;
+#endif
+  return errno == ESRCH;
+}
+
+}  // namespace
 
 void Server::admin_message(ConnectionId id, const wire::Message& message) {
   wire::Answer answer;
@@ -34,6 +53,8 @@ void Server::admin_message(ConnectionId id, const wire::Message& message) {
     const Status begun = begin_look(id, *where);
     if (begun.ok()) return;
     answer = {begun.error().code(), begun.error().message()};
+  } else if (const auto* end = std::get_if<wire::EndRanks>(&message)) {
+    answer = end_ranks(*end);
   } else if (const auto* shutdown = std::get_if<wire::Shutdown>(&message)) {
     if (!shutdown->drain) stop_now_ = true;
     if (shutdown->drain) asked_to_end_.push_back(id);
@@ -50,6 +71,26 @@ Status Server::forget(const wire::Forget& forget) {
     return Error(Code::not_found, "job " + forget.job + " is not open here");
   }
   return slot->job->forget(forget.version);
+}
+
+// The tool may have seen another run than the one that is here by now.
+wire::Answer Server::end_ranks(const wire::EndRanks& end) {
+  const Slot* slot = open_slot(end.job, normal_path(end.dir));
+  if (slot == nullptr || !slot->job->runs()) {
+    return {Code::not_found, "no program of job " + end.job + " runs here"};
+  }
+  const JobState& state = slot->job->state();
+  if (state.run != end.run) {
+    return {Code::busy, "another run of job " + end.job + " has begun here"};
+  }
+  nlohmann::json lists{{"ended", nlohmann::json::array()}, {"left", nlohmann::json::array()}};
+  for (const auto& [rank, link] : state.links) {
+    const bool ended = kill_process(connections_.at(link.connection).process);
+    spdlog::warn("rank {} at the wish of a tool job={} rank={} pid={}",
+                 ended ? "ended" : "not ended", end.job, rank, link.pid);
+    lists[ended ? "ended" : "left"].push_back({{"rank", rank}, {"pid", link.pid}});
+  }
+  return {Code::ok, lists.dump()};
 }
 
 bool Server::Look::done() const {

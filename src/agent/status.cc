@@ -84,6 +84,12 @@ json member_json(const Job& job, const MemberSeen& member) {
   return out;
 }
 
+json processes_json(const JobState& state) {
+  json out = json::array();
+  for (const auto& [rank, link] : state.links) out.push_back({{"rank", rank}, {"pid", link.pid}});
+  return out;
+}
+
 json job_json(const Job& job, const Gathered* gathered) {
   std::set<VersionNumber> numbers;
   for (const auto& [number, version] : job.state().memory) numbers.insert(number);
@@ -115,6 +121,7 @@ json job_json(const Job& job, const Gathered* gathered) {
           {"nodes", job.state().nodes},
           {"ranks", job.state().ranks},
           {"connected", job.state().links.size()},
+          {"processes", processes_json(job.state())},
           {"stop_requested", job.stop_requested()},
           {"refused", std::move(refused)},
           {"notes", std::move(notes)},
@@ -164,6 +171,7 @@ std::string to_json(const StatusInput& input) {
   for (json& job : out["jobs"]) {  // the message has an end: who is seen least of is the others
     job["members_left_out"] = job["members_left_out"].get<std::size_t>() + job["members"].size();
     job["members"].clear();
+    job["processes"].clear();
   }
   return text_of(out);
 }

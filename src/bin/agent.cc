@@ -1,4 +1,4 @@
-// `backstay agent start|stop|status`
+// `backstay agent start|stop|status`, and for `backstay run` on other hosts attend|ranks
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
@@ -21,6 +21,7 @@
 #include "bin/exit_code.h"
 #include "bin/print.h"
 #include "bin/progress.h"
+#include "bin/ranks_here.h"
 #include "bin/settings.h"
 #include "bin/slurm.h"
 #include "wire/socket.h"
@@ -37,6 +38,8 @@ struct AgentOptions {
   int pid = 0;  // 0: the one at the socket
   double timeout_s = 120;
   double requeue_after_s = 0;
+  std::string job;
+  std::string run;
 };
 
 Result<int> start(const Config& config, const AgentOptions& options) {
@@ -166,11 +169,24 @@ Result<int> tell(const Config& config, const AgentOptions& options) {
   return exit_ok;
 }
 
+// For `backstay run` on another host (take_over.h).
+Result<int> ranks(const Config& config, const AgentOptions& options) {
+  BACKSTAY_ASSIGN(const std::string job, job_or_configured(options.job, config));
+  if (options.run.empty()) {
+    print_json(ranks_here(config, job));
+    return exit_ok;
+  }
+  BACKSTAY_ASSIGN(const Json ended, end_ranks_here(config, job, options.run));
+  print_json(ended);
+  return exit_ok;
+}
+
 Result<int> act(const AgentOptions& options) {
   BACKSTAY_ASSIGN(const Config config, load(options.settings));
   if (options.what == "start") return start(config, options);
   if (options.what == "stop") return stop(config, options);
   if (options.what == "attend") return attend(config, options);
+  if (options.what == "ranks") return ranks(config, options);
   return tell(config, options);
 }
 
@@ -181,7 +197,7 @@ Action declare_agent(CLI::App& app) {
   app.add_option("what", options->what, "start, stop or status")
       ->type_name("WHAT")
       ->required()
-      ->check(CLI::IsMember({"start", "stop", "status", "attend"}).description(""));
+      ->check(CLI::IsMember({"start", "stop", "status", "attend", "ranks"}).description(""));
   app.add_flag("--now", options->now, "stop: give up what is not on the disk yet");
   app.add_option("--pid", options->pid, "stop: this process, an agent whose socket has gone")
       ->type_name("PID")
@@ -193,6 +209,8 @@ Action declare_agent(CLI::App& app) {
   app.add_option("--requeue-after", options->requeue_after_s)
       ->check(some_seconds(true))
       ->group("");  // attend
+  app.add_option("--job", options->job)->group("");  // ranks
+  app.add_option("--end", options->run)->group("");  // ranks: of this run
   add_settings(app, options->settings, false);
   app.footer(
       "Programs start an agent by themselves; this is for looking and for tidying up.\n"

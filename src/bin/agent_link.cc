@@ -95,6 +95,11 @@ Result<Json> AgentLink::where(const std::string& job, const std::string& dir,
   return parsed(text);
 }
 
+Result<Json> AgentLink::end_ranks(const std::string& job, const std::string& dir, RunId run) {
+  BACKSTAY_ASSIGN(const std::string text, ask(wire::EndRanks{job, dir, run}));
+  return parsed(text);
+}
+
 Result<Json> AgentLink::await_newer(const wire::AwaitNewer& version, double timeout_s) {
   BACKSTAY_TRY(wire::send(socket_.get(), version));
   if (!readable_by(deadline_in(timeout_s))) {

@@ -31,6 +31,7 @@ struct RunCommandOptions {
   Settings settings;
   std::string job;
   bool fresh = false;
+  bool take_over = false;
   RunOptions run;
 };
 
@@ -98,27 +99,6 @@ Status refuse_served(const Config& config, const std::string& job) {
                            job, unlocked.error().message()));
 }
 
-// Its versions would be taken for ours, and its program would lose them to ours.
-Status refuse_running(const Config& config, const std::string& job) {
-  constexpr double patience_s =
-      2;  // as in client/attach.cc: the agent may not have noticed their end yet
-  const std::uint64_t deadline = deadline_in(patience_s);
-  std::uint64_t ranks = 0;
-  do {
-    auto agent = AgentLink::connect(config, patience_s);
-    const auto status = agent.ok() ? agent->status() : agent.error();
-    if (!status.ok()) return {};  // the program will hear of it
-    const auto running = job_of(*status, job, config.storage.dir);
-    ranks = running.is_null() ? 0 : running.value("connected", std::uint64_t{0});
-    if (ranks == 0) return {};
-    ::poll(nullptr, 0, 50);
-  } while (system_clock().monotonic_ns() < deadline);
-  return Error(Code::busy,
-               fmt::format("a program of job {} is running here ({}); wait for its end, or give "
-                           "this one another name with --job",
-                           job, count_text(ranks, "rank")));
-}
-
 // Errors: config (names what a job may be called).
 Result<Named> name_job(const RunCommandOptions& options, const Config& config,
                        const ProgramOfLine& program) {
@@ -168,9 +148,13 @@ Result<int> run(const RunCommandOptions& options) {
   const bool agents_of_its_own = needs_agents_of_its_own(config, launcher);
   if (agents_of_its_own) give_agents_of_its_own(config);
   Runner runner(options.run, config, job);
-  BACKSTAY_TRY(refuse_running(config, job));
-  if (agents_of_its_own) BACKSTAY_TRY(refuse_served(config, job));
+  // Versions of a program that runs would be taken for ours, and it would lose them to ours.
+  if (agents_of_its_own) {
+    BACKSTAY_TRY(runner.clear(options.take_over));
+    BACKSTAY_TRY(refuse_served(config, job));
+  }
   BACKSTAY_TRY(runner.prepare(launcher));
+  if (!agents_of_its_own) BACKSTAY_TRY(runner.clear(options.take_over));
   // The program would start it too; now its memory is ready before the first rank asks.
   if (runner.needs_agent())
     if (const auto started = ensure_agent(config, file); !started.ok())
@@ -221,6 +205,9 @@ Action declare_run(CLI::App& app) {
       ->type_name("NAME");
   app.add_flag("--fresh", options->fresh,
                "Begin anew: what was saved before this command does not count for it, and stays");
+  app.add_flag(
+      "--take-over", options->take_over,
+      "End ranks of this job that live on, whose launcher is lost, and go on in their place");
   app.add_option("--retries", options->run.retries, "Restarts after a failure at most")
       ->type_name("N")
       ->check(a_count())
@@ -247,6 +234,9 @@ Action declare_run(CLI::App& app) {
       "die\n"
       "  backstay run --hosts hosts --spares 2 -- mpirun -n 64 ./lj   the last two of the file "
       "only then\n"
+      "  backstay run --take-over -- mpirun -n 64 --hostfile hosts ./lj     the launcher's host "
+      "was "
+      "lost, ranks live on\n"
       "  backstay run --spares 1 --requeue -- srun -n 64 ./lj         in a script for sbatch "
       "(docs/guide/slurm.md)\n"
       "Messages go to stderr (--json: one JSON object a line). Exit code: the program's, 128 + "

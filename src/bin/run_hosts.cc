@@ -288,20 +288,42 @@ bool RunHosts::runs_here() const {
 
 bool RunHosts::starts_here() const { return is_this_host(choice_.in_use().front().name); }
 
-std::vector<std::string> RunHosts::ask(const Words& arguments, std::size_t count) const {
-  std::vector<std::string> answers;
-  if (!shell_) return answers;
-  // With what configures us: a remote shell hands no variables on.
+// With what configures us: a remote shell hands no variables on.
+Words RunHosts::on_host(const std::string& host, const Words& arguments) const {
   Words command{"env"};
   for (const std::string& name : own_variables())
     command.push_back(name + "=" + std::getenv(name.c_str()));
   command.push_back(program_folder() + "/backstay");
   command.insert(command.end(), arguments.begin(), arguments.end());
+  return shell_->run(host, command);
+}
+
+std::vector<std::string> RunHosts::others() const {
+  std::vector<std::string> names;
+  if (!shell_ || slurm()) return names;
+  for (const auto* list : {&choice_.in_use(), &choice_.spares()})
+    for (const Host& host : *list)
+      if (!is_this_host(host.name)) names.push_back(host.name);
+  return names;
+}
+
+std::vector<Result<std::string>> RunHosts::ask_each(const std::vector<Question>& questions,
+                                                    double work_s) const {
+  if (!shell_)
+    return {questions.size(), Error(Code::unreachable, "there is no remote shell to other hosts")};
+  std::vector<Words> commands;
+  for (const auto& [host, arguments] : questions) commands.push_back(on_host(host, arguments));
+  return run_and_read_each(commands, options_.timeout_s + work_s);
+}
+
+std::vector<std::string> RunHosts::ask(const Words& arguments, std::size_t count) const {
+  std::vector<std::string> answers;
+  if (!shell_) return answers;
   for (const Host& host : choice_.in_use()) {
     if (count == 0) break;
     if (gone_.contains(host.name) || is_this_host(host.name)) continue;
     --count;
-    auto answer = run_and_read(shell_->run(host.name, command), options_.timeout_s);
+    auto answer = run_and_read(on_host(host.name, arguments), options_.timeout_s);
     if (answer.ok()) answers.push_back(std::move(answer).value());
   }
   return answers;

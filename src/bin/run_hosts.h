@@ -71,6 +71,15 @@ class RunHosts {
   // Runs this program with `arguments` on hosts of the job, the first `count` of them that are not this machine; the
   // output of those where it succeeded.
   std::vector<std::string> ask(const Words& arguments, std::size_t count) const;
+  // All hosts of the job, spares too, but this machine. None under Slurm, where a job's agents are its own.
+  std::vector<std::string> others() const;
+  struct Question {
+    std::string host;  // any that the remote shell reaches
+    Words arguments;
+  };
+  // The same on each of these hosts, many at once, and what it wrote; `work_s` it may take beside the way there.
+  std::vector<Result<std::string>> ask_each(const std::vector<Question>& questions,
+                                            double work_s) const;
   // For the last message: the hosts in use, and those that were lost.
   nlohmann::ordered_json summary() const;
   // Ends what was started on the hosts; in Slurm that are the agents, which bring their versions to the disk.
@@ -81,6 +90,7 @@ class RunHosts {
       : options_(options), words_(std::move(words)), line_(std::move(line)), say_(std::move(say)) {}
   Result<std::vector<Host>> find_hosts();
   Status choose(std::vector<Host> hosts);
+  Words on_host(const std::string& host, const Words& arguments) const;
   bool take_news();
   void say_too_few() const;
   bool is_in_use(const std::string& name) const;

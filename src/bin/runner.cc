@@ -12,6 +12,7 @@
 #include "bin/exit_code.h"
 #include "bin/print.h"
 #include "bin/slurm.h"
+#include "bin/take_over.h"
 #include "client/due_policy.h"
 
 namespace backstay::bin {
@@ -50,6 +51,18 @@ Status Runner::prepare(const std::optional<LauncherLine>& launcher) {
   if (options_.hosts.requeue && !starts_agents())
     return Error(Code::invalid, "--requeue is for srun in an allocation of Slurm");
   return hosts_ ? hosts_->reachable() : Status();
+}
+
+Status Runner::clear(bool take_over) const {
+  const RanksAlive alive = RanksAlive::look(config_, job_, hosts_.get());
+  if (alive.none()) return {};
+  const auto tell = [this](const char* event, const std::string& text, const Json& more) {
+    say(event, text, more);
+  };
+  if (take_over) return alive.end(hosts_.get(), tell);
+  const Error refusal = alive.refusal();
+  if (options_.json) say("busy", refusal.message(), {{"processes", alive.processes()}});
+  return refusal;
 }
 
 Status Runner::start() {

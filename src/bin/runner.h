@@ -41,6 +41,8 @@ class Runner {
 
   // Finds out where the program runs, and whether all of that can be reached. Errors: as RunHosts has.
   Status prepare(const std::optional<LauncherLine>& launcher);
+  // Ranks of the job that live on are ended, or refused. Before prepare() only this host is looked at. Errors: busy.
+  Status clear(bool take_over) const;
   // The agents of an allocation of Slurm are in a job step that prepare() has started.
   bool starts_agents() const { return hosts_ != nullptr && hosts_->slurm(); }
   // The program will need an agent on this machine, and nobody has started one.

@@ -8,8 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <future>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -100,6 +102,20 @@ int run_quietly(const std::vector<std::string>& words) {
   if (!pid.ok()) return 127;
   const int status = wait_for_end(*pid);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+std::vector<Result<std::string>> run_and_read_each(
+    const std::vector<std::vector<std::string>>& commands, double timeout_s) {
+  constexpr std::size_t at_once = 32;
+  std::vector<Result<std::string>> answers;
+  while (answers.size() < commands.size()) {
+    std::vector<std::future<Result<std::string>>> running;
+    const std::size_t first = answers.size();
+    for (std::size_t i = first; i < std::min(first + at_once, commands.size()); ++i)
+      running.push_back(std::async(std::launch::async, run_and_read, commands[i], timeout_s));
+    for (auto& one : running) answers.push_back(one.get());
+  }
+  return answers;
 }
 
 Result<std::string> run_and_read(const std::vector<std::string>& words, double timeout_s) {

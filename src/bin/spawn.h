@@ -20,6 +20,10 @@ Result<pid_t> spawn(const std::vector<std::string>& words, const std::array<int,
 // nowhere, and after `timeout_s` it is killed. Errors: not_found, permission, timeout, io (it failed).
 Result<std::string> run_and_read(const std::vector<std::string>& words, double timeout_s);
 
+// The same for several, at most 32 at once; the answers in the same order.
+std::vector<Result<std::string>> run_and_read_each(
+    const std::vector<std::vector<std::string>>& commands, double timeout_s);
+
 // Runs a program (looked up in PATH) without output and waits. 127 where it cannot be started.
 int run_quietly(const std::vector<std::string>& words);
 

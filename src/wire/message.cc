@@ -107,6 +107,8 @@ constexpr auto fields_of<Proceed> = std::tuple(&Proceed::version, &Proceed::atte
                                                &Proceed::good);
 template <>
 constexpr auto fields_of<Where> = std::tuple(&Where::job, &Where::dir, &Where::version);
+template <>
+constexpr auto fields_of<EndRanks> = std::tuple(&EndRanks::job, &EndRanks::dir, &EndRanks::run);
 
 static_assert(all_described<Message>);
 

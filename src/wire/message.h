@@ -159,6 +159,12 @@ struct Where {  // on which nodes' disks the files of a version are
   VersionNumber version = 0;
 };
 
+struct EndRanks {  // those of this run that are connected to this agent
+  std::string job;
+  std::string dir;
+  RunId run = 0;
+};
+
 // agent -> rank or tool
 struct Setting {  // of the configuration that the agent was started with
   std::string key;
@@ -241,7 +247,7 @@ class Message
                           Restored, Fetch, Request, Goodbye, Admin, Status, Shutdown, Welcome,
                           Grant, Captured, LevelIs, Plan, Chunks, Deliver, Answer, Failure,
                           Withdraw, Withdrawn, Forget, AwaitNewer, Neighbours, Candidates,
-                          Candidate, Ready, Proceed, Where> {
+                          Candidate, Ready, Proceed, Where, EndRanks> {
  public:
   template <AlternativeOf<variant> T>
   Message(T&& value)  // NOLINT(google-explicit-constructor): as a variant

@@ -209,6 +209,7 @@ std::vector<wire::Message> one_of_each_message() {
       Ready{11, 3},
       Proceed{11, 3, false},
       Where{"job", "/versions", 12},
+      EndRanks{"job", "/versions", 0x1122334455667788},
   };
 }
 
