@@ -39,8 +39,7 @@ wire::LevelIs Levels::level_of(VersionNumber version) const {
   }
   const auto held = state_.memory.find(version);
   // Its buffers went once it was on the disk, and there it is damaged since: nothing of it is left.
-  const bool gone =
-      held != state_.memory.end() && held->second.local && !held->second.whole;
+  const bool gone = held != state_.memory.end() && held->second.local && !held->second.whole;
   if (held != state_.memory.end() && held->second.captured && !gone) {
     answer.level = Level::captured;
     if (held->second.local && stored != state_.disk.end()) {

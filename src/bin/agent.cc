@@ -208,7 +208,7 @@ Action declare_agent(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--requeue-after", options->requeue_after_s)
       ->check(some_seconds(true))
-      ->group("");  // attend
+      ->group("");                                   // attend
   app.add_option("--job", options->job)->group("");  // ranks
   app.add_option("--end", options->run)->group("");  // ranks: of this run
   add_settings(app, options->settings, false);

@@ -33,7 +33,8 @@ class AgentLink {
   // busy (the agent still needs it; the message says for what).
   Status forget(const std::string& job, const std::string& dir, VersionNumber version);
   // Ends the ranks of that run that are connected there. Errors: not_found (there are none), busy (they are of another run).
-  Result<nlohmann::ordered_json> end_ranks(const std::string& job, const std::string& dir, RunId run);
+  Result<nlohmann::ordered_json> end_ranks(const std::string& job, const std::string& dir,
+                                           RunId run);
   // Blocks until the version is there (as in status), at most `timeout_s`. Errors: io (it failed), not_found (the job
   // is not open there, or was closed), timeout.
   Result<nlohmann::ordered_json> await_newer(const wire::AwaitNewer& version, double timeout_s);

@@ -25,12 +25,13 @@ FOREVER = 10**9
 class Job:
     """heat under `backstay run`; output goes to files so that nobody has to read pipes."""
 
-    def __init__(self, world, mpi, steps, *options, every=100):
+    def __init__(self, world, mpi, steps, *options, every=100, name="", alone=False):
         self.world, self.program = world, PROGRAMS / mpi / "heat"
-        self.out, self.err = world.folder / "out", world.folder / "err"
+        self.out, self.err = world.folder / f"{name}out", world.folder / f"{name}err"
         env = {**world.env, "BACKSTAY_CHECKPOINT_POLICY": "calls" if every else "request",
                "BACKSTAY_CHECKPOINT_EVERY_CALLS": str(every)}
-        command = [PROGRAM, "run", *map(str, options), "--", *LAUNCHERS[mpi], str(self.program), str(steps), "512", "512"]
+        supervisor = [] if alone else [PROGRAM, "run", *map(str, options), "--"]
+        command = [*supervisor, *LAUNCHERS[mpi], str(self.program), str(steps), "512", "512"]
         with open(self.out, "w") as out, open(self.err, "w") as err:
             self.process = subprocess.Popen(command, env=env, cwd=world.folder, stdin=subprocess.DEVNULL, stdout=out,
                                             stderr=err)
@@ -148,6 +149,7 @@ def test_status_and_top_show_the_job(world, start):
     assert "2 of 2 ranks connected" in lines
     again = world.run("run", "--job", "heat", "--", "true")
     assert again.returncode == 7 and "a program of job heat is running here (2 ranks); wait for its end" in again.stderr
+    assert all(f"process {pid})" in again.stderr for pid in job.ranks()) and "--take-over" in again.stderr, again.stderr
     # A program that saves faster than the disk has its newest versions only in the pool.
     assert re.search(r"version +\d+ .*(captured|local)", lines), lines
 
@@ -173,6 +175,29 @@ def test_top_on_a_terminal(world, start):
         assert "q quit" not in screen()  # the screen from before is back
     finally:
         subprocess.run([*tmux, "kill-server"], check=False)
+
+
+def test_ranks_that_hold_the_job_are_ended_by_take_over(world, start, mpi):
+    """Here their launcher lives; on several hosts it may be lost (tests/cluster/test_run_hosts.py)."""
+    first = start(mpi, FOREVER, alone=True)
+    first.line(r"^version 2 ")
+    ranks = first.ranks()
+    assert len(ranks) == 2
+    refused = start(mpi, FOREVER, name="refused")
+    assert refused.end() == 7 and "--take-over ends them" in refused.err.read_text()
+    assert all(map(alive, ranks))
+    again = start(mpi, FOREVER, "--take-over", name="again")
+    again.line(r"^restart version \d+ ")
+    said = again.err.read_text()
+    assert all(f"process {pid})" in said for pid in ranks) and "backstay run: ended rank 0" in said, said
+    assert not any(map(alive, ranks)) and first.end() != 0
+
+
+def alive(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def test_a_removed_version_is_not_restarted_from(world, start):

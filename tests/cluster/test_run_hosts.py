@@ -35,6 +35,16 @@ def undisturbed(cluster):
     return result(output)
 
 
+def lines_until(process, *patterns):
+    """Reads until each pattern was found in a line, in any order."""
+    missing, lines = set(patterns), []
+    while missing:
+        line = process.stdout.readline()
+        assert line, f"{missing} not in\n{''.join(lines)}"
+        lines.append(line)
+        missing -= {one for one in missing if re.search(one, line)}
+
+
 def host_file(mini, *lines):
     text = "\\n".join(lines)
     mini.on("n0", f"printf '{text}\\n' >{HOSTS}")
@@ -84,6 +94,32 @@ def test_mpich_does_not_hang_for_the_dead_host(job, whole, undisturbed):
     wait_for_line(running, undisturbed)
     # Debian's MPICH 4.0.2 can hang in MPI_Finalize over TCP (README.md).
     running.send_signal(signal.SIGINT)
+    finish(running)
+
+
+@needs["mpich"]
+def test_the_launchers_host_loses_power_and_its_ranks_are_taken_over(job, whole, undisturbed):
+    """MPICH's ranks on other hosts would hold the job for a quarter of an hour."""
+    one = job("mpich")
+    gate = f"/mnt/shared/{one.job}"  # never opened: the ranks wait there
+    lost = one.start("", "-hosts n0,n1,n2 -n 6", f"{STEPS} 5 {SAFE} gate_step=30 gate={gate}", on="n3")
+    wait_for_line(lost, RUNNING)
+    waiting.until(lambda: whole.run("exec", "n0", "--", "test", "-e", f"{gate}.reached")[0] == 0, "the ranks to wait")
+    whole("kill", "n3")
+    finish(lost)
+    again = ("-hosts n0,n1,n2 -n 6", f"{STEPS} 50")
+    code, output = one.run("", *again)
+    assert code == 7 and "with --take-over ends them" in output, output
+    found = {host: re.findall(r"process (\d+)", line) for host, line in re.findall(r"^  (n\d): (rank .*)$", output, re.MULTILINE)}
+    assert {host: len(pids) for host, pids in found.items()} == {"n0": 2, "n1": 2, "n2": 2}, output
+    for host, pids in found.items():
+        whole.on(host, f"kill -0 {' '.join(pids)}")
+    running = one.start("--take-over", *again)
+    lines_until(running, *(f"backstay run: ended rank .* on {host}$" for host in found), "^restarted version=")
+    for host, pids in found.items():
+        whole.on(host, f"for pid in {' '.join(pids)}; do ! kill -0 $pid 2>/dev/null || grep -q '^State:.Z' /proc/$pid/status; done")
+    wait_for_line(running, undisturbed)
+    running.send_signal(signal.SIGINT)  # Debian's MPICH 4.0.2 can hang in MPI_Finalize over TCP (README.md)
     finish(running)
 
 
