@@ -170,32 +170,6 @@ TEST_F(JobTest, ARankFillsOnlyBuffersThatItHasTouched) {
   }
 }
 
-TEST_F(JobTest, ARestartAfterARankHasDiedIsRefused) {
-  open(16);
-  job_->join_all(2);
-  ASSERT_EQ(save(2, 1, buffer_bytes).code, Code::ok);
-  job_->wait_local(1);
-  job_->leave(1, /*goodbye=*/false);
-  EXPECT_EQ(job_->restart(1).code, Code::rank_lost);
-}
-
-// The agent that wrote it still lives, and the pool had no room for the whole version.
-TEST_F(JobTest, AVersionThatIsDamagedOnTheDiskAndNoMoreInThePoolIsNotCaptured) {
-  const std::size_t size = 6 * buffer_bytes;
-  open(4);
-  job_->join_all(1);
-  ASSERT_EQ(save(1, 1, size).code, Code::ok);
-  job_->wait_local(1);
-  flip_byte(path(1, "node-0000000.segment"), format::segment_header_bytes + 17);
-  job_->leave(0);
-  job_->join_all(1, 8);
-  EXPECT_EQ(job_->restart(1).code, Code::corrupt);
-  EXPECT_EQ(job_->job().level_of(1).level, Level::none);
-  EXPECT_EQ(job_->job().level_of(1).code, Code::corrupt);
-  job_->leave(0, /*goodbye=*/false);
-  job_->run_until("free", [&] { return job_->job().forget(1).ok(); });
-}
-
 TEST_F(JobTest, ADamagedChunkSetsTheVersionAsideForAllRanks) {
   const std::size_t size = 2 * buffer_bytes;
   open(64);

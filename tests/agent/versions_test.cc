@@ -31,9 +31,9 @@ class Versions : public ::testing::Test {
 
  protected:
   // Another agent on the same disk.
-  void open() {
+  void open(std::uint32_t room = buffers) {
     job_.reset();
-    job_ = std::make_unique<JobHarness>(buffers, [this] {
+    job_ = std::make_unique<JobHarness>(room, [this] {
       tier::DirOptions options;
       options.root = dir_;
       return tier::open_dir_tier(
@@ -116,6 +116,30 @@ TEST_F(Versions, ADamagedVersionKeepsItsNumber) {
   open();
   job_->join_all(1, 8);
   EXPECT_EQ(job_->welcome().newest, 1000u);
+}
+
+// The agent that wrote it still lives, and the pool had no room for the whole version.
+TEST_F(Versions, WhatIsDamagedOnTheDiskAndNoMoreInThePoolIsNotCaptured) {
+  open(/*room=*/2);
+  job_->join_all(1);
+  const std::vector<std::byte> large(6 * JobHarness::buffer_bytes, std::byte{7});
+  ASSERT_EQ(job_->capture(1, 1, [&](Rank) { return large; }).code, Code::ok);
+  job_->wait_local(1);
+  fs::resize_file(dir_ + "/job/v0000000000000001/node-0000000.manifest", 100);
+  job_->leave(0);
+  job_->join_all(1, 8);
+  EXPECT_EQ(job_->restart(1).code, Code::corrupt);
+  EXPECT_EQ(job_->job().level_of(1).level, Level::none);
+  EXPECT_EQ(job_->job().level_of(1).code, Code::corrupt);
+  job_->leave(0, /*goodbye=*/false);
+  job_->run_until("free: nobody writes it", [&] { return job_->job().forget(1).ok(); });
+}
+
+TEST_F(Versions, ARestartAfterARankHasDiedIsRefused) {
+  open();
+  job_->join_all(2);
+  job_->leave(1, /*goodbye=*/false);
+  EXPECT_EQ(job_->restart(1).code, Code::rank_lost);
 }
 
 TEST_F(Versions, TheLargestVersionIsTheLast) {
