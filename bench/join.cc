@@ -1,6 +1,6 @@
 // How long the agents of a run take to find each other in their tree, beside a star of the same size (paper 001, Table IV).
 //
-// Each agent is a process of this machine with the network, mesh and tree of a real one (agent/fleet.h), and no pool. The time
+// Each agent is a process of this machine with the network, mesh and tree of a real one (agent/group/fleet.h), and no pool. The time
 // begins when all know all addresses, as the ranks tell them, and ends when every agent has come through a barrier of all: each
 // is in the tree, and the tree goes around. Then one more barrier is measured, in the tree that stands. The star is the same with
 // as many children a node as there are agents, so that all connect to one.
@@ -17,7 +17,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "agent/fleet.h"
+#include "agent/group/fleet.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "bench/harness/program.h"

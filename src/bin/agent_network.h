@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "agent/outbox.h"
+#include "agent/disk/links.h"
 #include "base/config.h"
 
 namespace backstay::bin {

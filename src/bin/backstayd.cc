@@ -16,7 +16,7 @@
 #include <random>
 #include <utility>
 
-#include "agent/server.h"
+#include "agent/server/server.h"
 #include "base/config.h"
 #include "base/failpoint.h"
 #include "base/fd.h"

@@ -6,8 +6,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "agent/job_lock.h"
-#include "agent/version_copy.h"
+#include "agent/disk/job_lock.h"
+#include "agent/disk/version_copy.h"
 #include "base/clock.h"
 #include "bin/command.h"
 #include "bin/exit_code.h"

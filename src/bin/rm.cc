@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "agent/job_lock.h"
+#include "agent/disk/job_lock.h"
 #include "bin/agent_link.h"
 #include "bin/command.h"
 #include "bin/exit_code.h"

@@ -9,7 +9,7 @@
 #include <optional>
 #include <random>
 
-#include "agent/job_lock.h"
+#include "agent/disk/job_lock.h"
 #include "base/clock.h"
 #include "base/program.h"
 #include "base/program_name.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/catalog.h"
+#include "agent/disk/catalog.h"
 #include "base/aligned_memory.h"
 #include "base/config.h"
 #include "format/manifest.h"

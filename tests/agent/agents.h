@@ -16,11 +16,12 @@
 #include <string>
 #include <vector>
 
-#include "agent/encoder.h"
-#include "agent/neighbourhood.h"
-#include "agent/protection.h"
-#include "agent/rebuilds.h"
-#include "agent/transfers.h"
+#include "agent/disk/links.h"
+#include "agent/redundancy/encoder.h"
+#include "agent/redundancy/neighbourhood.h"
+#include "agent/redundancy/protection.h"
+#include "agent/redundancy/rebuilds.h"
+#include "agent/redundancy/transfers.h"
 #include "base/checksum.h"
 #include "base/log.h"
 #include "format/names.h"
@@ -430,6 +431,7 @@ inline Node::Node(PlayedNetwork& network, NodeId self, io::MemoryFileSystem& dis
             .pool = *pool,
             .outbox = *this,
             .store = *this,
+            .events = *this,
             .clock = clock},
       serving(buffers, buffer_bytes),
       keeping(buffers, buffer_bytes),

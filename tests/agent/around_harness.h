@@ -16,8 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "agent/around.h"
-#include "agent/restore.h"
+#include "agent/disk/links.h"
+#include "agent/group/around.h"
+#include "agent/restart/restore.h"
 #include "base/checksum.h"
 #include "base/clock.h"
 #include "format/segment.h"
@@ -109,6 +110,7 @@ class AgentHarness final : public Outbox, public StoreLink, public Peers, public
                .pool = *pool_,
                .outbox = *this,
                .store = *this,
+               .events = *this,
                .clock = system_clock()},
         directory_(*this),
         around_{directory_, *this, [this](NodeId holder, const FileOf& file, const Error&) {

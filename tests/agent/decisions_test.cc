@@ -1,4 +1,4 @@
-#include "agent/decisions.h"
+#include "agent/job/decisions.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "agent/capture.h"
-#include "agent/lack_teller.h"
-#include "agent/levels.h"
-#include "agent/request_teller.h"
-#include "agent/troubles.h"
+#include "agent/checkpoint/capture.h"
+#include "agent/group/lack_teller.h"
+#include "agent/group/request_teller.h"
+#include "agent/version/levels.h"
+#include "agent/version/troubles.h"
 #include "base/machine.h"
 #include "decisions_world.h"
 
@@ -318,20 +318,20 @@ TEST_F(DecisionsTest, AVersionThatNewerOnesHaveOvertakenIsNoTrouble) {
 TEST_F(DecisionsTest, ARequestOnAnyNodeReachesTheOneWithRankZero) {
   a_.state.links[0] = {};
   b_.requests.request(false);
-  b_.requests.tell(b_.decisions);
+  b_.requests.tell(b_.decisions.fleet());
   EXPECT_EQ(b_.requested(), 1u);
   begin_run(7);  // only now they know each other
   EXPECT_EQ(a_.requested(), 0u);
-  b_.requests.tell(b_.decisions);
+  b_.requests.tell(b_.decisions.fleet());
   ASSERT_TRUE(until([&] { return a_.requested() == 1; }));
   EXPECT_FALSE(a_.page->stop_requested());
-  b_.requests.tell(b_.decisions);
+  b_.requests.tell(b_.decisions.fleet());
   b_.requests.request(true);
-  b_.requests.tell(b_.decisions);
+  b_.requests.tell(b_.decisions.fleet());
   ASSERT_TRUE(until([&] { return a_.page->stop_requested(); }));
   EXPECT_EQ(a_.requested(), 2u);
   a_.requests.request(false);
-  a_.requests.tell(a_.decisions);
+  a_.requests.tell(a_.decisions.fleet());
   EXPECT_EQ(a_.requested(), 3u);
   ASSERT_TRUE(pass_ticks());
   EXPECT_EQ(b_.requested(), 2u) << "nobody there looks at it";
@@ -433,7 +433,7 @@ TEST_F(DecisionsTest, ARecordThatCannotBeWrittenIsToldToTheProgramOnceAnOutage) 
   LackTeller teller(a_.state, [](VersionNumber) {});
   Untold untold;
   const auto said = [&] {
-    teller.tell(a_.decisions, nullptr);
+    teller.tell(a_.decisions.fleet(), a_.decisions.unrecorded());
     return untold.take(a_.state);
   };
   const auto fail = [&](VersionNumber version) {

@@ -11,8 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "agent/decisions.h"
-#include "agent/request_teller.h"
+#include "agent/disk/links.h"
+#include "agent/group/request_teller.h"
+#include "agent/job/decisions.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/loopback.h"
@@ -34,6 +35,7 @@ class DecidingNode final : public Outbox, public StoreLink, private PeerEvents {
               .pool = *pool_,
               .outbox = *this,
               .store = *this,
+              .events = *this,
               .clock = clock},
         decisions(
             state, *this,

@@ -1,12 +1,12 @@
 // The depot without its thread (once with it): what it finds, reads and writes on behalf of others, whatever fails.
-#include "agent/depot.h"
+#include "agent/disk/depot.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "agent/agents.h"
-#include "agent/catalog.h"
+#include "agent/disk/catalog.h"
 #include "support/samples.h"
 
 namespace backstay::agent {

@@ -1,4 +1,4 @@
-#include "agent/directory.h"
+#include "agent/redundancy/directory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

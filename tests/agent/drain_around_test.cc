@@ -1,6 +1,6 @@
 // Level durable over several nodes: each its part, in turns; a record when all are there, told once it is safe, whatever
 // fails, whoever dies.
-#include "agent/drain_around.h"
+#include "agent/drain/drain_around.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

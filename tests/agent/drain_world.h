@@ -14,8 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "agent/durability.h"
-#include "agent/job_lock.h"
+#include "agent/disk/job_lock.h"
+#include "agent/disk/links.h"
+#include "agent/drain/durability.h"
 #include "base/checksum.h"
 #include "base/log.h"
 #include "format/names.h"
@@ -444,6 +445,7 @@ inline Member::Member(DrainWorldPlayed& world, NodeId self)
             .pool = *pool,
             .outbox = *this,
             .store = *this,
+            .events = *this,
             .clock = world.clock},
       faults(std::make_shared<io::Faults>(world.plan_of(self))),
       shared(io::make_faulty_filesystem(*world.shared, faults)) {

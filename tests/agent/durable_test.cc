@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "agent/catalog.h"
-#include "agent/job_lock.h"
-#include "agent/troubles.h"
+#include "agent/disk/catalog.h"
+#include "agent/disk/job_lock.h"
+#include "agent/version/troubles.h"
 #include "format/names.h"
 #include "harness.h"
 #include "io/faulty.h"

@@ -1,5 +1,5 @@
 // Retention and protection when versions come faster than copies of them can be made.
-#include "agent/favoured.h"
+#include "agent/redundancy/favoured.h"
 
 #include <gtest/gtest.h>
 
@@ -9,6 +9,7 @@
 #include <set>
 #include <vector>
 
+#include "agent/version/retention.h"
 #include "base/random.h"
 
 namespace backstay::agent {

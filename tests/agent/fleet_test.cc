@@ -1,4 +1,4 @@
-#include "agent/fleet.h"
+#include "agent/group/fleet.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

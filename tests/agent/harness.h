@@ -14,8 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "agent/job.h"
-#include "agent/mailbox.h"
+#include "agent/disk/links.h"
+#include "agent/disk/mailbox.h"
+#include "agent/job/job.h"
 #include "base/checksum.h"
 #include "base/clock.h"
 

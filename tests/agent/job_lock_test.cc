@@ -1,5 +1,5 @@
 // Locks that others remove below the one who holds them.
-#include "agent/job_lock.h"
+#include "agent/disk/job_lock.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "agent/guarded_tier.h"
+#include "agent/disk/guarded_tier.h"
 #include "tier/memory.h"
 
 namespace backstay::agent {

@@ -1,4 +1,4 @@
-#include "agent/job.h"
+#include "agent/job/job.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

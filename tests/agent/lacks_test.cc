@@ -1,4 +1,4 @@
-#include "agent/lacks.h"
+#include "agent/version/lacks.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "agent/mesh.h"
+#include "agent/group/mesh.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

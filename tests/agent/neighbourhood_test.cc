@@ -1,5 +1,5 @@
 // The parts of a run on several nodes put together as an agent has them: what it begins with, and what was found damaged.
-#include "agent/neighbourhood.h"
+#include "agent/redundancy/neighbourhood.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // An agent that died and is back within its run goes on with the parity of what its disk has.
 #include <gtest/gtest.h>
 
-#include "agent/catalog.h"
+#include "agent/disk/catalog.h"
 #include "agent/parity_world.h"
 
 namespace backstay::agent {

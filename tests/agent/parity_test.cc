@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "agent/encoder.h"
 #include "agent/parity_world.h"
+#include "agent/redundancy/encoder.h"
 #include "agent/refusing_tier.h"
 #include "format/parity_manifest.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "agent/agents.h"
-#include "agent/encoder.h"
+#include "agent/redundancy/encoder.h"
 
 namespace backstay::agent::testing {
 

@@ -1,5 +1,5 @@
 // The pool's memory itself; who uses which buffer is in job_test.cc.
-#include "agent/pool.h"
+#include "agent/memory/pool.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

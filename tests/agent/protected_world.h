@@ -2,7 +2,7 @@
 #pragma once
 
 #include "agent/agents.h"
-#include "agent/protection.h"
+#include "agent/redundancy/protection.h"
 
 namespace backstay::agent::testing {
 

@@ -1,7 +1,7 @@
 // An agent that died and is back within its run: it goes on with what its disk has, and looks after what it keeps for others.
 #include <gtest/gtest.h>
 
-#include "agent/catalog.h"
+#include "agent/disk/catalog.h"
 #include "agent/protected_world.h"
 
 namespace backstay::agent {

@@ -1,11 +1,11 @@
 // Level protected over a played network: copies are the same bytes, it is told only when all are there for good, and
 // whatever fails ends in another keeper or in a reason.
-#include "agent/protection.h"
+#include "agent/redundancy/protection.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "agent/catalog.h"
+#include "agent/disk/catalog.h"
 #include "agent/protected_world.h"
 
 namespace backstay::agent {

@@ -1,4 +1,4 @@
-#include "agent/quiet.h"
+#include "agent/redundancy/quiet.h"
 
 #include <gtest/gtest.h>
 

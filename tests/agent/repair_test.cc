@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "agent/agents.h"
-#include "agent/protection.h"
+#include "agent/redundancy/protection.h"
 
 namespace backstay::agent {
 namespace {

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "agent/candidate.h"
+#include "agent/restart/candidate.h"
 #include "around_harness.h"
 #include "support/seed.h"
 

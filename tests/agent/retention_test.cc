@@ -1,4 +1,6 @@
 // Which versions retention removes: pure, of what the catalog says.
+#include "agent/version/retention.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,7 +10,7 @@
 #include <set>
 #include <vector>
 
-#include "agent/catalog.h"
+#include "agent/disk/catalog.h"
 #include "base/random.h"
 
 namespace backstay::agent::testing {

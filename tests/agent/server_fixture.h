@@ -13,7 +13,7 @@
 #include <thread>
 #include <utility>
 
-#include "agent/server.h"
+#include "agent/server/server.h"
 #include "tier/memory.h"
 #include "wire/socket.h"
 

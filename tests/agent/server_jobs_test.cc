@@ -10,7 +10,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "agent/job_lock.h"
+#include "agent/disk/job_lock.h"
 #include "base/fd.h"
 #include "client/session.h"
 #include "refusing_tier.h"

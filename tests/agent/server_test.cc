@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "agent/job_lock.h"
+#include "agent/disk/job_lock.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "format/manifest.h"

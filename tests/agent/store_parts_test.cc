@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "agent/store.h"
+#include "agent/disk/store.h"
 #include "format/names.h"
 #include "format/segment.h"
 #include "io/memory.h"

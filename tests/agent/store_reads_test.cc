@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "agent/store.h"
+#include "agent/disk/store.h"
 #include "tier/tier.h"
 
 namespace backstay::agent {

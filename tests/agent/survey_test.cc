@@ -1,4 +1,4 @@
-#include "agent/survey.h"
+#include "agent/group/survey.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "agent/status.h"
+#include "agent/server/status.h"
 
 namespace backstay::agent {
 namespace {

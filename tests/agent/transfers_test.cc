@@ -1,5 +1,5 @@
 // Reading files of nodes from other agents over a played network: the same bytes, bounded memory, and an answer to everything.
-#include "agent/transfers.h"
+#include "agent/redundancy/transfers.h"
 
 #include <gtest/gtest.h>
 

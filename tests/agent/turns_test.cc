@@ -1,5 +1,5 @@
 // Turns at the shared storage: never more than may be, each file once, whoever is lost meanwhile.
-#include "agent/turns.h"
+#include "agent/drain/turns.h"
 
 #include <gtest/gtest.h>
 

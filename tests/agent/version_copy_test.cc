@@ -1,6 +1,6 @@
 // Copying a version between two disks in memory: the copy is whole or it does not exist, whatever
 // fails, wherever the machine stops, whichever byte is wrong.
-#include "agent/version_copy.h"
+#include "agent/disk/version_copy.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/store.h"
+#include "agent/disk/store.h"
 #include "base/checksum.h"
 #include "format/names.h"
 #include "format/segment.h"

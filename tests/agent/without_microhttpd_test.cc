@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "agent/metrics_page.h"
+#include "agent/server/metrics_page.h"
 
 namespace backstay::agent {
 namespace {

@@ -11,7 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "agent/job.h"
+#include "agent/disk/links.h"
+#include "agent/job/job.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "io/memory.h"

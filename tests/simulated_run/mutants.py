@@ -21,7 +21,7 @@ MUTANTS = {
         ("restore.cc", "return done() && succeeded_ && others ?", "return done() && (succeeded_ || others) && succeeded_ ?"),
     ],
     "38735a4 what is recorded as protected takes the place of what was announced": [
-        ("catalog.cc", "return stored.version == safe || (may_be_needed && !stored.doubtful);",
+        ("retention.cc", "return stored.version == safe || (may_be_needed && !stored.doubtful);",
          "return stored.version == safe || (false && may_be_needed);"),
         ("decisions.cc", "  if (hello.nodes == 1) return;\n  for (auto& [number, stored] : state_.disk) {",
          "  if (hello.nodes >= 1) return;\n  for (auto& [number, stored] : state_.disk) {"),
@@ -84,7 +84,7 @@ def main() -> int:
             if wanted and not any(one in name for one in wanted):
                 continue
             for file, old, new in changes:
-                path = folder / "src/agent" / file
+                path = next((folder / "src/agent").rglob(file))
                 path.write_text(change(path.read_text(), file, old, new))
             build(folder)
             code, said = play(folder)
@@ -92,7 +92,8 @@ def main() -> int:
             if code == 0:
                 survived.append(name)
             for file, _, _ in changes:
-                shutil.copy(root / "src/agent" / file, folder / "src/agent" / file)
+                path = next((root / "src/agent").rglob(file))
+                shutil.copy(path, folder / path.relative_to(root))
     return 1 if survived else 0
 
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/outbox.h"
-#include "agent/pool.h"
+#include "agent/disk/links.h"
+#include "agent/memory/pool.h"
 #include "wire/message.h"
 
 namespace backstay::simulated {

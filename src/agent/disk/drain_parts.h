@@ -1,0 +1,94 @@
+// What the drain's thread does for a job on several nodes (docs/protocol/drain.md): copies a file of a node when it is its
+// turn, and for the coordinator takes the lock, clears up, and writes the record in the end.
+//
+// One part is copied at a time and one version is prepared at a time; both may be at once. What is dropped leaves no
+// half-written file; whole ones stay for whoever goes on.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "agent/disk/live_mark.h"
+#include "agent/disk/store.h"
+#include "agent/disk/version_copy.h"
+#include "base/fd.h"
+
+namespace backstay::agent {
+
+// --- commands -------------------------------------------------------------------------------
+struct PrepareCopy {  // answered by CopyPrepared; the lock is held from then on
+  std::uint64_t ticket = 0;
+  format::CommitRecord record;  // job, version and run count
+};
+struct CopyPart {  // answered by PartCopied
+  std::uint64_t ticket = 0;
+  format::CommitRecord record;  // job, version, run, nodes and ranks count
+  NodeId node = 0;
+  std::uint64_t bytes_per_s = 0;  // 0: no limit
+};
+struct StopPart {};  // the part under way, if any, is answered by PartCopied with code again
+struct
+    CommitCopy {  // of what was prepared, which ends with it; answered by VersionDurable or CopyFailed
+  format::CommitRecord record;
+  std::uint32_t keep = 0;  // good versions that stay there afterwards; 0: all
+};
+struct EndCopy {};  // what was prepared is given up
+
+// What the drain needs of the world. Called in its thread.
+struct DrainWorld {
+  std::string local_dir;
+  // A tier in a directory that exists. Errors: io (it does not), permission.
+  std::function<Result<std::unique_ptr<tier::Tier>>(const std::string& dir)> open_tier;
+  // The same of the durable directory, where agents of other nodes may write the same names (tier/dir.h: writer).
+  std::function<Result<std::unique_ptr<tier::Tier>>(const std::string& dir)> open_durable;
+  // The lock of the job in a directory. Errors: busy, permission, io.
+  std::function<Result<HeldLock>(const std::string& dir)> lock;
+  LiveMark::Lock lock_live;
+  StoreWorker::PostEvent post_event;
+};
+
+class DrainParts {
+ public:
+  // All must live longer.
+  DrainParts(const std::string& job, const DrainWorld& world, LiveMark& live, const Clock& clock)
+      : job_(job), world_(world), live_(live), clock_(clock) {}
+
+  void handle(const std::string& dir, const PrepareCopy& command);
+  void handle(const std::string& dir, const CopyPart& command);
+  void handle(const StopPart&);
+  // `recorded` is called under the lock.
+  void handle(const CommitCopy& command,
+              const std::function<void(const format::CommitRecord&)>& recorded);
+  void handle(const EndCopy&) { prepared_.reset(); }
+
+  bool busy() const { return part_ != nullptr; }
+  void step();
+  std::uint64_t rests_until_ns() const { return part_->copy->rests_until_ns(); }
+
+ private:
+  struct Part {
+    std::uint64_t ticket = 0;
+    std::unique_ptr<tier::Tier> from;
+    std::unique_ptr<tier::Tier> to;
+    std::optional<VersionCopy> copy;
+  };
+  struct Prepared {
+    std::unique_ptr<tier::Tier> to;
+    HeldLock lock;
+  };
+  Result<std::optional<StoredVersion>> prepare(const std::string& dir, const PrepareCopy& command);
+  Status begin(const std::string& dir, const CopyPart& command);
+  void answer(const Status& status);
+
+  const std::string& job_;
+  const DrainWorld& world_;
+  LiveMark& live_;
+  const Clock& clock_;
+  std::unique_ptr<Part> part_;
+  std::optional<Prepared> prepared_;
+};
+
+}  // namespace backstay::agent

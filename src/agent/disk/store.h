@@ -1,0 +1,257 @@
+// The store: everything that blocks on one job's local tier, in one thread.
+//
+// The main loop posts commands and never waits; the store answers with events, in order of
+// completion. It writes segments (several requests in flight), commits versions, removes expired
+// ones, and reads chunks for restarts.
+//
+// Commit protocol of level local (docs/format/manifest.md; each step is a failpoint):
+//   commit.1  every slot of the segment is written
+//   commit.2  the segment is sealed: content and size on the device
+//   commit.3  the manifest is published (written, synced, renamed, folder synced): VersionSealed
+// Now every node of the run must get as far; the tree of agents counts that (docs/protocol/tree.md) and
+// has the record written:
+//   commit.4  the commit record is published the same way: the version exists from here on
+//   commit.5  the job's folder is synced: VersionRecorded
+//   commit.6  every node has the record: only now anybody is told
+// What is not recorded is garbage and the next scan removes it; but of a run of several nodes what is sealed is
+// undecided and stays: another node may have the record already.
+// One version is written at a time; a version's chunks are written in the
+// order of arrival, while ranks still fill later ones.
+//
+// Memory: chunks point into the pool; a buffer belongs to the store from write_chunk until its
+// ChunkWritten, and from read_chunk until its ChunkRead.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "agent/disk/catalog.h"
+#include "agent/disk/mailbox.h"
+#include "base/alternative.h"
+#include "base/ids.h"
+#include "format/manifest.h"
+#include "tier/tier.h"
+
+namespace backstay::agent {
+
+// --- commands -------------------------------------------------------------------------------
+struct ScanJob {      // answered by Scanned
+  bool clean = true;  // removes garbage
+};
+struct OpenVersion {
+  VersionInfo info;
+  std::uint64_t bytes = 0;  // a guess, to reserve room
+  // On a full disk versions that retention need not keep are removed first: the request to remove
+  // them may still be waiting behind this one. 0: none are.
+  std::uint32_t keep = 0;
+};
+struct WriteChunk {
+  VersionNumber version = 0;
+  Rank rank = 0;
+  std::uint32_t buffer = 0;
+  std::span<std::byte> memory;  // the whole slot: length rounded up to 4096; padding is zeroed here
+  std::uint32_t length = 0;
+  std::uint64_t object_offset = 0;
+  std::uint64_t checksum = 0;
+};
+struct SealVersion {
+  VersionNumber version = 0;
+  std::uint64_t captured_ns = 0;
+  std::vector<std::pair<Rank, std::uint64_t>> object_bytes;
+};
+struct AbortVersion {  // it will not be written (again); copies of other nodes' parts go, too
+  VersionNumber version = 0;
+};
+struct RecordVersion {  // a sealed one; answered by VersionRecorded, VersionFailed or RecordFailed
+  VersionNumber version = 0;
+  Level level = Level::local;
+  // Only where this node's part is here: one that was removed may be back as a copy of another node's.
+  std::optional<NodeId> part = {};
+};
+struct RemoveExpired {
+  std::uint32_t keep = 1;
+};
+// The newest that is protected on all nodes, as expired() means it. The largest number there is where nothing will be
+// announced: then all that is recorded counts.
+struct Announced {
+  VersionNumber version = 0;
+};
+struct SetAside {  // for good, with a mark on the tier
+  VersionNumber version = 0;
+  std::string why;
+};
+struct Doubt {  // it could not be read just now; until its manifest is loaded again
+  VersionNumber version = 0;
+};
+struct Hold {  // retention leaves the version alone, until everyone who said so has taken it back
+  VersionNumber version = 0;
+  bool on = true;
+};
+struct Adopt {  // it has come to the tier by another way
+  StoredVersion stored;
+};
+struct ForgetVersion {  // a tool is about to remove it
+  VersionNumber version = 0;
+};
+struct LoadManifest {  // the version is not removed before DoneReading
+  VersionNumber version = 0;
+  NodeId node = 0;
+};
+struct ReadChunk {
+  VersionNumber version = 0;
+  NodeId node = 0;
+  std::uint32_t buffer = 0;
+  std::span<std::byte> memory;  // the whole slot
+  format::ChunkEntry chunk;
+  std::uint64_t ticket = 0;  // comes back in ChunkRead
+};
+struct DoneReading {};  // of the version whose manifest was loaded last
+struct Settle {         // answered by Settled once everything before it is done
+  std::uint64_t ticket = 0;
+};
+struct AppendEvent {  // a line for the event log (docs/format/events.md), without its newline
+  std::string line;
+};
+class Command : public std::variant<ScanJob, OpenVersion, WriteChunk, SealVersion, AbortVersion,
+                                    RecordVersion, RemoveExpired, Announced, SetAside, Doubt, Hold,
+                                    Adopt, ForgetVersion, LoadManifest, ReadChunk, DoneReading,
+                                    Settle, AppendEvent> {
+ public:
+  template <AlternativeOf<variant> T>
+  Command(T&& value)  // NOLINT(google-explicit-constructor): as a variant
+      : variant(std::in_place_type<std::remove_cvref_t<T>>, std::forward<T>(value)) {}
+  Command();
+  Command(const Command& other);
+  Command(Command&& other) noexcept;
+  Command& operator=(const Command& other);
+  Command& operator=(Command&& other) noexcept;
+  ~Command();
+};
+
+// --- events ---------------------------------------------------------------------------------
+struct Scanned {
+  Result<std::vector<StoredVersion>> versions;
+  bool finished = false;  // as the event log says of the last run
+};
+struct ChunkWritten {  // the buffer is the main loop's again, written or not
+  VersionNumber version = 0;
+  std::uint32_t buffer = 0;
+  std::uint32_t bytes = 0;
+};
+struct
+    VersionSealed {  // all of it is on the tier but the record; `undecided` where the run has several nodes
+  StoredVersion stored;
+  NodeId node = 0;
+  std::uint64_t segment_bytes = 0;
+  std::vector<Rank> ranks;
+};
+struct VersionRecorded {
+  StoredVersion stored;
+};
+struct RecordFailed {  // of a run of several nodes: it stays sealed
+  VersionNumber version = 0;
+  Level level = Level::none;
+  Error error{Code::internal, ""};
+};
+struct Removed {
+  std::vector<VersionNumber> versions;
+};
+struct ManifestLoaded {  // again: the store does not have the version any more
+  VersionNumber version = 0;
+  Result<format::Manifest> manifest;
+};
+struct ChunkRead {
+  VersionNumber version = 0;
+  std::uint32_t buffer = 0;
+  std::uint64_t ticket = 0;
+  Status status;
+  std::uint32_t bytes = 0;
+};
+struct VersionDurable {  // of the drain (drain.h)
+  StoredVersion stored;
+};
+struct CopyPrepared {  // of the drain, with several nodes
+  std::uint64_t ticket = 0;
+  Status status;
+  std::optional<StoredVersion> there;  // the version, where it is there already
+};
+struct PartCopied {  // the same
+  std::uint64_t ticket = 0;
+  Status status;
+  bool source_is_damaged = false;
+  std::uint64_t payload_bytes = 0;
+  std::uint64_t digest = 0;  // of its manifest
+};
+struct Settled {
+  std::uint64_t ticket = 0;
+};
+class Event : public std::variant<Scanned, ChunkWritten, VersionSealed, VersionRecorded,
+                                  VersionFailed, RecordFailed, Removed, ManifestLoaded, ChunkRead,
+                                  VersionDurable, CopyFailed, CopyPrepared, PartCopied, Settled> {
+ public:
+  template <AlternativeOf<variant> T>
+  Event(T&& value)  // NOLINT(google-explicit-constructor): as a variant
+      : variant(std::in_place_type<std::remove_cvref_t<T>>, std::forward<T>(value)) {}
+  Event(const Event& other);
+  Event(Event&& other) noexcept;
+  Event& operator=(const Event& other);
+  Event& operator=(Event&& other) noexcept;
+  ~Event();
+};
+
+// What the store's thread does, without the thread: a test may play it step by step. One thread.
+class StoreWorker {
+ public:
+  using MakeTier = std::function<Result<std::unique_ptr<tier::Tier>>()>;
+  using PostEvent = std::function<void(Event)>;
+  // Writes a line of the event log; may be empty.
+  using AppendLine = std::function<void(const std::string&)>;
+  StoreWorker(std::string job, const MakeTier& make_tier, PostEvent post_event,
+              AppendLine append_event);
+  ~StoreWorker();
+  StoreWorker(const StoreWorker&) = delete;
+  StoreWorker& operator=(const StoreWorker&) = delete;
+
+  void handle(Command command);
+  // The tier could be opened. Without one every command ends with that error, or does nothing.
+  bool has_tier() const;
+  // Requests to the disk are in flight, or were read and not told yet: reap() is to be called.
+  bool busy() const;
+  // Takes in what has completed; blocks for at least one request if `wait`. What was read is told
+  // when nothing more is to be handed to the disk: in reap(true), or when handle() has to wait.
+  void reap(bool wait);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+class Store {
+ public:
+  using MakeTier = StoreWorker::MakeTier;
+  // All three are called in the store's thread; the tier is that thread's alone.
+  Store(std::string job, MakeTier make_tier, StoreWorker::PostEvent post_event,
+        StoreWorker::AppendLine append_event = {});
+  // Finishes commands that were posted, then ends the thread.
+  ~Store();
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  void post(Command command) { commands_.put(std::move(command)); }
+
+ private:
+  void run(StoreWorker& worker);
+  Mailbox<std::variant<Command, std::monostate>> commands_;  // monostate: end
+  std::thread thread_;
+};
+
+}  // namespace backstay::agent

@@ -1,0 +1,277 @@
+#include "agent/disk/version_copy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/checksum.h"
+#include "base/failpoint.h"
+#include "base/log.h"
+#include "format/names.h"
+#include "format/segment.h"
+
+namespace backstay::agent {
+
+namespace {
+
+constexpr unsigned slots_max = 4;  // chunks on their way at once: reading and writing overlap
+
+std::uint64_t payload_of(const format::Manifest& manifest) {
+  std::uint64_t bytes = 0;
+  for (const auto& object : manifest.objects) bytes += object.bytes;
+  return bytes;
+}
+
+// Somebody may have removed a folder of the destination meanwhile: put() would make it anew, without
+// the segments.
+Status check_names(tier::Tier& to, const format::CommitRecord& record, const std::string& folder) {
+  BACKSTAY_ASSIGN(const std::vector<std::string> names, to.list(folder));
+  const std::size_t prefix = folder.size() + 1;
+  for (NodeId node = 0; node < record.nodes; ++node) {
+    for (const std::string& name :
+         {format::segment_name(folder, node), format::manifest_name(folder, node)}) {
+      if (std::binary_search(names.begin(), names.end(), name.substr(prefix))) continue;
+      const std::string hint =
+          record.nodes > 1 ? "; is durable.dir the same directory on all nodes?" : "";
+      return Error(Code::not_found, fmt::format("what was just written is gone: {}{}", name, hint));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_run(const StoredVersion& there, const format::CommitRecord& record) {
+  if (there.unreadable) return *there.unreadable;
+  // How a run of several nodes wrote it is not known before all parts are copied.
+  const bool known = record.manifests_sum != 0;
+  const bool same = there.record.run == record.run &&
+                    (!known || there.record.manifests_sum == record.manifests_sum);
+  if (there.level == Level::none || same) return {};
+  return Error(Code::busy, fmt::format("version {} of another run of job {} is there already",
+                                       record.version, record.job));
+}
+
+Status make_safe(tier::Tier& to, const format::CommitRecord& record) {
+  return to.sync(format::version_folder(record.job, record.version));
+}
+
+Result<bool> make_way(tier::Tier& to, const format::CommitRecord& record) {
+  const StoredVersion there = look_at(to, record.job, record.version);
+  BACKSTAY_TRY(check_run(there, record));
+  if (there.good()) return true;
+  BACKSTAY_TRY(to.remove(format::version_folder(record.job, record.version)));
+  return false;
+}
+
+Status remove_unfinished(tier::Tier& to, const std::string& job, VersionNumber spared) {
+  BACKSTAY_ASSIGN(const auto versions, scan(to, job));
+  for (const StoredVersion& stored : versions) {
+    if (stored.level != Level::none || !stored.damage.empty() || stored.version == spared) continue;
+    spdlog::info("remove the rest of an unfinished copy job={} version={}", job, stored.version);
+    BACKSTAY_TRY(to.remove(format::version_folder(job, stored.version)));
+  }
+  return {};
+}
+
+VersionCopy::VersionCopy(tier::Tier& from, tier::Tier& to, const Clock& clock, What what)
+    : from_(from),
+      to_(to),
+      clock_(clock),
+      what_(std::move(what)),
+      folder_(format::version_folder(what_.record.job, what_.record.version)),
+      node_(what_.only.value_or(0)) {}
+
+VersionCopy::~VersionCopy() = default;
+
+Status VersionCopy::step() {
+  if (!segment_) BACKSTAY_TRY(open_segment());
+  if (part_) return {};  // it was there
+  BACKSTAY_TRY(take_in());
+  start_reads();
+  const bool all_read = segment_->next_chunk == segment_->manifest.chunks.size();
+  if (!all_read || segment_->in_flight()) return {};
+  BACKSTAY_TRY(close_segment());
+  if (part_) return {};
+  return ++node_ == what_.record.nodes ? commit() : Status();
+}
+
+std::uint64_t VersionCopy::rests_until_ns() const {
+  if (!segment_ || segment_->in_flight() || clock_.monotonic_ns() >= next_ns_) return 0;
+  return next_ns_;
+}
+
+Status VersionCopy::remove_rest() {
+  segment_.reset();
+  if (what_.only) return {};
+  return to_.remove(folder_);
+}
+
+// --- one segment ---------------------------------------------------------------------------------
+
+Status VersionCopy::open_segment() {
+  BACKSTAY_ASSIGN(format::Manifest manifest, load_manifest());
+  if (what_.only) {
+    BACKSTAY_ASSIGN(const bool there, is_there(manifest));
+    if (there) return {};
+  }
+  // In the order of the disk.
+  std::sort(manifest.chunks.begin(), manifest.chunks.end(),
+            [](const auto& a, const auto& b) { return a.segment_offset < b.segment_offset; });
+  const std::string name = format::segment_name(folder_, node_);
+  auto reader = from_.open(name);
+  if (!reader.ok())
+    return is_damage(reader.error().code()) ? damaged(reader.error()) : reader.error();
+  BACKSTAY_ASSIGN(auto writer, to_.create(name, manifest.segment_bytes));
+  segment_ = std::make_unique<Segment>();
+  segment_->manifest = std::move(manifest);
+  segment_->reader = std::move(*reader);
+  segment_->writer = std::move(writer);
+  const auto slots = std::min({slots_max, segment_->reader->depth(), segment_->writer->depth()});
+  for (unsigned slot = 0; slot < slots; ++slot) {
+    segment_->slots.push_back({AlignedMemory(segment_->manifest.chunk_bytes_max), {}, false});
+    segment_->idle.push_back(slot);
+  }
+  return write_header();
+}
+
+// Read a second time where it is wrong, as the trouble may pass.
+Result<format::Manifest> VersionCopy::load_manifest() {
+  auto manifest = read_manifest(from_, what_.record.job, what_.record, node_);
+  if (!manifest.ok()) manifest = read_manifest(from_, what_.record.job, what_.record, node_);
+  if (manifest.ok()) return manifest;
+  return is_damage(manifest.error().code()) ? damaged(manifest.error()) : manifest.error();
+}
+
+// One file of several may be whole there, as somebody else was interrupted at this version.
+Result<bool> VersionCopy::is_there(const format::Manifest& manifest) {
+  const Buffer ours = format::encode(manifest);
+  const std::string name = format::manifest_name(folder_, node_);
+  const auto theirs = to_.get(name, ours.size());
+  if (!theirs.ok() || *theirs != ours) return false;
+  if (!to_.open(format::segment_name(folder_, node_)).ok()) return false;
+  // Its name may not be safe yet where that agent died.
+  BACKSTAY_TRY(to_.put(name, ours));
+  part_ = Part{payload_of(manifest), format::manifest_digest(ours)};
+  return true;
+}
+
+// Made anew: it says whose segment this is and when it was made.
+Status VersionCopy::write_header() {
+  const format::Manifest& manifest = segment_->manifest;
+  const Buffer bytes = format::encode(format::SegmentHeader{
+      manifest.job, manifest.node, manifest.version, manifest.run, clock_.wall_ns()});
+  const auto block = segment_->slots.front().memory.span().first(bytes.size());
+  std::memcpy(block.data(), bytes.data(), bytes.size());
+  segment_->writer->write(0, block, 0);
+  for (const tier::Done& done : segment_->writer->reap(/*wait=*/true)) BACKSTAY_TRY(done.status);
+  return {};
+}
+
+void VersionCopy::start_reads() {
+  while (!segment_->idle.empty() && segment_->next_chunk < segment_->manifest.chunks.size()) {
+    const std::uint64_t now = clock_.monotonic_ns();
+    if (what_.bytes_per_s != 0 && now < next_ns_) return;
+    const std::size_t index = segment_->idle.back();
+    segment_->idle.pop_back();
+    Slot& slot = segment_->slots[index];
+    slot.chunk = segment_->manifest.chunks[segment_->next_chunk++];
+    slot.read_twice = false;
+    read_into(index);
+    if (what_.bytes_per_s == 0) continue;
+    const double seconds =
+        static_cast<double>(slot.chunk.length) / static_cast<double>(what_.bytes_per_s);
+    next_ns_ = std::max(next_ns_, now) + static_cast<std::uint64_t>(seconds * 1e9);
+  }
+}
+
+void VersionCopy::read_into(std::size_t slot) {
+  const format::ChunkEntry& chunk = segment_->slots[slot].chunk;
+  segment_->reader->read(
+      chunk.segment_offset,
+      segment_->slots[slot].memory.span().first(format::slot_bytes(chunk.length)), slot);
+}
+
+Status VersionCopy::take_in() {
+  const bool reads = segment_->reader->in_flight() > 0;
+  for (const tier::Done& done : segment_->reader->reap(/*wait=*/reads)) BACKSTAY_TRY(arrived(done));
+  for (const tier::Done& done : segment_->writer->reap(/*wait=*/!reads)) {
+    BACKSTAY_TRY(done.status);
+    segment_->idle.push_back(done.tag);
+    bytes_ += segment_->slots[done.tag].chunk.length;
+  }
+  return {};
+}
+
+// A chunk was read: checks it and hands it on.
+Status VersionCopy::arrived(const tier::Done& done) {
+  Slot& slot = segment_->slots[done.tag];
+  const format::ChunkEntry& chunk = slot.chunk;
+  const auto memory = slot.memory.span().first(format::slot_bytes(chunk.length));
+  Status good = done.status;
+  if (good.ok() && checksum(memory.first(chunk.length)) != chunk.checksum) {
+    good =
+        Error(Code::corrupt,
+              fmt::format("rank {}, bytes {} to {} of its object do not match their checksum",
+                          chunk.rank, chunk.object_offset, chunk.object_offset + chunk.length - 1));
+  }
+  if (!good.ok() && !std::exchange(slot.read_twice, true)) {
+    read_into(done.tag);
+    return {};
+  }
+  if (!good.ok()) return is_damage(good.error().code()) ? damaged(good.error()) : good.error();
+  std::memset(memory.data() + chunk.length, 0, memory.size() - chunk.length);
+  segment_->writer->write(chunk.segment_offset, memory, done.tag);
+  return {};
+}
+
+Status VersionCopy::close_segment() {
+  format::Manifest& manifest = segment_->manifest;
+  failpoint("copy.1");
+  BACKSTAY_TRY(segment_->writer->seal(manifest.segment_bytes));
+  failpoint("copy.2");
+  std::sort(manifest.chunks.begin(), manifest.chunks.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.rank, a.object_offset) < std::pair(b.rank, b.object_offset);
+  });
+  const Buffer bytes = format::encode(manifest);
+  const Part part{payload_of(manifest), format::manifest_digest(bytes)};
+  digests_ += part.digest;
+  segment_.reset();
+  BACKSTAY_TRY(to_.put(format::manifest_name(folder_, node_), bytes));
+  failpoint("copy.3");
+  if (what_.only) part_ = part;
+  return {};
+}
+
+// --- the version ---------------------------------------------------------------------------------
+
+Status VersionCopy::commit() {
+  if (digests_ != what_.record.manifests_sum) {
+    return damaged(Error(Code::corrupt, "the manifests are not those that were committed"));
+  }
+  format::CommitRecord record = what_.record;
+  record.level = what_.level;
+  record.committed_ns = clock_.wall_ns();
+  BACKSTAY_TRY(commit_copy(to_, record));
+  committed_ = record;
+  return {};
+}
+
+Status commit_copy(tier::Tier& to, const format::CommitRecord& record) {
+  const std::string folder = format::version_folder(record.job, record.version);
+  BACKSTAY_TRY(check_names(to, record, folder));
+  BACKSTAY_TRY(to.put(format::commit_name(folder, record.level), format::encode(record)));
+  failpoint("copy.4");
+  BACKSTAY_TRY(to.sync(record.job));
+  failpoint("copy.5");
+  return {};
+}
+
+Error VersionCopy::damaged(const Error& why) {
+  source_is_damaged_ = true;
+  return why;
+}
+
+}  // namespace backstay::agent

@@ -1,0 +1,574 @@
+#include "agent/job/job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "agent/disk/links.h"
+#include "agent/job/job_status.h"
+#include "agent/restart/candidate.h"
+#include "base/log.h"
+#include "base/machine.h"
+#include "format/names.h"
+
+namespace backstay::agent {
+
+Job::Job(std::string name, std::string dir, Pool& pool, Outbox& outbox, StoreLink& store,
+         const Clock& clock, std::unique_ptr<ControlPage> page)
+    : state_{.name = std::move(name),
+             .dir = std::move(dir),
+             .pool = pool,
+             .outbox = outbox,
+             .store = store,
+             .events = store,
+             .clock = clock},
+      page_(std::move(page)),
+      levels_(state_, [this](VersionNumber version) { return version_text(*this, version); }),
+      capture_(state_, [this](VersionNumber version) { levels_.changed(version); }),
+      durability_(
+          state_, [this](VersionNumber version) { return levels_.wanted_durable(version); },
+          [this](VersionNumber version) { levels_.changed(version); }),
+      files_(*this),
+      decisions_(state_, files_,
+                 {.told = [this](const StoredVersion& stored) { told(stored); },
+                  .membership = [this](const tree::Membership& change) { membership(change); },
+                  .released = [this](std::uint64_t barrier, std::uint64_t) { released(barrier); },
+                  .reached =
+                      [this](NodeId member) {
+                        if (state_.lacks.cut_off(member, std::nullopt)) levels_.changed();
+                        if (neighbourhood_) neighbourhood_->reached(member);
+                        if (DrainAround* drain = durability_.around()) drain->reached(member);
+                      },
+                  .fact =
+                      [this](const tree::Fact& fact) {
+                        lack_teller_.learn(fact);
+                        request_teller_.learn(fact);
+                      },
+                  .ticked = [this] { levels_.changed(); }}),
+      lack_teller_(state_, [this](VersionNumber version) { levels_.changed(version); }),
+      request_teller_(state_, *page_) {
+  state_.store.post(ScanJob{});
+}
+
+// --- joining -----------------------------------------------------------------------------------
+
+Status Job::check(const wire::Hello& hello) const {
+  if (hello.ranks == 0 || hello.rank >= hello.ranks || hello.local_ranks == 0 ||
+      hello.local_ranks > hello.ranks || hello.local_rank >= hello.local_ranks) {
+    return Error(Code::invalid, "the rank or the number of ranks makes no sense");
+  }
+  if (hello.nodes == 0 || hello.node >= hello.nodes || hello.nodes > hello.ranks ||
+      (hello.nodes == 1) != (hello.local_ranks == hello.ranks)) {
+    return Error(Code::invalid, "the node or the number of nodes makes no sense");
+  }
+  return {};
+}
+
+Status Job::hello(ConnectionId connection, const wire::Hello& hello) {
+  BACKSTAY_TRY(check(hello));
+  if (scan_error_) return *scan_error_;
+  if (!scanned_) {
+    waiting_.emplace_back(connection, hello);
+    return {};
+  }
+  return admit(connection, hello);
+}
+
+Status Job::admit(ConnectionId connection, const wire::Hello& hello) {
+  if (hello.run != state_.run) {
+    BACKSTAY_ASSIGN(const bool begun, begin_run(hello));
+    if (!begun) {
+      waiting_.emplace_back(connection, hello);
+      return {};
+    }
+  }
+  return join(connection, hello);
+}
+
+// False: it cannot begin yet.
+Result<bool> Job::begin_run(const wire::Hello& hello) {
+  if (!state_.links.empty()) {
+    return Error(
+        Code::busy,
+        fmt::format("another run of job {} is alive on this node (rank {} of {} is process "
+                    "{}); give this one another name (BACKSTAY_JOB) or wait for the "
+                    "other to end",
+                    state_.name, state_.links.begin()->first, state_.ranks,
+                    state_.links.begin()->second.pid));
+  }
+  if (!may_begin_run()) {
+    decisions_.hurry();
+    return false;
+  }
+  if (opened_for_ != hello.run) {
+    if (durability_.opening()) return Error(Code::busy, "another run of the job begins; try again");
+    opened_for_ = hello.run;
+    durability_.open({hello.durable_dir, std::max(hello.durable_every, 1u),
+                      std::max(hello.durable_keep, 1u), hello.durable_bytes_per_s,
+                      hello.drain_nodes_max});
+  }
+  if (durability_.opening()) return false;
+  BACKSTAY_TRY(new_run(hello));
+  return true;
+}
+
+Status Job::join(ConnectionId connection, const wire::Hello& hello) {
+  if (hello.ranks != state_.ranks || hello.local_ranks != state_.local_ranks ||
+      hello.node != state_.node || hello.nodes != state_.nodes) {
+    return Error(Code::invalid, "the ranks of this run disagree about their numbers and nodes");
+  }
+  const RankLink link{connection, hello.rank,
+                      state_.pool.home_of(hello.local_rank, hello.local_ranks), hello.pid};
+  if (!state_.links.emplace(hello.rank, link).second) {
+    return Error(Code::busy, fmt::format("rank {} of this run is connected already", hello.rank));
+  }
+  state_.lost.erase(hello.rank);
+  wire::Welcome welcome;
+  welcome.release = BACKSTAY_VERSION;
+  welcome.pool_bytes = state_.pool.bytes();
+  welcome.buffer_bytes = state_.pool.buffer_bytes();
+  welcome.home_first = link.home.first;
+  welcome.home_count = link.home.count;
+  welcome.newest = state_.newest;
+  welcome.finished = state_.finished_before;
+  welcome.address = decisions_.fleet()->address();
+  welcome.settings = settings_;
+  state_.outbox.send(connection, std::move(welcome),
+                     {state_.pool.descriptor(), page_->descriptor()});
+  return {};
+}
+
+Status Job::new_run(const wire::Hello& hello) {
+  std::optional<ParityShape> parity;
+  if (!hello.parity.empty()) {
+    BACKSTAY_ASSIGN(parity, check_parity(hello.parity, hello.nodes));
+  }
+  if (hello.nodes > 1 && !parity) BACKSTAY_TRY(check_replicas(hello.replicas, hello.nodes));
+  set_around(nullptr);
+  survey_.reset();
+  durability_.alone();
+  neighbourhood_.reset();
+  state_.notes.clear();
+  state_.write_failed.reset();
+  neighbourhood_wants_ns_ = no_deadline;
+  files_.forget();
+  BACKSTAY_TRY(decisions_.begin_run(hello));
+  parity_ = hello.nodes > 1 ? parity : std::nullopt;
+  state_.parity = parity_.has_value();
+  state_.replicas = hello.nodes > 1 && !parity_ ? hello.replicas : 0;
+  protect_bytes_per_s_ = hello.protect_bytes_per_s;
+  capture_.abort(Error(Code::rank_lost, "a new run of the job begins"));
+  // Where nothing will be protected nothing will be announced, and only the newest recorded one stays for its level.
+  const bool protects = state_.replicas > 0 || state_.parity;
+  newest_protected_ = 0;
+  state_.store.post(Announced{protects ? 0 : format::version_max});
+  state_.run = hello.run;
+  state_.ranks = hello.ranks;
+  state_.local_ranks = hello.local_ranks;
+  state_.node = hello.node;
+  state_.nodes = hello.nodes;
+  state_.keep = std::max(hello.keep, 1u);
+  state_.lost.clear();
+  state_.restarted_from = 0;
+  state_.refused.reset();
+  state_.finished_before = std::exchange(finished_, false);
+  restarting_.clear();
+  asking_.clear();
+  if (hello.nodes == 1 && (hello.replicas > 0 || parity)) {
+    state_.notes.emplace_back(parity ? "one node: no parity is kept elsewhere"
+                                     : "one node: no copies are kept elsewhere");
+    spdlog::info("{} job={}", state_.notes.back(), state_.name);
+  }
+  lack_teller_.clear();
+  page_->clear();
+  request_teller_.clear();
+  state_.record("run_begin", {{"ranks", hello.ranks},
+                              {"nodes", hello.nodes},
+                              {"host", host_name()},
+                              {"newest", state_.newest},
+                              {"release", BACKSTAY_VERSION}});
+  spdlog::info("run begins job={} run={:016x} ranks={} node={} nodes={} dir={}", state_.name,
+               hello.run, hello.ranks, hello.node, hello.nodes, state_.dir);
+  return {};
+}
+
+void Job::scanned(const Scanned& event) {
+  scanned_ = event.versions.ok();
+  if (!scanned_) scan_error_ = event.versions.error();
+  finished_ = event.finished;
+  if (event.versions.ok()) {
+    for (const StoredVersion& stored : *event.versions) {
+      state_.newest = std::max(state_.newest, stored.version);
+      if (stored.level != Level::none || !stored.damage.empty()) {
+        state_.disk[stored.version] = stored;
+      } else if (stored.undecided) {
+        state_.undecided[stored.version] = stored;
+      }
+    }
+  }
+  admit_waiting(scanned_ ? Status() : Status(event.versions.error()));
+}
+
+void Job::admit_waiting(const Status& opened) {
+  for (auto& [connection, hello] : std::exchange(waiting_, {})) {
+    Status status = opened.ok() ? admit(connection, hello) : opened;
+    if (status.ok()) continue;
+    state_.outbox.send(connection, wire::Failure{status.error().code(), status.error().message()});
+    state_.outbox.close(connection);
+  }
+}
+
+// --- messages of ranks -------------------------------------------------------------------------
+
+Status Job::receive(ConnectionId connection, const wire::Message& message) {
+  const RankLink* link = state_.link_of(connection);
+  if (link == nullptr) return Error(Code::state, "hello comes first");
+  const RankLink rank = *link;
+  Status status;
+  if (const auto* begin = std::get_if<wire::Begin>(&message)) {
+    state_.refused.reset();  // the program goes on without what it could not use
+    status = capture_.begin(rank, *begin);
+  } else if (const auto* filled = std::get_if<wire::Filled>(&message)) {
+    status = capture_.filled(rank, *filled);
+  } else if (const auto* end = std::get_if<wire::End>(&message)) {
+    status = capture_.end(rank, *end);
+  } else if (const auto* query = std::get_if<wire::Query>(&message)) {
+    levels_.query(connection, query->version);
+  } else if (const auto* await = std::get_if<wire::Await>(&message)) {
+    levels_.await(connection, *await);
+    durability_.consider();
+  } else if (const auto* neighbours = std::get_if<wire::Neighbours>(&message)) {
+    status = know(*neighbours);
+  } else if (const auto* again = std::get_if<wire::Restart>(&message)) {
+    status = restart(rank, *again);
+  } else if (const auto* one = std::get_if<wire::Fetch>(&message)) {
+    status = fetch(rank, *one);
+  } else if (const auto* verified = std::get_if<wire::Verified>(&message)) {
+    if (!restores_.empty()) status = restores_.front()->verified(connection, *verified);
+  } else if (const auto* refuse = std::get_if<wire::Refuse>(&message)) {
+    refused(rank, *refuse);
+  } else if (const auto* restored = std::get_if<wire::Restored>(&message)) {
+    if (!restores_.empty()) restores_.front()->restored(connection, *restored);
+  } else if (const auto* withdrawn = std::get_if<wire::Withdrawn>(&message)) {
+    if (!restores_.empty()) restores_.front()->withdrawn(connection, *withdrawn);
+  } else if (const auto* proceed = std::get_if<wire::Proceed>(&message)) {
+    if (!restores_.empty()) restores_.front()->proceed(connection, *proceed);
+  } else if (const auto* candidates = std::get_if<wire::Candidates>(&message)) {
+    asking_.emplace_back(connection, *candidates);
+    answer_candidates();
+  } else {
+    return Error(Code::invalid, "a rank may not send this message");
+  }
+  reap_restores();
+  return status;
+}
+
+// What this node holds is known once its neighbours are.
+void Job::answer_candidates() {
+  if (state_.nodes > 1 && state_.around == nullptr) return;
+  for (const auto& [connection, asked] : std::exchange(asking_, {})) {
+    state_.outbox.send(connection, newest_candidate(state_, asked));
+  }
+}
+
+void Job::set_around(const Around* around) {
+  state_.around = around;
+  answer_candidates();
+}
+
+Status Job::restart(const RankLink& link, const wire::Restart& restart) {
+  if (capture_.filling()) return Error(Code::state, "restart while a version is taken");
+  if (!restarting_.emplace(link.rank, restart).second) {
+    return Error(Code::state, "restart was sent twice");
+  }
+  refuse_incomplete_restart();
+  if (restarting_.size() < state_.local_ranks) return {};
+  std::vector<Restore::Participant> all;
+  for (const auto& [rank, joined] : state_.links) {
+    all.push_back({joined.connection, rank, joined.home});
+  }
+  const wire::Restart wanted = restarting_.begin()->second;
+  restarting_.clear();
+  restores_.push_back(std::make_unique<Restore>(state_, all, wanted));
+  if (restores_.size() == 1) restores_.front()->start();
+  return {};
+}
+
+// A rank that has died will not ask, so the others would wait for ever, whether they asked before its death or after it.
+void Job::refuse_incomplete_restart() {
+  if (state_.lost.empty()) return;
+  for (const auto& [rank, wanted] : std::exchange(restarting_, {})) {
+    const std::string why = fmt::format("rank {} died during the restart", *state_.lost.begin());
+    state_.outbox.send(state_.links.at(rank).connection,
+                       wire::Plan{wanted.version, 0, false, Code::rank_lost, why});
+  }
+}
+
+Status Job::fetch(const RankLink& link, const wire::Fetch& fetch) {
+  for (const auto& restore : restores_) {
+    if (restore->includes(link.connection))
+      return Error(Code::state, "fetch before the last is over");
+  }
+  std::vector<Restore::Participant> one{{link.connection, fetch.rank, link.home}};
+  restores_.push_back(std::make_unique<Restore>(state_, one, fetch));
+  if (restores_.size() == 1) restores_.front()->start();
+  return {};
+}
+
+// In a restart it is the rank's answer, else what all ranks have come to.
+void Job::refused(const RankLink& link, const wire::Refuse& refuse) {
+  if (!restores_.empty() && restores_.front()->includes(link.connection)) {
+    return restores_.front()->refuse(link.connection, refuse);
+  }
+  if (refuse.version != 0) return;  // of a restart that is over
+  state_.refused = {Error(refuse.code, refuse.message), state_.clock.monotonic_ns()};
+  state_.record("refused", {{"code", code_name(refuse.code)}, {"why", refuse.message}});
+}
+
+// The last rank on this node has left.
+void Job::run_ends() {
+  const char* how = !state_.lost.empty()      ? "failed"
+                    : state_.refused          ? "refused"
+                    : page_->stop_requested() ? "stopped"
+                                              : "finished";
+  finished_ = how == std::string_view("finished");
+  state_.record("run_end", {{"how", how}});
+}
+
+void Job::reap_restores() {
+  while (!restores_.empty() && restores_.front()->done()) {
+    if (const auto read = restores_.front()->read_from_others()) state_.restarted_from = *read;
+    const auto version = restores_.front()->brought_back();
+    if (version && neighbourhood_) neighbourhood_->brought_back(*version);
+    restores_.pop_front();
+    if (!restores_.empty()) restores_.front()->start();
+  }
+}
+
+void Job::disconnected(ConnectionId connection, bool goodbye) {
+  levels_.forget(connection);
+  waiting_.remove_if([connection](const auto& entry) { return entry.first == connection; });
+  asking_.remove_if([connection](const auto& entry) { return entry.first == connection; });
+  const RankLink* link = state_.link_of(connection);
+  if (link == nullptr) return;
+  const auto [gone, rank, home, pid] = *link;
+  state_.links.erase(rank);
+  restarting_.erase(rank);
+  state_.record("rank_left", {{"rank", rank}, {"lost", !goodbye}});
+  for (const auto& restore : restores_) restore->disconnected(connection);
+  if (!goodbye) {
+    spdlog::warn("rank lost job={} rank={} pid={}", state_.name, rank, pid);
+    state_.lost.insert(rank);
+    refuse_incomplete_restart();
+  }
+  capture_.rank_lost(rank);
+  reap_restores();
+  if (state_.links.empty()) run_ends();
+}
+
+// --- events of the store -----------------------------------------------------------------------
+
+void Job::on(const Event& event) {
+  if (const auto* found = std::get_if<Scanned>(&event)) {
+    scanned(*found);
+  } else if (const auto* written = std::get_if<ChunkWritten>(&event)) {
+    capture_.on(*written);
+  } else if (const auto* sealed = std::get_if<VersionSealed>(&event)) {
+    if (neighbourhood_ && sealed->stored.record.run == state_.run) {
+      const format::CommitRecord& record = sealed->stored.record;
+      neighbourhood_->sealed({{record.version, record.run, sealed->node},
+                              record.nodes,
+                              record.ranks,
+                              sealed->segment_bytes,
+                              sealed->ranks,
+                              std::nullopt});
+    }
+    state_.write_failed.reset();
+    decisions_.on(*sealed);
+  } else if (const auto* recorded = std::get_if<VersionRecorded>(&event)) {
+    if (neighbourhood_) neighbourhood_->recorded(recorded->stored.record);
+    decisions_.on(*recorded);
+  } else if (const auto* unrecorded = std::get_if<RecordFailed>(&event)) {
+    decisions_.on(*unrecorded);
+  } else if (const auto* failed = std::get_if<VersionFailed>(&event)) {
+    capture_.on(*failed);
+  } else if (const auto* removed = std::get_if<Removed>(&event)) {
+    for (const VersionNumber version : removed->versions) {
+      state_.disk.erase(version);
+      state_.undecided.erase(version);
+      decisions_.removed(version);
+      if (neighbourhood_) neighbourhood_->removed(version);
+      state_.record("removed", {{"version", version}});
+      levels_.changed(version);
+    }
+  } else if (const auto* loaded = std::get_if<ManifestLoaded>(&event)) {
+    if (!restores_.empty()) restores_.front()->on(*loaded, Place::local);
+  } else if (const auto* read = std::get_if<ChunkRead>(&event)) {
+    BACKSTAY_CHECK(!restores_.empty());
+    restores_.front()->on(*read);
+  }
+  reap_restores();
+  durability_.consider();
+}
+
+void Job::on_drain(const Event& event) {
+  if (const auto* found = std::get_if<Scanned>(&event)) {
+    durability_.on(*found);
+    admit_waiting(Status());
+  } else if (const auto* loaded = std::get_if<ManifestLoaded>(&event)) {
+    if (!restores_.empty()) restores_.front()->on(*loaded, Place::durable);
+  } else if (const auto* read = std::get_if<ChunkRead>(&event)) {
+    BACKSTAY_CHECK(!restores_.empty());
+    restores_.front()->on(*read);
+  } else {
+    durability_.on(event);
+  }
+  reap_restores();
+  durability_.consider();
+}
+
+Status Job::forget(VersionNumber version) {
+  if (!scanned_) return Error(Code::busy, "the agent is opening the job; try again");
+  if (!restores_.empty()) return Error(Code::busy, "a restart of the job is under way");
+  if (const MemoryVersion* held = state_.in_memory(version)) {
+    if (!held->captured) return Error(Code::busy, "it is being captured");
+    if (!held->local && !held->failed) return Error(Code::busy, "the agent is writing it");
+  }
+  if (durability_.copying() == version) {
+    return Error(Code::busy, "the agent is copying it to the durable directory");
+  }
+  state_.release(version);
+  state_.disk.erase(version);
+  state_.undecided.erase(version);
+  decisions_.removed(version);
+  if (neighbourhood_) neighbourhood_->removed(version);
+  state_.store.post(ForgetVersion{version});
+  levels_.changed(version);
+  state_.record("removed", {{"version", version}});
+  spdlog::info("version forgotten, a tool removes it job={} version={}", state_.name, version);
+  return {};
+}
+
+// What every node has recorded.
+void Job::told(const StoredVersion& stored) {
+  const auto known = state_.disk.find(stored.version);
+  if (known == state_.disk.end() || known->second.level < Level::local) {
+    capture_.local(stored);
+  } else {
+    known->second = stored;
+    levels_.changed(stored.version);
+  }
+  if (neighbourhood_ && stored.level == Level::protected_) {
+    neighbourhood_->protected_everywhere(stored.version);
+    state_.record("protected", {{"version", stored.version}});
+    if (stored.record.run == state_.run) {  // which numbers its nodes had in another is not known
+      newest_protected_ = std::max(newest_protected_, stored.version);
+      state_.store.post(Announced{newest_protected_});
+    }
+    state_.store.post(RemoveExpired{state_.keep});  // one before it may have stayed for its sake
+  }
+  durability_.consider();
+}
+
+std::uint64_t Job::next_deadline_ns() const {
+  if (decisions_.has_news()) return 0;
+  const std::uint64_t settles = decisions_.settles_at_ns();
+  const bool matters = settles != 0 && !waiting_.empty();
+  return std::min({matters ? settles : no_deadline, neighbourhood_wants_ns_, survey_wants_ns_,
+                   quiet_.ends_ns()});
+}
+
+void Job::pump() {
+  if (decisions_.has_news()) decisions_.progress();
+  if (neighbourhood_) neighbourhood_wants_ns_ = neighbourhood_->pump();
+  survey_wants_ns_ = survey_ ? survey_->pump() : no_deadline;
+  if (!waiting_.empty() && scanned_ && !durability_.opening() && may_begin_run()) {
+    admit_waiting(Status());
+  }
+  const bool whole = !decisions_.fleet() || decisions_.fleet()->lost().empty();
+  durability_.set_live(runs() && whole);
+  durability_.stand_still(capture_.filling() || capture_.draining());
+  if (quiet_.update(capture_.filling(), state_.clock.monotonic_ns()) && decisions_.fleet()) {
+    decisions_.fleet()->pause(quiet_.on());
+  }
+  capture_.grant();
+  tell_facts();
+  if (!restores_.empty()) restores_.front()->pump();
+  reap_restores();  // what comes from other agents comes past on()
+}
+
+void Job::tell_facts() {
+  std::vector<Lack> lacks = decisions_.unrecorded();
+  if (neighbourhood_) std::ranges::move(neighbourhood_->lacks(), std::back_inserter(lacks));
+  lack_teller_.tell(decisions_.fleet(), std::move(lacks));
+  request_teller_.tell(decisions_.fleet());
+}
+
+bool Job::busy() const { return capture_.draining() || !restores_.empty() || !waiting_.empty(); }
+
+// A captured version that could not be written is here only: the job stays open for it.
+bool Job::unused() const {
+  return !has_ranks() && restores_.empty() && !capture_.filling() && copying() == 0 &&
+         std::all_of(state_.memory.begin(), state_.memory.end(),
+                     [](const auto& entry) { return entry.second.safe(); });
+}
+
+bool Job::drop_unwritable() {
+  if (has_ranks() || !restores_.empty()) return false;
+  const auto found =
+      std::find_if(state_.memory.begin(), state_.memory.end(),
+                   [](const auto& entry) { return entry.second.failed && !entry.second.dropping; });
+  if (found == state_.memory.end()) return false;
+  const VersionNumber number = found->first;
+  spdlog::error(
+      "version given up: it cannot be written, its program has ended, and another job needs the "
+      "pool job={} version={} error=\"{}\"",
+      state_.name, number, found->second.failed->to_string());
+  state_.record("dropped", {{"version", number}, {"why", found->second.failed->message()}});
+  state_.store.post(AbortVersion{number});
+  state_.release(number);
+  levels_.changed(number);
+  return true;
+}
+
+std::vector<std::string> Job::only_in_memory() const {
+  std::vector<std::string> lost;
+  for (const auto& [number, version] : state_.memory) {
+    if (!version.captured || version.safe() || version.dropping) continue;
+    lost.push_back(
+        fmt::format("version {} of job {}: {}", number, state_.name,
+                    version.failed ? version.failed->message() : "it was not written yet"));
+  }
+  return lost;
+}
+
+std::vector<std::string> Job::left_undecided() const {
+  std::vector<std::string> left;
+  if (!decisions_.undecided()) return left;
+  for (const auto& [number, stored] : state_.undecided) {
+    if (stored.record.run != state_.run) continue;
+    const auto why = state_.lacks.of(number, Level::captured, Level::local);
+    left.push_back(fmt::format(
+        "version {} of job {}: {}; it counts only where another node has its record", number,
+        state_.name, why ? why->message() : "not all nodes have said that they hold it"));
+  }
+  return left;
+}
+
+void Job::close() {
+  levels_.close();
+  while (!state_.memory.empty()) {
+    const VersionNumber number = state_.memory.begin()->first;
+    state_.release(number);
+    BACKSTAY_CHECK(state_.memory.count(number) == 0);
+  }
+}
+
+bool Job::waits_for_buffers() const {
+  return capture_.waits_for_buffers() ||
+         (!restores_.empty() && restores_.front()->waits_for_buffers());
+}
+
+}  // namespace backstay::agent

@@ -1,0 +1,202 @@
+// One job on this node: takes the messages of its ranks and the events of its store and gives them
+// to Capture, Restore and Levels. A state machine without I/O of its own.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/checkpoint/capture.h"
+#include "agent/disk/links.h"
+#include "agent/disk/store.h"
+#include "agent/drain/durability.h"
+#include "agent/group/lack_teller.h"
+#include "agent/group/request_teller.h"
+#include "agent/group/survey.h"
+#include "agent/job/decisions.h"
+#include "agent/memory/control_page.h"
+#include "agent/redundancy/neighbourhood.h"
+#include "agent/redundancy/quiet.h"
+#include "agent/restart/restore.h"
+#include "agent/version/job_state.h"
+#include "agent/version/levels.h"
+#include "base/parity_shape.h"
+
+namespace backstay::agent {
+
+class Job {
+ public:
+  Job(std::string name, std::string dir, Pool& pool, Outbox& outbox, StoreLink& store,
+      const Clock& clock, std::unique_ptr<ControlPage> page);
+
+  // The agent's, for the welcome of each rank.
+  void set_settings(std::vector<wire::Setting> settings) { settings_ = std::move(settings); }
+
+  const std::string& name() const { return state_.name; }
+  const std::string& dir() const { return state_.dir; }
+
+  // A rank joins. Answered by Welcome once the tier was scanned. Errors: busy (another run of this
+  // job is alive), invalid, state; the caller ends the connection with them.
+  Status hello(ConnectionId connection, const wire::Hello& hello);
+
+  // A message of a joined rank. An error ends its connection.
+  Status receive(ConnectionId connection, const wire::Message& message);
+
+  // The connection of a rank or a waiting tool is gone. `goodbye`: the rank had said so.
+  void disconnected(ConnectionId connection, bool goodbye);
+
+  void on(const Event& event);
+  void on_drain(const Event& event);
+
+  // A descriptor of the network is readable.
+  void network() { decisions_.progress(); }
+
+  // Buffers may have become free, other agents have answered, or time has passed.
+  void pump();
+  // When pump() is to be called by time alone; UINT64_MAX: never.
+  std::uint64_t next_deadline_ns() const;
+
+  // The other agents of the run, once what this node holds was announced to them; null when they go. Before that, ranks
+  // of several nodes that ask for candidates wait. For tests; a run on several nodes does it by itself.
+  void set_around(const Around* around);
+
+  // What goes on at the run's nodes, of which at most so many others are asked.
+  // `version`: whose files are asked for as well; number 0: of none.
+  std::shared_ptr<const Gathered> look(std::size_t others_max, VersionOfRun version = {});
+  // The nodes whose files of the version are on this node's disk, in order.
+  std::vector<NodeId> files_here(VersionOfRun version) const;
+  // The parity of that version on this node's disk; null: none.
+  const HeldFile* parity_here(VersionOfRun version) const;
+  // The other agents of a run on several nodes have been found.
+  // Where no program of it is there any more: gives up a captured version that cannot be written. False: there is none.
+  bool drop_unwritable();
+  // The agent ends: what could not be written is tried once more.
+  void last_try() { capture_.retry_failed(); }
+  // Captured versions that are not on the disk, with the reason: they go with the agent.
+  std::vector<std::string> only_in_memory() const;
+  // Versions that this node holds and of which it does not know whether all do, with the reason.
+  std::vector<std::string> left_undecided() const;
+  bool knows_others() const { return neighbourhood_ != nullptr; }
+  // The failure domain of a node of the run on several nodes; "": it fails alone, or is not known yet.
+  std::string domain_of(NodeId node) const;
+
+  // `backstay checkpoint`, or a signal at one of the ranks.
+  void request(bool stop) { request_teller_.request(stop); }
+
+  // A tool waits for a version that the program takes after this.
+  void await_newer(ConnectionId tool, const wire::AwaitNewer& await) {
+    levels_.await_newer(tool, await);
+    durability_.consider();
+  }
+
+  // A tool removes the version: no restart takes it any more. Errors: busy (it is still needed here).
+  Status forget(VersionNumber version);
+
+  // Gives back one buffer whose bytes are safe on the tier, for the good of another job.
+  bool release_one() { return state_.release_one_written(); }
+
+  bool has_ranks() const { return runs() || !waiting_.empty(); }
+  // Ranks have joined: a request to checkpoint reaches them. Before that it would be forgotten, as
+  // every run begins without requests.
+  bool runs() const { return !state_.links.empty(); }
+  // No rank, and no version that is only here: closing the job would lose nothing but time.
+  bool unused() const;
+  // What would be lost is a fast restart, or copies that are being made, here or for other nodes.
+  bool keeps_versions() const {
+    return !state_.memory.empty() || (neighbourhood_ && neighbourhood_->protects());
+  }
+  // Gives all buffers back. Precondition: unused(), and the store has nothing left to do.
+  void close();
+  // Captured versions are on their way to the tier, or a restore is under way.
+  bool busy() const;
+  // Sealed versions wait for the other nodes.
+  bool undecided() const { return decisions_.undecided(); }
+  bool may_be_decided() const { return decisions_.may_be_decided(); }
+  // Not 0: this version is on its way to the durable directory.
+  VersionNumber copying() const { return durability_.copying(); }
+  bool waits_for_buffers() const;
+  // The job is another agent's, or its tier could not be scanned; everybody who joined was told.
+  bool unusable() const { return scan_error_.has_value(); }
+
+  const JobState& state() const { return state_; }
+  wire::LevelIs level_of(VersionNumber version) const { return levels_.level_of(version); }
+  bool stop_requested() const { return page_->stop_requested(); }
+
+ private:
+  Status admit(ConnectionId connection, const wire::Hello& hello);
+  Result<bool> begin_run(const wire::Hello& hello);
+  Status join(ConnectionId connection, const wire::Hello& hello);
+  void admit_waiting(const Status& opened);
+  Status new_run(const wire::Hello& hello);
+  void told(const StoredVersion& stored);
+  Status check(const wire::Hello& hello) const;
+
+  // What other agents say about files; they may know their neighbours before we do.
+  class Files final : public PeerEvents {
+   public:
+    explicit Files(Job& job) : job_(job) {}
+    void message(NodeId from, const wire::peer::Message& message) override;
+    void offered(NodeId from, std::uint64_t ticket, std::uint64_t bytes, OfferFrom offer) override;
+    void lost(NodeId peer, const Error& why) override;
+
+    // There is a neighbourhood now: it gets what came before.
+    void replay();
+    // Another run begins.
+    void forget() { early_.clear(); }
+
+   private:
+    void deliver(NodeId from, const wire::peer::Message& message);
+    static constexpr std::size_t early_max = 16384;
+    Job& job_;
+    std::vector<std::pair<NodeId, wire::peer::Message>> early_;
+  };
+  bool may_begin_run() const;
+  Status find_neighbours();
+  Status know(const wire::Neighbours& neighbours);
+  void kept(const HeldFile& file);
+  void released(std::uint64_t barrier);
+  void membership(const tree::Membership& change);
+
+  void scanned(const Scanned& event);
+  Status restart(const RankLink& link, const wire::Restart& restart);
+  void refuse_incomplete_restart();
+  Status fetch(const RankLink& link, const wire::Fetch& fetch);
+  void reap_restores();
+  void refused(const RankLink& link, const wire::Refuse& refuse);
+  void run_ends();
+  void answer_candidates();
+  void tell_facts();
+
+  JobState state_;
+  std::unique_ptr<ControlPage> page_;
+  Levels levels_;
+  Capture capture_;
+  Durability durability_;
+  Files files_;
+  Decisions decisions_;
+  LackTeller lack_teller_;
+  RequestTeller request_teller_;
+  std::vector<wire::Setting> settings_;
+  std::uint64_t protect_bytes_per_s_ = 0;
+  std::optional<ParityShape> parity_;             // in place of replicas
+  std::unique_ptr<Neighbourhood> neighbourhood_;  // of a run on several nodes, once they are known
+  std::uint64_t neighbourhood_wants_ns_ = no_deadline;
+  std::unique_ptr<Survey> survey_;  // with it
+  std::uint64_t survey_wants_ns_ = no_deadline;
+  Quiet quiet_;
+  bool scanned_ = false;
+  bool finished_ = false;               // as the last run ended
+  VersionNumber newest_protected_ = 0;  // of the present run, as all nodes have recorded
+  RunId opened_for_ = 0;                // the run whose durable directory was looked at
+  std::optional<Error> scan_error_;     // also for those who come after it
+  std::list<std::pair<ConnectionId, wire::Hello>> waiting_;  // for the scan
+  std::list<std::pair<ConnectionId, wire::Candidates>> asking_;
+  std::map<Rank, wire::Restart> restarting_;      // ranks that asked, until all have
+  std::list<std::unique_ptr<Restore>> restores_;  // the front one runs
+};
+
+}  // namespace backstay::agent

@@ -1,0 +1,100 @@
+#include "agent/job/job_status.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "agent/disk/links.h"
+#include "agent/job/buffers_used.h"
+#include "agent/job/job.h"
+#include "base/machine.h"
+
+namespace backstay::agent {
+
+using nlohmann::json;
+
+std::string text_of(const json& document) {
+  return document.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+json version_json(const Job& job, VersionNumber number) {
+  const wire::LevelIs level = job.level_of(number);
+  json out = {{"version", number},
+              {"level", level_name(level.level)},
+              {"bytes", 0},
+              {"written_bytes", 0},
+              {"captured_ns", 0},
+              {"local_ns", 0},
+              {"durable_ns", 0},
+              {"in_pool", false},
+              {"error", level.message}};
+  if (const auto at = job.state().memory.find(number); at != job.state().memory.end()) {
+    out["bytes"] = at->second.bytes();
+    out["written_bytes"] = at->second.written_bytes;
+    out["captured_ns"] = at->second.captured_ns;
+    out["local_ns"] = at->second.local_ns;
+    out["in_pool"] = at->second.captured && at->second.whole;
+    out["filling"] = !at->second.captured;
+  }
+  if (const auto at = job.state().disk.find(number);
+      at != job.state().disk.end() && at->second.level != Level::none) {
+    out["bytes"] = out["written_bytes"] = at->second.record.payload_bytes;
+    out["captured_ns"] = at->second.record.captured_ns;
+    out["local_ns"] = at->second.record.committed_ns;
+  }
+  if (job.state().is_durable(number)) {
+    const format::CommitRecord& record = job.state().durable.at(number).record;
+    out["bytes"] = out["written_bytes"] = record.payload_bytes;
+    out["captured_ns"] = record.captured_ns;
+    out["durable_ns"] = record.committed_ns;
+  }
+  return out;
+}
+
+std::string version_text(const Job& job, VersionNumber version) {
+  return text_of(version_json(job, version));
+}
+
+wire::peer::Seen seen_here(const Job& job, VersionOfRun files_of) {
+  const JobState& state = job.state();
+  wire::peer::Seen seen;
+  seen.host = host_name();
+  seen.pid = ::getpid();
+  seen.ranks = state.local_ranks;
+  seen.connected = static_cast<std::uint32_t>(state.links.size());
+  seen.resident_bytes = resident_bytes();
+  seen.buffer_bytes = state.pool.buffer_bytes();
+  seen.buffers = state.pool.count();
+  BuffersUsed used;
+  used.count(state);
+  seen.busy = used.filled + used.writing;
+  const DiskTraffic traffic = state.store.traffic();
+  seen.written_bytes = traffic.written_bytes;
+  seen.read_bytes = traffic.read_bytes;
+  for (const auto& [number, version] : state.memory) {
+    if (version.captured) seen.newest = std::max(seen.newest, number);
+  }
+  for (const auto* versions : {&state.disk, &state.undecided}) {
+    for (const auto& [number, stored] : *versions) {
+      if (stored.damage.empty()) seen.newest = std::max(seen.newest, number);
+    }
+  }
+  if (seen.newest != 0) seen.level = job.level_of(seen.newest).level;
+  if (const Lack* lack = state.lacks.newest(state.node)) {
+    seen.lacks = state.lacks.text(state.node);
+    seen.lacks_level = lack->level;
+    seen.lacks_code = lack->code;
+  }
+  if (files_of.first == 0) return seen;
+  seen.files = job.files_here(files_of);
+  if (seen.files.size() > wire::list_entries_max) seen.files.resize(wire::list_entries_max);
+  if (const HeldFile* parity = job.parity_here(files_of)) {
+    seen.parity_of = parity->file.node;
+    seen.parity_blocks = parity->blocks;
+    seen.parity_group = parity->group;
+  }
+  return seen;
+}
+
+}  // namespace backstay::agent

@@ -1,0 +1,82 @@
+// Reading files of nodes from other agents, and answering those that read from this one: both sides of "Reading" in
+// docs/protocol/peers.md. What lies on this node is read through the depot, without the network.
+//
+// As holder: requests wait in line for one of `serving`'s buffers; a line that is too long is answered with `again`.
+// As reader: nothing is bounded or tried again here; whoever reads has the memory, and knows who else holds the file.
+//
+// Main loop's thread. May be destroyed while it answers others; whoever reads must keep the memory until the depot
+// and the peers have gone too, or wait until reading() is 0.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <span>
+
+#include "agent/disk/depot.h"
+#include "agent/group/peers.h"
+#include "agent/group/questions.h"
+#include "agent/group/while_alive.h"
+#include "agent/memory/depot_buffers.h"
+
+namespace backstay::agent {
+
+class Transfers final : public FileReader, public PeerEvents {
+ public:
+  // All must live longer. `first_ticket`: larger than any that this agent has used in an earlier life, so that an answer
+  // to that one is nobody's.
+  Transfers(Peers& peers, DepotLink& depot, DepotBuffers& serving, std::uint64_t first_ticket);
+
+  void read(NodeId holder, const FileOf& file, std::uint64_t offset, std::span<std::byte> memory,
+            Done done) override;
+  void read_manifest(NodeId holder, const FileOf& file, DoneManifest done) override;
+
+  // Answers `get` and takes in `no`; other messages are not for it.
+  void message(NodeId from, const wire::peer::Message& message) override;
+  void offered(NodeId from, std::uint64_t ticket, std::uint64_t bytes, OfferFrom offer) override;
+  void lost(NodeId peer, const Error& why) override;
+  // Answers what waits for a buffer, as far as there are any. To be called now and then: answers of an earlier run of the job
+  // may hold the buffers, and give them back without a word.
+  void serve();
+
+  // Calls whose `done` has not come yet.
+  std::size_t reading() const { return asked_.size() + fetching_ + from_depot_; }
+
+ private:
+  struct Asked {  // of another agent
+    std::span<std::byte> memory;
+    Done done;  // one of the two
+    DoneManifest done_manifest;
+    void fail(const Error& error);
+  };
+  struct Answer {  // to another agent
+    NodeId to = 0;
+    std::uint64_t ticket = 0;
+    std::uint64_t losses = 0;  // of that peer when it asked
+    Lease lease;
+    Buffer manifest;
+  };
+
+  void ask(NodeId holder, const FileOf& file, wire::peer::Get get, Asked asked);
+  void fetch(OfferFrom offer, Asked asked);
+  void fetch_manifest(std::uint64_t bytes, OfferFrom offer, DoneManifest done);
+
+  void on(NodeId from, const wire::peer::Get& get);
+  void on(NodeId from, const wire::peer::No& no);
+  void serve_one(const std::shared_ptr<Answer>& answer, const wire::peer::Get& get);
+  void give(const std::shared_ptr<Answer>& answer, const Status& read, Bytes memory);
+  void refuse(NodeId to, std::uint64_t ticket, const Error& error);
+
+  Peers& peers_;
+  DepotLink& depot_;
+  DepotBuffers& serving_;
+  Questions<Asked> asked_;
+  std::size_t fetching_ = 0;
+  std::size_t from_depot_ = 0;
+  std::deque<std::pair<NodeId, wire::peer::Get>> line_;
+  std::map<NodeId, std::uint64_t> losses_;  // how often a peer was lost
+  WhileAlive while_alive_;
+};
+
+}  // namespace backstay::agent

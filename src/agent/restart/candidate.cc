@@ -1,0 +1,71 @@
+#include "agent/restart/candidate.h"
+
+#include <fmt/format.h>
+
+#include "agent/group/around.h"
+
+namespace backstay::agent {
+
+namespace {
+
+class Newest {
+ public:
+  explicit Newest(const wire::Candidates& asked) : below_(asked.below, asked.below_run) {}
+
+  void consider(VersionOfRun version, std::uint32_t ranks) {
+    if (below_.first != 0 && version >= below_) return;
+    if (ranks_ != 0 && version <= best_) return;
+    best_ = version;
+    ranks_ = ranks;
+  }
+  void consider(const std::map<VersionNumber, StoredVersion>& versions) {
+    for (const auto& [number, stored] : versions) {
+      if (stored.good()) consider({number, stored.record.run}, stored.record.ranks);
+    }
+  }
+  // Of which run it was is not known: where another place has a version of that number, that one counts.
+  void consider_damaged(const std::map<VersionNumber, StoredVersion>& versions) {
+    for (const auto& [number, stored] : versions) {
+      if (stored.damage.empty() || (below_.first != 0 && number >= below_.first)) continue;
+      damaged_ = &stored;
+    }
+  }
+  bool any() const { return ranks_ != 0 || damaged_ != nullptr; }
+  wire::Candidate answer() const {
+    if (damaged_ == nullptr || damaged_->version <= best_.first) {
+      return {best_.first, best_.second, Code::ok, "", ranks_};
+    }
+    const Code code = damaged_->unreadable ? damaged_->unreadable->code() : Code::corrupt;
+    return {damaged_->version, 0, code, damaged_->damage, 0};
+  }
+
+ private:
+  const VersionOfRun below_;
+  VersionOfRun best_;
+  std::uint32_t ranks_ = 0;
+  const StoredVersion* damaged_ = nullptr;
+};
+
+}  // namespace
+
+wire::Candidate newest_candidate(const JobState& state, const wire::Candidates& asked) {
+  Newest newest(asked);
+  for (const auto& [number, held] : state.memory) {
+    if (state.whole_in_memory(number)) newest.consider({number, held.info.run}, held.info.ranks);
+  }
+  newest.consider(state.disk);
+  newest.consider(state.durable);
+  newest.consider_damaged(state.durable);
+  if (state.around != nullptr) {
+    for (const auto& [file, held] : state.around->directory.held().all()) {
+      if (held.record) newest.consider({file.version, file.run}, held.ranks_of_run);
+    }
+  }
+  if (newest.any()) return newest.answer();
+  if (state.durable_error) {  // nobody knows what is there: not the time to begin anew
+    return {0, 0, state.durable_error->code(), state.durable_error->message(), 0};
+  }
+  return {0, 0, Code::none, "no version of this job exists yet", 0};
+}
+
+}  // namespace backstay::agent

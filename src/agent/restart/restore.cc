@@ -1,0 +1,525 @@
+#include "agent/restart/restore.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "agent/restart/finder_around.h"
+#include "agent/restart/finder_here.h"
+#include "base/failpoint.h"
+#include "base/log.h"
+
+namespace backstay::agent {
+
+namespace {
+
+// Enough to keep a network busy, and few enough for a neighbour that many turn to.
+constexpr std::size_t replica_reads_max = 16;
+
+std::vector<Rank> ranks_of(const std::vector<Restore::Participant>& participants) {
+  std::vector<Rank> ranks;
+  for (const auto& participant : participants) ranks.push_back(participant.rank);
+  return ranks;
+}
+
+std::unique_ptr<Finder> make_finder(JobState& state,
+                                    const std::vector<Restore::Participant>& participants,
+                                    const wire::Restart& what) {
+  if (state.nodes == 1) {
+    return std::make_unique<FinderHere>(state, participants.size(), what.version, what.below);
+  }
+  return std::make_unique<FinderAround>(state, ranks_of(participants),
+                                        VersionOfRun{what.version, what.run});
+}
+
+}  // namespace
+
+Restore::Restore(JobState& state, const std::vector<Participant>& participants,
+                 const wire::Restart& what)
+    : state_(state),
+      parts_(parts_of(participants)),
+      wanted_(what.version),
+      whole_job_(true),
+      finder_(make_finder(state, participants, what)),
+      reader_(state, [this](auto&&... what_arrived) { arrived(what_arrived...); }) {}
+
+Restore::Restore(JobState& state, const std::vector<Participant>& participants,
+                 const wire::Fetch& what)
+    : state_(state),
+      parts_(parts_of(participants)),
+      what_(what),
+      wanted_(what.version),
+      whole_job_(false),
+      finder_(make_finder(state, participants, {what.version, 0, what.run})),
+      reader_(state, [this](auto&&... what_arrived) { arrived(what_arrived...); }) {}
+
+std::vector<Restore::Part> Restore::parts_of(const std::vector<Participant>& participants) {
+  std::vector<Part> parts(participants.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) parts[i].who = participants[i];
+  return parts;
+}
+
+void Restore::start() {
+  if (phase_ == Phase::finding) find();  // else a participant has gone before its turn
+}
+
+bool Restore::done() const { return phase_ == Phase::done && reader_.idle(); }
+
+std::optional<VersionOfRun> Restore::brought_back() const {
+  if (!done() || !succeeded_ || !whole_job_) return std::nullopt;
+  return VersionOfRun{version_, run_};
+}
+
+std::optional<VersionNumber> Restore::read_from_others() const {
+  const bool others = std::any_of(parts_.begin(), parts_.end(), [](const Part& part) {
+    return part.source.place == Place::replica;
+  });
+  return done() && succeeded_ && others ? std::optional(version_) : std::nullopt;
+}
+
+bool Restore::includes(ConnectionId connection) const {
+  return phase_ != Phase::done &&
+         std::any_of(parts_.begin(), parts_.end(),
+                     [connection](const Part& part) { return part.who.connection == connection; });
+}
+
+Restore::Part* Restore::part_of(ConnectionId connection) {
+  for (Part& part : parts_) {
+    if (part.who.connection == connection) return &part;
+  }
+  return nullptr;
+}
+
+bool Restore::all(bool Part::*flag) const {
+  return std::all_of(parts_.begin(), parts_.end(), [flag](const Part& part) { return part.*flag; });
+}
+
+// --- the plan ------------------------------------------------------------------------------------
+
+void Restore::find() {
+  phase_ = Phase::finding;
+  finder_->find([this](const std::variant<Finder::Found, Finder::Nothing>& answer) {
+    if (phase_ != Phase::finding) return;  // a participant has gone meanwhile
+    if (const auto* nothing = std::get_if<Finder::Nothing>(&answer)) {
+      if (version_ == 0) version_ = wanted_;
+      return finish(nothing->code, nothing->message);
+    }
+    found(std::get<Finder::Found>(answer));
+  });
+}
+
+void Restore::found(const Finder::Found& found) {
+  version_ = found.version.first;
+  run_ = found.version.second;
+  reader_.open(found);
+  unlocated_ = parts_.size();
+  for (std::size_t index = 0; index < parts_.size(); ++index) {
+    parts_[index].source = parts_[index].read_from = found.sources[index];
+    parts_[index].manifest = nullptr;
+  }
+  const std::uint64_t round = ++rounds_;
+  for (std::size_t index = 0; index < parts_.size(); ++index) {
+    if (round != rounds_ || phase_ != Phase::finding) return;  // one has failed
+    if (parts_[index].in_pool()) {
+      if (--unlocated_ == 0) plan();
+      continue;
+    }
+    reader_.locate(parts_[index].source, parts_[index].who.rank,
+                   [this, index](const Result<Located>& manifest) { located(index, manifest); });
+  }
+}
+
+void Restore::located(std::size_t index, const Result<Located>& manifest) {
+  if (phase_ != Phase::finding) return;
+  if (!manifest.ok()) return trouble(index, manifest.error());
+  parts_[index].read_from = manifest->source;
+  parts_[index].manifest = manifest->manifest;
+  if (--unlocated_ == 0) plan();
+}
+
+void Restore::plan() {
+  if (!know_objects()) return;
+  pinned_ = std::any_of(parts_.begin(), parts_.end(), [](const Part& p) { return p.in_pool(); });
+  if (pinned_) ++state_.memory.at(version_).pins;
+  plan_reads();
+  held_ = planned_.size() <= state_.buffers_available();
+  announce();
+  for (Part& part : parts_) {
+    if (part.in_pool()) hand_out_from_memory(part);
+  }
+  queue_chunks();
+  maybe_deliver();
+}
+
+// How many ranks saved the version, and how long each participant's object is.
+bool Restore::know_objects() {
+  for (const Part& part : parts_) {
+    saved_ranks_ = part.manifest ? part.manifest->ranks : state_.memory.at(version_).info.ranks;
+    if (!whole_job_ || saved_ranks_ == state_.ranks) continue;
+    finish(Code::rank_count,
+           fmt::format("version {} was saved by {} ranks and this run has {}; start it with {} "
+                       "ranks",
+                       version_, saved_ranks_, state_.ranks, saved_ranks_));
+    return false;
+  }
+  for (std::size_t index = 0; index < parts_.size(); ++index) {
+    if (!know_object(index)) return false;
+  }
+  return true;
+}
+
+bool Restore::know_object(std::size_t index) {
+  Part& part = parts_[index];
+  const Rank rank = part.who.rank;
+  std::optional<std::uint64_t> bytes;
+  if (part.in_pool()) {
+    const auto& objects = state_.memory.at(version_).object_bytes;
+    if (const auto object = objects.find(rank); object != objects.end()) bytes = object->second;
+  } else if (const auto* object = part.manifest->find(rank)) {
+    bytes = object->bytes;
+  }
+  if (!bytes && rank >= saved_ranks_) {
+    finish(Code::not_found,
+           fmt::format("version {} was saved by {} ranks, 0 to {}: there is no rank {}", version_,
+                       saved_ranks_, saved_ranks_ - 1, rank));
+    return false;
+  }
+  if (!bytes) {
+    trouble(index, Error(Code::not_found,
+                         fmt::format("there is no object of rank {} in this place", rank)));
+    return false;
+  }
+  if (part.manifest && part.manifest->chunk_bytes_max > state_.pool.buffer_bytes()) {
+    finish(Code::unsupported,
+           fmt::format("version {} was saved with buffers of {} MiB; set pool.buffer_mib to at "
+                       "least that and restart the agent",
+                       version_, (part.manifest->chunk_bytes_max + (1u << 20) - 1) >> 20));
+    return false;
+  }
+  part.object_bytes = *bytes;
+  part.begin = what_.begin_in(*bytes);
+  part.end = what_.end_in(*bytes);
+  part.chunks = part.verified = 0;
+  part.restored = part.proceeds = false;
+  part.out.clear();
+  return true;
+}
+
+void Restore::plan_reads() {
+  planned_.clear();
+  for (std::size_t index = 0; index < parts_.size(); ++index) {
+    Part& part = parts_[index];
+    if (part.in_pool()) continue;
+    for (const format::ChunkEntry& chunk :
+         part.manifest->chunks_of(*part.manifest->find(part.who.rank))) {
+      if (!part.wants(chunk.object_offset, chunk.length)) continue;
+      planned_.push_back({index, chunk});
+      ++part.chunks;
+    }
+  }
+  // One file of a disk after the other, those of different agents at once. The last chunk of every object first: with its
+  // table a rank knows where the others belong.
+  const auto order = [this](const Planned& planned) {
+    const Part& part = parts_[planned.part];
+    const format::ChunkEntry& chunk = planned.chunk;
+    const bool last = chunk.object_offset + chunk.length == part.object_bytes;
+    const Place place = part.source.place;
+    return std::tuple(place, place == Place::replica ? 0 : part.read_from.node, !last,
+                      chunk.segment_offset);
+  };
+  std::sort(planned_.begin(), planned_.end(),
+            [&](const Planned& a, const Planned& b) { return order(a) < order(b); });
+}
+
+Place Restore::farthest() const {
+  Place place = Place::pool;
+  for (const Part& part : parts_) place = std::max(place, part.source.place);
+  return place;
+}
+
+void Restore::announce() {
+  phase_ = Phase::verifying;
+  ++attempt_;
+  began_ns_ = state_.clock.monotonic_ns();
+  const char* from = name_of(farthest());
+  spdlog::log(whole_job_ ? spdlog::level::info : spdlog::level::debug,
+              "{} job={} version={} from={} ranks={}", whole_job_ ? "restart" : "fetch",
+              state_.name, version_, from, parts_.size());
+  if (whole_job_) state_.record("restart_begin", {{"version", version_}, {"from", from}});
+  for (const Part& part : parts_) {
+    state_.outbox.send(part.who.connection, wire::Plan{version_, part.object_bytes, part.in_pool(),
+                                                       Code::ok, "", attempt_, saved_ranks_});
+  }
+}
+
+// --- chunks --------------------------------------------------------------------------------------
+
+void Restore::hand_out_from_memory(Part& part) {
+  const MemoryVersion& version = state_.memory.at(version_);
+  wire::Chunks list{version_, true, {}, attempt_};
+  for (std::size_t index = 0; index < version.chunks.size(); ++index) {
+    const HeldChunk& chunk = version.chunks[index];
+    if (chunk.rank != part.who.rank) continue;
+    if (!part.wants(chunk.in_pool.object_offset, chunk.in_pool.length)) continue;
+    part.out[chunk.in_pool.buffer] = index;
+    ++part.chunks;
+    list.chunks.push_back(chunk.in_pool);
+    if (list.chunks.size() < wire::list_entries_max) continue;
+    state_.outbox.send(part.who.connection, list);
+    list.chunks.clear();
+  }
+  if (!list.chunks.empty()) state_.outbox.send(part.who.connection, std::move(list));
+}
+
+void Restore::queue_chunks() {
+  to_read_.clear();
+  for (std::size_t index = 0; index < planned_.size(); ++index) to_read_.push_back(index);
+  pump();
+}
+
+void Restore::pump() {
+  if (phase_ != Phase::verifying && phase_ != Phase::delivering) return;
+  peers_busy_ = false;
+  read_more();
+}
+
+void Restore::read_more() {
+  while (!to_read_.empty()) {
+    const Planned& planned = planned_[to_read_.front()];
+    const Part& part = parts_[planned.part];
+    const bool replica = part.source.place == Place::replica;
+    if (replica && (peers_busy_ || reader_.reading() >= replica_reads_max)) return;
+    const auto buffer = state_.take_buffer(part.who.home);
+    if (!buffer) return;
+    const std::size_t index = to_read_.front();
+    to_read_.pop_front();
+    reader_.read(part.read_from, planned.chunk, *buffer, index);
+  }
+}
+
+void Restore::arrived(std::size_t index, std::uint32_t buffer, const Source& source,
+                      const Status& status) {
+  if (!status.ok()) {
+    state_.pool.give_back(buffer);
+    return unread(index, source, status.error());
+  }
+  const Planned& planned = planned_[index];
+  Part& part = parts_[planned.part];
+  part.out[buffer] = index;
+  in_pool_[buffer] = index;
+  state_.outbox.send(part.who.connection,
+                     wire::Chunks{version_,
+                                  held_,
+                                  {{buffer, planned.chunk.length, planned.chunk.object_offset,
+                                    planned.chunk.checksum}},
+                                  attempt_});
+  if (source.place == Place::replica) read_more();
+}
+
+void Restore::unread(std::size_t index, const Source& source, const Error& why) {
+  const std::size_t number = planned_[index].part;
+  Part& part = parts_[number];
+  if (source.place == Place::replica && why.code() == Code::again) {
+    to_read_.push_back(index);
+    peers_busy_ = true;
+    return;
+  }
+  if (source == part.read_from) {
+    const auto other = finder_->instead(number, part.source, why);
+    if (!other) return trouble(number, why);
+    part.source = part.read_from = *other;
+  }
+  to_read_.push_front(index);
+  read_more();
+}
+
+// --- answers of the ranks ----------------------------------------------------------------------
+
+Status Restore::verified(ConnectionId connection, const wire::Verified& verified) {
+  Part* part = part_of(connection);
+  // A rank may still answer for a plan that was given up meanwhile, even of the same version.
+  if (part == nullptr || verified.attempt != attempt_) return {};
+  if (phase_ != Phase::verifying && phase_ != Phase::delivering) return {};
+  for (const std::uint32_t buffer : verified.buffers) {
+    if (part->out.erase(buffer) == 0) {
+      return Error(Code::invalid, "a rank verified a buffer that it was not given");
+    }
+    ++part->verified;
+    if (!held(*part)) {
+      in_pool_.erase(buffer);
+      state_.pool.give_back(buffer);
+    }
+  }
+  if (!verified.good) {
+    trouble(static_cast<std::size_t>(part - parts_.data()),
+            Error(Code::corrupt, fmt::format("rank {}: {}", part->who.rank, verified.why)));
+    return {};
+  }
+  pump();
+  maybe_deliver();
+  return {};
+}
+
+void Restore::maybe_deliver() {
+  if (phase_ != Phase::verifying) return;
+  if (!std::all_of(parts_.begin(), parts_.end(),
+                   [](const Part& part) { return part.verified == part.chunks; })) {
+    return;
+  }
+  failpoint("restart.verified");
+  if (!whole_job_ || state_.nodes == 1) return deliver();
+  phase_ = Phase::ready;
+  for (const Part& part : parts_) {
+    state_.outbox.send(part.who.connection, wire::Ready{version_, attempt_});
+  }
+}
+
+void Restore::proceed(ConnectionId connection, const wire::Proceed& proceed) {
+  Part* part = part_of(connection);
+  if (phase_ != Phase::ready || part == nullptr || proceed.attempt != attempt_) return;
+  if (!proceed.good) {
+    return withdraw([this] { finish(Code::again, "ranks of other nodes cannot restart from it"); });
+  }
+  part->proceeds = true;
+  if (all(&Part::proceeds)) deliver();
+}
+
+void Restore::deliver() {
+  phase_ = Phase::delivering;
+  for (const Part& part : parts_) {
+    state_.outbox.send(part.who.connection, wire::Deliver{version_});
+  }
+  if (!held_) queue_chunks();
+}
+
+void Restore::refuse(ConnectionId connection, const wire::Refuse& refuse) {
+  if (phase_ != Phase::verifying || part_of(connection) == nullptr) return;
+  withdraw([this, refuse] { finish(refuse.code, refuse.message); });
+}
+
+void Restore::restored(ConnectionId connection, const wire::Restored& restored) {
+  Part* part = part_of(connection);
+  if (phase_ != Phase::delivering || part == nullptr) return;
+  if (restored.code != Code::ok) {
+    return finish(restored.code, "a rank could not take its data back; the regions are undefined");
+  }
+  part->restored = true;
+  if (all(&Part::restored)) finish(Code::ok, "");
+}
+
+void Restore::disconnected(ConnectionId connection) {
+  Part* gone = part_of(connection);
+  if (gone == nullptr || phase_ == Phase::done) return;
+  gone->has_left = true;
+  gone->holds = false;
+  const auto lost = [this, rank = gone->who.rank] {
+    finish(Code::rank_lost, fmt::format("rank {} died during the restart", rank));
+  };
+  if (phase_ == Phase::delivering) return lost();
+  if (phase_ != Phase::withdrawing) return withdraw(lost);
+  after_withdrawal_ = lost;
+  maybe_withdrawn();
+}
+
+// --- taking a plan back --------------------------------------------------------------------------
+
+// Ends the present plan; `next` goes on once every rank has its own bytes again.
+void Restore::withdraw(std::function<void()> next) {
+  reader_.close();
+  to_read_.clear();
+  after_withdrawal_ = std::move(next);
+  const bool exchanging =
+      whole_job_ && held_ && (phase_ == Phase::verifying || phase_ == Phase::ready);
+  phase_ = Phase::withdrawing;
+  for (Part& part : parts_) {
+    part.holds = exchanging && !part.in_pool() && !part.has_left;
+    if (part.holds) state_.outbox.send(part.who.connection, wire::Withdraw{version_, attempt_});
+  }
+  maybe_withdrawn();
+}
+
+void Restore::withdrawn(ConnectionId connection, const wire::Withdrawn& withdrawn) {
+  Part* part = part_of(connection);
+  if (phase_ != Phase::withdrawing || part == nullptr || withdrawn.attempt != attempt_) return;
+  part->holds = false;
+  maybe_withdrawn();
+}
+
+void Restore::maybe_withdrawn() {
+  if (std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.holds; })) {
+    return;
+  }
+  release_all();
+  std::exchange(after_withdrawal_, nullptr)();
+}
+
+// --- endings -----------------------------------------------------------------------------------
+
+void Restore::trouble(std::size_t part, const Error& why) {
+  if (phase_ == Phase::delivering) {
+    return finish(Code::io, fmt::format("version {}: {}; it was good a moment ago, the regions are "
+                                        "undefined",
+                                        version_, why.message()));
+  }
+  withdraw([this, part, why] {
+    finder_->failed(part, parts_[part].source, why);
+    find();
+  });
+}
+
+void Restore::release_all() {
+  reader_.close();
+  to_read_.clear();
+  for (const auto& [buffer, index] : in_pool_) state_.pool.give_back(buffer);
+  in_pool_.clear();
+  planned_.clear();
+  for (Part& part : parts_) part.out.clear();
+  if (!std::exchange(pinned_, false)) return;
+  MemoryVersion* version = state_.in_memory(version_);
+  BACKSTAY_CHECK(version != nullptr && version->pins > 0);
+  --version->pins;
+  if (version->pins == 0 && version->dropping) state_.release(version_);
+}
+
+void Restore::record_end(Code code, const std::string& message) const {
+  if (!whole_job_ || code == Code::none) return;   // no restart, or the first run of a job
+  if (code == Code::rank_count && wanted_ == 0) {  // not over: the ranks go on with fetches
+    return state_.record("redistribute", {{"version", version_}, {"saved_ranks", saved_ranks_}});
+  }
+  if (code != Code::ok) {
+    return state_.record("restart_failed",
+                         {{"version", version_}, {"code", code_name(code)}, {"why", message}});
+  }
+  std::uint64_t bytes = 0;
+  for (const Part& part : parts_) bytes += part.end - part.begin;
+  const std::uint64_t passed_ns = state_.clock.monotonic_ns() - began_ns_;
+  state_.record("restored", {{"version", version_},
+                             {"from", name_of(farthest())},
+                             {"bytes", bytes},
+                             {"seconds", 1e-9 * static_cast<double>(passed_ns)}});
+}
+
+void Restore::finish(Code code, const std::string& message) {
+  const bool delivering = phase_ == Phase::delivering;
+  phase_ = Phase::done;
+  succeeded_ = code == Code::ok;
+  record_end(code, message);
+  release_all();
+  if (code == Code::none) {
+    spdlog::info("nothing to restart from job={}", state_.name);
+  } else if (code != Code::ok) {
+    spdlog::warn("restart failed job={} code={} why=\"{}\"", state_.name, code_name(code), message);
+  }
+  for (const Part& part : parts_) {
+    failpoint("restart.answer");
+    if (delivering) {
+      state_.outbox.send(part.who.connection, wire::Captured{version_, code, message});
+    } else {
+      state_.outbox.send(part.who.connection,
+                         wire::Plan{version_, 0, false, code, message, attempt_, saved_ranks_});
+    }
+  }
+}
+
+}  // namespace backstay::agent

@@ -1,0 +1,90 @@
+// A job as the server holds it: the job's state machine and its store thread.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "agent/disk/job_lock.h"
+#include "agent/disk/links.h"
+#include "agent/disk/store.h"
+#include "agent/job/job.h"
+#include "agent/server/server.h"
+
+namespace backstay::agent {
+
+inline std::uint64_t seconds_to_ns(double seconds) {
+  return static_cast<std::uint64_t>(seconds * 1e9);
+}
+
+// How directories are compared.
+inline std::string normal_path(const std::string& path) {
+  return std::filesystem::path(path).lexically_normal().string();
+}
+
+// Of the tier that was made last; store threads fill it.
+struct Server::SharedDiskFacts {
+  std::mutex mutex;
+  DiskFacts facts;
+};
+
+struct Server::Slot final : StoreLink {
+  void post(Command command) override {
+    ++posts;
+    store->post(std::move(command));
+  }
+  void post_drain(DrainCommand command) override {
+    if (drain == nullptr) drain = make_drain();
+    ++drain_posts;
+    drain->post(std::move(command));
+  }
+  Result<Network> make_network(const MemberId& self, const std::string& secret) override {
+    if (!network) return Error(Code::unsupported, "this agent serves jobs on one node only");
+    return network(self, secret);
+  }
+  Status watch(int descriptor) override { return watch_network(descriptor); }
+  DiskTraffic traffic() const override { return *traffic_of_all; }
+  const DepotParts* depot() override {
+    if (!depot_parts && make_depot) {
+      depot_thread = make_depot();
+      depot_parts.emplace(DepotParts{*depot_thread, *serving, *keeping});
+    }
+    return depot_parts ? &*depot_parts : nullptr;
+  }
+  // The store has nothing left to do; asks it where that is not known. Ending its thread then does
+  // not make the main loop wait for the disk.
+  bool settled() {
+    if (settled_posts == posts && settled_drain_posts == drain_posts) return true;
+    if (asked_posts != posts) store->post(Settle{posts});
+    if (asked_drain_posts != drain_posts) drain->post(Command(Settle{drain_posts}));
+    asked_posts = posts;
+    asked_drain_posts = drain_posts;
+    return false;
+  }
+
+  std::uint64_t posts = 0;          // commands so far
+  std::uint64_t asked_posts = 0;    // so many of them when the store was asked last
+  std::uint64_t settled_posts = 0;  // so many of them are known to be done
+  std::uint64_t drain_posts = 0;    // the same of the drain
+  std::uint64_t asked_drain_posts = 0;
+  std::uint64_t settled_drain_posts = 0;
+  std::uint64_t unused_since_ns = 0;  // 0: in use
+  HeldLock lock;  // the store takes it; whoever writes to the job's folder looks at it
+  std::function<std::unique_ptr<Drain>()> make_drain;
+  std::function<Result<Network>(const MemberId&, const std::string&)> network;
+  std::function<Status(int)> watch_network;
+  const DiskTraffic* traffic_of_all = nullptr;  // the server's
+  std::function<std::unique_ptr<Depot>()> make_depot;
+  std::unique_ptr<Store> store;           // outlives the job, which posts to it
+  std::unique_ptr<Drain> drain;           // made for the first run with a durable directory
+  std::unique_ptr<DepotBuffers> serving;  // with the depot, for the first run on several nodes
+  std::unique_ptr<DepotBuffers> keeping;
+  std::unique_ptr<Depot> depot_thread;
+  std::optional<DepotParts> depot_parts;
+  std::unique_ptr<Job> job;
+};
+
+}  // namespace backstay::agent

@@ -1,0 +1,50 @@
+#include "agent/version/held_files.h"
+
+#include <algorithm>
+
+#include "format/names.h"
+
+namespace backstay::agent {
+
+FileNames names_of(const std::string& job, const FileOf& file) {
+  const std::string folder = format::version_folder(job, file.version);
+  if (file.parity) {
+    return {folder, format::parity_name(folder, file.node),
+            format::parity_manifest_name(folder, file.node)};
+  }
+  return {folder, format::segment_name(folder, file.node),
+          format::manifest_name(folder, file.node)};
+}
+
+void HeldFiles::add(HeldFile held) {
+  std::sort(held.ranks.begin(), held.ranks.end());
+  const FileOf file = held.file;
+  files_.insert_or_assign(file, std::move(held));
+}
+
+const HeldFile* HeldFiles::find(const FileOf& file) const {
+  const auto found = files_.find(file);
+  return found == files_.end() ? nullptr : &found->second;
+}
+
+std::optional<NodeId> HeldFiles::node_with(VersionOfRun version, Rank rank) const {
+  const auto file = file_with(version, rank, /*parity=*/false);
+  return file ? std::optional(file->node) : std::nullopt;
+}
+
+std::optional<FileOf> HeldFiles::parity_with(VersionOfRun version, Rank rank) const {
+  return file_with(version, rank, /*parity=*/true);
+}
+
+std::optional<FileOf> HeldFiles::file_with(VersionOfRun version, Rank rank, bool parity) const {
+  const auto [number, run] = version;
+  for (auto at = files_.lower_bound({number, run, 0}); at != files_.end(); ++at) {
+    const auto& [file, held] = *at;
+    if (file.version != number || file.run != run) break;
+    if (file.parity != parity) continue;
+    if (std::binary_search(held.ranks.begin(), held.ranks.end(), rank)) return file;
+  }
+  return std::nullopt;
+}
+
+}  // namespace backstay::agent

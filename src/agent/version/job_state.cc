@@ -1,0 +1,126 @@
+#include "agent/version/job_state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace backstay::agent {
+
+namespace {
+
+// Bytes that may be dropped: the version is on the tier, or nobody was told anything about it yet and
+// these bytes are in its segment. Once a version was called captured, every byte of it stays in the
+// pool until it is local: writing may still fail.
+bool droppable(const MemoryVersion& version, const HeldChunk& chunk) {
+  if (chunk.released || chunk.in_store || version.pins > 0) return false;
+  return version.safe() || (chunk.written && !version.captured && !version.failed);
+}
+
+void drop(Pool& pool, MemoryVersion& version, HeldChunk& chunk) {
+  pool.give_back(chunk.in_pool.buffer);
+  chunk.released = true;
+  version.whole = false;
+}
+
+}  // namespace
+
+void JobState::record(std::string_view event, nlohmann::json fields) const {
+  fields["event"] = event;
+  Counted& sum = counted[std::string(event)];
+  ++sum.events;
+  if (const auto bytes = fields.find("bytes"); bytes != fields.end() && bytes->is_number()) {
+    sum.bytes += bytes->get<std::uint64_t>();
+  }
+  if (const auto seconds = fields.find("seconds");
+      seconds != fields.end() && seconds->is_number()) {
+    sum.seconds += seconds->get<double>();
+  }
+  fields["t_ns"] = clock.wall_ns();
+  fields["job"] = name;
+  fields["run"] = fmt::format("{:016x}", run);
+  fields["node"] = node;
+  // A message may quote a file name that is not UTF-8.
+  events.append(fields.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+void JobState::release(VersionNumber number) {
+  const auto found = memory.find(number);
+  if (found == memory.end()) return;
+  if (found->second.pins > 0) {
+    found->second.dropping = true;
+    return;
+  }
+  bool left = false;
+  for (HeldChunk& chunk : found->second.chunks) {
+    if (!chunk.released && !chunk.in_store) drop(pool, found->second, chunk);
+    left = left || !chunk.released;
+  }
+  found->second.whole = false;
+  found->second.dropping = true;
+  if (!left) memory.erase(found);
+}
+
+void JobState::forget_if_empty(VersionNumber number) {
+  const auto found = memory.find(number);
+  if (found == memory.end() || !found->second.safe()) return;
+  const MemoryVersion& version = found->second;
+  for (std::size_t index = version.first_held; index < version.chunks.size(); ++index) {
+    if (!version.chunks[index].released) return;
+  }
+  memory.erase(found);
+}
+
+bool JobState::release_one_written() {
+  for (auto& [number, version] : memory) {
+    auto& chunks = version.chunks;
+    while (version.first_held < chunks.size() && chunks[version.first_held].released) {
+      ++version.first_held;
+    }
+    for (std::size_t index = version.first_held; index < chunks.size(); ++index) {
+      HeldChunk& chunk = chunks[index];
+      if (!droppable(version, chunk)) continue;
+      drop(pool, version, chunk);
+      forget_if_empty(number);
+      return true;
+    }
+  }
+  return false;
+}
+
+void JobState::make_room_at_home(const RankLink& link, std::uint32_t wanted) {
+  const HomeRange home = link.home;
+  wanted = std::min(wanted, home.count);
+  std::uint32_t free = pool.free_count_in(home);
+  for (auto at = memory.begin(); at != memory.end() && free < wanted;) {
+    MemoryVersion& version = at->second;
+    for (HeldChunk& chunk : version.chunks) {
+      if (free >= wanted) break;
+      const bool at_home = chunk.in_pool.buffer - home.first < home.count;
+      if (chunk.rank != link.rank || !at_home) continue;
+      if (!version.safe() || !droppable(version, chunk)) continue;
+      drop(pool, version, chunk);
+      ++free;
+    }
+    const VersionNumber number = at->first;
+    ++at;
+    forget_if_empty(number);
+  }
+}
+
+std::uint32_t JobState::buffers_available() const {
+  std::uint32_t count = pool.free_count();
+  for (const auto& [number, version] : memory) {
+    for (const HeldChunk& chunk : version.chunks) count += droppable(version, chunk) ? 1 : 0;
+  }
+  return count;
+}
+
+std::optional<std::uint32_t> JobState::take_buffer(HomeRange home) {
+  if (auto index = pool.take_from(home)) return index;
+  if (auto index = pool.take()) return index;
+  if (!release_one_written()) return std::nullopt;
+  return pool.take();
+}
+
+}  // namespace backstay::agent

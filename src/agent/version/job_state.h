@@ -1,0 +1,182 @@
+// What the agent knows about one job: its ranks, the versions in the pool, the versions on the tier.
+// Capture, Restore and Levels work on it; all in the main loop's thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "agent/memory/pool.h"
+#include "agent/version/event_sink.h"
+#include "agent/version/lacks.h"
+#include "agent/version/ranks.h"
+#include "agent/version/stored_version.h"
+#include "base/clock.h"
+#include "wire/message.h"
+
+namespace backstay::agent {
+
+// A chunk whose bytes are in the pool, or were.
+struct HeldChunk {
+  Rank rank = 0;
+  wire::ChunkInPool in_pool;
+  bool in_store = false;  // the store is writing it
+  bool written = false;
+  bool released = false;  // the buffer was given back
+};
+
+// A version with bytes in the pool, from the first begin() until its buffers are needed elsewhere.
+struct MemoryVersion {
+  VersionInfo info;
+  std::map<Rank, std::uint64_t> object_bytes;
+  std::map<Rank, std::pair<std::uint64_t, std::uint64_t>> rank_ns;  // begin and end of its capture
+  std::vector<HeldChunk> chunks;
+  std::unordered_map<std::uint32_t, std::size_t> writing;  // buffer -> chunk the store has
+  std::size_t first_held = 0;                              // every chunk before it was released
+  bool captured = false;
+  bool sealed = false;          // on this node's disk, all but the record
+  bool local = false;           // on every node's, and recorded
+  bool whole = true;            // no chunk was released: a restart can be served from the pool
+  std::uint64_t handed_ns = 0;  // when its first chunk went to the store, in this try; 0: none did
+  std::uint64_t captured_ns = 0;
+  std::uint64_t local_ns = 0;
+  std::uint64_t written_bytes = 0;
+  std::optional<Error> failed;  // the store gave up on it
+  bool dropping = false;        // release the rest as the store brings it back
+  int pins = 0;                 // restores that read from it; nothing is released meanwhile
+
+  // Nothing can take back that its bytes are on this node's disk: the buffers may go. What one node alone has sealed
+  // is given up, and written again, where the record cannot be written.
+  bool safe() const { return local || (sealed && info.nodes > 1); }
+
+  // For the event log: what the disk has had of it, from the first chunk on.
+  double write_seconds(std::uint64_t now_ns) const {
+    return 1e-9 *
+           static_cast<double>(now_ns - std::min(now_ns, handed_ns == 0 ? now_ns : handed_ns));
+  }
+
+  std::uint64_t bytes() const {
+    std::uint64_t sum = 0;
+    for (const auto& [rank, bytes] : object_bytes) sum += bytes;
+    return sum;
+  }
+};
+
+class StoreLink;  // agent/disk/links.h: this room hands it on and never uses it
+
+struct DurableSettings {
+  std::string dir;                // "": none
+  std::uint32_t every = 1;        // versions
+  std::uint32_t keep = 2;         // good versions there
+  std::uint64_t bytes_per_s = 0;  // 0: no limit
+  std::uint32_t nodes_max = 0;    // that copy there at once, of several; 0: all
+  bool on() const { return !dir.empty(); }
+};
+
+struct JobState {
+  std::string name;
+  std::string dir;
+  std::uint32_t keep = 2;
+  RunId run = 0;
+  NodeId node = 0;
+  std::uint32_t nodes = 1;
+  std::uint32_t ranks = 0;        // of the run
+  std::uint32_t local_ranks = 0;  // on this node
+  std::uint32_t replicas = 0;     // on other nodes
+  bool parity = false;            // instead, groups of nodes keep parity
+  std::set<Rank> lost = {};  // ranks of this run that have gone without a word and not come back
+
+  Pool& pool;
+  Outbox& outbox;
+  StoreLink& store;
+  EventSink& events;
+  const Clock& clock;
+
+  std::map<Rank, RankLink> links = {};  // connected ranks of the present run
+  std::map<VersionNumber, MemoryVersion> memory = {};
+  std::map<VersionNumber, StoredVersion> disk = {};
+  std::map<VersionNumber, StoredVersion> undecided = {};  // of runs of several nodes (stored_version.h)
+  VersionNumber newest = 0;                               // highest number ever used
+  bool finished_before = false;  // the run before the present one ended by itself
+  // By the ranks of the present run: what they were to restart from does not fit.
+  struct Refused {
+    Error why;
+    std::uint64_t monotonic_ns;
+  };
+  std::optional<Refused> refused = {};
+  VersionNumber restarted_from = 0;  // by the present run, with other nodes' disks; 0: without
+  DurableSettings durable_settings = {};
+  std::map<VersionNumber, StoredVersion> durable = {};  // in the durable directory
+  std::optional<Error> durable_error = {};              // it cannot be read
+  std::optional<CopyFailed> copy_failed = {};           // the last copy, if it failed
+  // The last version of the run that could not be written, until one reaches this node's disk again.
+  std::optional<VersionFailed> write_failed = {};
+  std::uint64_t write_outages = 0;      // how often that began
+  Lacks lacks = {};                     // of all nodes of the run
+  std::uint64_t lost_patience_ns = 0;   // how long who waits hopes after a loss or return
+  std::vector<std::string> notes = {};  // sentences that concern the whole run, for tools
+  // The run's other agents: null with one node, and before this one has found them.
+  const struct Around* around = nullptr;
+
+  bool is_durable(VersionNumber version) const {
+    const auto found = durable.find(version);
+    return found != durable.end() && found->second.good();
+  }
+
+  // Neither in memory nor on this node's disk.
+  bool is_gone(VersionNumber version) const {
+    return !memory.contains(version) && !disk.contains(version) && !undecided.contains(version);
+  }
+  void send_to_all(const wire::Message& message) {
+    for (const auto& [rank, link] : links) outbox.send(link.connection, message);
+  }
+  MemoryVersion* in_memory(VersionNumber version) {
+    const auto found = memory.find(version);
+    return found == memory.end() ? nullptr : &found->second;
+  }
+  // A version that a restart can be served with from the pool; else nullptr.
+  const MemoryVersion* whole_in_memory(VersionNumber version) const {
+    const auto found = memory.find(version);
+    if (found == memory.end()) return nullptr;
+    const MemoryVersion& held = found->second;
+    return held.captured && held.whole && !held.dropping ? &held : nullptr;
+  }
+  const RankLink* link_of(ConnectionId connection) const {
+    for (const auto& [rank, link] : links) {
+      if (link.connection == connection) return &link;
+    }
+    return nullptr;
+  }
+
+  // What record() was told, by event; since the job was opened here.
+  struct Counted {
+    std::uint64_t events = 0;
+    std::uint64_t bytes = 0;
+    double seconds = 0;
+  };
+  mutable std::map<std::string, Counted, std::less<>> counted = {};
+
+  // Appends to the job's event log (docs/format/events.md); adds time, job, run and node.
+  void record(std::string_view event, nlohmann::json fields) const;
+
+  // Gives back every buffer of a version that the store does not hold and forgets the version if
+  // none is left. The store's ones follow when they come back.
+  void release(VersionNumber version);
+  // Gives back one buffer whose bytes are safe on the tier; false where there is none.
+  bool release_one_written();
+  void forget_if_empty(VersionNumber version);
+  // Buffers that could be had at once: free ones and those whose bytes are safe on the tier.
+  std::uint32_t buffers_available() const;
+  // Drops what this rank left of versions that are local, until `wanted` buffers of its home are
+  // free or nothing is left: buffers that it has not touched yet cost it a page fault a page.
+  void make_room_at_home(const RankLink& link, std::uint32_t wanted);
+  // A buffer for `home`'s owner, at the cost of cached versions if need be.
+  std::optional<std::uint32_t> take_buffer(HomeRange home);
+};
+
+}  // namespace backstay::agent

@@ -1,0 +1,76 @@
+#include "agent/version/troubles.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "agent/version/unprotected.h"
+#include "base/machine.h"
+
+namespace backstay::agent {
+
+namespace {
+
+// Of a failure that a later copy has made up for nobody needs to hear.
+bool copy_fails(const JobState& state) {
+  if (!state.copy_failed) return false;
+  const auto newer = state.durable.upper_bound(state.copy_failed->version);
+  return newer == state.durable.end() && !state.is_durable(state.copy_failed->version);
+}
+
+const char* advice(Code code) {
+  return code == Code::no_space ? ": free space there, or set storage.dir" : "";
+}
+
+}  // namespace
+
+std::vector<Trouble> troubles(const JobState& state) {
+  std::vector<Trouble> all;
+  if (state.write_failed) {
+    all.push_back({Trouble::Kind::not_written,
+                   fmt::format("version {} could not be written: {}; each checkpoint tries again{}",
+                               state.write_failed->version, state.write_failed->error.message(),
+                               advice(state.write_failed->error.code())),
+                   state.write_outages});
+  }
+  const Lack* lack = state.lacks.newest(state.node);
+  if (lack != nullptr && lack->level == Level::local && state.undecided.contains(lack->version)) {
+    all.push_back({Trouble::Kind::not_recorded,
+                   fmt::format("the commit record of version {} could not be written: {}; it is "
+                               "tried again{}",
+                               lack->version, lack->why, advice(lack->code))});
+  }
+  if (lack != nullptr && lack->level > Level::local &&
+      !is_overtaken(state, lack->version, lack->code)) {
+    all.push_back({Trouble::Kind::not_protected, state.lacks.text(state.node)});
+  }
+  if (state.durable_error && state.durable.empty()) {  // else it has come meanwhile
+    all.push_back({Trouble::Kind::durable_unreadable,
+                   fmt::format("the durable directory {} cannot be used: {}",
+                               state.durable_settings.dir, state.durable_error->message())});
+  } else if (copy_fails(state)) {
+    all.push_back({Trouble::Kind::not_copied,
+                   fmt::format("version {} could not be copied to {}: {}; the next one is tried",
+                               state.copy_failed->version, state.durable_settings.dir,
+                               state.copy_failed->error.message())});
+  }
+  return all;
+}
+
+std::string Untold::take(const JobState& state) {
+  if (std::exchange(run_, state.run) != state.run) told_.clear();
+  std::map<Trouble::Kind, std::uint64_t> told;
+  std::string untold;
+  for (const Trouble& trouble : troubles(state)) {
+    const auto before = told_.find(trouble.kind);
+    const bool known = before != told_.end() && before->second == trouble.number;
+    if (!known && !untold.empty()) continue;  // with the next checkpoint
+    if (!known) untold = trouble.text;
+    told[trouble.kind] = trouble.number;
+  }
+  told_ = std::move(told);
+  if (untold.empty() || state.nodes == 1) return untold;
+  return fmt::format("node {} ({}): {}", state.node, host_name(), untold);
+}
+
+}  // namespace backstay::agent
