@@ -18,6 +18,7 @@
 
 #include "agent/disk/links.h"
 #include "agent/group/around.h"
+#include "agent/redundancy/directory.h"
 #include "agent/restart/restore.h"
 #include "base/checksum.h"
 #include "base/clock.h"
@@ -134,6 +135,7 @@ class AgentHarness final : public Outbox, public StoreLink, public Peers, public
   std::map<NodeId, Disk> agents;  // 0: this one, through its depot
   Disk disk;                      // this one's, through its store
   Disk durable;
+  int durable_looks = 0;  // restarts that had it listed once more
   void put_local(const NodeFile& file) {
     disk.files[file.file] = &file;
     directory_.add(file.held());
@@ -146,9 +148,19 @@ class AgentHarness final : public Outbox, public StoreLink, public Peers, public
         file.file.version, Level::none, file.record(), "", false, true};
   }
   void put_durable(const NodeFile& file) {
+    put_durable_late(file);
+    list_durable();
+  }
+  // Nobody here knows of it before the directory is listed once more.
+  void put_durable_late(const NodeFile& file) {
+    state_.durable_settings.dir = "/durable";
     durable.files[file.file] = &file;
-    state_.durable[file.file.version] = {file.file.version, Level::durable, file.record(), "",
-                                         false};
+  }
+  void list_durable() {
+    for (const auto& [which, file] : durable.files) {
+      StoredVersion& known = state_.durable[which.version];
+      if (known.damage.empty()) known = {which.version, Level::durable, file->record(), "", false};
+    }
   }
   void put_at(NodeId agent, const NodeFile& file) {
     agents[agent].files[file.file] = &file;
@@ -383,6 +395,14 @@ class AgentHarness final : public Outbox, public StoreLink, public Peers, public
     serve(durable, Place::durable, std::get<Command>(std::move(command)));
   }
   void serve(Disk& on, Place place, Command command) {
+    if (std::holds_alternative<ScanJob>(command)) {
+      later_.emplace_back([this] {
+        ++durable_looks;
+        list_durable();
+        --state_.durable_looks;
+        restore_->durable_scanned();
+      });
+    }
     if (const auto* event = std::get_if<AppendEvent>(&command)) events.push_back(event->line);
     if (auto* load = std::get_if<LoadManifest>(&command)) {
       later_.emplace_back([this, &on, place, what = *load] {

@@ -349,6 +349,23 @@ TEST_F(RestartAround, FromTheDurableDirectoryAloneAfterTheLossOfAllNodes) {
   agent.expect_restored(run);
 }
 
+TEST_F(RestartAround, AVersionThatBecameDurableAfterTheRunBeganIsFoundBeforeItIsGivenUp) {
+  AgentHarness agent(64, 8, {1, 4});
+  for (const NodeFile* file : {&file0, &file1, &file2}) agent.put_durable_late(*file);
+  agent.restart(7, run, bytes);
+  agent.expect_restored(run);
+  EXPECT_EQ(agent.durable_looks, 1);
+}
+
+TEST_F(RestartAround, WhatIsNotDurableEitherIsLookedForOnce) {
+  AgentHarness agent(64, 8, {1, 4});
+  agent.put_at(2, file0);
+  agent.state().durable_settings.dir = "/durable";
+  agent.restart(7, run, bytes);
+  agent.expect_over(Code::not_found);
+  EXPECT_EQ(agent.durable_looks, 1);
+}
+
 TEST_F(RestartAround, AnotherNumberOfRanksIsSaidAndFetchedObjectByObject) {
   AgentHarness agent(64, 4, {0, 1});
   agent.put_local(file0);

@@ -17,23 +17,34 @@ void Durability::open(DurableSettings settings) {
   state_.durable_error.reset();
   state_.copy_failed.reset();
   live_ = false;
+  stale_looks_ += std::exchange(state_.durable_looks, 0);
   opening_ = state_.durable_settings.on();
   if (opening_) state_.store.post_drain(OpenDurable{state_.durable_settings.dir});
 }
 
-void Durability::on(const Scanned& event) {
-  opening_ = false;
-  state_.durable.clear();
+bool Durability::on(const Scanned& event) {
+  if (stale_looks_ != 0) {
+    --stale_looks_;
+    return false;
+  }
+  if (state_.durable_looks != 0) {
+    --state_.durable_looks;
+  } else {
+    opening_ = false;
+    state_.durable.clear();
+  }
   if (!event.versions.ok()) {
     state_.durable_error = event.versions.error();
     spdlog::error("the durable directory cannot be read job={} error=\"{}\"", state_.name,
                   event.versions.error().to_string());
-    return;
+    return true;
   }
   for (const StoredVersion& stored : *event.versions) {
     state_.newest = std::max(state_.newest, stored.version);
-    state_.durable[stored.version] = stored;
+    StoredVersion& known = state_.durable[stored.version];
+    if (known.damage.empty()) known = stored;  // else it is set aside, and may not be marked yet
   }
+  return true;
 }
 
 void Durability::consider() {

@@ -40,7 +40,8 @@ class Durability {
 
   // Events of the drain; those of restarts are not its.
   void on(const Event& event);
-  void on(const Scanned& event);
+  // Of open(), or of a restart that looks again (JobState::durable_looks). False: of a run before, it says nothing.
+  bool on(const Scanned& event);
   void on(const VersionDurable& event);
   void on(const CopyFailed& event);
   void on(const Removed& event);
@@ -62,6 +63,7 @@ class Durability {
   std::function<bool(VersionNumber)> wanted_;
   std::function<void(VersionNumber)> changed_;
   bool opening_ = false;
+  std::uint32_t stale_looks_ = 0;  // asked for by restarts of a run before, and not answered
   bool stands_still_ = false;
   bool live_ = false;
   VersionNumber copying_ = 0;

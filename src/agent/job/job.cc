@@ -415,8 +415,8 @@ void Job::on(const Event& event) {
 
 void Job::on_drain(const Event& event) {
   if (const auto* found = std::get_if<Scanned>(&event)) {
-    durability_.on(*found);
-    admit_waiting(Status());
+    if (durability_.on(*found) && !restores_.empty()) restores_.front()->durable_scanned();
+    if (!durability_.opening()) admit_waiting(Status());
   } else if (const auto* loaded = std::get_if<ManifestLoaded>(&event)) {
     if (!restores_.empty()) restores_.front()->on(*loaded, Place::durable);
   } else if (const auto* read = std::get_if<ChunkRead>(&event)) {

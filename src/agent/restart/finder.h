@@ -53,6 +53,8 @@ class Finder {
   // Could not be read any more: somebody else who has the same bytes, so that nothing has to be begun anew.
   virtual std::optional<Source> instead(std::size_t participant, const Source& source,
                                         const Error& why) = 0;
+  // The durable directory was listed once more, as find() may have ordered (JobState::durable_looks).
+  virtual void durable_scanned() {}
 };
 
 }  // namespace backstay::agent

@@ -185,7 +185,29 @@ const StoredVersion* FinderAround::durable() const {
   return there ? &stored->second : nullptr;
 }
 
+bool FinderAround::looks_again() {
+  const bool lacks = std::ranges::any_of(searches_, [](const Search& s) { return s.left.empty(); });
+  if (!lacks || looked_again_ || durable() != nullptr || !state_.durable_settings.on()) {
+    return false;
+  }
+  looked_again_ = true;
+  ++state_.durable_looks;
+  state_.store.post_drain(Command(ScanJob{.clean = false}));
+  return true;
+}
+
+void FinderAround::durable_scanned() {
+  if (!looked_again_ || !done_) return;
+  for (Search& search : searches_) {
+    if (search.left.empty() && durable() != nullptr) {
+      search.left.push_back({Place::durable, 0, Source::any_node});
+    }
+  }
+  answer();
+}
+
 void FinderAround::answer() {
+  if (looks_again()) return;
   Found found;
   found.version = version_;
   if (const StoredVersion* stored = durable()) {

@@ -4,6 +4,9 @@
 //   pool, this node's disk (what it wrote, or a copy that it keeps), other agents in the order of the directory, another agent
 //   that makes it out of parity and has it then, the durable directory
 //
+// Before a version is given up the durable directory is listed once more: the agent that copied it for the run before may
+// have written the record after this one had looked.
+//
 // A disk is read a second time, as the trouble may pass; another agent is not, where a third may have the same. No version is
 // set aside, as copies of the damaged file may be good: who makes the copies is told (Around::damaged). But in the durable
 // directory: it has all parts, and nobody there makes one anew.
@@ -30,6 +33,7 @@ class FinderAround final : public Finder {
   void failed(std::size_t participant, const Source& source, const Error& why) override;
   std::optional<Source> instead(std::size_t participant, const Source& source,
                                 const Error& why) override;
+  void durable_scanned() override;
 
  private:
   struct Search {  // for one object
@@ -56,6 +60,7 @@ class FinderAround final : public Finder {
   bool wants_rebuilding(const Search& search) const;
   void look_for_parity(Search& search);
   void rebuild(Search& search);
+  bool looks_again();
   void answer();
   Nothing nothing_of(const Search& search) const;
   const StoredVersion* durable() const;
@@ -67,6 +72,7 @@ class FinderAround final : public Finder {
   VersionOfRun version_;
   std::vector<Search> searches_;  // by participant
   std::size_t lookups_ = 0;       // that are not answered
+  bool looked_again_ = false;     // into the durable directory
   Done done_;
   const std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // for the directory's answers
 };

@@ -59,6 +59,7 @@ class Restore {
 
   void on(const ManifestLoaded& event, Place place) { reader_.on(event, place); }
   void on(const ChunkRead& event) { reader_.on(event); }
+  void durable_scanned() { finder_->durable_scanned(); }
   // Buffers may have become free.
   void pump();
   bool waits_for_buffers() const { return !to_read_.empty(); }

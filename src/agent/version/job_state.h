@@ -100,8 +100,9 @@ struct JobState {
   std::map<Rank, RankLink> links = {};  // connected ranks of the present run
   std::map<VersionNumber, MemoryVersion> memory = {};
   std::map<VersionNumber, StoredVersion> disk = {};
-  std::map<VersionNumber, StoredVersion> undecided = {};  // of runs of several nodes (stored_version.h)
-  VersionNumber newest = 0;                               // highest number ever used
+  std::map<VersionNumber, StoredVersion> undecided =
+      {};                        // of runs of several nodes (stored_version.h)
+  VersionNumber newest = 0;      // highest number ever used
   bool finished_before = false;  // the run before the present one ended by itself
   // By the ranks of the present run: what they were to restart from does not fit.
   struct Refused {
@@ -113,7 +114,8 @@ struct JobState {
   DurableSettings durable_settings = {};
   std::map<VersionNumber, StoredVersion> durable = {};  // in the durable directory
   std::optional<Error> durable_error = {};              // it cannot be read
-  std::optional<CopyFailed> copy_failed = {};           // the last copy, if it failed
+  std::uint32_t durable_looks = 0;  // restarts that have it listed once more, and wait for that
+  std::optional<CopyFailed> copy_failed = {};  // the last copy, if it failed
   // The last version of the run that could not be written, until one reaches this node's disk again.
   std::optional<VersionFailed> write_failed = {};
   std::uint64_t write_outages = 0;      // how often that began
