@@ -147,7 +147,10 @@ Result<int> run(const RunCommandOptions& options) {
   set_environment(options, config, named, file);
   const bool agents_of_its_own = needs_agents_of_its_own(config, launcher);
   if (agents_of_its_own) give_agents_of_its_own(config);
-  Runner runner(options.run, config, job);
+  RunOptions run = options.run;
+  if (std::filesystem::path(program.file).filename().string().starts_with("python"))
+    run.language = Language::python;
+  Runner runner(run, config, job);
   // Versions of a program that runs would be taken for ours, and it would lose them to ours.
   if (agents_of_its_own) {
     BACKSTAY_TRY(runner.clear(options.take_over));

@@ -16,7 +16,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // As in docs/guide/getting-started.md.
-constexpr std::array lines_to_add = {
+constexpr std::array lines_of_python = {
+    "these lines make a program save (docs/guide/getting-started.md):",
+    "  with backstay.init(comm):                      comm: of mpi4py; none: one process",
+    "      backstay.protect(\"u\", u)                   for each numpy array and the step",
+    "      backstay.restart()                         once, before the loop",
+    "      if backstay.due(): backstay.checkpoint()   in the loop"};
+constexpr std::array lines_of_c = {
     "these lines make a program save (docs/guide/getting-started.md):",
     "  backstay_init_mpi(MPI_COMM_WORLD, NULL);              after MPI_Init",
     "  backstay_protect(\"u\", u, n, BACKSTAY_DOUBLE);          for each array and the step",
@@ -199,11 +205,15 @@ std::string why_no_version(const RunSummary& summary, const FirstDue& due) {
 }
 
 std::vector<std::string> sentences(const RunSummary& summary, const FirstDue& due,
-                                   unsigned restarts) {
+                                   unsigned restarts, Language language) {
   std::vector<std::string> lines;
   if (summary.versions == 0) {
     lines.push_back(why_no_version(summary, due));
-    if (summary.runs == 0) lines.insert(lines.end(), lines_to_add.begin(), lines_to_add.end());
+    const auto add = [&lines](const auto& more) {
+      lines.insert(lines.end(), more.begin(), more.end());
+    };
+    if (summary.runs == 0 && language == Language::python) add(lines_of_python);
+    if (summary.runs == 0 && language == Language::c) add(lines_of_c);
   } else {
     lines.push_back(fmt::format("{} in {}{}; the newest, {}, is {}",
                                 count_text(summary.versions, "version"),
@@ -213,7 +223,7 @@ std::vector<std::string> sentences(const RunSummary& summary, const FirstDue& du
                                 share_text(summary.waited_s, summary.running_s),
                                 wait_text(summary.longest_wait_s)));
   }
-  if (restarts > 0 || summary.failures > 0)
+  if (summary.runs > 0 && (restarts > 0 || summary.failures > 0))
     lines.push_back(fmt::format("{}, which took {}; {} of work lost",
                                 count_text(restarts, "restart"), wait_text(summary.restarting_s),
                                 duration_text(summary.lost_s)));

@@ -40,9 +40,12 @@ struct RunSummary {
 RunSummary summary_of(const std::vector<std::string>& lines, const std::string& job,
                       std::uint64_t since_ns);
 
+// In which a program is shown how to call Backstay.
+enum class Language { c, python };
+
 // Sentences, one a line. `restarts`: of the program, by `backstay run`.
 std::vector<std::string> sentences(const RunSummary& summary, const FirstDue& due,
-                                   unsigned restarts);
+                                   unsigned restarts, Language language = Language::c);
 // Why there is no version and what to do; "" where there is one.
 std::string why_no_version(const RunSummary& summary, const FirstDue& due);
 

@@ -300,7 +300,8 @@ std::optional<RunSummary> Runner::summary() const {
 }
 
 void Runner::say_summary(const RunSummary& summary) const {
-  for (const std::string& line : sentences(summary, first_due(), policy_.restarts()))
+  for (const std::string& line :
+       sentences(summary, first_due(), policy_.restarts(), options_.language))
     say("summary", line);
 }
 

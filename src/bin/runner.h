@@ -28,6 +28,7 @@ struct RunOptions {
   double grace_s = 60;
   bool json = false;
   Words words;
+  Language language = Language::c;  // of the program
   HostOptions hosts;
 };
 

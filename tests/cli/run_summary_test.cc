@@ -6,8 +6,12 @@
 namespace backstay::bin {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // A log as the agent writes it; times in seconds.
 class Log {
@@ -151,6 +155,14 @@ TEST(RunSummary, SaysWhyThereIsNoVersion) {
                           .read();
   EXPECT_THAT(why_no_version(failed, daly), HasSubstr("in 12 s: the disk is full"));
   EXPECT_EQ(sentences(ran, daly, 0).size(), 1u);
+}
+
+TEST(RunSummary, ShowsAProgramThatNeverCallsBackstayHowToInItsLanguage) {
+  const RunSummary never;
+  EXPECT_THAT(sentences(never, daly, 0), Contains(HasSubstr("backstay_init_mpi(")));
+  EXPECT_THAT(sentences(never, daly, 2, Language::python),
+              AllOf(Contains(HasSubstr("with backstay.init(comm):")), Each(Not(HasSubstr(";  "))),
+                    Each(Not(HasSubstr("of work lost")))));
 }
 
 }  // namespace
