@@ -14,11 +14,11 @@
 #include <system_error>
 
 #include "base/edit_distance.h"
-#include "bin/command.h"
-#include "bin/exit_code.h"
-#include "bin/print.h"
-#include "bin/python.h"
-#include "bin/settings.h"
+#include "bin/commands/python.h"
+#include "bin/parts/command.h"
+#include "bin/parts/exit_code.h"
+#include "bin/parts/print.h"
+#include "bin/parts/settings.h"
 
 namespace backstay::bin {
 namespace {

@@ -1,4 +1,4 @@
-#include "bin/copies.h"
+#include "bin/commands/copies.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

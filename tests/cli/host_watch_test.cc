@@ -1,5 +1,5 @@
 // With shells of this machine in place of ssh.
-#include "bin/host_watch.h"
+#include "bin/run/host_watch.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

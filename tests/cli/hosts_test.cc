@@ -1,9 +1,9 @@
-#include "bin/hosts.h"
+#include "bin/run/hosts.h"
 
 #include <gtest/gtest.h>
 
-#include "bin/host_choice.h"
-#include "bin/slurm.h"
+#include "bin/run/host_choice.h"
+#include "bin/run/slurm.h"
 
 namespace backstay::bin {
 namespace {

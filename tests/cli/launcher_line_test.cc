@@ -1,10 +1,10 @@
-#include "bin/launcher_line.h"
+#include "bin/run/launcher_line.h"
 
 #include <gtest/gtest.h>
 
 #include <sstream>
 
-#include "bin/remote_shell.h"
+#include "bin/run/remote_shell.h"
 
 namespace backstay::bin {
 namespace {

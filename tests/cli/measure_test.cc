@@ -1,5 +1,5 @@
 // Measurements end in order when the disk fails.
-#include "bin/measure.h"
+#include "bin/commands/measure.h"
 
 #include <gtest/gtest.h>
 

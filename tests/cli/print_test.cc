@@ -1,4 +1,4 @@
-#include "bin/print.h"
+#include "bin/parts/print.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "bin/restart_policy.h"
+#include "bin/run/restart_policy.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "bin/run_summary.h"
+#include "bin/run/run_summary.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

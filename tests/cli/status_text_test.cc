@@ -1,4 +1,4 @@
-#include "bin/status_text.h"
+#include "bin/commands/status_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

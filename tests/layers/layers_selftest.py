@@ -33,6 +33,7 @@ def good_tree(root: Path, page: str) -> None:
         write(root, f"src/agent/{room}/CMakeLists.txt", f"# {room}: purpose.\n")
         write(root, f"src/agent/{room}/{room}.h", "")
     write(root, "src/agent/disk/a.cc", '#include "agent/disk/disk.h"\n#include "agent/version/version.h"\n#include "tier/tier.h"\n')
+    write(root, "src/bin/run/CMakeLists.txt", "# run: purpose.\n")
     write(root, "src/capture/mpi/a.cc", '#include "client/client.h"\n#include "backstay/backstay.h"\n')
     write(root, "src/capture/fuse/fuse.h", "")
     write(root, "python/backstay/format/reader.py", "import os\nimport numpy\n")
@@ -51,6 +52,7 @@ BAD = [
     ("src/agent/restart/x.cc", '#include "agent/redundancy/redundancy.h"\n', "agent/restart may not include agent/redundancy"),
     ("src/agent/x.cc", "", "agent has no row"),
     ("src/bin/x.cc", '#include "capture/capture.h"\n', "bin may not include capture"),
+    ("src/bin/run/x.cc", '#include "bin/bin.h"\n', "bin/run may not include bin"),
     ("src/capture/mpi/x.cc", '#include "capture/fuse/fuse.h"\n', "capture/mpi may not include capture/fuse"),
     ("src/base/x.cc", '#include "fmt/core.h"\n', "no file of this repository"),
     ("include/backstay/x.h", '#include "base/base.h"\n', "public may not include base"),

@@ -1,0 +1,31 @@
+// Reads every byte of a version and holds it against its checksums, with several threads.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bin/parts/progress.h"
+#include "bin/parts/stored.h"
+
+namespace backstay::bin {
+
+struct Damage {
+  NodeId node = 0;
+  std::string what;  // "rank 3, region u, bytes 4194304 to 8388607: ..."
+};
+
+struct CheckResult {
+  std::uint64_t chunks = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t regions = 0;
+  std::uint64_t damages = 0;    // how many were found
+  std::vector<Damage> damaged;  // the first of them
+};
+
+// Damage is a result, not an Error. Errors: what keeps the check from being made (io, permission),
+// not_found if the version is removed meanwhile.
+Result<CheckResult> check_version(Stored& stored, const std::string& job,
+                                  const agent::StoredVersion& version, unsigned threads,
+                                  Progress& progress);
+
+}  // namespace backstay::bin

@@ -1,0 +1,273 @@
+#include "bin/commands/checks.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/machine.h"
+#include "base/program.h"
+#include "bin/commands/measure.h"
+#include "bin/parts/agent_link.h"
+#include "bin/parts/print.h"
+#include "bin/parts/stored.h"
+#include "client/launch.h"
+#include "io/posix.h"
+#include "io/ring.h"
+#include "wire/socket.h"
+
+namespace backstay::bin {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::uint64_t pool_bytes(const Config& config) { return config.pool.size_mib << 20; }
+
+Finding check_storage(const Config& config) {
+  const std::string& dir = config.storage.dir;
+  const Status made = make_folders(dir);
+  if (!made.ok() || ::access(dir.c_str(), W_OK | X_OK) != 0)
+    return {
+        "storage", Health::bad,
+        fmt::format("{} cannot be written{}", dir, made.ok() ? "" : ": " + made.error().message()),
+        "set storage.dir to a folder of yours on a local disk"};
+  struct statvfs space {};
+  if (::statvfs(dir.c_str(), &space) != 0)
+    return {"storage", Health::note, dir + ": free space is unknown", ""};
+  const std::uint64_t free = std::uint64_t{space.f_bavail} * space.f_frsize;
+  const std::string found = fmt::format("{}, {} free", dir, bytes_text(free));
+  // keep versions, the one being written and a spare file, of the size of the pool at least.
+  const auto files = config.storage.keep + 2;
+  if (free < files * pool_bytes(config))
+    return {"storage", Health::note, found,
+            fmt::format(
+                "{} files of the pool's size (storage.keep versions, one being written, one spare) "
+                "would not fit: free space, or set storage.dir",
+                files)};
+  return {"storage", Health::good, found, ""};
+}
+
+std::vector<Finding> check_durable(const Config& config) {
+  const std::string& dir = config.durable.dir;
+  if (dir.empty()) return {};
+  struct stat durable {
+  }, local{};
+  if (::stat(dir.c_str(), &durable) != 0 || !S_ISDIR(durable.st_mode))
+    return {
+        {"durable", Health::bad, dir + " is no directory", "make it, or mount its file system"}};
+  if (::access(dir.c_str(), W_OK | X_OK) != 0)
+    return {{"durable", Health::bad, dir + " cannot be written",
+             "set durable.dir to a directory of yours"}};
+  if (::stat(config.storage.dir.c_str(), &local) == 0 && local.st_dev == durable.st_dev)
+    return {{"durable", Health::note, dir + " is on the same file system as storage.dir",
+             "what takes the node's disk takes both: set durable.dir to a directory on shared "
+             "storage"}};
+  return {{"durable", Health::good, dir, ""}};
+}
+
+Finding check_direct(const Config& config) {
+  if (!config.writer.direct)
+    return {"O_DIRECT", Health::note, "switched off",
+            "set writer.direct = true unless the disk is slower with it"};
+  const std::string path = config.storage.dir + "/.doctor-" + std::to_string(::getpid());
+  const auto file = io::posix_filesystem().open(path, io::Open::create_direct);
+  if (!file.ok()) return {"O_DIRECT", Health::bad, file.error().message(), "see \"storage\""};
+  const bool direct = (*file)->direct();
+  AlignedMemory block(4096);
+  const Status wrote = (*file)->write_at(0, block.span());
+  (void)io::posix_filesystem().remove(path).ok();
+  if (!wrote.ok())
+    return {"O_DIRECT", Health::bad, wrote.error().message(), "set writer.direct = false"};
+  if (direct) return {"O_DIRECT", Health::good, "used", ""};
+  return {"O_DIRECT", Health::note, "this file system refuses it; writes go through the page cache",
+          "put storage.dir on ext4, xfs or another local disk (not tmpfs)"};
+}
+
+Finding check_ring(const Config& config) {
+  io::RingKind kind;
+  const auto ring = io::make_ring({config.writer.depth, config.writer.io_uring, {}}, &kind);
+  if (!ring.ok())
+    return {"io_uring", Health::bad, ring.error().message(),
+            "raise the limit of processes (ulimit -u)"};
+  if (kind.io_uring) return {"io_uring", Health::good, "used", ""};
+  return {"io_uring", Health::note,
+          "threads are used instead: " + (kind.why_not.empty() ? "switched off" : kind.why_not),
+          "allow it: sysctl kernel.io_uring_disabled=0, and in the container's seccomp profile"};
+}
+
+Finding check_memlock(const Config& config) {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_MEMLOCK, &limit);
+  if (limit.rlim_cur == RLIM_INFINITY || ::geteuid() == 0)
+    return {"memlock", Health::good, "unlimited", ""};
+  const std::string found = fmt::format("{} may be locked, the pool has {}",
+                                        bytes_text(limit.rlim_cur), bytes_text(pool_bytes(config)));
+  if (limit.rlim_cur >= pool_bytes(config)) return {"memlock", Health::good, found, ""};
+  return {"memlock", Health::note, found,
+          "the pool cannot be registered with io_uring: raise `ulimit -l` (memlock in "
+          "/etc/security/limits.conf)"};
+}
+
+Finding check_memory(const Config& config) {
+  const MemoryLeft left = memory_left();
+  const std::uint64_t available = left.bytes;
+  const std::string found =
+      fmt::format("{} of {} available, the pool takes {}", bytes_text(available), left.of,
+                  bytes_text(pool_bytes(config)));
+  if (available >= 2 * pool_bytes(config)) return {"memory", Health::good, found, ""};
+  return {"memory", available - available / 10 >= pool_bytes(config) ? Health::note : Health::bad,
+          found, "set pool.size_mib to less"};
+}
+
+// The word in brackets of a file like "always [never] advise".
+std::string chosen_in(const char* path) {
+  std::ifstream file(path);
+  for (std::string word; file >> word;)
+    if (word.size() > 2 && word.front() == '[') return word.substr(1, word.size() - 2);
+  return "";
+}
+
+Finding check_huge_pages(const Config& config) {
+  if (!config.pool.huge_pages) return {"huge pages", Health::note, "switched off", ""};
+  const std::string shared = chosen_in("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
+  std::ifstream file("/proc/sys/vm/nr_hugepages");
+  std::uint64_t reserved = 0;
+  file >> reserved;
+  if (shared == "always" || shared == "within_size" || shared == "advise")
+    return {"huge pages", Health::good, "for shared memory: " + shared, ""};
+  if (reserved > 0)
+    return {"huge pages", Health::good, count_text(reserved, "page") + " reserved", ""};
+  return {"huge pages", Health::note, "not for shared memory",
+          "optional: echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled (root)"};
+}
+
+Finding check_socket(const Config& config) {
+  const std::string path = wire::socket_path(config.agent.socket);
+  if (path.size() > 107)
+    return {"socket", Health::bad,
+            fmt::format("{} has {} bytes, the system allows 107", path, path.size()),
+            "set agent.socket to a shorter path"};
+  const std::string folder = parent_of(path);
+  const TrialFolders trial(folder);
+  const char* advice = "set agent.socket to a path in a folder of yours";
+  if (!trial.status().ok())
+    return {"socket", Health::bad, trial.status().error().message(), advice};
+  struct stat info {};
+  if (::stat(folder.c_str(), &info) != 0 || info.st_uid != ::geteuid())
+    return {"socket", Health::bad, folder + " does not belong to you", advice};
+  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+    return {"socket", Health::bad, "others may write to " + folder, "chmod 700 it"};
+  return {"socket", Health::good, path, ""};
+}
+
+Finding check_agent(const Config& config) {
+  auto agent = AgentLink::connect(config);
+  if (agent.ok()) {
+    const auto status = agent->status();
+    if (status.ok()) {
+      const std::string release = status->value("release", "?");
+      const std::string found =
+          fmt::format("release {} answers, pid {}", release, status->value("pid", 0));
+      if (release != BACKSTAY_VERSION)
+        return {"agent", Health::note, found,
+                "of another release: `backstay agent stop`; the next program starts the right one"};
+      return {"agent", Health::good, found, ""};
+    }
+    return {
+        "agent", Health::bad, status.error().message(),
+        "end it and look into agent.log in the socket's folder; the next program starts another"};
+  }
+  const auto program = client::find_agent_program(config.agent.program);
+  if (!program.ok())
+    return {"agent", Health::bad, program.error().message(),
+            "set agent.program, or put backstayd beside backstay"};
+  if (agent.error().code() != Code::agent_lost)
+    return {"agent", Health::bad, agent.error().message(), "set agent.socket to a path of yours"};
+  return {"agent", Health::good, "none runs; programs start " + *program, ""};
+}
+
+// Folders where our libraries may lie: of an installation, or of the build tree.
+std::string find_library(const std::string& name) {
+  const fs::path here = program_folder();
+  for (const fs::path& folder :
+       {here / "../lib", here / "../lib64", here / "../lib/x86_64-linux-gnu",
+        here / "../lib/aarch64-linux-gnu", here / "../capture/mpi", here / "../client", here}) {
+    std::error_code failure;
+    if (fs::exists(folder / name, failure))
+      return fs::weakly_canonical(folder / name, failure).string();
+  }
+  return "";
+}
+
+Finding check_mpi(const std::string& title, const std::vector<std::string>& launchers,
+                  const std::string& library, const std::string& package) {
+  std::string launcher;
+  for (const std::string& name : launchers)
+    if (launcher.empty()) launcher = find_program(name);
+  const std::string ours = find_library(library);
+  if (launcher.empty())
+    return {
+        title, Health::note, "not found",
+        ours.empty()
+            ? fmt::format("needed only for its programs: apt install {}, then build again", package)
+            : fmt::format("its launcher is missing: apt install {}", package)};
+  if (ours.empty())
+    return {title, Health::note, launcher + ", but " + library + " was not built",
+            "install its compiler wrapper and build again"};
+  return {title, Health::good, launcher + ", " + ours, ""};
+}
+
+Finding check_kernel() {
+  utsname name{};
+  ::uname(&name);
+  return {"kernel", Health::good, fmt::format("{} {} {}", name.sysname, name.release, name.machine),
+          ""};
+}
+
+}  // namespace
+
+TrialFolders::~TrialFolders() {
+  for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder) ::rmdir(folder->c_str());
+}
+
+std::string_view health_name(Health health) {
+  return health == Health::good ? "ok" : health == Health::note ? "note" : "fail";
+}
+
+std::vector<Finding> check_machine(const Config& config) {
+  std::vector<Finding> findings{
+      check_kernel(),
+      check_storage(config),
+      check_direct(config),
+      check_ring(config),
+      check_memlock(config),
+      check_memory(config),
+      check_huge_pages(config),
+      check_socket(config),
+      check_agent(config),
+      check_mpi("MPICH", {"mpiexec.mpich", "mpiexec.hydra"}, "libbackstay_mpich.so", "mpich"),
+      check_mpi("Open MPI", {"mpirun.openmpi", "orterun", "prterun"}, "libbackstay_openmpi.so",
+                "openmpi-bin libopenmpi-dev")};
+  for (Finding& one : check_durable(config)) findings.push_back(std::move(one));
+  return findings;
+}
+
+Finding check_disk_speed(const Config& config, unsigned mib) {
+  Progress progress("disk speed", std::uint64_t{mib} << 21);
+  const auto speed = measure_disk(config, config.storage.dir, std::uint64_t{mib} << 20, progress);
+  if (!speed.ok()) return {"disk speed", Health::bad, speed.error().message(), "see \"storage\""};
+  const std::string found = fmt::format("writes {}, reads {}", rate_text(speed->write_bytes_per_s),
+                                        rate_text(speed->read_bytes_per_s));
+  if (speed->write_bytes_per_s < 100e6)
+    return {"disk speed", Health::note, found,
+            "slow: is storage.dir on a network file system or a busy disk? A local disk is better"};
+  return {"disk speed", Health::good, found, ""};
+}
+
+}  // namespace backstay::bin

@@ -1,0 +1,255 @@
+// `backstay rm`: removes versions, commit record first. The newest complete version of a job is
+// what a restart needs: it goes only with --all or --force.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "agent/disk/job_lock.h"
+#include "bin/parts/agent_link.h"
+#include "bin/parts/command.h"
+#include "bin/parts/exit_code.h"
+#include "bin/parts/print.h"
+#include "bin/parts/settings.h"
+#include "bin/parts/stored.h"
+#include "format/names.h"
+
+namespace backstay::bin {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct RmOptions {
+  Settings settings;
+  std::string job;
+  std::vector<VersionNumber> versions;
+  bool all = false;
+  bool damaged = false;
+  std::optional<double> older_than_s;
+  bool force = false;
+  bool dry_run = false;
+};
+
+bool selected(const agent::StoredVersion& version, const RmOptions& options) {
+  if (options.all) return true;
+  if (std::find(options.versions.begin(), options.versions.end(), version.version) !=
+      options.versions.end())
+    return true;
+  if (options.damaged && !version.damage.empty()) return true;
+  return options.older_than_s && version.good() &&
+         seconds_since(version.record.captured_ns) > *options.older_than_s;
+}
+
+// What a living agent holds of the job beyond what the disk says.
+struct InAgent {
+  std::vector<VersionNumber> being_written;
+  std::vector<VersionNumber> unwritable;  // only in the pool, and there to stay
+  std::uint64_t ranks = 0;                // of a program that runs
+};
+
+InAgent held_by_agent(const Config& config, const std::string& job) {
+  InAgent held;
+  auto agent = AgentLink::connect(config);
+  if (!agent.ok()) return held;
+  const auto status = agent->status();
+  if (!status.ok()) return held;
+  const Json found = job_of(*status, job, config.storage.dir);
+  if (found.is_object()) held.ranks = found.value("connected", std::uint64_t{0});
+  for (const Json& version : versions_of(*status, job, config.storage.dir)) {
+    const std::string level = version.value("level", "");
+    if (level != "none" && level != "captured") continue;
+    const bool failed = !version.value("error", "").empty();
+    (failed ? held.unwritable : held.being_written)
+        .push_back(version.value("version", VersionNumber{0}));
+  }
+  return held;
+}
+
+// The versions on the disk and those that could not be written, oldest first. Errors: not_found (neither).
+Result<std::vector<agent::StoredVersion>> versions_to_remove(
+    Stored& stored, const std::string& job, const std::vector<VersionNumber>& unwritable) {
+  auto versions = stored.versions(job);
+  if (!versions.ok()) {
+    if (versions.error().code() != Code::not_found || unwritable.empty()) return versions;
+    versions = std::vector<agent::StoredVersion>();
+  }
+  const auto same = [](VersionNumber number) {
+    return [number](const auto& version) { return version.version == number; };
+  };
+  for (const VersionNumber number : unwritable) {
+    if (std::any_of(versions->begin(), versions->end(), same(number))) continue;
+    versions->emplace_back().version = number;
+  }
+  std::sort(versions->begin(), versions->end(),
+            [](const auto& a, const auto& b) { return a.version < b.version; });
+  return versions;
+}
+
+// Sees to it that no agent restarts a program from a version that is removed: the agent that serves the job lets go of it;
+// where none does, the job's lock keeps agents away meanwhile.
+class Release {
+ public:
+  explicit Release(const Config& config, std::string job)
+      : agent_(AgentLink::connect(config)), dir_(config.storage.dir), job_(std::move(job)) {}
+
+  // Errors: busy (the version is still needed), agent_lost (the agent does not answer).
+  Status let_go(VersionNumber version) {
+    if (agent_.ok()) {
+      Status status = agent_->forget(job_, dir_, version);
+      if (status.ok() || status.error().code() != Code::not_found) return status;
+    }
+    if (lock_) return {};
+    BACKSTAY_ASSIGN(lock_, agent::lock_job(dir_, job_));
+    return {};
+  }
+
+ private:
+  Result<AgentLink> agent_;
+  std::string dir_;
+  std::string job_;
+  agent::HeldLock lock_;
+};
+
+Status check_named(const std::vector<agent::StoredVersion>& versions, const RmOptions& options,
+                   const std::string& job) {
+  for (const VersionNumber number : options.versions) {
+    const bool there = std::any_of(versions.begin(), versions.end(),
+                                   [&](const auto& v) { return v.version == number; });
+    if (!there)
+      return Error(Code::not_found,
+                   fmt::format("{} has no version {}; nothing was removed", job, number));
+  }
+  return {};
+}
+
+// Of a job on several nodes each keeps its own part, and copies of others'.
+bool is_on_other_nodes(const agent::StoredVersion& version) {
+  return version.record.nodes > 1 && version.record.level != Level::durable;
+}
+
+struct Outcome {
+  std::vector<VersionNumber> removed;
+  std::map<VersionNumber, std::string> kept;
+  std::vector<VersionNumber> elsewhere;  // removed, and other nodes have their parts still
+};
+
+void print_result(const std::string& job, const Outcome& outcome, const RmOptions& options) {
+  const auto& [removed, kept, elsewhere] = outcome;
+  if (options.settings.json) {
+    Json list = Json::array();
+    for (const auto& [number, why] : kept) list.push_back({{"version", number}, {"why", why}});
+    print_json({{"job", job},
+                {"removed", removed},
+                {"kept", list},
+                {"elsewhere", elsewhere},
+                {"dry_run", options.dry_run}});
+    return;
+  }
+  for (const VersionNumber number : removed)
+    fmt::print("{} {} version {}\n", options.dry_run ? "would remove" : "removed", job, number);
+  for (const auto& [number, why] : kept) fmt::print("kept {} version {}: {}\n", job, number, why);
+  if (removed.empty() && kept.empty()) fmt::print("nothing to remove\n");
+  if (!elsewhere.empty())
+    fmt::print(
+        "{} from this node only; other nodes have parts and copies of it, and a restart may take "
+        "it all the same: run this on each node of the job\n",
+        elsewhere.size() == 1 ? fmt::format("version {} goes", elsewhere.front())
+                              : fmt::format("versions {} go", fmt::join(elsewhere, ", ")));
+}
+
+Status remove_from_disk(Stored& stored, const std::string& job, VersionNumber version) {
+  const Status removed = stored.tier().remove(format::version_folder(job, version));
+  if (removed.ok() || removed.error().code() == Code::not_found) return {};
+  return removed.error().context(
+      fmt::format("version {} is not restarted from any more while this agent runs, but it is "
+                  "still on the disk: "
+                  "mend the cause and run rm again",
+                  version));
+}
+
+Result<int> remove(const RmOptions& options) {
+  if (!options.all && !options.damaged && options.versions.empty() && !options.older_than_s)
+    return Error(Code::invalid,
+                 "say which versions: numbers, --damaged, --older-than AGE or --all");
+  if (options.older_than_s && !(*options.older_than_s >= 0))
+    return Error(Code::invalid, "--older-than: an age is 0 or more (30m, 12h, 7d, 2w)");
+  BACKSTAY_ASSIGN(const Config config, load(options.settings));
+  BACKSTAY_ASSIGN(const std::string job, job_or_configured(options.job, config));
+  BACKSTAY_ASSIGN(Stored stored, Stored::open(config));
+  const InAgent in_agent = held_by_agent(config, job);
+  if (options.all && in_agent.ranks > 0)
+    return Error(Code::busy,
+                 fmt::format("a program of job {} is running here ({}); nothing was removed: wait "
+                             "for its end, or name the versions that may go",
+                             job, count_text(in_agent.ranks, "rank")));
+  BACKSTAY_ASSIGN(const auto versions, versions_to_remove(stored, job, in_agent.unwritable));
+  BACKSTAY_TRY(check_named(versions, options, job));
+  const auto* newest = newest_good(versions);
+  const auto& busy = in_agent.being_written;
+  Release release(config, job);
+  Outcome outcome;
+  auto& kept = outcome.kept;
+  for (const auto& version : versions) {
+    if (!selected(version, options)) continue;
+    if (std::find(busy.begin(), busy.end(), version.version) != busy.end()) {
+      kept[version.version] = "the agent is writing it";
+    } else if (newest && version.version == newest->version && !options.force && !options.all) {
+      kept[version.version] = "it is the newest complete version; --force removes it too";
+    } else if (const Status free = options.dry_run ? Status() : release.let_go(version.version);
+               !free.ok() && free.error().code() == Code::busy) {
+      kept[version.version] = free.error().message();
+    } else if (!free.ok()) {
+      return free.error();
+    } else {
+      // The tier takes the commit record away first and makes that safe before the rest.
+      if (!options.dry_run) BACKSTAY_TRY(remove_from_disk(stored, job, version.version));
+      outcome.removed.push_back(version.version);
+      if (is_on_other_nodes(version)) outcome.elsewhere.push_back(version.version);
+    }
+  }
+  print_result(job, outcome, options);
+  const bool named_was_kept =
+      std::any_of(options.versions.begin(), options.versions.end(),
+                  [&](VersionNumber number) { return kept.contains(number); });
+  if (named_was_kept || (options.all && !kept.empty())) return exit_refused;
+  return exit_ok;
+}
+
+}  // namespace
+
+Action declare_rm(CLI::App& app) {
+  auto options = std::make_shared<RmOptions>();
+  app.add_option("job", options->job, "Name of the job")->type_name("JOB")->required();
+  app.add_option("version", options->versions, "Numbers of versions")
+      ->type_name("VERSION")
+      ->check(a_version());
+  app.add_flag(
+      "--all", options->all,
+      "All versions, the newest too: the job begins anew then. Not while its program runs");
+  app.add_flag("--damaged", options->damaged, "Versions that were found damaged");
+  const std::map<std::string, double> units{
+      {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}, {"w", 604800}};
+  app.add_option("--older-than", options->older_than_s,
+                 "Complete versions older than this: 30m, 12h, 7d, 2w")
+      ->type_name("AGE")
+      ->transform(
+          CLI::AsNumberWithUnit(units, CLI::AsNumberWithUnit::UNIT_REQUIRED).description(""));
+  app.add_flag(
+      "--force", options->force,
+      "With numbers, --older-than: also the newest complete version, which a restart needs");
+  app.add_flag("--dry-run", options->dry_run, "Say what would be removed");
+  add_settings(app, options->settings, true);
+  app.footer(
+      "Examples:\n"
+      "  backstay rm lj 3 4                 two versions\n"
+      "  backstay rm lj --older-than 7d     all but the newest that are older than a week\n"
+      "  backstay rm lj --all               everything of this job, which then begins anew\n"
+      "Exit codes: 0 ok, 3 no such job or version, 7 a version that was named is needed and was "
+      "kept, or the job runs");
+  return [options] { return remove(*options); };
+}
+
+}  // namespace backstay::bin

@@ -1,0 +1,264 @@
+// `backstay show`: what a version holds, and what it would survive. Reads manifests and region tables, no payload.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "bin/commands/copies.h"
+#include "bin/commands/restart_room.h"
+#include "bin/commands/status_text.h"
+#include "bin/parts/agent_link.h"
+#include "bin/parts/command.h"
+#include "bin/parts/exit_code.h"
+#include "bin/parts/print.h"
+#include "bin/parts/settings.h"
+#include "bin/parts/stored.h"
+#include "format/names.h"
+#include "format/parity_manifest.h"
+
+namespace backstay::bin {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct ShowOptions {
+  Settings settings;
+  std::string job;
+  VersionNumber version = 0;
+  std::int64_t rank = -1;
+};
+
+// One region over all ranks that have it.
+struct RegionSummary {
+  format::Region first;  // as the lowest rank has it
+  bool same_shape = true;
+  bool same_type = true;
+  std::uint64_t ranks = 0;
+  std::uint64_t bytes = 0;
+};
+
+using RegionKey = std::pair<std::string, format::RegionKind>;
+
+struct Content {
+  agent::StoredVersion version;
+  std::vector<NodeId> nodes;
+  std::uint64_t ranks_here = 0;
+  std::uint64_t segment_bytes = 0;
+  std::vector<RegionKey> order;  // as the first rank saved them
+  std::map<RegionKey, RegionSummary> regions;
+  std::string program;  // "": not known
+  Result<Copies> copies = Error(Code::agent_lost, "");
+  std::vector<std::uint32_t> parity;  // k, m; empty: none is here
+  std::uint64_t file_bytes = 0;       // routed files of the node that has most of them
+  std::optional<RestartRoom> room;    // for those
+
+  void add(const format::Region& region) {
+    const RegionKey key{region.name, region.kind};
+    auto [found, fresh] = regions.try_emplace(key);
+    if (fresh) {
+      found->second.first = region;
+      order.push_back(key);
+    }
+    RegionSummary& summary = found->second;
+    summary.same_shape &= summary.first.shape == region.shape;
+    summary.same_type &= summary.first.type == region.type;
+    ++summary.ranks;
+    summary.bytes += region.bytes;
+  }
+};
+
+Status add_node(Stored& stored, Content& content, const std::string& job, NodeId node,
+                std::int64_t rank) {
+  BACKSTAY_ASSIGN(const format::Manifest manifest,
+                  agent::read_manifest(stored.tier(), job, content.version.record, node));
+  BACKSTAY_ASSIGN(NodeReader reader, NodeReader::open(stored.tier(), manifest));
+  content.segment_bytes += manifest.segment_bytes;
+  std::uint64_t file_bytes = 0;
+  for (const format::ObjectEntry& object : manifest.objects) {
+    if (rank >= 0 && object.rank != static_cast<Rank>(rank)) continue;
+    const auto table = reader.table(object);
+    if (!table.ok()) return table.error().context(fmt::format("rank {}", object.rank));
+    ++content.ranks_here;
+    if (content.program.empty()) content.program = table->note(format::note_program);
+    for (const format::Region& region : table->regions) {
+      content.add(region);
+      if (region.kind == format::RegionKind::file) file_bytes += region.bytes;
+    }
+  }
+  content.file_bytes = std::max(content.file_bytes, file_bytes);
+  return {};
+}
+
+// What this node keeps of its group, if it does.
+std::vector<std::uint32_t> parity_here(Stored& stored, const std::string& job,
+                                       VersionNumber version) {
+  const std::string folder = format::version_folder(job, version);
+  const auto names = stored.tier().list(folder);
+  for (const std::string& name : names.ok() ? *names : std::vector<std::string>()) {
+    if (!format::node_of_parity_manifest(name)) continue;
+    const auto bytes = stored.tier().get(folder + "/" + name, format::manifest_bytes_max);
+    const auto parity = bytes.ok() ? format::decode_parity_manifest(*bytes)
+                                   : Result<format::ParityManifest>(bytes.error());
+    if (parity.ok()) return {parity->data, parity->parity};
+  }
+  return {};
+}
+
+std::string shape_text(const std::vector<std::uint64_t>& shape) {
+  return fmt::format("{}", fmt::join(shape, " x "));
+}
+
+std::string type_text(const RegionSummary& region) {
+  if (region.first.kind == format::RegionKind::file) return "file";
+  return region.same_type ? std::string(format::element_name(region.first.type)) : "differs";
+}
+
+// Says nothing of others where there are none: a version of one node that no agent knows.
+std::vector<std::string> copies_lines(const Content& content) {
+  if (content.copies.ok()) return survival_lines(*content.copies);
+  if (content.version.record.nodes == 1) return {};
+  return {"which losses it would survive is not known: " + content.copies.error().message()};
+}
+
+// What the agents of the job know of it; there may be none.
+Result<Copies> ask_for_copies(const Config& config, const std::string& dir, const std::string& job,
+                              VersionNumber version) {
+  constexpr double patience_s = 5;
+  BACKSTAY_ASSIGN(AgentLink agent, AgentLink::connect(config, patience_s));
+  BACKSTAY_ASSIGN(const Json answer, agent.where(job, dir, version));
+  return copies_of(answer);
+}
+
+void print_content(const std::string& dir, const std::string& job, const Content& content) {
+  const auto& version = content.version;
+  const auto& record = version.record;
+  fmt::print("{} version {}: {}, {}\n", job, version.version, state_text(version),
+             level_name(version.level));
+  if (!version.damage.empty()) fmt::print("  damaged: {}\n", printable(version.damage));
+  fmt::print("  captured {} ({}), on the disk after {}\n", time_text(record.captured_ns),
+             age_text(record.captured_ns),
+             duration_text(static_cast<double>(record.committed_ns - record.captured_ns) * 1e-9));
+  fmt::print("  {} on {}, {} payload{}, {} on this disk\n  {}/{}\n",
+             count_text(record.ranks, "rank"), count_text(record.nodes, "node"),
+             bytes_text(record.payload_bytes), counts_one_node(version) ? " of this node" : "",
+             bytes_text(content.segment_bytes), dir, job);
+  if (!content.program.empty()) fmt::print("  saved by {}\n", printable(content.program));
+  std::vector<std::string> said_of_others = copies_lines(content);
+  if (!content.parity.empty()) {
+    said_of_others.push_back(fmt::format(
+        "parity ({}, {}) is kept{}: a restart makes what up to {} of the {} nodes of this "
+        "node's group saved out of what the others have",
+        content.parity[0], content.parity[1], content.copies.ok() ? ", and counted above" : "",
+        content.parity[1], content.parity[0] + content.parity[1]));
+  }
+  said_of_others.push_back(warning(content.room, dir));  // no line where there is room
+  for (const std::string& said : said_of_others) {
+    for (const std::string& line : wrapped(said, 2, 80)) fmt::print("{}\n", line);
+  }
+  Table table({"REGION", "TYPE", "SHAPE OF A RANK", "GLOBAL SHAPE", ">RANKS", ">BYTES"});
+  for (const RegionKey& key : content.order) {
+    const RegionSummary& region = content.regions.at(key);
+    table.add({region.first.name, type_text(region),
+               region.same_shape ? shape_text(region.first.shape) : "differs (--rank N shows one)",
+               region.first.global_shape.empty() ? "-" : shape_text(region.first.global_shape),
+               std::to_string(region.ranks), bytes_text(region.bytes)});
+  }
+  fmt::print("\n{}", table.text());
+}
+
+Json as_json(const std::string& dir, const std::string& job, const Content& content) {
+  Json regions = Json::array();
+  for (const RegionKey& key : content.order) {
+    const RegionSummary& region = content.regions.at(key);
+    regions.push_back(
+        {{"name", region.first.name},
+         {"kind", region.first.kind == format::RegionKind::file ? "file" : "array"},
+         {"type", region.same_type ? Json(format::element_name(region.first.type)) : Json(nullptr)},
+         {"shape", region.same_shape ? Json(region.first.shape) : Json(nullptr)},
+         {"global_shape",
+          region.first.global_shape.empty() ? Json(nullptr) : Json(region.first.global_shape)},
+         {"ranks", region.ranks},
+         {"bytes", region.bytes}});
+  }
+  const auto& version = content.version;
+  return {{"dir", dir},
+          {"job", job},
+          {"version", version.version},
+          {"state", state_text(version)},
+          {"damage", version.damage},
+          {"level", level_name(version.level)},
+          {"where", Json::array({level_name(version.level)})},
+          {"run", fmt::format("{:016x}", version.record.run)},
+          {"program", content.program.empty() ? Json(nullptr) : Json(content.program)},
+          {"ranks", version.record.ranks},
+          {"nodes", version.record.nodes},
+          {"nodes_here", content.nodes},
+          {"payload_bytes", version.record.payload_bytes},
+          {"segment_bytes", content.segment_bytes},
+          {"captured_ns", version.record.captured_ns},
+          {"committed_ns", version.record.committed_ns},
+          {"age_s", seconds_since(version.record.captured_ns)},
+          {"survival", content.copies.ok() ? survival_json(*content.copies) : Json(nullptr)},
+          {"restart_room", room_json(content.room)},
+          {"parity", content.parity.empty() ? Json(nullptr) : Json(content.parity)},
+          {"regions", regions}};
+}
+
+Result<int> show(const ShowOptions& options) {
+  BACKSTAY_ASSIGN(const Config config, load(options.settings));
+  BACKSTAY_ASSIGN(const std::string job, job_or_configured(options.job, config));
+  BACKSTAY_ASSIGN(Stored stored, Stored::open(config));
+  Content content;
+  BACKSTAY_ASSIGN(content.version, stored.version(job, options.version));
+  const VersionNumber number = content.version.version;
+  if (content.version.level == Level::none) {
+    if (!content.version.damage.empty())
+      return Error(Code::corrupt,
+                   fmt::format("{} version {}: {}", job, number, content.version.damage));
+    return Error(
+        Code::none,
+        fmt::format("{} version {} is incomplete: being written, or left by a crash", job, number));
+  }
+  BACKSTAY_ASSIGN(content.nodes, stored.nodes(job, number));
+  for (const NodeId node : content.nodes)
+    BACKSTAY_TRY(add_node(stored, content, job, node, options.rank));
+  if (content.ranks_here == 0)
+    return Error(Code::not_found,
+                 options.rank < 0
+                     ? fmt::format("{} version {}: its manifest is missing", job, number)
+                     : fmt::format("{} version {} has no rank {} here; it has {}", job, number,
+                                   options.rank, count_text(content.version.record.ranks, "rank")));
+  content.room = restart_room(stored.dir(), content.file_bytes);
+  content.parity = parity_here(stored, job, number);
+  content.copies = ask_for_copies(config, stored.dir(), job, number);
+  if (options.settings.json)
+    print_json(as_json(stored.dir(), job, content));
+  else
+    print_content(stored.dir(), job, content);
+  return exit_ok;
+}
+
+}  // namespace
+
+Action declare_show(CLI::App& app) {
+  auto options = std::make_shared<ShowOptions>();
+  app.add_option("job", options->job, "Name of the job; default: job.name")->type_name("JOB");
+  app.add_option("version", options->version,
+                 "Number of the version; default: the newest complete one")
+      ->type_name("VERSION")
+      ->check(a_version());
+  app.add_option("--rank", options->rank, "Only what this rank saved")
+      ->type_name("RANK")
+      ->check(a_rank());
+  add_settings(app, options->settings, true);
+  app.footer(
+      "Examples:\n"
+      "  backstay show lj              the newest complete version\n"
+      "  backstay show lj 12 --rank 3  exact shapes of one rank\n"
+      "Exit codes: 0 ok, 3 no such job, version or rank, 4 damaged");
+  return [options] { return show(*options); };
+}
+
+}  // namespace backstay::bin

@@ -1,0 +1,165 @@
+#include "bin/parts/agent_link.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "bin/parts/print.h"
+#include "wire/socket.h"
+
+namespace backstay::bin {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Silence longer than this would look like a tool that hangs.
+constexpr double remark_after_s = 2;
+
+timeval as_timeval(double seconds) {
+  const auto us = static_cast<std::int64_t>(seconds * 1e6);
+  return {static_cast<time_t>(us / 1'000'000), static_cast<suseconds_t>(us % 1'000'000)};
+}
+
+Result<Json> parsed(const std::string& text) {
+  auto document = Json::parse(text, nullptr, false);
+  if (!document.is_object())
+    return Error(Code::protocol, "the agent's answer is not what this release expects");
+  return document;
+}
+
+}  // namespace
+
+Result<AgentLink> AgentLink::connect(const Config& config, double patience_s) {
+  const std::string path = wire::socket_path(config.agent.socket);
+  auto socket = wire::connect_to(path);
+  if (!socket.ok()) {
+    const Code code = socket.error().code();
+    if (code != Code::not_found && code != Code::agent_lost) return socket.error();
+    return Error(Code::agent_lost,
+                 fmt::format("no agent runs at {}; a program starts one by itself, "
+                             "`backstay agent start` does it now",
+                             path));
+  }
+  // An agent that hangs must not hang the tool.
+  patience_s = std::clamp(patience_s, 0.1, answer_timeout_s);
+  const timeval limit = as_timeval(patience_s);
+  ::setsockopt(socket->get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  BACKSTAY_TRY(wire::send(socket->get(), wire::Admin{}));
+  const int pid = wire::pid_of_peer(socket->get());
+  return AgentLink(std::move(socket).value(), path, pid, patience_s);
+}
+
+Result<std::string> AgentLink::ask(const wire::Message& question) {
+  BACKSTAY_TRY(wire::send(socket_.get(), question));
+  return answer();
+}
+
+Result<std::string> AgentLink::answer() {
+  if (patience_s_ > remark_after_s && !readable_by(deadline_in(remark_after_s)))
+    remark(fmt::format("the agent (pid {}) has not answered yet; waiting {} s at most", pid_,
+                       patience_s_));
+  for (;;) {
+    auto received = wire::receive(socket_.get());
+    if (!received.ok() && received.error().code() == Code::again)
+      return Error(
+          Code::agent_lost,
+          fmt::format("the agent at {} (pid {}) has not answered within {} s: it hangs; `kill "
+                      "-9 {}` ends it, the next program starts another one, and captured "
+                      "versions that are not on the disk are lost",
+                      path_, pid_, patience_s_, pid_));
+    if (!received.ok()) return received.error().context("ask the agent at " + path_);
+    if (const auto* answer = std::get_if<wire::Answer>(&received->message)) {
+      if (answer->code == Code::ok) return answer->json;
+      const auto parsed = nlohmann::json::parse(answer->json, nullptr, false);
+      const std::string text = parsed.is_object() ? parsed.value("message", "") : answer->json;
+      return Error(answer->code, text.empty() ? "the agent refused" : text);
+    }
+    if (const auto* failure = std::get_if<wire::Failure>(&received->message))
+      return Error(failure->code, failure->message);
+  }
+}
+
+Result<Json> AgentLink::status() {
+  BACKSTAY_ASSIGN(const std::string text, ask(wire::Status{}));
+  return parsed(text);
+}
+
+Result<Json> AgentLink::where(const std::string& job, const std::string& dir,
+                              VersionNumber version) {
+  BACKSTAY_ASSIGN(const std::string text, ask(wire::Where{job, dir, version}));
+  return parsed(text);
+}
+
+Result<Json> AgentLink::end_ranks(const std::string& job, const std::string& dir, RunId run) {
+  BACKSTAY_ASSIGN(const std::string text, ask(wire::EndRanks{job, dir, run}));
+  return parsed(text);
+}
+
+Result<Json> AgentLink::await_newer(const wire::AwaitNewer& version, double timeout_s) {
+  BACKSTAY_TRY(wire::send(socket_.get(), version));
+  if (!readable_by(deadline_in(timeout_s))) {
+    return Error(Code::timeout, fmt::format("no new version of {} is on the disk after {}; the "
+                                            "program answers at its next backstay_due()",
+                                            version.job, duration_text(timeout_s)));
+  }
+  BACKSTAY_ASSIGN(const std::string text, answer());
+  return parsed(text);
+}
+
+Status AgentLink::request(const std::string& job, bool stop) {
+  auto answer = ask(wire::Request{job, stop});
+  return answer.ok() ? Status() : Status(answer.error());
+}
+
+Status AgentLink::forget(const std::string& job, const std::string& dir, VersionNumber version) {
+  auto answer = ask(wire::Forget{job, dir, version});
+  return answer.ok() ? Status() : Status(answer.error());
+}
+
+Status AgentLink::shutdown(bool drain) {
+  auto answer = ask(wire::Shutdown{drain});
+  return answer.ok() ? Status() : Status(answer.error());
+}
+
+Json job_of(const Json& status, const std::string& job, const std::string& dir) {
+  for (const Json& one : status.value("jobs", Json::array()))
+    if (one.value("job", "") == job && (dir.empty() || one.value("dir", "") == dir)) return one;
+  return nullptr;
+}
+
+std::vector<Json> versions_of(const Json& status, const std::string& job, const std::string& dir) {
+  const Json found = job_of(status, job, dir);
+  return found.is_null() ? std::vector<Json>{} : found.value("versions", std::vector<Json>{});
+}
+
+bool AgentLink::readable_by(std::uint64_t deadline) const {
+  pollfd waiting{socket_.get(), POLLIN, 0};
+  int ready = 0;
+  do {
+    ready = ::poll(&waiting, 1, milliseconds_until(deadline));
+  } while (ready < 0);  // a signal
+  return ready > 0;
+}
+
+Status AgentLink::wait_until_gone(double timeout_s) {
+  const std::uint64_t deadline = deadline_in(timeout_s);
+  Status last;
+  while (readable_by(deadline)) {
+    const auto received = wire::receive(socket_.get());
+    if (!received.ok() && received.error().code() != Code::again) return last;
+    if (!received.ok()) continue;
+    const auto* answer = std::get_if<wire::Answer>(&received->message);
+    if (answer != nullptr && answer->code != Code::ok) last = Error(answer->code, answer->json);
+  }
+  return Error(Code::timeout,
+               fmt::format("the agent (pid {}) has not ended yet, it may still be writing; "
+                           "`backstay agent stop --now` does not wait for that",
+                           pid_));
+}
+
+}  // namespace backstay::bin

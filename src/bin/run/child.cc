@@ -1,0 +1,180 @@
+#include "bin/run/child.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "bin/parts/spawn.h"
+
+namespace backstay::bin {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double polite_s = 2;  // for what was left behind, after SIGTERM and again after SIGKILL
+
+// Processes whose parent is `parent`, agents left out: they are meant to stay.
+std::vector<pid_t> children_of(pid_t parent) {
+  std::vector<pid_t> children;
+  std::error_code failure;
+  for (const auto& entry : fs::directory_iterator("/proc", failure)) {
+    const std::string name = entry.path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream stat(entry.path() / "stat");
+    std::string line;
+    std::getline(stat, line);
+    // The command stands in brackets and may hold anything, so the fields count from the last one.
+    const auto bracket = line.rfind(')');
+    if (bracket == std::string::npos || bracket + 4 > line.size()) continue;
+    if (line[bracket + 2] == 'Z' || std::atoi(line.c_str() + bracket + 4) != parent) continue;
+    const auto program = fs::read_symlink(entry.path() / "exe", failure).filename().string();
+    if (program.starts_with("backstayd")) continue;
+    children.push_back(static_cast<pid_t>(std::atoi(name.c_str())));
+  }
+  return children;
+}
+
+using Pids = std::vector<pid_t>;
+
+void collect_descendants(pid_t parent, const Pids& ours, Pids& into) {
+  for (const pid_t child : children_of(parent)) {
+    if (std::find(ours.begin(), ours.end(), child) != ours.end()) continue;
+    into.push_back(child);
+    collect_descendants(child, ours, into);
+  }
+}
+
+// Sends `signal` to all descendants but agents and ours and waits at most `seconds` for their end. Each end is a SIGCHLD,
+// which is blocked here, because orphans become our children. True if none is left.
+bool end_descendants(int signal, const Pids& ours, double seconds) {
+  sigset_t ends;
+  ::sigemptyset(&ends);
+  ::sigaddset(&ends, SIGCHLD);
+  const Clock& clock = system_clock();
+  const auto deadline = clock.monotonic_ns() + static_cast<std::uint64_t>(seconds * 1e9);
+  for (bool first = true;; first = false) {
+    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    std::vector<pid_t> left;
+    collect_descendants(::getpid(), ours, left);
+    const std::uint64_t now = clock.monotonic_ns();
+    if (left.empty() || now >= deadline) return left.empty();
+    // Asked once, but killed again: others may have been started meanwhile.
+    if (first || signal == SIGKILL)
+      for (const pid_t pid : left) ::kill(pid, signal);
+    timespec time{};
+    time.tv_sec = static_cast<time_t>((deadline - now) / 1'000'000'000);
+    time.tv_nsec = static_cast<long>((deadline - now) % 1'000'000'000);
+    ::sigtimedwait(&ends, nullptr, &time);
+  }
+}
+
+// In the child; tells the parent through `report` why exec failed.
+[[noreturn]] void become(const std::vector<char*>& argv, const sigset_t& mask, int report) {
+  ::setpgid(0, 0);
+  if (::isatty(STDIN_FILENO)) {
+    const int null = ::open("/dev/null", O_RDONLY);
+    ::dup2(null, STDIN_FILENO);
+    ::close(null);
+  }
+  ::sigprocmask(SIG_SETMASK, &mask, nullptr);
+  ::signal(SIGPIPE, SIG_DFL);
+  ::execvp(argv[0], argv.data());
+  const int why = errno;
+  const ssize_t written = ::write(report, &why, sizeof why);
+  ::_exit(written == sizeof why ? 127 : 126);
+}
+
+}  // namespace
+
+Child::Child() {
+  ::sigemptyset(&watched_);
+  for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1})
+    ::sigaddset(&watched_, signal);
+  ::sigprocmask(SIG_BLOCK, &watched_, &before_);
+  ::signal(SIGPIPE, SIG_IGN);  // the child is looked after although nobody reads our messages
+  signals_.reset(::signalfd(-1, &watched_, SFD_CLOEXEC | SFD_NONBLOCK));
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+Child::~Child() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+
+Status Child::start(const std::vector<std::string>& words) {
+  std::vector<std::string> copy = words;
+  const auto argv = argument_vector(copy);
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0) return errno_error("make a pipe", errno);
+  const Fd from(ends[0]);
+  Fd to(ends[1]);
+  end_.reset();
+  pid_ = ::fork();
+  if (pid_ < 0) return errno_error("start " + words.front(), errno);
+  if (pid_ == 0) become(argv, before_, to.get());
+  ::setpgid(pid_, pid_);  // also here: whoever comes first, send() finds the group
+  to.reset();
+  int why = 0;
+  if (::read(from.get(), &why, sizeof why) != sizeof why) return {};
+  ::waitpid(pid_, nullptr, 0);
+  pid_ = -1;
+  return errno_error("start " + words.front(), why);
+}
+
+void Child::reap() {
+  int status = 0;
+  for (pid_t pid; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;) {
+    if (pid != pid_) continue;  // an orphan that became ours
+    const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    end_ = ChildEnd{signal ? 128 + signal : WEXITSTATUS(status), signal};
+  }
+}
+
+int Child::wait(double timeout_s, std::vector<pollfd> others) {
+  const std::uint64_t deadline = deadline_in(timeout_s);
+  others.push_back({signals_.get(), POLLIN, 0});
+  for (;;) {
+    reap();
+    if (end_) return SIGCHLD;
+    const int ready = ::poll(others.data(), others.size(), milliseconds_until(deadline));
+    if (ready == 0) return 0;
+    signalfd_siginfo signal{};
+    if (ready < 0 || ::read(signals_.get(), &signal, sizeof signal) != sizeof signal) {
+      if (ready > 0) return 0;
+      continue;
+    }
+    if (signal.ssi_signo != SIGCHLD) return static_cast<int>(signal.ssi_signo);
+  }
+}
+
+int Child::pending() {
+  signalfd_siginfo signal{};
+  while (::read(signals_.get(), &signal, sizeof signal) == sizeof signal) {
+    if (signal.ssi_signo != SIGCHLD) return static_cast<int>(signal.ssi_signo);
+  }
+  return 0;
+}
+
+void Child::send(int signal) const {
+  if (pid_ > 0 && !end_) ::kill(-pid_, signal);
+}
+
+int Child::end_leftovers(const std::vector<pid_t>& ours) const {
+  std::vector<pid_t> left;
+  collect_descendants(::getpid(), ours, left);
+  const int count = static_cast<int>(left.size());
+  if (!left.empty() && !end_descendants(SIGTERM, ours, polite_s))
+    end_descendants(SIGKILL, ours, polite_s);
+  return count;
+}
+
+}  // namespace backstay::bin

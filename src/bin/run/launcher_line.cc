@@ -1,0 +1,323 @@
+#include "bin/run/launcher_line.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <map>
+
+#include "base/program_name.h"
+
+namespace backstay::bin {
+namespace {
+
+// What an option is about; how many words follow it.
+enum class About {
+  nothing,
+  ranks,
+  nodes,
+  ranks_per_node,
+  cpus_per_rank,
+  host_file,
+  host_list,
+  node_choice,  // Slurm
+  shell,
+  how,        // MPICH: -launcher ssh
+  parameter,  // Open MPI: --mca NAME VALUE
+  variable,   // Open MPI: -x
+  oversubscribe,
+  mapping
+};
+struct Option {
+  About about;
+  unsigned values;
+};
+using Options = std::map<std::string, Option, std::less<>>;
+
+void add_plain(Options& options, std::initializer_list<const char*> names, unsigned values) {
+  for (const char* name : names) options.emplace(name, Option{About::nothing, values});
+}
+
+Options openmpi_options() {
+  Options all{{"n", {About::ranks, 1}},
+              {"np", {About::ranks, 1}},
+              {"c", {About::ranks, 1}},
+              {"host", {About::host_list, 1}},
+              {"H", {About::host_list, 1}},
+              {"hostfile", {About::host_file, 1}},
+              {"machinefile", {About::host_file, 1}},
+              {"default-hostfile", {About::host_file, 1}},
+              {"mca", {About::parameter, 2}},
+              {"prtemca", {About::parameter, 2}},
+              {"x", {About::variable, 1}},
+              {"oversubscribe", {About::oversubscribe, 0}},
+              {"map-by", {About::mapping, 1}}};
+  add_plain(all, {"gmca", "omca", "pmixmca"}, 2);
+  add_plain(all,
+            {"bind-to",         "rank-by",      "wdir",        "wd",       "prefix",   "path",
+             "output-filename", "report-uri",   "rf",          "rankfile", "npernode", "N",
+             "npersocket",      "stdin",        "timeout",     "tune",     "am",       "cpu-set",
+             "cpu-list",        "launch-agent", "personality", "xterm"},
+            1);
+  return all;
+}
+
+Options mpich_options() {
+  Options all{{"n", {About::ranks, 1}},
+              {"np", {About::ranks, 1}},
+              {"f", {About::host_file, 1}},
+              {"hostfile", {About::host_file, 1}},
+              {"machinefile", {About::host_file, 1}},
+              {"hosts", {About::host_list, 1}},
+              {"host", {About::host_list, 1}},
+              {"launcher-exec", {About::shell, 1}},
+              {"bootstrap-exec", {About::shell, 1}},
+              {"launcher", {About::how, 1}},
+              {"bootstrap", {About::how, 1}}};
+  add_plain(all, {"env", "genv"}, 2);
+  add_plain(all,
+            {"rmk",
+             "iface",
+             "ppn",
+             "perhost",
+             "wdir",
+             "genvlist",
+             "envlist",
+             "bind-to",
+             "map-by",
+             "membind",
+             "topolib",
+             "demux",
+             "configfile",
+             "prepend-pattern",
+             "outfile-pattern",
+             "errfile-pattern",
+             "nameserver",
+             "localhost",
+             "usize",
+             "gpus-per-proc",
+             "order-nodes"},
+            1);
+  return all;
+}
+
+Options slurm_options() {
+  Options all{{"n", {About::ranks, 1}},
+              {"ntasks", {About::ranks, 1}},
+              {"N", {About::nodes, 1}},
+              {"nodes", {About::nodes, 1}},
+              {"w", {About::node_choice, 1}},
+              {"nodelist", {About::node_choice, 1}},
+              {"c", {About::cpus_per_rank, 1}},
+              {"cpus-per-task", {About::cpus_per_rank, 1}},
+              {"ntasks-per-node", {About::ranks_per_node, 1}},
+              {"O", {About::oversubscribe, 0}},
+              {"overcommit", {About::oversubscribe, 0}}};
+  add_plain(all, {"A",      "C",       "d",      "D",     "e",     "F",        "nodefile",
+                  "G",      "i",       "J",      "L",     "m",     "o",        "p",
+                  "r",      "t",       "T",      "W",     "x",     "mpi",      "cpu-bind",
+                  "export", "exclude", "output", "error", "input", "job-name", "distribution",
+                  "mem",    "time"},
+            1);
+  return all;
+}
+
+const Options& options_of(LauncherKind kind) {
+  static const auto& openmpi = *new Options(openmpi_options());
+  static const auto& mpich = *new Options(mpich_options());
+  static const auto& slurm = *new Options(slurm_options());
+  switch (kind) {
+    case LauncherKind::openmpi: return openmpi;
+    case LauncherKind::mpich: return mpich;
+    case LauncherKind::slurm: return slurm;
+  }
+  return openmpi;
+}
+
+unsigned number_of(const std::string& text) {
+  unsigned value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+// One option as it stands on the line: "-n 4", "--ntasks=4", and for Slurm "-n4".
+struct Found {
+  About about = About::nothing;
+  Words values;
+  std::size_t words = 1;  // how many it takes
+};
+
+Found read_option(const Words& words, std::size_t at, LauncherKind kind) {
+  const Options& options = options_of(kind);
+  std::string name = words[at].substr(words[at].starts_with("--") ? 2 : 1);
+  Found found;
+  if (const auto equals = name.find('='); equals != std::string::npos) {
+    found.values.push_back(name.substr(equals + 1));
+    name.resize(equals);
+  } else if (kind == LauncherKind::slurm && !words[at].starts_with("--") && name.size() > 1) {
+    found.values.push_back(name.substr(1));
+    name.resize(1);
+  }
+  const auto known = options.find(name);
+  if (known == options.end()) return found;
+  found.about = known->second.about;
+  while (found.values.size() < known->second.values && at + found.words < words.size())
+    found.values.push_back(words[at + found.words++]);
+  found.values.resize(known->second.values);
+  return found;
+}
+
+void take_parameter(LauncherLine& line, const std::string& name, const std::string& value) {
+  if (name == "plm_rsh_agent" || name == "plm_ssh_agent") line.remote_shell = first_of_list(value);
+  if (name == "mca_base_env_list") line.own_exports = true;
+  if (name == "rmaps_base_oversubscribe" && value != "0") line.oversubscribe = true;
+}
+
+void take(LauncherLine& line, const Found& found, std::size_t at) {
+  const auto chooses_hosts = [&] {
+    for (std::size_t i = 0; i < found.words; ++i) line.words_of_hosts.push_back(at + i);
+  };
+  switch (found.about) {
+    case About::nothing: return;
+    case About::ranks:
+      line.ranks = number_of(found.values[0]);
+      if (line.kind == LauncherKind::slurm) chooses_hosts();
+      return;
+    case About::nodes: line.nodes = number_of(found.values[0]); return chooses_hosts();
+    case About::ranks_per_node: line.ranks_per_node = number_of(found.values[0]); return;
+    case About::cpus_per_rank: line.cpus_per_rank = number_of(found.values[0]); return;
+    case About::node_choice: line.host_list = found.values[0]; return chooses_hosts();
+    case About::host_file: line.host_file = found.values[0]; return chooses_hosts();
+    case About::host_list:  // Open MPI takes several; the others refuse a second one
+      line.host_list += (line.host_list.empty() ? "" : ",") + found.values[0];
+      return chooses_hosts();
+    case About::shell: line.remote_shell = found.values[0]; return;
+    case About::how:
+      if (line.remote_shell.empty() && found.values[0] != "ssh")
+        line.remote_shell = found.values[0] == "rsh" ? "rsh" : "off";
+      return;
+    case About::parameter: return take_parameter(line, found.values[0], found.values[1]);
+    case About::variable:
+      line.exported.push_back(found.values[0].substr(0, found.values[0].find('=')));
+      return;
+    case About::oversubscribe: line.oversubscribe = true; return;
+    case About::mapping: {
+      std::string how = found.values[0];
+      std::transform(how.begin(), how.end(), how.begin(),
+                     [](unsigned char c) { return std::tolower(c); });
+      const auto at_word = how.find("oversubscribe");
+      const bool no =
+          at_word != std::string::npos && at_word >= 2 && how.substr(at_word - 2, 2) == "no";
+      if (at_word != std::string::npos && !no) line.oversubscribe = true;
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+std::string first_of_list(const std::string& shells) {
+  const auto colon = shells.find(':');
+  std::string first = shells.substr(0, colon);
+  while (!first.empty() && first.back() == ' ') first.pop_back();
+  return first;
+}
+
+std::optional<LauncherKind> kind_of_name(const std::string& name) {
+  if (name == "srun") return LauncherKind::slurm;
+  if (name == "orterun" || name == "prterun" || name.ends_with(".openmpi"))
+    return LauncherKind::openmpi;
+  if (name.ends_with(".mpich") || name.ends_with(".hydra")) return LauncherKind::mpich;
+  return std::nullopt;
+}
+
+std::optional<LauncherKind> kind_of_version(const std::string& text) {
+  for (const char* sign : {"Open MPI", "OpenRTE", "PRRTE"})
+    if (text.find(sign) != std::string::npos) return LauncherKind::openmpi;
+  for (const char* sign : {"HYDRA", "Hydra", "Intel(R) MPI"})
+    if (text.find(sign) != std::string::npos) return LauncherKind::mpich;
+  return std::nullopt;
+}
+
+std::optional<std::size_t> find_launcher(const Words& words) {
+  for (std::size_t at = 0; at < words.size(); ++at) {
+    const std::string& word = words[at];
+    const std::string name = std::filesystem::path(word).filename().string();
+    if (kind_of_name(name) || name == "mpirun" || name == "mpiexec") return at;
+    const bool of_a_wrapper = word.empty() || word.front() == '-' ||
+                              word.find('=') != std::string::npos ||
+                              std::isdigit(static_cast<unsigned char>(word.front()));
+    if (!of_a_wrapper && !is_wrapper(name)) return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+LauncherLine parse_launcher_line(const Words& words, std::size_t launcher, LauncherKind kind,
+                                 const IsProgram& is_program) {
+  LauncherLine line;
+  line.kind = kind;
+  line.launcher = launcher;
+  for (const std::string& word : words) line.several_programs |= word == ":";
+  std::size_t at = launcher + 1;
+  while (at < words.size()) {
+    if (words[at] == "--") {
+      ++at;
+      break;
+    }
+    if (words[at].size() < 2 || words[at].front() != '-') {
+      if (is_program(words[at])) break;
+      ++at;
+      continue;
+    }
+    const Found found = read_option(words, at, kind);
+    take(line, found, at);
+    at += found.words;
+  }
+  line.program = std::min(at, words.size());
+  return line;
+}
+
+Words with_hosts(const Words& words, const LauncherLine& line, const OtherHosts& other) {
+  Words added;
+  const bool more_ranks_than_slots = other.oversubscribe && !line.oversubscribe;
+  switch (line.kind) {
+    case LauncherKind::openmpi:
+      added = {"--hostfile", other.host_file};
+      if (more_ranks_than_slots) added.emplace_back("--oversubscribe");
+      break;
+    case LauncherKind::mpich: added = {"-f", other.host_file}; break;
+    case LauncherKind::slurm:
+      // Slurm may still count the step of a lost node, and would wait for it.
+      added = {"--overlap", fmt::format("--nodes={}", other.hosts.size()),
+               "--nodelist=" + names_text(other.hosts, ",")};
+      if (more_ranks_than_slots) added.emplace_back("--overcommit");
+      if (other.ranks > 0) added.push_back(fmt::format("--ntasks={}", other.ranks));
+      break;
+  }
+  if (line.kind != LauncherKind::slurm && line.ranks == 0 && other.ranks > 0)
+    added.insert(added.end(), {"-n", std::to_string(other.ranks)});
+  Words result;
+  for (std::size_t at = 0; at < words.size(); ++at) {
+    const auto& dropped = line.words_of_hosts;
+    if (std::find(dropped.begin(), dropped.end(), at) == dropped.end()) result.push_back(words[at]);
+    if (at == line.launcher) result.insert(result.end(), added.begin(), added.end());
+  }
+  return result;
+}
+
+Words with_exports(const Words& words, const LauncherLine& line,
+                   const std::vector<std::string>& variables) {
+  if (line.kind != LauncherKind::openmpi || line.own_exports) return words;
+  Words added;
+  for (const std::string& variable : variables)
+    if (std::find(line.exported.begin(), line.exported.end(), variable) == line.exported.end())
+      added.insert(added.end(), {"-x", variable});
+  Words result = words;
+  result.insert(result.begin() + static_cast<std::ptrdiff_t>(line.launcher) + 1, added.begin(),
+                added.end());
+  return result;
+}
+
+}  // namespace backstay::bin

@@ -1,0 +1,100 @@
+#include "bin/run/newest.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "bin/parts/agent_link.h"
+#include "bin/parts/print.h"
+#include "bin/parts/stored.h"
+
+namespace backstay::bin {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// One may be a spare that was taken a moment ago, with an empty disk.
+constexpr std::size_t hosts_asked = 3;
+
+void take(Newest& newest, const Newest& other) {
+  if (other.version > newest.version) newest = other;
+}
+
+Newest newest_in(Config config, const std::string& dir, const std::string& job, const char* place) {
+  config.storage.dir = dir;
+  auto stored = Stored::open(config);
+  if (!stored.ok()) return {};
+  const auto version = stored->version(job, 0);
+  if (!version.ok()) return {};
+  return {version->version, version->record.captured_ns, place};
+}
+
+Newest newest_in_memory(const Config& config, const std::string& job) {
+  Newest newest;
+  auto agent = AgentLink::connect(config);
+  if (!agent.ok()) return newest;
+  const auto status = agent->status();
+  if (!status.ok()) return newest;
+  for (const Json& version : versions_of(*status, job, config.storage.dir)) {
+    if (version.value("level", "") != "captured" || !version.value("error", "").empty()) continue;
+    take(newest, {version.value("version", VersionNumber{0}),
+                  version.value("captured_ns", std::uint64_t{0}), "in the agent's memory"});
+  }
+  return newest;
+}
+
+// From the answer of `backstay ls JOB --json`.
+Newest newest_of(const std::string& listing) {
+  Newest newest;
+  const Json document = Json::parse(listing, nullptr, false);
+  if (!document.is_object()) return newest;
+  for (const Json& version : document.value("versions", Json::array()))
+    if (version.value("state", "") == "complete")
+      take(newest, {version.value("version", VersionNumber{0}),
+                    version.value("captured_ns", std::uint64_t{0}), "on the disks of the hosts"});
+  return newest;
+}
+
+// From an agent's status.
+std::string refusal_of(const Json& status, const Config& config, const std::string& job,
+                       double seconds) {
+  const Json found = job_of(status, job, config.storage.dir);
+  const Json refused = found.is_object() ? found.value("refused", Json()) : Json();
+  if (!refused.is_object() || refused.value("age_s", seconds + 1) > seconds) return "";
+  return refused.value("why", "what was saved does not fit");
+}
+
+}  // namespace
+
+std::string refusal_within(const Config& config, const std::string& job, double seconds,
+                           const RunHosts* hosts) {
+  auto agent = AgentLink::connect(config);
+  const auto here = agent.ok() ? agent->status() : Result<Json>(agent.error());
+  std::string why = here.ok() ? refusal_of(*here, config, job, seconds) : "";
+  if (!why.empty() || hosts == nullptr) return why;
+  for (const std::string& answer : hosts->ask({"status", "--json"}, hosts_asked)) {
+    const Json status = Json::parse(answer, nullptr, false);
+    if (status.is_object() && why.empty()) why = refusal_of(status, config, job, seconds);
+  }
+  return why;
+}
+
+Newest newest_version(const Config& config, const std::string& job, const RunHosts* hosts) {
+  Newest newest = newest_in(config, config.storage.dir, job, "on the disk");
+  if (!config.durable.dir.empty())
+    take(newest, newest_in(config, config.durable.dir, job, "in the durable directory"));
+  take(newest, newest_in_memory(config, job));
+  if (hosts == nullptr) return newest;
+  for (const std::string& listing :
+       hosts->ask({"ls", job, "--json", "--dir", config.storage.dir}, hosts_asked))
+    take(newest, newest_of(listing));
+  return newest;
+}
+
+std::string text_of(const Newest& newest) {
+  if (newest.version == 0) return "from the beginning: no version was saved yet";
+  return fmt::format("from version {}, captured {} ({})", newest.version,
+                     age_text(newest.captured_ns), newest.place);
+}
+
+}  // namespace backstay::bin

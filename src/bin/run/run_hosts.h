@@ -1,0 +1,113 @@
+// The hosts that `backstay run` starts a program on: which ones the launcher is told, which are lost, which are used instead.
+//
+// 1. make() takes the launcher's command line: its hosts, ranks and remote shell, or the allocation of Slurm.
+// 2. reachable() connects with every host; nothing is started where one does not answer.
+// 3. While the program runs, lost() tells as soon as one of its hosts is gone: launchers can wait for such a host for
+//    a quarter of an hour.
+// 4. replace() asks all hosts after a failure, drops those that are gone, and takes spares.
+// 5. command() is the command for the next start.
+// Every decision is said in one line. One thread; reachable(), replace() and the destructor block as HostWatch does.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "bin/run/host_choice.h"
+#include "bin/run/host_watch.h"
+#include "bin/run/launcher_line.h"
+#include "bin/run/remote_shell.h"
+
+namespace backstay::bin {
+
+struct HostOptions {
+  std::string hosts_file;
+  unsigned spares = 0;
+  bool oversubscribe = false;
+  std::string remote_shell;  // "": the launcher's; "off"
+  double timeout_s = 10;
+  bool requeue = false;  // Slurm
+};
+
+// An event's name, the text, and more keys for JSON.
+using Say = std::function<void(const char*, const std::string&, const nlohmann::ordered_json&)>;
+
+// What the command says to its launcher. Nothing where it has none, or one that is not known; may ask it for its version.
+std::optional<LauncherLine> read_launcher(const Words& words);
+
+class RunHosts {
+ public:
+  // `launcher`: as read_launcher() has it. Nothing where it gets no hosts: then the program runs where it always does.
+  // Errors: invalid, few_nodes, and those of reading the file of hosts.
+  static Result<std::unique_ptr<RunHosts>> make(const HostOptions& options, const Words& words,
+                                                const std::optional<LauncherLine>& launcher,
+                                                Say say);
+  ~RunHosts();
+  RunHosts(const RunHosts&) = delete;
+  RunHosts& operator=(const RunHosts&) = delete;
+
+  bool slurm() const { return line_.kind == LauncherKind::slurm; }
+  // Errors: unreachable (each such host was named).
+  Status reachable();
+  // What to poll and when to call lost() at the latest (negative: never).
+  std::vector<pollfd> fds() const;
+  double next_step_s() const;
+  std::vector<pid_t> processes() const;
+  // True once for each host of the program that is gone.
+  bool lost();
+
+  enum class Next { same, replaced, too_few };
+  Next replace();
+  Result<Words> command();
+
+  // Whether this machine is one of the hosts in use.
+  bool runs_here() const;
+  // Whether the first rank runs on this machine, so that this node's agent can be asked for the job.
+  bool starts_here() const;
+  // Runs this program with `arguments` on hosts of the job, the first `count` of them that are not this machine; the
+  // output of those where it succeeded.
+  std::vector<std::string> ask(const Words& arguments, std::size_t count) const;
+  // All hosts of the job, spares too, but this machine. None under Slurm, where a job's agents are its own.
+  std::vector<std::string> others() const;
+  struct Question {
+    std::string host;  // any that the remote shell reaches
+    Words arguments;
+  };
+  // The same on each of these hosts, many at once, and what it wrote; `work_s` it may take beside the way there.
+  std::vector<Result<std::string>> ask_each(const std::vector<Question>& questions,
+                                            double work_s) const;
+  // For the last message: the hosts in use, and those that were lost.
+  nlohmann::ordered_json summary() const;
+  // Ends what was started on the hosts; in Slurm that are the agents, which bring their versions to the disk.
+  void close(double patience_s);
+
+ private:
+  RunHosts(const HostOptions& options, Words words, LauncherLine line, Say say)
+      : options_(options), words_(std::move(words)), line_(std::move(line)), say_(std::move(say)) {}
+  Result<std::vector<Host>> find_hosts();
+  Status choose(std::vector<Host> hosts);
+  Words on_host(const std::string& host, const Words& arguments) const;
+  bool take_news();
+  void say_too_few() const;
+  bool is_in_use(const std::string& name) const;
+
+  const HostOptions options_;
+  const Words words_;
+  const LauncherLine line_;
+  const Say say_;
+  unsigned ranks_ = 0;  // 0: not known
+  bool oversubscribe_ = false;
+  bool changed_ = false;  // the launcher must be told other hosts than its command line names
+  HostChoice choice_;
+  std::unique_ptr<RemoteShell> shell_;
+  std::unique_ptr<HostWatch> watch_;  // both null: hosts are not looked at
+  std::set<std::string> gone_;
+  std::vector<std::string> lost_;
+  std::string file_;  // of hosts, temporary
+};
+
+}  // namespace backstay::bin

@@ -1,0 +1,256 @@
+#include "bin/run/run_summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <optional>
+#include <set>
+
+#include "bin/parts/print.h"
+
+namespace backstay::bin {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// As in docs/guide/getting-started.md.
+constexpr std::array lines_of_python = {
+    "these lines make a program save (docs/guide/getting-started.md):",
+    "  with backstay.init(comm):                      comm: of mpi4py; none: one process",
+    "      backstay.protect(\"u\", u)                   for each numpy array and the step",
+    "      backstay.restart()                         once, before the loop",
+    "      if backstay.due(): backstay.checkpoint()   in the loop"};
+constexpr std::array lines_of_c = {
+    "these lines make a program save (docs/guide/getting-started.md):",
+    "  backstay_init_mpi(MPI_COMM_WORLD, NULL);              after MPI_Init",
+    "  backstay_protect(\"u\", u, n, BACKSTAY_DOUBLE);          for each array and the step",
+    "  backstay_restart(&version);                           once, before the loop",
+    "  if (backstay_due()) backstay_checkpoint();            in the loop",
+    "  backstay_finalize();                                  before MPI_Finalize"};
+
+constexpr const char* levels[] = {"local", "protected", "durable"};
+
+double seconds_between(std::uint64_t from_ns, std::uint64_t to_ns) {
+  return to_ns > from_ns ? static_cast<double>(to_ns - from_ns) * 1e-9 : 0;
+}
+
+class LogReader {
+ public:
+  void add(const Json& event) {
+    const std::string kind = event.at("event");
+    const std::uint64_t at = event.at("t_ns");
+    const std::string run = event.value("run", "");
+    if (kind == "run_begin") begin(run, at);
+    if (!runs_.contains(run)) return;  // of a tool, or of a run before
+    if (kind == "captured") captured(event, run, at);
+    if (kind == "capture_failed") summary_.why_not = event.value("why", "");
+    if (kind == "restored") restored(event);
+    if (kind == "refused") runs_[run].refused = true;
+    if (kind == "rank_left" && event.value("lost", false)) lost(run, at);
+    if (kind == "rank_left" || kind == "run_end") runs_[run].end_ns = at;
+    if (kind == "run_end" && run == last_run_) summary_.ended = true;
+    if (std::ranges::find(levels, kind) != std::end(levels))
+      reached(kind, event.value("version", VersionNumber{0}));
+  }
+
+  RunSummary result() {
+    summary_.runs = static_cast<unsigned>(runs_.size());
+    summary_.versions = versions_.size();
+    for (const auto& [name, run] : runs_) {
+      const double s = seconds_between(run.begin_ns, run.end_ns);
+      summary_.running_s += s;
+      summary_.longest_run_s = std::max(summary_.longest_run_s, s);
+    }
+    if (!versions_.empty()) summary_.newest = versions_.rbegin()->first;
+    const bool ended_so = failure_ && counted_s_ == 0;
+    if (ended_so) count_lost(versions_.empty() ? 0 : versions_.rbegin()->second);
+    summary_.newest_level = "captured";
+    for (const char* level : levels) {
+      summary_.reached[level] = reached_[level].size();
+      if (reached_[level].contains(summary_.newest)) summary_.newest_level = level;
+    }
+    return summary_;
+  }
+
+ private:
+  struct Run {
+    std::uint64_t begin_ns = 0, end_ns = 0, lost_ns = 0;
+    bool refused = false;  // its ranks could not use what was saved: no failure
+  };
+
+  // Again where another agent takes the node over.
+  void begin(const std::string& run, std::uint64_t at) {
+    const auto [place, fresh] = runs_.try_emplace(run);
+    summary_.ended = false;
+    last_run_ = run;
+    if (!fresh) return;
+    place->second = {.begin_ns = at, .end_ns = at};
+    if (failure_) counted_s_ = count_lost(failure_->begin_ns);
+  }
+
+  void captured(const Json& event, const std::string& run, std::uint64_t at) {
+    double longest_s = 0;
+    std::uint64_t begin_ns = at;
+    for (const Json& rank : event.value("ranks", Json::array())) {
+      const std::uint64_t from = rank.value("begin_ns", at);
+      longest_s = std::max(longest_s, seconds_between(from, rank.value("end_ns", from)));
+      begin_ns = std::min(begin_ns, from);
+    }
+    summary_.waited_s += longest_s;
+    summary_.longest_wait_s = std::max(summary_.longest_wait_s, longest_s);
+    versions_[event.at("version")] = begin_ns;
+    runs_[run].end_ns = std::max(runs_[run].end_ns, at);
+  }
+
+  void lost(const std::string& run, std::uint64_t at) {
+    Run& lost = runs_[run];
+    if (lost.lost_ns != 0 || lost.refused) return;
+    lost.lost_ns = at;
+    ++summary_.failures;
+    failure_ = lost;
+    counted_s_ = 0;
+  }
+
+  // What the failed run did after `from_ns`.
+  double count_lost(std::uint64_t from_ns) {
+    const double s = seconds_between(std::max(from_ns, failure_->begin_ns), failure_->lost_ns);
+    summary_.lost_s += s;
+    return s;
+  }
+
+  void restored(const Json& event) {
+    summary_.restarting_s += event.value("seconds", 0.0);
+    const auto version = versions_.find(event.value("version", VersionNumber{0}));
+    if (!failure_ || version == versions_.end()) return;
+    summary_.lost_s -= counted_s_;
+    count_lost(version->second);
+    failure_.reset();
+  }
+
+  void reached(const std::string& level, VersionNumber version) {
+    if (versions_.contains(version)) reached_[level].insert(version);
+  }
+
+  RunSummary summary_;
+  std::map<std::string, Run> runs_;
+  std::string last_run_;
+  std::map<VersionNumber, std::uint64_t> versions_;  // -> when its capture began
+  std::map<std::string, std::set<VersionNumber>> reached_;
+  std::optional<Run> failure_;  // the last one, until a restart has brought something back
+  double counted_s_ = 0;        // of it, as if nothing were brought back
+};
+
+std::string levels_text(const RunSummary& summary) {
+  std::string text;
+  for (const char* level : levels) {
+    const std::uint64_t count = summary.reached.at(level);
+    if (count > 0) text += fmt::format(", {} {}", count, level);
+  }
+  return text.empty() ? ", none on a disk yet" : text;
+}
+
+std::string share_text(double part, double whole) {
+  return whole > 0 ? fmt::format("{:.2g} %", 100 * part / whole) : "0 %";
+}
+
+std::string wait_text(double seconds) {
+  return seconds < 0.1 ? fmt::format("{:.2g} ms", 1e3 * seconds) : duration_text(seconds);
+}
+
+std::string shorter(const FirstDue& due) {
+  return due.policy == "calls" || due.policy == "request"
+             ? ""
+             : "; for versions sooner: BACKSTAY_CHECKPOINT_POLICY=interval "
+               "BACKSTAY_CHECKPOINT_INTERVAL_S=60, or checkpoint.mtti_s";
+}
+
+}  // namespace
+
+RunSummary summary_of(const std::vector<std::string>& lines, const std::string& job,
+                      std::uint64_t since_ns) {
+  LogReader reader;
+  for (const std::string& line : lines) {
+    const Json event = Json::parse(line, nullptr, false);
+    try {
+      if (event.is_object() && event.at("job") == job && event.at("t_ns") >= since_ns)
+        reader.add(event);
+    } catch (const Json::exception&) {
+      continue;  // a line that is not as docs/format/events.md says
+    }
+  }
+  return reader.result();
+}
+
+std::string why_no_version(const RunSummary& summary, const FirstDue& due) {
+  if (summary.versions > 0) return "";
+  if (summary.runs == 0) return "no version was taken: no rank called Backstay here";
+  const std::string ran =
+      fmt::format("no version was taken in {}", duration_text(summary.longest_run_s));
+  if (!summary.why_not.empty()) return ran + ": " + summary.why_not;
+  if (due.policy == "request")
+    return ran + ": checkpoint.policy is request, and nobody asked (backstay checkpoint JOB)";
+  if (due.after_s < 0)
+    return ran + ": checkpoint.policy is calls, and backstay_due() was not called that often";
+  if (summary.longest_run_s < due.after_s)
+    return fmt::format("{}: the first would have been due after {} (checkpoint.policy {}{}){}", ran,
+                       duration_text(due.after_s), due.policy,
+                       due.policy == "daly" ? ", mtti_s " + duration_text(due.mtti_s) : "",
+                       shorter(due));
+  return fmt::format(
+      "{}, and one was due after {}: does the program call backstay_due() and "
+      "backstay_checkpoint() in its loop?",
+      ran, duration_text(due.after_s));
+}
+
+std::vector<std::string> sentences(const RunSummary& summary, const FirstDue& due,
+                                   unsigned restarts, Language language) {
+  std::vector<std::string> lines;
+  if (summary.versions == 0) {
+    lines.push_back(why_no_version(summary, due));
+    const auto add = [&lines](const auto& more) {
+      lines.insert(lines.end(), more.begin(), more.end());
+    };
+    if (summary.runs == 0 && language == Language::python) add(lines_of_python);
+    if (summary.runs == 0 && language == Language::c) add(lines_of_c);
+  } else {
+    lines.push_back(fmt::format("{} in {}{}; the newest, {}, is {}",
+                                count_text(summary.versions, "version"),
+                                duration_text(summary.running_s), levels_text(summary),
+                                summary.newest, summary.newest_level));
+    lines.push_back(fmt::format("the program waited {} of its time for them, {} at most",
+                                share_text(summary.waited_s, summary.running_s),
+                                wait_text(summary.longest_wait_s)));
+  }
+  if (summary.runs > 0 && (restarts > 0 || summary.failures > 0))
+    lines.push_back(fmt::format("{}, which took {}; {} of work lost",
+                                count_text(restarts, "restart"), wait_text(summary.restarting_s),
+                                duration_text(summary.lost_s)));
+  return lines;
+}
+
+nlohmann::ordered_json as_json(const RunSummary& summary) {
+  return {{"versions", summary.versions},
+          {"newest", summary.newest},
+          {"newest_level", summary.versions == 0 ? "none" : summary.newest_level},
+          {"local", summary.reached.at("local")},
+          {"protected", summary.reached.at("protected")},
+          {"durable", summary.reached.at("durable")},
+          {"running_s", summary.running_s},
+          {"waited_s", summary.waited_s},
+          {"lost_s", summary.lost_s},
+          {"restarting_s", summary.restarting_s},
+          {"failures", summary.failures}};
+}
+
+std::vector<std::string> read_job_log(const std::string& job_folder) {
+  std::vector<std::string> lines;
+  for (const char* name : {"/events.1.jsonl", "/events.jsonl"}) {
+    std::ifstream file(job_folder + name);
+    for (std::string line; std::getline(file, line);) lines.push_back(line);
+  }
+  return lines;
+}
+
+}  // namespace backstay::bin

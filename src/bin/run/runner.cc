@@ -1,0 +1,335 @@
+#include "bin/run/runner.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "bin/parts/agent_link.h"
+#include "bin/parts/exit_code.h"
+#include "bin/parts/print.h"
+#include "bin/run/slurm.h"
+#include "bin/run/take_over.h"
+#include "client/due_policy.h"
+
+namespace backstay::bin {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double deserted_s = 10;     // for a launcher to notice a lost host by itself
+constexpr double after_signal_s = 5;  // for a launcher to end
+constexpr double srun_ends_s =
+    15;                          // it waits for all nodes, then tells Slurm that the step is over
+constexpr double hang_up_s = 1;  // for the other ends of the lines to hosts
+
+}  // namespace
+
+void Runner::say(const char* event, const std::string& text) const {
+  say(event, text, Json::object());
+}
+
+// Messages go to stderr: stdout belongs to the program.
+void Runner::say(const char* event, const std::string& text, const Json& more) const {
+  if (!options_.json) {
+    to_stderr(fmt::format("backstay run: {}\n", text));
+    return;
+  }
+  Json line{{"event", event}, {"job", job_}, {"text", text}};
+  line.update(more);
+  to_stderr(fmt::format("{}\n", line.dump(-1, ' ', false, Json::error_handler_t::replace)));
+}
+
+Status Runner::prepare(const std::optional<LauncherLine>& launcher) {
+  const auto tell = [this](const char* event, const std::string& text, const Json& more) {
+    say(event, text, more);
+  };
+  BACKSTAY_ASSIGN(hosts_, RunHosts::make(options_.hosts, options_.words, launcher, tell));
+  if (options_.hosts.requeue && !starts_agents())
+    return Error(Code::invalid, "--requeue is for srun in an allocation of Slurm");
+  return hosts_ ? hosts_->reachable() : Status();
+}
+
+Status Runner::clear(bool take_over) const {
+  const RanksAlive alive = RanksAlive::look(config_, job_, hosts_.get());
+  if (alive.none()) return {};
+  const auto tell = [this](const char* event, const std::string& text, const Json& more) {
+    say(event, text, more);
+  };
+  if (take_over) return alive.end(hosts_.get(), tell);
+  const Error refusal = alive.refusal();
+  if (options_.json) say("busy", refusal.message(), {{"processes", alive.processes()}});
+  return refusal;
+}
+
+Status Runner::start() {
+  began_ns_ = system_clock().monotonic_ns();
+  if (!hosts_) return child_.start(options_.words);
+  BACKSTAY_ASSIGN(const Words words, hosts_->command());
+  return child_.start(words);
+}
+
+Result<int> Runner::run() {
+  const std::uint64_t now_ns = system_clock().wall_ns();
+  for (;;) {
+    if (const Status started = start(); !started.ok()) return finish(cannot_start(started.error()));
+    if (first_began_ns_ == 0) first_began_ns_ = now_ns;
+    const int code = wait_for_end();
+    note_signals();
+    if (code == 0 || stopping_ || !try_again(code)) return finish(code);
+    note_signals();
+    if (stopping_) return finish(code);
+  }
+}
+
+// Those that came with the program's end, or while hosts were looked at: nothing is left to be told, nothing to be started.
+void Runner::note_signals() {
+  while (const int signal = child_.pending()) {
+    if (signal == SIGUSR1) continue;
+    stopping_ = true;
+    if (signal != SIGINT) requeue_ = true;
+  }
+}
+
+int Runner::cannot_start(const Error& error) const {
+  const bool missing = error.code() == Code::not_found;
+  const char* hint = missing                            ? "; is it in PATH?"
+                     : error.code() == Code::permission ? "; is it a program?"
+                                                        : "";
+  say("cannot_start", error.message() + hint);
+  return missing ? exit_no_program : exit_cannot_execute;
+}
+
+int Runner::wait_for_end() {
+  enter(Stage::running);
+  watch();
+  const auto ours = hosts_ ? hosts_->processes() : std::vector<pid_t>{};
+  if (const int count = child_.end_leftovers(ours); count > 0)
+    say("leftovers", fmt::format("ended {} that the launcher left behind",
+                                 count_text(static_cast<std::uint64_t>(count), "process")));
+  return child_.end()->exit_code;
+}
+
+void Runner::watch() {
+  for (;;) {
+    const int signal = child_.wait(wait_s(), hosts_ ? hosts_->fds() : std::vector<pollfd>{});
+    if (signal == SIGCHLD) return;
+    if (signal != 0) {
+      act(signal);
+      continue;
+    }
+    look_at_hosts();
+    if (system_clock().monotonic_ns() >= deadline_) escalate();
+  }
+}
+
+void Runner::act(int signal) {
+  if (signal == SIGUSR1) return ask_for_checkpoint();
+  signal == SIGINT ? interrupt() : stop();
+}
+
+void Runner::enter(Stage stage) {
+  stage_ = stage;
+  const double patience_s = stage == Stage::running    ? -1
+                            : stage == Stage::deserted ? deserted_s
+                            : stage == Stage::asked    ? options_.grace_s
+                            : starts_agents()          ? srun_ends_s
+                                                       : after_signal_s;
+  deadline_ = deadline_in(patience_s);
+}
+
+// Until the stage is over or the hosts want to be looked at.
+double Runner::wait_s() const {
+  const double step_s = hosts_ ? hosts_->next_step_s() : -1;
+  if (deadline_ == no_deadline) return step_s;
+  const std::uint64_t now = system_clock().monotonic_ns();
+  const double left_s = deadline_ > now ? static_cast<double>(deadline_ - now) * 1e-9 : 0;
+  return step_s < 0 ? left_s : std::min(left_s, step_s);
+}
+
+void Runner::look_at_hosts() {
+  if (hosts_ && hosts_->lost() && stage_ == Stage::running) enter(Stage::deserted);
+}
+
+bool Runner::ask(bool stop) const {
+  // Rank 0 listens to the agent of its own node.
+  if (hosts_ && !hosts_->starts_here()) {
+    Words words{"checkpoint", job_};
+    if (stop) words.emplace_back("--stop");
+    return !hosts_->ask(words, 1).empty();
+  }
+  auto agent = AgentLink::connect(config_);
+  return agent.ok() && agent->request(job_, stop).ok();
+}
+
+void Runner::ask_for_checkpoint() const {
+  if (ask(false)) return say("checkpoint", "asked the program for a checkpoint");
+  say("forward", "no agent knows this job yet; SIGUSR1 goes to the launcher");
+  child_.send(SIGUSR1);
+}
+
+void Runner::interrupt() {
+  if (stopping_) return escalate();
+  stopping_ = true;
+  enter(Stage::terminated);
+  child_.send(SIGINT);
+}
+
+void Runner::stop() {
+  stopping_ = requeue_ = true;
+  if (stage_ != Stage::running) return escalate();
+  if (ask(true)) {
+    enter(Stage::asked);
+    return say("stop", fmt::format("asked the program to save and end; it has {}",
+                                   duration_text(options_.grace_s)));
+  }
+  escalate();
+}
+
+void Runner::escalate() {
+  if (stage_ == Stage::deserted) {
+    // The program is lost anyway: nothing is gained by asking twice.
+    say("deserted", "the launcher still waits for the lost host; it is ended");
+    enter(Stage::terminated_again);
+    child_.send(SIGTERM);
+  } else if (stage_ == Stage::running || stage_ == Stage::asked) {
+    enter(Stage::terminated);
+    child_.send(SIGTERM);
+  } else if (stage_ == Stage::terminated) {
+    enter(Stage::terminated_again);
+    child_.send(SIGTERM);
+  } else {
+    enter(Stage::killed);
+    say("kill", "the launcher did not end; killed");
+    child_.send(SIGKILL);
+  }
+}
+
+bool Runner::try_again(int code) {
+  const auto next = hosts_ ? hosts_->replace() : RunHosts::Next::same;
+  const Newest newest = newest_version(config_, job_, hosts_.get());
+  if (next == RunHosts::Next::too_few) {
+    requeue_ = true;
+    say("gave_up", fmt::format("giving up; the same command starts {}", text_of(newest)),
+        {{"exit_code", code}, {"version", newest.version}});
+    return false;
+  }
+  const bool lost = next == RunHosts::Next::replaced;
+  const double attempt_s = static_cast<double>(system_clock().monotonic_ns() - began_ns_) * 1e-9;
+  const std::string refusal = lost ? "" : refusal_within(config_, job_, attempt_s, hosts_.get());
+  const auto decision = policy_.after_failure(newest.version, lost, !refusal.empty());
+  return say_decision(decision, code, newest, refusal);
+}
+
+bool Runner::say_decision(RestartPolicy::Decision decision, int code, const Newest& newest,
+                          const std::string& refusal) const {
+  const std::string what =
+      code > 128 && code < 128 + NSIG
+          ? fmt::format("failed (exit code {}, as for signal {})", code, code - 128)
+          : fmt::format("failed (exit code {})", code);
+  const Json more{
+      {"exit_code", code}, {"restarts", policy_.restarts()}, {"version", newest.version}};
+  if (decision == RestartPolicy::Decision::restart) {
+    say("restart",
+        fmt::format("{}; restart {} of {} {}", what, policy_.restarts(), options_.retries,
+                    text_of(newest)),
+        more);
+    ::setenv("BACKSTAY_ATTEMPT", std::to_string(policy_.restarts()).c_str(), 1);
+    return true;
+  }
+  if (decision == RestartPolicy::Decision::refused)
+    say("refused",
+        fmt::format("{}; not tried again, as it would be refused again: {}", what, refusal), more);
+  else if (decision == RestartPolicy::Decision::crash_loop)
+    say("crash_loop",
+        fmt::format("{}; giving up: the last two restarts failed before they saved a new "
+                    "version. Look at "
+                    "the program's own messages; it would start {}",
+                    what, text_of(newest)),
+        more);
+  else
+    say("gave_up",
+        fmt::format("{}; giving up after {}. The same command starts {}", what,
+                    count_text(policy_.restarts(), "restart"), text_of(newest)),
+        more);
+  return false;
+}
+
+// A job may have run to its end with nothing on the disk: its program had no reason to stop.
+void Runner::say_what_is_not_saved() const {
+  constexpr double patience_s = 2;
+  if (hosts_ && !hosts_->starts_here()) return;
+  auto agent = AgentLink::connect(config_, patience_s);
+  const auto status = agent.ok() ? agent->status() : Result<Json>(agent.error());
+  if (!status.ok()) return;
+  for (const Json& version : versions_of(*status, job_, "")) {
+    const std::string error = version.value("error", "");
+    if (version.value("level", "") != "captured" || error.empty()) continue;
+    say("not_saved",
+        fmt::format("version {} is in the agent's memory only: {}", version.value("version", 0),
+                    error),
+        {{"version", version.value("version", 0)}});
+  }
+}
+
+FirstDue Runner::first_due() const {
+  const auto& checkpoint = config_.checkpoint;
+  const bool by_time = checkpoint.policy == "interval" || checkpoint.policy == "daly";
+  const double after_s = by_time ? client::DuePolicy(checkpoint, system_clock()).interval_s() : -1;
+  return {checkpoint.policy, after_s, checkpoint.mtti_s};
+}
+
+std::optional<RunSummary> Runner::summary() const {
+  if (first_began_ns_ == 0) return std::nullopt;
+  const auto look = [this] {
+    return summary_of(read_job_log(config_.storage.dir + "/" + job_), job_, first_began_ns_);
+  };
+  // The agent writes its log when its disk has time for that.
+  constexpr double patience_s = 2;
+  RunSummary read = look();
+  const bool agent_lives = !read.ended && AgentLink::connect(config_).ok();
+  for (const std::uint64_t deadline = deadline_in(patience_s);
+       agent_lives && !read.ended && system_clock().monotonic_ns() < deadline; read = look())
+    ::poll(nullptr, 0, 20);
+  const bool elsewhere = hosts_ && !hosts_->runs_here();
+  if (read.runs == 0 && elsewhere) return std::nullopt;  // `backstay report` brings logs together
+  return read;
+}
+
+void Runner::say_summary(const RunSummary& summary) const {
+  for (const std::string& line :
+       sentences(summary, first_due(), policy_.restarts(), options_.language))
+    say("summary", line);
+}
+
+int Runner::finish(int code) {
+  say_what_is_not_saved();
+  if (stopping_)
+    say("stopped", fmt::format("stopped; the same command starts {}",
+                               text_of(newest_version(config_, job_, hosts_.get()))));
+  if (hosts_) hosts_->close(starts_agents() ? options_.grace_s : hang_up_s);
+  const auto told = summary();
+  if (told && !options_.json) say_summary(*told);
+  Json facts{{"exit_code", code}, {"restarts", policy_.restarts()}};
+  if (hosts_) facts.update(hosts_->summary());
+  if (told) facts.update(as_json(*told));
+  if (told && told->versions == 0) facts["why_no_version"] = why_no_version(*told, first_due());
+  if (options_.json || (policy_.restarts() > 0 && code == 0))
+    say("end",
+        fmt::format("ended with exit code {} after {}", code,
+                    count_text(policy_.restarts(), "restart")),
+        facts);
+  if (options_.hosts.requeue && requeue_) requeue();
+  return code;
+}
+
+void Runner::requeue() {
+  say("requeue", "the job goes back into the queue of Slurm");
+  if (const Status done = slurm_requeue(); !done.ok())
+    say("not_requeued", "it was not put back into the queue: " + done.error().message());
+}
+
+}  // namespace backstay::bin

@@ -1,0 +1,98 @@
+// A program under `backstay run`: started, watched, signalled, started again.
+//
+// Signals. SIGUSR1 asks the job for a checkpoint through the agent; SIGTERM and SIGHUP ask for a
+// checkpoint and a stop and give the program `grace_s` to end by itself, then it gets
+// SIGTERM twice and SIGKILL. SIGINT goes to the launcher. Where no agent knows the job, the signal
+// itself goes to the launcher: Open MPI's mpirun passes SIGUSR1 and SIGTERM on to the ranks,
+// MPICH's mpiexec ends them at SIGTERM. After SIGINT, SIGTERM or SIGHUP there is no restart.
+//
+// A host that is gone. The launcher has a few seconds to notice it by itself and end, then it is ended as above.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "base/config.h"
+#include "bin/run/child.h"
+#include "bin/run/newest.h"
+#include "bin/run/restart_policy.h"
+#include "bin/run/run_hosts.h"
+#include "bin/run/run_summary.h"
+
+namespace backstay::bin {
+
+struct RunOptions {
+  unsigned retries = 3;
+  double grace_s = 60;
+  bool json = false;
+  Words words;
+  Language language = Language::c;  // of the program
+  HostOptions hosts;
+};
+
+class Runner {
+ public:
+  Runner(const RunOptions& options, Config config, std::string job)
+      : options_(options),
+        config_(std::move(config)),
+        job_(std::move(job)),
+        policy_(options.retries) {}
+
+  // Finds out where the program runs, and whether all of that can be reached. Errors: as RunHosts has.
+  Status prepare(const std::optional<LauncherLine>& launcher);
+  // Ranks of the job that live on are ended, or refused. Before prepare() only this host is looked at. Errors: busy.
+  Status clear(bool take_over) const;
+  // The agents of an allocation of Slurm are in a job step that prepare() has started.
+  bool starts_agents() const { return hosts_ != nullptr && hosts_->slurm(); }
+  // The program will need an agent on this machine, and nobody has started one.
+  bool needs_agent() const { return !hosts_ || (!hosts_->slurm() && hosts_->runs_here()); }
+  // An exit code.
+  Result<int> run();
+
+ private:
+  enum class Stage { running, deserted, asked, terminated, terminated_again, killed };
+
+  void say(const char* event, const std::string& text) const;
+  void say(const char* event, const std::string& text, const nlohmann::ordered_json& more) const;
+  int cannot_start(const Error& error) const;
+  Status start();
+  void note_signals();
+  int wait_for_end();
+  void watch();
+  void act(int signal);
+  void enter(Stage stage);
+  double wait_s() const;
+  bool ask(bool stop) const;
+  void ask_for_checkpoint() const;
+  void interrupt();
+  void stop();
+  void escalate();
+  void look_at_hosts();
+  bool try_again(int code);
+  bool say_decision(RestartPolicy::Decision decision, int code, const Newest& newest,
+                    const std::string& refusal) const;
+  void say_what_is_not_saved() const;
+  FirstDue first_due() const;
+  // What the job's log on this node tells of the time since run().
+  std::optional<RunSummary> summary() const;
+  void say_summary(const RunSummary& summary) const;
+  int finish(int code);
+  void requeue();
+
+  const RunOptions& options_;
+  const Config config_;
+  const std::string job_;
+  RestartPolicy policy_;
+  std::unique_ptr<RunHosts> hosts_;
+  Child child_;
+  Stage stage_ = Stage::running;
+  std::uint64_t deadline_;            // of the stage
+  std::uint64_t began_ns_ = 0;        // the present attempt
+  std::uint64_t first_began_ns_ = 0;  // by the wall's clock; 0: nothing was started
+  bool stopping_ = false;
+  bool requeue_ = false;
+};
+
+}  // namespace backstay::bin
