@@ -11,13 +11,15 @@ namespace backstay::io {
 
 struct MemoryFileSystem::State {
   explicit State(MemoryOptions with) : options(with) {}
-  const MemoryOptions options;
+  MemoryOptions options;
   mutable std::mutex mutex;  // guards everything below and all nodes
   NodePointer root = std::make_shared<MemoryNode>(true);
   std::uint64_t used = 0;        // bytes of files with a link or an open handle
   std::uint64_t generation = 0;  // number of crashes
 
-  std::uint64_t room() const { return options.capacity_bytes - used; }
+  std::uint64_t room() const {
+    return options.capacity_bytes - std::min(used, options.capacity_bytes);
+  }
   void release_if_unused(MemoryNode& node) {
     if (!node.directory && node.links == 0 && node.opens == 0) used -= node.content.size();
   }
@@ -290,6 +292,11 @@ void MemoryFileSystem::crash(std::uint64_t seed) {
   ++state_->generation;
   state_->used = 0;
   crash_below(*state_->root, dice, seen, &state_->used);
+}
+
+void MemoryFileSystem::set_capacity(std::uint64_t bytes) {
+  const std::lock_guard lock(state_->mutex);
+  state_->options.capacity_bytes = bytes;
 }
 
 std::uint64_t MemoryFileSystem::used_bytes() const {

@@ -44,6 +44,8 @@ class MemoryFileSystem final : public FileSystem {
   Result<std::vector<Entry>> list(const std::string& path) override;
   Status sync_directory(const std::string& path) override;
 
+  // The disk fills up, or has room again. What is there stays, also where that is more.
+  void set_capacity(std::uint64_t bytes);
   // The machine stops and starts again.
   void crash(std::uint64_t seed);
   // Bytes of all files that have a name or are open.

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 
@@ -90,6 +91,7 @@ std::string SimulatedRun::describe() const {
 
 void SimulatedRun::step() {
   ++counts_.steps;
+  meet_doom();
   clock_.advance(random_.between(1, step_ns_max));
   if (waited_ > patient_steps) hurry();
   std::uint64_t weights = 0;
@@ -395,7 +397,7 @@ bool SimulatedRun::restart_alone() {
     return std::all_of(ranks_.begin(), ranks_.end(),
                        [](const auto& one) { return one->restored().has_value(); });
   });
-  if (!ended) return agent_died_;
+  if (!ended || agent_died_) return agent_died_;
   const Status& outcome = *ranks_[0]->restored();
   if (outcome.ok()) {
     for (const RunId run : promises_.runs()) {
@@ -470,6 +472,31 @@ std::vector<HostId> SimulatedRun::some_hosts(std::uint32_t most) {
   return all;
 }
 
+void SimulatedRun::meet_doom() {
+  if (!doom_ || doom_->steps-- != 0) return;
+  const Doom doom = *std::exchange(doom_, std::nullopt);
+  if (hosts_.count(doom.host) == 0 || !hosts_.at(doom.host).agent) return;
+  say(fmt::format("{} host {} {}", doom.loses_power ? "" : "the agent of", doom.host,
+                  doom.loses_power ? "loses power" : "is killed"));
+  if (doom.loses_power) return power_off(doom.host, /*disk_is_lost=*/false);
+  kill_agent(doom.host, End::killed);
+}
+
+void SimulatedRun::fill_or_free(HostId host) {
+  constexpr std::uint64_t left_bytes_max = 256 * 1024;  // a few versions
+  Host& at = hosts_.at(host);
+  at.full = !at.full;
+  say(fmt::format("the disk of host {} {}", host, at.full ? "fills up" : "has room again"));
+  at.disk->set_capacity(at.full ? at.disk->used_bytes() + random_.between(0, left_bytes_max)
+                                : UINT64_MAX);
+}
+
+void SimulatedRun::free_all() {
+  for (auto& [id, host] : hosts_) {
+    if (host.full) fill_or_free(id);
+  }
+}
+
 // Ends the present start of the program.
 void SimulatedRun::fault() {
   const auto dice = random_.between(0, 9);
@@ -494,19 +521,27 @@ void SimulatedRun::fault() {
 void SimulatedRun::live(unsigned starts) {
   for (; starts > 0 && broken_.empty(); --starts) {
     for (auto& [id, host] : hosts_) host.weight = static_cast<unsigned>(random_.between(1, 6));
+    free_all();
+    if (random_.between(0, 4) == 0) {
+      const auto hit = some_hosts(1);
+      doom_ = Doom{hit.front(), random_.between(0, 20'000), random_.coin()};
+    }
     if (!start()) return;
     do {
       if (agent_died_ && !connect()) return;
       if (!(nodes_.size() == 1 ? restart_alone() : restart())) return;
     } while (agent_died_);
+    doom_.reset();
     for (auto moves = random_.between(0, 8); moves > 0 && broken_.empty(); --moves) {
-      const auto dice = random_.between(0, 9);
-      if (dice < 6) {
+      const auto dice = random_.between(0, 19);
+      const HostId host = nodes_[random_.between(0, nodes_.size() - 1)];
+      if (dice < 12) {
         checkpoint();
-      } else if (dice < 9) {
+      } else if (dice < 17) {
         rest(random_.between(0, 5'000));
+      } else if (dice < 18) {
+        fill_or_free(host);
       } else {
-        const HostId host = nodes_[random_.between(0, nodes_.size() - 1)];
         say(fmt::format("the agent of host {} is killed", host));
         kill_agent(host, End::killed);
       }

@@ -2,8 +2,9 @@
 // storage, and one clock that only the simulation moves. What happens next is chosen by the seed; the promises of the fault
 // model are checked after every step (promises.h) and at every restart.
 //
-// Fault model: an agent is killed; the program is killed; hosts lose power at once, and come back with what their disks
-// had synced, or not at all; connections break and delay. Blocks that turn bad are not played here (tests/crash does).
+// Fault model: an agent is killed, at any step of a start, a restart or a checkpoint; the program is killed; hosts lose power at
+// once, and come back with what their disks had synced, or not at all; a disk fills up while the program runs, and has room
+// again before the next start; connections break and delay. Blocks that turn bad are not played here (tests/crash does).
 #pragma once
 
 #include <functional>
@@ -57,6 +58,7 @@ class SimulatedRun {
     std::unique_ptr<io::MemoryFileSystem> disk = std::make_unique<io::MemoryFileSystem>();
     std::unique_ptr<SimulatedAgent> agent;
     unsigned weight = 1;  // how often it does something
+    bool full = false;    // its disk
   };
   using Done = std::function<bool()>;
 
@@ -88,6 +90,9 @@ class SimulatedRun {
 
   // --- faults ---
   void fault();
+  void fill_or_free(HostId host);
+  void free_all();
+  void meet_doom();
   void kill_agent(HostId host, End how);
   void power_off(HostId host, bool disk_is_lost);
   std::vector<HostId> some_hosts(std::uint32_t most);
@@ -120,6 +125,13 @@ class SimulatedRun {
   std::map<std::size_t, agent::ConnectionId> connection_of_;
   VersionNumber next_version_ = 1;
   bool agent_died_ = false;  // since the ranks connected
+  // What happens to a host in so many steps, whatever the program does then.
+  struct Doom {
+    HostId host = 0;
+    std::uint64_t steps = 0;
+    bool loses_power = false;  // else its agent is killed
+  };
+  std::optional<Doom> doom_;
   std::uint32_t waited_ = 0;
 
   std::vector<std::string> history_;
