@@ -117,7 +117,7 @@ def test_every_metric_stands_in_the_guide(agent):
     listed = set(re.findall(r"^\| `(backstay_\w+)` \|", page, re.MULTILINE))
     found = set(agent.metrics())
     assert found <= listed
-    source = (ROOT / "src" / "agent" / "metrics.cc").read_text()
+    source = (ROOT / "src" / "agent" / "server" / "metrics.cc").read_text()
     assert set(re.findall(r'"(backstay_\w+)"', source)) == listed
 
 
