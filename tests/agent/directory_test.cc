@@ -69,8 +69,13 @@ class Members {
   }
   // Another agent in the place of one that was cut.
   void begin_anew(NodeId node) {
-    ends_[node] = std::make_unique<End>(*this, node, static_cast<std::uint32_t>(ends_.size()));
+    replace(node);
     heal(node);
+  }
+  // The same; no agent has heard of it yet.
+  void replace(NodeId node) {
+    cut_.erase(node);
+    ends_[node] = std::make_unique<End>(*this, node, static_cast<std::uint32_t>(ends_.size()));
   }
   Result<std::vector<Holder>> try_lookup(NodeId from, VersionOfRun version, Rank rank) {
     std::optional<Result<std::vector<Holder>>> found;
@@ -132,11 +137,16 @@ TEST(Directory, KnowsEveryHolderOfAnObject) {
   EXPECT_THAT(all.lookup(0, {6, run}, 0), IsEmpty());
 }
 
-TEST(Directory, WithNothingToSayIsCompleteAtOnce) {
+TEST(Directory, WithNothingToSayIsCompleteOnceTheOthersKnowThat) {
   Members all(2);
   EXPECT_FALSE(all[0].complete());
   all[0].announce({});
+  EXPECT_FALSE(all[0].complete());
+  all.deliver();
   EXPECT_TRUE(all[0].complete());
+  Members alone(1);
+  alone[0].announce({});
+  EXPECT_TRUE(alone[0].complete());
 }
 
 TEST(Directory, IsNotCompleteBeforeEveryRegistrarHasAnswered) {
@@ -240,6 +250,25 @@ TEST(Directory, WhoComesBackWithAnEmptyDiskHasSaidSo) {
   all[1].announce({});
   all.deliver();
   for (const Rank rank : {0u, 2u}) EXPECT_THAT(all.lookup(2, {7, run}, rank), IsEmpty());
+}
+
+TEST(Directory, ARegistrarThatHasJustBegunAnswersOnceAllHaveSaidWhatTheyHold) {
+  Members all(3);
+  all.open_with({{file_of(0, {1})}});
+  all.cut(1);
+  all.replace(1);  // it keeps the list of rank 1, and has heard of nothing
+  EXPECT_THAT(all.lookup(2, {7, run}, 1), ElementsAre(Holder{0, 0}));
+}
+
+TEST(Directory, ARegistrarThatHasJustBegunDoesNotTakeForGoneWhatALostMemberMayHave) {
+  Members all(3);
+  all.open_with({{file_of(0, {1})}});
+  all.cut(1);
+  all.replace(1);
+  all.cut(0);
+  const auto found = all.try_lookup(2, {7, run}, 1);
+  ASSERT_FALSE(found.ok());
+  EXPECT_EQ(found.error().code(), Code::agent_lost);
 }
 
 TEST(Directory, ALookupAtALostRegistrarEnds) {

@@ -38,7 +38,10 @@ Holds that_was_all() {
 void Directory::announce(const std::vector<HeldFile>& held) {
   announced_ = true;
   for (const HeldFile& file : held) add(file);
-  for (const NodeId registrar : std::exchange(want_all_, {})) tell(registrar, that_was_all());
+  want_all_.clear();
+  for (NodeId member = 0; member < peers_.members(); ++member) {
+    if (member != peers_.self() && lost_.count(member) == 0) tell(member, that_was_all());
+  }
 }
 
 void Directory::tell_all(NodeId registrar) {
@@ -126,7 +129,7 @@ bool Directory::message(NodeId from, const wire::peer::Message& message) {
   if (holds != nullptr) {
     holds->gone ? forget(from, *holds) : remember(from, *holds);
     peers_.send(from, wire::peer::HoldsSeen{holds->batch});
-    if (names_no_file(*holds) && !holds->gone) tell_all(from);
+    if (names_no_file(*holds)) holds->gone ? answer_waiting() : tell_all(from);
   } else if (seen != nullptr) {
     const auto batch = unanswered_.find(seen->batch);
     if (batch != unanswered_.end() && batch->second == from) unanswered_.erase(batch);
@@ -161,6 +164,9 @@ void Directory::remember(NodeId from, const Holds& holds) {
 
 void Directory::forget(NodeId from, const Holds& holds) {
   if (names_no_file(holds)) {
+    said_all_.insert(from);
+    ever_said_.insert(from);
+    asked_all_.erase(from);
     for (auto object = away_.begin(); object != away_.end();) {
       object->second.erase(from);
       object = object->second.empty() ? away_.erase(object) : std::next(object);
@@ -174,17 +180,47 @@ void Directory::forget(NodeId from, const Holds& holds) {
   }
 }
 
+// Some living member has not said all that it holds; it is asked to.
+bool Directory::waits_for_members() {
+  bool waits = false;
+  for (NodeId member = 0; member < peers_.members(); ++member) {
+    if (member == peers_.self() || said_all_.count(member) != 0 || lost_.count(member) != 0)
+      continue;
+    waits = true;
+    if (asked_all_.insert(member).second) tell(member, Holds{});
+  }
+  return waits;
+}
+
+void Directory::answer_waiting() {
+  if (unanswered_lookups_.empty() || waits_for_members()) return;
+  for (const auto& [from, lookup] : std::exchange(unanswered_lookups_, {})) answer(from, lookup);
+}
+
+// Why an object that no living member has may be there all the same; "": it is not.
+std::string Directory::nobody_else(const Object& wanted) const {
+  if (const auto away = away_.find(wanted); away != away_.end()) {
+    return fmt::format("only node {} has it, and cannot be reached now",
+                       fmt::join(away->second, ", "));
+  }
+  for (const NodeId member : lost_) {
+    if (ever_said_.count(member) == 0)
+      return fmt::format("node {} may have it, and cannot be reached now", member);
+  }
+  return "";
+}
+
 void Directory::answer(NodeId from, const wire::peer::Lookup& lookup) {
+  if (waits_for_members()) {
+    unanswered_lookups_.emplace_back(from, lookup);
+    return;
+  }
   wire::peer::Holders answer{lookup.ticket, {}};
   const Object wanted{lookup.version, lookup.run, lookup.rank, lookup.parity};
   const auto object = objects_.find(wanted);
   if (object != objects_.end()) answer.holders = object->second;
-  const auto away = away_.find(wanted);
-  if (answer.holders.empty() && away != away_.end()) {
-    const std::string why = fmt::format("only node {} has it, and cannot be reached now",
-                                        fmt::join(away->second, ", "));
+  if (const std::string why = nobody_else(wanted); answer.holders.empty() && !why.empty())
     return peers_.send(from, wire::peer::No{lookup.ticket, Code::agent_lost, why});
-  }
   const auto order = [&](const Holder& holder) {
     return std::pair(given_out_[holder.agent], spread(lookup.rank, holder.agent));
   };
@@ -197,6 +233,8 @@ void Directory::answer(NodeId from, const wire::peer::Lookup& lookup) {
 
 void Directory::lost(NodeId peer, const Error& why) {
   lost_.insert(peer);
+  said_all_.erase(peer);
+  asked_all_.erase(peer);
   std::erase_if(unanswered_, [peer](const auto& batch) { return batch.second == peer; });
   for (auto object = objects_.begin(); object != objects_.end();) {
     const auto had = std::erase_if(object->second,
@@ -215,12 +253,13 @@ void Directory::lost(NodeId peer, const Error& why) {
       fmt::format("who has it is not known, as agent {} has not said what it has: {}", peer,
                   why.message()));
   for (const Question& question : std::exchange(waiting_, {})) question.found(unknown);
+  answer_waiting();
 }
 
 void Directory::back(NodeId peer) {
   if (lost_.erase(peer) == 0) return;
   tell(peer, Holds{});  // it shall do the same
-  for (const auto& [file, held] : held_.all()) tell(held, /*gone=*/false, peer);
+  tell_all(peer);
 }
 
 }  // namespace backstay::agent

@@ -4,7 +4,8 @@
 //   registrar  of the ranks with rank % members == self: remembers what it is told, forgets it with the member that said
 //              it, and answers lookups;
 //   reader     asks the registrar of a rank.
-// Only what the living hold is given out. Where nobody but a lost member had an object, the answer names that member, as it
+// A registrar answers once each living member has said all that it holds: an agent that takes the place of another one in the
+// middle of a run asks those that have not. Only what the living hold is given out. Where nobody but a lost member had an object, the answer names that member, as it
 // may have it still. That a holder still has it, and that it is good, is seen when it is read.
 //
 // Memory: at most entries_per_member_max objects of each member; what it says beyond that is not remembered.
@@ -77,6 +78,9 @@ class Directory final : public ObjectLookup {
   void remember(NodeId from, const wire::peer::Holds& holds);
   void forget(NodeId from, const wire::peer::Holds& holds);
   void answer(NodeId from, const wire::peer::Lookup& lookup);
+  bool waits_for_members();
+  void answer_waiting();
+  std::string nobody_else(const Object& wanted) const;
 
   Peers& peers_;
   HeldFiles held_;
@@ -89,6 +93,10 @@ class Directory final : public ObjectLookup {
   std::map<Object, std::vector<wire::peer::Holder>> objects_;  // of our ranks
   std::map<Object, std::set<NodeId>>
       away_;  // held by members that were lost, and have not said since what they hold
+  std::set<NodeId> said_all_;   // members that have told all they hold, and were not lost since
+  std::set<NodeId> ever_said_;  // or were: what those had is away_
+  std::set<NodeId> asked_all_;  // to say it
+  std::deque<std::pair<NodeId, wire::peer::Lookup>> unanswered_lookups_;  // until all have
   std::map<NodeId, std::size_t> entries_of_;
   std::set<NodeId> too_many_;
   std::map<NodeId, std::uint64_t> given_out_;  // as the best
