@@ -57,7 +57,7 @@ std::string SimulatedRank::describe() const {
 
 void SimulatedRank::ask_for_candidate(const wire::Candidates& question) {
   candidate_.reset();
-  send_(question);
+  say(question);
 }
 
 // --- a checkpoint ------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ void SimulatedRank::save(VersionNumber version, std::vector<std::byte> object) {
   outgoing_ = std::move(object);
   sent_ = 0;
   captured_.reset();
-  send_(wire::Begin{version, outgoing_.size()});
+  say(wire::Begin{version, outgoing_.size()});
 }
 
 void SimulatedRank::on(const wire::Grant& grant) {
@@ -82,8 +82,8 @@ void SimulatedRank::on(const wire::Grant& grant) {
         {buffer, static_cast<std::uint32_t>(piece.size()), sent_, checksum(piece)});
     sent_ += piece.size();
   }
-  send_(filled);
-  if (sent_ == outgoing_.size()) send_(wire::End{saving_});
+  say(filled);
+  if (sent_ == outgoing_.size()) say(wire::End{saving_});
 }
 
 // --- a restart ---------------------------------------------------------------------------------
@@ -92,7 +92,7 @@ void SimulatedRank::restart(const wire::Restart& wanted) {
   restored_.reset();
   ready_.reset();
   phase_ = Phase::waiting;
-  send_(wanted);
+  say(wanted);
 }
 
 void SimulatedRank::end_restart(Status status) {
@@ -135,19 +135,19 @@ void SimulatedRank::on(const wire::Chunks& chunks) {
     answer.why = "bad bytes";
     phase_ = Phase::waiting;
   }
-  send_(answer);
+  say(answer);
   finish_if_complete();
 }
 
 void SimulatedRank::proceed(bool good) {
   const wire::Ready ready = *ready_;
   ready_.reset();
-  send_(wire::Proceed{ready.version, ready.attempt, good});
+  say(wire::Proceed{ready.version, ready.attempt, good});
 }
 
 void SimulatedRank::on(const wire::Withdraw& withdraw) {
   phase_ = Phase::waiting;
-  send_(wire::Withdrawn{withdraw.version, withdraw.attempt});
+  say(wire::Withdrawn{withdraw.version, withdraw.attempt});
 }
 
 void SimulatedRank::on(const wire::Deliver&) {
@@ -163,7 +163,7 @@ void SimulatedRank::on(const wire::Deliver&) {
 void SimulatedRank::finish_if_complete() {
   if (phase_ != Phase::delivering || delivered_ != object_.size()) return;
   delivered_ = 0;
-  send_(wire::Restored{plan_.version, Code::ok});
+  say(wire::Restored{plan_.version, Code::ok});
 }
 
 void SimulatedRank::on(const wire::Captured& captured) {

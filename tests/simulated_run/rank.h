@@ -53,6 +53,10 @@ class SimulatedRank {
   VersionNumber restored_version() const { return plan_.version; }
 
  private:
+  // To the agent, which may have died since.
+  void say(const wire::Message& message) {
+    if (send_) send_(message);
+  }
   enum class Phase { idle, waiting, verifying, delivering, done };
   void on(const wire::Grant& grant);
   void on(const wire::Plan& plan);
@@ -60,7 +64,6 @@ class SimulatedRank {
   void on(const wire::Withdraw& withdraw);
   void on(const wire::Deliver& deliver);
   void on(const wire::Captured& captured);
-  void send_end_if_all_is_sent();
   void finish_if_complete();
   bool copy(const wire::ChunkInPool& chunk);
   void end_restart(Status status);
