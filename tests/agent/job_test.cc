@@ -523,6 +523,16 @@ TEST_F(JobTest, AFullDiskAndAFullPoolFailTheNextVersionWithTheReason) {
   job_->wait_local(3);
 }
 
+TEST_F(JobTest, WhatIsRemovedBeforeItsRecordWasWrittenLeavesThePool) {
+  open(4);
+  job_->join_all(1);
+  ASSERT_EQ(save(1, 1, 3 * buffer_bytes).code, Code::ok);
+  job_->run_until("sealed", [&] { return job_->job().state().memory.at(1).sealed; });
+  ASSERT_FALSE(job_->job().state().memory.at(1).local);
+  job_->job().on(Removed{{1}});
+  EXPECT_EQ(job_->pool().free_count(), 4u);
+}
+
 TEST_F(JobTest, TwoRunsOfOneJobAreRefused) {
   open(16);
   job_->join_all(2, 7);

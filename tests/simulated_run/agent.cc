@@ -152,14 +152,25 @@ void SimulatedAgent::send(agent::ConnectionId to, wire::Message message, std::ve
 }
 
 std::string SimulatedAgent::describe() const {
+  std::string pool;
+  for (const auto& [number, version] : job_->state().memory) {
+    const auto held = std::ranges::count_if(
+        version.chunks, [](const agent::HeldChunk& chunk) { return !chunk.released; });
+    pool += fmt::format("; {}: {} buffers, {} being written{}{}{}{}{}", number, held,
+                        version.writing.size(), version.captured ? ", captured" : "",
+                        version.sealed ? ", sealed" : "", version.local ? ", local" : "",
+                        version.dropping ? ", dropping" : "",
+                        version.failed ? ", failed: " + version.failed->message() : "");
+  }
   return fmt::format(
       "events {}, store {} and busy {}, drain {} and busy {}, depot {} and busy {}, "
-      "free buffers {} of {}, serving {}, keeping {}, next deadline in {} s",
+      "free buffers {} of {}, serving {}, keeping {}, next deadline in {} s{}",
       events_.size(), store_commands_.size(), store_->busy(), drain_commands_.size(),
       drain_->busy(), depot_commands_.size(), depot_->busy(), pool_->free_count(), pool_->count(),
       serving_.free_count(), keeping_.free_count(),
       1e-9 * (static_cast<double>(job_->next_deadline_ns()) -
-              static_cast<double>(around_.clock.monotonic_ns())));
+              static_cast<double>(around_.clock.monotonic_ns())),
+      pool);
 }
 
 void SimulatedAgent::step() {

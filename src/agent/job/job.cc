@@ -398,6 +398,9 @@ void Job::on(const Event& event) {
     for (const VersionNumber version : removed->versions) {
       state_.disk.erase(version);
       state_.undecided.erase(version);
+      // The store recorded it by itself, to make room, and removed it: no record will free its buffers.
+      const MemoryVersion* held = state_.in_memory(version);
+      if (held != nullptr && held->sealed && !held->safe()) state_.release(version);
       decisions_.removed(version);
       if (neighbourhood_) neighbourhood_->removed(version);
       state_.record("removed", {{"version", version}});
