@@ -206,9 +206,9 @@ BACKSTAY_API uint64_t backstay_version(void);
 BACKSTAY_API int backstay_test(uint64_t version, backstay_level* level);
 
 /* Blocks until `version` has `level` or better, at most `timeout_s` seconds (negative: no limit).
- * Of a version that an earlier run saved on several nodes, LOCAL is the most that is told, or DURABLE: what protected
- * it may have gone with lost nodes. To wait for PROTECTED of it is EUNSUPPORTED; the next version will be.
- * Where the time is over it asks the agent why, which takes a second more if that one hangs.
+ * For a version that an earlier run saved on several nodes at most LOCAL (or DURABLE) is reported: its replicas may
+ * have been on nodes that are gone. Waiting for PROTECTED of such a version is EUNSUPPORTED; the next version can
+ * reach it. When the time is over the agent is asked for the reason, which takes a second more if it hangs.
  * Errors: ESTATE, ENOTFOUND, EAGENT, EPROTOCOL, EINVALID (no level), ETIMEOUT, EUNSUPPORTED (a level that is not
  * configured), and the reason why it gets no further: ENOSPACE, EIO, EPERMISSION, EBUSY, ECORRUPT, EAGAIN,
  * ECONFIG, EFORMAT, EUNREACHABLE. */

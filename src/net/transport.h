@@ -12,8 +12,8 @@
 //    they were sent, messages and offers in one order. What a Closed cuts off is the end of it.
 //  - every offer() that succeeded ends in one Taken and every fetch() in one Fetched, before Closed.
 //  - a peer of which nothing was heard for `dead_after_s` is closed, whatever its host, its process
-//    or the network do. Who made no progress() itself for half of that counts anew: the silence may
-//    have been its own.
+//    or the network do. An endpoint that did not call progress() for half of that time
+//    restarts the count: it may itself have caused the silence.
 //  - only who knows the job's key gets as far as Connected.
 //
 // Not promised: that what was sent before a Closed has arrived, or was acted upon (callers answer

@@ -164,7 +164,7 @@ exec {BACKSTAYD} "$@"
         gate.touch()
         self.assertEqual(self.finish(job).code, 0)
         self.assertEqual(agent.wait(timeout=60), 0, self.agent_log())
-        self.assertIn("nobody came for 2 s", self.agent_log())
+        self.assertIn("idle for 2 s, shutting down", self.agent_log())
         self.assertEqual(self.committed(), [1, 2])
 
     def test_a_rank_that_forked_a_helper(self):

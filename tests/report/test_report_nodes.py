@@ -286,7 +286,7 @@ def test_who_was_only_told_late_is_not_moved(tmp_path):
     made = history_of(tmp_path, logs)
     assert {(one.node, one.proven) for one in made.clocks} == {("n3", False)}
     assert made.captured[0].local_s == made.captured[0].parts["n3"].local_s > 3
-    assert "n3 was told levels when its clock was, in 2 runs up to 2.5 s ahead of the others'" in node_page.notes(made)[0]
+    assert "The clock of n3 is, in 2 runs up to 2.5 s ahead of the others'" in node_page.notes(made)[0]
 
 
 def test_a_level_without_a_telling_node_bounds_the_clock(tmp_path):

@@ -40,7 +40,7 @@ def _of_clock(clock: Clock, runs: int) -> str:
     by = f"{text.time(abs(clock.ahead_s))} {'ahead of' if clock.ahead_s > 0 else 'behind'} the others'"
     often = f", in {runs} runs up to" if runs > 1 else ""
     if not clock.proven:
-        return f"{clock.node} was told levels when its clock was{often} {by}: it is wrong by that much, or it was told so late or early."
+        return f"The clock of {clock.node} is{often} {by}, or it received the levels that late or early."
     seen = f" ({counted(clock.versions, 'level')} that all were told)" if clock.versions else " at least"
     return f"The logs disagree: the clock of {clock.node} seems{often} {by}{seen}. Its times were moved by that much here."
 

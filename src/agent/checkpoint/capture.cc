@@ -298,7 +298,7 @@ void Capture::record_local(const StoredVersion& stored) {
     version->local_ns = now;
     fields["write_seconds"] = version->write_seconds(now);
   } else if (record.run != state_.run) {
-    return;  // that run is over, and nobody knows how long nobody asked
+    return;  // that run has ended: the time to local is unknown
   }
   const double seconds = 1e-9 * static_cast<double>(now - std::min(now, record.captured_ns));
   spdlog::info("version is local job={} version={} bytes={} seconds_after_capture={:.3f}",

@@ -286,7 +286,7 @@ void DrainAround::kept(const FileOf& file) {
 
 void DrainAround::on(NodeId from, const peer::Turn& turn) {
   if (!own_) return write({from, turn});
-  if (next_own_) answer(*next_own_, Error(Code::again, "somebody else gave it a turn"));
+  if (next_own_) answer(*next_own_, Error(Code::again, "superseded by another coordinator"));
   next_own_ = Own{from, turn};
 }
 

@@ -92,7 +92,7 @@ Status Fleet::know(const wire::Neighbours& neighbours) {
   if (!neighbours.last) return {};
   for (NodeId node = 0; node < facts_.members; ++node) {
     if (node == facts_.self.node || !mesh_.address_of(node).empty()) continue;
-    return Error(Code::invalid, fmt::format("nobody told the address of agent {}", node));
+    return Error(Code::invalid, fmt::format("no address is known for agent {}", node));
   }
   if (!std::exchange(started_, true)) tree_.start();
   for (const auto& [node, join] : std::exchange(early_, {})) tree_.receive(node, join);

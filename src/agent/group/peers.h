@@ -73,7 +73,7 @@ class FileReader {
                     std::span<std::byte> memory, Done done) = 0;
   // The whole manifest, unchecked. Errors: as read().
   virtual void read_manifest(NodeId holder, const FileOf& file, DoneManifest done) = 0;
-  // How often bytes that were wrong are worth being read, where others than before may come.
+  // Attempts to read corrupt data; each may use another source.
   virtual std::size_t tries() const { return 2; }
 };
 

@@ -48,8 +48,8 @@ void Decisions::forget_mere_copies(const wire::Hello& hello) {
   });
 }
 
-// That this agent's earlier life recorded it says that the other nodes had it, not that they have recorded it and keep it:
-// that is what the tree announces, once more.
+// A protected record proves that every node held its part, not that every node recorded it.
+// Such a version is reported as local until the tree announces it again.
 void Decisions::tell_protected_anew(const wire::Hello& hello) {
   if (hello.nodes == 1) return;
   for (auto& [number, stored] : state_.disk) {

@@ -64,15 +64,15 @@ class Job {
   // of several nodes that ask for candidates wait. For tests; a run on several nodes does it by itself.
   void set_around(const Around* around);
 
-  // What goes on at the run's nodes, of which at most so many others are asked.
-  // `version`: whose files are asked for as well; number 0: of none.
+  // Status of the run's nodes; asks at most `others_max` other agents.
+  // `version`: its files are listed as well; number 0: those of no version.
   std::shared_ptr<const Gathered> look(std::size_t others_max, VersionOfRun version = {});
   // The nodes whose files of the version are on this node's disk, in order.
   std::vector<NodeId> files_here(VersionOfRun version) const;
   // The parity of that version on this node's disk; null: none.
   const HeldFile* parity_here(VersionOfRun version) const;
-  // The other agents of a run on several nodes have been found.
-  // Where no program of it is there any more: gives up a captured version that cannot be written. False: there is none.
+  // Drops a captured version that cannot be written, if no process of the job is connected. False:
+  // there was none.
   bool drop_unwritable();
   // The agent ends: what could not be written is tried once more.
   void last_try() { capture_.retry_failed(); }
@@ -80,6 +80,7 @@ class Job {
   std::vector<std::string> only_in_memory() const;
   // Versions that this node holds and of which it does not know whether all do, with the reason.
   std::vector<std::string> left_undecided() const;
+  // The other agents of a run on several nodes have been found.
   bool knows_others() const { return neighbourhood_ != nullptr; }
   // The failure domain of a node of the run on several nodes; "": it fails alone, or is not known yet.
   std::string domain_of(NodeId node) const;

@@ -56,8 +56,8 @@ class DepotBuffers {
   const std::shared_ptr<Shelf> shelf_;
 };
 
-// At most so many of them at once, for a use that must leave some to another one: where each waited for what the other
-// holds, nobody would go on. take() in one thread; its leases end in any, and may outlive it.
+// Limits one user's share of the buffers, so that two users cannot deadlock. take() in one thread; its
+// leases end in any, and may outlive it.
 class BufferShare {
  public:
   // `buffers` must live longer.

@@ -511,7 +511,7 @@ void Encoder::sealed(Task& task, const Result<HeldFile>& held) {
 void Encoder::fail(Task& task, const Error& error) {
   if (task.failed) return;
   task.failed = error;
-  // What we still wait for we may have asked of somebody who waits for this.
+  // Release what peers wait for, or two members may wait for each other for ever.
   handout_.ended(task.version);
 }
 

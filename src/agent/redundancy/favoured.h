@@ -30,8 +30,8 @@ class Favoured {
 
   // After anything that may have changed the versions on this node's disk or their levels.
   void choose();
-  // This node's part is protected: the newest of those is held, too, until it is protected on all nodes. Who removed it at
-  // once would make what the others have done for it vain.
+  // This node's part is protected: the newest such version is held, too, until it is protected on all
+  // nodes. Removing it earlier would waste the other nodes' replicas.
   void protected_here(VersionNumber version);
 
  private:

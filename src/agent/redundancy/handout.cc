@@ -100,7 +100,7 @@ std::uint64_t Handout::pump(std::optional<VersionNumber> working) {
     }
   }
   std::erase_if(waiting_, [this](const auto& entry) { return is_out(entry.first); });
-  // Of the version that is made now, or a newer one, it comes in its turn.
+  // Slices of the current or a newer version will still be made.
   const auto comes = [&](const Slice& slice) { return working && *working <= slice.version; };
   refuse_if(
       [&](const Slice& slice, const Asked& asked) {

@@ -38,7 +38,7 @@ class Handout {
   Handout(Peers& peers, const Clock& clock, std::uint64_t patience_ns)
       : peers_(peers), clock_(clock), patience_ns_(patience_ns) {}
 
-  // All slices of the version are made, anew if some were made before. What was asked for waits for them.
+  // Encoding of the version starts or restarts; pending requests stay queued.
   void begun(VersionNumber version);
   // The slice is there; `lease` is what its memory belongs to.
   void made(const Slice& slice, Lease lease, Bytes memory);

@@ -54,7 +54,7 @@ void Keeper::keep(NodeId from, const wire::peer::Keep& what, bool anew) {
   copy.file = file;
   copy.what = what;
   copy.anew = copy.anew || anew;
-  // Who was lost and is back asks anew.
+  // A source that failed and returned repeats its request.
   const bool waits = std::ranges::find(copy.askers, from) != copy.askers.end();
   if (!waits || (copy.source_lost && copy.source() == from)) copy.askers.push_back(from);
 }

@@ -89,8 +89,8 @@ void Protection::tell_relaxation() const {
 
 // --- what is to be looked after ------------------------------------------------------------------
 
-// Who else has them, an agent that has just begun does not know: of its own files it asks, and who has a copy says so; of
-// copies their owners know, while they live.
+// An agent that has just begun does not know the other holders. For its own files it asks again, and
+// holders confirm at once; replicas are left to their owner while that one is alive.
 void Protection::listed(std::span<const HeldFile> files) {
   for (const HeldFile& held : files) {
     const FileOf& file = held.file;
@@ -244,8 +244,9 @@ std::vector<NodeId> Protection::candidates(const Entry& entry) const {
   return order.ok() ? std::move(*order) : std::vector<NodeId>();
 }
 
-// Of this run, that this node has recorded it does not say that the others have: one that had removed its part, and keeps a
-// copy now, must not take the version for protected. What an earlier run recorded is all that is known of it.
+// A record here does not prove one elsewhere. Until the announcement, replicas carry level local, so
+// that a node that removed its own part does not count the version as protected. For versions of an
+// earlier run the record is all that is known.
 bool Protection::is_announced(const FileOf& file) const {
   if (file.run != world_.state.run) return true;
   const auto& disk = world_.state.disk;

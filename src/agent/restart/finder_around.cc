@@ -157,7 +157,7 @@ void FinderAround::rebuild(Search& search) {
           return rebuild(search);
         }
         search.left.push_front({Place::replica, agent, *node});
-        // Whose file was damaged found nobody then who had another.
+        // Holders of damaged copies found no good source earlier; there is one now.
         for (const auto& [holder, file] : search.doubted) {
           if (file.node != *node || holder == agent || !state_.around->damaged) continue;
           state_.around->damaged(holder, file, Error(Code::corrupt, "it was made again elsewhere"));

@@ -398,7 +398,7 @@ std::unique_ptr<Depot> Server::make_depot(std::uint64_t slot, const std::string&
 }
 
 void Server::refuse(ConnectionId id, const Error& error) {
-  // Who is to come again does so many times a second.
+  // Clients retry many times a second: only the first refusal is logged.
   const bool again = draining_ && error.code() == Code::again;
   if (!again || !std::exchange(refused_while_ending_, true)) {
     spdlog::warn("connection refused: {}", error.to_string());

@@ -122,7 +122,7 @@ bool Server::finished() {
   if (unreachable_) return true;
   if (options_.idle_exit_s <= 0) return false;
   if (now - quiet_since_ns_ < seconds_to_ns(options_.idle_exit_s)) return false;
-  spdlog::info("nobody came for {} s", options_.idle_exit_s);
+  spdlog::info("idle for {} s, shutting down", options_.idle_exit_s);
   begin_drain();
   return drained();
 }

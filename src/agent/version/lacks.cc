@@ -41,7 +41,7 @@ std::string text_of(const NodeLacks& all) {
 }
 
 Result<Lack> decode_one(const Json& one) {
-  const Error bad(Code::invalid, "a lack makes no sense");
+  const Error bad(Code::invalid, "malformed reason for a level that is not reached");
   if (!one.is_object()) return bad;
   const auto number = [&one](const char* key) {
     const auto found = one.find(key);

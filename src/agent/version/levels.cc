@@ -16,7 +16,8 @@ bool Levels::is_elsewhere(VersionNumber version) const {
   return newer < state_.keep;
 }
 
-// What protected it may have gone with nodes that this run does not have; whether all is made again nobody counts.
+// Its replicas may have been on nodes outside of this run, and whether all are made again is not
+// counted: such a version is reported as local at most.
 bool Levels::is_of_earlier_run(VersionNumber version) const {
   if (state_.nodes == 1) return false;
   const auto stored = state_.disk.find(version);

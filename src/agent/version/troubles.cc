@@ -11,7 +11,7 @@ namespace backstay::agent {
 
 namespace {
 
-// Of a failure that a later copy has made up for nobody needs to hear.
+// A failure is not reported once a newer version was copied.
 bool copy_fails(const JobState& state) {
   if (!state.copy_failed) return false;
   const auto newer = state.durable.upper_bound(state.copy_failed->version);
