@@ -4,9 +4,12 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "agent/disk/guarded_tier.h"
 #include "tier/memory.h"
@@ -51,7 +54,7 @@ TEST_F(JobLocks, ARemovedFileLetsNobodyIn) {
 TEST_F(JobLocks, ARemovedFileIsMadeAgain) {
   HeldLock held = lock_job(dir_, "job").value();
   fs::remove(dir_ + "/job/lock");
-  EXPECT_FALSE(held->found());
+  EXPECT_TRUE(held->found()) << "by its folder";
   EXPECT_TRUE(held->check().ok());
   EXPECT_TRUE(held->found());
   const Fd file(::open((dir_ + "/job/lock").c_str(), O_RDONLY | O_CLOEXEC));
@@ -60,10 +63,56 @@ TEST_F(JobLocks, ARemovedFileIsMadeAgain) {
   EXPECT_EQ(code_of_another(), Code::ok);
 }
 
+// `rm lock; touch lock`, a synchronised copy: the folder's lock says that no agent came meanwhile.
+TEST_F(JobLocks, AFileThatNobodyHoldsIsLocked) {
+  const HeldLock held = lock_job(dir_, "job").value();
+  remove_lock();
+  std::ofstream(dir_ + "/job/lock") << "1 elsewhere\n";
+  EXPECT_TRUE(held->check().ok());
+  EXPECT_TRUE(held->found());
+  const Fd file(::open((dir_ + "/job/lock").c_str(), O_RDONLY | O_CLOEXEC));
+  EXPECT_NE(::flock(file.get(), LOCK_SH | LOCK_NB), 0);
+}
+
+TEST_F(JobLocks, WhatIsNoFileInItsPlaceKeepsNobodyFromWriting) {
+  const std::string path = dir_ + "/job/lock";
+  const HeldLock held = lock_job(dir_, "job").value();
+  const std::array<std::function<void()>, 4> things = {
+      [&] { fs::create_directory(path); },
+      [&] { fs::create_symlink("elsewhere", path); },
+      [&] { fs::create_symlink("lock", path); },
+      [&] { ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0); },
+  };
+  for (std::size_t i = 0; i < things.size(); ++i) {
+    SCOPED_TRACE(i);
+    fs::remove(path);
+    things[i]();
+    EXPECT_TRUE(held->check().ok());
+    EXPECT_TRUE(held->check().ok()) << "nor the second time";
+    EXPECT_EQ(code_of_another(), Code::busy);
+  }
+  fs::remove(path);
+  EXPECT_TRUE(held->check().ok());
+  EXPECT_TRUE(fs::is_regular_file(path)) << "made again once the place is free";
+}
+
+TEST_F(JobLocks, WhatIsNoFileInItsPlaceIsNamedToWhoWantsIt) {
+  const std::string path = dir_ + "/job/lock";
+  fs::create_directories(dir_ + "/job");
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);  // whose open() would wait for a writer
+  EXPECT_EQ(code_of_another(), Code::config);
+  EXPECT_TRUE(check_unlocked(dir_, "job").ok());
+  fs::remove(path);
+  fs::create_directory(path);
+  EXPECT_EQ(code_of_another(), Code::config);
+}
+
 TEST_F(JobLocks, ARemovedOrMovedFolderIsMadeAgain) {
   const HeldLock held = lock_job(dir_, "job").value();
   fs::remove_all(dir_ + "/job");
+  EXPECT_FALSE(held->found());
   EXPECT_TRUE(held->check().ok());
+  EXPECT_TRUE(held->found());
   EXPECT_EQ(code_of_another(), Code::busy);
   fs::rename(dir_ + "/job", dir_ + "/moved");
   EXPECT_TRUE(held->check().ok());

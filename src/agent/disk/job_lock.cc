@@ -75,7 +75,18 @@ std::string lives_elsewhere(int fd, const std::string& dir, const std::string& j
       job, where, dir);
 }
 
-constexpr int ours = O_CLOEXEC | O_NOFOLLOW;  // what a link names is not ours to write into
+// What a link names is not ours to write into, and a pipe of that name must not make us wait.
+constexpr int ours = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+
+bool is_plain_file(int fd) {
+  struct stat facts {};
+  return ::fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode);
+}
+
+Error no_file_of_ours(const std::string& path) {
+  return {Code::config,
+          path + " is no plain file, so it cannot be Backstay's: move it away or remove it"};
+}
 
 enum class Same { yes, no, nothing };
 
@@ -84,7 +95,7 @@ Result<Same> leads_to(const std::string& path, int fd) {
   struct stat named {};
   struct stat held {};
   if (::stat(path.c_str(), &named) != 0) {
-    const bool gone = errno == ENOENT || errno == ENOTDIR || errno == ESTALE;
+    const bool gone = errno == ENOENT || errno == ENOTDIR || errno == ESTALE || errno == ELOOP;
     if (gone) return Same::nothing;
     return errno_error("look at " + path, errno);
   }
@@ -93,6 +104,8 @@ Result<Same> leads_to(const std::string& path, int fd) {
 }
 
 bool refused(int flocked) { return flocked != 0 && errno == EWOULDBLOCK; }
+
+bool is_locked(const Fd& fd) { return fd.valid() && refused(::flock(fd.get(), LOCK_SH | LOCK_NB)); }
 
 }  // namespace
 
@@ -114,6 +127,14 @@ Error JobLock::lost() const {
   return {Code::busy,
           fmt::format("{} was removed while it was locked, and another agent made a new one: {}",
                       path_, taken_by(other.get()))};
+}
+
+Error JobLock::perhaps_lost() const {
+  return {
+      Code::busy,
+      fmt::format("{} was removed while it was locked, and a new one stands there: another "
+                  "agent may have written there meanwhile; end this job's agent and start again",
+                  path_)};
 }
 
 Status JobLock::take() {
@@ -167,10 +188,8 @@ Status JobLock::open_file() {
   // A disk that is mounted read-only, or that lets us only read, can still be restarted from.
   const int why = errno;
   if (!file_.valid()) file_ = Fd(::open(path_.c_str(), O_RDONLY | ours));
-  if (file_.valid()) return {};
-  if (why == ELOOP)
-    return Error(Code::config, path_ + " is a link, not a file of Backstay: remove it");
-  return errno_error("open " + path_, why);
+  if (file_.valid() ? !is_plain_file(file_.get()) : why == ELOOP) return no_file_of_ours(path_);
+  return file_.valid() ? Status() : Status(errno_error("open " + path_, why));
 }
 
 Status JobLock::lock_file() {
@@ -191,11 +210,8 @@ Status JobLock::check() {
   if (!file_.valid()) return {};
   BACKSTAY_ASSIGN(const Same same, leads_to(path_, file_.get()));
   if (same == Same::yes) return {};
-  const Status again = same == Same::nothing ? make_again() : Status(lost());
-  if (again.ok()) {
-    spdlog::warn("{} had been removed and was made again; who clears that folder must leave it",
-                 path_);
-  } else if (again.error().code() == Code::busy) {
+  const Status again = make_again();
+  if (!again.ok() && again.error().code() == Code::busy) {
     lost_ = again.error();
     spdlog::error("job={} is not written any more: {}", job_, lost_->message());
   }
@@ -209,18 +225,24 @@ unsigned JobLock::folders_lost() {
 
 bool JobLock::found() {
   const std::lock_guard guard(mutex_);
-  return !lost_ && file_.valid() && still_named().ok();
+  if (lost_ || !file_.valid()) return false;
+  if (still_named().ok()) return true;
+  if (!folder_.valid()) return false;
+  const auto same = leads_to(folder_path_, folder_.get());
+  return same.ok() && *same == Same::yes;
 }
 
-// What stands there by now is another agent's, who has come since.
+// An agent that has come since holds the folder, where folders can be locked.
 Status JobLock::make_again() {
   BACKSTAY_TRY(make_folder_again());
+  bool folder_held = false;
   if (folder_.valid()) {
     BACKSTAY_ASSIGN(const Same same, leads_to(folder_path_, folder_.get()));
     if (same != Same::yes && !lock_folder().ok()) return lost();
     if (same != Same::yes) ++folders_lost_;
+    folder_held = true;
   }
-  return make_new_file();
+  return make_new_file(folder_held);
 }
 
 // Not where the file system was unmounted: what is below it is no place for versions.
@@ -237,14 +259,30 @@ Status JobLock::make_folder_again() const {
   return errno == EEXIST ? Status() : Status(errno_error("make " + folder_path_, errno));
 }
 
-Status JobLock::make_new_file() {
-  Fd made(::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | ours, 0600));
-  if (!made.valid() && errno == EEXIST) return lost();
-  if (!made.valid()) return errno_error("make " + path_ + ", which was removed,", errno);
+// Where the folder is held, what stands in the file's place is nobody's: a plain file is locked, and what is none is left
+// there and told once.
+Status JobLock::make_new_file(bool folder_held) {
+  const int exclusive = folder_held ? 0 : O_EXCL;
+  Fd made(::open(path_.c_str(), O_RDWR | O_CREAT | exclusive | ours, 0600));
+  const int why = errno;
+  if (made.valid() ? !is_plain_file(made.get()) : folder_held && (why == ELOOP || why == EISDIR)) {
+    if (!std::exchange(told_, true))
+      spdlog::warn("{}; the lock on its folder holds meanwhile", no_file_of_ours(path_).message());
+    return {};
+  }
+  if (!made.valid() && why == EEXIST) return held_by_another() ? lost() : perhaps_lost();
+  if (!made.valid()) return errno_error("make " + path_ + ", which was removed,", why);
   if (refused(::flock(made.get(), LOCK_EX | LOCK_NB))) return lost();
   file_ = std::move(made);
   write_holder(file_.get());
+  spdlog::warn("{} had been removed and was made again; who clears that folder must leave it",
+               path_);
   return {};
+}
+
+bool JobLock::held_by_another() const {
+  const Fd file(::open(path_.c_str(), O_RDONLY | ours));
+  return is_locked(file);
 }
 
 namespace {
@@ -254,9 +292,6 @@ Result<HeldLock> held(const std::string& dir, const std::string& job, JobLock::K
   BACKSTAY_TRY(lock->take());
   return lock;
 }
-
-// Whether it is locked.
-bool is_locked(const Fd& fd) { return fd.valid() && refused(::flock(fd.get(), LOCK_SH | LOCK_NB)); }
 
 }  // namespace
 

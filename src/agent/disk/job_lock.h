@@ -28,14 +28,15 @@ class JobLock final {
   JobLock& operator=(const JobLock&) = delete;
 
   // Creates the job's folder (mode 0700) where missing. Errors: busy (another agent holds it), config (a folder that can
-  // never be made), permission, no_space, io.
+  // never be made, or what is no file in the lock's place), permission, no_space, io.
   Status take();
 
-  // Whether others still find it locked; ok before take(). A lock that was removed, alone or with its folder, is made again
-  // where nobody has come since. Errors: busy (another one has: it stays so), permission, no_space, io.
+  // Whether others still find it locked; ok before take(). A lock that was removed or replaced, alone or with its folder, is
+  // made again where nobody has come since: the folder's lock tells, and without it what stands in the file's place counts as
+  // another one's. Errors: busy (another one has come: it stays so), permission, no_space, io.
   Status check();
 
-  // The same, and nothing is made again.
+  // Whether others find the file or its folder locked. Nothing is made again.
   bool found();
 
   // How often the folder had to be made again: what was written before lies elsewhere, or nowhere.
@@ -49,9 +50,11 @@ class JobLock final {
   Status still_named() const;
   Status make_again();
   Status make_folder_again() const;
-  Status make_new_file();
+  Status make_new_file(bool folder_held);
+  bool held_by_another() const;
   std::string taken_by(int fd) const;
   Error lost() const;
+  Error perhaps_lost() const;
 
   const std::string dir_;
   const std::string job_;
@@ -63,6 +66,7 @@ class JobLock final {
   Fd file_;
   dev_t device_ = 0;  // of dir_ when it was taken
   unsigned folders_lost_ = 0;
+  bool told_ = false;          // of what is no file in the lock's place
   std::optional<Error> lost_;  // what check() says from then on
 };
 
