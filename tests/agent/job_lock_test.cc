@@ -142,6 +142,13 @@ TEST_F(JobLocks, AnotherAgentsFolderInTheSamePlaceIsLeftAlone) {
   EXPECT_TRUE((*second)->check().ok());
 }
 
+TEST_F(JobLocks, AnotherAgentsFolderIsLeftAloneAfterItsEnd) {
+  const HeldLock held = lock_job(dir_, "job").value();
+  fs::rename(dir_ + "/job", dir_ + "/moved");
+  ASSERT_TRUE(lock_job(dir_, "job").ok());
+  EXPECT_EQ(held->check().error().code(), Code::busy);
+}
+
 TEST_F(JobLocks, OfTheLiveOneTheSame) {
   const HeldLock held = lock_live(dir_, "job").value();
   const HeldLock beside = lock_job(dir_, "job").value();

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 from conftest import ROOT
@@ -243,3 +244,35 @@ def test_rm_all_is_refused_while_the_job_runs(scripts):
         running.communicate("", timeout=30)
     assert running.returncode == 0
     assert scripts.json("rm", "sor", "--all")["removed"] == [1]
+
+
+def remove_by_hand(scripts):
+    log = scripts.dir / "sor" / "events.jsonl"
+    deadline = time.monotonic() + 20
+    while '"run_end"' not in log.read_text():  # what the agent writes last
+        assert time.monotonic() < deadline, "the run does not end"
+        time.sleep(0.01)
+    shutil.rmtree(scripts.dir / "sor")
+
+
+def test_rm_all_makes_the_agent_forget_what_was_removed_by_hand(scripts):
+    scripts.run("run", "--", sys.executable, "sor.py")
+    remove_by_hand(scripts)
+    assert scripts.json("rm", "sor", "--all")["removed"] == [1]
+    assert scripts.run("rm", "sor", "--all").returncode == 3
+
+
+def test_a_job_that_was_removed_by_hand_begins_anew(scripts):
+    words = ["--", sys.executable, "sor.py"]
+    scripts.run("run", *words)
+    remove_by_hand(scripts)
+    done = scripts.run("run", *words)
+    assert begun(done) == [(None, 0.0)] and finished_lines(done) == [], done
+    assert begun(scripts.run("run", *words)) == [(2, 1.0)]
+
+
+def test_all_and_a_version_are_refused_together(scripts):
+    scripts.run("run", "--", sys.executable, "sor.py")
+    done = scripts.run("rm", "sor", "--all", 1)
+    assert done.returncode == 2 and "contradict" in done.stderr, done
+    assert begun(scripts.run("run", "--", sys.executable, "sor.py")) == [(1, 1.0)]

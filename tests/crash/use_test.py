@@ -7,13 +7,14 @@ Usage: use_test.py CRASH_JOB BACKSTAYD [unittest arguments]
 import hashlib
 import os
 import random
+import shutil
 import socket
 import struct
 import threading
 
 from process_case import ProcessCase, main, wait_for
 
-EBUSY, EPROTOCOL, ELONGPATH, EMISMATCH, ERANKS, ENOTFOUND = 7, 11, 16, 20, 21, 22
+ENONE, EBUSY, EPROTOCOL, ELONGPATH, EMISMATCH, ERANKS, ENOTFOUND = 1, 7, 11, 16, 20, 21, 22
 
 
 class Use(ProcessCase):
@@ -118,6 +119,16 @@ class Use(ProcessCase):
             self.assertIn("another agent", line["message"])
         self.assertEqual(self.content(folder), theirs)
         self.assertEqual(self.content(moved), before)
+
+    def test_a_folder_that_was_removed_between_two_runs(self):
+        """`rm -rf` of the job's folder means a fresh start, also where the agent lives on and has the versions in its pool."""
+        self.start_agent()
+        self.assertEqual(self.run_job(2, 4, 2, "wait=1").reported("local"), 2)
+        wait_for(lambda: "run_end" in (self.store / "crash" / "events.jsonl").read_text(), "the end of the run in the log")
+        shutil.rmtree(self.store / "crash")
+        run = self.run_job(2, 2, 2, "ask=2")
+        self.assertEqual(run.lines("restart")[0]["code"], ENONE, run)
+        self.refused(run, "test", ENOTFOUND, "2")
 
     @staticmethod
     def content(folder):

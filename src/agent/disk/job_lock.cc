@@ -78,6 +78,13 @@ std::string lives_elsewhere(int fd, const std::string& dir, const std::string& j
 // What a link names is not ours to write into, and a pipe of that name must not make us wait.
 constexpr int ours = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
 
+// Who opens a leased file waits for the lease's end; to be told so at once does not help.
+Fd open_ours(const std::string& path, int flags) {
+  int fd = ::open(path.c_str(), flags | ours, 0600);
+  if (fd < 0 && errno == EWOULDBLOCK) fd = ::open(path.c_str(), (flags | ours) & ~O_NONBLOCK, 0600);
+  return Fd(fd);
+}
+
 bool is_plain_file(int fd) {
   struct stat facts {};
   return ::fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode);
@@ -184,10 +191,10 @@ Status JobLock::lock_folder() {
 }
 
 Status JobLock::open_file() {
-  file_ = Fd(::open(path_.c_str(), O_RDWR | O_CREAT | ours, 0600));
+  file_ = open_ours(path_, O_RDWR | O_CREAT);
   // A disk that is mounted read-only, or that lets us only read, can still be restarted from.
   const int why = errno;
-  if (!file_.valid()) file_ = Fd(::open(path_.c_str(), O_RDONLY | ours));
+  if (!file_.valid()) file_ = open_ours(path_, O_RDONLY);
   if (file_.valid() ? !is_plain_file(file_.get()) : why == ELOOP) return no_file_of_ours(path_);
   return file_.valid() ? Status() : Status(errno_error("open " + path_, why));
 }
@@ -240,7 +247,7 @@ Status JobLock::make_again() {
     BACKSTAY_ASSIGN(const Same same, leads_to(folder_path_, folder_.get()));
     if (same != Same::yes && !lock_folder().ok()) return lost();
     if (same != Same::yes) ++folders_lost_;
-    folder_held = true;
+    folder_held = same == Same::yes;
   }
   return make_new_file(folder_held);
 }
@@ -259,11 +266,11 @@ Status JobLock::make_folder_again() const {
   return errno == EEXIST ? Status() : Status(errno_error("make " + folder_path_, errno));
 }
 
-// Where the folder is held, what stands in the file's place is nobody's: a plain file is locked, and what is none is left
+// Where the folder was held all the time, what stands in the file's place is nobody's: a plain file is locked, and what is none is left
 // there and told once.
 Status JobLock::make_new_file(bool folder_held) {
   const int exclusive = folder_held ? 0 : O_EXCL;
-  Fd made(::open(path_.c_str(), O_RDWR | O_CREAT | exclusive | ours, 0600));
+  Fd made = open_ours(path_, O_RDWR | O_CREAT | exclusive);
   const int why = errno;
   if (made.valid() ? !is_plain_file(made.get()) : folder_held && (why == ELOOP || why == EISDIR)) {
     if (!std::exchange(told_, true))

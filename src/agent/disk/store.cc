@@ -132,6 +132,27 @@ class StoreWorker::Impl {
     return found;
   }
 
+  // People remove a job's folder to begin anew, and purgers what is old.
+  void handle(LookAgain&) {
+    Looked looked;
+    auto there =
+        tier_.ok() ? scan(**tier_, job_) : Result<std::vector<StoredVersion>>(tier_.error());
+    if (!there.ok()) {
+      spdlog::warn("cannot look at the versions job={} error=\"{}\"", job_,
+                   there.error().message());
+      return post_event_(std::move(looked));  // what is known stays: nothing tells that it is gone
+    }
+    std::set<VersionNumber> numbers;
+    for (const StoredVersion& stored : *there) {
+      if (stored.level != Level::none || !stored.damage.empty()) numbers.insert(stored.version);
+    }
+    for (const auto& [number, stored] : stored_) {
+      if (stored.level != Level::none && !numbers.contains(number)) looked.gone.push_back(number);
+    }
+    for (const VersionNumber number : looked.gone) stored_.erase(number);
+    post_event_(std::move(looked));
+  }
+
   void remove_garbage(VersionNumber version) {
     spdlog::info("remove the rest of an unfinished version job={} version={}", job_, version);
     const Status status = (*tier_)->remove(format::version_folder(job_, version));

@@ -47,6 +47,7 @@ namespace backstay::agent {
 struct ScanJob {      // answered by Scanned
   bool clean = true;  // removes garbage
 };
+struct LookAgain {};  // which versions others have removed; answered by Looked
 struct OpenVersion {
   VersionInfo info;
   std::uint64_t bytes = 0;  // a guess, to reserve room
@@ -121,10 +122,10 @@ struct Settle {         // answered by Settled once everything before it is done
 struct AppendEvent {  // a line for the event log (docs/format/events.md), without its newline
   std::string line;
 };
-class Command : public std::variant<ScanJob, OpenVersion, WriteChunk, SealVersion, AbortVersion,
-                                    RecordVersion, RemoveExpired, Announced, SetAside, Doubt, Hold,
-                                    Adopt, ForgetVersion, LoadManifest, ReadChunk, DoneReading,
-                                    Settle, AppendEvent> {
+class Command : public std::variant<ScanJob, LookAgain, OpenVersion, WriteChunk, SealVersion,
+                                    AbortVersion, RecordVersion, RemoveExpired, Announced, SetAside,
+                                    Doubt, Hold, Adopt, ForgetVersion, LoadManifest, ReadChunk,
+                                    DoneReading, Settle, AppendEvent> {
  public:
   template <AlternativeOf<variant> T>
   Command(T&& value)  // NOLINT(google-explicit-constructor): as a variant
@@ -141,6 +142,9 @@ class Command : public std::variant<ScanJob, OpenVersion, WriteChunk, SealVersio
 struct Scanned {
   Result<std::vector<StoredVersion>> versions;
   bool finished = false;  // as the event log says of the last run
+};
+struct Looked {
+  std::vector<VersionNumber> gone;  // versions that were there and are not any more
 };
 struct ChunkWritten {  // the buffer is the main loop's again, written or not
   VersionNumber version = 0;
@@ -194,7 +198,7 @@ struct PartCopied {  // the same
 struct Settled {
   std::uint64_t ticket = 0;
 };
-class Event : public std::variant<Scanned, ChunkWritten, VersionSealed, VersionRecorded,
+class Event : public std::variant<Scanned, Looked, ChunkWritten, VersionSealed, VersionRecorded,
                                   VersionFailed, RecordFailed, Removed, ManifestLoaded, ChunkRead,
                                   VersionDurable, CopyFailed, CopyPrepared, PartCopied, Settled> {
  public:

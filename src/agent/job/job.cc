@@ -102,6 +102,12 @@ Result<bool> Job::begin_run(const wire::Hello& hello) {
     decisions_.hurry();
     return false;
   }
+  if (looking_) return false;
+  if (!std::exchange(looked_, true)) {
+    looking_ = true;
+    state_.store.post(LookAgain{});
+    return false;
+  }
   if (opened_for_ != hello.run) {
     if (durability_.opening()) return Error(Code::busy, "another run of the job begins; try again");
     opened_for_ = hello.run;
@@ -111,6 +117,7 @@ Result<bool> Job::begin_run(const wire::Hello& hello) {
   }
   if (durability_.opening()) return false;
   BACKSTAY_TRY(new_run(hello));
+  looked_ = false;
   return true;
 }
 
@@ -195,7 +202,7 @@ Status Job::new_run(const wire::Hello& hello) {
 }
 
 void Job::scanned(const Scanned& event) {
-  scanned_ = event.versions.ok();
+  scanned_ = looked_ = event.versions.ok();
   if (!scanned_) scan_error_ = event.versions.error();
   finished_ = event.finished;
   if (event.versions.ok()) {
@@ -373,6 +380,8 @@ void Job::disconnected(ConnectionId connection, bool goodbye) {
 void Job::on(const Event& event) {
   if (const auto* found = std::get_if<Scanned>(&event)) {
     scanned(*found);
+  } else if (const auto* now = std::get_if<Looked>(&event)) {
+    looked(*now);
   } else if (const auto* written = std::get_if<ChunkWritten>(&event)) {
     capture_.on(*written);
   } else if (const auto* sealed = std::get_if<VersionSealed>(&event)) {
@@ -396,15 +405,10 @@ void Job::on(const Event& event) {
     capture_.on(*failed);
   } else if (const auto* removed = std::get_if<Removed>(&event)) {
     for (const VersionNumber version : removed->versions) {
-      state_.disk.erase(version);
-      state_.undecided.erase(version);
       // The store recorded it by itself, to make room, and removed it: no record will free its buffers.
       const MemoryVersion* held = state_.in_memory(version);
       if (held != nullptr && held->sealed && !held->safe()) state_.release(version);
-      decisions_.removed(version);
-      if (neighbourhood_) neighbourhood_->removed(version);
-      state_.record("removed", {{"version", version}});
-      levels_.changed(version);
+      this->removed(version);
     }
   } else if (const auto* loaded = std::get_if<ManifestLoaded>(&event)) {
     if (!restores_.empty()) restores_.front()->on(*loaded, Place::local);
@@ -432,6 +436,26 @@ void Job::on_drain(const Event& event) {
   durability_.consider();
 }
 
+// Before a run begins: who removed them wants a fresh start, so the pool forgets them as well.
+void Job::looked(const Looked& event) {
+  looking_ = false;
+  for (const VersionNumber version : event.gone) {
+    spdlog::warn("others removed it from the disk job={} version={}", state_.name, version);
+    state_.release(version);
+    removed(version);
+  }
+  admit_waiting(Status());
+}
+
+void Job::removed(VersionNumber version) {
+  state_.disk.erase(version);
+  state_.undecided.erase(version);
+  decisions_.removed(version);
+  if (neighbourhood_) neighbourhood_->removed(version);
+  state_.record("removed", {{"version", version}});
+  levels_.changed(version);
+}
+
 Status Job::forget(VersionNumber version) {
   if (!scanned_) return Error(Code::busy, "the agent is opening the job; try again");
   if (!restores_.empty()) return Error(Code::busy, "a restart of the job is under way");
@@ -443,13 +467,8 @@ Status Job::forget(VersionNumber version) {
     return Error(Code::busy, "the agent is copying it to the durable directory");
   }
   state_.release(version);
-  state_.disk.erase(version);
-  state_.undecided.erase(version);
-  decisions_.removed(version);
-  if (neighbourhood_) neighbourhood_->removed(version);
+  removed(version);
   state_.store.post(ForgetVersion{version});
-  levels_.changed(version);
-  state_.record("removed", {{"version", version}});
   spdlog::info("version forgotten, a tool removes it job={} version={}", state_.name, version);
   return {};
 }
@@ -487,7 +506,7 @@ void Job::pump() {
   if (decisions_.has_news()) decisions_.progress();
   if (neighbourhood_) neighbourhood_wants_ns_ = neighbourhood_->pump();
   survey_wants_ns_ = survey_ ? survey_->pump() : no_deadline;
-  if (!waiting_.empty() && scanned_ && !durability_.opening() && may_begin_run()) {
+  if (!waiting_.empty() && scanned_ && !looking_ && !durability_.opening() && may_begin_run()) {
     admit_waiting(Status());
   }
   const bool whole = !decisions_.fleet() || decisions_.fleet()->lost().empty();

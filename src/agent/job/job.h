@@ -163,6 +163,8 @@ class Job {
   void membership(const tree::Membership& change);
 
   void scanned(const Scanned& event);
+  void looked(const Looked& event);
+  void removed(VersionNumber version);
   Status restart(const RankLink& link, const wire::Restart& restart);
   void refuse_incomplete_restart();
   Status fetch(const RankLink& link, const wire::Fetch& fetch);
@@ -190,6 +192,8 @@ class Job {
   std::uint64_t survey_wants_ns_ = no_deadline;
   Quiet quiet_;
   bool scanned_ = false;
+  bool looked_ = false;  // since the last run began, whether its versions are still there
+  bool looking_ = false;
   bool finished_ = false;               // as the last run ended
   VersionNumber newest_protected_ = 0;  // of the present run, as all nodes have recorded
   RunId opened_for_ = 0;                // the run whose durable directory was looked at

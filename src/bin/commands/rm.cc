@@ -45,6 +45,7 @@ bool selected(const agent::StoredVersion& version, const RmOptions& options) {
 
 // What a living agent holds of the job beyond what the disk says.
 struct InAgent {
+  std::vector<VersionNumber> versions;
   std::vector<VersionNumber> being_written;
   std::vector<VersionNumber> unwritable;  // only in the pool, and there to stay
   std::uint64_t ranks = 0;                // of a program that runs
@@ -60,26 +61,27 @@ InAgent held_by_agent(const Config& config, const std::string& job) {
   if (found.is_object()) held.ranks = found.value("connected", std::uint64_t{0});
   for (const Json& version : versions_of(*status, job, config.storage.dir)) {
     const std::string level = version.value("level", "");
+    const auto number = version.value("version", VersionNumber{0});
+    held.versions.push_back(number);
     if (level != "none" && level != "captured") continue;
     const bool failed = !version.value("error", "").empty();
-    (failed ? held.unwritable : held.being_written)
-        .push_back(version.value("version", VersionNumber{0}));
+    (failed ? held.unwritable : held.being_written).push_back(number);
   }
   return held;
 }
 
-// The versions on the disk and those that could not be written, oldest first. Errors: not_found (neither).
+// The versions on the disk and those that the agent has besides, oldest first. Errors: not_found (neither).
 Result<std::vector<agent::StoredVersion>> versions_to_remove(
-    Stored& stored, const std::string& job, const std::vector<VersionNumber>& unwritable) {
+    Stored& stored, const std::string& job, const std::vector<VersionNumber>& in_agent) {
   auto versions = stored.versions(job);
   if (!versions.ok()) {
-    if (versions.error().code() != Code::not_found || unwritable.empty()) return versions;
+    if (versions.error().code() != Code::not_found || in_agent.empty()) return versions;
     versions = std::vector<agent::StoredVersion>();
   }
   const auto same = [](VersionNumber number) {
     return [number](const auto& version) { return version.version == number; };
   };
-  for (const VersionNumber number : unwritable) {
+  for (const VersionNumber number : in_agent) {
     if (std::any_of(versions->begin(), versions->end(), same(number))) continue;
     versions->emplace_back().version = number;
   }
@@ -174,6 +176,10 @@ Result<int> remove(const RmOptions& options) {
   if (!options.all && !options.damaged && options.versions.empty() && !options.older_than_s)
     return Error(Code::invalid,
                  "say which versions: numbers, --damaged, --older-than AGE or --all");
+  if (options.all && !options.versions.empty())
+    return Error(Code::invalid,
+                 fmt::format("--all and a version ({}) contradict each other: say one of them",
+                             fmt::join(options.versions, ", ")));
   if (options.older_than_s && !(*options.older_than_s >= 0))
     return Error(Code::invalid, "--older-than: an age is 0 or more (30m, 12h, 7d, 2w)");
   BACKSTAY_ASSIGN(const Config config, load(options.settings));
@@ -185,7 +191,9 @@ Result<int> remove(const RmOptions& options) {
                  fmt::format("a program of job {} is running here ({}); nothing was removed: wait "
                              "for its end, or name the versions that may go",
                              job, count_text(in_agent.ranks, "rank")));
-  BACKSTAY_ASSIGN(const auto versions, versions_to_remove(stored, job, in_agent.unwritable));
+  // Who removed a job's files by hand has --all to make the agent forget it too.
+  const auto& besides = options.all ? in_agent.versions : in_agent.unwritable;
+  BACKSTAY_ASSIGN(const auto versions, versions_to_remove(stored, job, besides));
   BACKSTAY_TRY(check_named(versions, options, job));
   const auto* newest = newest_good(versions);
   const auto& busy = in_agent.being_written;
