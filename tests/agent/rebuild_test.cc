@@ -70,12 +70,12 @@ TEST(Rebuild, ADamagedBlockIsNoticedAndMadeUpFor) {
   world.expect_rest();
 }
 
-// Node 1 of a group that bears two losses is lost, and node 0 was asked for its file.
+// Node 1 of a group that bears two losses is lost, perhaps with another one, and node 0 was asked for its file.
 struct Asked {
-  Asked() {
+  explicit Asked(const std::vector<NodeId>& lost = {1}) {
     world.save(1);
     world.network.run_for();
-    world.restart({1});
+    world.restart(lost);
     world.network[0].rebuilds->ask(0, {1, run}, 1,
                                    [this](const Result<NodeId>& node) { answer = node; });
   }
@@ -100,6 +100,27 @@ TEST(Rebuild, AMemberThatDiesWhileItIsRebuilt) {
     world.expect_rest();
     if (::testing::Test::HasFailure()) return;
   }
+}
+
+// Of the two members that are left one dies: whoever asked hears so, and does not wait for it.
+TEST(Rebuild, AMemberThatCannotBeSparedDiesMeanwhile) {
+  SCOPED_TRACE(test::replay());
+  std::size_t told = 0;
+  for (int round = 0; round < 40; ++round) {
+    Asked asked({1, 2});
+    asked.world.play_some();
+    asked.world.network.kill(3);
+    asked.world.network.membership({3}, {});
+    asked.world.network.run_for(second);
+    ASSERT_TRUE(asked.answer.has_value());
+    if (!asked.answer->ok()) {
+      EXPECT_EQ(asked.answer->error().code(), Code::agent_lost)
+          << asked.answer->error().to_string();
+      ++told;
+    }
+    asked.world.expect_rest();
+  }
+  EXPECT_GT(told, 0u);
 }
 
 // All that one member has is damaged, and pieces of the file lie in two stripes: whichever member it is, it is left out in both.

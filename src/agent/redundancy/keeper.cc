@@ -217,7 +217,8 @@ void Keeper::sealed(Copy& copy, const Result<HeldFile>& held) {
 void Keeper::fail(Copy& copy, const Error& error) {
   if (copy.failed) return;
   copy.failed = error;
-  copy.source_lost = error.code() == Code::agent_lost;
+  // This agent asks itself to rebuild a file: who was lost then is somebody that it reads from.
+  copy.source_lost = error.code() == Code::agent_lost && copy.source() != world_.peers.self();
 }
 
 // A copy that is being pulled: is it all there, or can it end?
