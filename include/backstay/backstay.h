@@ -261,6 +261,12 @@ BACKSTAY_API int backstay_route_file(const char* name, char* path, size_t path_b
  * EPERMISSION, EBUSY, ECORRUPT, EAGAIN. */
 BACKSTAY_API int backstay_finalize(void);
 
+/* Ends this rank's session as one that failed: the run does not count as finished, so the next start does not say that
+ * the job had finished. Not collective, waits for nothing. A process that ends without backstay_finalize() leaves the
+ * same; this is for one that goes on, or whose destructors run, after an error. The group's release() is not called.
+ * Errors: ESTATE. */
+BACKSTAY_API int backstay_abandon(void);
+
 /* One sentence for a code; static memory. */
 BACKSTAY_API const char* backstay_strerror(int error);
 

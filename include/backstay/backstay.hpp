@@ -23,6 +23,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <initializer_list>
 #include <optional>
 #include <ranges>
@@ -214,9 +215,15 @@ class [[nodiscard]] Session {
     if (init_code != BACKSTAY_OK) return from_c(init_code);
     return Session();
   }
-  Session(Session&& other) noexcept : open_(std::exchange(other.open_, false)) {}
+  Session(Session&& other) noexcept
+      : open_(std::exchange(other.open_, false)), exceptions_(other.exceptions_) {}
   Session& operator=(Session&&) = delete;  // there is never a second one to assign from
-  ~Session() { (void)close(); }
+  // Where an exception ends it, the run does not count as finished (backstay_abandon).
+  ~Session() {
+    if (std::uncaught_exceptions() > exceptions_ && std::exchange(open_, false))
+      (void)backstay_abandon();
+    (void)close();
+  }
 
   template <Element T, std::size_t N>
   Expected<Region> protect(const std::string& name, std::span<T, N> data) {
@@ -308,6 +315,7 @@ class [[nodiscard]] Session {
   }
 
   bool open_;
+  int exceptions_ = std::uncaught_exceptions();
 };
 
 }  // namespace cxx

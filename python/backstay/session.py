@@ -91,13 +91,29 @@ def _program_name() -> str | None:
 
 
 class Session:
-    """What init() returns: ends the session where a `with` block ends."""
+    """What init() returns: ends the session where a `with` block ends.
+
+    Where an exception ends the block, or sys.exit() with another code than 0, the session is abandoned: it waits for
+    nobody, and the run does not count as finished.
+    """
 
     def __enter__(self) -> "Session":
         return self
 
-    def __exit__(self, *_) -> None:
-        finalize()
+    def __exit__(self, _, error, __) -> None:
+        left_on_purpose = isinstance(error, SystemExit) and error.code in (None, 0)
+        if error is None or left_on_purpose:
+            finalize()
+        else:
+            _abandon()
+
+
+def _abandon() -> None:
+    """The communicator is not freed: the other ranks need not come here."""
+    global _group
+    _c.abandon()
+    _regions.clear()
+    _group = None
 
 
 def init(comm=None, config: str | None = None) -> Session:

@@ -134,6 +134,7 @@ PYBIND11_MODULE(_session, module) {
   module.def("read_region", &read_region, Unlocked());
   module.def("route_file", &route_file);
   module.def("finalize", &backstay_finalize, Unlocked());
+  module.def("abandon", &backstay_abandon, Unlocked());
   module.def("strerror", &backstay_strerror);
   module.def("error_message", &backstay_error_message);
   module.def("release", &backstay_release);

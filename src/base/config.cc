@@ -246,8 +246,9 @@ Status put_environment_value(const ConfigSlot& key, Config& config, const std::s
 
 // What is read beside the keys: by the library and the commands, and by tests and benchmarks (a prefix stands for all that
 // begin with it).
-constexpr std::array other_variables = {"BACKSTAY_ATTEMPT", "BACKSTAY_FAILPOINT",
-                                        "BACKSTAY_PYTHON"};
+constexpr std::array other_variables = {
+    "BACKSTAY_ATTEMPT", "BACKSTAY_DEFAULT_JOB", "BACKSTAY_FAILPOINT", "BACKSTAY_FRESH",
+    "BACKSTAY_LAUNCH",  "BACKSTAY_PROGRAM",     "BACKSTAY_PYTHON"};
 constexpr std::array prefixes_of_tests = {
     "BACKSTAY_TEST_", "BACKSTAY_SEED",  "BACKSTAY_SOAK", "BACKSTAY_SANITIZE", "BACKSTAY_SIM",
     "BACKSTAY_CRASH", "BACKSTAY_FUZZ_", "BACKSTAY_MINI", "BACKSTAY_GARBAGE",  "BACKSTAY_IN_CHILD",
@@ -412,6 +413,19 @@ std::vector<std::pair<std::string, std::string>> agent_settings(const Config& co
   return all;
 }
 
+namespace {
+
+// A section that was left out counts as one letter: BACKSTAY_KEEP is near BACKSTAY_STORAGE_KEEP.
+std::size_t distance_without_section(const std::string& name, const std::string& known) {
+  const std::string tail = name.substr(name.find('_') + 1);
+  std::size_t least = edit_distance(name, known);
+  for (std::size_t at = known.find('_'); at != std::string::npos; at = known.find('_', at + 1))
+    least = std::min(least, 1 + edit_distance(tail, known.substr(at + 1)));
+  return least;
+}
+
+}  // namespace
+
 std::vector<std::string> unknown_variables() {
   std::vector<std::string> known = variables_of_keys();
   known.insert(known.end(), other_variables.begin(), other_variables.end());
@@ -419,8 +433,9 @@ std::vector<std::string> unknown_variables() {
   for (const std::string& name : our_environment()) {
     const bool of_tests = std::ranges::any_of(
         prefixes_of_tests, [&name](const char* prefix) { return name.starts_with(prefix); });
-    const auto [near, away] = nearest(name, known);
-    if (of_tests || away == 0) continue;
+    if (of_tests || std::ranges::count(known, name) > 0) continue;
+    const std::string& near = *std::ranges::min_element(
+        known, {}, [&name](const auto& other) { return distance_without_section(name, other); });
     warnings.push_back(
         fmt::format("the environment variable {} means nothing to Backstay; the "
                     "nearest that does is {} (backstay config --explain lists all)",

@@ -3,8 +3,15 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <filesystem>
 
 namespace backstay {
+
+std::string normal_path(const std::string& path) {
+  std::string normal = std::filesystem::path(path).lexically_normal().string();
+  if (normal.size() > 1 && normal.ends_with('/')) normal.pop_back();
+  return normal;
+}
 
 std::string parent_of(const std::string& path) {
   const auto end = path.find_last_not_of('/');

@@ -10,6 +10,9 @@
 
 namespace backstay {
 
+// How folders are compared, by agents and programs: /a//b/../c/ is /a/c. Links are not followed, as that may block.
+std::string normal_path(const std::string& path);
+
 // "a/b" of "a/b/c" and of "a/b//c/"; "." of "c"; "/" of "/c" and of "/".
 std::string parent_of(const std::string& path);
 

@@ -122,6 +122,10 @@ constexpr std::array interpreters = {
     Interpreter{"perl", "eE", "I"},
     Interpreter{"ruby", "e", "Ir"},
     Interpreter{"lua luajit", "e", "l"},
+    Interpreter{"fish", "c", "CdDfo", "", "--command", "--init-command"},
+    Interpreter{"tclsh wish expect", "c", "", "f"},
+    Interpreter{"php", "rBR", "cdz", "f", "--run", "--php-ini --define"},
+    Interpreter{"matlab", "", "", "", "-batch -r"},
     Interpreter{"node", "ep", "r", "", "--eval --print", "--require --import"},
 };
 // Modules of Python that run a script or another module.
@@ -156,6 +160,23 @@ std::string module_name(std::string module) {
 
 std::string script_of(const Words& words, std::size_t at, const Interpreter& interpreter);
 
+constexpr std::string_view script_endings =
+    ".py .jl .R .r .m .sh .pl .rb .lua .tcl .php .sage .ipynb";
+
+// A program that is found in PATH and that is not known here may run what follows; the program of a user has a path.
+std::string may_run(const Words& words, std::size_t at, const IsProgram& is_program) {
+  if (words[at].find('/') != std::string::npos) return "";
+  for (++at; at < words.size(); ++at) {
+    const std::string& word = words[at];
+    const std::string ending = std::filesystem::path(word).extension().string();
+    const bool is_script = !ending.empty() && lists(script_endings, ending);
+    const bool has_path = word.find('/') != std::string::npos;
+    if (is_script || ((has_path || interpreter_of(file_name(word)) != nullptr) && is_program(word)))
+      return word;
+  }
+  return "";
+}
+
 // The value of -m or -f: of a module that runs others, what that runs.
 std::string named_by_option(const Words& words, std::size_t behind, const std::string& value,
                             char letter) {
@@ -176,6 +197,8 @@ std::size_t telling_letter(const std::string& word, const Interpreter& interpret
 
 // `at`: the first word behind the interpreter's own.
 std::string script_of(const Words& words, std::size_t at, const Interpreter& interpreter) {
+  const bool batch = at + 2 < words.size() && words[at] == "CMD" && words[at + 1] == "BATCH";
+  if (batch && lists(interpreter.names, "R")) at += 2;
   for (; at < words.size(); ++at) {
     const std::string& word = words[at];
     if (word == "--") return at + 1 < words.size() ? script_name(words[at + 1]) : "";
@@ -218,7 +241,8 @@ ProgramOfLine program_of_line(const Words& words, const IsProgram& is_program) {
     } else if (const Interpreter* interpreter = interpreter_of(name)) {
       return {words[at], script_of(words, at + 1, *interpreter), true};
     } else {
-      return {words[at], script_name(words[at]), false};
+      const std::string behind = may_run(words, at, is_program);
+      return {words[at], behind.empty() ? script_name(words[at]) : "", false, behind};
     }
   }
   return {};

@@ -5,6 +5,7 @@
 //   env OMP_NUM_THREADS=2 python -u sor.py 100     sor
 //   python -m pack.solve                           solve
 //   bash -c "..."                                  nothing: no script has a name
+//   flock lock ./lj in.lj                          nothing: flock is not known, and may run lj
 #pragma once
 
 #include <functional>
@@ -22,6 +23,8 @@ struct ProgramOfLine {
   std::string file;          // the word that is executed; "": none was found
   std::string name;          // its file name, or that of its script or module; "": it has none
   bool interpreted = false;  // `file` is an interpreter
+  std::string behind =
+      {};  // a program or script that `file` may run, which is not known here: then it has no name
 };
 
 // `is_program` tells programs from values of options that are not known here.

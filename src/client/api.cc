@@ -79,11 +79,21 @@ int fail(const Error& error) {
 void leave_session_to_parent() {
   Session* session = the_session.exchange(nullptr);
   if (session != nullptr) {
-    session->leave_to_parent();
+    session->leave_silently();
     left_to_parent.store(true);
   }
   the_group = nullptr;
   busy.store(false);
+}
+
+// `all_do`: release(), which may be collective, is called by all ranks.
+void end(Session& session, bool all_do) {
+  backstay::client::unwatch_signals();
+  the_session.store(nullptr, std::memory_order_release);
+  delete &session;
+  if (all_do) the_group->release();
+  delete the_group;
+  the_group = nullptr;
 }
 
 class Guard {
@@ -278,13 +288,17 @@ int backstay_finalize(void) {
   return with_session(Call::finalize, [&](Session& session) -> Status {
     const Endable endable(2);
     Status outcome = session.finish();
-    backstay::client::unwatch_signals();
-    the_session.store(nullptr, std::memory_order_release);
-    delete &session;
-    the_group->release();
-    delete the_group;
-    the_group = nullptr;
+    end(session, /*all_do=*/true);
     return outcome;
+  });
+}
+
+int backstay_abandon(void) {
+  return with_session(Call::abandon, [&](Session& session) -> Status {
+    const Endable endable(2);
+    session.leave_silently();
+    end(session, /*all_do=*/false);
+    return {};
   });
 }
 

@@ -59,7 +59,7 @@ void Connection::end() {
   socket_.reset();
 }
 
-void Connection::leave_to_parent() {
+void Connection::leave_silently() {
   usable_ = false;
   socket_.reset();
 }

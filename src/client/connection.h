@@ -43,9 +43,9 @@ class Connection {
   // closes. Not usable afterwards. A version in the making is given up for all ranks.
   void end();
 
-  // For the child of a fork: closes its copy of the socket and says nothing. Safe there, even if the parent
-  // was in the middle of a call.
-  void leave_to_parent();
+  // Closes the socket and says nothing, which the agent takes for a death. For the child of a fork, whose copy it is: safe
+  // there, even if the parent was in the middle of a call.
+  void leave_silently();
 
   // How long send() and receive() bear an agent that takes and answers nothing; 0 (as at first): for ever.
   void give_up_after(double seconds) { hang_timeout_s_ = seconds; }

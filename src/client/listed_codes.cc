@@ -60,6 +60,7 @@ bool may_return(Call call, Code code) {
     case Call::finalize:
       return is_one_of(code, {C::state, C::agent_lost, C::protocol, C::not_found, C::no_space,
                               C::io, C::permission, C::busy, C::corrupt, C::again});
+    case Call::abandon: return is_one_of(code, {C::state});
   }
   return false;
 }

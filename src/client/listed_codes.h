@@ -18,7 +18,8 @@ enum class Call {
   restart,
   read_region,
   route_file,
-  finalize
+  finalize,
+  abandon
 };
 
 bool may_return(Call call, Code code);

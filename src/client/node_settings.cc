@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <filesystem>
 #include <limits>
+
+#include "base/folders.h"
 
 namespace backstay::client {
 
@@ -65,9 +66,7 @@ Status check_node_settings(const Group& group, const Config& config, const std::
   NodeSettings mine;
   mine.rank = group.rank();
   Status fits = put(mine.socket, socket, "agent.socket");
-  // As the agent compares them.
-  const std::string dir = std::filesystem::path(config.storage.dir).lexically_normal().string();
-  if (fits.ok()) fits = put(mine.dir, dir, "storage.dir");
+  if (fits.ok()) fits = put(mine.dir, normal_path(config.storage.dir), "storage.dir");
   BACKSTAY_TRY(group.agree(fits));
   // Nearly always they are the same on all ranks of the job, and two exchanges are enough.
   NodeSettings of_rank_0 = mine;

@@ -73,9 +73,16 @@ constexpr const char* the_next_call_tries =
     "is left; agent.log "
     "beside the socket may say why";
 
-RunId random_run() {
+// BACKSTAY_LAUNCH: 8 hexadecimal digits (base/ids.h). 0: not set.
+Launch launch_in_environment() {
+  const char* text = std::getenv("BACKSTAY_LAUNCH");
+  return text == nullptr ? 0 : static_cast<Launch>(std::strtoul(text, nullptr, 16));
+}
+
+RunId new_run() {
   std::random_device device;
-  const RunId run = (std::uint64_t{device()} << 32) | device();
+  const Launch launch = launch_in_environment();
+  const RunId run = std::uint64_t{launch == 0 ? device() : launch} << 32 | device();
   return run == 0 ? 1 : run;
 }
 
@@ -148,7 +155,7 @@ Status Session::agree_on_job() {
   struct {
     RunId run;
     std::array<char, 104> job;
-  } shared{random_run(), {}};
+  } shared{new_run(), {}};
   std::memcpy(shared.job.data(), config_.job.name.data(), config_.job.name.size());
   BACKSTAY_TRY(group_.broadcast(&shared, sizeof shared));
   config_.job.name.assign(shared.job.data(), ::strnlen(shared.job.data(), shared.job.size()));
@@ -395,8 +402,8 @@ Status Session::finish() {
   return outcome;
 }
 
-void Session::leave_to_parent() {
-  if (agent_ != nullptr) agent_->leave_to_parent();
+void Session::leave_silently() {
+  if (agent_ != nullptr) agent_->leave_silently();
 }
 
 // --- single calls --------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ class Session {
   Status checkpoint();              // collective
   Result<VersionNumber> restart();  // collective
   Status finish();                  // collective; waits for local if configured, then says goodbye
-  void leave_to_parent();           // for the child of a fork; only closes a descriptor
+  void leave_silently();            // only closes a descriptor: the child of a fork, abandon
 
   VersionNumber version() const { return version_; }
   // `level` is set in any case: a version may be captured although writing it failed.

@@ -126,6 +126,19 @@ TEST(ProgramName, AnInterpreterWithoutAScriptHasNone) {
   }
 }
 
+// Programs that are not known here, which run others.
+TEST(ProgramName, WhatMayRunSomethingElseHasNone) {
+  for (const char* line :
+       {"ls ./lj in.lj", "ls run python sor.py", "ls sor.py", "ls --standalone --nproc 2 train.py",
+        "sleep sh job.sh", "mpirun -n 2 ls -k all ./lj"}) {
+    EXPECT_EQ(name(line), "") << line;
+    EXPECT_NE(of(line).behind, "") << line;
+  }
+  EXPECT_EQ(name("ls in.lj -log lj.out time"), "ls");
+  EXPECT_EQ(name("./lj ./in.lj x.py"), "lj") << "a user's program has a path";
+  EXPECT_EQ(name("R CMD BATCH a.R"), "a.R");
+}
+
 TEST(ProgramName, AScriptThatIsExecutedItselfIsNamedAsUnderItsInterpreter) {
   EXPECT_EQ(name("./sor.py 100"), name("python sor.py 100"));
   EXPECT_EQ(name("./job.sh"), name("bash job.sh"));

@@ -37,18 +37,24 @@ class Log {
   }
   Log& finished(const char* run, int at) { return add("run_end", run, at, R"(,"how":"finished")"); }
   Log& add(const char* event, const char* run, int at, const std::string& more) {
-    return raw(fmt::format(R"({{"event":"{}","t_ns":{},"job":"heat","run":"{}","node":0{}}})",
-                           event, ns(at), run, more));
+    return raw(fmt::format(R"({{"event":"{}","t_ns":{},"job":"heat","run":"{:08x}{}","node":0{}}})",
+                           event, ns(at), launch_, run, more));
   }
   Log& raw(const std::string& line) {
     lines_.push_back(line);
     return *this;
   }
-  RunSummary read(int since = 0) const { return summary_of(lines_, "heat", ns(since)); }
+  // What follows is of another `backstay run`.
+  Log& launch(Launch launch) {
+    launch_ = launch;
+    return *this;
+  }
+  RunSummary read() const { return summary_of(lines_, "heat", launch_); }
 
  private:
   static std::uint64_t ns(int s) { return std::uint64_t(s) * 1'000'000'000; }
   std::vector<std::string> lines_;
+  Launch launch_ = 7;
 };
 
 const FirstDue daly{"daly", 131, 86400};
@@ -114,21 +120,26 @@ TEST(RunSummary, ARefusedRestartIsNoFailure) {
   EXPECT_EQ(summary.lost_s, 0);
 }
 
-TEST(RunSummary, EarlierRunsAndOtherLinesDoNotCount) {
+TEST(RunSummary, RunsOfOthersAndOtherLinesDoNotCount) {
   const auto summary =
       Log()
           .begin("a", 100)
           .captured("a", 150, 1, 0)
+          .launch(8)
           .begin("b", 200)
+          .launch(7)
           .level("local", "a", 201, 1)
+          .begin("c", 202)
+          .captured("c", 203, 9, 0)
+          .launch(8)
           .captured("b", 250, 2, 0)
           .raw("no JSON")
           .raw("[]")
           .raw(R"({"event":7,"t_ns":"x","job":"heat"})")
-          .raw(R"({"event":"captured","t_ns":260000000000,"job":"other","run":"b"})")
-          .raw(R"({"event":"captured","t_ns":260000000000,"job":"heat","run":"b"})")
+          .raw(R"({"event":"captured","t_ns":260000000000,"job":"other","run":"00000008b"})")
+          .raw(R"({"event":"captured","t_ns":260000000000,"job":"heat","run":"00000008b"})")
           .finished("b", 300)
-          .read(200);
+          .read();
   EXPECT_EQ(summary.runs, 1u);
   EXPECT_EQ(summary.versions, 1u);
   EXPECT_EQ(summary.newest, 2u);

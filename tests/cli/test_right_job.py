@@ -142,6 +142,8 @@ def test_fresh_holds_for_all_attempts(scripts, fail, expected):
     scripts.run("run", "--", sys.executable, "sor.py")
     done = scripts.run("run", "--fresh", "--", sys.executable, "sor.py", env={"FAIL": fail})
     assert done.returncode == 0 and begun(done) == expected, done
+    places = re.findall(r"restart \d of \d from (the beginning|version \d)", done.stderr)
+    assert places == [f"version {version}" if version else "the beginning" for version, _ in expected[1:]], done.stderr
 
 
 def test_fresh_passes_over_another_program_and_other_shapes(scripts):
@@ -176,6 +178,18 @@ def test_a_job_that_failed_has_not_finished(scripts):
     assert scripts.run("run", "--retries", 0, *words, env={"FAIL": "late0"}).returncode == 9
     done = scripts.run("run", *words, env={"FAIL": "early0"})
     assert done.returncode == 0 and begun(done) == [(1, 1.0)] * 2 and finished_lines(done) == [], done
+
+
+@pytest.mark.parametrize("end, finished", [("raise ValueError('no')", False), ("sys.exit(3)", False), ("sys.exit('no')", False),
+                                           ("sys.exit()", True), ("sys.exit(0)", True)])
+def test_a_session_that_an_error_ends_has_not_finished(scripts, end, finished):
+    (scripts.folder / "sor.py").write_text(PROGRAM + f"    {end}\n")
+    done = scripts.run("run", "--retries", 0, "--json", "--", sys.executable, "sor.py")
+    said = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
+    assert (done.returncode == 0) == finished and said[-1]["failures"] == (0 if finished else 1), done
+    (scripts.folder / "sor.py").write_text(PROGRAM)
+    done = scripts.run("run", "--", sys.executable, "sor.py")
+    assert begun(done) == [(1, 1.0)] and bool(finished_lines(done)) == finished, done
 
 
 def test_a_job_that_was_asked_to_stop_has_not_finished(scripts):
@@ -218,6 +232,49 @@ def test_a_refusal_is_in_the_json_of_run_and_in_the_event_log(scripts):
     log = [json.loads(line) for line in (scripts.dir / "sor" / "events.jsonl").read_text().splitlines()]
     assert [one["how"] for one in log if one["event"] == "run_end"] == ["finished", "refused"]
     assert [one["code"] for one in log if one["event"] == "refused"] == ["mismatch"]
+
+
+# --- two at once ---------------------------------------------------------------------------------
+
+WAITS = PROGRAM.replace("import os, sys", "import os, sys, time") + """
+    while not os.path.exists("gate"):
+        time.sleep(0.01)
+"""
+
+
+def begin(scripts, *words):
+    """The program runs and has said where it began."""
+    running = scripts.popen("run", *words, "--", sys.executable, "sor.py")
+    assert running.stdout.readline().startswith("from ")
+    return running
+
+
+def ended(running):
+    try:
+        said = running.communicate(timeout=30)[1]
+    finally:
+        running.kill()
+    return running.returncode, said
+
+
+def test_a_job_that_another_agent_serves_is_refused_and_not_tried_again(scripts):
+    (scripts.folder / "sor.py").write_text(WAITS)
+    first = begin(scripts)
+    other = {"BACKSTAY_AGENT_SOCKET": str(scripts.folder / "other" / "s")}
+    second = scripts.run("run", "--", sys.executable, "sor.py", env=other)
+    (scripts.folder / "gate").touch()
+    assert second.returncode == 7 and "another agent" in second.stderr and "restart 1" not in second.stderr, second
+    assert ended(first)[0] == 0
+
+
+def test_a_run_that_was_taken_over_stays_away(scripts):
+    (scripts.folder / "sor.py").write_text(WAITS)
+    first = begin(scripts)
+    second = begin(scripts, "--take-over")
+    code, said = ended(first)
+    (scripts.folder / "gate").touch()
+    assert code != 0 and ("was taken over" in said or "not tried again" in said), said
+    assert ended(second)[0] == 0
 
 
 # --- rm --all ------------------------------------------------------------------------------------

@@ -321,6 +321,7 @@ void add_levels(Rows& rows) {
                       durable)});
   add_without_agent(rows, name, end);
   add_reasons(rows, name, reasons_for_local, end);
+  rows.push_back({"backstay_abandon", BACKSTAY_ESTATE, [] { return backstay_abandon(); }});
 }
 
 void add_restart(Rows& rows) {
@@ -453,7 +454,8 @@ TEST(Codes, ThatAreNotListedAreNotReturned) {
                                           {"backstay_restart", Call::restart},
                                           {"backstay_read_region", Call::read_region},
                                           {"backstay_route_file", Call::route_file},
-                                          {"backstay_finalize", Call::finalize}};
+                                          {"backstay_finalize", Call::finalize},
+                                          {"backstay_abandon", Call::abandon}};
   const Listed listed = listed_in_the_header();
   ASSERT_EQ(listed.size(), calls.size());
   for (const auto& [function, codes] : listed) {

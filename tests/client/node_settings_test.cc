@@ -35,8 +35,9 @@ TEST(NodeSettings, MayDifferBetweenNodes) {
 }
 
 TEST(NodeSettings, AreComparedAsTheAgentComparesThem) {
-  for (const Status& said : check({{}, {"/run/agent.sock", "/./store"}, {}, {}}))
-    EXPECT_TRUE(said.ok());
+  for (const char* same : {"/./store", "/store/", "//store//", "/x/../store/."})
+    for (const Status& said : check({{}, {"/run/agent.sock", same}, {}, {}}))
+      EXPECT_TRUE(said.ok()) << same;
 }
 
 TEST(NodeSettings, ThatDifferOnANodeAreRefusedOnAllRanks) {

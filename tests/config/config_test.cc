@@ -269,13 +269,22 @@ TEST(Config, AVariableThatMeansNothingIsWarnedOf) {
     ::unsetenv(name);
     return said;
   };
-  for (const char* known : {"BACKSTAY_ATTEMPT", "BACKSTAY_FAILPOINT", "BACKSTAY_PYTHON",
-                            "BACKSTAY_DIR", "BACKSTAY_STORAGE_KEEP", "BACKSTAY_TEST_SEED"}) {
+  for (const char* known :
+       {"BACKSTAY_ATTEMPT", "BACKSTAY_FAILPOINT", "BACKSTAY_PYTHON", "BACKSTAY_DIR",
+        "BACKSTAY_STORAGE_KEEP", "BACKSTAY_TEST_SEED", "BACKSTAY_FRESH", "BACKSTAY_PROGRAM",
+        "BACKSTAY_DEFAULT_JOB", "BACKSTAY_LAUNCH"}) {
     EXPECT_THAT(warnings(known), ::testing::IsEmpty()) << known;
   }
-  EXPECT_THAT(warnings("BACKSTAY_INTERVAL"),
-              ::testing::ElementsAre(::testing::AllOf(HasSubstr("BACKSTAY_INTERVAL means nothing"),
-                                                      HasSubstr("the nearest that does is "))));
+  const std::pair<const char*, const char*> nearest[] = {
+      {"BACKSTAY_INTERVAL", "BACKSTAY_CHECKPOINT_INTERVAL_S "},
+      {"BACKSTAY_INTERVAL_S", "BACKSTAY_CHECKPOINT_INTERVAL_S "},
+      {"BACKSTAY_KEEP", "BACKSTAY_STORAGE_KEEP "},
+      {"BACKSTAY_POLICY", "BACKSTAY_CHECKPOINT_POLICY "}};
+  for (const auto& [name, near] : nearest) {
+    EXPECT_THAT(warnings(name), ::testing::ElementsAre(::testing::AllOf(
+                                    HasSubstr(std::string(name) + " means nothing"),
+                                    HasSubstr(std::string("the nearest that does is ") + near))));
+  }
   EXPECT_THAT(warnings("BACKSTAY_ATEMPTS"),
               ::testing::ElementsAre(HasSubstr("the nearest that does is BACKSTAY_ATTEMPT ")));
 }

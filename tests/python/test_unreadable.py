@@ -110,6 +110,23 @@ def test_a_record_that_was_extended(job, newest, name):
         assert backstay.open(job).number == OLDER
 
 
+@pytest.mark.parametrize("name", FILES)
+def test_another_format_number(job, newest, name):
+    """Of a newer release, or a flipped bit."""
+    data = bytearray((newest / name).read_bytes())
+    data[8] ^= 0x40
+    (newest / name).write_bytes(data)
+    with pytest.warns(UserWarning, match="skipped: .*format"):
+        assert backstay.open(job).number == OLDER
+    shutil.rmtree(job / f"v{OLDER:016d}")
+    with pytest.warns(UserWarning), pytest.raises(fmt.UnsupportedError):
+        backstay.open(job)
+
+
+def test_a_path_of_bytes(job):
+    assert backstay.open(os.fsencode(job)).number == NEWEST
+
+
 def test_a_mark_that_was_extended(newest):
     (newest / "damaged").touch()
     extended(newest / "damaged")

@@ -20,6 +20,7 @@ from .errors import (
     ShapeError,
     UncommittedError,
     UnreadableError,
+    UnsupportedError,
     as_ours,
 )
 from .node import NodeFiles, open_file
@@ -386,7 +387,7 @@ def version_folders(job_folder) -> list[int]:
     """The numbers of the versions in a job's folder, oldest first, complete or not.
     Raises NotFoundError, UnreadableError."""
     with as_ours(os.fspath(job_folder)):
-        matches = (_VERSION.match(name) for name in os.listdir(job_folder))
+        matches = (_VERSION.match(name) for name in os.listdir(os.fsdecode(job_folder)))
         return sorted(int(match.group(1)) for match in matches if match)
 
 
@@ -401,7 +402,7 @@ def open_version(path, check: bool = True, damaged_ok: bool = False, verify: boo
     Raises NotFoundError, IncompleteError, DamagedError, UnsupportedError, UnreadableError, and
     with `verify` ChecksumsUnavailableError; no exception that is not a FormatError.
     """
-    path = os.path.abspath(os.fspath(path))
+    path = os.path.abspath(os.fsdecode(path))
     if not os.path.isdir(path):
         raise NotFoundError(f"{path} is not a folder")
     with as_ours(path):
@@ -416,6 +417,7 @@ def open_version(path, check: bool = True, damaged_ok: bool = False, verify: boo
 
 def _newest_good(job_folder: str, check: bool, verify: bool) -> Version:
     folders = [os.path.join(job_folder, f"v{number:016d}") for number in version_folders(job_folder)]
+    unsupported = None
     while folders:
         folder = folders.pop()
         try:
@@ -425,13 +427,15 @@ def _newest_good(job_folder: str, check: bool, verify: bool) -> Version:
                 _verified(version)
         except (UncommittedError, NotFoundError):
             continue  # also one that was removed meanwhile
-        except (DamagedError, IncompleteError, UnreadableError) as error:
+        except (DamagedError, IncompleteError, UnreadableError, UnsupportedError) as error:
+            if isinstance(error, UnsupportedError):  # of a newer release, or damage to that number
+                unsupported = unsupported or error
             warnings.warn(f"skipped: {error}", stacklevel=4)
             continue
         if folders:
             version._advise(folders[-1])
         return version
-    raise NotFoundError(f"{job_folder} holds no complete version")
+    raise unsupported or NotFoundError(f"{job_folder} holds no complete version")
 
 
 def _verified(version: Version) -> None:

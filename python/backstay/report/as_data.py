@@ -15,7 +15,7 @@ def _slowest(version: Version) -> dict:
 
 
 def _version(version: Version) -> dict:
-    parts = [{"node": name, "bytes": part.bytes, "blocked_s": part.blocked_s, "writing_s": part.writing_s,
+    parts = [{"node": name, "bytes": part.bytes, "blocked_s": part.blocked_s, "disk_s": part.disk_s, "captured_to_written_s": part.writing_s,
               **{level: getattr(part, level) for level in LEVELS}} for name, part in sorted(version.parts.items(), key=lambda one: natural(one[0]))]  # fmt: skip
     levels = {level: getattr(version, level) for level in LEVELS if level != "written_s"}
     return {"version": version.number, "run": version.run, "bytes": version.bytes, "blocked_s": version.blocked_s,

@@ -102,6 +102,10 @@ Result<bool> Job::begin_run(const wire::Hello& hello) {
     decisions_.hurry();
     return false;
   }
+  if (taken_over_.contains(launch_of(hello.run)))
+    return Error(Code::busy, fmt::format("job {} was taken over by another `backstay run "
+                                         "--take-over`; this one does not go on",
+                                         state_.name));
   if (looking_) return false;
   if (!std::exchange(looked_, true)) {
     looking_ = true;
@@ -336,8 +340,8 @@ void Job::refused(const RankLink& link, const wire::Refuse& refuse) {
 
 // The last rank on this node has left.
 void Job::run_ends() {
-  const char* how = !state_.lost.empty()      ? "failed"
-                    : state_.refused          ? "refused"
+  const char* how = state_.refused            ? "refused"
+                    : !state_.lost.empty()    ? "failed"
                     : page_->stop_requested() ? "stopped"
                                               : "finished";
   finished_ = how == std::string_view("finished");

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -96,6 +97,8 @@ class Job {
 
   // A tool removes the version: no restart takes it any more. Errors: busy (it is still needed here).
   Status forget(VersionNumber version);
+  // A tool has ended the ranks, so that another run can go on: runs of the same `backstay run` are refused from now on.
+  void taken_over() { taken_over_.insert(launch_of(state_.run)); }
 
   // Gives back one buffer whose bytes are safe on the tier, for the good of another job.
   bool release_one() { return state_.release_one_written(); }
@@ -192,7 +195,8 @@ class Job {
   std::uint64_t survey_wants_ns_ = no_deadline;
   Quiet quiet_;
   bool scanned_ = false;
-  bool looked_ = false;  // since the last run began, whether its versions are still there
+  std::set<Launch> taken_over_;  // launches whose ranks a tool has ended, for another one
+  bool looked_ = false;          // since the last run began, whether its versions are still there
   bool looking_ = false;
   bool finished_ = false;               // as the last run ended
   VersionNumber newest_protected_ = 0;  // of the present run, as all nodes have recorded

@@ -1,7 +1,6 @@
 // A job as the server holds it: the job's state machine and its store thread.
 #pragma once
 
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -13,16 +12,12 @@
 #include "agent/disk/store.h"
 #include "agent/job/job.h"
 #include "agent/server/server.h"
+#include "base/folders.h"
 
 namespace backstay::agent {
 
 inline std::uint64_t seconds_to_ns(double seconds) {
   return static_cast<std::uint64_t>(seconds * 1e9);
-}
-
-// How directories are compared.
-inline std::string normal_path(const std::string& path) {
-  return std::filesystem::path(path).lexically_normal().string();
 }
 
 // Of the tier that was made last; store threads fill it.

@@ -75,7 +75,7 @@ Status Server::forget(const wire::Forget& forget) {
 
 // The tool may have seen another run than the one that is here by now.
 wire::Answer Server::end_ranks(const wire::EndRanks& end) {
-  const Slot* slot = open_slot(end.job, normal_path(end.dir));
+  Slot* slot = open_slot(end.job, normal_path(end.dir));
   if (slot == nullptr || !slot->job->runs()) {
     return {Code::not_found, "no program of job " + end.job + " runs here"};
   }
@@ -90,6 +90,7 @@ wire::Answer Server::end_ranks(const wire::EndRanks& end) {
                  ended ? "ended" : "not ended", end.job, rank, link.pid);
     lists[ended ? "ended" : "left"].push_back({{"rank", rank}, {"pid", link.pid}});
   }
+  slot->job->taken_over();
   return {Code::ok, lists.dump()};
 }
 

@@ -47,6 +47,11 @@ void set_or_clear(const char* name, const std::string& value) {
   value.empty() ? (void)::unsetenv(name) : set(name, value);
 }
 
+Launch new_launch() {
+  std::random_device device;
+  return std::max<Launch>(device(), 1);
+}
+
 // Only versions that were saved with it count for this command. Slurm starts a requeued job's command again.
 std::string fresh_sign(bool requeue) {
   const char* slurm_job = std::getenv("SLURM_JOB_ID");
@@ -65,6 +70,7 @@ void set_environment(const RunCommandOptions& options, const Config& config, con
   if (!options.job.empty()) ::unsetenv("BACKSTAY_DEFAULT_JOB");
   if (options.fresh) set("BACKSTAY_FRESH", fresh_sign(options.run.hosts.requeue));
   set("BACKSTAY_ATTEMPT", "0");
+  set("BACKSTAY_LAUNCH", fmt::format("{:08x}", options.run.launch));
   if (!file.empty()) set("BACKSTAY_CONFIG", std::filesystem::absolute(file, ignored).string());
   if (!options.settings.dir.empty()) set("BACKSTAY_DIR", config.storage.dir);
   if (const auto program = client::find_agent_program(config.agent.program); program.ok())
@@ -90,7 +96,9 @@ void give_agents_of_its_own(Config& config) {
 
 // Another agent than the one that our program will use would refuse each rank.
 Status refuse_served(const Config& config, const std::string& job) {
-  if (AgentLink::connect(config).ok()) return {};
+  auto agent = AgentLink::connect(config);
+  const auto status = agent.ok() ? agent->status() : Result<nlohmann::ordered_json>(agent.error());
+  if (status.ok() && !job_of(*status, job, "").is_null()) return {};
   const Status unlocked = agent::check_unlocked(config.storage.dir, job);
   if (unlocked.ok()) return {};
   return Error(unlocked.error().code(),
@@ -109,6 +117,11 @@ Result<Named> name_job(const RunCommandOptions& options, const Config& config,
                  fmt::format("{} runs no script or module here that the job could be named after: "
                              "give the job a name: backstay run --job NAME -- ...",
                              program.file));
+  if (named.job.empty() && !program.behind.empty())
+    return Error(Code::invalid,
+                 fmt::format("{} may run {}, so the job is not named after it: give the job a "
+                             "name: backstay run --job NAME -- ...",
+                             program.file, program.behind));
   if (named.job.empty() && program.file.empty())
     return Error(
         Code::invalid,
@@ -133,7 +146,9 @@ int check_first_word(const std::string& program) {
   return there ? exit_cannot_execute : exit_no_program;
 }
 
-Result<int> run(const RunCommandOptions& options) {
+Result<int> run(RunCommandOptions options) {
+  options.run.launch = new_launch();
+  options.run.fresh = options.fresh;
   BACKSTAY_ASSIGN(const std::string file, find_config(options.settings.config_file));
   BACKSTAY_ASSIGN(Config config, load(options.settings));
   const auto launcher = read_launcher(options.run.words);
@@ -158,6 +173,7 @@ Result<int> run(const RunCommandOptions& options) {
   }
   BACKSTAY_TRY(runner.prepare(launcher));
   if (!agents_of_its_own) BACKSTAY_TRY(runner.clear(options.take_over));
+  if (runner.needs_agent()) BACKSTAY_TRY(refuse_served(config, job));
   // The program would start it too; now its memory is ready before the first rank asks.
   if (runner.needs_agent())
     if (const auto started = ensure_agent(config, file); !started.ok())

@@ -43,7 +43,7 @@ class LogReader {
     const std::uint64_t at = event.at("t_ns");
     const std::string run = event.value("run", "");
     if (kind == "run_begin") begin(run, at);
-    if (!runs_.contains(run)) return;  // of a tool, or of a run before
+    if (!runs_.contains(run)) return;
     if (kind == "captured") captured(event, run, at);
     if (kind == "capture_failed") summary_.why_not = event.value("why", "");
     if (kind == "restored") restored(event);
@@ -169,13 +169,14 @@ std::string shorter(const FirstDue& due) {
 }  // namespace
 
 RunSummary summary_of(const std::vector<std::string>& lines, const std::string& job,
-                      std::uint64_t since_ns) {
+                      Launch launch) {
   LogReader reader;
+  const std::string ours = fmt::format("{:08x}", launch);  // how its runs begin
   for (const std::string& line : lines) {
     const Json event = Json::parse(line, nullptr, false);
     try {
-      if (event.is_object() && event.at("job") == job && event.at("t_ns") >= since_ns)
-        reader.add(event);
+      const bool of_job = event.is_object() && event.at("job") == job;
+      if (of_job && event.value("run", "").starts_with(ours)) reader.add(event);
     } catch (const Json::exception&) {
       continue;  // a line that is not as docs/format/events.md says
     }
@@ -185,7 +186,9 @@ RunSummary summary_of(const std::vector<std::string>& lines, const std::string& 
 
 std::string why_no_version(const RunSummary& summary, const FirstDue& due) {
   if (summary.versions > 0) return "";
-  if (summary.runs == 0) return "no version was taken: no rank called Backstay here";
+  if (summary.runs == 0)
+    return "no version was taken: as far as this node's event log tells, no rank called Backstay, "
+           "or each was refused";
   const std::string ran =
       fmt::format("no version was taken in {}", duration_text(summary.longest_run_s));
   if (!summary.why_not.empty()) return ran + ": " + summary.why_not;
@@ -223,10 +226,12 @@ std::vector<std::string> sentences(const RunSummary& summary, const FirstDue& du
                                 share_text(summary.waited_s, summary.running_s),
                                 wait_text(summary.longest_wait_s)));
   }
-  if (summary.runs > 0 && (restarts > 0 || summary.failures > 0))
-    lines.push_back(fmt::format("{}, which took {}; {} of work lost",
-                                count_text(restarts, "restart"), wait_text(summary.restarting_s),
+  if (summary.runs > 0 && (restarts > 0 || summary.failures > 0)) {
+    const std::string took =
+        summary.restarting_s > 0 ? ", which took " + wait_text(summary.restarting_s) : "";
+    lines.push_back(fmt::format("{}{}; {} of work lost", count_text(restarts, "restart"), took,
                                 duration_text(summary.lost_s)));
+  }
   return lines;
 }
 

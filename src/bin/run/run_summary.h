@@ -36,9 +36,8 @@ struct RunSummary {
   std::string why_not;  // of the newest version that could not be captured
 };
 
-// `lines` in the order of the log; those before `since_ns` and those that cannot be read do not count.
-RunSummary summary_of(const std::vector<std::string>& lines, const std::string& job,
-                      std::uint64_t since_ns);
+// Of the runs of one `backstay run`. `lines` in the order of the log; those that cannot be read do not count.
+RunSummary summary_of(const std::vector<std::string>& lines, const std::string& job, Launch launch);
 
 // In which a program is shown how to call Backstay.
 enum class Language { c, python };

@@ -79,7 +79,9 @@ Result<int> Runner::run() {
     if (first_began_ns_ == 0) first_began_ns_ = now_ns;
     const int code = wait_for_end();
     note_signals();
-    if (code == 0 || stopping_ || !try_again(code)) return finish(code);
+    if (code == 0 || stopping_) return finish(code);
+    if (another_run_lives()) return finish(exit_refused);
+    if (!try_again(code)) return finish(code);
     note_signals();
     if (stopping_) return finish(code);
   }
@@ -208,12 +210,30 @@ void Runner::escalate() {
   }
 }
 
+// Somebody has started the job anew, or has taken it over: it is theirs. Ranks of ours may take a while to end.
+bool Runner::another_run_lives() const {
+  const RanksAlive alive = RanksAlive::look(config_, job_, nullptr);
+  if (!alive.of_others_than(options_.launch)) return false;
+  say("busy", "not tried again: " + alive.refusal().message());
+  return true;
+}
+
+Newest Runner::newest() const { return newest_version(config_, job_, hosts_.get()); }
+
+std::string Runner::where_it_starts(const Newest& newest, bool same_command) const {
+  const std::string text = text_of(newest);
+  if (!options_.fresh || newest.version == 0) return text;
+  if (same_command) return fmt::format("from the beginning; without --fresh {}", text);
+  return newest.captured_ns < first_began_ns_ ? "from the beginning, as --fresh asks" : text;
+}
+
 bool Runner::try_again(int code) {
   const auto next = hosts_ ? hosts_->replace() : RunHosts::Next::same;
-  const Newest newest = newest_version(config_, job_, hosts_.get());
+  const Newest newest = this->newest();
   if (next == RunHosts::Next::too_few) {
     requeue_ = true;
-    say("gave_up", fmt::format("giving up; the same command starts {}", text_of(newest)),
+    say("gave_up",
+        fmt::format("giving up; the same command starts {}", where_it_starts(newest, true)),
         {{"exit_code", code}, {"version", newest.version}});
     return false;
   }
@@ -235,7 +255,7 @@ bool Runner::say_decision(RestartPolicy::Decision decision, int code, const Newe
   if (decision == RestartPolicy::Decision::restart) {
     say("restart",
         fmt::format("{}; restart {} of {} {}", what, policy_.restarts(), options_.retries,
-                    text_of(newest)),
+                    where_it_starts(newest, false)),
         more);
     ::setenv("BACKSTAY_ATTEMPT", std::to_string(policy_.restarts()).c_str(), 1);
     return true;
@@ -248,12 +268,12 @@ bool Runner::say_decision(RestartPolicy::Decision decision, int code, const Newe
         fmt::format("{}; giving up: the last two restarts failed before they saved a new "
                     "version. Look at "
                     "the program's own messages; it would start {}",
-                    what, text_of(newest)),
+                    what, where_it_starts(newest, false)),
         more);
   else
     say("gave_up",
         fmt::format("{}; giving up after {}. The same command starts {}", what,
-                    count_text(policy_.restarts(), "restart"), text_of(newest)),
+                    count_text(policy_.restarts(), "restart"), where_it_starts(newest, true)),
         more);
   return false;
 }
@@ -285,7 +305,7 @@ FirstDue Runner::first_due() const {
 std::optional<RunSummary> Runner::summary() const {
   if (first_began_ns_ == 0) return std::nullopt;
   const auto look = [this] {
-    return summary_of(read_job_log(config_.storage.dir + "/" + job_), job_, first_began_ns_);
+    return summary_of(read_job_log(config_.storage.dir + "/" + job_), job_, options_.launch);
   };
   // The agent writes its log when its disk has time for that.
   constexpr double patience_s = 2;
@@ -308,11 +328,12 @@ void Runner::say_summary(const RunSummary& summary) const {
 int Runner::finish(int code) {
   say_what_is_not_saved();
   if (stopping_)
-    say("stopped", fmt::format("stopped; the same command starts {}",
-                               text_of(newest_version(config_, job_, hosts_.get()))));
+    say("stopped",
+        fmt::format("stopped; the same command starts {}", where_it_starts(newest(), true)));
   if (hosts_) hosts_->close(starts_agents() ? options_.grace_s : hang_up_s);
   const auto told = summary();
-  if (told && !options_.json) say_summary(*told);
+  const bool nothing_to_tell = told && told->runs == 0 && (stopping_ || code == exit_refused);
+  if (told && !options_.json && !nothing_to_tell) say_summary(*told);
   Json facts{{"exit_code", code}, {"restarts", policy_.restarts()}};
   if (hosts_) facts.update(hosts_->summary());
   if (told) facts.update(as_json(*told));

@@ -28,6 +28,8 @@ struct RunOptions {
   double grace_s = 60;
   bool json = false;
   Words words;
+  Launch launch = 0;                // of the runs that it starts
+  bool fresh = false;               // what was saved before does not count
   Language language = Language::c;  // of the program
   HostOptions hosts;
 };
@@ -70,12 +72,15 @@ class Runner {
   void stop();
   void escalate();
   void look_at_hosts();
+  bool another_run_lives() const;
+  Newest newest() const;
+  std::string where_it_starts(const Newest& newest, bool same_command) const;
   bool try_again(int code);
   bool say_decision(RestartPolicy::Decision decision, int code, const Newest& newest,
                     const std::string& refusal) const;
   void say_what_is_not_saved() const;
   FirstDue first_due() const;
-  // What the job's log on this node tells of the time since run().
+  // What the job's log on this node tells of the runs that we have started.
   std::optional<RunSummary> summary() const;
   void say_summary(const RunSummary& summary) const;
   int finish(int code);

@@ -79,6 +79,13 @@ std::map<std::string, std::uint64_t> RanksAlive::elsewhere() const {
   return hosts;
 }
 
+bool RanksAlive::of_others_than(Launch launch) const {
+  const std::string ours = fmt::format("{:08x}", launch);
+  return std::any_of(found_.begin(), found_.end(), [&ours](const OnHost& on) {
+    return !on.answer.value("run", "").starts_with(ours);
+  });
+}
+
 std::string RanksAlive::where() const {
   std::vector<std::string> names;
   for (const OnHost& on : found_) names.push_back(on.answer.value("host", ""));

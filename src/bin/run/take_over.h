@@ -25,6 +25,8 @@ class RanksAlive {
   static RanksAlive look(const Config& config, const std::string& job, const RunHosts* hosts);
 
   bool none() const { return found_.empty(); }
+  // Some are of runs that this `backstay run` has not started.
+  bool of_others_than(Launch launch) const;
   // Code busy.
   Error refusal() const;
   // [{"host": "n1", "run": "hex", "rank": 1, "pid": 7}]
