@@ -21,6 +21,17 @@ namespace {
 // '#' is not allowed in names, so this can be nobody's file.
 std::string beside(const std::string& path) { return path + "#restart"; }
 
+std::string name_of(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
+
+// Nothing is left of it where the process is killed. Invalid where the file system has no such files (NFS) or /proc is not
+// there, which names them later.
+Fd open_nameless(const std::string& folder) {
+  Fd fd(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
+  struct stat named {};
+  if (fd.valid() && ::stat(name_of(fd.get()).c_str(), &named) != 0) fd.reset();
+  return fd;
+}
+
 bool allowed(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
          std::string_view("._-%+").find(c) != std::string_view::npos;
@@ -112,7 +123,10 @@ Result<ReturningFile> ReturningFile::create(const std::string& path, std::uint64
   file.path_ = path;
   // The rest of a restart that was killed; or somebody's link, which we would write through, or a pipe, which would hold us.
   ::unlink(beside(path).c_str());
-  file.fd_.reset(::open(beside(path).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  file.fd_ = open_nameless(parent_of(path));
+  file.nameless_ = file.fd_.valid();
+  if (!file.nameless_)
+    file.fd_.reset(::open(beside(path).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file.fd_.valid()) return errno_error("create " + beside(path), errno);
   BACKSTAY_TRY(reserve(file.fd_.get(), path, bytes));
   if (::fchmod(file.fd_.get(), mode) != 0) return errno_error("prepare " + beside(path), errno);
@@ -123,7 +137,16 @@ ReturningFile::~ReturningFile() {
   if (fd_.valid()) ::unlink(beside(path_).c_str());
 }
 
+Status ReturningFile::give_name() const {
+  if (!nameless_) return {};
+  if (::linkat(AT_FDCWD, name_of(fd_.get()).c_str(), AT_FDCWD, beside(path_).c_str(),
+               AT_SYMLINK_FOLLOW) == 0)
+    return {};
+  return errno_error("create " + beside(path_), errno);
+}
+
 Status ReturningFile::publish() {
+  BACKSTAY_TRY(give_name());
   if (std::rename(beside(path_).c_str(), path_.c_str()) != 0) {
     return errno_error("put " + path_ + " back", errno);
   }

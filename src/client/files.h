@@ -43,8 +43,9 @@ struct OpenFile {
 // Errors: invalid (missing, no regular file, unreadable; names the path).
 Result<OpenFile> open_routed(const std::string& path);
 
-// A file that restart brings back: written beside its name, with its room reserved before the first byte, published by
-// publish() when everything has been delivered, removed if it was not.
+// A file that restart brings back: written without a name, or beside its own where the file system has no nameless files,
+// with its room reserved before the first byte, published by publish() when everything has been delivered, removed if it
+// was not.
 class ReturningFile {
  public:
   // Errors: invalid (a folder has its place), permission, no_space (names path and bytes), io.
@@ -59,7 +60,9 @@ class ReturningFile {
 
  private:
   ReturningFile() = default;
+  Status give_name() const;
   std::string path_;
+  bool nameless_ = false;
   Fd fd_;  // invalid once published or moved from
 };
 

@@ -91,8 +91,11 @@ bool is_plain_file(int fd) {
 }
 
 Error no_file_of_ours(const std::string& path) {
+  struct stat facts {};
+  const bool is_link = ::lstat(path.c_str(), &facts) == 0 && S_ISLNK(facts.st_mode);
   return {Code::config,
-          path + " is no plain file, so it cannot be Backstay's: move it away or remove it"};
+          fmt::format("{} is {}, so it cannot be Backstay's: move it away or remove it", path,
+                      is_link ? "a link" : "no plain file")};
 }
 
 enum class Same { yes, no, nothing };
