@@ -64,7 +64,6 @@ class Node final : public Peers, public DepotLink, public StoreLink, public Outb
   // DepotLink, StoreLink
   void post(DepotCommand command) override { depot_commands.push_back(std::move(command)); }
   void post(Command command) override {
-    if (const auto* hold = std::get_if<Hold>(&command)) holds[hold->version] += hold->on ? 1 : -1;
     if (auto* line = std::get_if<AppendEvent>(&command)) events.push_back(std::move(line->line));
   }
   void post_drain(DrainCommand) override {}
@@ -113,11 +112,15 @@ class Node final : public Peers, public DepotLink, public StoreLink, public Outb
     rebuilds->lost(peer, why);
     if (encoder) encoder->lost(peer);
   }
-  int held() const {
-    int sum = 0;
-    for (const auto& [version, count] : holds) sum += count;
-    return sum;
+  // Versions that retention leaves alone.
+  std::vector<VersionNumber> pinned() const {
+    std::vector<VersionNumber> all;
+    for (VersionNumber version = 1; version <= versions_max; ++version) {
+      if (state.versions.is_pinned(version)) all.push_back(version);
+    }
+    return all;
   }
+  static constexpr VersionNumber versions_max = 100;  // that a test takes
   bool logged(const std::string& part) const {
     return std::ranges::any_of(
         events, [&](const std::string& line) { return line.find(part) != std::string::npos; });
@@ -138,7 +141,6 @@ class Node final : public Peers, public DepotLink, public StoreLink, public Outb
   std::deque<DepotEvent> depot_events;
   std::vector<VersionNumber> told;  // protected here
   std::vector<HeldFile> kept;
-  std::map<VersionNumber, int> holds;
   std::vector<std::string> events;
   std::uint64_t wakes_ns = no_deadline;
   std::unique_ptr<DepotWorker> depot;
@@ -236,7 +238,7 @@ class PlayedNetwork {
       EXPECT_EQ(node->transfers->reading(), 0u) << node->self();
       EXPECT_EQ(node->combiner->under_way(), 0u) << node->self();
       EXPECT_EQ(node->rebuilds->under_way(), 0u) << node->self();
-      EXPECT_EQ(node->held(), 0) << node->self();
+      EXPECT_TRUE(node->pinned().empty()) << node->self();
       EXPECT_FALSE(node->depot->busy()) << node->self();
     }
   }
@@ -496,13 +498,17 @@ inline std::unique_ptr<tier::Tier> tier_on(io::FileSystem& disk) {
 inline FileOf write_file(PlayedNetwork& network, NodeId node, VersionNumber version,
                          std::uint32_t chunks = 7, std::optional<NodeId> disk = std::nullopt) {
   const std::uint32_t nodes = std::max(network.members(), node + 1);
+  format::CommitRecord record;
   StoreWorker worker(
       "job",
       [&]() -> Result<std::unique_ptr<tier::Tier>> {
         return tier_on(*network.disks[disk.value_or(node)]);
       },
-      [](const Event&) {}, nullptr);
-  worker.handle(OpenVersion{{version, run, node, nodes, nodes, buffer_bytes}, 0, 0});
+      [&](const Event& event) {
+        if (const auto* done = std::get_if<VersionSealed>(&event)) record = done->stored.record;
+      },
+      nullptr);
+  worker.handle(OpenVersion{{version, run, node, nodes, nodes, buffer_bytes}});
   AlignedMemory memory(buffer_bytes);
   std::uint64_t bytes = 0;
   for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
@@ -515,7 +521,8 @@ inline FileOf write_file(PlayedNetwork& network, NodeId node, VersionNumber vers
     while (worker.busy()) worker.reap(true);
   }
   worker.handle(SealVersion{version, 42, {{node, bytes}}});
-  worker.handle(RecordVersion{version, Level::local});
+  record.level = Level::local;
+  worker.handle(RecordVersion{record});
   return {version, run, node};
 }
 

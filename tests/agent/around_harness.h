@@ -139,13 +139,14 @@ class AgentHarness final : public Outbox, public StoreLink, public Peers, public
   void put_local(const NodeFile& file) {
     disk.files[file.file] = &file;
     directory_.add(file.held());
-    state_.disk[file.file.version] = {file.file.version, Level::local, file.record(), "", false};
+    state_.versions.found({file.file.version, Level::local, file.record()}, Where::disk);
   }
   void put_undecided(const NodeFile& file) {
     disk.files[file.file] = &file;
     directory_.add(file.held(/*recorded=*/false));
-    state_.undecided[file.file.version] = {
-        file.file.version, Level::none, file.record(), "", false, true};
+    StoredVersion stored{file.file.version, Level::none, file.record()};
+    stored.undecided = true;
+    state_.versions.found(stored, Where::disk);
   }
   void put_durable(const NodeFile& file) {
     put_durable_late(file);
@@ -158,8 +159,9 @@ class AgentHarness final : public Outbox, public StoreLink, public Peers, public
   }
   void list_durable() {
     for (const auto& [which, file] : durable.files) {
-      StoredVersion& known = state_.durable[which.version];
-      if (known.damage.empty()) known = {which.version, Level::durable, file->record(), "", false};
+      const VersionRow* row = state_.versions.find(which.version);
+      if (row != nullptr && row->shared && !row->shared->damage.empty()) continue;
+      state_.versions.found({which.version, Level::durable, file->record()}, Where::shared);
     }
   }
   void put_at(NodeId agent, const NodeFile& file) {
@@ -406,9 +408,9 @@ class AgentHarness final : public Outbox, public StoreLink, public Peers, public
     if (const auto* event = std::get_if<AppendEvent>(&command)) events.push_back(event->line);
     if (auto* load = std::get_if<LoadManifest>(&command)) {
       later_.emplace_back([this, &on, place, what = *load] {
-        ManifestLoaded loaded{what.version, Error(Code::not_found, "no such manifest")};
+        ManifestLoaded loaded{what.record.version, Error(Code::not_found, "no such manifest")};
         for (const auto& [which, file] : on.files) {
-          if (which.version != what.version || which.node != what.node) continue;
+          if (which.version != what.record.version || which.node != what.node) continue;
           loaded.manifest = file->manifest;
         }
         if (on.fails) loaded.manifest = Error(*on.fails, "the disk fails");

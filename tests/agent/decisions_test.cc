@@ -29,12 +29,13 @@ TEST_F(DecisionsTest, OfOneNodeIsRecordedOnceSealedAndToldOnceRecorded) {
   alone_.begin_run(7);
   alone_.capture(1, 7);
   alone_.seal(1, 7);
-  EXPECT_TRUE(alone_.state.memory[1].sealed);
+  EXPECT_TRUE(alone_.state.is_prepared(alone_.state.memory[1]));
+  EXPECT_FALSE(alone_.state.is_safe(alone_.state.memory[1]));
   EXPECT_THAT(alone_.asked(), ElementsAre(1));
-  EXPECT_THAT(alone_.told, IsEmpty());
+  EXPECT_THAT(alone_.told(), IsEmpty());
   EXPECT_TRUE(alone_.decisions.settled());
   alone_.write_record(1, 7);
-  EXPECT_THAT(alone_.told, ElementsAre(std::pair(1, Level::local)));
+  EXPECT_THAT(alone_.told(), ElementsAre(std::pair(1, Level::local)));
 }
 
 TEST_F(DecisionsTest, WhenItsOwnPartIsOnTheDiskIsInTheLogBeforeAllAre) {
@@ -51,7 +52,7 @@ TEST_F(DecisionsTest, WhenItsOwnPartIsOnTheDiskIsInTheLogBeforeAllAre) {
   EXPECT_EQ(event["version"], 1);
   EXPECT_EQ(event["seconds"], 1.5);
   EXPECT_EQ(event["write_seconds"], 2.0) << "the disk had its first bytes before";
-  EXPECT_THAT(a_.told, IsEmpty());
+  EXPECT_THAT(a_.told(), IsEmpty());
 }
 
 // Its buffers went to newer versions while the other node took its time.
@@ -61,7 +62,7 @@ TEST_F(DecisionsTest, ThatAVersionIsLocalIsInTheLogAlsoWhereThePoolHasNothingOfI
   stored.record.payload_bytes = 100;
   stored.record.captured_ns = clock_.wall_ns();
   clock_.advance(1'500'000'000);
-  Capture capture(a_.state, [](VersionNumber) {});
+  Capture capture(a_.state);
   capture.local(stored);
   ASSERT_EQ(a_.events.size(), 1U);
   const auto event = nlohmann::json::parse(a_.events.front());
@@ -80,7 +81,7 @@ TEST_F(DecisionsTest, OfOneNodeIsRecordedAlsoAfterItsRun) {
   alone_.seal(1, 7);
   EXPECT_THAT(alone_.asked(), ElementsAre(1));
   alone_.write_record(1, 7);
-  EXPECT_THAT(alone_.told, ElementsAre(std::pair(1, Level::local)));
+  EXPECT_THAT(alone_.told(), ElementsAre(std::pair(1, Level::local)));
 }
 
 TEST_F(DecisionsTest, OfSeveralNodesWaitsForAll) {
@@ -96,12 +97,12 @@ TEST_F(DecisionsTest, OfSeveralNodesWaitsForAll) {
   EXPECT_THAT(b_.asked(), ElementsAre(1));
   a_.write_record(1, 7);
   ASSERT_TRUE(pass_ticks());
-  EXPECT_THAT(a_.told, IsEmpty());
+  EXPECT_THAT(a_.told(), IsEmpty());
   EXPECT_FALSE(a_.decisions.undecided());
   b_.write_record(1, 7);
-  ASSERT_TRUE(until([&] { return !a_.told.empty() && !b_.told.empty(); }));
-  EXPECT_THAT(a_.told, ElementsAre(std::pair(1, Level::local)));
-  EXPECT_THAT(b_.told, ElementsAre(std::pair(1, Level::local)));
+  ASSERT_TRUE(until([&] { return !a_.told().empty() && !b_.told().empty(); }));
+  EXPECT_THAT(a_.told(), ElementsAre(std::pair(1, Level::local)));
+  EXPECT_THAT(b_.told(), ElementsAre(std::pair(1, Level::local)));
 }
 
 TEST_F(DecisionsTest, OfSeveralNodesIsDecidedAfterItsRunToo) {
@@ -113,7 +114,7 @@ TEST_F(DecisionsTest, OfSeveralNodesIsDecidedAfterItsRunToo) {
   ASSERT_TRUE(until([&] { return a_.has_asked() && b_.has_asked(); }));
   a_.write_record(1, 7);
   b_.write_record(1, 7);
-  ASSERT_TRUE(until([&] { return !a_.told.empty() && !b_.told.empty(); }));
+  ASSERT_TRUE(until([&] { return !a_.told().empty() && !b_.told().empty(); }));
 }
 
 TEST_F(DecisionsTest, ASealedVersionIsWaitedForAsLongAsPatienceLasts) {
@@ -122,7 +123,7 @@ TEST_F(DecisionsTest, ASealedVersionIsWaitedForAsLongAsPatienceLasts) {
   MemoryVersion& version = a_.capture(1, 7);
   EXPECT_FALSE(a_.decisions.settled());
   a_.seal(1, 7);
-  EXPECT_TRUE(version.sealed);
+  EXPECT_TRUE(a_.state.is_safe(version));
   EXPECT_FALSE(a_.decisions.settled());
   EXPECT_EQ(a_.decisions.settles_at_ns(), 0u);
   a_.decisions.hurry();
@@ -264,10 +265,7 @@ TEST_F(DecisionsTest, WhoWaitsForDurableHearsOfTheDurableDirectoryOnly) {
   begin_run(7);
   b_.state.durable_settings.dir = "/shared";
   b_.state.replicas = 1;
-  format::CommitRecord record;
-  record.version = 3;
-  record.run = 7;
-  b_.state.disk[3] = StoredVersion{3, Level::local, record, "", false, false};
+  b_.find_recorded(3, 7, Level::local);
   Levels levels(b_.state, [](VersionNumber) { return std::string(); });
   levels.await(1, {3, Level::durable});
   b_.state.lacks.learn(0, {"n0", {{3, Level::protected_, Code::no_space, "full"}}});
@@ -287,10 +285,7 @@ TEST_F(DecisionsTest, WhoWaitedInVainHearsOfTheLevelThatItWaitedFor) {
   begin_run(7);
   b_.state.durable_settings.dir = "/shared";
   b_.state.replicas = 1;
-  format::CommitRecord record;
-  record.version = 3;
-  record.run = 7;
-  b_.state.disk[3] = StoredVersion{3, Level::local, record, "", false, false};
+  b_.find_recorded(3, 7, Level::local);
   b_.state.lost_patience_ns = 3'000'000'000;
   Levels levels(b_.state, [](VersionNumber) { return std::string(); });
   levels.await(1, {3, Level::protected_});
@@ -303,12 +298,12 @@ TEST_F(DecisionsTest, WhoWaitedInVainHearsOfTheLevelThatItWaitedFor) {
 }
 
 TEST_F(DecisionsTest, AVersionThatNewerOnesHaveOvertakenIsNoTrouble) {
-  a_.state.disk[3] = a_.stored(3, 7);
+  a_.find_recorded(3, 7, Level::local);
   a_.state.lacks.learn(0, {"n0", {{3, Level::protected_, Code::not_found, "no such file"}}});
   EXPECT_EQ(troubles(a_.state).size(), 1u);
-  a_.state.undecided[4] = a_.stored(4, 7);
+  a_.find_in_doubt(4, 7, {0});
   EXPECT_THAT(troubles(a_.state), IsEmpty());
-  a_.state.disk = std::exchange(a_.state.undecided, {});
+  a_.write_record(4, 7);
   EXPECT_THAT(troubles(a_.state), IsEmpty());
   a_.state.lacks.learn(0, {"n0", {{3, Level::protected_, Code::no_space, "full"}}});
   EXPECT_EQ(troubles(a_.state).size(), 1u);
@@ -347,15 +342,11 @@ TEST_F(DecisionsTest, ALevelThatANodeReachesManyVersionsLaterIsDecidedAllTheSame
     a_.write_record(a_.asked().back(), 7);
     b_.write_record(b_.asked().back(), 7);
     const std::pair now(version, Level::local);
-    if (!until([&] { return a_.told.back() == now && b_.told.back() == now; })) return false;
-    for (DecidingNode* node : {&a_, &b_}) {
-      node->state.disk[version] = node->stored(version, 7);
-      node->state.disk[version].level = Level::local;
-    }
+    if (!until([&] { return a_.told().back() == now && b_.told().back() == now; })) return false;
     return true;
   };
   begin_run(7);
-  a_.told = b_.told = {{0, Level::none}};
+  a_.told() = b_.told() = {{0, Level::none}};
   ASSERT_TRUE(becomes_local(1));
   a_.decisions.held_protected(1);
   for (VersionNumber version = 2; version <= last; ++version) ASSERT_TRUE(becomes_local(version));
@@ -371,30 +362,27 @@ TEST_F(DecisionsTest, ALevelThatANodeReachesManyVersionsLaterIsDecidedAllTheSame
   }
   b_.write_record(1, 7, Level::protected_);
   const std::pair wanted(VersionNumber{1}, Level::protected_);
-  ASSERT_TRUE(until([&] { return a_.told.back() == wanted && b_.told.back() == wanted; }));
+  ASSERT_TRUE(until([&] { return a_.told().back() == wanted && b_.told().back() == wanted; }));
 }
 
 // The other node may have removed its part before it could record it.
 TEST_F(DecisionsTest, AnAgentThatComesBackTellsLevelProtectedOnceAllHaveRecordedIt) {
-  for (DecidingNode* node : {&a_, &b_}) node->state.disk[3] = node->stored(3, 7);
-  a_.state.disk[3].level = Level::protected_;
-  b_.state.disk[3].level = Level::local;
+  a_.find_recorded(3, 7, Level::protected_);
+  b_.find_recorded(3, 7, Level::local);
   begin_run(7);
-  EXPECT_EQ(a_.state.disk[3].level, Level::local);
+  EXPECT_EQ(a_.state.versions.find(3)->announced, Level::local);
   ASSERT_TRUE(until([&] { return !b_.protected_asked.empty(); })) << "a record is a proof";
   ASSERT_TRUE(pass_ticks());
-  EXPECT_THAT(a_.told, IsEmpty());
+  EXPECT_THAT(a_.told(), IsEmpty());
   b_.write_record(3, 7, Level::protected_);
-  ASSERT_TRUE(until([&] { return !a_.told.empty(); }));
-  EXPECT_THAT(a_.told, ElementsAre(std::pair(3, Level::protected_)));
+  ASSERT_TRUE(until([&] { return !a_.told().empty(); }));
+  EXPECT_THAT(a_.told(), ElementsAre(std::pair(3, Level::protected_)));
 }
 
 // Its agent ended before it had written its part; what it had kept for the other node is no part of its own.
 TEST_F(DecisionsTest, ACopyOfAnothersPartIsNotThisNodesPart) {
   for (DecidingNode* node : {&a_, &b_}) {
-    node->state.undecided[3] = node->stored(3, 7);
-    node->state.undecided[3].undecided = true;
-    node->state.undecided[3].parts = {1};
+    node->find_in_doubt(3, 7, {1});
   }
   begin_run(7);
   ASSERT_TRUE(pass_ticks());
@@ -430,7 +418,7 @@ TEST_F(DecisionsTest, ARecordThatCouldNotBeWrittenIsTriedAgain) {
 
 TEST_F(DecisionsTest, ARecordThatCannotBeWrittenIsToldToTheProgramOnceAnOutage) {
   begin_run(7);
-  LackTeller teller(a_.state, [](VersionNumber) {});
+  LackTeller teller(a_.state);
   Untold untold;
   const auto said = [&] {
     teller.tell(a_.decisions.fleet(), a_.decisions.unrecorded());

@@ -37,18 +37,16 @@ class DecidingNode final : public Outbox, public StoreLink, private PeerEvents {
               .store = *this,
               .events = *this,
               .clock = clock},
-        decisions(
-            state, *this,
-            {.told = [this](const StoredVersion& s) { told.emplace_back(s.version, s.level); },
-             .membership = [](const tree::Membership&) {},
-             .released = [](std::uint64_t, std::uint64_t) {},
-             .reached = [](NodeId) {},
-             .fact =
-                 [this](const tree::Fact& fact) {
-                   facts.push_back(fact.value);
-                   requests.learn(fact);
-                 },
-             .ticked = [this] { ++ticks; }}) {}
+        decisions(state, *this,
+                  {.membership = [](const tree::Membership&) {},
+                   .released = [](std::uint64_t, std::uint64_t) {},
+                   .reached = [](NodeId) {},
+                   .fact =
+                       [this](const tree::Fact& fact) {
+                         facts.push_back(fact.value);
+                         requests.learn(fact);
+                       },
+                   .ticked = [this] { ++ticks; }}) {}
 
   void begin_run(RunId run) {
     wire::Hello hello;
@@ -85,6 +83,26 @@ class DecidingNode final : public Outbox, public StoreLink, private PeerEvents {
     done.level = level;
     decisions.on(VersionRecorded{done});
   }
+  // It is whole on this node's disk, with a record of that level.
+  void find_recorded(VersionNumber version, RunId run, Level level) {
+    StoredVersion found = stored(version, run);
+    found.level = level;
+    state.versions.found(found, Where::disk);
+  }
+  // The parts of these nodes are on this node's disk, and no record is.
+  void find_in_doubt(VersionNumber version, RunId run, std::vector<NodeId> parts) {
+    StoredVersion found = stored(version, run);
+    found.undecided = true;
+    found.parts = std::move(parts);
+    state.versions.found(found, Where::disk);
+  }
+  // Levels that may be reported, in the order in which they were announced.
+  std::vector<std::pair<VersionNumber, Level>>& told() {
+    for (const Announcement& now : state.versions.take_orders().announced) {
+      told_.emplace_back(now.version.version, now.version.level);
+    }
+    return told_;
+  }
   // Versions whose record the store was to write since the last call.
   std::vector<VersionNumber> asked() { return std::exchange(asked_, {}); }
   bool has_asked() const { return !asked_.empty(); }
@@ -92,8 +110,9 @@ class DecidingNode final : public Outbox, public StoreLink, private PeerEvents {
   // StoreLink, Outbox
   void post(Command command) override {
     if (const auto* record = std::get_if<RecordVersion>(&command)) {
-      EXPECT_LE(record->level, Level::protected_);
-      (record->level == Level::local ? asked_ : protected_asked).push_back(record->version);
+      EXPECT_LE(record->record.level, Level::protected_);
+      (record->record.level == Level::local ? asked_ : protected_asked)
+          .push_back(record->record.version);
     }
     if (const auto* event = std::get_if<AppendEvent>(&command)) events.push_back(event->line);
   }
@@ -116,10 +135,10 @@ class DecidingNode final : public Outbox, public StoreLink, private PeerEvents {
   net::LoopbackNetwork& network_;
   std::unique_ptr<Pool> pool_;
   std::vector<VersionNumber> asked_;
+  std::vector<std::pair<VersionNumber, Level>> told_;
 
  public:
   std::vector<VersionNumber> protected_asked;
-  std::vector<std::pair<VersionNumber, Level>> told;
   std::vector<std::string> facts;
   std::vector<std::string> events;
   std::vector<wire::LevelIs> answers;

@@ -44,9 +44,7 @@ class Member final : public Peers, public StoreLink, public Outbox {
   void offer(NodeId, std::uint64_t, Bytes, Ended) override {}
   void fetch(OfferFrom, std::span<std::byte>, Ended) override {}
   void refuse(OfferFrom) override {}
-  void post(Command command) override {
-    if (const auto* hold = std::get_if<Hold>(&command)) held += hold->on ? 1 : -1;
-  }
+  void post(Command) override {}
   void post_drain(DrainCommand command) override { commands.push_back(std::move(command)); }
   void send(ConnectionId, wire::Message, std::vector<int>) override {}
   void close(ConnectionId) override {}
@@ -70,7 +68,6 @@ class Member final : public Peers, public StoreLink, public Outbox {
   std::unique_ptr<io::FileSystem> shared;  // with those faults
   std::deque<DrainCommand> commands;
   std::deque<Event> events;
-  int held = 0;
   bool slow = false;     // its drain does nothing
   bool stopped = false;  // the agent does nothing
   std::set<VersionNumber> waited;
@@ -268,7 +265,9 @@ class DrainWorldPlayed {
   void expect_rest() {
     for (auto& member : members_) {
       if (!member) continue;
-      EXPECT_EQ(member->held, 0) << member->self();
+      for (const auto& [number, row] : member->state.versions.rows()) {
+        EXPECT_FALSE(member->state.versions.is_pinned(number)) << member->self();
+      }
       EXPECT_FALSE(member->writes());
       EXPECT_EQ(member->durability->copying(), 0u);
     }
@@ -328,8 +327,7 @@ class DrainWorldPlayed {
 
  private:
   void know(Member& member, const format::CommitRecord& record) {
-    member.state.disk[record.version] =
-        StoredVersion{record.version, Level::local, record, "", false, false};
+    member.state.versions.found({record.version, Level::local, record}, Where::disk);
   }
   // Only this agent does anything, until it has nothing more to do.
   void act_alone(Member& member) {
@@ -372,10 +370,11 @@ class DrainWorldPlayed {
           return open(*disks_[disk], local_dir, std::make_shared<io::Faults>());
         },
         [&](const Event& event) {
+          if (const auto* done = std::get_if<VersionSealed>(&event)) record = done->stored.record;
           if (const auto* done = std::get_if<VersionRecorded>(&event)) record = done->stored.record;
         },
         nullptr);
-    worker.handle(OpenVersion{{version, run, node, size(), size(), chunk_bytes}, 0, 0});
+    worker.handle(OpenVersion{{version, run, node, size(), size(), chunk_bytes}});
     AlignedMemory memory(chunk_bytes);
     std::uint64_t bytes = 0;
     for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
@@ -389,8 +388,9 @@ class DrainWorldPlayed {
       while (worker.busy()) worker.reap(true);
     }
     worker.handle(SealVersion{version, 42, {{node, bytes}}});
-    worker.handle(RecordVersion{version, Level::local});
     ASSERT_TRUE(record.has_value());
+    record->level = Level::local;
+    worker.handle(RecordVersion{*record});
     held.record = record;
     on_disk_[{held.file, disk}] = {disks_[disk].get(), held};
     if (disk == node)
@@ -451,8 +451,7 @@ inline Member::Member(DrainWorldPlayed& world, NodeId self)
       shared(io::make_faulty_filesystem(*world.shared, faults)) {
   drain = std::make_unique<DrainWorker>("job", world.world_of(*this), world.clock);
   durability = std::make_unique<Durability>(
-      state, [this](VersionNumber version) { return waited.count(version) != 0; },
-      [](VersionNumber) {});
+      state, [this](VersionNumber version) { return waited.count(version) != 0; });
 }
 inline std::uint32_t Member::members() const { return world_.size(); }
 inline void Member::send(NodeId to, wire::peer::Message message) {

@@ -16,7 +16,14 @@ namespace backstay::agent {
 namespace {
 
 constexpr RunId run = 7;
-using Disk = std::map<VersionNumber, StoredVersion>;
+using Disk = VersionTable::Rows;
+
+VersionRow row_of(const StoredVersion& stored) {
+  VersionRow row;
+  row.disk = stored;
+  row.announced = stored.level;
+  return row;
+}
 
 StoredVersion stored(VersionNumber number, Level level, RunId of = run) {
   StoredVersion one;
@@ -28,7 +35,7 @@ StoredVersion stored(VersionNumber number, Level level, RunId of = run) {
 
 Disk disk_of(std::initializer_list<StoredVersion> versions) {
   Disk disk;
-  for (const StoredVersion& one : versions) disk[one.version] = one;
+  for (const StoredVersion& one : versions) disk[one.version] = row_of(one);
   return disk;
 }
 
@@ -54,7 +61,7 @@ TEST(Favoured, ChangesLessAndLessOften) {
   Disk disk;
   std::vector<VersionNumber> changes;
   for (VersionNumber version = 1; version <= 10000; ++version) {
-    disk[version] = stored(version, Level::local);
+    disk[version] = row_of(stored(version, Level::local));
     const VersionNumber now = favoured(disk, run);
     if (changes.empty() || changes.back() != now) changes.push_back(now);
   }
@@ -76,7 +83,7 @@ struct PlayedNode {
   void retain(std::uint32_t keep, bool with_favoured) {
     const VersionNumber stays = with_favoured ? favoured(disk, run) : 0;
     std::vector<StoredVersion> all;
-    for (const auto& [number, one] : disk) all.push_back(one);
+    for (const auto& [number, row] : disk) all.push_back(*row.disk);
     for (const VersionNumber number : expired(all, keep, announced)) {
       if (number != stays && number != copying) disk.erase(number);
     }
@@ -87,8 +94,8 @@ struct PlayedNode {
       copying = 0;
     }
     if (copying != 0) return;
-    for (const auto& [number, one] : disk) {
-      if (one.level >= Level::protected_ || done.contains(number)) continue;
+    for (const auto& [number, row] : disk) {
+      if (row.announced >= Level::protected_ || done.contains(number)) continue;
       copying = number;
       left = steps;
       return;
@@ -107,7 +114,7 @@ std::size_t protected_of(unsigned steps, std::uint32_t keep, bool with_favoured,
     for (PlayedNode& node : nodes) {
       if (newest > node.late) {
         const VersionNumber version = newest - node.late;
-        node.disk[version] = stored(version, Level::local);
+        node.disk[version] = row_of(stored(version, Level::local));
       }
       node.retain(keep, with_favoured);
       node.copy(steps + random.below(steps / 2 + 1));
@@ -117,10 +124,10 @@ std::size_t protected_of(unsigned steps, std::uint32_t keep, bool with_favoured,
       const bool everywhere = std::ranges::all_of(nodes, [version](const PlayedNode& node) {
         return node.done.contains(version) && node.disk.contains(version);
       });
-      if (!everywhere || nodes.front().disk.at(version).level >= Level::protected_) continue;
+      if (!everywhere || nodes.front().disk.at(version).announced >= Level::protected_) continue;
       ++count;
       for (PlayedNode& node : nodes) {
-        node.disk.at(version).level = Level::protected_;
+        node.disk.at(version) = row_of(stored(version, Level::protected_));
         node.announced = std::max(node.announced, version);
       }
     }

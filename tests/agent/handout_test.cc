@@ -141,12 +141,12 @@ TEST(Handout, AnOlderVersionThatIsTriedAgainWaitsForTheOneThatIsMade) {
     world.play_some(300);
     for (NodeId node = 0; node < 4; ++node) {
       Node& one = world.network[node];
-      if (!one.encoder->lacks().empty() && one.holds[2] > 0) ++half_done;
+      if (!one.encoder->lacks().empty() && one.state.versions.is_pinned(2)) ++half_done;
     }
     bool two_at_once = false;
     world.network.after_step = [&] {
       for (NodeId node = 0; node < 4; ++node) {
-        if (world.network[node].held() > 1) two_at_once = true;
+        if (world.network[node].pinned().size() > 1) two_at_once = true;
       }
     };
     world.network.membership({}, {});  // what failed is tried again now

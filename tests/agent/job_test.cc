@@ -527,8 +527,9 @@ TEST_F(JobTest, WhatIsRemovedBeforeItsRecordWasWrittenLeavesThePool) {
   open(4);
   job_->join_all(1);
   ASSERT_EQ(save(1, 1, 3 * buffer_bytes).code, Code::ok);
-  job_->run_until("sealed", [&] { return job_->job().state().memory.at(1).sealed; });
-  ASSERT_FALSE(job_->job().state().memory.at(1).local);
+  const JobState& state = job_->job().state();
+  job_->run_until("prepared", [&] { return state.is_prepared(state.memory.at(1)); });
+  ASSERT_FALSE(state.is_local(state.memory.at(1)));
   job_->job().on(Removed{{1}});
   EXPECT_EQ(job_->pool().free_count(), 4u);
 }

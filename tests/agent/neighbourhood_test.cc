@@ -96,16 +96,15 @@ TEST(NeighbourhoodOfARun, TheFavouredVersionIsHeldUntilItIsProtected) {
     all.begin();
     all.open();
     Node& node = all.network[0];
-    StoredVersion& stored = node.state.disk[1];
-    stored.version = 1;
-    stored.level = Level::local;
+    StoredVersion stored{1, Level::local};
     stored.record.run = node.state.run;
+    node.state.versions.found(stored, Where::disk);
     node.neighbourhood->pump();
-    EXPECT_EQ(node.holds[1], static_cast<int>(replicas))
-        << "nothing will be protected without copies";
+    EXPECT_EQ(node.pinned().size(), replicas) << "nothing will be protected without copies";
     stored.level = Level::protected_;
+    node.state.versions.found(stored, Where::disk);
     node.neighbourhood->protected_everywhere(1);
-    EXPECT_EQ(node.held(), 0);
+    EXPECT_TRUE(node.pinned().empty());
   }
 }
 
@@ -117,16 +116,16 @@ TEST(NeighbourhoodOfARun, TheNewestThatIsProtectedHereIsHeldUntilItIsEverywhere)
   all.open();
   Node& node = all.network[0];
   EXPECT_EQ(node.told, std::vector<VersionNumber>{1});
-  EXPECT_EQ(node.holds[1], 1);
-  StoredVersion& newer = node.state.disk[2];
-  newer.version = 2;
-  newer.level = Level::local;
+  EXPECT_EQ(node.pinned(), std::vector<VersionNumber>{1});
+  StoredVersion newer{2, Level::local};
   newer.record.run = node.state.run;
+  node.state.versions.found(newer, Where::disk);
   node.neighbourhood->pump();
-  EXPECT_EQ(node.holds[1], 1) << "though another is favoured";
+  EXPECT_TRUE(node.state.versions.is_pinned(1)) << "though another is favoured";
   newer.level = Level::protected_;
+  node.state.versions.found(newer, Where::disk);
   node.neighbourhood->protected_everywhere(2);
-  EXPECT_EQ(node.held(), 0);
+  EXPECT_TRUE(node.pinned().empty());
 }
 
 TEST(NeighbourhoodOfARun, ADamagedFileIsRepairedOnceSomebodyHasAnother) {

@@ -79,7 +79,7 @@ TEST(Replicas, ACopyOfWhatIsAnnouncedSaysSo) {
   const FileOf file = world.write(0, 1);
   format::CommitRecord record = look_at(*tier_on(*world.network.disks[0]), "job", 1).record;
   record.level = Level::protected_;
-  world.network[0].state.disk[1] = StoredVersion{1, record.level, record, "", false, false};
+  world.network[0].state.versions.found({1, record.level, record}, Where::disk);
   world.seal(file);
   world.network[0].protection->recorded(record);
   world.network.run_for();

@@ -132,7 +132,7 @@ TEST(Replicas, WhereAllDisksAreFullTheReasonIsSaidAndItIsTriedAgain) {
     world.network.start(full);
   }
   const FileOf file = world.save(0, 1);
-  world.network[0].state.disk[2] = {};
+  world.network[0].state.versions.found({2, Level::local}, Where::disk);
   world.network.run_for(second);
   EXPECT_FALSE(world.told(0, 1));
   ASSERT_TRUE(world.network[0].protection->lacks(1).has_value());
@@ -236,7 +236,9 @@ TEST(Replicas, AVersionThatNewerOnesHaveOvertakenIsNoTroubleInTheLog) {
     const FileOf file = world.write(0, 1);
     ASSERT_TRUE(tier_on(*world.network.disks[0])->remove("job").ok());
     JobState& state = world.network[0].state;
-    if (newer) (where == on_disk ? state.disk : state.undecided)[2] = {};
+    StoredVersion two{2, where == on_disk ? Level::local : Level::none};
+    two.undecided = where == undecided;
+    if (newer) state.versions.found(two, Where::disk);
     world.seal(file);
     world.network.run_for(second);
     ASSERT_TRUE(world.network[0].protection->lacks(1).has_value()) << "who waits hears it";
@@ -315,8 +317,8 @@ TEST(Replicas, OlderVersionsGoFirst) {
   for (VersionNumber version = 5; version >= 1; --version) world.save(0, version);
   std::vector<VersionNumber> order;
   world.network.after_step = [&] {
-    for (const auto& [version, count] : world.network[0].holds)
-      if (count > 0 && std::ranges::count(order, version) == 0) order.push_back(version);
+    for (const VersionNumber version : world.network[0].pinned())
+      if (std::ranges::count(order, version) == 0) order.push_back(version);
   };
   world.network.run_for();
   EXPECT_EQ(order, (std::vector<VersionNumber>{1, 2, 3, 4, 5}));

@@ -25,7 +25,7 @@ TEST(Repair, ADamagedFileIsReplacedByAGoodOne) {
     network.run_for();
     for (const NodeId node : {0u, 1u}) {
       EXPECT_TRUE(has_copy(network, node, file, segment, manifest)) << node;
-      EXPECT_EQ(network[node].held(), 0);
+      EXPECT_TRUE(network[node].pinned().empty());
     }
   }
 }

@@ -234,7 +234,7 @@ TEST_F(RestartAround, TheOwnDiskIsReadTwiceBeforeAnotherAgentIsAsked) {
   EXPECT_EQ(agent.rank(1).plans, 3);
   EXPECT_EQ(agent.agents[2].reads, 3) << "rank 0 goes on with the disk";
   EXPECT_THAT(agent.damaged, ElementsAre(std::pair(NodeId{0}, file0.file)));
-  EXPECT_TRUE(agent.state().disk.at(7).damage.empty()) << "the version is not set aside";
+  EXPECT_TRUE(agent.state().on_disk(7)->damage.empty()) << "the version is not set aside";
 }
 
 TEST_F(RestartAround, DamageInThePoolIsReadFromTheDisk) {
@@ -404,7 +404,7 @@ TEST_F(RestartAround, OneNodeAloneTakesAnOlderVersionWhereItHasNotAllOfANewerOne
   agent.put_local(newer);
   agent.restart(0, 0, bytes);
   agent.expect_restored(5);
-  EXPECT_TRUE(agent.state().disk.at(7).damage.empty());
+  EXPECT_TRUE(agent.state().on_disk(7)->damage.empty());
 }
 
 // Nothing is damaged: the other ranks' objects are elsewhere.
@@ -419,7 +419,7 @@ TEST_F(RestartAround, OneNodeAloneWithAnotherNumberOfRanksHearsWhereTheRestIs) {
   EXPECT_THAT(agent.rank(0).message,
               HasSubstr("not all of version 7 of job job can be brought back from this node alone; "
                         "version 7 was saved on 4 nodes"));
-  EXPECT_TRUE(agent.state().disk.at(7).damage.empty());
+  EXPECT_TRUE(agent.state().on_disk(7)->damage.empty());
 }
 
 // Whatever fails: everybody has the right bytes, or everybody's own; and every buffer comes back.
@@ -504,9 +504,9 @@ TEST(Candidate, ThatIsDamagedInTheDurableDirectoryIsNamed) {
   };
   agent.put_local(NodeFile({4, 20, 0}, 4, 8, {0}, bytes));
   for (const VersionNumber version : {VersionNumber{3}, VersionNumber{6}}) {
-    StoredVersion& stored = agent.state().durable[version];
-    stored.version = version;
+    StoredVersion stored{version};
     stored.damage = "commit record: is not 512 bytes long";
+    agent.state().versions.found(stored, Where::shared);
   }
   EXPECT_EQ(newest().version, 6u);
   EXPECT_EQ(newest().code, Code::corrupt);
@@ -515,7 +515,10 @@ TEST(Candidate, ThatIsDamagedInTheDurableDirectoryIsNamed) {
   EXPECT_EQ(newest(6).code, Code::ok);
   EXPECT_EQ(newest(4).version, 3u);
   EXPECT_EQ(newest(3).code, Code::none);
-  agent.state().durable[6].unreadable = Error(Code::io, "");
+  StoredVersion unreadable{6};
+  unreadable.damage = "commit record: cannot be read";
+  unreadable.unreadable = Error(Code::io, "");
+  agent.state().versions.found(unreadable, Where::shared);
   EXPECT_EQ(newest().code, Code::io) << "what cannot be read need not be damaged";
   agent.put_local(NodeFile({6, 20, 0}, 4, 8, {0}, bytes));
   EXPECT_EQ(newest().code, Code::ok) << "another place has it";

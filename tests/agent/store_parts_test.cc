@@ -30,7 +30,7 @@ class StoreParts : public ::testing::Test {
     return format::version_folder("job", version);
   }
   static void open(StoreWorker& store, VersionNumber version, NodeId node) {
-    store.handle(OpenVersion{{version, /*run=*/7, node, 2, 2, 4096}, 4096, 0});
+    store.handle(OpenVersion{{version, /*run=*/7, node, 2, 2, 4096}, 4096});
   }
   static void write(StoreWorker& store, VersionNumber version, NodeId node) {
     open(store, version, node);
@@ -75,25 +75,32 @@ TEST_F(StoreParts, AVersionThatWillNotBeWrittenLeavesNothing) {
   EXPECT_TRUE(tier()->list("job")->empty()) << "there were no copies";
   keep(1);
   fail(1);
-  store_.handle(AbortVersion{1});
+  store_.handle(AbortVersion{1, self});
   open(store_, 2, self);
-  store_.handle(AbortVersion{2});
+  store_.handle(AbortVersion{2, self});
   EXPECT_TRUE(tier()->list("job")->empty());
   write(store_, 3, self);
-  store_.handle(AbortVersion{3});
+  store_.handle(AbortVersion{3, self});
   EXPECT_TRUE(is_there(3, self)) << "it was written after all";
 }
 
 TEST_F(StoreParts, OnlyItsOwnPartIsRecorded) {
   keep(1);
-  store_.handle(Adopt{look_at(*tier(), "job", 1)});
-  store_.handle(RecordVersion{1, Level::protected_, self});
+  format::CommitRecord record;
+  record.job = "job";
+  record.version = 1;
+  record.nodes = record.ranks = 2;
+  record.level = Level::protected_;
+  store_.handle(RecordVersion{record, self});
   ASSERT_TRUE(last<RecordFailed>());
   EXPECT_EQ(last<RecordFailed>()->error.code(), Code::not_found);
   EXPECT_EQ(look_at(*tier(), "job", 1).level, Level::none);
   write(store_, 2, self);
+  ASSERT_TRUE(last<VersionSealed>());
+  record = last<VersionSealed>()->stored.record;
   for (const Level level : {Level::local, Level::protected_}) {
-    store_.handle(RecordVersion{2, level, self});
+    record.level = level;
+    store_.handle(RecordVersion{record, self});
     EXPECT_TRUE(last<VersionRecorded>()) << level_name(level);
   }
 }

@@ -59,12 +59,13 @@ struct Disk {
 format::CommitRecord save(Disk& disk, RunId run = 7) {
   std::optional<format::CommitRecord> record;
   auto post_event = [&](const Event& event) {
+    if (const auto* done = std::get_if<VersionSealed>(&event)) record = done->stored.record;
     if (const auto* done = std::get_if<VersionRecorded>(&event)) record = done->stored.record;
   };
   StoreWorker worker(
       "job", [&]() -> Result<std::unique_ptr<tier::Tier>> { return disk.tier(); }, post_event,
       nullptr);
-  worker.handle(OpenVersion{{version, run, 0, 1, 1, buffer_bytes}, chunks * buffer_bytes, 0});
+  worker.handle(OpenVersion{{version, run, 0, 1, 1, buffer_bytes}, chunks * buffer_bytes});
   AlignedMemory memory(buffer_bytes);
   for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
     const std::uint32_t length = chunk + 1 < chunks ? buffer_bytes : 5000;
@@ -75,8 +76,9 @@ format::CommitRecord save(Disk& disk, RunId run = 7) {
     while (worker.busy()) worker.reap(true);
   }
   worker.handle(SealVersion{version, 42, {{0, (chunks - 1) * buffer_bytes + 5000}}});
-  worker.handle(RecordVersion{version, Level::local});
-  EXPECT_TRUE(record.has_value());
+  record->level = Level::local;
+  worker.handle(RecordVersion{*record});
+  EXPECT_NE(record->committed_ns, 0u);
   return *record;
 }
 

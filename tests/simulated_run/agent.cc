@@ -158,7 +158,8 @@ std::string SimulatedAgent::describe() const {
         version.chunks, [](const agent::HeldChunk& chunk) { return !chunk.released; });
     pool += fmt::format("; {}: {} buffers, {} being written{}{}{}{}{}", number, held,
                         version.writing.size(), version.captured ? ", captured" : "",
-                        version.sealed ? ", sealed" : "", version.local ? ", local" : "",
+                        job_->state().is_prepared(version) ? ", prepared" : "",
+                        job_->state().is_local(version) ? ", local" : "",
                         version.dropping ? ", dropping" : "",
                         version.failed ? ", failed: " + version.failed->message() : "");
   }

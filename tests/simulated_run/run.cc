@@ -120,16 +120,16 @@ void SimulatedRun::hurry() {
 void SimulatedRun::look(SimulatedAgent& agent) {
   agent::Job& job = agent.job();
   if (!job.runs()) return;
-  const auto note = [&](const auto& versions) {
-    for (const auto& [number, stored] : versions) {
-      const Level level = job.level_of(number).level;
-      if (level < Level::local) continue;
-      promises_.announced({number, stored.record.run}, level);
-      ++counts_.announced[level];
-    }
+  const auto note = [&](VersionNumber number, const agent::StoredVersion& stored) {
+    const Level level = job.level_of(number).level;
+    if (level < Level::local) return;
+    promises_.announced({number, stored.record.run}, level);
+    ++counts_.announced[level];
   };
-  note(job.state().disk);
-  note(job.state().durable);
+  for (const auto& [number, row] : job.state().versions.rows()) {
+    if (row.is_listed()) note(number, *row.disk);
+    if (row.shared) note(number, *row.shared);
+  }
 }
 
 bool SimulatedRun::run_until(const char* what, const Done& done) {

@@ -81,8 +81,18 @@ Status Capture::start(const wire::Begin& begin) {
                   state_.nodes,  state_.ranks, state_.pool.buffer_bytes()};
   // Ranks save about the same: a guess that costs nothing if it is wrong.
   state_.store.post(
-      OpenVersion{version.info, begin.object_bytes * state_.local_ranks, state_.keep});
+      OpenVersion{version.info, begin.object_bytes * state_.local_ranks, reclaimable()});
   return {};
+}
+
+// Versions of one node that are on their way to the disk have their record before the next one is opened there.
+Reclaim Capture::reclaimable() const {
+  std::vector<VersionNumber> soon;
+  for (const auto& [number, version] : state_.memory) {
+    const bool on_its_way = version.captured && !version.failed && version.info.nodes == 1;
+    if (on_its_way && !state_.is_local(version)) soon.push_back(number);
+  }
+  return agent::reclaimable(state_.versions, state_.keep, std::move(soon));
 }
 
 Status Capture::filled(const RankLink& link, const wire::Filled& filled) {
@@ -153,12 +163,14 @@ void Capture::all_ended() {
   MemoryVersion& version = filling_version();
   version.captured_ns = state_.clock.wall_ns();
   if (version.failed && !version.whole) return abort(*version.failed);
-  if (!version.failed) {
-    SealVersion seal{version.info.version, version.captured_ns, {}};
-    seal.object_bytes.assign(version.object_bytes.begin(), version.object_bytes.end());
-    state_.store.post(std::move(seal));
-  }
+  if (!version.failed) seal(version);
   if (version.whole) captured();  // else once it is local
+}
+
+void Capture::seal(const MemoryVersion& version) {
+  SealVersion seal{version.info.version, version.captured_ns, {}};
+  seal.object_bytes.assign(version.object_bytes.begin(), version.object_bytes.end());
+  state_.store.post(std::move(seal));
 }
 
 void Capture::captured() {
@@ -170,7 +182,7 @@ void Capture::captured() {
   state_.send_to_all(wire::Captured{number, Code::ok, untold_.take(state_)});
   record_captured(version);
   drop_superseded();
-  changed_(number);
+  state_.versions.changed(number);
 }
 
 void Capture::record_captured(const MemoryVersion& version) const {
@@ -193,15 +205,17 @@ void Capture::drop_superseded() {
   std::vector<VersionNumber> older;
   VersionNumber newest_captured = 0;
   for (const auto& [number, version] : state_.memory) {
-    if (version.captured || version.local) newest_captured = number;
+    if (version.captured || state_.is_local(version)) newest_captured = number;
   }
   for (const auto& [number, version] : state_.memory) {
-    if (number < newest_captured && (version.safe() || version.failed)) older.push_back(number);
+    const bool done = state_.is_safe(version) || version.failed;
+    if (number < newest_captured && done) older.push_back(number);
   }
   for (const VersionNumber number : older) {
-    if (state_.memory.at(number).failed) state_.store.post(AbortVersion{number});
+    const MemoryVersion& version = state_.memory.at(number);
+    if (version.failed) state_.store.post(AbortVersion{number, version.info.node});
     state_.release(number);
-    changed_(number);
+    state_.versions.changed(number);
   }
 }
 
@@ -211,14 +225,11 @@ void Capture::retry_failed() {
     if (!version.writing.empty()) continue;  // the first try has not come back whole
     spdlog::info("try again to write version job={} version={}", state_.name, number);
     version.failed.reset();
-    version.sealed = false;
     version.written_bytes = 0;
     version.handed_ns = 0;
-    state_.store.post(OpenVersion{version.info, version.bytes(), state_.keep});
+    state_.store.post(OpenVersion{version.info, version.bytes(), reclaimable()});
     for (HeldChunk& chunk : version.chunks) send_to_store(version, chunk);
-    SealVersion seal{number, version.captured_ns, {}};
-    seal.object_bytes.assign(version.object_bytes.begin(), version.object_bytes.end());
-    state_.store.post(std::move(seal));
+    seal(version);
   }
 }
 
@@ -248,11 +259,11 @@ void Capture::abort(const Error& why) {
       chunk.released = true;
     }
   }
-  state_.store.post(AbortVersion{number});
+  state_.store.post(AbortVersion{number, version.info.node});
   state_.memory.erase(number);
   filling_.reset();
   state_.send_to_all(wire::Captured{number, why.code(), why.message()});
-  changed_(number);
+  state_.versions.changed(number);
 }
 
 // --- events of the store -----------------------------------------------------------------------
@@ -278,14 +289,10 @@ void Capture::on(const ChunkWritten& event) {
 }
 
 void Capture::local(const StoredVersion& stored) {
-  const VersionNumber number = stored.version;
-  state_.disk[number] = stored;
   record_local(stored);
   failpoint("commit.6");
-  if (filling_ && filling_->version == number) captured();
-  changed_(number);
+  if (filling_ && filling_->version == stored.version) captured();
   drop_superseded();
-  state_.store.post(RemoveExpired{state_.keep});
 }
 
 // Where other nodes took long, its buffers may have gone to newer versions: the record says what they held.
@@ -294,7 +301,6 @@ void Capture::record_local(const StoredVersion& stored) {
   const std::uint64_t now = state_.clock.wall_ns();
   nlohmann::json fields{{"version", stored.version}, {"bytes", record.payload_bytes}};
   if (MemoryVersion* version = state_.in_memory(stored.version)) {
-    version->local = true;
     version->local_ns = now;
     fields["write_seconds"] = version->write_seconds(now);
   } else if (record.run != state_.run) {
@@ -308,6 +314,7 @@ void Capture::record_local(const StoredVersion& stored) {
 }
 
 void Capture::on(const VersionFailed& event) {
+  state_.versions.write_failed(event.version);
   MemoryVersion* version = state_.in_memory(event.version);
   if (version == nullptr) return;  // given up meanwhile
   version->failed = event.error;
@@ -319,7 +326,7 @@ void Capture::on(const VersionFailed& event) {
   if (filling_ && filling_->version == event.version && !version->whole) {
     return abort(event.error);
   }
-  changed_(event.version);
+  state_.versions.changed(event.version);
   drop_superseded();
 }
 
@@ -370,7 +377,7 @@ bool Capture::store_has_buffers() const {
   for (const auto& [number, version] : state_.memory) {
     if (!version.writing.empty()) return true;
     // Sealing: its buffers come free when it is local.
-    if (version.captured && !version.safe() && !version.failed) return true;
+    if (version.captured && !state_.is_safe(version) && !version.failed) return true;
   }
   return false;
 }
@@ -386,9 +393,9 @@ bool Capture::starved() const {
 }
 
 bool Capture::draining() const {
-  return std::any_of(state_.memory.begin(), state_.memory.end(), [](const auto& entry) {
+  return std::any_of(state_.memory.begin(), state_.memory.end(), [this](const auto& entry) {
     const MemoryVersion& version = entry.second;
-    return version.captured && !version.safe() && !version.failed;
+    return version.captured && !state_.is_safe(version) && !version.failed;
   });
 }
 

@@ -12,7 +12,6 @@
 //   version begins, until a newer one is captured.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -25,9 +24,7 @@ namespace backstay::agent {
 
 class Capture {
  public:
-  // `changed(version)` is called whenever the level of a version may have changed.
-  Capture(JobState& state, std::function<void(VersionNumber)> changed)
-      : state_(state), changed_(std::move(changed)) {}
+  explicit Capture(JobState& state) : state_(state) {}
 
   // Messages of a rank. An error means that the rank broke the protocol; its connection ends.
   Status begin(const RankLink& link, const wire::Begin& begin);
@@ -38,7 +35,7 @@ class Capture {
   // Gives up the version in progress, if any, and tells every rank why.
   void abort(const Error& why);
 
-  // Every node has it, and its record: it may be told.
+  // Every node has it, and its record.
   void local(const StoredVersion& stored);
 
   // Events of the store.
@@ -82,9 +79,10 @@ class Capture {
   void record_local(const StoredVersion& stored);
   bool starved() const;
   bool store_has_buffers() const;
+  Reclaim reclaimable() const;
+  void seal(const MemoryVersion& version);
 
   JobState& state_;
-  std::function<void(VersionNumber)> changed_;
   std::optional<Filling> filling_;
   Untold untold_;
   // The last version that was given up. A rank may begin it later than that, not having read yet

@@ -55,7 +55,6 @@ void DrainWorker::give_up(const Error& error) {
 }
 
 void DrainWorker::handle(Command& command) {
-  if (store_ && std::holds_alternative<Adopt>(command)) return adopt(std::move(command));
   if (store_) return store_->handle(std::move(command));
   // Nothing was opened: nothing is under way.
   if (const auto* settle = std::get_if<Settle>(&command))
@@ -79,10 +78,9 @@ void DrainWorker::open_store() {
   store_->handle(ScanJob{.clean = false});
 }
 
-// There is a version: a directory that was missing when the run began (not mounted yet) is there now.
-void DrainWorker::adopt(Command command) {
-  if (!store_->has_tier()) open_store();
-  store_->handle(std::move(command));
+// A directory that was missing when the run began, as it was not mounted yet, may be there now.
+void DrainWorker::handle(Reopen&) {
+  if (store_ && !store_->has_tier()) open_store();
 }
 
 void DrainWorker::handle(CopyVersion& command) {
@@ -116,19 +114,20 @@ Status DrainWorker::begin(const CopyVersion& command) {
 }
 
 void DrainWorker::succeed(const format::CommitRecord& record) {
-  tell(record, copy_->what.keep);
+  tell(record, copy_->what.expired);
   copy_.reset();
 }
 
-void DrainWorker::tell(const format::CommitRecord& record, std::uint32_t keep) {
-  const StoredVersion stored{record.version, record.level, record, "", false, false};
-  adopt(Adopt{stored});
-  world_.post_event(VersionDurable{stored});
-  if (keep != 0) store_->handle(RemoveExpired{keep});
+void DrainWorker::tell(const format::CommitRecord& record,
+                       const std::vector<VersionNumber>& expired) {
+  if (!store_->has_tier()) open_store();
+  world_.post_event(VersionDurable{StoredVersion{record.version, record.level, record}});
+  if (!expired.empty()) store_->handle(RemoveVersions{expired});
 }
 
 void DrainWorker::handle(CommitCopy& command) {
-  parts_.handle(command, [&](const format::CommitRecord& record) { tell(record, command.keep); });
+  parts_.handle(command,
+                [&](const format::CommitRecord& record) { tell(record, command.expired); });
 }
 
 // --- the thread ----------------------------------------------------------------------------------

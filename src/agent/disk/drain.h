@@ -32,8 +32,10 @@ struct OpenDurable {  // answered by Scanned; removes nothing
 struct CopyVersion {  // answered by VersionDurable or CopyFailed
   format::CommitRecord record;
   std::uint64_t bytes_per_s = 0;  // 0: no limit
-  std::uint32_t keep = 1;         // good versions that stay there afterwards
+  // Of those that are there, removed once it is.
+  std::vector<VersionNumber> expired = {};
 };
+struct Reopen {};    // there is a version: a directory that could not be opened is tried once more
 struct StandStill {  // the node's disk is needed for a new version: no piece is copied meanwhile
   bool on = false;
 };
@@ -41,8 +43,9 @@ struct SetLive {  // live_mark.h; off until told
   bool on = false;
 };
 // A command of the store means the durable directory here.
-class DrainCommand : public std::variant<Command, OpenDurable, CopyVersion, StandStill, SetLive,
-                                         PrepareCopy, CopyPart, StopPart, CommitCopy, EndCopy> {
+class DrainCommand
+    : public std::variant<Command, OpenDurable, Reopen, CopyVersion, StandStill, SetLive,
+                          PrepareCopy, CopyPart, StopPart, CommitCopy, EndCopy> {
  public:
   template <AlternativeOf<variant> T>
   DrainCommand(T&& value)  // NOLINT(google-explicit-constructor): as a variant
@@ -77,6 +80,7 @@ class DrainWorker {
   };
   void handle(Command& command);
   void handle(OpenDurable& command);
+  void handle(Reopen&);
   void handle(CopyVersion& command);
   void handle(StandStill& command) { stands_still_ = command.on; }
   void handle(SetLive& command) { live_.set(command.on); }
@@ -87,9 +91,8 @@ class DrainWorker {
   void handle(EndCopy& command) { parts_.handle(command); }
   Status begin(const CopyVersion& command);
   void succeed(const format::CommitRecord& record);
-  void tell(const format::CommitRecord& record, std::uint32_t keep);
+  void tell(const format::CommitRecord& record, const std::vector<VersionNumber>& expired);
   void open_store();
-  void adopt(Command command);
   void give_up(const Error& error);
   bool reads() const { return store_ && store_->busy(); }
 

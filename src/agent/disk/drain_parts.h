@@ -30,10 +30,10 @@ struct CopyPart {  // answered by PartCopied
   std::uint64_t bytes_per_s = 0;  // 0: no limit
 };
 struct StopPart {};  // the part under way, if any, is answered by PartCopied with code again
-struct
-    CommitCopy {  // of what was prepared, which ends with it; answered by VersionDurable or CopyFailed
+// Of what was prepared, which ends with it; answered by VersionDurable or CopyFailed.
+struct CommitCopy {
   format::CommitRecord record;
-  std::uint32_t keep = 0;  // good versions that stay there afterwards; 0: all
+  std::vector<VersionNumber> expired = {};  // removed once it is there
 };
 struct EndCopy {};  // what was prepared is given up
 

@@ -7,7 +7,6 @@
 #include <set>
 #include <unordered_map>
 
-#include "agent/version/retention.h"
 #include "base/aligned_memory.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
@@ -98,7 +97,7 @@ class StoreWorker::Impl {
     return reading_ && (reading_->reader->in_flight() > 0 || !reading_->arrived.empty());
   }
 
-  // --- scan and retention -------------------------------------------------------------------
+  // --- scan and removal ---------------------------------------------------------------------
   void handle(ScanJob& command) {
     post_event_(Scanned{scan_job(command.clean)});
     if (!tier_.ok() || !command.clean) return;
@@ -126,14 +125,11 @@ class StoreWorker::Impl {
       if (garbage && clean) remove_garbage(stored.version);
       return garbage && stored.version > counted;
     });
-    for (const StoredVersion& stored : found) {
-      if (stored.level != Level::none || stored.undecided) stored_[stored.version] = stored;
-    }
     return found;
   }
 
   // People remove a job's folder to begin anew, and purgers what is old.
-  void handle(LookAgain&) {
+  void handle(LookAgain& command) {
     Looked looked;
     auto there =
         tier_.ok() ? scan(**tier_, job_) : Result<std::vector<StoredVersion>>(tier_.error());
@@ -146,10 +142,9 @@ class StoreWorker::Impl {
     for (const StoredVersion& stored : *there) {
       if (stored.level != Level::none || !stored.damage.empty()) numbers.insert(stored.version);
     }
-    for (const auto& [number, stored] : stored_) {
-      if (stored.level != Level::none && !numbers.contains(number)) looked.gone.push_back(number);
+    for (const VersionNumber number : command.known) {
+      if (!numbers.contains(number)) looked.gone.push_back(number);
     }
-    for (const VersionNumber number : looked.gone) stored_.erase(number);
     post_event_(std::move(looked));
   }
 
@@ -159,63 +154,37 @@ class StoreWorker::Impl {
     if (!status.ok()) spdlog::warn("cannot remove it: {}", status.error().to_string());
   }
 
-  void handle(RemoveExpired& command) { (void)remove_expired(command.keep); }
+  void handle(RemoveVersions& command) { (void)remove(command.versions); }
 
   // True if there was one.
-  bool remove_expired(std::uint32_t keep) {
-    if (!tier_.ok()) return false;
-    std::vector<StoredVersion> all;
-    for (const auto& [number, stored] : stored_) all.push_back(stored);
-    for (const auto& [number, record] : sealed_) all.push_back(as_sealed(record));
-    std::sort(all.begin(), all.end(),
-              [](const auto& a, const auto& b) { return a.version < b.version; });
+  bool remove(const std::vector<VersionNumber>& versions) {
     Removed removed;
-    for (const VersionNumber version : expired(all, keep, announced_)) {
-      if (version == in_use_ || held_.count(version) != 0) continue;  // it is read; next time
-      if (const Status status = (*tier_)->remove(format::version_folder(job_, version));
-          !status.ok()) {
-        spdlog::warn("cannot remove an expired version job={} version={} error=\"{}\"", job_,
-                     version, status.error().to_string());
-        continue;
-      }
-      stored_.erase(version);
-      sealed_.erase(version);
-      removed.versions.push_back(version);
+    for (const VersionNumber version : versions) {
+      const bool gone = version != in_use_ && remove_one(version);
+      (gone ? removed.versions : removed.stayed).push_back(version);
     }
     const bool any = !removed.versions.empty();
-    post_event_(std::move(removed));
+    if (!versions.empty()) post_event_(std::move(removed));
     return any;
   }
 
-  void handle(Announced& command) { announced_ = command.version; }
+  bool remove_one(VersionNumber version) {
+    const Status status = tier_.ok() ? (*tier_)->remove(format::version_folder(job_, version))
+                                     : Status(tier_.error());
+    if (!status.ok()) {
+      spdlog::warn("cannot remove an expired version job={} version={} error=\"{}\"", job_, version,
+                   status.error().to_string());
+      return false;
+    }
+    unrecorded_.erase(version);
+    return true;
+  }
 
   void handle(SetAside& command) {
     spdlog::warn("set aside job={} version={} why=\"{}\"", job_, command.version, command.why);
     const Status status =
         tier_.ok() ? set_aside(**tier_, job_, command.version, command.why) : Status(tier_.error());
     if (!status.ok()) spdlog::warn("cannot write the mark: {}", status.error().to_string());
-    stored_[command.version].damage = command.why;
-  }
-
-  void handle(Doubt& command) {
-    if (const auto at = stored_.find(command.version); at != stored_.end()) {
-      at->second.doubtful = true;
-    }
-  }
-
-  void handle(Hold& command) {
-    if (command.on) {
-      held_.insert(command.version);
-    } else {
-      if (const auto one = held_.find(command.version); one != held_.end()) held_.erase(one);
-    }
-  }
-
-  void handle(Adopt& command) { stored_[command.stored.version] = command.stored; }
-
-  void handle(ForgetVersion& command) {
-    stored_.erase(command.version);
-    sealed_.erase(command.version);
   }
 
   // --- writing ------------------------------------------------------------------------------
@@ -226,9 +195,8 @@ class StoreWorker::Impl {
     writing_->folder = format::version_folder(job_, command.info.version);
     if (!tier_.ok()) return fail(tier_.error());
     auto writer = create_segment(command);
-    if (!writer.ok() && writer.error().code() == Code::no_space && command.keep > 0) {
-      record_those_of_one_node();
-      if (remove_expired(command.keep)) writer = create_segment(command);
+    if (!writer.ok() && writer.error().code() == Code::no_space && make_room(command.reclaim)) {
+      writer = create_segment(command);
     }
     if (!writer.ok()) return fail(writer.error());
     writing_->writer = std::move(*writer);
@@ -266,7 +234,7 @@ class StoreWorker::Impl {
       } else {
         VersionSealed event{as_sealed(*record), writing_->info.node, writing_->next_offset, {}};
         for (const auto& [rank, bytes] : command.object_bytes) event.ranks.push_back(rank);
-        sealed_[command.version] = *record;
+        if (record->nodes == 1) unrecorded_[command.version] = *record;
         writing_.reset();
         return post_event_(std::move(event));
       }
@@ -294,53 +262,48 @@ class StoreWorker::Impl {
     return stored;
   }
 
-  // A sealed version, an undecided one of an earlier run, or one with a record of a lower level.
-  std::optional<format::CommitRecord> record_for(VersionNumber version) const {
-    if (const auto at = sealed_.find(version); at != sealed_.end()) return at->second;
-    if (const auto at = stored_.find(version); at != stored_.end()) return at->second.record;
-    return std::nullopt;
-  }
-
   void handle(RecordVersion& command) {
-    auto record = record_for(command.version);
-    const Status here = record ? has_part(command) : Error(Code::not_found, "");
-    if (!here.ok()) {
-      const bool gone = here.error().code() == Code::not_found;
-      const Error why =
-          gone ? Error(Code::not_found, "no part of it is here any more") : here.error();
-      return post_event_(RecordFailed{command.version, command.level, why});
+    format::CommitRecord& record = command.record;
+    if (const Status here = has_part(command); !here.ok()) {
+      if (here.error().code() != Code::not_found) return record_failed(record, here.error());
+      const Error why(Code::not_found, "no part of it is here any more");
+      return post_event_(RecordFailed{record.version, record.level, why});
     }
-    record->level = command.level;
-    record->committed_ns = system_clock().wall_ns();
-    if (const Status done = put_record(*record); !done.ok()) {
-      return record_failed(*record, done.error());
+    record.committed_ns = system_clock().wall_ns();
+    if (const Status done = put_record(record); !done.ok()) {
+      return record_failed(record, done.error());
     }
-    sealed_.erase(command.version);
-    StoredVersion& stored = stored_[command.version];
-    stored = StoredVersion{command.version, command.level,   *record,
-                           stored.damage,   stored.doubtful, false};
-    post_event_(VersionRecorded{stored});
+    unrecorded_.erase(record.version);
+    post_event_(VersionRecorded{StoredVersion{record.version, record.level, record}});
   }
 
   Status has_part(const RecordVersion& command) {
-    if (!command.part || sealed_.contains(command.version)) return {};
-    const std::string folder = format::version_folder(job_, command.version);
-    const auto manifest = (*tier_)->open(format::manifest_name(folder, *command.part));
-    return manifest.ok() ? Status() : Status(manifest.error());
+    if (!tier_.ok()) return tier_.error();
+    if (unrecorded_.contains(command.record.version)) return {};
+    const std::string folder = format::version_folder(job_, command.record.version);
+    if (command.part || command.record.nodes == 1) {
+      const auto manifest = (*tier_)->open(format::manifest_name(folder, command.part.value_or(0)));
+      return manifest.ok() ? Status() : Status(manifest.error());
+    }
+    BACKSTAY_ASSIGN(const std::vector<std::string> names, (*tier_)->list(folder));
+    const bool any = std::ranges::any_of(
+        names, [](const std::string& name) { return format::node_of_manifest(name).has_value(); });
+    return any ? Status() : Status(Error(Code::not_found, folder));
   }
 
-  // Their order to be recorded may still be waiting behind this one, and the room that they free is needed now. Nobody else
-  // has a say in it; the order, when it comes, finds the record there.
-  void record_those_of_one_node() {
-    std::erase_if(sealed_, [this](const auto& entry) {
-      auto [version, record] = entry;
-      if (record.nodes > 1) return false;
-      record.level = Level::local;
-      record.committed_ns = system_clock().wall_ns();
-      if (!put_record(record).ok()) return false;
-      stored_[version] = StoredVersion{version, Level::local, record, "", false, false};
-      return true;
+  // Versions of one node take the place of those to be removed. Their order to be recorded may still be waiting behind
+  // this one; no other node has a say in it, and the order, when it comes, writes the record once more.
+  bool make_room(const Reclaim& reclaim) {
+    for (const auto& [version, record] : std::exchange(unrecorded_, {})) {
+      format::CommitRecord now = record;
+      now.level = Level::local;
+      now.committed_ns = system_clock().wall_ns();
+      if (!put_record(now).ok()) unrecorded_[version] = record;
+    }
+    const bool all = std::ranges::all_of(reclaim.once_recorded, [this](VersionNumber version) {
+      return look_at(**tier_, job_, version).level != Level::none;
     });
+    return all && remove(reclaim.versions);
   }
 
   Status put_record(const format::CommitRecord& record) {
@@ -361,7 +324,7 @@ class StoreWorker::Impl {
     if (const Status status = (*tier_)->remove(folder); !status.ok()) {
       spdlog::warn("cannot remove {}: {}", folder, status.error().to_string());
     }
-    sealed_.erase(record.version);
+    unrecorded_.erase(record.version);
     post_event_(VersionFailed{record.version, why});
   }
 
@@ -386,9 +349,9 @@ class StoreWorker::Impl {
       while (writes_in_flight() > 0) reap_writes(true);
       writing_.reset();
     }
-    if (!tier_.ok() || sealed_.contains(command.version) || stored_.contains(command.version))
-      return;
+    if (!tier_.ok()) return;
     const std::string folder = format::version_folder(job_, command.version);
+    if ((*tier_)->open(format::manifest_name(folder, command.node)).ok()) return;  // prepared
     if (const Status status = (*tier_)->remove(folder); !status.ok()) {
       spdlog::warn("cannot remove {}: {}", folder, status.error().to_string());
     }
@@ -428,18 +391,14 @@ class StoreWorker::Impl {
 
   // --- reading ------------------------------------------------------------------------------
   void handle(LoadManifest& command) {
-    ManifestLoaded event{command.version, Error(Code::again, "the version was removed meanwhile")};
+    const VersionNumber version = command.record.version;
+    ManifestLoaded event{version, Error(Code::again, "the version was removed meanwhile")};
     if (!tier_.ok()) {
       event.manifest = tier_.error();
-    } else if (const auto record = record_for(command.version)) {
-      in_use_ = command.version;
-      const auto stored = stored_.find(command.version);
-      if (stored != stored_.end()) stored->second.doubtful = false;
-      event.manifest = read_manifest(**tier_, job_, *record, command.node);
-      if (!event.manifest.ok() && is_gone(command.version)) {
-        stored_.erase(command.version);
-        event.manifest = Error(Code::again, "the version was removed meanwhile");
-      }
+    } else {
+      in_use_ = version;
+      auto manifest = read_manifest(**tier_, job_, command.record, command.node);
+      if (manifest.ok() || !is_gone(version)) event.manifest = std::move(manifest);
     }
     post_event_(std::move(event));
   }
@@ -537,13 +496,11 @@ class StoreWorker::Impl {
   Result<std::unique_ptr<tier::Tier>> tier_;
   PostEvent post_event_;
   AppendLine append_event_;
-  std::map<VersionNumber, StoredVersion> stored_;
-  std::map<VersionNumber, format::CommitRecord> sealed_;  // wait for their record
+  // Of versions of one node that wait for their order to be recorded.
+  std::map<VersionNumber, format::CommitRecord> unrecorded_;
   std::optional<Writing> writing_;
   std::optional<Reading> reading_;
-  VersionNumber in_use_ = 0;           // a restore has its manifest; 0: none
-  VersionNumber announced_ = 0;        // as expired() means it
-  std::multiset<VersionNumber> held_;  // several may hold one version
+  VersionNumber in_use_ = 0;  // a restart has its manifest; 0: none
 };
 
 StoreWorker::StoreWorker(std::string job, const MakeTier& make_tier, PostEvent post_event,

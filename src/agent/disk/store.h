@@ -1,8 +1,9 @@
 // The store: everything that blocks on one job's local tier, in one thread.
 //
 // The main loop posts commands and never waits; the store answers with events, in order of
-// completion. It writes segments (several requests in flight), commits versions, removes expired
-// ones, and reads chunks for restarts.
+// completion. It writes segments (several requests in flight), commits and removes versions as the
+// main loop orders, and reads chunks for restarts. It keeps no list of versions: the table of the main
+// loop is the one (agent/version/version_table.h).
 //
 // Commit protocol of level local (docs/format/manifest.md; each step is a failpoint):
 //   commit.1  every slot of the segment is written
@@ -36,6 +37,7 @@
 
 #include "agent/disk/catalog.h"
 #include "agent/disk/mailbox.h"
+#include "agent/version/retention.h"
 #include "base/alternative.h"
 #include "base/ids.h"
 #include "format/manifest.h"
@@ -47,13 +49,14 @@ namespace backstay::agent {
 struct ScanJob {      // answered by Scanned
   bool clean = true;  // removes garbage
 };
-struct LookAgain {};  // which versions others have removed; answered by Looked
+struct LookAgain {  // which of these others have removed; answered by Looked
+  std::vector<VersionNumber> known;
+};
 struct OpenVersion {
   VersionInfo info;
   std::uint64_t bytes = 0;  // a guess, to reserve room
-  // On a full disk versions that retention need not keep are removed first: the request to remove
-  // them may still be waiting behind this one. 0: none are.
-  std::uint32_t keep = 0;
+  // Removed first where there is no room: the order to remove them may still be waiting behind this one.
+  Reclaim reclaim = {};
 };
 struct WriteChunk {
   VersionNumber version = 0;
@@ -71,40 +74,24 @@ struct SealVersion {
 };
 struct AbortVersion {  // it will not be written (again); copies of other nodes' parts go, too
   VersionNumber version = 0;
+  NodeId node = 0;  // whose part it was: a part that is prepared stays
 };
-struct RecordVersion {  // a sealed one; answered by VersionRecorded, VersionFailed or RecordFailed
-  VersionNumber version = 0;
-  Level level = Level::local;
-  // Only where this node's part is here: one that was removed may be back as a copy of another node's.
+struct
+    RecordVersion {  // a prepared one; answered by VersionRecorded, VersionFailed or RecordFailed
+  format::CommitRecord record;  // level: the one to record; committed_ns counts from the writing
+  // Only where this node's part is here: one that was removed may be back as a copy of another node's. Of an earlier
+  // run, in which this node may have had another number: any part.
   std::optional<NodeId> part = {};
 };
-struct RemoveExpired {
-  std::uint32_t keep = 1;
-};
-// The newest that is protected on all nodes, as expired() means it. The largest number there is where nothing will be
-// announced: then all that is recorded counts.
-struct Announced {
-  VersionNumber version = 0;
+struct RemoveVersions {  // answered by Removed
+  std::vector<VersionNumber> versions;
 };
 struct SetAside {  // for good, with a mark on the tier
   VersionNumber version = 0;
   std::string why;
 };
-struct Doubt {  // it could not be read just now; until its manifest is loaded again
-  VersionNumber version = 0;
-};
-struct Hold {  // retention leaves the version alone, until everyone who said so has taken it back
-  VersionNumber version = 0;
-  bool on = true;
-};
-struct Adopt {  // it has come to the tier by another way
-  StoredVersion stored;
-};
-struct ForgetVersion {  // a tool is about to remove it
-  VersionNumber version = 0;
-};
 struct LoadManifest {  // the version is not removed before DoneReading
-  VersionNumber version = 0;
+  format::CommitRecord record;
   NodeId node = 0;
 };
 struct ReadChunk {
@@ -123,9 +110,8 @@ struct AppendEvent {  // a line for the event log (docs/format/events.md), witho
   std::string line;
 };
 class Command : public std::variant<ScanJob, LookAgain, OpenVersion, WriteChunk, SealVersion,
-                                    AbortVersion, RecordVersion, RemoveExpired, Announced, SetAside,
-                                    Doubt, Hold, Adopt, ForgetVersion, LoadManifest, ReadChunk,
-                                    DoneReading, Settle, AppendEvent> {
+                                    AbortVersion, RecordVersion, RemoveVersions, SetAside,
+                                    LoadManifest, ReadChunk, DoneReading, Settle, AppendEvent> {
  public:
   template <AlternativeOf<variant> T>
   Command(T&& value)  // NOLINT(google-explicit-constructor): as a variant
@@ -151,8 +137,8 @@ struct ChunkWritten {  // the buffer is the main loop's again, written or not
   std::uint32_t buffer = 0;
   std::uint32_t bytes = 0;
 };
-struct
-    VersionSealed {  // all of it is on the tier but the record; `undecided` where the run has several nodes
+// All of it is on the tier but the record; `undecided` where the run has several nodes.
+struct VersionSealed {
   StoredVersion stored;
   NodeId node = 0;
   std::uint64_t segment_bytes = 0;
@@ -168,6 +154,7 @@ struct RecordFailed {  // of a run of several nodes: it stays sealed
 };
 struct Removed {
   std::vector<VersionNumber> versions;
+  std::vector<VersionNumber> stayed = {};  // a restart reads it, or it could not be removed
 };
 struct ManifestLoaded {  // again: the store does not have the version any more
   VersionNumber version = 0;

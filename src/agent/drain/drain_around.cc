@@ -8,6 +8,7 @@
 
 #include "agent/disk/links.h"
 #include "agent/drain/due_version.h"
+#include "agent/version/retention.h"
 #include "base/log.h"
 
 namespace backstay::agent {
@@ -38,7 +39,6 @@ DrainAround::DrainAround(JobState& state, Peers& peers, const HeldFiles& held, E
 DrainAround::~DrainAround() {
   if (own_) state_.store.post_drain(StopPart{});
   if (version_) state_.store.post_drain(EndCopy{});
-  keep(std::nullopt);
 }
 
 NodeId DrainAround::coordinator() const {
@@ -78,12 +78,12 @@ void DrainAround::tell_due() {
   if (said_to_ != to) said_.clear();
   said_to_ = to;
   const VersionNumber durable = newest_durable(state_);
-  for (const auto& [number, stored] : state_.disk) {
-    if (!stored.good() || state_.is_durable(number)) continue;
+  for (const auto& [number, row] : state_.versions.rows()) {
+    if (!row.good() || row.durable()) continue;
+    const format::CommitRecord& record = row.disk->record;
     const bool waited = events_.waited(number);
-    const bool left = stored.record.run != state_.run && number > durable;
+    const bool left = record.run != state_.run && number > durable;
     if ((!waited && !left) || !said_.emplace(number, waited).second) continue;
-    const format::CommitRecord& record = stored.record;
     peers_.send(
         to, peer::Due{number, record.run, record.nodes, record.ranks, record.captured_ns, waited});
   }
@@ -102,14 +102,14 @@ void DrainAround::on(NodeId, const peer::Due& due) {
 
 void DrainAround::begin() {
   DueVersion next(state_);
-  for (const auto& [number, stored] : state_.disk) {
-    if (stored.good()) next.consider(number, events_.waited(number));
+  for (const auto& [number, row] : state_.versions.rows()) {
+    if (row.good()) next.consider(number, events_.waited(number));
   }
   for (const auto& [number, due] : due_) next.consider(number, due.waited);
   const VersionNumber number = next.answer();
   if (number == 0) return;
-  const auto here = state_.disk.find(number);
-  if (here != state_.disk.end() && here->second.good()) return begin(here->second.record);
+  const VersionRow* here = state_.versions.find(number);
+  if (here != nullptr && here->good()) return begin(here->disk->record);
   const peer::Due& due = due_.at(number);
   format::CommitRecord record;
   record.job = state_.name;
@@ -200,9 +200,12 @@ void DrainAround::commit() {
   version_->committing = true;
   version_->record.committed_ns = state_.clock.wall_ns();
   // Of an earlier run: a restart may still be reading an older one.
-  const bool ours = version_->record.run == state_.run;
-  state_.store.post_drain(
-      CommitCopy{version_->record, ours ? state_.durable_settings.keep : std::uint32_t{0}});
+  CommitCopy last{version_->record};
+  if (version_->record.run == state_.run) {
+    last.expired =
+        shared_expired(state_.versions, version_->record.version, state_.durable_settings.keep);
+  }
+  state_.store.post_drain(std::move(last));
 }
 
 void DrainAround::on(const VersionDurable& event) {
@@ -275,7 +278,7 @@ void DrainAround::on(NodeId from, const peer::Which& which) {
     if (wanted && answer.nodes.size() < wire::list_entries_max) answer.nodes.push_back(file.node);
   }
   if (own_) state_.store.post_drain(StopPart{});
-  keep(Kept{{which.version, which.run}, from, which.ticket});
+  keep(Kept{{which.version, which.run}, from, which.ticket, {}});
   peers_.send(from, std::move(answer));
 }
 
@@ -327,9 +330,9 @@ void DrainAround::on(NodeId, const peer::Durable& durable) {
   due_.erase(durable.version);
   if (kept_ && kept_->version == VersionOfRun{durable.version, durable.run}) keep(std::nullopt);
   const format::CommitRecord record = record_of(durable, state_.name);
-  const StoredVersion stored{record.version, record.level, record, "", false, false};
+  const StoredVersion stored{record.version, record.level, record};
   const bool known = state_.is_durable(record.version);
-  state_.store.post_drain(Command(Adopt{stored}));
+  state_.store.post_drain(Reopen{});
   if (!known) events_.durable(stored);
   consider();
 }
@@ -351,15 +354,15 @@ void DrainAround::on(NodeId from, const peer::NotDurable& why) {
 
 void DrainAround::on(NodeId, const peer::DurableGone& gone) {
   note_gone(gone.version);
-  if (state_.durable.count(gone.version) == 0) return;
-  state_.store.post_drain(Command(ForgetVersion{gone.version}));
+  const VersionRow* row = state_.versions.find(gone.version);
+  if (row == nullptr || !row->shared) return;
   events_.gone(gone.version);
 }
 
 void DrainAround::keep(std::optional<Kept> what) {
-  if (kept_) state_.store.post(Hold{kept_->version.first, false});
-  kept_ = what;
-  if (kept_) state_.store.post(Hold{kept_->version.first, true});
+  kept_ = std::move(what);
+  if (!kept_) return;
+  kept_->pin = VersionPin(state_.versions, kept_->version.first, PinReason::copying);
 }
 
 void DrainAround::let_go(NodeId coordinator) {
@@ -388,9 +391,10 @@ void DrainAround::reached(NodeId peer) {
 // What it may have missed.
 void DrainAround::tell_durable(NodeId peer) {
   for (const VersionNumber version : gone_) peers_.send(peer, peer::DurableGone{version, 0});
-  for (const auto& [number, stored] : state_.durable) {
-    const format::CommitRecord& record = stored.record;
-    if (stored.good() && record.run == state_.run) peers_.send(peer, message_of(record));
+  for (const auto& [number, row] : state_.versions.rows()) {
+    if (!row.durable()) continue;
+    const format::CommitRecord& record = row.shared->record;
+    if (record.run == state_.run) peers_.send(peer, message_of(record));
   }
 }
 

@@ -78,6 +78,7 @@ class DrainAround final {
     VersionOfRun version;
     NodeId from = 0;
     std::uint64_t ticket = 0;
+    VersionPin pin;
   };
 
   NodeId coordinator() const;

@@ -6,8 +6,8 @@ namespace backstay::agent {
 
 VersionNumber newest_durable(const JobState& state) {
   VersionNumber newest = 0;
-  for (const auto& [number, stored] : state.durable) {
-    if (stored.good()) newest = number;
+  for (const auto& [number, row] : state.versions.rows()) {
+    if (row.durable()) newest = number;
   }
   return newest;
 }

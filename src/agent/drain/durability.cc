@@ -5,6 +5,7 @@
 
 #include "agent/disk/links.h"
 #include "agent/drain/due_version.h"
+#include "agent/version/retention.h"
 #include "base/failpoint.h"
 #include "base/log.h"
 
@@ -13,7 +14,7 @@ namespace backstay::agent {
 void Durability::open(DurableSettings settings) {
   around_.reset();  // what it does now would be taken for the new run's
   state_.durable_settings = std::move(settings);
-  state_.durable.clear();
+  state_.versions.forget_shared();
   state_.durable_error.reset();
   state_.copy_failed.reset();
   live_ = false;
@@ -31,7 +32,7 @@ bool Durability::on(const Scanned& event) {
     --state_.durable_looks;
   } else {
     opening_ = false;
-    state_.durable.clear();
+    state_.versions.forget_shared();
   }
   if (!event.versions.ok()) {
     state_.durable_error = event.versions.error();
@@ -41,29 +42,31 @@ bool Durability::on(const Scanned& event) {
   }
   for (const StoredVersion& stored : *event.versions) {
     state_.newest = std::max(state_.newest, stored.version);
-    StoredVersion& known = state_.durable[stored.version];
-    if (known.damage.empty()) known = stored;  // else it is set aside, and may not be marked yet
+    const VersionRow* row = state_.versions.find(stored.version);
+    if (row != nullptr && row->shared && !row->shared->damage.empty()) continue;  // not marked yet
+    state_.versions.found(stored, Where::shared);
   }
   return true;
 }
 
 void Durability::consider() {
-  if (!state_.durable_settings.on() || opening_ || copying_ != 0) return;
+  if (!state_.durable_settings.on() || opening_ || copied_) return;
   if (around_) return around_->consider();
   if (state_.nodes > 1) return;  // they are not known yet
-  copying_ = next();
-  if (copying_ == 0) return;
+  const VersionNumber version = next();
+  if (version == 0) return;
+  copied_ = VersionPin(state_.versions, version, PinReason::copying);
   const DurableSettings& settings = state_.durable_settings;
-  state_.store.post(Hold{copying_, true});
-  state_.store.post_drain(
-      CopyVersion{state_.disk.at(copying_).record, settings.bytes_per_s, settings.keep});
+  state_.store.post_drain(CopyVersion{state_.versions.find(version)->disk->record,
+                                      settings.bytes_per_s,
+                                      shared_expired(state_.versions, version, settings.keep)});
 }
 
 // Of a version of several nodes only a part is here.
 VersionNumber Durability::next() const {
   DueVersion due(state_);
-  for (const auto& [number, stored] : state_.disk) {
-    if (stored.good() && stored.record.nodes == 1) due.consider(number, wanted_(number));
+  for (const auto& [number, row] : state_.versions.rows()) {
+    if (row.good() && row.disk->record.nodes == 1) due.consider(number, wanted_(number));
   }
   return due.answer();
 }
@@ -88,14 +91,13 @@ void Durability::set_live(bool on) {
 }
 
 void Durability::end_of_copy(VersionNumber version) {
-  state_.store.post(Hold{version, false});
-  copying_ = 0;
-  changed_(version);
+  copied_.release();
+  state_.versions.changed(version);
   consider();
 }
 
 void Durability::on(const VersionDurable& event) {
-  const bool ours = copying_ == event.stored.version;
+  const bool ours = copied_.version() == event.stored.version;
   if (!ours && around_) return around_->on(event);
   durable(event.stored);
   if (ours) end_of_copy(event.stored.version);
@@ -109,23 +111,21 @@ void Durability::durable(const StoredVersion& stored) {
                              : 1e-9 * static_cast<double>(record.committed_ns - record.captured_ns);
   spdlog::info("version is durable job={} version={} bytes={} seconds_after_capture={:.3f}",
                state_.name, record.version, record.payload_bytes, seconds);
-  state_.durable[record.version] = stored;
+  state_.versions.found(stored, Where::shared);
   state_.record(
       "durable",
       {{"version", record.version}, {"bytes", record.payload_bytes}, {"seconds", seconds}});
   failpoint("copy.6");
-  changed_(record.version);
 }
 
 void Durability::on(const CopyFailed& event) {
-  if (copying_ != event.version) {
+  if (copied_.version() != event.version) {
     if (around_) around_->on(event);
     return;  // or of an earlier run
   }
-  const auto local = state_.disk.find(event.version);
-  if (event.source_is_damaged && local != state_.disk.end()) {
+  if (event.source_is_damaged && state_.on_disk(event.version) != nullptr) {
     const std::string& why = event.error.message();
-    local->second.damage = why;
+    state_.versions.quarantined(event.version, Where::disk, why);
     state_.store.post(SetAside{event.version, why});
     state_.record("set_aside", {{"version", event.version}, {"why", why}});
   } else {
@@ -144,10 +144,10 @@ void Durability::failed(const CopyFailed& event) {
                                    {"code", code_name(event.error.code())},
                                    {"why", event.error.message()}});
   // Older ones that were left out for this one are not copied any more.
-  for (const auto& [number, stored] : state_.disk) {
-    if (number < event.version) changed_(number);
+  for (const auto& [number, row] : state_.versions.rows()) {
+    if (number < event.version) state_.versions.changed(number);
   }
-  changed_(event.version);
+  state_.versions.changed(event.version);
 }
 
 void Durability::on(const Removed& event) {
@@ -156,9 +156,8 @@ void Durability::on(const Removed& event) {
 }
 
 void Durability::gone(VersionNumber version) {
-  state_.durable.erase(version);
+  state_.versions.removed(version, Where::shared);
   state_.record("removed", {{"version", version}, {"from", "durable"}});
-  changed_(version);
 }
 
 void Durability::on(const Event& event) {

@@ -1,5 +1,5 @@
 // Which versions become durable, and when: gives the drain its work and keeps what is known of the durable
-// directory (JobState::durable). No I/O. With several nodes drain_around.h says
+// directory (VersionRow::shared). No I/O. With several nodes drain_around.h says
 // which of them copies what.
 //
 // A version on the disk is due when it is newer than the newest durable one by `every` at least, or when somebody waits
@@ -19,10 +19,9 @@ namespace backstay::agent {
 
 class Durability {
  public:
-  // `wanted(version)`: somebody waits for its level durable. `changed(version)`: its level may have changed.
-  Durability(JobState& state, std::function<bool(VersionNumber)> wanted,
-             std::function<void(VersionNumber)> changed)
-      : state_(state), wanted_(std::move(wanted)), changed_(std::move(changed)) {}
+  // `wanted(version)`: somebody waits for its level durable.
+  Durability(JobState& state, std::function<bool(VersionNumber)> wanted)
+      : state_(state), wanted_(std::move(wanted)) {}
 
   // A run begins with these settings: the directory is looked at anew.
   void open(DurableSettings settings);
@@ -32,7 +31,7 @@ class Durability {
   // Begins the next copy, if one is due and none is under way.
   void consider();
   // The version that is being copied; 0: none.
-  VersionNumber copying() const { return around_ ? around_->copying() : copying_; }
+  VersionNumber copying() const { return around_ ? around_->copying() : copied_.version(); }
   // The node's disk is needed for a new version.
   void stand_still(bool on);
   // The program lives, and no node of its run is lost.
@@ -61,12 +60,11 @@ class Durability {
 
   JobState& state_;
   std::function<bool(VersionNumber)> wanted_;
-  std::function<void(VersionNumber)> changed_;
   bool opening_ = false;
   std::uint32_t stale_looks_ = 0;  // asked for by restarts of a run before, and not answered
   bool stands_still_ = false;
   bool live_ = false;
-  VersionNumber copying_ = 0;
+  VersionPin copied_;  // the version that is being copied, in a run of one node
   std::optional<DrainAround> around_;
 };
 

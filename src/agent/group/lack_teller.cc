@@ -45,7 +45,9 @@ void LackTeller::learn(const tree::Fact& fact) {
 }
 
 void LackTeller::learn(NodeId node, NodeLacks lacks) {
-  for (const VersionNumber version : state_.lacks.learn(node, std::move(lacks))) changed_(version);
+  for (const VersionNumber version : state_.lacks.learn(node, std::move(lacks))) {
+    state_.versions.changed(version);
+  }
 }
 
 void LackTeller::clear() {

@@ -4,7 +4,6 @@
 // Main loop's thread.
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include "agent/group/fleet.h"
@@ -15,9 +14,7 @@ namespace backstay::agent {
 
 class LackTeller {
  public:
-  // `changed(version)`: something about it is known that was not.
-  LackTeller(JobState& state, std::function<void(VersionNumber)> changed)
-      : state_(state), changed_(std::move(changed)) {}
+  explicit LackTeller(JobState& state) : state_(state) {}
 
   // After whatever may have changed something. `fleet`: of the present run, may be null; `lacks`: all that the rooms above
   // know of this node.
@@ -31,7 +28,6 @@ class LackTeller {
   void learn(NodeId node, NodeLacks lacks);
 
   JobState& state_;
-  const std::function<void(VersionNumber)> changed_;
   std::vector<Lack> told_;
 };
 

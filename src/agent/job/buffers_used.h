@@ -16,7 +16,7 @@ struct BuffersUsed {
     for (const auto& [number, version] : state.memory) {
       for (const HeldChunk& chunk : version.chunks) {
         if (chunk.released) continue;
-        ++(chunk.in_store ? writing : version.safe() ? cached : filled);
+        ++(chunk.in_store ? writing : state.is_safe(version) ? cached : filled);
       }
     }
   }

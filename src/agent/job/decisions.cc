@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "agent/disk/links.h"
+#include "base/check.h"
 #include "base/log.h"
 
 namespace backstay::agent {
@@ -12,7 +13,6 @@ namespace backstay::agent {
 // --- runs ------------------------------------------------------------------------------------------
 
 Status Decisions::begin_run(const wire::Hello& hello) {
-  forget_mere_copies(hello);
   FleetFacts facts;
   facts.self = {hello.run, hello.node, state_.clock.wall_ns()};
   facts.members = hello.nodes;
@@ -25,6 +25,8 @@ Status Decisions::begin_run(const wire::Hello& hello) {
     state_.lost_patience_ns =
         static_cast<std::uint64_t>(patience_in_losses * transport->facts().dead_after_s * 1e9);
   }
+  const bool protects = hello.nodes > 1 && (hello.replicas > 0 || !hello.parity.empty());
+  state_.versions.begin_run(hello.run, hello.node, hello.nodes, protects);
   BACKSTAY_ASSIGN(auto fleet,
                   Fleet::create(facts, std::move(transport), remembered(hello.run), *this));
   if (fleet->descriptor() >= 0) BACKSTAY_TRY(state_.store.watch(fleet->descriptor()));
@@ -33,31 +35,8 @@ Status Decisions::begin_run(const wire::Hello& hello) {
     earlier_.push_back(std::move(present_));
   }
   present_ = std::move(fleet);
-  protected_here_.clear();
   hurried_ns_ = 0;
-  tell_protected_anew(hello);
   return {};
-}
-
-// This agent's earlier life has not written this node's part of it: what is here was kept for others.
-void Decisions::forget_mere_copies(const wire::Hello& hello) {
-  std::erase_if(state_.undecided, [&](const auto& entry) {
-    const StoredVersion& stored = entry.second;
-    return stored.record.run == hello.run &&
-           std::ranges::find(stored.parts, hello.node) == stored.parts.end();
-  });
-}
-
-// A protected record proves that every node held its part, not that every node recorded it.
-// Such a version is reported as local until the tree announces it again.
-void Decisions::tell_protected_anew(const wire::Hello& hello) {
-  if (hello.nodes == 1) return;
-  for (auto& [number, stored] : state_.disk) {
-    const bool is_of_this_run = stored.record.run == hello.run;
-    if (!is_of_this_run || !stored.good() || stored.level != Level::protected_) continue;
-    recorded_[number] = stored;
-    stored.level = Level::local;
-  }
 }
 
 Status Decisions::know(const wire::Neighbours& neighbours) {
@@ -66,13 +45,14 @@ Status Decisions::know(const wire::Neighbours& neighbours) {
 
 std::vector<tree::Remembered> Decisions::remembered(RunId run) const {
   std::vector<tree::Remembered> all;
-  for (const auto& [number, stored] : state_.disk) {
-    if (!stored.good()) continue;
-    all.push_back({{stored.record.run, number}, stored.level, stored.level});
-  }
-  for (const auto& [number, stored] : state_.undecided) {
-    const Level held = stored.record.run == run ? Level::local : Level::none;
-    all.push_back({{stored.record.run, number}, held, Level::none});
+  for (const auto& [number, row] : state_.versions.rows()) {
+    if (!row.disk) continue;
+    const tree::RunVersion version{row.disk->record.run, number};
+    if (row.disk->good()) {
+      all.push_back({version, row.disk->level, row.disk->level});
+    } else if (row.in_doubt()) {
+      all.push_back({version, row.is_of(run) ? Level::local : Level::none, Level::none});
+    }
   }
   return all;
 }
@@ -82,13 +62,14 @@ bool Decisions::undecided() const {
 }
 
 bool Decisions::has_undecided_of(RunId run) const {
-  return std::any_of(state_.undecided.begin(), state_.undecided.end(),
-                     [run](const auto& entry) { return entry.second.record.run == run; });
+  return std::ranges::any_of(state_.versions.rows(), [run](const auto& entry) {
+    return entry.second.in_doubt() && entry.second.is_of(run);
+  });
 }
 
 bool Decisions::settled() const {
   for (const auto& [number, version] : state_.memory) {
-    if (version.info.nodes > 1 && version.captured && !version.safe() && !version.failed)
+    if (version.info.nodes > 1 && version.captured && !state_.is_safe(version) && !version.failed)
       return false;
   }
   return !undecided() || out_of_patience();
@@ -104,8 +85,8 @@ std::uint64_t Decisions::patience_ends_ns() const {
 
 bool Decisions::may_be_decided() const {
   if (!undecided() || !present_->lost().empty()) return false;
-  return std::any_of(state_.undecided.begin(), state_.undecided.end(), [this](const auto& entry) {
-    return entry.second.record.run == state_.run &&
+  return std::ranges::any_of(state_.versions.rows(), [this](const auto& entry) {
+    return entry.second.in_doubt() && entry.second.is_of(state_.run) &&
            !state_.lacks.of(entry.first, Level::captured, Level::local);
   });
 }
@@ -143,9 +124,10 @@ std::vector<Fleet*> Decisions::fleets() const {
 bool Decisions::is_wanted(const Fleet& fleet) const {
   const RunId run = fleet.facts().self.run;
   return has_undecided_of(run) ||
-         std::any_of(state_.memory.begin(), state_.memory.end(), [run](const auto& entry) {
+         std::any_of(state_.memory.begin(), state_.memory.end(), [this, run](const auto& entry) {
            const MemoryVersion& version = entry.second;
-           return version.info.run == run && version.captured && !version.local && !version.failed;
+           return version.info.run == run && version.captured && !state_.is_local(version) &&
+                  !version.failed;
          });
 }
 
@@ -164,14 +146,8 @@ Fleet* Decisions::fleet_of(const format::CommitRecord& record) {
 void Decisions::on(const VersionSealed& event) {
   const VersionNumber number = event.stored.version;
   sealed_ns_ = state_.clock.monotonic_ns();
-  if (MemoryVersion* version = state_.in_memory(number)) {
-    version->sealed = true;
-    record_written(*version);
-  }
-  if (event.stored.undecided) {
-    state_.undecided[number] = event.stored;
-    state_.undecided[number].parts = {event.node};
-  }
+  state_.versions.prepared(event.stored, event.node);
+  if (const MemoryVersion* version = state_.in_memory(number)) record_written(*version);
   if (Fleet* fleet = fleet_of(event.stored.record)) fleet->held(number, Level::local);
 }
 
@@ -187,9 +163,7 @@ void Decisions::record_written(const MemoryVersion& version) const {
 
 void Decisions::on(const VersionRecorded& event) {
   const tree::RunVersion version{event.stored.record.run, event.stored.version};
-  state_.undecided.erase(event.stored.version);
-  unrecorded_.erase(event.stored.version);
-  recorded_[event.stored.version] = event.stored;
+  state_.versions.recorded(event.stored);
   for (Fleet* fleet : fleets()) fleet->recorded(version, event.stored.level);
   drop_unwanted();
 }
@@ -198,44 +172,28 @@ void Decisions::on(const RecordFailed& event) {
   if (event.error.code() == Code::not_found) return;  // the version has expired meanwhile
   spdlog::error("the record of a version cannot be written job={} version={} level={} error=\"{}\"",
                 state_.name, event.version, level_name(event.level), event.error.to_string());
-  again_[event.version] = event.level;
-  unrecorded_[event.version] = {event.version, event.level, event.error.code(),
-                                event.error.message()};
+  state_.versions.record_failed(event.version, event.level, event.error);
 }
 
 std::vector<Lack> Decisions::unrecorded() const {
   std::vector<Lack> all;
-  for (const auto& [number, lack] : unrecorded_) {
-    if (has_part_of({state_.run, number})) all.push_back(lack);
+  for (const auto& [number, row] : state_.versions.rows()) {
+    if (row.unrecorded && row.is_of(state_.run)) all.push_back(*row.unrecorded);
   }
   return all;
 }
 
-void Decisions::removed(VersionNumber version) {
-  protected_here_.erase(version);
-  recorded_.erase(version);
-  again_.erase(version);
-  unrecorded_.erase(version);
-}
-
 void Decisions::held_protected(VersionNumber version) {
   if (!present_) return;
-  protected_here_.insert(version);
+  state_.versions.replicated(version);
   present_->held(version, Level::protected_);
 }
 
 // --- what the fleets say ---------------------------------------------------------------------------
 
 bool Decisions::has_part_of(tree::RunVersion version) const {
-  const auto memory = state_.memory.find(version.version);  // of one node: it is not undecided
-  if (memory != state_.memory.end() && memory->second.sealed) {
-    return memory->second.info.run == version.run;
-  }
-  const auto in = [version](const std::map<VersionNumber, StoredVersion>& versions) {
-    const auto found = versions.find(version.version);
-    return found != versions.end() && found->second.record.run == version.run;
-  };
-  return in(state_.disk) || in(state_.undecided) || in(recorded_);
+  const VersionRow* row = state_.versions.find(version.version);
+  return row != nullptr && row->is_of(version.run);
 }
 
 // Who has nothing of it has nothing to record, and no say in it: it is a version of an earlier run on other nodes.
@@ -244,26 +202,19 @@ void Decisions::record(tree::RunVersion version, Level level) {
 }
 
 void Decisions::order_record(VersionNumber version, Level level) {
+  const VersionRow* row = state_.versions.find(version);
+  BACKSTAY_CHECK(row != nullptr && row->disk);
+  if (row->removing) return;  // newer versions have taken its place
+  format::CommitRecord record = row->disk->record;
+  record.level = level;
   // In earlier runs this node may have had another number.
-  const bool is_of_this_run = state_.nodes > 1 && has_part_of({state_.run, version});
+  const bool is_of_this_run = state_.nodes > 1 && row->is_of(state_.run);
   const auto part = is_of_this_run ? std::optional(state_.node) : std::nullopt;
-  state_.store.post(RecordVersion{version, level, part});
+  state_.store.post(RecordVersion{std::move(record), part});
 }
 
 void Decisions::announced(tree::RunVersion version, Level level) {
-  const auto found = recorded_.find(version.version);
-  if (found == recorded_.end() || found->second.record.run != version.run) return;
-  StoredVersion stored = found->second;
-  if (level >= stored.level) recorded_.erase(found);
-  tell(std::move(stored), level);
-}
-
-void Decisions::tell(StoredVersion stored, Level level) {
-  if (level >= Level::protected_) protected_here_.erase(stored.version);
-  const auto known = state_.disk.find(stored.version);
-  if (known != state_.disk.end() && known->second.level >= level) return;
-  stored.level = level;
-  listener_.told(stored);
+  state_.versions.announced({version.version, version.run}, level);
 }
 
 void Decisions::membership(const tree::Membership& change) {
@@ -285,7 +236,7 @@ void Decisions::released(std::uint64_t barrier, std::uint64_t round) {
 }
 
 void Decisions::ticked() {
-  for (const auto& [version, level] : std::exchange(again_, {})) order_record(version, level);
+  for (const auto& [version, level] : state_.versions.take_retries()) order_record(version, level);
   say_again();
   listener_.ticked();
 }
@@ -299,21 +250,20 @@ void Decisions::say_again() {
     Level recorded = Level::none;
   };
   std::vector<Said> all;
-  const auto newest = [&](const auto& versions, auto said) {
+  const auto newest = [&](auto is_one, Level held, bool recorded) {
+    const auto& rows = state_.versions.rows();
     std::size_t left = said_again_max;
-    for (auto at = versions.rbegin(); at != versions.rend() && left > 0; ++at, --left) {
-      all.push_back(said(*at));
+    for (auto at = rows.rbegin(); at != rows.rend() && left > 0; ++at) {
+      const auto& [number, row] = *at;
+      if (!is_one(row)) continue;
+      const tree::RunVersion version{row.disk->record.run, number};
+      all.push_back({version, held, recorded ? row.disk->level : Level::none});
+      --left;
     }
   };
-  newest(state_.undecided, [](const auto& entry) {
-    return Said{{entry.second.record.run, entry.first}, Level::local};
-  });
-  newest(protected_here_, [this](VersionNumber version) {
-    return Said{{present_->facts().self.run, version}, Level::protected_};
-  });
-  newest(recorded_, [](const auto& entry) {
-    return Said{{entry.second.record.run, entry.first}, Level::none, entry.second.level};
-  });
+  newest([](const VersionRow& row) { return row.in_doubt(); }, Level::local, false);
+  newest([](const VersionRow& row) { return row.protected_here; }, Level::protected_, false);
+  newest([](const VersionRow& row) { return row.awaits_announcement(); }, Level::none, true);
   for (const Said& said : all) {  // by now, any of them may be told
     for (Fleet* fleet : fleets()) {
       if (said.recorded != Level::none) fleet->recorded(said.version, said.recorded);

@@ -4,7 +4,7 @@
 //   store: VersionSealed      -> fleet.held(local)
 //   fleet: record(v, level)   -> store: RecordVersion, where this node has a part of v
 //   store: VersionRecorded    -> fleet.recorded()
-//   fleet: announced(v, ..)   -> `told`: from now on the level may be told
+//   fleet: announced(v, ..)   -> the table of versions: from now on the level may be reported
 //
 // A run of one node takes the same steps; the fleet of one answers at once. Main loop's thread.
 //
@@ -16,9 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <list>
-#include <map>
 #include <memory>
-#include <set>
 #include <vector>
 
 #include "agent/disk/store.h"
@@ -30,8 +28,6 @@ namespace backstay::agent {
 class Decisions final : public FleetOwner {
  public:
   struct Listener {
-    // `stored` has this level now, for everybody.
-    std::function<void(const StoredVersion& stored)> told;
     std::function<void(const tree::Membership&)> membership;
     std::function<void(std::uint64_t barrier, std::uint64_t round)> released;
     std::function<void(NodeId)> reached;
@@ -53,9 +49,6 @@ class Decisions final : public FleetOwner {
   void on(const VersionSealed& event);
   void on(const VersionRecorded& event);
   void on(const RecordFailed& event);
-
-  // The version has gone from this node's disk, or goes.
-  void removed(VersionNumber version);
 
   // Versions of the present run whose record this node cannot write, or could not when it last tried.
   std::vector<Lack> unrecorded() const;
@@ -96,8 +89,6 @@ class Decisions final : public FleetOwner {
   static constexpr double patience_in_losses = 3;   // each as long as it takes to notice one
   static constexpr std::size_t said_again_max = 8;  // of each kind: much less than the tree keeps
   std::vector<tree::Remembered> remembered(RunId run) const;
-  void forget_mere_copies(const wire::Hello& hello);
-  void tell_protected_anew(const wire::Hello& hello);
   bool has_undecided_of(RunId run) const;
   bool out_of_patience() const;
   std::uint64_t patience_ends_ns() const;
@@ -107,7 +98,6 @@ class Decisions final : public FleetOwner {
   std::vector<Fleet*> fleets() const;
   bool has_part_of(tree::RunVersion version) const;
   void order_record(VersionNumber version, Level level);
-  void tell(StoredVersion stored, Level level);
   void record_written(const MemoryVersion& version) const;
   void say_again();
 
@@ -116,10 +106,6 @@ class Decisions final : public FleetOwner {
   const Listener listener_;
   std::unique_ptr<Fleet> present_;
   std::list<std::unique_ptr<Fleet>> earlier_;  // of runs before, while they have versions to decide
-  std::map<VersionNumber, StoredVersion> recorded_;  // not announced yet at that level
-  std::set<VersionNumber> protected_here_;           // of the present run, not yet on all nodes
-  std::map<VersionNumber, Level> again_;      // could not be recorded: tried at the next tick
-  std::map<VersionNumber, Lack> unrecorded_;  // until it is
   std::uint64_t hurried_ns_ = 0;
   std::uint64_t sealed_ns_ = 0;
 };

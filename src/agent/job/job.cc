@@ -26,14 +26,12 @@ Job::Job(std::string name, std::string dir, Pool& pool, Outbox& outbox, StoreLin
              .clock = clock},
       page_(std::move(page)),
       levels_(state_, [this](VersionNumber version) { return version_text(*this, version); }),
-      capture_(state_, [this](VersionNumber version) { levels_.changed(version); }),
-      durability_(
-          state_, [this](VersionNumber version) { return levels_.wanted_durable(version); },
-          [this](VersionNumber version) { levels_.changed(version); }),
+      capture_(state_),
+      durability_(state_,
+                  [this](VersionNumber version) { return levels_.wanted_durable(version); }),
       files_(*this),
       decisions_(state_, files_,
-                 {.told = [this](const StoredVersion& stored) { told(stored); },
-                  .membership = [this](const tree::Membership& change) { membership(change); },
+                 {.membership = [this](const tree::Membership& change) { membership(change); },
                   .released = [this](std::uint64_t barrier, std::uint64_t) { released(barrier); },
                   .reached =
                       [this](NodeId member) {
@@ -47,7 +45,7 @@ Job::Job(std::string name, std::string dir, Pool& pool, Outbox& outbox, StoreLin
                         request_teller_.learn(fact);
                       },
                   .ticked = [this] { levels_.changed(); }}),
-      lack_teller_(state_, [this](VersionNumber version) { levels_.changed(version); }),
+      lack_teller_(state_),
       request_teller_(state_, *page_) {
   state_.store.post(ScanJob{});
 }
@@ -109,7 +107,11 @@ Result<bool> Job::begin_run(const wire::Hello& hello) {
   if (looking_) return false;
   if (!std::exchange(looked_, true)) {
     looking_ = true;
-    state_.store.post(LookAgain{});
+    LookAgain look;
+    for (const auto& [number, row] : state_.versions.rows()) {
+      if (row.disk && row.disk->level != Level::none) look.known.push_back(number);
+    }
+    state_.store.post(std::move(look));
     return false;
   }
   if (opened_for_ != hello.run) {
@@ -171,10 +173,6 @@ Status Job::new_run(const wire::Hello& hello) {
   state_.replicas = hello.nodes > 1 && !parity_ ? hello.replicas : 0;
   protect_bytes_per_s_ = hello.protect_bytes_per_s;
   capture_.abort(Error(Code::rank_lost, "a new run of the job begins"));
-  // Where nothing will be protected nothing will be announced, and only the newest recorded one stays for its level.
-  const bool protects = state_.replicas > 0 || state_.parity;
-  newest_protected_ = 0;
-  state_.store.post(Announced{protects ? 0 : format::version_max});
   state_.run = hello.run;
   state_.ranks = hello.ranks;
   state_.local_ranks = hello.local_ranks;
@@ -212,11 +210,8 @@ void Job::scanned(const Scanned& event) {
   if (event.versions.ok()) {
     for (const StoredVersion& stored : *event.versions) {
       state_.newest = std::max(state_.newest, stored.version);
-      if (stored.level != Level::none || !stored.damage.empty()) {
-        state_.disk[stored.version] = stored;
-      } else if (stored.undecided) {
-        state_.undecided[stored.version] = stored;
-      }
+      const bool exists = stored.level != Level::none || !stored.damage.empty();
+      if (exists || stored.undecided) state_.versions.found(stored, Where::disk);
     }
   }
   admit_waiting(scanned_ ? Status() : Status(event.versions.error()));
@@ -273,6 +268,7 @@ Status Job::receive(ConnectionId connection, const wire::Message& message) {
     return Error(Code::invalid, "a rank may not send this message");
   }
   reap_restores();
+  carry_out();
   return status;
 }
 
@@ -377,6 +373,7 @@ void Job::disconnected(ConnectionId connection, bool goodbye) {
   capture_.rank_lost(rank);
   reap_restores();
   if (state_.links.empty()) run_ends();
+  carry_out();
 }
 
 // --- events of the store -----------------------------------------------------------------------
@@ -408,19 +405,19 @@ void Job::on(const Event& event) {
   } else if (const auto* failed = std::get_if<VersionFailed>(&event)) {
     capture_.on(*failed);
   } else if (const auto* removed = std::get_if<Removed>(&event)) {
+    for (const VersionNumber version : removed->stayed) state_.versions.removing(version, false);
     for (const VersionNumber version : removed->versions) {
-      // The store recorded it by itself, to make room, and removed it: no record will free its buffers.
-      const MemoryVersion* held = state_.in_memory(version);
-      if (held != nullptr && held->sealed && !held->safe()) state_.release(version);
-      this->removed(version);
+      state_.versions.removed(version, Where::disk);
     }
   } else if (const auto* loaded = std::get_if<ManifestLoaded>(&event)) {
+    if (loaded->manifest.ok()) state_.versions.doubted(loaded->version, Where::disk, false);
     if (!restores_.empty()) restores_.front()->on(*loaded, Place::local);
   } else if (const auto* read = std::get_if<ChunkRead>(&event)) {
     BACKSTAY_CHECK(!restores_.empty());
     restores_.front()->on(*read);
   }
   reap_restores();
+  carry_out();
   durability_.consider();
 }
 
@@ -429,6 +426,7 @@ void Job::on_drain(const Event& event) {
     if (durability_.on(*found) && !restores_.empty()) restores_.front()->durable_scanned();
     if (!durability_.opening()) admit_waiting(Status());
   } else if (const auto* loaded = std::get_if<ManifestLoaded>(&event)) {
+    if (loaded->manifest.ok()) state_.versions.doubted(loaded->version, Where::shared, false);
     if (!restores_.empty()) restores_.front()->on(*loaded, Place::durable);
   } else if (const auto* read = std::get_if<ChunkRead>(&event)) {
     BACKSTAY_CHECK(!restores_.empty());
@@ -437,6 +435,7 @@ void Job::on_drain(const Event& event) {
     durability_.on(event);
   }
   reap_restores();
+  carry_out();
   durability_.consider();
 }
 
@@ -445,57 +444,10 @@ void Job::looked(const Looked& event) {
   looking_ = false;
   for (const VersionNumber version : event.gone) {
     spdlog::warn("others removed it from the disk job={} version={}", state_.name, version);
-    state_.release(version);
-    removed(version);
+    state_.versions.removed(version, Where::disk);
   }
+  carry_out();
   admit_waiting(Status());
-}
-
-void Job::removed(VersionNumber version) {
-  state_.disk.erase(version);
-  state_.undecided.erase(version);
-  decisions_.removed(version);
-  if (neighbourhood_) neighbourhood_->removed(version);
-  state_.record("removed", {{"version", version}});
-  levels_.changed(version);
-}
-
-Status Job::forget(VersionNumber version) {
-  if (!scanned_) return Error(Code::busy, "the agent is opening the job; try again");
-  if (!restores_.empty()) return Error(Code::busy, "a restart of the job is under way");
-  if (const MemoryVersion* held = state_.in_memory(version)) {
-    if (!held->captured) return Error(Code::busy, "it is being captured");
-    if (!held->local && !held->failed) return Error(Code::busy, "the agent is writing it");
-  }
-  if (durability_.copying() == version) {
-    return Error(Code::busy, "the agent is copying it to the durable directory");
-  }
-  state_.release(version);
-  removed(version);
-  state_.store.post(ForgetVersion{version});
-  spdlog::info("version forgotten, a tool removes it job={} version={}", state_.name, version);
-  return {};
-}
-
-// What every node has recorded.
-void Job::told(const StoredVersion& stored) {
-  const auto known = state_.disk.find(stored.version);
-  if (known == state_.disk.end() || known->second.level < Level::local) {
-    capture_.local(stored);
-  } else {
-    known->second = stored;
-    levels_.changed(stored.version);
-  }
-  if (neighbourhood_ && stored.level == Level::protected_) {
-    neighbourhood_->protected_everywhere(stored.version);
-    state_.record("protected", {{"version", stored.version}});
-    if (stored.record.run == state_.run) {  // which numbers its nodes had in another is not known
-      newest_protected_ = std::max(newest_protected_, stored.version);
-      state_.store.post(Announced{newest_protected_});
-    }
-    state_.store.post(RemoveExpired{state_.keep});  // one before it may have stayed for its sake
-  }
-  durability_.consider();
 }
 
 std::uint64_t Job::next_deadline_ns() const {
@@ -523,6 +475,7 @@ void Job::pump() {
   tell_facts();
   if (!restores_.empty()) restores_.front()->pump();
   reap_restores();  // what comes from other agents comes past on()
+  carry_out();
 }
 
 void Job::tell_facts() {
@@ -538,49 +491,7 @@ bool Job::busy() const { return capture_.draining() || !restores_.empty() || !wa
 bool Job::unused() const {
   return !has_ranks() && restores_.empty() && !capture_.filling() && copying() == 0 &&
          std::all_of(state_.memory.begin(), state_.memory.end(),
-                     [](const auto& entry) { return entry.second.safe(); });
-}
-
-bool Job::drop_unwritable() {
-  if (has_ranks() || !restores_.empty()) return false;
-  const auto found =
-      std::find_if(state_.memory.begin(), state_.memory.end(),
-                   [](const auto& entry) { return entry.second.failed && !entry.second.dropping; });
-  if (found == state_.memory.end()) return false;
-  const VersionNumber number = found->first;
-  spdlog::error(
-      "version given up: it cannot be written, its program has ended, and another job needs the "
-      "pool job={} version={} error=\"{}\"",
-      state_.name, number, found->second.failed->to_string());
-  state_.record("dropped", {{"version", number}, {"why", found->second.failed->message()}});
-  state_.store.post(AbortVersion{number});
-  state_.release(number);
-  levels_.changed(number);
-  return true;
-}
-
-std::vector<std::string> Job::only_in_memory() const {
-  std::vector<std::string> lost;
-  for (const auto& [number, version] : state_.memory) {
-    if (!version.captured || version.safe() || version.dropping) continue;
-    lost.push_back(
-        fmt::format("version {} of job {}: {}", number, state_.name,
-                    version.failed ? version.failed->message() : "it was not written yet"));
-  }
-  return lost;
-}
-
-std::vector<std::string> Job::left_undecided() const {
-  std::vector<std::string> left;
-  if (!decisions_.undecided()) return left;
-  for (const auto& [number, stored] : state_.undecided) {
-    if (stored.record.run != state_.run) continue;
-    const auto why = state_.lacks.of(number, Level::captured, Level::local);
-    left.push_back(fmt::format(
-        "version {} of job {}: {}; it counts only where another node has its record", number,
-        state_.name, why ? why->message() : "not all nodes have said that they hold it"));
-  }
-  return left;
+                     [this](const auto& entry) { return state_.is_safe(entry.second); });
 }
 
 void Job::close() {

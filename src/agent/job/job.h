@@ -1,5 +1,5 @@
-// One job on this node: takes the messages of its ranks and the events of its store and gives them
-// to Capture, Restore and Levels. A state machine without I/O of its own.
+// One job on this node: takes the messages of its ranks and the events of its store, gives them to the
+// rooms below, and carries out what the table of versions orders. A state machine without I/O of its own.
 #pragma once
 
 #include <functional>
@@ -54,7 +54,10 @@ class Job {
   void on_drain(const Event& event);
 
   // A descriptor of the network is readable.
-  void network() { decisions_.progress(); }
+  void network() {
+    decisions_.progress();
+    carry_out();
+  }
 
   // Buffers may have become free, other agents have answered, or time has passed.
   void pump();
@@ -76,7 +79,10 @@ class Job {
   // there was none.
   bool drop_unwritable();
   // The agent ends: what could not be written is tried once more.
-  void last_try() { capture_.retry_failed(); }
+  void last_try() {
+    capture_.retry_failed();
+    carry_out();
+  }
   // Captured versions that are not on the disk, with the reason: they go with the agent.
   std::vector<std::string> only_in_memory() const;
   // Versions that this node holds and of which it does not know whether all do, with the reason.
@@ -136,7 +142,9 @@ class Job {
   Status join(ConnectionId connection, const wire::Hello& hello);
   void admit_waiting(const Status& opened);
   Status new_run(const wire::Hello& hello);
-  void told(const StoredVersion& stored);
+  // What the table of versions orders, until it orders nothing more. At the end of whatever may change a version.
+  void carry_out();
+  void announced(const Announcement& now);
   Status check(const wire::Hello& hello) const;
 
   // What other agents say about files; they may know their neighbours before we do.
@@ -167,7 +175,7 @@ class Job {
 
   void scanned(const Scanned& event);
   void looked(const Looked& event);
-  void removed(VersionNumber version);
+  void gone(VersionNumber version);
   Status restart(const RankLink& link, const wire::Restart& restart);
   void refuse_incomplete_restart();
   Status fetch(const RankLink& link, const wire::Fetch& fetch);
@@ -198,10 +206,9 @@ class Job {
   std::set<Launch> taken_over_;  // launches whose ranks a tool has ended, for another one
   bool looked_ = false;          // since the last run began, whether its versions are still there
   bool looking_ = false;
-  bool finished_ = false;               // as the last run ended
-  VersionNumber newest_protected_ = 0;  // of the present run, as all nodes have recorded
-  RunId opened_for_ = 0;                // the run whose durable directory was looked at
-  std::optional<Error> scan_error_;     // also for those who come after it
+  bool finished_ = false;            // as the last run ended
+  RunId opened_for_ = 0;             // the run whose durable directory was looked at
+  std::optional<Error> scan_error_;  // also for those who come after it
   std::list<std::pair<ConnectionId, wire::Hello>> waiting_;  // for the scan
   std::list<std::pair<ConnectionId, wire::Candidates>> asking_;
   std::map<Rank, wire::Restart> restarting_;      // ranks that asked, until all have

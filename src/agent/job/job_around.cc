@@ -79,9 +79,9 @@ std::vector<NodeId> Job::files_here(VersionOfRun version) const {
       const bool wanted = VersionOfRun{file.version, file.run} == version && !file.parity;
       if (wanted) nodes.push_back(file.node);
     }
-  } else if (const auto at = state_.disk.find(version.first);
-             at != state_.disk.end() && at->second.good() &&
-             at->second.record.run == version.second && at->second.record.nodes == 1) {
+  } else if (const VersionRow* row = state_.versions.find(version.first);
+             row != nullptr && row->good() && row->is_of(version.second) &&
+             row->disk->record.nodes == 1) {
     nodes.push_back(0);
   }
   return nodes;
@@ -95,17 +95,12 @@ const HeldFile* Job::parity_here(VersionOfRun version) const {
   return nullptr;
 }
 
-// The store knows what it has written itself; a version of which there are only copies here is new to it.
+// A version of which there are only copies here is new to this node.
 void Job::kept(const HeldFile& file) {
   if (DrainAround* drain = durability_.around()) drain->kept(file.file);
   const VersionNumber version = file.file.version;
-  if (!file.record || state_.disk.count(version) != 0 || state_.undecided.count(version) != 0 ||
-      state_.in_memory(version) != nullptr) {
-    return;
-  }
-  const StoredVersion stored{version, file.record->level, *file.record, "", false, false};
-  state_.disk[version] = stored;
-  state_.store.post(Adopt{stored});
+  if (!file.record || !state_.is_gone(version)) return;
+  state_.versions.found({version, file.record->level, *file.record}, Where::disk);
 }
 
 void Job::released(std::uint64_t barrier) {

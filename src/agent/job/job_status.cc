@@ -37,14 +37,14 @@ json version_json(const Job& job, VersionNumber number) {
     out["in_pool"] = at->second.captured && at->second.whole;
     out["filling"] = !at->second.captured;
   }
-  if (const auto at = job.state().disk.find(number);
-      at != job.state().disk.end() && at->second.level != Level::none) {
-    out["bytes"] = out["written_bytes"] = at->second.record.payload_bytes;
-    out["captured_ns"] = at->second.record.captured_ns;
-    out["local_ns"] = at->second.record.committed_ns;
+  const VersionRow* row = job.state().versions.find(number);
+  if (row != nullptr && row->disk && row->announced != Level::none) {
+    out["bytes"] = out["written_bytes"] = row->disk->record.payload_bytes;
+    out["captured_ns"] = row->disk->record.captured_ns;
+    out["local_ns"] = row->disk->record.committed_ns;
   }
-  if (job.state().is_durable(number)) {
-    const format::CommitRecord& record = job.state().durable.at(number).record;
+  if (row != nullptr && row->durable()) {
+    const format::CommitRecord& record = row->shared->record;
     out["bytes"] = out["written_bytes"] = record.payload_bytes;
     out["captured_ns"] = record.captured_ns;
     out["durable_ns"] = record.committed_ns;
@@ -75,10 +75,8 @@ wire::peer::Seen seen_here(const Job& job, VersionOfRun files_of) {
   for (const auto& [number, version] : state.memory) {
     if (version.captured) seen.newest = std::max(seen.newest, number);
   }
-  for (const auto* versions : {&state.disk, &state.undecided}) {
-    for (const auto& [number, stored] : *versions) {
-      if (stored.damage.empty()) seen.newest = std::max(seen.newest, number);
-    }
+  for (const auto& [number, row] : state.versions.rows()) {
+    if (row.disk && row.disk->damage.empty()) seen.newest = std::max(seen.newest, number);
   }
   if (seen.newest != 0) seen.level = job.level_of(seen.newest).level;
   if (const Lack* lack = state.lacks.newest(state.node)) {

@@ -91,7 +91,6 @@ Encoder::~Encoder() {
     if (task.is_active() && task.step != Step::sealing) {
       world_.depot.post(AbandonCopy{parity(task)});
     }
-    hold(task, false);
   }
 }
 
@@ -148,7 +147,6 @@ void Encoder::removed(VersionNumber version) {
   task.removed = true;
   handout_.forget(version);
   if (!task.is_active()) {
-    hold(task, false);
     tasks_.erase(found);
   } else if (task.step != Step::sealing) {
     fail(task, Error(Code::again, "the version was removed"));
@@ -216,7 +214,7 @@ Encoder::Task* Encoder::task_now(std::uint64_t& next) {
 // --- one version ---------------------------------------------------------------------------------
 
 void Encoder::start(Task& task) {
-  hold(task, true);
+  if (!task.pin) task.pin = VersionPin(world_.state.versions, task.version, PinReason::encoding);
   if (std::exchange(task.there, false)) return sync(task);
   task.step = Step::manifests;
   handout_.begun(task.version);
@@ -242,7 +240,7 @@ void Encoder::sync(Task& task) {
                  if (held.ok() || of.removed) return sealed(of, held);
                  spdlog::warn("parity is made anew job={} version={} error=\"{}\"",
                               world_.state.name, of.version, held.error().to_string());
-                 hold(of, false);
+                 of.pin.release();
                  of.step = Step::waiting;
                })});
 }
@@ -496,7 +494,7 @@ void Encoder::sealed(Task& task, const Result<HeldFile>& held) {
     fail(task, held.error());
     return give_up(task);
   }
-  hold(task, false);
+  task.pin.release();
   task.step = Step::done;
   task.lacks.reset();
   task.stripes.reset();
@@ -525,7 +523,7 @@ void Encoder::settle(Task& task) {
 }
 
 void Encoder::give_up(Task& task) {
-  hold(task, false);
+  task.pin.release();
   task.step = Step::waiting;
   task.manifest = {};
   task.not_before_ns = world_.state.clock.monotonic_ns() + parity_rest_ns;
@@ -538,10 +536,6 @@ void Encoder::give_up(Task& task) {
   const bool gone_there = code == Code::not_found && world_.state.newest > task.version;
   record_unprotected(world_.state, task.version, group_[self_], *task.lacks,
                      gone_there || is_overtaken(world_.state, task.version, code));
-}
-
-void Encoder::hold(Task& task, bool on) {
-  if (std::exchange(task.held, on) != on) world_.state.store.post(Hold{task.version, on});
 }
 
 std::vector<Lack> Encoder::lacks() const {

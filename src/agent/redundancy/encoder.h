@@ -104,7 +104,7 @@ class Encoder {
     bool there = false;  // an earlier agent of this run has made it
     bool removed = false;
     std::size_t told_lost = 0;  // so many members of the group
-    bool held = false;          // retention leaves the version alone
+    VersionPin pin;             // while it is worked on
     bool has_slices_left() const { return !own.is_empty() || !others.is_empty(); }
     bool is_active() const { return step != Step::waiting && step != Step::done; }
   };
@@ -137,7 +137,6 @@ class Encoder {
   void settle(Task& task);
   void give_up(Task& task);
   void tell_weak(Task& task);
-  void hold(Task& task, bool on);
   // `callback(task, ...)`, with the task of that version.
   template <typename Callback>
   auto on_task(const Task& task, Callback callback);

@@ -18,15 +18,12 @@
 namespace backstay::agent {
 
 // Of a run's versions on a node's disk; 0: none.
-VersionNumber favoured(const std::map<VersionNumber, StoredVersion>& disk, RunId run);
+VersionNumber favoured(const VersionTable::Rows& rows, RunId run);
 
 class Favoured {
  public:
-  // Has the version held as long as it is the favoured one.
-  explicit Favoured(const JobState& state) : state_(state) {}
-  ~Favoured();
-  Favoured(const Favoured&) = delete;
-  Favoured& operator=(const Favoured&) = delete;
+  // Pins the version as long as it is the favoured one.
+  explicit Favoured(JobState& state) : state_(state) {}
 
   // After anything that may have changed the versions on this node's disk or their levels.
   void choose();
@@ -35,11 +32,11 @@ class Favoured {
   void protected_here(VersionNumber version);
 
  private:
-  void hold(VersionNumber& held, VersionNumber version);
+  void pin(VersionPin& held, VersionNumber version);
 
-  const JobState& state_;
-  VersionNumber favoured_ = 0;
-  VersionNumber protected_here_ = 0;
+  JobState& state_;
+  VersionPin favoured_;
+  VersionPin protected_here_;
 };
 
 }  // namespace backstay::agent

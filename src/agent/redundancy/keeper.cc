@@ -33,7 +33,6 @@ Keeper::~Keeper() {
   for (const auto& [file, copy] : copies_) {
     if (!copy.is_active()) continue;
     if (copy.step != Step::sealing) world_.depot.post(AbandonCopy{file});
-    hold(copy, false);
   }
 }
 
@@ -98,7 +97,7 @@ std::vector<Keeper::Copy*> Keeper::first_ones() {
 
 void Keeper::start(Copy& copy) {
   copy.step = Step::manifest;
-  hold(copy, true);
+  copy.pin = VersionPin(world_.state.versions, copy.file.version, PinReason::receiving);
   world_.reader.read_manifest(copy.source(), copy.file,
                               on_copy(copy, [this](Copy& of, Result<Buffer> manifest) {
                                 got_manifest(of, std::move(manifest));
@@ -236,7 +235,7 @@ void Keeper::end(Copy& copy) {
   const wire::peer::Keep what = copy.what;
   const std::deque<NodeId> askers = copy.askers;
   const bool anew = copy.anew;
-  if (copy.is_active()) hold(copy, false);
+  copy.pin.release();
   copy.step = Step::ended;
   if (!copy.failed) {
     const auto living = askers.begin() + (copy.source_lost ? 1 : 0);
@@ -261,10 +260,6 @@ void Keeper::answer(const Copy& copy, NodeId to, const Status& status) {
                  kept.version, kept.node, status.error().to_string());
   }
   world_.peers.send(to, std::move(kept));
-}
-
-void Keeper::hold(const Copy& copy, bool on) {
-  world_.state.store.post(Hold{copy.file.version, on});
 }
 
 void Keeper::removed(VersionNumber version) {

@@ -69,6 +69,7 @@ class Keeper {
     std::optional<Error> failed;
     bool source_lost = false;
     bool anew = false;
+    VersionPin pin;  // while it is active
     NodeId source() const { return askers.front(); }
     bool is_active() const { return step != Step::waiting && step != Step::ended; }
     bool has_pieces_left() const { return !again.empty() || next < pieces.size(); }
@@ -88,7 +89,6 @@ class Keeper {
   void settle(Copy& copy);
   void end(Copy& copy);
   void answer(const Copy& copy, NodeId to, const Status& status);
-  void hold(const Copy& copy, bool on);
   // `callback(copy, ...)`, with the copy of that file.
   template <typename Callback>
   auto on_copy(const Copy& copy, Callback callback);

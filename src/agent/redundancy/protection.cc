@@ -72,10 +72,6 @@ Protection::Protection(ProtectionWorld world, ProtectionSettings settings, Prote
   tell_relaxation();
 }
 
-Protection::~Protection() {
-  for (Entry& entry : duties_) hold(entry, false);
-}
-
 void Protection::tell_relaxation() const {
   const auto placed =
       protect::place_replicas({world_.state.run, settings_.replicas, settings_.domains});
@@ -131,9 +127,6 @@ void Protection::protected_everywhere(VersionNumber version) {
 
 void Protection::removed(VersionNumber version) {
   protected_.erase(version);
-  for (Entry& entry : duties_) {
-    if (entry.first.version == version) hold(entry, false);
-  }
   std::erase_if(duties_, [version](const Entry& entry) { return entry.first.version == version; });
   keeper_.removed(version);
 }
@@ -202,7 +195,7 @@ std::uint64_t Protection::pump() {
   for (Entry& entry : duties_) {
     const Duty& duty = entry.second;
     if (!is_wanted(entry) || !is_ours(entry)) {
-      if (duty.asked.empty()) hold(entry, false);
+      if (duty.asked.empty()) entry.second.pin.release();
       continue;
     }
     if (duty.asked.empty() && now < duty.not_before_ns) {
@@ -227,7 +220,9 @@ void Protection::ask(Entry& entry) {
       if (duty.asked.insert(node).second) to.push_back(node);
     }
     duty.exhausted = duty.asked.size() < wanted;
-    if (!to.empty()) hold(entry, true);
+    if (!to.empty() && !duty.pin) {
+      duty.pin = VersionPin(world_.state.versions, entry.first.version, PinReason::replicating);
+    }
     for (const NodeId node : to) send_keep(entry, node);
   }
   if (duty.asked.empty()) give_up(entry);
@@ -249,9 +244,8 @@ std::vector<NodeId> Protection::candidates(const Entry& entry) const {
 // earlier run the record is all that is known.
 bool Protection::is_announced(const FileOf& file) const {
   if (file.run != world_.state.run) return true;
-  const auto& disk = world_.state.disk;
-  const auto stored = disk.find(file.version);
-  return stored != disk.end() && stored->second.level >= Level::protected_;
+  const VersionRow* row = world_.state.versions.find(file.version);
+  return row != nullptr && row->announced >= Level::protected_;
 }
 
 void Protection::send_keep(Entry& entry, NodeId to) {
@@ -290,7 +284,7 @@ void Protection::refused(Entry& entry, NodeId keeper, const Error& error) {
 
 void Protection::complete(Entry& entry) {
   auto& [file, duty] = entry;
-  hold(entry, false);
+  duty.pin.release();
   duty.lacks.reset();
   duty.refused.clear();
   duty.exhausted = false;
@@ -322,7 +316,7 @@ void Protection::tell_holders(Entry& entry) {
 
 void Protection::give_up(Entry& entry) {
   auto& [file, duty] = entry;
-  hold(entry, false);
+  duty.pin.release();
   duty.not_before_ns = world_.state.clock.monotonic_ns() + rest_ns;
   const std::size_t living = world_.peers.members() - lost_.size();
   std::string why =
@@ -339,11 +333,6 @@ void Protection::give_up(Entry& entry) {
   duty.lacks = Error(code, why);
   record_unprotected(world_.state, file.version, file.node, *duty.lacks,
                      is_overtaken(world_.state, file.version, code));
-}
-
-void Protection::hold(Entry& entry, bool on) {
-  if (std::exchange(entry.second.held, on) != on)
-    world_.state.store.post(Hold{entry.first.version, on});
 }
 
 std::optional<Error> Protection::lacks(VersionNumber version) const {

@@ -44,7 +44,6 @@ class Protection final : public PeerEvents {
  public:
   // Preconditions: the run of `world.state` has begun; check_replicas(). Both events may be left empty.
   Protection(ProtectionWorld world, ProtectionSettings settings, ProtectionEvents events);
-  ~Protection() override;
 
   // What this node had when its agent began: files of this run are looked after as if it had seen them come.
   void listed(std::span<const HeldFile> files);
@@ -90,7 +89,7 @@ class Protection final : public PeerEvents {
     bool complete = false;            // once had all its copies
     bool inherited = false;           // of an earlier run, whose nodes had other numbers
     bool exhausted = false;           // nobody is left to ask
-    bool held = false;                // retention leaves the version alone
+    VersionPin pin;                   // while copies are asked for
   };
   using Entry = std::pair<const FileOf, Duty>;
 
@@ -107,7 +106,6 @@ class Protection final : public PeerEvents {
   void give_up(Entry& entry);
   void lose(Entry& entry, NodeId node, const Error& why);
   void begin_again(Entry& entry);
-  void hold(Entry& entry, bool on);
   void accept(NodeId from, const wire::peer::Keep& keep);
   void have(const wire::peer::Keep& keep, const HeldFile& held);
   std::vector<NodeId> candidates(const Entry& entry) const;

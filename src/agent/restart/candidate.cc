@@ -18,17 +18,12 @@ class Newest {
     best_ = version;
     ranks_ = ranks;
   }
-  void consider(const std::map<VersionNumber, StoredVersion>& versions) {
-    for (const auto& [number, stored] : versions) {
-      if (stored.good()) consider({number, stored.record.run}, stored.record.ranks);
-    }
+  void consider(const StoredVersion& stored) {
+    consider({stored.version, stored.record.run}, stored.record.ranks);
   }
   // Of which run it was is not known: where another place has a version of that number, that one counts.
-  void consider_damaged(const std::map<VersionNumber, StoredVersion>& versions) {
-    for (const auto& [number, stored] : versions) {
-      if (stored.damage.empty() || (below_.first != 0 && number >= below_.first)) continue;
-      damaged_ = &stored;
-    }
+  void consider_damaged(const StoredVersion& stored) {
+    if (below_.first == 0 || stored.version < below_.first) damaged_ = &stored;
   }
   bool any() const { return ranks_ != 0 || damaged_ != nullptr; }
   wire::Candidate answer() const {
@@ -53,9 +48,11 @@ wire::Candidate newest_candidate(const JobState& state, const wire::Candidates& 
   for (const auto& [number, held] : state.memory) {
     if (state.whole_in_memory(number)) newest.consider({number, held.info.run}, held.info.ranks);
   }
-  newest.consider(state.disk);
-  newest.consider(state.durable);
-  newest.consider_damaged(state.durable);
+  for (const auto& [number, row] : state.versions.rows()) {
+    if (row.good()) newest.consider(*row.disk);
+    if (row.durable()) newest.consider(*row.shared);
+    if (row.shared && !row.shared->damage.empty()) newest.consider_damaged(*row.shared);
+  }
   if (state.around != nullptr) {
     for (const auto& [file, held] : state.around->directory.held().all()) {
       if (held.record) newest.consider({file.version, file.run}, held.ranks_of_run);

@@ -44,9 +44,9 @@ void FinderAround::Search::note(const Error& trouble) {
 RunId FinderAround::known_run() const {
   const VersionNumber number = version_.first;
   if (const MemoryVersion* held = state_.whole_in_memory(number)) return held->info.run;
-  for (const auto* versions : {&state_.disk, &state_.durable}) {
-    const auto found = versions->find(number);
-    if (found != versions->end() && found->second.good()) return found->second.record.run;
+  if (const VersionRow* row = state_.versions.find(number)) {
+    if (row->good()) return row->disk->record.run;
+    if (row->durable()) return row->shared->record.run;
   }
   RunId run = state_.run;
   if (state_.around == nullptr) return run;
@@ -65,14 +65,9 @@ void FinderAround::look_here(Search& search) {
   if (state_.around == nullptr) return;
   const auto node = state_.around->directory.held().node_with(version_, search.rank);
   if (!node) return;
-  const std::array disks = {&state_.disk, &state_.undecided};
-  // An undecided one too: where another node has the record, the version exists.
-  const bool store_knows =
-      std::any_of(disks.begin(), disks.end(), [number = number, run = run](const auto* versions) {
-        const auto stored = versions->find(number);
-        return stored != versions->end() && stored->second.record.run == run &&
-               stored->second.damage.empty();
-      });
+  // One that is in doubt too: where another node has the record, the version exists.
+  const StoredVersion* stored = state_.on_disk(number);
+  const bool store_knows = stored != nullptr && stored->record.run == run && stored->damage.empty();
   search.left.push_back(store_knows ? Source{Place::local, 0, *node}
                                     : Source{Place::replica, state_.node, *node});
 }
@@ -179,10 +174,9 @@ void FinderAround::take(Search& search, const Result<std::vector<Holder>>& holde
 }
 
 const StoredVersion* FinderAround::durable() const {
-  const auto stored = state_.durable.find(version_.first);
-  const bool there = stored != state_.durable.end() && stored->second.good() &&
-                     stored->second.record.run == version_.second;
-  return there ? &stored->second : nullptr;
+  const VersionRow* row = state_.versions.find(version_.first);
+  const bool there = row != nullptr && row->durable() && row->shared->record.run == version_.second;
+  return there ? &*row->shared : nullptr;
 }
 
 bool FinderAround::looks_again() {
@@ -286,9 +280,10 @@ void FinderAround::drop(Search& search, const Source& source, const Error& why) 
 
 // Read twice, or not there: the parts of all nodes must be.
 void FinderAround::give_up_durable(const Error& why) {
-  const auto stored = state_.durable.find(version_.first);
-  if (!is_damage(why.code()) || stored == state_.durable.end()) return;
-  if (!std::exchange(stored->second.damage, why.message()).empty()) return;
+  const VersionRow* row = state_.versions.find(version_.first);
+  if (!is_damage(why.code()) || row == nullptr || !row->shared) return;
+  if (!row->shared->damage.empty()) return;
+  state_.versions.quarantined(version_.first, Where::shared, why.message());
   state_.record(
       "set_aside",
       {{"version", version_.first}, {"why", why.message()}, {"from", name_of(Place::durable)}});

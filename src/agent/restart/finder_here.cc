@@ -21,28 +21,30 @@ const char* name_of(Place place) {
 
 // The nearest place that has the version and was not tried in vain.
 std::optional<Place> FinderHere::place_of(VersionNumber number) const {
-  const auto has = [number](const std::map<VersionNumber, StoredVersion>& versions) {
-    const auto found = versions.find(number);
-    return found != versions.end() && found->second.good();
-  };
+  const VersionRow* row = state_.versions.find(number);
   const MemoryVersion* held = state_.whole_in_memory(number);
   const bool in_pool = held != nullptr && held->info.nodes == 1;  // else only in part
   const std::pair<Place, bool> places[] = {{Place::pool, in_pool},
-                                           {Place::local, has(state_.disk)},
-                                           {Place::durable, has(state_.durable)}};
+                                           {Place::local, row != nullptr && row->good()},
+                                           {Place::durable, row != nullptr && row->durable()}};
   for (const auto& [place, there] : places) {
     if (there && tried_.count({number, place}) == 0) return place;
   }
   return std::nullopt;
 }
 
-std::map<VersionNumber, StoredVersion>& FinderHere::versions_at(Place place) {
-  return place == Place::durable ? state_.durable : state_.disk;
-}
+namespace {
 
-void FinderHere::post(Place place, Command command) {
-  if (place != Place::durable) return state_.store.post(std::move(command));
-  state_.store.post_drain(std::move(command));
+Where where_of(Place place) { return place == Place::durable ? Where::shared : Where::disk; }
+
+}  // namespace
+
+// What users see of it there; null: nothing.
+const StoredVersion* FinderHere::stored_at(VersionNumber number, Place place) const {
+  const VersionRow* row = state_.versions.find(number);
+  if (row == nullptr) return nullptr;
+  if (place == Place::durable) return row->shared ? &*row->shared : nullptr;
+  return row->is_listed() ? &*row->disk : nullptr;
 }
 
 void FinderHere::find(Done done) {
@@ -56,11 +58,13 @@ void FinderHere::find(Done done) {
 std::set<VersionNumber> FinderHere::candidates() {
   std::set<VersionNumber> known;
   for (const auto& [number, version] : state_.memory) known.insert(number);
-  for (const auto* versions : {&state_.disk, &state_.durable}) {
-    for (const auto& [number, stored] : *versions) {
+  for (const Place place : {Place::local, Place::durable}) {
+    for (const auto& [number, row] : state_.versions.rows()) {
+      const StoredVersion* stored = stored_at(number, place);
+      if (stored == nullptr) continue;
       known.insert(number);
-      if (!stored.good() && damage_.empty()) {
-        damage_ = fmt::format("version {}: {}", number, stored.damage);
+      if (!stored->good() && damage_.empty()) {
+        damage_ = fmt::format("version {}: {}", number, stored->damage);
       }
     }
   }
@@ -82,7 +86,8 @@ Finder::Nothing FinderHere::not_wanted() const {
   if (elsewhere_) return not_here(fmt::format("not all of version {}", wanted_));
   const bool hurt = tried_.lower_bound({wanted_, Place::pool}) !=
                         tried_.lower_bound({wanted_ + 1, Place::pool}) ||
-                    state_.disk.count(wanted_) != 0 || state_.durable.count(wanted_) != 0;
+                    stored_at(wanted_, Place::local) != nullptr ||
+                    stored_at(wanted_, Place::durable) != nullptr;
   return {hurt ? Code::corrupt : Code::not_found,
           fmt::format("version {} of job {} {}", wanted_, state_.name,
                       hurt ? "is damaged: " + damage_
@@ -108,7 +113,7 @@ Finder::Found FinderHere::at(VersionNumber version, Place place) {
     const VersionInfo& info = state_.memory.at(version).info;
     found = {{version, info.run}, info.nodes, info.ranks, {}};
   } else {
-    const format::CommitRecord& record = versions_at(place).at(version).record;
+    const format::CommitRecord& record = stored_at(version, place)->record;
     found = {{version, record.run}, record.nodes, record.ranks, {}};
   }
   nodes_ = found.nodes;
@@ -119,7 +124,7 @@ Finder::Found FinderHere::at(VersionNumber version, Place place) {
 void FinderHere::failed(std::size_t, const Source& source, const Error& why) {
   const Place place = source.place;
   if (why.code() == Code::again) {  // retention was quicker than we
-    versions_at(place).erase(version_);
+    state_.versions.removed(version_, where_of(place));
     return;
   }
   damage_ = fmt::format("version {}: {}", version_, why.message());
@@ -147,13 +152,12 @@ void FinderHere::give_up(Place place, const Error& why) {
                 {{"version", version_}, {"why", why.message()}, {"from", name_of(place)}});
   if (!lasting) {
     spdlog::warn("skips it this time, as it cannot be read job={} {}", state_.name, damage_);
-    return post(place, Doubt{version_});
+    return state_.versions.doubted(version_, where_of(place), true);
   }
-  auto& versions = versions_at(place);
-  if (const auto stored = versions.find(version_); stored != versions.end()) {
-    stored->second.damage = why.message();
-  }
-  post(place, SetAside{version_, why.message()});
+  state_.versions.quarantined(version_, where_of(place), why.message());
+  SetAside mark{version_, why.message()};
+  if (place != Place::durable) return state_.store.post(std::move(mark));
+  state_.store.post_drain(Command(std::move(mark)));
 }
 
 }  // namespace backstay::agent

@@ -34,8 +34,7 @@ class FinderHere final : public Finder {
   Nothing not_wanted() const;
   Found at(VersionNumber version, Place place);
   std::optional<Place> place_of(VersionNumber version) const;
-  std::map<VersionNumber, StoredVersion>& versions_at(Place place);
-  void post(Place place, Command command);
+  const StoredVersion* stored_at(VersionNumber number, Place place) const;
   void give_up(Place place, const Error& why);
 
   JobState& state_;

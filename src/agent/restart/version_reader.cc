@@ -84,7 +84,21 @@ void VersionReader::load_from_disk(const Source& source) {
   ++loads_;
   asked_[source.place].push_back(source);
   keeps_[source.place] = true;
-  post(source.place, LoadManifest{version_.first, source.node});
+  post(source.place, LoadManifest{record_at(source.place), source.node});
+}
+
+// Where the version was removed meanwhile, what the restart knows of it.
+format::CommitRecord VersionReader::record_at(Place place) const {
+  const VersionRow* row = state_.versions.find(version_.first);
+  const std::optional<StoredVersion> none;
+  const auto& stored = row == nullptr ? none : place == Place::durable ? row->shared : row->disk;
+  if (stored) return stored->record;
+  format::CommitRecord record;
+  record.version = version_.first;
+  record.run = version_.second;
+  record.nodes = nodes_;
+  record.ranks = ranks_;
+  return record;
 }
 
 void VersionReader::load_from_agent(const Source& source) {

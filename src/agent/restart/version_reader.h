@@ -67,6 +67,7 @@ class VersionReader {
 
   void load(const Source& source, Waiting waiting);
   void load_from_disk(const Source& source);
+  format::CommitRecord record_at(Place place) const;
   void load_from_agent(const Source& source);
   void loaded(const Source& source, const Result<ManifestPtr>& manifest);
   Result<ManifestPtr> check(const Source& source, const Result<Buffer>& bytes) const;

@@ -90,8 +90,8 @@ void add_pool(const StatusInput& input, MetricsText& page) {
 void add_newest(const Job& job, MetricsText& page) {
   const JobState& state = job.state();
   std::map<VersionNumber, std::uint64_t> captured;  // when
-  for (const auto* versions : {&state.durable, &state.disk, &state.undecided}) {
-    for (const auto& [number, stored] : *versions) captured[number] = stored.record.captured_ns;
+  for (const auto& [number, row] : state.versions.rows()) {
+    captured[number] = (row.disk ? row.disk : row.shared)->record.captured_ns;
   }
   for (const auto& [number, version] : state.memory) {
     if (version.captured) captured[number] = version.captured_ns;

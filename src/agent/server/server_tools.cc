@@ -109,13 +109,12 @@ void Server::begin_look(ConnectionId tool) {
 Status Server::begin_look(ConnectionId tool, const wire::Where& where) {
   const Slot* slot = open_slot(where.job, normal_path(where.dir));
   if (slot == nullptr) return Error(Code::not_found, "job " + where.job + " is not open here");
-  const auto& disk = slot->job->state().disk;
-  const auto version = disk.find(where.version);
-  if (version == disk.end() || !version->second.good()) {
+  const VersionRow* version = slot->job->state().versions.find(where.version);
+  if (version == nullptr || !version->good()) {
     return Error(Code::not_found,
                  fmt::format("{} has no complete version {} here", where.job, where.version));
   }
-  const format::CommitRecord& record = version->second.record;
+  const format::CommitRecord& record = version->disk->record;
   if (record.nodes > 1 && !slot->job->knows_others()) {
     return Error(Code::unsupported,
                  fmt::format("version {} is of {} nodes, and its agent here knows of no other now",

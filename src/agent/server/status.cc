@@ -61,8 +61,9 @@ json processes_json(const JobState& state) {
 json job_json(const Job& job, const Gathered* gathered) {
   std::set<VersionNumber> numbers;
   for (const auto& [number, version] : job.state().memory) numbers.insert(number);
-  for (const auto& [number, stored] : job.state().disk) numbers.insert(number);
-  for (const auto& [number, stored] : job.state().durable) numbers.insert(number);
+  for (const auto& [number, row] : job.state().versions.rows()) {
+    if (row.is_listed() || row.shared) numbers.insert(number);
+  }
   json versions = json::array();
   for (const VersionNumber number : numbers) versions.push_back(version_json(job, number));
   json members = json::array();

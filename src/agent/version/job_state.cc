@@ -12,9 +12,9 @@ namespace {
 // Bytes that may be dropped: the version is on the tier, or nobody was told anything about it yet and
 // these bytes are in its segment. Once a version was called captured, every byte of it stays in the
 // pool until it is local: writing may still fail.
-bool droppable(const MemoryVersion& version, const HeldChunk& chunk) {
+bool droppable(const MemoryVersion& version, const HeldChunk& chunk, bool safe) {
   if (chunk.released || chunk.in_store || version.pins > 0) return false;
-  return version.safe() || (chunk.written && !version.captured && !version.failed);
+  return safe || (chunk.written && !version.captured && !version.failed);
 }
 
 void drop(Pool& pool, MemoryVersion& version, HeldChunk& chunk) {
@@ -63,7 +63,7 @@ void JobState::release(VersionNumber number) {
 
 void JobState::forget_if_empty(VersionNumber number) {
   const auto found = memory.find(number);
-  if (found == memory.end() || !found->second.safe()) return;
+  if (found == memory.end() || !is_safe(found->second)) return;
   const MemoryVersion& version = found->second;
   for (std::size_t index = version.first_held; index < version.chunks.size(); ++index) {
     if (!version.chunks[index].released) return;
@@ -74,12 +74,13 @@ void JobState::forget_if_empty(VersionNumber number) {
 bool JobState::release_one_written() {
   for (auto& [number, version] : memory) {
     auto& chunks = version.chunks;
+    const bool safe = is_safe(version);
     while (version.first_held < chunks.size() && chunks[version.first_held].released) {
       ++version.first_held;
     }
     for (std::size_t index = version.first_held; index < chunks.size(); ++index) {
       HeldChunk& chunk = chunks[index];
-      if (!droppable(version, chunk)) continue;
+      if (!droppable(version, chunk, safe)) continue;
       drop(pool, version, chunk);
       forget_if_empty(number);
       return true;
@@ -94,11 +95,12 @@ void JobState::make_room_at_home(const RankLink& link, std::uint32_t wanted) {
   std::uint32_t free = pool.free_count_in(home);
   for (auto at = memory.begin(); at != memory.end() && free < wanted;) {
     MemoryVersion& version = at->second;
+    const bool safe = is_safe(version);
     for (HeldChunk& chunk : version.chunks) {
-      if (free >= wanted) break;
+      if (free >= wanted || !safe) break;
       const bool at_home = chunk.in_pool.buffer - home.first < home.count;
       if (chunk.rank != link.rank || !at_home) continue;
-      if (!version.safe() || !droppable(version, chunk)) continue;
+      if (!droppable(version, chunk, safe)) continue;
       drop(pool, version, chunk);
       ++free;
     }
@@ -111,7 +113,8 @@ void JobState::make_room_at_home(const RankLink& link, std::uint32_t wanted) {
 std::uint32_t JobState::buffers_available() const {
   std::uint32_t count = pool.free_count();
   for (const auto& [number, version] : memory) {
-    for (const HeldChunk& chunk : version.chunks) count += droppable(version, chunk) ? 1 : 0;
+    const bool safe = is_safe(version);
+    for (const HeldChunk& chunk : version.chunks) count += droppable(version, chunk, safe) ? 1 : 0;
   }
   return count;
 }

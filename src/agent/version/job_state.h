@@ -15,7 +15,7 @@
 #include "agent/version/event_sink.h"
 #include "agent/version/lacks.h"
 #include "agent/version/ranks.h"
-#include "agent/version/stored_version.h"
+#include "agent/version/version_table.h"
 #include "base/clock.h"
 #include "wire/message.h"
 
@@ -39,8 +39,6 @@ struct MemoryVersion {
   std::unordered_map<std::uint32_t, std::size_t> writing;  // buffer -> chunk the store has
   std::size_t first_held = 0;                              // every chunk before it was released
   bool captured = false;
-  bool sealed = false;          // on this node's disk, all but the record
-  bool local = false;           // on every node's, and recorded
   bool whole = true;            // no chunk was released: a restart can be served from the pool
   std::uint64_t handed_ns = 0;  // when its first chunk went to the store, in this try; 0: none did
   std::uint64_t captured_ns = 0;
@@ -49,10 +47,6 @@ struct MemoryVersion {
   std::optional<Error> failed;  // the store gave up on it
   bool dropping = false;        // release the rest as the store brings it back
   int pins = 0;                 // restores that read from it; nothing is released meanwhile
-
-  // Nothing can take back that its bytes are on this node's disk: the buffers may go. What one node alone has sealed
-  // is given up, and written again, where the record cannot be written.
-  bool safe() const { return local || (sealed && info.nodes > 1); }
 
   // For the event log: what the disk has had of it, from the first chunk on.
   double write_seconds(std::uint64_t now_ns) const {
@@ -99,9 +93,7 @@ struct JobState {
 
   std::map<Rank, RankLink> links = {};  // connected ranks of the present run
   std::map<VersionNumber, MemoryVersion> memory = {};
-  std::map<VersionNumber, StoredVersion> disk = {};
-  std::map<VersionNumber, StoredVersion> undecided =
-      {};                        // of runs of several nodes (stored_version.h)
+  VersionTable versions = {};    // on this node's disk and on shared storage
   VersionNumber newest = 0;      // highest number ever used
   bool finished_before = false;  // the run before the present one ended by itself
   // By the ranks of the present run: what they were to restart from does not fit.
@@ -112,8 +104,7 @@ struct JobState {
   std::optional<Refused> refused = {};
   VersionNumber restarted_from = 0;  // by the present run, with other nodes' disks; 0: without
   DurableSettings durable_settings = {};
-  std::map<VersionNumber, StoredVersion> durable = {};  // in the durable directory
-  std::optional<Error> durable_error = {};              // it cannot be read
+  std::optional<Error> durable_error = {};  // the durable directory cannot be read
   std::uint32_t durable_looks = 0;  // restarts that have it listed once more, and wait for that
   std::optional<CopyFailed> copy_failed = {};  // the last copy, if it failed
   // The last version of the run that could not be written, until one reaches this node's disk again.
@@ -126,13 +117,32 @@ struct JobState {
   const struct Around* around = nullptr;
 
   bool is_durable(VersionNumber version) const {
-    const auto found = durable.find(version);
-    return found != durable.end() && found->second.good();
+    const VersionRow* row = versions.find(version);
+    return row != nullptr && row->durable();
   }
-
+  // What lies of it on this node's disk; null: nothing.
+  const StoredVersion* on_disk(VersionNumber version) const {
+    const VersionRow* row = versions.find(version);
+    return row == nullptr || !row->disk ? nullptr : &*row->disk;
+  }
   // Neither in memory nor on this node's disk.
   bool is_gone(VersionNumber version) const {
-    return !memory.contains(version) && !disk.contains(version) && !undecided.contains(version);
+    return !memory.contains(version) && on_disk(version) == nullptr;
+  }
+  // The pool's copy is on every node's disk, and recorded.
+  bool is_local(const MemoryVersion& version) const {
+    const VersionRow* row = versions.find(version.info.version);
+    return row != nullptr && row->is_of(version.info.run) && row->announced != Level::none;
+  }
+  // This node's part of it is on the disk, all but the record.
+  bool is_prepared(const MemoryVersion& version) const {
+    const VersionRow* row = versions.find(version.info.version);
+    return row != nullptr && row->is_of(version.info.run);
+  }
+  // Nothing can take back that its bytes are on this node's disk: the buffers may go. What one node
+  // alone has prepared is given up, and written again, where the record cannot be written.
+  bool is_safe(const MemoryVersion& version) const {
+    return version.info.nodes > 1 ? is_prepared(version) : is_local(version);
   }
   void send_to_all(const wire::Message& message) {
     for (const auto& [rank, link] : links) outbox.send(link.connection, message);

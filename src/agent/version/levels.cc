@@ -10,9 +10,9 @@ namespace backstay::agent {
 // The job was restarted from it, with other nodes' parts: it is on their disks until retention has removed it.
 bool Levels::is_elsewhere(VersionNumber version) const {
   if (version == 0 || version != state_.restarted_from || !state_.is_gone(version)) return false;
-  const auto newer = std::count_if(state_.disk.begin(), state_.disk.end(), [&](const auto& entry) {
-    return entry.first > version && entry.second.good();
-  });
+  const auto& rows = state_.versions.rows();
+  const auto newer = std::count_if(rows.upper_bound(version), rows.end(),
+                                   [](const auto& entry) { return entry.second.good(); });
   return newer < state_.keep;
 }
 
@@ -20,10 +20,30 @@ bool Levels::is_elsewhere(VersionNumber version) const {
 // counted: such a version is reported as local at most.
 bool Levels::is_of_earlier_run(VersionNumber version) const {
   if (state_.nodes == 1) return false;
-  const auto stored = state_.disk.find(version);
-  return stored != state_.disk.end() ? stored->second.record.run != state_.run
-                                     : is_elsewhere(version);
+  const VersionRow* row = state_.versions.find(version);
+  return row != nullptr && row->is_listed() ? !row->is_of(state_.run) : is_elsewhere(version);
 }
+
+namespace {
+
+// Of a version that has bytes in the pool.
+wire::LevelIs level_in_pool(const MemoryVersion& held, bool local, const VersionRow* row) {
+  wire::LevelIs answer;
+  answer.version = held.info.version;
+  if (!held.captured) return answer;
+  answer.level = Level::captured;
+  if (local && row->is_listed()) {
+    answer.code = Code::corrupt;
+    answer.message = row->disk->damage;
+  }
+  if (held.failed) {
+    answer.code = held.failed->code();
+    answer.message = held.failed->message();
+  }
+  return answer;
+}
+
+}  // namespace
 
 wire::LevelIs Levels::level_of(VersionNumber version) const {
   wire::LevelIs answer;
@@ -32,35 +52,23 @@ wire::LevelIs Levels::level_of(VersionNumber version) const {
     answer.level = Level::durable;
     return answer;
   }
-  const auto stored = state_.disk.find(version);
-  if (stored != state_.disk.end() && stored->second.good()) {
-    answer.level = stored->second.level;
+  const VersionRow* row = state_.versions.find(version);
+  if (row != nullptr && row->good()) {
+    answer.level = row->announced;
     if (is_of_earlier_run(version)) answer.level = std::min(answer.level, Level::local);
     return answer;
   }
-  const auto held = state_.memory.find(version);
-  // Its buffers went once it was on the disk, and there it is damaged since: nothing of it is left.
-  const bool gone = held != state_.memory.end() && held->second.local && !held->second.whole;
-  if (held != state_.memory.end() && held->second.captured && !gone) {
+  if (const auto held = state_.memory.find(version); held != state_.memory.end()) {
+    // Its buffers went once it was on the disk, and there it is damaged since: nothing of it is left.
+    const bool local = state_.is_local(held->second);
+    if (!local || held->second.whole) return level_in_pool(held->second, local, row);
+  }
+  // This node's part is on the disk; the other nodes have not said so.
+  if (row != nullptr && row->is_of(state_.run) && !row->is_listed()) {
     answer.level = Level::captured;
-    if (held->second.local && stored != state_.disk.end()) {
-      answer.code = Code::corrupt;
-      answer.message = stored->second.damage;
-    }
-    if (held->second.failed) {
-      answer.code = held->second.failed->code();
-      answer.message = held->second.failed->message();
-    }
     return answer;
   }
-  if (held != state_.memory.end() && !gone) return answer;  // being captured
-  if (const auto sealed = state_.undecided.find(version);
-      sealed != state_.undecided.end() && sealed->second.record.run == state_.run) {
-    answer.level =
-        Level::captured;  // its part here is on the disk; the other nodes have not said so
-    return answer;
-  }
-  if (stored == state_.disk.end() && is_elsewhere(version)) {
+  if ((row == nullptr || !row->is_listed()) && is_elsewhere(version)) {
     answer.level = Level::local;
     return answer;
   }
@@ -68,9 +76,9 @@ wire::LevelIs Levels::level_of(VersionNumber version) const {
   answer.message =
       fmt::format("version {0} of job {1} does not exist; `backstay ls {1}` lists what there is",
                   version, state_.name);
-  if (stored != state_.disk.end()) {
+  if (row != nullptr && row->is_listed()) {
     answer.code = Code::corrupt;
-    answer.message = stored->second.damage;
+    answer.message = row->disk->damage;
   }
   return answer;
 }
@@ -187,9 +195,7 @@ void Levels::await_newer(ConnectionId connection, const wire::AwaitNewer& await)
 std::set<VersionNumber> Levels::known() const {
   std::set<VersionNumber> all;
   for (const auto& [number, held] : state_.memory) all.insert(number);
-  for (const auto* versions : {&state_.disk, &state_.undecided, &state_.durable}) {
-    for (const auto& [number, stored] : *versions) all.insert(number);
-  }
+  for (const auto& [number, row] : state_.versions.rows()) all.insert(number);
   return all;
 }
 

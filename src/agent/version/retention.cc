@@ -54,4 +54,54 @@ std::vector<VersionNumber> expired(const std::vector<StoredVersion>& versions, s
   return out;
 }
 
+namespace {
+
+StoredVersion recorded_at(VersionNumber version, Level level) {
+  StoredVersion stored;
+  stored.version = version;
+  stored.level = level;
+  return stored;
+}
+
+// Of what is damaged and has no valid record here nothing is removed: it may be all that is left.
+bool counts(const StoredVersion& stored) { return stored.level != Level::none || stored.undecided; }
+
+std::vector<VersionNumber> expired_with(const VersionTable& table, std::uint32_t keep,
+                                        const std::vector<VersionNumber>& recorded_soon) {
+  std::vector<StoredVersion> all;
+  for (const VersionNumber number : recorded_soon) {
+    all.push_back(recorded_at(number, Level::local));
+  }
+  for (const auto& [number, row] : table.rows()) {
+    const bool soon = std::ranges::find(recorded_soon, number) != recorded_soon.end();
+    if (row.disk && !row.removing && !soon && counts(*row.disk)) all.push_back(*row.disk);
+  }
+  std::ranges::sort(all, {}, &StoredVersion::version);
+  std::vector<VersionNumber> out = expired(all, keep, table.newest_announced());
+  std::erase_if(out, [&](VersionNumber version) { return table.is_pinned(version); });
+  return out;
+}
+
+}  // namespace
+
+std::vector<VersionNumber> expired(const VersionTable& table, std::uint32_t keep) {
+  return expired_with(table, keep, {});
+}
+
+Reclaim reclaimable(const VersionTable& table, std::uint32_t keep,
+                    std::vector<VersionNumber> recorded_soon) {
+  std::vector<VersionNumber> versions = expired_with(table, keep, recorded_soon);
+  return {std::move(versions), std::move(recorded_soon)};
+}
+
+std::vector<VersionNumber> shared_expired(const VersionTable& table, VersionNumber next,
+                                          std::uint32_t keep) {
+  std::vector<StoredVersion> all = {recorded_at(next, Level::durable)};
+  for (const auto& [number, row] : table.rows()) {
+    if (row.shared && number != next && counts(*row.shared)) all.push_back(*row.shared);
+  }
+  std::ranges::sort(all, {}, &StoredVersion::version);
+  return expired(all, keep, /*announced=*/0);
+}
+
 }  // namespace backstay::agent

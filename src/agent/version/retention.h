@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "agent/version/stored_version.h"
+#include "agent/version/version_table.h"
 
 namespace backstay::agent {
 
@@ -17,5 +17,21 @@ namespace backstay::agent {
 // announced one is sure to be there when nodes are lost (docs/protocol/tree.md, "Commit of a level").
 std::vector<VersionNumber> expired(const std::vector<StoredVersion>& versions, std::uint32_t keep,
                                    VersionNumber announced);
+
+// Versions to remove from this node's disk so that `keep` good ones stay: none that is pinned, or ordered to be removed.
+std::vector<VersionNumber> expired(const VersionTable& table, std::uint32_t keep);
+
+// What may be removed at once where a new version finds no room.
+struct Reclaim {
+  std::vector<VersionNumber> versions;
+  // Only if each of these has its commit record by then: they take the place of what is removed.
+  std::vector<VersionNumber> once_recorded;
+};
+Reclaim reclaimable(const VersionTable& table, std::uint32_t keep,
+                    std::vector<VersionNumber> recorded_soon);
+
+// Versions on shared storage that are not kept there once `next` is there.
+std::vector<VersionNumber> shared_expired(const VersionTable& table, VersionNumber next,
+                                          std::uint32_t keep);
 
 }  // namespace backstay::agent

@@ -25,8 +25,8 @@ struct VersionInfo {
 struct StoredVersion {
   VersionNumber version = 0;
   Level level = Level::none;  // none: no valid commit record
-  format::CommitRecord record;
-  std::string damage;  // why it was set aside; empty if it was not
+  format::CommitRecord record = {};
+  std::string damage = {};  // why it was set aside; empty if it was not
   // Could not be read lately: it may come back, but nothing older is removed for its sake.
   bool doubtful = false;
   // Of a run of several nodes, whole on this one, and without a record here: other nodes may have it. Level none;

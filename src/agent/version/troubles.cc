@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "agent/version/unprotected.h"
@@ -14,8 +15,10 @@ namespace {
 // A failure is not reported once a newer version was copied.
 bool copy_fails(const JobState& state) {
   if (!state.copy_failed) return false;
-  const auto newer = state.durable.upper_bound(state.copy_failed->version);
-  return newer == state.durable.end() && !state.is_durable(state.copy_failed->version);
+  const auto& rows = state.versions.rows();
+  const bool newer = std::any_of(rows.upper_bound(state.copy_failed->version), rows.end(),
+                                 [](const auto& entry) { return entry.second.shared.has_value(); });
+  return !newer && !state.is_durable(state.copy_failed->version);
 }
 
 const char* advice(Code code) {
@@ -34,7 +37,8 @@ std::vector<Trouble> troubles(const JobState& state) {
                    state.write_outages});
   }
   const Lack* lack = state.lacks.newest(state.node);
-  if (lack != nullptr && lack->level == Level::local && state.undecided.contains(lack->version)) {
+  const VersionRow* blocked = lack == nullptr ? nullptr : state.versions.find(lack->version);
+  if (blocked != nullptr && lack->level == Level::local && blocked->in_doubt()) {
     all.push_back({Trouble::Kind::not_recorded,
                    fmt::format("the commit record of version {} could not be written: {}; it is "
                                "tried again{}",
@@ -44,7 +48,9 @@ std::vector<Trouble> troubles(const JobState& state) {
       !is_overtaken(state, lack->version, lack->code)) {
     all.push_back({Trouble::Kind::not_protected, state.lacks.text(state.node)});
   }
-  if (state.durable_error && state.durable.empty()) {  // else it has come meanwhile
+  const bool none_shared = std::ranges::none_of(
+      state.versions.rows(), [](const auto& entry) { return entry.second.shared.has_value(); });
+  if (state.durable_error && none_shared) {  // else it has come meanwhile
     all.push_back({Trouble::Kind::durable_unreadable,
                    fmt::format("the durable directory {} cannot be used: {}",
                                state.durable_settings.dir, state.durable_error->message())});

@@ -1,5 +1,6 @@
 #include "agent/version/unprotected.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
@@ -8,10 +9,9 @@ namespace backstay::agent {
 
 bool is_overtaken(const JobState& state, VersionNumber version, Code code) {
   const bool gone = code == Code::not_found || code == Code::again || code == Code::busy;
-  const auto is_newer = [version](const auto& versions) {
-    return !versions.empty() && versions.rbegin()->first > version;
-  };
-  return gone && (is_newer(state.disk) || is_newer(state.undecided));
+  const auto& rows = state.versions.rows();
+  return gone && std::any_of(rows.upper_bound(version), rows.end(),
+                             [](const auto& entry) { return entry.second.disk.has_value(); });
 }
 
 void record_unprotected(const JobState& state, VersionNumber version, NodeId of, const Error& why,

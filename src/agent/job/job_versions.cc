@@ -1,0 +1,107 @@
+// What a job does with its versions: the orders of their table (agent/version/version_table.h), and versions that
+// tools or the agent's end take away.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "agent/disk/links.h"
+#include "agent/job/job.h"
+#include "agent/version/retention.h"
+#include "base/log.h"
+
+namespace backstay::agent {
+
+void Job::carry_out() {
+  for (;;) {
+    const VersionOrders orders = state_.versions.take_orders();
+    if (orders.empty()) return;
+    for (const VersionNumber version : orders.gone) gone(version);
+    for (const Announcement& now : orders.announced) announced(now);
+    for (const VersionNumber version : orders.changed) levels_.changed(version);
+    if (!orders.retain) continue;
+    std::vector<VersionNumber> due = expired(state_.versions, state_.keep);
+    for (const VersionNumber version : due) state_.versions.removing(version, true);
+    if (!due.empty()) state_.store.post(RemoveVersions{std::move(due)});
+  }
+}
+
+// From this node's disk, by whatever way: the pool forgets it as well.
+void Job::gone(VersionNumber version) {
+  state_.release(version);
+  if (neighbourhood_) neighbourhood_->removed(version);
+  state_.record("removed", {{"version", version}});
+}
+
+// Every node has recorded it.
+void Job::announced(const Announcement& now) {
+  const StoredVersion& stored = now.version;
+  if (now.before == Level::none) capture_.local(stored);
+  if (neighbourhood_ && stored.level == Level::protected_) {
+    neighbourhood_->protected_everywhere(stored.version);
+    state_.record("protected", {{"version", stored.version}});
+  }
+  durability_.consider();
+}
+
+Status Job::forget(VersionNumber version) {
+  if (!scanned_) return Error(Code::busy, "the agent is opening the job; try again");
+  if (!restores_.empty()) return Error(Code::busy, "a restart of the job is under way");
+  if (const MemoryVersion* held = state_.in_memory(version)) {
+    if (!held->captured) return Error(Code::busy, "it is being captured");
+    if (!state_.is_local(*held) && !held->failed)
+      return Error(Code::busy, "the agent is writing it");
+  }
+  if (durability_.copying() == version) {
+    return Error(Code::busy, "the agent is copying it to the durable directory");
+  }
+  state_.release(version);
+  state_.versions.removed(version, Where::disk);
+  carry_out();
+  spdlog::info("version forgotten, a tool removes it job={} version={}", state_.name, version);
+  return {};
+}
+
+bool Job::drop_unwritable() {
+  if (has_ranks() || !restores_.empty()) return false;
+  const auto found =
+      std::find_if(state_.memory.begin(), state_.memory.end(),
+                   [](const auto& entry) { return entry.second.failed && !entry.second.dropping; });
+  if (found == state_.memory.end()) return false;
+  const VersionNumber number = found->first;
+  spdlog::error(
+      "version given up: it cannot be written, its program has ended, and another job needs the "
+      "pool job={} version={} error=\"{}\"",
+      state_.name, number, found->second.failed->to_string());
+  state_.record("dropped", {{"version", number}, {"why", found->second.failed->message()}});
+  state_.store.post(AbortVersion{number, found->second.info.node});
+  state_.release(number);
+  levels_.changed(number);
+  return true;
+}
+
+std::vector<std::string> Job::only_in_memory() const {
+  std::vector<std::string> lost;
+  for (const auto& [number, version] : state_.memory) {
+    if (!version.captured || state_.is_safe(version) || version.dropping) continue;
+    lost.push_back(
+        fmt::format("version {} of job {}: {}", number, state_.name,
+                    version.failed ? version.failed->message() : "it was not written yet"));
+  }
+  return lost;
+}
+
+std::vector<std::string> Job::left_undecided() const {
+  std::vector<std::string> left;
+  if (!decisions_.undecided()) return left;
+  for (const auto& [number, row] : state_.versions.rows()) {
+    if (!row.in_doubt() || !row.is_of(state_.run)) continue;
+    const auto why = state_.lacks.of(number, Level::captured, Level::local);
+    left.push_back(fmt::format(
+        "version {} of job {}: {}; it counts only where another node has its record", number,
+        state_.name, why ? why->message() : "not all nodes have said that they hold it"));
+  }
+  return left;
+}
+
+}  // namespace backstay::agent

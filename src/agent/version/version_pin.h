@@ -1,0 +1,45 @@
+// What keeps a version on this node's disk although retention could remove it.
+#pragma once
+
+#include <utility>
+
+#include "base/ids.h"
+
+namespace backstay::agent {
+
+enum class PinReason {
+  replicating,  // another node is asked to keep a copy of a file of it
+  receiving,    // a copy of another node's file of it is on its way here
+  encoding,     // parity of it is made
+  copying,      // it is on its way to shared storage
+  favoured,     // its turn to become protected (agent/redundancy/favoured.h)
+};
+inline constexpr std::size_t pin_reasons = 5;
+
+class VersionTable;
+
+// Pins a version for as long as it lives; an empty one pins nothing. The table must outlive it.
+// A pin is of a number: it may be taken before the version's first file is here.
+class VersionPin {
+ public:
+  VersionPin() = default;
+  VersionPin(VersionTable& table, VersionNumber version, PinReason why);
+  ~VersionPin() { release(); }
+  VersionPin(VersionPin&& other) noexcept
+      : table_(std::exchange(other.table_, nullptr)), version_(other.version_), why_(other.why_) {}
+  VersionPin& operator=(VersionPin&& other) noexcept;
+  VersionPin(const VersionPin&) = delete;
+  VersionPin& operator=(const VersionPin&) = delete;
+
+  void release();
+  // 0: it is empty.
+  VersionNumber version() const { return table_ == nullptr ? 0 : version_; }
+  explicit operator bool() const { return table_ != nullptr; }
+
+ private:
+  VersionTable* table_ = nullptr;
+  VersionNumber version_ = 0;
+  PinReason why_ = PinReason::replicating;
+};
+
+}  // namespace backstay::agent

@@ -1,0 +1,209 @@
+#include "agent/version/version_table.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "format/names.h"
+
+namespace backstay::agent {
+
+// --- pins ------------------------------------------------------------------------------------------
+
+VersionPin::VersionPin(VersionTable& table, VersionNumber version, PinReason why)
+    : table_(&table), version_(version), why_(why) {
+  table.pin(version, why);
+}
+
+VersionPin& VersionPin::operator=(VersionPin&& other) noexcept {
+  if (this == &other) return *this;
+  release();
+  table_ = std::exchange(other.table_, nullptr);
+  version_ = other.version_;
+  why_ = other.why_;
+  return *this;
+}
+
+void VersionPin::release() {
+  if (VersionTable* table = std::exchange(table_, nullptr)) table->unpin(version_, why_);
+}
+
+void VersionTable::pin(VersionNumber version, PinReason why) {
+  BACKSTAY_CHECK(version != 0);
+  ++pins_[version][static_cast<std::size_t>(why)];
+}
+
+void VersionTable::unpin(VersionNumber version, PinReason why) {
+  const auto found = pins_.find(version);
+  BACKSTAY_CHECK(found != pins_.end());
+  unsigned& count = found->second[static_cast<std::size_t>(why)];
+  BACKSTAY_CHECK(count > 0);
+  --count;
+  if (std::ranges::count(found->second, 0u) == pin_reasons) pins_.erase(found);
+}
+
+// --- rows ------------------------------------------------------------------------------------------
+
+const VersionRow* VersionTable::find(VersionNumber version) const {
+  const auto found = rows_.find(version);
+  return found == rows_.end() ? nullptr : &found->second;
+}
+
+VersionRow* VersionTable::row_on_disk(VersionNumber version) {
+  const auto found = rows_.find(version);
+  return found == rows_.end() || !found->second.disk ? nullptr : &found->second;
+}
+
+// Null: it is not there.
+std::optional<StoredVersion>* VersionTable::place(VersionNumber version, Where where) {
+  const auto found = rows_.find(version);
+  if (found == rows_.end()) return nullptr;
+  auto& stored = where == Where::disk ? found->second.disk : found->second.shared;
+  return stored ? &stored : nullptr;
+}
+
+void VersionTable::begin_run(RunId run, NodeId node, std::uint32_t nodes, bool protects) {
+  run_ = run;
+  newest_announced_ = protects ? 0 : format::version_max;
+  std::vector<VersionNumber> copies;
+  for (auto& [number, row] : rows_) {
+    row.protected_here = false;
+    if (!row.is_of(run)) continue;
+    const auto& parts = row.disk->parts;
+    if (row.in_doubt() && std::ranges::find(parts, node) == parts.end()) copies.push_back(number);
+    const bool lowered = nodes > 1 && row.disk->good() && row.announced == Level::protected_;
+    if (lowered) row.announced = Level::local;
+  }
+  for (const VersionNumber number : copies) {
+    rows_[number].disk.reset();
+    if (!rows_[number].shared) rows_.erase(number);
+  }
+}
+
+// --- this node's disk ------------------------------------------------------------------------------
+
+void VersionTable::write_failed(VersionNumber version) {
+  VersionRow* row = row_on_disk(version);
+  if (row == nullptr || row->disk->level != Level::none || row->in_doubt()) return;
+  row->disk.reset();
+  if (!row->shared) rows_.erase(version);
+}
+
+void VersionTable::prepared(const StoredVersion& stored, NodeId node) {
+  BACKSTAY_CHECK(stored.level == Level::none && stored.damage.empty());
+  VersionRow& row = rows_[stored.version];
+  BACKSTAY_CHECK(row.announced == Level::none);
+  row.disk = stored;
+  row.disk->parts = {node};
+  changed(stored.version);
+}
+
+void VersionTable::recorded(const StoredVersion& stored) {
+  BACKSTAY_CHECK(stored.level != Level::none);
+  VersionRow* row = row_on_disk(stored.version);
+  if (row == nullptr) return;  // removed meanwhile
+  row->unrecorded.reset();
+  row->retries = false;
+  if (stored.level < row->disk->level) return;  // a record of a higher level is here already
+  row->disk->level = stored.level;
+  row->disk->record = stored.record;
+  row->disk->undecided = false;
+  row->disk->parts.clear();
+  changed(stored.version);
+}
+
+void VersionTable::record_failed(VersionNumber version, Level level, const Error& why) {
+  VersionRow* row = row_on_disk(version);
+  if (row == nullptr) return;
+  row->unrecorded = Lack{version, level, why.code(), why.message()};
+  row->retries = true;
+}
+
+std::vector<std::pair<VersionNumber, Level>> VersionTable::take_retries() {
+  std::vector<std::pair<VersionNumber, Level>> all;
+  for (auto& [number, row] : rows_) {
+    if (!row.retries || row.removing) continue;
+    row.retries = false;
+    all.emplace_back(number, row.unrecorded->level);
+  }
+  return all;
+}
+
+// --- all nodes of its run --------------------------------------------------------------------------
+
+void VersionTable::replicated(VersionNumber version) {
+  if (VersionRow* row = row_on_disk(version)) row->protected_here = true;
+}
+
+void VersionTable::announced(VersionOfRun version, Level level) {
+  VersionRow* row = row_on_disk(version.first);
+  if (row == nullptr || !row->is_of(version.second) || !row->awaits_announcement()) return;
+  if (level >= Level::protected_) row->protected_here = false;
+  if (level <= row->announced) return;
+  Announcement now{*row->disk, row->announced};
+  now.version.level = row->announced = level;
+  if (level >= Level::protected_ && version.second == run_) {
+    newest_announced_ = std::max(newest_announced_, version.first);
+  }
+  orders_.announced.push_back(std::move(now));
+  orders_.retain = true;
+  changed(version.first);
+}
+
+// --- shared storage --------------------------------------------------------------------------------
+
+void VersionTable::forget_shared() {
+  for (auto& [number, row] : rows_) row.shared.reset();
+  std::erase_if(rows_, [](const auto& entry) { return !entry.second.disk; });
+}
+
+// --- either place ----------------------------------------------------------------------------------
+
+void VersionTable::found(const StoredVersion& stored, Where where) {
+  VersionRow& row = rows_[stored.version];
+  if (where == Where::shared) {
+    row.shared = stored;
+  } else {
+    BACKSTAY_CHECK(stored.level != Level::none || !stored.damage.empty() || stored.undecided);
+    row.disk = stored;
+    row.announced = stored.level;
+  }
+  changed(stored.version);
+}
+
+void VersionTable::quarantined(VersionNumber version, Where where, const std::string& why) {
+  BACKSTAY_CHECK(!why.empty());
+  auto* stored = place(version, where);
+  if (stored == nullptr) return;
+  (*stored)->damage = why;
+  changed(version);
+}
+
+void VersionTable::doubted(VersionNumber version, Where where, bool on) {
+  if (auto* stored = place(version, where)) (*stored)->doubtful = on;
+}
+
+void VersionTable::removed(VersionNumber version, Where where) {
+  auto* stored = place(version, where);
+  if (stored == nullptr) return;
+  VersionRow& row = rows_[version];
+  if (where == Where::disk) {
+    VersionRow left;
+    left.shared = std::move(row.shared);
+    row = std::move(left);
+    orders_.gone.push_back(version);
+  } else {
+    row.shared.reset();
+  }
+  if (!row.disk && !row.shared) rows_.erase(version);
+  changed(version);
+}
+
+// --- the owner -------------------------------------------------------------------------------------
+
+void VersionTable::removing(VersionNumber version, bool on) {
+  if (VersionRow* row = row_on_disk(version)) row->removing = on;
+}
+
+VersionOrders VersionTable::take_orders() { return std::exchange(orders_, {}); }
+
+}  // namespace backstay::agent
