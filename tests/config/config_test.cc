@@ -105,7 +105,7 @@ TEST(Config, UnknownKeyNamesPlaceAndNearest) {
   EXPECT_THAT(message("[agent]\ninterval_s = 3\n"),
               HasSubstr("did you mean \"checkpoint.interval_s\"?"));
   EXPECT_THAT(message("keep = 3\n"),
-              HasSubstr("did you mean \"storage.keep\"? It stands under [storage]"));
+              HasSubstr("did you mean \"storage.keep\"? It belongs under [storage]"));
 }
 
 TEST(Config, UnknownSectionNamesNearest) {

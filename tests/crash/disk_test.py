@@ -199,7 +199,7 @@ class Disk(ProcessCase):
         self.environment["BACKSTAY_AGENT_START_TIMEOUT_S"] = "20"
         run = self.run_job(1, 4, 2)
         self.assertIn("agent.log_file", run.lines("init")[0]["message"], run)
-        self.assertIn("a pipe that nobody reads", run.lines("init")[0]["message"], run)
+        self.assertIn("a pipe that no process reads", run.lines("init")[0]["message"], run)
         self.assertEqual(self.agents(), [])
 
     def test_a_directory_without_permission(self):
