@@ -564,7 +564,7 @@ TEST(Files, AFolderInTheirPlaceIsSeenBeforeAnythingIsTouched) {
     refill(data, 2);
     const auto back = session->restart();
     ASSERT_EQ(code_of(back), Code::invalid);
-    EXPECT_THAT(back.error().message(), HasSubstr("a folder stands where the routed file " + path));
+    EXPECT_THAT(back.error().message(), HasSubstr("a folder is in the place of the routed file " + path));
     EXPECT_EQ(data, pattern(1000, 2));
     if (group.rank() == 1) std::filesystem::remove(path);
     ASSERT_TRUE(session->restart().ok());
