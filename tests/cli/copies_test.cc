@@ -84,7 +84,7 @@ TEST(Copies, WhatWouldSurviveWithoutADiskThatFailsIsSaid) {
   ASSERT_TRUE(two.ok());
   EXPECT_EQ(survival_lines(*two).back(),
             "should the disks of nodes 1, 2 not give back what they have: not whole on the nodes "
-            "that are left: nobody has the file of node 1");
+            "that are left: no node has the file of node 1");
   EXPECT_EQ(survival_json(*two)["without_troubled"]["gone"].dump(), "[1]");
 }
 
@@ -171,7 +171,7 @@ TEST(Copies, WhatIsGoneIsSaidFirst) {
   const auto copies = copies_of(answer(2, Json::array({member(0, {0})}), 0, "durable"));
   ASSERT_TRUE(copies.ok());
   EXPECT_THAT(survival_lines(*copies),
-              ElementsAre("not whole on the nodes that answered: nobody has the file of node 1",
+              ElementsAre("not whole on the nodes that answered: no node has the file of node 1",
                           "also in the durable directory: comes back after the loss of all nodes"));
 }
 

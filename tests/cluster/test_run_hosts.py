@@ -145,7 +145,7 @@ def test_too_few_slots_are_said_and_the_job_goes_on_with_oversubscription(job, w
     assert code == 0 and "restarted version=" in output, output
     assert result(output) == undisturbed
     code, output = one.run(f"--hosts {HOSTS}", "--host n1 -n 2", f"{STEPS} 50")
-    assert code == 2 and "the launcher is told its hosts too" in output
+    assert code == 2 and "the launcher names its hosts too" in output
 
 
 @needs["openmpi"]
