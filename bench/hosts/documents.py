@@ -27,7 +27,9 @@ def load():
 
 
 def block(name, parts, kept):
-    """What stands between the markers of a benchmark: parts that were measured in one run share a sentence."""
+    """The text between the markers of a benchmark: parts that were measured in one run share a
+    sentence.
+    """
     lines, last = [], None
     for part_name, part in parts.items():
         if part_name not in kept.get(name, {}):

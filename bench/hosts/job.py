@@ -22,7 +22,7 @@ def settings(build, name, pool_mib, more):
 
 
 def run(cluster, build, hosts, name=None, ranks_per_host=1, pool_mib=512, set_to=None, **program):
-    """The rounds that the program tells of, as dictionaries. Raises Failed where it ends badly."""
+    """The rounds that the program reports, as dictionaries. Raises Failed if it fails."""
     words = [f"{key}={value}" for key, value in program.items()]
     output = cluster("mpirun", "--mpi", "openmpi", "-n", ranks_per_host * len(hosts), "--hosts", ",".join(hosts), "--",
                      "env", *settings(build, name or new_name(), pool_mib, set_to or {}),

@@ -42,7 +42,7 @@ def add_options(parser):
     parser.add_argument("--hosts", type=int, default=4, dest="host_count", metavar="N", help="of the job (default 4)")
     parser.add_argument("--rate", default="1gbit", help="of each link, each way (default 1gbit)")
     parser.add_argument("--shared-mb-s", type=int, default=100, metavar="MB/S", help="of the shared directory, for all hosts together (default 100)")
-    parser.add_argument("--repetitions", type=int, default=5, metavar="N", help="medians of so many (default 5)")
+    parser.add_argument("--repetitions", type=int, default=5, metavar="N", help="medians of this many (default 5)")
     parser.add_argument("--steps", type=int, default=40, metavar="N", help="steps of the program in a part of a round (default %(default)s)")
     parser.add_argument("--work-us", type=int, default=4000, help="that a step computes (default 4000)")
     parser.add_argument("--idle-us", type=int, default=12000,
@@ -155,7 +155,9 @@ class Cluster:
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
     def streams(self, hosts, mib, to_each=1):
-        """MB/s that a host sends by plain TCP streams of so many MiB to the `to_each` next ones, all hosts at once, until the last ends."""
+        """MB/s that a host sends by plain TCP streams of `mib` MiB to the `to_each` next ones, all
+        hosts at once, until the last ends.
+        """
         receivers, senders = self.start_streams(hosts, mib, to_each)
         for sender in senders:
             self.finish(sender)

@@ -48,7 +48,7 @@ def members(shape):
 
 
 def fitting(hosts):
-    """Shapes of SHAPES that so many hosts can have."""
+    """Shapes of SHAPES that this many hosts can have."""
     return [shape for shape in SHAPES if members(shape) <= hosts]
 
 

@@ -102,7 +102,7 @@ def rows(result):
 
 
 def wrapped(text):
-    """A row's name below its bars; what stands in brackets stays together."""
+    """A row's name below its bars; the text in brackets stays together."""
     kept = re.sub(r"\(.*?\)", lambda found: found[0].replace(" ", "\xa0"), text)
     return textwrap.fill(kept, 12, break_long_words=False)
 

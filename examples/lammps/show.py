@@ -120,11 +120,11 @@ class Demo:
             progress.update(bar, note=f"version {values[0]}, blocked {1000 * float(values[6]):.1f} ms")
 
     def is_moment(self, step: int) -> bool:
-        """The middle is reached and nobody was killed yet."""
+        """The middle is reached and no rank was killed yet."""
         return not self.killed_pid and 2 * step >= self.options.steps
 
     def kill(self, run: DriverRun) -> None:
-        """Of the ranks that compute the slice behind the newest version."""
+        """The ranks that compute the slice behind the newest version."""
         self.killed_pid, self.killed_step = run.pids[self.killed_rank], run.versions[-1].step
         self.killed_at = time.monotonic()
         run.kill(self.killed_rank)
@@ -201,7 +201,7 @@ def work_folder() -> Path:
     parent = Path(tempfile.gettempdir()) / f"backstay-demo-{os.getuid()}"
     parent.mkdir(mode=0o700, exist_ok=True)
     if parent.stat().st_uid != os.getuid():
-        sys.exit(f"demo: {parent} belongs to somebody else")
+        sys.exit(f"demo: {parent} belongs to another user")
     return Path(tempfile.mkdtemp(dir=parent))
 
 

@@ -1,4 +1,4 @@
-"""Where a process stands among the others, asked of mpi4py alone: no MPI header is needed."""
+"""The place of a process among the others, asked of mpi4py alone: no MPI header is needed."""
 
 from dataclasses import dataclass
 

@@ -82,7 +82,7 @@ def _memory(what: str, array) -> np.ndarray:
 
 
 def _program_name() -> str | None:
-    """heat for heat.py, and pack for `python -m pack`; None where the interpreter has no script."""
+    """heat for heat.py, and pack for `python -m pack`; None if the interpreter has no script."""
     script = getattr(sys.modules.get("__main__"), "__file__", None)
     if script is None:
         return None
@@ -91,10 +91,10 @@ def _program_name() -> str | None:
 
 
 class Session:
-    """What init() returns: ends the session where a `with` block ends.
+    """The result of init(): ends the session at the end of a `with` block.
 
-    Where an exception ends the block, or sys.exit() with another code than 0, the session is abandoned: it waits for
-    nobody, and the run does not count as finished.
+    If an exception ends the block, or sys.exit() with another code than 0, the session is
+    abandoned: it does not wait, and the run does not count as finished.
     """
 
     def __enter__(self) -> "Session":
@@ -194,7 +194,9 @@ def test(version: int) -> Level | None:
 def wait(version: int, level: Level = Level.LOCAL, timeout_s: float = -1) -> None:
     """Blocks until a version has the level; raises Timeout after `timeout_s` (negative: never).
 
-    A version that an earlier run saved on several nodes is told as LOCAL or DURABLE; to wait for PROTECTED of it raises."""
+    A version that an earlier run saved on several nodes has at most LOCAL, or DURABLE; waiting for
+    PROTECTED of it raises.
+    """
     _check(_c.wait(_version_number(version), int(level), float(timeout_s)))
 
 

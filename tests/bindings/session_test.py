@@ -104,7 +104,7 @@ def test_due_every_second_call(job):
 
 def test_protected_array_stays_alive(job):
     with backstay.init():
-        backstay.protect("u", np.arange(100000.0))  # nobody else holds it
+        backstay.protect("u", np.arange(100000.0))  # no other reference holds it
         version = backstay.checkpoint()
         np.testing.assert_array_equal(backstay.read_region(version, "u", np.empty(100000)), np.arange(100000.0))
 

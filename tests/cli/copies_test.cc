@@ -183,14 +183,16 @@ TEST(Copies, OfOneNode) {
 }
 
 TEST(Copies, AnythingElseIsRefused) {
-  for (
-      const char* text :
-      {"{}", "[]", "null",
-       R"({"level":"local","nodes":4000000000,"members":[],"members_left_out":0})",
-       R"({"level":"local","nodes":1,"members":[{"node":0,"state":"ok","files":[1]}],"members_left_out":0})",
-       R"({"level":"local","nodes":1,"members":[{"node":4000000000,"state":"ok","files":[],"parity":null}],"members_left_out":0})",
-       R"({"level":"local","nodes":1,"members":[{"node":0,"state":"ok","files":[],"parity":null,"lacks":"x"}],"members_left_out":0})",
-       R"({"level":"local","nodes":1,"members":[{"node":0}],"members_left_out":0})"}) {
+  for (const char* text :
+       {"{}", "[]", "null",
+        R"({"level":"local","nodes":4000000000,"members":[],"members_left_out":0})",
+        R"({"level":"local","nodes":1,"members":[{"node":0,"state":"ok","files":[1]}],)"
+        R"("members_left_out":0})",
+        R"({"level":"local","nodes":1,"members":[{"node":4000000000,"state":"ok","files":[],)"
+        R"("parity":null}],"members_left_out":0})",
+        R"({"level":"local","nodes":1,"members":[{"node":0,"state":"ok","files":[],)"
+        R"("parity":null,"lacks":"x"}],"members_left_out":0})",
+        R"({"level":"local","nodes":1,"members":[{"node":0}],"members_left_out":0})"}) {
     const auto copies = copies_of(Json::parse(text));
     ASSERT_FALSE(copies.ok()) << text;
     EXPECT_EQ(copies.error().code(), Code::protocol);

@@ -256,7 +256,7 @@ def test_probe_shows_a_bar_on_a_terminal(world):
     with subprocess.Popen(words, env=env, cwd=world.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs):
         os.close(theirs)
         shown = b""
-        with contextlib.suppress(OSError):  # EIO: nobody writes any more
+        with contextlib.suppress(OSError):  # EIO: the other end is closed
             while part := os.read(ours, 4096):
                 shown += part
         os.close(ours)

@@ -23,7 +23,7 @@ FOREVER = 10**9
 
 
 class Job:
-    """heat under `backstay run`; output goes to files so that nobody has to read pipes."""
+    """heat under `backstay run`; output goes to files so that no pipes must be read."""
 
     def __init__(self, world, mpi, steps, *options, every=100, name="", alone=False):
         self.world, self.program = world, PROGRAMS / mpi / "heat"
@@ -223,7 +223,7 @@ def test_a_removed_version_is_not_restarted_from(world, start):
 
 
 def test_rm_takes_what_could_not_be_written_out_of_the_pool(world, start):
-    """No trace of it is on the disk: the file size limit stands for any reason not to write."""
+    """No trace of it is on the disk: the file size limit represents any reason not to write."""
     def in_agent():
         return {v["version"]: v["error"] for job in world.json("status")["jobs"] for v in job["versions"]}
 

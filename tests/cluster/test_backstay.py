@@ -61,7 +61,7 @@ def test_the_same_job_on_two_hosts_at_once(jobs):
     assert "restarted version=4 step=20" in on_one
     assert result(on_one) == result(on_two)
 
-    # One host loses its disk with all versions: the job says so and starts anew; the other still has them.
+    # One host loses its disk with all versions: the job says so and starts afresh; the other still has them.
     jobs("kill", "n1")
     jobs("lose-disk", "n1")
     jobs("restore-disk", "n1")

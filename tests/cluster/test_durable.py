@@ -58,7 +58,9 @@ def test_durable_comes_back_on_other_hosts(nodes, undisturbed, shared, hosts):
 
 @pytest.mark.parametrize("host, failpoint", [("n1", "copy.2"), ("n0", "copy.4")])
 def test_an_agent_is_killed_while_a_version_is_copied(nodes, undisturbed, shared, host, failpoint):
-    """In its turn, or as the coordinator: another one copies its part, the job goes on, and what was told comes back."""
+    """In its turn, or as the coordinator: another one copies its part, the job goes on, and the
+    announced version comes back.
+    """
     nodes.stop_agents("n0", "n1", "n2")
     agent = nodes.agent_killed_at(host, failpoint)
     gate = f"/mnt/shared/{nodes.job}-gate"

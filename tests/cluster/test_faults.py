@@ -95,7 +95,9 @@ def test_clocks_that_differ(nodes, undisturbed):
 
 @pytest.mark.skipif(not disks.can_be_slow(), reason="slow disks need the blkio controller of version 1")
 def test_a_slow_disk_of_one_host(nodes, undisturbed):
-    """Versions wait for it and none is told before it is there; nobody is told of trouble, and no host is taken for dead."""
+    """Versions wait for it, and none is announced before it is there; there is no warning, and no
+    host is taken for dead.
+    """
     rate = 8e6
     nodes.stop_agents("n0", "n1", "n2")
     nodes.mini("slow-disk", "n1", "8M")

@@ -310,7 +310,9 @@ def test_a_wrong_setting_on_one_host_has_a_code_of_its_own(nodes, settings, code
 
 
 def test_names_that_do_not_resolve_are_said_to_who_waits(nodes):
-    """The agents go by names that nobody knows. (One that is known suffices: the other one dials it.)"""
+    """The agents have names that do not resolve. (One known name suffices: the other agent dials
+    it.)
+    """
     words = [f"BACKSTAY_{key}={value}" for key, value in SETTINGS.items()]
     for host in ("n0", "n1"):
         nodes.mini.start("exec", host, "--", "unshare", "--uts", "sh", "-c",

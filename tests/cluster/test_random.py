@@ -1,8 +1,10 @@
-"""Random losses of hosts: a job with replicas or parity, one or two hosts that lose power, with or without their disks, while it runs or
-afterwards, and the same job on what is left, in another order. One seed a round (tests/soak/README.md).
+"""Random losses of hosts: a job with replicas or parity, one or two hosts that lose power, with or
+without their disks, while it runs or afterwards, and the same job on what is left, in another
+order. One seed a round (tests/soak/README.md).
 
-What must hold: the newest version that any surviving host was told to be protected (its event log) comes back, or a newer one, and
-the result is that of a run that nobody disturbed. Where more is lost than the protection bears: the same, or a clear error.
+What must hold: the newest version that is protected according to the event log of any surviving
+host comes back, or a newer one, and the result is that of an undisturbed run. If more is lost than
+the protection tolerates: the same, or a clear error.
 """
 
 import os
@@ -19,7 +21,7 @@ from test_nodes import JOB, Nodes, nodes, result, undisturbed  # noqa: F401
 pytestmark = pytest.mark.skipif(not JOB, reason="Open MPI is missing")
 SEED = int(os.environ.get("BACKSTAY_SEED", "20261123"))
 ROUNDS = int(os.environ.get("BACKSTAY_TEST_HOST_ROUNDS", "2"))
-# What protects, how many nodes it needs, how many losses it bears.
+# The protection, the nodes that it needs, the losses that it tolerates.
 PROTECTIONS = [({"protect_replicas": 1}, 2, 1), ({"protect_replicas": 2}, 3, 2), ({"protect_parity": "2,1"}, 3, 1),
                ({"protect_parity": "3,1"}, 4, 1), ({"protect_parity": "2,2"}, 4, 2)]  # fmt: skip
 HOSTS = ["n0", "n1", "n2", "n3"]
@@ -43,7 +45,7 @@ class Round:
             self.lost[host] = with_disk
 
     def promised(self) -> int:
-        """The newest version that a surviving host was told to be protected."""
+        """The newest version that is protected according to a surviving host."""
         log = f"cat /var/tmp/backstay-root/{self.job.job}/events.jsonl 2>/dev/null || true"
         found = [0]
         for host in self.left():

@@ -27,9 +27,9 @@ def test_help_has_examples():
         assert run(command, "--help")[0] == 0
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become somebody else")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user")
 def test_without_root():
-    # A user namespace without a map: nobody, who can still read a checkout in a folder of root's.
+    # A user namespace without a map: user nobody, who can still read a checkout in a folder of root's.
     done = subprocess.run(["unshare", "--user", MINI, "up", "2"], capture_output=True, text=True)
     assert done.returncode == 2 and "needs root" in done.stderr
 

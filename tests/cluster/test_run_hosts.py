@@ -158,7 +158,8 @@ def test_a_host_that_is_not_known_is_said_before_the_start(job, whole):
 
 @needs["openmpi"]
 def test_asked_to_stop_from_a_host_without_ranks(job, whole):
-    """The first rank's host is asked, and the disks of the job's hosts tell which version there is."""
+    """The first rank's host is asked, and the disks of the job's hosts show which version there is.
+    """
     one = job()
     gate = f"/mnt/shared/{one.job}"
     running = one.start("", "--host n0:1,n1:1 -n 2", f"1000000 5 until_stop=1 gate_step=3 gate={gate}", on="n3")

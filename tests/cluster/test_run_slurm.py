@@ -108,7 +108,7 @@ def agents_step(mini, batch):
 
 
 def undisturbed(cluster, ranks, steps):
-    """The result of so many ranks and steps; its agent is its own and is ended."""
+    """The result for these ranks and steps; its agent is its own and is ended."""
     socket = {"BACKSTAY_AGENT_SOCKET": "/tmp/undisturbed/agent.sock"}
     settings = [f"{name}={value}" for name, value in (SETTINGS | socket).items()]
     job = Supervised(cluster).job

@@ -54,7 +54,7 @@ TEST(Config, EmptyTextGivesResolvedDefaults) {
 }
 
 TEST(Config, EveryKeyTakesItsInitialValue) {
-  // What config_keys() says would stand in the file must be accepted there, key by key.
+  // The value that config_keys() gives for the file must be accepted there, key by key.
   for (const ConfigKey& key : config_keys()) {
     const auto dot = key.name.find('.');
     const std::string text =

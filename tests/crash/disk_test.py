@@ -154,7 +154,9 @@ class Disk(ProcessCase):
         self.assertEqual(self.committed(), [])
 
     def test_a_pipe_in_the_place_of_the_event_log(self):
-        """Whoever opened it to write, and waited for a reader, would hold the store's thread for ever."""
+        """Opening it to write, and waiting for a reader, would block the store's thread without
+        end.
+        """
         (self.store / "crash").mkdir(parents=True)
         os.mkfifo(self.store / "crash" / "events.jsonl")
         agent = self.start_agent()
@@ -192,7 +194,8 @@ class Disk(ProcessCase):
             self.assertEqual(path.read_bytes() == content, True, f"{path} changed")
 
     def test_a_pipe_in_the_place_of_the_log(self):
-        """Who opened it would wait for a reader for ever, and one more such agent with each start."""
+        """Opening it would wait for a reader without end, with one more such agent at each start.
+        """
         pipe = self.folder / "log"
         os.mkfifo(pipe)
         self.environment["BACKSTAY_AGENT_LOG_FILE"] = str(pipe)

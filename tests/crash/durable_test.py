@@ -11,7 +11,7 @@ import time
 
 from process_case import ProcessCase, main, wait_for
 
-# The number says the how manyeth passing is in version 2.
+# The number is that of the passing in version 2.
 POINTS = ["copy.1@2", "copy.2@2", "copy.3@2", "copy.4@2", "copy.5@2", "copy.6@2"]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from process_case import BACKSTAYD, ProcessCase, main, wait_for
 
-# Two ranks, a version every second step: the number says the how manyeth passing is in version 2.
+# Two ranks, a version every second step: the number is that of the passing in version 2.
 AGENT_POINTS = ["capture.begin@2", "capture.end@3", "capture.end@4", "capture.captured@2", "commit.1@2",
                 "commit.2@2", "publish.1@3", "publish.2@3", "commit.3@2", "publish.1@4", "publish.2@4",
                 "commit.4@2", "commit.5@2", "commit.6@2"]
@@ -168,7 +168,9 @@ exec {BACKSTAYD} "$@"
         self.assertEqual(self.committed(), [1, 2])
 
     def test_a_rank_that_forked_a_helper(self):
-        """A helper without exec holds the connection open after the rank's death: the rank is gone all the same."""
+        """A helper without exec holds the connection open after the rank's death: the rank still
+        counts as gone.
+        """
         self.start_agent()
         run = self.run_job(2, 6, 2, "die_after=1", f"helper={self.folder / 'helper'}")
         helpers = [int(path.read_text()) for path in self.folder.glob("helper.*")]

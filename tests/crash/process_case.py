@@ -85,7 +85,7 @@ class ProcessCase(unittest.TestCase):
                 [*prefix, BACKSTAYD, "--foreground", "--socket", str(socket)], env=environment,
                 cwd=self.folder, stdout=log, stderr=log, **popen)
         self.children.append(agent)
-        # Not its name alone: between bind() and this line nobody watches what becomes of the name.
+        # Not its name alone: between bind() and this line the name is not watched.
         wait_for(lambda: b"agent listens" in (self.folder / "agent.out").read_bytes()[begin:] or agent.poll() is not None,
                  "the agent to listen")
         self.assertIsNone(agent.poll(), self.agent_log())

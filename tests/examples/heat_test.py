@@ -1,9 +1,10 @@
-"""The heat program is killed, restarted, and ends with the bits of a run that nobody disturbed.
+"""The heat program is killed, restarted, and ends with the bits of an undisturbed run.
 
     heat_test.py --agent BACKSTAYD [--launcher "mpirun.openmpi -n {ranks}"] -- PROGRAM [ARGUMENT...]
     heat_test.py --agent BACKSTAYD --launcher ... --relay PROGRAM_A --relay PROGRAM_B ...
 
-With --relay each program continues from the version that the one before it saved, on another number of ranks.
+With --relay each program continues from the version that the one before it saved, on another number
+of ranks.
 """
 
 import argparse
@@ -36,7 +37,7 @@ def finish(box: Sandbox, options, program: str, steps: int, ranks: int = RANKS) 
 
 
 def undisturbed_checksum(options, program: str, steps: int) -> str:
-    """Of a run without any checkpoint, in a sandbox of its own."""
+    """The result of a run without any checkpoint, in a sandbox of its own."""
     with Sandbox(options.agent, BACKSTAY_CHECKPOINT_POLICY="request") as box:
         run = finish(box, options, program, steps)
         assert not any(line.startswith("version") for line in run.lines), run.report()

@@ -37,9 +37,9 @@ def two_lives(command, env: dict[str, str], ranks: int = 1) -> None:
 
 
 def agent_ends(scratch: Path) -> None:
-    """The agent was told to exit when idle; a scratch folder must not be removed under it."""
+    """The agent is configured to exit when idle; a scratch folder must not be removed under it."""
     deadline = time.monotonic() + 60
     while any((scratch / "agent").glob("socket")):
         if time.monotonic() > deadline:
-            sys.exit("the agent has not ended, although it was told to exit when idle for 2 s")
+            sys.exit("the agent has not ended, although it is configured to exit when idle for 2 s")
         time.sleep(0.1)

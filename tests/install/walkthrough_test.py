@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Every command of docs/guide/getting-started.md as it stands there, in one shell, and its output beside what the page shows.
+"""Every command of docs/guide/getting-started.md as written there, in one shell, and its output
+beside the page's.
 
-The page's output is a pattern: numbers, times and sizes may differ, `...` stands for any lines. Commands that take minutes are
-replaced; what replaces them is said below. Standard library only.
+The page's output is a pattern: numbers, times and sizes may differ, `...` matches any lines.
+Commands that take minutes are replaced; what replaces them is said below. Standard library only.
 """
 
 import argparse

@@ -156,7 +156,7 @@ class Sizes(unittest.TestCase):
     def test_an_agent_that_dies_at_any_moment_is_replaced(self):
         choose = random.Random(SEED)
         self.save((64, 1000), (2, 2))
-        # 1 to 3: before the first, second and third rank is told of the other number; then in the fetches.
+        # 1 to 3: before the first, second and third rank learns the other number; then in the fetches.
         for passed in (1, 2, 3, *sorted(choose.sample(range(4, 24), 3))):
             with self.subTest(f"replay with BACKSTAY_TEST_SEED={SEED}", passed=passed):
                 agent = self.start_agent(f"restart.answer=kill@{passed}")

@@ -1,4 +1,6 @@
-"""The table of docs/plan/survival.md: e^(-λ) beside the share of drawn losses survived. `--write` draws it anew."""
+"""The table of docs/plan/survival.md: e^(-λ) beside the share of drawn losses survived. `--write`
+draws it again.
+"""
 
 import pathlib
 import sys

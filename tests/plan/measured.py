@@ -1,7 +1,8 @@
-"""The table of docs/plan/aggregation.md: the model beside a run of bench/write_pattern. `--write` makes it anew.
+"""The table of docs/plan/aggregation.md: the model beside a run of bench/write_pattern. `--write`
+makes it again.
 
-docs/plan/write_pattern.json holds the run, as the program printed it, and what bench/checkpoint measured just before:
-a node's copy into memory and its disk.
+docs/plan/write_pattern.json holds the run, as the program printed it, and what bench/checkpoint
+measured just before: a node's copy into memory and its disk.
 """
 
 import json

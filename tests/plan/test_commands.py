@@ -116,7 +116,9 @@ def test_memory_that_does_not_fit_the_storage_is_said():
 
 
 def test_few_nodes_show_the_bound():
-    """Of 8 nodes with 1 replica e^(−λ) allows 2 losses at 75 %; drawn ones say that it is 1, as the bound does."""
+    """For 8 nodes with 1 replica e^(−λ) allows 2 losses at 75 %; drawn ones say that it is 1, as
+    the bound does.
+    """
     found = result("survive", "--nodes", 8, "--replicas", 1, "--target", 0.75)
     assert (found["allowed_failures"], found["allowed_failures_at_least"]) == (2, 1) and "by the bound 1 − λ it is 1 node at 75 %" in found["notes"][0]
     drawn = result("survive", "--nodes", 8, "--replicas", 1, "--failures", 2, "--monte-carlo", 20_000)

@@ -165,7 +165,7 @@ def test_progress_is_for_terminals_only():
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=theirs, text=True, env={**os.environ, "TERM": "xterm"}) as shown:
         os.close(theirs)
         found = b""
-        with contextlib.suppress(OSError):  # EIO: nobody writes any more
+        with contextlib.suppress(OSError):  # EIO: the other end is closed
             while part := os.read(ours, 4096):
                 found += part
         os.close(ours)

@@ -132,7 +132,7 @@ def test_own_machines(tmp_path):
     ("[mine]\nprocessors = true\n", "x.toml:2: processors must be a number"),
     ("[mine]\nsaved_fraction = 2\n", "x.toml:2: saved_fraction must be at most 1"),
     ("[mine]\nsource = 7\n", "x.toml:2: source must be text"),
-    ("mine = 3\n", "x.toml:1: mine stands outside a table"),
+    ("mine = 3\n", "x.toml:1: mine is outside of a table"),
     ("[mine\n", "x.toml: not TOML: .*line 1"),
 ])  # fmt: skip
 def test_bad_toml_names_line_and_key(text, says):

@@ -50,7 +50,7 @@ def test_a_failure_goes_back_to_the_level_that_survives_it():
     assert seconds(played(plan, [350], solve_s=400, needs=[1])) == [412 + 139 + 20, 400, 12, 139, 20, 0, 1]
     assert seconds(played(plan, [350], solve_s=400, needs=[2])) == [412 + 350 + 200, 400, 12, 350, 200, 0, 1]
     assert seconds(played(plan, [313], solve_s=400, needs=[0])) == [412 + 1 + 2, 400, 12, 1, 2, 0, 1]
-    # The restart from level 1 is struck by a weak failure: the local copies are gone all the same.
+    # The restart from level 1 is struck by a weak failure: the local copies are gone as well.
     assert seconds(played(plan, [350, 360], solve_s=400, needs=[1, 0])) == [412 + 139 + 30, 400, 12, 139, 30, 0, 2]
 
 

@@ -267,7 +267,7 @@ def test_missing_files(version):
 
 @pytest.mark.parametrize("put", [os.mkfifo, os.mkdir, lambda path: os.symlink("/nowhere", path)])
 def test_what_is_no_file_sets_nothing_aside(version, put):
-    """A pipe in the place of the mark held `open` for ever."""
+    """A pipe in the place of the mark blocked `open` without end."""
     put(version / "damaged")
     assert backstay.open(version).verify() > 0
 
@@ -505,8 +505,8 @@ def test_lies_without_xxhash(without_xxhash, version, lie):
 
 
 def test_random_changes_without_xxhash_never_crash(without_xxhash, version, rng):
-    """No checksum stands in the way: only the structural checks do. Anything but a FormatError
-    (or data that may be wrong, which the warning says) is a defect of the reader."""
+    """No checksum guards this: only the structural checks do. Anything but a FormatError (or data
+    that may be wrong, which the warning says) is a defect of the reader."""
     originals = {p: p.read_bytes() for p in version.iterdir()}
     for _ in range(300):
         path = rng.choice(sorted(originals))

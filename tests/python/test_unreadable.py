@@ -1,5 +1,7 @@
-"""Whatever stands in the place of a version's file: `backstay.open` of the job takes the next older good version with a
-warning, or says which one that is; only exceptions of backstay.format leave it; no memory is taken for what a length says."""
+"""Anything may be in the place of a version's file: `backstay.open` of the job takes the next older
+good version with a warning, or says which one that is; only exceptions of backstay.format leave it;
+no memory is taken for what a length says.
+"""
 
 import os
 import pathlib
@@ -112,7 +114,7 @@ def test_a_record_that_was_extended(job, newest, name):
 
 @pytest.mark.parametrize("name", FILES)
 def test_another_format_number(job, newest, name):
-    """Of a newer release, or a flipped bit."""
+    """A file of a newer release, or a flipped bit."""
     data = bytearray((newest / name).read_bytes())
     data[8] ^= 0x40
     (newest / name).write_bytes(data)

@@ -91,7 +91,7 @@ def test_an_overtaken_version_is_told_and_is_no_trouble(tmp_path):
 
 
 class Few(made_nodes.Logs):
-    """Logs of a few nodes, told event by event: node 0 of each run is n0."""
+    """Logs of a few nodes, made event by event: node 0 of each run is n0."""
 
     def one(self, kind, at, number, run=1, version=1, **fields):
         self.say(kind, at, run, number, f"n{number}", version=version, **fields)
@@ -133,7 +133,9 @@ def test_a_version_that_is_tried_again_is_another_one(tmp_path):
 
 
 def test_a_log_that_lacks_the_capture_counts_with_what_it_tells(tmp_path):
-    """It begins, or was copied, in the middle. A level holds for all, and may be told after the run."""
+    """It begins, or was copied, in the middle. A level holds for all, and may be announced after
+    the run.
+    """
     logs = Few(3)
     logs.captured(1.0, 0)
     logs.one("capture_begin", 0.95, 1)  # and no more
@@ -143,10 +145,10 @@ def test_a_log_that_lacks_the_capture_counts_with_what_it_tells(tmp_path):
     made = history_of(tmp_path, logs)
     version, = made.captured
     assert set(version.parts) == {"node 0", "node 1"} and version.captured_s == pytest.approx(0.05, abs=1e-5)
-    assert version.local_s == pytest.approx(0.55, abs=1e-5), "the last one that tells of it"
+    assert version.local_s == pytest.approx(0.55, abs=1e-5), "the last one that has it"
     assert version.durable_s == pytest.approx(49.05, abs=1e-5)
     assert spread.of(version, "captured") is None, "one node is not slower than itself"
-    assert spread.nodes(made)[0].bandwidth == pytest.approx(100 / 0.2), "until local, as its log does not tell when it was written"
+    assert spread.nodes(made)[0].bandwidth == pytest.approx(100 / 0.2), "until local, as its log does not say when it was written"
 
 
 def test_levels_are_in_order_where_clocks_differ_by_next_to_nothing(tmp_path):
@@ -160,7 +162,7 @@ def test_levels_are_in_order_where_clocks_differ_by_next_to_nothing(tmp_path):
 
 
 def test_what_one_node_tells_twice_happened_twice(tmp_path):
-    """But for what it tells of other nodes' parts."""
+    """Except the events about other nodes' parts."""
     logs = Few(2)
     for at in (1.0, 2.0):
         for number in (0, 1):
@@ -196,7 +198,7 @@ def test_agents_that_end_after_the_run_are_not_lost(tmp_path):
 
 
 def test_a_higher_level_includes_the_lower_ones(tmp_path):
-    """A version that is protected soon may be told so at once."""
+    """A version that is protected soon may be announced so at once."""
     logs = made_nodes.made()
     logs.lines = {name: [one for one in lines if '"event": "local"' not in one] for name, lines in logs.lines.items()}
     assert report(tmp_path, "--log", made_nodes.write(tmp_path / "logs", logs))[0] == 0
@@ -232,7 +234,7 @@ def test_logs_that_are_not_here_are_named(tmp_path):
     logs = made_nodes.write(tmp_path / "logs", made_nodes.made())
     code, out, _ = report(tmp_path, "--log", logs / "n0.jsonl", "--log", logs / "n2.jsonl", "--json")
     found = json.loads(out)
-    assert code == 0 and found["nodes_without_log"] == ["node 0", "node 1", "node 3"], "numbers, as no log tells the host's name"
+    assert code == 0 and found["nodes_without_log"] == ["node 0", "node 1", "node 3"], "numbers, as no log has the host's name"
     assert "The logs of 3 nodes are not here: node 0, node 1, node 3 (lost: node 1, node 3)" in (tmp_path / "report.html").read_text("utf-8")
     assert [one["node"] for one in found["lost_nodes"]] == ["node 3", "node 1"]
 
@@ -290,7 +292,9 @@ def test_who_was_only_told_late_is_not_moved(tmp_path):
 
 
 def test_a_level_without_a_telling_node_bounds_the_clock(tmp_path):
-    """A log that was copied early: captured, and no level. The others were told the level before that, by their clocks."""
+    """A log that was copied early: captured, and no level. The others received the level before
+    that, by their clocks.
+    """
     logs = made_nodes.made(clocks={"n3": 20.0})
     logs.lines["n3"] = [one for one in logs.lines["n3"] if '"local"' not in one and '"protected"' not in one]
     made = history_of(tmp_path, logs)
@@ -300,7 +304,7 @@ def test_a_level_without_a_telling_node_bounds_the_clock(tmp_path):
 
 
 def test_of_two_clocks_that_of_the_node_that_was_told_more_is_kept(tmp_path):
-    """Durable is told to one after the other, and what is told again says nothing of clocks."""
+    """Durable reaches one node after the other, and a repeated level says nothing about clocks."""
     logs = Few(2, clocks={"n0": 30.0})
     for number, levels in ((0, ("local",)), (1, ("local", "protected"))):
         logs.captured(1.0, number)
@@ -313,7 +317,9 @@ def test_of_two_clocks_that_of_the_node_that_was_told_more_is_kept(tmp_path):
 
 
 def test_a_clock_is_apart_by_no_more_than_can_be(tmp_path):
-    """Most levels were told late to a node whose clock is wrong as well: the one that came in time bounds it."""
+    """Most levels came late to a node whose clock is wrong as well: the one that came in time
+    bounds it.
+    """
     logs = Few(3, clocks={"n2": 50.0})
     for version in range(1, 6):
         for number in range(3):
@@ -369,7 +375,7 @@ def test_many_nodes_stay_readable(tmp_path, monkeypatch, hosts, traces, rows):
     chart = node_charts.nodes(made)
     assert len(chart["data"][0]["y"]) == len(chart["data"][0]["z"]) == rows and f"n{hosts - 1}" in chart["data"][0]["y"]
     measures = [one["label"] for one in chart["layout"]["updatemenus"][0]["buttons"]]
-    assert "until it was told protected" in measures and "until it was told durable" not in measures, "nobody was"
+    assert "until it had level protected" in measures and "until it had level durable" not in measures, "no node had"
     assert ("those 64 that were slowest most often" in node_page.of_nodes(made)) == (hosts > 64)
 
 

@@ -190,7 +190,7 @@ class Round:
                               text=True, errors="replace", timeout=DEADLINE_S)  # fmt: skip
 
     def tools_tell_the_truth(self) -> None:
-        """What `verify` calls good comes back, and what nobody touched is called good."""
+        """Versions that `verify` calls good come back, and untouched ones are called good."""
         must = self.oracle.must({number_of(one) for one in self.store.versions()})
         done = self.command("verify", JOB, "--json", *(["--no-mark"] if self.dice.random() < 0.5 else []))
         good = set()

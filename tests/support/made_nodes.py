@@ -28,7 +28,7 @@ class Logs:
             self.say("run_begin", at, run, number, host, ranks=RANKS * len(hosts), nodes=len(hosts), newest=newest, release="0.1.0", **named)
 
     def capture(self, draw, at, run, hosts, version):
-        """One version, from `at`. All are told local once the last one has written it."""
+        """One version, from `at`. All receive level local once the last one has written it."""
         total, ends, written = RANKS * BYTES, [], []
         for number, host in enumerate(hosts):
             waits = [draw.uniform(0.02, 0.03) * (4 if host == f"n{SLOW}" and rank == 0 else 1) for rank in range(RANKS)]

@@ -15,7 +15,7 @@ PROBED = {"copy_bytes_per_s": ("memory", "copy_bytes_per_s"), "disk_bytes_per_s"
 
 
 def probe_path() -> pathlib.Path:
-    """Where `backstay probe` keeps its result."""
+    """The file in which `backstay probe` keeps its result."""
     return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "backstay" / "probe.json"
 
 
@@ -80,6 +80,6 @@ def job_history(
         raise _failed(path, error) from None
     made = history.build(job, log.events)
     if not made.captured:
-        told = f"{folder}: the log tells" if not more else "the logs tell"
-        raise CommandError(path, f"{told} of no captured version; there is nothing to use", 3, "not_found")
+        told = f"{folder}: the log has" if not more else "the logs have"
+        raise CommandError(path, f"{told} no captured version; there is nothing to use", 3, "not_found")
     return made, log.unreadable

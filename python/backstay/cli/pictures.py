@@ -11,7 +11,7 @@ from .usage import CommandError
 @contextlib.contextmanager
 def needs(package: str, path: str):
     """Around an import: a missing `package` becomes a message that says how to install it. `path`: the command."""
-    logging.getLogger(package).setLevel(logging.ERROR)  # matplotlib would tell of a home that it cannot write; a folder of /tmp does
+    logging.getLogger(package).setLevel(logging.ERROR)  # matplotlib would warn of a home that it cannot write; a folder of /tmp does
     try:
         yield
     except ModuleNotFoundError as error:

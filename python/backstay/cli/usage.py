@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-# What the parser raises. typer's own from 0.2x on, click's before: both stand above BadParameter.
+# The parser's exception. typer's own from 0.2x on, click's before: both are bases of BadParameter.
 UsageError = typer.BadParameter.__mro__[1]
 
 EXIT_USAGE = 2

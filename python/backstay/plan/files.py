@@ -70,7 +70,7 @@ def check(path) -> None:
 
 
 def make_folder(path) -> None:
-    """Makes the folder and those above it. WriteError names what stands in its way."""
+    """Makes the folder and those above it. WriteError names the obstacle."""
     try:
         pathlib.Path(path).mkdir(parents=True, exist_ok=True)
     except FileExistsError:
@@ -93,7 +93,7 @@ def whole(path):
     begun = target if in_place else target.with_name(f".backstay-{os.getpid()}.tmp")
     try:
         if not in_place:
-            begun.unlink(missing_ok=True)  # what somebody linked there would be written into
+            begun.unlink(missing_ok=True)  # a link there would be followed, and its file overwritten
         yield begun
         if not in_place:
             os.replace(begun, target)

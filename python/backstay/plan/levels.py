@@ -86,7 +86,7 @@ def checked(machine: Machine, found: Failures) -> None:
 
 
 def choices(nodes: int, found: Failures) -> list[Choice]:
-    """What fits on so many nodes: random replicas, parity groups."""
+    """The protections that fit on this many nodes: random replicas, parity groups."""
     ways = [(counted(count, "replica"), protection.RandomReplicas(nodes, replicas=count), float(count), count, 1)
             for count in REPLICAS if count < nodes]  # fmt: skip
     ways += [(f"parity {data}+{parity}", protection.Parity(nodes, data=data, parity=parity), parity / data, parity, data)

@@ -51,7 +51,7 @@ def survived(scheme, failures: int, trials: int, seed: int, confidence: float = 
     most = _DRAWN_MAX // (scheme.nodes * copies)
     if most == 0:
         raise PlanError("nodes", f"must be fewer to draw losses on placements: {scheme.nodes} with {copies} copies are too many")
-    full, rest = divmod(int(whole("trials", trials, 1, most, "for so many nodes")), PLACEMENT_TRIALS)
+    full, rest = divmod(int(whole("trials", trials, 1, most, "for this many nodes")), PLACEMENT_TRIALS)
     parts, good = [PLACEMENT_TRIALS] * full + [rest] * (rest > 0), 0
     rng = np.random.default_rng(whole("seed", seed, 0))
     at_once = max(1, min(PLACEMENT_TRIALS, _CELLS_MAX // (scheme.nodes * copies)))

@@ -24,10 +24,12 @@ class Level(NamedTuple):
 
 
 class Pattern(NamedTuple):
-    """What to do: every `base_interval_s` of computing one checkpoint, whose level `level_at` tells.
+    """The pattern: every `base_interval_s` of computing one checkpoint, whose level `level_at`
+    gives.
 
-    `levels`: the used ones, weakest first, with the failures of those left out; `every[j]`: level j or above at each
-    every[j]-th checkpoint; `overhead_fraction` H and `restart_fraction` Σ λR, to first order, per second of computing.
+    `levels`: the used ones, weakest first, with the failures of those left out; `every[j]`: level j
+    or above at each every[j]-th checkpoint; `overhead_fraction` H and `restart_fraction` Σ λR, to
+    first order, per second of computing.
     """
 
     levels: tuple[Level, ...]

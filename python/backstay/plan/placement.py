@@ -80,7 +80,9 @@ def placed_replicas(domains: list[str], replicas: int, seed: int) -> list[list[i
 
 
 def _agents_may_swap(mine: list[int], theirs: list[int], j: int, where: list) -> bool:
-    """Nobody would keep two copies of one segment, nor would more pairs of copies share a domain."""
+    """No node would keep two copies of one segment, and no more pairs of copies would share a
+    domain.
+    """
     gives, takes = mine[j], theirs[j]
     others, others_z = mine[:j] + mine[j + 1:], theirs[:j] + theirs[j + 1:]
     if takes in others or gives in others_z:

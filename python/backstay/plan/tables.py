@@ -51,7 +51,7 @@ def parse(text: str, where: str, parameter: str, keys: dict[str, str]) -> dict[s
         raise PlanError(parameter, f"{where}: not TOML: {failure}") from None
     for name, table in tables.items():
         if not isinstance(table, dict):
-            raise PlanError(parameter, f"{where}:1: {name} stands outside a table; begin with [a-name]")
+            raise PlanError(parameter, f"{where}:1: {name} is outside of a table; begin with [a-name]")
         for key, value in table.items():
             if key not in keys:
                 line, reason = line_of(text, name, key), f"unknown key {key}{nearest(key, keys)}"

@@ -7,7 +7,7 @@ from .history import History, Mark, Version
 from .nodes import listed
 from .times import Times
 
-# Okabe and Ito's colours, which colour-blind readers tell apart.
+# Okabe and Ito's colours, which colour-blind readers can distinguish.
 BLUE, ORANGE, GREEN, PINK, SKY, BLACK = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#000000"
 # name, when a version reached it, colour, symbol
 LEVELS = (("local", lambda v: v.local_s, BLUE, "circle"), ("protected", lambda v: v.protected_s, GREEN, "square"),
@@ -19,7 +19,7 @@ MARKS = {"capture_failed": "x", "write_failed": "triangle-down", "removed": "cir
          "skipped": "diamond-open", "restart_failed": "cross", "durable_failed": "star-open",
          "protect_failed": "square-open", "overtaken": "hexagon-open"}  # fmt: skip
 NO_TROUBLE = ("removed", "overtaken")
-COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY, BLACK, "#e69f00", "#999999")  # of nodes, as many as can be told apart
+COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY, BLACK, "#e69f00", "#999999")  # of nodes, as many as can be distinguished
 
 
 def plain_layout(x: str, y: str, **more) -> dict:

@@ -24,7 +24,7 @@ class Part:
     begin_s: float
     captured_s: float | None = None
     written_s: float | None = None  # on its own disk
-    local_s: float | None = None  # told that all have it; protected and durable too
+    local_s: float | None = None  # announced: all have it; protected and durable too
     protected_s: float | None = None
     durable_s: float | None = None
     bytes: int = 0
@@ -57,7 +57,7 @@ class Version:
 
 @dataclasses.dataclass
 class Restart:
-    """Of all nodes: the last one's time, the longest, the farthest place."""
+    """A restart of all nodes: the last one's time, the longest, the farthest place."""
 
     at_s: float
     run: str
@@ -204,7 +204,7 @@ class _Builder:
         kind, number = event["event"], event["version"]
         version = self.captures.get((event["run"], number)) or self.newest.get(number)
         part = None if version is None else version.parts.get(node)
-        if part is None:  # its log does not tell of the capture, or it had another name then
+        if part is None:  # its log does not have the capture, or it had another name then
             if version is not None and kind != "written":
                 setattr(version, f"{kind}_s", max(at, getattr(version, f"{kind}_s") or 0.0))
             return
@@ -263,7 +263,7 @@ def _sum_up(version: Version) -> None:
         setattr(version, f"{level}_s", _last(version, f"{level}_s", version.captured_s))
     version.bytes = sum(part.bytes for part in parts)
     version.blocked_s = max((part.blocked_s for part in parts if part.blocked_s is not None), default=0.0)
-    # By clocks of their own: it was told to all at once, so whom it took the least time was the last to capture.
+    # By their own clocks: all received it at once, so the node with the shortest time was the last to capture.
     version.writing_s = min((part.waiting_s for part in parts if part.waiting_s is not None), default=None)
     # Local comes to all at once too: the longest began with the first chunk of all nodes.
     version.disk_s = max((part.all_disks_s for part in parts if part.all_disks_s is not None), default=None)

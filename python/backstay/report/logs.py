@@ -44,7 +44,7 @@ def named(path: pathlib.Path) -> list[pathlib.Path]:
 
 def lines(file: pathlib.Path, own: bool) -> list[bytes]:
     """Its whole lines: what follows the last newline is cut short, or nothing. `own`: this node's. Raises LogError, OSError."""
-    try:  # a pipe that nobody writes to would wait for ever
+    try:  # opening a pipe without a writer would block without end
         content = disk.read_bytes(file, opener=lambda path, _: open_file(path))
     except DamagedError:
         advice = "move it away, the agent begins a new log" if own else "copy the log into one and name that"

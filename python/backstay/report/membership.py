@@ -1,4 +1,4 @@
-"""Losses of nodes: those that are left tell each by itself, and one loss counts once."""
+"""Losses of nodes: each remaining node reports them by itself, and one loss counts once."""
 
 import dataclasses
 
@@ -7,7 +7,7 @@ from .nodes import Names
 
 @dataclasses.dataclass
 class Loss:
-    """Times in s since the first event. `told`: by whom, the first one first."""
+    """Times in s since the first event. `told`: the nodes that reported it, the first one first."""
 
     node: str
     run: str

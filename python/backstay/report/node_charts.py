@@ -4,7 +4,7 @@ from . import charts, spread
 from .history import History, Version
 from .nodes import natural
 
-SHOWN_NODES, SHOWN_VERSIONS = 64, 200  # rows and columns that can still be told apart
+SHOWN_NODES, SHOWN_VERSIONS = 64, 200  # rows and columns that can still be distinguished
 
 
 def chosen_nodes(history: History) -> list[str]:
@@ -42,7 +42,7 @@ def nodes(history: History) -> dict:
     layout = charts.plain_layout("version", "")
     layout["xaxis"].update(type="category", nticks=charts.TICKS * 3)
     layout["yaxis"].update(type="category", autorange="reversed", dtick=1, tickfont={"size": 14 if len(names) <= 24 else 10})
-    layout["margin"]["r"] = 140  # the colours stand beside the buttons
+    layout["margin"]["r"] = 140  # the colours are beside the buttons
     layout["margin"]["t"] = 60
     layout["height"] = max(300, 150 + 16 * len(names))
     layout["updatemenus"] = [{"buttons": buttons, "x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom", "pad": {"b": 8}}] if buttons else []

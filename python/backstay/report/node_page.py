@@ -41,7 +41,7 @@ def _of_clock(clock: Clock, runs: int) -> str:
     often = f", in {runs} runs up to" if runs > 1 else ""
     if not clock.proven:
         return f"The clock of {clock.node} is{often} {by}, or it received the levels that late or early."
-    seen = f" ({counted(clock.versions, 'level')} that all were told)" if clock.versions else " at least"
+    seen = f" ({counted(clock.versions, 'level')} that all received)" if clock.versions else " at least"
     return f"The logs disagree: the clock of {clock.node} seems{often} {by}{seen}. Its times were moved by that much here."
 
 
@@ -55,7 +55,7 @@ def _reached(version: Version, at_s: float | None) -> str:
 
 
 def versions(history: History, table) -> str:
-    """The newest versions: a level is told when the last node has it."""
+    """The newest versions: a level is reached when the last node has it."""
     shown = history.captured[::-1][:SHOWN_VERSIONS]
     rows = [[v.number, _reached(v, v.captured_s), _slowest(v, "captured"), _slowest(v, "written"), _slowest(v, "blocked"),
              *(_reached(v, at) for at in (v.local_s, v.protected_s, v.durable_s))] for v in shown]  # fmt: skip
@@ -97,11 +97,11 @@ def losses(history: History, table) -> str:
 
 
 def copies(history: History, table) -> str:
-    """Empty where nothing happened to copies."""
+    """Empty if nothing happened to copies."""
     marks = [one for one in history.marks if one.kind in KINDS]
     rows = [[text.time(one.at_s), one.version, listed(one.of) if one.of else "", KINDS[one.kind], listed(one.nodes),
              text.time(one.seconds) if one.kind == "reprotected" else one.why] for one in marks]  # fmt: skip
-    return table(["after", "version", "part of", "what", "told by", "took, or why"], rows[:SHOWN_ROWS]) + _cut(len(rows)) if rows else ""
+    return table(["after", "version", "part of", "what", "reported by", "took, or why"], rows[:SHOWN_ROWS]) + _cut(len(rows)) if rows else ""
 
 
 def _cut(rows: int) -> str:

@@ -1,4 +1,6 @@
-"""Where a job's time went, beside what paper 000's eq. 3.1 expects for its own cost, interval and failures."""
+"""How a job spent its time, beside the times that paper 000's eq. 3.1 expects for its own cost,
+interval and failures.
+"""
 
 from typing import NamedTuple
 

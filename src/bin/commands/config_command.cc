@@ -56,10 +56,10 @@ An unknown key, a wrong type or a value out of range is an error that names file
 and the nearest key that exists. `backstay config` prints the settings of the place where it is
 called; `backstay config --explain` prints a commented file to start from.
 
-Ranks of one node share an agent, a folder and a pool, so `agent.socket` and `storage.dir` must be the
-same for all of them; nodes may differ. `init` refuses ranks that differ and names both values. Of
-`job`, `durable`, `protect` and `checkpoint` the values of rank 0 hold for all ranks. A variable that
-begins with `BACKSTAY_` and means nothing gets a warning that names the nearest one that does.
+Ranks of one node share an agent, a folder and a pool, so `agent.socket` and `storage.dir` must be
+the same for all of them; nodes may differ. `init` refuses ranks that differ and names both values.
+The values of rank 0 for `job`, `durable`, `protect` and `checkpoint` hold for all ranks. A variable
+that begins with `BACKSTAY_` and has no meaning gets a warning that names the nearest one that has.
 )";
 
 std::string cell(std::string text) {

@@ -157,7 +157,9 @@ def describe_link(link):
 
 
 def environment(paths, base):
-    """Of a command on a host: where the cluster is, for nslaunch, and Slurm's configuration."""
+    """The environment of a command on a host: the cluster's place, for nslaunch, and Slurm's
+    configuration.
+    """
     return {**base, "BACKSTAY_MINI": str(paths.folder), **slurm.environment(paths)}
 
 

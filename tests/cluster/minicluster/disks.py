@@ -1,7 +1,9 @@
-"""The disk of each host, and the shared directory: file systems of their own on sparse files, through loop devices.
+"""The disk of each host, and the shared directory: file systems of their own on sparse files,
+through loop devices.
 
-/mnt/local is the host's disk (/var/tmp lies on it too); it outlives the host's processes. /mnt/shared is one file
-system for all hosts, as a parallel file system would be. Where loop devices are refused, tmpfs stands in.
+/mnt/local is the host's disk (/var/tmp lies on it too); it outlives the host's processes.
+/mnt/shared is one file system for all hosts, as a parallel file system would be. Where loop devices
+are refused, tmpfs takes their place.
 """
 
 import fcntl
@@ -126,10 +128,12 @@ def loop_device(path):
 
 
 def throttle(paths, record, name, rate):
-    """Limits reads and writes that reach the device of a host or of `shared`, each to `rate` bytes a second in all.
+    """Limits reads and writes that reach the device of a host or of `shared`, each to `rate` bytes
+    a second in all.
 
-    The limit stands in the root group, which is where the kernel accounts write-back of buffered data, and
-    concerns this one device. It must be taken away again: the device's number outlives the file system on it.
+    The limit is set in the root group, which is where the kernel accounts write-back of buffered
+    data, and concerns this one device. It must be taken away again: the device's number outlives
+    the file system on it.
     """
     if record["disk"] == "tmpfs":
         raise MissingFeature("disks are a tmpfs here and cannot be slowed (loop devices are missing)")

@@ -1,7 +1,8 @@
-"""The first process of a cluster: everything else lives in its namespaces, and goes with it.
+"""The first process of a cluster: everything else lives in its namespaces and ends with it.
 
-It holds the network namespace of the switches, the mounts that all hosts share, and the process namespace above
-those of the hosts. Killing this one process makes the kernel end every process, link and mount of the cluster.
+It holds the network namespace of the switches, the mounts that all hosts share, and the process
+namespace above those of the hosts. Killing this one process makes the kernel end every process,
+link and mount of the cluster.
 """
 
 import fcntl

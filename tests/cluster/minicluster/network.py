@@ -1,7 +1,9 @@
-"""Switches and links: one bridge a network in the cluster's own network namespace, one veth pair a host and network.
+"""Switches and links: one bridge a network in the cluster's own network namespace, one veth pair a
+host and network.
 
-Nothing of it exists in the machine's network namespace, so that its addresses can collide with nobody's.
-On the switch's side the link of n2 to the first network is the port n2-0; on the host's side it is eth0.
+Nothing of it exists in the machine's network namespace, so that its addresses cannot collide with
+others. On the switch's side the link of n2 to the first network is the port n2-0; on the host's
+side it is eth0.
 """
 
 import json
@@ -60,7 +62,7 @@ def set_ports(paths, host, wanted, networks):
 
 
 def cut(paths, host, networks=None):
-    """Pulls the cable: both directions go silent, nobody is told."""
+    """Pulls the cable: both directions go silent, without notice."""
     set_ports(paths, host, "down", networks)
 
 
@@ -69,7 +71,7 @@ def heal(paths, host, networks=None):
 
 
 def unplug(paths, host):
-    """Takes the links of a dead host away. The kernel does the same in its own time: whoever comes first."""
+    """Takes the links of a dead host away. The kernel does the same in its own time."""
     for port in ports(paths, host):
         try:
             inside(remote.server_pid(paths.keeper), "ip", "link", "delete", port)

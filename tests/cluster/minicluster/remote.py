@@ -20,7 +20,7 @@ HOST_WENT_DOWN = 255  # as ssh, when its connection breaks
 
 
 def connect(path):
-    """A connection to the server at `path`, or None where nobody listens."""
+    """A connection to the server at `path`, or None if no process listens."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
         connection.connect(str(path))
@@ -31,7 +31,9 @@ def connect(path):
 
 
 def server_pid(path):
-    """Process id of the server, seen from here: told by the kernel, hence never that of another process."""
+    """Process id of the server, seen from here: reported by the kernel, hence never that of another
+    process.
+    """
     connection = connect(path)
     if connection is None:
         return None

@@ -6,9 +6,7 @@ import subprocess
 from . import hosts, remote, state, waiting
 from .errors import ClusterError
 
-# What each line is for: no control groups (all hosts share the machine's), processes found through /proc,
-# memory and processors as told (hosts share the machine's too), a node that comes back is used again. A requeued
-# job waits for its credential to expire: 5 s instead of 2 minutes. Jobs that say --oversubscribe share nodes.
+# What each line is for: no control groups (all hosts share the machine's), processes found through /proc, memory and processors as configured (hosts share the machine's too), a node that comes back is used again. A requeued job waits for its credential to expire: 5 s instead of 2 minutes. Jobs that say --oversubscribe share nodes.
 SLURM_CONF = """
 ClusterName=mini
 SlurmctldHost=n0

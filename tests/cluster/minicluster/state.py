@@ -96,7 +96,7 @@ def take_lock():
 
 
 def is_free(path):
-    """Nobody holds the lock of this file."""
+    """No process holds the lock of this file."""
     with open(path, "ab") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -12,6 +12,6 @@ def until(condition, what, deadline_s=DEADLINE_S):
     end = time.monotonic() + deadline_s
     while not (result := condition()):
         if time.monotonic() > end:
-            raise ClusterError(f"waited {deadline_s} s in vain for {what}")
+            raise ClusterError(f"waited {deadline_s} s for {what}, which did not come")
         time.sleep(LOOK_AGAIN_S)
     return result

@@ -43,7 +43,7 @@ def option_of(command, parameter: str) -> str:
     """The option that sets a parameter of `command`; the parameter's own name if there is none."""
     found = inspect.signature(command).parameters.get(parameter)
     for note in getattr(found and found.annotation, "__metadata__", ()):
-        # Within Annotated, typer keeps the first name where a default would stand.
+        # Within Annotated, typer takes the first name for the default.
         for name in (getattr(note, "default", None), *(getattr(note, "param_decls", None) or ())):
             if isinstance(name, str) and name.startswith("--"):
                 return name

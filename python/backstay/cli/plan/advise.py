@@ -144,7 +144,7 @@ def outside(plan, known) -> list[str]:
 
 
 def protection_key(name: str) -> str:
-    """Of "2 replicas" or "parity 8+2"."""
+    """The two numbers of "2 replicas" or "parity 8+2"."""
     if name.startswith("parity "):
         return f'parity = "{name.removeprefix("parity ").replace("+", ",")}"'
     return f"replicas = {name.split()[0]}"

@@ -1,4 +1,6 @@
-"""Where `backstay plan advise` takes its numbers from: options, a job's own versions, the probe, a failure log."""
+"""The sources of the numbers of `backstay plan advise`: options, a job's own versions, the probe, a
+failure log.
+"""
 
 import pathlib
 from typing import NamedTuple, Optional
@@ -69,7 +71,7 @@ def of_trace(trace: str, system: Optional[str], window_s: float, software_share:
 
 
 def failures_of(trace, system, window_s, mtti_s, software_share, job: Known, nodes: int) -> tuple[Failures, list[str]]:
-    """Of the log, of --mtti, or as the job saw them."""
+    """The failures of the log, of --mtti, or as the job saw them."""
     if trace is not None and mtti_s is not None:
         raise PlanError("mtti_s", "and --trace cannot both be given")
     if trace is not None:

@@ -58,10 +58,11 @@ def command(
     steps: Annotated[float, typer.Option("--steps", metavar="N", help="Steps between checkpoints")] = 20.0,
     as_json: AsJson = False,
 ) -> None:
-    """Who writes: all together, or writer groups.
+    """Compares two ways to write: all together, or in writer groups.
 
-    Speed-up of writer groups over collective writing and of the production run (paper 004, eqs. 1 to 7). The defaults
-    are the paper's 64K case; eq. 1 lives by measured ratios, not by --np and --ng.
+    Speed-up of writer groups over collective writing and of the production run (paper 004, eqs. 1
+    to 7). The defaults are the paper's 64K case; eq. 1 lives by measured ratios, not by --np and
+    --ng.
     """
     blocked = blocked_of(file_bytes, writer_bytes_per_s, blocked_fraction, between_s)
     writer_s = float(positive("file_bytes", file_bytes) / positive("writer_bytes_per_s", writer_bytes_per_s))
@@ -99,7 +100,9 @@ def as_in_paper(processes: int, writers: int) -> bool:
 
 
 def improvement_of(processes, writers, ratio_before, ratio_after, steps) -> Optional[float]:
-    """Eq. 1, which knows nothing of n_p and n_g: its ratios are measured. None where the paper's cannot stand for them."""
+    """Eq. 1, which is independent of n_p and n_g: its ratios are measured. None if the paper's do
+    not fit.
+    """
     assumed = ratio_before is None or ratio_after is None
     before = PAPER_BEFORE if ratio_before is None else ratio_before
     after = PAPER_AFTER if ratio_after is None else ratio_after
@@ -112,7 +115,7 @@ def notes(processes: int, writers: int, assumed: bool) -> list[str]:
     if processes == writers:
         found.append("no process is left to compute while others write: eqs. 5 to 7 give the ratio of the two bandwidths")
     elif processes < 2 * writers:
-        found.append("more than half of the processes write: most writers have nobody to write for, and wait themselves")
+        found.append("more than half of the processes write: most writers write for no other process, and wait themselves")
     if assumed and not as_in_paper(processes, writers):
         found.append(f"eq. 1 needs --ratio-before and --ratio-after measured with such groups: paper 004's are of {PAPER_GROUP} processes or more a writer")
     elif assumed and (processes, writers) != PAPER_CASE:

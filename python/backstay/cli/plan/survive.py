@@ -21,7 +21,7 @@ EPILOG = (
     f"{output.EXIT_CODES}"
 )
 
-FEW_UNITS, HOPEFUL = 64, 1e-3  # docs/plan/survival.md: below so many units e^(−λ) may be off by more than that
+FEW_UNITS, HOPEFUL = 64, 1e-3  # docs/plan/survival.md: below this many units e^(−λ) may be off by more than that
 TARGETS = (0.9, 0.99, 0.999)  # the columns of paper 002's Table 2
 
 
@@ -144,7 +144,7 @@ def allowed(scheme, target, result, lines) -> None:
 
 
 def notes(scheme, result) -> list[str]:
-    """Where e^(−λ) is too hopeful, what the bound 1 − λ gives."""
+    """The bound 1 − λ, if e^(−λ) is too hopeful."""
     if scheme.exact or scheme.units >= FEW_UNITS:
         return []
     hopeful = f"with so few {'failure domains' if scheme.domain_nodes > 1 else 'nodes'} the approximation is too hopeful"

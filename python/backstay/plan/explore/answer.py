@@ -22,7 +22,7 @@ class Answer(NamedTuple):
 
 
 def parts(settings: Settings) -> tuple[levels.Machine, levels.Failures, levels.Choice]:
-    """The machine, its failures and the protection that the sliders stand at."""
+    """The machine, its failures and the protection that the sliders show."""
     machine = levels.Machine(settings.nodes, settings.saved_bytes, *settings[4:8])
     failures = levels.Failures(settings.node_mtti_s / settings.nodes, software_share=settings.software_share)
     choice = next(one for one in levels.choices(settings.nodes, failures) if one.name == settings.protection)

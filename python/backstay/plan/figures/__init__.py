@@ -1,7 +1,7 @@
-"""`backstay plan figures`: the papers' figures, drawn anew from the models. docs/plan/figures.md.
+"""`backstay plan figures`: the papers' figures, drawn from the models. docs/plan/figures.md.
 
-One module a paper; each has FIGURES: name of the file -> function () that returns a matplotlib Figure.
-This folder needs matplotlib; the models that it draws do not.
+One module a paper; each has FIGURES: name of the file -> function () that returns a matplotlib
+Figure. This folder needs matplotlib; the models that it draws do not.
 """
 
 import pathlib

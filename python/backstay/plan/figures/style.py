@@ -1,7 +1,7 @@
-"""How every figure looks: fonts, colours that colour-blind readers tell apart, axes.
+"""How every figure looks: fonts, colours that colour-blind readers can distinguish, axes.
 
-Colours are M. Okabe's and K. Ito's set (Color Universal Design, 2008), in an order in which neighbours also differ
-in lightness; each series has a marker and a line style of its own besides.
+Colours are M. Okabe's and K. Ito's set (Color Universal Design, 2008), in an order in which
+neighbours also differ in lightness; each series has a marker and a line style of its own besides.
 """
 
 from matplotlib.figure import Figure
@@ -29,13 +29,13 @@ def luminance(colour) -> float:
 
 
 def contrast(one, other) -> float:
-    """Of two colours, 1 to 21 (WCAG 2); text needs 4.5."""
+    """The contrast of two colours, 1 to 21 (WCAG 2); text needs 4.5."""
     high, low = sorted((luminance(one), luminance(other)), reverse=True)
     return (high + 0.05) / (low + 0.05)
 
 
 def readable_on(colour) -> str:
-    """White or black, whichever stands out more; one of them always has a contrast above 4.5."""
+    """White or black, whichever has more contrast; one of them always has a contrast above 4.5."""
     return "white" if contrast(colour, (1, 1, 1)) > contrast(colour, (0, 0, 0)) else "black"
 
 

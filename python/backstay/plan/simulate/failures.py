@@ -1,7 +1,8 @@
-"""Where a simulated job's failures come from, behind one small interface.
+"""The source of a simulated job's failures, behind one small interface.
 
     start(jobs, rng)     begin
-    next(job, now_s)     of these jobs the next failure after now: (at_s, need, nodes); at_s is infinite if none comes
+    next(job, now_s)     of these jobs the next failure after now: (at_s, need, nodes); at_s is
+                         infinite if none comes
     nodes_max            the most nodes that one failure takes
 
 `need` is the index of the weakest level that survives the failure, `nodes` how many nodes are lost.
@@ -18,9 +19,11 @@ SHAPES = (0.05, 100.0)  # of Weibull's law: beyond them its mean or the gaps are
 
 
 class Renewal:
-    """Failures every `mtti_s` on average, the gaps exponential (shape 1) or Weibull; `shares[j]` need level j.
+    """Failures every `mtti_s` on average, the gaps exponential (shape 1) or Weibull; `shares[j]`
+    need level j.
 
-    A failure that needs level 1 or above loses a node; the clock starts anew when the job runs again.
+    A failure that needs level 1 or above loses a node; the clock starts again when the job runs
+    again.
     """
 
     nodes_max = 1

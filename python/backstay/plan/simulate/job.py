@@ -1,9 +1,13 @@
-"""A job played through, many copies at once: each step takes every copy to its next failure, or to its end.
+"""A job played through, many copies at once: each step takes every copy to its next failure, or to
+its end.
 
-1. A copy that failed waits for nodes (repair.py), then restarts; a failure may strike the restart, which begins anew.
-2. It computes and saves (schedule.py) until the next failure: what fits is done, and saved at its levels.
-3. A failure that needs level j throws away everything since the last checkpoint of level j or above.
-   Whole checkpoints in the staging memory go on draining; one that was not whole is dropped from it.
+1. A copy that failed waits for nodes (repair.py), then restarts; a failure may strike the restart,
+   which then starts over.
+2. It computes and saves (schedule.py) until the next failure: what fits is done, and saved at its
+   levels.
+3. A failure that needs level j throws away everything since the last checkpoint of level j or
+   above. Whole checkpoints in the staging memory go on draining; one that was not whole is dropped
+   from it.
 4. After the last segment no checkpoint follows.
 
 A failure in the middle of a checkpoint loses it. While a copy waits for nodes it cannot fail.

@@ -8,7 +8,9 @@ from ..check import PlanError, positive
 
 
 class Staging(NamedTuple):
-    """Of a checkpoint: `startup_s` before data flows, `data_bytes` in all; of the memory: size and both speeds."""
+    """A checkpoint's `startup_s` before data flows and `data_bytes` in all; the memory's size and
+    both speeds.
+    """
 
     data_bytes: float
     memory_bytes: float

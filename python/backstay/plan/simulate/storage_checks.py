@@ -24,7 +24,7 @@ def staged_latency() -> list[Check]:
     memory = Staging(data, MEMORY, fast, STORAGE)
     first, second = by_chunks(memory, chunk, [floor])
     staged = latency.overlay_latency_s(*machine, MEMORY)
-    # One chunk of the fluid is one of so many pieces; straight to storage, each also crosses the network by itself.
+    # One chunk of the fluid is one of many pieces; straight to storage, each also crosses the network by itself.
     return [
         Check("latency to storage, eq. 3.3", "s", latency.direct_latency_s(*machine), estimate.exactly(direct), 0.03),
         Check("latency with staging, eq. 4.1", "s", staged, estimate.exactly(first), 2 / CHUNKS),

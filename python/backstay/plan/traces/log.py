@@ -9,9 +9,10 @@ from ..words import counted, plural
 
 
 class Outage(NamedTuple):
-    """One line of a log: a node is away from `begin_s` to `end_s` (None: not said), both on the log's own clock.
+    """One line of a log: a node is away from `begin_s` to `end_s` (None: not said), both on the
+    log's own clock.
 
-    `line` and `column` are where the beginning stands.
+    `line` and `column` are those of the beginning.
     """
 
     node: str

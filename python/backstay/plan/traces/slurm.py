@@ -12,7 +12,7 @@ from .log import Log, Outage, build, wrong
 NAME = "slurm"
 DATES = ("%Y-%m-%dT%H:%M:%S",)
 SHOWN = "2024-05-01T12:00:00"
-_FAILED = ("DOWN", "FAIL", "NO_RESPOND", "NOT_RESPONDING")  # not DRAIN, MAINT, ..: nobody was struck
+_FAILED = ("DOWN", "FAIL", "NO_RESPOND", "NOT_RESPONDING")  # not DRAIN, MAINT, ..: no job was struck
 _NAMES_MAX = 1_000_000
 
 
@@ -53,7 +53,7 @@ def _jobs(body, where, system) -> Log:
         if "." in cells["JobID"] or not cells["State"].startswith("NODE_FAIL") or not _mine(cells, system):
             continue
         ended = text.date_s(cells["End"], DATES, SHOWN, where, line, "End")
-        # sacct does not say which of the job's nodes failed; one failure of the first one stands for it.
+        # sacct does not say which of the job's nodes failed; one failure of the first one represents it.
         outages.append(Outage(hosts(cells["NodeList"], where, line)[0], ended, None, line, "End"))
     return build(where, NAME, outages, ["sacct does not say which nodes failed: each NODE_FAIL counts as one node"])
 

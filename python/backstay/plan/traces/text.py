@@ -45,7 +45,8 @@ def _unpacked(opened, data: bytes, path) -> bytes:
 
 
 def rows(text: str, where: str, separator: str, quoted: bool = True):
-    """(line number, cells) of each line that is not empty. `quoted`: cells may stand in double quotes."""
+    """(line number, cells) of each line that is not empty. `quoted`: cells may be in double quotes.
+    """
     quoting = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
     reader = csv.reader(text.splitlines(keepends=True), delimiter=separator, quoting=quoting)
     try:
