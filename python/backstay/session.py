@@ -76,7 +76,8 @@ def _version_number(value) -> int:
 
 
 def _memory(what: str, array) -> np.ndarray:
-    if not isinstance(array, np.ndarray) or not array.flags.c_contiguous or not array.flags.writeable:
+    if not isinstance(array,
+                      np.ndarray) or not array.flags.c_contiguous or not array.flags.writeable:
         raise TypeError(f"{what}: a writable, C-contiguous numpy array is needed")
     return array
 
@@ -147,13 +148,15 @@ def protect(name: str, array: np.ndarray, global_shape: Sequence[int] = (),
     _memory(_text("name of a region", name), array)
     shape = list(array.shape) if array.ndim else [1]
     if len(shape) > _DIMS_MAX:
-        raise ValueError(f"{name}: {len(shape)} dimensions; at most {_DIMS_MAX} are saved, reshape the array")
+        raise ValueError(f"{name}: {len(shape)} dimensions; at most {_DIMS_MAX} are saved, reshape "
+                         f"the array")
     if global_shape and global_offset is None:
         global_offset = [0] * len(global_shape)
     if len(global_shape) not in (0, len(shape)) or len(global_offset or ()) != len(global_shape):
         raise ValueError(f"{name}: global_shape and global_offset need {len(shape)} numbers each")
     address = array.ctypes.data if array.size else 0
-    _check(_c.protect(name, address, _type_of(array), shape, list(global_shape), list(global_offset or ())))
+    _check(_c.protect(name, address, _type_of(array), shape, list(global_shape),
+                      list(global_offset or ())))
     _regions[name] = array
 
 
@@ -210,9 +213,12 @@ def restart() -> int | None:
 
 
 def read_region(version: int, name: str, out: np.ndarray) -> np.ndarray:
-    """Reads one region of an old version of this rank into `out`, whose size must be what was saved."""
+    """Reads one region of an old version of this rank into `out`, whose size must be what was
+    saved.
+    """
     _memory("out", out)
-    _check(_c.read_region(_version_number(version), _text("name of a region", name), out.ctypes.data, out.nbytes))
+    _check(_c.read_region(_version_number(version), _text("name of a region", name),
+                          out.ctypes.data, out.nbytes))
     return out
 
 
@@ -229,7 +235,8 @@ def release() -> str:
 
 
 def finalize() -> None:
-    """Collective. Ends the session; the agent goes on and brings captured versions to their level."""
+    """Collective. Ends the session; the agent goes on and brings captured versions to their level.
+    """
     global _group
     code = _c.finalize()
     if code == 0:

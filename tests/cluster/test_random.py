@@ -22,7 +22,8 @@ pytestmark = pytest.mark.skipif(not JOB, reason="Open MPI is missing")
 SEED = int(os.environ.get("BACKSTAY_SEED", "20261123"))
 ROUNDS = int(os.environ.get("BACKSTAY_TEST_HOST_ROUNDS", "2"))
 # The protection, the nodes that it needs, the losses that it tolerates.
-PROTECTIONS = [({"protect_replicas": 1}, 2, 1), ({"protect_replicas": 2}, 3, 2), ({"protect_parity": "2,1"}, 3, 1),
+PROTECTIONS = [({"protect_replicas": 1}, 2, 1), ({"protect_replicas": 2}, 3, 2),
+               ({"protect_parity": "2,1"}, 3, 1),
                ({"protect_parity": "3,1"}, 4, 1), ({"protect_parity": "2,2"}, 4, 2)]  # fmt: skip
 HOSTS = ["n0", "n1", "n2", "n3"]
 
@@ -32,7 +33,8 @@ class Round:
         self.dice, self.job = random.Random(seed), job
         self.protection, needed, self.bears = self.dice.choice(PROTECTIONS)
         self.hosts = self.dice.sample(HOSTS, self.dice.randrange(needed, len(HOSTS) + 1))
-        self.told = [f"seed {seed} (replay: BACKSTAY_SEED={seed} BACKSTAY_TEST_HOST_ROUNDS=1): {self.protection} on {self.hosts}"]
+        self.told = [f"seed {seed} (replay: BACKSTAY_SEED={seed} BACKSTAY_TEST_HOST_ROUNDS=1): "
+                     f"{self.protection} on {self.hosts}"]
 
     def lose(self, count: int, spared: list[str]) -> None:
         """`count` of the hosts, not those of `spared`."""
@@ -50,7 +52,8 @@ class Round:
         found = [0]
         for host in self.left():
             for line in self.job.mini.on(host, log).splitlines():
-                found += [int(one) for one in re.findall(r'"event":"protected".*"version":(\d+)', line)]
+                found += [int(one) for one in re.findall(r'"event":"protected".*"version":(\d+)',
+                    line)]
         return max(found)
 
     def left(self) -> list[str]:
@@ -62,8 +65,10 @@ class Round:
         in_the_middle = self.dice.random() < 0.5
         run = self.job.start(self.hosts, 20, **self.protection)
         if in_the_middle:
-            time.sleep(self.dice.uniform(0.3, 3))  # the point in time is what is random here; nothing waits for it
-            self.lose(count, self.hosts[:1])  # the launcher's host is another matter: test_run_hosts.py
+            # The point in time is what is random here; nothing waits for it.
+            time.sleep(self.dice.uniform(0.3, 3))
+            # The launcher's host is another matter: test_run_hosts.py.
+            self.lose(count, self.hosts[:1])
         code, output = self.end(run)
         self.told += [output]
         if not in_the_middle:
@@ -84,11 +89,15 @@ class Round:
         return finish(run)
 
     def again(self, promised: int, expected: str) -> None:
-        """On what is left, hosts that took no part, and those that come back with their disks; at least two."""
-        back = [host for host, with_disk in self.lost.items() if not with_disk and self.dice.random() < 0.5]
+        """On what is left, hosts that took no part, and those that come back with their disks; at
+        least two.
+        """
+        back = [host for host,
+                with_disk in self.lost.items() if not with_disk and self.dice.random() < 0.5]
         for host in back:
             self.job.mini("boot", host)
-        hosts = self.left() + back + [one for one in HOSTS if one not in self.hosts and self.dice.random() < 0.5]
+        hosts = self.left() + back + [one for one in HOSTS if one not in self.hosts
+                                      and self.dice.random() < 0.5]
         if len(hosts) == 1:
             spare = next(iter(one for one in HOSTS if one not in self.hosts), next(iter(self.lost)))
             if spare in self.lost:

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The durable directory with a real agent: the node's disk is lost, the agent is killed at each step of a copy.
+"""The durable directory with a real agent: the node's disk is lost, the agent is killed at each
+step of a copy.
 
 Usage: durable_test.py CRASH_JOB BACKSTAYD [unittest arguments]
 """
@@ -23,7 +24,8 @@ class Durable(ProcessCase):
         self.environment["BACKSTAY_DURABLE_DIR"] = str(self.shared)
 
     def durable(self):
-        return sorted(int(path.parent.name[1:]) for path in self.shared.glob("crash/v*/commit.durable"))
+        return sorted(int(path.parent.name[1:]) for path
+                      in self.shared.glob("crash/v*/commit.durable"))
 
     def events(self, kind):
         lines = (self.store / "crash" / "events.jsonl").read_text().splitlines()

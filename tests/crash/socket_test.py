@@ -16,7 +16,9 @@ EBUSY = 7
 
 class Socket(ProcessCase):
     def second_agent(self):
-        """Takes the name while the first agent is stopped, as one does that was quicker than its notice."""
+        """Takes the name while the first agent is stopped, as one does that was quicker than its
+        notice.
+        """
         first = self.start_agent()
         os.kill(first.pid, signal.SIGSTOP)
         self.addCleanup(first.kill)

@@ -25,7 +25,8 @@ def words_of(program: str) -> list[str]:
 
 
 def start(box: Sandbox, options, program: str, steps: int, ranks: int = RANKS) -> Program:
-    command = [*options.launcher.format(ranks=ranks).split(), *words_of(program), str(steps), *PLATE]
+    command = [*options.launcher.format(ranks=ranks).split(), *words_of(program), str(steps),
+               *PLATE]
     return Program(command, box.environment, box.folder)
 
 
@@ -45,7 +46,8 @@ def undisturbed_checksum(options, program: str, steps: int) -> str:
 
 
 def checkpoints_often(options) -> Sandbox:
-    return Sandbox(options.agent, BACKSTAY_CHECKPOINT_POLICY="calls", BACKSTAY_CHECKPOINT_EVERY_CALLS=40)
+    return Sandbox(options.agent, BACKSTAY_CHECKPOINT_POLICY="calls",
+                   BACKSTAY_CHECKPOINT_EVERY_CALLS=40)
 
 
 def kill_and_restart(options, program: str) -> None:
@@ -65,13 +67,15 @@ def kill_and_restart(options, program: str) -> None:
         done, checksum = int(second.event("done")[2]), second.event("done")[-1]
     expected = undisturbed_checksum(options, program, done)
     assert checksum == expected, f"{checksum} after the restart, {expected} undisturbed, step {done}"
-    print(f"killed after version {version}, back from version {came_back} (step {at_step}), step {done}: {checksum}")
+    print(f"killed after version {version}, back from version {came_back} (step {at_step}), step "
+          f"{done}: {checksum}")
 
 
 def relay(options) -> None:
     with checkpoints_often(options) as box:
         checksum, steps = "", 0
-        # The first program once more at the end, so that a relay of one language changes its ranks, too.
+        # The first program once more at the end, so that a relay of one language changes its ranks,
+        # too.
         for program, ranks in zip([*options.relay, options.relay[0]], cycle(RELAY_RANKS)):
             steps += 100
             run = finish(box, options, program, steps, ranks)

@@ -1,4 +1,6 @@
-"""What the tests of this folder share: commands, and programs that count their own lives. Standard library only."""
+"""What the tests of this folder share: commands, and programs that count their own lives. Standard
+library only.
+"""
 
 import os
 import subprocess
@@ -9,7 +11,8 @@ from pathlib import Path
 
 def run(arguments, timeout_s: float = 240, **options) -> str:
     """Runs a command; stops the test with its output when it fails."""
-    done = subprocess.run([str(a) for a in arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    done = subprocess.run([str(a) for a in arguments], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True,
                           timeout=timeout_s, **options)
     if done.returncode != 0:
         sys.exit(f"failed ({done.returncode}): {' '.join(map(str, arguments))}\n{done.stdout}")

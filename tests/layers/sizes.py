@@ -96,7 +96,8 @@ def measure_python(root: Path, sizes: dict[Key, int]) -> None:
         where = path.relative_to(root).as_posix()
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                size = node.end_lineno - node.lineno + 1
+                # Without the signature: that of a command is its table of options.
+                size = node.end_lineno - node.body[0].lineno + 2
                 put(sizes, "function", f"{where}:{node.name}", size)
             elif isinstance(node, ast.ClassDef):
                 functions = (one for one in node.body if isinstance(one, ast.FunctionDef))

@@ -291,7 +291,8 @@ def test_job_folder_skips_what_is_not_good(version, job):
 
 
 @pytest.mark.parametrize("make", [
-    lambda path: path.write_bytes(bytes(256)), lambda path: path.mkdir(), lambda path: path.write_bytes(b""), os.mkfifo,
+    lambda path: path.write_bytes(bytes(256)), lambda path: path.mkdir(),
+    lambda path: path.write_bytes(b""), os.mkfifo,
     lambda path: path.symlink_to("/dev/zero")], ids=["zeros", "folder", "empty", "pipe", "device"])
 def test_job_folder_skips_what_is_no_record(version, job, make):
     newer = shutil.copytree(version, job / "v0000000000000013")
@@ -462,7 +463,8 @@ def test_worked_example_of_the_object_page():
     u = struct.pack("<H1sBBBBIQQQ", 1, b"u", 1, 11, 1, 0, 0, 64, 8000, 1000)
     table = step + u
     footer = bytearray(64)
-    struct.pack_into("<8sIIQQQ", footer, 0, b"BKSTOBJ1", 1, 2, 8064, 73, xxhash.xxh3_64_intdigest(table))
+    struct.pack_into("<8sIIQQQ", footer, 0, b"BKSTOBJ1", 1, 2, 8064, 73,
+                     xxhash.xxh3_64_intdigest(table))
     seal(footer, 56)
     offset, length, table_sum, count = records.footer(bytes(footer), 8201, "example")
     assert (offset, length, count) == (8064, 73, 2)

@@ -160,7 +160,8 @@ def test_a_damaged_chunk_is_found_before_or_names_the_older_one(job, newest):
 def test_none_is_good(job, newest):
     for version in (newest, job / f"v{OLDER:016d}"):
         damage_first_chunk(version)
-    with pytest.warns(UserWarning, match="skipped"), pytest.raises(fmt.NotFoundError, match="no complete version"):
+    with pytest.warns(UserWarning, match="skipped"), pytest.raises(fmt.NotFoundError,
+        match="no complete version"):
         backstay.open(job, verify=True)
 
 
@@ -194,7 +195,8 @@ except fmt.FormatError as error:
 
 
 def read_as(who, path):
-    done = subprocess.run([sys.executable, "-c", READER, path, who], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", READER, path, who], capture_output=True,
+                          text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

@@ -42,16 +42,20 @@ def processes():
 
 def agents_at(socket):
     """Living agents on this socket, with any starter."""
-    return [pid for pid, words in processes() if words[0].endswith(b"backstayd") and os.fsencode(socket) in words]
+    return [pid for pid,
+            words in processes() if words[0].endswith(b"backstayd") and os.fsencode(socket)
+            in words]
 
 
 def resident_peak_bytes(pid):
-    """The most memory that it ever had in use, the pool that it maps included; 0 if it has ended."""
+    """The most memory that it ever had in use, the pool that it maps included; 0 if it has ended.
+    """
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return 0
-    peaks = [int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("VmHWM:")]
+    peaks = [int(line.split()[1]) << 10 for line in status.splitlines()
+             if line.startswith("VmHWM:")]
     return max(peaks, default=0)
 
 

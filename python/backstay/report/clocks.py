@@ -51,13 +51,16 @@ def _by_run(events: list[dict], begin_ns) -> dict[str, dict[int, _Node]]:
 
 def _apart(one: _Node, other: _Node) -> list[float]:
     """How much later than `other`, each by its own clock, `one` received the same levels."""
-    return [at - other.told[key] for key, at in one.told.items() if key in other.told and key[1] in AT_ONCE]
+    return [at - other.told[key] for key,
+            at in one.told.items() if key in other.told and key[1] in AT_ONCE]
 
 
 def _bounds(one: _Node, other: _Node) -> tuple[float, float]:
     """How far `one` is ahead of `other`: at least, at most."""
-    least = [one.captured[version] - at for (version, _), at in other.told.items() if version in one.captured]
-    most = [at - other.captured[version] for (version, _), at in one.told.items() if version in other.captured]
+    least = [one.captured[version] - at for (version, _),
+             at in other.told.items() if version in one.captured]
+    most = [at - other.captured[version] for (version, _),
+            at in one.told.items() if version in other.captured]
     return max(least, default=-float("inf")), min(most, default=float("inf"))
 
 
@@ -66,7 +69,8 @@ def _reference(nodes: dict[int, _Node]) -> int:
     first.
     """
     first = max(sorted(nodes), key=lambda number: len(nodes[number].told))
-    ahead = {number: statistics.median(apart) for number, node in nodes.items() if (apart := _apart(node, nodes[first]))}
+    ahead = {number: statistics.median(apart) for number,
+             node in nodes.items() if (apart := _apart(node, nodes[first]))}
     if not ahead:
         return first
     middle = statistics.median(ahead.values())
@@ -79,7 +83,8 @@ def _compared(run: str, name: str, one: _Node, other: _Node) -> Clock | None:
     seems = statistics.median(apart) if apart else least if least > 0 else most if most < 0 else 0.0
     if proven and least <= most:
         seems = min(max(seems, least), most)
-    return Clock(run, name, seems, len(apart), proven) if proven or abs(seems) > STRIKING_S else None
+    return Clock(run, name, seems, len(apart),
+                 proven) if proven or abs(seems) > STRIKING_S else None
 
 
 def compare(events: list[dict], names: Names) -> dict[tuple[str, int], Clock]:
@@ -94,9 +99,12 @@ def compare(events: list[dict], names: Names) -> dict[tuple[str, int], Clock]:
 
 
 def moved(events: list[dict], clocks: dict[tuple[str, int], Clock]) -> list[dict]:
-    """Events in order of time, those of clocks that are apart for certain put where the others have them."""
+    """Events in order of time, those of clocks that are apart for certain put where the others have
+    them.
+    """
     shift = {key: round(clock.ahead_s * 1e9) for key, clock in clocks.items() if clock.proven}
     if not shift:
         return events
-    made = [{**one, "t_ns": max(0, one["t_ns"] - shift.get((one["run"], one["node"]), 0))} for one in events]
+    made = [{**one, "t_ns": max(0, one["t_ns"] - shift.get((one["run"], one["node"]), 0))} for one
+            in events]
     return sorted(made, key=lambda event: event["t_ns"])

@@ -36,7 +36,8 @@ def losses(events: list[dict], names: Names) -> list[Loss]:
     for event in events:
         if event["event"] not in ("nodes_lost", "nodes_back"):
             continue
-        run, at, teller = event["run"], (event["t_ns"] - begin) / 1e9, names.of(event["run"], event["node"])
+        run, at, teller = event["run"], (event["t_ns"] - begin) / 1e9, names.of(event["run"],
+            event["node"])
         for number in event["nodes"]:
             loss = open_losses.get((run, number))
             if event["event"] == "nodes_back":

@@ -27,7 +27,8 @@ class Names:
 
 def natural(name: str) -> list:
     """To sort by: n2 before n10."""
-    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"([0-9]+)", name) if part]
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part
+            in re.split(r"([0-9]+)", name) if part]
 
 
 def listed(names, most: int = 4) -> str:

@@ -1,4 +1,6 @@
-"""The one place that looks again and again: for what sends no event (a loop device that goes, Slurm's view of a host)."""
+"""The one place that looks again and again: for what sends no event (a loop device that goes,
+Slurm's view of a host).
+"""
 
 import time
 
