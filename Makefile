@@ -16,7 +16,8 @@ help: ## list the targets
 	@echo "Backstay. Targets:"
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1 \2/p' $(firstword $(MAKEFILE_LIST)) | while read -r name what; do printf '  make %-13s %s\n' "$$name" "$$what"; done
 
-# Each target installs what it needs and no more (scripts/packages.txt); `make setup` installs all of it.
+# Each target installs what it needs and no more (scripts/packages.txt); `make setup` installs all
+# of it.
 setup: ## install all that any target needs: Debian packages (as root), Python packages into .venv
 	@scripts/setup test
 

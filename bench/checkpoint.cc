@@ -32,7 +32,7 @@ struct Options : ShapeOptions {
   std::string compare;
 };
 
-// One shape of job: so many ranks with so many MiB each, with an agent of its own.
+// One shape of job: a number of ranks with a number of MiB each, with an agent of its own.
 class Job {
  public:
   Job(const Options& options, int ranks, std::uint64_t mib)

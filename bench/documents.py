@@ -40,9 +40,11 @@ def measured_block(result):
 
 def join_block(result):
     join = result["benchmarks"]["join"]
-    facts = join.get("machine", result["machine"])  # where it was measured at another time than the rest
+    facts = join.get("machine",
+                     result["machine"])  # where it was measured at another time than the rest
     return (tables.as_markdown(tables.JOIN_HEAD, tables.join_rows(join)) +
-            f"\n{facts['date']}, commit {facts['commit']}, {facts['cores']} cores; medians of {join['repetitions']}.\n")
+            f"\n{facts['date']}, commit {facts['commit']}, {facts['cores']} cores; medians of "
+            f"{join['repetitions']}.\n")
 
 
 BLOCKS = {"side": side_block, "measured": measured_block, "join": join_block}

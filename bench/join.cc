@@ -1,9 +1,11 @@
-// How long the agents of a run take to find each other in their tree, beside a star of the same size (paper 001, Table IV).
+// How long the agents of a run take to find each other in their tree, beside a star of the same
+// size (paper 001, Table IV).
 //
-// Each agent is a process of this machine with the network, mesh and tree of a real one (agent/group/fleet.h), and no pool. The time
-// begins when all know all addresses, as the ranks tell them, and ends when every agent has come through a barrier of all: each
-// is in the tree, and the tree goes around. Then one more barrier is measured, in the tree that stands. The star is the same with
-// as many children a node as there are agents, so that all connect to one.
+// Each agent is a process of this machine with the network, mesh and tree of a real one
+// (agent/group/fleet.h), and no pool. The time begins when all know all addresses, which the ranks
+// give them, and ends when every agent has passed a barrier of all: each is in the tree, and the
+// whole tree answers. Then one more barrier is measured, in the complete tree. The star is the same
+// with as many children a node as there are agents, so that all connect to one.
 //
 //   bench/join
 //   bench/join --agents 64 --repetitions 3 --heartbeat 0.1
@@ -40,7 +42,7 @@ T value_or_die(Result<T> result) {
   return std::move(result).value();
 }
 
-// --- one agent ------------------------------------------------------------------------------------
+// --- one agent -----------------------------------------------------------------------------------
 
 // Counts rounds of the one barrier; what else becomes known does not matter here.
 class Owner final : public agent::FleetOwner, private agent::PeerEvents {
@@ -96,7 +98,8 @@ std::string read_line(int from) {
   return line;
 }
 
-// `from`: the addresses of all, in one line; then a byte for each barrier. `to`: our address, a line for each barrier.
+// `from`: the addresses of all, in one line; then a byte for each barrier. `to`: our address, a
+// line for each barrier.
 [[noreturn]] void be_agent(const Options& options, NodeId node, std::uint32_t arity,
                            const net::Secret& secret, int from, int to) {
   spdlog::set_level(spdlog::level::err);
@@ -120,7 +123,7 @@ std::string read_line(int from) {
   ::_exit(0);
 }
 
-// --- all of them ----------------------------------------------------------------------------------
+// --- all of them ---------------------------------------------------------------------------------
 
 struct Child {
   pid_t pid = 0;

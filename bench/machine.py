@@ -58,12 +58,14 @@ def facts(folder, root):
 
 
 def sentence(machine, checkpoint):
-    """One line for the documents. The disk's speed is that of the raw writes and reads of the run."""
+    """One line for the documents. The disk's speed is that of the raw writes and reads of the run.
+    """
     gigabytes = checkpoint["bytes"] / 1e9
     load = machine["load_average"]
     return (f"{machine['date']}, commit {machine['commit']}: {machine['cores']} cores of "
             f"{'a virtual machine, ' if machine['virtual'] else ''}{machine['cpu']}, "
-            f"{machine['memory_gib']:.0f} GiB, Linux {machine['kernel']}, {machine['file_system']}, "
+            f"{machine['memory_gib']:.0f} GiB, Linux {machine['kernel']}, "
+            f"{machine['file_system']}, "
             f"disk {gigabytes / checkpoint['raw_write_s']:.1f} GB/s raw write and "
             f"{gigabytes / checkpoint['raw_read_s']:.1f} GB/s raw read; "
             f"{'' if load is None else f'load {load:.1f} before the run; '}"

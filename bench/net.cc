@@ -1,11 +1,14 @@
-// How fast bulk data goes from one host to another, against a plain TCP stream between the same two.
+// How fast bulk data goes from one host to another, against a plain TCP stream between the same
+// two.
 //
-// Three ways, in turn: `stream` (one socket, large writes and reads), `tcp` (offers of 4 MiB that the receiver
-// fetches, eight at a time, over the connection itself), `ucx` (the same with the payload moved by UCX over TCP, where it
-// was built). The time is the receiver's: from the connection to the last byte. Every process is a new one.
+// Three ways, in turn: `stream` (one socket, large writes and reads), `tcp` (offers of 4 MiB that
+// the receiver fetches, eight at a time, over the connection itself), `ucx` (the same with the
+// payload moved by UCX over TCP, where it was built). The time is the receiver's: from the
+// connection to the last byte. Every process is a new one.
 //
 //   bench/net                                                       two processes of this machine
-//   bench/net --device eth0 --sender-on "tests/cluster/mini exec n0 --" --receiver-on "tests/cluster/mini exec n1 --"
+//   bench/net --device eth0 --sender-on "tests/cluster/mini exec n0 --" --receiver-on
+//   "tests/cluster/mini exec n1 --"
 #include <arpa/inet.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -33,7 +36,7 @@ struct Options : CommonOptions {
   std::size_t mib = 1024;
   std::string device = "lo";
   std::string sender_on, receiver_on;  // commands that run the rest of their line on a host
-  // Of the processes that this one starts.
+  // Options of the processes that this one starts.
   std::string role, way, to;
 };
 
@@ -47,7 +50,7 @@ T value_or_die(Result<T> result) {
   return std::move(result).value();
 }
 
-// --- a plain stream -------------------------------------------------------------------------------
+// --- a plain stream ------------------------------------------------------------------------------
 
 void announce(const std::string& address) {
   std::printf("%s\n", address.c_str());
@@ -92,7 +95,7 @@ void send_stream(const Options& options) {
   }
 }
 
-// --- ours -----------------------------------------------------------------------------------------
+// --- ours ----------------------------------------------------------------------------------------
 
 std::unique_ptr<net::Transport> make_transport(const Options& options) {
   net::TcpOptions ours{.secret = value_or_die(net::Secret::from_hex(std::string(64, 'a'))),
@@ -170,7 +173,7 @@ void send_ours(const Options& options) {
   }
 }
 
-// --- both, many times -----------------------------------------------------------------------------
+// --- both, many times ----------------------------------------------------------------------------
 
 std::string command(const Options& options, const std::string& way, const std::string& role) {
   char self[PATH_MAX] = "";

@@ -175,7 +175,7 @@ double steps_s(const Options& options, std::vector<double>& u, bool with_due) {
   const std::int64_t start = now_ns();
   for (int step = 0; step < options.steps; ++step) {
     compute_step(u);
-    if (with_due && backstay_due() != 0) die("a checkpoint is due, which nobody asked for");
+    if (with_due && backstay_due() != 0) die("a checkpoint is due that was not requested");
   }
   return static_cast<double>(now_ns() - start) / 1e9;
 }

@@ -88,7 +88,8 @@ def side_rows(result):
     """Limit, Backstay and the peers of the run beside each other."""
     run = result["benchmarks"]["checkpoint"]
     yield ("limit of the machine: memcpy; raw O_DIRECT write, read",
-           *map(short_seconds, (run["memcpy_s"], run["raw_write_s"], run["memcpy_s"], run["raw_read_s"])))
+           *map(short_seconds,
+                (run["memcpy_s"], run["raw_write_s"], run["memcpy_s"], run["raw_read_s"])))
     yield ("Backstay, checksums on",
            *map(short_seconds, (run["blocked_s"], run["local_s"], run["restart_pool_s"],
                                 run["restart_cold_s"])))

@@ -3,27 +3,32 @@
 # ccache is used where it exists; a build without it is only slower.
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # NOHASHDIR, BASEDIR: what one folder below build/ has compiled serves the others, and other clones.
-  set(ccache ${CMAKE_COMMAND} -E env CCACHE_NOHASHDIR=1 CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} ${CCACHE_PROGRAM})
+  # NOHASHDIR, BASEDIR: what one folder below build/ has compiled serves the others, and other
+  # clones.
+  set(ccache ${CMAKE_COMMAND} -E env CCACHE_NOHASHDIR=1 CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}
+    ${CCACHE_PROGRAM})
   set(CMAKE_C_COMPILER_LAUNCHER ${ccache})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${ccache})
 endif()
 
 add_library(backstay_compile INTERFACE)
 target_compile_options(backstay_compile INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor> -Wcast-align -Wunused
+  -Wall -Wextra -Wpedantic -Wshadow $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor> -Wcast-align
+    -Wunused
   $<$<BOOL:${BACKSTAY_WERROR}>:-Werror>)
 target_include_directories(backstay_compile INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
 target_compile_definitions(backstay_compile INTERFACE BACKSTAY_VERSION="${PROJECT_VERSION}")
 
 if(BACKSTAY_SANITIZE)
-  add_compile_options(-fsanitize=${BACKSTAY_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_compile_options(-fsanitize=${BACKSTAY_SANITIZE} -fno-omit-frame-pointer
+    -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${BACKSTAY_SANITIZE})
 endif()
 
-# BACKSTAY_UNITY compiles eight files of a target as one, in less than half of the time; names in unnamed namespaces are then
-# those of the target. The debug preset compiles each alone; `make lint` looks at files as it does, so that each includes what it needs.
+# BACKSTAY_UNITY compiles eight files of a target as one, in less than half of the time; names in
+# unnamed namespaces are then those of the target. The debug preset compiles each alone; `make lint`
+# looks at files as it does, so that each includes what it needs.
 option(BACKSTAY_UNITY "Compile several files of a library or a test at once" OFF)
 function(backstay_several_at_once name)
   set_target_properties(${name} PROPERTIES UNITY_BUILD ${BACKSTAY_UNITY} UNITY_BUILD_BATCH_SIZE 8)
@@ -32,8 +37,9 @@ function(backstay_several_at_once name)
   endif()
 endfunction()
 
-# backstay_library(NAME SOURCES a.cc b.cc DEPS backstay_base fmt::fmt [STEERS]): a folder's static library.
-# STEERS: it decides and waits, and leaves the work on bytes to other folders; its flags may save time in building.
+# backstay_library(NAME SOURCES a.cc b.cc DEPS backstay_base fmt::fmt [STEERS]): a folder's static
+# library. STEERS: it decides and waits, and leaves the work on bytes to other folders; its flags
+# may save time in building.
 set(BACKSTAY_STEERING_OPTIONS "" CACHE STRING "Flags for the folders that steer")
 function(backstay_library name)
   cmake_parse_arguments(ARG "STEERS" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
@@ -46,20 +52,26 @@ function(backstay_library name)
   endif()
 endfunction()
 
-# What the sanitizers run: the programs of the tests with label `unit`; with label `threads`, the thread sanitizer.
+# The programs that the sanitizers run: tests with label `unit`; the thread sanitizer, those with
+# label `threads`.
 add_custom_target(unit_tests)
 add_custom_target(threaded_tests)
 
-# backstay_test(NAME SOURCES a_test.cc DEPS backstay_base [LABELS unit] [TIMEOUT s]): a GoogleTest program.
+# backstay_test(NAME SOURCES a_test.cc DEPS backstay_base [LABELS unit] [TIMEOUT s]): a GoogleTest
+# program.
 # Label `unit`: no agent, no MPI, safe beside others. Label `soak`: long, only in make soak.
-# THREADS: it starts threads, itself or in what it tests. Who does not say so cannot (tests/support/no_threads.cc).
-# COST: seconds under a sanitizer, of the long ones: they begin first, so that none is left to run alone at the end.
-# COMPUTES: it looks at so many bytes or cases that it is better compiled with the flags of the libraries.
-set(BACKSTAY_TEST_OPTIONS "" CACHE STRING "Flags for the files of tests: they are compiled more often than they run")
+# THREADS: it starts threads, itself or in what it tests; without it that is an error
+# (tests/support/no_threads.cc).
+# COST: seconds under a sanitizer, of the long ones: they begin first, so that none is left to run
+# alone at the end.
+# COMPUTES: it handles so much data that it is better compiled with the flags of the libraries.
+set(BACKSTAY_TEST_OPTIONS "" CACHE STRING
+  "Flags for the files of tests: they are compiled more often than they run")
 function(backstay_test name)
   cmake_parse_arguments(ARG "COMPUTES;THREADS" "TIMEOUT;COST" "SOURCES;DEPS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE backstay_compile ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE backstay_compile ${ARG_DEPS} GTest::gtest GTest::gmock
+    GTest::gtest_main)
   backstay_several_at_once(${name})
   if(NOT ARG_COMPUTES)
     target_compile_options(${name} PRIVATE ${BACKSTAY_TEST_OPTIONS})

@@ -8,7 +8,8 @@ find_package(CLI11 REQUIRED)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(tomlplusplus REQUIRED IMPORTED_TARGET tomlplusplus)
 pkg_check_modules(sodium REQUIRED IMPORTED_TARGET libsodium)
-# A program that is linked with UCX has its memory functions patched; under the thread sanitizer the end of a thread crashes there.
+# A program that is linked with UCX has its memory functions patched; under the thread sanitizer the
+# end of a thread crashes there.
 if(NOT BACKSTAY_SANITIZE MATCHES thread)
   pkg_check_modules(ucx IMPORTED_TARGET ucx)
 endif()

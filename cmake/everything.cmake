@@ -1,4 +1,5 @@
-# The target `everything`: what `all` builds, and every program of the examples, tests and benchmarks.
+# The target `everything`: what `all` builds, and every program of the examples, tests and
+# benchmarks.
 
 # backstay_targets_below(RESULT DIRECTORY): the targets of a folder and of those in it.
 function(backstay_targets_below result directory)

@@ -1,5 +1,6 @@
-# What `cmake --install` puts where: libraries, headers, CMake package, pkg-config files, programs, man pages,
-# completion, examples, licence. A part that was not built (an MPI that is absent, say) is left out.
+# What `cmake --install` puts where: libraries, headers, CMake package, pkg-config files, programs,
+# man pages, completion, examples, licence. A part that was not built (an MPI that is absent, say)
+# is left out.
 include(CMakePackageConfigHelpers)
 set(BACKSTAY_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/backstay)
 set(BACKSTAY_SHARE_DIR ${CMAKE_INSTALL_DATADIR}/backstay)
@@ -14,7 +15,8 @@ function(backstay_install_library target export_name)
           INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 endfunction()
 
-# backstay_install_pkgconfig(NAME TARGET LIBS REQUIRES DESCRIPTION): NAME.pc, relocatable through ${pcfiledir}.
+# backstay_install_pkgconfig(NAME TARGET LIBS REQUIRES DESCRIPTION): NAME.pc, relocatable through
+# ${pcfiledir}.
 function(backstay_install_pkgconfig name target libs requires description)
   if(NOT TARGET ${target})
     return()
@@ -33,8 +35,10 @@ backstay_install_library(backstay_openmpi openmpi)
 
 file(RELATIVE_PATH PC_PREFIX "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 string(REGEX REPLACE "/$" "" PC_PREFIX "${PC_PREFIX}")
-backstay_install_pkgconfig(backstay backstay "-lbackstay" "" "Checkpoints for long-running programs")
-backstay_install_pkgconfig(backstay-mpich backstay_mpich "-lbackstay_mpich" "backstay" "Backstay for programs of MPICH")
+backstay_install_pkgconfig(backstay backstay "-lbackstay" ""
+  "Checkpoints for long-running programs")
+backstay_install_pkgconfig(backstay-mpich backstay_mpich "-lbackstay_mpich" "backstay"
+  "Backstay for programs of MPICH")
 backstay_install_pkgconfig(backstay-openmpi backstay_openmpi "-lbackstay_openmpi" "backstay"
                            "Backstay for programs of Open MPI")
 
@@ -42,15 +46,21 @@ install(DIRECTORY include/backstay DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp" PATTERN "*.f90")
 
 if(TARGET backstay)
-  install(EXPORT backstay NAMESPACE backstay:: FILE backstayTargets.cmake DESTINATION ${BACKSTAY_CMAKE_DIR})
-  configure_package_config_file(cmake/backstayConfig.cmake.in ${PROJECT_BINARY_DIR}/backstayConfig.cmake
-                                INSTALL_DESTINATION ${BACKSTAY_CMAKE_DIR} PATH_VARS CMAKE_INSTALL_INCLUDEDIR)
-  write_basic_package_version_file(${PROJECT_BINARY_DIR}/backstayConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-  install(FILES ${PROJECT_BINARY_DIR}/backstayConfig.cmake ${PROJECT_BINARY_DIR}/backstayConfigVersion.cmake
+  install(EXPORT backstay NAMESPACE backstay:: FILE backstayTargets.cmake DESTINATION
+    ${BACKSTAY_CMAKE_DIR})
+  configure_package_config_file(cmake/backstayConfig.cmake.in
+    ${PROJECT_BINARY_DIR}/backstayConfig.cmake
+                                INSTALL_DESTINATION ${BACKSTAY_CMAKE_DIR} PATH_VARS
+                                  CMAKE_INSTALL_INCLUDEDIR)
+  write_basic_package_version_file(${PROJECT_BINARY_DIR}/backstayConfigVersion.cmake COMPATIBILITY
+    SameMinorVersion)
+  install(FILES ${PROJECT_BINARY_DIR}/backstayConfig.cmake
+    ${PROJECT_BINARY_DIR}/backstayConfigVersion.cmake
           DESTINATION ${BACKSTAY_CMAKE_DIR})
 endif()
 
-# The programs carry a path to the libraries that is relative to themselves, so a prefix may be moved.
+# The programs carry a path to the libraries that is relative to themselves, so a prefix may be
+# moved.
 file(RELATIVE_PATH BACKSTAY_BIN_TO_LIB "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")
 foreach(program backstay_program backstayd)
   if(TARGET ${program})
@@ -68,7 +78,8 @@ endforeach()
 find_program(PANDOC_PROGRAM pandoc)
 if(PANDOC_PROGRAM)
   set(BACKSTAY_MAN_PAGES)
-  # backstay_man(PAGE SECTION SOURCES...): docs/man/PAGE.SECTION.md and then the pages that it introduces.
+  # backstay_man(PAGE SECTION SOURCES...): docs/man/PAGE.SECTION.md and then the pages that it
+  # introduces.
   function(backstay_man page section)
     set(output ${PROJECT_BINARY_DIR}/man/${page}.${section})
     set(sources ${PROJECT_SOURCE_DIR}/docs/man/${page}.${section}.md)
@@ -79,7 +90,8 @@ if(PANDOC_PROGRAM)
     endforeach()
     add_custom_command(OUTPUT ${output} DEPENDS ${sources} COMMENT "Man page ${page}(${section})"
       COMMAND ${PANDOC_PROGRAM} --standalone --from markdown --to man --metadata title=${page}
-              --metadata section=${section} --metadata "footer=Backstay ${PROJECT_VERSION}" --output ${output} ${sources})
+              --metadata section=${section} --metadata "footer=Backstay ${PROJECT_VERSION}" --output
+                ${output} ${sources})
     install(FILES ${output} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
     set(BACKSTAY_MAN_PAGES ${BACKSTAY_MAN_PAGES} ${output} PARENT_SCOPE)
   endfunction()
@@ -98,7 +110,8 @@ if(TARGET backstay_program)
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/completion)
   foreach(shell bash zsh)
     add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/completion/backstay.${shell}
-      COMMAND backstay_program completion ${shell} > ${PROJECT_BINARY_DIR}/completion/backstay.${shell}
+      COMMAND backstay_program completion ${shell} >
+        ${PROJECT_BINARY_DIR}/completion/backstay.${shell}
       DEPENDS backstay_program COMMENT "Completion for ${shell}")
   endforeach()
   add_custom_target(completion ALL DEPENDS ${PROJECT_BINARY_DIR}/completion/backstay.bash
@@ -112,17 +125,21 @@ endif()
 # The Python parts of the command line, next to which bin/backstay looks for them.
 if(EXISTS ${PROJECT_SOURCE_DIR}/python/backstay)
   install(DIRECTORY python/backstay DESTINATION ${BACKSTAY_SHARE_DIR}/python
-          FILES_MATCHING PATTERN "*.py" PATTERN "*.toml" PATTERN "*.js" PATTERN "*.css" PATTERN "__pycache__" EXCLUDE)
+          FILES_MATCHING PATTERN "*.py" PATTERN "*.toml" PATTERN "*.js" PATTERN "*.css" PATTERN
+            "__pycache__" EXCLUDE)
 endif()
-# Their packages, in an environment of their own: the commands work with no activation and whatever the user's python3 is.
+# Their packages, in an environment of their own: the commands work with no activation and whatever
+# the user's python3 is.
 if(EXISTS ${PROJECT_SOURCE_DIR}/.venv/bin/python)
   install(CODE "
     set(environment \"\${CMAKE_INSTALL_PREFIX}/lib/backstay/venv\")
-    execute_process(COMMAND ${PROJECT_SOURCE_DIR}/.venv/bin/python ${PROJECT_SOURCE_DIR}/cmake/private_python.py
+    execute_process(COMMAND ${PROJECT_SOURCE_DIR}/.venv/bin/python
+      ${PROJECT_SOURCE_DIR}/cmake/private_python.py
                             \"\$ENV{DESTDIR}\${environment}\" ${PROJECT_SOURCE_DIR}/pyproject.toml
                     OUTPUT_VARIABLE made RESULT_VARIABLE failed OUTPUT_STRIP_TRAILING_WHITESPACE)
     if(failed)
-      message(FATAL_ERROR \"the packages of the commands in Python could not be installed below \${environment}\")
+      message(FATAL_ERROR
+        \"the packages of the commands in Python could not be installed below \${environment}\")
     endif()
     string(REPLACE \"\n\" \";\" made \"\${made}\")
     string(LENGTH \"\$ENV{DESTDIR}\" staged)
@@ -132,7 +149,9 @@ if(EXISTS ${PROJECT_SOURCE_DIR}/.venv/bin/python)
     endforeach()
   ")
 else()
-  message(STATUS ".venv is missing (scripts/setup makes it): an installation looks for its Python packages in python3")
+  message(STATUS
+    ".venv is missing (scripts/setup makes it): an installation looks for its Python packages in python3")
 endif()
-install(DIRECTORY examples DESTINATION ${BACKSTAY_SHARE_DIR} USE_SOURCE_PERMISSIONS PATTERN "__pycache__" EXCLUDE)
+install(DIRECTORY examples DESTINATION ${BACKSTAY_SHARE_DIR} USE_SOURCE_PERMISSIONS PATTERN
+  "__pycache__" EXCLUDE)
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})

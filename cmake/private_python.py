@@ -1,9 +1,11 @@
-"""python private_python.py PREFIX PYPROJECT: a small virtual environment below PREFIX for the commands in Python.
+"""python private_python.py PREFIX PYPROJECT: a small virtual environment below PREFIX for the
+commands in Python.
 
-Run by .venv's interpreter. Copies the packages that PYPROJECT names as dependencies or for pictures, and theirs, out of .venv, so an
-installation needs neither a network nor the source tree. What .venv itself takes from the system (mpi4py, say) is
-left to the system. The environment finds itself by its own place: the prefix may be moved afterwards.
-Prints every file that it makes, one a line.
+Run by .venv's interpreter. Copies the packages that PYPROJECT names as dependencies or for
+pictures, and theirs, out of .venv, so an installation needs neither a network nor the source tree.
+What .venv itself takes from the system (mpi4py, say) is left to the system. The environment finds
+itself by its own place: the prefix may be moved afterwards. Prints every file that it makes, one a
+line.
 """
 
 import importlib.metadata
@@ -21,7 +23,8 @@ version = {version}
 
 
 def dependencies(names):
-    """The distributions of `names` and of all that they need, those that lie in .venv. No extras."""
+    """The distributions of `names` and of all that they need, those that lie in .venv. No extras.
+    """
     found, wanted = {}, list(names)
     while wanted:
         text = wanted.pop()
@@ -33,7 +36,8 @@ def dependencies(names):
         except importlib.metadata.PackageNotFoundError:
             continue  # behind a marker for another system
         wanted.extend(found[name].requires or ())
-    return [one for one in found.values() if pathlib.Path(one.locate_file("")).is_relative_to(sys.prefix)]
+    return [one for one in found.values()
+            if pathlib.Path(one.locate_file("")).is_relative_to(sys.prefix)]
 
 
 def is_used(path: pathlib.PurePath) -> bool:
@@ -49,7 +53,8 @@ def copy(distribution, folder: pathlib.Path):
 
 
 def link_interpreter(prefix: pathlib.Path):
-    """Under the name that has the version: after an upgrade of the system it is missing, not wrong."""
+    """Under the name that has the version: after an upgrade of the system it is missing, not wrong.
+    """
     target = prefix / "bin" / "python"
     target.parent.mkdir(parents=True, exist_ok=True)
     target.unlink(missing_ok=True)
@@ -63,7 +68,8 @@ def main() -> None:
         project = tomllib.load(file)["project"]
     wanted = project["dependencies"] + project["optional-dependencies"]["pictures"]
     made = [link_interpreter(prefix), prefix / "pyvenv.cfg"]
-    made[1].write_text(CONFIGURATION.format(home=pathlib.Path(os.path.realpath(sys.executable)).parent,
+    made[1].write_text(CONFIGURATION.format(
+        home=pathlib.Path(os.path.realpath(sys.executable)).parent,
                                             version=sys.version.split()[0]))
     packages = prefix / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
     for distribution in dependencies(wanted):

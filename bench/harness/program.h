@@ -16,7 +16,7 @@ struct CommonOptions {
   bool json = false;
 };
 
-// Of a benchmark in which so many processes save so much each.
+// Options of a benchmark in which `ranks` processes save `mib` MiB each.
 struct ShapeOptions : CommonOptions {
   int ranks = 4;
   std::uint64_t mib = 256;

@@ -14,8 +14,8 @@ namespace backstay::bench {
 // Ends the program where there is not enough.
 std::byte* map_touched(std::size_t bytes, bool shared);
 
-// The same, private, aligned and in huge pages where the system has them: a disk request from scattered
-// 4 KiB pages is split and slower, and a limit must be the best that can be had.
+// The same, private, aligned and in huge pages where the system has them: a disk request from
+// scattered 4 KiB pages is split and slower, and a limit must be the best that can be had.
 std::byte* map_touched_huge(std::size_t bytes);
 
 // One T in shared memory, for the life of the program.

@@ -18,7 +18,7 @@ namespace {
 constexpr int end_of_work = -1;
 constexpr std::size_t area_bytes = 64 * 1024;
 
-// A barrier would wait for ever for a rank that died.
+// A barrier would wait without end for a rank that died.
 void on_child(int) {
   siginfo_t who{};
   // Agents and helpers are children too: they may end whenever they like, with status 0.

@@ -30,7 +30,7 @@ struct Report {
   static Report failure(const std::string& why);
 };
 
-// Of the library in this process. `call`: the one that failed.
+// The last error of the library in this process. `call`: the one that failed.
 Report library_failure(const char* call);
 // backstay_checkpoint; later_ns: backstay_wait for level local.
 Report timed_checkpoint();

@@ -1,4 +1,6 @@
-"""Keeps results of several hosts in a file beside the reference of one host, and puts their tables into docs/benchmarks.md."""
+"""Keeps results of several hosts in a file beside the reference of one host, and puts their tables
+into docs/benchmarks.md.
+"""
 
 import json
 import re
@@ -14,10 +16,14 @@ PAGE = "docs/benchmarks.md"
 def sentence(result):
     """One line on where and how it was measured."""
     facts, shape = result["machine"], result["shape"]
-    settings = "".join(f", {key.replace('_', '.', 1)} = {value}" for key, value in shape["set"].items())
-    return (f"{facts['date']}, commit {facts['commit']}: {shape['host_count']} hosts on one machine ({facts['cores']} cores of "
-            f"{'a virtual machine, ' if facts['virtual'] else ''}{facts['cpu']}, {facts['memory_gib']:.0f} GiB), each link limited to "
-            f"{shape['rate']}, the shared directory to {shape['shared_mb_s']} MB/s{settings}; load {facts['load_average']:.1f} "
+    settings = "".join(f", {key.replace('_', '.', 1)} = {value}" for key,
+                       value in shape["set"].items())
+    return (f"{facts['date']}, commit {facts['commit']}: {shape['host_count']} hosts on one "
+            f"machine ({facts['cores']} cores of "
+            f"{'a virtual machine, ' if facts['virtual'] else ''}{facts['cpu']}, "
+            f"{facts['memory_gib']:.0f} GiB), each link limited to "
+            f"{shape['rate']}, the shared directory to {shape['shared_mb_s']} MB/s{settings}; load "
+            f"{facts['load_average']:.1f} "
             f"before the run; medians of {shape['repetitions']}.")
 
 
@@ -27,7 +33,9 @@ def load():
 
 
 def block(name, parts, kept):
-    """What stands between the markers of a benchmark: parts that were measured in one run share a sentence."""
+    """The text between the markers of a benchmark: parts that were measured in one run share a
+    sentence.
+    """
     lines, last = [], None
     for part_name, part in parts.items():
         if part_name not in kept.get(name, {}):

@@ -29,7 +29,8 @@ def a_setting(text):
     """protect.buffers=16 as (protect_buffers, 16): a name in the environment."""
     key, equal, value = text.partition("=")
     if not equal or "." not in key:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a setting; write it like protect.buffers=16")
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is not a setting; write it like protect.buffers=16")
     return key.replace(".", "_"), value
 
 
@@ -37,17 +38,26 @@ def add_options(parser):
     """What both benchmarks take."""
     parser.add_argument("--json", action="store_true", help="the result as JSON in place of tables")
     parser.add_argument("--quick", action="store_true", help="tiny sizes: shows only that it works")
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release", help="build folder")
-    parser.add_argument("--out", type=pathlib.Path, metavar="FILE", help="keep the JSON there as well")
-    parser.add_argument("--hosts", type=int, default=4, dest="host_count", metavar="N", help="of the job (default 4)")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release",
+                        help="build folder")
+    parser.add_argument("--out", type=pathlib.Path, metavar="FILE",
+                        help="keep the JSON there as well")
+    parser.add_argument("--hosts", type=int, default=4, dest="host_count", metavar="N",
+                        help="of the job (default 4)")
     parser.add_argument("--rate", default="1gbit", help="of each link, each way (default 1gbit)")
-    parser.add_argument("--shared-mb-s", type=int, default=100, metavar="MB/S", help="of the shared directory, for all hosts together (default 100)")
-    parser.add_argument("--repetitions", type=int, default=5, metavar="N", help="medians of so many (default 5)")
-    parser.add_argument("--steps", type=int, default=40, metavar="N", help="steps of the program in a part of a round (default %(default)s)")
-    parser.add_argument("--work-us", type=int, default=4000, help="that a step computes (default 4000)")
+    parser.add_argument("--shared-mb-s", type=int, default=100, metavar="MB/S",
+                        help="of the shared directory, for all hosts together (default 100)")
+    parser.add_argument("--repetitions", type=int, default=5, metavar="N",
+                        help="medians of this many (default 5)")
+    parser.add_argument("--steps", type=int, default=40, metavar="N",
+                        help="steps of the program in a part of a round (default %(default)s)")
+    parser.add_argument("--work-us", type=int, default=4000,
+                        help="that a step computes (default 4000)")
     parser.add_argument("--idle-us", type=int, default=12000,
-                        help="that a step leaves the core to others; all hosts share this machine's (default 12000)")
-    parser.add_argument("--halo-kib", type=int, default=64, help="to each of both neighbours in a step (default 64)")
+                        help="that a step leaves the core to others; all hosts share this "
+                             "machine's (default 12000)")
+    parser.add_argument("--halo-kib", type=int, default=64,
+                        help="to each of both neighbours in a step (default 64)")
     parser.add_argument("--set", type=a_setting, action="append", default=[], metavar="KEY=VALUE",
                         help="a setting of Backstay, such as protect.buffers=16")
 
@@ -83,7 +93,8 @@ class Cluster:
         self.disks = state.Paths(name).disks
 
     def start(self, *words):
-        return subprocess.Popen([MINI, *map(str, words)], env=self.environment, text=True, stdin=subprocess.DEVNULL,
+        return subprocess.Popen([MINI, *map(str, words)], env=self.environment, text=True,
+                                stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     def finish(self, process, deadline_s=DEADLINE_S):
@@ -94,7 +105,8 @@ class Cluster:
             process.kill()
             output = f"{process.communicate()[0]}\nit hangs"
         if process.returncode != 0:
-            raise Failed(f"{' '.join(map(str, process.args))}: exit {process.returncode}\n{output}\n{self.logs()}")
+            raise Failed(f"{' '.join(map(str, process.args))}: exit "
+                         f"{process.returncode}\n{output}\n{self.logs()}")
         return output
 
     def __call__(self, *words):
@@ -116,13 +128,17 @@ class Cluster:
     def logs(self):
         show = "hostname; tail -n 20 /tmp/backstay-0/agent.log 2>/dev/null || true"
         texts = []
-        for host in json.loads(self.start("status", "--json").communicate()[0] or '{"hosts": []}')["hosts"]:
+        for host in json.loads(self.start("status", "--json").communicate()[0]
+                               or '{"hosts": []}')["hosts"]:
             if host["state"] == "up":
-                texts.append(self.start("exec", host["name"], "--", "bash", "-c", show).communicate()[0])
+                texts.append(self.start("exec", host["name"], "--", "bash", "-c",
+                                        show).communicate()[0])
         return "".join(texts)
 
     def stop_agents(self, hosts):
-        self.on_all(hosts, "pkill -TERM -f '[/]backstayd ' || true; while pgrep -f '[/]backstayd ' >/dev/null; do sleep 0.02; done")
+        self.on_all(hosts,
+                    "pkill -TERM -f '[/]backstayd ' || true; while pgrep -f '[/]backstayd ' "
+                    ">/dev/null; do sleep 0.02; done")
 
     def forget_versions(self, hosts):
         self.stop_agents(hosts)
@@ -138,15 +154,19 @@ class Cluster:
         self.write_through()
 
     def write_through(self):
-        """Disks write and read past this machine's page cache, as those of real nodes do: else all that a host has written since would reach
-        the one disk below in its next sync."""
+        """Disks write and read past this machine's page cache, as those of real nodes do: else all
+        that a host has written since would reach the one disk below in its next sync."""
         for image in self.disks.glob("*.img"):
-            device = subprocess.run(["losetup", "--noheadings", "--output", "NAME", "--associated", image], capture_output=True, text=True, check=True)
+            device = subprocess.run(["losetup", "--noheadings", "--output", "NAME", "--associated",
+                                     image], capture_output=True, text=True, check=True)
             for name in device.stdout.split():
-                subprocess.run(["losetup", "--direct-io=on", name], capture_output=True, check=False)  # refused: the cache it is
+                subprocess.run(["losetup", "--direct-io=on", name], capture_output=True,
+                               check=False)  # refused: the cache it is
 
     def drop_caches(self):
-        """What the disks' files and the shared directory's have in memory: later reads are reads of the disk."""
+        """What the disks' files and the shared directory's have in memory: later reads are reads of
+        the disk.
+        """
         shared = pathlib.Path(self.status()["shared"]["from_outside"])
         files = [path for path in shared.rglob("*") if path.is_file() and not path.is_symlink()]
         for path in [*files, *self.disks.glob("*.img")]:
@@ -155,19 +175,24 @@ class Cluster:
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
     def streams(self, hosts, mib, to_each=1):
-        """MB/s that a host sends by plain TCP streams of so many MiB to the `to_each` next ones, all hosts at once, until the last ends."""
+        """MB/s that a host sends by plain TCP streams of `mib` MiB to the `to_each` next ones, all
+        hosts at once, until the last ends.
+        """
         receivers, senders = self.start_streams(hosts, mib, to_each)
         for sender in senders:
             self.finish(sender)
         return self.end_streams(receivers, to_each)
 
     def start_streams(self, hosts, mib, to_each):
-        pairs = [(host, (at + 1 + step) % len(hosts), 7000 + step) for step in range(to_each) for at, host in enumerate(hosts)]
-        receivers = [self.start("exec", hosts[to], "--", sys.executable, STREAM, "receive", port) for _, to, port in pairs]
+        pairs = [(host, (at + 1 + step) % len(hosts), 7000 + step) for step in range(to_each)
+                 for at, host in enumerate(hosts)]
+        receivers = [self.start("exec", hosts[to], "--", sys.executable, STREAM, "receive", port)
+                     for _, to, port in pairs]
         for receiver in receivers:
             if receiver.stdout.readline().strip() != "ready":
                 raise Failed(f"no receiver of a plain stream: {self.finish(receiver)}")
-        return receivers, [self.start("exec", host, "--", sys.executable, STREAM, "send", hosts[to], port, mib << 20) for host, to, port in pairs]
+        return receivers, [self.start("exec", host, "--", sys.executable, STREAM, "send",
+                                      hosts[to], port, mib << 20) for host, to, port in pairs]
 
     def end_streams(self, receivers, to_each):
         return to_each * min(float(self.finish(receiver)) for receiver in receivers) / 1e6

@@ -1,11 +1,13 @@
 /* bench_hosts_program [name=value ...], started by mpirun over the hosts.
  *
- *   do=rounds    rounds= of: steps= undisturbed ones; a checkpoint; steps until it has level= and steps= are done again.
- *                With pair=K another checkpoint follows K steps later, while the first is still being protected.
- *                With steps=0 there is no loop: the ranks wait for local, then for level.
+ *   do=rounds    rounds= of: steps= undisturbed ones; a checkpoint; steps until it has level= and
+ *                steps= are done again. With pair=K another checkpoint follows K steps later, while
+ *                the first is still being protected. With steps=0 there is no loop: the ranks wait
+ *                for local, then for level.
  *   do=restart   backstay_restart() of what round= saved, compared byte by byte; nothing is saved.
  *   mib=         of memory a rank          level=     2 local, 3 protected, 4 durable
- *   work_us=, idle_us=, halo_kib=          one step   way=backstay|server|shared, target=   who saves, and where
+ *   work_us=, idle_us=, halo_kib=          one step   way=backstay|server|shared, target=   who
+ *   saves, and where
  */
 #include "program.h"
 
@@ -71,9 +73,10 @@ static long number(const char* name, long otherwise) {
 
 static int uses_backstay(void) { return strcmp(options.way, "backstay") == 0; }
 
-/* --- a checkpoint and what follows ----------------------------------------------------------------- */
+/* --- a checkpoint and what follows ------------------------------------------------------------ */
 
-/* What this host has sent over its checkpoint network, from /proc/net/dev; 0 where no device= was named. */
+/* What this host has sent over its checkpoint network, from /proc/net/dev; 0 where no device= was
+ * named. */
 static double sent_bytes(void) {
   const char* device = option("device", "");
   char line[512];
@@ -104,7 +107,8 @@ static long level_everywhere(void) {
   return smallest((long)level);
 }
 
-/* A step, and a look at how safe the newest version is: every step has both, so that those of a copy compare with others. */
+/* A step, and a look at how safe the newest version is: every step has both, so that those of a
+ * copy compare with others. */
 static double step_and_look(long* level) {
   const double start = now_s();
   step_once();
@@ -128,7 +132,8 @@ static void waiting_round(void) {
         blocked, local, level, early, late);
 }
 
-/* One number over all ranks: what the program's own small messages take at this moment. A checkpoint has two of these. */
+/* One number over all ranks: what the program's own small messages take at this moment. A
+ * checkpoint has two of these. */
 static double reduction(void) {
   MPI_Barrier(MPI_COMM_WORLD);
   const double start = now_s();

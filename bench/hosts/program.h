@@ -1,5 +1,6 @@
-/* The program that bench/cluster and bench/storage_strategies run over hosts: a computing loop with its own halo
- * exchange, and its ways of saving. One line of JSON from rank 0; what the options mean stands in program.c. */
+/* The program that bench/cluster and bench/storage_strategies run over hosts: a computing loop with
+ * its own halo exchange, and its ways of saving. One line of JSON from rank 0; program.c explains
+ * the options. */
 #pragma once
 #include <mpi.h>
 #include <stdint.h>

@@ -1,4 +1,5 @@
-"""One central checkpoint server: takes each connection's bytes to a file of its own, synced, and answers one byte.
+"""One central checkpoint server: takes each connection's bytes to a file of its own, synced, and
+answers one byte.
 
     server.py PORT FOLDER
 """

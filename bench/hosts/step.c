@@ -1,4 +1,5 @@
-/* One step: sweeps over a piece of the memory, a pause (--idle_us), edges to both neighbours on the ring and back, one sum over all. */
+/* One step: sweeps over a piece of the memory, a pause (--idle_us), edges to both neighbours on the
+ * ring and back, one sum over all. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -32,7 +33,8 @@ static void sweep(void) {
   }
 }
 
-/* As many sweeps as take --work_us of a core that does nothing else: measured by rank 0 while the others sleep. */
+/* As many sweeps as take --work_us of a core that does nothing else: measured by rank 0 while the
+ * others sleep. */
 void calibrate(void) {
   enum { tries = 400 };
   MPI_Request ready;

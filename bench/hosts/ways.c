@@ -1,4 +1,5 @@
-/* Saving as programs do that have no agent: the program waits until its bytes are on a server's disk or on shared storage. */
+/* Saving as programs do that have no agent: the program waits until its bytes are on a server's
+ * disk or on shared storage. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -24,7 +24,7 @@ def run_peer(name, command, checkpoint, out):
     shape = [f"--{key}={checkpoint[key]}" for key in ("ranks", "mib", "repetitions")]
     done = subprocess.run([*command, *shape, f"--dir={out / name.lower()}"],
                           stdout=subprocess.PIPE, check=False, text=True)
-    if done.returncode != 0:  # theirs to fail: the rest of the run counts all the same
+    if done.returncode != 0:  # a peer may fail: the rest of the run still counts
         return {"state": f"failed with status {done.returncode}"}
     return json.loads(done.stdout)
 

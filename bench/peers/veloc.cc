@@ -75,7 +75,8 @@ class Process {
   int version_ = 0;
 };
 
-// The backend of this user, which the first process starts and nobody else ends; 0 if none lives.
+// The backend of this user, which the first process starts and no other process ends; 0 if none
+// lives.
 pid_t backend() {
   std::ifstream file("/dev/shm/veloc-backend-ready-" + std::to_string(getuid()), std::ios::binary);
   pid_t pid = 0;

@@ -1,4 +1,5 @@
-/* The same plate in a program of one process: no MPI at all. ./heat_serial [steps] [rows] [columns] */
+/* The same plate in a program of one process: no MPI at all. ./heat_serial [steps] [rows] [columns]
+ */
 #include <backstay/backstay.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -34,7 +34,8 @@ class DriverRun:
     atoms: int = 0
     pids: list[int] = field(default_factory=list)
     thermo: dict[int, tuple[str, ...]] = field(default_factory=dict)  # step -> values as printed
-    repeated: dict[int, tuple[str, ...]] = field(default_factory=dict)  # the same, of steps computed twice
+    # The same, of steps computed twice.
+    repeated: dict[int, tuple[str, ...]] = field(default_factory=dict)
     reached_at: dict[int, float] = field(default_factory=dict)  # step -> when it was last reached
     versions: list[Version] = field(default_factory=list)
     restarts: list[Restart] = field(default_factory=list)
@@ -46,7 +47,8 @@ class DriverRun:
     def run(self, on_event: Callable[["DriverRun", str, list[str]], None]) -> None:
         """Blocks until the command ends; calls back after each event."""
         began = time.monotonic()
-        with subprocess.Popen(self.command, env=self.environment, cwd=self.folder, stdout=subprocess.PIPE,
+        with subprocess.Popen(self.command, env=self.environment, cwd=self.folder,
+                              stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
             listener = threading.Thread(target=self._listen, args=(process, on_event))
             listener.start()
@@ -78,7 +80,8 @@ class DriverRun:
         elif kind == "thermo":
             self._take_thermo(int(values[0]), tuple(values[1:]))
         elif kind == "version":
-            self.versions.append(Version(int(values[0]), int(values[2]), float(values[4]), float(values[6])))
+            self.versions.append(Version(int(values[0]), int(values[2]), float(values[4]),
+                                         float(values[6])))
         elif kind == "done":
             self.done_step = int(values[1])
         else:

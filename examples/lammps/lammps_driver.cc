@@ -1,6 +1,7 @@
 // A molecular-dynamics run that survives: LAMMPS in slices, Backstay between them.
 //
-//   mpirun -n 4 lammps_driver in.lj [--steps N] [--slice N] [--files] [--var NAME VALUE]... [--log FILE]
+//   mpirun -n 4 lammps_driver in.lj [--steps N] [--slice N] [--files] [--var NAME VALUE]... [--log
+//   FILE]
 //                             [--config FILE]
 //
 // Rank 0 prints one event a line, for people and for scripts:
@@ -81,7 +82,7 @@ void print_thermo(const Simulation& simulation) {
               t.temperature, t.potential, t.total, t.pressure);
 }
 
-// A failed checkpoint is told and survived: the run goes on and the next one may succeed.
+// A failed checkpoint is reported; the run goes on, and the next one may succeed.
 void checkpoint(backstay::Session& session, Carrier& carrier, Simulation& simulation) {
   const double begin = MPI_Wtime();
   carrier.save(simulation);

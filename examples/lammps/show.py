@@ -1,7 +1,8 @@
 """The demonstration: a LAMMPS run loses a rank to `kill -9` and ends as if nothing had happened.
 
 1. An undisturbed run, without any checkpoint, is the reference.
-2. The same run under `backstay run`: in the middle one rank is killed; the job comes back by itself.
+2. The same run under `backstay run`: in the middle one rank is killed; the job comes back by
+   itself.
 3. The thermodynamic output of both is compared, to the last bit.
 """
 
@@ -39,7 +40,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--slice", type=int, default=25, help="steps between two checkpoints")
-    parser.add_argument("--build", default=str(ROOT / "build" / "release"), help="folder of the build")
+    parser.add_argument("--build", default=str(ROOT / "build" / "release"),
+                        help="folder of the build")
     options = parser.parse_args()
     options.deck = str(Path(options.deck).resolve())
     if not Path(options.deck).is_file():
@@ -73,7 +75,8 @@ class Demo:
             "BACKSTAY_CHECKPOINT_POLICY": policy,
             "BACKSTAY_CHECKPOINT_EVERY_CALLS": 1,
             "BACKSTAY_CHECKPOINT_WAIT_AT_END": "true",
-            "LAMMPS_POTENTIALS": os.environ.get("LAMMPS_POTENTIALS", "/usr/share/lammps/potentials"),
+            "LAMMPS_POTENTIALS": os.environ.get("LAMMPS_POTENTIALS",
+                                                "/usr/share/lammps/potentials"),
         }
         if os.geteuid() == 0:  # Open MPI wants to be asked twice
             settings |= {"OMPI_ALLOW_RUN_AS_ROOT": 1, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": 1}
@@ -81,8 +84,10 @@ class Demo:
 
     def command(self, name: str) -> list[str]:
         options = self.options
-        words = ["mpirun.openmpi" if shutil.which("mpirun.openmpi") else "mpirun", "--oversubscribe",
-                 "-n", str(options.ranks), str(self.driver), options.deck, "--steps", str(options.steps),
+        words = ["mpirun.openmpi" if shutil.which("mpirun.openmpi") else "mpirun",
+                 "--oversubscribe",
+                 "-n", str(options.ranks), str(self.driver), options.deck, "--steps",
+                 str(options.steps),
                  "--slice", str(options.slice), "--log", str(self.folder / f"{name}.log")]
         for variable in options.var:
             words += ["--var", *variable]
@@ -117,25 +122,28 @@ class Demo:
         elif kind == "restart":
             progress.update(bar, completed=int(values[3]))
         elif kind == "version":
-            progress.update(bar, note=f"version {values[0]}, blocked {1000 * float(values[6]):.1f} ms")
+            progress.update(bar,
+                            note=f"version {values[0]}, blocked {1000 * float(values[6]):.1f} ms")
 
     def is_moment(self, step: int) -> bool:
-        """The middle is reached and nobody was killed yet."""
+        """The middle is reached and no rank was killed yet."""
         return not self.killed_pid and 2 * step >= self.options.steps
 
     def kill(self, run: DriverRun) -> None:
-        """Of the ranks that compute the slice behind the newest version."""
+        """The ranks that compute the slice behind the newest version."""
         self.killed_pid, self.killed_step = run.pids[self.killed_rank], run.versions[-1].step
         self.killed_at = time.monotonic()
         run.kill(self.killed_rank)
-        self.say(f"kill -9 {self.killed_pid} (rank {self.killed_rank}), behind step {self.killed_step}")
+        self.say(f"kill -9 {self.killed_pid} (rank {self.killed_rank}), behind step "
+                 f"{self.killed_step}")
 
     def say(self, text: str) -> None:
         self.console.print(f"  {text}", highlight=False, markup=False, soft_wrap=True)
 
     def stop_agent(self) -> None:
         """Its job is done; it drains first. It would end by itself after a while."""
-        ended = subprocess.run([self.backstay, "agent", "stop"], env=self.environment("calls"), text=True,
+        ended = subprocess.run([self.backstay, "agent", "stop"], env=self.environment("calls"),
+                               text=True,
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         if ended.returncode:
             self.say(ended.stdout)
@@ -173,21 +181,26 @@ def agreement(expected: DriverRun, found: DriverRun) -> tuple[bool, str]:
 def summary(demo: Demo, expected: DriverRun, found: DriverRun, verdict: str) -> Table:
     options, back = demo.options, found.restarts[-1]
     blocked = sorted(version.blocked_s for version in found.versions)
-    caught_up = found.reached_at[min(demo.killed_step + options.slice, options.steps)] - demo.killed_at
+    caught_up = found.reached_at[min(demo.killed_step + options.slice,
+                                     options.steps)] - demo.killed_at
     slice_s = expected.seconds * options.slice / options.steps
     ways = "LAMMPS's own restart files" if options.files else "arrays of atoms"
     table = Table(title="What happened", show_header=False, title_justify="left", padding=(0, 1))
     rows = {
-        "job": f"LAMMPS, {Path(options.deck).name}: {expected.atoms} atoms on {options.ranks} ranks, "
+        "job": f"LAMMPS, {Path(options.deck).name}: {expected.atoms} atoms on {options.ranks} "
+               f"ranks, "
                f"{options.steps} steps, saved as {ways}",
-        "killed": f"rank {demo.killed_rank} (process {demo.killed_pid}) by kill -9, while it computed the steps "
+        "killed": f"rank {demo.killed_rank} (process {demo.killed_pid}) by kill -9, while it "
+                  f"computed the steps "
                   f"after {demo.killed_step}; MPI then ends the whole job",
         "came back": f"by itself, from version {back.version} (step {back.step}), "
                      f"{back.at - demo.killed_at:.2f} s after the kill",
-        "lost": f"{max(0.0, caught_up - slice_s):.2f} s: {caught_up:.2f} s from the kill until the interrupted "
+        "lost": f"{max(0.0, caught_up - slice_s):.2f} s: {caught_up:.2f} s from the kill until the "
+                f"interrupted "
                 f"{options.slice} steps were done, instead of {slice_s:.2f} s",
         "blocked": f"{len(blocked)} versions, each stopped the program for "
-                   f"{1000 * statistics.median(blocked):.1f} ms (median; most {1000 * blocked[-1]:.1f} ms), "
+                   f"{1000 * statistics.median(blocked):.1f} ms (median; most "
+                   f"{1000 * blocked[-1]:.1f} ms), "
                    f"{sum(blocked):.3f} s of {found.seconds:.1f} s in all",
         "result": verdict,
     }
@@ -201,7 +214,7 @@ def work_folder() -> Path:
     parent = Path(tempfile.gettempdir()) / f"backstay-demo-{os.getuid()}"
     parent.mkdir(mode=0o700, exist_ok=True)
     if parent.stat().st_uid != os.getuid():
-        sys.exit(f"demo: {parent} belongs to somebody else")
+        sys.exit(f"demo: {parent} belongs to another user")
     return Path(tempfile.mkdtemp(dir=parent))
 
 
@@ -212,10 +225,13 @@ def main() -> int:
     demo = Demo(options, folder, console)
     for program in (demo.backstay, demo.agent, demo.driver):
         if not program.exists():
-            sys.exit(f"demo: {program} is missing; `make demo` builds it (LAMMPS needs liblammps-dev and Open MPI)")
-    console.print(f"A LAMMPS run on {options.ranks} ranks: once undisturbed, then under `backstay run` with a rank killed.",
+            sys.exit(f"demo: {program} is missing; `make demo` builds it (LAMMPS needs "
+                     f"liblammps-dev and Open MPI)")
+    console.print(f"A LAMMPS run on {options.ranks} ranks: once undisturbed, then under `backstay "
+                  f"run` with a rank killed.",
                   markup=False, highlight=False)
-    columns = (TextColumn("{task.description:18}"), BarColumn(), TextColumn("step {task.completed:.0f}"),
+    columns = (TextColumn("{task.description:18}"), BarColumn(),
+               TextColumn("step {task.completed:.0f}"),
                TimeElapsedColumn(), TextColumn("{task.fields[note]}"))
     try:
         with Progress(*columns, console=console) as progress:
@@ -227,7 +243,8 @@ def main() -> int:
     if not wrong and (not demo.killed_pid or not found.restarts):
         wrong = "no rank was killed and brought back: is the run too short?"
     if wrong:
-        console.print(f"demo: {wrong}\n  its files are kept in {folder}", markup=False, highlight=False)
+        console.print(f"demo: {wrong}\n  its files are kept in {folder}", markup=False,
+                      highlight=False)
         return 1
     good, verdict = agreement(expected, found)
     console.print(summary(demo, expected, found, verdict))

@@ -1,15 +1,15 @@
 ! Backstay for Fortran 2008: a module over backstay.h; link libbackstay (backstay_mpi.f90 adds MPI).
 !
-!   call backstay_init()                                 ! or backstay_init_mpi(comm) of backstay_mpi
-!   call backstay_protect('u', u, stat)                  ! any rank 0 to 4
-!   call backstay_restart(version)                       ! version 0: nothing saved yet
+!   call backstay_init()                               ! or backstay_init_mpi(comm) of backstay_mpi
+!   call backstay_protect('u', u, stat)                ! any rank 0 to 4
+!   call backstay_restart(version)                     ! version 0: nothing saved yet
 !   ... if (backstay_due()) call backstay_checkpoint()
 !   call backstay_finalize()
 !
-! Errors. `stat` is BACKSTAY_OK or one of the codes of backstay.h, `message` says what to do. Where
-! stat is left out an error ends the program with its message, as for allocate(); two calls are
-! milder, because the job must not die of them: backstay_restart() then tells "nothing saved yet" by
-! version 0 alone, and backstay_checkpoint() writes its message and the program goes on.
+! Errors. `stat` is BACKSTAY_OK or one of the codes of backstay.h, `message` says what to do. If
+! stat is left out, an error ends the program with its message, as for allocate(). Two calls are
+! milder, because the job must not die of them: backstay_restart() then reports "nothing saved yet"
+! by version 0 alone, and backstay_checkpoint() writes its message and the program goes on.
 !
 ! Data. Declare what you protect with the TARGET (or POINTER) attribute: Backstay keeps its address
 ! until backstay_unprotect() or backstay_finalize(). It must be contiguous; a section that is not is
@@ -128,7 +128,7 @@ contains
   end subroutine
 
   subroutine backstay_restart(version, stat, message)
-    integer(int64), intent(out) :: version  ! 0 where nothing was brought back
+    integer(int64), intent(out) :: version  ! 0 if nothing was brought back
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: message
     integer(c_int) :: code
@@ -139,7 +139,7 @@ contains
     call backstay_report(code, stat, message)
   end subroutine
 
-  ! Where the program shall write its file `name`; trailing blanks fill `path`.
+  ! The path at which the program shall write its file `name`; trailing blanks fill `path`.
   subroutine backstay_route_file(name, path, stat, message)
     character(*), intent(in) :: name
     character(*), intent(inout) :: path

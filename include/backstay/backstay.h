@@ -1,6 +1,6 @@
 /* Backstay: fast, safe checkpoints for long-running programs. The C interface.
  *
- *   backstay_init_mpi(MPI_COMM_WORLD, NULL);                (backstay_mpi.h; or backstay_init(NULL))
+ *   backstay_init_mpi(MPI_COMM_WORLD, NULL);              (backstay_mpi.h; or backstay_init(NULL))
  *   backstay_protect("u", u, n, BACKSTAY_DOUBLE);
  *   if (backstay_restart(&version) == BACKSTAY_OK) step = ...;
  *   for (...) { compute(); if (backstay_due()) backstay_checkpoint(); }
@@ -10,21 +10,23 @@
  * is one checkpoint of all its ranks; a *region* is a named array inside it; a *level* says how
  * safe a version is.
  *
- * Errors. Every function that can fail returns a backstay_error; BACKSTAY_OK is 0. The text for
- * the last failure of the calling thread is backstay_error_message(): it says what to do. No
- * function ends the program unless the configuration says `checkpoint.strict = true`. A pointer that
- * must not be NULL and is: ENULL, of every function. "Errors:" below lists every code that a function may return
- * besides EINTERNAL, which is our bug or that of the launcher, or means that there is no memory left.
+ * Errors. Every function that can fail returns a backstay_error; BACKSTAY_OK is 0. The text for the
+ * last failure of the calling thread is backstay_error_message(): it says what to do. No function
+ * ends the program unless the configuration says `checkpoint.strict = true`. Every function returns
+ * ENULL for a NULL pointer that must not be NULL. "Errors:" below lists every code that a function
+ * may return besides EINTERNAL, which is our bug or that of the launcher, or means that there is no
+ * memory left.
  *
  * Threads. One session a process. All functions may be called from any one thread at a time;
  * two calls at the same time are refused with BACKSTAY_ESTATE. In a parallel job the functions
  * marked *collective* must be called by all ranks in the same order.
  *
- * Signals. From init to finalize SIGUSR1 asks for a checkpoint, and SIGTERM for a checkpoint and then
- * the end; handlers that the program has are called too. Where it has none for SIGTERM, a call that
+ * Signals. From init to finalize SIGUSR1 asks for a checkpoint, and SIGTERM for a checkpoint and
+ * then the end; the program's own handlers are called too. If it has none for SIGTERM, a call that
  * waits can be ended: restart() by the first SIGTERM, as nothing is lost; the others by the second.
  *
- * Forks. The session stays with the parent; a child may start one of its own under another job.name.
+ * Forks. The session stays with the parent; a child may start one of its own under another
+ * job.name.
  *
  * Ownership. Backstay keeps the pointers given to protect(); the memory stays the caller's and
  * must stay valid until unprotect() or finalize(). Names are copied.
@@ -41,7 +43,7 @@
 #define BACKSTAY_API
 #endif
 
-/* Any int may arrive from C; C++ must be told so. */
+/* Any int may arrive from C, so C++ needs the underlying type. */
 #ifdef __cplusplus
 #define BACKSTAY_ENUM_OF_INT : int
 extern "C" {
@@ -88,13 +90,13 @@ typedef enum backstay_error BACKSTAY_ENUM_OF_INT {
   BACKSTAY_EINTERNAL = 90
 } backstay_error;
 
-/* How safe a version is, once it has reached the level. A higher level includes the lower ones. Nodes that are lost
- * afterwards use up what protects it (`backstay show` says what is left). */
+/* How safe a version is, once it has reached the level. A higher level includes the lower ones.
+ * Nodes that are lost afterwards use up its protection (`backstay show` says what is left). */
 typedef enum backstay_level BACKSTAY_ENUM_OF_INT {
   BACKSTAY_CAPTURED = 1,  /* in the node's pool: survives the death of any program process */
   BACKSTAY_LOCAL = 2,     /* on the node's disk: survives the agent's death and a reboot */
   BACKSTAY_PROTECTED = 3, /* copies on other nodes (protect.replicas) */
-  BACKSTAY_DURABLE = 4    /* on shared storage, where durable.dir is set */
+  BACKSTAY_DURABLE = 4    /* on shared storage, if durable.dir is set */
 } backstay_level;
 
 /* Element types of regions. The number of bytes is part of the name or of the comment. */
@@ -135,13 +137,13 @@ typedef struct backstay_array {
  * ETOOLARGE (the agent has as many connections as it may open files). */
 BACKSTAY_API int backstay_init(const char* config);
 
-/* For programs that an interpreter runs: what a job without a configured name is called, instead of
- * the program's file, which would be "python3" for all of them. Copied; call it before init. NULL is
- * ignored. */
+/* For programs that an interpreter runs: the name of a job without a configured name. Otherwise it
+ * is the program's file, which would be "python3" for all of them. Copied; call it before init.
+ * NULL is ignored. */
 BACKSTAY_API void backstay_name_program(const char* name);
 
-/* What a parallel launcher must offer; backstay_mpi.h fills it for MPI. Every function returns 0
- * on success and is called by all ranks in the same order. */
+/* The functions and facts of a parallel launcher; backstay_mpi.h fills it for MPI. Every function
+ * returns 0 on success and is called by all ranks in the same order. */
 typedef struct backstay_group {
   void* context;
   int rank; /* 0 .. ranks-1 */
@@ -157,23 +159,26 @@ typedef struct backstay_group {
 
 /* Collective. The same for a parallel program with its own launcher. `group` is copied; on failure
  * it is not kept and release() is not called.
- * Errors: as backstay_init, EINVALID (which field), ENULL, and of several nodes EPORT, EUNREACHABLE, EFEWNODES and
- * EUNSUPPORTED (parity or a network that this build has not). The same code on all ranks. */
+ * Errors: as backstay_init, EINVALID (which field), ENULL, and on several nodes EPORT,
+ * EUNREACHABLE, EFEWNODES and EUNSUPPORTED (parity or a network that this build does not have). The
+ * same code on all ranks. */
 BACKSTAY_API int backstay_init_group(const backstay_group* group, const char* config);
 
 /* Names `count` elements at `data` as part of every later version. `count` may be 0 (then `data`
- * may be NULL). Protecting a name again is refused; unprotect it first.
- * `data` may be a CUDA device or managed pointer where a CUDA runtime is present.
- * Errors: ESTATE, ENULL (name or data), EINVALID (unknown type, bad name), EDUPLICATE, ETOOLARGE. */
+ * may be NULL). Protecting a name again is refused; unprotect it first. `data` may be a CUDA device
+ * or managed pointer if a CUDA runtime is present.
+ * Errors: ESTATE, ENULL (name or data), EINVALID (unknown type, bad name), EDUPLICATE,
+ * ETOOLARGE. */
 BACKSTAY_API int backstay_protect(const char* name, void* data, uint64_t count, backstay_type type);
 
 /* The same with a shape and, if global_shape is not all zero, the place in a global array.
- * Errors: as backstay_protect; EINVALID also where a block lies outside of its global shape, or has an offset and no
- * global shape. */
+ * Errors: as backstay_protect; EINVALID also if a block lies outside of its global shape, or has an
+ * offset and no global shape. */
 BACKSTAY_API int backstay_protect_array(const char* name, void* data, const backstay_array* array,
                                         backstay_type type);
 
-/* Forgets a region. Its data in earlier versions stays. Errors: ESTATE, ENULL, ENOTFOUND. */
+/* Forgets a region. Its data in earlier versions stays.
+ * Errors: ESTATE, ENULL, ENOTFOUND. */
 BACKSTAY_API int backstay_unprotect(const char* name);
 
 /* Collective. 1 if a checkpoint should be taken now, else 0; the same answer on all ranks.
@@ -189,88 +194,95 @@ BACKSTAY_API int backstay_stop_requested(void);
 /* Collective. Saves all protected regions and routed files as a new version and returns when it
  * is *captured*: the regions may be changed at once. On failure nothing of the version remains,
  * the program may go on, and earlier versions are untouched. Blocks while the pool is full.
- * Errors: ESTATE, EAGENT, ERANKLOST, EINVALID (a routed file that cannot be read), ENOSPACE, EIO and EPERMISSION
- * (the disk of a pool that is full), ETOOLARGE (an object, or the last version number), and where an agent died and
- * a new one refuses: EBUSY, EPROTOCOL, ECONFIG, EPORT, EUNREACHABLE, EUNSUPPORTED. The same code on all ranks. */
+ * Errors: ESTATE, EAGENT, ERANKLOST, EINVALID (a routed file that cannot be read), ENOSPACE, EIO
+ * and EPERMISSION (the disk of a pool that is full), ETOOLARGE (an object, or the last version
+ * number), and if an agent died and a new one refuses: EBUSY, EPROTOCOL, ECONFIG, EPORT,
+ * EUNREACHABLE, EUNSUPPORTED. The same code on all ranks. */
 BACKSTAY_API int backstay_checkpoint(void);
 
 /* The number of the newest version that this run captured or restarted from; 0 if none. */
 BACKSTAY_API uint64_t backstay_version(void);
 
 /* One question to the agent and its answer; waits for no disk. *level: the level that `version` has
- * now (0 if it does not exist), also where a code says why it will not get a higher one.
- * Errors: ESTATE, ENULL, ENOTFOUND, EAGENT, EPROTOCOL, and the reason why it gets no further: ENOSPACE, EIO, EPERMISSION,
- * EBUSY (another run has the job's folder, or its place in the durable directory), ECORRUPT (it is damaged),
- * EAGAIN (a copy was interrupted), ECONFIG (another node has other pool buffers), EFORMAT (a newer release wrote it),
- * EUNREACHABLE (another node's name or address leads nowhere). */
+ * now (0 if it does not exist), also if a code says why it cannot get a higher one.
+ * Errors: ESTATE, ENULL, ENOTFOUND, EAGENT, EPROTOCOL, and the reason for no higher level:
+ * ENOSPACE, EIO, EPERMISSION, EBUSY (another run has the job's folder, or its place in the durable
+ * directory), ECORRUPT (it is damaged), EAGAIN (a copy was interrupted), ECONFIG (another node has
+ * other pool buffers), EFORMAT (a newer release wrote it), EUNREACHABLE (another node cannot be
+ * reached by its name or address). */
 BACKSTAY_API int backstay_test(uint64_t version, backstay_level* level);
 
 /* Blocks until `version` has `level` or better, at most `timeout_s` seconds (negative: no limit).
- * For a version that an earlier run saved on several nodes at most LOCAL (or DURABLE) is reported: its replicas may
- * have been on nodes that are gone. Waiting for PROTECTED of such a version is EUNSUPPORTED; the next version can
- * reach it. When the time is over the agent is asked for the reason, which takes a second more if it hangs.
- * Errors: ESTATE, ENOTFOUND, EAGENT, EPROTOCOL, EINVALID (no level), ETIMEOUT, EUNSUPPORTED (a level that is not
- * configured), and the reason why it gets no further: ENOSPACE, EIO, EPERMISSION, EBUSY, ECORRUPT, EAGAIN,
- * ECONFIG, EFORMAT, EUNREACHABLE. */
+ * For a version that an earlier run saved on several nodes at most LOCAL (or DURABLE) is reported:
+ * its replicas may have been on nodes that are gone. Waiting for PROTECTED of such a version is
+ * EUNSUPPORTED; the next version can reach it. When the time is over the agent is asked for the
+ * reason, which takes a second more if it hangs.
+ * Errors: ESTATE, ENOTFOUND, EAGENT, EPROTOCOL, EINVALID (no level), ETIMEOUT, EUNSUPPORTED (a
+ * level that is not configured), and the reason for no higher level: ENOSPACE, EIO, EPERMISSION,
+ * EBUSY, ECORRUPT, EAGAIN, ECONFIG, EFORMAT, EUNREACHABLE. */
 BACKSTAY_API int backstay_wait(uint64_t version, backstay_level level, double timeout_s);
 
 /* Collective. Brings all protected regions and routed files back from the newest version that is
  * complete and undamaged, the same one on all ranks. *version (may be NULL) is its number. A
- * version that is damaged, twice, is set aside; one that cannot be read is skipped this time; both
- * with a message in the agent's log, and the next older one is taken. Nothing is written to the
+ * version that is found damaged twice is set aside, and one that cannot be read is skipped this
+ * time. The agent's log names both, and the next older version is taken. Nothing is written to the
  * regions before every rank has verified every byte of the version.
  * The run may have another number of ranks than the one that saved the version. Then each region
  * either has a place in a global array (backstay_protect_array) and the saved blocks cover it, each
  * element once, or it was the same on all ranks; routed files stay with the old number. Everything
- * is read twice then, and rank 0 compares the regions without a place.
- * Errors: ESTATE, ENONE (nothing saved yet; the regions are untouched), EMISMATCH (regions protected
- * now differ from those saved, or another program saved them and the job has a default name;
- * untouched), ERANKS (saved by another number of ranks, and the message says what keeps it from this
- * one; untouched), EINVALID (a folder has the place of a routed file; untouched), ENOSPACE (the disk
- * has no room for the routed files, which come back beside those that are there; the message names
- * path and bytes; untouched), EPERMISSION (they may not be written; untouched), ECORRUPT (versions
- * exist, none can be read; untouched), ELOST (the same, as too many nodes that had them are gone;
- * untouched), EAGENT (a second agent was tried, or a part of the version is only on a node that
- * cannot be reached now; untouched, and the program must not begin anew), ERANKLOST (a rank died;
- * untouched), EFORMAT (of a newer release; untouched), EUNSUPPORTED (saved with larger buffers than
- * the pool has now; untouched), and where an agent died and a new one refuses: EBUSY, EPROTOCOL,
- * ECONFIG, ETOOLARGE, EPORT, EUNREACHABLE. Only EIO after a first success of verification leaves
- * regions in an undefined state; the message then says so and the program must not go on. */
+ * is then read twice, and rank 0 compares the regions without a place.
+ * Errors: ESTATE, ENONE (nothing saved yet; the regions are untouched), EMISMATCH (regions
+ * protected now differ from those saved, or another program saved them and the job has a default
+ * name; untouched), ERANKS (saved by another number of ranks, and the message says why it does not
+ * fit this one; untouched), EINVALID (a folder is in the place of a routed file; untouched),
+ * ENOSPACE (the disk has no room for the routed files, which come back beside those that are there;
+ * the message names path and bytes; untouched), EPERMISSION (they may not be written; untouched),
+ * ECORRUPT (versions exist, none can be read; untouched), ELOST (the same, as too many nodes that
+ * had them are gone; untouched), EAGENT (a second agent was tried, or a part of the version is only
+ * on a node that cannot be reached now; untouched, and the program must not start afresh),
+ * ERANKLOST (a rank died; untouched), EFORMAT (of a newer release; untouched), EUNSUPPORTED (saved
+ * with larger buffers than the pool has now; untouched), and if an agent died and a new one
+ * refuses: EBUSY, EPROTOCOL, ECONFIG, ETOOLARGE, EPORT, EUNREACHABLE. Only EIO after a first
+ * success of verification leaves regions in an undefined state; the message then says so and the
+ * program must not go on. */
 BACKSTAY_API int backstay_restart(uint64_t* version);
 
-/* Reads one region of an old version of this rank into `data` (`bytes` long, exactly the size
- * that was saved), verified; untouched on failure. Where another number of ranks saved the version it is what
- * the rank of the same number saved, its block of a global array included. Errors: ESTATE, ENULL, ENOTFOUND (no such
- * version, region or rank), EMISMATCH (size), ETOOLARGE (no memory for a second copy), ECORRUPT, ELOST, EFORMAT, EIO,
- * EPERMISSION (it cannot be read), EUNSUPPORTED (saved with larger buffers than the pool has now), EPROTOCOL, EAGENT. */
+/* Reads one region of an old version of this rank into `data` (`bytes` long, exactly the size that
+ * was saved), verified; untouched on failure. If another number of ranks saved the version, the
+ * region is that of the rank with the same number, its block of a global array included.
+ * Errors: ESTATE, ENULL, ENOTFOUND (no such version, region or rank), EMISMATCH (size), ETOOLARGE
+ * (no memory for a second copy), ECORRUPT, ELOST, EFORMAT, EIO, EPERMISSION (it cannot be read),
+ * EUNSUPPORTED (saved with larger buffers than the pool has now), EPROTOCOL, EAGENT. */
 BACKSTAY_API int backstay_read_region(uint64_t version, const char* name, void* data, size_t bytes);
 
-/* For programs that write their own files. Gives in `path` (of `path_bytes`) where to write the
- * file `name`; all routed files of a node share one directory, so names of different ranks must
- * differ. `name` may hold letters, digits and "._-%+". From then on every checkpoint() takes the
- * file's content as it is at that moment, and restart() puts it back at the same path. A routed
- * file that does not exist at a checkpoint makes it fail with EINVALID.
+/* For programs that write their own files. Writes into `path` (of `path_bytes`) the path at which
+ * to write the file `name`; all routed files of a node share one directory, so names of different
+ * ranks must differ. `name` may hold letters, digits and "._-%+". From then on every checkpoint()
+ * takes the file's content as it is at that moment, and restart() puts it back at the same path. A
+ * routed file that does not exist at a checkpoint makes it fail with EINVALID.
  * The same name gives the same path.
- * Errors: ESTATE, EINVALID, ENULL, ETOOLARGE (path does not fit), ECONFIG (its folder below storage.dir can
- * never be made), EPERMISSION, ENOSPACE, EIO. */
+ * Errors: ESTATE, EINVALID, ENULL, ETOOLARGE (path does not fit), ECONFIG (its folder below
+ * storage.dir can never be made), EPERMISSION, ENOSPACE, EIO. */
 BACKSTAY_API int backstay_route_file(const char* name, char* path, size_t path_bytes);
 
-/* Collective. Ends the session; the agent goes on and brings captured versions to their level.
- * With `checkpoint.wait_at_end = true` waits for *local* first, and says why that was not
- * reached; the session has ended all the same. Errors: ESTATE, and of that wait EAGENT, EPROTOCOL, ENOTFOUND, ENOSPACE, EIO,
- * EPERMISSION, EBUSY, ECORRUPT, EAGAIN. */
+/* Collective. Ends the session; the agent goes on and brings captured versions to their level. With
+ * `checkpoint.wait_at_end = true` waits for *local* first, and says why that was not reached; the
+ * session has ended in any case.
+ * Errors: ESTATE, and from that wait EAGENT, EPROTOCOL, ENOTFOUND, ENOSPACE, EIO, EPERMISSION,
+ * EBUSY, ECORRUPT, EAGAIN. */
 BACKSTAY_API int backstay_finalize(void);
 
-/* Ends this rank's session as one that failed: the run does not count as finished, so the next start does not say that
- * the job had finished. Not collective, waits for nothing. A process that ends without backstay_finalize() leaves the
- * same; this is for one that goes on, or whose destructors run, after an error. The group's release() is not called.
+/* Ends this rank's session as one that failed: the run does not count as finished, so the next
+ * start does not say that the job had finished. Not collective; does not wait. A process that ends
+ * without backstay_finalize() has the same effect; this function is for a process that goes on, or
+ * whose destructors run, after an error. The group's release() is not called.
  * Errors: ESTATE. */
 BACKSTAY_API int backstay_abandon(void);
 
 /* One sentence for a code; static memory. */
 BACKSTAY_API const char* backstay_strerror(int error);
 
-/* What failed last in this thread and what to do; valid until the next call in this thread. */
+/* The last failure in this thread and what to do; valid until the next call in this thread. */
 BACKSTAY_API const char* backstay_error_message(void);
 
 /* "0.1.0" */

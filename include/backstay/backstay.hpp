@@ -6,10 +6,10 @@
 //   if (auto version = session->restart()) step = ...;
 //   for (...) { compute(); if (session->due()) check(session->checkpoint()); }
 //
-// Errors. No function here throws. What can fail returns a std::error_code (category
-// backstay::category(), codes backstay::errc) or an Expected<T>, and both are [[nodiscard]].
-// Those who prefer exceptions call Expected::value() or backstay::check(): they throw
-// backstay::Error, a std::system_error whose what() is the library's advice.
+// Errors. No function here throws. Functions that can fail return a std::error_code (category
+// backstay::category(), codes backstay::errc) or an Expected<T>, and both are [[nodiscard]]. For
+// exceptions call Expected::value() or backstay::check(): they throw backstay::Error, a
+// std::system_error whose what() is the library's advice.
 //
 // Threads and lifetime. As in backstay.h: one session a process, one call at a time, collective
 // functions on all ranks in the same order. A Region keeps the *address* of the data, not the
@@ -91,7 +91,7 @@ inline std::error_code make_error_code(errc code) noexcept {
 }
 inline std::error_code from_c(int code) noexcept { return {code, category()}; }
 
-// What failed last in this thread and what to do about it.
+// The last failure in this thread and what to do about it.
 inline std::string last_message() { return backstay_error_message(); }
 
 class Error : public std::system_error {
@@ -104,7 +104,7 @@ inline void check(std::error_code code) {
   if (code) throw Error(code);
 }
 
-// A value or the error that stands in its way.
+// A value, or the error why there is none.
 template <class T>
 class [[nodiscard]] Expected {
  public:
@@ -115,7 +115,7 @@ class [[nodiscard]] Expected {
   T& operator*() noexcept { return *value_; }  // only if it holds a value
   const T& operator*() const noexcept { return *value_; }
   T* operator->() noexcept { return &*value_; }
-  // Throws Error where there is no value.
+  // Throws Error if there is no value.
   T& value() & {
     check(error_);
     return *value_;
@@ -130,8 +130,8 @@ class [[nodiscard]] Expected {
   std::error_code error_;
 };
 
-// The element type of a C++ type; 0 where Backstay has none (save such data as bytes:
-// protect("name", std::as_writable_bytes(span))).
+// The element type of a C++ type; 0 if Backstay has none (save such data as bytes: protect("name",
+// std::as_writable_bytes(span))).
 template <class T>
 constexpr int element_type() noexcept {
   if constexpr (std::is_same_v<T, float>) return BACKSTAY_FLOAT;
@@ -163,7 +163,7 @@ struct Extents {
   }
 };
 
-// Where a rank's block lies. Leave global_shape and global_offset out if it has no place.
+// The place of a rank's block. Leave global_shape and global_offset out if it has no place.
 struct Place {
   Extents shape;
   Extents global_shape;
@@ -218,7 +218,7 @@ class [[nodiscard]] Session {
   Session(Session&& other) noexcept
       : open_(std::exchange(other.open_, false)), exceptions_(other.exceptions_) {}
   Session& operator=(Session&&) = delete;  // there is never a second one to assign from
-  // Where an exception ends it, the run does not count as finished (backstay_abandon).
+  // If an exception ends it, the run does not count as finished (backstay_abandon).
   ~Session() {
     if (std::uncaught_exceptions() > exceptions_ && std::exchange(open_, false))
       (void)backstay_abandon();
@@ -264,7 +264,7 @@ class [[nodiscard]] Session {
   [[nodiscard]] std::error_code wait(std::uint64_t version, Level level, double timeout_s = -1) {
     return from_c(backstay_wait(version, static_cast<backstay_level>(level), timeout_s));
   }
-  // The number of the version that was brought back; errc::none: nothing was saved yet.
+  // The number of the version that was brought back; errc::none: no version yet.
   Expected<std::uint64_t> restart() {
     std::uint64_t version = 0;
     const int code = backstay_restart(&version);
@@ -276,14 +276,14 @@ class [[nodiscard]] Session {
                                             std::span<T, N> data) {
     return from_c(backstay_read_region(version, name.c_str(), data.data(), data.size_bytes()));
   }
-  // Where the program shall write its file `name`.
+  // The path at which the program shall write its file `name`.
   Expected<std::string> route_file(const std::string& name) {
     std::array<char, 4096> path{};
     const int code = backstay_route_file(name.c_str(), path.data(), path.size());
     if (code != BACKSTAY_OK) return from_c(code);
     return std::string(path.data());
   }
-  // Ends the session; the destructor does it too, without telling the error.
+  // Ends the session; the destructor does it too, without reporting the error.
   std::error_code close() noexcept {
     return std::exchange(open_, false) ? from_c(backstay_finalize()) : std::error_code();
   }

@@ -14,8 +14,10 @@ imported before it is used, so the command line does not pay for numpy.
 import importlib
 
 _HOMES = {
-    "session": ("Level", "Session", "init", "protect", "unprotect", "due", "stop_requested", "checkpoint",
-                "version", "test", "wait", "restart", "read_region", "route_file", "release", "finalize"),
+    "session": ("Level", "Session", "init", "protect", "unprotect", "due", "stop_requested",
+                "checkpoint",
+                "version", "test", "wait", "restart", "read_region", "route_file", "release",
+                "finalize"),
     "format": ("open",),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -1,4 +1,4 @@
-"""Where a process stands among the others, asked of mpi4py alone: no MPI header is needed."""
+"""The place of a process among the others, asked of mpi4py alone: no MPI header is needed."""
 
 from dataclasses import dataclass
 
@@ -15,11 +15,13 @@ class Position:
     nodes: int
 
     def __iter__(self):
-        return iter((self.rank, self.ranks, self.local_rank, self.local_ranks, self.node, self.nodes))
+        return iter((self.rank, self.ranks, self.local_rank, self.local_ranks, self.node,
+                     self.nodes))
 
 
 class MpiGroup:
-    """Collective: a private duplicate of an mpi4py communicator, with what backstay_group asks for."""
+    """Collective: a private duplicate of an mpi4py communicator, with what backstay_group asks for.
+    """
 
     def __init__(self, comm):
         from mpi4py import MPI  # here, so that a program without MPI does not need it

@@ -76,13 +76,14 @@ def _version_number(value) -> int:
 
 
 def _memory(what: str, array) -> np.ndarray:
-    if not isinstance(array, np.ndarray) or not array.flags.c_contiguous or not array.flags.writeable:
+    if not isinstance(array,
+                      np.ndarray) or not array.flags.c_contiguous or not array.flags.writeable:
         raise TypeError(f"{what}: a writable, C-contiguous numpy array is needed")
     return array
 
 
 def _program_name() -> str | None:
-    """heat for heat.py, and pack for `python -m pack`; None where the interpreter has no script."""
+    """heat for heat.py, and pack for `python -m pack`; None if the interpreter has no script."""
     script = getattr(sys.modules.get("__main__"), "__file__", None)
     if script is None:
         return None
@@ -91,10 +92,10 @@ def _program_name() -> str | None:
 
 
 class Session:
-    """What init() returns: ends the session where a `with` block ends.
+    """The result of init(): ends the session at the end of a `with` block.
 
-    Where an exception ends the block, or sys.exit() with another code than 0, the session is abandoned: it waits for
-    nobody, and the run does not count as finished.
+    If an exception ends the block, or sys.exit() with another code than 0, the session is
+    abandoned: it does not wait, and the run does not count as finished.
     """
 
     def __enter__(self) -> "Session":
@@ -147,13 +148,15 @@ def protect(name: str, array: np.ndarray, global_shape: Sequence[int] = (),
     _memory(_text("name of a region", name), array)
     shape = list(array.shape) if array.ndim else [1]
     if len(shape) > _DIMS_MAX:
-        raise ValueError(f"{name}: {len(shape)} dimensions; at most {_DIMS_MAX} are saved, reshape the array")
+        raise ValueError(f"{name}: {len(shape)} dimensions; at most {_DIMS_MAX} are saved, reshape "
+                         f"the array")
     if global_shape and global_offset is None:
         global_offset = [0] * len(global_shape)
     if len(global_shape) not in (0, len(shape)) or len(global_offset or ()) != len(global_shape):
         raise ValueError(f"{name}: global_shape and global_offset need {len(shape)} numbers each")
     address = array.ctypes.data if array.size else 0
-    _check(_c.protect(name, address, _type_of(array), shape, list(global_shape), list(global_offset or ())))
+    _check(_c.protect(name, address, _type_of(array), shape, list(global_shape),
+                      list(global_offset or ())))
     _regions[name] = array
 
 
@@ -194,7 +197,9 @@ def test(version: int) -> Level | None:
 def wait(version: int, level: Level = Level.LOCAL, timeout_s: float = -1) -> None:
     """Blocks until a version has the level; raises Timeout after `timeout_s` (negative: never).
 
-    A version that an earlier run saved on several nodes is told as LOCAL or DURABLE; to wait for PROTECTED of it raises."""
+    A version that an earlier run saved on several nodes has at most LOCAL, or DURABLE; waiting for
+    PROTECTED of it raises.
+    """
     _check(_c.wait(_version_number(version), int(level), float(timeout_s)))
 
 
@@ -208,9 +213,12 @@ def restart() -> int | None:
 
 
 def read_region(version: int, name: str, out: np.ndarray) -> np.ndarray:
-    """Reads one region of an old version of this rank into `out`, whose size must be what was saved."""
+    """Reads one region of an old version of this rank into `out`, whose size must be what was
+    saved.
+    """
     _memory("out", out)
-    _check(_c.read_region(_version_number(version), _text("name of a region", name), out.ctypes.data, out.nbytes))
+    _check(_c.read_region(_version_number(version), _text("name of a region", name),
+                          out.ctypes.data, out.nbytes))
     return out
 
 
@@ -227,7 +235,8 @@ def release() -> str:
 
 
 def finalize() -> None:
-    """Collective. Ends the session; the agent goes on and brings captured versions to their level."""
+    """Collective. Ends the session; the agent goes on and brings captured versions to their level.
+    """
     global _group
     code = _c.finalize()
     if code == 0:

@@ -2,13 +2,14 @@
 //
 //   class Message : public std::variant<Hello, Begin, End> {
 //    public:
-//     template <AlternativeOf<variant> T>
-//     Message(T&& value) : variant(std::in_place_type<std::remove_cvref_t<T>>, std::forward<T>(value)) {}
+//     template <AlternativeOf<variant> T> Message(T&& value) :
+//     variant(std::in_place_type<std::remove_cvref_t<T>>, std::forward<T>(value)) {}
 //     Message();  // this and the five others that a class has are `= default` in the .cc
 //     ...
 //
-// Of a plain std::variant of thirty structs each file that touches one compiles them all anew: it took a third of
-// the time of the whole build. std::visit, std::get_if and std::holds_alternative take such a class as it is.
+// With a plain std::variant of thirty structs, each file that touches one compiles all of them
+// again: this took a third of the time of the whole build. std::visit, std::get_if and
+// std::holds_alternative take such a class as it is.
 #pragma once
 
 #include <concepts>

@@ -14,10 +14,10 @@ class Clock {
   virtual std::uint64_t wall_ns() const = 0;
 };
 
-// The machine's clock; lives for ever.
+// The machine's clock; never destroyed.
 const Clock& system_clock();
 
-// Waiting for something at most so long. A deadline is a point of system_clock()'s monotonic time.
+// Waiting with a limit. A deadline is a point of system_clock()'s monotonic time.
 inline constexpr std::uint64_t no_deadline = UINT64_MAX;
 // None for a negative time, or one over 30 years.
 std::uint64_t deadline_in(double seconds);

@@ -211,7 +211,7 @@ Status put_tables(Config& config, const toml::table& file, const std::string& or
     } else {
       const std::string_view near = nearest_key(text);
       return Error(Code::config,
-                   fmt::format("{}unknown key \"{}\"; did you mean \"{}\"? It stands under [{}]",
+                   fmt::format("{}unknown key \"{}\"; did you mean \"{}\"? It belongs under [{}]",
                                where, text, near, near.substr(0, near.find('.'))));
     }
   }
@@ -244,8 +244,8 @@ Status put_environment_value(const ConfigSlot& key, Config& config, const std::s
   return put_number(key, slot, *number, where);
 }
 
-// What is read beside the keys: by the library and the commands, and by tests and benchmarks (a prefix stands for all that
-// begin with it).
+// Variables that are read beside the keys: by the library and the commands, and by tests and
+// benchmarks (a prefix covers all names that begin with it).
 constexpr std::array other_variables = {
     "BACKSTAY_ATTEMPT", "BACKSTAY_DEFAULT_JOB", "BACKSTAY_FAILPOINT", "BACKSTAY_FRESH",
     "BACKSTAY_LAUNCH",  "BACKSTAY_PROGRAM",     "BACKSTAY_PYTHON"};
@@ -277,8 +277,8 @@ std::pair<std::string, std::size_t> nearest(const std::string& name,
   return {near, distance(near)};
 }
 
-// BACKSTAY_STORAGE_KEPT names a section of ours but no key, BACKSTAY_DIRR is one letter away from a name of ours: typing
-// errors, not somebody else's.
+// BACKSTAY_STORAGE_KEPT names a section of ours but no key, and BACKSTAY_DIRR is one letter away
+// from a name of ours: both are typing errors, not variables of another program.
 Status refuse_unknown_variables() {
   const std::vector<std::string> keys = variables_of_keys();
   std::vector<std::string> sections;

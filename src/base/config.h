@@ -82,7 +82,7 @@ struct Config {
 struct ConfigKey {
   std::string name;         // "storage.keep"
   std::string type;         // "text", "number", "integer", "boolean"
-  std::string initial;      // as it would stand in the file
+  std::string initial;      // as written in the file
   std::string range;        // "1 to 1000", "one of daly, interval, ..."; "" where anything goes
   std::string meaning;      // one line
   std::string environment;  // BACKSTAY_STORAGE_KEEP
@@ -94,8 +94,8 @@ std::vector<ConfigKey> config_keys();
 // The current value of every key as text, same order as config_keys().
 std::vector<std::string> config_values(const Config& config);
 
-// Key and current value, as text, of what counts for an agent from its start to its end, whatever a program that finds it
-// alive has in its own configuration.
+// Key and current value, as text, of the settings that an agent keeps from its start to its end. A
+// program that finds the agent alive may have others in its own configuration.
 std::vector<std::pair<std::string, std::string>> agent_settings(const Config& config);
 
 // Finds the file: `path` if given, else $BACKSTAY_CONFIG, ./backstay.toml, ~/.config/backstay.toml;
@@ -112,11 +112,12 @@ Status check_paths(const Config& config);
 // Errors: config, naming file, line, column, and for an unknown key the nearest one.
 Result<Config> load_config(const std::string& path);
 
-// One sentence for each variable of the environment that begins with BACKSTAY_ and that nothing reads: it names the nearest
-// one that exists. Variables that are surely typing errors are errors of load_config() instead.
+// One sentence for each variable of the environment that begins with BACKSTAY_ and that nothing
+// reads. It names the nearest variable that exists. Variables that are surely typing errors are
+// errors of load_config() instead.
 std::vector<std::string> unknown_variables();
 
-// The same from text; `origin` stands in messages for the file's name. Does not look at the
+// The same from text; messages name `origin` in place of the file. Does not look at the
 // environment.
 Result<Config> parse_config(const std::string& text, const std::string& origin);
 

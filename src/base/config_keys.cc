@@ -8,8 +8,8 @@ namespace {
 
 constexpr double unbounded = std::numeric_limits<double>::infinity();
 constexpr double years_s = 1e9;
-constexpr double dead_after_s_max = 3600;  // a node that is gone is to be noticed
-constexpr double heartbeat_s_max = 60;     // and 20 to 40 of them pass before it is lost
+constexpr double dead_after_s_max = 3600;  // the loss of a node must be noticed
+constexpr double heartbeat_s_max = 60;     // 20 to 40 of them pass before a node counts as lost
 
 }  // namespace
 
@@ -53,8 +53,8 @@ const std::vector<ConfigSlot>& config_table() {
        1000000,
        {},
        false,
-       "Copies a version when it is newer than the newest durable one by so many versions, or when "
-       "a program or tool waits for it."},
+       "Copies a version when it is newer than the newest durable one by this many versions, or "
+       "when a program or tool waits for it."},
       {"durable.keep",
        BACKSTAY_SLOT(durable.keep),
        1,
@@ -76,8 +76,7 @@ const std::vector<ConfigSlot>& config_table() {
        {},
        false,
        "An agent that is asked to end goes on copying to durable.dir, and waits for other nodes' "
-       "parts, for at "
-       "most so many seconds once its own versions are on the disk."},
+       "parts, for at most this many seconds once its own versions are on the disk."},
       {"drain.nodes_max",
        BACKSTAY_SLOT(drain.nodes_max),
        0,
@@ -210,8 +209,8 @@ const std::vector<ConfigSlot>& config_table() {
        19,
        {},
        false,
-       "How far the agent stands back for programs that want the same processors (nice 0 to 19): a "
-       "checkpoint during copying is blocked less, what is copied takes longer on full nodes."},
+       "How far the agent yields to programs that want the same processors (nice 0 to 19). A "
+       "higher value blocks a checkpoint during copying less and slows copying on full nodes."},
       {"agent.idle_exit_s",
        BACKSTAY_SLOT(agent.idle_exit_s),
        0,
@@ -234,8 +233,7 @@ const std::vector<ConfigSlot>& config_table() {
        {},
        false,
        "An agent that answers nothing for this many seconds (stopped, or stuck in the kernel) is "
-       "given up: the "
-       "call fails and the program goes on (0: it waits for ever)."},
+       "given up: the call fails and the program goes on (0: no limit)."},
       {"metrics.address",
        BACKSTAY_SLOT(metrics.address),
        0,
@@ -322,10 +320,9 @@ const std::vector<ConfigSlot>& config_table() {
        0,
        {},
        false,
-       "What this node fails together with (its rack, its switch): copies go elsewhere while that "
-       "is "
-       "possible. Another one on each host, so best set in the environment. Empty: look into "
-       "protect.domain_file."},
+       "Failure domain of this node (its rack, its switch): copies go to other domains while that "
+       "is possible. It differs from host to host, so it is best set in the environment. Empty: "
+       "look into protect.domain_file."},
       {"protect.domain_file",
        BACKSTAY_SLOT(protect.domain_file),
        0,

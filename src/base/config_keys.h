@@ -1,4 +1,5 @@
-// The table of all keys of the configuration, for config.cc: the one place that knows name, default, range and meaning.
+// The table of all keys of the configuration, for config.cc: the one place that knows name,
+// default, range and meaning.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ struct ConfigSlot {
   std::string_view meaning;
 };
 
-// In the order of the file. Lives for ever.
+// In the order of the file. Never destroyed.
 const std::vector<ConfigSlot>& config_table();
 
 }  // namespace backstay

@@ -75,8 +75,9 @@ std::vector<std::string> split_at_dots(const std::string& text) {
   return out;
 }
 
-// The lowest switch, or the block, that Slurm says this task's node hangs on ("s0.s4.n7", "switch.switch.node"). "" where
-// it says none, or speaks of another node: launchers that start ranks without Slurm hand on the variables of the first.
+// The lowest switch, or the block, to which Slurm says this task's node is attached ("s0.s4.n7",
+// "switch.switch.node"). "" if it names none, or if the variables describe another node: launchers
+// that start ranks without Slurm pass on those of the first node.
 std::string switch_of(const std::string& host) {
   const std::vector<std::string> levels = split_at_dots(variable("SLURM_TOPOLOGY_ADDR_PATTERN"));
   const std::vector<std::string> names = split_at_dots(variable("SLURM_TOPOLOGY_ADDR"));

@@ -16,7 +16,7 @@ struct Armed {
   std::string name;
   int signal = SIGKILL;
   bool hangs = false;
-  int pass = 1;  // the how manyeth passing counts
+  int pass = 1;  // the passing that counts, from 1
   std::atomic<int> passed{0};
 
   Armed() {

@@ -17,8 +17,8 @@ using RunId = std::uint64_t;          // one start of a job; the same on all its
 enum class Level : std::uint8_t { none = 0, captured = 1, local = 2, protected_ = 3, durable = 4 };
 std::string_view level_name(Level level);
 
-// All runs that one `backstay run` starts, the first one and its restarts, share the upper half of their ids. Runs that were
-// started without it have an upper half of their own.
+// All runs that one `backstay run` starts, the first one and its restarts, share the upper half of
+// their ids. Runs that were started without it have an upper half of their own.
 using Launch = std::uint32_t;
 constexpr Launch launch_of(RunId run) { return static_cast<Launch>(run >> 32); }
 

@@ -14,13 +14,14 @@
 
 namespace backstay {
 
-// Who opens a pipe to write, and nobody reads, waits for ever.
+// Opening a pipe to write blocks for good if no process reads it.
 static Status check_place(const std::string& path) {
   const Fd fd(::open(path.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC));
   if (fd.valid() || errno != ENXIO) return {};
-  return Error(Code::io, "open the log " + path +
-                             ": it is a socket, or a pipe that nobody reads; set agent.log_file to "
-                             "another path");
+  return Error(Code::io,
+               "open the log " + path +
+                   ": it is a socket, or a pipe that no process reads; set agent.log_file to "
+                   "another path");
 }
 
 Status open_log(const std::string& path, const std::string& level) {
@@ -32,7 +33,8 @@ Status open_log(const std::string& path, const std::string& level) {
     } else {
       place = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path);
     }
-    // Who calls an agent's port again and again must not fill the disk with one and the same line.
+    // A peer that calls an agent's port again and again must not fill the disk with one repeated
+    // line.
     constexpr auto at_most_every = std::chrono::minutes(1);
     auto once = std::make_shared<spdlog::sinks::dup_filter_sink_mt>(at_most_every);
     once->add_sink(place);

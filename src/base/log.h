@@ -10,8 +10,8 @@
 
 namespace backstay {
 
-// Sends the log to `path` ("-" is stderr) at `level` (trace, debug, info, warn, error). A line that repeats the one
-// before is left out for a minute; how many were is said with the next one.
+// Sends the log to `path` ("-" is stderr) at `level` (trace, debug, info, warn, error). A line that
+// repeats the one before is left out for a minute; how many were is said with the next one.
 Status open_log(const std::string& path, const std::string& level);
 
 }  // namespace backstay

@@ -1,5 +1,5 @@
-// What this machine and this user are: the few facts that defaults are made of.
-// Any thread; short reads of /proc and of the user database, no lasting state.
+// Facts about this machine and this user from which defaults are made. Any thread; short reads of
+// /proc and of the user database, no lasting state.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,12 @@
 namespace backstay {
 
 // Bytes of memory that this process may use: the machine's, or the smallest limit of its control
-// groups. `root` stands before /proc and /sys: for tests.
+// groups. `root` is put before /proc and /sys: for tests.
 std::uint64_t memory_bytes(const std::string& root = "");
 
-// What could be taken now without taking it from somebody: available memory of the machine, or of
-// the control group that has least. The cache of files that a group could drop counts as available.
+// Memory that could be used now without taking it from another process: what is available on the
+// machine, or in the control group that has least. The cache of files that a group could drop
+// counts as available.
 struct MemoryLeft {
   std::uint64_t bytes = UINT64_MAX;  // where nothing is known
   std::string of;                    // "the machine", or "control group /..."

@@ -1,5 +1,6 @@
-// The shape of parity as `protect.parity` says it: read here alone, with the only limits that do not depend on the number
-// of nodes. What groups and stripes of that shape are: docs/protocol/parity.md. Pure.
+// The shape of parity as `protect.parity` says it: read here alone, with the only limits that do
+// not depend on the number of nodes. What groups and stripes of that shape are:
+// docs/protocol/parity.md. Pure.
 #pragma once
 
 #include <cstdint>

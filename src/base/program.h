@@ -9,7 +9,8 @@ namespace backstay {
 // A regular file that we may execute.
 bool is_program(const std::string& path);
 
-// `name` itself where it holds a slash, else the first such program in PATH; "" where there is none.
+// `name` itself where it holds a slash, else the first such program in PATH; "" where there is
+// none.
 std::string find_program(const std::string& name);
 
 // The folder that this process's program lies in, links followed.

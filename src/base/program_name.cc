@@ -34,7 +34,7 @@ bool is_option(const std::string& word) { return word.empty() || word.front() ==
 struct Wrapper {
   std::string_view names;
   std::string_view values;       // options whose value is the next word
-  unsigned words = 0;            // that stand before the program
+  unsigned words = 0;            // words before the program
   std::string_view marker = {};  // the program follows this option
 };
 
@@ -78,7 +78,7 @@ const Wrapper* wrapper_of(const std::string& name) {
   return found == wrappers.end() ? nullptr : &*found;
 }
 
-// Where the rest begins that the wrapper at `at` runs.
+// The place of the first word of the command that the wrapper at `at` runs.
 std::size_t behind_wrapper(const Words& words, std::size_t at, const Wrapper& wrapper,
                            const IsProgram& is_program) {
   unsigned left = wrapper.words;
@@ -163,7 +163,8 @@ std::string script_of(const Words& words, std::size_t at, const Interpreter& int
 constexpr std::string_view script_endings =
     ".py .jl .R .r .m .sh .pl .rb .lua .tcl .php .sage .ipynb";
 
-// A program that is found in PATH and that is not known here may run what follows; the program of a user has a path.
+// A program that is found in PATH and that is not known here may run what follows; the program of a
+// user has a path.
 std::string may_run(const Words& words, std::size_t at, const IsProgram& is_program) {
   if (words[at].find('/') != std::string::npos) return "";
   for (++at; at < words.size(); ++at) {

@@ -1,5 +1,5 @@
-// Which program a command line runs, behind launchers, wrappers and interpreters; and the job's name that follows from it.
-// No I/O: tested alone.
+// Which program a command line runs, behind launchers, wrappers and interpreters; and the job's
+// name that follows from it. No I/O: tested alone.
 //
 //   mpirun -n 4 xterm -e gdb --args ./lj in.lj     lj
 //   env OMP_NUM_THREADS=2 python -u sor.py 100     sor
@@ -23,8 +23,8 @@ struct ProgramOfLine {
   std::string file;          // the word that is executed; "": none was found
   std::string name;          // its file name, or that of its script or module; "": it has none
   bool interpreted = false;  // `file` is an interpreter
-  std::string behind =
-      {};  // a program or script that `file` may run, which is not known here: then it has no name
+  // A program or script that `file` may run, which is not known here: then it has no name.
+  std::string behind = {};
 };
 
 // `is_program` tells programs from values of options that are not known here.

@@ -1,6 +1,7 @@
-// The one random generator of what several programs must draw alike (placement of replicas): SplitMix64
-// (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014). Any language
-// computes it in five lines, which std::uniform_int_distribution does not allow. Not for secrets.
+// The one random generator of what several programs must draw alike (placement of replicas):
+// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014). Any
+// language computes it in five lines, which std::uniform_int_distribution does not allow. Not for
+// secrets.
 #pragma once
 
 #include <cstdint>

@@ -7,8 +7,8 @@
 
 namespace backstay {
 
-// At most `bytes_max` bytes (16 or more) of a text: its beginning, "..." and its end. Of a failure the end says most, and the
-// paths before it are what is long. No character of UTF-8 is divided.
+// At most `bytes_max` bytes (16 or more) of a text: its beginning, "..." and its end. The end of a
+// failure's text says most, and the paths before it are long. No character of UTF-8 is divided.
 std::string shortened(std::string_view text, std::size_t bytes_max);
 
 }  // namespace backstay

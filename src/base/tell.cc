@@ -12,7 +12,7 @@ namespace backstay {
 
 namespace {
 
-// What a pipe takes at once where poll() says that it takes something.
+// The bytes that a pipe takes at once if poll() says that it is writable.
 constexpr std::size_t line_bytes_max = 4096;
 
 // Holds SIGPIPE of this thread back, and takes away one that came meanwhile.

@@ -5,8 +5,8 @@
 
 namespace backstay {
 
-// "backstay: text". The program neither dies nor waits because of it: where nobody reads stderr any more, or it takes
-// nothing now, the line is lost. Any thread.
+// "backstay: text". The program neither dies nor waits because of it: the line is dropped if the
+// reader of stderr has gone or if stderr takes nothing now. Any thread.
 void tell_user(const std::string& text);
 
 }  // namespace backstay

@@ -9,7 +9,7 @@ namespace backstay::bin {
 
 namespace {
 
-// Which setting is meant, and on which node: others may have another device or a free port.
+// Names the setting and the node: others may have another device or a free port.
 Error as_configured(const Error& error, const Config& config) {
   const std::string here = " on " + host_name();
   if (error.code() == Code::not_found) {

@@ -1,4 +1,4 @@
-// What the agent's jobs on several nodes talk over, as configured.
+// The network of the agent's jobs on several nodes, as configured.
 #pragma once
 
 #include <string>

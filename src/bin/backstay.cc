@@ -49,7 +49,8 @@ constexpr Command commands[] = {
 
 using Words = std::vector<std::string>;
 
-// Looked up in the words themselves, so that a command line that cannot be read is reported as JSON too.
+// Looked up in the words themselves, so that a command line that cannot be read is reported as JSON
+// too.
 bool wants_json(const Words& words) {
   const auto ours = std::find(words.begin(), words.end(), "--");  // the rest is a program's
   return std::find(words.begin(), ours, "--json") != ours;
@@ -72,7 +73,7 @@ int report_usage(const CLI::App& app, const CLI::ParseError& failure, bool json)
   return exit_usage;
 }
 
-// The first word, where it is meant to be a command and is none: the message with the one that was most likely meant.
+// The message for a first word that is meant as a command and is none, with the nearest command.
 std::string unknown_command(const Words& words, const CLI::App& app) {
   if (words.empty() || words[0].empty() || words[0].front() == '-') return "";
   const auto all = app.get_subcommands([](const CLI::App*) { return true; });
@@ -88,7 +89,7 @@ std::string unknown_command(const Words& words, const CLI::App& app) {
                      words[0], nearest->get_name());
 }
 
-// The configuration is read here, once for all languages; Python finds the folder in BACKSTAY_DIR.
+// Reads the configuration here, once for all languages; Python finds the folder in BACKSTAY_DIR.
 int run_python_command(const Words& arguments) {
   Settings settings;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -102,7 +103,7 @@ int run_python_command(const Words& arguments) {
   return report(run_in_python(arguments), wants_json(arguments));
 }
 
-// Help is for people who look for a command: Python's commands stand beside the others.
+// Help lists Python's commands beside the others: its readers look for a command.
 void declare_python_commands(CLI::App& app) {
   for (const PythonCommand& command : python_commands())
     app.add_subcommand(std::string(command.name), std::string(command.summary))
@@ -149,7 +150,7 @@ int main(int argc, char** argv) {
     backstay::bin::to_stderr(
         fmt::format("backstay: the output could not be written: {}\n", std::strerror(errno)));
     return backstay::bin::exit_failed;
-  } catch (const std::system_error& failure) {  // fmt: what could not be written
+  } catch (const std::system_error& failure) {  // fmt could not write
     backstay::bin::to_stderr(fmt::format("backstay: {}\n", failure.what()));
     return backstay::bin::exit_failed;
   } catch (const std::exception& failure) {

@@ -1,7 +1,7 @@
 // backstayd: the agent of a node. Started by a program's first rank, by `backstay run`, or by hand.
 //
-// Exit status: 0 ended as asked, 1 failed (the log says why), 2 wrong usage, 3 another agent listens
-// on the socket already (not an error for whoever only wants one to run).
+// Exit status: 0 ended as asked, 1 failed (the log says why), 2 wrong usage, 3 another agent
+// listens on the socket already (no error for a caller that only needs one to run).
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -57,7 +57,7 @@ void block_signals() {
   ::signal(SIGHUP, SIG_IGN);
 }
 
-// Says once for each thing that the machine refuses: it works without, slower.
+// Logs once for each feature that the machine refuses: the agent works without it, slower.
 void say_once(std::once_flag& said, const std::string& what) {
   std::call_once(said, [&] { spdlog::warn("{}", what); });
 }
@@ -80,7 +80,7 @@ void say_direct(const Config& config, const std::string& dir, bool direct) {
                         ": versions go through the page cache");
 }
 
-// Of all tiers of this process; lives for ever.
+// Of all tiers of this process; never destroyed.
 const std::shared_ptr<tier::OpenReaders>& open_readers() {
   static const auto readers = std::make_shared<tier::OpenReaders>();
   return readers;
@@ -90,7 +90,7 @@ const std::shared_ptr<tier::OpenReaders>& open_readers() {
 Result<std::unique_ptr<tier::Tier>> make_tier(const Config& config, const std::string& dir,
                                               const std::string& job, agent::Pool& pool,
                                               const agent::ReportDisk& report_disk) {
-  // One file system a mode; both live for ever.
+  // One file system a mode; both are never destroyed.
   static const auto direct = io::make_posix_filesystem({.direct = true});
   static const auto buffered = io::make_posix_filesystem({.direct = false});
   io::FileSystem& fs = config.writer.direct ? *direct : *buffered;
@@ -124,7 +124,7 @@ Result<std::unique_ptr<tier::Tier>> make_tier(const Config& config, const std::s
   return tier::open_dir_tier(fs, make_ring, options);
 }
 
-// No other agent's, on whatever node.
+// Different from that of every other agent, on any node.
 std::string random_word() {
   std::random_device device;
   return fmt::format("{:08x}{:08x}", device(), device());
@@ -155,7 +155,7 @@ Result<std::unique_ptr<tier::Tier>> open_tier(const Config& config, const std::s
 // From here on a signal ends the process, even if the disk hangs.
 void unblock_signals() { mask_ends(SIG_UNBLOCK); }
 
-// What is not on the disk yet is given up. It is as after a crash: unfinished versions are garbage.
+// Gives up all that is not on the disk yet, as after a crash: unfinished versions are garbage.
 [[noreturn]] void end_at_once(const agent::Server& server) {
   spdlog::warn(
       "agent ends at once; what is not on the disk yet is lost, what is not durable yet stays on "
@@ -164,7 +164,8 @@ void unblock_signals() { mask_ends(SIG_UNBLOCK); }
   ::_exit(0);
 }
 
-// Whoever started the agent reads there why it does not come up, or this; from now on there is the log.
+// The starter of the agent reads on stderr why it does not start, or that it listens; from now on
+// there is the log.
 void leave_stderr() {
   std::fputs("backstayd: listens\n", stderr);
   const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));

@@ -13,10 +13,10 @@ namespace {
 
 struct Limit {
   __rlimit_resource resource;
-  std::string_view where_it_stays;  // empty: no harm, or whoever runs into it says so
+  std::string_view where_it_stays;  // empty: no harm, or an error reports it
 };
 
-// Stack and core dump are left alone: they end nobody.
+// Stack and core dump are left alone: they end no process.
 constexpr std::array<Limit, 8> limits = {{
     {RLIMIT_FSIZE,
      "no file can grow over {} bytes (ulimit -f), neither the pool nor what holds a version"},
@@ -47,7 +47,7 @@ std::vector<std::string> lift_limits() {
 
 void stand_back(int nice) {
   const int now = ::getpriority(PRIO_PROCESS, 0);
-  if (nice > now) ::setpriority(PRIO_PROCESS, 0, nice);  // cannot fail: everybody may stand back
+  if (nice > now) ::setpriority(PRIO_PROCESS, 0, nice);  // cannot fail: lowering is always allowed
 }
 
 }  // namespace backstay::bin

@@ -1,5 +1,5 @@
-// Limits of resources (getrlimit) that the agent inherits from whoever started it. A job step's limits are meant
-// for that step; the agent serves others too.
+// Limits of resources (getrlimit) that the agent inherits from its starter. A job step's limits are
+// meant for that step; the agent serves others too.
 #pragma once
 
 #include <string>
@@ -7,12 +7,13 @@
 
 namespace backstay::bin {
 
-// Raises soft limits to the hard ones, and makes a file that would grow too large an error of the write (EFBIG)
-// instead of the end of the process. Returns a sentence for each limit that stays and may do harm.
+// Raises soft limits to the hard ones, and makes a file that would grow too large an error of the
+// write (EFBIG) instead of the end of the process. Returns a sentence for each limit that stays and
+// may do harm.
 std::vector<std::string> lift_limits();
 
-// The calling thread, and those that it starts, stand back by `nice` (0 to 19), or as far as they do already.
-// To be called while there is one thread.
+// Lowers the priority of the calling thread, and of those that it starts, by `nice` (0 to 19),
+// unless it is lower already. To be called while there is one thread.
 void stand_back(int nice);
 
 }  // namespace backstay::bin

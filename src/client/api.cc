@@ -74,8 +74,8 @@ int fail(const Error& error) {
   return static_cast<int>(error.code());
 }
 
-// In the child of a fork. The session stays the parent's: a helper that outlives it must not hold its
-// connection, or the agent would take the parent for alive. Only what is allowed after fork().
+// In the child of a fork. The session stays the parent's: a helper that outlives it must not hold
+// its connection, or the agent would take the parent for alive. Only what is allowed after fork().
 void leave_session_to_parent() {
   Session* session = the_session.exchange(nullptr);
   if (session != nullptr) {

@@ -19,17 +19,18 @@ constexpr int first_pause_ms = 2;
 constexpr int longest_pause_ms = 50;
 // How long an agent may need to notice that our previous connection is over.
 constexpr double reconnect_patience_s = 2;
-// An agent that was silent is not waited for by each checkpoint again: one that is well answers at once.
+// Not each checkpoint waits for an agent that was silent: an agent that is well answers at once.
 constexpr double silent_patience_s = 1;
 
-// Also an agent that is ending. What an agent refuses with has other codes.
+// Also true for an agent that is ending. Refusals of an agent have other codes.
 bool nobody_listens(const Error& error) { return error.code() == Code::agent_lost; }
 
 bool over(std::uint64_t deadline) { return system_clock().monotonic_ns() >= deadline; }
 
-// A rank that comes back may be faster than the agent's notice of its leaving, and an agent that nobody can find any
-// more may be about to end and still hold the job. One that is being stopped is waited for: another one comes after it.
-// If that takes too long, what it said counts, not that there was no time left for its last answer.
+// A rank that comes back may be faster than the agent's notice of its leaving, and an agent whose
+// socket is gone may be about to end and still hold the job. An agent that is being stopped is
+// waited for, as another one follows it. If that takes too long, its last answer is returned, and
+// not the timeout.
 MaybeConnection open_patiently(const AgentAddress& address, const wire::Hello& hello,
                                std::uint64_t deadline, bool was_silent = false) {
   const std::uint64_t patience = std::min(deadline, deadline_in(reconnect_patience_s));
@@ -53,7 +54,7 @@ MaybeConnection open_patiently(const AgentAddress& address, const wire::Hello& h
   }
 }
 
-// What the caller is told where the cause is a detail of ours.
+// The error for the caller, if the cause is a detail of ours.
 Error as_agent_error(const Error& error) {
   const bool detail = error.code() == Code::not_found || error.code() == Code::timeout ||
                       error.code() == Code::io || error.code() == Code::again;

@@ -28,7 +28,7 @@ std::optional<Block> intersection(const Block& a, const Block& b) {
 CommonRuns::CommonRuns(const Block& from, const Block& to, const Block& common) {
   std::uint64_t from_stride = 1;
   std::uint64_t to_stride = 1;
-  bool contiguous = true;  // everything further in is whole in both blocks
+  bool contiguous = true;  // all inner dimensions are whole in both blocks
   for (std::size_t i = common.shape.size(); i-- > 0;) {
     const std::uint64_t extent = common.shape[i];
     from_begin_ += (common.offset[i] - from.offset[i]) * from_stride;

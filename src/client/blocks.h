@@ -1,7 +1,10 @@
-// Blocks of a global array: what two of them share, and where it lies in the memory of each. Pure arithmetic.
+// Blocks of a global array: the common part of two, and its place in the memory of each. Pure
+// arithmetic.
 //
-// Row-major, in units of the caller's choice: with the last dimension in bytes, positions are bytes.
-// Preconditions of all: the same number of dimensions (1 or more), and volumes that fit into 64 bits.
+// Row-major, in units of the caller's choice: with the last dimension in bytes, positions are
+// bytes.
+// Preconditions of all: the same number of dimensions (1 or more), and volumes that fit into 64
+// bits.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +20,11 @@ struct Block {
   std::uint64_t volume() const;
 };
 
-// Nothing where no element is common.
+// nullopt: they have no common element.
 std::optional<Block> intersection(const Block& a, const Block& b);
 
-// The common part of two blocks as runs that are contiguous in both, in the order in which they lie in `from`.
+// The common part of two blocks as runs that are contiguous in both, in the order in which they lie
+// in `from`.
 class CommonRuns {
  public:
   struct Run {
@@ -34,7 +38,7 @@ class CommonRuns {
   std::uint64_t count() const { return count_; }
   // Precondition: index < count().
   Run at(std::uint64_t index) const;
-  // Where the common part begins and ends in the memory of `from`.
+  // The begin and the end of the common part in the memory of `from`.
   std::uint64_t begin() const { return at(0).from; }
   std::uint64_t end() const { return at(count_ - 1).from + length_; }
   // The first run that ends after a position in `from`; count() if none does.

@@ -9,7 +9,7 @@ namespace backstay::client {
 
 namespace {
 
-// Handing over costs a message and wakes the agent; not handing over keeps the disk waiting.
+// Each message costs time and wakes the agent; a late message keeps the disk waiting.
 constexpr std::size_t chunks_per_message = 8;
 
 class Filler {
@@ -76,7 +76,7 @@ Status capture(Connection& agent, Snapshot& snapshot, VersionNumber version, std
     const auto* grant = std::get_if<wire::Grant>(&message);
     if (grant == nullptr || grant->version != version || filler.complete()) continue;
     if (Status filled = fill_all(filler, *grant); !filled.ok()) {
-      agent.end();  // the only way to give a version up; the others are told so
+      agent.end();  // the only way to give a version up; the agent tells the other ranks
       return filled;
     }
     if (!filler.complete()) continue;

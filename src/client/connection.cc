@@ -22,7 +22,7 @@ std::uint32_t load_word(const Mapping& page, std::size_t index) {
   return __atomic_load_n(words + index, __ATOMIC_ACQUIRE);
 }
 
-// Who starts an agent then hears which folder is in the way.
+// Starting an agent then fails with an error that names the folder in the way.
 bool nothing_can_be_there(const Error& error) {
   return error.code() == Code::not_found || error.sys_errno() == ENOTDIR ||
          error.sys_errno() == ELOOP;
@@ -107,8 +107,8 @@ Status Connection::wait_for(short events, std::uint64_t deadline) const {
   }
 }
 
-// Waits in parts and asks half way, so that an agent that merely has nothing to say is not taken for a
-// hung one. A part counts as one however long it took: when the whole job was suspended, the agent was too.
+// Waits in parts and asks half way, so that an idle agent is not taken for a hung one. Each part
+// counts as one, however long it took: if the whole job was suspended, so was the agent.
 Status Connection::wait_patiently(short events, std::uint64_t deadline) {
   if (hang_timeout_s_ <= 0) return wait_for(events, deadline);
   constexpr int parts = 4;
@@ -170,14 +170,14 @@ Result<wire::Message> Connection::receive(std::uint64_t deadline) {
 
 Error Connection::lost(const Error& cause) {
   usable_ = false;
-  // What the agent said before it closed is still there: perhaps that it cut us off.
+  // The agent's last message before it closed can still be read: it may say that we were cut off.
   pollfd look{socket_.get(), POLLIN, 0};
   while (!cut_off_ && ::poll(&look, 1, 0) > 0) {
     const auto received = wire::receive(socket_.get());
     if (!received.ok()) break;
     cut_off_ = std::holds_alternative<wire::Failure>(received->message);
   }
-  // It lives, and is of another release or none of ours: no checkpoint will ever get through.
+  // It lives, and is of another release or not an agent: no checkpoint will ever succeed.
   if (cause.code() == Code::protocol) {
     return Error(Code::protocol,
                  cause.message() +

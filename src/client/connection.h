@@ -1,9 +1,9 @@
 // One rank's connection to the agent of its node: the socket, the mapped pool, the control page.
 //
 // Belongs to one thread at a time. After an error of code agent_lost, or any Failure message of the
-// agent, the connection is over: usable() is false and everything answers agent_lost. An agent that answers nothing
-// for a given time counts as lost, as it may be stopped or stuck in the kernel for ever; one that is alive and
-// waits for its disk answers, and is waited for.
+// agent, the connection is over: usable() is false and every call returns agent_lost. An agent that
+// answers nothing for a given time counts as lost, as it may be stopped or stuck in the kernel for
+// good. An agent that is alive and waits for its disk does answer, and is waited for.
 #pragma once
 
 #include <cstddef>
@@ -22,9 +22,10 @@ namespace backstay::client {
 
 class Connection {
  public:
-  // Connects, says hello and maps what the welcome brings; touches the home range of the pool, so
-  // that no checkpoint pays for page faults. Blocks until the agent answers or `deadline`.
-  // Errors: agent_lost (nobody listens, or the agent is ending), timeout, and what the agent refuses with
+  // Connects, says hello and maps the memory that comes with the welcome; touches the home range of
+  // the pool, so that no checkpoint pays for page faults. Blocks until the agent answers or
+  // `deadline`.
+  // Errors: agent_lost (no agent listens, or it is ending), timeout, and the agent's refusals
   // (busy, protocol, invalid, unsupported ...).
   static Result<std::unique_ptr<Connection>> open(const std::string& socket_path,
                                                   const wire::Hello& hello, std::uint64_t deadline);
@@ -32,22 +33,23 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // Looks without blocking whether the agent is still there; drops answers nobody waits for.
+  // Looks without blocking whether the agent is still there; drops answers that no call waits for.
   bool usable();
-  // The agent ended the connection while it goes on itself: what it lent may be somebody else's.
+  // The agent ended the connection and still runs: it may have lent our buffers to other ranks.
   bool cut_off() const { return cut_off_; }
-  // It was given up because it took and answered nothing (give_up_after()).
+  // The agent was given up because it took and answered nothing (give_up_after()).
   bool given_up() const { return given_up_; }
 
-  // Says goodbye where it still can, so that the agent does not take the end for a death, and
-  // closes. Not usable afterwards. A version in the making is given up for all ranks.
+  // Says goodbye if it still can, so that the agent does not take the end for a death, and closes.
+  // Not usable afterwards. A version in the making is given up for all ranks.
   void end();
 
-  // Closes the socket and says nothing, which the agent takes for a death. For the child of a fork, whose copy it is: safe
-  // there, even if the parent was in the middle of a call.
+  // Closes the socket and says nothing, which the agent takes for a death. For the child of a fork,
+  // whose copy it is: safe there, even if the parent was in the middle of a call.
   void leave_silently();
 
-  // How long send() and receive() bear an agent that takes and answers nothing; 0 (as at first): for ever.
+  // How long send() and receive() wait for an agent that takes and answers nothing; 0 (at first):
+  // without limit.
   void give_up_after(double seconds) { hang_timeout_s_ = seconds; }
 
   Status send(const wire::Message& message);
@@ -60,11 +62,11 @@ class Connection {
   // The part of the pool that the agent prefers for this rank.
   std::span<std::byte> home() const;
   VersionNumber newest_at_welcome() const { return welcome_.newest; }
-  // As far as the agent knew then, the run before this one ended by itself.
+  // The run before this one ended by itself, as far as the agent knew at the welcome.
   bool finished_before() const { return welcome_.finished; }
-  // Where the run's other agents reach this one; "" with one node.
+  // The address of this agent for the run's other agents; "" with one node.
   const std::string& address() const { return welcome_.address; }
-  // Those that the agent was started with.
+  // The settings with which the agent was started.
   const std::vector<wire::Setting>& settings() const { return welcome_.settings; }
 
   // The control page: requests to checkpoint so far, and whether the job shall stop.

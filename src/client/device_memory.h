@@ -1,8 +1,9 @@
 // Memory of a GPU, reached through the CUDA driver that the program itself has loaded.
 //
-// Nothing of CUDA is needed to build: libcuda.so.1 is looked up among the libraries that are already in the
-// process (every CUDA program has it, however the runtime was linked). A program without it pays nothing.
-// Tested against a stand-in for the driver (tests/client/fake_cuda.cc); not tested on a real GPU yet.
+// No part of CUDA is needed to build: libcuda.so.1 is looked up among the libraries that are
+// already in the process (every CUDA program has it, however the runtime was linked). A program
+// without it pays nothing. Tested against a fake driver (tests/client/fake_cuda.cc); not tested on
+// a real GPU yet.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +22,7 @@ class DeviceMemory {
   bool owns(const void* data) const;
   // Waits for what the program has started on the GPU that owns `data`.
   Status finish_work(const void* data) const;
-  // Copies between host and device in any direction; `device_side` tells whose context to use.
+  // Copies between host and device in any direction; the context is that of `device_side`.
   Status copy(void* to, const void* from, std::size_t bytes, const void* device_side) const;
   // Page-locks host memory so that copies run at full speed. Failing costs speed only.
   void pin(std::span<std::byte> memory) const;

@@ -7,7 +7,8 @@ namespace backstay::client {
 
 namespace {
 constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
-// However quick the calls were, a request is seen after this many more: they may become slow.
+// A request is seen after at most this many calls, even if the last ones were quick: calls may
+// become slow.
 constexpr std::uint32_t stride_max = 1024;
 }  // namespace
 

@@ -1,13 +1,14 @@
 // backstay_due(): the same answer on all ranks at the price of a counter, most of the time.
 //
 // 1. Every rank counts calls. Up to a call number that all ranks know, the answer is no.
-// 2. At that call ("agreement") rank 0 looks at the clock, at requests and at signals, and broadcasts 16
-//    bytes: whether to checkpoint, whether to stop, and after how many calls the next agreement is. It
-//    chooses that number from the measured time between calls, so that agreements are about
-//    50 ms apart (less for short intervals), and at every call where calls are slower than that.
+// 2. At that call ("agreement") rank 0 looks at the clock, at requests and at signals, and
+//    broadcasts 16 bytes: whether to checkpoint, whether to stop, and after how many calls the next
+//    agreement is. It chooses that number from the measured time between calls, so that agreements
+//    are about 50 ms apart (less for short intervals), and at every call if calls are slower than
+//    that.
 // 3. Policy `calls` needs no broadcast for its own answers: the call number is known to all.
-// 4. A signal that reached another rank than 0 is sent to the agent at that rank's next agreement, which
-//    shows it to rank 0 on the control page.
+// 4. A signal that reached another rank than 0 is sent to the agent at that rank's next agreement,
+//    which shows it to rank 0 on the control page.
 // Not promised: that a request is seen within 50 ms by a program whose calls suddenly become much
 // slower; the distance in calls follows with the next agreement.
 #pragma once
@@ -22,11 +23,11 @@
 
 namespace backstay::client {
 
-// What was asked of this rank or, on rank 0, of the job. Behind a seam for tests.
+// The requests to this rank or, on rank 0, to the job. Behind a seam for tests.
 class RequestSource {
  public:
   virtual ~RequestSource() = default;
-  // Rank 0: requests at the agent so far, and whether it was told that the job shall stop.
+  // Rank 0: requests at the agent so far, and whether the agent was asked to stop the job.
   virtual std::uint32_t requests() = 0;
   virtual bool stop_requested() = 0;
   // Signals of this process that no checkpoint has answered yet.
@@ -61,7 +62,7 @@ class Due {
   void agent_changed();
   void expect_cost(double seconds) { policy_.expect_cost(seconds); }
 
-  // Calls until the next agreement, for tests.
+  // For tests: calls until the next agreement.
   std::uint32_t stride() const { return stride_; }
 
  private:

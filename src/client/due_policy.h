@@ -1,11 +1,12 @@
-// When time says that a checkpoint should be taken. Rank 0 alone asks; no I/O, no agreement.
+// Decides by time whether a checkpoint is due. Rank 0 alone asks; no I/O, no agreement.
 //
 // interval: checkpoint.interval_s after the start of the last one.
 // daly: the optimum of the higher-order model, compute time between checkpoints
 //     t = sqrt(2 d M) (1 + 1/3 sqrt(d / 2M) + 1/9 (d / 2M)) - d   for d < 2M, else M
-//   (papers: Daly; Oldfield et al., "Modeling the impact of checkpoints on next-generation systems", eq. 3.2)
-//   with d the measured blocked time of this run's checkpoints and M = checkpoint.mtti_s.
-// calls, request: time says nothing.
+//   (papers: Daly; Oldfield et al., "Modeling the impact of checkpoints on next-generation
+//   systems", eq. 3.2) with d the measured blocked time of this run's checkpoints
+//   and M = checkpoint.mtti_s.
+// calls, request: time does not matter.
 #pragma once
 
 #include <cstdint>
@@ -26,15 +27,15 @@ class DuePolicy {
   bool time_is_up() const;
   // False for a while after a failure.
   bool may_try() const;
-  // How exactly the answer follows time: the longest pause between two looks that does not matter.
+  // The longest pause between two calls that does not delay the answer noticeably.
   double look_every_s() const;
 
-  // Time counts anew, as after a restart.
+  // The interval starts again, as after a restart.
   void reset();
-  // Before anything was measured: what a first checkpoint will cost.
+  // Sets the expected cost of the first checkpoint, before any was measured.
   void expect_cost(double seconds);
   void captured(std::uint64_t started_ns, std::uint64_t ended_ns);
-  // The next try waits, so that a broken disk is not asked in every step.
+  // A checkpoint failed: the next try waits, so that a broken disk is not tried in every step.
   void failed();
 
   double interval_s() const;

@@ -1,7 +1,8 @@
 // Reading a range of one rank's object out of a version (docs/protocol/agent.md, `fetch`).
 //
-// The agent hands over only the chunks that hold the range. They are checked and taken by somebody who does not trust them
-// before the call has succeeded, so the protocol's second pass has nothing left to do.
+// The agent hands over only the chunks that hold the range. They are checked and taken at once. The
+// caller does not trust them before the call has succeeded, so the protocol's second pass has
+// nothing left to do.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@ namespace backstay::client {
 
 class Fetch {
  public:
-  // `run`: that saved the version; 0: whichever.
+  // `run`: the one that saved the version; 0: any.
   Fetch(Connection& agent, VersionNumber version, Rank rank, RunId run = 0)
       : agent_(agent), version_(version), rank_(rank), run_(run) {}
 
@@ -28,8 +29,8 @@ class Fetch {
   Result<format::Table> table();
   // Precondition of both: the range lies within the object.
   Status range(std::uint64_t begin, std::span<std::byte> to);
-  // Pieces of the range, in any order, each with a good checksum; after a passing trouble some come again. An error
-  // of `take` ends the fetch with it.
+  // Pieces of the range, in any order, each with a good checksum; some come again after a passing
+  // error. An error of `take` ends the fetch with it.
   using Take = std::function<Status(std::uint64_t object_offset, Bytes piece)>;
   Status range(std::uint64_t begin, std::uint64_t bytes, Take take);
 
@@ -48,10 +49,10 @@ class Fetch {
   std::uint64_t object_bytes_ = 0;
   std::uint64_t begin_ = 0;    // of the range
   std::uint32_t attempt_ = 0;  // of the present plan
-  bool verifying_ = false;     // it is still worth looking at
+  bool verifying_ = false;     // the plan can still succeed
   std::uint64_t bytes_ = 0;    // of the range
   Take take_;
-  Buffer tail_;  // the range's memory, where its length is known only with the plan
+  Buffer tail_;  // the range's memory, if its length is known only with the plan
   std::vector<std::pair<std::uint64_t, std::uint64_t>> taken_;  // begin and end in the object
 };
 

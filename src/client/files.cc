@@ -18,13 +18,13 @@ namespace backstay::client {
 
 namespace {
 
-// '#' is not allowed in names, so this can be nobody's file.
+// '#' is not allowed in names, so this is never the name of a routed file.
 std::string beside(const std::string& path) { return path + "#restart"; }
 
 std::string name_of(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 
-// Nothing is left of it where the process is killed. Invalid where the file system has no such files (NFS) or /proc is not
-// there, which names them later.
+// The file vanishes if the process is killed. Invalid if the file system has no such files (NFS) or
+// if /proc, which names them later, is missing.
 Fd open_nameless(const std::string& folder) {
   Fd fd(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
   struct stat named {};
@@ -37,12 +37,12 @@ bool allowed(char c) {
          std::string_view("._-%+").find(c) != std::string_view::npos;
 }
 
-// A folder is what publish() could not put the file in the place of.
+// publish() could not put the file in the place of a folder.
 Status check_place(const std::string& path) {
   struct stat there {};
   if (::lstat(path.c_str(), &there) != 0 || !S_ISDIR(there.st_mode)) return {};
-  return Error(Code::invalid, "a folder stands where the routed file " + path +
-                                  " comes back: move it away and restart again");
+  return Error(Code::invalid, "a folder is in the place of the routed file " + path +
+                                  ": move it away and restart again");
 }
 
 std::uint64_t free_bytes(int fd) {
@@ -50,7 +50,8 @@ std::uint64_t free_bytes(int fd) {
   return ::fstatvfs(fd, &disk) == 0 ? std::uint64_t{disk.f_bavail} * disk.f_frsize : 0;
 }
 
-// All of it now: a disk that is found to be full while bytes are delivered would leave regions half restored.
+// Reserves all of it now: a disk that turns out to be full during delivery would leave regions half
+// restored.
 Status reserve(int fd, const std::string& path, std::uint64_t bytes) {
   if (bytes == 0) return {};
   const std::uint64_t before = free_bytes(fd);
@@ -121,7 +122,8 @@ Result<ReturningFile> ReturningFile::create(const std::string& path, std::uint64
   BACKSTAY_TRY(check_place(path));
   ReturningFile file;
   file.path_ = path;
-  // The rest of a restart that was killed; or somebody's link, which we would write through, or a pipe, which would hold us.
+  // There may be the rest of a restart that was killed, a link, through which we would write, or a
+  // pipe, which would block us.
   ::unlink(beside(path).c_str());
   file.fd_ = open_nameless(parent_of(path));
   file.nameless_ = file.fd_.valid();

@@ -12,7 +12,8 @@ namespace {
 constexpr std::int64_t own_cause = 1000;
 constexpr std::size_t words_bytes_max = 1024;  // of an error, for the other ranks
 
-// Orders outcomes; 0 is success, and the greatest is told. What can be mended (no_space, permission) is greater than lost data.
+// Orders outcomes; 0 is success, and the greatest is reported. Errors that can be mended (no_space,
+// permission) are greater than lost data.
 std::int64_t weight(const Status& status) {
   if (status.ok()) return 0;
   switch (status.error().code()) {
@@ -30,7 +31,7 @@ Code code_of(std::int64_t weight) {
   return twice % 2 != 0 ? Code::lost : static_cast<Code>(twice / 2);
 }
 
-// On several nodes its number does not say where to look.
+// Names the host too on several nodes, where a rank's number does not say where to look.
 std::string as_told(const Group& group, const Error& error) {
   const std::string where = group.nodes() == 1 ? "" : " (" + host_name() + ")";
   return "rank " + std::to_string(group.rank()) + where + ": " + error.message();

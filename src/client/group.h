@@ -1,7 +1,8 @@
-// The ranks of a job seen from one of them: who we are, and how all come to the same answer.
+// The ranks of a job as one of them sees them: its own place, and agreement of all.
 //
 // A thin owner of the caller's backstay_group; a program of one process has a Group of one rank
-// that never calls anybody. Every function but the observers is collective and blocks until all ranks have called it.
+// that makes no calls. Every function but the observers is collective and blocks until all ranks
+// have called it.
 #pragma once
 
 #include <cstddef>
@@ -31,9 +32,9 @@ class Group {
   Result<std::int64_t> minimum(std::int64_t value) const;
   Result<std::int64_t> maximum(std::int64_t value) const;
 
-  // The same outcome on all ranks: the gravest of their errors, in the words of one that has it. A rank's own cause counts
-  // for more than "a rank was lost" and "the agent was lost", which are what the others see of it. The others are told whose it
-  // is, and on several nodes on which host.
+  // The same outcome on all ranks: the gravest of their errors, in the words of one that has it. A
+  // rank's own cause ranks above "a rank was lost" and "the agent was lost", which are its
+  // consequences on the other ranks. The message names that rank, and on several nodes its host.
   Status agree(const Status& mine) const;
 
   // Calls the launcher's release function.

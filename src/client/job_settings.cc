@@ -13,7 +13,7 @@ namespace backstay::client {
 
 namespace {
 
-// Each way of going through the fields: into a buffer, and out of it.
+// Two visitors of the fields: into a buffer, and out of it.
 class Putting {
  public:
   void operator()(const std::string& text) {

@@ -1,7 +1,8 @@
-// What is configured for a job and not for a node: as rank 0 has it, on all ranks.
+// The settings of a job, not of a node: all ranks take those of rank 0.
 //
-// A launcher may hand the environment to the ranks of its own host only, and each host may have a file of its own. Ranks
-// that differ in these settings would wait for each other for ever, or take a level for what it is not.
+// A launcher may hand the environment to the ranks of its own host only, and each host may have a
+// file of its own. Ranks that differ in these settings would wait for each other without end, or
+// misread a level.
 #pragma once
 
 #include "base/config.h"
@@ -9,8 +10,8 @@
 
 namespace backstay::client {
 
-// Collective. Sets in `config`: checkpoint, durable but for stop_timeout_s, drain, storage.keep, and of protect how many
-// copies and how fast they are made.
+// Collective. Sets in `config`: checkpoint, durable except stop_timeout_s, drain, storage.keep, and
+// the number and rate of copies in protect.
 Status take_settings_of_rank_0(const Group& group, Config& config);
 
 }  // namespace backstay::client

@@ -48,7 +48,7 @@ struct alignas(64) Stack {
   char* top() { return bytes.data() + bytes.size(); }
 };
 
-// Everything that the children need, made before they exist: they may not allocate.
+// All that the children need, made before they exist: they may not allocate.
 struct Plan {
   std::vector<char*> arguments;
   std::vector<char*> environment;
@@ -68,7 +68,7 @@ BACKSTAY_IN_CHILD void close_from(int first) {
 }
 
 BACKSTAY_IN_CHILD void replace_stdio(int said) {
-  // Where the program has closed its own stderr the pipe may have its number, and CLOEXEC.
+  // If the program has closed its own stderr, the pipe may have its number, and CLOEXEC.
   const bool speaks = said == STDERR_FILENO ? ::fcntl(said, F_SETFD, 0) == 0
                                             : said >= 0 && ::dup2(said, STDERR_FILENO) >= 0;
   close_from(STDERR_FILENO + 1);

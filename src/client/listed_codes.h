@@ -1,5 +1,6 @@
-// Which codes a function of the C interface may return: those that its comment in backstay.h lists (tests/client/codes_test.cc
-// holds the two together). What an agent answers besides is a defect, and is told as one. Any thread; nothing blocks.
+// The codes that a function of the C interface may return: those that its comment in backstay.h
+// lists (tests/client/codes_test.cc compares the two). Another code of an agent is a defect, and is
+// reported as one. Any thread; nothing blocks.
 #pragma once
 
 #include "base/result.h"
@@ -24,7 +25,7 @@ enum class Call {
 
 bool may_return(Call call, Code code);
 
-// `error` where the call may return it, else internal with the same message.
+// `error` if the call may return it, else internal with the same message.
 Error as_listed(Call call, const Error& error);
 
 }  // namespace backstay::client

@@ -30,7 +30,7 @@ Status fill_with_digits(std::array<char, secret_digits>& digits) {
   return {};
 }
 
-// What a node's first rank tells all others.
+// The message of a node's first rank to all others.
 struct Card {
   std::array<char, 320> address{};
   std::array<char, 128> domain{};
@@ -80,7 +80,7 @@ Result<std::string> agree_on_secret(const Group& group) {
 }
 
 Status Reach::add(const std::string& host, const std::string& address) {
-  // As a bridge of virtual machines has on every host.
+  // A bridge of virtual machines, for example, has the same address on every host.
   const auto at = host_at_.emplace(address.substr(0, address.rfind(':')), host).first;
   if (!address.empty() && at->second != host && unreachable_.empty()) {
     return Error(Code::config, "network.device: the agents of " + at->second + " and " + host +

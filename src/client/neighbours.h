@@ -1,4 +1,5 @@
-// How the agents of a run on several nodes find each other: through the ranks (docs/protocol/peers.md).
+// How the agents of a run on several nodes find each other: through the ranks
+// (docs/protocol/peers.md).
 #pragma once
 
 #include <map>
@@ -10,13 +11,15 @@
 
 namespace backstay::client {
 
-// Collective. 64 random hexadecimal digits, rank 0's on all ranks; "" with one node. Errors: internal.
+// Collective. 64 random hexadecimal digits, rank 0's on all ranks; "" with one node. Errors:
+// internal.
 Result<std::string> agree_on_secret(const Group& group);
 
-// Whether the hosts of a run can reach each other's agents, as far as the addresses tell.
+// Checks by their addresses whether the hosts of a run can reach each other's agents.
 class Reach {
  public:
-  // The next node's. Errors: config (a loopback address, and there is another host; two hosts of one address).
+  // Adds the next node. Errors: config (a loopback address with several hosts; two hosts with one
+  // address).
   Status add(const std::string& host, const std::string& address);
 
  private:
@@ -26,9 +29,11 @@ class Reach {
   std::map<std::string, std::string> host_at_;  // by address without port
 };
 
-// Collective; nothing with one node. The first rank of each node in turn broadcasts its agent's address and failure
-// domain; the first ranks then tell their agents. The same code on all ranks.
-// Errors: agent_lost, invalid (an address that is too long), config (protect.domain_file, network.device), internal.
+// Collective; nothing with one node. The first rank of each node in turn broadcasts its agent's
+// address and failure domain; the first ranks then pass them to their agents. The same code on all
+// ranks.
+// Errors: agent_lost, invalid (an address that is too long), config (protect.domain_file,
+// network.device), internal.
 Status introduce_agents(const Group& group, Connection& agent, const Config& config);
 
 }  // namespace backstay::client

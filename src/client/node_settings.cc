@@ -68,7 +68,7 @@ Status check_node_settings(const Group& group, const Config& config, const std::
   Status fits = put(mine.socket, socket, "agent.socket");
   if (fits.ok()) fits = put(mine.dir, normal_path(config.storage.dir), "storage.dir");
   BACKSTAY_TRY(group.agree(fits));
-  // Nearly always they are the same on all ranks of the job, and two exchanges are enough.
+  // The settings are nearly always the same on all ranks of the job; then two exchanges are enough.
   NodeSettings of_rank_0 = mine;
   BACKSTAY_TRY(group.broadcast(&of_rank_0, sizeof of_rank_0));
   BACKSTAY_ASSIGN(const std::int64_t differ, group.maximum(mine.same_as(of_rank_0) ? 0 : 1));

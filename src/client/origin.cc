@@ -30,7 +30,7 @@ std::vector<std::string> command_line() {
   return words;
 }
 
-// The script's name where an interpreter runs us, else the program's.
+// The script's name if an interpreter runs us, else the program's.
 std::string program_here() {
   if (!given_name().empty()) return given_name();
   const std::string program = program_invocation_short_name;
@@ -44,7 +44,7 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// As a note may hold it.
+// The text in the form that a note may hold.
 std::string note_text(const std::string& text) {
   const bool good = format::check_region_name(text).ok() && text.size() <= format::note_text_max;
   return good ? text : job_name_of(text);
@@ -95,16 +95,16 @@ std::vector<format::Note> Origin::notes() const {
 
 Status Origin::check(const format::Table& saved) const {
   if (!fresh_.empty() && saved.note(format::note_fresh) != fresh_) {
-    return Error(Code::none, "this run began anew and has saved no version yet");
+    return Error(Code::none, "this run started afresh and has saved no version yet");
   }
   const std::string_view saved_by = saved.note(format::note_program);
   if (named_ || saved_by.empty() || saved_by == program_) return {};
   return Error(Code::mismatch,
-               fmt::format("what job {0} has saved was saved by the program '{1}', and this "
-                           "is '{2}': give this one a name of its own with `backstay run --job "
-                           "NAME` (BACKSTAY_JOB; --job {0} goes on from it all the same), begin "
-                           "anew with `backstay run --fresh`, or remove what was saved with "
-                           "`backstay rm {0} --all`",
+               fmt::format("the versions of job {0} were saved by the program '{1}', and this is "
+                           "'{2}': give this one a name of its own with `backstay run --job NAME` "
+                           "(BACKSTAY_JOB; --job {0} goes on from them anyway), start afresh with "
+                           "`backstay run --fresh`, or remove the versions with `backstay rm {0} "
+                           "--all`",
                            job_, saved_by, program_));
 }
 

@@ -1,4 +1,5 @@
-// What a program has configured and its agent, which was there before it, has not.
+// Settings that a program has configured and that its agent, which was started before, does not
+// have.
 #pragma once
 
 #include <string>
@@ -9,8 +10,8 @@
 
 namespace backstay::client {
 
-// A sentence for the program's users; "" where nothing differs. A key that the program leaves at its default does not
-// count, nor with one node those of the network between nodes.
+// A sentence for the program's users; "" if nothing differs. A key that the program leaves at its
+// default does not count, nor with one node those of the network between nodes.
 std::string other_settings(const Config& own, const std::vector<wire::Setting>& agents,
                            bool several_nodes);
 

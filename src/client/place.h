@@ -1,4 +1,4 @@
-// Where a piece of an object comes from or goes to: memory, a GPU's memory, or a file.
+// Source or target of a piece of an object: memory, a GPU's memory, or a file.
 #pragma once
 
 #include <cstddef>

@@ -24,7 +24,7 @@ Block block_of(const format::Region& region) {
   return block;
 }
 
-// A piece of the saved block's memory goes to where its elements lie in the present one.
+// Copies a piece of the saved block's memory to the places of its elements in the present block.
 Status place_runs(const CommonRuns& runs, const Place& to, std::uint64_t offset, Bytes piece) {
   const std::uint64_t end = offset + piece.size();
   for (std::uint64_t index = runs.first_ending_after(offset); index < runs.count(); ++index) {
@@ -126,7 +126,7 @@ const format::Region* Redistribution::saved_region(Rank rank, const std::string&
 Error Redistribution::refusal(const std::string& what) const {
   return Error(Code::rank_count,
                fmt::format("version {} was saved by {} ranks and cannot be brought back on {}: {}; "
-                           "or start {} ranks, or begin anew with `backstay run --fresh`",
+                           "or start {} ranks, or start afresh with `backstay run --fresh`",
                            version_, saved_ranks_, group_.ranks(), what, saved_ranks_));
 }
 
@@ -201,7 +201,7 @@ Status Redistribution::plan_blocks(const ProtectedRegion& present) {
                   now.name, shape_text(now)));
 }
 
-// Without a place in a global array: the same on all ranks, so any copy will do.
+// A region without a place in a global array is the same on all ranks, so any copy will do.
 Status Redistribution::plan_copy(const ProtectedRegion& present) {
   const format::Region& now = present.description;
   for (Rank rank = 0; rank < saved_ranks_; ++rank) {
@@ -232,7 +232,7 @@ Status Redistribution::plan_copy(const ProtectedRegion& present) {
 
 // --- comparing -----------------------------------------------------------------------------------
 
-// As much at a time as rank 0 holds a copy of.
+// Compares in parts, as rank 0 holds a copy of each part.
 Status Redistribution::compare_copies() {
   const std::uint64_t bytes_max = std::uint64_t{compared_buffers} * agent_.buffer_bytes();
   std::vector<Cut> cuts;
@@ -254,7 +254,7 @@ Status Redistribution::compare_copies() {
 }
 
 Status Redistribution::compare(const std::vector<Cut>& cuts) {
-  std::vector<Buffer> first;  // what rank 0 saved
+  std::vector<Buffer> first;  // rank 0's copy
   for (const Cut& cut : cuts) first.emplace_back(cut.bytes);
   for (Rank rank = 0; rank < saved_ranks_; ++rank) {
     Pieces saved;

@@ -1,14 +1,15 @@
 // Bringing a version back on another number of ranks than saved it. Collective.
 //
 //   1. Rank 0 reads the tables of all saved objects and hands them to every rank.
-//   2. Every rank finds out what it needs: of a region with a place in a global array the parts of the saved blocks
-//      that its own block meets (they must cover it, each element once); of any other region one of the
-//      saved copies, which rank 0 has found to be the same on all ranks.
+//   2. Every rank finds out what it needs. For a region with a place in a global array these are
+//      the parts of the saved blocks that overlap its own block (they must cover it, each element
+//      once). For any other region it is one of the saved copies, which rank 0 has found to be the
+//      same on all ranks.
 //   3. Every rank reads what it needs and verifies it, without keeping anything.
 //   4. All have succeeded: every rank reads it once more, into its regions.
-// So nothing is written to a region before every rank has verified every byte that any rank needs, and no rank needs
-// memory for a second copy of its regions; what it costs is reading twice. While rank 0 compares it needs the memory of
-// some buffers.
+// So nothing is written to a region before every rank has verified every byte that any rank needs,
+// and no rank needs memory for a second copy of its regions. The price is reading twice. While rank
+// 0 compares, it needs the memory of some buffers.
 #pragma once
 
 #include <cstdint>
@@ -28,12 +29,13 @@ namespace backstay::client {
 
 class Redistribution {
  public:
-  // `saved_ranks` saved the version, in the run `run` (0: whichever). Everything outlives this.
+  // `saved_ranks` saved the version, in the run `run` (0: any). All arguments outlive this.
   Redistribution(const Group& group, Connection& agent, const Regions& regions,
                  const Origin& origin, VersionNumber version, RunId run, std::uint32_t saved_ranks);
 
   // The same outcome on all ranks. `touched`: some rank's regions may have been written to.
-  // Errors: as Origin::check(); rank_count (names the region, and what to do), corrupt, io, not_found, agent_lost ...
+  // Errors: as Origin::check(); rank_count (names the region, and what to do), corrupt, io,
+  // not_found, agent_lost ...
   Status run(bool& touched);
 
  private:

@@ -21,7 +21,7 @@ struct ProtectedRegion {
   bool on_device = false;
 };
 
-// Builds the description from what the caller said.
+// Builds the description from the caller's arguments.
 // Errors: null, invalid (both name the argument), too_large (names the limit).
 Result<ProtectedRegion> describe_region(const char* name, void* data, const backstay_array* array,
                                         backstay_type type);

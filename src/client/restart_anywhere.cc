@@ -13,7 +13,7 @@ namespace backstay::client {
 
 namespace {
 
-// A version that cannot be had; an older one may.
+// True of errors after which an older version may still succeed.
 bool passable(Code code) {
   return code == Code::corrupt || code == Code::not_found || code == Code::io ||
          code == Code::format || code == Code::lost;
@@ -46,7 +46,7 @@ Result<VersionNumber> RestartAnywhere::run(bool& touched) {
 void RestartAnywhere::skip(const Version& version, const Error& why) {
   const std::string text = fmt::format("version {} skipped: {}", version.number, why.message());
   if (group_.rank() == 0) tell_user(text);
-  // An agent knows of the version, so what no node has any more went with others.
+  // An agent knows of the version, so a part that no node has any more was lost with other nodes.
   const Code code = why.code() == Code::not_found ? Code::lost : why.code();
   skipped_ = Error(code, skipped_ ? skipped_->message() + "; " + text
                                   : "no version of the job can be brought back: " + text);
@@ -60,12 +60,13 @@ Result<wire::Candidate> RestartAnywhere::ask(const Version& below) {
   }
 }
 
-// The greatest of all ranks' offers. A number of 64 bits is compared in two halves, as the group's are signed.
+// The greatest of all ranks' offers. A number of 64 bits is compared in two halves, as the group's
+// numbers are signed.
 Result<std::optional<RestartAnywhere::Version>> RestartAnywhere::newest_below(
     const Version& below) {
   const auto mine = ask(below);
   BACKSTAY_TRY(group_.agree(mine.ok() ? Status() : Status(mine.error())));
-  // Of a version that is damaged as far as this agent knows it has no more than the number.
+  // An agent offers no more than the number of a version that it knows to be damaged.
   BACKSTAY_ASSIGN(const std::int64_t number,
                   group_.maximum(static_cast<std::int64_t>(mine->version)));
   if (number == 0) {

@@ -1,10 +1,13 @@
 // A restart on several nodes (docs/protocol/agent.md, "On several nodes"). Collective.
 //
-//   1. Every rank asks its agent for the newest version that it can offer; the greatest of all is tried.
-//   2. Every rank asks its agent for that one, and verifies. All agree, once: only where every rank of every node has
-//      verified everything does any keep it. Where another number of ranks saved it, they redistribute it.
-//   3. Who cannot have its object says why; all skip the version and go on with the next older one.
-// So until all have agreed no rank's regions differ from what they were.
+//   1. Every rank asks its agent for the newest version that it can offer; the greatest of all is
+//      tried.
+//   2. Every rank asks its agent for that one, and verifies. All agree, once: the ranks keep it
+//      only if every rank of every node has verified everything. If another number of ranks saved
+//      it, they redistribute it.
+//   3. A rank that cannot have its object says why; all skip the version and go on with the next
+//      older one.
+// So no rank's regions change before all have agreed.
 #pragma once
 
 #include <cstdint>
@@ -21,16 +24,16 @@ namespace backstay::client {
 
 class RestartAnywhere {
  public:
-  // Everything outlives this.
+  // All arguments outlive this.
   RestartAnywhere(const Group& group, Connection& agent, const Regions& regions,
                   const RoutedFiles& files, const Origin& origin)
       : group_(group), agent_(agent), regions_(regions), files_(files), origin_(origin) {}
 
   // The same outcome on all ranks. `touched`: some rank's regions may have been written to.
-  // Errors: none (there is no version), corrupt, lost, io (of none that there is; says why of each), mismatch,
-  // rank_count, agent_lost, rank_lost ...
+  // Errors: none (there is no version), corrupt, lost, io (of none that there is; says why of
+  // each), mismatch, rank_count, agent_lost, rank_lost ...
   Result<VersionNumber> run(bool& touched);
-  // That saved what run() has brought back.
+  // The run that saved the version that run() has brought back.
   RunId saved_by() const { return saved_by_; }
 
  private:
@@ -38,7 +41,7 @@ class RestartAnywhere {
     VersionNumber number = 0;
     RunId run = 0;
     std::uint32_t saved_ranks = 0;
-    std::optional<Error> damage;  // nobody has it otherwise
+    std::optional<Error> damage;  // why no rank can have it
   };
 
   Result<std::optional<Version>> newest_below(const Version& below);

@@ -11,8 +11,8 @@
 namespace backstay::client {
 
 namespace {
-// How much of an object's end is kept beyond the target's own table where chunks do not stay in the pool: room for
-// about 40 000 routed files.
+// Bytes of an object's end that are kept beyond the target's own table if chunks do not stay in the
+// pool: room for about 40 000 routed files.
 constexpr std::uint64_t tail_bytes_spare = std::uint64_t{4} << 20;
 }  // namespace
 
@@ -35,7 +35,7 @@ RestoreOutcome Restore::run(const wire::Message& first) {
     over_ = true;
   }
   if (agree_ && !asked_) outcome_.agreed = agree_(outcome_.status);
-  // Once it has cut us off, the agent may have given our buffers to others.
+  // An agent that has cut us off may have given our buffers to others.
   if (agent_.cut_off() && !exchanged_.empty()) outcome_.touched = true;
   if (!outcome_.touched) take_back();
   return outcome_;
@@ -89,7 +89,7 @@ Status Restore::verify(const wire::Chunks& chunks) {
     answer.why = good.error().message();
     return agent_.send(answer);
   }
-  // Whatever else it is: the others must not wait for this rank.
+  // Answers in any case, as the other ranks must not wait for this one.
   const Status refused = good.ok() ? matched_.value_or(Status()) : good;
   if (!refused.ok()) {
     phase_ = Phase::refused;
@@ -120,7 +120,8 @@ Status Restore::verify_one(const wire::ChunkInPool& chunk, bool held) {
   return {};
 }
 
-// Chunks come in any order and their buffers are taken away: what the table may lie in is kept.
+// Chunks come in any order and their buffers are taken away, so the bytes that may hold the table
+// are kept.
 void Restore::keep_tail(std::uint64_t offset, Bytes chunk) {
   if (tail_.empty()) {
     tail_.resize(std::min(object_bytes_, target_.table_bytes() + tail_bytes_spare));
@@ -144,7 +145,7 @@ Status Restore::check_cover() {
   return {};
 }
 
-// The object's last bytes, from the pool where they are still there.
+// The object's last bytes, from the pool if they are still there.
 Result<Buffer> Restore::last_bytes(std::uint64_t bytes) {
   const std::uint64_t begin = object_bytes_ - bytes;
   Buffer out(bytes);
@@ -178,7 +179,7 @@ std::uint64_t Restore::tail_at_hand() const {
   return 0;
 }
 
-// The table lies at the object's end: usually it is known with the last chunk.
+// The table is at the object's end: usually it is known with the last chunk.
 Status Restore::look_for_table() {
   if (matched_) return {};
   const bool complete = verified_bytes_ >= object_bytes_;
@@ -197,13 +198,13 @@ Status Restore::look_for_table() {
   return {};
 }
 
-// The pool's own copy of a version stays what it is: others may restart from it.
+// The pool's own copy of a version must not change, as other ranks may restart from it.
 void Restore::exchange_held() {
   if (from_pool_ || !matched_) return;
   std::vector<Extent> waiting;
   for (const Extent& extent : held_) {
     const auto memory = agent_.buffer(extent.buffer, extent.length);
-    BACKSTAY_CHECK(memory.ok());  // it was when it was verified
+    BACKSTAY_CHECK(memory.ok());  // it was valid when it was verified
     const bool exchanged = target_.exchange(extent.offset, *memory);
     (exchanged ? exchanged_ : waiting).push_back(extent);
     if (exchanged) placed_bytes_ += extent.length;
@@ -229,7 +230,8 @@ Status Restore::on(const wire::Withdraw& withdraw) {
   return agent_.send(wire::Withdrawn{withdraw.version, withdraw.attempt});
 }
 
-// All ranks of this node have verified everything. The agent waits for what all nodes' ranks say.
+// All ranks of this node have verified everything. The agent waits for the agreement of all nodes'
+// ranks.
 Status Restore::on(const wire::Ready& ready) {
   if (!agree_ || asked_ || ready.attempt != attempt_ || phase_ != Phase::verifying ||
       verified_bytes_ != object_bytes_ || object_bytes_ == 0) {
@@ -305,7 +307,7 @@ Status Restore::give_up(const Status& why) {
 }
 
 Status Restore::on(const wire::Captured& captured) {
-  if (phase_ != Phase::delivering && phase_ != Phase::restored) return {};  // an older version's
+  if (phase_ != Phase::delivering && phase_ != Phase::restored) return {};  // of an older version
   if (captured.version != outcome_.version) return {};
   if (captured.code != Code::ok) return Error(captured.code, captured.message);
   if (!outcome_.complete) return Error(Code::protocol, "the agent ends the restart too early");

@@ -1,14 +1,17 @@
 // Bringing one rank's object back (docs/protocol/agent.md, "Restart").
 //
-// Pass 1, verify: every chunk is checked against its checksum, the region table is decoded and matched with what
-//   the program protects. Good chunks from the disk are exchanged with what the target holds as soon as the
-//   table is known: the copying overlaps with reading, and can be taken back. A damaged chunk makes the agent
-//   withdraw the plan; a mismatch is refused. The last `verified` is sent only after the match, so
-//   `deliver` means that every rank has verified and accepted everything.
-// Pass 2, deliver: chunks still held in the pool are copied; the others come again and are checked again
+// Pass 1, verify: every chunk is checked against its checksum, the region table is decoded and
+// matched with what
+//   the program protects. Good chunks from the disk are exchanged with the target's bytes as soon
+//   as the table is known: the copying overlaps with reading, and can be undone. A damaged chunk
+//   makes the agent withdraw the plan; a mismatch is refused. The last `verified` is sent only
+//   after the match, so `deliver` means that every rank has verified and accepted everything.
+// Pass 2, deliver: chunks still held in the pool are copied; the others come again and are checked
+// again
 //   while they are copied.
-// On several nodes the ranks of all nodes agree between the passes: at `ready`, or when the plan has failed before.
-// A new plan forgets everything of the one before. An end before `deliver` leaves the target as it was.
+// On several nodes the ranks of all nodes agree between the passes: at `ready`, or when the plan
+// has failed before. A new plan replaces all of the one before. An end before `deliver` leaves the
+// target as it was.
 #pragma once
 
 #include <cstdint>
@@ -27,18 +30,21 @@
 
 namespace backstay::client {
 
-// Who wants the bytes. Called in this order: match once a plan, place for every chunk, finish.
+// The receiver of the bytes. Called in this order: match once a plan, place for every chunk,
+// finish.
 class RestoreTarget {
  public:
   virtual ~RestoreTarget() = default;
-  // How many bytes of the object's end hold the table of what this target can take; more is kept than that.
+  // The bytes at the object's end that hold the table of a version that this target accepts; more
+  // is kept.
   virtual std::uint64_t table_bytes() const = 0;
-  // Is this what we can take? Errors: none (for us there is no version yet), mismatch, not_found; nothing was touched.
+  // Checks that the target accepts the version. Errors: none (for this run there is no version
+  // yet), mismatch, not_found; nothing was touched.
   virtual Status match(const format::Table& saved) = 0;
   // Takes a chunk. `sum` (may be nullptr) must have seen every byte of it on return.
   virtual Status place(std::uint64_t object_offset, Bytes chunk, Checksum* sum) = 0;
-  // Exchanges the chunk's bytes with those that the target holds in their place; a second call puts both
-  // back. False: it cannot, nothing was touched.
+  // Exchanges the chunk's bytes with those that the target holds in their place; a second call puts
+  // both back. False: it cannot, nothing was touched.
   virtual bool exchange(std::uint64_t object_offset, std::span<std::byte> chunk) = 0;
   // Everything has been placed.
   virtual Status finish() = 0;
@@ -46,7 +52,7 @@ class RestoreTarget {
 
 struct RestoreOutcome {
   Status status;
-  Status agreed;  // of all ranks, where they were asked: whether all have verified everything
+  Status agreed;  // whether all ranks have verified everything, if they were asked
   VersionNumber version = 0;
   std::uint32_t saved_ranks = 0;  // with rank_count: how many ranks saved `version`
   bool touched = false;           // the target may have been written to
@@ -55,7 +61,7 @@ struct RestoreOutcome {
 
 class Restore {
  public:
-  // How all ranks of the job come to the same answer; called exactly once in run(). Empty with one node.
+  // Makes the ranks of the job agree; called exactly once in run(). Empty with one node.
   using Agree = std::function<Status(const Status& mine)>;
   Restore(Connection& agent, RestoreTarget& target, Agree agree = {})
       : agent_(agent), target_(target), agree_(std::move(agree)) {}
@@ -104,13 +110,13 @@ class Restore {
   bool over_ = false;
   std::uint64_t object_bytes_ = 0;
   bool from_pool_ = false;
-  std::optional<Status> matched_;  // what the target said of the region table, once that is known
+  std::optional<Status> matched_;  // the target's answer to the region table, once that is known
   std::uint64_t verified_bytes_ = 0;
   std::uint64_t placed_bytes_ = 0;
   std::vector<Extent> seen_;       // all of the plan
   std::vector<Extent> held_;       // those that stay in the pool and wait for `deliver`
   std::vector<Extent> exchanged_;  // those whose bytes the target has already
-  Buffer tail_;  // the object's last bytes, where chunks do not stay in the pool; holds the table
+  Buffer tail_;  // the object's last bytes, if chunks do not stay in the pool; holds the table
   Checksum sum_;
 };
 

@@ -40,7 +40,7 @@ class Session::Requests final : public RequestSource {
  public:
   explicit Requests(Session& session) : session_(session) {}
 
-  // An agent that is gone has no news; what it said last still counts.
+  // An agent that is gone has no news; its last values still count.
   std::uint32_t requests() override {
     if (session_.agent_ != nullptr) last_ = session_.agent_->requests();
     return last_;
@@ -66,7 +66,7 @@ namespace {
 constexpr const char* a_new_one_is_started =
     "a new one is started; what had not reached a disk yet is lost (agent.log beside the socket "
     "may say why it ended)";
-// How long an agent that was waited for in vain may take to say why.
+// How long an agent may take to say why a level was not reached.
 constexpr double last_word_s = 1;
 constexpr const char* the_next_call_tries =
     "the program may go on; the next checkpoint connects again, and starts a new agent where none "
@@ -110,7 +110,7 @@ Result<Loaded> load(const char* path) {
 Result<std::unique_ptr<Session>> Session::start(const Group& group, const char* config) {
   auto loaded = load(config);
   BACKSTAY_TRY(group.agree(loaded.ok() ? Status() : Status(loaded.error())));
-  if (!loaded.ok()) return loaded.error();  // cannot be: agree() had said so
+  if (!loaded.ok()) return loaded.error();  // cannot fail: agree() checked it
   std::unique_ptr<Session> session(new Session(group, std::move(loaded->config), loaded->file));
   session->warn_of_variables();
   session->keep_what_is_possible();
@@ -142,7 +142,7 @@ void Session::warn_of_variables() const {
   for (const std::string& warning : unknown_variables()) tell_user(warning);
 }
 
-// Rank 0's settings become all ranks'.
+// All ranks take rank 0's settings.
 void Session::keep_what_is_possible() {
   if (group_.rank() != 0) return;
   const std::string told =
@@ -184,8 +184,8 @@ Status Session::agree_on_job() {
   return {};
 }
 
-// What ended the first agent (someone who ends all processes of an earlier job step, a moment without memory) seldom meets
-// a second one. A wait that used up its time is not made twice.
+// The cause that ended the first agent (the end of all processes of an earlier job step, a moment
+// without memory) seldom ends a second one. A wait that used up its time is not repeated.
 Status Session::connect_at_start() {
   const std::uint64_t deadline = deadline_in(address_.start_timeout_s);
   const Status first = connect();
@@ -262,7 +262,7 @@ Status Session::ready(const Status& mine) {
   const std::int64_t code = mine.ok() ? 0 : static_cast<std::int64_t>(mine.error().code());
   BACKSTAY_ASSIGN(const std::int64_t worst, group_.maximum(2 * code + (lost ? 1 : 0)));
   if (worst >= 2) return group_.agree(mine);
-  if (worst == 1) {  // since the last call; told already where that one met it
+  if (worst == 1) {  // since the last call; reported already if that call noticed it
     report_lost(Error(Code::agent_lost, "an agent of this job is gone"), a_new_one_is_started);
     return adopt(connect());
   }
@@ -296,8 +296,8 @@ Status Session::checkpoint() {
 Status Session::take_version() {
   auto snapshot = Snapshot::of(regions_, files_, origin_.notes());
   BACKSTAY_TRY(ready(snapshot.ok() ? Status() : Status(snapshot.error())));
-  if (!snapshot.ok()) return snapshot.error();  // cannot be: ready() had said so
-  due_->checkpoint_begins();                    // the measured cost is without starting an agent
+  if (!snapshot.ok()) return snapshot.error();  // cannot fail: ready() checked it
+  due_->checkpoint_begins();  // starting an agent is not part of the measured cost
   const VersionNumber version = ++newest_used_;
   std::string warning;
   BACKSTAY_TRY(adopt(group_.agree(capture(*agent_, *snapshot, version, warning))));
@@ -306,8 +306,8 @@ Status Session::take_version() {
   return {};
 }
 
-// What the program sees is decided once all ranks agree, so a version that was half delivered when the
-// agent died is simply delivered again, whole, by the next agent.
+// The program sees a result only after all ranks agree, so the next agent simply delivers a version
+// again, whole, if the agent died in the middle.
 Result<VersionNumber> Session::restart() {
   BACKSTAY_TRY(ready(Status()));
   bool touched = false;
@@ -323,11 +323,11 @@ Result<VersionNumber> Session::restart() {
                      version.error().message());
   }
   if (!version.ok() && version.error().code() == Code::not_found) {
-    // An agent knows of a version, so what no node has any more went with others.
+    // An agent knows of a version, so a part that no node has any more was lost with other nodes.
     version = Error(Code::lost, version.error().message());
   }
   if (!version.ok()) tell_refusal(version.error());
-  if (!version.ok()) return version;  // not adopt(): whoever went on would begin anew
+  if (!version.ok()) return version;  // not adopt(): a rank that went on would start afresh
   tell_finished(*version);
   version_ = *version;
   newest_used_ = std::max(newest_used_, *version);
@@ -346,13 +346,13 @@ void Session::tell_finished(VersionNumber version) {
   if (version_ != 0 || group_.rank() != 0 || !agent_->finished_before()) return;
   const std::string& job = config_.job.name;
   tell_user(
-      fmt::format("job {0} had finished; it goes on from version {1} (to begin anew: "
+      fmt::format("job {0} had finished; it goes on from version {1} (to start afresh: "
                   "`backstay run --fresh`, or `backstay rm {0} --all` before)",
                   job, version));
 }
 
-// One try; one outcome for all ranks. A rank that has everything is content, whatever became of the
-// agent; but once any rank was touched and another one lacks something, all are undefined: then
+// One try; one outcome for all ranks. A rank that has everything succeeds, even if the agent was
+// lost. But if any rank was touched and another one lacks something, all are undefined: then
 // `touched` becomes true on all ranks.
 Result<VersionNumber> Session::bring_back(bool& touched) {
   if (group_.nodes() > 1) {
@@ -374,7 +374,7 @@ Result<VersionNumber> Session::bring_back(bool& touched) {
       const bool none_left = agreed.error().code() == Code::none && unreadable;
       return none_left ? *unreadable : agreed.error();
     }
-    // The agent may have died, or cut a rank off, before it had told the version to all of them.
+    // The agent may have died, or cut a rank off, before it had sent the version to all of them.
     const bool told = !outcome.status.ok() && outcome.status.error().code() == Code::rank_count;
     BACKSTAY_ASSIGN(const std::int64_t all_told, group_.minimum(told ? 1 : 0));
     if (all_told == 0) return Error(Code::agent_lost, "not all ranks got the agent's answer");
@@ -448,7 +448,7 @@ Status Session::wait(VersionNumber version, Level level, double timeout_s) {
   return Error(answer->code, answer->message);
 }
 
-// What is lacking may still come while a program waits, so the agent tells only who asks.
+// A missing part may still come while a program waits, so the agent gives reasons only if asked.
 Status Session::waited_in_vain(VersionNumber version, Level level, double timeout_s) {
   const auto now = ask_level(wire::Query{version}, version, Level::none, deadline_in(last_word_s));
   if (now.ok() && now->level >= level) return {};  // at the last moment
@@ -479,7 +479,7 @@ Result<format::Region> find_region(Fetch& fetch, const std::string& name, std::s
                                            name, shape_text(*region), region->bytes, bytes));
 }
 
-// Into memory of its own first, so that a failure leaves the caller's untouched.
+// Reads into memory of its own first, so that a failure leaves the caller's untouched.
 Status fetch_region(Fetch& fetch, const std::string& name, void* data, std::size_t bytes) {
   BACKSTAY_ASSIGN(const format::Region region, find_region(fetch, name, bytes));
   const std::unique_ptr<std::byte[]> copy(new (std::nothrow) std::byte[bytes]);

@@ -1,9 +1,10 @@
-// A program's session with the agent of its node: what the functions of backstay.h do.
+// A program's session with the agent of its node: the work of the functions of backstay.h.
 //
-// One thread at a time, guarded by api.cc. Functions marked collective block until all ranks have called them
-// and return the same code on all of them. An agent that died is noticed by the call that needs it: that
-// call fails with agent_lost on all ranks, says so once on stderr, and the next checkpoint or
-// restart connects again or starts a new agent. A restart that loses its agent does so itself, once.
+// One thread at a time, guarded by api.cc. Functions marked collective block until all ranks have
+// called them and return the same code on all of them. The call that needs an agent notices that it
+// died: that call fails with agent_lost on all ranks and says so once on stderr; the next
+// checkpoint or restart connects again or starts a new agent. A restart that loses its agent does
+// so itself, once.
 #pragma once
 
 #include <cstdint>
@@ -70,7 +71,7 @@ class Session {
   Status take_version();
   Status adopt(const Status& outcome);
   void report_lost(const Error& error, const char* what_now);
-  // Takes no answer that tells of a level below `least` and no reason.
+  // Ignores an answer with a level below `least` and no reason.
   Result<wire::LevelIs> ask_level(const wire::Message& question, VersionNumber version, Level least,
                                   std::uint64_t deadline);
   Status waited_in_vain(VersionNumber version, Level level, double timeout_s);
@@ -96,7 +97,7 @@ class Session {
   VersionNumber newest_used_ = 0;  // the same on all ranks; the next is one more
   bool loss_reported_ = false;
   bool settings_told_ = false;
-  bool agent_silent_ = false;  // when it was last spoken to
+  bool agent_silent_ = false;  // at the last message to it
   bool agent_died_ = false;    // while connect() was under way, as far as this rank knows
   bool has_device_regions_ = false;
   bool pool_pinned_ = false;

@@ -19,7 +19,8 @@ std::atomic<bool> stop_flag{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "used in a signal handler");
 std::array<Watched, 2> watched = {{{SIGUSR1, {}, false}, {SIGTERM, {}, false}}};
 
-// How many SIGTERM end the program now (0: none does), and how many have come since the watch began.
+// How many SIGTERM end the program now (0: none does), and how many have come since the watch
+// began.
 std::atomic<int> ends_at{0};
 std::atomic<int> stops{0};
 static_assert(std::atomic<int>::is_always_lock_free, "used in a signal handler");
@@ -36,7 +37,7 @@ void take_default_action(int number) {
   ::raise(number);
 }
 
-// Async-signal-safe: atomics and the program's own handler, nothing else.
+// Async-signal-safe: only atomics and the program's own handler.
 void on_signal(int number, siginfo_t* info, void* context) {
   if (number == SIGTERM) {
     stop_flag.store(true);

@@ -1,18 +1,19 @@
 // SIGUSR1: checkpoint. SIGTERM: checkpoint, then stop.
 //
-// The handlers only set a flag. A handler that the program had before is called after ours; a signal that the
-// program ignores stays ignored. One watch a process.
+// The handlers only set a flag. A handler that the program had before is called after ours; a
+// signal that the program ignores stays ignored. One watch a process.
 #pragma once
 
 namespace backstay::client {
 
-// Installs the handlers. Nothing happens where they are installed already.
+// Installs the handlers. Does nothing if they are installed already.
 void watch_signals();
 // Puts the earlier dispositions back, unless the program has replaced ours meanwhile.
 void unwatch_signals();
 
-// While one of these lives, the n-th SIGTERM that comes takes its default action, as far as the program has no
-// handler of its own: a call that waits for an agent that hangs can be ended. One at a time.
+// While one of these lives, the n-th SIGTERM that comes takes its default action, as far as the
+// program has no handler of its own: a call that waits for an agent that hangs can be ended. One at
+// a time.
 class Endable {
  public:
   explicit Endable(int signals);

@@ -1,5 +1,6 @@
-// What one checkpoint saves of this rank: its regions and routed files, laid out as an object
-// (docs/format/object.md). Files are opened here, so that a missing one is found before anything is sent.
+// The data that one checkpoint saves of this rank: its regions and routed files, laid out as an
+// object (docs/format/object.md). Files are opened here, so that a missing one is found before
+// anything is sent.
 #pragma once
 
 #include <cstdint>

@@ -21,7 +21,7 @@ constexpr std::size_t said_bytes_max = 2000;
 
 enum class News { words, end, none };
 
-// Adds to `said` what the agent says next.
+// Adds the agent's next words to `said`.
 News wait_for_news(const LaunchedAgent& agent, std::uint64_t deadline, std::string& said) {
   for (;;) {
     pollfd look{agent.said.get(), POLLIN, 0};
@@ -36,7 +36,7 @@ News wait_for_news(const LaunchedAgent& agent, std::uint64_t deadline, std::stri
   }
 }
 
-// Its own words; they are there even where its log could not be opened.
+// The agent's own words, which exist even if its log could not be opened.
 std::string why(const AgentAddress& address, std::string said) {
   while (!said.empty() && said.back() == '\n') said.pop_back();
   if (!said.empty()) return said;
@@ -56,7 +56,8 @@ Result<LaunchedAgent> launch(const AgentAddress& address, const std::string& pro
   return launch_agent(program, arguments);
 }
 
-// Made here, because from an agent that ends at once nobody learns more than words.
+// The folder is made here, because an agent that ends at once can only report words, not an error
+// code.
 Status make_folder_of(const std::string& socket) {
   const std::string folder = parent_of(socket);
   BACKSTAY_TRY(make_chosen_folder(folder, "agent.socket"));

@@ -72,7 +72,7 @@ Status compare(const format::Region& saved, const format::Region& present) {
   return Error(
       Code::mismatch,
       fmt::format("region '{}' was saved as {} and is protected as {}: protect it as it was "
-                  "saved, start under another job name, or begin anew with "
+                  "saved, start under another job name, or start afresh with "
                   "`backstay run --fresh`",
                   saved.name, shape_text(saved), shape_text(present)));
 }
@@ -100,10 +100,11 @@ Status SessionTarget::match(const format::Table& table) {
     ++arrays;
     const ProtectedRegion* present = regions_.find(region.name);
     if (present == nullptr) {
-      return Error(Code::mismatch,
-                   fmt::format("region '{}' ({}) was saved and is not protected now: protect it "
-                               "before backstay_restart, or begin anew with `backstay run --fresh`",
-                               region.name, shape_text(region)));
+      return Error(
+          Code::mismatch,
+          fmt::format("region '{}' ({}) was saved and is not protected now: protect it "
+                      "before backstay_restart, or start afresh with `backstay run --fresh`",
+                      region.name, shape_text(region)));
     }
     BACKSTAY_TRY(compare(region, present->description));
     scatter_.add(region.offset, region.bytes, {present->data, present->on_device, -1});
@@ -116,14 +117,14 @@ Status SessionTarget::match(const format::Table& table) {
     if (std::any_of(saved.begin(), saved.end(), same)) continue;
     return Error(Code::mismatch,
                  fmt::format("region '{}' ({}) is protected and was not saved: protect it after "
-                             "backstay_restart, start under another job name, or begin anew with "
+                             "backstay_restart, start under another job name, or start afresh with "
                              "`backstay run --fresh`",
                              region.description.name, shape_text(region.description)));
   }
   return Error(Code::internal, "regions were counted wrongly");
 }
 
-// Before anything is delivered, so that a folder without permission costs nothing.
+// Opened before the first byte is delivered, so that a folder without permission costs nothing.
 Status SessionTarget::open_files() {
   open_.clear();
   if (saved_files_.empty()) return {};

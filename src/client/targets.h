@@ -1,4 +1,4 @@
-// Who takes restored bytes: all regions and files of the session.
+// The receivers of restored bytes: all regions and files of the session.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ class Scatter {
   void clear() { parts_.clear(); }
   void add(std::uint64_t offset, std::uint64_t bytes, const Place& place);
   Status place(std::uint64_t object_offset, Bytes chunk, Checksum* sum) const;
-  // Padding, table and footer stay in the chunk. False, and nothing was touched: a part of the chunk
-  // does not belong to host memory.
+  // Padding, table and footer stay in the chunk. False, and nothing was touched: a part of the
+  // chunk does not belong to host memory.
   bool exchange(std::uint64_t object_offset, std::span<std::byte> chunk) const;
 
  private:
@@ -47,7 +47,8 @@ class SessionTarget final : public RestoreTarget {
   SessionTarget(const Regions& regions, const RoutedFiles& files, const Origin& origin)
       : regions_(regions), files_(files), origin_(origin) {}
   std::uint64_t table_bytes() const override;
-  // Errors: as Origin::check(); mismatch, whose message names the region, what was saved and what is protected.
+  // Errors: as Origin::check(); mismatch, whose message names the region, what was saved and what
+  // is protected.
   Status match(const format::Table& table) override;
   Status place(std::uint64_t object_offset, Bytes chunk, Checksum* sum) override;
   bool exchange(std::uint64_t object_offset, std::span<std::byte> chunk) override;

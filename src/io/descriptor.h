@@ -1,5 +1,5 @@
-// Whole transfers at an offset of an open file: EINTR, EAGAIN and short ones are continued (transfer.h).
-// Blocks. Any thread.
+// Whole transfers at an offset of an open file: EINTR, EAGAIN and short ones are continued
+// (transfer.h). Blocks. Any thread.
 #pragma once
 
 #include <span>
@@ -9,7 +9,8 @@
 
 namespace backstay::io {
 
-// `direct`: the descriptor was opened with O_DIRECT; then offset, size and address are multiples of 4096.
+// `direct`: the descriptor was opened with O_DIRECT; then offset, size and address are multiples of
+// 4096.
 // Errors: corrupt (the file ends before), io.
 Status read_all(int fd, std::uint64_t offset, std::span<std::byte> to, bool direct = false);
 // Errors: no_space, io.

@@ -62,8 +62,8 @@ class Faults {
 std::unique_ptr<FileSystem> make_faulty_filesystem(FileSystem& inner,
                                                    std::shared_ptr<Faults> faults);
 
-// Takes files of a faulty file system (the calls of `inner` on them are not counted again) and plain
-// ones.
+// Takes files of a faulty file system (the calls of `inner` on them are not counted again) and
+// plain ones.
 std::unique_ptr<Ring> make_faulty_ring(std::unique_ptr<Ring> inner, std::shared_ptr<Faults> faults);
 
 }  // namespace backstay::io

@@ -6,9 +6,9 @@
 //
 // Durability contract, the one of POSIX and no more: file content is safe after sync(); a name
 // (created, renamed, removed) is safe after sync_directory() of its parent; a rename between two
-// directories needs both. EINTR is retried here; short writes and reads are continued here; nobody
-// above sees them. After a failed sync() nothing written since the last good one may be trusted,
-// and a second sync() that succeeds proves nothing: give the file up.
+// directories needs both. EINTR is retried here; short writes and reads are continued here, unseen
+// by callers. After a failed sync() nothing written since the last good one may be trusted, and a
+// second sync() that succeeds proves nothing: give the file up.
 //
 // Threads: a FileSystem may be used by several at once; a File by one at a time (a Ring's requests
 // on it aside). Paths are the operating system's; ".." and links are the caller's business.
@@ -25,7 +25,7 @@
 
 namespace backstay::io {
 
-// What O_DIRECT asks of offsets, lengths and addresses.
+// The alignment that O_DIRECT requires of offsets, lengths and addresses.
 inline constexpr std::uint64_t direct_alignment = 4096;
 
 class File {
@@ -85,14 +85,16 @@ Result<Buffer> read_file(FileSystem& fs, const std::string& path, std::uint64_t 
 Status publish_file(FileSystem& fs, const std::string& path, Bytes content,
                     const std::string& tmp = "");
 
-// The status of a removal, where what is gone already counts as removed.
+// The status of a removal; not_found counts as success.
 Status gone_is_fine(Status status);
 
-// True: a file, a link (never what it names) or an empty directory is gone. False: it is a directory that is not empty.
-// Whoever removes a directory with all in it asks first: list() follows a link, and would show what is not ours.
+// True: a file, a link (never what it names) or an empty directory is gone. False: it is a
+// directory that is not empty. Ask this before a directory is removed with all that is in it:
+// list() follows a link and would show files that are not ours.
 Result<bool> remove_at_once(FileSystem& fs, const std::string& path);
 
-// Removes a directory with everything in it, and syncs its parent. Missing: ok. Of a link only the link goes.
+// Removes a directory with everything in it, and syncs its parent. Missing: ok. Of a link only the
+// link is removed.
 Status remove_tree(FileSystem& fs, const std::string& path);
 
 }  // namespace backstay::io

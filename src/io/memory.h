@@ -44,7 +44,7 @@ class MemoryFileSystem final : public FileSystem {
   Result<std::vector<Entry>> list(const std::string& path) override;
   Status sync_directory(const std::string& path) override;
 
-  // The disk fills up, or has room again. What is there stays, also where that is more.
+  // The disk fills up, or has room again. Existing content stays, even if it is larger.
   void set_capacity(std::uint64_t bytes);
   // The machine stops and starts again.
   void crash(std::uint64_t seed);
@@ -60,13 +60,13 @@ class MemoryFileSystem final : public FileSystem {
 struct MemoryRingOptions {
   unsigned depth = 8;
   std::uint64_t seed = 0;
-  unsigned fail_one_in =
-      0;  // about each so manyeth request fails with EIO, a write half done; 0: none
+  // One in about this many requests fails with EIO, a write half done; 0: none.
+  unsigned fail_one_in = 0;
 };
 
 // Works on the files of any FileSystem. A request is carried out when it is reaped, not when it is
-// submitted, in an order chosen by the seed: who syncs before reaping loses data in a crash.
-// reap(false) returns none, some or all.
+// submitted, in an order chosen by the seed: a caller that syncs before reaping loses data in a
+// crash. reap(false) returns none, some or all.
 std::unique_ptr<Ring> make_memory_ring(MemoryRingOptions options = {});
 
 }  // namespace backstay::io

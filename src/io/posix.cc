@@ -99,7 +99,7 @@ Fd open_fd(const std::string& path, int flags) {
   return Fd(retried([&] { return ::open(path.c_str(), flags, 0600); }));
 }
 
-// Somebody may have put a FIFO in a file's place: opening that to read waits for a writer.
+// A FIFO may be in the file's place; opening one to read would block until a writer comes.
 Fd open_to_read(const std::string& path, int flags) {
   Fd fd = open_fd(path, flags | O_NONBLOCK);
   struct stat facts {};
@@ -117,8 +117,8 @@ Fd open_to_read(const std::string& path, int flags) {
   return fd;
 }
 
-// Somebody may have given our file a second name (`cp -al` of the folder, as a backup): what is written goes into a file of
-// its own then, and theirs stays as it is.
+// Our file may have a second name (`cp -al` of the folder, as a backup). The data is then written
+// into a new file, and the other name keeps the old content.
 Fd open_to_write(const std::string& path, int flags) {
   Fd fd = open_fd(path, flags & ~O_TRUNC);
   struct stat facts {};
@@ -145,7 +145,7 @@ class PosixFileSystem final : public FileSystem {
       if (!fd.valid() && errno != EINVAL) return errno_error("open " + path, errno);
     }
     Fd fd = open(path, flags);
-    // It is none of ours: as damaged as a file with other bytes.
+    // It is not a file of ours: treated like a file with wrong bytes.
     if (reads && !fd.valid() && errno == ENXIO)
       return Error(Code::corrupt, path + " is no file but a pipe, a socket or a device");
     if (!fd.valid()) return errno_error("open " + path, errno);
@@ -167,7 +167,7 @@ class PosixFileSystem final : public FileSystem {
 
   Result<std::vector<Entry>> list(const std::string& path) override;
 
-  // A file system that cannot sync a folder says EINVAL; nothing more can be done there.
+  // A file system that cannot sync a folder returns EINVAL; there is no other way to sync it.
   Status sync_directory(const std::string& path) override {
     const Fd fd = open_fd(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (!fd.valid()) return errno_error("open the folder " + path, errno);

@@ -1,4 +1,4 @@
-// The machine's own files, and a Ring of plain threads for where io_uring is refused.
+// The machine's own files, and a Ring of plain threads for machines that refuse io_uring.
 #pragma once
 
 #include <memory>
@@ -12,12 +12,12 @@ struct PosixOptions {
   bool direct = true;  // false: the *_direct ways of opening never use O_DIRECT
 };
 
-// Files have mode 0600, directories 0700, descriptors are closed in children (O_CLOEXEC).
-// O_DIRECT is dropped where the file system refuses it or wants more than 4096-byte alignment;
-// File::direct() tells.
+// Files have mode 0600, directories 0700, descriptors are closed in children (O_CLOEXEC). O_DIRECT
+// is dropped where the file system refuses it or wants more than 4096-byte alignment;
+// File::direct() says which.
 std::unique_ptr<FileSystem> make_posix_filesystem(PosixOptions options = {});
 
-// The process-wide one with default options; lives for ever.
+// The process-wide one with default options; never destroyed.
 FileSystem& posix_filesystem();
 
 // `threads` threads run the blocking calls of any File. The destructor finishes what is in flight

@@ -37,11 +37,11 @@ class Ring {
                     std::uint64_t tag) = 0;
   // Returns what has completed. Blocks for at least one if `wait` and something is in flight.
   virtual std::vector<Completion> reap(bool wait) = 0;
-  // The system has refused requests for good: whatever comes later fails too. Make another ring.
+  // The system has refused requests for good, and all later ones fail too. Make another ring.
   virtual bool broken() const { return false; }
 };
 
-// What a Ring was made of, for the log and `backstay doctor`.
+// The kind of Ring that was made, for the log and `backstay doctor`.
 struct RingKind {
   bool io_uring = false;
   bool registered_buffers = false;

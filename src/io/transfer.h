@@ -1,4 +1,4 @@
-// What the answer of one read or write call means for a whole request.
+// What the result of one read or write call means for a whole request.
 //
 // The one place that knows about EINTR, EAGAIN, short transfers and the end of a file; the plain
 // calls (posix.cc) and io_uring (uring.cc) both ask it. No I/O here.
@@ -23,11 +23,11 @@ struct Transfer {
   std::uint64_t at() const { return offset + done; }
   // Length of the next call: what is left, at most 1 GiB (a call's own limit is a little under 2).
   std::uint32_t next_bytes() const;
-  // True where the next call should wait a millisecond: it was refused for lack of something.
+  // True if the next call should wait a millisecond, since the last ones moved nothing.
   bool should_pause() const { return idle > 3; }
 };
 
-// What should_pause() asks for.
+// The pause that should_pause() asks for.
 void pause_a_millisecond();
 
 // Takes in `answer`, a count of bytes or minus errno. True: the request is complete; false: call

@@ -3,8 +3,9 @@
 //  2. The kernel's answer goes through advance() (transfer.h): complete, failed, or prepared again
 //     for the rest.
 //  3. reap() returns the finished ones. It sleeps in the kernel if it may wait.
-// Where the kernel takes no entry now (EAGAIN, EBUSY) it stays prepared, and the next reap() tries
-// again. Where it refuses for good, everything it has not taken fails, and so does what comes later.
+// If the kernel takes no entry now (EAGAIN, EBUSY), the entry stays prepared and the next reap()
+// tries again. If the kernel refuses for good, all entries that it has not taken fail, and so do
+// all later requests.
 #include "io/uring.h"
 
 #include <liburing.h>

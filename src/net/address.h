@@ -1,4 +1,5 @@
-// Addresses of sockets and the network devices that they belong to. Any thread; asks the kernel only.
+// Addresses of sockets and the network devices that they belong to. Any thread; asks the kernel
+// only.
 #pragma once
 
 #include <netinet/in.h>
@@ -41,9 +42,10 @@ std::set<std::string> device_names();
 // device, or one without an address; the message lists those that there are).
 Result<SocketAddress> address_of_device(const std::string& device);
 
-// A non-blocking socket that listens: at `address`, or everywhere if it is null. Errors: port_in_use, permission, io.
+// A non-blocking socket that listens: at `address`, or everywhere if it is null. Errors:
+// port_in_use, permission, io.
 Result<Fd> listen_at(const SocketAddress* address, std::uint16_t port);
-// Where a socket is bound, who is connected to it.
+// The address to which a socket is bound, and that of its peer.
 SocketAddress own_address(int socket);
 SocketAddress peer_address(int socket);
 

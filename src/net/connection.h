@@ -1,8 +1,10 @@
-// One connection after its handshake: the frames on a socket, and what is on offer in each direction.
+// One connection after its handshake: the frames on a socket, and the open offers in each
+// direction.
 //
 // Owned by one thread and by a transport, which reads when the socket is readable, writes while
-// wants_write(), asks for pings, and hands over what the bulk lane says. After an error of one of these the
-// transport calls leave(), and end() as soon as released(); then it drops the connection.
+// wants_write(), asks for pings, and hands over the events of the bulk lane. After an error of one
+// of these the transport calls leave(), then end() as soon as released() is true, and drops the
+// connection.
 #pragma once
 
 #include <map>
@@ -24,14 +26,16 @@ struct ConnectionLimits {
 
 class Connection final : private FrameSink {
  public:
-  // `lane` may be null: bulk data then comes over the connection itself. The lane and `events` outlive it.
+  // `lane` may be null: bulk data then comes over the connection itself. The lane and `events`
+  // outlive it.
   Connection(Fd socket, PeerId peer, ConnectionLimits limits, BulkLane* lane,
              std::vector<Event>& events);
 
   int socket() const { return socket_.get(); }
   bool wants_write() const { return !writer_.empty(); }
 
-  // A bounded amount of work each. Errors: agent_lost, protocol, io; the connection is of no more use.
+  // A bounded amount of work each. Errors: agent_lost, protocol, io; the connection cannot be used
+  // any more.
   Status read();
   Status write();
   // A ping, if nothing else is under way.

@@ -12,7 +12,7 @@
 namespace backstay::net {
 
 inline constexpr std::size_t frame_header_bytes = 16;
-// A message of the protocols above (64 KiB), and what says which of them it is.
+// A message of the protocols above (64 KiB), with the tag that says which protocol it is of.
 inline constexpr std::size_t message_bytes_max = (std::size_t{64} << 10) + 16;
 inline constexpr std::size_t offer_header_bytes_max = std::size_t{4} << 10;
 inline constexpr std::size_t data_bytes_max = std::size_t{1024} << 10;
@@ -41,8 +41,9 @@ struct FrameHeader {
 
 std::array<std::byte, frame_header_bytes> encode(const FrameHeader& header);
 
-// `bytes` has frame_header_bytes. Whatever it says, the length is within the limit of its kind, and
-// the number is 0 exactly where the kind has none. Errors: protocol.
+// `bytes` has frame_header_bytes. On success the length is within the limit of the kind, and the
+// number is 0 exactly if the kind has none.
+// Errors: protocol.
 Result<FrameHeader> decode_frame_header(Bytes bytes);
 
 // The body of an offer frame.

@@ -22,7 +22,7 @@ Result<std::size_t> FrameReader::read(int socket, FrameSink& sink, std::size_t b
   return total;
 }
 
-// Data into its place, what follows it into the buffer, in one call.
+// Reads data into its place and the bytes after it into the buffer, in one call.
 Result<std::size_t> FrameReader::receive(int socket) {
   iovec parts[2] = {{data_left_.data(), data_left_.size()},
                     {buffer_.data() + end_, buffer_.size() - end_}};
@@ -95,7 +95,7 @@ Status FrameReader::begin_data(const FrameHeader& header, FrameSink& sink) {
   return {};
 }
 
-// What is left goes to the front, so that a frame of this size fits.
+// Moves the rest to the front, so that a frame of this size fits.
 void FrameReader::make_room(std::size_t frame_bytes) {
   std::copy(buffer_.begin() + static_cast<std::ptrdiff_t>(begin_),
             buffer_.begin() + static_cast<std::ptrdiff_t>(end_), buffer_.begin());

@@ -1,18 +1,20 @@
-// The incoming half of a connection: bytes of a socket to frames. Data goes straight to where the sink
-// wants it; everything else is handed over whole. Owned by one thread; never blocks.
+// The incoming half of a connection: bytes of a socket to frames. Data goes straight into the
+// memory that the sink names; everything else is handed over whole. Owned by one thread; never
+// blocks.
 //
-// Memory: one buffer, which grows to the largest frame seen and at most to that of the largest message.
+// Memory: one buffer, which grows to the largest frame seen and at most to that of the largest
+// message.
 #pragma once
 
 #include "net/frame.h"
 
 namespace backstay::net {
 
-// Who gets the frames. An error ends the reading and comes out of FrameReader::read.
+// Receives the frames. An error of the sink ends the reading and is returned by FrameReader::read.
 class FrameSink {
  public:
   virtual ~FrameSink() = default;
-  // Where the body of a data frame belongs: header.length bytes, valid until data() or the end.
+  // The memory for the body of a data frame: header.length bytes, valid until data() or the end.
   virtual Result<std::span<std::byte>> place(const FrameHeader& header) = 0;
   // The body has arrived there.
   virtual Status data(const FrameHeader& header) = 0;
@@ -22,8 +24,9 @@ class FrameSink {
 
 class FrameReader {
  public:
-  // Reads until nothing is there or about `budget` bytes came. The bytes read. Errors: agent_lost
-  // (the peer has gone; what came before it was handed over), io, the sink's, and protocol.
+  // Reads until nothing is left or about `budget` bytes came. Returns the bytes read. Errors:
+  // agent_lost (the peer has gone; what came before it was handed over), io, the sink's, and
+  // protocol.
   Result<std::size_t> read(int socket, FrameSink& sink, std::size_t budget);
   // The same for bytes that came in another way.
   Status take(Bytes bytes, FrameSink& sink);

@@ -1,7 +1,8 @@
 // The outgoing half of a connection: small frames that wait, and memory that is being served.
 //
-// Small frames go first; data of served memory goes in pieces of data_bytes_max from the memory itself, with
-// whatever small frames came meanwhile between them. Owned by one thread; never blocks.
+// Small frames go first. Data of served memory goes in pieces of data_bytes_max from the memory
+// itself; small frames that come meanwhile go between the pieces. Owned by one thread; never
+// blocks.
 #pragma once
 
 #include <deque>
@@ -12,7 +13,7 @@ namespace backstay::net {
 
 class FrameWriter {
  public:
-  // Copies the body. What it costs of queued_bytes().
+  // Copies the body. What it adds to queued_bytes().
   void put(const FrameHeader& header, Bytes body);
   void put(const FrameHeader& header, Bytes body, Bytes more);
   // `memory` must stay until all of it has been written, or the writer is gone.

@@ -13,8 +13,8 @@ class Greeting {
   int socket() const { return socket_.get(); }
   bool wants_write() const { return sent_ < to_send_.size(); }
 
-  // Goes on with what the socket has and takes. Errors: those of Handshake, agent_lost (the peer has
-  // gone, or is no agent and said nothing), io.
+  // Reads and writes as much as the socket allows. Errors: those of Handshake, agent_lost (the peer
+  // has gone, or is no agent and said nothing), io.
   Status progress();
   // The peer has proved itself and our answer is on its way.
   bool done() const { return handshake_.wants() == 0 && !wants_write(); }

@@ -1,10 +1,10 @@
-// How two agents prove to each other that they know the job's secret: the state of one side, bytes in and
-// bytes out, no I/O (docs/protocol/network.md#handshake).
+// How two agents prove to each other that they know the job's secret: the state of one side, bytes
+// in and bytes out, no I/O (docs/protocol/network.md#handshake).
 //
 // The owner sends what first() returns, then collects exactly wants() bytes, hands them to take(),
 // sends the reply (also when the status is an error, then ends the connection), and so on until
-// wants() is 0. Nothing of a peer is looked at beyond these pieces, and take() allocates nothing that the
-// peer chose.
+// wants() is 0. No other bytes of a peer are looked at, and no size that the peer chose is
+// allocated.
 #pragma once
 
 #include <array>
@@ -26,12 +26,13 @@ using Nonce = std::array<std::uint8_t, 32>;
 
 class Handshake {
  public:
-  // `identity` is at most identity_bytes_max long; `nonce` is fresh from fill_random() outside of tests.
+  // `identity` is at most identity_bytes_max long; `nonce` is fresh from fill_random() outside of
+  // tests.
   Handshake(Role role, const Secret& secret, const std::string& identity, const Nonce& nonce,
             std::uint16_t protocol = protocol_version);
 
   Buffer first() const;
-  // 0: it is done, the peer is who it says.
+  // 0: the handshake is done and the peer has proved who it is.
   std::size_t wants() const { return wants_; }
 
   struct Step {

@@ -25,7 +25,7 @@ namespace {
 constexpr std::size_t work_a_call = 256;
 constexpr std::size_t queued_overhead = 32;  // so that empty messages cannot pile up either
 
-// What goes from one endpoint into the inbox of another.
+// The parcels that one endpoint puts into the inbox of another.
 struct Knock {  // a connection is asked for
   Endpoint* from;
   PeerId theirs;  // what the sender calls this connection
@@ -270,7 +270,7 @@ PeerId Endpoint::connect(const std::string& address) {
   const PeerId id = ++last_peer_;
   const auto at = state_->listening.find(address);
   if (at == state_->listening.end()) {
-    say(Closed{id, Error(Code::agent_lost, "nobody listens at " + address)});
+    say(Closed{id, Error(Code::agent_lost, "no transport listens at " + address)});
     return id;
   }
   Peer& peer = peers_[id];

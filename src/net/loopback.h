@@ -1,9 +1,9 @@
 // A network inside one process and one thread: deterministic, with the clock of its maker.
 //
-// Something moves only inside progress() of the side that would do it: a fetch is served when the
+// Data moves only inside progress() of the side that would move it: a fetch is served when the
 // offering side makes progress, and a transport that makes none for `dead_after_s` is dead for its
-// peers. The descriptors tell what has arrived, not that time has passed: who moves the clock calls
-// progress() afterwards. There is no key: the process itself is the job.
+// peers. The descriptors show that something has arrived, not that time has passed: a test that
+// moves the clock calls progress() afterwards. There is no key: the process itself is the job.
 #pragma once
 
 #include <cstdint>

@@ -73,8 +73,8 @@ class Lossy final : public LossyTransport {
 
  private:
   struct Peer {
-    bool connected = false;  // and told so
-    bool ending = false;     // what still comes are ends
+    bool connected = false;  // and Connected was reported
+    bool ending = false;     // only ends still come
     bool cut = false;        // its ends are failures
     std::uint64_t last_due_ns = 0;
   };
@@ -126,7 +126,7 @@ std::vector<Event> Lossy::progress() {
   return due;
 }
 
-// An event of the inner transport: comes later, or is where the network fails.
+// Takes an event of the inner transport: delays it, or lets the network fail in its place.
 void Lossy::take(Event event) {
   Peer& peer = peers_[peer_of(event)];
   if (is_end(event)) {
@@ -179,7 +179,7 @@ PeerId Lossy::connect(const std::string& address) {
   return peer;
 }
 
-// What send() and offer() must see before they reach the inner transport.
+// The checks of send() and offer() before they reach the inner transport.
 Status Lossy::check(PeerId id) {
   const auto at = peers_.find(id);
   if (at == peers_.end() || at->second.ending) return gone();

@@ -1,19 +1,20 @@
-// A wrapper that plays what a network does wrong, chosen by a seed.
+// A wrapper that simulates the faults of a network, chosen by a seed.
 //
-// Fault model. A transport promises order and at-most-once (transport.h), so a message never vanishes, doubles
-// or overtakes between two that arrive; what a real one may do, this one does often:
+// Fault model. A transport promises order and at-most-once (transport.h), so a message is never
+// lost, doubled or overtaken between two that arrive. The faults that a real network has seldom,
+// this one has often:
 //  - delay: each event comes up to delay_s_max late, in the order of its peer;
-//  - cut: instead of an event the connection ends, for both sides. What was under way or held back is
-//    lost: the end of what the peer sent;
+//  - cut: instead of an event the connection ends, for both sides. The last events of the peer,
+//    those under way or held back, are lost;
 //  - unreachable: a connect() fails;
 //  - busy: send() and offer() answer again although there is room; Ready follows;
-//  - refused: an offer to us is turned down as if we had;
-//  - kill(): the power goes off. Nothing moves any more and nobody is told.
-// Loss, doubling and reordering of single messages, which the tree must survive too, are played by the
-// tree's own simulation: there no transport lies below.
+//  - refused: an offer to us is refused as if we had refused it;
+//  - kill(): the power goes off. Nothing moves any more, and no side is notified.
+// The tree must also survive loss, doubling and reordering of single messages; its own simulation,
+// which has no transport below, produces these.
 //
-// The same seed and the same history give the same faults. While an event is held back the descriptor is
-// readable: a wrapper for tests, which may spin.
+// The same seed and the same history give the same faults. While an event is held back the
+// descriptor is readable: a wrapper for tests, which may spin.
 #pragma once
 
 #include <memory>
@@ -26,7 +27,7 @@ namespace backstay::net {
 struct LossyPlan {
   std::uint64_t seed = 0;
   double delay_s_max = 0;
-  // About each so manyeth one; 0: none.
+  // One in about this many; 0: none.
   unsigned cut_one_in = 0;          // of the events
   unsigned unreachable_one_in = 0;  // of the calls of connect()
   unsigned busy_one_in = 0;         // of the calls of send() and offer()

@@ -1,7 +1,8 @@
-// Names of hosts to addresses without waiting: the system's resolver blocks, so each question has a thread of its own.
+// Names of hosts to addresses without waiting: the system's resolver blocks, so each lookup has a
+// thread of its own.
 //
-// Owned by one thread. The destructor does not wait for questions without an answer: their threads
-// end when the system answers, and touch nothing of the owner's.
+// Owned by one thread. The destructor does not wait for lookups that have no answer yet: their
+// threads end when the system answers, and use nothing of the owner.
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,7 @@
 namespace backstay::net {
 
 void fill_random(void* to, std::size_t bytes) {
-  static const int ready = sodium_init();  // once, whoever comes first
+  static const int ready = sodium_init();  // once, by the first caller
   BACKSTAY_CHECK(ready >= 0);
   randombytes_buf(to, bytes);
 }

@@ -26,30 +26,31 @@ constexpr int wakeups_a_call = 64;
 constexpr int ticks = 10;                    // in dead_after_s
 constexpr int unsent_bytes_max = 256 << 10;  // that the kernel may hold of a connection
 
-// What an event of epoll is about, where it is not a connection.
+// Tags of epoll events that do not belong to a connection.
 constexpr std::uint64_t of_listener = 0, of_timer = UINT64_MAX, of_resolver = UINT64_MAX - 1,
                         of_bulk = UINT64_MAX - 2;
 
-// Small frames overtake data in our own queue, but not in the kernel's: with megabytes of it there, every question of a
-// transfer would wait for them, and its answer for those of the other side.
+// Small frames overtake data in our own queue, but not in the kernel's. With megabytes of data
+// there, each request of a transfer would wait for them, and its answer for those of the other
+// side.
 void tune(int socket) {
   const int on = 1;
   ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   ::setsockopt(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_bytes_max, sizeof unsent_bytes_max);
 }
 
-// A connection in whatever state: being looked up, dialled, greeted, open.
+// A connection in any state: being looked up, dialled, greeted, open.
 struct Link {
   bool called_by_us = false;
-  std::string address;         // who it is, for messages
+  std::string address;         // of the peer, for messages
   std::uint64_t heard_ns = 0;  // the last sign of life, or when its state began
   std::uint64_t spoke_ns = 0;
-  std::uint64_t deadline_ns =
-      no_deadline;                  // until it must be open; no_deadline while it is looked up
+  // Until it must be open; no_deadline while it is looked up.
+  std::uint64_t deadline_ns = no_deadline;
   std::uint64_t dial_until_ns = 0;  // the present candidate
   bool watching_write = false;
   std::vector<SocketAddress> candidates;  // to be dialled, the next one last
-  std::optional<Error> why_not;           // what became of the last candidate
+  std::optional<Error> why_not;           // the error of the last candidate
   Fd dialling;
   std::unique_ptr<Greeting> greeting;
   std::unique_ptr<Connection> open;
@@ -134,7 +135,7 @@ class Tcp final : public Transport {
   std::vector<Leaving> leaving_;
 };
 
-// --- set-up ---------------------------------------------------------------------------------------
+// --- set-up --------------------------------------------------------------------------------------
 
 Status Tcp::start() {
   if (options_.identity.size() > identity_bytes_max)
@@ -187,7 +188,7 @@ void Tcp::want_write(PeerId peer, Link& link) {
   if (!link.watching_write) watch_link(peer, link, true, EPOLL_CTL_MOD);
 }
 
-// While strangers fill their places, and while descriptors are out, new ones wait in the kernel.
+// New connections wait in the kernel while unproved ones fill all places or no descriptor is left.
 void Tcp::listen(bool wanted) {
   if (wanted == listening_) return;
   listening_ = wanted;
@@ -210,7 +211,7 @@ void Tcp::set_timer(bool now) {
   ::timerfd_settime(timer_.get(), 0, &when, nullptr);
 }
 
-// --- links on their way ---------------------------------------------------------------------------
+// --- links on their way --------------------------------------------------------------------------
 
 Link& Tcp::add_link(PeerId peer) {
   Link& link = links_[peer];
@@ -329,7 +330,7 @@ Status Tcp::greeted(PeerId peer, Link& link) {
   return {};
 }
 
-// --- progress -------------------------------------------------------------------------------------
+// --- progress ------------------------------------------------------------------------------------
 
 Status Tcp::advance(PeerId peer, Link& link, std::uint32_t what) {
   if (link.dialling.valid()) return dialled(peer, link);
@@ -397,7 +398,7 @@ void Tcp::move_bulk() {
   if (more) set_timer(true);
 }
 
-// We have not listened for long: what looks like their silence may be ours.
+// Restarts the count of silence after a long pause of our own, which may be the cause of it.
 void Tcp::forgive_silence() {
   for (auto& [peer, link] : links_) link.heard_ns = now_ns_;
 }
@@ -451,7 +452,7 @@ void Tcp::end(Links::iterator at, const Error& why, Status closed) {
   links_.erase(at);
 }
 
-// The bulk lane is asked at once, then with every tick.
+// Asks the bulk lane at once, then with every tick.
 void Tcp::wait_for_release(Leaving leaving) {
   leaving_.push_back(std::move(leaving));
   set_timer(true);
@@ -468,7 +469,7 @@ void Tcp::fail(PeerId peer, const Error& why) {
   end(at, whole, whole);
 }
 
-// --- verbs ----------------------------------------------------------------------------------------
+// --- verbs ---------------------------------------------------------------------------------------
 
 void Tcp::close(PeerId peer) {
   const auto at = links_.find(peer);

@@ -1,4 +1,5 @@
-// Transport over TCP: sockets of the kernel, epoll, one connection a peer (docs/protocol/network.md).
+// Transport over TCP: sockets of the kernel, epoll, one connection a peer
+// (docs/protocol/network.md).
 //
 // The descriptor is an epoll descriptor. While there are connections a timer wakes it ten times in
 // dead_after_s; without any it sleeps for good.
@@ -26,8 +27,8 @@ struct TcpOptions {
   std::unique_ptr<BulkLane> bulk = {};
 };
 
-// Listens when it returns. Errors: invalid (identity too long, dead_after_s not above 0), not_found (no such
-// device; the message lists those there are), port_in_use, permission, io.
+// Listens when it returns. Errors: invalid (identity too long, dead_after_s not above 0), not_found
+// (no such device; the message lists those there are), port_in_use, permission, io.
 Result<std::unique_ptr<Transport>> make_tcp(TcpOptions options);
 
 }  // namespace backstay::net

@@ -17,7 +17,7 @@ namespace backstay::net {
 
 namespace {
 
-constexpr unsigned bulk_message = 1;  // the one active message that there is
+constexpr unsigned bulk_message = 1;  // the only active message
 constexpr int progress_max = 1000;    // calls of ucp_worker_progress in one progress()
 
 // Header of each active message.
@@ -27,7 +27,8 @@ struct BulkHeader {
 };
 static_assert(sizeof(BulkHeader) == 24);
 
-// Devices are named as UCX does: those of the kernel, and "mlx5_0:1" (device and port) of InfiniBand.
+// Devices are named as UCX does: those of the kernel, and "mlx5_0:1" (device and port) of
+// InfiniBand.
 Status check_devices(const std::string& wanted) {
   std::set<std::string> known = device_names();
   std::error_code absent;  // a machine without InfiniBand
@@ -119,7 +120,7 @@ class Ucx final : public BulkLane {
   std::vector<BulkEvent> events_;
 };
 
-// --- set-up ---------------------------------------------------------------------------------------
+// --- set-up --------------------------------------------------------------------------------------
 
 Status Ucx::configure(const UcxOptions& options) {
   ucp_config_t* config = nullptr;
@@ -136,7 +137,7 @@ Status Ucx::configure(const UcxOptions& options) {
   if (status == UCS_OK && options.transports.find("tcp") != std::string::npos)
     status = ucp_config_modify(config, "CONN_NB", "y");  // its connect() would block
   if (status == UCS_OK && !std::getenv("UCX_LOG_LEVEL"))
-    status = ucp_config_modify(config, "LOG_LEVEL", "fatal");  // what it tells us, we tell
+    status = ucp_config_modify(config, "LOG_LEVEL", "fatal");  // we report its errors ourselves
   ucp_params_t parameters{};
   parameters.field_mask = UCP_PARAM_FIELD_FEATURES;
   parameters.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
@@ -208,7 +209,7 @@ Status Ucx::attach(PeerId id, const BulkToken& ours, const BulkToken& theirs, By
   return {};
 }
 
-// --- requests -------------------------------------------------------------------------------------
+// --- requests ------------------------------------------------------------------------------------
 
 ucp_request_param_t Ucx::parameters(Request* request) {
   ucp_request_param_t how{};
@@ -227,7 +228,7 @@ void Ucx::ended(Request* request, ucs_status_t status) {
   peer.lane->events_.push_back({request->what, peer.id, request->offer, result});
 }
 
-// A request that UCX ended at once calls nobody back.
+// UCX does not call back for a request that it ended at once.
 void Ucx::started(Request* request, ucs_status_ptr_t pointer) {
   if (pointer == nullptr)
     ended(request, UCS_OK);
@@ -263,7 +264,7 @@ ucs_status_t Ucx::arrived(void* lane, const void* header, std::size_t header_byt
                                           how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV);
 }
 
-// What nobody expects, or from somebody who does not know the token, is dropped: UCS_OK.
+// Data that is not expected, or that does not carry the token, is dropped: UCS_OK.
 ucs_status_t Ucx::receive(const BulkHeader& header, void* data, std::size_t bytes,
                           bool rendezvous) {
   const auto owner = by_token_.find(header.token);
@@ -289,7 +290,7 @@ ucs_status_t Ucx::receive(const BulkHeader& header, void* data, std::size_t byte
   return UCS_INPROGRESS;
 }
 
-// --- the end of a peer ----------------------------------------------------------------------------
+// --- the end of a peer ---------------------------------------------------------------------------
 
 void Ucx::endpoint_failed(void* failed, ucp_ep_h, ucs_status_t status) {
   const Peer& peer = *static_cast<Peer*>(failed);
@@ -323,7 +324,7 @@ void Ucx::drop_ended_peers() {
   }
 }
 
-// Closes in order, for a second at most: the worker's end takes back whatever is left.
+// Closes in order, for a second at most; destroying the worker ends the rest.
 Ucx::~Ucx() {
   for (auto& [id, peer] : peers_) detach(id);
   const std::uint64_t deadline = deadline_in(1);

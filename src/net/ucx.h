@@ -1,5 +1,5 @@
-// BulkLane by UCX: active messages, moved by rendezvous. Built from ucx.cc, or from ucx_absent.cc where
-// UCX was not found. What UCX was seen to do, and why it carries payload only:
+// BulkLane by UCX: active messages, moved by rendezvous. Built from ucx.cc, or from ucx_absent.cc
+// if UCX was not found. Why it carries payload only, and what was observed of it:
 // docs/decisions/0007-tcp-for-control-ucx-for-bulk.md.
 #pragma once
 
@@ -13,7 +13,8 @@ namespace backstay::net {
 struct UcxOptions {
   // As UCX_NET_DEVICES: "mlx5_0:1", or "eth1".
   std::string devices;
-  // As UCX_TLS. Transports within a host are never used: two agents of one machine may be on hosts that share no memory.
+  // As UCX_TLS. Transports within a host are never used: two agents of one machine may be on hosts
+  // that share no memory.
   std::string transports = "ib";
 };
 

@@ -17,8 +17,8 @@ namespace backstay::protect {
 // Immutable after make(): one may serve many threads. Allocates in make() only.
 class Combination {
  public:
-  using Indexes =
-      std::span<const std::uint32_t>;  // of blocks in a stripe: parity 0 .. m-1, then data
+  // Of blocks in a stripe: parity 0 .. m-1, then data.
+  using Indexes = std::span<const std::uint32_t>;
   using Outputs = std::span<const std::span<std::byte>>;
 
   // Preconditions: a shape that make_groups allows; k `reads`, 1 to 4 `makes`, none twice.

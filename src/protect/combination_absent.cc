@@ -11,7 +11,7 @@ Result<Combination> Combination::make(ParityShape, Indexes, Indexes) {
                "build again with libisal-dev installed");
 }
 
-// Nobody has a Combination to call these with.
+// Never called: make() gives no Combination.
 void Combination::apply(std::span<const Bytes>, Outputs) const {
   BACKSTAY_CHECK(tables_ != nullptr);
 }

@@ -15,7 +15,7 @@ constexpr int sweeps = 5;
 
 using Domains = std::vector<std::uint32_t>;
 
-// Step 1: a random order in which the nodes of a domain stand together.
+// Step 1: a random order in which the nodes of a domain are adjacent.
 std::vector<NodeId> random_order(const Domains& domains, SplitMix64& random) {
   std::vector<NodeId> order(domains.size());
   std::iota(order.begin(), order.end(), NodeId{0});
@@ -63,7 +63,7 @@ class Swapping {
   }
 
  private:
-  // What the copies of `segment`, but for column j, have in common with `holder`.
+  // How the copies of `segment`, without column j, overlap with `holder`.
   struct Shared {
     bool holder = false;  // it has a copy already
     int domain = 0;       // copies in its domain
@@ -80,8 +80,8 @@ class Swapping {
     return found;
   }
 
-  // Lines 11 to 17, where "already contains" is asked of the domain, too: pairs of copies in one
-  // domain must not become more.
+  // Lines 11 to 17, where "already contains" also holds for the domain: the number of pairs of
+  // copies in one domain must not grow.
   bool may_swap(NodeId one, NodeId two, std::uint32_t j) const {
     const NodeId of_one = table_.of(one)[j];
     const NodeId of_two = table_.of(two)[j];

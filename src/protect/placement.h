@@ -25,7 +25,7 @@ class Placement {
   Placement(std::uint32_t nodes, std::uint32_t copies);
 
   std::uint32_t nodes() const { return nodes_; }
-  // Of each segment: its node's own and the replicas.
+  // Copies of each segment: its node's own and the replicas.
   std::uint32_t copies() const { return copies_; }
   std::span<const NodeId> of(NodeId segment) const {
     return std::span(holders_).subspan(std::size_t{segment} * copies_, copies_);
@@ -45,7 +45,7 @@ class Placement {
 // row of `replicas`). Errors: few_nodes (replicas >= nodes; the message says what to do).
 Result<Placement> place_replicas(const PlacementFacts& facts);
 
-// What was given up for want of domains. Empty, and text() empty, where nothing was.
+// The rules that were relaxed for want of domains. Empty, with an empty text(), if none was.
 struct Relaxation {
   std::vector<NodeId> sharing;  // two or more copies of this node's segment share a domain
   std::vector<NodeId> exposed;  // all copies do: the loss of that domain loses the segment

@@ -27,10 +27,10 @@ class Stripes {
   Stripes(ParityShape shape, std::vector<std::uint64_t> segment_bytes);
 
   ParityShape shape() const { return shape_; }
-  // Of members, of stripes, and of blocks in a stripe.
+  // The number of members, of stripes, and of blocks in a stripe.
   std::uint32_t count() const { return shape_.members(); }
   std::uint64_t block_bytes() const { return block_bytes_; }
-  // What each member stores beside its segment.
+  // The bytes that each member stores beside its segment.
   std::uint64_t parity_bytes() const { return shape_.parity * block_bytes_; }
   std::uint64_t segment_bytes(std::uint32_t member) const { return segment_bytes_[member]; }
   bool is_parity(std::uint32_t index) const { return index < shape_.parity; }

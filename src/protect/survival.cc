@@ -87,7 +87,7 @@ class FatalSets {
   std::array<std::set<NodeSet>, losses_max + 1> sets_;
 };
 
-// Sets of lost members that a group bears, by size.
+// Sets of lost members that a group tolerates, by size.
 Counts borne(std::uint64_t living, std::uint64_t losses) {
   Counts counts{};
   for (std::size_t lost = 0; lost <= std::min<std::uint64_t>(losses, losses_max); ++lost) {
@@ -147,7 +147,7 @@ Survival survival_of(const Groups& groups, std::uint32_t parity, const std::vect
   Survival survival;
   Counts good{1, 0, 0, 0};
   std::uint64_t in_groups = 0;
-  NodeSet weakest;  // one more than the group bears, of the group that bears least
+  NodeSet weakest;  // one member more than tolerated, of the weakest group
   for (const auto& members : groups) {
     const NodeSet here = living_members(members, alive);
     const std::size_t dead = members.size() - here.size();
@@ -174,7 +174,7 @@ Survival survival_of(const Groups& groups, std::uint32_t parity, const std::vect
 
 namespace {
 
-// Which segments can be had from the nodes that live.
+// The segments that the living nodes can supply.
 class Reachable {
  public:
   Reachable(std::span<const std::vector<NodeId>> holders, std::span<const ParityThere> groups)
@@ -223,7 +223,7 @@ class Reachable {
   const std::span<const ParityThere> groups_;
 };
 
-// Takes `losses` more of the living nodes from `first` on away.
+// Removes `losses` more of the living nodes, from `first` on.
 void try_losses(const Reachable& reachable, std::vector<bool>& alive, std::size_t losses,
                 NodeId first, NodeSet& taken, LossCount& count) {
   if (losses == 0) {

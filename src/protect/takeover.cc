@@ -26,8 +26,9 @@ class Takers {
   // Counts a copy that the node has already.
   void has_one(NodeId node) { ++kept_[node]; }
 
-  // The living node outside `row`, the holders of the segment, with the fewest living nodes of the row in its domain; of
-  // those the one that keeps least; of those by a draw from seed, segment and node. Nobody: nullopt. The copy is counted.
+  // The living node outside `row`, the holders of the segment, with the fewest living nodes of the
+  // row in its domain; among equals the one that keeps least; among equals by a draw from seed,
+  // segment and node. nullopt: there is none. The copy is counted.
   std::optional<NodeId> take(std::span<const NodeId> row, NodeId segment) {
     using Cost = std::tuple<std::ptrdiff_t, std::uint64_t, std::uint64_t>;
     std::optional<NodeId> best;

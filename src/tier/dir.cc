@@ -18,8 +18,8 @@ bool failed_with(const Status& status, Code code) {
   return !status.ok() && status.error().code() == code;
 }
 
-// A folder, a loop of links, a socket or a pipe in place of a file will not become one: the bytes are lost, where an error of
-// the disk may pass.
+// A folder, a loop of links, a socket or a pipe in place of a file is permanent: the bytes are
+// lost, while an error of the disk may pass.
 Error as_damage(const Error& error) {
   const int why = error.sys_errno();
   const bool no_file = why == EISDIR || why == ELOOP || why == ENXIO;
@@ -74,7 +74,7 @@ class DirTier final : public Tier {
     BACKSTAY_TRY(check_name(name));
     BACKSTAY_ASSIGN(auto ring, BorrowedRing::from(rings_));
     const std::string path = path_of(name);
-    // Said before the file is opened: what is opened from here on is not made a spare.
+    // Registered before the file is opened, so that the file is not made a spare from here on.
     readers_->opened(path);
     auto file = fs_.open(path, io::Open::read_direct);
     if (!file.ok()) {
@@ -234,7 +234,7 @@ class DirTier final : public Tier {
       spares_.created(path);
       return file;
     }
-    (void)fs_.remove(path);  // the first error is the one to tell
+    (void)fs_.remove(path);  // the first error is reported
     return reserved.error();
   }
 
@@ -244,7 +244,7 @@ class DirTier final : public Tier {
     return fs_.open(path, recycled ? io::Open::reuse_direct : io::Open::create_direct);
   }
 
-  // `kept` is null where no file may become a spare.
+  // `kept` is null if no file may become a spare.
   Status remove_path(const std::string& path, std::vector<Spare>* kept) {
     BACKSTAY_ASSIGN(const bool gone, io::remove_at_once(fs_, path));
     if (gone) {

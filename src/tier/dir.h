@@ -3,7 +3,8 @@
 //  put     tmp file written and synced, renamed, folder synced, and once in the tier's life every
 //          folder above it up to the root of the file system.
 //  create  O_DIRECT where possible, blocks reserved in advance.
-//  remove  "commit.*" of a folder first and the folder synced, then the rest, then the folder above.
+//  remove  "commit.*" of a folder first and the folder synced, then the rest, then the folder
+//          above.
 //
 // Recycling. Overwriting blocks that a file has is faster than giving it new ones, so instead of
 // unlinking a large file the tier may keep it in "<root>/.spare" and rename it to the next name
@@ -17,11 +18,12 @@
 //     checksum in the manifest, which belongs to the new version. Old bytes pass only if they are
 //     the same bytes.
 //  4. Spares of earlier processes are deleted when the tier is opened with recycling, never used.
-//  5. Only files that this tier created become spares: another tier on the same directory (the copies that an agent
-//     keeps for others) may still be writing its own when the folder is removed.
-// Spares are deleted when the disk is full. A file that a Reader of this process has open is unlinked,
-// not kept (DirOptions::readers). A reader in another process may see bytes change below it once the version
-// was removed: its checksums tell it so, and the commit record is gone.
+//  5. Only files that this tier created become spares: another tier on the same directory (the
+//     copies that an agent keeps for others) may still be writing its own when the folder is
+//     removed.
+// Spares are deleted when the disk is full. A file that a Reader of this process has open is
+// unlinked, not kept (DirOptions::readers). A reader in another process may see bytes change once
+// the version was removed: its checksums show it, and the commit record is gone.
 #pragma once
 
 #include <functional>
@@ -40,17 +42,19 @@ using MakeRing = std::function<Result<std::unique_ptr<io::Ring>>()>;
 struct DirOptions {
   std::string root;      // made at the first write, mode 0700
   bool recycle = false;  // for the one process that writes here (the agent)
-  // Where others may create the same names at the same time (shared storage): a word that is this tier's alone, part of its
-  // temporary names. A created name then exists from seal() on, whole, and the one before it until then. Not with recycle.
+  // A word of this tier alone, part of its temporary names, for storage on which others may create
+  // the same names at the same time. A created name then exists from seal() on, whole, and the file
+  // before it until then. Not with recycle.
   std::string writer = {};
-  // Where spares are kept, relative to the root. Processes that recycle below one root at the same
-  // time (agents that serve different jobs) each need their own: the first thing a tier does is to
-  // delete what lies there.
+  // The folder of the spares, relative to the root. Processes that recycle below one root at the
+  // same time (agents that serve different jobs) each need their own: the first thing a tier does
+  // is to delete what lies there.
   std::string spare_folder = ".spare";
-  // Files kept for the next create(). One is used at a time where one name is written at a time.
+  // Files kept for the next create(). One is enough if one name is written at a time.
   unsigned spares_max = 1;
   std::uint64_t spare_bytes_min = 1 << 20;  // smaller files are not worth it
-  // The same object for all tiers of this process on this folder, where any of them recycles. Empty: this tier knows of its own.
+  // The same object for all tiers of this process on this folder if any of them recycles. Empty:
+  // this tier knows its own readers only.
   std::shared_ptr<OpenReaders> readers = {};
   // Called with each create(): whether the file is written around the page cache. May be empty.
   std::function<void(bool direct)> tell_direct = {};

@@ -11,7 +11,7 @@
 
 namespace backstay::tier {
 
-// A file that gets its name when it is sealed; before, it goes with its writer.
+// A file that gets its name when it is sealed. Until then it is removed with its writer.
 struct Unnamed {
   io::FileSystem& fs;
   std::string temporary;
@@ -34,7 +34,7 @@ class FileWriter final : public Writer {
   std::optional<Unnamed> unnamed_;
   std::unique_ptr<io::File> file_;  // closed after the ring was emptied
   BorrowedRing ring_;
-  Status failed_;  // the first write that did
+  Status failed_;  // the error of the first failed write
 };
 
 class FileReader final : public Reader {

@@ -42,7 +42,7 @@ struct Content {
 
 using ContentPointer = std::shared_ptr<Content>;
 
-// What Writer and Reader share: a content, and completions that wait to be reaped.
+// The common part of Writer and Reader: a content, and completions that wait to be reaped.
 class Stream {
  public:
   Stream(ContentPointer content, unsigned depth)

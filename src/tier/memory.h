@@ -1,4 +1,4 @@
-// A tier in this process's memory: for tests, and the model that the others are held against.
+// A tier in this process's memory: for tests, and the model with which the others are compared.
 #pragma once
 
 #include <cstdint>

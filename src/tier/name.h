@@ -1,4 +1,4 @@
-// What a name of a tier may look like.
+// The rules for names in a tier.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,6 @@
-// Which files of directories have an open Reader. The tiers that one process opens on the same folder share it, so that none of
-// them makes a spare of a file that another one reads (dir.h). Any thread.
+// The files of directories that have an open Reader. All tiers that one process opens on a folder
+// share this object, so that none makes a spare of a file that another one reads (dir.h). Any
+// thread.
 #pragma once
 
 #include <mutex>

@@ -11,7 +11,7 @@ Spares::Spares(io::FileSystem& fs, std::string folder, Limits limits,
     : fs_(fs), folder_(std::move(folder)), limits_(limits), readers_(std::move(readers)) {}
 
 void Spares::forget_earlier() {
-  if (limits_.on) (void)io::remove_tree(fs_, folder_);  // what stays is never used, only in the way
+  if (limits_.on) (void)io::remove_tree(fs_, folder_);  // what is left is never used
 }
 
 bool Spares::reserve(Spare* spare) {
@@ -27,7 +27,7 @@ bool Spares::keep(const std::string& path, std::vector<Spare>* kept) {
   Spare spare{{}, size_of(path)};
   if (spare.bytes < limits_.bytes_min || !reserve(&spare)) return false;
   const bool moved = fs_.make_directories(folder_).ok() && fs_.rename(path, spare.path).ok();
-  // Who opened it before it was moved has said so by now.
+  // A reader that opened it before it was moved has registered by now.
   const bool read = moved && readers_->any(path);
   if (moved && !read) {
     kept->push_back(std::move(spare));
@@ -66,7 +66,7 @@ bool Spares::claim(std::uint64_t bytes, Spare* spare) {
 bool Spares::use(const std::string& path, std::uint64_t bytes) {
   Spare spare;
   while (claim(bytes, &spare)) {
-    // Fails where another process of this directory deleted it.
+    // Fails if another process of this directory deleted it.
     if (!fs_.rename(spare.path, path).ok()) {
       (void)fs_.remove(spare.path);
       continue;

@@ -30,22 +30,22 @@ class Spares {
 
   // Deletes what an earlier process left.
   void forget_earlier();
-  // False where spares lie in `path` or below it: then nothing that is removed there may be kept.
+  // False if spares lie in `path` or below it: then no file that is removed there may be kept.
   bool outside(const std::string& path) const { return !folder_.starts_with(path + "/"); }
-  // Instead of unlinking `path`: moves it away and appends it to `kept`, if it is worth it and
-  // nobody reads it. False: it is still there.
+  // Instead of unlinking `path`: moves it away and appends it to `kept`, if it is large enough and
+  // has no reader. False: it is still there.
   bool keep(const std::string& path, std::vector<Spare>* kept);
   // After the folders that had the kept names were synced: they may be used.
   void publish(const std::vector<Spare>& kept);
-  // Where that failed: deletes them.
+  // If syncing failed: deletes them.
   void discard(const std::vector<Spare>& kept);
   // Renames a spare of about `bytes` to `path`, whose folder exists. False: there is none.
   bool use(const std::string& path, std::uint64_t bytes);
   // Deletes all; false if there were none.
   bool drop();
 
-  // Only what was created here becomes a spare: another tier of this folder may still be writing the file of a name
-  // that it created.
+  // Only files that were created here become spares: another tier of this folder may still be
+  // writing a file that it created.
   void created(const std::string& path);
   void removed(const std::string& path);
 

@@ -1,5 +1,5 @@
 // A tier keeps named immutable bytes: memory, a directory, later a remote agent or an object store.
-// It never knows what it stores.
+// It does not know what the bytes are.
 //
 // Names are relative, of the parts that paths of docs/format use: letters, digits, ".", "_", "-",
 // parts separated by "/" (name.h has the rules); a tier refuses anything else (Code::invalid), so
@@ -35,11 +35,12 @@ class Writer {
   virtual unsigned in_flight() const = 0;
   // Offsets, lengths and addresses are multiples of 4096. `from` stays valid until it is reaped.
   virtual void write(std::uint64_t offset, Bytes from, std::uint64_t tag) = 0;
-  // What has completed, in any order; blocks for at least one if `wait` and something is in flight.
+  // Returns what has completed, in any order; blocks for at least one if `wait` and something is in
+  // flight.
   virtual std::vector<Done> reap(bool wait) = 0;
   // Makes content and size safe; the name is safe after Tier::sync of its prefix (or a put beside
-  // it). Precondition: all reaped. Where a write failed, seal fails with its error. What was never
-  // written below `bytes` is undefined.
+  // it). Precondition: all reaped. If a write failed, seal fails with its error. Bytes below
+  // `bytes` that were never written are undefined.
   virtual Status seal(std::uint64_t bytes) = 0;
 };
 
@@ -60,26 +61,30 @@ class Tier {
   // once: its bytes are undefined until seal(). After an error the name does not exist.
   // Errors: no_space, permission, io, invalid.
   virtual Result<std::unique_ptr<Writer>> create(const std::string& name, std::uint64_t bytes) = 0;
-  // Errors: not_found, corrupt (what stands there is no file), permission, io.
+  // Errors: not_found, corrupt (there is something else than a file), permission, io.
   virtual Result<std::unique_ptr<Reader>> open(const std::string& name) = 0;
   // A small object, whole or not at all, safe on return (of it, of its name and of the prefixes
   // above). After an error, or a crash before the return: the old one, the new one, or none if
   // there was none.
   virtual Status put(const std::string& name, Bytes content) = 0;
-  // Errors: not_found, too_large (more than `bytes_max`), corrupt (what stands there is no file), io.
+  // Errors: not_found, too_large (more than `bytes_max`), corrupt (there is something else than a
+  // file), io.
   virtual Result<Buffer> get(const std::string& name, std::uint64_t bytes_max) = 0;
   // Names directly below a prefix ("" or "job" or "job/v..."), sorted; a missing prefix is empty.
   // A prefix whose names were all removed one by one may still be listed.
   virtual Result<std::vector<std::string>> list(const std::string& prefix) = 0;
   // Removes a name, or everything below a prefix, the names "commit.*" of each prefix first: after
-  // a crash or an error in the middle what is left has no commit record. Missing: ok. Safe on return.
+  // a crash or an error in the middle what is left has no commit record. Missing: ok. Safe on
+  // return.
   virtual Status remove(const std::string& name) = 0;
-  // Where nothing is below the prefix any more, takes away what a tier may still keep of it; others may make names there
-  // meanwhile. May be left out: list().
+  // Removes what a tier may still keep of a prefix below which there is nothing any more; others
+  // may make names there meanwhile. Optional: see list().
   virtual Status remove_if_empty(const std::string& /*prefix*/) { return {}; }
-  // Makes the names directly below `prefix`, and those of the prefixes above, safe (directory sync).
+  // Makes the names directly below `prefix`, and those of the prefixes above, safe (directory
+  // sync).
   virtual Status sync(const std::string& prefix) = 0;
-  // Set-up that the first create() or open() would otherwise pay for. May take a while, may be left out.
+  // Set-up that the first create() or open() would otherwise pay for. May take a while, may be left
+  // out.
   virtual Status prepare() { return {}; }
 };
 

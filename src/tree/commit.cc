@@ -56,7 +56,7 @@ void Commit::risen(const wire::tree::Floor& floor, std::vector<Record>& record,
   } else if (floor.key.kind == static_cast<std::uint32_t>(Kind::held) && asked_[version] < level) {
     asked_[version] = level;
     record.push_back({version, level});
-    // To be asked twice does no harm.
+    // A second request for the same record does no harm.
     if (asked_.size() > Floors::keys_max) asked_.erase(asked_.begin());
   }
 }

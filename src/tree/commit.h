@@ -1,15 +1,19 @@
 // The commit of each level of a version, over floors (floors.h).
 //
 //  held      a member reports level L of a version once that level is durable on its side.
-//  decided   floor(held) >= L: every member of the version's run has reported L. Each agent that learns it is asked to
-//            put the commit record of L on its disk (Record), and says when it is there (recorded()).
-//  announced floor(recorded) >= L: every member of this run has the record on its disk. Only now anybody is told (Announce).
+//  decided   floor(held) >= L: every member of the version's run has reported L. Each agent that
+//            learns this is asked to put the commit record of L on its disk (Record), and reports
+//            when it is there (recorded()).
+//  announced floor(recorded) >= L: every member of this run has the record on its disk. Only now
+//  the level becomes visible (Announce).
 //
-// Never early: floor(held) is a report of every member. Never lost: whatever happens after an announcement, each disk that is
-// left has the record; an agent that starts gives its records back (remember()), which makes the level decided again for all.
+// Never early: floor(held) is a report of every member. Never lost: after an announcement every
+// disk has the record, so each disk that is left has it, whatever happens. An agent that starts
+// passes its records on (remember()), which makes the level decided again for all.
 //
-// `held` counts in the version's own run only: the members of another run are other nodes, and that all of *them* hold a part
-// says nothing about the version. Records of earlier runs count in every run: a record says that the level was decided.
+// `held` counts in the version's own run only: the members of another run are other nodes, and what
+// *they* hold says nothing about the version. Records of earlier runs count in every run: a record
+// says that the level was decided.
 #pragma once
 
 #include <map>
@@ -26,7 +30,7 @@ struct RunVersion {
   auto operator<=>(const RunVersion&) const = default;  // NOLINT: <=> is no 0
 };
 
-// What the disk of a node that starts knows of a version; Level::none where nothing.
+// The levels of a version that are on the disk of a node that starts; Level::none: not on the disk.
 struct Remembered {
   RunVersion version;
   Level held = Level::none;
@@ -54,7 +58,7 @@ class Commit {
   void recorded(RunVersion version, Level level);
   Level announced(RunVersion version) const;
 
-  // A floor rose; appends what is to be done to one of the lists.
+  // A floor rose; appends the order that follows to one of the lists.
   void risen(const wire::tree::Floor& floor, std::vector<Record>& record,
              std::vector<Announce>& announce);
 

@@ -20,8 +20,8 @@ Status Facts::publish(const Fact& fact) {
                                       "\": a name has at most 64 bytes and a value 1024");
   }
   if (!has_room(fact)) {
-    return Error(Code::too_large,
-                 "fact \"" + fact.name + "\": the nodes of the run have told as much as is kept");
+    return Error(Code::too_large, "fact \"" + fact.name +
+                                      "\": the nodes of the run have published as much as is kept");
   }
   put(fact, {});
   return {};

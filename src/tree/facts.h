@@ -1,9 +1,10 @@
 // Publish and subscribe: small facts that every agent gets.
 //
-// A fact belongs to the node that published it; of two with the same node and name the later one counts. Each agent keeps
-// all facts in a log, in the order in which it learned them; one that is replaced moves to the end. To each neighbour in the
-// tree an agent sends its log from the place up to which the neighbour has confirmed it: facts cross every link of
-// the tree once, up and down, whatever was lost, and a new neighbour gets all.
+// A fact belongs to the node that published it; of two with the same node and name the later one
+// counts. Each agent keeps all facts in a log, in the order in which it learned them; one that is
+// replaced moves to the end. To each neighbour in the tree an agent sends its log from the place up
+// to which the neighbour has confirmed it: facts cross every link of the tree once, up and down,
+// even if messages are lost, and a new neighbour gets all.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,8 @@ using wire::tree::LinkId;
 
 class Facts {
  public:
-  // Each name has room of its own on every agent, for the facts of all nodes together: what all of thousands of nodes tell
-  // under one name leaves the others theirs.
+  // Each name has room of its own on every agent, for the facts of all nodes together: thousands of
+  // facts under one name leave the room of the other names free.
   static constexpr std::size_t names_max = 16;
   static constexpr std::size_t room_bytes_max = 8U << 20U;
   static constexpr std::size_t fact_bytes = 256;  // beside its name and value
@@ -33,14 +34,14 @@ class Facts {
   // Errors: too_large (name, value, no room for it, too many names), invalid (empty, a zero byte).
   Status publish(const Fact& fact);
 
-  // A fact that came over a link. True if it is news. What finds no room, or is larger
-  // than it may be, is not kept and not passed on.
+  // A fact that came over a link. True if it is new. A fact that finds no room, or is larger than
+  // allowed, is neither kept nor passed on.
   bool learn(const Fact& fact, const LinkId& from);
 
   // How far the log goes.
   std::uint64_t end() const { return end_; }
-  // The next part of the log after the place `after`, without what came over the link itself (another life of the same
-  // neighbour may have forgotten what it told).
+  // The next part of the log after the place `after`, without the facts that came over this very
+  // link (another incarnation of the neighbour may have forgotten its facts).
   wire::tree::Facts after(std::uint64_t after, const LinkId& link) const;
 
   // nullptr: not known.

@@ -47,7 +47,7 @@ std::uint64_t Floors::floor(const Key& key) const {
   return found == entries_.end() ? 0 : found->second.floor;
 }
 
-// The row for the parent, and the floor where it covers everybody.
+// The row for the parent, and the floor if the row covers all members.
 void Floors::join(const Key& key, Entry& at) {
   Part joined{UINT64_MAX, {}};
   const auto take = [&](std::uint64_t lowest, const NodeSet& nodes) {

@@ -1,16 +1,22 @@
-// What every member has reached: the one mechanism below commits and barriers.
+// The value that every member has reached: the one mechanism below commits and barriers.
 //
-// Under a key each member has a value that only grows. The floor of a key is a number that every member has reached. It is
-// found with rows: (nodes, lowest) says that each of these nodes has reached `lowest`. A node joins its own value and its
-// children's rows into one row for its parent; a row that covers all members is a floor.
+// Under a key each member has a value that only grows. The floor of a key is a number that every
+// member has reached. It is found with rows: (nodes, lowest) says that each of these nodes has
+// reached `lowest`. A node joins its own value and its children's rows into one row for its parent;
+// a row that covers all members is a floor.
 //
-// Why it is right, whatever messages are lost, late, doubled or out of order and whoever is parent of whom:
-//  1. A value only grows, so a row that was true once stays true (the union of the nodes, the minimum of the values).
-//  2. Nodes are counted as a set, so a node that is reported twice, by an old and a new parent, counts once.
-//  3. A floor is a row that covers all members, so it is true for ever too; the larger of two floors is right.
-// Forgetting any of it (a crash, a new parent, a limit) only makes the known floor too small. What a crash must not take
-// back are the values: who raises one has it on its disk, or does not mind (barriers). What the limit took comes back when
-// its owners say it again.
+// Why it is right, whichever messages are lost, late, doubled or out of order, and whichever node
+// is parent of which:
+//  1. A value only grows, so a row that was true once stays true (the union of the nodes, the
+//     minimum of the values).
+//  2. Nodes are counted as a set, so a node that is reported twice, by an old and a new parent,
+//     counts once.
+//  3. A floor is a row that covers all members, so it stays true as well; the larger of two floors
+//     is right.
+// Forgetting any of it (a crash, a new parent, a limit) only makes the known floor too small. A
+// crash must not take values back: a member that raises one has it on its disk, or the value does
+// not need to last (barriers). Keys that the limit removed come back when their owners report them
+// again.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +31,8 @@ namespace backstay::tree {
 using wire::tree::Key;
 using wire::tree::Kind;
 
-// Numbers the changes of one node's state; a link remembers which the other side has seen.
+// Numbers the changes of one node's state; a link remembers the last one that the other side has
+// seen.
 struct Changes {
   std::uint64_t latest = 0;
   std::uint64_t next() { return ++latest; }
@@ -33,16 +40,18 @@ struct Changes {
 
 class Floors {
  public:
-  // Keys kept: 32 versions. Beyond that the version that changed longest ago goes (most likely one that was given up: its
-  // last part never came); barriers go last, as a program may wait at one for hours.
+  // Keys kept: 32 versions. Beyond that the version that changed longest ago is forgotten (most
+  // likely one that was given up: its last part never came). Barriers are forgotten last, as a
+  // program may wait at one for hours.
   static constexpr std::size_t keys_max = 64;
   // Ranges in a row; a longer row leaves nodes out, which delays and never harms.
   static constexpr std::size_t row_ranges_max = 64;
 
-  // `nodes`: the members are 0 .. nodes-1. A node that is no member only passes on.
+  // `nodes`: the members are 0 .. nodes-1. A node that is no member only passes messages on.
   Floors(NodeId self, std::uint32_t nodes, Changes& changes);
 
-  // The same value again is sent again, unless all members have reached it: who got it may have forgotten it.
+  // A repeated value is sent again, unless all members have reached it: its receiver may have
+  // forgotten it.
   void raise_own(const Key& key, std::uint64_t value);
   void raise_floor(const Key& key, std::uint64_t floor);
   // A child's row, in place of its earlier one.

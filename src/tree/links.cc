@@ -1,15 +1,19 @@
-// Links of the tree: who becomes whose child, and what happens when one goes.
+// Links of the tree: how nodes become children of others, and what happens when a link ends.
 //
-// Every node without a parent is the root of its own tree and asks others to take it, with its whole subtree, as a child; so a
-// start, the death of an inner node, the death of the root and the end of a partition are all the same: trees that merge.
-//  1. A tree joins only below a root with a lower number. Two that ask each other do not both get a yes, and of two
-//     trees that can talk the one with the higher root can always join the other.
-//  2. What a node knows of its root may be old, so a ring of parents can still arise. Each beat carries the path
-//     from the root, and how old that is; a node that finds itself in its parent's path leaves it, and so does one whose path
-//     has become too old: word of a root that has gone dies out, because nobody can make it younger.
-//  3. No node takes more than arity + strangers_max children. Places for those who belong below it are kept free; a
-//     stranger who finds no place is sent on to children.
-//  4. Who is not at home asks there from time to time, and moves once it may: the tree gets its shape back.
+// Every node without a parent is the root of its own tree and asks others to take it, with its
+// whole subtree, as a child; so a start, the death of an inner node, the death of the root and the
+// end of a partition are one case: trees that merge.
+//  1. A tree joins only below a root with a lower number. Of two trees that ask each other at most
+//     one is accepted, and of two trees that can talk the one with the higher root can always join
+//     the other.
+//  2. A node's knowledge of its root may be old, so a ring of parents can still arise. Each beat
+//     carries the path from the root and its age. A node leaves its parent if it finds itself in
+//     the parent's path, or if its path has become too old: the path of a root that has gone
+//     expires, because no node can renew it.
+//  3. No node takes more than arity + strangers_max children. Places for the children that belong
+//     below it are kept free; a stranger that finds no place is sent on to children.
+//  4. A node that is not at home asks there from time to time and moves once it may, so that the
+//     tree regains its shape.
 #include <algorithm>
 
 #include "tree/tree.h"
@@ -33,7 +37,7 @@ bool has(const std::vector<NodeId>& nodes, NodeId node) {
 
 }  // namespace
 
-// --- as a child -----------------------------------------------------------------------------------
+// --- as a child ----------------------------------------------------------------------------------
 
 // A node may move below roots with numbers under this one.
 NodeId Tree::roots_end() const { return parent_ ? root() + 1 : self_.node; }
@@ -103,7 +107,7 @@ bool Tree::at_home() const {
   return !place_.ancestors.empty() && parent_->peer.node == place_.ancestors.back();
 }
 
-// --- as a parent ----------------------------------------------------------------------------------
+// --- as a parent ---------------------------------------------------------------------------------
 
 void Tree::on(NodeId from, const Join& join) {
   if (join.link.child != from || from == self_.node) return;
@@ -175,7 +179,7 @@ void Tree::drop_child(NodeId child) {
   children_changed_ = true;
 }
 
-// --- both -----------------------------------------------------------------------------------------
+// --- both ----------------------------------------------------------------------------------------
 
 void Tree::on(NodeId, const Leave& leave) {
   if (parent_ && leave.link == parent_->link) {

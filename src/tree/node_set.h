@@ -1,5 +1,6 @@
-// A set of nodes as ranges of numbers. Subtrees are ranges (shape.h), so that a set of many nodes is short: one range for a
-// whole subtree, a few more for each node that is missing or in a foreign place.
+// A set of nodes as ranges of numbers. Subtrees are ranges (shape.h), so that a set of many nodes
+// is short: one range for a whole subtree, a few more for each node that is missing or in a foreign
+// place.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,8 @@ class NodeSet {
   NodeSet() = default;
   // first .. first+count-1.
   static NodeSet range(NodeId first, std::uint32_t count);
-  // From a peer: any order, overlaps and empty ranges are put right; what lies beyond the largest number is cut off.
+  // From a peer: any order, overlaps and empty ranges are put right; numbers beyond the largest are
+  // cut off.
   static NodeSet of(const std::vector<Range>& ranges);
 
   void add(const NodeSet& other);

@@ -1,11 +1,13 @@
-// Which members are lost, as this agent believes. The root decides it from who is present in its tree; every other
-// agent takes its parent's word.
+// The members that this agent believes to be lost. The root decides it from the nodes that are
+// present in its tree; every other agent takes its parent's list.
 //
-// Suspicion: a member that is missing is not lost yet. Its subtree is missing with it until the children have found
-// new parents, and it may be back at once. Only who was missing for a whole period of grace (so for one to two of them) is
-// lost. Who is present again is not lost any more, at once.
+// Suspicion: a member that is missing is not lost yet. Its subtree is missing with it until the
+// children have found new parents, and it may be back at once. A member is lost only if it was
+// missing for a whole period of grace (so for one to two of them). A member that is present again
+// is no longer lost, at once.
 //
-// This is for those who place copies on other nodes. No commit depends on it: a wrong belief costs work, not data.
+// Used to place copies on other nodes. No commit depends on it: a wrong belief costs work, not
+// data.
 #pragma once
 
 #include <cstdint>
@@ -27,12 +29,13 @@ class Roll {
   // At a root, once a tick and whenever `present` has changed.
   void seen(const NodeSet& present);
   void tick_at_root();
-  // The first period of a new root: who was there for the old one has all of it to find a way here.
+  // Begins the first period of a new root: the nodes below the old root have all of it to find
+  // their way here.
   void become_root();
   void parent_says(NodeSet lost);
 
   const NodeSet& lost() const { return lost_; }
-  // Never 0: a new child, who may have believed otherwise, is told also that nobody is lost.
+  // Never 0: a new child, which may have believed otherwise, also learns that no member is lost.
   std::uint64_t changed() const { return changed_; }
 
  private:

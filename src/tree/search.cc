@@ -49,10 +49,10 @@ void Search::tick() {
 
 void Search::fill(std::optional<NodeId> silent) {
   round_.clear();
-  if (self_ == 0) return;  // nobody has a lower number
+  if (self_ == 0) return;  // no node has a lower number
   for (auto at = place_.ancestors.rbegin(); at != place_.ancestors.rend(); ++at) {
     put(*at);
-    // The home first, then those who know us, then the rest of the undamaged path.
+    // The home first, then the nodes that know us, then the rest of the undamaged path.
     if (at != place_.ancestors.rbegin()) continue;
     for (auto known = ancestors_.rbegin(); known != ancestors_.rend(); ++known) put(*known);
   }

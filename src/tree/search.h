@@ -1,9 +1,11 @@
-// Whom a node without a parent asks next.
+// The nodes that a node without a parent asks, in order.
 //
-// First those it was pointed to; then its home (the parent of the undamaged tree), the ancestors it last had, nearest
-// first, and those of the undamaged tree; then, because all of them may be dead, two that lead to the rest sooner or later: the
-// lower numbers in turn, so that the lowest living node is found, and a random one, which knows where the others are.
-// Between rounds it waits a random time that doubles: who lost the same parent does not come at the same moment for ever.
+// First those that a refusal named; then its home (the parent of the undamaged tree), the ancestors
+// it last had, nearest first, and those of the undamaged tree. All of these may be dead, so two
+// more follow that lead to the rest sooner or later: the lower numbers in turn, so that the lowest
+// living node is found, and a random one, which knows where the others are. Between rounds it waits
+// a random time that doubles, so that nodes that lost the same parent do not keep coming at the
+// same moment.
 #pragma once
 
 #include <deque>
@@ -27,11 +29,12 @@ class Search {
   Search(NodeId self, std::uint32_t nodes, const Place& place,
          std::function<std::string(NodeId)> address_of, SplitMix64& random);
 
-  // Begins anew, at once. `ancestors`: the last ones, root first. `silent`: one that is probably dead, asked last.
+  // Starts a new search, at once. `ancestors`: the last ones, root first. `silent`: one that is
+  // probably dead, asked last.
   void begin(std::vector<NodeId> ancestors, std::optional<NodeId> silent = std::nullopt);
   // Ask this one before all others.
   void hint(Peer peer);
-  // Whom to ask now; nothing where it has to wait, or where there is nobody.
+  // The node to ask now; nullopt if the search has to wait or there is no node to ask.
   std::optional<Peer> next();
   void tick();
 

@@ -1,8 +1,10 @@
-// Where each node belongs in an undamaged tree: arithmetic on its number, so that nobody keeps or sends a list of all nodes.
+// The place of each node in an undamaged tree: arithmetic on its number, so that no agent keeps or
+// sends a list of all nodes.
 //
-// Numbers are given in preorder: a subtree is a range of numbers, whose first is its top; the rest is dealt out to `arity`
-// children in parts that differ by one node at most. Depth: ceil(log_arity(nodes)) or one less. A parent's number is below
-// its children's. Neighbours in number (which launchers give to neighbours in the machine) are neighbours in the tree.
+// Numbers are given in preorder: a subtree is a range of numbers, whose first is its top; the rest
+// is divided among `arity` children in parts that differ by one node at most. Depth:
+// ceil(log_arity(nodes)) or one less. A parent's number is below its children's. Neighbours in
+// number (which launchers give to neighbours in the machine) are neighbours in the tree.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +20,8 @@ struct Place {
   std::vector<NodeId> children;
 };
 
-// Precondition: arity >= 2. A node beyond the members (a spare) gets a place too: below the member that its number
-// modulo `nodes` names.
+// Precondition: arity >= 2. A node beyond the members (a spare) gets a place too: below the member
+// that its number modulo `nodes` names.
 Place place_of(NodeId node, std::uint32_t nodes, std::uint32_t arity);
 
 }  // namespace backstay::tree

@@ -1,6 +1,7 @@
-// What goes over the links. A report goes up and a beat goes down each link once a tick, and at once where something has
-// arrived that others wait for; either holds everything that has changed since what the other side has confirmed. So
-// a lost message is made good by the next one, a doubled one changes nothing, and one that is overtaken by a later one is ignored.
+// Reports and beats. A report goes up and a beat goes down each link once a tick, and at once if
+// something has arrived that others wait for. Each holds all changes since the last one that the
+// other side has confirmed. So the next message makes good a lost one, a doubled one changes
+// nothing, and a message that a later one overtook is ignored.
 #include "tree/tree.h"
 
 #include <algorithm>
@@ -88,7 +89,7 @@ Status Tree::publish(const std::string& name, const std::string& value) {
 
 std::vector<Output> Tree::take() { return std::exchange(out_, {}); }
 
-// --- what neighbours say --------------------------------------------------------------------------
+// --- messages of neighbours ----------------------------------------------------------------------
 
 void Tree::on(NodeId from, const Report& report) {
   Child* child = child_of(report.link);
@@ -155,9 +156,9 @@ void Tree::on(NodeId, const wire::tree::Facts& facts) {
   }
 }
 
-// --- what they are told ---------------------------------------------------------------------------
+// --- messages to them ----------------------------------------------------------------------------
 
-// After every input: what has changed goes to those who wait for it.
+// After every input: sends what has changed to the nodes that wait for it.
 void Tree::flush() {
   const std::uint64_t before = present_changed_;
   if (children_changed_) count_present();
@@ -178,7 +179,8 @@ void Tree::flush() {
   out_.insert(out_.end(), record.begin(), record.end());
   out_.insert(out_.end(), announce.begin(), announce.end());
 
-  // A root that has gone is told at once, so that nobody joins below it; a better one can wait for the tick.
+  // The loss of a root is reported at once, so that no node joins below it; a better root can wait
+  // for the tick.
   const bool root_gone = root() > std::exchange(root_told_, root());
   for (auto& [node, child] : children_) {
     if (root_gone || !risen.empty()) tell_child(child);

@@ -1,15 +1,16 @@
-// One agent's part in the tree of a run (docs/protocol/tree.md): links to parent and children, and over them
-// membership, barriers, facts, and the commit of each level.
+// One agent's part in the tree of a run (docs/protocol/tree.md): links to parent and children, and
+// over them membership, barriers, facts, and the commit of each level.
 //
-// A pure state machine. The owner feeds it (messages, ticks, what happened on the node) and then takes what is to be done.
-// It does no I/O, reads no clock and draws from nothing but its seed: the same inputs give the same outputs. One thread.
+// A pure state machine. The owner feeds it (messages, ticks, events on the node) and then takes its
+// orders. It does no I/O, reads no clock and has no randomness but its seed: the same inputs give
+// the same outputs. One thread.
 //
-// Time is counted in ticks of the owner, one every `tree.heartbeat_s`; an agent that was stopped for a minute has missed nothing
-// by its own count, and clocks that differ do not matter.
+// Time is counted in ticks of the owner, one every `tree.heartbeat_s`; an agent that was stopped
+// for a minute has missed no tick by its own count, and clocks may differ.
 //
-// Bounds: arity + strangers_max children and one parent; one more peer while it looks for a parent. A message a tick to each of
-// them. Memory does not grow with the number of nodes, but for the ranges of a NodeSet where nodes are missing or
-// away from home.
+// Bounds: arity + strangers_max children and one parent; one more peer while it looks for a parent.
+// A message a tick to each of them. Memory does not grow with the number of nodes, except for the
+// ranges of a NodeSet if nodes are missing or away from home.
 #pragma once
 
 #include <cstdint>
@@ -37,13 +38,13 @@ struct Settings {
   RunId run = 0;
   std::uint32_t nodes = 1;  // the members of the run are 0 .. nodes-1
   std::uint32_t arity = 16;
-  std::uint32_t strangers_max =
-      4;  // children beyond those that belong here; a leaf takes arity more
-  std::uint32_t answer_ticks = 2;  // who does not answer a join for so long is not there
-  std::uint32_t lost_ticks = 6;    // a neighbour that is silent for so long has gone
-  std::uint32_t age_ticks_max =
-      30;  // word of a root that is older is not believed; more than the tree is deep
-  std::uint32_t grace_ticks = 20;  // a member that is missing for so long is lost (roll.h)
+  // Children beyond those that belong here; a leaf takes arity more.
+  std::uint32_t strangers_max = 4;
+  std::uint32_t answer_ticks = 2;  // without an answer to a join: not there
+  std::uint32_t lost_ticks = 6;    // of silence after which a neighbour has gone
+  // A path that is older is not believed; more than the tree is deep.
+  std::uint32_t age_ticks_max = 30;
+  std::uint32_t grace_ticks = 20;  // of absence after which a member is lost (roll.h)
   std::uint32_t home_ticks = 8;    // how often a child of strangers asks at home
   std::function<std::string(NodeId)> address_of;  // of the members
 };
@@ -63,7 +64,7 @@ struct Released {  // all members have entered the barrier `round` times
   std::uint64_t barrier = 0;
   std::uint64_t round = 0;
 };
-struct Membership {  // what has changed since the last one
+struct Membership {  // changes since the last one
   NodeSet lost;
   NodeSet back;
 };
@@ -71,10 +72,11 @@ using Output = std::variant<Send, Record, Announce, Released, Fact, Membership>;
 
 class Tree {
  public:
-  // Of a host and a port. A longer one is not taken, so that no message grows too large.
+  // The limit of an address (host and port). A longer one is not taken, so that no message grows
+  // too large.
   static constexpr std::size_t address_bytes_max = 300;
 
-  // `remembered`: all that the disk knows of versions of the job that still count.
+  // `remembered`: the versions of the job on the disk that still count.
   Tree(Settings settings, Self self, std::uint64_t seed, const std::vector<Remembered>& remembered);
   Tree(const Tree&) = delete;
   Tree& operator=(const Tree&) = delete;
@@ -82,18 +84,20 @@ class Tree {
   void start();
   void tick();
   void receive(NodeId from, const Message& message);
-  // The transport lost the peer, or could not reach it. Only quicker than silence.
+  // The transport lost the peer, or could not reach it. Optional: silence shows it too, later.
   void unreachable(NodeId peer);
   // A clean end: neighbours look for each other at once.
   void leave();
 
-  // The node's part of the version, of this run, is durable at this level. Precondition: level >= local.
+  // The node's part of the version, of this run, is durable at this level. Precondition: level >=
+  // local.
   void held(VersionNumber version, Level level);
-  // The answer to Record: it is on the disk.
+  // The answer to Record: the record is on the disk.
   void recorded(RunVersion version, Level level);
   // For the `round`th time, from 1; the round before must have been released.
   void enter(std::uint64_t barrier, std::uint64_t round);
-  // Every agent gets it, at least the last one of a name. Errors: those of Facts::publish().
+  // Every agent gets the fact, or at least the last one of a name. Errors: those of
+  // Facts::publish().
   Status publish(const std::string& name, const std::string& value);
 
   std::vector<Output> take();
@@ -106,12 +110,13 @@ class Tree {
   Level announced(RunVersion version) const { return commit_.announced(version); }
   const Fact* fact(NodeId node, const std::string& name) const { return facts_.find(node, name); }
   bool at_home() const;
-  // Parent, children, and who is being asked: connections to others may be closed.
+  // True of the parent, of children and of the node that is being asked: connections to others may
+  // be closed.
   bool needs(NodeId peer) const;
   std::size_t connections() const;
 
  private:
-  // What both ends of a link keep.
+  // The state that both ends of a link keep.
   struct Neighbour {
     Peer peer;
     LinkId link;
@@ -153,7 +158,7 @@ class Tree {
   Peer peer_of(NodeId node) const;
   std::vector<NodeId> path_below() const;
 
-  // What goes over them: tree.cc.
+  // Messages over them: tree.cc.
   void on(NodeId from, const wire::tree::Report& report);
   void on(NodeId from, const wire::tree::Beat& beat);
   void on(NodeId from, const wire::tree::Facts& facts);

@@ -1,8 +1,9 @@
-// Structs <-> packets, for every protocol of ours. Both directions come from one table: fields_of<T> lists the members
-// of a message in their order on the wire. A text is u16 + bytes, a list u32 + entries, a bool u8 (0 or 1), Level u8, Code i32,
-// a struct its fields.
+// Structs <-> packets, for every protocol of ours. Both directions come from one table:
+// fields_of<T> lists the members of a message in their order on the wire. A text is u16 + bytes, a
+// list u32 + entries, a bool u8 (0 or 1), Level u8, Code i32, a struct its fields.
 //
-// For the .cc files of protocols only: the table's entries stand there, above the first use of what is below.
+// For the .cc files of protocols only: they hold the table's entries, above the first use of the
+// functions below.
 #pragma once
 
 #include <concepts>
@@ -138,7 +139,8 @@ class Decoder {
   template <typename T>
   void get(std::vector<T>& list) {
     const std::size_t count = body_.get<std::uint32_t>();
-    // No entry takes less than sizeof(u32): what cannot be there is refused before allocating.
+    // No entry takes less than sizeof(u32): a count that cannot be true is refused before
+    // allocating.
     valid_ = valid_ && count <= list_entries_max && count <= body_.left() / sizeof(std::uint32_t);
     if (!valid_) return;
     list.resize(count);
@@ -175,7 +177,7 @@ Result<Buffer> encode(const Message& message, std::uint16_t protocol) {
   return encoder.finish(static_cast<std::uint16_t>(message.index() + 1), protocol);
 }
 
-// `sides`: who may be of different releases, for the message.
+// `sides`: the two programs that may be of different releases, for the message.
 // Errors: protocol (another protocol version; the message names both), invalid (anything else).
 template <typename Message>
 Result<Message> decode(Bytes packet, std::uint16_t protocol, std::string_view sides) {

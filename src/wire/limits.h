@@ -1,4 +1,4 @@
-// What a message may hold, whatever the protocol.
+// Limits of a message, in every protocol.
 #pragma once
 
 #include <cstddef>

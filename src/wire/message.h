@@ -1,5 +1,5 @@
-// The messages between programs, tools and the agent of a node (docs/protocol/agent.md), as structs.
-// Encoding and decoding are in message.cc; nothing here does I/O.
+// The messages between programs, tools and the agent of a node (docs/protocol/agent.md), as
+// structs. Encoding and decoding are in message.cc; nothing here does I/O.
 #pragma once
 
 #include <algorithm>
@@ -49,7 +49,7 @@ struct Hello {
   std::uint32_t drain_nodes_max = 0;      // 0: all
   std::uint32_t replicas = 0;             // on other nodes, with several nodes
   std::string parity;                     // "k,m" instead of replicas; "": none
-  std::uint64_t protect_bytes_per_s = 0;  // limit of what makes them; 0: none
+  std::uint64_t protect_bytes_per_s = 0;  // limit for making them; 0: none
   std::string secret;  // of the run, for its agents: 64 hexadecimal digits; "" with one node
 };
 struct Begin {
@@ -73,13 +73,13 @@ struct Await {  // answered by LevelIs once the level is reached or cannot be an
 struct Restart {
   VersionNumber version = 0;  // 0: the newest
   VersionNumber below = 0;    // 0, or only older ones than this
-  RunId run = 0;              // of the version; 0: whichever
+  RunId run = 0;              // of the version; 0: any
 };
 struct Verified {
   VersionNumber version = 0;
   std::vector<std::uint32_t> buffers;
   bool good = true;
-  std::string why;            // where not good: what was wrong
+  std::string why;            // if not good: the damage
   std::uint32_t attempt = 0;  // of the Plan that the chunks belong to
 };
 struct Refuse {
@@ -91,7 +91,7 @@ struct Restored {
   VersionNumber version = 0;
   Code code = Code::ok;
 };
-struct Withdrawn {  // answer to Withdraw: the plan's buffers are the agent's again
+struct Withdrawn {  // answer to Withdraw: the agent owns the plan's buffers again
   VersionNumber version = 0;
   std::uint32_t attempt = 0;
 };
@@ -100,8 +100,8 @@ struct Fetch {  // a range of one rank's object; all of it by default
   Rank rank = 0;
   std::uint64_t begin = 0;
   std::uint64_t bytes = UINT64_MAX;  // cut to what the object has
-  bool last = false;                 // the last `bytes` of the object; begin means nothing
-  RunId run = 0;                     // of the version; 0: whichever
+  bool last = false;                 // the last `bytes` of the object; begin is not used
+  RunId run = 0;                     // of the version; 0: any
 
   std::uint64_t begin_in(std::uint64_t object_bytes) const {
     return last ? object_bytes - std::min(bytes, object_bytes) : std::min(begin, object_bytes);
@@ -115,7 +115,7 @@ struct Candidates {  // several nodes: the newest recorded version here that is 
   VersionNumber below = 0;  // 0: the newest of all
   RunId below_run = 0;  // of two runs that used the same number, the smaller one counts as older
 };
-struct Proceed {  // several nodes: what all ranks of the job have agreed on at Ready
+struct Proceed {  // several nodes: the agreement of all ranks of the job at Ready
   VersionNumber version = 0;
   std::uint32_t attempt = 0;
   bool good = true;  // else the plan is withdrawn
@@ -168,7 +168,7 @@ struct EndRanks {  // those of this run that are connected to this agent
 // agent -> rank or tool
 struct Setting {  // of the configuration that the agent was started with
   std::string key;
-  std::string value;  // as it would stand in the file
+  std::string value;  // as written in the file
 };
 struct Welcome {  // with two descriptors: pool, control page
   std::string release;
@@ -178,8 +178,8 @@ struct Welcome {  // with two descriptors: pool, control page
   std::uint32_t home_count = 0;
   VersionNumber newest = 0;       // highest number ever used in this job; the next is newest + 1
   bool finished = false;          // the run before this one ended by itself
-  std::string address;            // where the run's other agents reach this one; "" with one node
-  std::vector<Setting> settings;  // its own, which count for all programs until it ends
+  std::string address;            // for the run's other agents; "" with one node
+  std::vector<Setting> settings;  // its own, which hold for all programs until it ends
 };
 struct Grant {
   VersionNumber version = 0;
@@ -188,15 +188,15 @@ struct Grant {
 struct Captured {  // answer to End, and to Restored
   VersionNumber version = 0;
   Code code = Code::ok;
-  std::string message;  // with ok: what the program is to hear of versions that are not safe
+  std::string message;  // with ok: a warning to the program about versions that are not safe
 };
 struct LevelIs {
   VersionNumber version = 0;
   Level level = Level::none;
-  Code code = Code::ok;  // why the version will not get further, where it will not
+  Code code = Code::ok;  // why the version cannot reach a higher level
   std::string message;
 };
-struct Plan {  // what will be restarted; forget every chunk seen so far
+struct Plan {  // the version to restart; forget every chunk seen so far
   VersionNumber version = 0;
   std::uint64_t object_bytes = 0;
   bool from_pool = false;
@@ -207,8 +207,9 @@ struct Plan {  // what will be restarted; forget every chunk seen so far
 };
 struct Chunks {
   VersionNumber version = 0;
-  // Stay in their buffers until Restored or Withdrawn. The rank may exchange their bytes with what its
-  // regions hold, unless the plan is from the pool: the pool's copy of a version stays as it is.
+  // Stay in their buffers until Restored or Withdrawn. The rank may exchange their bytes with what
+  // its regions hold, unless the plan is from the pool: the pool's copy of a version stays as it
+  // is.
   bool held = false;
   std::vector<ChunkInPool> chunks;
   std::uint32_t attempt = 0;  // of the Plan that they belong to
@@ -219,7 +220,7 @@ struct Deliver {
 struct Candidate {  // answer to Candidates
   VersionNumber version = 0;
   RunId run = 0;
-  Code code = Code::ok;  // none: there is none; another: it is not known what there is
+  Code code = Code::ok;  // none: there is none; another code: not known
   std::string message;
   std::uint32_t saved_ranks = 0;
 };
@@ -228,7 +229,7 @@ struct Ready {
   VersionNumber version = 0;
   std::uint32_t attempt = 0;
 };
-struct Withdraw {  // the present Plan is given up: take back what was exchanged with its chunks
+struct Withdraw {  // the present Plan is given up: exchange its chunks back
   VersionNumber version = 0;
   std::uint32_t attempt = 0;
 };
@@ -264,7 +265,7 @@ class Message
 // all), invalid (a text with a zero byte).
 Result<Buffer> encode(const Message& message);
 
-// Never allocates more than a packet can hold, whatever the packet says.
+// Never allocates more than a packet can hold, even if the packet is malformed.
 // Errors: protocol (another protocol version; the message names both), invalid (anything else).
 Result<Message> decode(Bytes packet);
 

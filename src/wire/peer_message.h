@@ -1,4 +1,5 @@
-// What the agents of a run say to each other about files (docs/protocol/peers.md), as structs. Nothing here does I/O.
+// The messages about files between the agents of a run (docs/protocol/peers.md), as structs.
+// Nothing here does I/O.
 #pragma once
 
 #include <compare>
@@ -27,7 +28,7 @@ struct Get {
   std::uint64_t ticket = 0;
   VersionNumber version = 0;
   RunId run = 0;
-  NodeId node = 0;        // whose file
+  NodeId node = 0;        // the owner of the file
   bool parity = false;    // the parity that it kept, instead of its segment
   bool manifest = false;  // else the bytes [offset, offset + bytes) of the segment
   std::uint64_t offset = 0;
@@ -45,12 +46,12 @@ struct Keep {
   std::uint64_t segment_bytes = 0;
   std::uint32_t nodes = 1;
   std::uint32_t ranks = 1;
-  Level recorded = Level::none;  // what follows counts only where it is not none
+  Level recorded = Level::none;  // the fields below count only if it is not none
   std::uint64_t payload_bytes = 0;
   std::uint64_t manifests_sum = 0;
   std::uint64_t captured_ns = 0;
   std::uint64_t committed_ns = 0;
-  std::vector<NodeId> holders;  // who has the file, or was asked to keep it
+  std::vector<NodeId> holders;  // agents that have the file or were asked to keep it
 };
 struct Kept {
   VersionNumber version = 0;
@@ -83,7 +84,7 @@ struct Holders {
   std::vector<Holder> holders;
 };
 
-// Rebuilding (docs/protocol/peers.md): to who has parity of the rank's group.
+// Rebuilding (docs/protocol/peers.md): to an agent that has parity of the rank's group.
 struct Rebuild {
   std::uint64_t ticket = 0;
   VersionNumber version = 0;
@@ -94,12 +95,12 @@ struct Rebuilt {
   std::uint64_t ticket = 0;
   Code code = Code::internal;
   std::string message;
-  NodeId node = 0;  // whose file the sender has now
+  NodeId node = 0;  // the owner of the file that the sender has now
 };
 
 struct Look {
   std::uint64_t ticket = 0;
-  VersionNumber version = 0;  // whose files are asked for as well; 0: of none
+  VersionNumber version = 0;  // its files are listed as well; 0: of none
   RunId run = 0;
 };
 struct Seen {
@@ -119,8 +120,9 @@ struct Seen {
   std::string lacks;  // for people; "": nothing
   Level lacks_level = Level::none;
   Code lacks_code = Code::ok;
-  std::vector<NodeId> files;  // of the version's nodes, whose files are on its disk
-  // The parity of that version there: as whose it was made, how many blocks (0: none), of whose segments, on the ring.
+  std::vector<NodeId> files;  // nodes of the version that have files on its disk
+  // The parity of that version there: the node that made it, the number of blocks (0: none), the
+  // owners of the segments on the ring.
   NodeId parity_of = 0;
   std::uint32_t parity_blocks = 0;
   std::vector<NodeId> parity_group;

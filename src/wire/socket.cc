@@ -77,7 +77,7 @@ backstay::Status check_peer(int socket, const std::string& what) {
   return {};
 }
 
-// Nobody else may be able to put another socket in place of ours.
+// No other user may be able to put another socket in place of ours.
 backstay::Status check_folder(const std::string& folder) {
   struct stat link {};
   struct stat target {};
@@ -104,7 +104,7 @@ bool is_file_at(int fd, const std::string& path) {
          opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
-// Serialises those who look for a stale socket and replace it: without it, the second of two
+// Serialises agents that look for a stale socket and replace it: without it, the second of two
 // starting agents could remove the first one's fresh socket.
 Result<Fd> lock_beside(const std::string& path) {
   const std::string name = path + ".lock";
@@ -213,7 +213,7 @@ Result<Fd> listen_at(const std::string& path) {
   BACKSTAY_ASSIGN(const Fd lock, lock_beside(path));
   BACKSTAY_TRY(remove_stale(path, address));
   BACKSTAY_ASSIGN(Fd listener, new_socket(0));
-  // Linux gives the name the mode of the socket: there is no moment in which it is wider.
+  // Linux gives the name the mode of the socket: at no moment is it more open.
   if (::fchmod(listener.get(), 0600) != 0 ||
       ::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       ::chmod(path.c_str(), 0600) != 0 || ::listen(listener.get(), backlog) != 0) {
@@ -239,7 +239,7 @@ Result<Fd> connect_to(const std::string& path) {
   BACKSTAY_ASSIGN(Fd socket, new_socket(0));
   const int failed = connect_again_on_signal(socket.get(), address);
   if (failed == ECONNREFUSED) {
-    return Error(Code::agent_lost, "nobody listens at " + path, failed);
+    return Error(Code::agent_lost, "no agent listens at " + path, failed);
   }
   if (failed != 0) return errno_error("connect to the agent at " + path, failed);
   BACKSTAY_TRY(check_peer(socket.get(), "the agent at " + path));
@@ -295,7 +295,7 @@ std::string default_socket_path() {
   if (!slurm.empty() && ::lstat(slurm.c_str(), &info) == 0 && info.st_uid == ::geteuid())
     return slurm;
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-  // Batch systems export the variable on nodes where nobody made the folder.
+  // Batch systems export the variable also on nodes on which the folder was not made.
   if (runtime != nullptr && runtime[0] == '/' && ::access(runtime, W_OK) == 0) {
     return std::string(runtime) + "/backstay/agent.sock";
   }

@@ -1,5 +1,5 @@
-// The messages of the tree of agents (docs/protocol/tree.md), as structs. What they mean and when they are sent stands
-// in src/tree; nothing here does I/O.
+// The messages of the tree of agents (docs/protocol/tree.md), as structs. src/tree says what they
+// mean and when they are sent; nothing here does I/O.
 #pragma once
 
 #include <compare>
@@ -17,7 +17,7 @@ namespace backstay::wire::tree {
 
 inline constexpr std::uint16_t protocol_version = 1;
 
-// An agent and where it is reached.
+// An agent and its address.
 struct Peer {
   NodeId node = 0;
   std::string address;
@@ -31,7 +31,8 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-// One child under one parent, once: a child that joins again gets a new one. Both sides name it in each message.
+// One child under one parent, once: a child that joins again gets a new one. Both sides name it in
+// each message.
 struct LinkId {
   NodeId child = 0;
   std::uint64_t incarnation = 0;                    // of the child
@@ -39,12 +40,14 @@ struct LinkId {
   auto operator<=>(const LinkId&) const = default;  // NOLINT: <=> is no 0
 };
 
-// What is counted: a value of each member that only grows.
+// The kinds of counts: a value of each member that only grows.
 enum class Kind : std::uint32_t {
-  held = 1,  // number: version; value: level that the node holds on its side
-  recorded =
-      2,        // number: version; value: level of which the node has the commit record on its disk
-  barrier = 3,  // number: the barrier's; value: how often the node has entered it
+  // Number: version; value: level that the node holds on its side.
+  held = 1,
+  // Number: version; value: level of which the node has the commit record on its disk.
+  recorded = 2,
+  // Number: the barrier's; value: how often the node has entered it.
+  barrier = 3,
 };
 struct Key {
   std::uint32_t kind = 0;
@@ -66,7 +69,7 @@ struct Floor {
 };
 
 struct Fact {
-  NodeId node = 0;                // who has published it
+  NodeId node = 0;                // the publisher
   std::uint64_t incarnation = 0;  // of the publisher
   std::uint64_t sequence = 0;     // a later fact of the same name replaces an earlier one
   std::string name;
@@ -118,7 +121,7 @@ struct Beat {
   std::uint32_t age = 0;
   std::vector<Floor> floors;
   bool lost_changed = false;
-  std::vector<Range> lost;  // members that are taken for dead, where that has changed
+  std::vector<Range> lost;  // members that are taken for dead, if lost_changed
   std::uint64_t facts_seen = 0;
 };
 

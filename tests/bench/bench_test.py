@@ -67,7 +67,8 @@ class Benchmarks(unittest.TestCase):
 
     @unittest.skipUnless((BIN / "parity").exists(), "built without ISA-L")
     def test_parity(self):
-        result = self.run_one("parity", "--block-mib", "1", "--slice-kib", "100", "--repetitions", "2")
+        result = self.run_one("parity", "--block-mib", "1", "--slice-kib", "100", "--repetitions",
+                              "2")
         for shape in ("3_1", "2_2", "8_2"):
             self.check_samples(result, [f"{what}_{shape}_s" for what in (
                 "encode", "encode_in_turn", "isal", "rebuild")], 2)

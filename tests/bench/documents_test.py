@@ -15,16 +15,19 @@ sys.path.insert(0, str(ROOT / "bench"))
 import documents  # noqa: E402
 
 RESULT = json.loads((ROOT / documents.REFERENCE).read_text())
-BLOCKS = {"README.md": ["side"], "docs/benchmarks.md": ["measured"], "docs/protocol/tree.md": ["join"]}
+BLOCKS = {"README.md": ["side"], "docs/benchmarks.md": ["measured"],
+          "docs/protocol/tree.md": ["join"]}
 
 
 class Documents(unittest.TestCase):
     def test_figures_are_those_of_the_result(self):
         for name in documents.DOCUMENTS:
             text = (ROOT / name).read_text()
-            self.assertEqual([found[2] for found in documents.BLOCK.finditer(text)], BLOCKS[name], name)
+            self.assertEqual([found[2] for found in documents.BLOCK.finditer(text)], BLOCKS[name],
+                             name)
             self.assertEqual(documents.rendered(text, RESULT), text,
-                             f"{name} differs from {documents.REFERENCE}: bench/run --write-docs writes both")
+                             f"{name} differs from {documents.REFERENCE}: bench/run --write-docs "
+                             f"writes both")
 
     def test_another_result_gives_other_figures(self):
         other = copy.deepcopy(RESULT)

@@ -1,4 +1,6 @@
-"""The benchmarks over several hosts run at tiny sizes, and their JSON and the page have what they should."""
+"""The benchmarks over several hosts run at tiny sizes, and their JSON and the page have what they
+should.
+"""
 
 import copy
 import json
@@ -18,7 +20,8 @@ PARTS = {"replication": replication, "blocked": blocked, "restart": restarts}
 
 
 def run(name, *arguments):
-    return subprocess.run([ROOT / "bench" / name, "--build", BUILD, *arguments], capture_output=True, text=True, timeout=200, check=False)
+    return subprocess.run([ROOT / "bench" / name, "--build", BUILD, *arguments],
+                          capture_output=True, text=True, timeout=200, check=False)
 
 
 class Hosts(unittest.TestCase):
@@ -35,7 +38,9 @@ class Hosts(unittest.TestCase):
         result = json.loads(done.stdout)
         self.assertEqual(result["benchmark"], "cluster")
         self.assertEqual(result["shape"]["rate"], "4gbit")
-        self.check_samples(result["replication"], ("stream_1_mb_s", "replicas_1_mb_s", "replicas_1_protected_s", "parity_2_1_mb_s"))
+        self.check_samples(result["replication"],
+                           ("stream_1_mb_s", "replicas_1_mb_s", "replicas_1_protected_s",
+                            "parity_2_1_mb_s"))
         self.check_samples(result["restart"], ("lost_0_s", "lost_1_s", "lost_2_s", "shared_s"))
         for protection in ("none", "replicas_1", "parity_2_1"):
             self.assertGreater(result["blocked"][f"{protection}_blocked_s"], 0)
@@ -51,7 +56,8 @@ class Hosts(unittest.TestCase):
         done = run("storage_strategies", "--quick", "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
         result = json.loads(done.stdout)["strategies"]
-        self.assertEqual(set(result["strategies"]), {"server", "shared", "serialised", "local", "replicas_1", "parity_1_1"})
+        self.assertEqual(set(result["strategies"]),
+                         {"server", "shared", "serialised", "local", "replicas_1", "parity_1_1"})
         for key, one in result["strategies"].items():
             self.assertEqual("second_network" in one, key in ("server", "replicas_1", "parity_1_1"))
             self.check_samples(one["one_network"], ("blocked_s", "safe_s", "base_s"))
@@ -72,7 +78,8 @@ class Hosts(unittest.TestCase):
         kept = documents.load()
         page = (ROOT / documents.PAGE).read_text()
         self.assertEqual(documents.rendered(page, "cluster", PARTS, kept), page)
-        self.assertEqual(documents.rendered(page, "strategies", {"strategies": strategies}, kept), page)
+        self.assertEqual(documents.rendered(page, "strategies", {"strategies": strategies}, kept),
+                         page)
         other = copy.deepcopy(kept)
         other["cluster"]["replication"]["replication"]["replicas_1_protected_s"] = 7.25
         self.assertIn("| 7.25 |", documents.rendered(page, "cluster", PARTS, other))

@@ -20,14 +20,14 @@ program fortran_test
   call session()
   call expect(backstay_release() /= '', 'release')
   call backstay_restart(version)
-  call expect(version == 0, 'nothing is saved at first, and that ends nobody')
+  call expect(version == 0, 'nothing is saved at first, and that does not end the program')
   call backstay_restart(version, stat)
   call expect(stat == BACKSTAY_ENONE, 'nothing is saved at first, as a code')
   call refusals()
 
   call expect(.not. backstay_due(), 'due: every second call')
   call expect(backstay_due(), 'due: every second call')
-  call expect(.not. backstay_stop_requested(), 'nobody asked to stop')
+  call expect(.not. backstay_stop_requested(), 'no stop was requested')
   call set(1)
   message = ''
   call backstay_checkpoint(stat, message)

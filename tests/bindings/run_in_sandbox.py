@@ -12,7 +12,9 @@ parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--agent", required=True)
 parser.add_argument("command", nargs="+")
 options = parser.parse_args()
-with Sandbox(options.agent, BACKSTAY_CHECKPOINT_POLICY="calls", BACKSTAY_CHECKPOINT_EVERY_CALLS=2) as box:
-    code = subprocess.run(options.command, env=box.environment, cwd=box.folder, timeout=120).returncode
+with Sandbox(options.agent, BACKSTAY_CHECKPOINT_POLICY="calls",
+             BACKSTAY_CHECKPOINT_EVERY_CALLS=2) as box:
+    code = subprocess.run(options.command, env=box.environment, cwd=box.folder,
+                          timeout=120).returncode
     if code:
         raise SystemExit(f"exit code {code}\n--- agent log\n{box.log()}")

@@ -21,14 +21,17 @@ def job(monkeypatch, request):
 
 
 @pytest.mark.parametrize("script, words, name", [
-    ("heat.py", [], "heat"), ("my heat.v2.py", [], "my_heat.v2"), ("pack/__main__.py", ["-m"], "pack")])
+    ("heat.py", [], "heat"), ("my heat.v2.py", [], "my_heat.v2"),
+    ("pack/__main__.py", ["-m"], "pack")])
 def test_a_job_without_a_name_is_named_after_the_script(tmp_path, script, words, name):
     path = tmp_path / script
     path.parent.mkdir(exist_ok=True)
     path.write_text("import backstay\nwith backstay.init():\n    print(backstay.route_file('x'))\n")
-    env = {key: value for key, value in os.environ.items() if key not in ("BACKSTAY_JOB", "BACKSTAY_JOB_NAME")}
+    env = {key: value for key,
+           value in os.environ.items() if key not in ("BACKSTAY_JOB", "BACKSTAY_JOB_NAME")}
     command = [sys.executable, *(["-m", "pack"] if words else [script])]
-    said = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
+    said = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True,
+                          timeout=60)
     assert said.returncode == 0, said.stderr
     assert pathlib.Path(said.stdout.strip()).parent.parent.name == name
 
@@ -75,7 +78,8 @@ def test_old_version_and_levels(job):
         u[:] = 2
         second = backstay.checkpoint()
         assert second > first
-        np.testing.assert_array_equal(backstay.read_region(first, "u", np.empty(1000)), np.full(1000, 1.0))
+        np.testing.assert_array_equal(backstay.read_region(first, "u", np.empty(1000)),
+                                      np.full(1000, 1.0))
         backstay.wait(second, backstay.Level.LOCAL, timeout_s=60)
         assert backstay.test(second) >= backstay.Level.LOCAL
         with pytest.raises(backstay.NotFound):
@@ -104,9 +108,10 @@ def test_due_every_second_call(job):
 
 def test_protected_array_stays_alive(job):
     with backstay.init():
-        backstay.protect("u", np.arange(100000.0))  # nobody else holds it
+        backstay.protect("u", np.arange(100000.0))  # no other reference holds it
         version = backstay.checkpoint()
-        np.testing.assert_array_equal(backstay.read_region(version, "u", np.empty(100000)), np.arange(100000.0))
+        np.testing.assert_array_equal(backstay.read_region(version, "u", np.empty(100000)),
+                                      np.arange(100000.0))
 
 
 def test_errors_have_classes_and_advice(job):
@@ -124,7 +129,8 @@ def test_errors_have_classes_and_advice(job):
             backstay.unprotect("v")
         with pytest.raises(backstay.InvalidArgument):
             backstay.protect("outside", u, global_shape=(3,), global_offset=(1,))
-        with pytest.raises(ValueError, match="half: global_shape and global_offset need 1 numbers each"):
+        with pytest.raises(ValueError,
+                           match="half: global_shape and global_offset need 1 numbers each"):
             backstay.protect("half", u, global_offset=(1,))
     assert issubclass(backstay.WrongState, backstay.Error)
 
@@ -141,7 +147,9 @@ def test_wrong_shape_is_refused_and_untouched(job):
         assert not u.any()
 
 
-@pytest.mark.parametrize("bad", [np.zeros((4, 4))[:, ::2], np.array(["text"]), [1.0, 2.0], np.zeros(2, ">f8")])
+@pytest.mark.parametrize("bad",
+                         [np.zeros((4, 4))[:, ::2], np.array(["text"]), [1.0, 2.0],
+                          np.zeros(2, ">f8")])
 def test_arrays_that_cannot_be_saved(job, bad):
     with backstay.init(), pytest.raises(TypeError):
         backstay.protect("bad", bad)
@@ -189,7 +197,8 @@ def test_configuration_error(job, tmp_path):
 
 
 @pytest.mark.parametrize("variable", ["BACKSTAY_DIR", "BACKSTAY_AGENT_SOCKET"])
-@pytest.mark.parametrize("place, kind", [("file", backstay.ConfigError), ("/sys", backstay.NotPermitted)])
+@pytest.mark.parametrize("place, kind",
+                         [("file", backstay.ConfigError), ("/sys", backstay.NotPermitted)])
 def test_a_folder_that_cannot_be_made_is_named(job, monkeypatch, tmp_path, variable, place, kind):
     (tmp_path / "file").touch()
     base = tmp_path / place  # an absolute one stays as it is
@@ -206,5 +215,6 @@ def test_the_version_of_this_session_is_open_to_the_reader(job):
         backstay.protect("u", saved, global_shape=(3, 4))
         version = backstay.checkpoint()
         backstay.wait(version)
-    folder = os.path.join(os.environ["BACKSTAY_DIR"], os.environ["BACKSTAY_JOB"], f"v{version:016d}")
+    folder = os.path.join(os.environ["BACKSTAY_DIR"], os.environ["BACKSTAY_JOB"],
+                          f"v{version:016d}")
     np.testing.assert_array_equal(backstay.open(folder)["u"], saved)

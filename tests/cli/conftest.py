@@ -1,4 +1,5 @@
-"""The real programs in a world of their own: home, socket and versions below one temporary folder."""
+"""The real programs in a world of their own: home, socket and versions below one temporary folder.
+"""
 
 import json
 import os
@@ -40,13 +41,15 @@ class World:
 
     def run(self, *words, env=None, **more):
         return subprocess.run(
-            [PROGRAM, *map(str, words)], env={**self.env, **(env or {})}, cwd=more.pop("cwd", self.folder),
+            [PROGRAM, *map(str, words)], env={**self.env, **(env or {})},
+            cwd=more.pop("cwd", self.folder),
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, **more)
 
     def popen(self, *words, env=None, **more):
         return subprocess.Popen(
             [PROGRAM, *map(str, words)], env={**self.env, **(env or {})}, cwd=self.folder,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            **more)
 
     def json(self, *words, code=0, **more):
         done = self.run(*words, "--json", **more)

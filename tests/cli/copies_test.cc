@@ -84,7 +84,7 @@ TEST(Copies, WhatWouldSurviveWithoutADiskThatFailsIsSaid) {
   ASSERT_TRUE(two.ok());
   EXPECT_EQ(survival_lines(*two).back(),
             "should the disks of nodes 1, 2 not give back what they have: not whole on the nodes "
-            "that are left: nobody has the file of node 1");
+            "that are left: no node has the file of node 1");
   EXPECT_EQ(survival_json(*two)["without_troubled"]["gone"].dump(), "[1]");
 }
 
@@ -171,7 +171,7 @@ TEST(Copies, WhatIsGoneIsSaidFirst) {
   const auto copies = copies_of(answer(2, Json::array({member(0, {0})}), 0, "durable"));
   ASSERT_TRUE(copies.ok());
   EXPECT_THAT(survival_lines(*copies),
-              ElementsAre("not whole on the nodes that answered: nobody has the file of node 1",
+              ElementsAre("not whole on the nodes that answered: no node has the file of node 1",
                           "also in the durable directory: comes back after the loss of all nodes"));
 }
 
@@ -183,14 +183,16 @@ TEST(Copies, OfOneNode) {
 }
 
 TEST(Copies, AnythingElseIsRefused) {
-  for (
-      const char* text :
-      {"{}", "[]", "null",
-       R"({"level":"local","nodes":4000000000,"members":[],"members_left_out":0})",
-       R"({"level":"local","nodes":1,"members":[{"node":0,"state":"ok","files":[1]}],"members_left_out":0})",
-       R"({"level":"local","nodes":1,"members":[{"node":4000000000,"state":"ok","files":[],"parity":null}],"members_left_out":0})",
-       R"({"level":"local","nodes":1,"members":[{"node":0,"state":"ok","files":[],"parity":null,"lacks":"x"}],"members_left_out":0})",
-       R"({"level":"local","nodes":1,"members":[{"node":0}],"members_left_out":0})"}) {
+  for (const char* text :
+       {"{}", "[]", "null",
+        R"({"level":"local","nodes":4000000000,"members":[],"members_left_out":0})",
+        R"({"level":"local","nodes":1,"members":[{"node":0,"state":"ok","files":[1]}],)"
+        R"("members_left_out":0})",
+        R"({"level":"local","nodes":1,"members":[{"node":4000000000,"state":"ok","files":[],)"
+        R"("parity":null}],"members_left_out":0})",
+        R"({"level":"local","nodes":1,"members":[{"node":0,"state":"ok","files":[],)"
+        R"("parity":null,"lacks":"x"}],"members_left_out":0})",
+        R"({"level":"local","nodes":1,"members":[{"node":0}],"members_left_out":0})"}) {
     const auto copies = copies_of(Json::parse(text));
     ASSERT_FALSE(copies.ok()) << text;
     EXPECT_EQ(copies.error().code(), Code::protocol);

@@ -44,7 +44,7 @@ TEST(Hosts, WhatIsNoHostIsRefusedWithItsPlace) {
   EXPECT_EQ(refusal("n0:0"), "hosts:1: \"0\" is no number of slots in \"n0:0\"");
   EXPECT_EQ(refusal("n0:99999999999"),
             "hosts:1: \"99999999999\" is no number of slots in \"n0:99999999999\"");
-  EXPECT_EQ(refusal("n0:2 n1:2"), "hosts:1: \"n1:2\" stands behind a host; write one host a line");
+  EXPECT_EQ(refusal("n0:2 n1:2"), "hosts:1: \"n1:2\" follows a host; write one host a line");
   EXPECT_EQ(refusal("n0\n= 2"), "hosts:2: \"=2\" is no name of a host");
   EXPECT_FALSE(parse_host_list(",").ok());
 }

@@ -20,9 +20,9 @@ class Log {
   Log& captured(const char* run, int at, int version, int waited_s) {
     return add(
         "captured", run, at,
-        fmt::format(
-            R"(,"version":{},"ranks":[{{"rank":0,"begin_ns":{},"end_ns":{}}},{{"rank":1,"begin_ns":{},"end_ns":{}}}])",
-            version, ns(at - waited_s), ns(at), ns(at - waited_s), ns(at - waited_s)));
+        fmt::format(R"(,"version":{},"ranks":[{{"rank":0,"begin_ns":{},"end_ns":{}}},)"
+                    R"({{"rank":1,"begin_ns":{},"end_ns":{}}}])",
+                    version, ns(at - waited_s), ns(at), ns(at - waited_s), ns(at - waited_s)));
   }
   Log& level(const char* name, const char* run, int at, int version) {
     return add(name, run, at, fmt::format(R"(,"version":{})", version));
@@ -156,7 +156,7 @@ TEST(RunSummary, SaysWhyThereIsNoVersion) {
               HasSubstr("due after 1 min 0 s (checkpoint.policy interval)"));
   EXPECT_THAT(why_no_version(ran, {"interval", 5, 0}),
               HasSubstr("does the program call backstay_due()"));
-  EXPECT_THAT(why_no_version(ran, {"request", -1, 0}), HasSubstr("nobody asked"));
+  EXPECT_THAT(why_no_version(ran, {"request", -1, 0}), HasSubstr("none was requested"));
   EXPECT_THAT(why_no_version(ran, {"calls", -1, 0}), HasSubstr("not called that often"));
   EXPECT_THAT(why_no_version(Log().read(), daly), HasSubstr("no rank called Backstay"));
   const auto failed = Log()

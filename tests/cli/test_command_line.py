@@ -1,4 +1,6 @@
-"""Usage, configuration, completion, doctor, probe: everything that needs neither versions nor an agent."""
+"""Usage, configuration, completion, doctor, probe: everything that needs neither versions nor an
+agent.
+"""
 
 import contextlib
 import json
@@ -15,7 +17,8 @@ import pytest
 
 from conftest import PROGRAM, ROOT
 
-COMMANDS = ["run", "checkpoint", "status", "top", "agent", "ls", "show", "verify", "rm", "copy", "doctor", "probe",
+COMMANDS = ["run", "checkpoint", "status", "top", "agent", "ls", "show", "verify", "rm", "copy",
+            "doctor", "probe",
             "config", "completion", "version"]
 
 
@@ -35,14 +38,17 @@ def test_help_lists_every_command(world):
         assert f"\n  {command} " in text
 
 
-@pytest.mark.parametrize("words", [[], ["nonsense"], ["ls", "--nonsense"], ["show", "job", "x"], ["rm"],
+@pytest.mark.parametrize("words",
+                         [[], ["nonsense"], ["ls", "--nonsense"], ["show", "job", "x"], ["rm"],
                                    ["completion", "fish"], ["run"], ["agent", "dance"]])
 def test_wrong_usage_is_exit_code_2(world, words):
     done = world.run(*words)
     assert done.returncode == 2 and done.stderr and done.stdout == ""
 
 
-@pytest.mark.parametrize("words", [["nonsense"], ["ls", "--nonsense"], ["show", "job", 0], ["agent", "dance"],
+@pytest.mark.parametrize("words",
+                         [["nonsense"], ["ls", "--nonsense"], ["show", "job", 0],
+                          ["agent", "dance"],
                                    ["export", "x", "--config", "/nowhere"]])
 def test_wrong_usage_with_json_is_json(world, words):
     done = world.run(*words, "--json")
@@ -56,12 +62,15 @@ def test_json_of_the_program_under_run_is_not_ours(world):
     assert done.returncode == 2 and done.stdout == ""
 
 
-@pytest.mark.parametrize("words", [["show", "job", 0], ["verify", "job", "-1"], ["rm", "job", 3, "x"], ["show", "job", "1.5"],
+@pytest.mark.parametrize("words",
+                         [["show", "job", 0], ["verify", "job", "-1"], ["rm", "job", 3, "x"],
+                          ["show", "job", "1.5"],
                                    ["show", "job", 2**64]])
 def test_a_number_that_is_no_version_is_explained(world, words):
     done = world.run(*words)
     assert done.returncode == 2 and "they count from 1" in done.stderr and "e+308" not in done.stderr
-    for words in (["top", "--count", -1], ["run", "--retries", -1, "--", "true"], ["run", "--spares", "x", "--", "true"]):
+    for words in (["top", "--count", -1], ["run", "--retries", -1, "--", "true"],
+                  ["run", "--spares", "x", "--", "true"]):
         done = world.run(*words)
         assert done.returncode == 2 and f'"{words[2]}" is no whole number from 0 on' in done.stderr, done.stderr
 
@@ -86,7 +95,8 @@ def test_version(world):
 def test_runs_from_any_folder_through_a_link(world):
     link = world.folder / "linked"
     link.symlink_to(PROGRAM)
-    done = subprocess.run([link, "version"], cwd="/", env=world.env, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([link, "version"], cwd="/", env=world.env, capture_output=True,
+                          text=True, timeout=60)
     assert done.returncode == 0
 
 
@@ -153,7 +163,8 @@ def test_config_file_is_found_in_the_working_folder(world):
 def completed(world, line):
     script = world.run("completion", "bash").stdout
     words = line.split(" ")
-    ask = (f"{script}\nCOMP_WORDS=({' '.join(repr(w) for w in words)}); COMP_CWORD={len(words) - 1}; _backstay; "
+    ask = (f"{script}\nCOMP_WORDS=({' '.join(repr(w) for w in words)}); "
+           f"COMP_CWORD={len(words) - 1}; _backstay; "
            'printf "%s\\n" "${COMPREPLY[@]}"')
     env = {**world.env, "PATH": f"{pathlib.Path(PROGRAM).parent}:{os.environ['PATH']}"}
     done = subprocess.run(["bash", "-c", ask], env=env, capture_output=True, text=True, timeout=60)
@@ -210,7 +221,8 @@ def test_doctor_says_what_to_do(world):
     long = "/tmp/" + "x" * 120
     report = world.json("doctor", "--quick", code=1, env={"BACKSTAY_AGENT_SOCKET": long})
     assert any("agent.socket" in check["advice"] for check in report["checks"])
-    report = world.json("doctor", "--quick", code=1, env={"BACKSTAY_AGENT_SOCKET": "/proc/nowhere/s"})
+    report = world.json("doctor", "--quick", code=1,
+                        env={"BACKSTAY_AGENT_SOCKET": "/proc/nowhere/s"})
     socket = [check for check in report["checks"] if check["check"] == "socket"][0]
     assert socket["result"] == "fail" and "/proc/nowhere" in socket["found"] and "agent.socket" in socket["advice"]
     report = world.json("doctor", "--quick", code=1, env={"BACKSTAY_STORAGE_KEEP": "0"})
@@ -224,7 +236,8 @@ def test_doctor_looks_at_the_durable_directory(world):
     shared = world.folder / "shared"
     assert durable(shared, 1)["result"] == "fail"
     shared.mkdir()
-    assert durable(shared, 0)["result"] == "note" and "same file system" in durable(shared, 0)["found"]
+    assert durable(shared, 0)["result"] == "note" and "same file system" in durable(shared,
+        0)["found"]
 
 
 def test_probe_that_cannot_be_kept_measures_nothing(world):
@@ -253,10 +266,11 @@ def test_probe_shows_a_bar_on_a_terminal(world):
     ours, theirs = pty.openpty()
     env = {**world.env, "TERM": "xterm"}
     words = [PROGRAM, "probe", "--size-mib", "8", "--processes", "2"]
-    with subprocess.Popen(words, env=env, cwd=world.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs):
+    with subprocess.Popen(words, env=env, cwd=world.folder, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=theirs):
         os.close(theirs)
         shown = b""
-        with contextlib.suppress(OSError):  # EIO: nobody writes any more
+        with contextlib.suppress(OSError):  # EIO: the other end is closed
             while part := os.read(ours, 4096):
                 shown += part
         os.close(ours)
@@ -269,7 +283,8 @@ def test_an_agent_that_hangs_is_named_in_time(world):
     pid = world.json("agent", "status")["pid"]
     os.kill(pid, signal.SIGSTOP)
     try:
-        for words in (("agent", "stop", "--timeout", "1"), ("checkpoint", "x", "--timeout", "1"), ("agent", "start")):
+        for words in (("agent", "stop", "--timeout", "1"), ("checkpoint", "x", "--timeout", "1"),
+                      ("agent", "start")):
             begin = time.monotonic()
             done = world.run(*words, env={"BACKSTAY_AGENT_START_TIMEOUT_S": "1"})
             assert done.returncode == 5, done
@@ -285,7 +300,8 @@ def test_output_that_cannot_be_written_is_no_success(world):
     world.golden()
     for words in (["ls"], ["show", "golden", "--json"], ["config", "--explain"]):
         with open("/dev/full", "w") as full:
-            done = subprocess.run([PROGRAM, *words], env=world.env, cwd=world.folder, stdin=subprocess.DEVNULL,
+            done = subprocess.run([PROGRAM, *words], env=world.env, cwd=world.folder,
+                                  stdin=subprocess.DEVNULL,
                                   stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
         assert done.returncode == 1 and "No space left" in done.stderr, (words, done)
 
@@ -304,6 +320,9 @@ def test_a_command_that_does_not_exist_names_the_nearest(world):
 
 def test_a_closed_standard_output_is_an_error_in_every_language(world):
     for words in (["ls"], ["plan", "interval", "--cost", "300", "--mtti", "86400"]):
-        done = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", PROGRAM, *words], env=world.env, cwd=world.folder,
-                              stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=60)
-        assert done.returncode != 0 and "Traceback" not in done.stderr and done.stderr.strip(), (words, done)
+        done = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", PROGRAM, *words], env=world.env,
+                              cwd=world.folder,
+                              stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                              timeout=60)
+        assert done.returncode != 0 and "Traceback" not in done.stderr and done.stderr.strip(), (
+            words, done)

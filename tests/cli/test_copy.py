@@ -1,4 +1,5 @@
-"""copy: a version to another folder and back, from a real version (tests/golden), without an agent."""
+"""copy: a version to another folder and back, from a real version (tests/golden), without an agent.
+"""
 
 import fcntl
 import os
@@ -22,8 +23,10 @@ def test_there_and_back(world, shared):
     done = world.json("copy", "golden", "--to", shared)
     assert (done["version"], done["copied"], done["payload_bytes"]) == (12, True, 29977)
     copied = shared / "golden" / folder.name
-    assert sorted(p.name for p in copied.iterdir()) == ["commit.durable", "node-0000000.manifest", "node-0000000.segment"]
-    assert (copied / "node-0000000.manifest").read_bytes() == (folder / "node-0000000.manifest").read_bytes()
+    assert sorted(p.name for p in copied.iterdir()) == ["commit.durable", "node-0000000.manifest",
+                                                        "node-0000000.segment"]
+    assert (copied / "node-0000000.manifest").read_bytes() == (folder
+        / "node-0000000.manifest").read_bytes()
     assert world.json("ls", "golden", "--dir", shared)["versions"][0]["level"] == "durable"
     assert world.json("verify", "golden", "--dir", shared)["versions"][0]["good"]
     # The node's disk is lost; everything comes back.
@@ -57,7 +60,8 @@ def test_twice_copies_once(world, shared):
 def test_what_an_interruption_left_is_no_version(world, shared):
     world.golden()
     for point in range(1, 6):
-        done = world.run("copy", "golden", "--to", shared, env={"BACKSTAY_FAILPOINT": f"copy.{point}=kill"})
+        done = world.run("copy", "golden", "--to", shared,
+                         env={"BACKSTAY_FAILPOINT": f"copy.{point}=kill"})
         assert done.returncode == -9, f"copy.{point} was not passed"
         known = world.json("ls", "golden", "--dir", shared)["versions"][0]["state"]
         assert known == ("complete" if point >= 4 else "incomplete")
@@ -74,7 +78,8 @@ def test_a_damaged_version_is_not_copied(world, shared):
     assert world.run("ls", "golden", "--dir", shared).returncode == 3, "nothing is left of it"
     assert world.run("verify", "golden").returncode == 4
     assert world.run("copy", "golden", 12, "--to", shared).returncode == 4, "set aside"
-    assert world.run("copy", "golden", "--to", shared).returncode == 3, "no complete version is left"
+    assert world.run("copy", "golden", "--to",
+                     shared).returncode == 3, "no complete version is left"
 
 
 def test_a_damaged_copy_is_replaced_once_it_was_set_aside(world, shared):

@@ -17,7 +17,8 @@ if not (ROOT / ".venv/bin/python").exists():
 def test_export_npy(world):
     world.golden()
     result = world.json("export", "golden", "--region", "rows", "--region", "u", "-o", "out")
-    assert [(one["region"], one["rank"]) for one in result["files"]] == [("rows", None), ("u", 0), ("u", 1)]
+    assert [(one["region"], one["rank"]) for one in result["files"]] == [("rows", None), ("u", 0),
+        ("u", 1)]
     rows = np.load(world.folder / "out/rows.npy")
     assert (rows == 100.0 * np.arange(6)[:, None] + np.arange(8)).all()
     assert (np.load(world.folder / "out/u.rank-00001.npy") == np.arange(1500) / 4 + 1).all()
@@ -25,7 +26,8 @@ def test_export_npy(world):
 
 def test_export_everything_of_a_rank_raw(world):
     world.golden()
-    assert world.run("export", "golden", 12, "--rank", 1, "--format", "raw", "-o", "out").returncode == 0
+    assert world.run("export", "golden", 12, "--rank", 1, "--format", "raw", "-o",
+                     "out").returncode == 0
     out = world.folder / "out"
     assert (np.fromfile(out / "u.rank-00001.raw") == np.arange(1500) / 4 + 1).all()
     assert (out / "log.1").read_bytes() == bytes((k + 1) % 251 for k in range(310))
@@ -37,7 +39,8 @@ def test_export_uses_the_configured_folder(world):
     world.golden()
     path = world.folder / "c.toml"
     path.write_text(f'[storage]\ndir = "{world.dir}"\n')
-    done = world.run("export", "golden", "--config", path, "--region", "u", env={"BACKSTAY_DIR": str(world.dir)})
+    done = world.run("export", "golden", "--config", path, "--region", "u",
+                     env={"BACKSTAY_DIR": str(world.dir)})
     assert done.returncode == 0 and (world.folder / "u.rank-00000.npy").exists()
     path.write_text("[storage]\nkepe = 2\n")
     done = world.run("export", "golden", "--config", path)
@@ -46,13 +49,15 @@ def test_export_uses_the_configured_folder(world):
 
 def test_files_that_exist_are_replaced_only_on_request(world):
     world.golden()
-    first, refused, forced = (world.run("export", "golden", "--region", "u", "-o", "out", *more) for more in ([], [], ["--force"]))
+    first, refused, forced = (world.run("export", "golden", "--region", "u", "-o", "out", *more)
+                              for more in ([], [], ["--force"]))
     assert (first.returncode, refused.returncode, forced.returncode) == (0, 1, 0), refused.stderr
     assert "out/u.rank-00000.npy exists already; --force replaces it" in refused.stderr and "Traceback" not in refused.stderr
 
 
 @pytest.mark.parametrize("words, code", [
-    (["golden", 13], 3), (["nobody"], 3), (["golden", "--region", "nope"], 3), (["golden", "--rank", 2], 3),
+    (["golden", 13], 3), (["nobody"], 3), (["golden", "--region", "nope"], 3),
+    (["golden", "--rank", 2], 3),
     (["../x"], 2), ([], 2), (["golden", "x"], 2)])
 def test_exit_codes(world, words, code):
     world.golden()
@@ -68,7 +73,8 @@ def test_a_folder_that_cannot_be_made(world):
         assert done.returncode == 1 and f"the folder {folder} cannot be made" in done.stderr and "Errno" not in done.stderr
 
 
-@pytest.mark.parametrize("words, code", [(["golden", 13], "not_found"), (["golden", "-o", "/proc/nowhere"], "io")])
+@pytest.mark.parametrize("words, code",
+                         [(["golden", 13], "not_found"), (["golden", "-o", "/proc/nowhere"], "io")])
 def test_an_error_is_json_too(world, words, code):
     world.golden()
     done = world.run("export", *words, "--json")
@@ -117,11 +123,14 @@ with backstay.init():
 def test_a_region_that_numpy_cannot_hold_is_left_out_alone(world):
     python = ROOT / ".venv/bin/python"
     env = {**world.env, "BACKSTAY_JOB": "odd", "BACKSTAY_AGENT_IDLE_EXIT_S": "2"}
-    if subprocess.run([python, "-c", "import backstay.session"], env=env, capture_output=True).returncode != 0:
+    if subprocess.run([python, "-c", "import backstay.session"], env=env,
+                      capture_output=True).returncode != 0:
         pytest.skip("the compiled part of the Python package was not built")
     subprocess.run([python, "-c", ODD], env=env, check=True, timeout=60)
     result = world.json("export", "odd", "-o", "out", code=1)
-    assert [one["region"] for one in result["files"]] == ["u"] and (world.folder / "out/u.npy").exists()
-    assert result["left_out"][0]["region"] == "odd" and "cannot be held" in result["left_out"][0]["why"]
+    assert [one["region"] for one in result["files"]] == ["u"] and (world.folder
+        / "out/u.npy").exists()
+    assert result["left_out"][0]["region"] == "odd" and "cannot be held" in result["left_out"][0][
+        "why"]
     done = world.run("export", "odd", "--region", "odd", "-o", "out")
     assert done.returncode == 1 and "left out: region 'odd'" in done.stderr and "Traceback" not in done.stderr

@@ -1,4 +1,5 @@
-"""`backstay run` and its neighbours with a real MPI program (examples/heat) under both launchers."""
+"""`backstay run` and its neighbours with a real MPI program (examples/heat) under both launchers.
+"""
 
 import json
 import os
@@ -15,15 +16,17 @@ from conftest import PROGRAM, press
 from processes import wait_for
 
 PROGRAMS = pathlib.Path(os.environ.get("BACKSTAY_TEST_HEAT", "/nowhere"))
-LAUNCHERS = {"openmpi": ["mpirun.openmpi", "--oversubscribe", "-n", "2"], "mpich": ["mpiexec.mpich", "-n", "2"]}
-MPIS = [name for name, words in LAUNCHERS.items() if (PROGRAMS / name / "heat").exists() and shutil.which(words[0])]
+LAUNCHERS = {"openmpi": ["mpirun.openmpi", "--oversubscribe", "-n", "2"],
+             "mpich": ["mpiexec.mpich", "-n", "2"]}
+MPIS = [name for name, words in LAUNCHERS.items() if (PROGRAMS / name / "heat").exists()
+        and shutil.which(words[0])]
 if not MPIS:
     pytest.skip("the heat example was built for no MPI", allow_module_level=True)
 FOREVER = 10**9
 
 
 class Job:
-    """heat under `backstay run`; output goes to files so that nobody has to read pipes."""
+    """heat under `backstay run`; output goes to files so that no pipes must be read."""
 
     def __init__(self, world, mpi, steps, *options, every=100, name="", alone=False):
         self.world, self.program = world, PROGRAMS / mpi / "heat"
@@ -33,17 +36,20 @@ class Job:
         supervisor = [] if alone else [PROGRAM, "run", *map(str, options), "--"]
         command = [*supervisor, *LAUNCHERS[mpi], str(self.program), str(steps), "512", "512"]
         with open(self.out, "w") as out, open(self.err, "w") as err:
-            self.process = subprocess.Popen(command, env=env, cwd=world.folder, stdin=subprocess.DEVNULL, stdout=out,
+            self.process = subprocess.Popen(command, env=env, cwd=world.folder,
+                                            stdin=subprocess.DEVNULL, stdout=out,
                                             stderr=err)
 
     def line(self, pattern, seconds=60):
         def look():
-            assert self.process.poll() is None or re.search(pattern, self.out.read_text(), re.M), self.err.read_text()
+            assert self.process.poll() is None or re.search(pattern, self.out.read_text(),
+                re.M), self.err.read_text()
             return re.search(pattern, self.out.read_text(), re.M)
         return wait_for(look, pattern, seconds)
 
     def first_version(self):
-        """Asks as soon as the agent knows the job, whether or not the program is in its loop yet."""
+        """Asks as soon as the agent knows the job, whether or not the program is in its loop yet.
+        """
         deadline = time.monotonic() + 60
         while self.world.run("checkpoint", "heat").returncode != 0:
             assert time.monotonic() < deadline and self.process.poll() is None, self.err.read_text()
@@ -55,7 +61,8 @@ class Job:
         for entry in pathlib.Path("/proc").iterdir():
             try:
                 if os.readlink(entry / "exe") == str(self.program.resolve()) and \
-                        self.world.env["BACKSTAY_AGENT_SOCKET"].encode() in (entry / "environ").read_bytes():
+                        self.world.env["BACKSTAY_AGENT_SOCKET"].encode() in (entry
+                            / "environ").read_bytes():
                     found.append(int(entry.name))
             except OSError:
                 continue
@@ -94,7 +101,8 @@ def test_a_killed_rank_is_survived(world, start, mpi):
     assert said and came and int(came[1]) >= int(said[1]) >= 2
     assert re.search(r"^done step 1500 checksum", text, re.M)
     newest = re.findall(r"^version (\d+) ", text, re.M)[-1]
-    assert re.search(rf"^backstay run: \d+ versions in .* local; the newest, {newest}, is (captured|local)$", remarks, re.M)
+    assert re.search(rf"^backstay run: \d+ versions in .* local; the newest, {newest}, is "
+                     rf"(captured|local)$", remarks, re.M)
     assert re.search(r"^backstay run: 1 restart, which took .* of work lost$", remarks, re.M)
     assert re.search(r"^backstay run: the program waited .* % of its time", remarks, re.M)
     assert world.run("agent", "stop").returncode == 0  # what was captured reaches the disk
@@ -107,7 +115,8 @@ def test_a_killed_rank_is_survived(world, start, mpi):
 def test_a_killed_launcher_is_survived(start, mpi):
     job = start(mpi, 1500)
     job.line(r"^version 2 ")
-    launcher = int(subprocess.check_output(["ps", "-o", "pid=", "--ppid", str(job.process.pid)], text=True).split()[-1])
+    launcher = int(subprocess.check_output(["ps", "-o", "pid=", "--ppid", str(job.process.pid)],
+                                           text=True).split()[-1])
     os.kill(launcher, signal.SIGKILL)
     assert job.end() == 0, job.err.read_text()
     assert re.search(r"^restart version \d+ ", job.out.read_text(), re.M)
@@ -139,7 +148,8 @@ def test_status_and_top_show_the_job(world, start):
     job.line(r"^version 2 ")
     status = world.json("status")
     heat, = status["jobs"]
-    assert (heat["job"], heat["ranks"], heat["connected"], heat["dir"]) == ("heat", 2, 2, str(world.dir))
+    assert (heat["job"], heat["ranks"], heat["connected"], heat["dir"]) == ("heat", 2, 2,
+        str(world.dir))
     assert status["disk"]["written_bytes"] > 0
     first, second = (json.loads(line) for line in
                      world.run("top", "--json", "--count", 2, "--interval", 1).stdout.splitlines())
@@ -149,7 +159,8 @@ def test_status_and_top_show_the_job(world, start):
     assert "2 of 2 ranks connected" in lines
     again = world.run("run", "--job", "heat", "--", "true")
     assert again.returncode == 7 and "a program of job heat is running here (2 ranks); wait for its end" in again.stderr
-    assert all(f"process {pid})" in again.stderr for pid in job.ranks()) and "--take-over" in again.stderr, again.stderr
+    assert all(f"process {pid})" in again.stderr for pid
+               in job.ranks()) and "--take-over" in again.stderr, again.stderr
     # A program that saves faster than the disk has its newest versions only in the pool.
     assert re.search(r"version +\d+ .*(captured|local)", lines), lines
 
@@ -161,15 +172,18 @@ def test_top_on_a_terminal(world, start):
     tmux = ["tmux", "-S", str(world.folder / "tmux")]
     env = {**world.env, "SHELL": "/bin/sh"}
     screen = lambda: subprocess.check_output([*tmux, "capture-pane", "-p", "-t", "t"], text=True)
-    subprocess.run([*tmux, "new-session", "-d", "-s", "t", "-x", "100", "-y", "20", "sh"], env=env, check=True)
+    subprocess.run([*tmux, "new-session", "-d", "-s", "t", "-x", "100", "-y", "20", "sh"], env=env,
+                   check=True)
     try:
-        subprocess.run([*tmux, "send-keys", "-t", "t", f"{PROGRAM} top --interval 0.2; echo ended $?", "Enter"], check=True)
+        subprocess.run([*tmux, "send-keys", "-t", "t",
+                        f"{PROGRAM} top --interval 0.2; echo ended $?", "Enter"], check=True)
         wait_for(lambda: "2 of 2 ranks connected" in screen(), "the screen")
         shown = screen()
         assert shown.startswith("backstay top  agent pid") and "pool [" in shown and "q quit" in shown
         assert re.search(r"version +\d+ .* (local|captured)", shown)
         before = re.search(r"version +(\d+)", shown)[1]
-        wait_for(lambda: re.search(r"version +(\d+)", screen())[1] != before, "a change on the screen")
+        wait_for(lambda: re.search(r"version +(\d+)", screen())[1] != before,
+                 "a change on the screen")
         subprocess.run([*tmux, "send-keys", "-t", "t", "q"], check=True)
         wait_for(lambda: "ended 0" in screen(), "the end")
         assert "q quit" not in screen()  # the screen from before is back
@@ -178,7 +192,8 @@ def test_top_on_a_terminal(world, start):
 
 
 def test_ranks_that_hold_the_job_are_ended_by_take_over(world, start, mpi):
-    """Here their launcher lives; on several hosts it may be lost (tests/cluster/test_run_hosts.py)."""
+    """Here their launcher lives; on several hosts it may be lost (tests/cluster/test_run_hosts.py).
+    """
     first = start(mpi, FOREVER, alone=True)
     first.line(r"^version 2 ")
     ranks = first.ranks()
@@ -189,7 +204,8 @@ def test_ranks_that_hold_the_job_are_ended_by_take_over(world, start, mpi):
     again = start(mpi, FOREVER, "--take-over", name="again")
     again.line(r"^restart version \d+ ")
     said = again.err.read_text()
-    assert all(f"process {pid})" in said for pid in ranks) and "backstay run: ended rank 0" in said, said
+    assert all(f"process {pid})" in said for pid
+               in ranks) and "backstay run: ended rank 0" in said, said
     assert not any(map(alive, ranks)) and first.end() != 0
 
 
@@ -201,9 +217,12 @@ def alive(pid):
 
 
 def test_a_removed_version_is_not_restarted_from(world, start):
-    """The agent has it in its pool, and would be quicker with it than with an older one on the disk."""
+    """The agent has it in its pool, and would be quicker with it than with an older one on the
+    disk.
+    """
     def versions(word):
-        found = [v["version"] for v in world.json("ls", "heat")["versions"] if v["state"] == "complete"]
+        found = [v["version"] for v in world.json("ls", "heat")["versions"]
+                 if v["state"] == "complete"]
         return word in found and found
 
     assert start(MPIS[0], 300).end() == 0
@@ -223,12 +242,14 @@ def test_a_removed_version_is_not_restarted_from(world, start):
 
 
 def test_rm_takes_what_could_not_be_written_out_of_the_pool(world, start):
-    """No trace of it is on the disk: the file size limit stands for any reason not to write."""
+    """No trace of it is on the disk: the file size limit represents any reason not to write."""
     def in_agent():
-        return {v["version"]: v["error"] for job in world.json("status")["jobs"] for v in job["versions"]}
+        return {v["version"]: v["error"] for job in world.json("status")["jobs"] for v
+                in job["versions"]}
 
     assert world.run("agent", "start").returncode == 0
-    resource.prlimit(world.json("agent", "status")["pid"], resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+    resource.prlimit(world.json("agent", "status")["pid"], resource.RLIMIT_FSIZE,
+                     (1 << 20, 1 << 20))
     start(MPIS[0], 150).end()
     held = in_agent()
     assert 1 in held and all(held.values()), held

@@ -17,7 +17,9 @@ HEAT = pathlib.Path(os.environ.get("BACKSTAY_TEST_HEAT", "/nowhere")) / "heat_se
 
 
 def checked(text):
-    """{name: {labels: value}} after what `promtool check metrics` looks at, and the format's own rules."""
+    """{name: {labels: value}} after what `promtool check metrics` looks at, and the format's own
+    rules.
+    """
     assert text.endswith("\n")
     found, types, heads, current = {}, {}, {}, None
     for line in text.splitlines():
@@ -42,7 +44,8 @@ def checked(text):
     for name, kind in types.items():
         assert name.startswith("backstay_") and found.get(name), name
         assert (kind == "counter") == name.endswith("_total"), f"{name} is a {kind}"
-        assert not re.search(r"_(ms|milliseconds|minutes|kb|mib|percent)(_|$)", name), f"{name}: not a base unit"
+        assert not re.search(r"_(ms|milliseconds|minutes|kb|mib|percent)(_|$)",
+                             name), f"{name}: not a base unit"
         if kind == "counter":
             assert all(value >= 0 for value in found[name].values())
     return found
@@ -89,7 +92,8 @@ def test_an_idle_agent(agent):
     buffers = found["backstay_pool_buffers"]
     assert buffers['{state="free"}'] == sum(buffers.values()) > 0
     assert found["backstay_disk_written_bytes_total"] == {"": 0}
-    assert agent.world.json("status")["metrics"] == {"address": f"127.0.0.1:{agent.port}", "error": ""}
+    assert agent.world.json("status")["metrics"] == {"address": f"127.0.0.1:{agent.port}",
+                                                     "error": ""}
     assert f"metrics http://127.0.0.1:{agent.port}/metrics" in agent.world.run("status").stdout
 
 
@@ -97,7 +101,8 @@ def test_an_idle_agent(agent):
 def test_a_job(agent):
     env = {**agent.world.env, "BACKSTAY_JOB": "heat", "BACKSTAY_CHECKPOINT_POLICY": "calls",
            "BACKSTAY_CHECKPOINT_EVERY_CALLS": "10", "BACKSTAY_CHECKPOINT_WAIT_AT_END": "true"}
-    subprocess.run([HEAT, "50", "128", "128"], env=env, check=True, stdout=subprocess.DEVNULL, timeout=60)
+    subprocess.run([HEAT, "50", "128", "128"], env=env, check=True, stdout=subprocess.DEVNULL,
+                   timeout=60)
     found = agent.metrics()
     newest = found["backstay_job_newest_version"]
 

@@ -1,4 +1,6 @@
-"""Which job a command goes on with: the names of scripts, --fresh, refusals, and what a finished job says."""
+"""Which job a command goes on with: the names of scripts, --fresh, refusals, and what a finished
+job says.
+"""
 
 import json
 import os
@@ -44,7 +46,8 @@ def scripts(world):
     """sor.py and other.py, the same, in the world's folder."""
     for name in ("sor.py", "other.py"):
         (world.folder / name).write_text(PROGRAM)
-    world.env.update(PYTHONPATH=str(ROOT / "python"), PYTHONDONTWRITEBYTECODE="1", BACKSTAY_CHECKPOINT_WAIT_AT_END="true")
+    world.env.update(PYTHONPATH=str(ROOT / "python"), PYTHONDONTWRITEBYTECODE="1",
+                     BACKSTAY_CHECKPOINT_WAIT_AT_END="true")
     return world
 
 
@@ -103,13 +106,15 @@ def test_a_version_knows_its_program(scripts):
 
 @pytest.mark.parametrize("under_run", [True, False])
 def test_another_program_is_refused_under_a_default_name_only(scripts, under_run):
-    """other.py was started under the name of sor's job first; a rebuilt sor.py is the same program."""
+    """other.py was started under the name of sor's job first; a rebuilt sor.py is the same program.
+    """
     scripts.run("run", "--job", "sor", "--", sys.executable, "other.py")
     before = sorted(os.listdir(scripts.dir / "sor"))
     if under_run:
         done = scripts.run("run", "--", sys.executable, "sor.py")
     else:
-        done = subprocess.run([sys.executable, "sor.py"], env=scripts.env, cwd=scripts.folder, capture_output=True,
+        done = subprocess.run([sys.executable, "sor.py"], env=scripts.env, cwd=scripts.folder,
+                              capture_output=True,
                               text=True, timeout=60)
     assert done.returncode != 0 and begun(done) == [], done
     for word in ("'other'", "'sor'", "--job", "--fresh", "backstay rm sor --all"):
@@ -143,7 +148,8 @@ def test_fresh_holds_for_all_attempts(scripts, fail, expected):
     done = scripts.run("run", "--fresh", "--", sys.executable, "sor.py", env={"FAIL": fail})
     assert done.returncode == 0 and begun(done) == expected, done
     places = re.findall(r"restart \d of \d from (the beginning|version \d)", done.stderr)
-    assert places == [f"version {version}" if version else "the beginning" for version, _ in expected[1:]], done.stderr
+    assert places == [f"version {version}" if version else "the beginning" for version,
+                      _ in expected[1:]], done.stderr
 
 
 def test_fresh_passes_over_another_program_and_other_shapes(scripts):
@@ -177,24 +183,31 @@ def test_a_job_that_failed_has_not_finished(scripts):
     words = ["--", sys.executable, "sor.py"]
     assert scripts.run("run", "--retries", 0, *words, env={"FAIL": "late0"}).returncode == 9
     done = scripts.run("run", *words, env={"FAIL": "early0"})
-    assert done.returncode == 0 and begun(done) == [(1, 1.0)] * 2 and finished_lines(done) == [], done
+    assert done.returncode == 0 and begun(done) == [(1,
+                                                     1.0)] * 2 and finished_lines(done) == [], done
 
 
-@pytest.mark.parametrize("end, finished", [("raise ValueError('no')", False), ("sys.exit(3)", False), ("sys.exit('no')", False),
+@pytest.mark.parametrize("end, finished",
+                         [("raise ValueError('no')", False), ("sys.exit(3)", False),
+                          ("sys.exit('no')", False),
                                            ("sys.exit()", True), ("sys.exit(0)", True)])
 def test_a_session_that_an_error_ends_has_not_finished(scripts, end, finished):
     (scripts.folder / "sor.py").write_text(PROGRAM + f"    {end}\n")
     done = scripts.run("run", "--retries", 0, "--json", "--", sys.executable, "sor.py")
     said = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
-    assert (done.returncode == 0) == finished and said[-1]["failures"] == (0 if finished else 1), done
+    assert (done.returncode == 0) == finished and said[-1]["failures"] == (0 if finished
+        else 1), done
     (scripts.folder / "sor.py").write_text(PROGRAM)
     done = scripts.run("run", "--", sys.executable, "sor.py")
     assert begun(done) == [(1, 1.0)] and bool(finished_lines(done)) == finished, done
 
 
 def test_a_job_that_was_asked_to_stop_has_not_finished(scripts):
-    (scripts.folder / "sor.py").write_text(PROGRAM + "    while not backstay.stop_requested():\n        backstay.due()\n")
-    running = subprocess.Popen([sys.executable, "sor.py"], env=scripts.env, cwd=scripts.folder, stdout=subprocess.PIPE,
+    (scripts.folder / "sor.py").write_text(PROGRAM
+                                           + "    while not backstay.stop_requested():\n        "
+                                             "backstay.due()\n")
+    running = subprocess.Popen([sys.executable, "sor.py"], env=scripts.env, cwd=scripts.folder,
+                               stdout=subprocess.PIPE,
                                text=True)
     try:
         running.stdout.readline()
@@ -227,9 +240,11 @@ def test_a_refusal_is_in_the_json_of_run_and_in_the_event_log(scripts):
     scripts.run("run", "--job", "sor", "--", sys.executable, "other.py")
     done = scripts.run("run", "--json", *words)
     said = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
-    assert "refused" in [one["event"] for one in said] and "restart" not in [one["event"] for one in said]
+    assert "refused" in [one["event"] for one in said] and "restart" not in [one["event"] for one
+        in said]
     scripts.run("agent", "stop")
-    log = [json.loads(line) for line in (scripts.dir / "sor" / "events.jsonl").read_text().splitlines()]
+    log = [json.loads(line) for line
+           in (scripts.dir / "sor" / "events.jsonl").read_text().splitlines()]
     assert [one["how"] for one in log if one["event"] == "run_end"] == ["finished", "refused"]
     assert [one["code"] for one in log if one["event"] == "refused"] == ["mismatch"]
 
@@ -291,7 +306,8 @@ def test_rm_all_removes_the_newest_too_and_the_job_begins_anew(scripts):
 
 def test_rm_all_is_refused_while_the_job_runs(scripts):
     (scripts.folder / "sor.py").write_text(PROGRAM + "    sys.stdin.read()\n")
-    running = subprocess.Popen([sys.executable, "sor.py"], env=scripts.env, cwd=scripts.folder, stdin=subprocess.PIPE,
+    running = subprocess.Popen([sys.executable, "sor.py"], env=scripts.env, cwd=scripts.folder,
+                               stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE, text=True)
     try:
         running.stdout.readline()

@@ -1,4 +1,5 @@
-"""`backstay run` with programs that do not use Backstay: exit codes, restarts, signals, leftovers."""
+"""`backstay run` with programs that do not use Backstay: exit codes, restarts, signals, leftovers.
+"""
 
 import json
 import os
@@ -77,7 +78,8 @@ def test_says_what_makes_a_program_save(world):
     told = world.run("run", "--", program).stderr
     assert "no rank called Backstay" in told and "backstay_checkpoint();" in told, told
     end = events(world.run("run", "--json", "--", program).stderr)[-1]
-    assert end["event"] == "end" and end["versions"] == 0 and "no rank called" in end["why_no_version"]
+    assert end["event"] == "end" and end["versions"] == 0 and "no rank called" in end[
+        "why_no_version"]
     assert end["newest_level"] == "none"
     missing = world.run("run", "--job", "x", "--", "/nowhere/program")
     assert "no rank" not in missing.stderr, "it never ran"
@@ -100,8 +102,10 @@ def test_a_program_that_does_not_exist_is_not_retried(world):
 
 def test_a_file_of_hosts_that_is_none(world):
     """The launcher is known by its name; it is not started."""
-    for path, why in ((world.folder, "Is a directory"), (world.folder / "none", "No such file or directory")):
-        done = world.run("run", "--job", "a", "--hosts", path, "--", "mpirun.openmpi", "-n", 2, "true")
+    for path, why in ((world.folder, "Is a directory"),
+                      (world.folder / "none", "No such file or directory")):
+        done = world.run("run", "--job", "a", "--hosts", path, "--", "mpirun.openmpi", "-n", 2,
+                         "true")
         assert done.returncode != 0 and done.stderr == f"backstay: read the file of hosts {path}: {why}\n"
 
 
@@ -141,14 +145,17 @@ def test_signals_go_to_a_program_that_the_agent_does_not_know(world):
 
 
 def test_a_failure_after_sigterm_is_not_restarted(world):
-    running = started(world, script(world, "trap 'exit 9' TERM; echo ready; while :; do sleep 0.05; done\n"))
+    running = started(world,
+                      script(world,
+                             "trap 'exit 9' TERM; echo ready; while :; do sleep 0.05; done\n"))
     running.send_signal(signal.SIGTERM)
     running.communicate(timeout=30)
     assert running.returncode == 9
 
 
 def test_a_deaf_program_is_killed_in_the_end(world):
-    running = started(world, script(world, "trap '' INT TERM; echo ready; while :; do sleep 0.05; done\n"))
+    running = started(world,
+                      script(world, "trap '' INT TERM; echo ready; while :; do sleep 0.05; done\n"))
     press(running)  # asking again is not waited for
     running.communicate(timeout=30)
     assert running.returncode == 137
@@ -182,7 +189,8 @@ def test_the_agent_outlives_the_run(world):
     assert status["running"] and alive(status["pid"])
     assert world.run("agent", "stop").returncode == 0
     wait_for_end(status["pid"], "the agent")
-    assert world.json("agent", "status", code=5) == {"running": False, "socket": world.env["BACKSTAY_AGENT_SOCKET"]}
+    assert world.json("agent", "status", code=5) == {"running": False,
+                                                     "socket": world.env["BACKSTAY_AGENT_SOCKET"]}
 
 
 def test_commands_that_need_an_agent_say_how_to_get_one(world):
@@ -206,7 +214,8 @@ def test_the_socket_that_the_guide_of_slurm_names(world):
     guide = (ROOT / "docs" / "guide" / "slurm.md").read_text()
     named = re.search(r"export BACKSTAY_AGENT_SOCKET=([^`]+)`", guide)[1]
     number = {"SLURM_JOB_ID": f"test-{os.getpid()}"}
-    socket = subprocess.check_output(["bash", "-c", f"printf %s {named}"], env={**os.environ, **number}, text=True)
+    socket = subprocess.check_output(["bash", "-c", f"printf %s {named}"],
+                                     env={**os.environ, **number}, text=True)
     env = {"BACKSTAY_AGENT_SOCKET": socket}
     try:
         assert world.json("agent", "start", env=env)["socket"] == socket

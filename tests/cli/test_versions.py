@@ -27,9 +27,11 @@ def test_ls_jobs_and_versions(world):
     (world.dir / "not-a-job").mkdir()
     assert world.run("ls", "--names").stdout == "golden\n"
     jobs = world.json("ls")["jobs"]
-    assert [(job["job"], job["complete"], job["newest"]["version"]) for job in jobs] == [("golden", 1, 12)]
+    assert [(job["job"], job["complete"], job["newest"]["version"]) for job
+            in jobs] == [("golden", 1, 12)]
     version, = world.json("ls", "golden")["versions"]
-    assert (version["version"], version["state"], version["level"], version["ranks"]) == (12, "complete", "local", 2)
+    assert (version["version"], version["state"], version["level"], version["ranks"]) == (12,
+        "complete", "local", 2)
 
 
 def test_a_job_that_does_not_exist_names_those_that_do(world):
@@ -49,7 +51,8 @@ def test_a_name_that_is_no_job_name_is_refused(world):
 def test_show(world):
     world.golden()
     content = world.json("show", "golden")
-    assert (content["version"], content["ranks"], content["nodes"], content["where"]) == (12, 2, 1, ["local"])
+    assert (content["version"], content["ranks"], content["nodes"], content["where"]) == (12, 2, 1,
+        ["local"])
     regions = {region["name"]: region for region in content["regions"]}
     assert regions["u"] == {"name": "u", "kind": "array", "type": "float64", "shape": [1500],
                             "global_shape": None, "ranks": 2, "bytes": 2 * 1500 * 8}
@@ -80,7 +83,8 @@ def test_verify_good(world):
     assert not (folder / "damaged").exists()
 
 
-# One byte in each kind of place: segment header, a chunk, another rank's chunk, manifest, commit record.
+# One byte in each kind of place: segment header, a chunk, another rank's chunk, manifest, commit
+# record.
 @pytest.mark.parametrize("name, at, says", [
     ("node-0000000.segment", 20, "header"),
     ("node-0000000.segment", 4096, "do not match their checksum"),
@@ -119,7 +123,8 @@ def test_verify_missing_and_truncated_files(world, name):
 
 
 @pytest.mark.parametrize("name", ["node-0000000.segment", "node-0000000.manifest", "commit.local"])
-@pytest.mark.parametrize("put", [os.mkdir, os.mkfifo, lambda path: path.symlink_to(path.name)], ids=["folder", "pipe", "loop"])
+@pytest.mark.parametrize("put", [os.mkdir, os.mkfifo, lambda path: path.symlink_to(path.name)],
+                         ids=["folder", "pipe", "loop"])
 def test_verify_what_is_no_file(world, name, put):
     folder = world.golden()
     content = (folder / name).read_bytes()
@@ -149,9 +154,11 @@ def test_verify_goes_on_after_a_version_that_cannot_be_read(world):
     folder = world.golden()
     shutil.copytree(folder, folder.parent / "v0000000000000013")  # its records say 12: damaged
     (folder / "node-0000000.manifest").unlink()
-    (folder / "node-0000000.manifest").symlink_to("x" * 300)  # an error that is none of the disk's bytes
+    (folder / "node-0000000.manifest").symlink_to("x"
+                                                  * 300)  # an error that is none of the disk's bytes
     first, second = world.json("verify", "golden", code=4)["versions"]
-    assert first["version"] == 12 and not first["good"] and "node-0000000.manifest" in first["error"]
+    assert first["version"] == 12 and not first["good"] and "node-0000000.manifest" in first[
+        "error"]
     assert second["version"] == 13 and second["damages"] == 1
     assert not (folder / "damaged").exists()
     done = world.run("verify", "golden", 12)
@@ -176,7 +183,8 @@ def test_rm_keeps_the_newest_complete_version(world):
 @pytest.mark.parametrize("more", [[], ["--force"]])
 def test_rm_all_removes_the_newest_too(world, more):
     folder = world.golden()
-    assert world.json("rm", "golden", "--all", "--dry-run", *more)["removed"] == [12] and folder.exists()
+    assert world.json("rm", "golden", "--all", "--dry-run",
+                      *more)["removed"] == [12] and folder.exists()
     assert world.run("rm", "golden", "--all", *more).returncode == 0
     assert not folder.exists()
 
@@ -194,8 +202,10 @@ def test_rm_usage(world):
 
 def test_rm_of_any_age(world):
     folder = world.golden()
-    assert world.json("rm", "golden", "--older-than", "0s")["kept"][0]["version"] == 12 and folder.exists()
-    assert world.json("rm", "golden", "--older-than", "0s", "--force")["removed"] == [12] and not folder.exists()
+    assert world.json("rm", "golden", "--older-than",
+                      "0s")["kept"][0]["version"] == 12 and folder.exists()
+    assert world.json("rm", "golden", "--older-than", "0s",
+                      "--force")["removed"] == [12] and not folder.exists()
 
 
 def test_rm_damaged(world):

@@ -1,5 +1,5 @@
-// The C interface: every function with bad input, out of order, and from two threads. Linked against libbackstay.so
-// as a program is.
+// The C interface: every function with bad input, out of order, and from two threads. Linked
+// against libbackstay.so as a program is.
 #include <gmock/gmock.h>
 #include <sched.h>
 #include <signal.h>
@@ -373,7 +373,7 @@ TEST(ApiSignals, CheckpointThenStopAndTheProgramsHandlersStay) {
   EXPECT_EQ(now.sa_handler, SIG_DFL);
 }
 
-// A child that waits for an agent that never answers `what`, told to end `signals` times.
+// A child that waits for an agent that never answers `what`, and gets `signals` SIGTERM.
 int ended_while_waiting(const char* what, int signals, const std::function<int()>& call) {
   const World world;
   int ready[2];

@@ -1,5 +1,6 @@
-// Every code that a comment of backstay.h lists for a function is provoked here, and no function may return another one.
-// The lists are read from the header: one that is listed and not provoked fails, and one that is provoked and not listed.
+// Every code that a comment of backstay.h lists for a function is provoked here, and no function
+// may return another one. The lists are read from the header: one that is listed and not provoked
+// fails, and one that is provoked and not listed.
 #include <errno.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -441,7 +442,7 @@ TEST(Codes, ComeFromWhatProvokesThem) {
   }
 }
 
-// What an agent of another release may answer besides is told as a defect, with its words.
+// Another code, from an agent of another release, is reported as a defect, with the agent's words.
 TEST(Codes, ThatAreNotListedAreNotReturned) {
   const std::map<std::string, Call> calls{{"backstay_init", Call::init},
                                           {"backstay_init_group", Call::init_group},

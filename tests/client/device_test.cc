@@ -1,4 +1,4 @@
-// Regions in GPU memory, with a stand-in for the CUDA driver whose memory faults when it is touched directly.
+// Regions in GPU memory, with a fake CUDA driver whose memory faults when it is touched directly.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// When a checkpoint is due: the formula, the distance between agreements, and that all ranks answer alike.
+// When a checkpoint is due: the formula, the distance between agreements, and that all ranks answer
+// alike.
 #include "client/due.h"
 
 #include <gtest/gtest.h>

@@ -473,7 +473,7 @@ void FakeAgent::deliver() {
   send_chunks();
 }
 
-// Nobody's buffers are used for anything else before the ranks have their own bytes back.
+// No rank's buffers are reused before the ranks have their own bytes back.
 void FakeAgent::withdraw(std::function<void()> next) {
   if (fetching_) return next();  // exchanges nothing
   after_withdrawal_ = std::move(next);

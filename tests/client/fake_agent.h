@@ -1,7 +1,8 @@
-// An agent for tests of the client: speaks the protocol, keeps objects in memory, and misbehaves on demand.
+// An agent for tests of the client: speaks the protocol, keeps objects in memory, and misbehaves on
+// demand.
 //
-// Strict where the real one is: buffers full, in order, owned, checksums right; the first violation is
-// kept in problem(). One thread of its own; settings are made before start() or from the hook.
+// Strict where the real one is: buffers full, in order, owned, checksums right; the first violation
+// is kept in problem(). One thread of its own; settings are made before start() or from the hook.
 #pragma once
 
 #include <poll.h>
@@ -36,7 +37,7 @@ class FakeAgent {
     std::uint32_t buffers = 16;
     // Sees each message of a rank before it is obeyed; runs in the agent's thread.
     std::function<Action(const wire::Message&)> hook;
-    // Where restarts find chunks: never in any order that a client might count on.
+    // The order of the chunks of a restart: none on which a client might rely.
     bool reverse_chunks = true;
     bool never_hold = false;
     // Flips one byte of these versions' first chunks whenever they are handed out.
@@ -57,9 +58,9 @@ class FakeAgent {
   // The agent's thread has ended, by itself or by stop().
   void stop();
   bool dead() const { return dead_; }
-  // Its thread, which lives, does nothing but wait as long as this is held: for who forks. A child has a
-  // copy of the locks of a thread that it does not have, and the address sanitizer's allocator (clang 14)
-  // does not free its own in it.
+  // Its thread, which lives, does nothing but wait as long as this is held: for who forks. A child
+  // has a copy of the locks of a thread that it does not have, and the address sanitizer's
+  // allocator (clang 14) does not free its own in it.
   std::unique_lock<std::mutex> standstill();
 
   // Safe to use once the client waits for nothing, or after stop().
@@ -78,7 +79,7 @@ class FakeAgent {
   std::size_t chunks_sent = 0;        // of restores and fetches
   std::size_t chunks_stored() const;  // of all objects; for hooks
   std::string problem() const;
-  std::vector<wire::Neighbour> neighbours;  // that its first rank told; read after stop()
+  std::vector<wire::Neighbour> neighbours;  // from its first rank; read after stop()
   int requests_seen() const { return requests_seen_; }
   void request_checkpoint(bool stop);
 

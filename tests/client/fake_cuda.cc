@@ -1,7 +1,7 @@
-// A stand-in for libcuda.so.1: "device" memory that faults when the CPU touches it directly.
+// A fake libcuda.so.1: "device" memory that faults when the CPU touches it directly.
 //
-// Allocations live in a memfd that is mapped twice: once without any permission (the device pointer that the
-// program sees) and once for the copies that this library makes.
+// Allocations live in a memfd that is mapped twice: once without any permission (the device pointer
+// that the program sees) and once for the copies that this library makes.
 #include <sys/mman.h>
 #include <unistd.h>
 

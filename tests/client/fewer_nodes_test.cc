@@ -33,7 +33,7 @@ TEST(FewerNodes, ARestartedJobKeepsWhatIsPossible) {
   EXPECT_EQ(on(2, 1, "2,2", "1"), (Outcome{1, "", true}));
   EXPECT_EQ(on(3, 1, "2,2", "1"), (Outcome{2, "", true})) << "two losses are survived as before";
   EXPECT_EQ(on(3, 1, "3,1", "1"), (Outcome{1, "", true}));
-  EXPECT_EQ(on(1, 1, "3,1", "1"), (Outcome{1, "", true})) << "one node needs nobody";
+  EXPECT_EQ(on(1, 1, "3,1", "1"), (Outcome{1, "", true})) << "one node needs no other";
 }
 
 TEST(FewerNodes, WhatIsPossibleStays) {

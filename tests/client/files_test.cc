@@ -1,4 +1,4 @@
-// A routed file comes back under another name first; what somebody has put there is not ours.
+// A routed file comes back under another name first; a file that is already there is not ours.
 #include "client/files.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ TEST(ReturningFile, ComesThroughNobodysLinkOrPipe) {
   EXPECT_TRUE(bring_back(path, "two").ok());
   EXPECT_EQ(text_of(path), "two");
   EXPECT_EQ(text_of(others), "precious");
-  // Who opened it to write would wait for a reader.
+  // Opening it to write would block until a reader comes.
   ASSERT_EQ(::mkfifo(beside.c_str(), 0600), 0);
   EXPECT_TRUE(bring_back(path, "three").ok());
   EXPECT_EQ(text_of(path), "three");

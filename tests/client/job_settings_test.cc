@@ -58,7 +58,8 @@ TEST(JobSettings, AllTakeThoseOfRank0AndKeepTheirNodes) {
   EXPECT_EQ(configs[2].protect.domain, "");
 }
 
-// Where they counted their calls by different numbers, one would wait in checkpoint() for the others for ever.
+// If they counted their calls by different numbers, one would wait in checkpoint() for the others
+// without end.
 TEST(JobSettings, ASessionUsesThem) {
   const World world("[checkpoint]\npolicy = \"calls\"\nevery_calls = 3\n[protect]\nreplicas = 0\n");
   const std::string other = world.folder() + "/other.toml";

@@ -1,4 +1,5 @@
-// A started agent inherits nothing: the program under test is this test itself, which writes down what it finds.
+// A started agent inherits nothing: the program under test is this test itself, which writes down
+// what it finds.
 #include "client/launch.h"
 
 #include <fcntl.h>

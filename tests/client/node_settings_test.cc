@@ -1,4 +1,5 @@
-// Ranks of one node that were configured differently: refused, before they wait for each other in the agent.
+// Ranks of one node that were configured differently: refused, before they wait for each other in
+// the agent.
 #include "client/node_settings.h"
 
 #include <gtest/gtest.h>

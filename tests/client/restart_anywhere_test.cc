@@ -67,8 +67,8 @@ class TwoNodes : public testing::Test {
     save(2);
     agent(1).objects[2].erase(3);
   }
-  // Every rank restarts: the version that they got, or the error, the same on all; nobody may have bytes that are neither
-  // its own nor those of that version.
+  // Every rank restarts: the version that they got, or the error, the same on all; no rank may have
+  // bytes that are neither its own nor those of that version.
   Result<VersionNumber> restart() {
     std::array<std::optional<Result<VersionNumber>>, ranks> all;
     ThreadGroup job(ranks, nodes);
@@ -107,7 +107,7 @@ TEST_F(TwoNodes, BringBackTheNewestVersionOfAll) {
   const auto got = restart();
   ASSERT_TRUE(got.ok()) << got.error().to_string();
   EXPECT_EQ(*got, 3u);
-  // Nobody delivers before everybody has said that all are ready.
+  // No agent delivers before all have said that all are ready.
   for (int node = 0; node < nodes; ++node) {
     agent(node).stop();
     EXPECT_EQ(std::count(agent(node).log.begin(), agent(node).log.end(), "proceed"), ranks / nodes);
@@ -223,7 +223,7 @@ TEST_F(TwoNodes, PassOverNothingWhereANodeMayNotRead) {
   EXPECT_EQ(code_of(got), Code::permission);
 }
 
-// The version is there once that node is back: nobody is told to go on without.
+// The version is there once that node is back: no rank is asked to go on without it.
 TEST_F(TwoNodes, PassOverNothingWhereANodeCannotBeReached) {
   save_all_but_rank_3(Code::agent_lost);
   testing::internal::CaptureStderr();
@@ -244,7 +244,8 @@ TEST_F(TwoNodes, SayNoneWhereNothingWasSaved) {
 TEST_F(TwoNodes, TakeTheVersionThatOnlyOneNodeHasARecordOf) {
   start();
   save(2);
-  // The other one's disk has an older version of another run only, and gets its objects from elsewhere.
+  // The other one's disk has an older version of another run only, and gets its objects from
+  // elsewhere.
   agent(0).hide = {2};
   const auto got = restart();
   ASSERT_TRUE(got.ok()) << got.error().to_string();

@@ -142,8 +142,9 @@ TEST_P(DeathInRestart, GivesTheWholeVersionOrAClearError) {
   }
 }
 
-// The agent dies where `name` comes for the `which`th time; another one is there at once. Rank 0 has
-// little and rank 1 more than the pool holds: at the first restored one of them usually lacks a part.
+// The agent dies where `name` comes for the `which`th time; another one is there at once. Rank 0
+// has little and rank 1 more than the pool holds: at the first restored one of them usually lacks a
+// part.
 TEST_P(DeathInRestart, IsMadeUpForByANewAgent) {
   const auto [name, which] = GetParam();
   const World world;
@@ -182,8 +183,8 @@ TEST_P(DeathInRestart, IsMadeUpForByANewAgent) {
   EXPECT_EQ(agent.problem(), "");
 }
 
-// Each agent dies at the first chunk that is given back after it was delivered: rank 1 has more chunks than the
-// pool has buffers, so it certainly lacks a part then.
+// Each agent dies at the first chunk that is given back after it was delivered: rank 1 has more
+// chunks than the pool has buffers, so it certainly lacks a part then.
 TEST(DeathInRestart, OfTheSecondAgentTooLeavesRegionsUndefined) {
   const World world;
   FakeAgent::Options options;
@@ -240,7 +241,8 @@ TEST(Death, OfARankGivesTheVersionUpForTheOthers) {
   EXPECT_EQ(agent.problem(), "");
 }
 
-// Not taken for an agent that is not there: no other one is started, and the agent's words are not lost.
+// Not taken for an agent that is not there: no other one is started, and the agent's words are not
+// lost.
 TEST(Start, BelievesAnAgentThatCannotFindTheFolder) {
   const World world;
   FakeAgent::Options options;

@@ -275,7 +275,8 @@ TEST(Restart, NeverReturnsBytesThatWentBadBetweenVerifyingAndDelivering) {
   });
 }
 
-// Its buffers may be somebody else's by then: nothing is taken back, and the program is told.
+// Another rank may have its buffers by then: nothing is exchanged back, and the program gets an
+// error.
 TEST(Restart, SaysSoWhereARankIsCutOffWithExchangedBytes) {
   const World world;
   FakeAgent::Options options;
@@ -564,7 +565,8 @@ TEST(Files, AFolderInTheirPlaceIsSeenBeforeAnythingIsTouched) {
     refill(data, 2);
     const auto back = session->restart();
     ASSERT_EQ(code_of(back), Code::invalid);
-    EXPECT_THAT(back.error().message(), HasSubstr("a folder stands where the routed file " + path));
+    EXPECT_THAT(back.error().message(),
+                HasSubstr("a folder is in the place of the routed file " + path));
     EXPECT_EQ(data, pattern(1000, 2));
     if (group.rank() == 1) std::filesystem::remove(path);
     ASSERT_TRUE(session->restart().ok());

@@ -1,4 +1,5 @@
-// Waiting for an agent that was started: its words decide, and who listens at the end. The agent is a shell script here.
+// Waiting for an agent that was started: its words decide, and who listens at the end. The agent is
+// a shell script here.
 #include "client/start.h"
 
 #include <fcntl.h>

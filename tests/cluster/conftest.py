@@ -1,4 +1,6 @@
-"""What the tests share: a folder of clusters of their own, the tool as a person calls it, one cluster of four hosts."""
+"""What the tests share: a folder of clusters of their own, the tool as a person calls it, one
+cluster of four hosts.
+"""
 
 import glob
 import os
@@ -68,12 +70,17 @@ class Mini:
         return output
 
     def on(self, host, script):
-        """As `mini exec HOST -- bash -c SCRIPT`, without a new Python each time: it is called hundreds of times."""
+        """As `mini exec HOST -- bash -c SCRIPT`, without a new Python each time: it is called
+        hundreds of times.
+        """
         paths = clusters_here.find(self.name)[0]
-        environment = cli.environment(paths, {**remote.caller_environment(), "BACKSTAY_MINI_NAME": self.name})
+        environment = cli.environment(paths,
+                                      {**remote.caller_environment(),
+                                       "BACKSTAY_MINI_NAME": self.name})
         with open(os.devnull) as nothing, tempfile.TemporaryFile("w+") as output:
             descriptors = [nothing.fileno(), output.fileno(), output.fileno()]
-            with remote.request(paths.server(host), ["bash", "-c", script], descriptors, environment) as connection:
+            with remote.request(paths.server(host), ["bash", "-c", script], descriptors,
+                                environment) as connection:
                 connection.settimeout(DEADLINE_S)
                 code = remote.wait(connection, host)
             output.seek(0)
@@ -99,7 +106,8 @@ def able():
 def remove_those_of_killed_tests():
     for folder in glob.glob(f"{FOLDER}*"):
         if not Path(f"/proc/{folder.removeprefix(FOLDER)}").exists():
-            subprocess.run([MINI, "down", "--all"], env={**os.environ, "BACKSTAY_MINI_DIR": folder}, check=True)
+            subprocess.run([MINI, "down", "--all"],
+                           env={**os.environ, "BACKSTAY_MINI_DIR": folder}, check=True)
 
 
 @pytest.fixture(scope="session")

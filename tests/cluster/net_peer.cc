@@ -1,10 +1,14 @@
-// One end of a connection between two hosts, for test_net.py. Prints a line for each thing that happens.
+// One end of a connection between two hosts, for test_net.py. Prints a line for each thing that
+// happens.
 //
-//   net_peer serve OPTIONS            fetches whatever it is offered, until the connection has ended
-//   net_peer call ADDRESS OPTIONS     offers pieces (--pieces: in all; 0: none, for ever idle), eight at once
+//   net_peer serve OPTIONS            fetches whatever it is offered, until the connection has
+//   ended
+//   net_peer call ADDRESS OPTIONS     offers pieces (--pieces: in all; 0: none, stays idle), eight
+//   at once
 //
-// Lines: "pid P", "address A", "connected", "moving" (the first piece has arrived), "done", "lost N" (requests that
-// ended with an error), "closed CODE MESSAGE", "cpu C of W" (seconds since the connection).
+// Lines: "pid P", "address A", "connected", "moving" (the first piece has arrived), "done", "lost
+// N" (requests that ended with an error), "closed CODE MESSAGE", "cpu C of W" (seconds since the
+// connection).
 #include <poll.h>
 #include <sys/resource.h>
 #include <unistd.h>

@@ -1,5 +1,6 @@
-/* Loaded into an agent (LD_PRELOAD): it greets other agents with another number of the network's protocol
- * (docs/protocol/network.md, "Handshake"), and takes theirs for another one, as an agent of another release would. */
+/* Loaded into an agent (LD_PRELOAD): it greets other agents with another number of the network's
+ * protocol (docs/protocol/network.md, "Handshake"), and takes theirs for another one, as an agent
+ * of another release would. */
 #include <string.h>
 #include <sys/socket.h>
 

@@ -33,8 +33,8 @@ int main(int argc, char** argv) {
   }
   MPI_Barrier(MPI_COMM_WORLD);
 #ifdef MPICH_VERSION
-  // MPI_Finalize of MPICH 4.0.2 over UCX and TCP can wait for ever: a rank closes its connections while the others,
-  // which are done, wait for it without serving theirs.
+  // MPI_Finalize of MPICH 4.0.2 over UCX and TCP can wait without end: a rank closes its
+  // connections while the others, which are done, wait for it without serving theirs.
   fflush(stdout);
   _exit(0);
 #endif

@@ -1,6 +1,7 @@
 """`backstay run` on the hosts of a cluster: what its tests share.
 
-The job prints a result that depends on every step of every rank; each test compares it with that of an undisturbed run.
+The job prints a result that depends on every step of every rank; each test compares it with that of
+an undisturbed run.
 """
 
 import itertools
@@ -12,14 +13,19 @@ from conftest import finish
 from minicluster.mpi import LAUNCHER
 
 BACKSTAY = os.environ.get("BACKSTAY_TEST_COMMAND", "")
-JOBS = {name: os.environ.get(f"BACKSTAY_TEST_JOB_{name.upper()}", "") for name in ("openmpi", "mpich")}
+JOBS = {name: os.environ.get(f"BACKSTAY_TEST_JOB_{name.upper()}", "") for name
+        in ("openmpi", "mpich")}
 LAUNCHERS = {
-    "openmpi": ["mpirun.openmpi", "--allow-run-as-root", "--mca", "plm_rsh_agent", str(LAUNCHER), "--mca", "pml", "ob1",
+    "openmpi": ["mpirun.openmpi", "--allow-run-as-root", "--mca", "plm_rsh_agent", str(LAUNCHER),
+                "--mca", "pml", "ob1",
                 "--mca", "btl", "tcp,vader,self", "--mca", "btl_tcp_if_include", "eth0",
                 "--mca", "oob_tcp_if_include", "eth0", "--map-by", "node", "--bind-to", "none"],
-    "mpich": ["mpirun.mpich", "-launcher", "ssh", "-launcher-exec", str(LAUNCHER), "-iface", "eth0"]}
-SETTINGS = {"BACKSTAY_AGENT_PROGRAM": os.environ.get("BACKSTAY_TEST_AGENT", ""), "BACKSTAY_AGENT_IDLE_EXIT_S": "60",
-            "BACKSTAY_POOL_SIZE_MIB": "32", "BACKSTAY_POOL_BUFFER_MIB": "1", "BACKSTAY_CHECKPOINT_POLICY": "request",
+    "mpich": ["mpirun.mpich", "-launcher", "ssh", "-launcher-exec", str(LAUNCHER), "-iface",
+              "eth0"]}
+SETTINGS = {"BACKSTAY_AGENT_PROGRAM": os.environ.get("BACKSTAY_TEST_AGENT", ""),
+            "BACKSTAY_AGENT_IDLE_EXIT_S": "60",
+            "BACKSTAY_POOL_SIZE_MIB": "32", "BACKSTAY_POOL_BUFFER_MIB": "1",
+            "BACKSTAY_CHECKPOINT_POLICY": "request",
             "BACKSTAY_NETWORK_HEARTBEAT_S": "0.1", "BACKSTAY_NETWORK_DEAD_AFTER_S": "3"}
 SILENT_S = 8  # a busy machine starts a remote shell late
 names = (f"run{number}" for number in itertools.count())
@@ -35,9 +41,12 @@ class Supervised:
 
     def start(self, options, launcher_options, program_options, on="n0"):
         settings = [f"{name}={value}" for name, value in SETTINGS.items()]
-        return self.mini.start("exec", on, "--", "env", *settings, BACKSTAY, "run", "--job", self.job,
-                               "--host-timeout", SILENT_S, *shlex.split(options), "--", *LAUNCHERS[self.kind],
-                               *shlex.split(launcher_options), JOBS[self.kind], *shlex.split(program_options))
+        return self.mini.start("exec", on, "--", "env", *settings, BACKSTAY, "run", "--job",
+                               self.job,
+                               "--host-timeout", SILENT_S, *shlex.split(options), "--",
+                               *LAUNCHERS[self.kind],
+                               *shlex.split(launcher_options), JOBS[self.kind],
+                               *shlex.split(program_options))
 
     def run(self, *words, **more):
         """(exit status, output)."""

@@ -1,4 +1,6 @@
-"""Backstay on hosts: each has an agent of its own on its own disk, and the same job on two hosts is two jobs."""
+"""Backstay on hosts: each has an agent of its own on its own disk, and the same job on two hosts is
+two jobs.
+"""
 
 import os
 import re
@@ -15,9 +17,11 @@ HOSTS = ("n1", "n2")
 @pytest.fixture
 def jobs(whole):
     """Nothing but the defaults: /var/tmp and /tmp are the host's own."""
-    for name in [name for name in whole.environment if name.startswith("BACKSTAY_") and "MINI" not in name]:
+    for name in [name for name in whole.environment if name.startswith("BACKSTAY_")
+                 and "MINI" not in name]:
         del whole.environment[name]
-    whole.environment |= {"BACKSTAY_JOB": "same", "BACKSTAY_AGENT_PROGRAM": os.environ["BACKSTAY_TEST_AGENT"],
+    whole.environment |= {"BACKSTAY_JOB": "same",
+                          "BACKSTAY_AGENT_PROGRAM": os.environ["BACKSTAY_TEST_AGENT"],
                           "BACKSTAY_AGENT_IDLE_EXIT_S": "60", "BACKSTAY_POOL_SIZE_MIB": "32",
                           "BACKSTAY_POOL_BUFFER_MIB": "1", "BACKSTAY_CHECKPOINT_POLICY": "request"}
     return whole
@@ -52,7 +56,9 @@ def test_the_same_job_on_two_hosts_at_once(jobs):
     assert agents(jobs, "n0") == 0
 
     # One host crashes: the other goes on; after the boot its job restarts from its own disk.
-    jobs.on("n1", "pkill -TERM -f '[/]backstayd '; while pgrep -f '[/]backstayd ' >/dev/null; do sleep 0.05; done")
+    jobs.on("n1",
+            "pkill -TERM -f '[/]backstayd '; while pgrep -f '[/]backstayd ' >/dev/null; do sleep "
+            "0.05; done")
     jobs("kill", "n1")
     on_two = output_of(start(jobs, "n2", 40))
     assert "restarted version=4 step=20" in on_two
@@ -61,7 +67,8 @@ def test_the_same_job_on_two_hosts_at_once(jobs):
     assert "restarted version=4 step=20" in on_one
     assert result(on_one) == result(on_two)
 
-    # One host loses its disk with all versions: the job says so and starts anew; the other still has them.
+    # One host loses its disk with all versions: the job says so and starts afresh; the other still
+    # has them.
     jobs("kill", "n1")
     jobs("lose-disk", "n1")
     jobs("restore-disk", "n1")

@@ -22,7 +22,8 @@ def test_direct_writes_work_on_both(cluster):
 
 
 def test_a_lost_disk_fails_everything_and_a_new_one_is_empty(whole):
-    script = ("import sys; f = open('/mnt/local/open', 'wb', buffering=0); f.write(b'x'); print('ready', flush=True); "
+    script = ("import sys; f = open('/mnt/local/open', 'wb', buffering=0); f.write(b'x'); "
+              "print('ready', flush=True); "
               "sys.stdin.read()\ntry: f.write(b'y')\nexcept OSError as e: print('errno', e.errno)")
     whole.on("n1", "echo precious >/mnt/local/file; sync")
     run = whole.start("exec", "n1", "--", "python3", "-c", script, stdin=subprocess.PIPE)
@@ -36,7 +37,8 @@ def test_a_lost_disk_fails_everything_and_a_new_one_is_empty(whole):
     whole.on("n0", "touch /mnt/local/mine")
     whole("kill", "n1")
     whole("boot", "n1")
-    assert whole.run("exec", "n1", "--", "touch", "/mnt/local/new")[0] == 1, "still lost after a boot"
+    assert whole.run("exec", "n1", "--", "touch",
+                     "/mnt/local/new")[0] == 1, "still lost after a boot"
     whole("restore-disk", "n1")
     assert whole.on("n1", "ls -A /mnt/local /var/tmp; touch /var/tmp/new").split() == [
         "/mnt/local:", "lost+found", "var-tmp", "/var/tmp:"]
@@ -53,7 +55,8 @@ def test_a_disk_that_is_lost_while_the_host_is_down(whole):
     assert whole.run("exec", "n3", "--", "cat", "/mnt/local/file")[0] == 1
 
 
-needs_slow = pytest.mark.skipif(not disks.can_be_slow(), reason="slow disks need the blkio controller of version 1")
+needs_slow = pytest.mark.skipif(not disks.can_be_slow(),
+                                reason="slow disks need the blkio controller of version 1")
 
 
 @needs_slow
@@ -61,7 +64,8 @@ def test_slow_shared_storage(cluster):
     rate = 20e6
     cluster("slow-shared", "20M")
     reached = {"direct": written_bytes_per_s(cluster, "n0", "/mnt/shared/slow", "oflag=direct"),
-               "buffered, then synced": written_bytes_per_s(cluster, "n1", "/mnt/shared/slow", "conv=fsync")}
+               "buffered, then synced": written_bytes_per_s(cluster, "n1", "/mnt/shared/slow",
+                   "conv=fsync")}
     local = written_bytes_per_s(cluster, "n0", "/mnt/local/fast", "oflag=direct")
     print("bytes a second at 20M:", reached, "local disk:", local)
     assert cluster.status()["shared"]["rate_bytes_per_s"] == rate
@@ -89,4 +93,5 @@ def test_a_slow_disk_of_one_host(whole):
     assert code == 1 and "n1 is down" in output
     whole("slow-shared", "off")
     limits = (disks.THROTTLE / "blkio.throttle.write_bps_device").read_text()
-    assert not [line for line in limits.splitlines() if line.split()[1] in ("10000000", "20000000")], limits
+    assert not [line for line in limits.splitlines() if line.split()[1]
+                in ("10000000", "20000000")], limits

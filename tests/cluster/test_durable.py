@@ -58,12 +58,17 @@ def test_durable_comes_back_on_other_hosts(nodes, undisturbed, shared, hosts):
 
 @pytest.mark.parametrize("host, failpoint", [("n1", "copy.2"), ("n0", "copy.4")])
 def test_an_agent_is_killed_while_a_version_is_copied(nodes, undisturbed, shared, host, failpoint):
-    """In its turn, or as the coordinator: another one copies its part, the job goes on, and what was told comes back."""
+    """In its turn, or as the coordinator: another one copies its part, the job goes on, and the
+    announced version comes back.
+    """
     nodes.stop_agents("n0", "n1", "n2")
     agent = nodes.agent_killed_at(host, failpoint)
     gate = f"/mnt/shared/{nodes.job}-gate"
-    run = nodes.start(["n0", "n1", "n2"], 10, wait=DURABLE, agent_program=agent, gate_step=5, gate=gate, durable_dir=shared)
-    nodes.wait_until(host, f"[ -e {nodes.first_agent()} ] && [ -e {gate}.reached ] && ! pgrep -x backstayd")
+    run = nodes.start(["n0", "n1", "n2"], 10, wait=DURABLE, agent_program=agent, gate_step=5,
+                      gate=gate, durable_dir=shared)
+    nodes.wait_until(host,
+                     f"[ -e {nodes.first_agent()} ] && [ -e {gate}.reached ] && ! pgrep -x "
+                     f"backstayd")
     nodes.mini.on("n0", f"touch {gate}")
     code, output = finish(run)
     assert code == 0 and "waited level=4 code=0" in output, output + nodes.logs()
@@ -75,17 +80,23 @@ def test_an_agent_is_killed_while_a_version_is_copied(nodes, undisturbed, shared
 
 
 def test_programs_of_one_name_on_other_hosts_are_kept_apart(nodes, undisturbed, shared):
-    """The second one restarts from what the first has there, hears that none of its own versions goes there, and why."""
+    """The second one restarts from what the first has there, hears that none of its own versions
+    goes there, and why.
+    """
     gate = f"/mnt/shared/{nodes.job}-gate"
-    first = nodes.start(["n0", "n1"], 20, ranks=4, wait=DURABLE, gate_step=10, gate=gate, durable_dir=shared)
-    nodes.wait_until("n0", f"[ -e {shared}/{nodes.job}/v0000000000000002/commit.durable ] && [ -e {gate}.reached ]")
+    first = nodes.start(["n0", "n1"], 20, ranks=4, wait=DURABLE, gate_step=10, gate=gate,
+                        durable_dir=shared)
+    nodes.wait_until("n0",
+                     f"[ -e {shared}/{nodes.job}/v0000000000000002/commit.durable ] && [ -e "
+                     f"{gate}.reached ]")
     second = nodes.run(["n2", "n3"], 30, ranks=4, wait=DURABLE, durable_dir=shared)
     assert "restarted version=2 step=10" in second and f"waited level=4 code={BUSY}" in second, second
     assert f"another program of job {nodes.job} lives on n0" in second, second
     nodes.mini.on("n0", f"touch {gate}")
     code, output = finish(first)
     assert code == 0 and "waited level=4 code=0" in output, output + nodes.logs()
-    listed = json.loads(nodes.mini.on("n0", f"{TOOL} ls {nodes.job} --dir {shared} --json"))["versions"]
+    listed = json.loads(nodes.mini.on("n0", f"{TOOL} ls {nodes.job} --dir {shared} --json"))[
+        "versions"]
     assert max(one["version"] for one in listed) == 4, listed
 
 
@@ -104,7 +115,8 @@ def test_a_damaged_part_of_a_durable_version_is_skipped_by_all(nodes, undisturbe
     assert "version 4" in again, "the reason is said"
 
 
-@pytest.mark.parametrize("damage", ["truncate -s 20 {}", "rm {0}; mkdir {0}"], ids=["truncated", "a folder"])
+@pytest.mark.parametrize("damage", ["truncate -s 20 {}", "rm {0}; mkdir {0}"],
+                         ids=["truncated", "a folder"])
 def test_a_damaged_record_of_a_durable_version_is_told(nodes, undisturbed, shared, damage):
     durable = {"durable_dir": shared, "protect_replicas": 0}
     nodes.run(["n0", "n1"], 20, wait=DURABLE, **durable)

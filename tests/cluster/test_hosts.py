@@ -10,7 +10,8 @@ from minicluster import remote, state, waiting
 def test_names_and_addresses(cluster):
     for host in range(4):
         assert cluster("exec", f"n{host}", "--", "hostname").strip() == f"n{host}"
-        assert cluster.on("n0", f"getent hosts n{host}").split() == [f"10.77.0.{host + 1}", f"n{host}"]
+        assert cluster.on("n0", f"getent hosts n{host}").split() == [f"10.77.0.{host + 1}",
+            f"n{host}"]
     assert "n3" not in subprocess.run(["cat", "/etc/hosts"], capture_output=True, text=True).stdout
 
 
@@ -69,7 +70,8 @@ def test_a_command_is_hung_up_when_its_caller_is_killed(cluster):
     wait_for_line(run, "ready")
     run.kill()
     finish(run)
-    waiting.until(lambda: cluster.run("exec", "n0", "--", "grep", "-q", "SIGHUP", "/tmp/signal")[0] == 0, "the signal")
+    waiting.until(lambda: cluster.run("exec", "n0", "--", "grep", "-q", "SIGHUP", "/tmp/signal")[0]
+                  == 0, "the signal")
 
 
 def test_a_killed_host_takes_all_its_processes_with_it_and_keeps_its_disk(whole):
@@ -82,19 +84,22 @@ def test_a_killed_host_takes_all_its_processes_with_it_and_keeps_its_disk(whole)
         whole("kill", "n2")
         assert "n2: the host went down" in run.stdout.read()
         assert run.wait() == 255
-    assert subprocess.run(["nsenter", f"--pid=/proc/{inside}/ns/pid", "true"], capture_output=True).returncode != 0
+    assert subprocess.run(["nsenter", f"--pid=/proc/{inside}/ns/pid", "true"],
+                          capture_output=True).returncode != 0
     assert whole.host("n2")["state"] == "down"
     code, output = whole.run("exec", "n2", "--", "true")
     assert code == 1 and "mini boot n2" in output
     whole("kill", "n2")  # twice is once
     whole("boot", "n2")
-    assert whole.on("n2", "cat /mnt/local/file; test -e /tmp/file && echo there; pgrep sleep || echo none") == "kept\nnone\n"
+    assert whole.on("n2",
+                    "cat /mnt/local/file; test -e /tmp/file && echo there; pgrep sleep || echo none") == "kept\nnone\n"
     whole.on("n0", "ping -c 1 -W 1 n2")
 
 
 def test_a_shell_has_a_terminal_of_its_own(cluster):
     on_a_terminal = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)"
     run = subprocess.Popen(["python3", "-c", on_a_terminal, MINI, "shell", "n1"], text=True,
-                           env={**cluster.environment, "SHELL": "/bin/sh"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                           env={**cluster.environment, "SHELL": "/bin/sh"}, stdin=subprocess.PIPE,
+                           stdout=subprocess.PIPE)
     code, output = finish(run, "hostname; tty; exit 4\n")
     assert "n1" in output.split() and "/dev/pts/" in output and code == 4, output

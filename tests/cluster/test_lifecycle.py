@@ -12,18 +12,22 @@ from minicluster import state, waiting
 
 
 def lines(*command):
-    return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines())
+    return set(subprocess.run(command, capture_output=True, text=True,
+                              check=True).stdout.splitlines())
 
 
 def processes():
-    """Those of our clusters: their command line names the folder, or they live in other namespaces than we do."""
+    """Those of our clusters: their command line names the folder, or they live in other namespaces
+    than we do.
+    """
     ours = os.readlink("/proc/self/ns/pid")
     found = set()
     for entry in Path("/proc").iterdir():
         try:
             if entry.name.isdigit() and os.readlink(entry / "ns/pid") != ours:
                 found.add((entry.name, (entry / "cmdline").read_bytes()))
-            elif entry.name.isdigit() and str(state.root()).encode() in (entry / "cmdline").read_bytes():
+            elif entry.name.isdigit() and str(state.root()).encode() in (entry
+                / "cmdline").read_bytes():
                 found.add((entry.name, (entry / "cmdline").read_bytes()))
         except OSError:
             pass  # ended meanwhile
@@ -59,7 +63,9 @@ def clean(clusters):
 def test_up_and_down_leave_nothing(clusters, clean):
     mini = clusters("one")
     mini("up", 3)
-    mini.on("n1", "setsid sleep 1000 >/dev/null 2>&1 & dd if=/dev/zero of=/mnt/local/data bs=1M count=8 status=none")
+    mini.on("n1",
+            "setsid sleep 1000 >/dev/null 2>&1 & dd if=/dev/zero of=/mnt/local/data bs=1M count=8 "
+            "status=none")
     mini("down")
     assert machine() == clean
 
@@ -84,8 +90,11 @@ def test_two_clusters_side_by_side_have_the_same_addresses_and_do_not_meet(clust
     two.on("n0", "ping -c 1 -W 5 n2")
 
 
-@pytest.mark.parametrize("point", ["one", "one/alive", "one/cluster.sock", "one/disks/shared.img", "one/n0.sock",
-                                   "one/disks/n0.img", "one/n2.sock", "one/disks/n2.img", "one/cluster.json"])
+@pytest.mark.parametrize("point",
+                         ["one", "one/alive", "one/cluster.sock", "one/disks/shared.img",
+                          "one/n0.sock",
+                                   "one/disks/n0.img", "one/n2.sock", "one/disks/n2.img",
+                                   "one/cluster.json"])
 def test_up_killed_when_it_has_come_so_far(clusters, clean, point):
     mini = clusters("one")
     with mini.start("up", 3) as up:

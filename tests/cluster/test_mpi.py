@@ -7,7 +7,8 @@ import pytest
 
 from conftest import finish, wait_for_line
 
-PROGRAMS = {mpi: os.environ.get(f"BACKSTAY_TEST_RING_{mpi.upper()}", "") for mpi in ("mpich", "openmpi")}
+PROGRAMS = {mpi: os.environ.get(f"BACKSTAY_TEST_RING_{mpi.upper()}", "") for mpi
+            in ("mpich", "openmpi")}
 both = pytest.mark.parametrize("mpi", [mpi for mpi, program in PROGRAMS.items() if program])
 
 
@@ -40,7 +41,8 @@ def test_a_host_that_dies_ends_mpirun_which_names_it(whole, mpi):
 
 
 def test_an_unknown_host_and_no_program(cluster):
-    code, output = cluster.run("mpirun", "--mpi", "mpich", "-n", 2, "--hosts", "n0,n9", "--", "true")
+    code, output = cluster.run("mpirun", "--mpi", "mpich", "-n", 2, "--hosts", "n0,n9", "--",
+                               "true")
     assert code == 1 and "there is no host 'n9'" in output
     code, output = cluster.run("mpirun", "--mpi", "mpich", "-n", 2)
     assert code == 1 and "which program" in output

@@ -1,4 +1,6 @@
-"""The network of the agents (src/net) between hosts: dead hosts, cut cables, a second network, names."""
+"""The network of the agents (src/net) between hosts: dead hosts, cut cables, a second network,
+names.
+"""
 
 import os
 import threading
@@ -123,7 +125,8 @@ def test_a_longer_cut_is_told_to_both(whole, way):
     for peer in (calling, serving):
         assert ends_soon(peer, since)[1].startswith("agent_lost")
     whole("heal", "n1")
-    waiting.until(lambda: whole.run("exec", "n0", "--", "ping", "-c", "1", "-W", "1", "n1")[0] == 0, "the healed link")
+    waiting.until(lambda: whole.run("exec", "n0", "--", "ping", "-c", "1", "-W", "1", "n1")[0]
+                  == 0, "the healed link")
     serving, calling = connect(whole, way, pieces=10)
     calling.line("done")
     serving.closed()
@@ -142,7 +145,8 @@ def test_an_idle_end_uses_no_processor(whole, way):
 def test_hosts_that_cannot_be_reached(whole):
     whole("kill", "n2")
     since = time.monotonic()
-    for address, wanted in (("n2:7000", "agent_lost"), ("n1:7", "agent_lost"), ("no-such-host:7000", "unreachable"),
+    for address, wanted in (("n2:7000", "agent_lost"), ("n1:7", "agent_lost"),
+                            ("no-such-host:7000", "unreachable"),
                             ("n1", "invalid")):
         assert Peer(whole, "n0", "call", address).closed()[1].startswith(wanted), address
     assert time.monotonic() - since < 2 * DEAD_AFTER_S + 2 * SLACK_S  # four programs

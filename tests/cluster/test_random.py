@@ -1,8 +1,10 @@
-"""Random losses of hosts: a job with replicas or parity, one or two hosts that lose power, with or without their disks, while it runs or
-afterwards, and the same job on what is left, in another order. One seed a round (tests/soak/README.md).
+"""Random losses of hosts: a job with replicas or parity, one or two hosts that lose power, with or
+without their disks, while it runs or afterwards, and the same job on what is left, in another
+order. One seed a round (tests/soak/README.md).
 
-What must hold: the newest version that any surviving host was told to be protected (its event log) comes back, or a newer one, and
-the result is that of a run that nobody disturbed. Where more is lost than the protection bears: the same, or a clear error.
+What must hold: the newest version that is protected according to the event log of any surviving
+host comes back, or a newer one, and the result is that of an undisturbed run. If more is lost than
+the protection tolerates: the same, or a clear error.
 """
 
 import os
@@ -19,8 +21,9 @@ from test_nodes import JOB, Nodes, nodes, result, undisturbed  # noqa: F401
 pytestmark = pytest.mark.skipif(not JOB, reason="Open MPI is missing")
 SEED = int(os.environ.get("BACKSTAY_SEED", "20261123"))
 ROUNDS = int(os.environ.get("BACKSTAY_TEST_HOST_ROUNDS", "2"))
-# What protects, how many nodes it needs, how many losses it bears.
-PROTECTIONS = [({"protect_replicas": 1}, 2, 1), ({"protect_replicas": 2}, 3, 2), ({"protect_parity": "2,1"}, 3, 1),
+# The protection, the nodes that it needs, the losses that it tolerates.
+PROTECTIONS = [({"protect_replicas": 1}, 2, 1), ({"protect_replicas": 2}, 3, 2),
+               ({"protect_parity": "2,1"}, 3, 1),
                ({"protect_parity": "3,1"}, 4, 1), ({"protect_parity": "2,2"}, 4, 2)]  # fmt: skip
 HOSTS = ["n0", "n1", "n2", "n3"]
 
@@ -30,7 +33,8 @@ class Round:
         self.dice, self.job = random.Random(seed), job
         self.protection, needed, self.bears = self.dice.choice(PROTECTIONS)
         self.hosts = self.dice.sample(HOSTS, self.dice.randrange(needed, len(HOSTS) + 1))
-        self.told = [f"seed {seed} (replay: BACKSTAY_SEED={seed} BACKSTAY_TEST_HOST_ROUNDS=1): {self.protection} on {self.hosts}"]
+        self.told = [f"seed {seed} (replay: BACKSTAY_SEED={seed} BACKSTAY_TEST_HOST_ROUNDS=1): "
+                     f"{self.protection} on {self.hosts}"]
 
     def lose(self, count: int, spared: list[str]) -> None:
         """`count` of the hosts, not those of `spared`."""
@@ -43,12 +47,13 @@ class Round:
             self.lost[host] = with_disk
 
     def promised(self) -> int:
-        """The newest version that a surviving host was told to be protected."""
+        """The newest version that is protected according to a surviving host."""
         log = f"cat /var/tmp/backstay-root/{self.job.job}/events.jsonl 2>/dev/null || true"
         found = [0]
         for host in self.left():
             for line in self.job.mini.on(host, log).splitlines():
-                found += [int(one) for one in re.findall(r'"event":"protected".*"version":(\d+)', line)]
+                found += [int(one) for one in re.findall(r'"event":"protected".*"version":(\d+)',
+                    line)]
         return max(found)
 
     def left(self) -> list[str]:
@@ -60,8 +65,10 @@ class Round:
         in_the_middle = self.dice.random() < 0.5
         run = self.job.start(self.hosts, 20, **self.protection)
         if in_the_middle:
-            time.sleep(self.dice.uniform(0.3, 3))  # the point in time is what is random here; nothing waits for it
-            self.lose(count, self.hosts[:1])  # the launcher's host is another matter: test_run_hosts.py
+            # The point in time is what is random here; nothing waits for it.
+            time.sleep(self.dice.uniform(0.3, 3))
+            # The launcher's host is another matter: test_run_hosts.py.
+            self.lose(count, self.hosts[:1])
         code, output = self.end(run)
         self.told += [output]
         if not in_the_middle:
@@ -82,11 +89,15 @@ class Round:
         return finish(run)
 
     def again(self, promised: int, expected: str) -> None:
-        """On what is left, hosts that took no part, and those that come back with their disks; at least two."""
-        back = [host for host, with_disk in self.lost.items() if not with_disk and self.dice.random() < 0.5]
+        """On what is left, hosts that took no part, and those that come back with their disks; at
+        least two.
+        """
+        back = [host for host,
+                with_disk in self.lost.items() if not with_disk and self.dice.random() < 0.5]
         for host in back:
             self.job.mini("boot", host)
-        hosts = self.left() + back + [one for one in HOSTS if one not in self.hosts and self.dice.random() < 0.5]
+        hosts = self.left() + back + [one for one in HOSTS if one not in self.hosts
+                                      and self.dice.random() < 0.5]
         if len(hosts) == 1:
             spare = next(iter(one for one in HOSTS if one not in self.hosts), next(iter(self.lost)))
             if spare in self.lost:

@@ -22,14 +22,16 @@ def run(*words, **options):
 def test_help_has_examples():
     code, output = run("--help")
     assert code == 0 and "mini up 4" in output and "/mnt/local" in output
-    for command in ("up", "down", "status", "exec", "shell", "kill", "boot", "cut", "heal", "shape", "unshape",
+    for command in ("up", "down", "status", "exec", "shell", "kill", "boot", "cut", "heal",
+                    "shape", "unshape",
                     "lose-disk", "restore-disk", "slow-disk", "slow-shared", "slurm", "mpirun"):
         assert run(command, "--help")[0] == 0
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become somebody else")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user")
 def test_without_root():
-    # A user namespace without a map: nobody, who can still read a checkout in a folder of root's.
+    # A user namespace without a map: user nobody, who can still read a checkout in a folder of
+    # root's.
     done = subprocess.run(["unshare", "--user", MINI, "up", "2"], capture_output=True, text=True)
     assert done.returncode == 2 and "needs root" in done.stderr
 
@@ -51,7 +53,8 @@ def test_an_up_that_fails_leaves_nothing():
 
 def test_bad_arguments():
     assert run("up", "0")[0] == 2 and "not a number of hosts" in run("up", "none")[1]
-    assert run("up", "2", "--disk-size", "big")[0] == 2 and "500M or 2G" in run("up", "2", "--disk-size", "big")[1]
+    assert run("up", "2", "--disk-size", "big")[0] == 2 and "500M or 2G" in run("up", "2",
+        "--disk-size", "big")[1]
     if os.geteuid() == 0:
         code, output = run("status", "--name", "no-such")
         assert code == 1 and "mini up 4 --name no-such" in output

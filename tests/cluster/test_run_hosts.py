@@ -1,4 +1,6 @@
-"""`backstay run` with mpirun over several hosts: hosts that die under load, spares, too few slots, hosts that do not answer."""
+"""`backstay run` with mpirun over several hosts: hosts that die under load, spares, too few slots,
+hosts that do not answer.
+"""
 
 import re
 import signal
@@ -74,7 +76,8 @@ def test_a_spare_takes_the_place_of_a_host_that_dies(job, whole, undisturbed):
 @pytest.mark.parametrize("protection", ["REPLICAS=2", "PARITY=2,2"])
 def test_two_hosts_that_die_at_the_same_instant(job, whole, undisturbed, protection):
     host_file(whole, *(f"{host} slots=3" for host in ("n0", "n1", "n2", "n3")))
-    running = job().start("", f"-x BACKSTAY_PROTECT_{protection} --hostfile {HOSTS} -n 6", f"{STEPS} 5 {SAFE}")
+    running = job().start("", f"-x BACKSTAY_PROTECT_{protection} --hostfile {HOSTS} -n 6",
+                          f"{STEPS} 5 {SAFE}")
     wait_for_line(running, RUNNING)
     for kill in [whole.start("kill", host) for host in ("n1", "n2")]:
         finish(kill)
@@ -86,7 +89,9 @@ def test_two_hosts_that_die_at_the_same_instant(job, whole, undisturbed, protect
 
 @needs["mpich"]
 def test_mpich_does_not_hang_for_the_dead_host(job, whole, undisturbed):
-    """By itself it would wait for 16 minutes. Its list has one slot a host, and 6 ranks from the start."""
+    """By itself it would wait for 16 minutes. Its list has one slot a host, and 6 ranks from the
+    start.
+    """
     running = job("mpich").start("", "-hosts n0,n1,n2 -n 6", f"{STEPS} 5 {SAFE}")
     wait_for_line(running, RUNNING)
     whole("kill", "n2")
@@ -102,24 +107,31 @@ def test_the_launchers_host_loses_power_and_its_ranks_are_taken_over(job, whole,
     """MPICH's ranks on other hosts would hold the job for a quarter of an hour."""
     one = job("mpich")
     gate = f"/mnt/shared/{one.job}"  # never opened: the ranks wait there
-    lost = one.start("", "-hosts n0,n1,n2 -n 6", f"{STEPS} 5 {SAFE} gate_step=30 gate={gate}", on="n3")
+    lost = one.start("", "-hosts n0,n1,n2 -n 6", f"{STEPS} 5 {SAFE} gate_step=30 gate={gate}",
+                     on="n3")
     wait_for_line(lost, RUNNING)
-    waiting.until(lambda: whole.run("exec", "n0", "--", "test", "-e", f"{gate}.reached")[0] == 0, "the ranks to wait")
+    waiting.until(lambda: whole.run("exec", "n0", "--", "test", "-e", f"{gate}.reached")[0] == 0,
+                  "the ranks to wait")
     whole("kill", "n3")
     finish(lost)
     again = ("-hosts n0,n1,n2 -n 6", f"{STEPS} 50")
     code, output = one.run("", *again)
     assert code == 7 and "with --take-over ends them" in output, output
-    found = {host: re.findall(r"process (\d+)", line) for host, line in re.findall(r"^  (n\d): (rank .*)$", output, re.MULTILINE)}
+    found = {host: re.findall(r"process (\d+)", line) for host,
+             line in re.findall(r"^  (n\d): (rank .*)$", output, re.MULTILINE)}
     assert {host: len(pids) for host, pids in found.items()} == {"n0": 2, "n1": 2, "n2": 2}, output
     for host, pids in found.items():
         whole.on(host, f"kill -0 {' '.join(pids)}")
     running = one.start("--take-over", *again)
-    lines_until(running, *(f"backstay run: ended rank .* on {host}$" for host in found), "^restarted version=")
+    lines_until(running, *(f"backstay run: ended rank .* on {host}$" for host in found),
+                "^restarted version=")
     for host, pids in found.items():
-        whole.on(host, f"for pid in {' '.join(pids)}; do ! kill -0 $pid 2>/dev/null || grep -q '^State:.Z' /proc/$pid/status; done")
+        whole.on(host,
+                 f"for pid in {' '.join(pids)}; do ! kill -0 $pid 2>/dev/null || grep -q "
+                 f"'^State:.Z' /proc/$pid/status; done")
     wait_for_line(running, undisturbed)
-    running.send_signal(signal.SIGINT)  # Debian's MPICH 4.0.2 can hang in MPI_Finalize over TCP (README.md)
+    # Debian's MPICH 4.0.2 can hang in MPI_Finalize over TCP (README.md).
+    running.send_signal(signal.SIGINT)
     finish(running)
 
 
@@ -145,7 +157,7 @@ def test_too_few_slots_are_said_and_the_job_goes_on_with_oversubscription(job, w
     assert code == 0 and "restarted version=" in output, output
     assert result(output) == undisturbed
     code, output = one.run(f"--hosts {HOSTS}", "--host n1 -n 2", f"{STEPS} 50")
-    assert code == 2 and "the launcher is told its hosts too" in output
+    assert code == 2 and "the launcher names its hosts too" in output
 
 
 @needs["openmpi"]
@@ -158,11 +170,14 @@ def test_a_host_that_is_not_known_is_said_before_the_start(job, whole):
 
 @needs["openmpi"]
 def test_asked_to_stop_from_a_host_without_ranks(job, whole):
-    """The first rank's host is asked, and the disks of the job's hosts tell which version there is."""
+    """The first rank's host is asked, and the disks of the job's hosts show which version there is.
+    """
     one = job()
     gate = f"/mnt/shared/{one.job}"
-    running = one.start("", "--host n0:1,n1:1 -n 2", f"1000000 5 until_stop=1 gate_step=3 gate={gate}", on="n3")
-    waiting.until(lambda: whole.run("exec", "n0", "--", "test", "-e", f"{gate}.reached")[0] == 0, "the program to run")
+    running = one.start("", "--host n0:1,n1:1 -n 2",
+                        f"1000000 5 until_stop=1 gate_step=3 gate={gate}", on="n3")
+    waiting.until(lambda: whole.run("exec", "n0", "--", "test", "-e", f"{gate}.reached")[0] == 0,
+                  "the program to run")
     running.send_signal(signal.SIGTERM)
     whole.on("n0", f"touch {gate}")
     code, output = finish(running)
@@ -181,7 +196,8 @@ def test_fresh_starts_and_refusals_where_no_rank_runs_on_this_host(job, whole):
     assert code == 0, output
     undisturbed_here = result(output)
     code, output = running.run("--fresh --retries 1", where, "10 5 kill_step=8 kill_rank=3")
-    assert code == 137 and re.findall("restarted .*", output) == ["restarted version=3 step=5"], output
+    assert code == 137 and re.findall("restarted .*",
+                                      output) == ["restarted version=3 step=5"], output
     code, output = running.run("", where, "10 5 wait_level=3")
     assert code == 0 and result(output) == undisturbed_here, output
     code, output = running.run("--retries 5", "--host n1:2,n2:2 -n 3", "10 5")

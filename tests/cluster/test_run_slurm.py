@@ -1,7 +1,8 @@
-"""`backstay run` in jobs of Slurm: jobs that share nodes, Slurm's switches, a node that dies, the end of the time limit, the
-queue again; agents in steps of their own.
+"""`backstay run` in jobs of Slurm: jobs that share nodes, Slurm's switches, a node that dies, the
+end of the time limit, the queue again; agents in steps of their own.
 
-What one job waits for (Slurm's clocks, the silence of a dead node) goes on while the next test looks at another one.
+What one job waits for (Slurm's clocks, the silence of a dead node) goes on while the next test
+looks at another one.
 """
 
 import json
@@ -21,7 +22,8 @@ SILENT_S = 6
 STEPS = 150
 GATE = 21  # behind a version that is on other nodes too
 DEADLINE_S = 120
-VARIABLES = SETTINGS | {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "tcp,vader,self", "OMPI_MCA_btl_tcp_if_include": "eth0",
+VARIABLES = SETTINGS | {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "tcp,vader,self",
+                        "OMPI_MCA_btl_tcp_if_include": "eth0",
                         "OMPI_MCA_mpi_yield_when_idle": "1"}
 TWO_NODES = "--nodelist=n[0-1] --nodes=2"
 OTHER_USER = "nobody"
@@ -42,7 +44,9 @@ def slurm(cluster):
 
 
 class Batch:
-    """A batch job; its script is that of docs/guide/slurm.md but for names and settings. Jobs share nodes."""
+    """A batch job; its script is that of docs/guide/slurm.md but for names and settings. Jobs share
+    nodes.
+    """
 
     count = 0
 
@@ -61,7 +65,9 @@ class Batch:
 export {exports}
 exec {BACKSTAY} run --job {name} --host-timeout {SILENT_S} --requeue {options} -- srun --mpi=pmix {program}
 """
-        mini.on("n0", f"chmod 1777 {SHARED}; install -m 666 /dev/null {self.output}; cat >{self.output}.sh <<'END'\n{script}END")
+        mini.on("n0",
+                f"chmod 1777 {SHARED}; install -m 666 /dev/null {self.output}; cat "
+                f">{self.output}.sh <<'END'\n{script}END")
         self.number = self.as_user(f"sbatch --chdir={SHARED} --parsable {self.output}.sh").strip()
 
     def as_user(self, script):
@@ -75,7 +81,9 @@ exec {BACKSTAY} run --job {name} --host-timeout {SILENT_S} --requeue {options} -
         waiting.until(lambda: what in self.text(), f"'{what}' from job {self.number}", DEADLINE_S)
 
     def wait_at_gate(self):
-        self.mini.on("n0", f"for try in $(seq 2000); do [ -e {self.gate}.reached ] && exit; sleep 0.05; done; cat {self.output}; exit 1")
+        self.mini.on("n0",
+                     f"for try in $(seq 2000); do [ -e {self.gate}.reached ] && exit; sleep 0.05; "
+                     f"done; cat {self.output}; exit 1")
 
     def open_gate(self):
         self.mini.on("n0", f"touch {self.gate}")
@@ -84,16 +92,19 @@ exec {BACKSTAY} run --job {name} --host-timeout {SILENT_S} --requeue {options} -
         return self.mini.on("n0", f"squeue -h -t all -j {self.number} -o %T").strip()
 
     def wait_for_end(self, state="COMPLETED"):
-        waiting.until(lambda: self.state() in ("COMPLETED", "FAILED", "CANCELLED"), f"the end of job {self.number}", DEADLINE_S)
+        waiting.until(lambda: self.state() in ("COMPLETED", "FAILED", "CANCELLED"),
+                      f"the end of job {self.number}", DEADLINE_S)
         assert self.state() == state, self.text()
 
     def command(self, words, node="n0"):
         """`backstay` on a node, inside the allocation."""
-        return self.as_user(f"srun --overlap --jobid={self.number} -N1 -n1 -w {node} {BACKSTAY} {words}")
+        return self.as_user(f"srun --overlap --jobid={self.number} -N1 -n1 -w {node} {BACKSTAY} "
+                            f"{words}")
 
     def agents(self):
         """Process ids of its agents on its nodes."""
-        nodes = self.mini.on("n0", f"scontrol show hostnames $(squeue -h -j {self.number} -o %N)").split()
+        nodes = self.mini.on("n0",
+                             f"scontrol show hostnames $(squeue -h -j {self.number} -o %N)").split()
         return {node: agents_on(self.mini, node, self.number) for node in nodes}
 
 
@@ -104,16 +115,18 @@ def agents_on(mini, node, number):
 
 def agents_step(mini, batch):
     """The nodes of the job's step of agents."""
-    return mini.on("n0", f"squeue -h -s -j {batch.number} -o '%j %N' | sed -n 's/^backstay-agents //p'").strip()
+    return mini.on("n0",
+                   f"squeue -h -s -j {batch.number} -o '%j %N' | sed -n 's/^backstay-agents //p'").strip()
 
 
 def undisturbed(cluster, ranks, steps):
-    """The result of so many ranks and steps; its agent is its own and is ended."""
+    """The result for these ranks and steps; its agent is its own and is ended."""
     socket = {"BACKSTAY_AGENT_SOCKET": "/tmp/undisturbed/agent.sock"}
     settings = [f"{name}={value}" for name, value in (SETTINGS | socket).items()]
     job = Supervised(cluster).job
     code, output = finish(cluster.start(
-        "exec", "n0", "--", "env", *settings, BACKSTAY, "run", "--job", job, "--", *LAUNCHERS["openmpi"],
+        "exec", "n0", "--", "env", *settings, BACKSTAY, "run", "--job", job, "--",
+        *LAUNCHERS["openmpi"],
         "--host", f"n0:{ranks}", "-n", ranks, JOBS["openmpi"], steps, 50))
     cluster("exec", "n0", "--", "env", *settings, BACKSTAY, "agent", "stop", "--now")
     assert code == 0, output
@@ -122,20 +135,26 @@ def undisturbed(cluster, ranks, steps):
 
 @pytest.fixture(scope="module")
 def limited(slurm):
-    """A job that is warned 15 to 45 s after its start: Slurm looks twice a minute. The others run meanwhile."""
+    """A job that is warned 15 to 45 s after its start: Slurm looks twice a minute. The others run
+    meanwhile.
+    """
     return Batch(slurm, "limited", "--nodelist=n3 --nodes=1 --time=1 --signal=B:TERM@15", "",
                  f"-n 2 {JOBS['openmpi']} 1000000 5 until_stop=1 step_ms=200 after_restart=20")
 
 
 @pytest.fixture(scope="module")
 def jobs(slurm, limited):
-    """Five jobs on n1, four of one user and one of another, all at their gates: one goes to all nodes, one will lose n1 and
-    has a spare, one will lose it and has none, of one the script runs there."""
+    """Five jobs on n1, four of one user and one of another, all at their gates: one goes to all
+    nodes, one will lose n1 and has a spare, one will lose it and has none, of one the script runs
+    there."""
     program = f"{JOBS['openmpi']} {STEPS} 5 step_ms=20 GATE"
-    batches = {"everywhere": Batch(slurm, "everywhere", "--nodelist=n[0-3] --nodes=4", "", f"-n 4 {program}"),
-               "survivor": Batch(slurm, "survivor", "--nodelist=n[0-2] --nodes=3", "--spares 1", f"-n 4 {program}"),
+    batches = {"everywhere": Batch(slurm, "everywhere", "--nodelist=n[0-3] --nodes=4", "",
+                                   f"-n 4 {program}"),
+               "survivor": Batch(slurm, "survivor", "--nodelist=n[0-2] --nodes=3", "--spares 1",
+                                 f"-n 4 {program}"),
                "waiting": Batch(slurm, "waiting", TWO_NODES, "", f"-n 4 {program}"),
-               "headless": Batch(slurm, "headless", "--nodelist=n[1-3] --nodes=3", "", f"-n 4 {program}"),
+               "headless": Batch(slurm, "headless", "--nodelist=n[1-3] --nodes=3", "",
+                                 f"-n 4 {program}"),
                "others": Batch(slurm, "survivor", TWO_NODES, "", f"-n 2 {program}", OTHER_USER)}
     for batch in batches.values():
         batch.wait_at_gate()
@@ -145,7 +164,8 @@ def jobs(slurm, limited):
 def test_slurms_switches_are_failure_domains(jobs):
     """n0 and n2 hang on one switch, n1 and n3 on the other: all copies go to the other one."""
     job, = json.loads(jobs["everywhere"].command("status --json"))["jobs"]
-    assert [(one["host"], one["domain"]) for one in job["members"]] == [("n0", "s0"), ("n1", "s1"), ("n2", "s0"), ("n3", "s1")]
+    assert [(one["host"], one["domain"]) for one in job["members"]] == [("n0", "s0"), ("n1", "s1"),
+        ("n2", "s0"), ("n3", "s1")]
     assert job["notes"] == []
     assert "failure domains: s0 (0, 2), s1 (1, 3)" in jobs["everywhere"].command("status")
     survival = json.loads(jobs["everywhere"].command("show everywhere 4 --json"))["survival"]
@@ -166,14 +186,16 @@ def test_jobs_on_the_same_nodes_do_not_see_each_other(slurm, jobs):
     again = Batch(slurm, "survivor", TWO_NODES, "", f"-n 2 {JOBS['openmpi']} 10 5")
     again.wait_for_end("FAILED")
     holder = f"process {agents['survivor']['n0'][0]} on n0"
-    assert re.search(f"job survivor is running here already: another agent .{holder}.* give this one another name", again.text())
+    assert re.search(f"job survivor is running here already: another agent .{holder}.* give this "
+                     f"one another name", again.text())
 
     # One is cancelled: its agents go with it, and those of the others stay.
     gone = jobs.pop("everywhere")
     slurm.on("n0", f"scancel {gone.number}")
     gone.wait_for_end("CANCELLED")
     for node in agents.pop("everywhere"):
-        waiting.until(lambda: agents_on(slurm, node, gone.number) == [], f"the end of the agent on {node}")
+        waiting.until(lambda: agents_on(slurm, node, gone.number) == [],
+                      f"the end of the agent on {node}")
     assert {name: batch.agents() for name, batch in jobs.items()} == agents
     others = jobs.pop("others")
     others.open_gate()
@@ -211,9 +233,12 @@ def test_too_few_nodes_are_left_and_the_job_waits_for_others(slurm, jobs, lost, 
 
 
 def test_the_node_dies_that_the_script_runs_on(slurm, jobs, lost):
-    """With --no-kill Slurm keeps the job on the other nodes, without its script: from there it goes back into the queue."""
+    """With --no-kill Slurm keeps the job on the other nodes, without its script: from there it goes
+    back into the queue.
+    """
     batch = jobs["headless"]
-    waiting.until(lambda: "Restarts=1 " in slurm.on("n0", f"scontrol show job {batch.number}"), "the queue", DEADLINE_S)
+    waiting.until(lambda: "Restarts=1 " in slurm.on("n0", f"scontrol show job {batch.number}"),
+                  "the queue", DEADLINE_S)
     slurm.on("n0", f"scancel {batch.number}")  # the others have shown how it goes on
 
 
@@ -228,7 +253,8 @@ def test_a_node_that_dies_in_the_allocation(slurm, jobs, lost, expected):
 
 
 def test_the_time_limit(slurm, limited):
-    """Slurm's signal comes, the program saves and ends, the job is put into the queue and goes on."""
+    """Slurm's signal comes, the program saves and ends, the job is put into the queue and goes on.
+    """
     limited.wait_for("the job goes back into the queue of Slurm")
     text = limited.text()
     assert "asked the program to save and end" in text

@@ -27,7 +27,9 @@ def slurm(cluster):
 
 def submit(mini, options, *lines):
     script = "\n".join(["#!/bin/bash", *lines])
-    return mini.on("n0", f"cat >{SHARED}/job <<'END'\n{script}\nEND\nsbatch --parsable -o /dev/null {options} {SHARED}/job").strip()
+    return mini.on("n0",
+                   f"cat >{SHARED}/job <<'END'\n{script}\nEND\nsbatch --parsable -o /dev/null "
+                   f"{options} {SHARED}/job").strip()
 
 
 def job_state(mini, job):
@@ -52,14 +54,18 @@ def test_srun_on_all_hosts(slurm):
 
 @pytest.mark.skipif("BACKSTAY_TEST_RING_MPICH" not in os.environ, reason="MPICH is missing")
 def test_srun_of_an_mpich_program(slurm):
-    output = slurm("exec", "n0", "--", "srun", "--mpi=pmi2", "-N4", "-n4", os.environ["BACKSTAY_TEST_RING_MPICH"])
+    output = slurm("exec", "n0", "--", "srun", "--mpi=pmi2", "-N4", "-n4",
+                   os.environ["BACKSTAY_TEST_RING_MPICH"])
     assert "token 7" in output and all(f"on n{host}" in output for host in range(4))
 
 
 @pytest.fixture(scope="module")
 def limited(slurm):
-    """A job that is warned before its time limit. Slurm looks at these twice a minute: others run meanwhile."""
-    job = submit(slurm, "-w n1 -N1 -t 1 --signal=B:USR1@58", f"trap 'echo warned >{SHARED}/warned; exit 0' USR1",
+    """A job that is warned before its time limit. Slurm looks at these twice a minute: others run
+    meanwhile.
+    """
+    job = submit(slurm, "-w n1 -N1 -t 1 --signal=B:USR1@58",
+                 f"trap 'echo warned >{SHARED}/warned; exit 0' USR1",
                  f"echo started >{SHARED}/started", "sleep 1000 & wait")
     wait_for_file(slurm, "started")
     return job
@@ -67,8 +73,10 @@ def limited(slurm):
 
 def test_killed_nodes_are_seen_a_job_survives_and_another_is_requeued(slurm, limited):
     survivor = submit(slurm, "-w n0,n3 -N2 --no-kill", f"echo started >{SHARED}/survivor",
-                      f"until [ -e {SHARED}/go ]; do sleep 0.1; done", f"srun -N1 -w n0 hostname >{SHARED}/survived")
-    requeued = submit(slurm, "-w n2 -N1 --requeue", f"echo ${{SLURM_RESTART_COUNT:-0}} >{SHARED}/restarts",
+                      f"until [ -e {SHARED}/go ]; do sleep 0.1; done",
+                      f"srun -N1 -w n0 hostname >{SHARED}/survived")
+    requeued = submit(slurm, "-w n2 -N1 --requeue",
+                      f"echo ${{SLURM_RESTART_COUNT:-0}} >{SHARED}/restarts",
                       "[ \"${SLURM_RESTART_COUNT:-0}\" = 0 ] && sleep 1000; exit 0")
     wait_for_file(slurm, "survivor")
     assert wait_for_file(slurm, "restarts") == "0\n"

@@ -54,7 +54,7 @@ TEST(Config, EmptyTextGivesResolvedDefaults) {
 }
 
 TEST(Config, EveryKeyTakesItsInitialValue) {
-  // What config_keys() says would stand in the file must be accepted there, key by key.
+  // The value that config_keys() gives for the file must be accepted there, key by key.
   for (const ConfigKey& key : config_keys()) {
     const auto dot = key.name.find('.');
     const std::string text =
@@ -105,7 +105,7 @@ TEST(Config, UnknownKeyNamesPlaceAndNearest) {
   EXPECT_THAT(message("[agent]\ninterval_s = 3\n"),
               HasSubstr("did you mean \"checkpoint.interval_s\"?"));
   EXPECT_THAT(message("keep = 3\n"),
-              HasSubstr("did you mean \"storage.keep\"? It stands under [storage]"));
+              HasSubstr("did you mean \"storage.keep\"? It belongs under [storage]"));
 }
 
 TEST(Config, UnknownSectionNamesNearest) {

@@ -1,4 +1,4 @@
-// Memory as O_DIRECT wants it, and bytes that tell where they belong.
+// Memory as O_DIRECT wants it, and bytes that show their place.
 #pragma once
 
 #include <cstring>
@@ -9,7 +9,7 @@
 
 namespace backstay::testing {
 
-// Exactly `size` bytes of it, which look like nobody's data.
+// Exactly `size` bytes of it, which look like no data of a test.
 class AlignedBytes {
  public:
   explicit AlignedBytes(std::size_t size) : memory_(size), size_(size) {

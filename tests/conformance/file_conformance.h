@@ -1,4 +1,5 @@
-// What every FileSystem does. Include it, then INSTANTIATE_TEST_SUITE_P(name, FileConformance, ...).
+// What every FileSystem does. Include it, then INSTANTIATE_TEST_SUITE_P(name, FileConformance,
+// ...).
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A file system and a place in it, for the suites of everything that stands on one.
+// A file system and a place in it, for the suites of everything that is built on one.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// A random life of some ends under one seed, held against what transport.h promises. Include it, then
-// INSTANTIATE_TEST_SUITE_P(name, NetRandom, ...).
+// A random life of some ends under one seed, held against what transport.h promises. Include it,
+// then INSTANTIATE_TEST_SUITE_P(name, NetRandom, ...).
 #pragma once
 
 #include <map>

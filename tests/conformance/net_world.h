@@ -24,8 +24,9 @@ struct NetUnderTest {
 class NetWorld {
  public:
   explicit NetWorld(NetUnderTest under) : under_(std::move(under)), seen_(under_.ends.size()) {}
-  // UCX before 1.14 ends the process where a worker is destroyed while it still answers a connection of another one
-  // (openucx/ucx#8175), and one end can make no progress while another one is being destroyed.
+  // UCX before 1.14 ends the process where a worker is destroyed while it still answers a
+  // connection of another one (openucx/ucx#8175), and one end can make no progress while another
+  // one is being destroyed.
   ~NetWorld() {
     stalled_.clear();
     const std::uint64_t deadline = deadline_in(2);

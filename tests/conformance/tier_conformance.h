@@ -263,7 +263,7 @@ TEST_P(TierConformance, ANameIsNotAPrefixToo) {
   EXPECT_EQ(*tier().get("a/b", 10), pattern(10, 1));
 }
 
-// Where removed files are recycled, old bytes must not show through.
+// If removed files are recycled, old bytes must not show through.
 TEST_P(TierConformance, RoundsOfVersionsOfDifferentSizes) {
   const unsigned pieces[] = {40, 40, 30, 60, 60, 20, 21, 90, 50};
   const std::string job = "job/v";

@@ -1,5 +1,6 @@
-/* A parallel program without MPI: ranks are processes that one launcher forks and ends together, as mpirun does.
- * What it prints is what it was told; every restart is compared byte by byte with what the step must hold.
+/* A parallel program without MPI: ranks are processes that one launcher forks and ends together, as
+ * mpirun does. It prints the results of its calls; every restart is compared byte by byte with the
+ * data of the step.
  *
  * crash_job RANKS STEPS EVERY [name=value ...]
  *   wait=1            waits for level local after each checkpoint
@@ -7,10 +8,12 @@
  *   die_after=V       all ranks are killed as soon as version V is captured
  *   cells=N           doubles a rank (default 300000)
  *   spare_mib=N       private memory that a rank may take beyond what it has before init
- *   type=float        another element type; name=NAME: another region (both differ from what was saved)
- *   file_kib=N            each rank routes a file of so many KiB, which it writes before each checkpoint
+ *   type=float        another element type; name=NAME: another region (both differ from what was
+ *                     saved)
+ *   file_kib=N            each rank routes a file of N KiB, which it writes before each checkpoint
  *   ask=V             also asks for version V by test(), wait() and read_region()
- *   helper=FILE       each rank forks a helper that outlives it and holds what it inherited; its pid in FILE.<rank>
+ *   helper=FILE       each rank forks a helper that outlives it and holds what it inherited; its
+ *                     pid in FILE.<rank>
  *   regions=SEED      more regions of random names, types and sizes (random_regions.h)
  *   lie=1             spoils a byte after a restart, so that a test can see that it is found
  *   gate=FILE gate_step=S   waits after step S until FILE exists, having made FILE.reached
@@ -61,7 +64,7 @@ static long number(const char* name, long otherwise) {
   return text == NULL ? otherwise : atol(text);
 }
 
-/* --- the launcher: relays what ranks agree on, and ends all when one has died ------------------- */
+/* --- the launcher: relays what ranks agree on, and ends all when one has died ----------------- */
 
 static int take(int from, packet* out) {
   return recv(from, out, sizeof *out, MSG_WAITALL) == (ssize_t)sizeof *out;
@@ -109,7 +112,7 @@ static int relay(const int* links, const pid_t* children) {
   return worst != 0 ? worst : rest;
 }
 
-/* --- a rank ------------------------------------------------------------------------------------- */
+/* --- a rank ----------------------------------------------------------------------------------- */
 
 static int link_to_launcher;
 
@@ -173,7 +176,7 @@ static void check(const double* u, long cells, long step, const char* when) {
   _exit(5);
 }
 
-/* --- the routed file: N KiB of the step's number ------------------------------------------------- */
+/* --- the routed file: N KiB of the step's number ---------------------------------------------- */
 
 static char file_path[4096];
 
@@ -239,10 +242,11 @@ static void wait_at_gate(const char* gate) {
 static void fork_helper(const char* file) {
   char path[4096];
   snprintf(path, sizeof path, "%s.%d", file, rank);
-  /* Without the fork handlers of libraries, ours among them: the connection stays open in the helper. */
+  /* Without the fork handlers of libraries, ours among them: the connection stays open in the
+   * helper. */
   const pid_t helper = _Fork();
   if (helper == 0) {
-    close(link_to_launcher); /* what tells the launcher and the test that the rank has ended */
+    close(link_to_launcher); /* so the launcher and the test see that the rank has ended */
     for (int fd = 0; fd <= 2; ++fd) close(fd);
     for (;;) pause();
   }
@@ -299,7 +303,7 @@ static int run(void) {
     say("captured", taken, version, (long)step);
     if (taken == BACKSTAY_OK && number("die_after", -1) == (long)version) {
       int64_t all = 0;
-      minimum(NULL, &all); /* all have been told */
+      minimum(NULL, &all); /* all have the message */
       kill(getpid(), SIGKILL);
     }
     if (number("wait", 0) == 1 && taken == BACKSTAY_OK) {

@@ -55,8 +55,8 @@ TEST(CrashPoints, AtEveryCallOfTheWriter) {
               static_cast<unsigned long long>(calls));
 }
 
-// One history: one to three lives, each ended by a stop of the machine, by kill -9 of the agent, or by
-// nothing, with a program, a disk and a pool drawn by the seed.
+// One history: one to three lives, each ended by a stop of the machine, by kill -9 of the agent, or
+// by nothing, with a program, a disk and a pool drawn by the seed.
 void one_history(std::uint64_t seed) {
   Random random(seed);
   Machine machine(seed);

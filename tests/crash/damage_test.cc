@@ -165,7 +165,7 @@ TEST_F(Damage, AllVersions) {
   EXPECT_EQ(restart(), 0u);
 }
 
-// What was set aside stays so for the next agent, until somebody verifies it.
+// A version that was set aside stays so for the next agent, until it is verified.
 TEST_F(Damage, IsRemembered) {
   const Buffer good = read(segment(newest));
   Buffer bytes = good;

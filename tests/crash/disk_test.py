@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Disks that say no: full, read-only, not ours. The agent gets a small disk of its own in a private mount
-namespace, so these need root; without it they are skipped and say so.
+"""Disks that say no: full, read-only, not ours. The agent gets a small disk of its own in a private
+mount namespace, so these need root; without it they are skipped and say so.
 
 Usage: disk_test.py CRASH_JOB BACKSTAYD [unittest arguments]
 """
@@ -50,13 +50,17 @@ class Disk(ProcessCase):
 
     def tool(self, *arguments):
         command = ("nsenter", "-m", "-t", str(self.holder.pid), TOOL, *arguments)
-        return subprocess.run(command, check=True, capture_output=True, text=True, env=self.environment,
+        return subprocess.run(command, check=True, capture_output=True, text=True,
+                              env=self.environment,
                               cwd=self.folder).stdout
 
     def warned(self, file_bytes, by_status):
-        """Both ranks' files are needed; `show` says that there is not so much room, and `status` where the job is open."""
+        """Both ranks' files are needed; `show` says that there is not so much room, and `status`
+        where the job is open.
+        """
         for command in (("show", "crash"), ("status",))[:1 + by_status]:
-            self.assertIn("a restart on this node would fail", " ".join(self.tool(*command).split()), command)
+            self.assertIn("a restart on this node would fail",
+                          " ".join(self.tool(*command).split()), command)
         room = json.loads(self.tool("show", "crash", "--json"))["restart_room"]
         self.assertEqual(room["needed_bytes"], 2 * file_bytes)
         self.assertLess(room["free_bytes"], room["needed_bytes"])
@@ -93,7 +97,9 @@ class Disk(ProcessCase):
         self.assertEqual(last.lines("local")[-1]["code"], 0, last)
 
     def test_a_restart_that_has_no_room_for_routed_files(self):
-        """One rank's file has room, the other's has not: nothing is touched, and the same restart works once there is."""
+        """One rank's file has room, the other's has not: nothing is touched, and the same restart
+        works once there is.
+        """
         self.need_mounts()
         self.make_disk(32)
         inside = ("nsenter", "-m", "-t", str(self.holder.pid))
@@ -104,13 +110,16 @@ class Disk(ProcessCase):
         digests = self.inside("sh", "-c", f"sha256sum {files}/*")
         for where in ("pool", "disk"):
             with self.subTest(where=where):
-                self.inside("sh", "-c", f"head -c $(($(stat -f -c '%a * %S' {self.store}) - (6 << 20))) "
+                self.inside("sh", "-c",
+                            f"head -c $(($(stat -f -c '%a * %S' {self.store}) - (6 << 20))) "
                                         f"/dev/zero > {self.store}/filler")
                 run = self.run_job(2, 4, 2, *options, prefix=inside)  # it compares the regions
                 line = run.lines("restart")[0]
                 self.assertEqual((run.code, line["code"]), (4, ENOSPACE), run)
-                self.assertRegex(line["message"], f"{files}/file.[01]: it needs 4194304 bytes .* [0-9]+ are free")
-                self.assertEqual(self.inside("sh", "-c", f"sha256sum {files}/*"), digests, "no file more, none changed")
+                self.assertRegex(line["message"],
+                                 f"{files}/file.[01]: it needs 4194304 bytes .* [0-9]+ are free")
+                self.assertEqual(self.inside("sh", "-c", f"sha256sum {files}/*"), digests,
+                                 "no file more, none changed")
                 self.warned(4 << 20, by_status=where == "pool")
                 self.inside("rm", f"{self.store}/filler")
                 run = self.run_job(2, 2, 2, *options, prefix=inside)
@@ -125,7 +134,8 @@ class Disk(ProcessCase):
         local = self.run_job(2, 4, 2, "wait=1").reported("local")
         self.assertEqual(local, 2)
         self.kill_agents()
-        self.inside("mkdir", f"{self.store}/crash/v0000000000000009")  # the rest of an unfinished version
+        self.inside("mkdir",
+                    f"{self.store}/crash/v0000000000000009")  # the rest of an unfinished version
         self.inside("mount", "-o", "remount,ro", self.store)
         self.start_agent_inside()
         run = self.run_job(2, 6, 2, "wait=1")
@@ -143,7 +153,8 @@ class Disk(ProcessCase):
         agent = self.start_agent("commit.1=hang")
         gate = self.folder / "gate"
         job = self.start_job(1, 4, 2, f"gate={gate}", "gate_step=3")
-        wait_for(lambda: Path(f"{gate}.reached").exists() or job.poll() is not None, "a captured version")
+        wait_for(lambda: Path(f"{gate}.reached").exists() or job.poll() is not None,
+                 "a captured version")
         self.assertIsNone(job.poll(), self.agent_log())
         agent.terminate()
         wait_for(lambda: "agent ends" in self.agent_log(), "the agent to notice")
@@ -154,7 +165,9 @@ class Disk(ProcessCase):
         self.assertEqual(self.committed(), [])
 
     def test_a_pipe_in_the_place_of_the_event_log(self):
-        """Whoever opened it to write, and waited for a reader, would hold the store's thread for ever."""
+        """Opening it to write, and waiting for a reader, would block the store's thread without
+        end.
+        """
         (self.store / "crash").mkdir(parents=True)
         os.mkfifo(self.store / "crash" / "events.jsonl")
         agent = self.start_agent()
@@ -178,7 +191,9 @@ class Disk(ProcessCase):
         self.assertEqual(others.read_text(), "precious\n")
 
     def test_a_backup_of_hard_links_stays_as_it_is(self):
-        """`cp -al` of a version: its segment, once it is removed here, must not become the file of a new one."""
+        """`cp -al` of a version: its segment, once it is removed here, must not become the file of
+        a new one.
+        """
         self.environment["BACKSTAY_STORAGE_KEEP"] = "1"
         self.start_agent()
         self.assertEqual(self.run_job(1, 4, 2, "wait=1").code, 0)
@@ -192,14 +207,15 @@ class Disk(ProcessCase):
             self.assertEqual(path.read_bytes() == content, True, f"{path} changed")
 
     def test_a_pipe_in_the_place_of_the_log(self):
-        """Who opened it would wait for a reader for ever, and one more such agent with each start."""
+        """Opening it would wait for a reader without end, with one more such agent at each start.
+        """
         pipe = self.folder / "log"
         os.mkfifo(pipe)
         self.environment["BACKSTAY_AGENT_LOG_FILE"] = str(pipe)
         self.environment["BACKSTAY_AGENT_START_TIMEOUT_S"] = "20"
         run = self.run_job(1, 4, 2)
         self.assertIn("agent.log_file", run.lines("init")[0]["message"], run)
-        self.assertIn("a pipe that nobody reads", run.lines("init")[0]["message"], run)
+        self.assertIn("a pipe that no process reads", run.lines("init")[0]["message"], run)
         self.assertEqual(self.agents(), [])
 
     def test_a_directory_without_permission(self):

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The durable directory with a real agent: the node's disk is lost, the agent is killed at each step of a copy.
+"""The durable directory with a real agent: the node's disk is lost, the agent is killed at each
+step of a copy.
 
 Usage: durable_test.py CRASH_JOB BACKSTAYD [unittest arguments]
 """
@@ -11,7 +12,7 @@ import time
 
 from process_case import ProcessCase, main, wait_for
 
-# The number says the how manyeth passing is in version 2.
+# The number is that of the passing in version 2.
 POINTS = ["copy.1@2", "copy.2@2", "copy.3@2", "copy.4@2", "copy.5@2", "copy.6@2"]
 
 
@@ -23,7 +24,8 @@ class Durable(ProcessCase):
         self.environment["BACKSTAY_DURABLE_DIR"] = str(self.shared)
 
     def durable(self):
-        return sorted(int(path.parent.name[1:]) for path in self.shared.glob("crash/v*/commit.durable"))
+        return sorted(int(path.parent.name[1:]) for path
+                      in self.shared.glob("crash/v*/commit.durable"))
 
     def events(self, kind):
         lines = (self.store / "crash" / "events.jsonl").read_text().splitlines()

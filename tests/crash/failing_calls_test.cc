@@ -12,7 +12,7 @@ using io::Fault;
 struct Case {
   Fault fault;
   const char* name;
-  bool harmless;  // the call succeeds all the same: nothing may be noticed
+  bool harmless;  // the call still succeeds: nothing may be noticed
 };
 
 class FailingCalls : public ::testing::TestWithParam<Case> {};
@@ -20,7 +20,7 @@ class FailingCalls : public ::testing::TestWithParam<Case> {};
 // The same in every run until the fault strikes. The number of checkpoints that failed.
 int life(History& history, Machine& machine, io::FaultPlan plan) {
   machine.start_agent(plan);
-  if (!history.join()) {  // the server forgets such a job; the next hello makes it anew
+  if (!history.join()) {  // the server forgets such a job; the next hello makes it again
     EXPECT_TRUE(machine.struck());
     machine.start_agent();
     history.agent_is_new();

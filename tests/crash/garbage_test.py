@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Nonsense on the agent's socket: it never crashes, never grows without limit, and still serves.
 
-Usage: garbage_test.py CRASH_JOB BACKSTAYD [unittest arguments]; BACKSTAY_SEED replays, BACKSTAY_GARBAGE says
-how many packets.
+Usage: garbage_test.py CRASH_JOB BACKSTAYD [unittest arguments]; BACKSTAY_SEED replays,
+BACKSTAY_GARBAGE says how many packets.
 """
 
 import os
@@ -67,7 +67,8 @@ class Garbage(ProcessCase):
         one = bytearray(dice.choice(seeds))
         for _ in range(dice.randint(1, 4)):
             if len(one) > 8:
-                one[dice.randrange(8, len(one))] = dice.choice((0, 1, 0x7f, 0x80, 0xff, dice.randrange(256)))
+                one[dice.randrange(8, len(one))] = dice.choice((0, 1, 0x7f, 0x80, 0xff,
+                    dice.randrange(256)))
         change = dice.randrange(6)
         if change == 0:
             one = one[:dice.randrange(len(one) + 1)]
@@ -83,15 +84,20 @@ class Garbage(ProcessCase):
         print(f"seed {SEED} (replay: BACKSTAY_SEED={SEED})", flush=True)
         dice = random.Random(SEED)
         seeds = [path.read_bytes() for path in sorted(CORPUS.iterdir())]
-        # Another hello would make folders outside of ours, and a shutdown end the agent, as it should.
-        seeds = [one for one in seeds if len(one) > 2 and struct.unpack("<H", one[:2])[0] not in (HELLO, SHUTDOWN)]
+        # Another hello would make folders outside of ours, and a shutdown end the agent, as it
+        # should.
+        seeds = [one for one in seeds if len(one) > 2 and struct.unpack("<H",
+            one[:2])[0] not in (HELLO, SHUTDOWN)]
         links = []
         for number in range(PACKETS):
             if len(links) < 12:
-                greeting = dice.choice(([], [packet(ADMIN)], [self.hello(f"job{dice.randrange(4)}", run=number + 1)]))
+                greeting = dice.choice(([], [packet(ADMIN)],
+                                        [self.hello(f"job{dice.randrange(4)}", run=number + 1)]))
                 links.append(self.connect(*greeting))
             link = dice.choice(links)
-            one = self.mutated(dice, seeds) if dice.random() < 0.8 else dice.randbytes(dice.choice((0, 3, 8, 9, 200, 60000)))
+            one = self.mutated(dice,
+                               seeds) if dice.random() < 0.8 else dice.randbytes(
+                                   dice.choice((0, 3, 8, 9, 200, 60000)))
             if one[:2] in (struct.pack("<H", HELLO), struct.pack("<H", SHUTDOWN)):
                 continue
             try:
@@ -125,7 +131,8 @@ class Garbage(ProcessCase):
         self.still_serves()
 
     def flood(self, link, one, count):
-        """Sends without ever reading, until `count` or until the agent cuts us off or stops taking."""
+        """Sends without ever reading, until `count` or until the agent cuts us off or stops taking.
+        """
         link.setblocking(False)
         for _ in range(count):
             try:

@@ -148,7 +148,7 @@ void History::lose_a_rank() {
   const Attempt attempt = next_attempt_++;
   versions_[number] = {{attempt}, {}, false};
   const auto victim = static_cast<Rank>(random_.below(ranks_));
-  // 0: before its begin; 1: when all is sent; 2: after its own end; 3: after everybody's end.
+  // 0: before its begin; 1: when all is sent; 2: after its own end; 3: after the end of all.
   const auto when = random_.below(4);
   bool alive = true;
   const auto die = [&] {

@@ -1,10 +1,10 @@
 // The rule of the fault tests, and programs that it is held against.
 //
-// The rule: a level that was reported is never lost; a restart gives the exact bytes of one complete
-// version, the same on all ranks, or a clear error; never wrong bytes.
+// The rule: a level that was reported is never lost; a restart gives the exact bytes of one
+// complete version, the same on all ranks, or a clear error; never wrong bytes.
 //
-// A History is one job over the lives of several agents and programs on one Machine. It remembers what
-// every attempt to take a version saved and what was reported of it, and checks each answer.
+// A History is one job over the lives of several agents and programs on one Machine. It remembers
+// what every attempt to take a version saved and what was reported of it, and checks each answer.
 #pragma once
 
 #include <map>
@@ -24,15 +24,16 @@ class History {
  public:
   History(Machine& machine, std::uint64_t seed, std::uint32_t ranks, std::uint64_t bytes_max);
 
-  // A run of the program begins: all its ranks join. False where the disk refused it, with an error.
+  // A run of the program begins: all its ranks join. False where the disk refused it, with an
+  // error.
   bool join();
   void leave();
-  // All ranks save something new. The code that they were told.
+  // All ranks save something new. Returns the code that they got.
   Code take_version();
   // The agent works until nothing is left to do.
   void settle();
-  // All ranks restart; the answer is held against the rule. `healthy`: the disk has no fault now, so
-  // everything that was reported must come back.
+  // All ranks restart; the answer is held against the rule. `healthy`: the disk has no fault now,
+  // so everything that was reported must come back.
   void restart(bool healthy);
   // A rank dies somewhere while a version is taken, then the others end and a new run joins.
   void lose_a_rank();
@@ -50,7 +51,7 @@ class History {
  private:
   struct Version {
     std::set<Attempt> possible;       // whose bytes it may hold
-    std::optional<Attempt> captured;  // told to this life's ranks
+    std::optional<Attempt> captured;  // reported to this life's ranks
     bool local = false;               // reported
   };
   std::vector<std::byte> content(Attempt attempt, Rank rank) const;

@@ -11,11 +11,14 @@ from pathlib import Path
 
 from process_case import BACKSTAYD, ProcessCase, main, wait_for
 
-# Two ranks, a version every second step: the number says the how manyeth passing is in version 2.
-AGENT_POINTS = ["capture.begin@2", "capture.end@3", "capture.end@4", "capture.captured@2", "commit.1@2",
-                "commit.2@2", "publish.1@3", "publish.2@3", "commit.3@2", "publish.1@4", "publish.2@4",
+# Two ranks, a version every second step: the number is that of the passing in version 2.
+AGENT_POINTS = ["capture.begin@2", "capture.end@3", "capture.end@4", "capture.captured@2",
+                "commit.1@2",
+                "commit.2@2", "publish.1@3", "publish.2@3", "commit.3@2", "publish.1@4",
+                "publish.2@4",
                 "commit.4@2", "commit.5@2", "commit.6@2"]
-# While two ranks connect: before it listens, when it does, at each rank's first message and after it.
+# While two ranks connect: before it listens, when it does, at each rank's first message and after
+# it.
 INIT_POINTS = ["start.0", "start.1", "start.2", "hello.1@1", "hello.2@1", "hello.1@2", "hello.2@2"]
 RANK_POINTS = ["rank.begin@2", "rank.filled@2", "rank.end@2", "rank.ended@2"]
 RESTART_POINTS = ["rank.verify", "rank.deliver", "rank.restored"]
@@ -159,7 +162,8 @@ exec {BACKSTAYD} "$@"
         gate = self.folder / "gate"
         job = self.start_job(2, 4, 2, f"gate={gate}", "gate_step=1")
         wait_for(lambda: Path(f"{gate}.reached").exists(), "step 1")
-        with self.assertRaises(subprocess.TimeoutExpired, msg="it is needed for as long as the program lives"):
+        with self.assertRaises(subprocess.TimeoutExpired,
+                               msg="it is needed for as long as the program lives"):
             agent.wait(timeout=3)
         gate.touch()
         self.assertEqual(self.finish(job).code, 0)
@@ -168,7 +172,9 @@ exec {BACKSTAYD} "$@"
         self.assertEqual(self.committed(), [1, 2])
 
     def test_a_rank_that_forked_a_helper(self):
-        """A helper without exec holds the connection open after the rank's death: the rank is gone all the same."""
+        """A helper without exec holds the connection open after the rank's death: the rank still
+        counts as gone.
+        """
         self.start_agent()
         run = self.run_job(2, 6, 2, "die_after=1", f"helper={self.folder / 'helper'}")
         helpers = [int(path.read_text()) for path in self.folder.glob("helper.*")]

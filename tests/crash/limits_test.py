@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Limits of the process that an agent runs into: locked memory, io_uring, O_DIRECT, descriptors, memory, sizes of
-files. It works with less, or says what is missing, to the program too.
+"""Limits of the process that an agent runs into: locked memory, io_uring, O_DIRECT, descriptors,
+memory, sizes of files. It works with less, or says what is missing, to the program too.
 
 Usage: limits_test.py CRASH_JOB BACKSTAYD [unittest arguments]
 """
@@ -48,20 +48,24 @@ class Limits(ProcessCase):
                 agent = self.start_agent(preexec_fn=lambda by=more: os.nice(by))
                 threads = [int(name) for name in os.listdir(f"/proc/{agent.pid}/task")]
                 nice = max(min(ours + more, 19), wanted)
-                self.assertEqual({os.getpriority(os.PRIO_PROCESS, thread) for thread in threads}, {nice})
+                self.assertEqual({os.getpriority(os.PRIO_PROCESS, thread) for thread in threads},
+                                 {nice})
                 self.kill_agents()
 
     def test_a_small_memlock_limit(self):
         self.start_agent(preexec_fn=lambda: lock_only(64 * 1024))
         local = self.saves_and_comes_back()
         # Old kernels do not even make a ring then.
-        self.assertEqual(len(self.said("not pinned for io_uring|io_uring is not used")), 1, self.agent_log())
+        self.assertEqual(len(self.said("not pinned for io_uring|io_uring is not used")), 1,
+                         self.agent_log())
         self.start_agent(preexec_fn=lambda: lock_only(64 * 1024))
         self.must_come_back(local, steps=8)
 
     @unittest.skipIf(SANITIZED, "the sanitizer's memory is private too")
     def test_a_rank_needs_no_second_copy_of_its_data(self):
-        """64 MiB a rank, and 16 MiB of private memory beyond them: enough to save them and to bring them back."""
+        """64 MiB a rank, and 16 MiB of private memory beyond them: enough to save them and to bring
+        them back.
+        """
         large = ("cells=8388608", "spare_mib=16")
         run = self.run_job(2, 4, 2, "wait=1", *large)
         self.assertEqual(run.code, 0, run)
@@ -69,14 +73,16 @@ class Limits(ProcessCase):
         for where in ("pool", "disk"):
             with self.subTest(where=where):
                 run = self.run_job(2, 4, 2, *large)
-                self.assertEqual([(line["code"], line["version"]) for line in run.lines("restart")], [(0, 2)], run)
+                self.assertEqual([(line["code"], line["version"]) for line
+                                  in run.lines("restart")], [(0, 2)], run)
             self.kill_agents()
 
     def test_io_uring_is_refused(self):
         launcher = str(Path(JOB).parent / "without_io_uring")
         self.start_agent(prefix=(launcher,))
         local = self.saves_and_comes_back()
-        self.assertEqual(len(self.said("io_uring is not used, threads write instead: .*not permitted")), 1,
+        self.assertEqual(len(self.said("io_uring is not used, threads write instead: .*not "
+                                       "permitted")), 1,
                          self.agent_log())
         self.start_agent(prefix=(launcher,))
         self.must_come_back(local, steps=8)
@@ -85,7 +91,8 @@ class Limits(ProcessCase):
         launcher = str(Path(JOB).parent / "without_direct")
         self.start_agent(prefix=(launcher,))
         local = self.saves_and_comes_back()
-        self.assertEqual(len(self.said("O_DIRECT is refused by the file system of .*: versions go through the page cache")), 1,
+        self.assertEqual(len(self.said("O_DIRECT is refused by the file system of .*: versions go "
+                                       "through the page cache")), 1,
                          self.agent_log())
         self.start_agent(prefix=(launcher,))
         self.must_come_back(local, steps=8)
@@ -93,8 +100,10 @@ class Limits(ProcessCase):
     @unittest.skipIf(SANITIZED, "the sanitizer checks objects through descriptors of its own")
     def test_the_limit_of_descriptors_is_raised_and_its_end_is_told(self):
         hard = 24
-        agent = self.start_agent(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (12, hard)))
-        wait_for(lambda: "agent listens" in self.agent_log(), "the agent to listen")  # its path is there before
+        agent = self.start_agent(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE,
+            (12, hard)))
+        wait_for(lambda: "agent listens" in self.agent_log(),
+                 "the agent to listen")  # its path is there before
         self.assertEqual(resource.prlimit(agent.pid, resource.RLIMIT_NOFILE), (hard, hard))
         held = []
         self.addCleanup(lambda: [one.close() for one in held])
@@ -124,8 +133,10 @@ class Limits(ProcessCase):
         self.assertNotEqual(line["code"], 0, run)
         self.assertIn("File too large", line["message"])
         self.assertIsNone(agent.poll(), self.agent_log())
-        resource.prlimit(agent.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-        # The captured version was not lost with the agent: it comes back, and goes to the disk with the next one.
+        resource.prlimit(agent.pid, resource.RLIMIT_FSIZE,
+                         (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        # The captured version was not lost with the agent: it comes back, and goes to the disk with
+        # the next one.
         self.assertEqual(self.must_come_back(1, steps=4), 1)
         self.assertEqual(self.committed(), [1, 2])
 
@@ -136,7 +147,8 @@ class Limits(ProcessCase):
 
         agent = self.start_agent(preexec_fn=low)
         self.assertEqual(resource.prlimit(agent.pid, resource.RLIMIT_CPU), (3000, 3000))
-        self.assertEqual(resource.prlimit(agent.pid, resource.RLIMIT_FSIZE)[0], resource.RLIM_INFINITY)
+        self.assertEqual(resource.prlimit(agent.pid, resource.RLIMIT_FSIZE)[0],
+                         resource.RLIM_INFINITY)
         self.assertEqual(len(self.said("after 3000 s of processor time")), 1, self.agent_log())
         self.assertEqual(self.said("can grow over"), [])
         self.saves_and_comes_back()
@@ -147,7 +159,8 @@ class Limits(ProcessCase):
 
         with self.assertRaisesRegex(AssertionError, "size the pool: File too large"):
             self.start_agent(preexec_fn=low)
-        self.assertEqual(len(self.said("no file can grow over 1048576 bytes .ulimit -f.")), 1, self.agent_log())
+        self.assertEqual(len(self.said("no file can grow over 1048576 bytes .ulimit -f.")), 1,
+                         self.agent_log())
         self.assertEqual(self.children[-1].returncode, 1)
 
     def test_a_pool_larger_than_the_memory_is_refused_before_it_is_touched(self):

@@ -1,8 +1,9 @@
-"""What the tests of real processes share: one agent and one job in a folder of their own, and the rule.
+"""What the tests of real processes share: one agent and one job in a folder of their own, and the
+rule.
 
-The rule: a reported level is never lost; a restart gives the exact bytes of a complete version (crash_job
-compares them), the same on all ranks, or a clear error. Everything started is ended, by process id, also when
-a test fails. Standard library only.
+The rule: a reported level is never lost; a restart gives the exact bytes of a complete version
+(crash_job compares them), the same on all ranks, or a clear error. Everything started is ended, by
+process id, also when a test fails. Standard library only.
 """
 
 import os
@@ -22,7 +23,8 @@ from processes import agents_at, end_agents, wait_for  # noqa: E402
 JOB, BACKSTAYD = sys.argv[1:3]
 DEADLINE_S = 60
 # What crash_job says of a call, and which function of backstay.h that is.
-CALLS = {"init": "init_group", "restart": "restart", "captured": "checkpoint", "local": "wait", "test": "test",
+CALLS = {"init": "init_group", "restart": "restart", "captured": "checkpoint", "local": "wait",
+         "test": "test",
          "wait": "wait", "read_region": "read_region", "finalize": "finalize"}
 
 
@@ -30,7 +32,8 @@ stopping = False
 
 
 def stop(*_):
-    """A test runner that loses patience: this test fails, its cleanup runs, the others are skipped."""
+    """A test runner that loses patience: this test fails, its cleanup runs, the others are skipped.
+    """
     global stopping
     stopping = True
     raise SystemExit("asked to end")
@@ -78,15 +81,17 @@ class ProcessCase(unittest.TestCase):
             environment["BACKSTAY_FAILPOINT"] = failpoint
         socket = socket or self.socket
         if not self.agents(socket):
-            socket.unlink(missing_ok=True)  # of an agent that was killed: the new one is there with its own
+            # Of an agent that was killed: the new one is there with its own.
+            socket.unlink(missing_ok=True)
         with open(self.folder / "agent.out", "ab") as log:
             begin = log.tell()
             agent = subprocess.Popen(
                 [*prefix, BACKSTAYD, "--foreground", "--socket", str(socket)], env=environment,
                 cwd=self.folder, stdout=log, stderr=log, **popen)
         self.children.append(agent)
-        # Not its name alone: between bind() and this line nobody watches what becomes of the name.
-        wait_for(lambda: b"agent listens" in (self.folder / "agent.out").read_bytes()[begin:] or agent.poll() is not None,
+        # Not its name alone: between bind() and this line the name is not watched.
+        wait_for(lambda: b"agent listens" in (self.folder / "agent.out").read_bytes()[begin:]
+                 or agent.poll() is not None,
                  "the agent to listen")
         self.assertIsNone(agent.poll(), self.agent_log())
         return agent
@@ -112,7 +117,8 @@ class ProcessCase(unittest.TestCase):
     # --- the program -----------------------------------------------------------------------------
 
     def start_job(self, ranks=2, steps=6, every=2, *options, **popen):
-        job = subprocess.Popen([*popen.pop("prefix", ()), JOB, *map(str, (ranks, steps, every, *options))], text=True,
+        job = subprocess.Popen([*popen.pop("prefix", ()), JOB,
+                                *map(str, (ranks, steps, every, *options))], text=True,
                                env=popen.pop("env", self.environment), cwd=self.folder,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, **popen)
         self.children.append(job)
@@ -141,12 +147,15 @@ class ProcessCase(unittest.TestCase):
 
     def committed(self):
         """Versions with a commit record on the disk."""
-        return sorted(int(path.parent.name[1:]) for path in self.store.glob("crash/v*/commit.local"))
+        return sorted(int(path.parent.name[1:]) for path
+                      in self.store.glob("crash/v*/commit.local"))
 
     # --- the rule --------------------------------------------------------------------------------
 
     def must_come_back(self, at_least, steps=6, ranks=2):
-        """A new run restarts from `at_least` or newer, exactly, goes on, and its last version is good."""
+        """A new run restarts from `at_least` or newer, exactly, goes on, and its last version is
+        good.
+        """
         run = self.run_job(ranks, steps, 2, "wait=1")
         self.assertEqual(run.code, 0, run)
         restart = run.lines("restart")[-1]

@@ -19,7 +19,8 @@ static region regions[regions_max];
 static int count;
 static const char* wrong = "";
 
-/* SplitMix64, public domain (Steele, Lea, Flood: "Fast splittable pseudorandom number generators"). */
+/* SplitMix64, public domain (Steele, Lea, Flood: "Fast splittable pseudorandom number generators").
+ */
 static uint64_t next(uint64_t* state) {
   uint64_t z = (*state += 0x9e3779b97f4a7c15u);
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -52,7 +53,8 @@ int random_regions_protect(unsigned long seed, int rank) {
   return BACKSTAY_OK;
 }
 
-/* Bytes change in every step in some regions, in others every few steps, so that some versions hold equal bytes. */
+/* Bytes change in every step in some regions, in others every few steps, so that some versions hold
+ * equal bytes. */
 static uint64_t state_at(const region* r, long step) {
   return r->seed ^ ((uint64_t)(step / (long)(1 + r->seed % 3)) << 32);
 }

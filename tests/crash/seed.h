@@ -1,5 +1,6 @@
-// One seed a test program: printed at the start, replayed by BACKSTAY_SEED=<number>. It is fixed, so that
-// every run of the normal tests is the same; `make soak` takes more points from other seeds.
+// One seed a test program: printed at the start, replayed by BACKSTAY_SEED=<number>. It is fixed,
+// so that every run of the normal tests is the same; `make soak` takes more points from other
+// seeds.
 #pragma once
 
 #include <cstdint>

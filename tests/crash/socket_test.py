@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The agent's socket goes away while the agent lives: it comes back, or the agent ends once nobody needs it; and an
-agent that ends takes nobody else's socket along.
+"""The agent's socket goes away while the agent lives: it comes back, or the agent ends once it is
+not needed; and an agent that ends removes no other agent's socket.
 
 Usage: socket_test.py CRASH_JOB BACKSTAYD [unittest arguments]
 """
@@ -16,7 +16,9 @@ EBUSY = 7
 
 class Socket(ProcessCase):
     def second_agent(self):
-        """Takes the name while the first agent is stopped, as one does that was quicker than its notice."""
+        """Takes the name while the first agent is stopped, as one does that was quicker than its
+        notice.
+        """
         first = self.start_agent()
         os.kill(first.pid, signal.SIGSTOP)
         self.addCleanup(first.kill)

@@ -41,7 +41,8 @@ class Use(ProcessCase):
     def refused_by_another_agent(self):
         other = self.folder / "other" / "agent.sock"
         self.start_agent(socket=other)
-        second = self.run_job(2, 2, 2, env={**self.environment, "BACKSTAY_AGENT_SOCKET": str(other)})
+        second = self.run_job(2, 2, 2,
+                              env={**self.environment, "BACKSTAY_AGENT_SOCKET": str(other)})
         self.refused(second, "init", EBUSY, "another agent")
 
     def test_a_socket_path_that_is_too_long(self):
@@ -87,7 +88,9 @@ class Use(ProcessCase):
         self.goes_on(first, gate)
 
     def test_a_second_run_where_the_lock_was_removed(self):
-        """A purger takes the file away: the first run goes on, the second one is refused, and the lock is made again."""
+        """A purger takes the file away: the first run goes on, the second one is refused, and the
+        lock is made again.
+        """
         first, gate = self.a_run_at_its_gate()
         (self.store / "crash" / "lock").unlink()
         self.refused_by_another_agent()
@@ -95,7 +98,9 @@ class Use(ProcessCase):
         self.assertTrue((self.store / "crash" / "lock").exists())
 
     def test_a_second_run_in_a_new_folder_of_the_same_name(self):
-        """The job's folder is moved away and another agent makes a new one: the first agent leaves that alone, and says so."""
+        """The job's folder is moved away and another agent makes a new one: the first agent leaves
+        that alone, and says so.
+        """
         self.environment["BACKSTAY_STORAGE_KEEP"] = "9"  # retention has nothing to do
         first, gate = self.a_run_at_its_gate()
         folder, moved = self.store / "crash", self.folder / "moved"
@@ -103,7 +108,8 @@ class Use(ProcessCase):
         before = self.content(moved)
         other = self.folder / "other" / "agent.sock"
         other_agent = self.start_agent(socket=other)
-        second = self.run_job(2, 6, 2, "wait=1", env={**self.environment, "BACKSTAY_AGENT_SOCKET": str(other)})
+        second = self.run_job(2, 6, 2, "wait=1",
+                              env={**self.environment, "BACKSTAY_AGENT_SOCKET": str(other)})
         self.assertEqual((second.code, second.reported("local")), (0, 3), second)
         other_agent.terminate()
         other_agent.wait()
@@ -121,10 +127,13 @@ class Use(ProcessCase):
         self.assertEqual(self.content(moved), before)
 
     def test_a_folder_that_was_removed_between_two_runs(self):
-        """`rm -rf` of the job's folder means a fresh start, also where the agent lives on and has the versions in its pool."""
+        """`rm -rf` of the job's folder means a fresh start, also where the agent lives on and has
+        the versions in its pool.
+        """
         self.start_agent()
         self.assertEqual(self.run_job(2, 4, 2, "wait=1").reported("local"), 2)
-        wait_for(lambda: "run_end" in (self.store / "crash" / "events.jsonl").read_text(), "the end of the run in the log")
+        wait_for(lambda: "run_end" in (self.store / "crash" / "events.jsonl").read_text(),
+                 "the end of the run in the log")
         shutil.rmtree(self.store / "crash")
         run = self.run_job(2, 2, 2, "ask=2")
         self.assertEqual(run.lines("restart")[0]["code"], ENONE, run)
@@ -144,7 +153,9 @@ class Use(ProcessCase):
         self.assertEqual(run.code, 0, run)
 
     def test_a_flipped_byte_is_found_by_the_ranks(self):
-        """The real library verifies: from the disk, a damaged chunk of any rank sends all to the older version."""
+        """The real library verifies: from the disk, a damaged chunk of any rank sends all to the
+        older version.
+        """
         seed = int(os.environ.get("BACKSTAY_SEED", 20261120))
         print(f"seed {seed} (replay: BACKSTAY_SEED={seed})", flush=True)
         dice = random.Random(seed)

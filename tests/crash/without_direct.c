@@ -1,4 +1,5 @@
-/* Runs a program to which the kernel refuses O_DIRECT, as some file systems do: without_direct PROGRAM [ARGUMENT ...] */
+/* Runs a program to which the kernel refuses O_DIRECT, as some file systems do: without_direct
+ * PROGRAM [ARGUMENT ...] */
 #define _GNU_SOURCE /* O_DIRECT */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,5 @@
-/* Runs a program to which the kernel refuses io_uring, as many containers do: without_io_uring PROGRAM [ARGUMENT ...] */
+/* Runs a program to which the kernel refuses io_uring, as many containers do: without_io_uring
+ * PROGRAM [ARGUMENT ...] */
 #include <errno.h>
 #include <stddef.h>
 #include <sys/syscall.h>

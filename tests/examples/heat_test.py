@@ -1,9 +1,10 @@
-"""The heat program is killed, restarted, and ends with the bits of a run that nobody disturbed.
+"""The heat program is killed, restarted, and ends with the bits of an undisturbed run.
 
     heat_test.py --agent BACKSTAYD [--launcher "mpirun.openmpi -n {ranks}"] -- PROGRAM [ARGUMENT...]
     heat_test.py --agent BACKSTAYD --launcher ... --relay PROGRAM_A --relay PROGRAM_B ...
 
-With --relay each program continues from the version that the one before it saved, on another number of ranks.
+With --relay each program continues from the version that the one before it saved, on another number
+of ranks.
 """
 
 import argparse
@@ -24,7 +25,8 @@ def words_of(program: str) -> list[str]:
 
 
 def start(box: Sandbox, options, program: str, steps: int, ranks: int = RANKS) -> Program:
-    command = [*options.launcher.format(ranks=ranks).split(), *words_of(program), str(steps), *PLATE]
+    command = [*options.launcher.format(ranks=ranks).split(), *words_of(program), str(steps),
+               *PLATE]
     return Program(command, box.environment, box.folder)
 
 
@@ -36,7 +38,7 @@ def finish(box: Sandbox, options, program: str, steps: int, ranks: int = RANKS) 
 
 
 def undisturbed_checksum(options, program: str, steps: int) -> str:
-    """Of a run without any checkpoint, in a sandbox of its own."""
+    """The result of a run without any checkpoint, in a sandbox of its own."""
     with Sandbox(options.agent, BACKSTAY_CHECKPOINT_POLICY="request") as box:
         run = finish(box, options, program, steps)
         assert not any(line.startswith("version") for line in run.lines), run.report()
@@ -44,7 +46,8 @@ def undisturbed_checksum(options, program: str, steps: int) -> str:
 
 
 def checkpoints_often(options) -> Sandbox:
-    return Sandbox(options.agent, BACKSTAY_CHECKPOINT_POLICY="calls", BACKSTAY_CHECKPOINT_EVERY_CALLS=40)
+    return Sandbox(options.agent, BACKSTAY_CHECKPOINT_POLICY="calls",
+                   BACKSTAY_CHECKPOINT_EVERY_CALLS=40)
 
 
 def kill_and_restart(options, program: str) -> None:
@@ -64,13 +67,15 @@ def kill_and_restart(options, program: str) -> None:
         done, checksum = int(second.event("done")[2]), second.event("done")[-1]
     expected = undisturbed_checksum(options, program, done)
     assert checksum == expected, f"{checksum} after the restart, {expected} undisturbed, step {done}"
-    print(f"killed after version {version}, back from version {came_back} (step {at_step}), step {done}: {checksum}")
+    print(f"killed after version {version}, back from version {came_back} (step {at_step}), step "
+          f"{done}: {checksum}")
 
 
 def relay(options) -> None:
     with checkpoints_often(options) as box:
         checksum, steps = "", 0
-        # The first program once more at the end, so that a relay of one language changes its ranks, too.
+        # The first program once more at the end, so that a relay of one language changes its ranks,
+        # too.
         for program, ranks in zip([*options.relay, options.relay[0]], cycle(RELAY_RANKS)):
             steps += 100
             run = finish(box, options, program, steps, ranks)

@@ -28,12 +28,15 @@ def descendants(pid: int) -> Iterator[int]:
 
 
 class Program:
-    """`command` is started at once; lines of its stdout are events. Leaving the `with` block ends it."""
+    """`command` is started at once; lines of its stdout are events. Leaving the `with` block ends
+    it.
+    """
 
     def __init__(self, command: list[str], environment: dict[str, str], folder: Path):
         self.lines: list[str] = []
         self.command = command
-        self.process = subprocess.Popen(command, env=environment, cwd=folder, stdout=subprocess.PIPE,
+        self.process = subprocess.Popen(command, env=environment, cwd=folder,
+                                        stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT, text=True, start_new_session=True)
         self._late = threading.Timer(DEADLINE_S, self.process.kill)
         self._late.start()

@@ -20,7 +20,8 @@ class Sandbox:
         self.socket = self.folder / "agent.sock"
         self.storage = self.folder / "storage"
         self.environment = dict(os.environ)
-        self.set(BACKSTAY_DIR=self.storage, BACKSTAY_AGENT_SOCKET=self.socket, BACKSTAY_AGENT_PROGRAM=agent_program,
+        self.set(BACKSTAY_DIR=self.storage, BACKSTAY_AGENT_SOCKET=self.socket,
+                 BACKSTAY_AGENT_PROGRAM=agent_program,
                  BACKSTAY_AGENT_LOG_FILE=self.folder / "agent.log", BACKSTAY_AGENT_IDLE_EXIT_S=60,
                  BACKSTAY_POOL_SIZE_MIB=64, BACKSTAY_POOL_BUFFER_MIB=1, BACKSTAY_JOB="test")
         if os.geteuid() == 0:
@@ -36,7 +37,8 @@ class Sandbox:
                 probe.connect(str(self.socket))
             except OSError:
                 return None
-            pid, _, _ = struct.unpack("3i", probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+            pid, _, _ = struct.unpack("3i",
+                                      probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
             return pid
 
     def stop_agent(self, timeout_s: float = 30) -> None:
@@ -49,7 +51,8 @@ class Sandbox:
             os.kill(pid, signal.SIGTERM)
             if not select.select([handle], [], [], timeout_s)[0]:
                 os.kill(pid, signal.SIGKILL)
-                raise AssertionError(f"the agent did not end within {timeout_s} s of SIGTERM\n{self.log()}")
+                raise AssertionError(f"the agent did not end within {timeout_s} s of "
+                                     f"SIGTERM\n{self.log()}")
         finally:
             os.close(handle)
 

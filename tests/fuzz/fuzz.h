@@ -25,7 +25,8 @@ inline Buffer input(const std::uint8_t* data, std::size_t size) {
   return {first, first + size};
 }
 
-// A packet as it comes, and with a good header: whatever it decodes to must be exactly what it says.
+// A packet as it comes, and with a good header: whatever it decodes to must be exactly what it
+// says.
 template <typename Decode>
 int check_packet(const std::uint8_t* data, std::size_t size, Decode decode,
                  std::uint16_t protocol) {

@@ -1,5 +1,5 @@
-// Whatever a peer that has proved itself sends: the connection lives or ends with an error, keeps to its
-// limits, and every offer and fetch of ours ends once.
+// Whatever a peer that has proved itself sends: the connection lives or ends with an error, keeps
+// to its limits, and every offer and fetch of ours ends once.
 #include <sys/socket.h>
 
 #include <set>

@@ -1,4 +1,5 @@
-// Whatever a peer says, without the secret it is never let in, and gets no proof from who was called.
+// Whatever a peer says, without the secret it is never let in, and gets no proof from who was
+// called.
 #include "fuzz/fuzz.h"
 #include "net/handshake.h"
 

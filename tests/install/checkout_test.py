@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""A copy of the sources, the three plain commands of the presets, and `make clean`, which must leave the sources alone.
+"""A copy of the sources, the three plain commands of the presets, and `make clean`, which must
+leave the sources alone.
 
-cmake --preset, cmake --build --preset (one target of many: `make build` builds them all in the same way), ctest --preset.
-Standard library only.
+cmake --preset, cmake --build --preset (one target of many: `make build` builds them all in the same
+way), ctest --preset. Standard library only.
 """
 
 import argparse
@@ -21,7 +22,8 @@ SKIPPED = 77
 
 def sources() -> list[str]:
     """What git would commit; nothing where the sources did not come by git."""
-    asked = subprocess.run(["git", "-c", "safe.directory=*", "-C", ROOT, "ls-files", "-z", "-co", "--exclude-standard"],
+    asked = subprocess.run(["git", "-c", "safe.directory=*", "-C", ROOT, "ls-files", "-z", "-co",
+                            "--exclude-standard"],
                            capture_output=True, text=True)
     return [name for name in asked.stdout.split("\0") if name and (ROOT / name).exists()]
 
@@ -45,7 +47,8 @@ def listed_tests(ctest: Path, tree: Path, *which: str) -> set[str]:
 def presets_work(cmake: Path, tree: Path) -> None:
     ctest = cmake.with_name("ctest")
     run([cmake, "--preset", "release"], cwd=tree)
-    run([cmake, "--build", "--preset", "release", "--target", "machine_test"], cwd=tree, timeout_s=600)
+    run([cmake, "--build", "--preset", "release", "--target", "machine_test"], cwd=tree,
+        timeout_s=600)
     said = run([ctest, "--preset", "release", "-R", "^machine_test$", "--no-tests=error"], cwd=tree)
     if "100% tests passed" not in said:
         sys.exit(f"ctest --preset ran no test:\n{said}")
@@ -66,7 +69,8 @@ def clean_leaves_the_sources(tree: Path, before: set[str]) -> None:
     run(["make", "clean"], cwd=tree)
     after = everything_in(tree)
     if after != before:
-        sys.exit(f"make clean left {sorted(after - before)[:10]} and removed {sorted(before - after)[:10]}")
+        sys.exit(f"make clean left {sorted(after - before)[:10]} and removed "
+                 f"{sorted(before - after)[:10]}")
     print("ok: make clean", flush=True)
 
 
@@ -82,7 +86,8 @@ def main() -> None:
         tree = copied(names, Path(name) / "tree")
         before = everything_in(tree)
         if (ROOT / ".venv").exists():
-            (tree / ".venv").symlink_to(ROOT / ".venv")  # `make clean` takes the link, not what it points to
+            (tree / ".venv").symlink_to(ROOT
+                                        / ".venv")  # `make clean` takes the link, not what it points to
         presets_work(arguments.cmake, tree)
         clean_leaves_the_sources(tree, before)
 

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Installs a build into a scratch prefix, moves the prefix, and builds and runs outside programs there.
+"""Installs a build into a scratch prefix, moves the prefix, and builds and runs outside programs
+there.
 
 C, C++, Fortran and MPI, once with find_package and once with pkg-config. Each program runs twice:
-the second life must find what the first one saved. At last scripts/uninstall must leave nothing. Standard library only.
+the second life must find what the first one saved. At last scripts/uninstall must leave nothing.
+Standard library only.
 """
 
 import argparse
@@ -33,7 +35,8 @@ def install(build: Path, cmake: str, scratch: Path) -> Path:
 
 
 def found_mpis(prefix: Path) -> list[str]:
-    return [m for m in MPIS if list(prefix.glob(f"lib*/**/libbackstay_{m}.so")) and shutil.which(f"mpicc.{m}")]
+    return [m for m in MPIS if list(prefix.glob(f"lib*/**/libbackstay_{m}.so"))
+            and shutil.which(f"mpicc.{m}")]
 
 
 def environment(prefix: Path, scratch: Path, job: str) -> dict[str, str]:
@@ -55,7 +58,8 @@ def heat_runs(mpi: str, program: Path, env: dict[str, str]) -> None:
 
 def with_find_package(cmake: str, prefix: Path, scratch: Path, mpi: str) -> None:
     folder = scratch / f"cmake-{mpi}"
-    run([cmake, "-S", HERE / "consumer", "-B", folder, f"-DCMAKE_PREFIX_PATH={prefix}", f"-DMPI={mpi}",
+    run([cmake, "-S", HERE / "consumer", "-B", folder, f"-DCMAKE_PREFIX_PATH={prefix}",
+         f"-DMPI={mpi}",
          f"-DCMAKE_C_COMPILER={'mpicc.' + mpi if mpi else 'cc'}", "-DCMAKE_BUILD_TYPE=Release",
          f"-DCMAKE_Fortran_COMPILER={'mpif90.' + mpi if mpi else 'gfortran'}", f"-DHEAT={HEAT}"])
     run([cmake, "--build", folder, "-j", "2"])
@@ -84,15 +88,18 @@ def with_pkgconfig(prefix: Path, scratch: Path) -> None:
          [*flags(env, "backstay", "--variable=fortran_sources"), source / "keep.f90"]),
     ]
     for name, compiler, sources in builds:
-        run([*compiler, *sources, "-o", scratch / name, *flags(env, "backstay", "--cflags", "--libs")], env=env)
+        run([*compiler, *sources, "-o", scratch / name,
+             *flags(env, "backstay", "--cflags", "--libs")], env=env)
         two_lives([scratch / name], environment(prefix, scratch, f"pkgconfig-{name}"))
     for mpi in found_mpis(prefix):
         program = scratch / f"pc_{mpi}"
         run([f"mpicc.{mpi}", source / "keep_mpi.c", "-o", program,
              *flags(env, f"backstay-{mpi}", "--cflags", "--libs")], env=env)
-        two_lives([f"mpiexec.{mpi}", "-n", "3", program], environment(prefix, scratch, f"pkgconfig-{mpi}"), 3)
+        two_lives([f"mpiexec.{mpi}", "-n", "3", program],
+                  environment(prefix, scratch, f"pkgconfig-{mpi}"), 3)
         heat = scratch / f"pc_heat_{mpi}"  # in the order of docs/guide/getting-started.md: modules come first
-        run([f"mpif90.{mpi}", f"-J{scratch}", *flags(env, "backstay", "--variable=fortran_mpi_sources"), HEAT,
+        run([f"mpif90.{mpi}", f"-J{scratch}",
+             *flags(env, "backstay", "--variable=fortran_mpi_sources"), HEAT,
              *flags(env, f"backstay-{mpi}", "--libs"), "-o", heat], env=env)
         heat_runs(mpi, heat, environment(prefix, scratch, f"pkgconfig-heat-{mpi}"))
 
@@ -123,9 +130,12 @@ def with_python_commands(prefix: Path, scratch: Path) -> None:
     bare.mkdir()
     (bare / "python3").write_text("#!/bin/sh\nexit 1\n")
     (bare / "python3").chmod(0o755)
-    env = environment(prefix, scratch, "unused") | {"PATH": f"{bare}:/usr/bin:/bin", "HOME": str(scratch)}
-    env = {name: value for name, value in env.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
-    said = run([prefix / "bin/backstay", "export", "package-keep_c", "-o", scratch / "out"], env=env, cwd="/")
+    env = environment(prefix, scratch, "unused") | {"PATH": f"{bare}:/usr/bin:/bin",
+                                                    "HOME": str(scratch)}
+    env = {name: value for name,
+           value in env.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    said = run([prefix / "bin/backstay", "export", "package-keep_c", "-o", scratch / "out"],
+               env=env, cwd="/")
     written = list((scratch / "out").glob("*.npy"))
     if not written:
         sys.exit(f"backstay export wrote nothing:\n{said}")

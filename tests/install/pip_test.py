@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""`pip install .` into a new virtual environment, and a job that lives twice with nothing but what pip installed.
+"""`pip install .` into a new virtual environment, and a job that lives twice with nothing but what
+pip installed.
 
 Standard library only.
 """
@@ -18,7 +19,8 @@ ROOT = HERE.parents[1]
 def without_this_tree(env: dict[str, str]) -> dict[str, str]:
     """Nothing of a build, an installation or an active environment may help."""
     ours = ("PYTHON", "VIRTUAL_ENV", "LD_LIBRARY_PATH")
-    return {name: value for name, value in env.items() if not name.startswith(ours)} | {"PATH": "/usr/bin:/bin"}
+    return {name: value for name,
+            value in env.items() if not name.startswith(ours)} | {"PATH": "/usr/bin:/bin"}
 
 
 def names_in_the_tree(root: Path) -> set[Path]:
@@ -30,9 +32,11 @@ def installed(scratch: Path) -> Path:
     run([sys.executable, "-m", "venv", scratch / "venv"])
     python = scratch / "venv/bin/python"
     before = names_in_the_tree(ROOT)
-    # Compiled as the preset `release` does, by the same cmake (CMAKE_EXECUTABLE, CC, CXX) and beside it: then ccache has the files.
+    # Compiled as the preset `release` does, by the same cmake (CMAKE_EXECUTABLE, CC, CXX) and
+    # beside it: then ccache has the files.
     run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-         "--config-settings=cmake.define.BACKSTAY_WERROR=ON", f"--config-settings=build-dir={ROOT / 'build/pip'}", ROOT],
+         "--config-settings=cmake.define.BACKSTAY_WERROR=ON",
+         f"--config-settings=build-dir={ROOT / 'build/pip'}", ROOT],
         timeout_s=900)
     new = [path for path in names_in_the_tree(ROOT) - before if path.name != "__pycache__"]
     if new:

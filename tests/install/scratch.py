@@ -1,4 +1,6 @@
-"""What the tests of this folder share: commands, and programs that count their own lives. Standard library only."""
+"""What the tests of this folder share: commands, and programs that count their own lives. Standard
+library only.
+"""
 
 import os
 import subprocess
@@ -9,7 +11,8 @@ from pathlib import Path
 
 def run(arguments, timeout_s: float = 240, **options) -> str:
     """Runs a command; stops the test with its output when it fails."""
-    done = subprocess.run([str(a) for a in arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    done = subprocess.run([str(a) for a in arguments], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True,
                           timeout=timeout_s, **options)
     if done.returncode != 0:
         sys.exit(f"failed ({done.returncode}): {' '.join(map(str, arguments))}\n{done.stdout}")
@@ -37,9 +40,9 @@ def two_lives(command, env: dict[str, str], ranks: int = 1) -> None:
 
 
 def agent_ends(scratch: Path) -> None:
-    """The agent was told to exit when idle; a scratch folder must not be removed under it."""
+    """The agent is configured to exit when idle; a scratch folder must not be removed under it."""
     deadline = time.monotonic() + 60
     while any((scratch / "agent").glob("socket")):
         if time.monotonic() > deadline:
-            sys.exit("the agent has not ended, although it was told to exit when idle for 2 s")
+            sys.exit("the agent has not ended, although it is configured to exit when idle for 2 s")
         time.sleep(0.1)

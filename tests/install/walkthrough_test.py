@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Every command of docs/guide/getting-started.md as it stands there, in one shell, and its output beside what the page shows.
+"""Every command of docs/guide/getting-started.md as written there, in one shell, and its output
+beside the page's.
 
-The page's output is a pattern: numbers, times and sizes may differ, `...` stands for any lines. Commands that take minutes are
-replaced; what replaces them is said below. Standard library only.
+The page's output is a pattern: numbers, times and sizes may differ, `...` matches any lines.
+Commands that take minutes are replaced; what replaces them is said below. Standard library only.
 """
 
 import argparse
@@ -19,15 +20,18 @@ from scratch import agent_ends, run
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "guide" / "getting-started.md"
 SKIPPED = 77
-# What other tests do, or CTest did (the build, the demo); and a kill that waits for two new versions, not for time.
+# What other tests do, or CTest did (the build, the demo); and a kill that waits for two new
+# versions, not for time.
 NEWEST = "backstay ls heat --json | python3 -c 'import json, sys; print(json.load(sys.stdin)[\"versions\"][-1][\"version\"])'"
 INSTEAD = {
     "make build": "echo built",
     "make demo": "echo shown",
     "make install PREFIX=$HOME/.local": 'scripts/install "$HOME/.local" >&2 && echo installed',
     "(sleep 3; kill -9 $(pgrep -n -f '^./heat')) &":
-        f"first=$({NEWEST}); (until [ $({NEWEST}) -gt $((first + 1)) ]; do sleep 0.05; done; kill -9 $(pgrep -n -f '^./heat')) &",
-    "export PATH=$PWD/bin:$PATH": 'mkdir "$HOME/bin" && ln -s "$BUILD/src/bin/backstay" "$HOME/bin" && export PATH=$HOME/bin:$PATH',
+        f"first=$({NEWEST}); (until [ $({NEWEST}) -gt $((first + 1)) ]; do sleep 0.05; done; kill "
+        f"-9 $(pgrep -n -f '^./heat')) &",
+    "export PATH=$PWD/bin:$PATH": 'mkdir "$HOME/bin" && ln -s "$BUILD/src/bin/backstay" '
+                                  '"$HOME/bin" && export PATH=$HOME/bin:$PATH',
 }
 MARK = "@@ command"
 
@@ -47,7 +51,8 @@ def steps(page: str) -> list[tuple[str, list[str]]]:
 def plain(line: str) -> str:
     """Without what differs from run to run."""
     line = re.sub(r"\b[0-9A-F]{16}\b", "H", line)
-    line = re.sub(r"\d+(\.\d+)?(e-\d+)? (d|h|min) \d+ (h|min|s)\b|\d+(\.\d+)?(e-\d+)? (ms|s|min|h|d)\b", "T", line)
+    line = re.sub(r"\d+(\.\d+)?(e-\d+)? (d|h|min) \d+ (h|min|s)\b|\d+(\.\d+)?(e-\d+)? "
+                  r"(ms|s|min|h|d)\b", "T", line)
     line = re.sub(r"\d+(\.\d+)? ([kKMGT]i?)?B(/s)?\b", "BYTES", line)
     line = re.sub(r"(/[\w.-]+)+/(backstay-me|versions)\b", "DIR", line)
     line = re.sub(r"\d+(\.\d+)?(e-\d+)?", "#", line)
@@ -85,17 +90,21 @@ def outputs(text: str, count: int) -> list[list[str]]:
 
 
 def environment(build: Path, cmake: str, home: Path) -> dict[str, str]:
-    mine = {key: value for key, value in os.environ.items() if not key.startswith(("BACKSTAY_", "XDG_"))}
+    mine = {key: value for key,
+            value in os.environ.items() if not key.startswith(("BACKSTAY_", "XDG_"))}
     return mine | {
         "HOME": str(home), "BUILD": str(build), "CMAKE": cmake,
-        "BACKSTAY_DIR": str(home / "versions"), "BACKSTAY_AGENT_SOCKET": str(home / "agent" / "socket"),
+        "BACKSTAY_DIR": str(home / "versions"),
+        "BACKSTAY_AGENT_SOCKET": str(home / "agent" / "socket"),
         "BACKSTAY_AGENT_IDLE_EXIT_S": "2", "BACKSTAY_POOL_SIZE_MIB": "64",
-        "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",
     }  # fmt: skip
 
 
 def checksums(said: list[list[str]], steps_done: int) -> set[str]:
-    return set(re.findall(rf"done step {steps_done} checksum (\w+)", "\n".join(line for part in said for line in part)))
+    return set(re.findall(rf"done step {steps_done} checksum (\w+)",
+                          "\n".join(line for part in said for line in part)))
 
 
 def walk(build: Path, cmake: str, home: Path) -> None:
@@ -103,7 +112,8 @@ def walk(build: Path, cmake: str, home: Path) -> None:
     missing = set(INSTEAD) - {command for command, _ in page}
     if missing:
         sys.exit(f"the page has no more: {missing}")
-    text = run(["bash", "-c", script([command for command, _ in page])], cwd=ROOT, env=environment(build, cmake, home),
+    text = run(["bash", "-c", script([command for command, _ in page])], cwd=ROOT,
+               env=environment(build, cmake, home),
                timeout_s=300, errors="replace")
     said = outputs(text, len(page))
     for (command, shown), lines in zip(page, said, strict=True):
@@ -123,7 +133,8 @@ def sees_differences() -> None:
     assert differs(shown, good[1:]) == shown[0]
     assert differs(shown, good[:2]) == shown[2]
     assert differs(shown, [*good, "more"]) != ""
-    assert plain("7 local; 0.058 % in 7.8 s, 2 min 3 s") == plain("12 local; 3e-05 % in 1.0 s, 5.2 ms")
+    assert plain("7 local; 0.058 % in 7.8 s, 2 min 3 s") == plain(
+        "12 local; 3e-05 % in 1.0 s, 5.2 ms")
 
 
 def main() -> None:
@@ -140,8 +151,10 @@ def main() -> None:
         walk(arguments.build, arguments.cmake, home)
         agent_ends(home)
     finally:
-        subprocess.run([home / ".local" / "bin" / "backstay", "agent", "stop"], check=False, capture_output=True,
-                       env=environment(arguments.build, arguments.cmake, home)) if (home / ".local").exists() else None
+        subprocess.run([home / ".local" / "bin" / "backstay", "agent", "stop"], check=False,
+                       capture_output=True,
+                       env=environment(arguments.build, arguments.cmake, home)) if (home
+                           / ".local").exists() else None
         shutil.rmtree(home, ignore_errors=True)
 
 

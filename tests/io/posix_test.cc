@@ -175,7 +175,7 @@ TEST(Posix, PermissionIsNamed) {
   ::chmod(directory.path().c_str(), 0700);
 }
 
-// Opening it to read would wait for somebody who writes.
+// Opening it to read would wait for a writer.
 TEST(Posix, APipeInAFilesPlaceIsDamage) {
   TempDirectory directory;
   const std::string path = directory.path() + "/file";

@@ -57,7 +57,7 @@ TEST(RingKind, Registered) {
   expect_works(**ring);
 }
 
-// Memory that nobody may read cannot be pinned, as memory beyond the memlock limit cannot.
+// Memory without read permission cannot be pinned, as memory beyond the memlock limit cannot.
 TEST(RingKind, MemoryThatCannotBePinnedIsLeftOut) {
   if (!has_io_uring()) GTEST_SKIP() << "no io_uring here";
   void* none = ::mmap(nullptr, 1 << 16, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,4 +1,5 @@
-// A build where liburing was not found. The program holds uring_absent.cc itself, so that uring.cc stays in its archive.
+// A build where liburing was not found. The program holds uring_absent.cc itself, so that uring.cc
+// stays in its archive.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

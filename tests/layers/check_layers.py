@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Fails when an include or import goes where docs/architecture.md does not allow it.
 
-Usage: check_layers.py ROOT. Prints one line a violation and exits 1 if there is any. The table of
-allowed includes is read from the page itself. Also checked: length of files, names of folders, and
-that every folder of src says its purpose. Standard library only.
+Usage: check_layers.py ROOT [--lower]. Prints one line a violation and exits 1 if there is any. The
+table of allowed includes is read from the page itself. Also checked: sizes (sizes.py), names of
+folders, and that every folder of src says its purpose. --lower shortens the list of what is too
+large today and checks then. Standard library only.
 """
 
 import ast
@@ -11,11 +12,12 @@ import re
 import sys
 from pathlib import Path
 
-LINES_MAX = 600
+sys.path.insert(0, str(Path(__file__).parent))
+import sizes  # noqa: E402
+from sizes import CODE_ROOTS, code_files  # noqa: E402
+
 FOLDERS_REFUSED = {"common", "utils", "util", "helper", "helpers", "misc", "core"}
 SOURCE_SUFFIXES = {".h", ".hpp", ".cc", ".cpp", ".c"}
-CODE_SUFFIXES = SOURCE_SUFFIXES | {".py", ".f90", ".sh", ".cmake"}
-CODE_ROOTS = ("src", "include", "python", "tests", "bench", "examples", "scripts", "cmake")
 FORMAT_READER_IMPORTS = {"numpy", "xxhash", "backstay"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
@@ -37,24 +39,23 @@ def read_table(page: Path) -> dict[str, set[str]]:
 
 
 def table_violations(allowed: dict[str, set[str]]):
-    """Arrows go down: a row includes rows above it only, so there is no circle. The rooms of one floor stand in any order."""
+    """Arrows go down: a row includes rows above it only, so there is no circle.
+
+    The order of rooms on one floor does not matter.
+    """
     seen: set[str] = set()
     for folder, may_include in allowed.items():
         for other in sorted(may_include & (allowed.keys() - seen)):
-            yield f"docs/architecture.md: {folder} may include {other}, which stands below it in the table"
+            may = f"{folder} may include {other}"
+            yield f"docs/architecture.md: {may}, which is below it in the table"
         seen.add(folder)
 
 
-def code_files(root: Path, suffixes: set[str]):
-    for top in CODE_ROOTS:
-        for path in sorted((root / top).rglob("*")):
-            if path.suffix in suffixes and path.is_file() and "__pycache__" not in path.parts:
-                yield path
-
-
 def layer_of(root: Path, path: Path, allowed: dict[str, set[str]]) -> tuple[str, str]:
-    """(row of the table, unit). A folder in rooms has a row for each (`agent/disk`). The unit of capture is its subfolder,
-    since none may include another."""
+    """(row of the table, unit). A folder in rooms has a row for each (`agent/disk`).
+
+    The unit of capture is its subfolder, since none may include another.
+    """
     parts = path.relative_to(root).parts
     if parts[0] == "include":
         return "public", "public"
@@ -121,23 +122,23 @@ def import_violations(root: Path):
             own = name == "backstay.format" or name.startswith("backstay.format.")
             known = top in sys.stdlib_module_names or top in FORMAT_READER_IMPORTS
             if not known or (top == "backstay" and not own):
-                yield f"{source.relative_to(root)}:{number}: the format reader may not import {name}"
+                where = f"{source.relative_to(root)}:{number}"
+                yield f"{where}: the format reader may not import {name}"
 
 
-def shape_violations(root: Path):
-    for source in code_files(root, CODE_SUFFIXES):
-        lines = source.read_text(errors="replace").count("\n")
-        if lines > LINES_MAX:
-            yield f"{source.relative_to(root)}: {lines} lines; at most {LINES_MAX}"
+def name_violations(root: Path):
     for top in CODE_ROOTS:
         for folder in sorted((root / top).rglob("*")):
             if folder.is_dir() and folder.name in FOLDERS_REFUSED:
-                yield f"{folder.relative_to(root)}: a folder's name says its purpose; {folder.name} does not"
+                where = folder.relative_to(root)
+                yield f"{where}: a folder's name says its purpose; {folder.name} does not"
 
 
 def purpose_violations(root: Path, allowed: dict[str, set[str]]):
-    houses = {name.split("/")[0] for name in allowed if "/" in name}  # folders whose rooms have rows; they may have one too
-    for folder in sorted(path for top in ("", *houses) for path in (root / "src" / top).iterdir() if path.is_dir()):
+    # Folders whose rooms have rows; they may have one too.
+    houses = {name.split("/")[0] for name in allowed if "/" in name}
+    inside = (path for top in ("", *houses) for path in (root / "src" / top).iterdir())
+    for folder in sorted(path for path in inside if path.is_dir()):
         row = folder.relative_to(root / "src").as_posix()
         lists = folder / "CMakeLists.txt"
         first = lists.read_text().splitlines()[:1] if lists.is_file() else []
@@ -157,16 +158,20 @@ def violations(root: Path) -> list[str]:
         *table_violations(allowed),
         *include_violations(root, allowed),
         *import_violations(root),
-        *shape_violations(root),
+        *name_violations(root),
         *purpose_violations(root, allowed),
+        *sizes.violations(root),
     ]
 
 
 def main() -> int:
-    if len(sys.argv) != 2:
+    if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ["--lower"]):
         print(__doc__, file=sys.stderr)
         return 2
-    found = violations(Path(sys.argv[1]).resolve())
+    root = Path(sys.argv[1]).resolve()
+    if "--lower" in sys.argv:
+        sizes.lower(root)
+    found = violations(root)
     print("\n".join(found) if found else "layers: no violation")
     return 1 if found else 0
 

@@ -1,8 +1,9 @@
-/* A global array of 1 to 4 dimensions in blocks, saved by one number of ranks and brought back by another.
+/* A global array of 1 to 4 dimensions in blocks, saved by one number of ranks and brought back by
+ * another.
  *
  * blocks save|load SHAPE GRID [FLAW]     for example: blocks save 12x10 2x3
- *   save: takes one version more; each element holds its place in the global array and the version's number
- *   load: restarts, compares every element, prints "good version=V" or the error
+ *   save: takes one version more; each element holds its place in the global array and the
+ *   version's number load: restarts, compares every element, prints "good version=V" or the error
  * GRID ranks share SHAPE elements. FLAW spoils what is saved:
  *   halo    blocks overlap by one element        hole    rank 0 saves nothing of the array
  *   differ  a region without a place differs     file    rank 0 saves a file, too

@@ -1,12 +1,15 @@
-/* A parallel program with a result that depends on every step of every rank: if a restart lost, repeated or
- * mixed anything, the last line differs.
+/* A parallel program with a result that depends on every step of every rank: if a restart lost,
+ * repeated or mixed anything, the last line differs.
  *
  * job STEPS EVERY [name=value ...]
- *   kill_step=S kill_rank=R  that rank kills itself (SIGKILL) after step S, once a restart is possible
- *   gate_step=S gate=FILE    all ranks wait after step S until FILE exists (rank 0 creates FILE.reached)
- *   safe_step=S              all ranks wait after step S until the newest version is on other nodes too
+ *   kill_step=S kill_rank=R  that rank kills itself (SIGKILL) after step S, once a restart is
+ *                            possible
+ *   gate_step=S gate=FILE    all ranks wait after step S until FILE exists (rank 0 creates
+ *                            FILE.reached)
+ *   safe_step=S              all ranks wait after step S until the newest version is on other nodes
+ *                            too
  *   wait_level=L             at the end all ranks wait until the newest version has that level
- *   after_restart=N          after a restart so many steps are done, in place of STEPS
+ *   after_restart=N          after a restart N steps are done, in place of STEPS
  *   step_ms=N                each step takes so long at least
  *   until_stop=1             ignores EVERY; checkpoints when due, ends when asked to stop
  */

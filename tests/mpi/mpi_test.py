@@ -224,18 +224,24 @@ class Jobs(unittest.TestCase):
 
     def test_ranks_of_a_node_that_differ_in_its_settings_are_refused(self):
         mpich = "mpich" in Path(MPIRUN).name
-        for key, told in (("BACKSTAY_DIR", "storage.dir"), ("BACKSTAY_AGENT_SOCKET", "agent.socket")):
+        for key, told in (("BACKSTAY_DIR", "storage.dir"),
+                          ("BACKSTAY_AGENT_SOCKET", "agent.socket")):
             values = [str(self.folder / name) for name in ("one", "other")]
             self.addCleanup(end_agents, values[1])
             said = self.folder / key  # a launcher may lose the last words of a job that it ends
             parts = []
             for value in values:
-                parts += [":"] * bool(parts) + ["-n", "1", *(["-env", key, value] if mpich else ["-x", f"{key}={value}"])]
+                parts += [":"] * bool(parts) + ["-n", "1",
+                                                *(["-env", key, value] if mpich
+                                                  else ["-x", f"{key}={value}"])]
                 parts += ["sh", "-c", f"exec {JOB} 5 1 >>{said} 2>&1"]
-            code = subprocess.run([MPIRUN, *parts], env=self.environment, cwd=self.folder, timeout=DEADLINE_S,
-                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode
+            code = subprocess.run([MPIRUN, *parts], env=self.environment, cwd=self.folder,
+                                  timeout=DEADLINE_S,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                  check=False).returncode
             self.assertNotEqual(code, 0)
-            for words in (f"must have the same {told} ({key})", f"rank 0 has {values[0]}", f"rank 1 has {values[1]}"):
+            for words in (f"must have the same {told} ({key})", f"rank 0 has {values[0]}",
+                          f"rank 1 has {values[1]}"):
                 self.assertIn(words, said.read_text())
 
     def test_another_run_of_a_job_that_is_alive_is_refused(self):

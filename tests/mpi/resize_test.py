@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Versions saved by one number of ranks and brought back by another: whole, or refused with a reason.
+"""Versions saved by one number of ranks and brought back by another: whole, or refused with a
+reason.
 
-Usage: resize_test.py MPIRUN BLOCKS BACKSTAYD [unittest arguments]. Standard library only. The shapes are drawn from
-BACKSTAY_TEST_SEED, which is printed.
+Usage: resize_test.py MPIRUN BLOCKS BACKSTAYD [unittest arguments]. Standard library only. The
+shapes are drawn from BACKSTAY_TEST_SEED, which is printed.
 """
 
 import os
@@ -49,7 +50,8 @@ class Sizes(unittest.TestCase):
         """One that the ranks find, so that only it has the failpoint."""
         end_agents(self.socket, signal.SIGKILL)
         self.socket.unlink(missing_ok=True)
-        agent = subprocess.Popen([BACKSTAYD, "--foreground", "--socket", str(self.socket)], cwd=self.folder,
+        agent = subprocess.Popen([BACKSTAYD, "--foreground", "--socket", str(self.socket)],
+                                 cwd=self.folder,
                                  env={**self.environment, "BACKSTAY_FAILPOINT": failpoint},
                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.addCleanup(agent.wait)  # end_agents() comes later, and cleanups go backwards
@@ -58,8 +60,10 @@ class Sizes(unittest.TestCase):
         return agent
 
     def run_blocks(self, what, shape, grid, flaw="", returns=0):
-        command = [MPIRUN, "-n", str(prod(grid)), BLOCKS, what, "x".join(map(str, shape)), "x".join(map(str, grid)), flaw]
-        done = subprocess.run(command, env=self.environment, cwd=self.folder, text=True, timeout=100,
+        command = [MPIRUN, "-n", str(prod(grid)), BLOCKS, what, "x".join(map(str, shape)),
+                   "x".join(map(str, grid)), flaw]
+        done = subprocess.run(command, env=self.environment, cwd=self.folder, text=True,
+                              timeout=100,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.assertEqual(done.returncode == 0, returns == 0, f"{' '.join(command)}\n{done.stdout}")
         return done.stdout
@@ -68,7 +72,8 @@ class Sizes(unittest.TestCase):
         self.assertIn("saved version=", self.run_blocks("save", shape, grid, flaw))
 
     def load(self, shape, grid, flaw=""):
-        return [line for line in self.run_blocks("load", shape, grid, flaw).splitlines() if " code=" in line or " version=" in line][-1]
+        return [line for line in self.run_blocks("load", shape, grid, flaw).splitlines()
+                if " code=" in line or " version=" in line][-1]
 
     def refused(self, shape, grid, because):
         said = self.load(shape, grid)
@@ -81,7 +86,8 @@ class Sizes(unittest.TestCase):
         choose = random.Random(SEED)
         for dims in (1, 2, 3, 4):
             shape = [choose.randint(3, 40) for _ in range(dims)]
-            grids = [[choose.randint(1, 3 if dims < 3 else 2) for _ in range(dims)] for _ in range(3)]
+            grids = [[choose.randint(1, 3 if dims < 3 else 2) for _ in range(dims)] for _
+                     in range(3)]
             for grid in grids[1:]:  # the same number of ranks must have the same grid
                 while prod(grid) == prod(grids[0]):
                     grid[0] += 1
@@ -123,7 +129,8 @@ class Sizes(unittest.TestCase):
         end_agents(self.socket)
         segment = next((self.folder / "store/resize").glob("v*2/*.segment"))
         segment.rename(self.folder / "away")
-        segment.symlink_to("x" * 300)  # an error of the name: it cannot be read, but that is no damage
+        segment.symlink_to("x"
+                           * 300)  # an error of the name: it cannot be read, but that is no damage
         self.assertEqual(self.load((64, 1000), (3, 1)), "good version=1")
         end_agents(self.socket)
         segment.unlink()
@@ -156,12 +163,14 @@ class Sizes(unittest.TestCase):
     def test_an_agent_that_dies_at_any_moment_is_replaced(self):
         choose = random.Random(SEED)
         self.save((64, 1000), (2, 2))
-        # 1 to 3: before the first, second and third rank is told of the other number; then in the fetches.
+        # 1 to 3: before the first, second and third rank learns the other number; then in the
+        # fetches.
         for passed in (1, 2, 3, *sorted(choose.sample(range(4, 24), 3))):
             with self.subTest(f"replay with BACKSTAY_TEST_SEED={SEED}", passed=passed):
                 agent = self.start_agent(f"restart.answer=kill@{passed}")
                 self.assertEqual(self.load((64, 1000), (3, 1)), "good version=1")
-                self.assertEqual(agent.wait(60), -signal.SIGKILL, "it was there until the failpoint")
+                self.assertEqual(agent.wait(60), -signal.SIGKILL,
+                                 "it was there until the failpoint")
 
     def test_ranks_that_die_leave_the_version_as_it_was(self):
         self.save((64, 1000), (2, 2))

@@ -120,7 +120,7 @@ TEST_F(HandshakeTest, AProofIsGoodOnce) {
   EXPECT_EQ(step.reply, Buffer(net::proof_bytes)) << "a refused caller gets zeros, and no proof";
 }
 
-// One bit of anything that is said, changed on the way: somebody notices.
+// One bit of any message, changed on the way: one side notices.
 TEST_F(HandshakeTest, EveryBitCounts) {
   for (std::size_t message = 0; message < 4; ++message) {
     const std::size_t size = message < 2 ? net::hello_bytes : net::proof_bytes;

@@ -52,7 +52,7 @@ class RawPeer {
     EXPECT_EQ(::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
   }
-  // Waits for so many bytes; fewer where the other side ended the connection.
+  // Waits for `bytes` bytes; fewer if the other side ended the connection.
   Buffer hear(std::size_t bytes) {
     Buffer heard(bytes);
     std::size_t at = 0;
@@ -176,7 +176,7 @@ TEST(Tcp, ADamagedFrameEndsThatConnectionOnly) {
        {Row{"unknown kind", 0, 99, 0, 0}, Row{"a huge message", 0xFFFFFFFF, 2, 0, 0},
         Row{"a fetch of nothing", 0, 4, 77, 0}, Row{"a refusal of nothing", 0, 5, 77, 0},
         Row{"taken, but nothing was given", 0, 7, 1, 0},
-        Row{"data that nobody fetched", 10, 6, 1, 10},
+        Row{"data that was not fetched", 10, 6, 1, 10},
         Row{"an offer with a number of its own", 8, 3, 5, 8},
         Row{"an offer of nothing", 8, 3, 1, 8}}) {
     SCOPED_TRACE(row.what);
@@ -264,7 +264,7 @@ TEST(Tcp, ANameThatDoesNotResolve) {
 
 TEST(Tcp, AnAddressThatIsNone) { EXPECT_TRUE(fails_with(closed_after("node7"), Code::invalid)); }
 
-TEST(Tcp, AHostThatCannotBeReached) {  // RFC 5737: nobody has this address
+TEST(Tcp, AHostThatCannotBeReached) {  // RFC 5737: no host has this address
   EXPECT_TRUE(fails_with(closed_after("192.0.2.1:7000"), Code::agent_lost));
 }
 

@@ -1,4 +1,5 @@
-// A build where UCX was not found. The program holds ucx_absent.cc itself, so that ucx.cc stays in its archive.
+// A build where UCX was not found. The program holds ucx_absent.cc itself, so that ucx.cc stays in
+// its archive.
 #include "expect_status.h"
 #include "net/ucx.h"
 

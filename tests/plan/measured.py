@@ -1,7 +1,8 @@
-"""The table of docs/plan/aggregation.md: the model beside a run of bench/write_pattern. `--write` makes it anew.
+"""The table of docs/plan/aggregation.md: the model beside a run of bench/write_pattern. `--write`
+makes it again.
 
-docs/plan/write_pattern.json holds the run, as the program printed it, and what bench/checkpoint measured just before:
-a node's copy into memory and its disk.
+docs/plan/write_pattern.json holds the run, as the program printed it, and what bench/checkpoint
+measured just before: a node's copy into memory and its disk.
 """
 
 import json
@@ -15,7 +16,8 @@ DOCS = pathlib.Path(__file__).parents[2] / "docs" / "plan"
 PAGE, RUN = DOCS / "aggregation.md", DOCS / "write_pattern.json"
 BEGIN, END = "<!-- measured -->\n", "<!-- end -->"
 BUFFER_BYTES = 4 * 2**20
-WRITES, BYTES = np.array([0.60, 0.392, 0.008]), np.array([0.015, 0.195, 0.79])  # bench/harness/pattern.h
+# bench/harness/pattern.h.
+WRITES, BYTES = np.array([0.60, 0.392, 0.008]), np.array([0.015, 0.195, 0.79])
 HEAD = "| way | requests: model | measured | program waits, s: model | measured | on disk, s: model | measured |"
 
 
@@ -43,7 +45,8 @@ def table() -> str:
     lines = [HEAD, "|---" * 7 + "|"]
     for way, (requests, waits, on_disk) in predicted(run).items():
         real = run["write_pattern"]["ways"][way]
-        lines.append(f"| `{way}` | {requests:.0f} | {real['write_requests']:.0f} | {waits:.2f} | {real['blocked_s']:.2f} | "
+        lines.append(f"| `{way}` | {requests:.0f} | {real['write_requests']:.0f} | {waits:.2f} | "
+                     f"{real['blocked_s']:.2f} | "
                      f"{on_disk:.2f} | {real['on_disk_s']:.2f} |")  # fmt: skip
     return "\n".join(lines) + "\n"
 

@@ -1,4 +1,6 @@
-"""The examples in docs/plan: a line `    $ backstay plan ...` and, indented below, what it prints. `--write` renews them."""
+"""The examples in docs/plan: a line `    $ backstay plan ...` and, indented below, what it prints.
+`--write` renews them.
+"""
 
 import os
 import pathlib

@@ -12,7 +12,8 @@ from backstay.cli.__main__ import main
 def run(*words) -> tuple[int, str, str]:
     out, err = io.StringIO(), io.StringIO()
     argv = ["backstay", "plan", *map(str, words)]
-    with mock.patch.object(sys, "argv", argv), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with mock.patch.object(sys, "argv",
+                           argv), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = main()
     return code, out.getvalue(), err.getvalue()
 

@@ -1,11 +1,14 @@
-"""The table of docs/plan/claims.md is what the package computes; the findings that it must contain are there."""
+"""The table of docs/plan/claims.md is what the package computes; the findings that it must contain
+are there.
+"""
 
 import claims
 
 
 def test_the_page_is_up_to_date():
     page = claims.PAGE.read_text(encoding="utf-8")
-    assert claims.page_with(page, claims.table()) == page, "run: python tests/plan/claims.py --write"
+    assert claims.page_with(page,
+                            claims.table()) == page, "run: python tests/plan/claims.py --write"
 
 
 def test_the_staging_memory_is_exhausted_at_4k_or_8k():

@@ -1,4 +1,6 @@
-"""`backstay plan figures`: every figure of the list is drawn, labelled, and shows what the models say."""
+"""`backstay plan figures`: every figure of the list is drawn, labelled, and shows what the models
+say.
+"""
 
 import builtins
 import pathlib
@@ -15,15 +17,18 @@ from backstay.plan.figures import style
 from matplotlib.colors import to_rgb
 from runner import result, run
 
-WANTED = {"000-fig-3.2", "000-fig-3.3", "000-fig-3.4", "000-fig-4.3", "000-fig-4.4", "000-fig-4.5", "000-fig-4.6",
+WANTED = {"000-fig-3.2", "000-fig-3.3", "000-fig-3.4", "000-fig-4.3", "000-fig-4.4", "000-fig-4.5",
+          "000-fig-4.6",
           "001-table-1", "002-table-2", "002-losses", "004-production", "004-speed-up"}  # fmt: skip
 UNIT = re.compile(r"\(%|log scale|λ|processors|nodes|replicas|sooner|chance|steps")
 
 
 def test_every_figure_becomes_a_png_and_an_svg(tmp_path):
-    made = [pathlib.Path(file) for file in result("figures", "--out", tmp_path / "new" / "folder")["files"]]
+    made = [pathlib.Path(file) for file in result("figures", "--out",
+                                                  tmp_path / "new" / "folder")["files"]]
     for start in WANTED:
-        assert sorted(file.suffix for file in made if file.name.startswith(start)) == [".png", ".svg"], start
+        assert sorted(file.suffix for file in made if file.name.startswith(start)) == [".png",
+            ".svg"], start
     assert len(made) == 2 * len(WANTED)
     for file in made:
         if file.suffix == ".svg":
@@ -49,7 +54,8 @@ def test_known_values_are_in_the_pictures():
     bars = figures.FIGURES["001-table-1-fill-time"]().axes[0].patches
     assert bars[0].get_width() == pytest.approx(410)  # Stampede, s
     texts = [text.get_text() for text in figures.FIGURES["002-table-2-survival"]().axes[0].texts]
-    assert str(survival.allowed_failures(2048, 4, 0.999)) in texts and sum(text.isdigit() for text in texts) == 108
+    assert str(survival.allowed_failures(2048, 4, 0.999)) in texts and sum(text.isdigit() for text
+        in texts) == 108
 
 
 def test_numbers_in_the_cells_can_be_read():
@@ -62,7 +68,9 @@ def test_numbers_in_the_cells_can_be_read():
         behind = image.to_rgba(values[row, column])
         assert style.contrast(to_rgb(text.get_color()), behind) >= 4.5, text
     assert {text.get_color() for text in cells} == {"white", "black"}
-    assert style.contrast((0, 0, 0), (1, 1, 1)) == pytest.approx(21) and style.contrast(to_rgb("#767676"), (1, 1, 1)) == pytest.approx(4.54, abs=0.01)
+    assert style.contrast((0, 0, 0),
+                          (1, 1, 1)) == pytest.approx(21) and style.contrast(to_rgb("#767676"),
+                              (1, 1, 1)) == pytest.approx(4.54, abs=0.01)
 
 
 def test_bad_input(tmp_path):
@@ -77,7 +85,8 @@ def test_without_matplotlib_it_says_how_to_install_it(tmp_path):
     real = builtins.__import__
 
     def without(name, *more):
-        if "figures" in name or (more[2:3] and more[2] and "figures" in more[2] and more[3:] == (3,)):
+        if "figures" in name or (more[2:3] and more[2] and "figures" in more[2]
+                                 and more[3:] == (3,)):
             raise ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib")
         return real(name, *more)
 

@@ -1,4 +1,6 @@
-"""Files of the user: written whole or not at all, errors that say what to do; files with a byte order mark; words beside numbers."""
+"""Files of the user: written whole or not at all, errors that say what to do; files with a byte
+order mark; words beside numbers.
+"""
 
 import contextlib
 import errno
@@ -18,14 +20,17 @@ from backstay.plan import files
 from backstay.plan.words import counted, plural, sentence
 from runner import result, run, strict
 
-ADVISE = ("advise", "--nodes", 64, "--saved", "16e9", "--storage-bandwidth", "10e9", "--mtti", 43200, "--copy-bandwidth", "5e9",
+ADVISE = ("advise", "--nodes", 64, "--saved", "16e9", "--storage-bandwidth", "10e9", "--mtti",
+          43200, "--copy-bandwidth", "5e9",
           "--disk-bandwidth", "1e9", "--network-bandwidth", "3e9")  # fmt: skip
 BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
 
 
 @pytest.fixture
 def little_room():
-    """No file of this process may grow beyond 4 KiB: writing fails in the middle, as on a full disk."""
+    """No file of this process may grow beyond 4 KiB: writing fails in the middle, as on a full
+    disk.
+    """
     with contextlib.suppress(ImportError):
         import matplotlib.font_manager  # noqa: F401  writes a list of fonts when it is new on a machine
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -34,9 +39,11 @@ def little_room():
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-# Whole or not at all -------------------------------------------------------------------------------------------------
+# Whole or not at all
+# -------------------------------------------------------------------------------------------------
 
-WRITERS = {"figures": ("figures", "--only", "004-speed-up", "--out"), "picture": (*ADVISE, "--picture"), "page": ("explore", "-o")}
+WRITERS = {"figures": ("figures", "--only", "004-speed-up", "--out"),
+           "picture": (*ADVISE, "--picture"), "page": ("explore", "-o")}
 FILES = {"figures": "004-speed-up.png", "picture": "a.svg", "page": "a.html"}
 
 
@@ -54,7 +61,8 @@ def test_where_writing_fails_the_old_file_stays_and_nothing_else(kind, tmp_path,
     file.write_text("old")
     code, out, err = run(*words)
     assert (code, out) == (1, "") and err.count("\n") == 1
-    assert err.startswith(f"backstay plan {words[0]}: {file}: cannot be written: File too large; raise the limit of file sizes")
+    assert err.startswith(f"backstay plan {words[0]}: {file}: cannot be written: File too large; "
+                          f"raise the limit of file sizes")
     assert [one.name for one in tmp_path.iterdir()] == [file.name] and file.read_text() == "old"
     code, out, _ = run(*words, "--json")
     assert code == 1 and strict(out)["error"]["code"] == "io"
@@ -64,25 +72,32 @@ def test_where_writing_fails_the_old_file_stays_and_nothing_else(kind, tmp_path,
 def test_a_folder_that_is_not_there_and_cannot_be_made(kind):
     file = words_for(kind, pathlib.Path("/proc/none"))
     code, out, err = run(*file)
-    assert (code, out) == (1, "") and err.count("\n") == 1 and "/proc/none" in err and "make the folder first, or choose another place" in err
+    assert (code, out) == (1,
+                           "") and err.count("\n") == 1 and "/proc/none" in err and "make the folder first, or choose another place" in err
 
 
 @pytest.mark.skipif(not pathlib.Path("/dev/full").exists(), reason="no /dev/full")
 def test_a_full_disk_is_named():
     pytest.importorskip("plotly")
     code, _, err = run("explore", "-o", "/dev/full")
-    assert code == 1 and err == ("backstay plan explore: /dev/full: cannot be written: No space left on device; make room there, or "
+    assert code == 1 and err == ("backstay plan explore: /dev/full: cannot be written: No space "
+                                 "left on device; make room there, or "
                                  "choose another place\n")  # fmt: skip
-    with open("/dev/full", "w") as full, pytest.raises(files.WriteError, match="standard output: cannot be written: No space left"):
+    with open("/dev/full", "w") as full, pytest.raises(files.WriteError,
+                                                       match="standard output: cannot be written: "
+                                                             "No space left"):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("sys.stdout", full)
             output.say("x" * 100_000)
 
 
 @pytest.mark.parametrize("number, advice", [
-    (errno.ENOSPC, "make room there, or choose another place"), (errno.EDQUOT, "make room there, or choose another place"),
-    (errno.EACCES, "choose a place where you may write"), (errno.EPERM, "choose a place where you may write"),
-    (errno.EROFS, "choose a place on a disk that may be written to"), (errno.EIO, "choose another place")])
+    (errno.ENOSPC, "make room there, or choose another place"),
+    (errno.EDQUOT, "make room there, or choose another place"),
+    (errno.EACCES, "choose a place where you may write"),
+    (errno.EPERM, "choose a place where you may write"),
+    (errno.EROFS, "choose a place on a disk that may be written to"),
+    (errno.EIO, "choose another place")])
 def test_the_advice_fits_the_reason(number, advice):
     said = str(files.WriteError("x.npy", OSError(number, os.strerror(number))))
     assert said == f"x.npy: cannot be written: {os.strerror(number)}; {advice}"
@@ -101,7 +116,9 @@ def test_whole_writes_into_nobodys_file(tmp_path):
 
 
 def test_whole_replaces_files_only(tmp_path):
-    """Not a device (as root, /dev/full would be gone), and not a link; rights are those of any new file."""
+    """Not a device (as root, /dev/full would be gone), and not a link; rights are those of any new
+    file.
+    """
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True) as reader:
@@ -135,7 +152,8 @@ def test_reading_names_the_file_also_where_the_system_does_not():
 
 def test_what_has_no_end_is_not_read_to_it(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "READ_MAX", 2**20)
-    packed = {"zeros": pathlib.Path("/dev/zero"), "gz": tmp_path / "log.gz", "xz": tmp_path / "log.xz"}
+    packed = {"zeros": pathlib.Path("/dev/zero"), "gz": tmp_path / "log.gz",
+              "xz": tmp_path / "log.xz"}
     packed["gz"].write_bytes(gzip.compress(bytes(2**22)))
     packed["xz"].write_bytes(lzma.compress(bytes(2**22)))
     for path in packed.values():
@@ -152,8 +170,11 @@ def test_without_a_stderr_the_output_is_json_still(stderr):
 
 def test_without_a_home_pictures_are_drawn_in_silence(tmp_path):
     pytest.importorskip("matplotlib")
-    kept = {key: value for key, value in os.environ.items() if key not in ("MPLCONFIGDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")}
-    words = [sys.executable, "-m", "backstay.cli", "plan", "figures", "--out", tmp_path, "--only", "004-speed-up"]
+    kept = {key: value for key,
+            value in os.environ.items() if key not in ("MPLCONFIGDIR", "XDG_CONFIG_HOME",
+                                                       "XDG_CACHE_HOME")}
+    words = [sys.executable, "-m", "backstay.cli", "plan", "figures", "--out", tmp_path, "--only",
+             "004-speed-up"]
     done = subprocess.run(words, capture_output=True, text=True, env={**kept, "HOME": "/proc/none"})
     assert (done.returncode, done.stderr) == (0, "") and (tmp_path / "004-speed-up.png").is_file()
 
@@ -162,10 +183,11 @@ def test_progress_is_for_terminals_only():
     """On a pseudo-terminal validate shows a bar and takes it away; elsewhere stderr stays empty."""
     words = [sys.executable, "-m", "backstay.cli", "plan", "validate", "--jobs", "8", "--json"]
     ours, theirs = pty.openpty()
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=theirs, text=True, env={**os.environ, "TERM": "xterm"}) as shown:
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=theirs, text=True,
+                          env={**os.environ, "TERM": "xterm"}) as shown:
         os.close(theirs)
         found = b""
-        with contextlib.suppress(OSError):  # EIO: nobody writes any more
+        with contextlib.suppress(OSError):  # EIO: the other end is closed
             while part := os.read(ours, 4096):
                 found += part
         os.close(ours)
@@ -176,11 +198,13 @@ def test_progress_is_for_terminals_only():
 
 def test_a_terminal_that_knows_few_letters_shows_the_rest():
     words = [sys.executable, "-m", "backstay.cli", "plan", "strategy", "--np", "64", "--ng", "1"]
-    done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    done = subprocess.run(words, capture_output=True, text=True,
+                          env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert (done.returncode, done.stderr) == (0, "") and "64.00 ?" in done.stdout
 
 
-# Byte order marks ----------------------------------------------------------------------------------------------------
+# Byte order marks
+# --------------------------------------------------------------------------------------------------
 
 def test_every_kind_of_file_may_begin_with_a_byte_order_mark(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -189,28 +213,37 @@ def test_every_kind_of_file_may_begin_with_a_byte_order_mark(tmp_path, monkeypat
         (tmp_path / name).write_text(BOM + text, encoding="utf-8")
         return tmp_path / name
 
-    machine = file("m.toml", "[mine]\nprocessors = 4e0\nmemory_per_processor_bytes = 2\nstorage_bytes_per_s = 1\n")
+    machine = file("m.toml",
+                   "[mine]\nprocessors = 4e0\nmemory_per_processor_bytes = 2\nstorage_bytes_per_s "
+                   "= 1\n")
     found = result("model", "--system", "mine", "--systems", machine)
     assert found["latency_s"] == 4.0 and repr(found["processors"]) == "4"
     prices = file("p.toml", '[mine]\nkind = "local"\ndisk_price = 10\ndisk_bytes = 50e9\n')
     assert result("cost", "--nodes", 2, "--local", "mine", "--prices", prices)["local_cost"] == 20
-    assert result("aggregation", "--histogram", file("w.csv", "size_bytes,count\n5000,10\n"), "--processes", 4)["data_bytes"] == 200_000
-    assert result("replay", "--trace", file("t.csv", "time,node\n0,a\n500,b\n2000,c\n"), "--cost", 3)["failures"] == 3
+    assert result("aggregation", "--histogram", file("w.csv", "size_bytes,count\n5000,10\n"),
+                  "--processes", 4)["data_bytes"] == 200_000
+    assert result("replay", "--trace", file("t.csv", "time,node\n0,a\n500,b\n2000,c\n"), "--cost",
+                  3)["failures"] == 3
     trace = '[{"node_id":"a","event_time":0,"event_type":"fault_start"},{"node_id":"b","event_time":1,"event_type":"fault_start"},' \
             '{"node_id":"c","event_time":3,"event_type":"fault_start"}]'  # fmt: skip
-    assert result("replay", "--trace", file("t.json", trace), "--cost", 3)["format"] == "infinitehbd"
-    probe = file("probe.json", '{"memory": {"copy_bytes_per_s": 5e9}, "disk": {"write_bytes_per_s": 1e9}}')
-    words = [word for word in ADVISE if word not in ("--copy-bandwidth", "5e9", "--disk-bandwidth", "1e9")]
+    assert result("replay", "--trace", file("t.json", trace), "--cost",
+                  3)["format"] == "infinitehbd"
+    probe = file("probe.json",
+                 '{"memory": {"copy_bytes_per_s": 5e9}, "disk": {"write_bytes_per_s": 1e9}}')
+    words = [word for word in ADVISE if word not in ("--copy-bandwidth", "5e9", "--disk-bandwidth",
+                                                     "1e9")]
     assert result(*words, "--probe", probe)["machine"]["copy_bytes_per_s"] == 5e9
 
 
-# Numbers as they are typed and shown ---------------------------------------------------------------------------------
+# Numbers as they are typed and shown
+# ---------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("words, key, value", [
     (("survive", "--nodes", "1e5", "--replicas", "2e0", "--failures", "1e2"), "nodes", 100_000),
     (("interval", "--cost", 300, "--node-mtti", "1e9", "--nodes", "1e3"), "mtti_s", 1e6),
     (("model", "--system", "red-storm", "--processors", "6.4e4"), "processors", 64_000),
-    (("strategy", "--np", "1e6", "--ng", "1e4"), "processes", 1_000_000), (("cost", "--nodes", "1e4"), "nodes", 10_000),
+    (("strategy", "--np", "1e6", "--ng", "1e4"), "processes", 1_000_000),
+    (("cost", "--nodes", "1e4"), "nodes", 10_000),
 ])  # fmt: skip
 def test_whole_numbers_may_be_written_with_an_exponent(words, key, value):
     found = result(*words)
@@ -225,14 +258,17 @@ def test_what_is_no_whole_number_is_refused(text):
 
 
 def test_words_follow_their_number():
-    assert (counted(1, "node"), counted(0, "node"), counted(2048, "node")) == ("1 node", "0 nodes", "2 048 nodes")
+    assert (counted(1, "node"), counted(0, "node"), counted(2048, "node")) == ("1 node", "0 nodes",
+        "2 048 nodes")
     assert (plural(1, "is", "are"), plural(2, "is", "are")) == ("is", "are")
     assert (sentence("an end"), sentence("It is."), sentence("")) == ("An end.", "It is.", "")
 
 
 ONES = [
-    "survive --nodes 8 --replicas 1 --failures 1 --monte-carlo 1", "survive --nodes 8 --partners 1", "survive --nodes 8 --replicas 1 --domain-size 4",
-    "model --system red-storm --processors 1", "cost --nodes 1", "strategy --np 64 --ng 1", "aggregation --profile lu.C.64 --processes 1",
+    "survive --nodes 8 --replicas 1 --failures 1 --monte-carlo 1",
+    "survive --nodes 8 --partners 1", "survive --nodes 8 --replicas 1 --domain-size 4",
+    "model --system red-storm --processors 1", "cost --nodes 1", "strategy --np 64 --ng 1",
+    "aggregation --profile lu.C.64 --processes 1",
     "replay --trace TRACE --cost 1", "cost --nodes 1 --parity 1+1",
 ]  # fmt: skip
 
@@ -242,5 +278,7 @@ def test_one_of_something_is_one(line, tmp_path):
     (tmp_path / "t").write_text("time,node,repaired\n0,a,1\n500,a,800\n600,a,700\n2000,a,2001\n")
     _, out, err = run(*line.replace("TRACE", str(tmp_path / "t")).split())
     text = out + err
-    plurals = ("nodes", "replicas", "partners", "failures", "domains", "processors", "writers", "times", "columns", "processes", "versions")
-    assert text and not [word for word in plurals if f" 1 {word}" in f" {text}" or f" 1 random {word}" in text or f" 1 fixed {word}" in text], text
+    plurals = ("nodes", "replicas", "partners", "failures", "domains", "processors", "writers",
+               "times", "columns", "processes", "versions")
+    assert text and not [word for word in plurals if f" 1 {word}" in f" {text}"
+                         or f" 1 random {word}" in text or f" 1 fixed {word}" in text], text

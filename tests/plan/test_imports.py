@@ -1,4 +1,6 @@
-"""The models need numpy and the standard library only, so that they can be used where nothing else is installed."""
+"""The models need numpy and the standard library only, so that they can be used where nothing else
+is installed.
+"""
 
 import ast
 import pathlib
@@ -15,7 +17,8 @@ def imports(path):
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield node.module.split(".")[0] if node.level == 0 else "." * node.level + (node.module or "")
+            yield node.module.split(".")[0] if node.level == 0 else "." * node.level + (node.module
+                or "")
 
 
 def test_models_import_numpy_alone():

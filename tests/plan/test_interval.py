@@ -14,14 +14,16 @@ SEED = 20_261_122
 
 def test_the_equation_as_printed():
     M, R, tau, delta, T = 86400.0, 600.0, 7000.0, 300.0, 1e6
-    printed = M * math.exp(R / M) * (math.exp((tau + delta) / M) - 1) * (T / tau - delta / (tau + delta))
+    printed = M * math.exp(R / M) * (math.exp((tau + delta) / M) - 1) * (T / tau - delta
+        / (tau + delta))
     assert wall_clock.wall_clock_s(tau, delta, M, T, R) == pytest.approx(printed, rel=1e-12)
 
 
 def test_the_parts_add_up():
     parts = wall_clock.split(np.array([600.0, 7000, 50000]), 300, MTTIS, 1e6, 600)
     np.testing.assert_allclose(sum(parts[:4]), parts.wall_clock_s, rtol=1e-12)
-    np.testing.assert_allclose(parts.failures, parts.wall_clock_s / np.broadcast_to(MTTIS, parts.failures.shape))
+    np.testing.assert_allclose(parts.failures,
+                               parts.wall_clock_s / np.broadcast_to(MTTIS, parts.failures.shape))
     assert (np.array(parts[:4]) >= 0).all()
 
 
@@ -47,16 +49,19 @@ def test_the_parts_are_those_of_the_process():
     jobs = np.array([drawn_parts(rng, tau, delta, mtti, solve, restart) for _ in range(4000)])
     expected = wall_clock.split(tau, delta, mtti, solve, restart)
     mean, error = jobs.mean(axis=0), jobs.std(axis=0) / math.sqrt(len(jobs))
-    formula = np.array([expected.checkpoint_s, expected.rework_s, expected.restart_s, expected.wall_clock_s, expected.failures])
+    formula = np.array([expected.checkpoint_s, expected.rework_s, expected.restart_s,
+                        expected.wall_clock_s, expected.failures])
     print(f"seed {SEED}: drawn {mean}, formula {formula}, standard error {error}")
-    # Eq. 3.1 counts the last interval, which has no checkpoint, as a share of a full one: within 1 %.
+    # Eq. 3.1 counts the last interval, which has no checkpoint, as a share of a full one: within 1
+    # %.
     assert (abs(mean - formula) <= 4 * error + 0.01 * formula).all()
 
 
 def test_known_values():
     assert interval.young_s(300, 86400) == pytest.approx(7200)
     assert interval.daly_first_order_s(300, 86400) == pytest.approx(6900)
-    assert interval.daly_s(655.36, 2407.65380859375) == pytest.approx(1366.4, abs=0.05)  # papers/README.md
+    # papers/README.md.
+    assert interval.daly_s(655.36, 2407.65380859375) == pytest.approx(1366.4, abs=0.05)
     assert interval.daly_s(2912.7, 1203.83) == 1203.83  # δ ≥ 2M
     assert interval.daly_first_order_s(100, 200) == 200  # δ ≥ M/2
 
@@ -82,7 +87,8 @@ def test_nothing_is_better_than_the_numerical_minimum():
         assert (best <= solve).all()
         least = wall_clock.wall_clock_s(best, COSTS, MTTIS, solve)
         for other in np.geomspace(solve / 1e5, solve, 400):
-            assert (wall_clock.wall_clock_s(other, COSTS, MTTIS, solve) >= least * (1 - 1e-12)).all()
+            assert (wall_clock.wall_clock_s(other, COSTS, MTTIS, solve) >= least
+                    * (1 - 1e-12)).all()
 
 
 def test_a_job_shorter_than_the_interval_is_not_saved():
@@ -95,9 +101,12 @@ def test_overflow_is_infinity_for_functions():
 
 
 @pytest.mark.parametrize("arguments, says", [
-    ((0, 300, 86400, 1e6), "interval_s must be above 0"), ((10, -1, 86400, 1e6), "cost_s must be above 0"),
-    ((10, 300, math.nan, 1e6), "mtti_s"), ((10, 300, math.inf, 1e6), "mtti_s"), ((10, 300, 1, "x"), "solve_s must be a number"),
-    ((10, 300, 86400, 1e6, -1), "restart_s must be 0 or more"), ((2e6, 300, 86400, 1e6), "interval_s must not be longer"),
+    ((0, 300, 86400, 1e6), "interval_s must be above 0"),
+    ((10, -1, 86400, 1e6), "cost_s must be above 0"),
+    ((10, 300, math.nan, 1e6), "mtti_s"), ((10, 300, math.inf, 1e6), "mtti_s"),
+    ((10, 300, 1, "x"), "solve_s must be a number"),
+    ((10, 300, 86400, 1e6, -1), "restart_s must be 0 or more"),
+    ((2e6, 300, 86400, 1e6), "interval_s must not be longer"),
     (([10, 0], 300, 86400, 1e6), "interval_s must be above 0 and finite, not 0"),
 ])  # fmt: skip
 def test_bad_input(arguments, says):

@@ -24,13 +24,16 @@ def test_values_of_the_equations():
 
 def test_the_slowest_part_limits():
     assert latency.direct_latency_s(4, 1e9, 1e9, 1e12, 50e9) == pytest.approx(1.0)  # links
-    assert latency.direct_latency_s(1000, 1e9, 1e9, 100e9, 500e9) == pytest.approx(10.0)  # bisection
-    assert latency.direct_latency_s(1000, 1e9, 1e9, 1e12, 50e9, 3) == pytest.approx(23.0)  # storage, and creating files
+    # bisection.
+    assert latency.direct_latency_s(1000, 1e9, 1e9, 100e9, 500e9) == pytest.approx(10.0)
+    # Storage, and creating files.
+    assert latency.direct_latency_s(1000, 1e9, 1e9, 1e12, 50e9, 3) == pytest.approx(23.0)
 
 
 def test_lightweight_start_up():
     assert latency.lightweight_startup_s(60_000) == 1.0
-    assert at("red-storm", 60_000, "lwfs").latency_s == pytest.approx(at("red-storm", 60_000).latency_s + 1)
+    assert at("red-storm", 60_000,
+              "lwfs").latency_s == pytest.approx(at("red-storm", 60_000).latency_s + 1)
 
 
 def test_effective_memory_is_the_geometric_series():
@@ -44,7 +47,8 @@ def test_the_overlay_is_continuous_and_between_network_and_storage():
     n = np.arange(1, 20_000)
     staged, direct = at("red-storm", n, "overlay"), at("red-storm", n, "lwfs")
     network = n * 0.5e9 / np.minimum(n * 4.8e9, 2.3e12) + n / 60_000
-    assert (staged.latency_s <= direct.latency_s + 1e-9).all() and (staged.latency_s >= network - 1e-9).all()
+    assert (staged.latency_s <= direct.latency_s + 1e-9).all() and (staged.latency_s >= network
+        - 1e-9).all()
     assert (np.diff(staged.latency_s) < 0.011).all()  # no jump where the memory is exhausted
     assert set(staged.limit) == {"link", "bisection", "staging memory"}
 
@@ -55,7 +59,9 @@ def test_a_drained_burst_fills_and_empties_the_memory():
     held, sent, elapsed = 0.0, 0.0, 0.0
     while sent < data:
         flow = min((fast if held < memory else slow) * step, data - sent)
-        sent, held, elapsed = sent + flow, max(0.0, min(memory, held + flow - slow * step)), elapsed + step
+        sent, held, elapsed = sent + flow, max(0.0,
+                                               min(memory,
+                                                   held + flow - slow * step)), elapsed + step
     assert latency.burst_s(data, memory, fast, slow) == pytest.approx(elapsed, rel=1e-3)
 
 
@@ -64,7 +70,9 @@ def test_the_interval_waits_for_the_staging_memory():
     room = latency.effective_staging_bytes(2.048e12, 2.3e12, 50e9)
     assert point.interval_floor_s == pytest.approx(2.048e12 / 50e9 * min(1, 4096 * 0.5e9 / room))
     assert point.interval_s == point.daly_interval_s > point.interval_floor_s
-    assert at("red-storm", 65536, "overlay").interval_floor_s == pytest.approx(2.048e12 / 50e9)  # full: all of it drains
+    assert at("red-storm", 65536,
+              "overlay").interval_floor_s == pytest.approx(2.048e12
+                  / 50e9)  # full: all of it drains
     held = at("red-storm", 65536, "overlay", staging_bytes=1e14)
     assert held.interval_s == held.interval_floor_s > held.daly_interval_s
     assert held.interval_floor_s == pytest.approx(655.36 * (1 - 50 / 2300))
@@ -72,7 +80,8 @@ def test_the_interval_waits_for_the_staging_memory():
 
 @pytest.mark.parametrize("memory, processors", [(2048, 4096), (4096, 8192)])
 def test_when_staging_memory_is_exhausted(memory, processors):
-    """1 024 staging processors of 2 × d_max: 4K. Nodes of twice a dual-processor node's memory: 8K."""
+    """1 024 staging processors of 2 × d_max: 4K. Nodes of twice a dual-processor node's memory: 8K.
+    """
     for machine in MACHINES:
         staging = memory * systems.system(machine).memory_per_processor_bytes
         fits = at(machine, processors, "overlay", staging_bytes=staging)
@@ -88,13 +97,15 @@ def test_scalars_and_arrays_agree():
             assert getattr(many, name)[i] == getattr(one, name), name
 
 
-TABLE_I = {"stampede": 6.83, "jaguar-2009": 9.31, "titan": 11.06, "taihulight": 25.0, "ccr-ub": 2.30, "exascale-ssd": 1.67}
+TABLE_I = {"stampede": 6.83, "jaguar-2009": 9.31, "titan": 11.06, "taihulight": 25.0,
+           "ccr-ub": 2.30, "exascale-ssd": 1.67}
 
 
 @pytest.mark.parametrize("name, minutes", TABLE_I.items())
 def test_fill_time_of_table_1(name, minutes):
     one = systems.system(name)
-    ideal = fill_time.ideal_checkpoint_s(one.ram_bytes, one.storage_bytes, one.device_bytes, one.device_bytes_per_s)
+    ideal = fill_time.ideal_checkpoint_s(one.ram_bytes, one.storage_bytes, one.device_bytes,
+                                         one.device_bytes_per_s)
     assert ideal / 60 == pytest.approx(minutes, abs=0.006)
     if one.processors:
         point = model.checkpoint(one, one.processors)
@@ -106,7 +117,8 @@ def test_fill_time_vectorised():
     assert found == pytest.approx([410.0, 820.0])
 
 
-# Machines in TOML -------------------------------------------------------------------------------------------------
+# Machines in TOML
+# -------------------------------------------------------------------------------------------------
 
 GOOD = """
 [mine]
@@ -126,13 +138,14 @@ def test_own_machines(tmp_path):
 
 @pytest.mark.parametrize("text, says", [
     ("[mine]\nprocesors = 3\n", "x.toml:2: unknown key procesors; did you mean processors"),
-    ("[a]\nstorage_bytes = 3\n[mine]\n# here\nstorage_bytes = -1\n", "x.toml:5: storage_bytes must be a number above 0, up to 1e.50, not -1"),
+    ("[a]\nstorage_bytes = 3\n[mine]\n# here\nstorage_bytes = -1\n",
+     "x.toml:5: storage_bytes must be a number above 0, up to 1e.50, not -1"),
     ("[mine]\nprocessors = 1.5\n", "x.toml:2: processors must be a whole number"),
     ("[mine]\nlink_bytes_per_s = nan\n", "x.toml:2: link_bytes_per_s must be a number above 0"),
     ("[mine]\nprocessors = true\n", "x.toml:2: processors must be a number"),
     ("[mine]\nsaved_fraction = 2\n", "x.toml:2: saved_fraction must be at most 1"),
     ("[mine]\nsource = 7\n", "x.toml:2: source must be text"),
-    ("mine = 3\n", "x.toml:1: mine stands outside a table"),
+    ("mine = 3\n", "x.toml:1: mine is outside of a table"),
     ("[mine\n", "x.toml: not TOML: .*line 1"),
 ])  # fmt: skip
 def test_bad_toml_names_line_and_key(text, says):

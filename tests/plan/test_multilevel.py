@@ -1,4 +1,6 @@
-"""Intervals of several levels: closed forms, all subsets and multiples by trial, and job histories drawn."""
+"""Intervals of several levels: closed forms, all subsets and multiples by trial, and job histories
+drawn.
+"""
 
 import itertools
 import math
@@ -9,7 +11,8 @@ from backstay.plan import interval, multilevel
 from backstay.plan.check import PlanError
 from backstay.plan.multilevel import Level
 
-THREE = (Level("local", 10, 10, 5e4), Level("protected", 40, 60, 2e5), Level("durable", 160, 300, 8e5))
+THREE = (Level("local", 10, 10, 5e4), Level("protected", 40, 60, 2e5),
+         Level("durable", 160, 300, 8e5))
 SEED = 20_261_123
 
 
@@ -24,7 +27,9 @@ def test_free_intervals_give_the_published_overhead():
     free = multilevel.free_intervals_s(THREE)
     published = sum(math.sqrt(2 * one.cost_s / one.mtti_s) for one in THREE)
     assert multilevel.overhead_fraction(free, THREE) == pytest.approx(published)
-    assert multilevel.overhead_fraction(free * 1.1, THREE) > published < multilevel.overhead_fraction(free * 0.9, THREE)
+    assert multilevel.overhead_fraction(free * 1.1,
+                                        THREE) > published < multilevel.overhead_fraction(free
+                                            * 0.9, THREE)
     found = multilevel.pattern(THREE)
     assert published <= found.overhead_fraction < 1.02 * published
 
@@ -39,13 +44,16 @@ def test_no_subset_is_better():
     for _ in range(200):
         levels = random_levels(rng)
         last = len(levels) - 1
-        subsets = [(*some, last) for size in range(last + 1) for some in itertools.combinations(range(last), size)]
+        subsets = [(*some, last) for size in range(last + 1) for some
+                   in itertools.combinations(range(last), size)]
 
         def published(used, levels=levels):
-            return sum(math.sqrt(2 * one.cost_s / one.mtti_s) for one in multilevel.merged(levels, used))
+            return sum(math.sqrt(2 * one.cost_s / one.mtti_s) for one in multilevel.merged(levels,
+                used))
 
         chosen = multilevel.best_subset(levels)
-        assert published(chosen) == pytest.approx(min(map(published, subsets)), rel=1e-12), f"seed {SEED}: {levels}"
+        assert published(chosen) == pytest.approx(min(map(published, subsets)),
+                                                  rel=1e-12), f"seed {SEED}: {levels}"
         free = multilevel.free_intervals_s(multilevel.merged(levels, chosen))
         assert (np.diff(free) >= -1e-9 * free[1:]).all(), f"seed {SEED}: {levels}"
 
@@ -56,14 +64,16 @@ def test_no_multiples_are_better():
     tried = {every: multilevel.nested(levels, (1, every))[1] for every in range(1, 60)}
     assert found.every == (1, min(tried, key=tried.get))
     base, overhead = multilevel.nested(levels, found.every)
-    assert multilevel.overhead_fraction(np.array(found.intervals_s), levels) == pytest.approx(overhead)
+    assert multilevel.overhead_fraction(np.array(found.intervals_s),
+                                        levels) == pytest.approx(overhead)
     for other in (0.8 * base, 1.25 * base):
         assert multilevel.overhead_fraction(other * np.array(found.every), levels) > overhead
 
 
 def test_failures_of_a_level_left_out_fall_to_the_next():
     found = multilevel.pattern([Level("local", 100, 10, 1e6), Level("durable", 30, 60, 1e6)])
-    assert [one.name for one in found.levels] == ["durable"] and found.levels[0].mtti_s == pytest.approx(5e5)
+    assert [one.name for one
+            in found.levels] == ["durable"] and found.levels[0].mtti_s == pytest.approx(5e5)
 
 
 def test_the_pattern_says_the_level_of_each_checkpoint():
@@ -73,7 +83,9 @@ def test_the_pattern_says_the_level_of_each_checkpoint():
 
 
 def drawn_overhead(pattern, segments, rng) -> tuple[float, float]:
-    """(lost to checkpoints and rework, lost to restarts) per second of computing of one job, step by step."""
+    """(lost to checkpoints and rework, lost to restarts) per second of computing of one job, step
+    by step.
+    """
     rates = np.array([1 / one.mtti_s for one in pattern.levels])
     adds = np.cumsum([one.cost_s for one in pattern.levels])
     saved = [0] * len(rates)  # newest checkpoint of at least each level, in segments
@@ -108,14 +120,18 @@ def test_the_overhead_is_that_of_drawn_jobs():
 def test_all_levels_beat_the_strongest_alone_in_drawn_jobs():
     rng = np.random.default_rng(SEED)
     alone = multilevel.pattern(multilevel.merged(THREE, (2,)))
-    both = [np.mean([drawn_overhead(one, 3_000, rng)[0] for _ in range(8)]) for one in (multilevel.pattern(THREE), alone)]
+    both = [np.mean([drawn_overhead(one, 3_000, rng)[0] for _ in range(8)]) for one
+            in (multilevel.pattern(THREE), alone)]
     assert both[0] < both[1]
 
 
 @pytest.mark.parametrize("levels, says", [
-    ([], "levels must be 1 to 8, not 0"), ([THREE[0], THREE[0]], "levels must have different names"),
-    ([Level("a", 0, 1, 1)], "levels a: cost must be above 0"), ([Level("a", 1, -1, 1)], "levels a: restart must be 0 or more"),
-    ([Level("a", 1, 1, math.inf)], "levels a: mean time between failures must be above 0 and finite"),
+    ([], "levels must be 1 to 8, not 0"),
+    ([THREE[0], THREE[0]], "levels must have different names"),
+    ([Level("a", 0, 1, 1)], "levels a: cost must be above 0"),
+    ([Level("a", 1, -1, 1)], "levels a: restart must be 0 or more"),
+    ([Level("a", 1, 1, math.inf)],
+     "levels a: mean time between failures must be above 0 and finite"),
 ])  # fmt: skip
 def test_bad_input(levels, says):
     with pytest.raises(PlanError, match=says):

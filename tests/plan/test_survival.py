@@ -1,4 +1,6 @@
-"""Survival of replicas, partners and parity: paper 002's Table 2, exact counts of small cases, drawn placements."""
+"""Survival of replicas, partners and parity: paper 002's Table 2, exact counts of small cases,
+drawn placements.
+"""
 
 import itertools
 import math
@@ -44,8 +46,10 @@ def test_all_cells_of_table_2_within_one():
 def test_the_chance_is_a_quotient_of_binomials():
     for nodes, replicas in ((2, 1), (7, 2), (9, 8), (40, 30), (60, 3)):
         losses = np.arange(nodes + 1)
-        expected = [math.comb(max(f - 1, 0), replicas) / math.comb(nodes - 1, replicas) for f in losses]
-        np.testing.assert_allclose(survival.all_replicas_lost(losses, nodes, replicas), expected, rtol=1e-12, atol=0)
+        expected = [math.comb(max(f - 1, 0), replicas) / math.comb(nodes - 1, replicas) for f
+                    in losses]
+        np.testing.assert_allclose(survival.all_replicas_lost(losses, nodes, replicas), expected,
+                                   rtol=1e-12, atol=0)
 
 
 def test_certain_ends():
@@ -72,7 +76,8 @@ def test_a_hundred_thousand_nodes_in_under_a_second():
     assert time.perf_counter() - began < 1.0
 
 
-# Exact counts ----------------------------------------------------------------------------------------------------
+# Exact counts
+# --------------------------------------------------------------------------------------------------
 
 def counted(nodes, failures, survives) -> float:
     """Share of all sets of lost nodes after which `survives`."""
@@ -83,21 +88,24 @@ def counted(nodes, failures, survives) -> float:
 @pytest.mark.parametrize("nodes, replicas", [(2, 1), (9, 1), (10, 2), (11, 3), (5, 4)])
 def test_partners_are_exact(nodes, replicas):
     def survives(lost):
-        return not any(all((i + j) % nodes in lost for j in range(replicas + 1)) for i in range(nodes))
+        return not any(all((i + j) % nodes in lost for j in range(replicas + 1)) for i
+                       in range(nodes))
 
     for failures in range(nodes + 1):
         found = groups.partner_probability(failures, nodes, replicas)
         assert found == pytest.approx(counted(nodes, failures, survives), abs=1e-12)
 
 
-@pytest.mark.parametrize("nodes, group, tolerated", [(10, 5, 1), (11, 3, 1), (12, 4, 2), (9, 9, 4), (11, 4, 3), (7, 1, 0)])
+@pytest.mark.parametrize("nodes, group, tolerated",
+                         [(10, 5, 1), (11, 3, 1), (12, 4, 2), (9, 9, 4), (11, 4, 3), (7, 1, 0)])
 def test_parity_groups_are_exact(nodes, group, tolerated):
     sizes = [size for size, times in groups.group_sizes(nodes, group) for _ in range(times)]
     ends = np.cumsum([0, *sizes])
     assert ends[-1] == nodes and min(sizes) >= group
 
     def survives(lost):
-        return all(sum(node in lost for node in range(a, b)) <= tolerated for a, b in itertools.pairwise(ends))
+        return all(sum(node in lost for node in range(a, b)) <= tolerated for a,
+                   b in itertools.pairwise(ends))
 
     for failures in range(nodes + 1):
         found = groups.parity_probability(failures, nodes, group, tolerated)
@@ -107,12 +115,16 @@ def test_parity_groups_are_exact(nodes, group, tolerated):
 def test_large_groups_do_not_cancel():
     # One loss in each of two groups: 1 - P(both in the same of 50 000 pairs).
     assert 1 - groups.parity_probability(2, 100_000, 2, 1) == pytest.approx(1 / 99_999, rel=1e-3)
-    assert groups.parity_probability(50_000, 100_000, 2, 1) == 0.0 or groups.parity_probability(50_000, 100_000, 2, 1) < 1e-300
+    assert groups.parity_probability(50_000, 100_000, 2,
+                                     1) == 0.0 or groups.parity_probability(50_000, 100_000, 2,
+                                         1) < 1e-300
 
 
-# Drawn placements ------------------------------------------------------------------------------------------------
+# Drawn placements
+# ------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("nodes, replicas, domain", [(2, 1, 1), (4, 3, 1), (64, 3, 1), (257, 4, 1), (96, 3, 8), (12, 2, 4)])
+@pytest.mark.parametrize("nodes, replicas, domain",
+                         [(2, 1, 1), (4, 3, 1), (64, 3, 1), (257, 4, 1), (96, 3, 8), (12, 2, 4)])
 def test_a_placement_keeps_the_constraints(nodes, replicas, domain):
     for seed in range(5):
         table = placement.random_replicas(nodes, replicas, np.random.default_rng(seed), domain)
@@ -123,23 +135,28 @@ def test_a_placement_keeps_the_constraints(nodes, replicas, domain):
 
 
 def test_a_placement_is_random_and_repeatable():
-    first, again, other = (placement.random_replicas(64, 3, np.random.default_rng(seed)) for seed in (1, 1, 2))
+    first, again, other = (placement.random_replicas(64, 3, np.random.default_rng(seed)) for seed
+                           in (1, 1, 2))
     assert (first == again).all() and (first != other).mean() > 0.8
     assert (first != placement.initial_shifts(64, 3)).mean() > 0.8
 
 
 def test_the_agents_placement_is_that_of_its_page():
     page = pathlib.Path(__file__).parents[2] / "docs" / "protocol" / "placement.md"
-    examples = re.findall(r"^    seed (\d+) replicas (\d+) domains (.*)\n((?:    \d+:.*\n)+)", page.read_text(), re.M)
+    examples = re.findall(r"^    seed (\d+) replicas (\d+) domains (.*)\n((?:    \d+:.*\n)+)",
+                          page.read_text(), re.M)
     assert len(examples) == 3
     for seed, replicas, domains, rows in examples:
-        table = placement.placed_replicas([d.strip("-") for d in domains.split()], int(replicas), int(seed))
+        table = placement.placed_replicas([d.strip("-") for d in domains.split()], int(replicas),
+                                          int(seed))
         lines = [f"    {node}: {' '.join(map(str, row))}" for node, row in enumerate(table)]
         assert lines == rows.splitlines(), seed
 
 
 def test_placements_use_all_nodes_alike():
-    """The formula's assumption, that a replica is on each other node equally often, needs more than one sweep on few nodes."""
+    """The formula's assumption, that a replica is on each other node equally often, needs more than
+    one sweep on few nodes.
+    """
     rng, nodes, draws = np.random.default_rng(SEED), 16, 3000
     seen = np.zeros((nodes, nodes))
     for _ in range(draws):
@@ -173,7 +190,8 @@ def test_formulas_against_drawn_losses(scheme, failures):
     drawn = monte_carlo.survived(scheme, failures, 20_000, SEED, confidence=0.9999)
     chance = scheme.probability(failures)
     print(f"seed {SEED}: formula {chance:.5f}, drawn {drawn}")
-    slack = 0.0 if scheme.exact else 0.003  # e^(-λ) is an approximation; docs/plan/survival.md has its error
+    # e^(-λ) is an approximation; docs/plan/survival.md has its error.
+    slack = 0.0 if scheme.exact else 0.003
     assert drawn.low - slack <= chance <= drawn.high + slack
 
 
@@ -188,7 +206,8 @@ def test_the_bound_holds_where_the_approximation_is_weak():
 def test_wilson_interval():
     assert monte_carlo.wilson(0, 100)[1] == 0.0 and monte_carlo.wilson(100, 100)[2] == 1.0
     share = monte_carlo.wilson(50, 100, 0.95)
-    assert (share.low, share.high) == (pytest.approx(0.4038, abs=1e-4), pytest.approx(0.5962, abs=1e-4))
+    assert (share.low, share.high) == (pytest.approx(0.4038, abs=1e-4),
+                                       pytest.approx(0.5962, abs=1e-4))
 
 
 @pytest.mark.parametrize("make, says", [
@@ -199,19 +218,29 @@ def test_wilson_interval():
     (lambda: survival.probability(1, [4, 8], 2), "nodes must be a single number, not 2 of them"),
     (lambda: survival.probability(10**400, 4, 2), "failures must be a number up to 1e+50"),
     (lambda: survival.allowed_failures(4, 2, 1.0), "target"),
-    (lambda: protection.RandomReplicas(10, domain_nodes=3), "domain_nodes must divide the number of nodes (10)"),
-    (lambda: protection.RandomReplicas(10, domain_nodes=5, replicas=2), "replicas must be at most 1"),
+    (lambda: protection.RandomReplicas(10, domain_nodes=3),
+     "domain_nodes must divide the number of nodes (10)"),
+    (lambda: protection.RandomReplicas(10, domain_nodes=5, replicas=2),
+     "replicas must be at most 1"),
     (lambda: protection.Parity(8, data=8, parity=1), "groups of 9 need as many nodes"),
-    (lambda: protection.Parity(8, domain_nodes=2, data=4, parity=1), "groups of 5 need as many failure domains"),
-    (lambda: placement.random_replicas(10, 10, np.random.default_rng(1)), "replicas must be at most 9"),
+    (lambda: protection.Parity(8, domain_nodes=2, data=4, parity=1),
+     "groups of 5 need as many failure domains"),
+    (lambda: placement.random_replicas(10, 10, np.random.default_rng(1)),
+     "replicas must be at most 9"),
 ])  # fmt: skip
 def test_bad_input(make, says):
     with pytest.raises(PlanError, match=re.escape(says)):
         make()
 
 
-@pytest.mark.parametrize("scheme", [protection.RandomReplicas(48, replicas=2), protection.Parity(48, data=4, parity=1), protection.Parity(50, data=14, parity=2),
-                                    protection.Partners(48, replicas=1), protection.Parity(64, 4, data=4, parity=1), protection.Parity(600, data=14, parity=2)])  # fmt: skip
+@pytest.mark.parametrize("scheme",
+                         [protection.RandomReplicas(48, replicas=2),
+                          protection.Parity(48, data=4, parity=1),
+                          protection.Parity(50, data=14, parity=2),
+                                    # fmt: skip.
+                                    protection.Partners(48, replicas=1),
+                                    protection.Parity(64, 4, data=4, parity=1),
+                                    protection.Parity(600, data=14, parity=2)])
 def test_loss_is_the_rest_of_the_probability(scheme):
     for failures in range(scheme.units + 1):
         assert scheme.loss(failures) == pytest.approx(1 - scheme.probability(failures), abs=1e-11)
@@ -221,6 +250,8 @@ def test_loss_keeps_its_digits_where_it_is_tiny():
     """Three of one group of 16, among a million nodes: C(16, 3) of each group, over C(n, 3)."""
     nodes = 2**20
     wanted = (nodes // 16) * math.comb(16, 3) / math.comb(nodes, 3)
-    assert protection.Parity(nodes, data=14, parity=2).loss(3) == pytest.approx(wanted, rel=1e-12) and wanted < 1e-9
-    lost = 4 * 3 * 2 / ((nodes - 1) * (nodes - 2)) / 1  # λ of four lost nodes with two replicas each
+    assert protection.Parity(nodes, data=14, parity=2).loss(3) == pytest.approx(wanted,
+        rel=1e-12) and wanted < 1e-9
+    # λ of four lost nodes with two replicas each.
+    lost = 4 * 3 * 2 / ((nodes - 1) * (nodes - 2)) / 1
     assert protection.RandomReplicas(nodes, replicas=2).loss(4) == pytest.approx(lost, rel=1e-9)

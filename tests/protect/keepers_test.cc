@@ -1,4 +1,5 @@
-// Whom to ask to keep a segment: first those that the placement names, then everybody else once.
+// The nodes to ask to keep a segment: first those that the placement names, then every other node
+// once.
 #include "protect/keepers.h"
 
 #include <gtest/gtest.h>
@@ -46,7 +47,7 @@ TEST(Keepers, AreTheLivingWithTheLostReplaced) {
   }
 }
 
-// Stand-ins of other domains before those of the same; and not the same one for everybody.
+// Stand-ins of other domains before those of the same; and not the same one for all segments.
 TEST(Keepers, StandInsLieElsewhereAndDiffer) {
   const Labels domains = {"a", "a", "a", "b", "b", "b", "c", "c", "c"};
   std::set<NodeId> first;

@@ -43,7 +43,8 @@ class MemoryGroup {
     }
   }
 
-  // Overwrites what the members had, then makes it out of the first living blocks of each stripe. At most m members.
+  // Overwrites what the members had, then makes it out of the first living blocks of each stripe.
+  // At most m members.
   void lose_and_rebuild(const std::vector<std::uint32_t>& lost, bool one_by_one) {
     for (const std::uint32_t member : lost) {
       std::ranges::fill(segments[member], std::byte{0xee});

@@ -1,5 +1,6 @@
-// Placements of many seeds: every other node is equally likely to keep a replica, pairs of nodes are
-// equally likely to keep the same one, fatal sets do not repeat, and time grows with n * r only.
+// Placements of many seeds: every other node is equally likely to keep a replica, pairs of nodes
+// are equally likely to keep the same one, fatal sets do not repeat, and time grows with n * r
+// only.
 #include <gtest/gtest.h>
 
 #include <algorithm>

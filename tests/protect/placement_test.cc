@@ -26,7 +26,7 @@ std::vector<std::size_t> sizes() {
   return all;
 }
 
-// Rule 1: nobody keeps its own replica, none twice, each keeps exactly r.
+// Rule 1: no node keeps its own replica, none twice, each keeps exactly r.
 void expect_balanced(const Placement& placement) {
   std::vector<std::uint32_t> kept(placement.nodes(), 0);
   for (NodeId node = 0; node < placement.nodes(); ++node) {
@@ -94,7 +94,8 @@ TEST(Placement, WithSmallDomainsNoCopiesShareOne) {
 }
 
 TEST(Placement, OfOneDomainWithMostNodesRelaxesAsLittleAsPossible) {
-  // 8 of 12 nodes: the 4 others take one replica each of 4 of the 8, the other 4 stay in the domain.
+  // 8 of 12 nodes: the 4 others take one replica each of 4 of the 8, the other 4 stay in the
+  // domain.
   const Labels labels = of_sizes({8, 4});
   const Relaxation found = relaxation(place(9, 1, labels), labels);
   EXPECT_EQ(found.sharing.size(), 4u);

@@ -1,4 +1,4 @@
-// Where the blocks of a group lie.
+// The places of a group's blocks.
 #include "protect/stripes.h"
 
 #include <gtest/gtest.h>
@@ -61,7 +61,8 @@ TEST(Stripes, CoverEachSegmentAndParityFileOnceWithOneBlockAMember) {
   }
 }
 
-// So no member is asked by two others at once, where all go through the blocks of their stripes in this order.
+// So no member is asked by two others at once, where all go through the blocks of their stripes in
+// this order.
 TEST(Stripes, HaveTheirBlocksOfOneIndexAtDifferentMembers) {
   const Stripes stripes = equal({5, 3});
   for (std::uint32_t index = 0; index < stripes.count(); ++index) {

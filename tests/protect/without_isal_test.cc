@@ -1,4 +1,4 @@
-// A build without ISA-L: combination_absent.cc stands in front of the library's own.
+// A build without ISA-L: combination_absent.cc replaces the library's own.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

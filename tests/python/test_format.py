@@ -267,7 +267,7 @@ def test_missing_files(version):
 
 @pytest.mark.parametrize("put", [os.mkfifo, os.mkdir, lambda path: os.symlink("/nowhere", path)])
 def test_what_is_no_file_sets_nothing_aside(version, put):
-    """A pipe in the place of the mark held `open` for ever."""
+    """A pipe in the place of the mark blocked `open` without end."""
     put(version / "damaged")
     assert backstay.open(version).verify() > 0
 
@@ -291,7 +291,8 @@ def test_job_folder_skips_what_is_not_good(version, job):
 
 
 @pytest.mark.parametrize("make", [
-    lambda path: path.write_bytes(bytes(256)), lambda path: path.mkdir(), lambda path: path.write_bytes(b""), os.mkfifo,
+    lambda path: path.write_bytes(bytes(256)), lambda path: path.mkdir(),
+    lambda path: path.write_bytes(b""), os.mkfifo,
     lambda path: path.symlink_to("/dev/zero")], ids=["zeros", "folder", "empty", "pipe", "device"])
 def test_job_folder_skips_what_is_no_record(version, job, make):
     newer = shutil.copytree(version, job / "v0000000000000013")
@@ -462,7 +463,8 @@ def test_worked_example_of_the_object_page():
     u = struct.pack("<H1sBBBBIQQQ", 1, b"u", 1, 11, 1, 0, 0, 64, 8000, 1000)
     table = step + u
     footer = bytearray(64)
-    struct.pack_into("<8sIIQQQ", footer, 0, b"BKSTOBJ1", 1, 2, 8064, 73, xxhash.xxh3_64_intdigest(table))
+    struct.pack_into("<8sIIQQQ", footer, 0, b"BKSTOBJ1", 1, 2, 8064, 73,
+                     xxhash.xxh3_64_intdigest(table))
     seal(footer, 56)
     offset, length, table_sum, count = records.footer(bytes(footer), 8201, "example")
     assert (offset, length, count) == (8064, 73, 2)
@@ -505,8 +507,8 @@ def test_lies_without_xxhash(without_xxhash, version, lie):
 
 
 def test_random_changes_without_xxhash_never_crash(without_xxhash, version, rng):
-    """No checksum stands in the way: only the structural checks do. Anything but a FormatError
-    (or data that may be wrong, which the warning says) is a defect of the reader."""
+    """No checksum guards this: only the structural checks do. Anything but a FormatError (or data
+    that may be wrong, which the warning says) is a defect of the reader."""
     originals = {p: p.read_bytes() for p in version.iterdir()}
     for _ in range(300):
         path = rng.choice(sorted(originals))

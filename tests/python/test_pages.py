@@ -80,7 +80,8 @@ def test_object_page():
 
 
 def test_note_of_the_object_page():
-    table = filled(dumps("object.md")[0], 8064, 8201)[:73] + filled(dumps("object.md")[1], 8137, 8153)
+    table = filled(dumps("object.md")[0], 8064, 8201)[:73] + filled(dumps("object.md")[1], 8137,
+        8153)
     regions, notes = records.table(table, 8064, xxhash.xxh3_64_intdigest(table), 3, "object.md")
     assert [r.name for r in regions] == ["step", "u"]
     assert notes == {"program": "heat"}

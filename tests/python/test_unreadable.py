@@ -1,5 +1,7 @@
-"""Whatever stands in the place of a version's file: `backstay.open` of the job takes the next older good version with a
-warning, or says which one that is; only exceptions of backstay.format leave it; no memory is taken for what a length says."""
+"""Anything may be in the place of a version's file: `backstay.open` of the job takes the next older
+good version with a warning, or says which one that is; only exceptions of backstay.format leave it;
+no memory is taken for what a length says.
+"""
 
 import os
 import pathlib
@@ -112,7 +114,7 @@ def test_a_record_that_was_extended(job, newest, name):
 
 @pytest.mark.parametrize("name", FILES)
 def test_another_format_number(job, newest, name):
-    """Of a newer release, or a flipped bit."""
+    """A file of a newer release, or a flipped bit."""
     data = bytearray((newest / name).read_bytes())
     data[8] ^= 0x40
     (newest / name).write_bytes(data)
@@ -158,7 +160,8 @@ def test_a_damaged_chunk_is_found_before_or_names_the_older_one(job, newest):
 def test_none_is_good(job, newest):
     for version in (newest, job / f"v{OLDER:016d}"):
         damage_first_chunk(version)
-    with pytest.warns(UserWarning, match="skipped"), pytest.raises(fmt.NotFoundError, match="no complete version"):
+    with pytest.warns(UserWarning, match="skipped"), pytest.raises(fmt.NotFoundError,
+        match="no complete version"):
         backstay.open(job, verify=True)
 
 
@@ -192,7 +195,8 @@ except fmt.FormatError as error:
 
 
 def read_as(who, path):
-    done = subprocess.run([sys.executable, "-c", READER, path, who], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", READER, path, who], capture_output=True,
+                          text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

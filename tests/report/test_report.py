@@ -1,4 +1,6 @@
-"""`backstay report`: what the page shows of a known log, damaged logs, and the page in a real browser."""
+"""`backstay report`: what the page shows of a known log, damaged logs, and the page in a real
+browser.
+"""
 
 import contextlib
 import html
@@ -22,9 +24,11 @@ from backstay.report import charts, events, history, page, times
 
 def report(folder, *words):
     out, err = io.StringIO(), io.StringIO()
-    argv = ["backstay", "report", "lj", "--dir", str(folder), "-o", str(folder / "report.html"), *map(str, words)]
+    argv = ["backstay", "report", "lj", "--dir", str(folder), "-o", str(folder / "report.html"),
+            *map(str, words)]
     cache = mock.patch.dict("os.environ", XDG_CACHE_HOME=str(folder / "cache"))
-    with cache, mock.patch.object(sys, "argv", argv), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with cache, mock.patch.object(sys, "argv",
+                                  argv), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = main()
     assert "Traceback" not in err.getvalue()
     return code, out.getvalue(), err.getvalue()
@@ -37,9 +41,11 @@ def made():
 
 def test_history_knows_versions_failures_and_what_was_lost(made):
     failures = made_log.events()[1]
-    assert [v.number for v in made.captured] == list(range(1, 23)) and all(v.local_s for v in made.captured)
+    assert [v.number for v in made.captured] == list(range(1, 23)) and all(v.local_s for v
+        in made.captured)
     assert [one.ranks for one in made.failures] == [[3], [7, 8]]
-    assert [(one.restart.version, one.restart.source) for one in made.failures] == [(8, "pool"), (13, "local")]
+    assert [(one.restart.version, one.restart.source) for one in made.failures] == [(8, "pool"),
+        (13, "local")]
     for one, (at, version) in zip(made.failures, failures, strict=True):
         assert one.at_s == pytest.approx(at, abs=0.1)
         assert one.redone_s == pytest.approx(at - made.captured[version - 1].begin_s, abs=0.1)
@@ -47,30 +53,39 @@ def test_history_knows_versions_failures_and_what_was_lost(made):
 
 def test_the_time_adds_up_and_has_an_expectation(made):
     spent = times.account(made)
-    assert spent.measured["saving"] == pytest.approx(sum(v.blocked_s for v in made.captured) / made.observed_s)
+    assert spent.measured["saving"] == pytest.approx(sum(v.blocked_s for v in made.captured)
+                                                     / made.observed_s)
     assert spent.measured["restarts"] == pytest.approx(1.6 / made.observed_s)
-    assert spent.mtti_s == pytest.approx(made.observed_s / 2) and spent.interval_s == pytest.approx(30)
-    assert spent.expected["work done again"] == pytest.approx(15 / spent.mtti_s, rel=0.1)  # half an interval a failure
+    assert spent.mtti_s == pytest.approx(made.observed_s / 2) and spent.interval_s == pytest.approx(
+        30)
+    assert spent.expected["work done again"] == pytest.approx(15 / spent.mtti_s,
+        rel=0.1)  # half an interval a failure
     assert times.account(made, 1e6).expected["work done again"] < 1e-4
 
 
 def test_pauses_between_runs_do_not_count(made):
-    assert made.end_s - made.observed_s == pytest.approx(2 * 6, abs=2)  # and a removal after the last level
+    # And a removal after the last level.
+    assert made.end_s - made.observed_s == pytest.approx(2 * 6, abs=2)
     night = 40_000.0
     later = history.build("lj", made_log.events(pause=night)[0])
-    assert later.end_s - later.observed_s == pytest.approx(2 * night, abs=2) and later.observed_s == pytest.approx(made.observed_s)
+    assert later.end_s - later.observed_s == pytest.approx(2 * night,
+        abs=2) and later.observed_s == pytest.approx(made.observed_s)
     assert times.account(later).measured == pytest.approx(times.account(made).measured)
-    assert "pauses of 22.2 h between them not counted" in page.render(later, times.account(later), None, [])
+    assert "pauses of 22.2 h between them not counted" in page.render(later, times.account(later),
+        None, [])
     tool = made_log._event("removed", 5e5, 2, version=20)
-    assert history.build("lj", [*made_log.events()[0], tool]).observed_s == pytest.approx(made.observed_s)
+    assert history.build("lj",
+                         [*made_log.events()[0], tool]).observed_s == pytest.approx(made.observed_s)
 
 
 def test_levels_of_several_nodes_are_drawn_when_they_are_in_the_log(made):
-    assert {one["name"] for one in charts.timeline(made)["data"]}.isdisjoint({"protected", "durable"})
+    assert {one["name"] for one in charts.timeline(made)["data"]}.isdisjoint({"protected",
+        "durable"})
     more = history.build("lj", made_log.events(levels=True)[0])
     assert all(v.local_s < v.protected_s < v.durable_s for v in more.captured)
     marks = {one["name"]: one for one in charts.timeline(more)["data"]}
-    assert marks["durable"]["x"] == [v.durable_s for v in more.captured] and len(marks["protected"]["x"]) == 22
+    assert marks["durable"]["x"] == [v.durable_s for v
+                                     in more.captured] and len(marks["protected"]["x"]) == 22
     lines = {one["name"]: one["y"] for one in charts.level_times(more)["data"]}
     assert lines["until durable"][0] > lines["until protected"][0] > lines["until local"][0]
     assert "22 protected, 22 durable" in page.render(more, times.account(more), None, [])
@@ -78,15 +93,18 @@ def test_levels_of_several_nodes_are_drawn_when_they_are_in_the_log(made):
 
 def test_charts_show_the_same(made):
     rank_chart = charts.ranks(made)["data"][0]
-    assert len(rank_chart["x"]) == made_log.RANKS and max(rank_chart["y"]) == pytest.approx(1000 * made.captured[-1].blocked_s)
+    assert len(rank_chart["x"]) == made_log.RANKS and max(rank_chart["y"]) == pytest.approx(1000
+        * made.captured[-1].blocked_s)
     perceived, real, memory = charts.bandwidths(made, {"copy_bytes_per_s": 1e10})["data"]
     assert perceived["y"][0] > 5 * real["y"][0] and memory["y"] == [1e10, 1e10]
     first = made.captured[0]
-    assert real["y"][0] == pytest.approx(first.bytes / first.disk_s) and first.disk_s > first.writing_s
+    assert real["y"][0] == pytest.approx(first.bytes
+                                         / first.disk_s) and first.disk_s > first.writing_s
 
 
 def test_real_bandwidth_of_an_older_agent_is_called_too_high():
-    log = [{key: value for key, value in one.items() if key != "write_seconds"} for one in made_log.events()[0]]
+    log = [{key: value for key, value in one.items() if key != "write_seconds"} for one
+           in made_log.events()[0]]
     old = history.build("lj", log)
     _, real, older = charts.bandwidths(old, None)["data"]
     assert not real["x"] and len(older["x"]) == 22 and "too high" in older["name"]
@@ -96,7 +114,8 @@ def test_real_bandwidth_of_an_older_agent_is_called_too_high():
 def test_ranks_that_died_are_told_from_those_that_mpi_ended():
     log = made_log.events()[0]
     first = next(one for one in log if one["event"] == "rank_left")
-    ended = [{**first, "rank": rank, "t_ns": first["t_ns"] + int(2e7) + rank} for rank in range(32) if rank != 3]
+    ended = [{**first, "rank": rank, "t_ns": first["t_ns"] + int(2e7) + rank} for rank in range(32)
+             if rank != 3]
     at = log.index(first) + 1
     one = history.build("lj", [*log[:at], *ended, *log[at:]]).failures[0]
     assert one.died == [3] and one.ranks == list(range(32))
@@ -113,22 +132,27 @@ def test_a_refused_restart_is_no_failure(made):
             *(made_log._event("rank_left", at + 1.1, 9, rank=rank, lost=True) for rank in range(3)),
             made_log._event("run_end", at + 1.2, 9, how="refused")]  # fmt: skip
     refused = history.build("lj", [*log, *more])
-    assert refused.failures == made.failures and [one.why for one in refused.refusals] == ["saved by 32 ranks"]
+    assert refused.failures == made.failures and [one.why for one
+                                                  in refused.refusals] == ["saved by 32 ranks"]
     assert times.account(refused).mtti_s == pytest.approx(refused.observed_s / 2)
     text = page.render(refused, times.account(refused), None, [])
     assert "saved by 32 ranks" in text and "2 failures" in text
 
 
 def test_the_limits_are_told_with_what_was_measured_beside(made):
-    how = {"processes": 4, "bytes_each": 256 << 20, "bytes": 1 << 30, "direct": True, "load": 1.7, "cores": 2}
-    text = page.render(made, times.account(made), {"copy_bytes_per_s": 1e10, "disk_bytes_per_s": 1e9, "how": how}, [])
+    how = {"processes": 4, "bytes_each": 256 << 20, "bytes": 1 << 30, "direct": True, "load": 1.7,
+           "cores": 2}
+    text = page.render(made, times.account(made),
+                       {"copy_bytes_per_s": 1e10, "disk_bytes_per_s": 1e9, "how": how}, [])
     assert "4 processes copied 268.4 MB each" in text and "load of 1.7 on 2 cores" in text
-    assert "load of" not in page.render(made, times.account(made), {"copy_bytes_per_s": 1e10, "disk_bytes_per_s": 1e9}, [])
+    assert "load of" not in page.render(made, times.account(made),
+                                        {"copy_bytes_per_s": 1e10, "disk_bytes_per_s": 1e9}, [])
 
 
 def whole_steps(made):
     """The step between ticks of each axis of versions or ranks."""
-    shown = ((charts.timeline(made), "yaxis"), (charts.level_times(made), "xaxis"), (charts.ranks(made), "xaxis"), (charts.bandwidths(made, None), "xaxis"))
+    shown = ((charts.timeline(made), "yaxis"), (charts.level_times(made), "xaxis"),
+             (charts.ranks(made), "xaxis"), (charts.bandwidths(made, None), "xaxis"))
     axes = [chart["layout"][axis] for chart, axis in shown]
     assert all(axis["tick0"] == 0 and axis["tickformat"] == "d" for axis in axes)
     return [axis["dtick"] for axis in axes]
@@ -136,7 +160,8 @@ def whole_steps(made):
 
 @pytest.mark.parametrize("versions, step", [(1, 1), (2, 1), (5, 1), (9, 1), (10, 2), (22, 5)])
 def test_versions_and_ranks_stand_at_whole_numbers(versions, step):
-    log = [one for one in made_log.events()[0] if one.get("version", 0) <= versions and one["event"] != "rank_left"]
+    log = [one for one in made_log.events()[0] if one.get("version", 0) <= versions
+           and one["event"] != "rank_left"]
     assert whole_steps(history.build("lj", log)) == [step, step, 5, step]
 
 
@@ -148,7 +173,8 @@ def test_a_huge_version_number_has_ticks_too(made):
 def words_of(text):
     """What a reader sees of a page, paragraph by paragraph."""
     body = re.sub(r"<script.*?</script>|<style.*?</style>", "", text, flags=re.S)
-    return [html.unescape(re.sub(r"<[^>]*>", "", one)) for one in re.findall(r"<(?:p|td|li|h1|h2)[^>]*>(.*?)</(?:p|td|li|h1|h2)>", body, re.S)], body
+    return [html.unescape(re.sub(r"<[^>]*>", "", one)) for one
+            in re.findall(r"<(?:p|td|li|h1|h2)[^>]*>(.*?)</(?:p|td|li|h1|h2)>", body, re.S)], body
 
 
 @pytest.mark.parametrize("fewer", [None, "rank_left", "all but one version"])
@@ -161,10 +187,13 @@ def test_sentences_begin_with_a_capital_and_hold_no_markup(made, fewer):
     made = history.build("lj", log)
     text = page.render(made, times.account(made), None, ["events.jsonl:3: not JSON"])
     shown, body = words_of(text)
-    assert not [one for one in shown if "`" in one] and "<code>backstay probe</code>" in body and "<p></p>" not in body
-    paragraphs = [html.unescape(re.sub(r"<[^>]*>", "", one)) for one in re.findall(r"<p>(.*?)</p>", body, re.S)]
+    assert not [one for one in shown if "`"
+                in one] and "<code>backstay probe</code>" in body and "<p></p>" not in body
+    paragraphs = [html.unescape(re.sub(r"<[^>]*>", "", one)) for one in re.findall(r"<p>(.*?)</p>",
+        body, re.S)]
     sentences = [one for text in paragraphs for one in re.split(r"(?<=[.!?]) +", text) if one]
-    assert len(sentences) > 8 and not [one for one in sentences if one[0].islower() and not one.startswith("backstay probe")], sentences
+    assert len(sentences) > 8 and not [one for one in sentences if one[0].islower()
+                                       and not one.startswith("backstay probe")], sentences
     assert "1 line of the log could not be read and is left out" in body
     if fewer == "rank_left":
         assert "An expectation needs a failure, or --mtti." in body and "0 failures" in body
@@ -172,17 +201,21 @@ def test_sentences_begin_with_a_capital_and_hold_no_markup(made, fewer):
         assert "1 version captured" in body and "1 versions" not in body
 
 
-@pytest.mark.parametrize("versions, ranks, choices", [(50, 2, 50), (51, 2, 26), (20_000, 1, 50), (4, 100_000, 2), (2, 300_000, 1)])
+@pytest.mark.parametrize("versions, ranks, choices",
+                         [(50, 2, 50), (51, 2, 26), (20_000, 1, 50), (4, 100_000, 2),
+                          (2, 300_000, 1)])
 def test_a_long_log_makes_no_huge_page(versions, ranks, choices):
     rank = history.Rank(0, 1, 0.1)
-    all_ = [history.Version(n, "r", n, n + 0.1, n + 1.0, bytes=1, blocked_s=0.1, writing_s=0.9, ranks=[rank] * ranks) for n in range(1, versions + 1)]
+    all_ = [history.Version(n, "r", n, n + 0.1, n + 1.0, bytes=1, blocked_s=0.1, writing_s=0.9,
+                            ranks=[rank] * ranks) for n in range(1, versions + 1)]
     long = history.History("lj", 0, versions + 1.0, all_, runs=[history.Run(0.0, versions + 1.0)])
     chart = charts.ranks(long)
     buttons = chart["layout"]["updatemenus"][0]["buttons"]
     assert len(buttons) == choices and buttons[0]["label"] == f"version {versions}" and len(chart["data"]) == 1
     for button in (buttons[0], buttons[-1]):
         version = all_[int(button["label"].split()[1]) - 1]
-        assert button["args"] == [{"x": [[r.rank for r in version.ranks]], "y": [[1000 * r.seconds for r in version.ranks]]}]
+        assert button["args"] == [{"x": [[r.rank for r in version.ranks]],
+                                   "y": [[1000 * r.seconds for r in version.ranks]]}]
     text = page.render(long, times.account(long), None, [])
     assert len(text) < 30e6 and (f"{choices} of " in text) == (choices < versions)
 
@@ -201,7 +234,8 @@ def test_the_page_opens_without_an_error_and_without_a_network(tmp_path):
     assert (code, err) == (0, "") and json.loads(out)["failures"] == 2
     file = tmp_path / "report.html"
     assert not re.search(r'(src|href)="(?!data:)', file.read_text("utf-8").split("</script>", 1)[1])
-    assert len(browser.picture(file, tmp_path / "profile", (1100, 3600))) > 100_000, "an almost empty picture"
+    assert len(browser.picture(file, tmp_path / "profile",
+                               (1100, 3600))) > 100_000, "an almost empty picture"
     text = browser.elements(file, tmp_path / "profile")
     assert 'data-drawn="5"' in text and text.count('class="main-svg"') >= 5
 
@@ -212,9 +246,13 @@ def test_another_version_can_be_chosen(tmp_path, made):
     assert report(tmp_path)[0] == 0
     file = tmp_path / "report.html"
     choose = ("const p = document.getElementById('plot2'), b = p.layout.updatemenus[0].buttons[20];"
-              "Plotly.restyle(p, ...b.args).then(() => { document.body.dataset.chosen = b.label + ' ' + p.data[0].y[31]; });")  # fmt: skip
-    file.write_text(file.read_text("utf-8").replace("</body>", f"<script>{choose}</script></body>"), encoding="utf-8")
-    seen = re.search(r'data-chosen="version 2 ([0-9.]+)"', browser.elements(file, tmp_path / "profile"))
+              "Plotly.restyle(p, ...b.args).then(() => { document.body.dataset.chosen = b.label + "
+              "' ' + p.data[0].y[31]; });")  # fmt: skip
+    file.write_text(file.read_text("utf-8").replace("</body>",
+                                                    f"<script>{choose}</script></body>"),
+                                                    encoding="utf-8")
+    seen = re.search(r'data-chosen="version 2 ([0-9.]+)"',
+                     browser.elements(file, tmp_path / "profile"))
     assert float(seen[1]) == pytest.approx(1000 * made.captured[1].ranks[31].seconds)
 
 
@@ -229,7 +267,8 @@ def test_text_of_the_log_cannot_become_part_of_the_page(tmp_path):
 
 def test_damaged_lines_are_left_out_and_named(tmp_path):
     lines = [json.dumps(one) for one in made_log.events()[0]]
-    lines[5:5] = ["{not json", '{"event":"captured","t_ns":1}', '{"event":"new kind","t_ns":1}', '{"event":"local","t_ns":-1}', "[]"]
+    lines[5:5] = ["{not json", '{"event":"captured","t_ns":1}', '{"event":"new kind","t_ns":1}',
+                  '{"event":"local","t_ns":-1}', "[]"]
     made_log.write(tmp_path / "lj", lines)
     with open(tmp_path / "lj" / "events.jsonl", "a") as file:
         file.write('{"event":"local","t_n')  # cut short
@@ -248,7 +287,8 @@ def test_a_byte_order_mark_hides_no_event(tmp_path):
 
 
 @pytest.mark.parametrize("lines, code, says", [
-    (None, 3, "no job lj under"), ([], 1, "holds no event that can be read"), (["\0\0", "x"], 1, "events.jsonl:1: not JSON"),
+    (None, 3, "no job lj under"), ([], 1, "holds no event that can be read"),
+    (["\0\0", "x"], 1, "events.jsonl:1: not JSON"),
     ([json.dumps(made_log.events()[0][0])], 3, "no captured version")])  # fmt: skip
 def test_without_anything_to_draw_it_says_so(tmp_path, lines, code, says):
     if lines is not None:
@@ -269,16 +309,21 @@ def test_a_pipe_or_folder_in_the_place_of_the_log_is_refused(tmp_path):
     for make in (os.mkfifo, os.mkdir):
         make(tmp_path / "lj" / "events.1.jsonl")
         code, _, err = report(tmp_path)
-        assert code == 1 and err.endswith("events.1.jsonl: is no regular file; move it away, the agent begins a new log\n")
+        assert code == 1 and err.endswith(
+            "events.1.jsonl: is no regular file; move it away, the agent begins a new log\n")
         (tmp_path / "lj" / "events.1.jsonl").rename(tmp_path / make.__name__)
 
 
 def test_wrong_options(tmp_path):
     made_log.write(tmp_path / "lj")
-    assert report(tmp_path, "--mtti", "0")[0::2] == (2, "backstay report: --mtti must be above 0 and finite, not 0\n")
+    assert report(tmp_path, "--mtti", "0")[0::2] == (2,
+                                                     "backstay report: --mtti must be above 0 and "
+                                                     "finite, not 0\n")
     code, _, err = report(tmp_path, "-o", tmp_path / "none" / "x.html")
-    assert code == 1 and err == (f"backstay report: {tmp_path / 'none' / 'x.html'}: cannot be written: there is no folder "
-                                 f"{tmp_path / 'none'}; make the folder first, or choose another place\n")  # fmt: skip
+    assert code == 1 and err == (f"backstay report: {tmp_path / 'none' / 'x.html'}: cannot be "
+                                 f"written: there is no folder "
+                                 f"{tmp_path / 'none'}; make the folder first, or choose another "
+                                 f"place\n")  # fmt: skip
 
 
 def broken(rng, lines):
@@ -293,7 +338,8 @@ def broken(rng, lines):
         if chance < 0.35:
             one[rng.choice(list(one))] = rng.choice(values)
         elif chance < 0.4 and one.get("ranks") and one["event"] == "captured":
-            rng.choice(one["ranks"])[rng.choice(["rank", "bytes", "begin_ns", "end_ns"])] = rng.choice(values)
+            rng.choice(one["ranks"])[rng.choice(["rank", "bytes", "begin_ns",
+                                                 "end_ns"])] = rng.choice(values)
         made += [one] * (2 if chance > 0.95 else 1)
     if rng.random() < 0.3:
         rng.shuffle(made)
@@ -307,7 +353,8 @@ def test_any_log_gives_a_page_or_one_line(tmp_path):
         made_log.write(tmp_path / "lj", [json.dumps(one) for one in broken(rng, log)])
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            code, out, err = report(tmp_path, "--json", *(["--mtti", "1e-9"] if number % 5 == 0 else []))
+            code, out, err = report(tmp_path, "--json",
+                                    *(["--mtti", "1e-9"] if number % 5 == 0 else []))
         assert code in (0, 1, 3), f"seed {seed}, log {number}: {err}"
         good += code == 0
         parsed = json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} in JSON"))

@@ -163,7 +163,7 @@ class History : public Checker {
 
   void fail(const std::string& what) { outcome_.violations.push_back(what); }
 
-  // The faults stop; until all are one tree in its undamaged shape, with nobody missing.
+  // The faults stop; until all are one tree in its undamaged shape, with no node missing.
   void calm_down() {
     world_.weather = {};
     heal();
@@ -198,7 +198,8 @@ class History : public Checker {
     return why + std::to_string(world_.agent(0).tree->present().count()) + " present at node 0";
   }
 
-  // In the calm: what was told is known to all, and a new version, barrier and fact get through.
+  // In the calm: every announced level is known to all, and a new version, barrier and fact get
+  // through.
   void work_is_done() {
     holdings_.clear();
     ++version_;

@@ -1,5 +1,6 @@
-// One random history of a run: faults of every kind while versions, barriers and facts go on; then the faults stop and all must
-// come right; then all agents die, some with their disks, and a new run on what is left must know what was announced.
+// One random history of a run: faults of every kind while versions, barriers and facts go on; then
+// the faults stop and all must come right; then all agents die, some with their disks, and a new
+// run on what is left must know what was announced.
 #pragma once
 
 #include <string>

@@ -34,9 +34,9 @@ void Checker::announced(NodeId node, tree::RunVersion version, Level level) {
     const auto known = disk.versions.find(version);
     const Level held = known == disk.versions.end() ? Level::none : known->second.held;
     const Level recorded = known == disk.versions.end() ? Level::none : known->second.recorded;
-    const std::string what = "node " + std::to_string(node) + " was told that " + name_of(version) +
-                             " is " + std::string(level_name(level)) + ", but node " +
-                             std::to_string(member);
+    const std::string what = "node " + std::to_string(node) + " got the announcement that " +
+                             name_of(version) + " is " + std::string(level_name(level)) +
+                             ", but node " + std::to_string(member);
     if (disk.destroyed > 0) continue;
     if (of_this_run && held < level) broken(what + " does not hold it: early");
     if (recorded < level) broken(what + " has no record of it: it can be lost");
@@ -91,7 +91,7 @@ void Checker::published(NodeId node, std::uint64_t incarnation, const std::strin
 
 void Checker::delivered(NodeId node, const tree::Fact& fact) {
   if (published_.count({fact.node, fact.incarnation, fact.name, fact.value}) == 0) {
-    broken("node " + std::to_string(node) + " got a fact that nobody published: " + fact.name);
+    broken("node " + std::to_string(node) + " got a fact that no node published: " + fact.name);
   }
 }
 

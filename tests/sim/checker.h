@@ -28,7 +28,8 @@ class Checker : public Watcher {
   void delivered(NodeId node, const tree::Fact& fact) override;
   void stepped(NodeId node) override;
 
-  // The highest level that anybody was told of each version, and that some disk should still know.
+  // The highest level that was announced of each version on any node, and that some disk should
+  // still know.
   const std::map<tree::RunVersion, Level>& told() const { return told_; }
   std::uint64_t rounds(std::uint64_t barrier) const;
   std::size_t connections_max() const { return connections_max_; }

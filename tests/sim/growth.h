@@ -1,5 +1,5 @@
-// What a run of n nodes costs without faults, in rounds (the time of one message) and messages per agent, and after the
-// death of the root and of an inner node. No time of any machine is in it.
+// What a run of n nodes costs without faults, in rounds (the time of one message) and messages per
+// agent, and after the death of the root and of an inner node. No time of any machine is in it.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Growth {
   std::uint32_t depth = 0;  // links from the root to the farthest node
   double connections_mean = 0;
   std::size_t connections_max = 0;
-  std::size_t bytes_per_agent = 0;  // allocated memory; 0 where it cannot be told
+  std::size_t bytes_per_agent = 0;  // allocated memory; 0 if it is not known
   Cost join;
   Cost tick;  // one heartbeat of all
   Cost barrier;

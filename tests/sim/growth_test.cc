@@ -8,7 +8,8 @@
 namespace backstay::sim {
 namespace {
 
-// What an agent does does not grow with the number of agents; what all do together takes O(log n) rounds.
+// What an agent does does not grow with the number of agents; what all do together takes O(log n)
+// rounds.
 TEST(Growth, RoundsGrowWithTheDepthAndMessagesDoNot) {
   const Growth small = grow(256, 16);
   const Growth large = grow(2047, 16);

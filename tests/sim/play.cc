@@ -1,4 +1,5 @@
-// sim_play FIRST COUNT: plays the histories of so many seeds; ends with 1 at the first that breaks a rule. For mutants.py.
+// sim_play FIRST COUNT: plays the histories of COUNT seeds; ends with 1 at the first that breaks a
+// rule. For mutants.py.
 #include <cstdio>
 #include <cstdlib>
 

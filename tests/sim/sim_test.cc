@@ -1,4 +1,5 @@
-// Whole runs with faults, one a seed. One of them again: BACKSTAY_SIM_SEEDS=1 BACKSTAY_SEED=<number>.
+// Whole runs with faults, one a seed. One of them again: BACKSTAY_SIM_SEEDS=1
+// BACKSTAY_SEED=<number>.
 #include <gtest/gtest.h>
 
 #include <algorithm>

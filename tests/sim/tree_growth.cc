@@ -1,4 +1,5 @@
-// tree_growth [--json] [--arity K] [NODES ...]: what a tree of so many nodes costs (docs/protocol/tree.md has the table).
+// tree_growth [--json] [--arity K] [NODES ...]: the cost of a tree of NODES nodes
+// (docs/protocol/tree.md has the table).
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

@@ -125,7 +125,7 @@ void World::carry(NodeId from, NodeId to, const tree::Message& message) {
     const Time most = chance(weather.late_percent) ? weather.late_max : weather.delay_max;
     at(1 + random_.below(static_cast<std::uint32_t>(most)), [this, from, to, packet = *packet] {
       if (agents_[from].part != agents_[to].part) return;
-      // It arrives at whoever lives there now, also at the next incarnation.
+      // It arrives at the agent that lives there now, also at the next incarnation.
       if_alive(to, agents_[to].incarnation, [from, packet](Tree& tree) {
         auto back = wire::tree::decode(packet);
         BACKSTAY_CHECK(back.ok());

@@ -1,9 +1,11 @@
-// A run's agents in one process under one seed: a network that loses, delays, doubles and reorders messages and can be cut
-// in parts; agents that stop, die and come back; disks that keep what was persisted, until they are destroyed.
+// A run's agents in one process under one seed: a network that loses, delays, doubles and reorders
+// messages and can be cut in parts; agents that stop, die and come back; disks that keep what was
+// persisted, until they are destroyed.
 //
-// Fault model of the fakes: a message arrives late, several times or never, but unchanged (agents authenticate each other and
-// packets are checked below). A record is on the disk some time after it was asked for, and the agent hears of it some time after
-// that; a crash may come before, between, or after. A destroyed disk is empty. Nobody lies.
+// Fault model of the fakes: a message arrives late, several times or never, but unchanged (agents
+// authenticate each other and packets are checked below). A record is on the disk some time after
+// it was asked for, and the agent hears of it some time after that; a crash may come before,
+// between, or after. A destroyed disk is empty. No agent lies.
 #pragma once
 
 #include <functional>
@@ -66,7 +68,8 @@ class World {
   void stop(NodeId node) { agents_[node].stopped = true; }
   void go_on(NodeId node);
 
-  // The node's storage has a level: on the disk now, told to the agent a little later, if it lives.
+  // The node's storage has a level: on the disk now; the agent learns it a little later, if it
+  // lives.
   void hold(NodeId node, VersionNumber version, Level level);
   // Runs `what` with the agent, if it is alive then.
   void with(NodeId node, Time delay, std::function<void(tree::Tree&)> what);

@@ -1,13 +1,17 @@
-"""What must still be there: the reported levels of versions against what was killed and damaged since. No I/O."""
+"""What must still be there: the reported levels of versions against what was killed and damaged
+since. No I/O.
+"""
 
 import dataclasses
 
 
 @dataclasses.dataclass
 class Oracle:
-    captured: int = 0  # the newest that was reported, while its agent lives and nothing was damaged since; 0: none
+    # The newest that was reported, while its agent lives and nothing was damaged since; 0: none.
+    captured: int = 0
     local: set[int] = dataclasses.field(default_factory=set)  # reported
-    steps: dict[int, int] = dataclasses.field(default_factory=dict)  # of each version that was reported as captured
+    # Of each version that was reported as captured.
+    steps: dict[int, int] = dataclasses.field(default_factory=dict)
 
     def reported(self, level: str, version: int, step: int) -> None:
         if level == "captured":
@@ -27,11 +31,15 @@ class Oracle:
         self.captured, self.local = 0, set()
 
     def must(self, on_disk: set[int]) -> int:
-        """The oldest version that a restart may give; 0: it may find nothing. `on_disk`: those that retention has kept."""
+        """The oldest version that a restart may give; 0: it may find nothing. `on_disk`: those that
+        retention has kept.
+        """
         return max([self.captured, *(self.local & on_disk)], default=0)
 
     def wrong(self, code: int, version: int, step: int, must: int, nothing: int) -> str:
-        """Why an answer of a restart is wrong; "" where it is right. `nothing`: the code for no version."""
+        """Why an answer of a restart is wrong; "" where it is right. `nothing`: the code for no
+        version.
+        """
         if code != 0:
             known = "" if code != nothing else " and calls it a first start"
             return f"a restart fails with {code}{known}, and version {must} must be there" if must else ""

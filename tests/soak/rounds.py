@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Random programs, random kills, random damage, and an oracle; README.md says how to read the output.
+"""Random programs, random kills, random damage, and an oracle; README.md says how to read the
+output.
 
-Each round is a job of its own, and a function of its seed and of when the kernel lets processes run. Standard library only.
+Each round is a job of its own, and a function of its seed and of when the kernel lets processes
+run. Standard library only.
 """
 
 import argparse
@@ -25,11 +27,15 @@ from processes import agents_at, end_agents, wait_for, wait_for_end  # noqa: E40
 from store import Store, number_of  # noqa: E402
 
 ENONE, DEADLINE_S, JOB = 1, 90, "crash"
-RANK_POINTS = ["rank.begin", "rank.filled", "rank.end", "rank.ended", "rank.verify", "rank.deliver", "rank.restored"]
-AGENT_POINTS = ["capture.begin", "capture.end", "capture.captured", "commit.1", "commit.2", "commit.3", "commit.4", "commit.5",
-                "commit.6", "publish.1", "publish.2", "restart.verified", "start.1", "hello.1", "hello.2"]  # fmt: skip
+RANK_POINTS = ["rank.begin", "rank.filled", "rank.end", "rank.ended", "rank.verify",
+               "rank.deliver", "rank.restored"]
+AGENT_POINTS = ["capture.begin", "capture.end", "capture.captured", "commit.1", "commit.2",
+                "commit.3", "commit.4", "commit.5",
+                "commit.6", "publish.1", "publish.2", "restart.verified", "start.1", "hello.1",
+                "hello.2"]  # fmt: skip
 LINE = re.compile(r"^(\w+) code=(\d+) version=(\d+) step=(\d+) message=(.*)$", re.MULTILINE)
-CALLS = {"init": "init_group", "restart": "restart", "captured": "checkpoint", "local": "wait", "finalize": "finalize"}
+CALLS = {"init": "init_group", "restart": "restart", "captured": "checkpoint", "local": "wait",
+         "finalize": "finalize"}
 
 
 class Wrong(Exception):
@@ -45,7 +51,8 @@ class Round:
         self.told: list[str] = []
         dice = self.dice
         self.ranks, self.every = dice.randrange(1, 5), dice.randrange(1, 4)
-        self.options = [f"cells={dice.choice([1, 1000, 300000])}", f"regions={dice.randrange(1, 10**6)}"]
+        self.options = [f"cells={dice.choice([1, 1000, 300000])}",
+                        f"regions={dice.randrange(1, 10**6)}"]
         self.options += [f"file_kib={dice.choice([1, 300])}"] if dice.random() < 0.3 else []
         self.environment = self.make_environment(dice)
         self.steps = 0
@@ -55,23 +62,28 @@ class Round:
         durable = self.folder / "durable"
         durable.mkdir()
         return clean | {
-            "BACKSTAY_JOB": JOB, "BACKSTAY_DIR": str(self.folder / "store"), "BACKSTAY_AGENT_SOCKET": str(self.socket),
-            "BACKSTAY_AGENT_PROGRAM": str(self.programs.backstayd), "BACKSTAY_AGENT_IDLE_EXIT_S": "60",
-            "BACKSTAY_POOL_SIZE_MIB": dice.choice(["8", "24", "64"]), "BACKSTAY_POOL_BUFFER_MIB": "1",
-            "BACKSTAY_STORAGE_KEEP": dice.choice(["1", "2", "4"]), "BACKSTAY_CHECKPOINT_POLICY": "request",
+            "BACKSTAY_JOB": JOB, "BACKSTAY_DIR": str(self.folder / "store"),
+            "BACKSTAY_AGENT_SOCKET": str(self.socket),
+            "BACKSTAY_AGENT_PROGRAM": str(self.programs.backstayd),
+            "BACKSTAY_AGENT_IDLE_EXIT_S": "60",
+            "BACKSTAY_POOL_SIZE_MIB": dice.choice(["8", "24", "64"]),
+            "BACKSTAY_POOL_BUFFER_MIB": "1",
+            "BACKSTAY_STORAGE_KEEP": dice.choice(["1", "2", "4"]),
+            "BACKSTAY_CHECKPOINT_POLICY": "request",
             **({"BACKSTAY_DURABLE_DIR": str(durable)} if dice.random() < 0.3 else {}),
         }  # fmt: skip
 
     def tell(self, text: str) -> None:
         self.told.append(text)
 
-    # --- a life of the program ---------------------------------------------------------------------
+    # --- a life of the program --------------------------------------------------------------------
     def life(self, last: bool) -> None:
         dice = self.dice
         self.steps += dice.randrange(2, 9) * self.every
         options = [*self.options, *(["wait=1"] if last or dice.random() < 0.5 else [])]
         environment = dict(self.environment)
-        fate = "ends" if last else dice.choice(["ends", "rank point", "agent point", "rank", "agent", "all", "all"])
+        fate = "ends" if last else dice.choice(["ends", "rank point", "agent point", "rank",
+                                                "agent", "all", "all"])
         if fate == "rank point":
             options.append(f"fail={dice.choice(RANK_POINTS)}@{dice.randrange(1, 5)}")
         if fate == "agent point" and not agents_at(self.socket):
@@ -79,16 +91,20 @@ class Round:
         if self.programs.lie == "byte" and last:
             options.append("lie=1")
         must = self.oracle.must({number_of(one) for one in self.store.versions()})
-        self.tell(f"life to step {self.steps}: {fate}, {' '.join(options)}; version {must} must be there")
+        self.tell(f"life to step {self.steps}: {fate}, {' '.join(options)}; version {must} must be "
+                  f"there")
         output = self.run(options, environment, fate, dice.uniform(0, 0.5))
         self.look_at(output, must, last)
 
     def run(self, options, environment, fate: str, after_s: float) -> str:
-        # The points of an agent's life are for the agent that this program starts, not for its ranks.
+        # The points of an agent's life are for the agent that this program starts, not for its
+        # ranks.
         if "BACKSTAY_FAILPOINT" in environment:
-            environment["BACKSTAY_AGENT_PROGRAM"] = self.agent_that_dies(environment.pop("BACKSTAY_FAILPOINT"))
+            environment["BACKSTAY_AGENT_PROGRAM"] = self.agent_that_dies(
+                environment.pop("BACKSTAY_FAILPOINT"))
         words = [self.programs.job, self.ranks, self.steps, self.every, *options]
-        with subprocess.Popen([str(word) for word in words], env=environment, cwd=self.folder, text=True, errors="replace",
+        with subprocess.Popen([str(word) for word in words], env=environment, cwd=self.folder,
+                              text=True, errors="replace",
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as job:  # fmt: skip
             try:
                 if fate in ("rank", "agent", "all"):
@@ -106,7 +122,8 @@ class Round:
         """The first agent of this life does, later ones do not."""
         program, mark = self.folder / "agent-program", self.folder / "agent-began"
         shutil.rmtree(mark, ignore_errors=True)
-        program.write_text(f'#!/bin/sh\nmkdir {mark} 2>/dev/null && export BACKSTAY_FAILPOINT={failpoint}\nexec {self.programs.backstayd} "$@"\n')
+        program.write_text(f'#!/bin/sh\nmkdir {mark} 2>/dev/null && export '
+                           f'BACKSTAY_FAILPOINT={failpoint}\nexec {self.programs.backstayd} "$@"\n')
         program.chmod(0o755)
         return str(program)
 
@@ -128,11 +145,12 @@ class Round:
     @staticmethod
     def ranks_of(launcher: int) -> list[int]:
         try:
-            return [int(pid) for pid in Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split()]
+            return [int(pid) for pid
+                    in Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split()]
         except OSError:
             return []
 
-    # --- what it said ------------------------------------------------------------------------------
+    # --- what it said -----------------------------------------------------------------------------
     def look_at(self, output: str, must: int, last: bool) -> None:
         self.tell(output.strip())
         if "WRONG BYTES" in output:
@@ -157,7 +175,8 @@ class Round:
     def begin_anew(self) -> None:
         """A restart was refused, rightly: the job is given up, as its user would."""
         done = wait_for(self.all_removed, "the agent to have written what the last life captured")
-        self.tell(f"rm --all: exit code {done.returncode} {done.stdout.strip()} {done.stderr.strip()}")
+        self.tell(f"rm --all: exit code {done.returncode} {done.stdout.strip()} "
+                  f"{done.stderr.strip()}")
         if done.returncode not in (0, 3):
             raise Wrong(f"rm --all ends with {done.returncode}: {done.stderr}")
         self.oracle.removed_all()
@@ -166,7 +185,7 @@ class Round:
         done = self.command("rm", JOB, "--all")
         return None if done.returncode == 7 and "the agent is writing it" in done.stdout else done
 
-    # --- between lives -----------------------------------------------------------------------------
+    # --- between lives ----------------------------------------------------------------------------
     def between(self) -> None:
         dice = self.dice
         if dice.random() < 0.5:
@@ -186,13 +205,15 @@ class Round:
         self.oracle.agent_ended()
 
     def command(self, *words):
-        return subprocess.run([self.programs.backstay, *words], env=self.environment, cwd=self.folder, capture_output=True,
+        return subprocess.run([self.programs.backstay, *words], env=self.environment,
+                              cwd=self.folder, capture_output=True,
                               text=True, errors="replace", timeout=DEADLINE_S)  # fmt: skip
 
     def tools_tell_the_truth(self) -> None:
-        """What `verify` calls good comes back, and what nobody touched is called good."""
+        """Versions that `verify` calls good come back, and untouched ones are called good."""
         must = self.oracle.must({number_of(one) for one in self.store.versions()})
-        done = self.command("verify", JOB, "--json", *(["--no-mark"] if self.dice.random() < 0.5 else []))
+        done = self.command("verify", JOB, "--json",
+                            *(["--no-mark"] if self.dice.random() < 0.5 else []))
         good = set()
         if done.returncode in (0, 4) and done.stdout:
             good = {one["version"] for one in json.loads(done.stdout)["versions"] if one["good"]}
@@ -226,9 +247,12 @@ def play(seed: int, programs) -> str:
     one = Round(seed, programs, folder)
     try:
         one.play()
-    except Exception as wrong:  # also a defect of this driver: the round did not show what it should
-        print(f"FAILED seed {seed}: {type(wrong).__name__}: {wrong}\n  replay: {replay(seed, programs)}\n  kept: {folder}", flush=True)
-        print("\n".join(f"  | {line}" for text in one.told for line in text.splitlines()), flush=True)
+    # Also a defect of this driver: the round did not show what it should.
+    except Exception as wrong:
+        print(f"FAILED seed {seed}: {type(wrong).__name__}: {wrong}\n  replay: "
+              f"{replay(seed, programs)}\n  kept: {folder}", flush=True)
+        print("\n".join(f"  | {line}" for text in one.told for line in text.splitlines()),
+              flush=True)
         if programs.lie:
             shutil.rmtree(folder, ignore_errors=True)
         return str(wrong)
@@ -256,11 +280,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("job", "backstayd", "backstay"):
         parser.add_argument(f"--{name}", type=Path, required=True)
-    parser.add_argument("--seed", type=int, default=int(os.environ.get("BACKSTAY_SEED", random.SystemRandom().randrange(2**31))))
+    parser.add_argument("--seed", type=int,
+                        default=int(os.environ.get("BACKSTAY_SEED",
+                                                   random.SystemRandom().randrange(2**31))))
     parser.add_argument("--rounds", type=int, default=10**9)
-    parser.add_argument("--minutes", type=float, default=float(os.environ.get("SOAK_MINUTES", 10**6)))
+    parser.add_argument("--minutes", type=float,
+                        default=float(os.environ.get("SOAK_MINUTES", 10**6)))
     parser.add_argument("--verbose", action="store_true", help="what happened in good rounds too")
-    parser.add_argument("--self-test", action="store_true", help="only see that the driver finds lies")
+    parser.add_argument("--self-test", action="store_true",
+                        help="only see that the driver finds lies")
     parser.add_argument("--lie", choices=["byte", "level"], default="", help=argparse.SUPPRESS)
     programs = parser.parse_args()
     for name in ("job", "backstayd", "backstay"):
@@ -273,8 +301,10 @@ def main() -> None:
         failed += [seed] if play(seed, programs) else []
         played += 1
         if played % 50 == 0:
-            print(f"{played} rounds, {3600 * played / (time.monotonic() - began):.0f} an hour, {len(failed)} failed", flush=True)
-    print(f"{played} rounds from seed {programs.seed} in {time.monotonic() - began:.0f} s, failed: {failed or 'none'}", flush=True)
+            print(f"{played} rounds, {3600 * played / (time.monotonic() - began):.0f} an hour, "
+                  f"{len(failed)} failed", flush=True)
+    print(f"{played} rounds from seed {programs.seed} in {time.monotonic() - began:.0f} s, failed: "
+          f"{failed or 'none'}", flush=True)
     sys.exit(1 if failed else 0)
 
 

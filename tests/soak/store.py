@@ -14,14 +14,17 @@ def number_of(folder: Path) -> int:
 
 
 class Store:
-    """The folder of a job. Damage returns what it did, in words, and the version that it may have spoiled (None: none)."""
+    """The folder of a job. Damage returns what it did, in words, and the version that it may have
+    spoiled (None: none).
+    """
 
     def __init__(self, job_folder: Path):
         self.folder = job_folder
 
     def versions(self) -> list[Path]:
         """Folders with a commit record, oldest first, without strays."""
-        return sorted(one for one in self.folder.glob("v*") if one.name != STRAY and any(one.glob("commit.*")))
+        return sorted(one for one in self.folder.glob("v*") if one.name != STRAY
+                      and any(one.glob("commit.*")))
 
     def damage(self, dice: random.Random) -> tuple[str, int | None]:
         versions = self.versions()
@@ -32,7 +35,8 @@ class Store:
             return dice.choice([*harmless, self.stray])(dice), None
         # The newest one is the one that a restart wants.
         version = versions[-1] if dice.random() < 0.7 else dice.choice(versions)
-        spoil = dice.choice([self.flip, self.flip, self.truncate, self.remove, self.replace, self.extend, self.remove_version])
+        spoil = dice.choice([self.flip, self.flip, self.truncate, self.remove, self.replace,
+                             self.extend, self.remove_version])
         return spoil(dice, version), number_of(version)
 
     # --- what no version minds -------------------------------------------------------------------
@@ -97,7 +101,8 @@ class Store:
     def replace(self, dice, version: Path) -> str:
         path = self.file_of(dice, version)
         path.unlink()
-        what, put = dice.choice([("a folder", Path.mkdir), ("a pipe", os.mkfifo), ("a loop", lambda at: at.symlink_to(at.name)),
+        what, put = dice.choice([("a folder", Path.mkdir), ("a pipe", os.mkfifo),
+                                 ("a loop", lambda at: at.symlink_to(at.name)),
                                  ("an empty file", Path.touch)])  # fmt: skip
         put(path)
         return f"{what} in place of {version.name}/{path.name}"
@@ -107,5 +112,6 @@ class Store:
         return f"{version.name} removed"
 
     def file_of(self, dice, version: Path) -> Path:
-        files = sorted(one for one in version.iterdir() if one.is_file() and not one.is_symlink() and one.suffix != ".txt")
+        files = sorted(one for one in version.iterdir() if one.is_file() and not one.is_symlink()
+                       and one.suffix != ".txt")
         return dice.choice(files or [version / "commit.local"])

@@ -13,11 +13,13 @@ def listed():
     header = HEADER.read_text()
     numbers = dict(re.findall(r"BACKSTAY_(E[A-Z]+) = (\d+)", header))
     functions = {}
-    for comment, name in re.findall(r"/\*((?:(?!\*/).)*)\*/\s*BACKSTAY_API int backstay_(\w+)\(", header, re.DOTALL):
+    for comment, name in re.findall(r"/\*((?:(?!\*/).)*)\*/\s*BACKSTAY_API int backstay_(\w+)\(",
+                                    header, re.DOTALL):
         if "Errors:" not in comment:
             continue
         errors = comment.split("Errors:", 1)[1]
-        codes = {int(numbers[word]) for word in re.findall(r"\bE[A-Z]+\b", errors) if word in numbers}
+        codes = {int(numbers[word]) for word in re.findall(r"\bE[A-Z]+\b", errors) if word
+                 in numbers}
         for other in re.findall(r"as backstay_(\w+)", errors):
             codes |= functions[other]
         functions[name] = codes

@@ -1,5 +1,6 @@
-// Linked into the unit tests that do not say THREADS (cmake/compile.cmake): the thread sanitizer is not run on them, so
-// they must not start any. The program's own pthread_create() is found before the system's, by the C++ library too.
+// Linked into the unit tests that do not say THREADS (cmake/compile.cmake): the thread sanitizer is
+// not run on them, so they must not start any. The program's own pthread_create() is found before
+// the system's, by the C++ library too.
 #include <pthread.h>
 
 #include <cstdio>

@@ -9,11 +9,11 @@ from pathlib import Path
 
 
 def wait_for(condition, what, seconds=60):
-    """What condition() gives once it is true; fails loudly instead of waiting for ever."""
+    """What condition() gives once it is true; fails loudly instead of waiting without end."""
     end = time.monotonic() + seconds
     while not (result := condition()):
         if time.monotonic() > end:
-            raise AssertionError(f"waited in vain for {what}")
+            raise AssertionError(f"{what} did not come in time")
         time.sleep(0.01)
     return result
 
@@ -26,7 +26,7 @@ def wait_for_end(pid, what, seconds=60):
         return
     try:
         if not select.select([process], [], [], seconds)[0]:
-            raise AssertionError(f"waited in vain for the end of {what}, process {pid}")
+            raise AssertionError(f"{what}, process {pid}, did not end in time")
     finally:
         os.close(process)
 
@@ -41,17 +41,21 @@ def processes():
 
 
 def agents_at(socket):
-    """Living agents on this socket, whoever started them."""
-    return [pid for pid, words in processes() if words[0].endswith(b"backstayd") and os.fsencode(socket) in words]
+    """Living agents on this socket, with any starter."""
+    return [pid for pid,
+            words in processes() if words[0].endswith(b"backstayd") and os.fsencode(socket)
+            in words]
 
 
 def resident_peak_bytes(pid):
-    """The most memory that it ever had in use, the pool that it maps included; 0 if it has ended."""
+    """The most memory that it ever had in use, the pool that it maps included; 0 if it has ended.
+    """
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return 0
-    peaks = [int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("VmHWM:")]
+    peaks = [int(line.split()[1]) << 10 for line in status.splitlines()
+             if line.startswith("VmHWM:")]
     return max(peaks, default=0)
 
 

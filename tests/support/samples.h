@@ -17,7 +17,7 @@ namespace backstay::test {
 
 // The manifest of the worked example of docs/format/segment.md.
 format::Manifest example_manifest();
-// Of three nodes, (2, 1), without objects.
+// A manifest of three nodes, (2, 1), without objects.
 format::ParityManifest example_parity_manifest();
 // The regions of the worked example of docs/format/object.md, laid out.
 std::vector<format::Region> example_regions();

@@ -30,7 +30,8 @@ struct Life {
   }
 };
 
-// What must hold at any time after the life: nothing reported is gone, nothing committed is partial.
+// What must hold at any time after the life: nothing reported is gone, nothing committed is
+// partial.
 void check(const Life& life, tier::Tier& tier, const std::string& where) {
   std::string why;
   const bool one = is_committed(tier, 1, &why);

@@ -139,7 +139,7 @@ TEST(Recycle, AFileThatIsOpenedBeforeItIsMovedAwayIsNotKept) {
   EXPECT_FALSE(recycles->get("job/v1/seg", 1 << 20).ok());
 }
 
-// Who created it may still be writing it.
+// Its creator may still be writing it.
 TEST_F(RecycleInMemory, AFileOfAnotherTierIsNotKept) {
   auto other = open_tier(fs_, false).value();
   ASSERT_TRUE(is_ok(commit_version(*other, 1)));

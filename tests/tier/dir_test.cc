@@ -62,7 +62,8 @@ TEST(DirTier, AnEmptyFolderIsTakenAwayAndNothingElse) {
   EXPECT_TRUE(is_ok((*tier)->remove_if_empty("job/v1")));
 }
 
-// Two tiers of one folder: the other one takes it away when it is still empty, or was used before this one came to it.
+// Two tiers of one folder: the other one takes it away when it is still empty, or was used before
+// this one came to it.
 TEST(DirTier, AFolderThatGoesWhileANameIsMadeInItIsMadeAgain) {
   class Goes final : public AroundMemory {
    public:
@@ -141,7 +142,8 @@ TEST(DirTier, ABrokenRingIsNotLentAgain) {
   EXPECT_EQ(made, 2);
 }
 
-// Two agents that do not know of each other write the same name: whoever seals last, it is whole all the time.
+// Two agents that do not know of each other write the same name: it is whole all the time,
+// whichever seals last.
 TEST(DirTier, SeveralWritersOfOneName) {
   io::MemoryFileSystem fs;
   const auto make_ring = []() -> Result<std::unique_ptr<io::Ring>> {
@@ -285,7 +287,8 @@ TEST(DirTier, ARootThatCannotBeMadeIsNamed) {
   EXPECT_NE(put.error().message().find("/file"), std::string::npos) << put.error().message();
 }
 
-// A link that somebody put among the versions, and with one inside of a version: what they name is not ours.
+// A foreign link among the versions, and one inside of a version: the files that they name are not
+// ours.
 TEST(DirTier, OfALinkOnlyTheLinkIsRemoved) {
   TempDirectory directory, others;
   io::FileSystem& fs = io::posix_filesystem();

@@ -1,4 +1,5 @@
-// What the tests of the directory tier do with it: versions as docs/format/manifest.md commits them.
+// What the tests of the directory tier do with it: versions as docs/format/manifest.md commits
+// them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -33,7 +34,8 @@ inline Result<std::unique_ptr<tier::Tier>> open_tier(io::FileSystem& fs, bool re
   return tier::open_dir_tier(fs, make_ring, options);
 }
 
-// Opens a tier on `fs` whose rings finish in an order given by `seed`; all faults come from `faults`.
+// Opens a tier on `fs` whose rings finish in an order given by `seed`; all faults come from
+// `faults`.
 inline Result<std::unique_ptr<tier::Tier>> open_tier(io::FileSystem& fs, bool recycle,
                                                      std::uint64_t seed = 0,
                                                      std::shared_ptr<io::Faults> faults = nullptr) {
@@ -73,8 +75,8 @@ inline Status commit_version(tier::Tier& tier, std::uint64_t version) {
   return tier.put(folder_of(version) + "/commit.local", pattern(512, version));
 }
 
-// Whether the version has a commit record; if so, that everything of it is there. `*why` says what is
-// not.
+// Whether the version has a commit record; if so, that everything of it is there. `*why` says what
+// is not.
 inline bool is_committed(tier::Tier& tier, std::uint64_t version, std::string* why) {
   const std::string folder = folder_of(version);
   const auto commit = tier.get(folder + "/commit.local", 512);

@@ -41,7 +41,7 @@ TEST(Facts, ALostOneComesAgain) {
   EXPECT_NE(few.at(2).fact(1, "name"), nullptr);
 }
 
-// What an agent told in an earlier life it may not know any more.
+// An agent may not know any more what an earlier incarnation published.
 TEST(Facts, AnAgentThatStartsAgainGetsItsOwnBack) {
   FewAgents few(3);
   few.start_all();
@@ -72,12 +72,13 @@ TEST(Facts, ManyGoInBatches) {
   EXPECT_EQ(few.take<Fact>(last).size(), last);
 }
 
-// What node `node` of many tells under a name.
+// A fact that node `node` of many publishes under a name.
 Fact told(NodeId node, const std::string& name, std::size_t bytes = 10) {
   return {node, 1, 1, name, std::string(bytes, 'x')};
 }
 
-// Requests that come on every node at once, as signals do, leave the nodes able to say what they lack.
+// Requests that come on every node at once, as signals do, leave the nodes able to say what they
+// lack.
 TEST(Facts, WhatThousandsOfNodesTellLeavesRoomForOtherNames) {
   Facts facts;
   NodeId node = 0;

@@ -1,4 +1,5 @@
-// A handful of agents and a network that a test moves by hand: messages stay in order and are lost only where told so.
+// A handful of agents and a network that a test moves by hand: messages stay in order and are lost
+// only on request.
 #pragma once
 
 #include <functional>

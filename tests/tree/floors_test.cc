@@ -99,7 +99,8 @@ TEST_F(FloorsTest, ACompleteRowIsWorthAMessage) {
   EXPECT_FALSE(root.take_complete(below));
 }
 
-// However many versions are given up, the newest is counted; and a barrier is waited at for as long as it takes.
+// However many versions are given up, the newest is counted; and a barrier is waited at for as long
+// as it takes.
 TEST_F(FloorsTest, TheVersionThatChangedLongestAgoIsForgotten) {
   const Key barrier{static_cast<std::uint32_t>(Kind::barrier), 7, 1};
   root.raise_own(barrier, 1);

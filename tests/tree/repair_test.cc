@@ -106,7 +106,7 @@ TEST_F(Repair, WhoFindsItselfInItsPathLeaves) {
   expect_one_tree(0, nodes);
 }
 
-// A root that nobody has heard for long may be gone, though the parent still beats.
+// A root that was not heard for long may be gone, though the parent still beats.
 TEST_F(Repair, WordOfARootGrowsOldAndIsNotFollowed) {
   few.lost = [](NodeId from, NodeId, const Message&) { return from == 0; };
   const NodeId parent = place_of(3, nodes, 2).ancestors.back();

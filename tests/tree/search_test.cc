@@ -10,7 +10,7 @@ namespace {
 
 class SearchTest : public testing::Test {
  protected:
-  // Whom it asks until it waits.
+  // The nodes that it asks until it waits.
   std::vector<NodeId> round() {
     std::vector<NodeId> asked;
     while (const auto peer = search.next()) asked.push_back(peer->node);

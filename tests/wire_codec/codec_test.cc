@@ -1,4 +1,5 @@
-// What holds for the messages of every protocol: between a rank and its agent, between agents in the tree, and about files.
+// What holds for the messages of every protocol: between a rank and its agent, between agents in
+// the tree, and about files.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,5 +1,6 @@
 // The tables of fields in docs/protocol are what the code sends: packets that are built from a page
-// alone decode, and encode to the same bytes again; names, kinds and their order are those of src/wire.
+// alone decode, and encode to the same bytes again; names, kinds and their order are those of
+// src/wire.
 #include <gtest/gtest.h>
 
 #include <algorithm>

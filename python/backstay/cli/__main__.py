@@ -1,8 +1,11 @@
-"""The table of subcommands: one module each, a function `command` in it; `plan` has a table of its own."""
+"""The table of subcommands: one module each, a function `command` in it; `plan` has a table of its
+own.
+"""
 
 import signal
 
-signal.signal(signal.SIGINT, signal.SIG_DFL)  # until there is something to clean up, which takes as long as the imports
+# Until there is something to clean up, which takes as long as the imports.
+signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import os
 import sys
@@ -19,7 +22,8 @@ from .usage import report as report_error
 EXIT_FAILED, EXIT_NOTHING, EXIT_DAMAGED = 1, 3, 4
 
 app = typer.Typer(
-    name="backstay", add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True, rich_markup_mode=None
+    name="backstay", add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True,
+    rich_markup_mode=None
 )
 app.command("export", epilog=export.EPILOG)(export.command)
 app.command("report", epilog=report.EPILOG)(report.command)
@@ -38,14 +42,17 @@ CODES = {EXIT_FAILED: "io", EXIT_NOTHING: "not_found", EXIT_DAMAGED: "corrupt"}
 def fail(error: Exception) -> int:
     """The message to stderr and, with --json, as an object to stdout (docs/guide/cli.md)."""
     code, message = exit_code_of(error), str(error)
-    if isinstance(error, OSError) and not isinstance(error, files.WriteError) and error.strerror is not None:
+    if isinstance(error, OSError) and not isinstance(error,
+                                                     files.WriteError) and error.strerror is not None:
         message = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
     report_error("backstay", message, CODES[code])
     return code
 
 
 def flushed(code: int) -> int:
-    """`code`, once everything is written out. What cannot be is thrown away: at exit another message would follow."""
+    """`code`, once everything is written out. What cannot be is thrown away: at exit another
+    message would follow.
+    """
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -78,7 +85,8 @@ def main() -> int:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # as every filter: `backstay plan .. | head` ends without a word
+    # As every filter: `backstay plan .. | head` ends without a word.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     for stream in filter(None, (sys.stdout, sys.stderr)):
         stream.reconfigure(errors="replace")  # a terminal that knows no × shows ?
     sys.exit(flushed(main()))

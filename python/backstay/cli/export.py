@@ -22,7 +22,8 @@ from .usage import on_terminal, say
 EPILOG = (
     "Examples: `backstay export lj --region x -o out` (out/x.npy, or one file a rank); "
     "`backstay export lj 12 --format raw -o out` (everything, as plain bytes). "
-    "Exit codes: 0 ok, 1 could not be written, 2 wrong usage, 3 no such job, version or region, 4 damaged."
+    "Exit codes: 0 ok, 1 could not be written, 2 wrong usage, 3 no such job, version or region, 4 "
+    "damaged."
 )
 
 
@@ -33,12 +34,14 @@ class Format(str, Enum):
 
 def file_name(region: str) -> str:
     """A region's name as a file name: other characters as %XX of their UTF-8 bytes."""
-    safe = "".join(c if re.match(r"[A-Za-z0-9._-]", c) else "".join(f"%{b:02X}" for b in c.encode()) for c in region)
+    safe = "".join(c if re.match(r"[A-Za-z0-9._-]", c)
+                   else "".join(f"%{b:02X}" for b in c.encode()) for c in region)
     return "%2E" + safe[1:] if safe.startswith(".") else safe
 
 
 def version_path(job: str, number: Optional[int]) -> pathlib.Path:
-    folder = pathlib.Path(os.environ.get("BACKSTAY_DIR") or f"/var/tmp/backstay-{os.environ.get('USER', 'root')}")
+    folder = pathlib.Path(os.environ.get("BACKSTAY_DIR")
+                          or f"/var/tmp/backstay-{os.environ.get('USER', 'root')}")
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}", job):
         raise typer.BadParameter(f"{job!r} is no name of a job")
     path = folder / job
@@ -46,7 +49,8 @@ def version_path(job: str, number: Optional[int]) -> pathlib.Path:
         path /= f"v{number:016d}"
     if not path.is_dir():
         what = f"version {number} of job {job}" if number is not None else f"job {job}"
-        raise backstay.format.NotFoundError(f"no {what} under {folder}; `backstay ls` lists what there is")
+        raise backstay.format.NotFoundError(
+            f"no {what} under {folder}; `backstay ls` lists what there is")
     return path
 
 
@@ -73,7 +77,8 @@ class Exporter:
     def array(self, stem: str, data: np.ndarray, region: str, rank: Optional[int]) -> None:
         def write(file):
             if self.form is Format.npy:
-                # Not into the file itself: numpy would write past Python's, and lose why the disk refuses.
+                # Not into the file itself: numpy would write past Python's, and lose why the disk
+                # refuses.
                 np.save(SimpleNamespace(write=file.write), data, allow_pickle=False)
             else:
                 file.write(np.ascontiguousarray(data).tobytes())
@@ -85,7 +90,8 @@ class Exporter:
 
     def _write(self, path: pathlib.Path, write, data, region, rank) -> None:
         if not self.force and path.exists():
-            raise FileExistsError(f"{path} exists already; --force replaces it, -o writes to another folder")
+            raise FileExistsError(f"{path} exists already; --force replaces it, -o writes to "
+                                  f"another folder")
         with files.whole(path) as begun, open(begun, "wb") as file:
             write(file)
         self._note(path, data, region, rank)
@@ -137,13 +143,22 @@ def bar() -> Progress:
 
 def command(
     job: Annotated[str, typer.Argument(metavar="JOB", help="Name of the job")],
-    version: Annotated[Optional[int], typer.Argument(metavar="[VERSION]", min=1, help="Default: the newest")] = None,
-    region: Annotated[Optional[list[str]], typer.Option("--region", help="Only this one; may be repeated")] = None,
-    rank: Annotated[Optional[int], typer.Option("--rank", min=0, help="Only what this rank saved")] = None,
-    output: Annotated[pathlib.Path, typer.Option("-o", "--output", help="Folder; made if missing")] = pathlib.Path("."),
-    form: Annotated[Format, typer.Option("--format", help="npy, or raw: plain bytes, row-major")] = Format.npy,
+    version: Annotated[Optional[int],
+                       typer.Argument(metavar="[VERSION]", min=1,
+                                      help="Default: the newest")] = None,
+    region: Annotated[Optional[list[str]],
+                      typer.Option("--region", help="Only this one; may be repeated")] = None,
+    rank: Annotated[Optional[int],
+                    typer.Option("--rank", min=0, help="Only what this rank saved")] = None,
+    output: Annotated[pathlib.Path,
+                      typer.Option("-o", "--output",
+                                   help="Folder; made if missing")] = pathlib.Path("."),
+    form: Annotated[Format,
+                    typer.Option("--format",
+                                 help="npy, or raw: plain bytes, row-major")] = Format.npy,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist")] = False,
-    directory: Annotated[Optional[str], typer.Option("--dir", help="Folder of the versions (storage.dir)")] = None,
+    directory: Annotated[Optional[str],
+                         typer.Option("--dir", help="Folder of the versions (storage.dir)")] = None,
     config: Annotated[Optional[str], typer.Option("--config", help="Configuration file")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON")] = False,
 ) -> None:
@@ -159,11 +174,13 @@ def command(
     names = region or list(opened.rank(rank) if rank is not None else opened)
     make_folder(output)
     with bar() as progress:
-        exporter = Exporter(output, form, force, progress, progress.add_task("export", total=opened.payload_bytes))
+        exporter = Exporter(output, form, force, progress,
+                            progress.add_task("export", total=opened.payload_bytes))
         for name in names:
             exporter.region(opened, name, rank)
     if as_json:
-        result = {"job": opened.job, "version": opened.number, "files": exporter.written, "left_out": exporter.left_out}
+        result = {"job": opened.job, "version": opened.number, "files": exporter.written,
+                  "left_out": exporter.left_out}
         print(json.dumps(result, indent=2))
     for one in exporter.written if not as_json else ():
         print(f"{one['file']}  {one['type']} {' x '.join(map(str, one['shape']))}")

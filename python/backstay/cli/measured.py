@@ -11,16 +11,19 @@ from ..plan import files
 from ..report import events, history, logs
 from .usage import CommandError
 
-PROBED = {"copy_bytes_per_s": ("memory", "copy_bytes_per_s"), "disk_bytes_per_s": ("disk", "write_bytes_per_s")}
+PROBED = {"copy_bytes_per_s": ("memory", "copy_bytes_per_s"),
+          "disk_bytes_per_s": ("disk", "write_bytes_per_s")}
 
 
 def probe_path() -> pathlib.Path:
-    """Where `backstay probe` keeps its result."""
-    return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "backstay" / "probe.json"
+    """The file in which `backstay probe` keeps its result."""
+    return pathlib.Path(os.environ.get("XDG_CACHE_HOME")
+                        or pathlib.Path.home() / ".cache") / "backstay" / "probe.json"
 
 
 def probe_rates(file: pathlib.Path) -> dict[str, float]:
-    """Memory copy and disk write in B/s. OSError if the file cannot be read, ValueError if it is no such result.
+    """Memory copy and disk write in B/s. OSError if the file cannot be read, ValueError if it is no
+    such result.
 
     The probe's network is this machine's loopback: it says nothing about the wire between nodes.
     """
@@ -35,18 +38,25 @@ def probe_rates(file: pathlib.Path) -> dict[str, float]:
 
 
 def probe_how(file: pathlib.Path) -> dict:
-    """What `backstay probe` did, and the load of the machine before it; {} where an older one did not say. Errors as probe_rates()."""
+    """What `backstay probe` did, and the load of the machine before it; {} where an older one did
+    not say. Errors as probe_rates().
+    """
     found = json.loads(files.read_text(file))
     try:
-        parts = {**found["memory"], **found["disk"], "cores": found["cores"], **({"load": found["load"]} if "load" in found else {})}
+        parts = {**found["memory"], **found["disk"], "cores": found["cores"],
+                 **({"load": found["load"]} if "load" in found else {})}
     except (KeyError, TypeError) as error:
         raise ValueError(str(error)) from None
     numbers = ("processes", "bytes_each", "bytes", "cores", "load")
-    return {key: one for key, one in parts.items() if key in (*numbers, "direct") and isinstance(one, int | float)}
+    return {key: one for key,
+            one in parts.items() if key in (*numbers, "direct") and isinstance(one, int | float)}
 
 
-def job_folder(path: str, job: str, directory: str | None, needed: bool = True) -> pathlib.Path | None:
-    """The job's folder. `path`: the command, for the message. None if it is not there and not `needed`."""
+def job_folder(path: str, job: str, directory: str | None,
+               needed: bool = True) -> pathlib.Path | None:
+    """The job's folder. `path`: the command, for the message. None if it is not there and not
+    `needed`.
+    """
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}", job):
         raise typer.BadParameter(f"{job!r} is no name of a job")
     chosen = directory or os.environ.get("BACKSTAY_DIR") or f"/var/tmp/backstay-{os.environ.get('USER', 'root')}"
@@ -54,7 +64,8 @@ def job_folder(path: str, job: str, directory: str | None, needed: bool = True) 
     if folder.is_dir():
         return folder
     if needed:
-        raise CommandError(path, f"no job {job} under {chosen}; `backstay ls` lists what there is", 3, "not_found")
+        raise CommandError(path, f"no job {job} under {chosen}; `backstay ls` lists what there is",
+                           3, "not_found")
     return None
 
 
@@ -67,7 +78,8 @@ def _failed(path: str, error: logs.LogError) -> CommandError:
 def job_history(
     path: str, job: str, directory: str | None, more: list[pathlib.Path] | None = None
 ) -> tuple[history.History, list[str]]:
-    """The job's history with at least one captured version, and the lines of its logs that cannot be read.
+    """The job's history with at least one captured version, and the lines of its logs that cannot
+    be read.
 
     `more`: logs of other nodes; with them there need be none in the job's folder.
     """
@@ -80,6 +92,7 @@ def job_history(
         raise _failed(path, error) from None
     made = history.build(job, log.events)
     if not made.captured:
-        told = f"{folder}: the log tells" if not more else "the logs tell"
-        raise CommandError(path, f"{told} of no captured version; there is nothing to use", 3, "not_found")
+        told = f"{folder}: the log has" if not more else "the logs have"
+        raise CommandError(path, f"{told} no captured version; there is nothing to use", 3,
+                           "not_found")
     return made, log.unreadable

@@ -10,8 +10,11 @@ from .usage import CommandError
 
 @contextlib.contextmanager
 def needs(package: str, path: str):
-    """Around an import: a missing `package` becomes a message that says how to install it. `path`: the command."""
-    logging.getLogger(package).setLevel(logging.ERROR)  # matplotlib would tell of a home that it cannot write; a folder of /tmp does
+    """Around an import: a missing `package` becomes a message that says how to install it. `path`:
+    the command.
+    """
+    # Matplotlib would warn of a home that it cannot write; a folder of /tmp does.
+    logging.getLogger(package).setLevel(logging.ERROR)
     try:
         yield
     except ModuleNotFoundError as error:
@@ -26,10 +29,13 @@ def needs(package: str, path: str):
 def broken(package: str, path: str, error: ImportError) -> CommandError:
     """The message where a package is there and cannot be imported."""
     reason = " ".join(str(error).split())
-    return CommandError(path, f"{package} cannot be imported: {reason}; run `pip install --force-reinstall {package}`", exit_code=1, code="unsupported")
+    return CommandError(path,
+                        f"{package} cannot be imported: {reason}; run `pip install "
+                        f"--force-reinstall {package}`", exit_code=1, code="unsupported")
 
 
 def write_page(file: pathlib.Path, text: str) -> None:
-    """Whole, or not at all: a page that is there can be opened. WriteError if it cannot be written."""
+    """Whole, or not at all: a page that is there can be opened. WriteError if it cannot be written.
+    """
     with files.whole(file) as begun:
         begun.write_text(text, encoding="utf-8")

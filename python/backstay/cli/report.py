@@ -14,38 +14,50 @@ from .pictures import needs, write_page
 from .usage import CommandError, say
 
 EPILOG = (
-    "Examples: `backstay report lj -o report.html`; `backstay report lj --dir /scratch/versions --mtti 86400`; all nodes of a "
+    "Examples: `backstay report lj -o report.html`; `backstay report lj --dir /scratch/versions "
+    "--mtti 86400`; all nodes of a "
     "job, whose logs were copied to one folder: `backstay report lj --log logs`. "
-    "Exit codes: 0 ok, 1 could not be read or written, 2 wrong usage or another job's log, 3 no such job, log or version."
+    "Exit codes: 0 ok, 1 could not be read or written, 2 wrong usage or another job's log, 3 no "
+    "such job, log or version."
 )
 PATH = "backstay report"
 
 
 def probe_rates() -> Optional[dict]:
-    """Memory and disk of this machine in B/s, and `how` that was measured; None if `backstay probe` never did."""
+    """Memory and disk of this machine in B/s, and `how` that was measured; None if `backstay probe`
+    never did.
+    """
     try:
-        return {**measured.probe_rates(measured.probe_path()), "how": measured.probe_how(measured.probe_path())}
+        return {**measured.probe_rates(measured.probe_path()),
+                "how": measured.probe_how(measured.probe_path())}
     except (OSError, ValueError):
         return None
 
 
 def command(
     job: Annotated[str, typer.Argument(metavar="JOB", help="Name of the job")],
-    output: Annotated[pathlib.Path, typer.Option("-o", "--output", metavar="FILE", help="The page")] = pathlib.Path("report.html"),
+    output: Annotated[pathlib.Path,
+                      typer.Option("-o", "--output", metavar="FILE",
+                                   help="The page")] = pathlib.Path("report.html"),
     mtti_s: Annotated[
-        Optional[float], typer.Option("--mtti", metavar="S", help="Mean time to interrupt; default: as observed")
+        Optional[float],
+        typer.Option("--mtti", metavar="S", help="Mean time to interrupt; default: as observed")
     ] = None,
-    directory: Annotated[Optional[str], typer.Option("--dir", help="Folder of the versions (storage.dir)")] = None,
+    directory: Annotated[Optional[str],
+                         typer.Option("--dir", help="Folder of the versions (storage.dir)")] = None,
     log: Annotated[
         Optional[list[pathlib.Path]],
-        typer.Option("--log", metavar="PATH", help="Another node's log, or a folder of logs; may be repeated"),
+        typer.Option("--log", metavar="PATH",
+                     help="Another node's log, or a folder of logs; may be repeated"),
     ] = None,
     config: Annotated[Optional[str], typer.Option("--config", help="Configuration file")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON")] = False,
 ) -> None:
-    """Draw what happened to a job: versions, times, ranks, bandwidth, failures, and how its nodes differ.
+    """Draw what happened to a job: versions, times, ranks, bandwidth, failures, and how its nodes
+    differ.
 
-    Reads the job's event log here and those named with --log; writes one page that opens in any browser, offline.
+    Reads the job's event log here and those named with --log; writes one page that opens in any
+    browser, offline.
     """
     del config  # `backstay` has read it and set BACKSTAY_DIR
     made, unreadable = measured.job_history(PATH, job, directory, log)
@@ -62,8 +74,10 @@ def command(
     for one in unreadable:
         say(f"{PATH}: left out: {one}")
     if as_json:
-        result = {"job": job, "file": str(output), "versions": len(made.captured), "failures": len(made.failures),
-                  "restarts": len(made.restarts), "unreadable_lines": len(unreadable), "measured": spent.measured,
+        result = {"job": job, "file": str(output), "versions": len(made.captured),
+                  "failures": len(made.failures),
+                  "restarts": len(made.restarts), "unreadable_lines": len(unreadable),
+                  "measured": spent.measured,
                   "expected": spent.expected, **as_data.of(made)}  # fmt: skip
         print(json.dumps(result, indent=2))
     else:

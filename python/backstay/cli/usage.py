@@ -1,4 +1,6 @@
-"""Errors of the command line: one line to stderr and, with --json, an object to stdout (docs/guide/cli.md)."""
+"""Errors of the command line: one line to stderr and, with --json, an object to stdout
+(docs/guide/cli.md).
+"""
 
 import contextlib
 import json
@@ -6,14 +8,16 @@ import sys
 
 import typer
 
-# What the parser raises. typer's own from 0.2x on, click's before: both stand above BadParameter.
+# The parser's exception. typer's own from 0.2x on, click's before: both are bases of BadParameter.
 UsageError = typer.BadParameter.__mro__[1]
 
 EXIT_USAGE = 2
 
 
 class CommandError(Exception):
-    """A subcommand cannot go on. `path` is the command as typed, `code` a name of docs/guide/cli.md."""
+    """A subcommand cannot go on. `path` is the command as typed, `code` a name of
+    docs/guide/cli.md.
+    """
 
     def __init__(self, path: str, message: str, exit_code: int = EXIT_USAGE, code: str = "invalid"):
         super().__init__(message)
@@ -22,16 +26,20 @@ class CommandError(Exception):
 
 def printable(text: str) -> str:
     """What a file says must not speak to the terminal."""
-    return "".join(f"\\x{ord(c):02x}" if (c < " " or "\x7f" <= c < "\xa0") and c not in "\n\t" else c for c in text)
+    return "".join(f"\\x{ord(c):02x}" if (c < " " or "\x7f" <= c < "\xa0") and c not in "\n\t"
+                   else c for c in text)
 
 
 def say(line: str) -> None:
-    """To stderr. Where it is closed or full the exit code has to do: standard output is for results."""
+    """To stderr. Where it is closed or full the exit code has to do: standard output is for
+    results.
+    """
     try:
         if sys.stderr is not None:
             print(printable(line), file=sys.stderr, flush=True)
     except OSError:
-        sys.stderr = None  # with what it holds: Python would try again at exit, and fail with a code of its own
+        # With what it holds: Python would try again at exit, and fail with a code of its own.
+        sys.stderr = None
 
 
 def on_terminal() -> bool:

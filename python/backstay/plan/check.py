@@ -8,7 +8,9 @@ COUNT_MAX = 2**53  # whole numbers up to it are exact as floats
 
 
 class PlanError(ValueError):
-    """An argument that a model cannot use. `parameter` is its name, `reason` the rest of the sentence."""
+    """An argument that a model cannot use. `parameter` is its name, `reason` the rest of the
+    sentence.
+    """
 
     def __init__(self, parameter: str, reason: str):
         super().__init__(f"{parameter} {reason}")
@@ -53,12 +55,14 @@ def fraction(name: str, value, zero: bool = True, one: bool = True) -> np.ndarra
     return numbers
 
 
-def count(name: str, value, least: int = 1, most: float = COUNT_MAX, most_is: str = "") -> np.ndarray:
+def count(name: str, value, least: int = 1, most: float = COUNT_MAX,
+          most_is: str = "") -> np.ndarray:
     """Whole numbers, kept as floats: exact up to 2^53. `most_is` says what the upper limit is."""
     numbers = _numbers(name, value)
     _refuse(name, numbers, (numbers == np.floor(numbers)) & np.isfinite(numbers), "a whole number")
     _refuse(name, numbers, numbers >= least, f"at least {least}")
-    _refuse(name, numbers, numbers <= most, f"at most {most:.15g}" + (f" ({most_is})" if most_is else ""))
+    _refuse(name, numbers, numbers <= most,
+            f"at most {most:.15g}" + (f" ({most_is})" if most_is else ""))
     return numbers
 
 

@@ -1,4 +1,6 @@
-"""Files of the user: text that is read, files that appear whole or not at all. Errors name the file and what to do."""
+"""Files of the user: text that is read, files that appear whole or not at all. Errors name the file
+and what to do.
+"""
 
 import contextlib
 import errno
@@ -34,12 +36,15 @@ class WriteError(OSError):
 
 
 def read_bytes(path, opener=None) -> bytes:
-    """All bytes. OSError, with the name of the file, if it cannot be read or holds more than READ_MAX."""
+    """All bytes. OSError, with the name of the file, if it cannot be read or holds more than
+    READ_MAX.
+    """
     try:
         with open(path, "rb", opener=opener) as file:
             return at_most(file, path)
     except OSError as error:
-        raise error if error.filename is not None else OSError(error.errno, error.strerror, str(path)) from None
+        raise error if error.filename is not None else OSError(error.errno, error.strerror,
+            str(path)) from None
 
 
 def at_most(file, path) -> bytes:
@@ -53,12 +58,16 @@ def at_most(file, path) -> bytes:
 
 
 def read_text(path) -> str:
-    """Text in UTF-8, without a byte order mark. OSError with the file's name, or UnicodeDecodeError."""
+    """Text in UTF-8, without a byte order mark. OSError with the file's name, or
+    UnicodeDecodeError.
+    """
     return read_bytes(path).removeprefix(BOM).decode("utf-8")
 
 
 def check(path) -> None:
-    """WriteError if `path` cannot be a file that is written: it is a folder, or its folder is not there."""
+    """WriteError if `path` cannot be a file that is written: it is a folder, or its folder is not
+    there.
+    """
     file = pathlib.Path(path)
     try:
         if file.is_dir():
@@ -70,7 +79,7 @@ def check(path) -> None:
 
 
 def make_folder(path) -> None:
-    """Makes the folder and those above it. WriteError names what stands in its way."""
+    """Makes the folder and those above it. WriteError names the obstacle."""
     try:
         pathlib.Path(path).mkdir(parents=True, exist_ok=True)
     except FileExistsError:
@@ -81,10 +90,11 @@ def make_folder(path) -> None:
 
 @contextlib.contextmanager
 def whole(path):
-    """The path to write to, under another name until the block ends: a file that is there can be used.
+    """The path to write to, under another name until the block ends: a file that is there can be
+    used.
 
-    A link stays one; a device or a pipe is written to, not replaced. What was begun is removed if the block fails;
-    its OSError becomes a WriteError.
+    A link stays one; a device or a pipe is written to, not replaced. What was begun is removed if
+    the block fails; its OSError becomes a WriteError.
     """
     check(path)
     target = pathlib.Path(path)
@@ -93,7 +103,8 @@ def whole(path):
     begun = target if in_place else target.with_name(f".backstay-{os.getpid()}.tmp")
     try:
         if not in_place:
-            begun.unlink(missing_ok=True)  # what somebody linked there would be written into
+            # A link there would be followed, and its file overwritten.
+            begun.unlink(missing_ok=True)
         yield begun
         if not in_place:
             os.replace(begun, target)

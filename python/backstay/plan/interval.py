@@ -1,7 +1,9 @@
-"""How much to compute between two checkpoints: the published formulas. docs/plan/interval.md has the symbols.
+"""How much to compute between two checkpoints: the published formulas. docs/plan/interval.md has
+the symbols.
 
-All functions: `cost_s` is δ, how long one checkpoint stops the job, in s; `mtti_s` is M, the job's mean time to
-interrupt, in s; the result is τ, computing between two checkpoints, in s. Raise PlanError for values not above 0.
+All functions: `cost_s` is δ, how long one checkpoint stops the job, in s; `mtti_s` is M, the job's
+mean time to interrupt, in s; the result is τ, computing between two checkpoints, in s. Raise
+PlanError for values not above 0.
 """
 
 import numpy as np
@@ -36,8 +38,9 @@ def daly_s(cost_s, mtti_s):
 def long_job_s(cost_s, mtti_s):
     """The minimum of paper 000's eq. 3.1 for a long job (T_s → ∞), to rounding.
 
-    With x = τ/M the derivative vanishes where x − 1 + e^(−x − δ/M) = 0. That function is convex and grows, and Young's
-    interval lies right of its root, so Newton's steps go down to the root without passing it.
+    With x = τ/M the derivative vanishes where x − 1 + e^(−x − δ/M) = 0. That function is convex and
+    grows, and Young's interval lies right of its root, so Newton's steps go down to the root
+    without passing it.
     """
     cost, mtti = _checked(cost_s, mtti_s)
     ratio = cost / mtti

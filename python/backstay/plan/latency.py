@@ -1,8 +1,10 @@
-"""How long one checkpoint takes: paper 000, eqs. 3.3, 4.1 and 4.2. docs/plan/latency.md has the symbols.
+"""How long one checkpoint takes: paper 000, eqs. 3.3, 4.1 and 4.2. docs/plan/latency.md has the
+symbols.
 
-All functions: `processors` n; `saved_bytes` d, what one processor saves, in B; `link_bytes_per_s` β_L,
-`bisection_bytes_per_s` β_n, `storage_bytes_per_s` β_s in B/s, infinite where there is no limit; `staging_bytes` μ in B;
-`startup_s` α_c in s. Raise PlanError for values not above 0 (α_c may be 0).
+All functions: `processors` n; `saved_bytes` d, what one processor saves, in B; `link_bytes_per_s`
+β_L, `bisection_bytes_per_s` β_n, `storage_bytes_per_s` β_s in B/s, infinite where there is no
+limit; `staging_bytes` μ in B; `startup_s` α_c in s. Raise PlanError for values not above 0 (α_c may
+be 0).
 """
 
 import numpy as np
@@ -24,12 +26,15 @@ def lightweight_startup_s(processors):
 
 def network_bytes_per_s(processors, link_bytes_per_s, bisection_bytes_per_s):
     """β_N = min(n β_L, β_n) in B/s (§ 4.2)."""
-    links = count("processors", processors) * positive("link_bytes_per_s", link_bytes_per_s, infinite=True)
-    return np.minimum(links, positive("bisection_bytes_per_s", bisection_bytes_per_s, infinite=True))[()]
+    links = count("processors", processors) * positive("link_bytes_per_s", link_bytes_per_s,
+                                                       infinite=True)
+    return np.minimum(links,
+                      positive("bisection_bytes_per_s", bisection_bytes_per_s, infinite=True))[()]
 
 
 def direct_latency_s(
-    processors, saved_bytes, link_bytes_per_s, bisection_bytes_per_s, storage_bytes_per_s, startup_s=0.0
+    processors, saved_bytes, link_bytes_per_s, bisection_bytes_per_s, storage_bytes_per_s,
+    startup_s=0.0
 ):
     """δ = α_c + n d / min(n β_L, β_n, β_s) in s: straight to storage. Eq. 3.3."""
     network = network_bytes_per_s(processors, link_bytes_per_s, bisection_bytes_per_s)
@@ -39,7 +44,8 @@ def direct_latency_s(
 
 
 def effective_staging_bytes(staging_bytes, network, storage):
-    """k = μ / (1 − β_s/β_N) in B: taken at network speed while the memory drains. Infinite where β_s ≥ β_N. § 4.2.
+    """k = μ / (1 − β_s/β_N) in B: taken at network speed while the memory drains. Infinite where
+    β_s ≥ β_N. § 4.2.
 
     `network` is β_N and `storage` β_s in B/s.
     """
@@ -51,7 +57,9 @@ def effective_staging_bytes(staging_bytes, network, storage):
 
 
 def burst_s(data_bytes, staging_bytes, network, storage):
-    """Eq. 4.1 without α_c: `data_bytes` at network speed until k bytes are there, the rest at storage speed, in s."""
+    """Eq. 4.1 without α_c: `data_bytes` at network speed until k bytes are there, the rest at
+    storage speed, in s.
+    """
     data, fast, slow = np.broadcast_arrays(
         not_negative("data_bytes", data_bytes), positive("network", network, infinite=True),
         positive("storage", storage))  # fmt: skip
@@ -59,17 +67,21 @@ def burst_s(data_bytes, staging_bytes, network, storage):
     return (at_once / fast + (data - at_once) / slow)[()]
 
 
-def overlay_latency_s(processors, saved_bytes, link_bytes_per_s, bisection_bytes_per_s, storage_bytes_per_s,
+def overlay_latency_s(processors, saved_bytes, link_bytes_per_s, bisection_bytes_per_s,
+                      storage_bytes_per_s,
                       staging_bytes, startup_s=0.0):  # fmt: skip
     """δ through staging memory, in s. Eq. 4.1 with β_N = min(n β_L, β_n)."""
     network = network_bytes_per_s(processors, link_bytes_per_s, bisection_bytes_per_s)
     data = np.asarray(processors) * positive("saved_bytes", saved_bytes)
-    staged = burst_s(data, staging_bytes, network, positive("storage_bytes_per_s", storage_bytes_per_s))
+    staged = burst_s(data, staging_bytes, network,
+                     positive("storage_bytes_per_s", storage_bytes_per_s))
     return (not_negative("startup_s", startup_s) + staged)[()]
 
 
 def overlay_interval_floor_s(data_bytes, staging_bytes, network, storage):
-    """τ_lb = (μ/β_s) min(1, n d / k) in s: the staging memory must have drained. Eq. 4.2; `data_bytes` is n d."""
+    """τ_lb = (μ/β_s) min(1, n d / k) in s: the staging memory must have drained. Eq. 4.2;
+    `data_bytes` is n d.
+    """
     room = effective_staging_bytes(staging_bytes, network, storage)
     drained = positive("staging_bytes", staging_bytes) / positive("storage", storage)
     return (drained * np.minimum(1, positive("data_bytes", data_bytes) / room))[()]

@@ -1,4 +1,5 @@
-"""What saving at three levels costs a job on a machine, to first order. docs/plan/advise.md has the equations.
+"""What saving at three levels costs a job on a machine, to first order. docs/plan/advise.md has the
+equations.
 
 Levels: local (0), protected (1), durable (2). Times in s, sizes in B, bandwidths in B/s.
 """
@@ -12,13 +13,17 @@ from . import interval, protection
 from .check import fraction, positive, whole
 from .words import counted
 
-SIZES = {1: 0.96, 2: 0.03, 8: 0.01}  # nodes that an incident takes: about LANL's, docs/plan/replay.md
+# Nodes that an incident takes: about LANL's, docs/plan/replay.md.
+SIZES = {1: 0.96, 2: 0.03, 8: 0.01}
 REPLICAS, GROUPS = (1, 2, 3, 4), ((4, 1), (8, 2), (14, 2))
-LOST_MAX = 0.5  # per second of computing; beyond it failures strike what first order takes for undisturbed
+# Per second of computing; beyond it failures strike what first order takes for undisturbed.
+LOST_MAX = 0.5
 
 
 class Machine(NamedTuple):
-    """`saved_bytes`: what a node saves; bandwidths of a node (storage: of all shared storage), in B/s."""
+    """`saved_bytes`: what a node saves; bandwidths of a node (storage: of all shared storage), in
+    B/s.
+    """
 
     nodes: int
     saved_bytes: float
@@ -29,8 +34,8 @@ class Machine(NamedTuple):
 
 
 class Failures(NamedTuple):
-    """`mtti_s` of the whole job; `shape` of Weibull's law; `sizes`: share of incidents by nodes lost;
-    `software_share`: of all failures those after which every node is still there."""
+    """`mtti_s` of the whole job; `shape` of Weibull's law; `sizes`: share of incidents by nodes
+    lost; `software_share`: of all failures those after which every node is still there."""
 
     mtti_s: float
     shape: float = 1.0
@@ -39,8 +44,8 @@ class Failures(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A way to protect. Per byte saved: `extra` bytes stored more, `sent` by a node, `read` to rebuild a lost node's;
-    `lost_share`: of incidents those it cannot mend."""
+    """A way to protect. Per byte saved: `extra` bytes stored more, `sent` by a node, `read` to
+    rebuild a lost node's; `lost_share`: of incidents those it cannot mend."""
 
     name: str
     scheme: protection.Scheme
@@ -51,8 +56,9 @@ class Choice(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Every `interval_s` a version, each durable_every-th of them to shared storage. `blocked_s`: how long it stops the
-    job; `lag_s`: from captured to each level; `restart_s`: from each level."""
+    """Every `interval_s` a version, each durable_every-th of them to shared storage. `blocked_s`:
+    how long it stops the job; `lag_s`: from captured to each level; `restart_s`: from each level.
+    """
 
     choice: Choice
     interval_s: float
@@ -86,10 +92,12 @@ def checked(machine: Machine, found: Failures) -> None:
 
 
 def choices(nodes: int, found: Failures) -> list[Choice]:
-    """What fits on so many nodes: random replicas, parity groups."""
-    ways = [(counted(count, "replica"), protection.RandomReplicas(nodes, replicas=count), float(count), count, 1)
+    """The protections that fit on this many nodes: random replicas, parity groups."""
+    ways = [(counted(count, "replica"), protection.RandomReplicas(nodes, replicas=count),
+             float(count), count, 1)
             for count in REPLICAS if count < nodes]  # fmt: skip
-    ways += [(f"parity {data}+{parity}", protection.Parity(nodes, data=data, parity=parity), parity / data, parity, data)
+    ways += [(f"parity {data}+{parity}", protection.Parity(nodes, data=data, parity=parity),
+              parity / data, parity, data)
              for data, parity in GROUPS if data + parity <= nodes]  # fmt: skip
     return [Choice(*way, lost_share(way[1], found)) for way in ways]
 
@@ -97,7 +105,8 @@ def choices(nodes: int, found: Failures) -> list[Choice]:
 def lost_share(scheme: protection.Scheme, found: Failures) -> float:
     """Share of all failures after which only durable is left."""
     hard = 1 - found.software_share
-    return hard * sum(share * scheme.loss(min(size, scheme.units)) for size, share in found.sizes.items())
+    return hard * sum(share * scheme.loss(min(size, scheme.units)) for size,
+                      share in found.sizes.items())
 
 
 def rates(choice: Choice, found: Failures) -> np.ndarray:
@@ -112,17 +121,23 @@ def plan(machine: Machine, found: Failures, choice: Choice) -> Plan:
     blocked = saved / machine.copy_bytes_per_s
     local = saved / machine.disk_bytes_per_s
     network, disk = machine.network_bytes_per_s, machine.disk_bytes_per_s
-    protected = local + saved * max(choice.sent / network, choice.extra / disk)  # sends while others write
+    # Sends while others write.
+    protected = local + saved * max(choice.sent / network, choice.extra / disk)
     rebuilt = saved * max(choice.read / network, 1 / disk)
-    drain = all_saved / min(machine.storage_bytes_per_s, machine.nodes * machine.network_bytes_per_s)
+    drain = all_saved / min(machine.storage_bytes_per_s,
+                            machine.nodes * machine.network_bytes_per_s)
     tau = max(float(interval.long_job_s(blocked, found.mtti_s)), protected)
-    return Plan(choice, tau, max(1, math.ceil(drain / tau)), blocked, (local, protected, protected + drain),
+    return Plan(choice, tau, max(1, math.ceil(drain / tau)), blocked,
+                (local, protected, protected + drain),
                 (local, rebuilt, drain))  # fmt: skip
 
 
 def lost(planned: Plan, found: Failures) -> Lost:
-    """A failure loses half an interval of the level that it needs, what was under way to that level, and the restart."""
+    """A failure loses half an interval of the level that it needs, what was under way to that
+    level, and the restart.
+    """
     rate = rates(planned.choice, found)
     spans = np.array([1.0, 1.0, float(planned.durable_every)]) * planned.interval_s
-    return Lost(planned.blocked_s / planned.interval_s, float(rate @ spans) / 2, float(rate @ planned.lag_s),
+    return Lost(planned.blocked_s / planned.interval_s, float(rate @ spans) / 2,
+                float(rate @ planned.lag_s),
                 float(rate @ planned.restart_s))  # fmt: skip

@@ -1,4 +1,6 @@
-"""One checkpoint of a job on a machine: latency, interval, throughput, overhead (paper 000, chapters 3 and 4)."""
+"""One checkpoint of a job on a machine: latency, interval, throughput, overhead (paper 000,
+chapters 3 and 4).
+"""
 
 from typing import NamedTuple
 
@@ -10,11 +12,14 @@ from .interval import daly_s
 from .systems import System
 
 METHODS = ("pfs", "lwfs", "overlay")
-STAGING_PROCESSORS = 1024  # § 4.3: "1,024 intermediate-node processors, each with double the memory"
+# § 4.3: "1,024 intermediate-node processors, each with double the memory".
+STAGING_PROCESSORS = 1024
 
 
 class Checkpoint(NamedTuple):
-    """Arrays of the shape of `processors`; seconds, bytes, bytes a second. `limit`: what bounds the throughput."""
+    """Arrays of the shape of `processors`; seconds, bytes, bytes a second. `limit`: what bounds the
+    throughput.
+    """
 
     latency_s: np.ndarray
     interval_s: np.ndarray
@@ -32,13 +37,16 @@ def paper_staging_bytes(system: System, processors: int = STAGING_PROCESSORS) ->
     """μ of § 4.3 in B: `processors` staging processors with twice a processor's memory."""
     memory = system.memory_per_processor_bytes
     if memory is None:
-        raise PlanError("staging_bytes", f"must be given: {system.name} has no memory_per_processor_bytes")
+        raise PlanError("staging_bytes",
+                        f"must be given: {system.name} has no memory_per_processor_bytes")
     return 2 * memory * processors
 
 
 def _wanted(system: System, what: str, value):
     if value is None:
-        raise PlanError("system", f"{system.name} ({system.source}) does not say {what}; describe it in a TOML file")
+        raise PlanError("system",
+                        f"{system.name} ({system.source}) does not say {what}; describe it in a "
+                        f"TOML file")
     return value
 
 
@@ -48,12 +56,14 @@ def _limit(data, links, bisection, storage, room) -> np.ndarray:
     return np.where(over, "storage" if room is None else "staging memory", network)
 
 
-def checkpoint(system: System, processors, method="pfs", staging_bytes=None, startup_s=None) -> Checkpoint:
+def checkpoint(system: System, processors, method="pfs", staging_bytes=None,
+               startup_s=None) -> Checkpoint:
     """Eqs. 3.2, 3.3, 4.1, 4.2 for `processors` (an array, if wanted) of a machine.
 
-    `staging_bytes` counts for the overlay only, default `paper_staging_bytes`; `startup_s`: default 0 for pfs,
-    n/60 000 s else.
-    Raises PlanError for an unknown method and for a machine whose table lacks what the method needs.
+    `staging_bytes` counts for the overlay only, default `paper_staging_bytes`; `startup_s`: default
+    0 for pfs, n/60 000 s else.
+    Raises PlanError for an unknown method and for a machine whose table lacks what the method
+    needs.
     """
     if method not in METHODS:
         raise PlanError("method", f"must be one of {', '.join(METHODS)}, not {method!r}")
@@ -68,9 +78,11 @@ def checkpoint(system: System, processors, method="pfs", staging_bytes=None, sta
     if method == "overlay":
         if np.isinf(min(link, bisection)):
             raise PlanError(
-                "system", f"{system.name} has no network bandwidth, which the overlay needs; use a TOML file"
+                "system",
+                f"{system.name} has no network bandwidth, which the overlay needs; use a TOML file"
             )
-        memory = paper_staging_bytes(system) if staging_bytes is None else positive("staging_bytes", staging_bytes)
+        memory = paper_staging_bytes(system) if staging_bytes is None else positive(
+            "staging_bytes", staging_bytes)
         network = latency.network_bytes_per_s(n, link, bisection)
         room = latency.effective_staging_bytes(memory, network, storage)
         floor = latency.overlay_interval_floor_s(data, memory, network, storage)
@@ -82,4 +94,5 @@ def checkpoint(system: System, processors, method="pfs", staging_bytes=None, sta
     interval = np.maximum(daly, floor)
     fraction = latency.overhead_fraction(delta, interval)
     limit = _limit(data, links, bisection, storage, room)
-    return Checkpoint(delta, interval, data / delta, fraction, mtti, data, startup, daly, floor, limit)
+    return Checkpoint(delta, interval, data / delta, fraction, mtti, data, startup, daly, floor,
+                      limit)

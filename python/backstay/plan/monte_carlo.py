@@ -33,7 +33,9 @@ def wilson(successes: int, trials: int, confidence: float = 0.99) -> Share:
 
 
 def draw_lost(scheme, failures: int, trials: int, rng: np.random.Generator) -> np.ndarray:
-    """trials × nodes, true where a node is lost: `failures` whole units a trial, every set equally likely."""
+    """trials × nodes, true where a node is lost: `failures` whole units a trial, every set equally
+    likely.
+    """
     lost = np.zeros((trials, scheme.units), dtype=bool)
     if failures == scheme.units:
         lost[:] = True
@@ -43,15 +45,20 @@ def draw_lost(scheme, failures: int, trials: int, rng: np.random.Generator) -> n
     return np.repeat(lost, scheme.domain_nodes, axis=1)
 
 
-def survived(scheme, failures: int, trials: int, seed: int, confidence: float = 0.99, bar=iter) -> Share:
-    """Share of `trials` after which `scheme` (protection.py) can restart; the same for the same seed. `bar` is given the sizes of
-    the parts in which they are drawn, and gives them back: a bar, say."""
+def survived(scheme, failures: int, trials: int, seed: int, confidence: float = 0.99,
+             bar=iter) -> Share:
+    """Share of `trials` after which `scheme` (protection.py) can restart; the same for the same
+    seed. `bar` is given the sizes of the parts in which they are drawn, and gives them back: a bar,
+    say."""
     f = whole("failures", failures, 0, scheme.units, "what there is to lose")
     copies = max(1, getattr(scheme, "replicas", 1))
     most = _DRAWN_MAX // (scheme.nodes * copies)
     if most == 0:
-        raise PlanError("nodes", f"must be fewer to draw losses on placements: {scheme.nodes} with {copies} copies are too many")
-    full, rest = divmod(int(whole("trials", trials, 1, most, "for so many nodes")), PLACEMENT_TRIALS)
+        raise PlanError("nodes",
+                        f"must be fewer to draw losses on placements: {scheme.nodes} with {copies} "
+                        f"copies are too many")
+    full, rest = divmod(int(whole("trials", trials, 1, most, "for this many nodes")),
+                        PLACEMENT_TRIALS)
     parts, good = [PLACEMENT_TRIALS] * full + [rest] * (rest > 0), 0
     rng = np.random.default_rng(whole("seed", seed, 0))
     at_once = max(1, min(PLACEMENT_TRIALS, _CELLS_MAX // (scheme.nodes * copies)))

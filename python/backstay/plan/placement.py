@@ -1,8 +1,9 @@
 """Random balanced placement of replicas: paper 002, Algorithm 1, extended by failure domains.
 
-The extension keeps the algorithm and asks of each swap, besides, that a node's replicas lie in domains other
-than its own and each other's. With domains of one node it is the algorithm as printed. `placed_replicas` is what the agents
-compute, for domains of any size: docs/protocol/placement.md.
+The extension keeps the algorithm and asks of each swap, besides, that a node's replicas lie in
+domains other than its own and each other's. With domains of one node it is the algorithm as
+printed. `placed_replicas` is what the agents compute, for domains of any size:
+docs/protocol/placement.md.
 """
 
 import numpy as np
@@ -19,16 +20,18 @@ def initial_shifts(nodes: int, replicas: int, domain_nodes: int = 1) -> np.ndarr
 def random_replicas(
     nodes: int, replicas: int, rng: np.random.Generator, domain_nodes: int = 1, sweeps: int = 1
 ) -> np.ndarray:
-    """Replicas[i, j], the node of node i's j-th replica: never i, no duplicates, each node stores exactly `replicas`.
+    """Replicas[i, j], the node of node i's j-th replica: never i, no duplicates, each node stores
+    exactly `replicas`.
 
-    Domains are consecutive runs of `domain_nodes` nodes; replicas of a node lie in different ones. Raises PlanError
-    if that cannot be. Algorithm 1 is one sweep; for fewer than about 64 nodes it favours the initial shifts (by half
-    at 16 nodes), which more sweeps even out.
+    Domains are consecutive runs of `domain_nodes` nodes; replicas of a node lie in different ones.
+    Raises PlanError if that cannot be. Algorithm 1 is one sweep; for fewer than about 64 nodes it
+    favours the initial shifts (by half at 16 nodes), which more sweeps even out.
     """
     n, d = whole("nodes", nodes, 2), whole("domain_nodes", domain_nodes)
     if n % d:
         raise PlanError("domain_nodes", f"must divide the number of nodes ({n})")
-    r = whole("replicas", replicas, 1, n // d - 1, "each replica needs another node in another failure domain")
+    r = whole("replicas", replicas, 1, n // d - 1,
+              "each replica needs another node in another failure domain")
     table = initial_shifts(n, r, d).tolist()
     for _ in range(whole("sweeps", sweeps)):
         _sweep(table, n, r, d, iter(rng.integers(0, n - 1, size=n * r).tolist()))
@@ -52,11 +55,14 @@ def _may_swap(i: int, z: int, mine: list[int], theirs: list[int], j: int, d: int
     gives, takes = mine[j] // d, theirs[j] // d
     if takes == i // d or gives == z // d:
         return False
-    return not any(k != j and (mine[k] // d == takes or theirs[k] // d == gives) for k in range(len(mine)))
+    return not any(k != j and (mine[k] // d == takes or theirs[k] // d == gives) for k
+                   in range(len(mine)))
 
 
 def placed_replicas(domains: list[str], replicas: int, seed: int) -> list[list[int]]:
-    """Replicas of each node as the agents place them: docs/protocol/placement.md. `domains`: one a node, "" for none."""
+    """Replicas of each node as the agents place them: docs/protocol/placement.md. `domains`: one a
+    node, "" for none.
+    """
     n = whole("nodes", len(domains), 1)
     r = whole("replicas", replicas, 0, n - 1, "each replica needs another node")
     draw = _split_mix(seed)
@@ -68,7 +74,8 @@ def placed_replicas(domains: list[str], replicas: int, seed: int) -> list[list[i
     rank = {domain: k for k, domain in enumerate(dict.fromkeys(label[node] for node in order))}
     order.sort(key=lambda node: rank[label[node]])
     where = [label[node] for node in order]
-    table = [[(p + j * n // (r + 1)) % n for j in range(r + 1)] for p in range(n)]  # with its own copy first
+    # With its own copy first.
+    table = [[(p + j * n // (r + 1)) % n for j in range(r + 1)] for p in range(n)]
     for p in list(range(n)) * 5:
         for j in range(1, r + 1):
             z = draw(n - 1)
@@ -80,7 +87,9 @@ def placed_replicas(domains: list[str], replicas: int, seed: int) -> list[list[i
 
 
 def _agents_may_swap(mine: list[int], theirs: list[int], j: int, where: list) -> bool:
-    """Nobody would keep two copies of one segment, nor would more pairs of copies share a domain."""
+    """No node would keep two copies of one segment, and no more pairs of copies would share a
+    domain.
+    """
     gives, takes = mine[j], theirs[j]
     others, others_z = mine[:j] + mine[j + 1:], theirs[:j] + theirs[j + 1:]
     if takes in others or gives in others_z:
@@ -89,7 +98,8 @@ def _agents_may_swap(mine: list[int], theirs: list[int], j: int, where: list) ->
     def sharing(place, copies):
         return sum(where[k] == where[place] for k in copies)
 
-    return sharing(takes, others) + sharing(gives, others_z) <= sharing(gives, others) + sharing(takes, others_z)
+    return sharing(takes, others) + sharing(gives, others_z) <= sharing(gives,
+        others) + sharing(takes, others_z)
 
 
 def _split_mix(state: int):

@@ -1,7 +1,8 @@
-"""Ways to protect checkpoints, behind one small interface: random replicas, fixed partners, parity groups.
+"""Ways to protect checkpoints, behind one small interface: random replicas, fixed partners, parity
+groups.
 
-A scheme counts in units that are lost whole: nodes, or failure domains of `domain_nodes` nodes. docs/plan/survival.md
-has the equations of each. Every scheme offers
+A scheme counts in units that are lost whole: nodes, or failure domains of `domain_nodes` nodes.
+docs/plan/survival.md has the equations of each. Every scheme offers
 
     units                   how many units there are
     exact                   whether probability() is exact
@@ -25,7 +26,9 @@ FEW = 256  # losses; for more of them 1 − P is no longer tiny, and counting ta
 
 @dataclasses.dataclass(frozen=True)
 class Scheme:
-    """What the schemes share: nodes in failure domains. Raises PlanError if the domains do not divide the nodes."""
+    """What the schemes share: nodes in failure domains. Raises PlanError if the domains do not
+    divide the nodes.
+    """
 
     nodes: int
     domain_nodes: int = 1
@@ -80,7 +83,8 @@ class RandomReplicas(Scheme):
         return survival.expected_losses(failures * self.domain_nodes, self.nodes, self.replicas)
 
     def probability(self, failures) -> float:
-        per_unit = (self.units, failures) if self.spread else (self.nodes, failures * self.domain_nodes)
+        per_unit = (self.units, failures) if self.spread else (self.nodes,
+            failures * self.domain_nodes)
         if survival.probability(per_unit[1], per_unit[0], self.replicas) == 0:
             return 0.0
         return float(np.exp(-self.expected_losses(failures)))
@@ -90,14 +94,18 @@ class RandomReplicas(Scheme):
 
     def probability_at_least(self, failures) -> float:
         """1 − λ: a bound that holds whatever the placement correlates."""
-        return max(0.0, 1 - float(self.expected_losses(failures))) if self.probability(failures) else 0.0
+        return max(0.0,
+                   1 - float(self.expected_losses(failures))) if self.probability(failures) else 0.0
 
     def allowed_failures_at_least(self, target: float) -> int:
-        """As allowed_failures(), by the bound: it may be relied on where the approximation is too hopeful."""
+        """As allowed_failures(), by the bound: it may be relied on where the approximation is too
+        hopeful.
+        """
         return survival.largest(self.probability_at_least, self.units, target)
 
     def place(self, rng):
-        return random_replicas(self.nodes, self.replicas, rng, self.domain_nodes if self.spread else 1)
+        return random_replicas(self.nodes, self.replicas, rng,
+                               self.domain_nodes if self.spread else 1)
 
     def survives(self, lost, placement):
         return ~(lost & lost[:, placement].all(axis=2)).any(axis=1)
@@ -105,7 +113,9 @@ class RandomReplicas(Scheme):
 
 @dataclasses.dataclass(frozen=True)
 class Partners(Scheme):
-    """Node i's copies are on the next `replicas` nodes of a ring; with domains, at that place of the next domains."""
+    """Node i's copies are on the next `replicas` nodes of a ring; with domains, at that place of
+    the next domains.
+    """
 
     replicas: int = 1
 
@@ -116,7 +126,8 @@ class Partners(Scheme):
         whole("replicas", self.replicas, 1, self.nodes - 1, "each copy needs another node")
         reach = min(self.replicas // self.domain_nodes, self.units - 1)
         if reach == 0:
-            return float(whole("failures", failures, 0, self.units, "the number of failure domains") == 0)
+            return float(whole("failures", failures, 0, self.units,
+                               "the number of failure domains") == 0)
         return groups.partner_probability(failures, self.units, reach)
 
     def survives(self, lost, placement):
@@ -144,10 +155,13 @@ class Parity(Scheme):
             return groups.parity_probability(failures, self.units, self.group, self.parity)
         self._check_group(self.nodes)
         if self.domain_nodes % self.group == 0:  # whole groups in each domain
-            return float(whole("failures", failures, 0, self.units, "the number of failure domains") == 0)
-        groups.divides("domain_nodes", self.domain_nodes, self.group, "the size of a group, or be a multiple of it")
+            return float(whole("failures", failures, 0, self.units,
+                               "the number of failure domains") == 0)
+        groups.divides("domain_nodes", self.domain_nodes, self.group,
+                       "the size of a group, or be a multiple of it")
         members = self.group // self.domain_nodes
-        return groups.parity_probability(failures, self.units, members, self.parity // self.domain_nodes)
+        return groups.parity_probability(failures, self.units, members,
+                                         self.parity // self.domain_nodes)
 
     def loss(self, failures) -> float:
         if self.domain_nodes > 1 or failures > FEW:
@@ -157,13 +171,16 @@ class Parity(Scheme):
     def _check_group(self, units: int) -> None:
         if self.group > units:
             where = "failure domains" if self.spread else "nodes"
-            raise PlanError("parity", f"groups of {self.group} need as many {where}; there are {units}")
+            raise PlanError("parity",
+                            f"groups of {self.group} need as many {where}; there are {units}")
 
     def survives(self, lost, placement):
         if self.spread:  # the same place of every domain belongs together
-            lost = lost.reshape(len(lost), self.units, self.domain_nodes).swapaxes(1, 2).reshape(-1, self.units)
+            lost = lost.reshape(len(lost), self.units, self.domain_nodes).swapaxes(1,
+                2).reshape(-1, self.units)
         bounds = np.cumsum(
-            [0] + [size for size, times in groups.group_sizes(lost.shape[1], self.group) for _ in range(times)]
+            [0] + [size for size, times in groups.group_sizes(lost.shape[1], self.group) for _
+                   in range(times)]
         )
         good = (np.add.reduceat(lost, bounds[:-1], axis=1, dtype=int) <= self.parity).all(axis=1)
         return good.reshape(-1, self.domain_nodes).all(axis=1) if self.spread else good

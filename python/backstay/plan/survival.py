@@ -1,7 +1,9 @@
-"""Chance of a restart with random balanced replicas after f simultaneous losses. docs/plan/survival.md.
+"""Chance of a restart with random balanced replicas after f simultaneous losses.
+docs/plan/survival.md.
 
-Formulas for paper 002, § 5.4 and Table 2. `nodes` n, `replicas` r of each node's checkpoint on other nodes,
-`failures` f lost together. Raise PlanError for values that are not whole, r > n − 1, or f > n.
+Formulas for paper 002, § 5.4 and Table 2. `nodes` n, `replicas` r of each node's checkpoint on
+other nodes, `failures` f lost together. Raise PlanError for values that are not whole, r > n − 1,
+or f > n.
 """
 
 import numpy as np
@@ -19,7 +21,8 @@ def checked(failures, nodes, replicas):
 def all_replicas_lost(failures, nodes, replicas):
     """p = C(f−1, r)/C(n−1, r): chance that the r replicas of a lost node are all lost as well.
 
-    The quotient is also C(n−1−r, n−f)/C(n−1, n−f); the shorter product is taken, and ended where it has become 0.
+    The quotient is also C(n−1−r, n−f)/C(n−1, n−f); the shorter product is taken, and ended where it
+    has become 0.
     """
     f, n, r = checked(failures, nodes, replicas)
     chance = np.ones_like(f)
@@ -40,19 +43,25 @@ def expected_losses(failures, nodes, replicas):
 
 
 def probability(failures, nodes, replicas):
-    """P(restart possible) ≈ e^(−λ); exactly 1 for f ≤ r, exactly 0 for f > r (n − f). Table 2 within ±1."""
+    """P(restart possible) ≈ e^(−λ); exactly 1 for f ≤ r, exactly 0 for f > r (n − f). Table 2
+    within ±1.
+    """
     f, n, r = checked(failures, nodes, replicas)
     return np.where(f > r * (n - f), 0.0, np.exp(-expected_losses(f, n, r)))[()]
 
 
 def probability_at_least(failures, nodes, replicas):
-    """P ≥ 1 − λ (Markov's inequality): holds for every placement in which all sets of r nodes are equally likely."""
+    """P ≥ 1 − λ (Markov's inequality): holds for every placement in which all sets of r nodes are
+    equally likely.
+    """
     f, n, r = checked(failures, nodes, replicas)
     return np.where(f > r * (n - f), 0.0, np.maximum(0.0, 1 - expected_losses(f, n, r)))[()]
 
 
 def largest(chance, most: int, target) -> int:
-    """The largest f in 0..most with chance(f) ≥ target, for a chance that falls with f and is 1 at f = 0."""
+    """The largest f in 0..most with chance(f) ≥ target, for a chance that falls with f and is 1 at
+    f = 0.
+    """
     wanted = float(fraction("target", target, zero=False, one=False))
     low, high = 0, most + 1
     while high - low > 1:

@@ -1,4 +1,6 @@
-"""Machines: those of papers 000 (Table 3.1) and 001 (Table I) in systems.toml, and the user's own in files like it."""
+"""Machines: those of papers 000 (Table 3.1) and 001 (Table I) in systems.toml, and the user's own
+in files like it.
+"""
 
 import dataclasses
 
@@ -10,7 +12,8 @@ YEAR_S = 365.25 * 86400
 
 @dataclasses.dataclass(frozen=True)
 class System:
-    """One table of the TOML. None: the source does not say. Bytes, bytes a second, years (docs/plan/latency.md).
+    """One table of the TOML. None: the source does not say. Bytes, bytes a second, years
+    (docs/plan/latency.md).
 
     `assumed`: which of the numbers are not from `source`.
     """
@@ -52,17 +55,22 @@ class System:
         return None if None in devices else devices[0] / devices[1] * devices[2]
 
 
-_KINDS = {"source": "text", "assumed": "text", "processors": "whole", "processors_per_node": "whole", "saved_fraction": "fraction"}
-_KEYS = {one.name: _KINDS.get(one.name, "positive") for one in dataclasses.fields(System) if one.name != "name"}
+_KINDS = {"source": "text", "assumed": "text", "processors": "whole",
+          "processors_per_node": "whole", "saved_fraction": "fraction"}
+_KEYS = {one.name: _KINDS.get(one.name, "positive") for one in dataclasses.fields(System)
+         if one.name != "name"}
 
 
 def parse(text: str, where: str, parameter: str = "systems_file") -> dict[str, System]:
     """Machines of a TOML text. Raises PlanError naming `where`, line and key."""
-    return {name: System(name=name, **table) for name, table in tables.parse(text, where, parameter, _KEYS).items()}
+    return {name: System(name=name, **table) for name,
+            table in tables.parse(text, where, parameter, _KEYS).items()}
 
 
 def systems(path=None) -> dict[str, System]:
-    """The presets, and those of `path`, which win where names are the same. OSError if it cannot be read."""
+    """The presets, and those of `path`, which win where names are the same. OSError if it cannot be
+    read.
+    """
     found = parse(tables.preset("systems.toml"), "systems.toml")
     if path is not None:
         found.update(parse(tables.read(path, "systems_file"), str(path)))

@@ -1,4 +1,6 @@
-"""TOML files of the planner (machines, prices): flat tables, every key checked, errors with line and nearest key."""
+"""TOML files of the planner (machines, prices): flat tables, every key checked, errors with line
+and nearest key.
+"""
 
 import difflib
 import importlib.resources
@@ -15,7 +17,8 @@ def nearest(word: str, words) -> str:
 
 
 def line_of(text: str, table: str, key: str | None = None) -> int:
-    """Line of a key, or of the table's head; tomllib gives positions only for what it cannot parse."""
+    """Line of a key, or of the table's head; tomllib gives positions only for what it cannot parse.
+    """
     inside, found = False, 1
     for number, line in enumerate(text.splitlines(), 1):
         stripped = line.strip()
@@ -28,10 +31,13 @@ def line_of(text: str, table: str, key: str | None = None) -> int:
 
 
 def _wrong(kind: str, value) -> str | None:
-    """What is wrong with a value of a kind: text, positive, not_negative, whole, fraction. None: nothing."""
+    """What is wrong with a value of a kind: text, positive, not_negative, whole, fraction. None:
+    nothing.
+    """
     if kind == "text":
         return None if isinstance(value, str) else "must be text"
-    number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
+    number = isinstance(value, int | float) and not isinstance(value,
+        bool) and abs(value) <= LARGEST
     if kind == "not_negative":
         return None if number and value >= 0 else f"must be a number from 0 to {LARGEST:g}, not {value!r}"
     if not number or value <= 0:
@@ -44,14 +50,17 @@ def _wrong(kind: str, value) -> str | None:
 
 
 def parse(text: str, where: str, parameter: str, keys: dict[str, str]) -> dict[str, dict]:
-    """The tables of a text. `keys`: their kinds. Raises PlanError about `parameter` naming `where`, line and key."""
+    """The tables of a text. `keys`: their kinds. Raises PlanError about `parameter` naming `where`,
+    line and key.
+    """
     try:
         tables = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as failure:
         raise PlanError(parameter, f"{where}: not TOML: {failure}") from None
     for name, table in tables.items():
         if not isinstance(table, dict):
-            raise PlanError(parameter, f"{where}:1: {name} stands outside a table; begin with [a-name]")
+            raise PlanError(parameter,
+                            f"{where}:1: {name} is outside of a table; begin with [a-name]")
         for key, value in table.items():
             if key not in keys:
                 line, reason = line_of(text, name, key), f"unknown key {key}{nearest(key, keys)}"

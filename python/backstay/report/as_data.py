@@ -15,10 +15,14 @@ def _slowest(version: Version) -> dict:
 
 
 def _version(version: Version) -> dict:
-    parts = [{"node": name, "bytes": part.bytes, "blocked_s": part.blocked_s, "disk_s": part.disk_s, "captured_to_written_s": part.writing_s,
-              **{level: getattr(part, level) for level in LEVELS}} for name, part in sorted(version.parts.items(), key=lambda one: natural(one[0]))]  # fmt: skip
+    parts = [{"node": name, "bytes": part.bytes, "blocked_s": part.blocked_s,
+              "disk_s": part.disk_s, "captured_to_written_s": part.writing_s,
+              # fmt: skip.
+              **{level: getattr(part, level) for level in LEVELS}} for name,
+              part in sorted(version.parts.items(), key=lambda one: natural(one[0]))]
     levels = {level: getattr(version, level) for level in LEVELS if level != "written_s"}
-    return {"version": version.number, "run": version.run, "bytes": version.bytes, "blocked_s": version.blocked_s,
+    return {"version": version.number, "run": version.run, "bytes": version.bytes,
+            "blocked_s": version.blocked_s,
             **levels, "slowest": _slowest(version), "parts": parts}  # fmt: skip
 
 
@@ -35,7 +39,8 @@ def of(history: History) -> dict:
         "nodes_without_log": history.without_log,
         "clocks": [one._asdict() for one in history.clocks],
         "lost_nodes": [dataclasses.asdict(one) for one in history.losses],
-        "longest_wait": None if wait is None else dict(zip(("node", "rank", "version", "seconds"), wait, strict=True)),
+        "longest_wait": None if wait is None
+        else dict(zip(("node", "rank", "version", "seconds"), wait, strict=True)),
         "versions_by_node": [_version(one) for one in history.captured],
         "marks": [{**dataclasses.asdict(one), "of": sorted(one.of)} for one in history.marks],
         "restarts_by_node": [dataclasses.asdict(one) for one in history.restarts],

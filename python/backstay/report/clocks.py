@@ -1,7 +1,7 @@
 """How far the clocks of nodes are apart, from what their logs must agree on.
 
-All nodes are told a level at nearly the same moment, and none before the last one has captured: so each version says how far
-ahead a node's clock seems, and between which bounds it is for certain.
+All nodes receive a level at nearly the same moment, and none before the last one has captured: so
+each version shows how far ahead a node's clock seems, and between which bounds it certainly is.
 """
 
 import statistics
@@ -10,17 +10,19 @@ from typing import NamedTuple
 from .nodes import Names
 
 LEVELS = ("local", "protected", "durable")
-AT_ONCE = ("local", "protected")  # these all are told by the tree of agents
+AT_ONCE = ("local", "protected")  # these reach all nodes through the tree of agents
 NOISE_S, STRIKING_S = 0.001, 1.0
 
 
 class Clock(NamedTuple):
-    """One node's in one run. `proven`: what the logs tell cannot have been otherwise; its times were moved by that much."""
+    """One node's clock in one run. `proven`: the logs admit no other reading; its times were moved
+    by that much.
+    """
 
     run: str
     node: str
     ahead_s: float
-    versions: int  # that it was seen from
+    versions: int  # from which it was seen
     proven: bool
 
 
@@ -48,21 +50,27 @@ def _by_run(events: list[dict], begin_ns) -> dict[str, dict[int, _Node]]:
 
 
 def _apart(one: _Node, other: _Node) -> list[float]:
-    """How much later, on its own clock, `one` was told the same than `other`."""
-    return [at - other.told[key] for key, at in one.told.items() if key in other.told and key[1] in AT_ONCE]
+    """How much later than `other`, each by its own clock, `one` received the same levels."""
+    return [at - other.told[key] for key,
+            at in one.told.items() if key in other.told and key[1] in AT_ONCE]
 
 
 def _bounds(one: _Node, other: _Node) -> tuple[float, float]:
     """How far `one` is ahead of `other`: at least, at most."""
-    least = [one.captured[version] - at for (version, _), at in other.told.items() if version in one.captured]
-    most = [at - other.captured[version] for (version, _), at in one.told.items() if version in other.captured]
+    least = [one.captured[version] - at for (version, _),
+             at in other.told.items() if version in one.captured]
+    most = [at - other.captured[version] for (version, _),
+            at in one.told.items() if version in other.captured]
     return max(least, default=-float("inf")), min(most, default=float("inf"))
 
 
 def _reference(nodes: dict[int, _Node]) -> int:
-    """The node whose clock is in the middle; of two, the one that was told most, then the first."""
+    """The node whose clock is in the middle; of two, the one that received most levels, then the
+    first.
+    """
     first = max(sorted(nodes), key=lambda number: len(nodes[number].told))
-    ahead = {number: statistics.median(apart) for number, node in nodes.items() if (apart := _apart(node, nodes[first]))}
+    ahead = {number: statistics.median(apart) for number,
+             node in nodes.items() if (apart := _apart(node, nodes[first]))}
     if not ahead:
         return first
     middle = statistics.median(ahead.values())
@@ -75,7 +83,8 @@ def _compared(run: str, name: str, one: _Node, other: _Node) -> Clock | None:
     seems = statistics.median(apart) if apart else least if least > 0 else most if most < 0 else 0.0
     if proven and least <= most:
         seems = min(max(seems, least), most)
-    return Clock(run, name, seems, len(apart), proven) if proven or abs(seems) > STRIKING_S else None
+    return Clock(run, name, seems, len(apart),
+                 proven) if proven or abs(seems) > STRIKING_S else None
 
 
 def compare(events: list[dict], names: Names) -> dict[tuple[str, int], Clock]:
@@ -90,9 +99,12 @@ def compare(events: list[dict], names: Names) -> dict[tuple[str, int], Clock]:
 
 
 def moved(events: list[dict], clocks: dict[tuple[str, int], Clock]) -> list[dict]:
-    """Events in order of time, those of clocks that are apart for certain put where the others have them."""
+    """Events in order of time, those of clocks that are apart for certain put where the others have
+    them.
+    """
     shift = {key: round(clock.ahead_s * 1e9) for key, clock in clocks.items() if clock.proven}
     if not shift:
         return events
-    made = [{**one, "t_ns": max(0, one["t_ns"] - shift.get((one["run"], one["node"]), 0))} for one in events]
+    made = [{**one, "t_ns": max(0, one["t_ns"] - shift.get((one["run"], one["node"]), 0))} for one
+            in events]
     return sorted(made, key=lambda event: event["t_ns"])

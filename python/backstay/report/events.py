@@ -1,4 +1,6 @@
-"""Reads a job's event logs, docs/format/events.md: every line that is whole, once, and where the others are."""
+"""Reads a job's event logs, docs/format/events.md: every line that is whole, once, and where the
+others are.
+"""
 
 import collections
 import json
@@ -9,7 +11,8 @@ from ..plan.words import counted
 from . import logs
 from .logs import LogError as LogError  # what read raises
 
-WHOLE, NUMBERS = ("node", "of"), ("version", "bytes", "seconds", "write_seconds", "ranks", "rank", "t_ns", "begin_ns", "end_ns")
+WHOLE, NUMBERS = ("node", "of"), ("version", "bytes", "seconds", "write_seconds", "ranks", "rank",
+                                  "t_ns", "begin_ns", "end_ns")
 TEXTS, LISTS = ("run", "from", "why"), ("nodes",)
 ALWAYS, NODES_MAX = ("t_ns", "run", "node"), 2**32
 NEEDED = {
@@ -62,7 +65,9 @@ def _wrong_field(event: dict, key: str) -> bool:
     if key == "ranks" and event["event"] == "captured":
         needed = ("rank", "bytes", "begin_ns", "end_ns")
         return not isinstance(value, list) or not all(
-            isinstance(one, dict) and all(_is_number(one.get(part)) for part in needed) for one in value)  # fmt: skip
+            # fmt: skip.
+            isinstance(one, dict) and all(_is_number(one.get(part)) for part in needed) for one
+            in value)
     if key in WHOLE:
         return not _is_node(value)
     if key in LISTS:
@@ -112,12 +117,14 @@ class _Reader:
                     self.seen.add(line)
                     self.events.append(event)
         if strange and not events_of_job:
-            raise LogError(f"{file}: is the log of job {next(iter(strange))}, not of {job}", mismatch=True)
+            raise LogError(f"{file}: is the log of job {next(iter(strange))}, not of {job}",
+                           mismatch=True)
         if not lines:  # of a node whose disk was full, or that has only begun
             self.unreadable.append(f"{file}: is empty (it holds no whole line)")
         elif job is not None and not events_of_job:
             raise _nothing_in(file, self.unreadable[first:])
-        self.unreadable += [f"{file}: {counted(lines, 'line')} of job {other}" for other, lines in strange.items()]
+        self.unreadable += [f"{file}: {counted(lines, 'line')} of job {other}" for other,
+                            lines in strange.items()]
 
 
 def _nothing_in(file: pathlib.Path, unreadable: list[str]) -> LogError:
@@ -126,7 +133,8 @@ def _nothing_in(file: pathlib.Path, unreadable: list[str]) -> LogError:
 
 
 def read(folder: pathlib.Path | None, job: str = "", more: list[pathlib.Path] | None = None) -> Log:
-    """The log of a job's folder (None: there is none here) and `more` files or folders of logs, which must be of `job`.
+    """The log of a job's folder (None: there is none here) and `more` files or folders of logs,
+    which must be of `job`.
 
     Raises LogError; OSError if a file cannot be read.
     """

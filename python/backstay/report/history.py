@@ -1,4 +1,6 @@
-"""A job's history out of its events: versions, restarts, failures, over all nodes. Times in s since the first event."""
+"""A job's history out of its events: versions, restarts, failures, over all nodes. Times in s since
+the first event.
+"""
 
 import dataclasses
 from typing import NamedTuple
@@ -19,19 +21,22 @@ class Rank(NamedTuple):
 
 @dataclasses.dataclass
 class Part:
-    """One node's part of a version, by its own clock. None: it did not come to that, or its log does not say."""
+    """One node's part of a version, by its own clock. None: it did not come to that, or its log
+    does not say.
+    """
 
     begin_s: float
     captured_s: float | None = None
     written_s: float | None = None  # on its own disk
-    local_s: float | None = None  # told that all have it; protected and durable too
+    local_s: float | None = None  # announced: all have it; protected and durable too
     protected_s: float | None = None
     durable_s: float | None = None
     bytes: int = 0
     blocked_s: float | None = None  # the longest that a rank waited
     writing_s: float | None = None  # captured to written
     waiting_s: float | None = None  # captured to local
-    disk_s: float | None = None  # first chunk handed to its disk to written; None: the log is of an older agent
+    # First chunk handed to its disk to written; None: the log is of an older agent.
+    disk_s: float | None = None
     all_disks_s: float | None = None  # the same to local
     ranks: list[Rank] = dataclasses.field(default_factory=list)
 
@@ -57,7 +62,7 @@ class Version:
 
 @dataclasses.dataclass
 class Restart:
-    """Of all nodes: the last one's time, the longest, the farthest place."""
+    """A restart of all nodes: the last one's time, the longest, the farthest place."""
 
     at_s: float
     run: str
@@ -69,12 +74,16 @@ class Restart:
 
 
 class Failure(NamedTuple):
-    """A run that ended by losing ranks; `redone_s` is the work that the next restart did not bring back."""
+    """A run that ended by losing ranks; `redone_s` is the work that the next restart did not bring
+    back.
+    """
 
     at_s: float
     run: str
     ranks: list[int]  # all that were lost
-    died: list[int]  # of these the first, what left within TOGETHER_S of it, and those of lost nodes: MPI ends the others
+    # Of these the first, what left within TOGETHER_S of it, and those of lost nodes: MPI ends the
+    # others.
+    died: list[int]
     restart: Restart | None
     redone_s: float | None
     node: str  # of the rank that was lost first
@@ -82,7 +91,9 @@ class Failure(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """A run whose ranks could not use the version that they were to restart from: its end is no failure."""
+    """A run whose ranks could not use the version that they were to restart from: its end is no
+    failure.
+    """
 
     at_s: float
     run: str
@@ -149,10 +160,14 @@ class History:
 TOGETHER_S = 1e-3  # a launcher needs longer to notice a death and end the other ranks
 LEVELS = ("local", "protected", "durable")
 PLACES = ("pool", "local", "replica", "durable")  # nearest first
-LATER = ("removed", "set_aside", "skipped", "nodes_lost", "nodes_back")  # also by tools, or by agents that end, long after the run
-MARKS = ("capture_failed", "write_failed", "removed", "set_aside", "skipped", "restart_failed", "durable_failed",
-         "protect_failed", "overtaken", "reprotect_begin", "reprotected", "repaired", "rebuilt")  # fmt: skip
-OF_A_NODE = ("protect_failed", "overtaken", "reprotect_begin", "reprotected", "repaired", "rebuilt")  # about one node's part of a version
+LATER = ("removed", "set_aside", "skipped", "nodes_lost",
+         "nodes_back")  # also by tools, or by agents that end, long after the run
+MARKS = ("capture_failed", "write_failed", "removed", "set_aside", "skipped", "restart_failed",
+         "durable_failed",
+         "protect_failed", "overtaken", "reprotect_begin", "reprotected", "repaired",
+         "rebuilt")  # fmt: skip
+OF_A_NODE = ("protect_failed", "overtaken", "reprotect_begin", "reprotected", "repaired",
+             "rebuilt")  # about one node's part of a version
 
 
 class _Builder:
@@ -170,7 +185,8 @@ class _Builder:
         if kind == "rank_left" and event["lost"]:
             self.lost.setdefault(event["run"], []).append((at, node, int(event["rank"])))
         elif kind == "refused":
-            if event["run"] not in {one.run for one in self.made.refusals}:  # each node's ranks say it
+            if event["run"] not in {one.run for one
+                                    in self.made.refusals}:  # each node's ranks say it
                 self.made.refusals.append(Refusal(at, event["run"], str(event.get("why", ""))))
         elif kind == "capture_begin":
             self._part(event, node, at, "begin_s")
@@ -184,7 +200,8 @@ class _Builder:
             self._marked(event, node, at)
 
     def _part(self, event: dict, node: str, at: float, again: str) -> Part:
-        """The node's part of the version; of another try where it has done that (`again`) already."""
+        """The node's part of the version; of another try where it has done that (`again`) already.
+        """
         key = (event["run"], event["version"])
         version = self.captures.get(key)
         part = None if version is None else version.parts.get(node)
@@ -197,30 +214,34 @@ class _Builder:
     def _captured(self, event: dict, node: str, at: float) -> None:
         part = self._part(event, node, max(0.0, at - event["seconds"]), "captured_s")
         part.captured_s, part.bytes = at, event["bytes"]
-        part.ranks = [Rank(int(r["rank"]), r["bytes"], max(0, r["end_ns"] - r["begin_ns"]) / 1e9, node) for r in event["ranks"]]
+        part.ranks = [Rank(int(r["rank"]), r["bytes"], max(0, r["end_ns"] - r["begin_ns"]) / 1e9,
+                           node) for r in event["ranks"]]
         part.blocked_s = max((one.seconds for one in part.ranks), default=event["seconds"])
 
     def _reached(self, event: dict, node: str, at: float) -> None:
         kind, number = event["event"], event["version"]
         version = self.captures.get((event["run"], number)) or self.newest.get(number)
         part = None if version is None else version.parts.get(node)
-        if part is None:  # its log does not tell of the capture, or it had another name then
+        if part is None:  # its log does not have the capture, or it had another name then
             if version is not None and kind != "written":
                 setattr(version, f"{kind}_s", max(at, getattr(version, f"{kind}_s") or 0.0))
             return
         setattr(part, f"{kind}_s", at)
         if kind in ("written", "local"):
             setattr(part, "writing_s" if kind == "written" else "waiting_s", event["seconds"])
-            setattr(part, "disk_s" if kind == "written" else "all_disks_s", event.get("write_seconds") or None)
+            setattr(part, "disk_s" if kind == "written" else "all_disks_s",
+                    event.get("write_seconds") or None)
 
     def _restored(self, event: dict, node: str, at: float) -> None:
         last = self.made.restarts[-1] if self.made.restarts else None
-        if last is None or (last.run, last.version) != (event["run"], int(event["version"])) or node in last.nodes:
+        if last is None or (last.run, last.version) != (event["run"],
+                                                        int(event["version"])) or node in last.nodes:
             last = Restart(at, event["run"], int(event["version"]), event["from"], 0, 0.0)
             self.made.restarts.append(last)
         if _farther(event["from"], last.source):
             last.source = event["from"]
-        last.at_s, last.bytes, last.seconds = at, last.bytes + event["bytes"], max(last.seconds, event["seconds"])
+        last.at_s, last.bytes, last.seconds = at, last.bytes + event["bytes"], max(last.seconds,
+            event["seconds"])
         last.nodes.append(node)
 
     def _marked(self, event: dict, node: str, at: float) -> None:
@@ -228,7 +249,8 @@ class _Builder:
         key = (event["event"], event["version"], event["run"], place)
         mark, with_owner = self.marks.get(key), event["event"] in OF_A_NODE
         if mark is None or (not with_owner and node in mark.nodes):
-            mark = Mark(at, int(event["version"]), event["event"], str(event.get("why", "")), event["run"], place)
+            mark = Mark(at, int(event["version"]), event["event"], str(event.get("why", "")),
+                        event["run"], place)
             self.marks[key] = mark
             self.made.marks.append(mark)
         if node not in mark.nodes:
@@ -236,7 +258,8 @@ class _Builder:
         if with_owner:
             mark.of.add(self.names.of(event["run"], event["of"]))
         if event["event"] == "reprotected":
-            mark.bytes, mark.seconds = mark.bytes + event["bytes"], max(mark.seconds, event["seconds"])
+            mark.bytes, mark.seconds = mark.bytes + event["bytes"], max(mark.seconds,
+                event["seconds"])
 
 
 def _farther(place: str, other: str) -> bool:
@@ -262,11 +285,15 @@ def _sum_up(version: Version) -> None:
     for level in LEVELS:
         setattr(version, f"{level}_s", _last(version, f"{level}_s", version.captured_s))
     version.bytes = sum(part.bytes for part in parts)
-    version.blocked_s = max((part.blocked_s for part in parts if part.blocked_s is not None), default=0.0)
-    # By clocks of their own: it was told to all at once, so whom it took the least time was the last to capture.
-    version.writing_s = min((part.waiting_s for part in parts if part.waiting_s is not None), default=None)
+    version.blocked_s = max((part.blocked_s for part in parts if part.blocked_s is not None),
+                            default=0.0)
+    # By their own clocks: all received it at once, so the node with the shortest time was the last
+    # to capture.
+    version.writing_s = min((part.waiting_s for part in parts if part.waiting_s is not None),
+                            default=None)
     # Local comes to all at once too: the longest began with the first chunk of all nodes.
-    version.disk_s = max((part.all_disks_s for part in parts if part.all_disks_s is not None), default=None)
+    version.disk_s = max((part.all_disks_s for part in parts if part.all_disks_s is not None),
+                         default=None)
     version.ranks = sorted(rank for part in parts for rank in part.ranks)
 
 
@@ -284,9 +311,12 @@ def _failures(made: History, lost: dict) -> list[Failure]:
         at, node, _ = left[0]
         restart = next((one for one in made.restarts if one.at_s > at), None)
         cut = None if restart is None else next(
-            (v for v in reversed(made.captured) if v.number == restart.version and v.captured_s <= at), None)  # fmt: skip
+            # fmt: skip.
+            (v for v in reversed(made.captured) if v.number == restart.version
+             and v.captured_s <= at), None)
         redone = None if cut is None else made.running_s(at) - made.running_s(cut.begin_s)
-        gone = sorted({one.node for one in made.losses if one.run == run and one.back_s is None}, key=natural)
+        gone = sorted({one.node for one in made.losses if one.run == run and one.back_s is None},
+                      key=natural)
         ranks = sorted({rank for _, _, rank in left})
         found.append(Failure(at, run, ranks, _died(left, gone), restart, redone, node, gone))
     return found
@@ -304,9 +334,11 @@ def _runs(events: list[dict], begin_ns: int) -> list[Run]:
 
 def _without_log(events: list[dict], names: Names) -> list[str]:
     """Nodes of a run whose log is not there."""
-    sizes = {one["run"]: one["nodes"] for one in events if one["event"] == "run_begin" and isinstance(one.get("nodes"), int)}
+    sizes = {one["run"]: one["nodes"] for one in events if one["event"] == "run_begin"
+             and isinstance(one.get("nodes"), int)}
     there = {(one["run"], one["node"]) for one in events}
-    missing = {names.of(run, number) for run, nodes in sizes.items() if nodes < 2**20 for number in range(nodes)
+    missing = {names.of(run, number) for run,
+               nodes in sizes.items() if nodes < 2**20 for number in range(nodes)
                if (run, number) not in there}  # fmt: skip
     return sorted(missing, key=natural)
 
@@ -317,7 +349,8 @@ def build(job: str, events: list[dict]) -> History:
     apart = compare(events, names)
     events = moved(events, apart)
     begin = events[0]["t_ns"]
-    made = History(job, begin, (events[-1]["t_ns"] - begin) / 1e9, runs=_runs(events, begin), clocks=list(apart.values()))
+    made = History(job, begin, (events[-1]["t_ns"] - begin) / 1e9, runs=_runs(events, begin),
+                   clocks=list(apart.values()))
     made.nodes = sorted({names.of(one["run"], one["node"]) for one in events}, key=natural)
     made.without_log = _without_log(events, names)
     made.losses = losses(events, names)

@@ -33,18 +33,23 @@ def of_job(folder: pathlib.Path) -> list[pathlib.Path]:
 
 
 def named(path: pathlib.Path) -> list[pathlib.Path]:
-    """A file, or the logs of a folder: those in it, else those in the folders in it (one a node). Raises LogError, OSError."""
+    """A file, or the logs of a folder: those in it, else those in the folders in it (one a node).
+    Raises LogError, OSError.
+    """
     if not stat.S_ISDIR(_kind(path)):
         return [path]
-    found = sorted(path.glob("*.jsonl")) or [one for folder in sorted(path.iterdir()) for one in sorted(folder.glob("*.jsonl"))]
+    found = sorted(path.glob("*.jsonl")) or [one for folder in sorted(path.iterdir()) for one
+                                             in sorted(folder.glob("*.jsonl"))]
     if not found:
         raise LogError(f"{path}: there is no event log (*.jsonl) in this folder", missing=True)
     return found
 
 
 def lines(file: pathlib.Path, own: bool) -> list[bytes]:
-    """Its whole lines: what follows the last newline is cut short, or nothing. `own`: this node's. Raises LogError, OSError."""
-    try:  # a pipe that nobody writes to would wait for ever
+    """Its whole lines: what follows the last newline is cut short, or nothing. `own`: this node's.
+    Raises LogError, OSError.
+    """
+    try:  # opening a pipe without a writer would block without end
         content = disk.read_bytes(file, opener=lambda path, _: open_file(path))
     except DamagedError:
         advice = "move it away, the agent begins a new log" if own else "copy the log into one and name that"

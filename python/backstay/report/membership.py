@@ -1,4 +1,4 @@
-"""Losses of nodes: those that are left tell each by itself, and one loss counts once."""
+"""Losses of nodes: each remaining node reports them by itself, and one loss counts once."""
 
 import dataclasses
 
@@ -7,7 +7,7 @@ from .nodes import Names
 
 @dataclasses.dataclass
 class Loss:
-    """Times in s since the first event. `told`: by whom, the first one first."""
+    """Times in s since the first event. `told`: the nodes that reported it, the first one first."""
 
     node: str
     run: str
@@ -36,7 +36,8 @@ def losses(events: list[dict], names: Names) -> list[Loss]:
     for event in events:
         if event["event"] not in ("nodes_lost", "nodes_back"):
             continue
-        run, at, teller = event["run"], (event["t_ns"] - begin) / 1e9, names.of(event["run"], event["node"])
+        run, at, teller = event["run"], (event["t_ns"] - begin) / 1e9, names.of(event["run"],
+            event["node"])
         for number in event["nodes"]:
             loss = open_losses.get((run, number))
             if event["event"] == "nodes_back":

@@ -1,4 +1,4 @@
-"""What the nodes of a job are called: numbers begin anew with each run, names of hosts stay."""
+"""The names of a job's nodes: numbers start again with each run, names of hosts stay."""
 
 import collections
 import re
@@ -11,7 +11,7 @@ def _is_name(host) -> bool:
 
 
 class Names:
-    """A name for each (run, number): that of the host where its log tells it."""
+    """A name for each (run, number): that of the host if its log has it."""
 
     def __init__(self, events: list[dict]):
         self.hosts = {(one["run"], one["node"]): one["host"] for one in events
@@ -27,7 +27,8 @@ class Names:
 
 def natural(name: str) -> list:
     """To sort by: n2 before n10."""
-    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"([0-9]+)", name) if part]
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part
+            in re.split(r"([0-9]+)", name) if part]
 
 
 def listed(names, most: int = 4) -> str:

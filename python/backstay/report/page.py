@@ -25,7 +25,8 @@ table{border-collapse:collapse}td,th{padding:.25rem .9rem .25rem 0;text-align:le
 def _table(head: list[str], rows: list[list]) -> str:
     def line(tag, cells):
         short = [' class="short"' if len(str(cell)) < 32 and tag == "td" else "" for cell in cells]
-        return "<tr>" + "".join(f"<{tag}{kind}>{html.escape(str(cell))}</{tag}>" for cell, kind in zip(cells, short, strict=True)) + "</tr>"
+        return "<tr>" + "".join(f"<{tag}{kind}>{html.escape(str(cell))}</{tag}>" for cell,
+                                kind in zip(cells, short, strict=True)) + "</tr>"
 
     return f"<div class=\"wide\"><table>{line('th', head)}{''.join(line('td', row) for row in rows)}</table></div>"
 
@@ -39,11 +40,14 @@ def _failures(history: History) -> str:
         ended = len(one.ranks) - len(one.died)
         if len(history.nodes) > 1:
             ranks += f"; lost with {listed(one.lost)}" if one.lost else f"; first on {one.node}"
-        rows.append([text.time(one.at_s), ranks, str(ended) if ended else "", came, "" if one.redone_s is None else text.time(one.redone_s)])
-    return _table(["after", "ranks that died", "others ended by MPI", "came back from", "work done again"], rows) if rows else "<p>No rank was lost.</p>"
+        rows.append([text.time(one.at_s), ranks, str(ended) if ended else "", came,
+                     "" if one.redone_s is None else text.time(one.redone_s)])
+    return _table(["after", "ranks that died", "others ended by MPI", "came back from",
+                   "work done again"], rows) if rows else "<p>No rank was lost.</p>"
 
 
-DIED = ("The ranks that left first died, and those of a lost node; after the first death MPI ends the others. Ranks that died later "
+DIED = ("The ranks that left first died, and those of a lost node; after the first death MPI ends "
+        "the others. Ranks that died later "
         "than a thousandth of a second after the first are counted among these.")  # fmt: skip
 
 
@@ -55,23 +59,30 @@ def _refusals(history: History) -> str:
 
 def _restarts(history: History) -> str:
     several = len(history.nodes) > 1
-    rows = [[text.time(one.at_s), one.version, one.source, text.size(one.bytes), text.time(one.seconds),
+    rows = [[text.time(one.at_s), one.version, one.source, text.size(one.bytes),
+             text.time(one.seconds),
              *([len(one.nodes)] if several else [])] for one in history.restarts]  # fmt: skip
-    return _table(["after", "version", "from", "size", "took", *(["nodes"] if several else [])], rows) if rows else "<p>No restart.</p>"
+    return _table(["after", "version", "from", "size", "took", *(["nodes"] if several else [])],
+                  rows) if rows else "<p>No restart.</p>"
 
 
 def _summary(history: History) -> str:
     begin = datetime.datetime.fromtimestamp(history.begin_ns / 1e9, datetime.UTC)
-    local = sum(spread.level_of(one) != "captured" for one in history.captured)  # a higher level includes the lower ones
+    local = sum(spread.level_of(one) != "captured" for one
+                in history.captured)  # a higher level includes the lower ones
     last = history.captured[-1]
     on = f" on {counted(len(last.parts), 'node')}" if len(history.nodes) > 1 else ""
     pause = history.end_s - history.observed_s
     paused = f", pauses of {text.time(pause)} between them not counted" if pause > 0.01 * history.end_s else ""
     levels = "".join(f", {grouped(reached)} {name}" for name in ("protected", "durable")
-                     if (reached := sum(getattr(one, f"{name}_s") is not None for one in history.captured)))  # fmt: skip
-    return (f"From {begin:%Y-%m-%d %H:%M:%S} UTC: {counted(len(history.runs), 'run')} of {text.time(history.observed_s)} together{paused}; "
-            f"{counted(len(history.captured), 'version')} captured, {grouped(local)} local{levels}; {counted(len(history.failures), 'failure')}, "
-            f"{counted(len(history.restarts), 'restart')}. A version holds {text.size(last.bytes)} of {counted(len(last.ranks), 'rank')}{on}.")  # fmt: skip
+                     if (reached := sum(getattr(one, f"{name}_s") is not None for one
+                                        in history.captured)))  # fmt: skip
+    return (f"From {begin:%Y-%m-%d %H:%M:%S} UTC: {counted(len(history.runs), 'run')} of "
+            f"{text.time(history.observed_s)} together{paused}; "
+            f"{counted(len(history.captured), 'version')} captured, {grouped(local)} "
+            f"local{levels}; {counted(len(history.failures), 'failure')}, "
+            f"{counted(len(history.restarts), 'restart')}. A version holds {text.size(last.bytes)} "
+            f"of {counted(len(last.ranks), 'rank')}{on}.")  # fmt: skip
 
 
 def _lost(times: Times) -> str:
@@ -79,7 +90,8 @@ def _lost(times: Times) -> str:
     if times.interval_s is not None:
         words.append(f"Computing between two versions: {text.time(times.interval_s)} (median).")
     if times.best_interval_s is not None:
-        words.append(f"Mean time to interrupt {text.time(times.mtti_s)}: the best would be {text.time(times.best_interval_s)} (Daly).")
+        words.append(f"Mean time to interrupt {text.time(times.mtti_s)}: the best would be "
+                     f"{text.time(times.best_interval_s)} (Daly).")
     return " ".join(words)
 
 
@@ -107,23 +119,35 @@ def _limit(probe: dict | None) -> str:
     how = probe.get("how", {})
     words = []
     if "processes" in how:
-        words.append(f"{counted(how['processes'], 'process', 'processes')} copied {text.size(how['bytes_each'])} each")
+        words.append(f"{counted(how['processes'], 'process', 'processes')} copied "
+                     f"{text.size(how['bytes_each'])} each")
     if "bytes" in how:
-        words.append(f"the disk took {text.size(how['bytes'])}{'' if how.get('direct') else ' through the page cache'}")
+        words.append(f"the disk took "
+                     f"{text.size(how['bytes'])}{'' if how.get('direct') else ' through the page cache'}")
     if "load" in how:
-        words.append(f"the machine had a load of {how['load']:.2g} on {counted(how['cores'], 'core')}")
+        words.append(f"the machine had a load of {how['load']:.2g} on "
+                     f"{counted(how['cores'], 'core')}")
     return f"The limits are what `backstay probe` measured: {', '.join(words)}." if words else ""
 
 
 def render(history: History, times: Times, probe: dict | None, unreadable: list[str]) -> str:
-    """The page. `history` has at least one captured version. `probe`: memory and disk in B/s, or None."""
+    """The page. `history` has at least one captured version. `probe`: memory and disk in B/s, or
+    None.
+    """
     limit = _limit(probe)
     parts = [
-        ("Versions and levels", "Each version from the first rank's begin to the levels that it reached.", charts.timeline(history), ""),
-        ("Blocked, and time to each level", "From the first rank's begin: how long the program waited, until the version was on disk and, with several nodes, elsewhere.",
+        ("Versions and levels",
+         "Each version from the first rank's begin to the levels that it reached.",
+         charts.timeline(history), ""),
+        ("Blocked, and time to each level",
+         "From the first rank's begin: how long the program waited, until the version was on disk "
+         "and, with several nodes, elsewhere.",
          charts.level_times(history), ""),
-        ("I/O time of each rank", "A point is a rank, as in Figs. 9 to 11 of paper 004." + _chosen(history), charts.ranks(history), ""),
-        ("Bandwidth", "What the program sees, what the disk does. " + limit, charts.bandwidths(history, probe), ""),
+        ("I/O time of each rank",
+         "A point is a rank, as in Figs. 9 to 11 of paper 004." + _chosen(history),
+         charts.ranks(history), ""),
+        ("Bandwidth", "What the program sees, what the disk does. " + limit,
+         charts.bandwidths(history, probe), ""),
         ("Failures", DIED if history.failures else "", None, _failures(history)),
         ("Restarts", "", None, _restarts(history) + _refusals(history)),
         ("Time lost", _lost(times), charts.time_lost(times), ""),
@@ -131,8 +155,10 @@ def render(history: History, times: Times, probe: dict | None, unreadable: list[
     several = len(history.nodes) > 1
     if several:
         parts[2:2] = [
-            ("Nodes", node_page.of_nodes(history), node_charts.nodes(history), node_page.nodes(history, _table)),
-            ("The last node of each version", node_page.of_versions(history), None, node_page.versions(history, _table)),
+            ("Nodes", node_page.of_nodes(history), node_charts.nodes(history),
+             node_page.nodes(history, _table)),
+            ("The last node of each version", node_page.of_versions(history), None,
+             node_page.versions(history, _table)),
         ]  # fmt: skip
     if several or history.lost_nodes:
         parts[-1:-1] = [("Lost nodes", "", None, node_page.losses(history, _table))]
@@ -141,15 +167,18 @@ def render(history: History, times: Times, probe: dict | None, unreadable: list[
     body = "".join(_section(number, *part) for number, part in enumerate(parts))
     figures = {f"plot{number}": part[2] for number, part in enumerate(parts) if part[2] is not None}
     data = json.dumps(figures, allow_nan=False).replace("<", "\\u003c")
-    warning = "".join(f'<div class="warn">{_paragraph(one)}</div>' for one in node_page.notes(history))
+    warning = "".join(f'<div class="warn">{_paragraph(one)}</div>' for one
+                      in node_page.notes(history))
     if unreadable:
         shown = "".join(f"<li>{html.escape(one)}</li>" for one in unreadable[:20])
         lines, are = counted(len(unreadable), "line"), plural(len(unreadable), "is", "are")
         warning += f'<div class="warn"><p>{lines} of the log could not be read and {are} left out:</p><ul>{shown}</ul></div>'
     job = html.escape(history.job)
-    return (f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{job}: report</title>'
+    return (f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{job}: '
+            f'report</title>'
             f'<meta name="viewport" content="width=device-width, initial-scale=1">'
-            f'<link rel="icon" href="data:,"><style>{STYLE}</style><script>{get_plotlyjs()}</script></head><body>'
+            f'<link rel="icon" '
+            f'href="data:,"><style>{STYLE}</style><script>{get_plotlyjs()}</script></head><body>'
             f"<h1>{job}</h1><p>{html.escape(_summary(history))}</p>{warning}{body}"
             f'<script>const figures={data};for(const id in figures)'
             f"Plotly.newPlot(id,figures[id].data,figures[id].layout,{{responsive:true,displaylogo:false,modeBarButtonsToRemove:['select2d','lasso2d','autoScale2d','zoomIn2d','zoomOut2d']}});"

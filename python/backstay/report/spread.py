@@ -5,14 +5,15 @@ from typing import NamedTuple
 
 from .history import History, Part, Version
 
-# What is compared, and how: seconds of a node's part, by that node's own clock. `told` comes to all nodes at once.
+# The measures: seconds of a node's part, by that node's own clock. A level reaches all nodes at
+# once.
 MEASURES = {
     "blocked": ("longest wait of a rank", lambda part: part.blocked_s),
     "captured": ("until captured", lambda part: _since(part, part.captured_s)),
     "written": ("from captured to its own disk", lambda part: part.writing_s),
-    "local": ("until it was told local", lambda part: _since(part, part.local_s)),
-    "protected": ("until it was told protected", lambda part: _since(part, part.protected_s)),
-    "durable": ("until it was told durable", lambda part: _since(part, part.durable_s)),
+    "local": ("until it had level local", lambda part: _since(part, part.local_s)),
+    "protected": ("until it had level protected", lambda part: _since(part, part.protected_s)),
+    "durable": ("until it had level durable", lambda part: _since(part, part.durable_s)),
 }  # fmt: skip
 
 
@@ -21,7 +22,9 @@ def _since(part: Part, at_s: float | None) -> float | None:
 
 
 class Spread(NamedTuple):
-    """Of one measure of a version over its nodes: the slowest one, its time, and how much later it was than the fastest."""
+    """One measure of a version over its nodes: the slowest one, its time, and how much later it was
+    than the fastest.
+    """
 
     node: str
     seconds: float
@@ -31,7 +34,8 @@ class Spread(NamedTuple):
 def of(version: Version, measure: str) -> Spread | None:
     """None: fewer than two nodes have it."""
     value = MEASURES[measure][1]
-    times = {node: seconds for node, part in version.parts.items() if (seconds := value(part)) is not None}
+    times = {node: seconds for node,
+             part in version.parts.items() if (seconds := value(part)) is not None}
     if len(times) < 2:
         return None
     slowest = max(times, key=times.get)
@@ -49,7 +53,9 @@ class NodeSum:
     level: str = ""  # of that
     disk_bytes: int = 0
     disk_s: float = 0.0
-    slowest: dict[str, int] = dataclasses.field(default_factory=lambda: dict.fromkeys(("blocked", "captured", "written"), 0))
+    slowest: dict[str,
+                  int] = dataclasses.field(default_factory=lambda: dict.fromkeys(("blocked",
+                      "captured", "written"), 0))
     waited_s: float = 0.0  # the longest that a rank of it waited
     waited_version: int | None = None
     restarts: int = 0
@@ -63,14 +69,17 @@ class NodeSum:
 
 
 def level_of(version: Version) -> str:
-    return next((level for level in ("durable", "protected", "local") if getattr(version, f"{level}_s") is not None), "captured")
+    return next((level for level in ("durable", "protected", "local")
+                 if getattr(version, f"{level}_s") is not None), "captured")
 
 
 def _add(found: NodeSum, version: Version, part: Part) -> None:
     found.bytes, found.versions = found.bytes + part.bytes, found.versions + 1
     found.newest, found.level = version.number, level_of(version)
-    # Older logs do not tell when the first chunk was handed over, or only when all nodes had written.
-    seconds = next((one for one in (part.disk_s, part.writing_s, part.waiting_s) if one is not None), None)
+    # Older logs do not say when the first chunk was handed over, or only when all nodes had
+    # written.
+    seconds = next((one for one in (part.disk_s, part.writing_s, part.waiting_s)
+                    if one is not None), None)
     if seconds is not None:
         found.disk_bytes, found.disk_s = found.disk_bytes + part.bytes, found.disk_s + seconds
     if part.blocked_s is not None and part.blocked_s >= found.waited_s:
@@ -78,7 +87,7 @@ def _add(found: NodeSum, version: Version, part: Part) -> None:
 
 
 def nodes(history: History) -> list[NodeSum]:
-    """Of all nodes that there is a log of, and of those that were lost."""
+    """The sums of all nodes that have a log, and of those that were lost."""
     sums = {name: NodeSum(name) for name in history.nodes}
     for version in history.captured:
         for name, part in version.parts.items():
@@ -100,7 +109,8 @@ def nodes(history: History) -> list[NodeSum]:
 
 def longest_wait(history: History) -> tuple[str, int, int, float] | None:
     """(node, rank, version, s) of the rank that waited longest of all."""
-    waits = [(rank.seconds, version.number, rank) for version in history.captured for rank in version.ranks]
+    waits = [(rank.seconds, version.number, rank) for version in history.captured for rank
+             in version.ranks]
     if not waits:
         return None
     seconds, version, rank = max(waits, key=lambda one: one[0])

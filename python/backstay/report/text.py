@@ -2,7 +2,7 @@
 
 
 def time(value: float) -> str:
-    """Of seconds: 1.5 min."""
+    """Seconds as text: 1.5 min."""
     for name, size in (("d", 86400), ("h", 3600), ("min", 60)):
         if value >= 1.5 * size:
             return f"{value / size:.3g} {name}"
@@ -10,7 +10,7 @@ def time(value: float) -> str:
 
 
 def size(value: float) -> str:
-    """Of bytes: 2.147 GB."""
+    """Bytes as text: 2.147 GB."""
     for name, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if value >= size:
             return f"{value / size:.4g} {name}"

@@ -1,4 +1,6 @@
-"""Where a job's time went, beside what paper 000's eq. 3.1 expects for its own cost, interval and failures."""
+"""How a job spent its time, beside the times that paper 000's eq. 3.1 expects for its own cost,
+interval and failures.
+"""
 
 from typing import NamedTuple
 
@@ -10,7 +12,9 @@ from .history import History
 
 
 class Times(NamedTuple):
-    """Shares of the time that the job was running, 0 to 1; `expected` has the same keys, or is None with the reason in `why`."""
+    """Shares of the time that the job was running, 0 to 1; `expected` has the same keys, or is None
+    with the reason in `why`.
+    """
 
     measured: dict[str, float]
     expected: dict[str, float] | None
@@ -22,18 +26,22 @@ class Times(NamedTuple):
 
 def _between(history: History) -> float | None:
     """Median time from one capture to the next of the same run, in s."""
-    gaps = [b.begin_s - a.captured_s for a, b in zip(history.captured, history.captured[1:], strict=False)
+    gaps = [b.begin_s - a.captured_s for a,
+            b in zip(history.captured, history.captured[1:], strict=False)
             if a.run == b.run and b.begin_s > a.captured_s]  # fmt: skip
     return float(np.median(gaps)) if gaps else None
 
 
 def account(history: History, mtti_s: float | None = None) -> Times:
-    """`mtti_s`: the mean time to interrupt; default the observed one. Raises PlanError if it is not above 0."""
+    """`mtti_s`: the mean time to interrupt; default the observed one. Raises PlanError if it is not
+    above 0.
+    """
     total = max(history.observed_s, 1e-9)
     cost = sum(one.blocked_s for one in history.captured)
     redone = sum(one.redone_s or 0.0 for one in history.failures)
     restart = sum(one.seconds for one in history.restarts)
-    measured = {"saving": cost / total, "work done again": redone / total, "restarts": restart / total}
+    measured = {"saving": cost / total, "work done again": redone / total,
+                "restarts": restart / total}
     if mtti_s is None and history.failures:
         mtti_s = total / len(history.failures)
     tau = _between(history)
@@ -44,10 +52,13 @@ def account(history: History, mtti_s: float | None = None) -> Times:
     best = float(interval.daly_s(mean_cost, mtti_s))
     try:
         parts = wall_clock.split(tau, mean_cost, mtti_s, max(total - cost - redone - restart, tau),
-                                 restart / len(history.restarts) if history.restarts else 0.0)  # fmt: skip
+                                 # fmt: skip.
+                                 restart / len(history.restarts) if history.restarts else 0.0)
     except PlanError as error:
         return Times(measured, None, f"no expectation: {error}", tau, best, mtti_s)
     if not np.isfinite(parts.wall_clock_s):
-        return Times(measured, None, "failures come too often to get anywhere at this interval", tau, best, mtti_s)
-    shares = [float(one / parts.wall_clock_s) for one in (parts.checkpoint_s, parts.rework_s, parts.restart_s)]
+        return Times(measured, None, "failures come too often to get anywhere at this interval",
+                     tau, best, mtti_s)
+    shares = [float(one / parts.wall_clock_s) for one in (parts.checkpoint_s, parts.rework_s,
+        parts.restart_s)]
     return Times(measured, dict(zip(measured, shares, strict=True)), "", tau, best, mtti_s)

@@ -61,8 +61,9 @@ Status end_agent_at_socket(const Config& config, const AgentOptions& options) {
   return agent.wait_until_gone(options.timeout_s);
 }
 
-// Lines of stdin until its end, or until SIGTERM: Slurm sends that to all tasks of a job that is cancelled, and who stays
-// behind would hold the job. From its beginning, so that none is lost while an agent starts.
+// Lines of stdin until its end, or until SIGTERM, which Slurm sends to all tasks of a cancelled
+// job: a task that stayed would hold the job. Reads from the beginning, so that no line is lost
+// while an agent starts.
 class Lines {
  public:
   // `on_silence` is called after each silence of that length.
@@ -73,7 +74,7 @@ class Lines {
     ::sigaddset(&term, SIGTERM);
     ::sigprocmask(SIG_BLOCK, &term, &while_waiting_);
     ::sigdelset(&while_waiting_, SIGTERM);
-    struct sigaction nothing {};  // that of ppoll() is enough
+    struct sigaction nothing {};  // the mask of ppoll() is enough
     nothing.sa_handler = [](int) {};
     ::sigaction(SIGTERM, &nothing, nullptr);
   }
@@ -106,17 +107,18 @@ class Lines {
     return {whole, static_cast<long>((seconds - static_cast<double>(whole)) * 1e9)};
   }
 
-  const double silence_s_;  // 0: for ever
+  const double silence_s_;  // 0: no limit
   const std::function<void()> on_silence_;
   sigset_t while_waiting_{};
   std::string text_;
 };
 
-// In a job step of `backstay run` (host_line.h): the agent lives as long as somebody asks for signs of life. One that was
-// there before is another job's, and stays.
+// In a job step of `backstay run` (host_line.h): the agent lives as long as signs of life are asked
+// for. An agent that was there before belongs to another job, and stays.
 Result<int> attend(const Config& config, const AgentOptions& options) {
   BACKSTAY_ASSIGN(const std::string file, find_config(options.settings.config_file));
-  // `backstay run` may have gone with the node of the job's script: nobody else could put the job back into the queue.
+  // `backstay run` may have been lost with the node of the job's script; then only this process can
+  // put the job back into the queue.
   Lines questions(options.requeue_after_s, [] {
     if (slurm_lost_first_node()) (void)slurm_requeue();
   });
@@ -130,7 +132,7 @@ Result<int> attend(const Config& config, const AgentOptions& options) {
     fmt::print("backstay-host {} {}\n", name, *number);
     std::fflush(stdout);
   }
-  // Whoever waits for our last word hears it in any case.
+  // Our last word is sent in any case, as the other end may wait for it.
   const Status ended = agent.ok() && agent->fresh ? end_agent_at_socket(config, options) : Status();
   fmt::print("backstay-host {} 0\n", name);
   std::fflush(stdout);
@@ -150,7 +152,7 @@ Result<int> stop(const Config& config, const AgentOptions& options) {
   return exit_ok;
 }
 
-Result<int> tell(const Config& config, const AgentOptions& options) {
+Result<int> print_status(const Config& config, const AgentOptions& options) {
   auto agent = AgentLink::connect(config);
   if (!agent.ok() && agent.error().code() == Code::agent_lost && options.settings.json) {
     print_json({{"running", false}, {"socket", wire::socket_path(config.agent.socket)}});
@@ -187,7 +189,7 @@ Result<int> act(const AgentOptions& options) {
   if (options.what == "stop") return stop(config, options);
   if (options.what == "attend") return attend(config, options);
   if (options.what == "ranks") return ranks(config, options);
-  return tell(config, options);
+  return print_status(config, options);
 }
 
 }  // namespace

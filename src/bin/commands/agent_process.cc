@@ -54,7 +54,8 @@ Status end_agent_process(int pid, bool now, double timeout_s) {
     if (errno == ESRCH) return Error(Code::not_found, fmt::format("no process {} runs here", pid));
     return errno_error(fmt::format("look at process {}", pid), errno);
   }
-  // Read while it lives, or there is nothing to read: a process that ends now is not mistaken for another one.
+  // The name is read while the process lives: a process that ends now is not mistaken for another
+  // one.
   if (const std::string name = name_of(pid); name != "backstayd") {
     return Error(Code::invalid, fmt::format("process {} is no agent, it is '{}'", pid, name));
   }

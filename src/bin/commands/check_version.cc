@@ -23,8 +23,8 @@ bool is_damage(const Error& error) {
          error.code() == Code::too_large;
 }
 
-// The check of one node's part. Threads take the next chunk from a counter; what they find they
-// add under a lock, which is rare.
+// The check of one node's part. Threads take the next chunk from a counter; they add damage under a
+// lock, which is rare.
 class NodeCheck {
  public:
   NodeCheck(tier::Tier& tier, const format::Manifest& manifest, Progress& progress,
@@ -125,7 +125,7 @@ class NodeCheck {
     return {};
   }
 
-  // Tables are inside chunks, so this can only find what the program's library did wrong.
+  // Tables are inside chunks, so this can only find mistakes of the program's library.
   Status check_tables() {
     result_.chunks += chunks_, result_.bytes += bytes_;
     if (result_.damages > 0) return {};

@@ -1,4 +1,4 @@
-// Reads every byte of a version and holds it against its checksums, with several threads.
+// Reads every byte of a version and compares it with its checksums, with several threads.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ struct CheckResult {
   std::vector<Damage> damaged;  // the first of them
 };
 
-// Damage is a result, not an Error. Errors: what keeps the check from being made (io, permission),
+// Damage is a result, not an Error. Errors: those that prevent the check (io, permission),
 // not_found if the version is removed meanwhile.
 Result<CheckResult> check_version(Stored& stored, const std::string& job,
                                   const agent::StoredVersion& version, unsigned threads,

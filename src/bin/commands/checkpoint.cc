@@ -25,7 +25,7 @@ struct CheckpointOptions {
   std::string job;
   bool stop = false;
   bool wait = false;
-  Level level = Level::local;  // that --wait waits for
+  Level level = Level::local;  // for --wait
   double timeout_s = 600;
 };
 

@@ -1,4 +1,4 @@
-// What `backstay doctor` looks at. Each check says what it found and, if that is not good, what to do.
+// The checks of `backstay doctor`. Each says what it found and, if that is not good, what to do.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct Finding {
   std::string name;
   Health health = Health::good;
   std::string found;
-  std::string advice;  // empty where nothing is to be done
+  std::string advice;  // empty: nothing to do
 };
 
 // The folders of a path that are missing, made as the agent would make them and taken away again.

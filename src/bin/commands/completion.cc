@@ -31,7 +31,7 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
-// What else may stand after `backstay NAME`: names of jobs, fixed words.
+// The words that may follow `backstay NAME`: names of jobs, fixed words.
 std::string words_after(const CLI::App& sub) {
   if (sub.get_name() == "completion") return "bash zsh";
   if (sub.get_name() == "agent") return "start stop status";
@@ -42,8 +42,8 @@ std::string words_after(const CLI::App& sub) {
   return takes_job ? "$(backstay ls --names 2>/dev/null)" : "";
 }
 
-// Python's parsers know the options of their commands; they are asked where an option is typed, because their start takes a moment.
-// `question`: the shell's word for what stands behind `plan`.
+// Python's parsers know the options of their commands; they are asked where an option is typed,
+// because their start takes a moment. `question`: the shell's variable for the word after `plan`.
 std::string options_after(const CLI::App& sub, std::string_view question) {
   if (!is_python_command(sub.get_name())) return joined(option_names(sub));
   return fmt::format("$(backstay {}{} --help 2>/dev/null | grep -oE -- '--[a-z][-a-z]*' | sort -u)",

@@ -1,4 +1,5 @@
-// `backstay config`: what holds here and where it comes from; --explain: every key and its meaning.
+// `backstay config`: the settings that hold here and their file; --explain: every key and its
+// meaning.
 #include <fmt/format.h>
 
 #include <memory>
@@ -43,7 +44,7 @@ constexpr const char* page_top = R"(# Configuration
 
 <!-- Made by `backstay config --explain --markdown`; a test holds the two together. -->
 
-Nothing has to be configured. What is, stands in one TOML file: the one given with `--config` or to
+No key has to be set. Settings are in one TOML file: the one given with `--config` or to
 `backstay_init()`, else `$BACKSTAY_CONFIG`, else `./backstay.toml`, else `~/.config/backstay.toml`.
 The first that exists is read, the others are not.
 
@@ -52,13 +53,13 @@ Every key can be set by an environment variable too, which wins over the file. `
 with `~/`; a relative path in the file counts from the file's folder.
 
 An unknown key, a wrong type or a value out of range is an error that names file, line and column,
-and the nearest key that exists. `backstay config` prints what holds where it is called;
-`backstay config --explain` prints a commented file to start from.
+and the nearest key that exists. `backstay config` prints the settings of the place where it is
+called; `backstay config --explain` prints a commented file to start from.
 
-Ranks of one node share an agent, a folder and a pool, so `agent.socket` and `storage.dir` must be the
-same for all of them; nodes may differ. `init` refuses ranks that differ and names both values. Of
-`job`, `durable`, `protect` and `checkpoint` the values of rank 0 hold for all ranks. A variable that
-begins with `BACKSTAY_` and means nothing is warned of, with the nearest name that does.
+Ranks of one node share an agent, a folder and a pool, so `agent.socket` and `storage.dir` must be
+the same for all of them; nodes may differ. `init` refuses ranks that differ and names both values.
+The values of rank 0 for `job`, `durable`, `protect` and `checkpoint` hold for all ranks. A variable
+that begins with `BACKSTAY_` and has no meaning gets a warning that names the nearest one that has.
 )";
 
 std::string cell(std::string text) {

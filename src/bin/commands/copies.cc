@@ -34,8 +34,8 @@ void add_parity(NodeId node, const Json& parity, Copies& copies) {
   known->holders[static_cast<std::size_t>(place - group.begin())].push_back(node);
 }
 
-// It is the node's own disk that keeps a version from level local; from higher ones those of others may. One that is
-// full gives what it has.
+// Only the node's own disk keeps a version from level local; for higher levels it may be another
+// node's. A full disk still gives what it has.
 bool disk_fails(const Json& member) {
   return member.at("lacks_level") == level_name(Level::local) &&
          member.at("lacks_code") != code_name(Code::no_space);
@@ -103,7 +103,8 @@ Result<Copies> copies_of(const Json& answer) {
 
 namespace {
 
-// Some node could be left alone with the version, but not with all files: parity is put together between agents.
+// True if a last node would have the version, but not all of its files: agents rebuild from parity
+// together.
 bool would_need_a_second(const Copies& copies) {
   const auto& of_nodes = copies.survival.of_nodes;
   if (copies.parity.empty() || copies.living < 2 || copies.living - 2 >= of_nodes.size())
@@ -121,7 +122,7 @@ bool would_need_a_second(const Copies& copies) {
 std::string survival_line(const protect::Survival& survival, std::uint64_t living,
                           std::string_view which, std::string_view the_only) {
   if (!survival.gone.empty())
-    return fmt::format("not whole on the nodes that {}: nobody has the file of {}", which,
+    return fmt::format("not whole on the nodes that {}: no node has the file of {}", which,
                        nodes_text(survival.gone));
   if (living == 1) return fmt::format("on {} only: its loss would lose the version", the_only);
   return "survives the loss of " + survival.text();

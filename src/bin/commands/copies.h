@@ -1,5 +1,5 @@
-// Where the copies of a version are, and what would survive which losses: what `backstay show` says of an agent's answer to
-// `where` (docs/protocol/agent.md). Pure.
+// The places of a version's copies and the losses that it would survive: `backstay show` prints
+// them from an agent's answer to `where` (docs/protocol/agent.md). Pure.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ struct Copies {
   std::vector<std::vector<NodeId>> holders;  // of each node's file
   std::vector<protect::ParityThere> parity;  // of each group, in any order
   std::vector<std::string> troubles;         // of nodes that answered, a sentence each
-  std::vector<NodeId> troubled;  // whose own disk it is: one that takes nothing may give nothing
-  std::vector<NodeId> silent;    // have not answered, or are lost: what they have is not counted
-  std::uint64_t not_asked = 0;   // nodes; nor is what these have
+  std::vector<NodeId> troubled;  // nodes with a failing disk: it may not give back what it has
+  std::vector<NodeId> silent;    // have not answered, or are lost: their files are not counted
+  std::uint64_t not_asked = 0;   // nodes; their files are not counted either
   std::uint64_t living = 0;      // nodes that answered
   protect::Survival survival;    // of the loss of nodes that answered
-  protect::Survival sure;        // the same without what the troubled keep, where there are such
+  protect::Survival sure;        // the same without the files of the troubled, if there are any
 };
 
 // Errors: protocol (not an answer to `where`).

@@ -29,7 +29,7 @@ struct CopyOptions {
   std::string from;
 };
 
-// From where to where, and how safe the version is there.
+// Source, target, and the level of the version there.
 struct Way {
   Stored from;
   Stored to;
@@ -44,7 +44,7 @@ Result<Way> way(const CopyOptions& options, const Config& config) {
   std::error_code failure;
   const std::string& named = options.to.empty() ? options.from : options.to;
   other.storage.dir = fs::absolute(named, failure).lexically_normal().string();
-  // Not made here: a shared directory that is missing may just not be mounted.
+  // The folder is not made here: a shared directory that is missing may just not be mounted.
   if (!fs::is_directory(other.storage.dir, failure)) {
     return Error(Code::invalid, other.storage.dir + " is no folder; make it, or mount it");
   }
@@ -81,7 +81,7 @@ Status check_source(Stored& from, const std::string& job, const agent::StoredVer
   return {};
 }
 
-// What went wrong, in the words of somebody who asked for a copy.
+// The error in words that fit a request for a copy.
 Error explained(Way& way, const format::CommitRecord& record, const agent::VersionCopy& copy,
                 const Error& why) {
   if (!copy.source_is_damaged()) return why;
@@ -102,7 +102,7 @@ Status run_copy(Way& way, const format::CommitRecord& record) {
   while (!copy.done()) {
     if (const Status status = copy.step(); !status.ok()) {
       const Error why = explained(way, record, copy, status.error());
-      (void)copy.remove_rest().ok();  // the first error is the one to tell
+      (void)copy.remove_rest().ok();  // the first error is reported
       return why;
     }
     progress.add(copy.bytes() - std::exchange(shown, copy.bytes()));
@@ -136,7 +136,8 @@ Result<int> copy(const CopyOptions& options) {
   BACKSTAY_ASSIGN(Way on, way(options, config));
   BACKSTAY_ASSIGN(const agent::StoredVersion version, on.from.version(job, options.version));
   BACKSTAY_TRY(check_source(on.from, job, version));
-  // An agent that serves the job in the destination knows its versions; it must not find another.
+  // An agent that serves the job in the destination knows its versions; no other version may appear
+  // there.
   BACKSTAY_ASSIGN(const agent::HeldLock lock, agent::lock_job(on.to.dir(), job));
   const std::uint64_t start = system_clock().monotonic_ns();
   BACKSTAY_ASSIGN(const bool there, agent::make_way(on.to.tier(), version.record));

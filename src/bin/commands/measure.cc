@@ -57,7 +57,7 @@ Status move_all(io::Ring& ring, io::File& file, std::span<std::byte> memory, std
   std::vector<std::uint64_t> free(memory.size() / piece);
   for (std::size_t i = 0; i < free.size(); ++i) free[i] = i;
   for (std::uint64_t at = 0; at < bytes || ring.in_flight() > 0;) {
-    if (!failed.ok()) at = bytes;  // what is in flight still uses the file and the memory
+    if (!failed.ok()) at = bytes;  // requests in flight still use the file and the memory
     for (; at < bytes && !free.empty() && ring.in_flight() < ring.depth(); at += piece) {
       const std::uint64_t slot = free.back();
       free.pop_back();
@@ -78,7 +78,8 @@ Status move_all(io::Ring& ring, io::File& file, std::span<std::byte> memory, std
 
 namespace {
 
-// The name of a file. It is taken away before the file grows, so that a tool that is killed leaves nothing.
+// The name of a file. It is removed before the file grows, so that a tool that is killed leaves
+// nothing.
 class ProbeFile {
  public:
   ProbeFile(io::FileSystem& fs, const std::string& dir)
@@ -129,7 +130,7 @@ Result<MemorySpeed> measure_memory(unsigned processes, std::uint64_t bytes_each)
     if (pid > 0) children.push_back(pid);
   }
   bool good = children.size() == processes;
-  // Too few would wait at the barrier for ever.
+  // Too few processes would wait at the barrier without end.
   if (!good)
     for (const pid_t pid : children) ::kill(pid, SIGKILL);
   for (const pid_t pid : children) {

@@ -1,4 +1,4 @@
-// `backstay probe`: measures once what later commands compare with (top, plan).
+// `backstay probe`: measures once the speeds with which later commands compare (top, plan).
 #include <fmt/format.h>
 #include <unistd.h>
 

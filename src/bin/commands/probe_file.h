@@ -1,4 +1,4 @@
-// What `backstay probe` measured on this machine, kept for later commands.
+// The result of `backstay probe` on this machine, kept for later commands.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,7 +1,9 @@
-// Subcommands that are written in Python: `backstay NAME ARGS` becomes `python -m backstay.cli NAME ARGS`.
+// Subcommands that are written in Python: `backstay NAME ARGS` becomes `python -m backstay.cli NAME
+// ARGS`.
 //
-// Which python: in a source tree that of .venv; installed $BACKSTAY_PYTHON, else the environment that the installation
-// brought along (lib/backstay/venv), else python3 if it has the packages.
+// The interpreter: in a source tree that of .venv; in an installation $BACKSTAY_PYTHON, else the
+// environment that came with the installation (lib/backstay/venv), else python3 if it has the
+// packages.
 #pragma once
 
 #include <string>

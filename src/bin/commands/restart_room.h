@@ -1,4 +1,4 @@
-// Whether a node's disk could take a restart: routed files come back beside those that are there.
+// Whether a node's disk has room for a restart: routed files come back beside those that are there.
 // Blocks on the disk. Any thread.
 #pragma once
 
@@ -15,16 +15,16 @@ struct RestartRoom {
   bool enough() const { return needed_bytes <= free_bytes; }
 };
 
-// For files of so many bytes below `dir`. None where the disk does not say what is free.
+// For files of `needed_bytes` below `dir`. nullopt if the disk does not say what is free.
 std::optional<RestartRoom> restart_room(const std::string& dir, std::uint64_t needed_bytes);
 
 // For the files that the job has there now: the next version saves them.
 std::optional<RestartRoom> restart_room_now(const std::string& dir, const std::string& job);
 
-// Empty where there is enough.
+// Empty if there is enough.
 std::string warning(const std::optional<RestartRoom>& room, const std::string& dir);
 
-// null where it is not known.
+// null if it is not known.
 nlohmann::ordered_json room_json(const std::optional<RestartRoom>& room);
 
 }  // namespace backstay::bin

@@ -1,5 +1,5 @@
-// `backstay rm`: removes versions, commit record first. The newest complete version of a job is
-// what a restart needs: it goes only with --all or --force.
+// `backstay rm`: removes versions, commit record first. A restart needs the newest complete version
+// of a job: it is removed only with --all or --force.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -43,12 +43,12 @@ bool selected(const agent::StoredVersion& version, const RmOptions& options) {
          seconds_since(version.record.captured_ns) > *options.older_than_s;
 }
 
-// What a living agent holds of the job beyond what the disk says.
+// State of the job that a living agent has beyond the disk.
 struct InAgent {
   std::vector<VersionNumber> versions;
   std::vector<VersionNumber> being_written;
-  std::vector<VersionNumber> unwritable;  // only in the pool, and there to stay
-  std::uint64_t ranks = 0;                // of a program that runs
+  std::vector<VersionNumber> unwritable;  // only in the pool, and cannot leave it
+  std::uint64_t ranks = 0;                // of a running program
 };
 
 InAgent held_by_agent(const Config& config, const std::string& job) {
@@ -70,7 +70,8 @@ InAgent held_by_agent(const Config& config, const std::string& job) {
   return held;
 }
 
-// The versions on the disk and those that the agent has besides, oldest first. Errors: not_found (neither).
+// The versions on the disk and those that the agent has besides, oldest first. Errors: not_found
+// (neither).
 Result<std::vector<agent::StoredVersion>> versions_to_remove(
     Stored& stored, const std::string& job, const std::vector<VersionNumber>& in_agent) {
   auto versions = stored.versions(job);
@@ -90,8 +91,8 @@ Result<std::vector<agent::StoredVersion>> versions_to_remove(
   return versions;
 }
 
-// Sees to it that no agent restarts a program from a version that is removed: the agent that serves the job lets go of it;
-// where none does, the job's lock keeps agents away meanwhile.
+// Keeps agents from restarting a program from a version that is removed: the agent that serves the
+// job releases it; if none does, the job's lock keeps agents away meanwhile.
 class Release {
  public:
   explicit Release(const Config& config, std::string job)
@@ -127,7 +128,7 @@ Status check_named(const std::vector<agent::StoredVersion>& versions, const RmOp
   return {};
 }
 
-// Of a job on several nodes each keeps its own part, and copies of others'.
+// Each node of a job on several nodes keeps its own part and copies of others.
 bool is_on_other_nodes(const agent::StoredVersion& version) {
   return version.record.nodes > 1 && version.record.level != Level::durable;
 }
@@ -156,8 +157,8 @@ void print_result(const std::string& job, const Outcome& outcome, const RmOption
   if (removed.empty() && kept.empty()) fmt::print("nothing to remove\n");
   if (!elsewhere.empty())
     fmt::print(
-        "{} from this node only; other nodes have parts and copies of it, and a restart may take "
-        "it all the same: run this on each node of the job\n",
+        "{} from this node only; other nodes have parts and copies of it, and a restart may still "
+        "take it: run this on each node of the job\n",
         elsewhere.size() == 1 ? fmt::format("version {} goes", elsewhere.front())
                               : fmt::format("versions {} go", fmt::join(elsewhere, ", ")));
 }
@@ -191,7 +192,7 @@ Result<int> remove(const RmOptions& options) {
                  fmt::format("a program of job {} is running here ({}); nothing was removed: wait "
                              "for its end, or name the versions that may go",
                              job, count_text(in_agent.ranks, "rank")));
-  // Who removed a job's files by hand has --all to make the agent forget it too.
+  // --all makes the agent forget the job too, even if its files were removed by hand.
   const auto& besides = options.all ? in_agent.versions : in_agent.unwritable;
   BACKSTAY_ASSIGN(const auto versions, versions_to_remove(stored, job, besides));
   BACKSTAY_TRY(check_named(versions, options, job));
@@ -212,7 +213,7 @@ Result<int> remove(const RmOptions& options) {
     } else if (!free.ok()) {
       return free.error();
     } else {
-      // The tier takes the commit record away first and makes that safe before the rest.
+      // The tier removes the commit record first, and makes that safe before it removes the rest.
       if (!options.dry_run) BACKSTAY_TRY(remove_from_disk(stored, job, version.version));
       outcome.removed.push_back(version.version);
       if (is_on_other_nodes(version)) outcome.elsewhere.push_back(version.version);
@@ -236,7 +237,7 @@ Action declare_rm(CLI::App& app) {
       ->check(a_version());
   app.add_flag(
       "--all", options->all,
-      "All versions, the newest too: the job begins anew then. Not while its program runs");
+      "All versions, the newest too: the job then starts afresh. Not while its program runs");
   app.add_flag("--damaged", options->damaged, "Versions that were found damaged");
   const std::map<std::string, double> units{
       {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}, {"w", 604800}};
@@ -254,7 +255,7 @@ Action declare_rm(CLI::App& app) {
       "Examples:\n"
       "  backstay rm lj 3 4                 two versions\n"
       "  backstay rm lj --older-than 7d     all but the newest that are older than a week\n"
-      "  backstay rm lj --all               everything of this job, which then begins anew\n"
+      "  backstay rm lj --all               everything of this job, which then starts afresh\n"
       "Exit codes: 0 ok, 3 no such job or version, 7 a version that was named is needed and was "
       "kept, or the job runs");
   return [options] { return remove(*options); };

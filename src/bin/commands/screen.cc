@@ -56,7 +56,7 @@ namespace {
 
 bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U; }
 
-// What does not fit ends in a mark, so that nobody takes it for the whole.
+// A line that is cut ends in a mark, so that it is not taken for the whole.
 std::string fitted(const std::string& line, std::size_t columns) {
   if (static_cast<std::size_t>(std::count_if(line.begin(), line.end(), begins_character)) <=
       columns)

@@ -1,4 +1,5 @@
-// `backstay show`: what a version holds, and what it would survive. Reads manifests and region tables, no payload.
+// `backstay show`: the content of a version, and the losses that it would survive. Reads manifests
+// and region tables, no payload.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -91,7 +92,7 @@ Status add_node(Stored& stored, Content& content, const std::string& job, NodeId
   return {};
 }
 
-// What this node keeps of its group, if it does.
+// The parity of its group that this node keeps.
 std::vector<std::uint32_t> parity_here(Stored& stored, const std::string& job,
                                        VersionNumber version) {
   const std::string folder = format::version_folder(job, version);
@@ -115,14 +116,14 @@ std::string type_text(const RegionSummary& region) {
   return region.same_type ? std::string(format::element_name(region.first.type)) : "differs";
 }
 
-// Says nothing of others where there are none: a version of one node that no agent knows.
+// Empty for a version of one node that no agent knows: there are no other nodes.
 std::vector<std::string> copies_lines(const Content& content) {
   if (content.copies.ok()) return survival_lines(*content.copies);
   if (content.version.record.nodes == 1) return {};
   return {"which losses it would survive is not known: " + content.copies.error().message()};
 }
 
-// What the agents of the job know of it; there may be none.
+// The answer of the job's agents; there may be none.
 Result<Copies> ask_for_copies(const Config& config, const std::string& dir, const std::string& job,
                               VersionNumber version) {
   constexpr double patience_s = 5;

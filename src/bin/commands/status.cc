@@ -1,4 +1,4 @@
-// `backstay status`: what this node's agent is doing, and the others of its jobs, once.
+// `backstay status`: the state of this node's agent, and of the other agents of its jobs, once.
 #include <fmt/format.h>
 
 #include <memory>
@@ -15,7 +15,8 @@
 namespace backstay::bin {
 namespace {
 
-// What the agent does not ask the disk for, as its main loop must not wait for one.
+// Adds free space, which the agent itself does not ask for, as its main loop must not wait for a
+// disk.
 void add_rooms(nlohmann::ordered_json& status) {
   const auto jobs = status.find("jobs");
   if (jobs == status.end() || !jobs->is_array()) return;

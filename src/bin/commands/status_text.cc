@@ -41,7 +41,7 @@ std::vector<Json> members_of(const Json& job) {
   return members;
 }
 
-// On all nodes that have answered.
+// The sum over all nodes that have answered.
 std::uint64_t connected(const Json& job) {
   const auto members = members_of(job);
   if (members.empty()) return number(job, "connected");
@@ -98,7 +98,7 @@ std::string pool_text(const Json& status) {
 
 namespace {
 
-// As wide as a line of a terminal.
+// Cut to the width of a terminal's line.
 std::string cut(const std::string& line) { return shortened(line, 80); }
 
 std::string member_line(const Json& member) {
@@ -117,7 +117,7 @@ std::string member_line(const Json& member) {
                      newest == 0 ? "-" : fmt::format("{} {}", newest, text(member, "level")));
 }
 
-// "failure domains: s0 (0, 2), s1 (1, 3)"; nothing where each node fails alone.
+// "failure domains: s0 (0, 2), s1 (1, 3)"; no line if each node fails alone.
 void add_domains(const std::vector<Json>& members, std::vector<std::string>& lines) {
   std::map<std::string, std::vector<std::uint64_t>> nodes;
   for (const Json& member : members)
@@ -131,7 +131,7 @@ void add_domains(const std::vector<Json>& members, std::vector<std::string>& lin
   for (std::string& line : wrapped(all, 2, 80)) lines.push_back(std::move(line));
 }
 
-// What a run on several nodes looks like there; and what concerns all of it.
+// A line for each node of a run on several nodes, and lines about the whole run.
 void add_members(const Json& job, std::vector<std::string>& lines) {
   if (number(job, "nodes") > 1) {
     lines.push_back(fmt::format("  {:>4}  {:<16}  {:>9}  {:>6}  {:>10}  {}", "node", "host",

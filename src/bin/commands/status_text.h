@@ -18,7 +18,8 @@ struct Rates {
 // "writing 1.20 GB/s, 75 % of this disk"
 std::string speed_text(const Rates& rates);
 std::string pool_text(const nlohmann::ordered_json& status);
-// One line a version, newest first, at most `versions_max` a job; then one a node where there are several.
+// One line a version, newest first, at most `versions_max` a job; then one a node where there are
+// several.
 std::vector<std::string> job_lines(const nlohmann::ordered_json& status, std::size_t versions_max);
 // Lines of at most `columns`, as far as words allow, each after `indent` blanks.
 std::vector<std::string> wrapped(const std::string& text, std::size_t indent, std::size_t columns);

@@ -30,7 +30,7 @@ struct TopOptions {
   std::uint64_t count = 0;
 };
 
-// One look at the agent. A new connection where the last one broke: agents come and go.
+// Asks the agent for its status. Connects again if the last connection broke: agents come and go.
 class Watch {
  public:
   explicit Watch(Config config)
@@ -120,7 +120,7 @@ void print_line(const Result<Json>& status, const Rates& rates, bool json) {
   std::fflush(stdout);
 }
 
-// Plain lines: for logs and pipes. Ends after `count` looks, or when the agent has gone for good.
+// Plain lines, for logs and pipes. Ends after `count` looks, or when the agent is gone for good.
 Result<int> follow(Watch& watch, const TopOptions& options) {
   for (std::uint64_t i = 0; options.count == 0 || i < options.count; ++i) {
     if (i > 0) std::this_thread::sleep_for(std::chrono::duration<double>(options.interval_s));
@@ -158,7 +158,7 @@ Action declare_top(CLI::App& app) {
       ->type_name("SECONDS")
       ->check(seconds_between(0.05, 3600))
       ->capture_default_str();
-  app.add_option("--count", options->count, "End after so many looks; 0: never")
+  app.add_option("--count", options->count, "End after this many looks; 0: never")
       ->type_name("N")
       ->check(a_count());
   add_settings(app, options->settings, true);

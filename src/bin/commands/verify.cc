@@ -33,11 +33,11 @@ struct Verified {
   CheckResult result;
   double seconds = 0;
   bool marked = false;    // the `damaged` file was written
-  bool unmarked = false;  // it was taken away
+  bool unmarked = false;  // the file was removed
 };
 
-// Retention may have taken the version while it was read, and a newer one its bytes: that is no damage,
-// and a mark would make the folder anew.
+// Retention may have removed the version while it was read, and a newer one may have overwritten
+// its file: that is no damage, and a mark would create the folder again.
 Status still_there(Stored& stored, const std::string& job, VersionNumber number) {
   BACKSTAY_ASSIGN(const auto now, stored.version(job, number));
   if (now.level != Level::none || !now.damage.empty()) return {};
@@ -45,7 +45,7 @@ Status still_there(Stored& stored, const std::string& job, VersionNumber number)
                fmt::format("{} version {} was removed while it was read", job, number));
 }
 
-// Keeps the `damaged` file in step with what was found: restarts believe it.
+// Keeps the `damaged` file in step with the findings: restarts rely on it.
 Status mark(Stored& stored, const std::string& job, Verified& one) {
   const std::string name =
       format::version_folder(job, one.version.version) + "/" + std::string(format::damaged_name);
@@ -137,7 +137,7 @@ Result<int> verify(const VerifyOptions& options) {
     if (!one.ok() && one.error().code() == Code::not_found && options.version == 0)
       continue;  // removed meanwhile
     if (!one.ok() && versions.size() == 1) return one.error();
-    if (!one.ok()) {  // says nothing about the others
+    if (!one.ok()) {  // the others are still checked
       unread = true;
       remark(fmt::format("{} version {} cannot be checked: {}", job, version.version,
                          one.error().message()));

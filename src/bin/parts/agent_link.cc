@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Silence longer than this would look like a tool that hangs.
+// A tool that is silent for longer than this would seem to hang.
 constexpr double remark_after_s = 2;
 
 timeval as_timeval(double seconds) {

@@ -14,8 +14,10 @@ struct RunningAgent {
   std::string socket;
 };
 
-// Blocks until an agent answers, at most twice agent.start_timeout_s. `config_file` is handed on to a fresh one.
-// Errors: agent_lost (none can be started, or the one that listens hangs; the message says what to do), timeout.
+// Blocks until an agent answers, at most twice agent.start_timeout_s. `config_file` is passed on to
+// a fresh one.
+// Errors: agent_lost (none can be started, or the one that listens hangs; the message says what to
+// do), timeout.
 Result<RunningAgent> ensure_agent(const Config& config, const std::string& config_file);
 
 }  // namespace backstay::bin

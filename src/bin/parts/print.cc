@@ -21,7 +21,7 @@ std::string scaled(double value, double step, const std::array<const char*, 6>& 
   return fmt::format("{:.{}f} {}", value, value < 10 ? 2 : value < 100 ? 1 : 0, units[unit]);
 }
 
-// Columns on a terminal: every byte that does not continue a UTF-8 character is one.
+// Columns on a terminal: every byte that does not continue a UTF-8 character counts as one.
 std::size_t width_of(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xC0) != 0x80;

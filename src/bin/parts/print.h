@@ -17,8 +17,8 @@ double seconds_since(std::uint64_t wall_ns);                        // 0 for a t
 std::string age_text(std::uint64_t wall_ns);                        // "4 min 10 s ago"
 std::string count_text(std::uint64_t count, std::string_view one);  // "1 version", "2 versions"
 
-// The text with control characters and bytes that are no UTF-8 as \xNN: names come from programs, and
-// a terminal would obey them. Characters in `kept` stay.
+// The text with control characters and bytes that are no UTF-8 as \xNN: names come from programs,
+// and a terminal would obey them. Characters in `kept` stay.
 std::string printable(std::string_view text, std::string_view kept = "");
 
 // Columns that are as wide as their longest cell; cells become printable(). Not for concurrent use.
@@ -37,7 +37,7 @@ class Table {
 // Prints the document to stdout, indented, with a final newline.
 void print_json(const nlohmann::ordered_json& document);
 
-// Nothing is to be done where nobody reads it, or there is no room for it.
+// Errors are ignored: stderr may have no reader, or no room.
 void to_stderr(const std::string& text);
 
 // A remark for the person at the terminal, on stderr: "backstay: ...".

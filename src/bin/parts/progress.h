@@ -17,12 +17,12 @@ class Progress {
  public:
   // `total` bytes will be reported; 0: not known, then only the time is shown.
   Progress(std::string what, std::uint64_t total);
-  ~Progress();  // takes the bar away
+  ~Progress();  // removes the bar
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
   void add(std::uint64_t bytes) { done_.fetch_add(bytes, std::memory_order_relaxed); }
-  // Where several things are done in a row: the next one's name. Time is shown then, no speed.
+  // Names the next of several steps. The bar then shows time, no speed.
   void phase(std::string what);
 
  private:
@@ -41,7 +41,7 @@ class Progress {
 
 // True if `descriptor` is a terminal that understands cursor movements.
 bool is_terminal(int descriptor);
-// Columns of the terminal behind `descriptor`; 80 where it is none.
+// Columns of the terminal behind `descriptor`; 80 if it is none.
 int terminal_columns(int descriptor);
 int terminal_rows(int descriptor);
 

@@ -23,7 +23,7 @@ void add_settings(CLI::App& app, Settings& settings, bool with_dir) {
 
 namespace {
 
-// Longer times are no times: they would not fit into the nanoseconds of a deadline.
+// The limit of times: longer ones would not fit into the nanoseconds of a deadline.
 constexpr double seconds_max = 1e9;
 
 CLI::Validator whole_number(std::uint64_t least, const char* what) {
@@ -64,7 +64,7 @@ CLI::Validator seconds_between(double least, double most) {
   const auto check = [least, most](const std::string& text) -> std::string {
     char* end = nullptr;
     const double seconds = std::strtod(text.c_str(), &end);
-    // Nothing compares with what is no number.
+    // Comparisons with NaN are false.
     if (!text.empty() && *end == '\0' && seconds >= least && seconds <= most) return "";
     return fmt::format("\"{}\" must be a number of seconds from {} to {}", text, least, most);
   };

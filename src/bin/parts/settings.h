@@ -16,10 +16,10 @@ struct Settings {
   bool json = false;        // --json
 };
 
-// Adds --config and --json, and --dir where the command works on stored versions.
+// Adds --config and --json, and --dir if the command works on stored versions.
 void add_settings(CLI::App& app, Settings& settings, bool with_dir);
 
-// What options of these kinds must hold; the message says so in words.
+// Validators for options of these kinds; the message says in words what is wrong.
 CLI::Validator a_version();                     // a whole number from 1
 CLI::Validator a_rank();                        // a whole number from 0
 CLI::Validator a_count();                       // also from 0: how many of something

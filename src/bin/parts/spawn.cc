@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t text_bytes_max = 1 << 20;
 
-// All that comes until the end or until there is too much.
+// Reads until the end, or until there is too much.
 Result<std::string> read_all(int from, std::uint64_t deadline) {
   std::string text;
   std::array<char, 4096> bytes{};
@@ -44,7 +44,7 @@ int wait_for_end(pid_t pid) {
   return status;
 }
 
-// The same; killed where it has not ended by then.
+// The same; kills a process that has not ended by then.
 int wait_for(pid_t pid, std::uint64_t deadline) {
   const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   pollfd waiting{process.get(), POLLIN, 0};
@@ -77,7 +77,7 @@ Result<pid_t> spawn(const std::vector<std::string>& words, const std::array<int,
     else
       ::posix_spawn_file_actions_adddup2(&files, standard[descriptor], descriptor);
   }
-  posix_spawnattr_t attributes;  // whoever waits for signals has blocked them
+  posix_spawnattr_t attributes;  // a caller that waits for signals has blocked them
   ::posix_spawnattr_init(&attributes);
   sigset_t none;
   ::sigemptyset(&none);
@@ -127,7 +127,7 @@ Result<std::string> run_and_read(const std::vector<std::string>& words, double t
   to.reset();
   const std::uint64_t deadline = deadline_in(timeout_s);
   const Result<std::string> text = read_all(from.get(), deadline);
-  from.reset();  // one that writes more than that must not wait for us
+  from.reset();  // a child that writes more must not wait for us
   const int status = wait_for(pid, text.ok() ? deadline : 0);
   if (!text.ok()) return text.error().context(words.front());
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return text;

@@ -22,7 +22,7 @@ constexpr std::uint64_t page = format::segment_alignment;
 
 Result<Stored> Stored::open(const Config& config) {
   const std::string& dir = config.storage.dir;
-  // A missing folder holds nothing; a file in its place, or somebody else's folder, is a mistake.
+  // A missing folder holds nothing; a file in its place, or another user's folder, is a mistake.
   std::error_code failure;
   if (std::filesystem::exists(dir, failure)) {
     if (!std::filesystem::is_directory(dir, failure))
@@ -45,7 +45,7 @@ Result<std::vector<std::string>> Stored::jobs() {
   for (const std::string& name : names) {
     if (!check_job_name(name).ok()) continue;
     const auto inside = tier_->list(name);
-    if (!inside.ok()) continue;  // a file, or a folder of somebody else
+    if (!inside.ok()) continue;  // a file, or another user's folder
     const auto is_version = [](const std::string& one) {
       return format::version_of_folder(one).has_value();
     };

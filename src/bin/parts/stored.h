@@ -1,7 +1,7 @@
 // The local tier as the tools see it: directly, without an agent.
 //
-// Blocks. An agent may add and remove versions meanwhile; what is gone when it is read is reported
-// as not_found.
+// Blocks. An agent may add and remove versions meanwhile; a version that is gone when it is read is
+// reported as not_found.
 #pragma once
 
 #include <memory>
@@ -27,8 +27,8 @@ class Stored {
 
   // Names of all jobs that have a version folder, sorted.
   Result<std::vector<std::string>> jobs();
-  // All versions of a job, oldest first; at least one. `ignored`: as of agent::scan(). Errors: not_found (names the jobs there
-  // are).
+  // All versions of a job, oldest first; at least one. `ignored`: as of agent::scan(). Errors:
+  // not_found (names the jobs there are).
   Result<std::vector<agent::StoredVersion>> versions(const std::string& job,
                                                      std::vector<std::string>* ignored = nullptr);
   // `number` 0: the newest good one. Errors: not_found, none.
@@ -46,10 +46,11 @@ class Stored {
 // "complete", "damaged", "incomplete" (being written, or left by a crash)
 std::string state_text(const agent::StoredVersion& version);
 
-// Its record counts the payload of the node that wrote it, not that of all nodes (docs/format/durable.md sums them up).
+// True if the record counts the payload of the node that wrote it, not that of all nodes
+// (docs/format/durable.md sums them up).
 bool counts_one_node(const agent::StoredVersion& version);
 
-// The newest version that restart would take; nullptr where there is none.
+// The newest version that restart would take; nullptr if there is none.
 const agent::StoredVersion* newest_good(const std::vector<agent::StoredVersion>& versions);
 
 // Reads pieces of one node's objects. One thread.

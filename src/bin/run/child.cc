@@ -22,7 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double polite_s = 2;  // for what was left behind, after SIGTERM and again after SIGKILL
+// For processes that were left, after SIGTERM and again after SIGKILL.
+constexpr double polite_s = 2;
 
 // Processes whose parent is `parent`, agents left out: they are meant to stay.
 std::vector<pid_t> children_of(pid_t parent) {
@@ -34,7 +35,8 @@ std::vector<pid_t> children_of(pid_t parent) {
     std::ifstream stat(entry.path() / "stat");
     std::string line;
     std::getline(stat, line);
-    // The command stands in brackets and may hold anything, so the fields count from the last one.
+    // The command is in brackets and may hold any character, so the fields count from the last
+    // bracket.
     const auto bracket = line.rfind(')');
     if (bracket == std::string::npos || bracket + 4 > line.size()) continue;
     if (line[bracket + 2] == 'Z' || std::atoi(line.c_str() + bracket + 4) != parent) continue;
@@ -55,8 +57,9 @@ void collect_descendants(pid_t parent, const Pids& ours, Pids& into) {
   }
 }
 
-// Sends `signal` to all descendants but agents and ours and waits at most `seconds` for their end. Each end is a SIGCHLD,
-// which is blocked here, because orphans become our children. True if none is left.
+// Sends `signal` to all descendants except agents and ours, and waits at most `seconds` for their
+// end. Each end is a SIGCHLD, which is blocked here, because orphans become our children. True if
+// none is left.
 bool end_descendants(int signal, const Pids& ours, double seconds) {
   sigset_t ends;
   ::sigemptyset(&ends);
@@ -70,7 +73,8 @@ bool end_descendants(int signal, const Pids& ours, double seconds) {
     collect_descendants(::getpid(), ours, left);
     const std::uint64_t now = clock.monotonic_ns();
     if (left.empty() || now >= deadline) return left.empty();
-    // Asked once, but killed again: others may have been started meanwhile.
+    // SIGTERM is sent once and SIGKILL repeatedly, as new processes may have been started
+    // meanwhile.
     if (first || signal == SIGKILL)
       for (const pid_t pid : left) ::kill(pid, signal);
     timespec time{};
@@ -80,7 +84,7 @@ bool end_descendants(int signal, const Pids& ours, double seconds) {
   }
 }
 
-// In the child; tells the parent through `report` why exec failed.
+// In the child; reports to the parent through `report` why exec failed.
 [[noreturn]] void become(const std::vector<char*>& argv, const sigset_t& mask, int report) {
   ::setpgid(0, 0);
   if (::isatty(STDIN_FILENO)) {
@@ -103,7 +107,7 @@ Child::Child() {
   for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1})
     ::sigaddset(&watched_, signal);
   ::sigprocmask(SIG_BLOCK, &watched_, &before_);
-  ::signal(SIGPIPE, SIG_IGN);  // the child is looked after although nobody reads our messages
+  ::signal(SIGPIPE, SIG_IGN);  // go on watching the child if our messages have no reader
   signals_.reset(::signalfd(-1, &watched_, SFD_CLOEXEC | SFD_NONBLOCK));
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
@@ -121,7 +125,7 @@ Status Child::start(const std::vector<std::string>& words) {
   pid_ = ::fork();
   if (pid_ < 0) return errno_error("start " + words.front(), errno);
   if (pid_ == 0) become(argv, before_, to.get());
-  ::setpgid(pid_, pid_);  // also here: whoever comes first, send() finds the group
+  ::setpgid(pid_, pid_);  // in both processes, so that send() finds the group at once
   to.reset();
   int why = 0;
   if (::read(from.get(), &why, sizeof why) != sizeof why) return {};

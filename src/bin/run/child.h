@@ -3,8 +3,8 @@
 //
 // One thread. SIGCHLD and the signals that are forwarded stay blocked in this process from
 // construction on and are taken by wait(); the child gets the signal mask that was there before.
-// The process becomes a "subreaper": what the launcher leaves behind becomes our child and can be
-// ended before the next try.
+// The process becomes a "subreaper": processes that the launcher leaves behind become our children
+// and can be ended before the next try.
 #pragma once
 
 #include <poll.h>
@@ -35,15 +35,16 @@ class Child {
   // A terminal as standard input is replaced by /dev/null: a background group may not read from it.
   // Errors: not_found, permission (the program cannot be executed).
   Status start(const std::vector<std::string>& words);
-  // Waits at most `timeout_s` (negative: no limit) for a signal of ours, for the end of the child, or for one of
-  // `others`. 0: the time is over, or one of them is ready; SIGCHLD: the child has ended, see end().
+  // Waits at most `timeout_s` (negative: no limit) for a signal of ours, for the end of the child,
+  // or for one of `others`. 0: the time is over, or one of them is ready; SIGCHLD: the child has
+  // ended, see end().
   int wait(double timeout_s, std::vector<pollfd> others = {});
-  // A signal of ours that came while nobody waited; 0: none, or no more.
+  // A signal of ours that came outside of wait(); 0: none, or no more.
   int pending();
   const std::optional<ChildEnd>& end() const { return end_; }
   void send(int signal) const;
-  // Ends every process that the child left behind, except agents and `ours` with what they have started. Blocks 4 s at
-  // most: one that hangs in the kernel even after SIGKILL is left to it.
+  // Ends every process that the child left behind, except agents and `ours` with their descendants.
+  // Blocks 4 s at most: a process that hangs in the kernel even after SIGKILL is left there.
   int end_leftovers(const std::vector<pid_t>& ours = {}) const;
 
  private:

@@ -1,4 +1,4 @@
-// Which hosts a job runs on, and which ones instead of lost ones. No I/O: tested alone.
+// Chooses the hosts of a job, and those that replace lost ones. No I/O: tested alone.
 #pragma once
 
 #include <set>
@@ -21,12 +21,12 @@ class HostChoice {
     std::vector<std::string> lost;   // of those in use
     std::vector<std::string> taken;  // spares that are in use now
   };
-  // Takes hosts away. Each lost one is replaced by a spare while there is one; more spares are taken where the slots of
-  // those in use are too few for `ranks` (0: not known). They stand where the lost ones stood, so that ranks that did
-  // not lose their host keep it.
+  // Removes hosts. Each lost one is replaced by a spare while there is one; more spares are taken
+  // if the slots of those in use are too few for `ranks` (0: not known). Spares take the places of
+  // the lost hosts in the list, so that ranks that did not lose their host keep it.
   Change lose(const std::set<std::string>& gone, unsigned ranks);
 
-  // Where slots are not given, the launcher must judge.
+  // True if slots are not given: then the launcher must judge.
   bool enough_for(unsigned ranks) const;
 
  private:

@@ -44,7 +44,7 @@ void HostLine::signal(int number) const {
 void HostLine::ask(std::uint64_t number) {
   if (ended()) return;
   const std::string text = std::to_string(number) + "\n";
-  // Where it is full the other end does not read: that is silence, which is noticed.
+  // If it is full, the other end does not read: it falls silent, which is noticed.
   (void)::send(socket_.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 

@@ -1,7 +1,9 @@
-// A line to one or more hosts: a process (ssh, or srun) whose other end answers each number with "backstay-host NAME
-// NUMBER", and says number 0 where it has something to bring to an end. As long as a host answers, it lives; no port, no daemon and no shared disk is needed for that.
+// A line to one or more hosts: a process (ssh, or srun) whose other end answers each number with
+// "backstay-host NAME NUMBER", and sends number 0 at its end if it has work to finish first. As
+// long as a host answers, it lives; no port, no daemon and no shared disk is needed for that.
 //
-// One thread. Nothing blocks. The process is in a group of its own: a terminal's signals do not reach it.
+// One thread. Nothing blocks. The process is in a group of its own: a terminal's signals do not
+// reach it.
 #pragma once
 
 #include <sys/types.h>
@@ -21,7 +23,7 @@ class HostLine {
   static Result<HostLine> start(const std::vector<std::string>& words);
   HostLine(HostLine&&) = default;
   HostLine& operator=(HostLine&&) = default;
-  // The process gets SIGKILL where it has not ended.
+  // Sends SIGKILL to a process that has not ended.
   ~HostLine();
 
   struct Answer {
@@ -33,11 +35,11 @@ class HostLine {
   pid_t pid() const { return pid_; }
   bool ended() const { return !socket_.valid(); }
   void ask(std::uint64_t number);
-  // What has come; the line may have ended then.
+  // The answers that have come; the line may have ended after them.
   std::vector<Answer> read();
-  // The last other words that came: why a connection failed.
+  // The last output that was no answer: it says why a connection failed.
   const std::string& last_words() const { return last_words_; }
-  // The other end reads the end of its input, and is to end by itself.
+  // Closes the input of the other end, which shall then end by itself.
   void hang_up();
   void signal(int number) const;
 

@@ -113,7 +113,7 @@ void HostWatch::suspect(std::uint64_t now) {
     if (!words.empty()) why += ": " + printable(words);
     lose(name, why);
   }
-  // A line that serves nobody any more.
+  // Drops a line that serves no host any more.
   std::erase_if(open_, [this](const std::shared_ptr<Line>& line) {
     return std::none_of(hosts_.begin(), hosts_.end(),
                         [&](const auto& host) { return host.second.line == line; });

@@ -1,14 +1,16 @@
-// Which hosts are alive, known while the program runs and soon after it has failed.
+// Watches which hosts are alive, while the program runs and soon after it has failed.
 //
-// 1. Each host has a line (host_line.h) and is asked for a sign of life four times in the time that it may be silent.
-// 2. A host is suspected when its line ends or it was silent for that time. A new connection is tried then, which has
-//    the same time to answer: a line can break, and an ssh daemon be started again, on a host that is well.
-// 3. Only a host that does not answer on the new connection either is gone. It stays gone.
-// So a host that loses its power is gone after two times `silent_s` at most, and a cable that is back within `silent_s` is
-// not noticed. At most `starts_max` connections are being made at once.
+// 1. Each host has a line (host_line.h) and is asked for a sign of life four times in the time that
+//    it may be silent.
+// 2. A host is suspected when its line ends or it was silent for that time. A new connection is
+//    tried then, which has the same time to answer: a line can break, and an ssh daemon be started
+//    again, on a host that is well.
+// 3. A host is gone if it does not answer on the new connection either. It stays gone.
+// So a host that loses its power is gone after two times `silent_s` at most, and a cable that is
+// back within `silent_s` is not noticed. At most `starts_max` connections are being made at once.
 //
-// One thread; blocks in settle() only. Whoever owns it polls fds() and calls step() at each of them and after
-// next_step_s().
+// One thread; blocks in settle() only. The owner polls fds() and calls step() at each event and
+// after next_step_s().
 #pragma once
 
 #include <poll.h>
@@ -36,8 +38,8 @@ class HostWatch {
 
   HostWatch(Connect connect, double silent_s) : connect_(std::move(connect)), silent_s_(silent_s) {}
 
-  // One line for all of them where `together`, else one for each. The first answer may take `first_s`: where the other
-  // end has to start something. A second connection has `silent_s`.
+  // One line for all of them if `together`, else one for each. The first answer may take `first_s`,
+  // as the other end may have to start a program. A second connection has `silent_s`.
   void add(const std::vector<std::string>& hosts, bool together, double first_s);
 
   std::vector<pollfd> fds() const;
@@ -45,13 +47,14 @@ class HostWatch {
   void step();
   // Hosts found gone since the last call.
   std::vector<Gone> news();
-  // Asks all and returns once each has answered or is gone: after three times `silent_s` at most, and more where there are
-  // more than `starts_max` hosts to connect with.
+  // Asks all and returns once each has answered or is gone: after three times `silent_s` at most,
+  // or later if there are more than `starts_max` hosts to connect with.
   void settle();
   // Processes of the lines: no leftovers of the program.
   std::vector<pid_t> processes() const;
-  // Tells the other ends to end and waits until all living hosts have, at most `patience_s`. Those of a line with several
-  // hosts say so (number 0), as that line may stay because of a host that is gone.
+  // Asks the other ends to end and waits until all living hosts have ended, at most `patience_s`.
+  // Hosts that share a line report their end (number 0), as a host that is gone may keep the line
+  // open.
   void close(double patience_s);
 
  private:
@@ -65,7 +68,7 @@ class HostWatch {
     double first_s = 0;
   };
   struct Watched {
-    std::shared_ptr<Line> line;  // null: it waits for its turn to be connected, or it is gone
+    std::shared_ptr<Line> line;  // null: the host waits to be connected, or is gone
     std::uint64_t heard_ns = 0;  // the last answer, or the start of the line
     bool answered = false;       // on this line
     bool gone = false;

@@ -17,7 +17,7 @@ bool number(std::string_view text, unsigned& into) {
          into <= slots_max;
 }
 
-// The name goes to a remote shell as an argument: nothing that it could take for an option or a command.
+// The name is an argument of a remote shell: it must not look like an option or a command.
 bool is_name(std::string_view name) {
   return !name.empty() && name.front() != '-' &&
          std::all_of(name.begin(), name.end(), [](unsigned char c) {
@@ -42,7 +42,7 @@ Result<Host> parse_name(std::string_view word, const std::string& where) {
   return host;
 }
 
-// Each time that a host is named counts; `counts` tells whether the first time without a number does.
+// Each time that a host is named counts; `counts`: so does the first time without a number.
 void add(std::vector<Host>& hosts, Host host, bool counts) {
   const auto same = std::find_if(hosts.begin(), hosts.end(),
                                  [&](const Host& one) { return one.name == host.name; });
@@ -76,10 +76,9 @@ Result<Host> parse_line(const std::string& line, const std::string& where) {
         return Error(Code::invalid,
                      fmt::format("{}: \"{}\" gives no number of slots", where, word));
     } else if (word.find('=') == std::string::npos) {
-      // A launcher would start nothing there, without a word.
-      return Error(
-          Code::invalid,
-          fmt::format("{}: \"{}\" stands behind a host; write one host a line", where, word));
+      // A launcher would start nothing there, without a message.
+      return Error(Code::invalid,
+                   fmt::format("{}: \"{}\" follows a host; write one host a line", where, word));
     } else {
       host.more += (host.more.empty() ? "" : " ") + word;
     }

@@ -19,9 +19,10 @@ struct Host {
   bool operator==(const Host&) const = default;
 };
 
-// Both ways of writing, "name slots=2 .." and "name:2 ..", comments after '#'. A host that is named several times has
-// the sum of its slots, one for each time without a number. `file` is for messages.
-// Errors: invalid (no host; a name that is none; slots that are no number).
+// Both ways of writing, "name slots=2 .." and "name:2 ..", comments after '#'. A host that is named
+// several times has the sum of its slots; a time without a number counts as one. `file` is for
+// messages.
+// Errors: invalid (no host; not a name; slots that are no number).
 Result<std::vector<Host>> parse_host_file(std::string_view text, const std::string& file);
 // "a,b:2,c": one slot where no number is given. Errors: as above.
 Result<std::vector<Host>> parse_host_list(std::string_view text);

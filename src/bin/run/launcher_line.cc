@@ -13,7 +13,7 @@
 namespace backstay::bin {
 namespace {
 
-// What an option is about; how many words follow it.
+// The meaning of an option and the number of words that follow it.
 enum class About {
   nothing,
   ranks,
@@ -142,7 +142,7 @@ unsigned number_of(const std::string& text) {
   return value;
 }
 
-// One option as it stands on the line: "-n 4", "--ntasks=4", and for Slurm "-n4".
+// One option as written on the line: "-n 4", "--ntasks=4", and for Slurm "-n4".
 struct Found {
   About about = About::nothing;
   Words values;

@@ -1,8 +1,8 @@
-// What a command line says to its launcher: which hosts, how many ranks, which remote shell. And the same command line
-// for other hosts. No I/O: tested alone.
+// Reads a command line as its launcher does: hosts, number of ranks, remote shell. Also makes the
+// same command line for other hosts. No I/O: tested alone.
 //
-// Launchers have more options than are known here. A word that is no option and no program is taken as the value of the
-// unknown option before it, so the program is found all the same.
+// Launchers have more options than are known here. A word that is no option and no program is taken
+// as the value of the unknown option before it, so the program is still found.
 #pragma once
 
 #include <functional>
@@ -26,11 +26,11 @@ struct LauncherLine {
   unsigned ranks_per_node = 0;
   unsigned cpus_per_rank = 0;
   std::string host_file;
-  std::string host_list;     // counts where there are both; Slurm: as it writes lists
-  std::string remote_shell;  // "" where the launcher has its own default, "off" where it uses none
+  std::string host_list;     // wins if there are both; Slurm: as it writes lists
+  std::string remote_shell;  // "": the launcher's default, "off": it uses none
   bool oversubscribe = false;
   bool several_programs = false;      // "a : b"
-  bool own_exports = false;           // Open MPI: mca_base_env_list, which does not go with -x
+  bool own_exports = false;           // Open MPI: mca_base_env_list, which excludes -x
   std::vector<std::string> exported;  // Open MPI: -x
   std::vector<std::size_t>
       words_of_hosts;  // words that choose hosts; for Slurm also the number of ranks
@@ -38,13 +38,15 @@ struct LauncherLine {
   bool has_hosts() const { return !host_file.empty() || !host_list.empty(); }
 };
 
-// The word that is a launcher of parallel programs, behind env, nice and the like; nothing where there is none.
+// The word that is a launcher of parallel programs, after env, nice and the like; nullopt if there
+// is none.
 std::optional<std::size_t> find_launcher(const Words& words);
-// By the launcher's file name, or by the first lines that it prints for --version. Nothing: not known.
+// By the launcher's file name, or by the first lines that it prints for --version. Nothing: not
+// known.
 std::optional<LauncherKind> kind_of_name(const std::string& file_name);
 std::optional<LauncherKind> kind_of_version(const std::string& text);
 
-// A list such as "ssh : rsh" names what to try; the first is what there is almost everywhere.
+// A list such as "ssh : rsh" names shells to try; the first exists almost everywhere.
 std::string first_of_list(const std::string& shells);
 
 LauncherLine parse_launcher_line(const Words& words, std::size_t launcher, LauncherKind kind,
@@ -53,11 +55,11 @@ LauncherLine parse_launcher_line(const Words& words, std::size_t launcher, Launc
 struct OtherHosts {
   std::string host_file;    // for mpirun
   std::vector<Host> hosts;  // for Slurm
-  unsigned ranks = 0;       // put where the line has none; 0: not known
+  unsigned ranks = 0;       // added if the line has none; 0: not known
   bool oversubscribe = false;
 };
 Words with_hosts(const Words& words, const LauncherLine& line, const OtherHosts& other);
-// Open MPI hands only the variables on that it is told to.
+// Open MPI passes on only the variables that are named to it.
 Words with_exports(const Words& words, const LauncherLine& line,
                    const std::vector<std::string>& variables);
 

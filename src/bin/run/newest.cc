@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// One may be a spare that was taken a moment ago, with an empty disk.
+// Several hosts are asked, as one may be a spare that was taken a moment ago and has an empty disk.
 constexpr std::size_t hosts_asked = 3;
 
 void take(Newest& newest, const Newest& other) {

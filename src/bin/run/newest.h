@@ -1,4 +1,5 @@
-// The newest version of a job that a restart could take, for messages and for telling whether restarts get anywhere.
+// The newest version of a job that a restart could take, for messages and to see whether restarts
+// make progress.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +17,14 @@ struct Newest {
   std::string place;
 };
 
-// Looks at this node's disk, the durable directory, the agent's memory, and, where the program runs on `hosts`, the disks
-// of some of these: a version is on each. Blocks on all of that.
+// Looks at this node's disk, the durable directory, the agent's memory, and, if the program runs on
+// `hosts`, the disks of some of these: a version is on each. Blocks on all of these.
 Newest newest_version(const Config& config, const std::string& job, const RunHosts* hosts);
 std::string text_of(const Newest& newest);
 
-// Why the ranks could not use what was saved, where that was at most `seconds` ago; "": they said nothing of the kind. Asks
-// this node's agent and, where the program runs on `hosts`, those of some of these: each node's ranks say it.
+// Why the ranks refused the saved version, if that was at most `seconds` ago; "": they did not.
+// Asks this node's agent and, if the program runs on `hosts`, the agents of some of these: each
+// node's ranks report it.
 std::string refusal_within(const Config& config, const std::string& job, double seconds,
                            const RunHosts* hosts);
 

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double answer_s = 5;  // it may ask other agents first, which have a second
+constexpr double answer_s = 5;  // the agent may ask other agents first, which have a second
 constexpr double notice_s = 2;  // as in client/attach.cc: until an agent has noticed an end
 constexpr double end_s = 6;     // until the kernel has ended a process with much memory
 
@@ -27,7 +27,7 @@ Result<RunId> run_of(const std::string& text) {
   return run;
 }
 
-// Null: no agent answers, or it does not know the job.
+// The job's status; null: no agent answers, or it does not know the job.
 Json job_here(const Config& config, const std::string& job) {
   auto agent = AgentLink::connect(config, answer_s);
   const auto status = agent.ok() ? agent->status() : Result<Json>(agent.error());
@@ -38,7 +38,8 @@ bool has_ranks(const Json& found) {
   return found.is_object() && !found.value("processes", Json::array()).empty();
 }
 
-// The job once it has no ranks of this run any more ("": of none), or as it is when the time is over.
+// The job's status once it has no ranks of this run any more ("": of any run), or when the time is
+// over.
 Json wait_for_end(const Config& config, const std::string& job, const std::string& run,
                   double patience_s) {
   const std::uint64_t deadline = deadline_in(patience_s);

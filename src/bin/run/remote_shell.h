@@ -1,4 +1,5 @@
-// The command lines that reach a host: through the launcher's own remote shell (ssh), or through srun. No I/O.
+// The command lines that reach a host: through the launcher's own remote shell (ssh), or through
+// srun. No I/O.
 #pragma once
 
 #include <string>
@@ -10,11 +11,12 @@ namespace backstay::bin {
 
 class RemoteShell {
  public:
-  // `shell` is a command and its first arguments; ssh gets options with which it asks nobody and gives up after
-  // `timeout_s`.
+  // `shell` is a command and its first arguments; ssh gets options with which it asks no questions
+  // and gives up after `timeout_s`.
   static RemoteShell rsh(const std::string& shell, double timeout_s);
-  // `tool` is this program's path, the same on all nodes: it starts the node's agent in the job step and attends it.
-  // Not 0: after so long a silence it looks whether the job is to be requeued in place of us.
+  // `tool` is this program's path, the same on all nodes: it starts the node's agent in the job
+  // step and attends it. `requeue_after_s` not 0: after that much silence it checks whether it must
+  // requeue the job in place of us.
   static RemoteShell srun(std::string tool, double requeue_after_s = 0);
 
   // A command whose other end answers numbers (host_line.h). Several hosts: srun only.
@@ -28,8 +30,8 @@ class RemoteShell {
   double requeue_after_s_ = 0;
 };
 
-// What the user asks for, else what the launcher would use: from its command line, from its variable, ssh.
-// "off": there is no way.
+// The shell that the user asks for, else that of the launcher: from its command line, from its
+// variable, ssh. "off": there is none.
 std::string choose_shell(const std::string& asked, const LauncherLine& line);
 
 }  // namespace backstay::bin

@@ -10,7 +10,7 @@ constexpr unsigned crash_loop_tries = 2;
 RestartPolicy::Decision RestartPolicy::after_failure(VersionNumber newest, bool host_lost,
                                                      bool refused) {
   if (refused) return Decision::refused;
-  // The first failure says nothing yet about restarts.
+  // The first failure does not count against restarts.
   if (restarts_ > 0) without_progress_ = newest > newest_ || host_lost ? 0 : without_progress_ + 1;
   newest_ = newest;
   if (without_progress_ >= crash_loop_tries) return Decision::crash_loop;

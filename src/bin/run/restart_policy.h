@@ -1,4 +1,4 @@
-// When `backstay run` tries again. No I/O: tested alone.
+// Decides whether `backstay run` tries again. No I/O: tested alone.
 #pragma once
 
 #include "base/ids.h"
@@ -12,9 +12,9 @@ class RestartPolicy {
   enum class Decision { restart, no_retries_left, crash_loop, refused };
 
   // Called after a failure. `newest` is the newest version that could be restarted now. Two
-  // restarts in a row that failed before they made a new version are a crash loop: more of the
-  // same will not help. A failure that a lost host explains says nothing about the program. `refused`: the ranks could not
-  // use what was saved, and another try would be refused too.
+  // restarts in a row that failed before they made a new version are a crash loop: more restarts
+  // will not help. A failure that a lost host explains does not count against the program.
+  // `refused`: the ranks refused the saved version, and would refuse it again.
   Decision after_failure(VersionNumber newest, bool host_lost = false, bool refused = false);
   unsigned restarts() const { return restarts_; }
 

@@ -52,7 +52,8 @@ Launch new_launch() {
   return std::max<Launch>(device(), 1);
 }
 
-// Only versions that were saved with it count for this command. Slurm starts a requeued job's command again.
+// The sign of --fresh: only versions that were saved with it count for this command. Slurm starts a
+// requeued job's command again.
 std::string fresh_sign(bool requeue) {
   const char* slurm_job = std::getenv("SLURM_JOB_ID");
   if (requeue && slurm_job != nullptr) return fmt::format("slurm job {}", slurm_job);
@@ -60,7 +61,8 @@ std::string fresh_sign(bool requeue) {
   return fmt::format("{:08x}{:08x}", device(), device());
 }
 
-// What the ranks' libraries read. Launchers pass the environment on to ranks of this node.
+// Sets the variables that the ranks' libraries read. Launchers pass the environment on to ranks of
+// this node.
 void set_environment(const RunCommandOptions& options, const Config& config, const Named& named,
                      const std::string& file) {
   std::error_code ignored;
@@ -83,7 +85,8 @@ Words program_words(const Words& words, const std::optional<LauncherLine>& launc
   return {words.begin() + static_cast<std::ptrdiff_t>(launcher->program), words.end()};
 }
 
-// In Slurm the agents end with the job step that they live in: one that other jobs use too would take their data with it.
+// In Slurm an agent ends with its job step: an agent that other jobs share would end with their
+// data.
 bool needs_agents_of_its_own(const Config& config, const std::optional<LauncherLine>& launcher) {
   return config.agent.socket.empty() && launcher && launcher->kind == LauncherKind::slurm &&
          !launcher->several_programs && !wire::slurm_socket_path().empty();
@@ -94,7 +97,8 @@ void give_agents_of_its_own(Config& config) {
   ::setenv("BACKSTAY_AGENT_SOCKET", config.agent.socket.c_str(), 1);
 }
 
-// Another agent than the one that our program will use would refuse each rank.
+// Refuses a job that an agent serves which our program will not use: that agent's lock would refuse
+// each rank.
 Status refuse_served(const Config& config, const std::string& job) {
   auto agent = AgentLink::connect(config);
   const auto status = agent.ok() ? agent->status() : Result<nlohmann::ordered_json>(agent.error());
@@ -135,7 +139,7 @@ Result<Named> name_job(const RunCommandOptions& options, const Config& config,
   return named;
 }
 
-// An exit code; 0: it can be started, as far as is known.
+// Returns an exit code; 0: the program can probably be started.
 int check_first_word(const std::string& program) {
   if (!find_program(program).empty()) return exit_ok;
   std::error_code unknown;
@@ -166,7 +170,7 @@ Result<int> run(RunCommandOptions options) {
   if (std::filesystem::path(program.file).filename().string().starts_with("python"))
     run.language = Language::python;
   Runner runner(run, config, job);
-  // Versions of a program that runs would be taken for ours, and it would lose them to ours.
+  // While another program of this job runs, its versions would be taken for ours, and ours would replace them.
   if (agents_of_its_own) {
     BACKSTAY_TRY(runner.clear(options.take_over));
     BACKSTAY_TRY(refuse_served(config, job));
@@ -174,7 +178,8 @@ Result<int> run(RunCommandOptions options) {
   BACKSTAY_TRY(runner.prepare(launcher));
   if (!agents_of_its_own) BACKSTAY_TRY(runner.clear(options.take_over));
   if (runner.needs_agent()) BACKSTAY_TRY(refuse_served(config, job));
-  // The program would start it too; now its memory is ready before the first rank asks.
+  // The program would start the agent too; started here, its memory is ready before the first rank
+  // asks.
   if (runner.needs_agent())
     if (const auto started = ensure_agent(config, file); !started.ok())
       remark(started.error().message() + "; the program tries again");
@@ -184,9 +189,10 @@ Result<int> run(RunCommandOptions options) {
 void add_host_options(CLI::App& app, RunOptions& run) {
   HostOptions& hosts = run.hosts;
   const char* group = "Several hosts";
-  app.add_option("--hosts", hosts.hosts_file,
-                 "File of hosts, one a line, with slots as mpirun reads them; default: what the "
-                 "launcher is told")
+  app.add_option(
+         "--hosts", hosts.hosts_file,
+         "File of hosts, one a line, with slots as mpirun reads them; default: the hosts of "
+         "the launcher")
       ->type_name("FILE")
       ->group(group);
   app.add_option("--spares", hosts.spares, "Hold the last N hosts back until another one is lost")
@@ -223,7 +229,7 @@ Action declare_run(CLI::App& app) {
                  "what python, bash and the like run")
       ->type_name("NAME");
   app.add_flag("--fresh", options->fresh,
-               "Begin anew: what was saved before this command does not count for it, and stays");
+               "Start afresh: what was saved before this command does not count for it, and stays");
   app.add_flag(
       "--take-over", options->take_over,
       "End ranks of this job that live on, whose launcher is lost, and go on in their place");

@@ -46,7 +46,7 @@ Result<std::string> read_file(const std::string& path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-// For Open MPI, which hands only the variables on that it is told to.
+// For Open MPI, which passes on only the variables that are named to it.
 std::vector<std::string> own_variables() {
   std::vector<std::string> names;
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -60,7 +60,8 @@ std::string list_text(const std::vector<std::string>& names) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// srun without a number starts as many as were asked for with the allocation, else one on each node.
+// srun without a number starts as many tasks as were requested with the allocation, else one on
+// each node.
 unsigned ranks_of_srun(const LauncherLine& line, std::size_t nodes) {
   if (line.ranks > 0) return line.ranks;
   const unsigned per_node = line.ranks_per_node > 0 ? line.ranks_per_node : slurm_tasks_per_node();
@@ -96,7 +97,7 @@ Result<std::unique_ptr<RunHosts>> RunHosts::make(const HostOptions& options, con
     return none("srun runs outside of an allocation; submit with sbatch, or begin with salloc");
   if (slurm && !options.hosts_file.empty()) return none("Slurm has chosen the nodes");
   if (!options.hosts_file.empty() && line.has_hosts())
-    return none("the launcher is told its hosts too; leave them out there, or leave out --hosts");
+    return none("the launcher names its hosts too; leave them out there, or leave out --hosts");
   if (!slurm && options.hosts_file.empty() && !line.has_hosts())
     return none("no hosts are named; --hosts FILE does, or the launcher's own option");
   std::unique_ptr<RunHosts> result(new RunHosts(options, words, std::move(line), std::move(say)));
@@ -135,11 +136,12 @@ Status RunHosts::choose(std::vector<Host> hosts) {
   BACKSTAY_ASSIGN(choice_, HostChoice::make(std::move(hosts), spares));
   changed_ = !options_.hosts_file.empty() || spares > 0;
   ranks_ = slurm() ? ranks_of_srun(line_, choice_.in_use().size()) : line_.ranks;
-  // mpirun of Open MPI fills all slots where it is not told a number; the job must keep it.
+  // mpirun of Open MPI fills all slots if it gets no number; the job must keep that number.
   if (ranks_ == 0 && line_.kind == LauncherKind::openmpi) ranks_ = slots_of(choice_.in_use());
   oversubscribe_ = options_.oversubscribe || line_.oversubscribe;
   if (!oversubscribe_ && !choice_.enough_for(ranks_)) {
-    // Hosts of its own a launcher takes or refuses by itself: it knows of settings that are not seen here.
+    // A launcher takes or refuses its own hosts by itself: it has settings that are not visible
+    // here.
     if (options_.hosts_file.empty() || line_.kind == LauncherKind::mpich)
       oversubscribe_ = true;
     else
@@ -151,7 +153,7 @@ Status RunHosts::choose(std::vector<Host> hosts) {
   }
   const std::string shell = choose_shell(options_.remote_shell, line_);
   if (shell.find_first_not_of(' ') == std::string::npos || (shell == "off" && !slurm())) return {};
-  // As long as it takes here to be sure that a host is gone. Slurm decides.
+  // After this silence the other end asks Slurm whether to requeue: by then a host counts as gone here.
   const double silence_s = options_.requeue ? 2 * options_.timeout_s : 0;
   shell_ = std::make_unique<RemoteShell>(
       slurm() ? RemoteShell::srun(program_folder() + "/backstay", silence_s)
@@ -288,7 +290,7 @@ bool RunHosts::runs_here() const {
 
 bool RunHosts::starts_here() const { return is_this_host(choice_.in_use().front().name); }
 
-// With what configures us: a remote shell hands no variables on.
+// Passes our own settings along, as a remote shell passes no variables on.
 Words RunHosts::on_host(const std::string& host, const Words& arguments) const {
   Words command{"env"};
   for (const std::string& name : own_variables())

@@ -1,12 +1,15 @@
-// The hosts that `backstay run` starts a program on: which ones the launcher is told, which are lost, which are used instead.
+// The hosts that `backstay run` starts a program on: the list for the launcher, the lost hosts, and
+// the hosts that replace them.
 //
-// 1. make() takes the launcher's command line: its hosts, ranks and remote shell, or the allocation of Slurm.
-// 2. reachable() connects with every host; nothing is started where one does not answer.
-// 3. While the program runs, lost() tells as soon as one of its hosts is gone: launchers can wait for such a host for
-//    a quarter of an hour.
+// 1. make() takes the launcher's command line: its hosts, ranks and remote shell, or the allocation
+//    of Slurm.
+// 2. reachable() connects with every host; nothing is started if one does not answer.
+// 3. While the program runs, lost() is true as soon as one of its hosts is gone: launchers can wait
+//    for such a host for a quarter of an hour.
 // 4. replace() asks all hosts after a failure, drops those that are gone, and takes spares.
 // 5. command() is the command for the next start.
-// Every decision is said in one line. One thread; reachable(), replace() and the destructor block as HostWatch does.
+// Every decision is reported in one line. One thread; reachable(), replace() and the destructor
+// block as HostWatch does.
 #pragma once
 
 #include <functional>
@@ -36,12 +39,14 @@ struct HostOptions {
 // An event's name, the text, and more keys for JSON.
 using Say = std::function<void(const char*, const std::string&, const nlohmann::ordered_json&)>;
 
-// What the command says to its launcher. Nothing where it has none, or one that is not known; may ask it for its version.
+// The command's words to its launcher. nullopt if it has no launcher, or an unknown one; may ask
+// the launcher for its version.
 std::optional<LauncherLine> read_launcher(const Words& words);
 
 class RunHosts {
  public:
-  // `launcher`: as read_launcher() has it. Nothing where it gets no hosts: then the program runs where it always does.
+  // `launcher`: as read_launcher() has it. Null if there are no hosts: then the program runs where
+  // it always does.
   // Errors: invalid, few_nodes, and those of reading the file of hosts.
   static Result<std::unique_ptr<RunHosts>> make(const HostOptions& options, const Words& words,
                                                 const std::optional<LauncherLine>& launcher,
@@ -51,9 +56,9 @@ class RunHosts {
   RunHosts& operator=(const RunHosts&) = delete;
 
   bool slurm() const { return line_.kind == LauncherKind::slurm; }
-  // Errors: unreachable (each such host was named).
+  // Errors: unreachable (each such host was reported).
   Status reachable();
-  // What to poll and when to call lost() at the latest (negative: never).
+  // The descriptors to poll, and the latest time for the next call of lost() (negative: never).
   std::vector<pollfd> fds() const;
   double next_step_s() const;
   std::vector<pid_t> processes() const;
@@ -66,23 +71,27 @@ class RunHosts {
 
   // Whether this machine is one of the hosts in use.
   bool runs_here() const;
-  // Whether the first rank runs on this machine, so that this node's agent can be asked for the job.
+  // Whether the first rank runs on this machine, so that this node's agent can be asked for the
+  // job.
   bool starts_here() const;
-  // Runs this program with `arguments` on hosts of the job, the first `count` of them that are not this machine; the
-  // output of those where it succeeded.
+  // Runs this program with `arguments` on hosts of the job, the first `count` of them that are not
+  // this machine. Returns the outputs of those that succeeded.
   std::vector<std::string> ask(const Words& arguments, std::size_t count) const;
-  // All hosts of the job, spares too, but this machine. None under Slurm, where a job's agents are its own.
+  // All hosts of the job and spares, without this machine. None under Slurm, where a job has agents
+  // of its own.
   std::vector<std::string> others() const;
   struct Question {
     std::string host;  // any that the remote shell reaches
     Words arguments;
   };
-  // The same on each of these hosts, many at once, and what it wrote; `work_s` it may take beside the way there.
+  // Runs the same on each of these hosts, many at once, and returns the outputs; each may take
+  // `work_s` beside the time to connect.
   std::vector<Result<std::string>> ask_each(const std::vector<Question>& questions,
                                             double work_s) const;
   // For the last message: the hosts in use, and those that were lost.
   nlohmann::ordered_json summary() const;
-  // Ends what was started on the hosts; in Slurm that are the agents, which bring their versions to the disk.
+  // Ends the processes that were started on the hosts; in Slurm these are the agents, which bring
+  // their versions to the disk.
   void close(double patience_s);
 
  private:
@@ -101,10 +110,10 @@ class RunHosts {
   const Say say_;
   unsigned ranks_ = 0;  // 0: not known
   bool oversubscribe_ = false;
-  bool changed_ = false;  // the launcher must be told other hosts than its command line names
+  bool changed_ = false;  // the launcher needs other hosts than its command line names
   HostChoice choice_;
   std::unique_ptr<RemoteShell> shell_;
-  std::unique_ptr<HostWatch> watch_;  // both null: hosts are not looked at
+  std::unique_ptr<HostWatch> watch_;  // both null: hosts are not watched
   std::set<std::string> gone_;
   std::vector<std::string> lost_;
   std::string file_;  // of hosts, temporary

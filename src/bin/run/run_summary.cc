@@ -80,7 +80,7 @@ class LogReader {
     bool refused = false;  // its ranks could not use what was saved: no failure
   };
 
-  // Again where another agent takes the node over.
+  // Called again if another agent takes the node over.
   void begin(const std::string& run, std::uint64_t at) {
     const auto [place, fresh] = runs_.try_emplace(run);
     summary_.ended = false;
@@ -113,7 +113,7 @@ class LogReader {
     counted_s_ = 0;
   }
 
-  // What the failed run did after `from_ns`.
+  // The work of the failed run after `from_ns`.
   double count_lost(std::uint64_t from_ns) {
     const double s = seconds_between(std::max(from_ns, failure_->begin_ns), failure_->lost_ns);
     summary_.lost_s += s;
@@ -139,7 +139,7 @@ class LogReader {
   std::map<VersionNumber, std::uint64_t> versions_;  // -> when its capture began
   std::map<std::string, std::set<VersionNumber>> reached_;
   std::optional<Run> failure_;  // the last one, until a restart has brought something back
-  double counted_s_ = 0;        // of it, as if nothing were brought back
+  double counted_s_ = 0;        // of it, as if no version were brought back
 };
 
 std::string levels_text(const RunSummary& summary) {
@@ -178,7 +178,7 @@ RunSummary summary_of(const std::vector<std::string>& lines, const std::string& 
       const bool of_job = event.is_object() && event.at("job") == job;
       if (of_job && event.value("run", "").starts_with(ours)) reader.add(event);
     } catch (const Json::exception&) {
-      continue;  // a line that is not as docs/format/events.md says
+      continue;  // a line that does not follow docs/format/events.md
     }
   }
   return reader.result();
@@ -187,13 +187,13 @@ RunSummary summary_of(const std::vector<std::string>& lines, const std::string& 
 std::string why_no_version(const RunSummary& summary, const FirstDue& due) {
   if (summary.versions > 0) return "";
   if (summary.runs == 0)
-    return "no version was taken: as far as this node's event log tells, no rank called Backstay, "
+    return "no version was taken: as far as this node's event log shows, no rank called Backstay, "
            "or each was refused";
   const std::string ran =
       fmt::format("no version was taken in {}", duration_text(summary.longest_run_s));
   if (!summary.why_not.empty()) return ran + ": " + summary.why_not;
   if (due.policy == "request")
-    return ran + ": checkpoint.policy is request, and nobody asked (backstay checkpoint JOB)";
+    return ran + ": checkpoint.policy is request, and none was requested (backstay checkpoint JOB)";
   if (due.after_s < 0)
     return ran + ": checkpoint.policy is calls, and backstay_due() was not called that often";
   if (summary.longest_run_s < due.after_s)

@@ -1,5 +1,6 @@
-// What `backstay run` tells at its end: versions, levels, time waited, work lost; and why there is no version. From the lines
-// of the job's event log (docs/format/events.md) on this node. Reading apart, no I/O: tested alone.
+// The summary of `backstay run` at its end: versions, levels, time waited, work lost; and why there
+// is no version. Made from the lines of the job's event log (docs/format/events.md) on this node.
+// No I/O except reading the log: tested alone.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 
 namespace backstay::bin {
 
-// When time alone would have asked for the first version.
+// When the first version would have been due by time alone.
 struct FirstDue {
   std::string policy;   // checkpoint.policy
   double after_s = -1;  // of a run; below 0: time never asks
@@ -21,7 +22,7 @@ struct FirstDue {
 
 struct RunSummary {
   unsigned runs = 0;  // in which ranks connected on this node
-  bool ended = true;  // the log tells of the last one's end: until then lines may be on their way
+  bool ended = true;  // the log has the end of the last one: until then lines may be on their way
   unsigned failures = 0;
   std::uint64_t versions = 0;  // captured
   VersionNumber newest = 0;
@@ -32,25 +33,26 @@ struct RunSummary {
   double waited_s = 0;       // the longest wait of a rank, for each version
   double longest_wait_s = 0;
   double restarting_s = 0;
-  double lost_s = 0;    // of work that the restarts did not bring back, or that no version has
+  double lost_s = 0;    // of work that restarts did not bring back, or that is in no version
   std::string why_not;  // of the newest version that could not be captured
 };
 
-// Of the runs of one `backstay run`. `lines` in the order of the log; those that cannot be read do not count.
+// Sums up the runs of one `backstay run`. `lines` in the order of the log; unreadable ones do not
+// count.
 RunSummary summary_of(const std::vector<std::string>& lines, const std::string& job, Launch launch);
 
-// In which a program is shown how to call Backstay.
+// The language of the example that shows how to call Backstay.
 enum class Language { c, python };
 
 // Sentences, one a line. `restarts`: of the program, by `backstay run`.
 std::vector<std::string> sentences(const RunSummary& summary, const FirstDue& due,
                                    unsigned restarts, Language language = Language::c);
-// Why there is no version and what to do; "" where there is one.
+// Why there is no version and what to do; "" if there is one.
 std::string why_no_version(const RunSummary& summary, const FirstDue& due);
 
 nlohmann::ordered_json as_json(const RunSummary& summary);
 
-// The log's lines, oldest first. Blocks; what cannot be read is left out.
+// The log's lines, oldest first. Blocks; unreadable lines are left out.
 std::vector<std::string> read_job_log(const std::string& job_folder);
 
 }  // namespace backstay::bin

@@ -22,8 +22,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr double deserted_s = 10;     // for a launcher to notice a lost host by itself
 constexpr double after_signal_s = 5;  // for a launcher to end
-constexpr double srun_ends_s =
-    15;                          // it waits for all nodes, then tells Slurm that the step is over
+// It waits for all nodes, then reports the end of the step to Slurm.
+constexpr double srun_ends_s = 15;
 constexpr double hang_up_s = 1;  // for the other ends of the lines to hosts
 
 }  // namespace
@@ -87,7 +87,8 @@ Result<int> Runner::run() {
   }
 }
 
-// Those that came with the program's end, or while hosts were looked at: nothing is left to be told, nothing to be started.
+// Takes signals that came with the program's end, or while hosts were asked: there is no program
+// left to forward them to, and no new one is started.
 void Runner::note_signals() {
   while (const int signal = child_.pending()) {
     if (signal == SIGUSR1) continue;
@@ -143,7 +144,7 @@ void Runner::enter(Stage stage) {
   deadline_ = deadline_in(patience_s);
 }
 
-// Until the stage is over or the hosts want to be looked at.
+// Seconds until the stage is over or the hosts must be asked.
 double Runner::wait_s() const {
   const double step_s = hosts_ ? hosts_->next_step_s() : -1;
   if (deadline_ == no_deadline) return step_s;
@@ -157,7 +158,7 @@ void Runner::look_at_hosts() {
 }
 
 bool Runner::ask(bool stop) const {
-  // Rank 0 listens to the agent of its own node.
+  // Only the agent of rank 0's node can reach rank 0.
   if (hosts_ && !hosts_->starts_here()) {
     Words words{"checkpoint", job_};
     if (stop) words.emplace_back("--stop");
@@ -193,7 +194,7 @@ void Runner::stop() {
 
 void Runner::escalate() {
   if (stage_ == Stage::deserted) {
-    // The program is lost anyway: nothing is gained by asking twice.
+    // The program is lost anyway, so there is no second SIGTERM.
     say("deserted", "the launcher still waits for the lost host; it is ended");
     enter(Stage::terminated_again);
     child_.send(SIGTERM);
@@ -210,7 +211,8 @@ void Runner::escalate() {
   }
 }
 
-// Somebody has started the job anew, or has taken it over: it is theirs. Ranks of ours may take a while to end.
+// Another `backstay run` has started the job or has taken it over, and owns it now. Ranks of ours
+// may take a while to end.
 bool Runner::another_run_lives() const {
   const RanksAlive alive = RanksAlive::look(config_, job_, nullptr);
   if (!alive.of_others_than(options_.launch)) return false;
@@ -307,7 +309,7 @@ std::optional<RunSummary> Runner::summary() const {
   const auto look = [this] {
     return summary_of(read_job_log(config_.storage.dir + "/" + job_), job_, options_.launch);
   };
-  // The agent writes its log when its disk has time for that.
+  // The agent writes its log when its disk is idle.
   constexpr double patience_s = 2;
   RunSummary read = look();
   const bool agent_lives = !read.ended && AgentLink::connect(config_).ok();

@@ -6,7 +6,8 @@
 // itself goes to the launcher: Open MPI's mpirun passes SIGUSR1 and SIGTERM on to the ranks,
 // MPICH's mpiexec ends them at SIGTERM. After SIGINT, SIGTERM or SIGHUP there is no restart.
 //
-// A host that is gone. The launcher has a few seconds to notice it by itself and end, then it is ended as above.
+// After the loss of a host the launcher has a few seconds to notice it by itself and end; then it
+// is ended as above.
 #pragma once
 
 #include <memory>
@@ -29,7 +30,7 @@ struct RunOptions {
   bool json = false;
   Words words;
   Launch launch = 0;                // of the runs that it starts
-  bool fresh = false;               // what was saved before does not count
+  bool fresh = false;               // earlier versions do not count
   Language language = Language::c;  // of the program
   HostOptions hosts;
 };
@@ -42,13 +43,14 @@ class Runner {
         job_(std::move(job)),
         policy_(options.retries) {}
 
-  // Finds out where the program runs, and whether all of that can be reached. Errors: as RunHosts has.
+  // Finds the hosts of the program, and checks that all can be reached. Errors: as RunHosts has.
   Status prepare(const std::optional<LauncherLine>& launcher);
-  // Ranks of the job that live on are ended, or refused. Before prepare() only this host is looked at. Errors: busy.
+  // Ranks of the job that live on are ended, or refused. Before prepare() only this host is looked
+  // at. Errors: busy.
   Status clear(bool take_over) const;
   // The agents of an allocation of Slurm are in a job step that prepare() has started.
   bool starts_agents() const { return hosts_ != nullptr && hosts_->slurm(); }
-  // The program will need an agent on this machine, and nobody has started one.
+  // The program will need an agent on this machine, and none has been started.
   bool needs_agent() const { return !hosts_ || (!hosts_->slurm() && hosts_->runs_here()); }
   // An exit code.
   Result<int> run();
@@ -80,7 +82,7 @@ class Runner {
                     const std::string& refusal) const;
   void say_what_is_not_saved() const;
   FirstDue first_due() const;
-  // What the job's log on this node tells of the runs that we have started.
+  // The summary, from the job's log on this node, of the runs that we have started.
   std::optional<RunSummary> summary() const;
   void say_summary(const RunSummary& summary) const;
   int finish(int code);

@@ -56,7 +56,7 @@ void RanksAlive::take(const std::string& address, const Json& answer) {
     found_.push_back({address, answer});
 }
 
-// One that does not answer is left to the program, which will hear of its agent.
+// A host that does not answer is left to the program, which will meet its agent.
 void RanksAlive::ask(const RunHosts& hosts, const std::vector<std::string>& addresses) {
   std::vector<RunHosts::Question> questions;
   for (const std::string& address : addresses)

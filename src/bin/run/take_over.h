@@ -1,9 +1,11 @@
-// Ranks of a job that live on although `backstay run` is to start it now. Where the launcher's host has lost its power, ranks on
-// other hosts can wait for it for a quarter of an hour, and their agents serve no other run of the job.
+// Ranks of a job that live on although `backstay run` is to start it now. If the launcher's host
+// has lost its power, ranks on other hosts can wait for it for a quarter of an hour, and their
+// agents serve no other run of the job.
 //
-// 1. look() asks the agents of this host and of the hosts of the job, and then of those that other ranks of these runs are on.
-// 2. refusal() says who they are, or end() ends them: the ranks that look() has found, of the runs that it has found.
-//    Whether their launcher lives is not known here: only the user can tell.
+// 1. look() asks the agents of this host and of the hosts of the job, and then of those that other
+//    ranks of these runs are on.
+// 2. refusal() lists them, or end() ends them: the ranks that look() has found, of the runs that it
+//    has found. Whether their launcher lives is not known here: only the user knows.
 // One thread; blocks.
 #pragma once
 
@@ -21,7 +23,7 @@ namespace backstay::bin {
 
 class RanksAlive {
  public:
-  // `hosts` null: the job has none that are known; this host alone is asked.
+  // `hosts` null: the job has no known hosts; only this host is asked.
   static RanksAlive look(const Config& config, const std::string& job, const RunHosts* hosts);
 
   bool none() const { return found_.empty(); }
@@ -31,12 +33,13 @@ class RanksAlive {
   Error refusal() const;
   // [{"host": "n1", "run": "hex", "rank": 1, "pid": 7}]
   nlohmann::ordered_json processes() const;
-  // Says whom it has ended, and whom it cannot reach. Errors: busy (some live on).
+  // Reports the ranks that it has ended, and those that it cannot reach. Errors: busy (some live
+  // on).
   Status end(const RunHosts* hosts, const Say& say) const;
 
  private:
   struct OnHost {
-    std::string address;            // that the remote shell is told; "": this host
+    std::string address;            // for the remote shell; "": this host
     nlohmann::ordered_json answer;  // as ranks_here() has it
   };
 

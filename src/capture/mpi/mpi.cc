@@ -1,8 +1,8 @@
 // backstay_init_mpi: an MPI communicator as the group of a session.
 //
-// Compiled once for each MPI of the machine; the only file of Backstay that calls MPI. Ours is a duplicate of the
-// caller's communicator, so that our messages never meet the program's, with errors returned
-// instead of ending the program.
+// Compiled once for each MPI of the machine; the only file of Backstay that calls MPI. Ours is a
+// duplicate of the caller's communicator, so that our messages never meet the program's, and
+// returns errors instead of ending the program.
 #include <climits>
 #include <memory>
 #include <new>
@@ -34,7 +34,7 @@ void release(void* context) {
   delete mine;
 }
 
-// Which ranks share this node, and how many nodes there are. Collective.
+// Finds the ranks that share this node, and the number of nodes. Collective.
 int find_place(MPI_Comm comm, backstay_group& group) {
   MPI_Comm local = MPI_COMM_NULL;
   int rc = MPI_Comm_rank(comm, &group.rank);
@@ -85,7 +85,8 @@ extern "C" int backstay_init_mpi(MPI_Comm comm, const char* config) {
   group.release = release;
   int code = BACKSTAY_OK;
   if (find_place(context->comm, group) != MPI_SUCCESS) {
-    code = backstay_launcher_failed(BACKSTAY_EINTERNAL, "MPI cannot tell which ranks share a node");
+    code =
+        backstay_launcher_failed(BACKSTAY_EINTERNAL, "MPI does not know which ranks share a node");
   } else {
     code = backstay_init_group(&group, config);
   }

@@ -1,1 +1,3 @@
-"""A cluster of hosts on one machine, made of namespaces. tests/cluster/README.md says how it is used."""
+"""A cluster of hosts on one machine, made of namespaces. tests/cluster/README.md says how it is
+used.
+"""

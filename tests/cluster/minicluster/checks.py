@@ -7,13 +7,16 @@ import subprocess
 from .errors import MissingFeature
 
 # program -> Debian package
-TOOLS = {"ip": "iproute2", "tc": "iproute2", "unshare": "util-linux", "nsenter": "util-linux", "losetup": "util-linux",
+TOOLS = {"ip": "iproute2", "tc": "iproute2", "unshare": "util-linux", "nsenter": "util-linux",
+         "losetup": "util-linux",
          "mount": "mount", "mkfs.ext4": "e2fsprogs"}
-SLURM_TOOLS = {"slurmctld": "slurmctld", "slurmd": "slurmd", "srun": "slurm-client", "sinfo": "slurm-client",
+SLURM_TOOLS = {"slurmctld": "slurmctld", "slurmd": "slurmd", "srun": "slurm-client",
+               "sinfo": "slurm-client",
                "munged": "munge", "mungekey": "munge", "pkill": "procps"}
 MPI_TOOLS = {"mpich": ("mpirun.mpich", "mpich"), "openmpi": ("mpirun.openmpi", "openmpi-bin")}
 # what unshare is asked for -> the option of the kernel
-NAMESPACES = {"--net": "CONFIG_NET_NS", "--pid": "CONFIG_PID_NS", "--uts": "CONFIG_UTS_NS", "--ipc": "CONFIG_IPC_NS",
+NAMESPACES = {"--net": "CONFIG_NET_NS", "--pid": "CONFIG_PID_NS", "--uts": "CONFIG_UTS_NS",
+              "--ipc": "CONFIG_IPC_NS",
               "--mount": "namespaces of mounts"}
 
 
@@ -23,10 +26,12 @@ def system_path():
 
 
 def require_tools(tools):
-    missing = sorted({package for program, package in tools.items() if not shutil.which(program, path=system_path())})
+    missing = sorted({package for program,
+                      package in tools.items() if not shutil.which(program, path=system_path())})
     if missing:
         raise MissingFeature(f"these Debian packages are missing: {' '.join(missing)}\n"
-                             f"  install them with scripts/setup test, or: apt-get install {' '.join(missing)}")
+                             f"  install them with scripts/setup test, or: apt-get install "
+                             f"{' '.join(missing)}")
 
 
 def require_root():
@@ -39,12 +44,14 @@ def require_namespaces():
         return
     for option, feature in NAMESPACES.items():
         if not try_unshare(option):
-            raise MissingFeature(f"this kernel or container refuses 'unshare {option}' ({feature}).\n"
+            raise MissingFeature(f"this kernel or container refuses 'unshare {option}' "
+                                 f"({feature}).\n"
                                  "  In a container, start it with --privileged")
 
 
 def try_unshare(*options):
-    return subprocess.run(["unshare", *options, "--fork", "true"], capture_output=True).returncode == 0
+    return subprocess.run(["unshare", *options, "--fork", "true"],
+                          capture_output=True).returncode == 0
 
 
 def require_links():

@@ -25,8 +25,11 @@ are its own; the rest of the file system is the machine's.
 
 
 def parser():
-    top = argparse.ArgumentParser(prog="mini", description="A cluster of hosts on this machine, made of namespaces.",
-                                  epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
+    top = argparse.ArgumentParser(prog="mini",
+                                  description="A cluster of hosts on this machine, made of "
+                                              "namespaces.",
+                                  epilog=EXAMPLES,
+                                  formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = top.add_subparsers(metavar="COMMAND", required=True)
 
     def command(name, action, text, host=None, **options):
@@ -52,14 +55,20 @@ def add_life(command, one):
     sub.add_argument("hosts", type=number_of_hosts, metavar="N", help="how many hosts")
     sub.add_argument("--networks", type=int, choices=(1, 2), default=1,
                      help="2: a second network, eth1, where the hosts are called n0-net1, ...")
-    sub.add_argument("--disk", choices=("auto", "loop", "tmpfs"), default="auto", help="what the disks are made of")
-    sub.add_argument("--disk-size", default="2G", type=disk_size, help="of each disk and of the shared directory (default 2G; sparse)")
+    sub.add_argument("--disk", choices=("auto", "loop", "tmpfs"), default="auto",
+                     help="what the disks are made of")
+    sub.add_argument("--disk-size", default="2G", type=disk_size,
+                     help="of each disk and of the shared directory (default 2G; sparse)")
     sub = command("down", down, "end a cluster and everything in it")
-    sub.add_argument("--all", action="store_true", help="all clusters, and what killed ones have left")
-    command("status", status, "what is up, cut, shaped or lost").add_argument("--json", action="store_true")
+    sub.add_argument("--all", action="store_true",
+                     help="all clusters, and what killed ones have left")
+    command("status", status, "what is up, cut, shaped or lost").add_argument("--json",
+        action="store_true")
     command("ls", ls, "names of the clusters")
-    sub = command("kill", kill, "power a host off: its network falls silent, all its processes end", one)
-    sub.add_argument("--reset", action="store_true", help="the peers see their connections closed, not silence")
+    sub = command("kill", kill,
+                  "power a host off: its network falls silent, all its processes end", one)
+    sub.add_argument("--reset", action="store_true",
+                     help="the peers see their connections closed, not silence")
     command("boot", boot, "start a host that was killed; its disk is as it was", one)
 
 
@@ -70,11 +79,15 @@ def add_commands(command, one):
 
 
 def add_network(command, several):
-    for name, action, text in (("cut", cut, "pull a host's cable"), ("heal", heal, "plug it in again"),
-                               ("shape", shape, "limit a host's link, each way"), ("unshape", unshape, "no limit again")):
+    for name, action, text in (("cut", cut, "pull a host's cable"),
+                               ("heal", heal, "plug it in again"),
+                               ("shape", shape, "limit a host's link, each way"),
+                               ("unshape", unshape, "no limit again")):
         sub = command(name, action, text)
-        sub.add_argument("host", metavar="HOST", help=several, **({"nargs": "?", "default": "all"} if name == "unshape" else {}))
-        sub.add_argument("--network", type=int, choices=(0, 1), help="only eth0 or eth1 (default: both)")
+        sub.add_argument("host", metavar="HOST", help=several,
+                         **({"nargs": "?", "default": "all"} if name == "unshape" else {}))
+        sub.add_argument("--network", type=int, choices=(0, 1),
+                         help="only eth0 or eth1 (default: both)")
         if name == "shape":
             sub.add_argument("rate", metavar="RATE", help="100mbit, 2.5gbit")
 
@@ -82,22 +95,30 @@ def add_network(command, several):
 def add_disks(command, one):
     command("lose-disk", lose_disk, "the disk and its data are gone: all calls fail with EIO", one)
     command("restore-disk", restore_disk, "put a new, empty disk in its place", one)
-    for name, action, text, host in (("slow-disk", slow_disk, "limit a host's disk, until the host is killed", one),
-                                     ("slow-shared", slow_shared, "limit the shared directory's device", None)):
+    for name, action, text, host in (("slow-disk", slow_disk,
+                                      "limit a host's disk, until the host is killed", one),
+                                     ("slow-shared", slow_shared,
+                                      "limit the shared directory's device", None)):
         sub = command(name, action, text, host)
-        sub.add_argument("rate", metavar="RATE", help="20M (megabytes a second, reads and writes each), or off")
+        sub.add_argument("rate", metavar="RATE",
+                         help="20M (megabytes a second, reads and writes each), or off")
 
 
 def add_launchers(command):
     sub = command("slurm", slurm_command, "start or end a real Slurm on the cluster")
     sub.add_argument("what", choices=("up", "down"))
-    sub.add_argument("--silence-s", type=int, default=15, help="a silent node is down after this time (default 15)")
+    sub.add_argument("--silence-s", type=int, default=15,
+                     help="a silent node is down after this time (default 15)")
     sub.add_argument("--switches", type=int, default=1, metavar="N",
-                     help="the hosts hang on N switches, in turn, and Slurm knows it (default 1: it knows of none)")
-    sub = command("mpirun", mpirun, "run an MPI program over the hosts, launched from the first of them",
-                  usage="mini mpirun --mpi mpich|openmpi -n N [--hosts n0,n1] -- PROGRAM [ARGUMENTS]")
+                     help="the hosts hang on N switches, in turn, and Slurm knows it (default 1: "
+                          "it knows of none)")
+    sub = command("mpirun", mpirun,
+                  "run an MPI program over the hosts, launched from the first of them",
+                  usage="mini mpirun --mpi mpich|openmpi -n N [--hosts n0,n1] -- PROGRAM "
+                        "[ARGUMENTS]")
     sub.add_argument("--mpi", required=True, choices=mpi.IMPLEMENTATIONS)
-    sub.add_argument("-n", type=int, required=True, metavar="N", dest="ranks", help="number of ranks")
+    sub.add_argument("-n", type=int, required=True, metavar="N", dest="ranks",
+                     help="number of ranks")
     sub.add_argument("--hosts", help="n0,n2 (default: all that are up)")
     sub.add_argument("program", nargs=argparse.REMAINDER, metavar="-- PROGRAM [ARGUMENTS]")
 
@@ -110,11 +131,12 @@ def number_of_hosts(text):
 
 def disk_size(text):
     if not re.fullmatch(r"[1-9]\d*[MG]", text):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a size of a disk; write it like 500M or 2G")
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is not a size of a disk; write it like 500M or 2G")
     return text
 
 
-# --- what the commands do -----------------------------------------------------------------------------------
+# --- what the commands do -------------------------------------------------------------------------
 
 def up(args):
     checks.require_cluster()
@@ -144,7 +166,8 @@ def status(args):
         disk = f"{host['disk']} ({host['disk_kind']}){describe_rate(host['disk_rate_bytes_per_s'])}"
         print(f"{host['name']:6} {host['state']:6} {disk:12} {links}")
     shared = result["shared"]
-    print(f"shared {shared['path']}{describe_rate(shared['rate_bytes_per_s'])}; Slurm is {result['slurm']}")
+    print(f"shared {shared['path']}{describe_rate(shared['rate_bytes_per_s'])}; Slurm is "
+          f"{result['slurm']}")
 
 
 def describe_rate(bytes_per_s):
@@ -157,7 +180,9 @@ def describe_link(link):
 
 
 def environment(paths, base):
-    """Of a command on a host: where the cluster is, for nslaunch, and Slurm's configuration."""
+    """The environment of a command on a host: the cluster's place, for nslaunch, and Slurm's
+    configuration.
+    """
     return {**base, "BACKSTAY_MINI": str(paths.folder), **slurm.environment(paths)}
 
 
@@ -174,15 +199,18 @@ def execute(args):
     if not command:
         raise ClusterError("which command? For example: mini exec n0 -- hostname")
     paths, _ = located(args)
-    return remote.run(paths.server(args.host), command, environment(paths, remote.caller_environment()))
+    return remote.run(paths.server(args.host), command,
+                      environment(paths, remote.caller_environment()))
 
 
 def shell(args):
     paths, _ = located(args)
     if not sys.stdin.isatty():
-        raise ClusterError("a shell needs a terminal; for commands from a pipe: mini exec HOST -- bash")
+        raise ClusterError("a shell needs a terminal; for commands from a pipe: mini exec HOST -- "
+                           "bash")
     program = os.environ.get("SHELL", "/bin/bash")
-    return remote.shell(paths.server(args.host), [program], environment(paths, remote.caller_environment()))
+    return remote.shell(paths.server(args.host), [program],
+                        environment(paths, remote.caller_environment()))
 
 
 def kill(args):
@@ -272,11 +300,13 @@ def mpirun(args):
     if not program:
         raise ClusterError("which program? For example: mini mpirun --mpi mpich -n 4 -- ./program")
     paths, record = cluster.find(args.name)
-    named = args.hosts.split(",") if args.hosts else [h for h in hosts.names(record["hosts"]) if hosts.is_up(paths, h)]
+    named = args.hosts.split(",") if args.hosts else [h for h in hosts.names(record["hosts"])
+                                                      if hosts.is_up(paths, h)]
     for host in named:
         hosts.index(record, host)
     command = mpi.command(args.mpi, args.ranks, named, program)
-    status = remote.run(paths.server(named[0]), command, environment(paths, remote.caller_environment()))
+    status = remote.run(paths.server(named[0]), command,
+                        environment(paths, remote.caller_environment()))
     for host in named if status else ():
         if not hosts.is_up(paths, host):  # MPICH does not say which
             print(f"mini: {host} is down", file=sys.stderr)

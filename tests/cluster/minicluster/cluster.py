@@ -7,7 +7,9 @@ from .errors import ClusterError
 
 
 def up(name, count, networks=1, disk="auto", disk_size="2G"):
-    """Brings the cluster up. One that is up already stays; hosts of it that are down are started again."""
+    """Brings the cluster up. One that is up already stays; hosts of it that are down are started
+    again.
+    """
     paths = state.Paths(name)
     with state.changing():
         remove_stale(also=None)
@@ -15,7 +17,8 @@ def up(name, count, networks=1, disk="auto", disk_size="2G"):
         if record is None:
             build_or_remove(paths, count, networks, disk, disk_size)
         elif record["hosts"] != count:
-            raise ClusterError(f"cluster {name} is up with {record['hosts']} hosts, not {count}; first: mini down --name {name}")
+            raise ClusterError(f"cluster {name} is up with {record['hosts']} hosts, not {count}; "
+                               f"first: mini down --name {name}")
         else:
             boot_all(paths, record)
 
@@ -82,7 +85,8 @@ def find(name):
     paths = state.Paths(name)
     record = state.read_record(paths)
     if record is None or keeper.find(paths) is None:
-        raise ClusterError(f"cluster {name} is not up; start it with: mini up 4" + ("" if name == "mini" else f" --name {name}"))
+        raise ClusterError(f"cluster {name} is not up; start it with: mini up 4"
+                           + ("" if name == "mini" else f" --name {name}"))
     return paths, record
 
 
@@ -92,8 +96,10 @@ def status(name):
     return {
         "name": name,
         "networks": record["networks"],
-        "hosts": [host_status(paths, record, host, links, rates) for host in hosts.names(record["hosts"])],
-        "shared": {"path": disks.SHARED, "from_outside": f"/proc/{remote.server_pid(paths.keeper)}/root{paths.shared}",
+        "hosts": [host_status(paths, record, host, links, rates) for host
+                  in hosts.names(record["hosts"])],
+        "shared": {"path": disks.SHARED,
+                   "from_outside": f"/proc/{remote.server_pid(paths.keeper)}/root{paths.shared}",
                    "rate_bytes_per_s": disks.throttled_rate(paths, "shared")},
         "slurm": "up" if slurm.is_up(paths) else "down",
     }
@@ -111,5 +117,6 @@ def host_status(paths, record, host, links, rates):
         "disk_rate_bytes_per_s": disks.throttled_rate(paths, host),
         "links": [{"address": network.address(n, number),
                    "state": "up" if links.get(f"{host}-{n}") else "cut",
-                   "rate_bits_per_s": rates.get(f"{host}-{n}")} for n in range(record["networks"])] if pid else [],
+                   "rate_bits_per_s": rates.get(f"{host}-{n}")} for n in range(record["networks"])]
+                   if pid else [],
     }

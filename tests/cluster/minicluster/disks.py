@@ -1,7 +1,9 @@
-"""The disk of each host, and the shared directory: file systems of their own on sparse files, through loop devices.
+"""The disk of each host, and the shared directory: file systems of their own on sparse files,
+through loop devices.
 
-/mnt/local is the host's disk (/var/tmp lies on it too); it outlives the host's processes. /mnt/shared is one file
-system for all hosts, as a parallel file system would be. Where loop devices are refused, tmpfs stands in.
+/mnt/local is the host's disk (/var/tmp lies on it too); it outlives the host's processes.
+/mnt/shared is one file system for all hosts, as a parallel file system would be. Where loop devices
+are refused, tmpfs takes their place.
 """
 
 import fcntl
@@ -15,7 +17,8 @@ from . import remote, state, waiting
 from .errors import ClusterError, MissingFeature
 
 LOCAL, SHARED = "/mnt/local", "/mnt/shared"
-SHUTDOWN = 0x8004587D  # FS_IOC_SHUTDOWN of the kernel: every later call to the file system fails with EIO
+# FS_IOC_SHUTDOWN of the kernel: every later call to the file system fails with EIO.
+SHUTDOWN = 0x8004587D
 WITHOUT_FLUSH = 2
 THROTTLE = Path("/sys/fs/cgroup/blkio")
 UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9}
@@ -40,7 +43,8 @@ def lost_mark(paths, host):
 def make_image(path, size):
     """A new empty file system; takes room only for what is written."""
     make(["truncate", "-s", size, path])
-    make(["mkfs.ext4", "-q", "-F", "-m", "0", "-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard", path])
+    make(["mkfs.ext4", "-q", "-F", "-m", "0", "-E",
+          "lazy_itable_init=1,lazy_journal_init=1,nodiscard", path])
 
 
 def make(command):
@@ -70,12 +74,15 @@ def mount_local(paths, record, host):
 
 def mount_shared(paths, record):
     paths.shared.mkdir(exist_ok=True)
-    remote.must(paths.keeper, ["sh", "-c", f"{mount_command(paths, record, 'shared')} {paths.shared} && "
+    remote.must(paths.keeper,
+                ["sh", "-c", f"{mount_command(paths, record, 'shared')} {paths.shared} && "
                                            f"chmod 1777 {paths.shared}"])
 
 
 def lose(paths, record, host):
-    """The disk is gone with all that was on it: what is open or opened later fails with EIO (loop devices)."""
+    """The disk is gone with all that was on it: what is open or opened later fails with EIO (loop
+    devices).
+    """
     if lost_mark(paths, host).exists():
         return
     lost_mark(paths, host).touch()
@@ -97,7 +104,9 @@ def fail(paths, record, host):
 
 
 def restore(paths, record, host):
-    """A new, empty disk, as fast as it can be, in the place of the lost one. Files that were open stay lost."""
+    """A new, empty disk, as fast as it can be, in the place of the lost one. Files that were open
+    stay lost.
+    """
     if not lost_mark(paths, host).exists():
         raise ClusterError(f"{host} has its disk; lose it first: mini lose-disk {host}")
     unthrottle(paths, host)
@@ -108,31 +117,36 @@ def restore(paths, record, host):
         mount_local(paths, record, host)
 
 
-# --- slow disks ---------------------------------------------------------------------------------------------
+# --- slow disks -----------------------------------------------------------------------------------
 
 def parse_rate(text):
     """Bytes a second of '20M' or '20MB/s'."""
     matched = re.fullmatch(r"(\d+(?:\.\d+)?)([kmg]?)(b|b/s)?", text.lower())
     if not matched or float(matched[1]) == 0:
-        raise ClusterError(f"'{text}' is not a rate of a disk; write it like 20M (megabytes a second), or 'off'")
+        raise ClusterError(f"'{text}' is not a rate of a disk; write it like 20M (megabytes a "
+                           f"second), or 'off'")
     return int(float(matched[1]) * UNITS[matched[2]])
 
 
 def loop_device(path):
     """major:minor of the loop device of an image."""
-    device = subprocess.run(["losetup", "--noheadings", "--output", "MAJ:MIN", "--associated", path],
+    device = subprocess.run(["losetup", "--noheadings", "--output", "MAJ:MIN", "--associated",
+                             path],
                             capture_output=True, text=True, check=True).stdout.split()
     return device[0] if device else None
 
 
 def throttle(paths, record, name, rate):
-    """Limits reads and writes that reach the device of a host or of `shared`, each to `rate` bytes a second in all.
+    """Limits reads and writes that reach the device of a host or of `shared`, each to `rate` bytes
+    a second in all.
 
-    The limit stands in the root group, which is where the kernel accounts write-back of buffered data, and
-    concerns this one device. It must be taken away again: the device's number outlives the file system on it.
+    The limit is set in the root group, which is where the kernel accounts write-back of buffered
+    data, and concerns this one device. It must be taken away again: the device's number outlives
+    the file system on it.
     """
     if record["disk"] == "tmpfs":
-        raise MissingFeature("disks are a tmpfs here and cannot be slowed (loop devices are missing)")
+        raise MissingFeature("disks are a tmpfs here and cannot be slowed (loop devices are "
+                             "missing)")
     if not can_be_slow():
         raise MissingFeature(f"slow disks need the blkio controller of version 1 at {THROTTLE}")
     device = loop_device(image(paths, name))
@@ -161,11 +175,13 @@ def limit(device, rate):
 
 def throttled(paths):
     """name -> device of those that have a limit."""
-    return dict(line.split() for line in paths.throttled.read_text().splitlines()) if paths.throttled.exists() else {}
+    return dict(line.split() for line
+                in paths.throttled.read_text().splitlines()) if paths.throttled.exists() else {}
 
 
 def note(paths, devices):
-    state.replace_text(paths.throttled, "".join(f"{name} {device}\n" for name, device in devices.items()))
+    state.replace_text(paths.throttled,
+                       "".join(f"{name} {device}\n" for name, device in devices.items()))
 
 
 def throttled_rate(paths, name):
@@ -180,14 +196,18 @@ def throttled_rate(paths, name):
 
 
 def clean_up(paths):
-    """After the last process has ended: the limits go, and the loop devices have gone by themselves."""
+    """After the last process has ended: the limits go, and the loop devices have gone by
+    themselves.
+    """
     for name in throttled(paths):
         unthrottle(paths, name)
     if paths.disks.exists():
-        waiting.until(lambda: not attached(paths), f"the loop devices of cluster {paths.name} to go")
+        waiting.until(lambda: not attached(paths),
+                      f"the loop devices of cluster {paths.name} to go")
 
 
 def attached(paths):
-    listing = subprocess.run(["losetup", "--noheadings", "--output", "BACK-FILE", "--list"], capture_output=True,
+    listing = subprocess.run(["losetup", "--noheadings", "--output", "BACK-FILE", "--list"],
+                             capture_output=True,
                              text=True, check=True).stdout
     return [line for line in listing.splitlines() if line.startswith(str(paths.disks))]

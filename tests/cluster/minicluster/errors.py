@@ -6,4 +6,5 @@ class ClusterError(Exception):
 
 
 class MissingFeature(ClusterError):
-    """Something of this machine is missing (root, a package, a kernel feature): tests skip on it."""
+    """Something of this machine is missing (root, a package, a kernel feature): tests skip on it.
+    """

@@ -1,4 +1,6 @@
-"""A host: namespaces of its own for network, name, mounts, processes and System V memory, below the cluster's."""
+"""A host: namespaces of its own for network, name, mounts, processes and System V memory, below the
+cluster's.
+"""
 
 import shlex
 from pathlib import Path
@@ -7,10 +9,12 @@ from . import disks, keeper, network, remote, state, waiting
 from .errors import ClusterError
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-PRIVATE = ("/tmp", "/run", "/mnt", "/dev/shm", "/var/tmp")  # what a host does not share with the machine
+PRIVATE = ("/tmp", "/run", "/mnt", "/dev/shm",
+           "/var/tmp")  # what a host does not share with the machine
 
-# Runs inside a new host. A repository that lies in a folder that becomes private stays visible. /sys is that of
-# the host's network (UCX looks there for devices), with the machine's control groups (slurmd wants them).
+# Runs inside a new host. A repository that lies in a folder that becomes private stays visible.
+# /sys is that of the host's network (UCX looks there for devices), with the machine's control
+# groups (slurmd wants them).
 MOUNTS = """
 set -e
 if [ -n "{visible}" ]; then mkdir -p {folder}/visible; mount --rbind {visible} {folder}/visible; fi
@@ -55,19 +59,22 @@ def boot(paths, record, host):
 def start_server(paths, host):
     command = keeper.server_command(paths.server(host), host, "--uts")
     log = shlex.quote(str(paths.folder / "log"))
-    remote.must(paths.keeper, ["sh", "-c", f"exec setsid --fork {shlex.join(command)} </dev/null >>{log} 2>&1"])
+    remote.must(paths.keeper,
+                ["sh", "-c", f"exec setsid --fork {shlex.join(command)} </dev/null >>{log} 2>&1"])
     waiting.until(lambda: is_up(paths, host), f"host {host} to start (see {paths.folder}/log)")
 
 
 def mounts(paths):
     hidden = any(REPOSITORY.is_relative_to(folder) for folder in PRIVATE)
-    return MOUNTS.format(visible=REPOSITORY if hidden else "", folder=paths.folder, shared=paths.shared,
+    return MOUNTS.format(visible=REPOSITORY if hidden else "", folder=paths.folder,
+                         shared=paths.shared,
                          etc_hosts=paths.etc_hosts)
 
 
 def kill(paths, host, reset=False):
-    """Power off: the network falls silent first, then every process ends. With `reset` the links stay, so that the
-    peers see their connections closed, as when the processes die and the operating system lives on."""
+    """Power off: the network falls silent first, then every process ends. With `reset` the links
+    stay, so that the peers see their connections closed, as when the processes die and the
+    operating system lives on."""
     if not is_up(paths, host):
         return
     if not reset:
@@ -82,5 +89,6 @@ def write_etc_hosts(paths, record):
     lines = ["127.0.0.1 localhost"]
     for number, host in enumerate(names(record["hosts"])):
         lines += [f"{network.address(0, number)} {host}"]
-        lines += [f"{network.address(extra, number)} {host}-net{extra}" for extra in range(1, record["networks"])]
+        lines += [f"{network.address(extra, number)} {host}-net{extra}" for extra
+                  in range(1, record["networks"])]
     state.replace_text(paths.etc_hosts, "\n".join(lines) + "\n")

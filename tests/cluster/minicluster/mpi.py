@@ -1,4 +1,6 @@
-"""Command lines of the two launchers. They start their daemons on the hosts through nslaunch, as they would by ssh."""
+"""Command lines of the two launchers. They start their daemons on the hosts through nslaunch, as
+they would by ssh.
+"""
 
 from pathlib import Path
 
@@ -18,7 +20,9 @@ def mpich(ranks, hosts, program):
 
 
 def openmpi(ranks, hosts, program):
-    """Ranks go to the hosts in turn, as with MPICH, and are not bound: all hosts have the same processors."""
+    """Ranks go to the hosts in turn, as with MPICH, and are not bound: all hosts have the same
+    processors.
+    """
     return ["mpirun.openmpi", "--allow-run-as-root", "--mca", "plm_rsh_agent", str(LAUNCHER),
             "--mca", "pml", "ob1", "--mca", "btl", "tcp,vader,self",
             "--mca", "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include", "eth0",

@@ -1,7 +1,9 @@
-"""Switches and links: one bridge a network in the cluster's own network namespace, one veth pair a host and network.
+"""Switches and links: one bridge a network in the cluster's own network namespace, one veth pair a
+host and network.
 
-Nothing of it exists in the machine's network namespace, so that its addresses can collide with nobody's.
-On the switch's side the link of n2 to the first network is the port n2-0; on the host's side it is eth0.
+Nothing of it exists in the machine's network namespace, so that its addresses cannot collide with
+others. On the switch's side the link of n2 to the first network is the port n2-0; on the host's
+side it is eth0.
 """
 
 import json
@@ -26,7 +28,8 @@ def hardware_address(network, host_number):
 
 def inside(pid, *command):
     """Runs a command of ip or tc in the network namespace of a process."""
-    done = subprocess.run(["nsenter", f"--net=/proc/{pid}/ns/net", *command], capture_output=True, text=True)
+    done = subprocess.run(["nsenter", f"--net=/proc/{pid}/ns/net", *command], capture_output=True,
+                          text=True)
     if done.returncode != 0:
         raise ClusterError(f"{' '.join(command)}: {done.stderr.strip()}")
     return done.stdout
@@ -42,11 +45,13 @@ def make_switches(paths, networks):
 def connect(paths, record, host):
     keeper, pid = remote.server_pid(paths.keeper), remote.server_pid(paths.server(host))
     inside(pid, "ip", "link", "set", "lo", "up")
-    unplug(paths, host)  # of its life before: its namespace lingers while old connections are being closed
+    # Of its life before: its namespace lingers while old connections are being closed.
+    unplug(paths, host)
     for network in range(record["networks"]):
         port, device = f"{host}-{network}", f"eth{network}"
         inside(keeper, "ip", "link", "add", port, "type", "veth",
-               "peer", "name", device, "address", hardware_address(network, int(host[1:])), "netns", str(pid))
+               "peer", "name", device, "address", hardware_address(network, int(host[1:])),
+               "netns", str(pid))
         inside(keeper, "ip", "link", "set", port, "master", f"switch{network}", "up")
         inside(pid, "ip", "address", "add", f"{address(network, int(host[1:]))}/16", "dev", device)
         inside(pid, "ip", "link", "set", device, "up")
@@ -60,7 +65,7 @@ def set_ports(paths, host, wanted, networks):
 
 
 def cut(paths, host, networks=None):
-    """Pulls the cable: both directions go silent, nobody is told."""
+    """Pulls the cable: both directions go silent, without notice."""
     set_ports(paths, host, "down", networks)
 
 
@@ -69,7 +74,7 @@ def heal(paths, host, networks=None):
 
 
 def unplug(paths, host):
-    """Takes the links of a dead host away. The kernel does the same in its own time: whoever comes first."""
+    """Takes the links of a dead host away. The kernel does the same in its own time."""
     for port in ports(paths, host):
         try:
             inside(remote.server_pid(paths.keeper), "ip", "link", "delete", port)
@@ -97,7 +102,9 @@ def parse_rate(text):
 
 
 def shape(paths, host, rate, networks=None):
-    """Limits what the host sends and what it is sent, each to `rate`. The queue is deep enough for one burst."""
+    """Limits what the host sends and what it is sent, each to `rate`. The queue is deep enough for
+    one burst.
+    """
     bits_per_s = parse_rate(rate)
     burst_bytes = max(128 * 1024, int(bits_per_s / 8 * 0.002))
     for pid, device in both_ends(paths, host, networks):
@@ -123,4 +130,5 @@ def both_ends(paths, host, networks):
 def rates(paths):
     """Port -> rate in bits a second, of the links that are shaped."""
     text = inside(remote.server_pid(paths.keeper), "tc", "-json", "qdisc", "show")
-    return {queue["dev"]: 8 * queue["options"]["rate"] for queue in json.loads(text) if queue["kind"] == "tbf"}
+    return {queue["dev"]: 8 * queue["options"]["rate"] for queue in json.loads(text)
+            if queue["kind"] == "tbf"}

@@ -1,4 +1,6 @@
-"""Runs a command on a host through the host's server (server.py). Works from outside and from any other host."""
+"""Runs a command on a host through the host's server (server.py). Works from outside and from any
+other host.
+"""
 
 import fcntl
 import json
@@ -14,13 +16,14 @@ from pathlib import Path
 
 from .errors import ClusterError
 
-FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1,
+             signal.SIGUSR2)
 PRIVATE = ("TMPDIR", "XDG_RUNTIME_DIR", "HOSTNAME")  # name things that a host has of its own
 HOST_WENT_DOWN = 255  # as ssh, when its connection breaks
 
 
 def connect(path):
-    """A connection to the server at `path`, or None where nobody listens."""
+    """A connection to the server at `path`, or None if no process listens."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
         connection.connect(str(path))
@@ -31,12 +34,15 @@ def connect(path):
 
 
 def server_pid(path):
-    """Process id of the server, seen from here: told by the kernel, hence never that of another process."""
+    """Process id of the server, seen from here: reported by the kernel, hence never that of another
+    process.
+    """
     connection = connect(path)
     if connection is None:
         return None
     with connection:
-        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED,
+                                            struct.calcsize("3i"))
     return struct.unpack("3i", credentials)[0]
 
 
@@ -46,14 +52,16 @@ def caller_environment():
 
 def login_environment():
     """What a remote shell gives: nothing of the caller's."""
-    kept = {name: os.environ[name] for name in ("HOME", "USER", "LOGNAME", "LANG", "BACKSTAY_MINI") if name in os.environ}
+    kept = {name: os.environ[name] for name in ("HOME", "USER", "LOGNAME", "LANG", "BACKSTAY_MINI")
+            if name in os.environ}
     return {**kept, "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 
 
 def request(path, command, descriptors, environment, terminal=False):
     connection = connect(path)
     if connection is None:
-        raise ClusterError(f"{Path(path).stem}: the host is down; start it again with: mini boot {Path(path).stem}")
+        raise ClusterError(f"{Path(path).stem}: the host is down; start it again with: mini boot "
+                           f"{Path(path).stem}")
     message = json.dumps({"command": list(command), "environment": environment,
                           "folder": os.getcwd(), "terminal": terminal}).encode()
     try:
@@ -137,7 +145,8 @@ def output(path, command, environment=None):
     read, write = os.pipe()
     with open("/dev/null", "rb") as nothing, open(read, "rb") as pipe:
         try:
-            connection = request(path, command, [nothing.fileno(), write, write], environment or login_environment())
+            connection = request(path, command, [nothing.fileno(), write, write],
+                                 environment or login_environment())
         finally:
             os.close(write)
         with connection:
@@ -149,5 +158,6 @@ def must(path, command, environment=None):
     """As output(), with an error for any status but 0."""
     status, text = output(path, command, environment)
     if status != 0:
-        raise ClusterError(f"{Path(path).stem}: {' '.join(command)[:200]}: {text.strip() or f'exit status {status}'}")
+        raise ClusterError(f"{Path(path).stem}: {' '.join(command)[:200]}: "
+                           f"{text.strip() or f'exit status {status}'}")
     return text

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Process 1 of a host (or of the cluster itself): runs commands for whoever may open its socket.
+"""Process 1 of a host (or of the cluster itself): runs commands for users who may open its socket.
 
     server.py SOCKET NAME
 
-It stands where sshd stands on a real host, so that mpirun can start processes from inside one host on another.
-Commands run as the user who asks; only the owner may, unless he opens the socket to others (chmod).
-One connection is one command (see remote.py): the request carries the three standard descriptors; numbers that
-come later are signals for the command; the answer is its exit status. A connection that closes early hangs the
-command up (SIGHUP), as a terminal does. The server reaps everything in its process namespace; when it is
-killed, the kernel kills all processes of the host with it, at once.
+It takes the place of sshd on a real host, so that mpirun can start processes from inside one host
+on another. Commands run as the user who asks; only the owner may, unless he opens the socket to
+others (chmod). One connection is one command (see remote.py): the request carries the three
+standard descriptors; numbers that come later are signals for the command; the answer is its exit
+status. A connection that closes early hangs the command up (SIGHUP), as a terminal does. The server
+reaps everything in its process namespace; when it is killed, the kernel kills all processes of the
+host with it, at once.
 """
 
 import array
@@ -139,7 +140,7 @@ class Server:
         try:
             connection.send(json.dumps(message).encode())
         except OSError:
-            pass  # nobody listens any more
+            pass  # the reader has gone
         self.selector.unregister(connection)
         connection.close()
 

@@ -6,7 +6,8 @@
     FOLDER/NAME/cluster.sock, n0.sock, ...   the servers (server.py)
     FOLDER/NAME/disks/       images of the hosts' disks and of the shared directory
     FOLDER/NAME/shared/      where the shared directory is mounted, for the cluster's processes only
-    FOLDER/NAME/throttled    disks whose rate is limited in the machine's own control group, and their devices
+    FOLDER/NAME/throttled    disks whose rate is limited in the machine's own control group, and
+                             their devices
 """
 
 import contextlib
@@ -31,7 +32,8 @@ class Paths:
 
     def __init__(self, name):
         if not re.fullmatch(NAME_PATTERN, name):
-            raise ClusterError(f"'{name}' cannot name a cluster: use at most 20 of a-z, 0-9 and '-', a letter first")
+            raise ClusterError(f"'{name}' cannot name a cluster: use at most 20 of a-z, 0-9 and "
+                               f"'-', a letter first")
         self.name = name
         self.folder = root() / name
         self.alive = self.folder / "alive"
@@ -49,7 +51,8 @@ class Paths:
 
 def recorded_names():
     """Clusters that left something here, living or not."""
-    return sorted(entry.name for entry in root().iterdir() if entry.is_dir()) if root().exists() else []
+    return sorted(entry.name for entry in root().iterdir()
+                  if entry.is_dir()) if root().exists() else []
 
 
 def read_record(paths):
@@ -96,7 +99,7 @@ def take_lock():
 
 
 def is_free(path):
-    """Nobody holds the lock of this file."""
+    """No process holds the lock of this file."""
     with open(path, "ab") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

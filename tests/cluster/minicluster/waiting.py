@@ -1,4 +1,6 @@
-"""The one place that looks again and again: for what sends no event (a loop device that goes, Slurm's view of a host)."""
+"""The one place that looks again and again: for what sends no event (a loop device that goes,
+Slurm's view of a host).
+"""
 
 import time
 
@@ -12,6 +14,6 @@ def until(condition, what, deadline_s=DEADLINE_S):
     end = time.monotonic() + deadline_s
     while not (result := condition()):
         if time.monotonic() > end:
-            raise ClusterError(f"waited {deadline_s} s in vain for {what}")
+            raise ClusterError(f"waited {deadline_s} s for {what}, which did not come")
         time.sleep(LOOK_AGAIN_S)
     return result

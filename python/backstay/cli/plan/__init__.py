@@ -1,7 +1,8 @@
 """`backstay plan QUESTION`: the planner's models on the command line, one file a subcommand.
 
-A subcommand is a module with a function `command` and the text EPILOG. The names of its parameters are those of
-the model's arguments, so that a PlanError about `cost_s` becomes a message about `--cost`.
+A subcommand is a module with a function `command` and the text EPILOG. The names of its parameters
+are those of the model's arguments, so that a PlanError about `cost_s` becomes a message about
+`--cost`.
 """
 
 import functools
@@ -43,7 +44,7 @@ def option_of(command, parameter: str) -> str:
     """The option that sets a parameter of `command`; the parameter's own name if there is none."""
     found = inspect.signature(command).parameters.get(parameter)
     for note in getattr(found and found.annotation, "__metadata__", ()):
-        # Within Annotated, typer keeps the first name where a default would stand.
+        # Within Annotated, typer takes the first name for the default.
         for name in (getattr(note, "default", None), *(getattr(note, "param_decls", None) or ())):
             if isinstance(name, str) and name.startswith("--"):
                 return name
@@ -59,14 +60,17 @@ def one_line_errors(name: str, command):
         try:
             return command(*args, **kwargs)
         except PlanError as error:
-            raise CommandError(path, f"{option_of(command, error.parameter)} {error.reason}") from error
+            raise CommandError(path,
+                               f"{option_of(command, error.parameter)} {error.reason}") from error
         except files.WriteError as error:
             raise CommandError(path, str(error), exit_code=1, code="io") from error
         except FileNotFoundError as error:
             reason = "no such file" if error.strerror == os.strerror(error.errno) else error.strerror
-            raise CommandError(path, f"{error.filename}: {reason}", exit_code=3, code="not_found") from error
+            raise CommandError(path, f"{error.filename}: {reason}", exit_code=3,
+                               code="not_found") from error
         except OSError as error:
-            raise CommandError(path, f"{error.filename}: {error.strerror}", exit_code=1, code="io") from error
+            raise CommandError(path, f"{error.filename}: {error.strerror}", exit_code=1,
+                               code="io") from error
 
     return guarded
 

@@ -16,8 +16,10 @@ from .output import AsJson, seconds, sized
 EPILOG = (
     "\b\nExamples:\n"
     "  backstay plan aggregation --profile lu.C.64 --json\n"
-    "  backstay plan aggregation --profile bt.C.64 --pool 512e6 --disk-bandwidth 2e9 --request-time 1e-4\n"
-    "  backstay plan aggregation --histogram writes.csv --processes 64      (columns size_bytes,count)\n\n"
+    "  backstay plan aggregation --profile bt.C.64 --pool 512e6 --disk-bandwidth 2e9 "
+    "--request-time 1e-4\n"
+    "  backstay plan aggregation --histogram writes.csv --processes 64      (columns "
+    "size_bytes,count)\n\n"
     f"{output.EXIT_CODES}"
 )
 
@@ -30,7 +32,8 @@ def _cell(where: str, column: str, text: str, least: float) -> float:
     except ValueError:
         value = math.nan
     if not (math.isfinite(value) and value >= least):
-        raise PlanError("histogram_file", f"{where}: {column} must be a number, at least {least:g}, not {text!r}")
+        raise PlanError("histogram_file",
+                        f"{where}: {column} must be a number, at least {least:g}, not {text!r}")
     return value
 
 
@@ -47,7 +50,8 @@ def read_histogram(path: str) -> aggregation.Histogram:
         if not row:
             continue
         if len(row) != 2:
-            raise PlanError("histogram_file", f"{path}:{number}: {counted(len(row), 'column')}; there must be 2")
+            raise PlanError("histogram_file",
+                            f"{path}:{number}: {counted(len(row), 'column')}; there must be 2")
         sizes.append(_cell(f"{path}:{number}", "size_bytes", row[0], 1))
         counts.append(_cell(f"{path}:{number}", "count", row[1], 0))
     if not sum(counts):
@@ -61,12 +65,14 @@ def histogram_of(profile, histogram_file) -> aggregation.Histogram:
     if profile is None:
         return read_histogram(histogram_file)
     if profile not in aggregation.PROFILES:
-        raise PlanError("profile", f"must be one of {', '.join(aggregation.PROFILES)}, not {profile!r}")
+        raise PlanError("profile",
+                        f"must be one of {', '.join(aggregation.PROFILES)}, not {profile!r}")
     return aggregation.PROFILES[profile]
 
 
 def speed_up(result) -> str:
-    on_disk, perceived = (output.number(result[f"{what}_speedup"], 3) for what in ("disk", "blocked"))
+    on_disk, perceived = (output.number(result[f"{what}_speedup"], 3) for what
+                          in ("disk", "blocked"))
     return f"{on_disk} × on disk, {perceived} × perceived"
 
 
@@ -75,27 +81,38 @@ def command(
         Optional[str], typer.Option("--profile", metavar="NAME", help="lu.C.64, bt.C.64 or sp.C.64")
     ] = None,
     histogram_file: Annotated[
-        Optional[str], typer.Option("--histogram", metavar="FILE", help="CSV of one process's writes instead")
+        Optional[str],
+        typer.Option("--histogram", metavar="FILE", help="CSV of one process's writes instead")
     ] = None,
-    processes: Annotated[int, typer.Option("--processes", parser=output.whole_number, metavar="N", help="Of one node")] = aggregation.PROCESSES,
-    pool_bytes: Annotated[float, typer.Option("--pool", metavar="BYTES", help="The buffer pool")] = 64 * 2**20,
-    buffer_bytes: Annotated[float, typer.Option("--buffer", metavar="BYTES", help="One buffer of it")] = 4 * 2**20,
+    processes: Annotated[int,
+                         typer.Option("--processes", parser=output.whole_number, metavar="N",
+                                      help="Of one node")] = aggregation.PROCESSES,
+    pool_bytes: Annotated[float,
+                          typer.Option("--pool", metavar="BYTES", help="The buffer pool")] = 64
+                          * 2**20,
+    buffer_bytes: Annotated[float,
+                            typer.Option("--buffer", metavar="BYTES", help="One buffer of it")] = 4
+                            * 2**20,
     disk_bytes_per_s: Annotated[
         float, typer.Option("--disk-bandwidth", metavar="B/S", help="Of large writes")
     ] = aggregation.DISK_BYTES_PER_S,
     request_s: Annotated[
         float, typer.Option("--request-time", metavar="S", help="Of a request, besides its bytes")
     ] = aggregation.REQUEST_S,
-    copy_bytes_per_s: Annotated[float, typer.Option("--copy-bandwidth", metavar="B/S", help="Into the pool")] = 2e9,
+    copy_bytes_per_s: Annotated[float,
+                                typer.Option("--copy-bandwidth", metavar="B/S",
+                                             help="Into the pool")] = 2e9,
     merge_below_bytes: Annotated[
-        float, typer.Option("--merge-below", metavar="BYTES", help="Smaller writes ride along in the page cache")
+        float, typer.Option("--merge-below", metavar="BYTES", help="Smaller writes ride along in "
+                                                                   "the page cache")
     ] = aggregation.PAGE_BYTES,
     as_json: AsJson = False,
 ) -> None:
     """What a buffer pool does for the disk.
 
-    Number and size of disk requests and the time of a node's checkpoint with and without the pool, from a histogram of
-    the writes (paper 003; the pool as in paper 000, eq. 4.1). The defaults are the machine of the slides.
+    Number and size of disk requests and the time of a node's checkpoint with and without the pool,
+    from a histogram of the writes (paper 003; the pool as in paper 000, eq. 4.1). The defaults are
+    the machine of the slides.
     """
     writes = histogram_of(profile, histogram_file)
     n = whole("processes", processes)
@@ -103,12 +120,14 @@ def command(
         raise PlanError("buffer_bytes", "must not be larger than --pool")
     plain = aggregation.without_pool(writes, n, disk_bytes_per_s, request_s, merge_below_bytes)
     pooled = aggregation.with_pool(writes, n, disk_bytes_per_s, request_s, buffer_bytes)
-    blocked = aggregation.blocked_s(writes, n, pool_bytes, positive("copy_bytes_per_s", copy_bytes_per_s), pooled)
+    blocked = aggregation.blocked_s(writes, n, pool_bytes,
+                                    positive("copy_bytes_per_s", copy_bytes_per_s), pooled)
     data = aggregation.total_bytes(writes, n)
     result = {
         "data_bytes": data,
         "without_pool": {**plain._asdict(), "blocked_s": plain.disk_s},
-        "with_pool": {**pooled._asdict(), "blocked_s": blocked, "background_s": max(0.0, pooled.disk_s - blocked)},
+        "with_pool": {**pooled._asdict(), "blocked_s": blocked,
+                      "background_s": max(0.0, pooled.disk_s - blocked)},
         "disk_speedup": plain.disk_s / pooled.disk_s,
         "blocked_speedup": plain.disk_s / blocked,
     }

@@ -18,15 +18,16 @@ EPILOG = (
 
 
 def command(
-    file: Annotated[pathlib.Path, typer.Option("-o", "--output", metavar="FILE", help="The page")] = pathlib.Path(
+    file: Annotated[pathlib.Path,
+                    typer.Option("-o", "--output", metavar="FILE", help="The page")] = pathlib.Path(
         "explore.html"
     ),
     as_json: AsJson = False,
 ) -> None:
     """Write a page with sliders: interval, efficiency, safety.
 
-    Nodes, memory, failures, bandwidths, replicas or parity; intervals of each level, efficiency and survival follow as
-    they move. One file that opens in any browser, offline.
+    Nodes, memory, failures, bandwidths, replicas or parity; intervals of each level, efficiency and
+    survival follow as they move. One file that opens in any browser, offline.
     """
     with needs("plotly", "backstay plan explore"):
         from ...plan.explore import page

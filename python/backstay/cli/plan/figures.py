@@ -22,14 +22,16 @@ EPILOG = (
 
 
 def command(
-    folder: Annotated[pathlib.Path, typer.Option("--out", metavar="DIR", help="Folder; made if missing")],
-    only: Annotated[Optional[list[str]], typer.Option("--only", metavar="NAME", help="One; may be repeated")] = None,
+    folder: Annotated[pathlib.Path,
+                      typer.Option("--out", metavar="DIR", help="Folder; made if missing")],
+    only: Annotated[Optional[list[str]],
+                    typer.Option("--only", metavar="NAME", help="One; may be repeated")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Draw the papers' figures from the models.
 
-    Paper 000, Figs. 3.2 to 3.4 and 4.3 to 4.6; paper 001, Table I; paper 002, Table 2 and losses against replicas;
-    paper 004, production improvement and speed-up. Each as PNG and SVG.
+    Paper 000, Figs. 3.2 to 3.4 and 4.3 to 4.6; paper 001, Table I; paper 002, Table 2 and losses
+    against replicas; paper 004, production improvement and speed-up. Each as PNG and SVG.
     """
     with needs("matplotlib", "backstay plan figures"):
         from ...plan import figures
@@ -37,6 +39,7 @@ def command(
         if name not in figures.FIGURES:
             raise PlanError("only", f"{name} is not known{nearest(name, figures.FIGURES)}")
     files.make_folder(folder)
-    made = [file for name in shown(list(only or figures.FIGURES), "figures") for file in figures.draw(name, folder)]
+    made = [file for name in shown(list(only or figures.FIGURES), "figures") for file
+            in figures.draw(name, folder)]
     result = {"files": [str(file) for file in made]}
     output.show(result, [(str(file), "") for file in made], as_json)

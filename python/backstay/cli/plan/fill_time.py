@@ -11,7 +11,8 @@ from .output import AsJson, seconds, sized
 
 EPILOG = (
     "\b\nExamples:\n"
-    "  backstay plan fill-time --ram 205e12 --storage 10e15 --device 2e12 --device-bandwidth 100e6 --json\n"
+    "  backstay plan fill-time --ram 205e12 --storage 10e15 --device 2e12 --device-bandwidth 100e6 "
+    "--json\n"
     "  backstay plan fill-time --system titan\n"
     "  backstay plan fill-time --system stampede --checkpoint 38e12\n\n"
     f"{output.EXIT_CODES}"
@@ -38,22 +39,27 @@ def command(
         Optional[float], typer.Option("--ram", metavar="BYTES", help="Memory of the whole machine")
     ] = None,
     storage_bytes: Annotated[
-        Optional[float], typer.Option("--storage", metavar="BYTES", help="Size of the whole storage")
+        Optional[float],
+        typer.Option("--storage", metavar="BYTES", help="Size of the whole storage")
     ] = None,
     device_bytes: Annotated[
         Optional[float], typer.Option("--device", metavar="BYTES", help="Size of one disk or SSD")
     ] = None,
     device_bytes_per_s: Annotated[
-        Optional[float], typer.Option("--device-bandwidth", metavar="B/S", help="Write bandwidth of one disk or SSD")
+        Optional[float],
+        typer.Option("--device-bandwidth", metavar="B/S", help="Write bandwidth of one disk or SSD")
     ] = None,
     checkpoint_bytes: Annotated[
-        Optional[float], typer.Option("--checkpoint", metavar="BYTES", help="What is saved, if less than the memory")
+        Optional[float],
+        typer.Option("--checkpoint", metavar="BYTES", help="What is saved, if less than the memory")
     ] = None,
     observed_factor: Annotated[
-        float, typer.Option("--observed-factor", metavar="F", help="Measured against ideal; the paper saw about 10")
+        float, typer.Option("--observed-factor", metavar="F", help="Measured against ideal; the "
+                                                                   "paper saw about 10")
     ] = fill_time.OBSERVED_FACTOR,
     system: Annotated[
-        Optional[str], typer.Option("--system", metavar="NAME", help="Numbers of a machine of paper 001")
+        Optional[str],
+        typer.Option("--system", metavar="NAME", help="Numbers of a machine of paper 001")
     ] = None,
     systems_file: Annotated[
         Optional[str], typer.Option("--systems", metavar="FILE", help="TOML file of more machines")
@@ -62,8 +68,8 @@ def command(
 ) -> None:
     """How long a dump of all memory takes.
 
-    The Checkpoint-Fill-Time Law of paper 001, § III-D, from four numbers of a data sheet: RAM / storage × time to fill
-    one device.
+    The Checkpoint-Fill-Time Law of paper 001, § III-D, from four numbers of a data sheet: RAM /
+    storage × time to fill one device.
     """
     given = {"ram_bytes": ram_bytes, "storage_bytes": storage_bytes, "device_bytes": device_bytes,
              "device_bytes_per_s": device_bytes_per_s}  # fmt: skip
@@ -88,5 +94,6 @@ def command(
 def notes(saved_bytes: float, storage_bytes: float) -> list[str]:
     if saved_bytes <= storage_bytes:
         return []
-    return [f"what is saved ({sized(saved_bytes)}) does not fit into the storage ({sized(storage_bytes)}): the time is that of writing "
+    return [f"what is saved ({sized(saved_bytes)}) does not fit into the storage "
+            f"({sized(storage_bytes)}): the time is that of writing "
             "as much, more than the storage keeps; --checkpoint says how much is saved"]  # fmt: skip

@@ -15,7 +15,8 @@ from .output import AsJson, percent, seconds, sized
 EPILOG = (
     "\b\nExamples:\n"
     "  backstay plan model --system red-storm --processors 65536 --method pfs --json\n"
-    "  backstay plan model --system jaguar --processors 8192 --method overlay --staging-memory 8.2e12\n"
+    "  backstay plan model --system jaguar --processors 8192 --method overlay --staging-memory "
+    "8.2e12\n"
     "  backstay plan model --list\n"
     "  backstay plan model --system my-cluster --systems my.toml\n\n"
     f"{output.EXIT_CODES}"
@@ -30,9 +31,12 @@ class Method(str, Enum):
 
 def list_systems(known, as_json: bool) -> None:
     result = {
-        "systems": [{"name": one.name, "processors": one.processors, "source": one.source, "assumed": one.assumed} for one in known.values()]
+        "systems": [{"name": one.name, "processors": one.processors, "source": one.source,
+                     "assumed": one.assumed} for one in known.values()]
     }
-    output.show(result, [(one.name, one.source + (f"; not from it: {one.assumed}" if one.assumed else "")) for one in known.values()], as_json)
+    output.show(result,
+                [(one.name, one.source + (f"; not from it: {one.assumed}" if one.assumed else ""))
+                 for one in known.values()], as_json)
 
 
 def processors_of(system, processors) -> int:
@@ -46,7 +50,9 @@ def command(
         Optional[str], typer.Option("--system", metavar="NAME", help="Machine; --list shows them")
     ] = None,
     processors: Annotated[
-        Optional[int], typer.Option("--processors", parser=output.whole_number, metavar="N", help="Default: all of the machine")
+        Optional[int],
+        typer.Option("--processors", parser=output.whole_number, metavar="N",
+                     help="Default: all of the machine")
     ] = None,
     method: Annotated[
         Method, typer.Option("--method", help="Straight to storage, lightweight storage, or staged")
@@ -54,12 +60,14 @@ def command(
     staging_bytes: Annotated[
         Optional[float],
         typer.Option(
-            "--staging-memory", metavar="BYTES", help="Of all staging nodes; default 1024 × 2 × a processor's"
+            "--staging-memory", metavar="BYTES",
+            help="Of all staging nodes; default 1024 × 2 × a processor's"
         ),
     ] = None,
     startup_s: Annotated[
         Optional[float],
-        typer.Option("--startup", metavar="S", help="Creating files, s; default 0 for pfs, n/60000 else"),
+        typer.Option("--startup", metavar="S",
+                     help="Creating files, s; default 0 for pfs, n/60000 else"),
     ] = None,
     systems_file: Annotated[
         Optional[str], typer.Option("--systems", metavar="FILE", help="TOML file of more machines")
@@ -69,7 +77,8 @@ def command(
 ) -> None:
     """How long a checkpoint takes on a machine.
 
-    Paper 000, eqs. 3.2, 3.3, 4.1, 4.2: latency, throughput, interval and the share of time spent saving.
+    Paper 000, eqs. 3.2, 3.3, 4.1, 4.2: latency, throughput, interval and the share of time spent
+    saving.
     """
     if show_list:
         return list_systems(systems.systems(systems_file), as_json)
@@ -82,7 +91,8 @@ def command(
     point = models.checkpoint(machine, n, method.value, staging_bytes, startup_s)
     result = {"system": machine.name, "processors": n, "method": method.value, **point._asdict()}
     lines = [
-        (f"{machine.name}, {counted(n, 'processor')}", "; ".join(filter(None, (method.value, machine.source)))),
+        (f"{machine.name}, {counted(n, 'processor')}",
+         "; ".join(filter(None, (method.value, machine.source)))),
         ("checkpoint", sized(point.data_bytes)),
         ("latency", seconds(point.latency_s)),
         ("throughput", f"{sized(point.throughput_bytes_per_s)}/s, bound by: {point.limit}"),
@@ -100,10 +110,12 @@ def notes(machine, point) -> list[str]:
     found = []
     if point.latency_s >= 2 * point.mtti_s:
         found.append(
-            "a checkpoint takes at least twice the mean time to interrupt: Daly's other branch, interval = MTTI"
+            "a checkpoint takes at least twice the mean time to interrupt: Daly's other branch, "
+            "interval = MTTI"
         )
     if point.interval_floor_s > point.daly_interval_s:
-        found.append("the interval is that at which the staging memory has drained (eq. 4.2), longer than Daly's")
+        found.append("the interval is that at which the staging memory has drained (eq. 4.2), "
+                     "longer than Daly's")
     if machine.assumed:
         found.append(f"not from the source: {machine.assumed}")
     if machine.link_bytes_per_s is None:

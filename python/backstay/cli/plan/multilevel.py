@@ -11,7 +11,8 @@ from .output import AsJson, percent, seconds
 
 EPILOG = (
     "\b\nExamples:\n"
-    "  backstay plan multilevel --level local:5:10:20000 --level protected:30:60:200000 --level durable:300:600:2e6\n"
+    "  backstay plan multilevel --level local:5:10:20000 --level protected:30:60:200000 --level "
+    "durable:300:600:2e6\n"
     "  backstay plan multilevel --level local:5:10:20000 --level durable:300:600:2e6 --json\n\n"
     f"{output.EXIT_CODES}"
 )
@@ -25,23 +26,25 @@ def parse_level(text: str) -> multilevel.Level:
             raise ValueError
         return multilevel.Level(parts[0], *map(float, parts[1:]))
     except ValueError:
-        raise PlanError("levels", f"must be NAME:COST:RESTART:MTTI with times in s, not {text!r}") from None
+        raise PlanError("levels",
+                        f"must be NAME:COST:RESTART:MTTI with times in s, not {text!r}") from None
 
 
 def command(
     levels: Annotated[
         list[str],
         typer.Option(
-            "--level", metavar="NAME:COST:RESTART:MTTI", help="Weakest first; MTTI of failures that need this level; s"
+            "--level", metavar="NAME:COST:RESTART:MTTI",
+            help="Weakest first; MTTI of failures that need this level; s"
         ),
     ],
     as_json: AsJson = False,
 ) -> None:
     """How often to save at each level.
 
-    First-order optimum of nested checkpoints (Benoit et al., IEEE Transactions on Computers 66 (2017) 1212). COST is
-    what saving at the level adds, RESTART the time to restart from it, MTTI the mean time between failures that need
-    it.
+    First-order optimum of nested checkpoints (Benoit et al., IEEE Transactions on Computers 66
+    (2017) 1212). COST is what saving at the level adds, RESTART the time to restart from it, MTTI
+    the mean time between failures that need it.
     """
     known = multilevel.checked([parse_level(one) for one in levels])
     best = multilevel.pattern(known)
@@ -62,17 +65,21 @@ def command(
         "efficiency": best.efficiency,
         "strongest_alone": {"interval_s": alone.base_interval_s, "efficiency": alone.efficiency},
     }
-    lines = [(row["name"], f"every {seconds(row['interval_s'])}" if row["used"] else "does not pay") for row in rows]
+    lines = [(row["name"],
+              f"every {seconds(row['interval_s'])}" if row["used"] else "does not pay") for row
+              in rows]
     lines += [
         ("lost to checkpoints and rework", f"{percent(best.overhead_fraction)} of the computing"),
         ("lost to restarts", f"{percent(best.restart_fraction)} of the computing"),
         ("efficiency", percent(best.efficiency)),
-        (f"with {known[-1].name} alone, every {output.number(alone.base_interval_s)} s", percent(alone.efficiency)),
+        (f"with {known[-1].name} alone, every {output.number(alone.base_interval_s)} s",
+         percent(alone.efficiency)),
     ]
     output.show(result, lines, as_json, notes(best))
 
 
 def notes(best) -> list[str]:
     if best.overhead_fraction + best.restart_fraction > 0.3:
-        return ["first order: with so much lost the true overhead is larger; simulate before relying on it"]
+        return ["first order: with so much lost the true overhead is larger; simulate before "
+                "relying on it"]
     return []

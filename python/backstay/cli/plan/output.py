@@ -38,7 +38,8 @@ def plain(value):
     if isinstance(value, np.ndarray | np.generic):
         return plain(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
-        raise PlanError("the result", "is too large for a number; the inputs lie outside what the model can say")
+        raise PlanError("the result",
+                        "is too large for a number; the inputs lie outside what the model can say")
     return value
 
 
@@ -49,7 +50,8 @@ def show(result: dict, lines: list[tuple[str, str]], as_json: bool, notes: list[
         say(json.dumps(result, indent=2, allow_nan=False))
         return
     width = max(len(label) for label, _ in lines)
-    say("\n".join([*(f"{label:<{width}}  {value}".rstrip() for label, value in lines), *(f"note: {note}" for note in notes)]))
+    say("\n".join([*(f"{label:<{width}}  {value}".rstrip() for label, value in lines),
+                   *(f"note: {note}" for note in notes)]))
 
 
 def say(text: str) -> None:

@@ -11,16 +11,22 @@ from .output import AsJson, number, percent, seconds
 EPILOG = (
     "\b\nExamples:\n"
     "  backstay plan replay --trace failures.csv --cost 300 --restart 600\n"
-    "  backstay plan replay --trace LA-UR-05-7318-failure-data-1996-2005.csv.xz --system 20 --cost 300 --restart 600 --json\n"
-    "  sacctmgr show event --parsable2 > events.txt; backstay plan replay --trace events.txt --cost 60\n\n"
+    "  backstay plan replay --trace LA-UR-05-7318-failure-data-1996-2005.csv.xz --system 20 --cost "
+    "300 --restart 600 --json\n"
+    "  sacctmgr show event --parsable2 > events.txt; backstay plan replay --trace events.txt "
+    "--cost 60\n\n"
     f"{output.EXIT_CODES}"
 )
-NAMES = {"daly": "Daly's interval", "best": "best in hindsight", "four_times_daly": "four times Daly's"}
+NAMES = {"daly": "Daly's interval", "best": "best in hindsight",
+         "four_times_daly": "four times Daly's"}
 CLASSES = {"1": "1 node", "2": "2 nodes", "3-16": "3 to 16 nodes", "more": "more nodes"}
 
-Trace = Annotated[str, typer.Option("--trace", metavar="FILE", help="Failure log; the format is found out")]
+Trace = Annotated[str,
+                  typer.Option("--trace", metavar="FILE",
+                               help="Failure log; the format is found out")]
 System = Annotated[
-    Optional[str], typer.Option("--system", metavar="N", help="Which one, in a log of several systems")
+    Optional[str],
+    typer.Option("--system", metavar="N", help="Which one, in a log of several systems")
 ]
 Window = Annotated[
     float, typer.Option("--window", metavar="S", help="Failures within it are one incident, s")
@@ -29,7 +35,9 @@ Window = Annotated[
 
 def command(
     trace: Trace,
-    cost_s: Annotated[float, typer.Option("--cost", metavar="S", help="How long one checkpoint stops the job, s")],
+    cost_s: Annotated[float,
+                      typer.Option("--cost", metavar="S",
+                                   help="How long one checkpoint stops the job, s")],
     restart_s: Annotated[
         float, typer.Option("--restart", metavar="S", help="From a failure to computing again, s")
     ] = 0.0,
@@ -39,8 +47,9 @@ def command(
 ) -> None:
     """What real failures would have cost a job.
 
-    A job on all nodes runs from the log's first incident to its last, saving at Daly's interval, at the best fixed
-    interval in hindsight, and four times too seldom. Logs: LANL CSV, InfiniteHBD JSON, Slurm, time,node.
+    A job on all nodes runs from the log's first incident to its last, saving at Daly's interval, at
+    the best fixed interval in hindsight, and four times too seldom. Logs: LANL CSV, InfiniteHBD
+    JSON, Slurm, time,node.
     """
     from ...plan.simulate import replay
     from ...plan.traces import read, statistics
@@ -74,13 +83,17 @@ def weibull(result) -> str:
 
 def lines(result) -> list[tuple[str, str]]:
     rows = [
-        ("failures", f"{grouped(result['failures'])} of {counted(result['nodes'], 'node')} ({result['format']})"),
+        ("failures",
+         f"{grouped(result['failures'])} of {counted(result['nodes'], 'node')} ({result['format']})"),
         ("incidents", f"{grouped(result['incidents'])} in {seconds(result['span_s'])}"),
         ("mean time to interrupt", seconds(result["mtti_s"])),
-        ("coefficient of variation", f"{number(result['coefficient_of_variation'], 3)} (at random: 1)"),
+        ("coefficient of variation",
+         f"{number(result['coefficient_of_variation'], 3)} (at random: 1)"),
         ("Weibull shape", weibull(result)),
     ]  # fmt: skip
-    rows += [(f"  of {CLASSES[name]}", percent(share)) for name, share in result["incident_share"].items()]
+    rows += [(f"  of {CLASSES[name]}", percent(share)) for name,
+             share in result["incident_share"].items()]
     for name, label in NAMES.items():
-        rows.append((f"{label}, {number(result['interval_s'][name])} s", f"{percent(result['lost_fraction'][name])} lost"))
+        rows.append((f"{label}, {number(result['interval_s'][name])} s",
+                     f"{percent(result['lost_fraction'][name])} lost"))
     return rows

@@ -16,12 +16,14 @@ EPILOG = (
     "\b\nExamples:\n"
     "  backstay plan survive --nodes 2048 --replicas 4 --failures 112 --json\n"
     "  backstay plan survive --nodes 2048 --replicas 4 --target 0.999\n"
-    "  backstay plan survive --nodes 2048 --parity 14+2 --domain-size 32      (racks of 32: losses count racks)\n"
+    "  backstay plan survive --nodes 2048 --parity 14+2 --domain-size 32      (racks of 32: losses "
+    "count racks)\n"
     "  backstay plan survive --nodes 512 --partners 1 --failures 5 --monte-carlo 20000\n\n"
     f"{output.EXIT_CODES}"
 )
 
-FEW_UNITS, HOPEFUL = 64, 1e-3  # docs/plan/survival.md: below so many units e^(−λ) may be off by more than that
+# docs/plan/survival.md: below this many units e^(−λ) may be off by more than that.
+FEW_UNITS, HOPEFUL = 64, 1e-3
 TARGETS = (0.9, 0.99, 0.999)  # the columns of paper 002's Table 2
 
 
@@ -46,7 +48,8 @@ def scheme_of(nodes, replicas, partners, parity, domain_nodes, ignore_domains) -
     try:
         return protection.Partners(**shared, replicas=partners)
     except PlanError as error:
-        raise PlanError("partners" if error.parameter == "replicas" else error.parameter, error.reason) from error
+        raise PlanError("partners" if error.parameter == "replicas" else error.parameter,
+                        error.reason) from error
 
 
 def name_of(scheme) -> str:
@@ -62,22 +65,32 @@ def units(scheme, number: int) -> str:
 
 
 def command(
-    nodes: Annotated[int, typer.Option("--nodes", parser=output.whole_number, metavar="N", help="Nodes of the job")],
+    nodes: Annotated[int,
+                     typer.Option("--nodes", parser=output.whole_number, metavar="N",
+                                  help="Nodes of the job")],
     replicas: Annotated[
-        Optional[int], typer.Option("--replicas", parser=output.whole_number, metavar="R", help="Random replicas of each node's checkpoint")
+        Optional[int],
+        typer.Option("--replicas", parser=output.whole_number, metavar="R",
+                     help="Random replicas of each node's checkpoint")
     ] = None,
     partners: Annotated[
-        Optional[int], typer.Option("--partners", parser=output.whole_number, metavar="R", help="Copies on the next R nodes instead")
+        Optional[int],
+        typer.Option("--partners", parser=output.whole_number, metavar="R",
+                     help="Copies on the next R nodes instead")
     ] = None,
     parity: Annotated[
         Optional[str],
-        typer.Option("--parity", metavar="K+M", help="Groups of K+M nodes instead, any M of which may go"),
+        typer.Option("--parity", metavar="K+M",
+                     help="Groups of K+M nodes instead, any M of which may go"),
     ] = None,
     failures: Annotated[
-        Optional[int], typer.Option("--failures", parser=output.whole_number, metavar="F", help="Nodes (domains) lost at once")
+        Optional[int],
+        typer.Option("--failures", parser=output.whole_number, metavar="F",
+                     help="Nodes (domains) lost at once")
     ] = None,
     target: Annotated[
-        Optional[float], typer.Option("--target", metavar="P", help="Probability to keep, such as 0.999")
+        Optional[float],
+        typer.Option("--target", metavar="P", help="Probability to keep, such as 0.999")
     ] = None,
     domain_nodes: Annotated[
         int, typer.Option("--domain-size", parser=output.whole_number, metavar="D", help="Nodes of a rack; then racks are lost")
@@ -86,24 +99,31 @@ def command(
         bool, typer.Option("--ignore-domains", help="Placement that does not know the racks")
     ] = False,
     trials: Annotated[
-        Optional[int], typer.Option("--monte-carlo", parser=output.whole_number, metavar="TRIALS", help="Draw losses on real placements too")
+        Optional[int],
+        typer.Option("--monte-carlo", parser=output.whole_number, metavar="TRIALS",
+                     help="Draw losses on real placements too")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", parser=output.whole_number, metavar="S", help="Of the Monte Carlo")] = 1,
+    seed: Annotated[int,
+                    typer.Option("--seed", parser=output.whole_number, metavar="S",
+                                 help="Of the Monte Carlo")] = 1,
     as_json: AsJson = False,
 ) -> None:
     """How many nodes may be lost at once.
 
-    Chance of a restart with replicas, fixed partners or parity (paper 002, § 5.4). --failures gives a
-    probability, --target a number of failures; without either, the numbers for 90, 99 and 99.9 %.
+    Chance of a restart with replicas, fixed partners or parity (paper 002, § 5.4). --failures gives
+    a probability, --target a number of failures; without either, the numbers for 90, 99 and 99.9 %.
     """
     scheme = scheme_of(nodes, replicas, partners, parity, domain_nodes, ignore_domains)
     if failures is not None and target is not None:
         raise PlanError("failures", "and --target cannot both be given")
     if trials is not None and failures is None:
         raise PlanError("trials", "needs --failures")
-    result = {"nodes": nodes, "scheme": name_of(scheme), "units": scheme.units, "domain_nodes": domain_nodes,
+    result = {"nodes": nodes, "scheme": name_of(scheme), "units": scheme.units,
+              "domain_nodes": domain_nodes,
               "exact": scheme.exact}  # fmt: skip
-    lines = [(name_of(scheme), units(scheme, scheme.units) + (" (placement ignores them)" if ignore_domains else ""))]
+    lines = [(name_of(scheme),
+              units(scheme, scheme.units)
+              + (" (placement ignores them)" if ignore_domains else ""))]
     if failures is not None:
         after_losses(scheme, failures, trials, seed, result, lines)
     else:
@@ -114,12 +134,14 @@ def command(
 def after_losses(scheme, failures, trials, seed, result, lines) -> None:
     lost = whole("failures", failures, 0, scheme.units, "what there is to lose")
     result.update(failures=lost, probability=scheme.probability(lost))
-    lines.append((f"restart after losing {units(scheme, lost)}", probability(result["probability"])))
+    lines.append((f"restart after losing {units(scheme, lost)}",
+                  probability(result["probability"])))
     if not scheme.exact:
         result["probability_at_least"] = scheme.probability_at_least(lost)
         lines.append(("at least", probability(result["probability_at_least"])))
     if trials is not None:
-        drawn = monte_carlo.survived(scheme, lost, trials, seed, bar=lambda parts: shown(parts, "drawn"))
+        drawn = monte_carlo.survived(scheme, lost, trials, seed,
+                                     bar=lambda parts: shown(parts, "drawn"))
         result["monte_carlo"] = {**drawn._asdict(), "confidence": 0.99, "seed": seed}
         lines.append(
             (
@@ -130,9 +152,12 @@ def after_losses(scheme, failures, trials, seed, result, lines) -> None:
 
 
 def allowed(scheme, target, result, lines) -> None:
-    rows = [{"target": one, "allowed_failures": scheme.allowed_failures(one)} for one in ((target,) if target is not None else TARGETS)]
+    rows = [{"target": one, "allowed_failures": scheme.allowed_failures(one)} for one
+            in ((target,) if target is not None else TARGETS)]
     if not scheme.exact:
-        rows = [{**row, "allowed_failures_at_least": scheme.allowed_failures_at_least(row["target"])} for row in rows]
+        rows = [{**row,
+                 "allowed_failures_at_least": scheme.allowed_failures_at_least(row["target"])}
+                 for row in rows]
     result.update(rows[0] if target is not None else {"allowed": rows})
     for row in rows:
         lines.append(
@@ -144,13 +169,16 @@ def allowed(scheme, target, result, lines) -> None:
 
 
 def notes(scheme, result) -> list[str]:
-    """Where e^(−λ) is too hopeful, what the bound 1 − λ gives."""
+    """The bound 1 − λ, if e^(−λ) is too hopeful."""
     if scheme.exact or scheme.units >= FEW_UNITS:
         return []
     hopeful = f"with so few {'failure domains' if scheme.domain_nodes > 1 else 'nodes'} the approximation is too hopeful"
     if "probability" in result:
         wide = result["probability"] - result["probability_at_least"] > HOPEFUL
         return [f"{hopeful}: the truth lies between it and \"at least\"; --monte-carlo shows where"] if wide else []
-    rows = [row for row in result.get("allowed", [result]) if row["allowed_failures_at_least"] < row["allowed_failures"]]
-    sure = ", ".join(f"{units(scheme, row['allowed_failures_at_least'])} at {100 * row['target']:.6g} %" for row in rows)
-    return [f"{hopeful}: by the bound 1 − λ it is {sure}; --failures with --monte-carlo shows what is between"] if rows else []
+    rows = [row for row in result.get("allowed", [result]) if row["allowed_failures_at_least"]
+            < row["allowed_failures"]]
+    sure = ", ".join(f"{units(scheme, row['allowed_failures_at_least'])} at "
+                     f"{100 * row['target']:.6g} %" for row in rows)
+    return [f"{hopeful}: by the bound 1 − λ it is {sure}; --failures with --monte-carlo shows what "
+            f"is between"] if rows else []

@@ -18,25 +18,31 @@ EPILOG = (
 
 
 def command(
-    jobs: Annotated[int, typer.Option("--jobs", parser=output.whole_number, metavar="N", help="Jobs played through for each comparison")] = 2000,
-    seed: Annotated[int, typer.Option("--seed", parser=output.whole_number, metavar="S", help="The same seed gives the same table")] = 1,
+    jobs: Annotated[int,
+                    typer.Option("--jobs", parser=output.whole_number, metavar="N",
+                                 help="Jobs played through for each comparison")] = 2000,
+    seed: Annotated[int,
+                    typer.Option("--seed", parser=output.whole_number, metavar="S",
+                                 help="The same seed gives the same table")] = 1,
     as_json: AsJson = False,
 ) -> None:
     """Hold every model against a simulation.
 
-    Jobs, checkpoints and losses are played through event by event; each line shows the formula, the simulated mean
-    and the interval that holds the true one with 99.9 %.
+    Jobs, checkpoints and losses are played through event by event; each line shows the formula, the
+    simulated mean and the interval that holds the true one with 99.9 %.
     """
     from ...plan.simulate import validate
 
     found = [check for part in shown(validate.parts(jobs, seed), "validate") for check in part()]
     rows = [
-        {"name": one.name, "unit": one.unit, "formula": float(one.formula), "tolerance": one.tolerance,
+        {"name": one.name, "unit": one.unit, "formula": float(one.formula),
+         "tolerance": one.tolerance,
          "simulated": one.simulated._asdict(), "agrees": one.agrees}
         for one in found
     ]  # fmt: skip
     good = sum(one.agrees for one in found)
-    result = {"checks": rows, "agree": good, "confidence": estimate.CONFIDENCE, "jobs": jobs, "seed": seed}
+    result = {"checks": rows, "agree": good, "confidence": estimate.CONFIDENCE, "jobs": jobs,
+              "seed": seed}
     lines = [(one.name, text(one)) for one in found] + [("agree", f"{good} of {len(found)}")]
     output.show(result, lines, as_json)
     if good < len(found):

@@ -51,7 +51,7 @@ function parityLosses(nodes, data, parity, most) {
   return Array.from({length: size}, (_, lost) => found.lost[lost] / (found.kept[lost] + found.lost[lost]));
 }
 
-// Of "2 replicas" or "parity 14+2": {replicas} or {data, parity}, and per byte saved the bytes stored more, sent, and read to rebuild.
+// For "2 replicas" or "parity 14+2": {replicas} or {data, parity}, and per byte saved the bytes stored more, sent, and read to rebuild.
 function schemeOf(name) {
   const [, data, parity] = name.match(/^parity (\d+)\+(\d+)$/) || [];
   if (data) return {data: +data, parity: +parity, extra: parity / data, sent: +parity, read: +data};

@@ -1,4 +1,6 @@
-"""What can be moved on the page, and over which values. Units: B, B/s, s; each slider's text is made in page.js."""
+"""What can be moved on the page, and over which values. Units: B, B/s, s; each slider's text is
+made in page.js.
+"""
 
 from typing import NamedTuple
 
@@ -31,14 +33,17 @@ def doubling(low: int, high: int) -> list[int]:
     return sorted({*steps, *(step + step // 2 for step in steps[:-1])})
 
 
-PROTECTIONS = [counted(count, "replica") for count in REPLICAS] + [f"parity {k}+{m}" for k, m in GROUPS]
+PROTECTIONS = [counted(count, "replica") for count in REPLICAS] + [f"parity {k}+{m}" for k,
+    m in GROUPS]
 NODES_MIN = max(sum(group) for group in GROUPS)  # so that everything fits
 
 SLIDERS = (
     Slider("nodes", "nodes of the job", "nodes", doubling(NODES_MIN.bit_length() - 1, 20), 1024),
     Slider("saved_bytes", "memory saved by a node", "B", decades(9, 13), 63e9),
-    Slider("node_mtti_s", "mean time to interrupt of a node", "s", decades(-2, 2, YEAR_S), 4 * YEAR_S),
-    Slider("software_share", "failures that leave all nodes up", "share", [step / 20 for step in range(20)], 0.2),
+    Slider("node_mtti_s", "mean time to interrupt of a node", "s", decades(-2, 2, YEAR_S),
+           4 * YEAR_S),
+    Slider("software_share", "failures that leave all nodes up", "share",
+           [step / 20 for step in range(20)], 0.2),
     Slider("copy_bytes_per_s", "memory copy of a node", "B/s", decades(9, 12), 1e10),
     Slider("disk_bytes_per_s", "local disk of a node", "B/s", decades(7, 11), 2e9),
     Slider("network_bytes_per_s", "network of a node", "B/s", decades(8, 12), 1.3e10),

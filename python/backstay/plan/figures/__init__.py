@@ -1,7 +1,7 @@
-"""`backstay plan figures`: the papers' figures, drawn anew from the models. docs/plan/figures.md.
+"""`backstay plan figures`: the papers' figures, drawn from the models. docs/plan/figures.md.
 
-One module a paper; each has FIGURES: name of the file -> function () that returns a matplotlib Figure.
-This folder needs matplotlib; the models that it draws do not.
+One module a paper; each has FIGURES: name of the file -> function () that returns a matplotlib
+Figure. This folder needs matplotlib; the models that it draws do not.
 """
 
 import pathlib
@@ -17,10 +17,13 @@ FORMATS = ("png", "svg")
 
 
 def save(figure, path: pathlib.Path) -> None:
-    """Writes a figure, whole or not at all; its ending says the form. The same figure gives the same bytes."""
+    """Writes a figure, whole or not at all; its ending says the form. The same figure gives the
+    same bytes.
+    """
     form = path.suffix[1:]
     with matplotlib.rc_context({**RULES, "svg.hashsalt": path.stem}), files.whole(path) as begun:
-        figure.savefig(begun, format=form, metadata={"Date": None} if form == "svg" else {"Software": None})
+        figure.savefig(begun, format=form,
+                       metadata={"Date": None} if form == "svg" else {"Software": None})
 
 
 def draw(name: str, folder: pathlib.Path, formats=FORMATS) -> list[pathlib.Path]:

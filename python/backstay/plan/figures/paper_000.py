@@ -1,12 +1,16 @@
-"""Paper 000, Figs. 3.2 to 3.4 and 4.3 to 4.6: intervals, throughput and overhead on the machines of Table 3.1."""
+"""Paper 000, Figs. 3.2 to 3.4 and 4.3 to 4.6: intervals, throughput and overhead on the machines of
+Table 3.1.
+"""
 
 import numpy as np
 
 from .. import model, systems
 from .style import COLOURS, binary, canvas, duration_axis, line, note, processors_axis, rate_axis
 
-MACHINES = {"red-storm": "Red Storm", "bluegene-l": "BlueGene/L", "jaguar": "Jaguar", "petaflop": "Petaflop"}
-METHODS = {"pfs": "parallel file system", "lwfs": "lightweight storage", "overlay": "lightweight + overlay"}
+MACHINES = {"red-storm": "Red Storm", "bluegene-l": "BlueGene/L", "jaguar": "Jaguar",
+            "petaflop": "Petaflop"}
+METHODS = {"pfs": "parallel file system", "lwfs": "lightweight storage",
+           "overlay": "lightweight + overlay"}
 PROCESSORS = 2 ** np.arange(0, 18)
 BARS = 2 ** np.arange(10, 18)
 TICKS = 2 ** np.arange(0, 18, 2)
@@ -27,20 +31,24 @@ def _curves(title: str, y: str, series, assumed: str):
 
 def _by_machine(title: str, y: str, value):
     known = systems.systems()
-    series = [(label, value(model.checkpoint(known[name], PROCESSORS)), {}) for name, label in MACHINES.items()]
+    series = [(label, value(model.checkpoint(known[name], PROCESSORS)), {}) for name,
+              label in MACHINES.items()]
     return _curves(title, y, series, f"eqs. 3.2 and 3.3; {ASSUMED}")
 
 
 def _by_method(title: str, y: str, value):
-    storm, wide = systems.system("red-storm"), {"linewidth": 6, "markersize": 11}  # seen below the second, which covers it
-    series = [(label, value(model.checkpoint(storm, PROCESSORS, method)), wide if method == "pfs" else {})
+    storm, wide = systems.system("red-storm"), {"linewidth": 6,
+                                                "markersize": 11}  # seen below the second, which covers it
+    series = [(label, value(model.checkpoint(storm, PROCESSORS, method)),
+               wide if method == "pfs" else {})
               for method, label in METHODS.items()]  # fmt: skip
     return _curves(title, y, series, f"eqs. 3.2, 3.3, 4.1, 4.2. {STAGED}")
 
 
 def interval_by_machine():
     """Fig. 3.2."""
-    figure, axes = _by_machine("Best checkpoint interval, parallel file system", "interval (log scale)",
+    figure, axes = _by_machine("Best checkpoint interval, parallel file system",
+                               "interval (log scale)",
                                lambda found: found.interval_s)  # fmt: skip
     duration_axis(axes.yaxis, (300, 600, 1200, 1800, 3600, 7200))
     axes.set_ylim(400, 12000)
@@ -50,7 +58,8 @@ def interval_by_machine():
 
 def throughput_by_machine():
     """Fig. 3.3."""
-    figure, axes = _by_machine("Throughput of a checkpoint, parallel file system", "throughput (log scale)",
+    figure, axes = _by_machine("Throughput of a checkpoint, parallel file system",
+                               "throughput (log scale)",
                                lambda found: found.throughput_bytes_per_s)  # fmt: skip
     rate_axis(axes)
     axes.set_ylim(1e9, 2e12)
@@ -60,7 +69,8 @@ def throughput_by_machine():
 
 def overhead_by_machine():
     """Fig. 3.4."""
-    figure, axes = _by_machine("Time spent saving, parallel file system", "share of execution time (%)",
+    figure, axes = _by_machine("Time spent saving, parallel file system",
+                               "share of execution time (%)",
                                lambda found: 100 * found.overhead_fraction)  # fmt: skip
     axes.set_ylim(0, 80)
     axes.legend(loc="upper left")
@@ -82,9 +92,11 @@ def throughput_by_method():
     figure, axes = _by_method("Throughput of a checkpoint on Red Storm", "throughput (log scale)",
                               lambda found: found.throughput_bytes_per_s)  # fmt: skip
     storm = systems.system("red-storm")
-    for rate, label in ((storm.bisection_bytes_per_s, "bisection"), (storm.storage_bytes_per_s, "storage")):
+    for rate, label in ((storm.bisection_bytes_per_s, "bisection"),
+                        (storm.storage_bytes_per_s, "storage")):
         axes.axhline(rate, color="#777777", linewidth=1.2, zorder=1)
-        axes.annotate(label, (PROCESSORS[0], rate), xytext=(0, 4), textcoords="offset points", color="#555555")
+        axes.annotate(label, (PROCESSORS[0], rate), xytext=(0, 4), textcoords="offset points",
+                      color="#555555")
     rate_axis(axes)
     axes.set_ylim(1e9, 6e12)
     axes.legend(loc="lower right")
@@ -95,8 +107,10 @@ def _bars(title: str, y: str, value, axes_rule, assumed: str):
     figure, axes = canvas(title, PROCESSORS_LABEL, y)
     known, place = systems.systems(), np.arange(len(BARS))
     for number, (name, label) in enumerate(MACHINES.items()):
-        axes.bar(place + (number - 1.5) * 0.2, value(known[name]), 0.19, color=COLOURS[number], label=label,
-                 hatch=("", "///", "...", "xx")[number], edgecolor="white", linewidth=0.5)  # fmt: skip
+        axes.bar(place + (number - 1.5) * 0.2, value(known[name]), 0.19, color=COLOURS[number],
+                 label=label,
+                 hatch=("", "///", "...", "xx")[number], edgecolor="white",
+                 linewidth=0.5)  # fmt: skip
     axes.set_xticks(place, [binary(n) for n in BARS])
     axes.grid(axis="x", visible=False)
     axes_rule(axes)
@@ -113,8 +127,10 @@ def overlay_overhead():
         axes.axhline(1, color="#777777", linewidth=1.2, zorder=1)
         axes.legend(loc="upper left")
 
-    return _bars("Time spent saving with lightweight storage and overlay", "share of execution time (%, log scale)",
-                 lambda machine: 100 * model.checkpoint(machine, BARS, "overlay").overhead_fraction, rule,
+    return _bars("Time spent saving with lightweight storage and overlay",
+                 "share of execution time (%, log scale)",
+                 lambda machine: 100 * model.checkpoint(machine, BARS,
+                                                        "overlay").overhead_fraction, rule,
                  f"Paper 000, eqs. 3.2, 4.1, 4.2. {STAGED}")  # fmt: skip
 
 
@@ -123,13 +139,15 @@ def overlay_gain():
 
     def gain(machine):
         direct = model.checkpoint(machine, BARS).overhead_fraction
-        return 100 * (direct - model.checkpoint(machine, BARS, "overlay").overhead_fraction) / direct
+        return 100 * (direct - model.checkpoint(machine, BARS,
+                                                "overlay").overhead_fraction) / direct
 
     def rule(axes):
         axes.set_ylim(0, 112)
         axes.legend(loc="upper right", ncols=2)
 
-    return _bars("How much less time is spent saving, overlay against file system", "relative difference (%)", gain, rule,
+    return _bars("How much less time is spent saving, overlay against file system",
+                 "relative difference (%)", gain, rule,
                  f"Paper 000, § 4.3: (P_fs − P_overlay) / P_fs.\n{STAGED}")  # fmt: skip
 
 

@@ -18,19 +18,23 @@ def _percent(target: float) -> str:
 
 def allowed(nodes=NODES) -> np.ndarray:
     """Losses allowed: a row for each number of nodes, columns as in Table 2."""
-    return np.array([[survival.allowed_failures(int(n), r, t) for r in REPLICAS for t in TARGETS] for n in nodes])
+    return np.array([[survival.allowed_failures(int(n), r, t) for r in REPLICAS for t in TARGETS]
+                     for n in nodes])
 
 
 def heat_map():
     """Table 2. The colour is the share of the nodes, the number in a cell how many may be lost."""
-    figure, axes = canvas("Nodes that may be lost at once", "chance that a restart is possible", "nodes", (9.0, 5.6))
+    figure, axes = canvas("Nodes that may be lost at once", "chance that a restart is possible",
+                          "nodes", (9.0, 5.6))
     cells = allowed()
     shares = 100 * cells / NODES[:, None]
-    image = axes.pcolormesh(shares, cmap=SEQUENTIAL, norm=LogNorm(0.1, 60), edgecolor="white", linewidth=1)
+    image = axes.pcolormesh(shares, cmap=SEQUENTIAL, norm=LogNorm(0.1, 60), edgecolor="white",
+                            linewidth=1)
     for row, column in np.ndindex(cells.shape):
         axes.text(column + 0.5, row + 0.5, cells[row, column], ha="center", va="center",
                   color=readable_on(image.to_rgba(shares[row, column])))  # fmt: skip
-    axes.set_xticks(np.arange(12) + 0.5, [_percent(t) for _ in REPLICAS for t in TARGETS], fontsize=10.5)
+    axes.set_xticks(np.arange(12) + 0.5, [_percent(t) for _ in REPLICAS for t in TARGETS],
+                    fontsize=10.5)
     axes.set_yticks(np.arange(len(NODES)) + 0.5, NODES)
     axes.grid(visible=False)
     axes.tick_params(length=0)
@@ -47,7 +51,8 @@ def heat_map():
 
 def survived():
     """Losses survived against replicas, as a share of the nodes."""
-    figure, axes = canvas("What another replica buys: losses survived with 99.9 %", "replicas of each checkpoint",
+    figure, axes = canvas("What another replica buys: losses survived with 99.9 %",
+                          "replicas of each checkpoint",
                           "nodes lost at once (% of all)")  # fmt: skip
     for number, nodes in enumerate((64, 512, 2048, 16384, 131072)):
         share = [100 * survival.allowed_failures(nodes, r, 0.999) / nodes for r in MANY]

@@ -1,7 +1,7 @@
-"""How every figure looks: fonts, colours that colour-blind readers tell apart, axes.
+"""How every figure looks: fonts, colours that colour-blind readers can distinguish, axes.
 
-Colours are M. Okabe's and K. Ito's set (Color Universal Design, 2008), in an order in which neighbours also differ
-in lightness; each series has a marker and a line style of its own besides.
+Colours are M. Okabe's and K. Ito's set (Color Universal Design, 2008), in an order in which
+neighbours also differ in lightness; each series has a marker and a line style of its own besides.
 """
 
 from matplotlib.figure import Figure
@@ -14,7 +14,8 @@ SEQUENTIAL = "cividis"  # made for readers with and without colour blindness
 
 RULES = {
     "font.family": "DejaVu Sans", "font.size": 13, "axes.titlesize": 14, "axes.titleweight": "bold",
-    "axes.titlelocation": "left", "axes.labelsize": 13, "legend.fontsize": 12, "legend.frameon": False,
+    "axes.titlelocation": "left", "axes.labelsize": 13, "legend.fontsize": 12,
+    "legend.frameon": False,
     "xtick.labelsize": 12, "ytick.labelsize": 12,
     "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "axes.axisbelow": True,
     "grid.color": "#d9d9d9", "grid.linewidth": 0.8, "lines.linewidth": 2.2, "lines.markersize": 7,
@@ -24,18 +25,19 @@ RULES = {
 
 def luminance(colour) -> float:
     """Relative luminance of red, green, blue from 0 to 1, as WCAG 2 defines it."""
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour[:3]]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part
+              in colour[:3]]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def contrast(one, other) -> float:
-    """Of two colours, 1 to 21 (WCAG 2); text needs 4.5."""
+    """The contrast of two colours, 1 to 21 (WCAG 2); text needs 4.5."""
     high, low = sorted((luminance(one), luminance(other)), reverse=True)
     return (high + 0.05) / (low + 0.05)
 
 
 def readable_on(colour) -> str:
-    """White or black, whichever stands out more; one of them always has a contrast above 4.5."""
+    """White or black, whichever has more contrast; one of them always has a contrast above 4.5."""
     return "white" if contrast(colour, (1, 1, 1)) > contrast(colour, (0, 0, 0)) else "black"
 
 
@@ -51,7 +53,8 @@ def canvas(title: str, x: str, y: str, size=(8.0, 5.0)):
 
 def line(axes, number: int, x, y, label: str, every=None, **more):
     """The `number`th series of a figure."""
-    axes.plot(x, y, color=COLOURS[number], marker=MARKERS[number], linestyle=DASHES[number], label=label,
+    axes.plot(x, y, color=COLOURS[number], marker=MARKERS[number], linestyle=DASHES[number],
+              label=label,
               markevery=every, **more)  # fmt: skip
 
 

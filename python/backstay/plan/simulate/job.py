@@ -1,9 +1,13 @@
-"""A job played through, many copies at once: each step takes every copy to its next failure, or to its end.
+"""A job played through, many copies at once: each step takes every copy to its next failure, or to
+its end.
 
-1. A copy that failed waits for nodes (repair.py), then restarts; a failure may strike the restart, which begins anew.
-2. It computes and saves (schedule.py) until the next failure: what fits is done, and saved at its levels.
-3. A failure that needs level j throws away everything since the last checkpoint of level j or above.
-   Whole checkpoints in the staging memory go on draining; one that was not whole is dropped from it.
+1. A copy that failed waits for nodes (repair.py), then restarts; a failure may strike the restart,
+   which then starts over.
+2. It computes and saves (schedule.py) until the next failure: what fits is done, and saved at its
+   levels.
+3. A failure that needs level j throws away everything since the last checkpoint of level j or
+   above. Whole checkpoints in the staging memory go on draining; one that was not whole is dropped
+   from it.
 4. After the last segment no checkpoint follows.
 
 A failure in the middle of a checkpoint loses it. While a copy waits for nodes it cannot fail.
@@ -22,7 +26,9 @@ SEGMENTS_MAX = COUNT_MAX  # of a job; beyond it they cannot be counted
 
 
 class Outcome(NamedTuple):
-    """Seconds, one value a copy. The parts add up to `wall_clock_s`; `solve_s` is computing that counts."""
+    """Seconds, one value a copy. The parts add up to `wall_clock_s`; `solve_s` is computing that
+    counts.
+    """
 
     wall_clock_s: np.ndarray
     solve_s: np.ndarray
@@ -37,7 +43,8 @@ class Outcome(NamedTuple):
         return 1 - self.solve_s / self.wall_clock_s
 
 
-def run(schedule: Schedule, failures, *, solve_s=None, horizon_s=None, jobs=1000, seed=1, repairs=None) -> Outcome:
+def run(schedule: Schedule, failures, *, solve_s=None, horizon_s=None, jobs=1000, seed=1,
+        repairs=None) -> Outcome:
     """`jobs` copies until each has computed `solve_s`, or until `horizon_s` have passed.
 
     Raises PlanError if a copy does not come to an end.
@@ -47,8 +54,10 @@ def run(schedule: Schedule, failures, *, solve_s=None, horizon_s=None, jobs=1000
     copies = whole("jobs", jobs, 1, 10_000_000)
     work = float(positive("solve_s", solve_s if horizon_s is None else horizon_s))
     if work / SEGMENTS_MAX > np.min(schedule.base_interval_s):
-        raise PlanError("base_interval_s", f"is too short for a job of {work:.4g} s: its checkpoints cannot be counted")
-    state = _Copies(schedule, failures, copies, work, np.inf if horizon_s is None else work, seed, repairs)
+        raise PlanError("base_interval_s",
+                        f"is too short for a job of {work:.4g} s: its checkpoints cannot be counted")
+    state = _Copies(schedule, failures, copies, work, np.inf if horizon_s is None else work, seed,
+                    repairs)
     for _ in range(EVENTS_MAX):
         running = np.flatnonzero(state.running)
         if not len(running):
@@ -72,7 +81,8 @@ class _Copies:
         self.now, self.saving, self.restart, self.waiting, self.computed = np.zeros((5, jobs))
         self.count = np.zeros(jobs, dtype=np.int64)
         self.done = np.zeros(jobs, dtype=np.int64)  # segments
-        self.saved = np.zeros((jobs, schedule.levels), dtype=np.int64)  # the same, by the level that holds them
+        # The same, by the level that holds them.
+        self.saved = np.zeros((jobs, schedule.levels), dtype=np.int64)
         self.pending = np.full(jobs, -1)  # level to restart from
         self.held = np.zeros(jobs)  # bytes in the staging memory
         self.saving_then = np.zeros((jobs, schedule.levels))  # `saving` when `saved` was reached
@@ -91,17 +101,21 @@ class _Copies:
         self.pending[i[up]] = -1
         end, at, moved, part = self._work(i, begun, stop, up)
         finished = end == self.segments[i]
-        self.computed[i] = np.where(finished, (end - 1) * self.pace.interval_s[i] + self.last_s[i], self.computed[i])
+        self.computed[i] = np.where(finished, (end - 1) * self.pace.interval_s[i] + self.last_s[i],
+                                    self.computed[i])
         self._save(i, end)
         self.now[i] = at
         over = ~finished & ~moved & (at >= self.horizon_s)
-        self.computed[i[over]] = (end * self.pace.interval_s[i] + np.clip(part, 0.0, self.pace.interval_s[i]))[over]
+        self.computed[i[over]] = (end * self.pace.interval_s[i] + np.clip(part, 0.0,
+            self.pace.interval_s[i]))[over]
         self.running[i[finished | over]] = False
         failed = ~finished & ~moved & ~over
         self._fail(i[failed])
 
     def _work(self, i, begun, stop, up):
-        """(segments done, when, whether the copy may go on at once, what it has computed beyond them)."""
+        """(segments done, when, whether the copy may go on at once, what it has computed beyond
+        them).
+        """
         done, budget = self.done[i], stop - begun
         if self.schedule.staging is not None:
             return self._work_staged(i, begun, stop, up)
@@ -112,14 +126,18 @@ class _Copies:
         end = np.where(finished, final, end)
         self.saving[i] += self.pace.saving(end) - self.pace.saving(done)
         part = budget - (self.pace.spent(i, end) - self.pace.spent(i, done))
-        return end + finished, np.where(finished, begun + rest, stop), np.zeros(len(i), dtype=bool), part
+        return end + finished, np.where(finished, begun + rest, stop), np.zeros(len(i),
+            dtype=bool), part
 
     def _work_staged(self, i, begun, stop, up):
-        """One segment and its checkpoint: the next staged one's cost depends on what the memory still holds."""
+        """One segment and its checkpoint: the next staged one's cost depends on what the memory
+        still holds.
+        """
         memory, done = self.schedule.staging, self.done[i]
         last = done == self.segments[i] - 1
         level = self.schedule.level_after(done + 1)
-        computing, own = np.where(last, self.last_s[i], self.pace.interval_s[i]), self.costs_s[level]
+        computing, own = np.where(last, self.last_s[i],
+                                  self.pace.interval_s[i]), self.costs_s[level]
         held = staging.drained(memory, self.held[i], computing + own)
         staged, full = staging.absorb(memory, held)
         passes = level == self.schedule.levels - 1
@@ -164,5 +182,6 @@ class _Copies:
 
     def outcome(self) -> Outcome:
         rework = self.now - self.computed - self.saving - self.restart - self.waiting
-        parts = (self.now, self.computed, self.saving, np.maximum(rework, 0.0), self.restart, self.waiting)
+        parts = (self.now, self.computed, self.saving, np.maximum(rework, 0.0), self.restart,
+                 self.waiting)
         return Outcome(*parts, self.count)

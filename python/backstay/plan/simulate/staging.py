@@ -1,4 +1,6 @@
-"""Staging memory that fills at network speed and drains at storage speed: as a fluid, and chunk by chunk."""
+"""Staging memory that fills at network speed and drains at storage speed: as a fluid, and chunk by
+chunk.
+"""
 
 from typing import NamedTuple
 
@@ -8,7 +10,9 @@ from ..check import PlanError, positive
 
 
 class Staging(NamedTuple):
-    """Of a checkpoint: `startup_s` before data flows, `data_bytes` in all; of the memory: size and both speeds."""
+    """A checkpoint's `startup_s` before data flows and `data_bytes` in all; the memory's size and
+    both speeds.
+    """
 
     data_bytes: float
     memory_bytes: float
@@ -30,7 +34,8 @@ def drained(staging: Staging, held_bytes, time_s):
 
 
 def absorb(staging: Staging, held_bytes):
-    """(seconds until the checkpoint is handed over, bytes held then), beginning with `held_bytes`."""
+    """(seconds until the checkpoint is handed over, bytes held then), beginning with `held_bytes`.
+    """
     held = drained(staging, np.asarray(held_bytes, dtype=float), staging.startup_s)
     fast, slow = staging.network_bytes_per_s, staging.storage_bytes_per_s
     if fast <= slow:
@@ -43,10 +48,11 @@ def absorb(staging: Staging, held_bytes):
 
 
 def by_chunks(staging: Staging, chunk_bytes: float, pauses_s=()) -> list[float]:
-    """Seconds that each of several checkpoints takes, chunk by chunk; `pauses_s` of computing lie between them.
+    """Seconds that each of several checkpoints takes, chunk by chunk; `pauses_s` of computing lie
+    between them.
 
-    A chunk is sent when a place in the memory is free, written when it and the storage are there, and its place is
-    free when it is written. No formula of the fluid is used.
+    A chunk is sent when a place in the memory is free, written when it and the storage are there,
+    and its place is free when it is written. No formula of the fluid is used.
     """
     places = int(checked(staging).memory_bytes // chunk_bytes)
     if places < 1:

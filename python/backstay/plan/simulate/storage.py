@@ -1,6 +1,8 @@
-"""Writing played through piece by piece: devices of a storage system, writer groups, a node's buffer pool.
+"""Writing played through piece by piece: devices of a storage system, writer groups, a node's
+buffer pool.
 
-Each function follows single chunks, writes or steps and uses no formula of the model that it is held against.
+Each function follows single chunks, writes or steps and uses no formula of the model that it is
+held against.
 """
 
 import heapq
@@ -12,7 +14,9 @@ from .staging import Staging, by_chunks
 
 
 def fill_devices(ram_bytes, storage_bytes, device_bytes, device_bytes_per_s, pieces, rng) -> float:
-    """Seconds until `pieces` pieces of uneven size are on the devices, each going to the first device that is free."""
+    """Seconds until `pieces` pieces of uneven size are on the devices, each going to the first
+    device that is free.
+    """
     sizes = rng.uniform(0.5, 1.5, pieces)
     sizes *= ram_bytes / sizes.sum()
     free = [0.0] * round(storage_bytes / device_bytes)
@@ -21,12 +25,13 @@ def fill_devices(ram_bytes, storage_bytes, device_bytes, device_bytes_per_s, pie
     return max(free)
 
 
-def grouped_blocked_s(processes, writers, file_bytes, writer_bytes_per_s, perceived_bytes_per_s, between_s, rng,
+def grouped_blocked_s(processes, writers, file_bytes, writer_bytes_per_s, perceived_bytes_per_s,
+                      between_s, rng,
                       jitter=0.2) -> float:  # fmt: skip
     """Processor-seconds that one step of a run with writer groups blocks.
 
-    A worker computes for `between_s`, more or less by `jitter`, waits until its writer has finished the step before,
-    and hands over; then the writer writes.
+    A worker computes for `between_s`, more or less by `jitter`, waits until its writer has finished
+    the step before, and hands over; then the writer writes.
     """
     writing, handing = file_bytes / writer_bytes_per_s, file_bytes / perceived_bytes_per_s
     now, writer_free, waited = 0.0, 0.0, []
@@ -66,6 +71,10 @@ def requests_with_pool(writes, buffer_bytes) -> int:
     return requests + (room < buffer_bytes)
 
 
-def pool_blocked_s(data_bytes, pool_bytes, buffer_bytes, copy_bytes_per_s, disk_bytes_per_s) -> float:
-    """How long the program waits: buffer by buffer, a pool whose buffers are free when they are on the disk."""
-    return by_chunks(Staging(data_bytes, pool_bytes, copy_bytes_per_s, disk_bytes_per_s), buffer_bytes)[0]
+def pool_blocked_s(data_bytes, pool_bytes, buffer_bytes, copy_bytes_per_s,
+                   disk_bytes_per_s) -> float:
+    """How long the program waits: buffer by buffer, a pool whose buffers are free when they are on
+    the disk.
+    """
+    return by_chunks(Staging(data_bytes, pool_bytes, copy_bytes_per_s, disk_bytes_per_s),
+                     buffer_bytes)[0]

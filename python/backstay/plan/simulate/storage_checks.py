@@ -24,11 +24,14 @@ def staged_latency() -> list[Check]:
     memory = Staging(data, MEMORY, fast, STORAGE)
     first, second = by_chunks(memory, chunk, [floor])
     staged = latency.overlay_latency_s(*machine, MEMORY)
-    # One chunk of the fluid is one of so many pieces; straight to storage, each also crosses the network by itself.
+    # One chunk of the fluid is one of many pieces; straight to storage, each also crosses the
+    # network by itself.
     return [
-        Check("latency to storage, eq. 3.3", "s", latency.direct_latency_s(*machine), estimate.exactly(direct), 0.03),
+        Check("latency to storage, eq. 3.3", "s", latency.direct_latency_s(*machine),
+              estimate.exactly(direct), 0.03),
         Check("latency with staging, eq. 4.1", "s", staged, estimate.exactly(first), 2 / CHUNKS),
-        Check("the next one after τ_lb, eq. 4.2", "s", staged, estimate.exactly(second), 2 / CHUNKS),
+        Check("the next one after τ_lb, eq. 4.2", "s", staged, estimate.exactly(second),
+              2 / CHUNKS),
     ]
 
 
@@ -36,7 +39,8 @@ def devices(seed: int) -> list[Check]:
     rng, pieces, count = np.random.default_rng(seed), 4000, 20
     system = (2.05e12, count * 2e12, 2e12, 100e6)
     played = [storage.fill_devices(*system, pieces, rng) for _ in range(20)]
-    return [Check("fill-time law", "s", fill_time.ideal_checkpoint_s(*system), estimate.mean(played), 2 * count / pieces)]
+    return [Check("fill-time law", "s", fill_time.ideal_checkpoint_s(*system),
+                  estimate.mean(played), 2 * count / pieces)]
 
 
 def groups(seed: int) -> list[Check]:
@@ -44,7 +48,8 @@ def groups(seed: int) -> list[Check]:
     rng, system = np.random.default_rng(seed), (4096, 64, 160e9, 4e9, 1e15)
     blocked = strategy.blocked_fraction_from_steps(160e9, 4e9, 30.0)
     played = [storage.grouped_blocked_s(*system, 30.0, rng) for _ in range(30)]
-    return [Check("writer groups, eq. 4", "s", strategy.writer_blocked_s(*system, blocked), estimate.mean(played), 1e-3)]
+    return [Check("writer groups, eq. 4", "s", strategy.writer_blocked_s(*system, blocked),
+                  estimate.mean(played), 1e-3)]
 
 
 def pool(seed: int) -> list[Check]:
@@ -54,10 +59,12 @@ def pool(seed: int) -> list[Check]:
     data, buffer, memory, copy = aggregation.total_bytes(histogram), 4 * 2**20, 64 * 2**20, 1e9
     blocked = aggregation.blocked_s(histogram, aggregation.PROCESSES, memory, copy, pooled)
     played = storage.pool_blocked_s(data, memory, buffer, copy, data / pooled.disk_s)
-    requests = [[storage.requests_without_pool(one), storage.requests_with_pool(one, buffer)] for one in orders]
+    requests = [[storage.requests_without_pool(one), storage.requests_with_pool(one, buffer)]
+                for one in orders]
     few = estimate.mean([one[1] for one in requests])
     return [
-        Check("requests without a pool", "", without.requests, estimate.mean([one[0] for one in requests]), 2e-3),
+        Check("requests without a pool", "", without.requests,
+              estimate.mean([one[0] for one in requests]), 2e-3),
         Check("requests with a pool", "", pooled.requests, few, 1 / pooled.requests),
         Check("waiting for the pool", "s", blocked, estimate.exactly(played), 2 * buffer / data),
     ]
@@ -66,12 +73,14 @@ def pool(seed: int) -> list[Check]:
 def survival(trials: int, seed: int) -> list[Check]:
     found = []
     for name, scheme, lost, tolerance in (
-        ("4 random replicas, 165 of 1024 lost", protection.RandomReplicas(1024, replicas=4), 165, 5e-3),
+        ("4 random replicas, 165 of 1024 lost", protection.RandomReplicas(1024, replicas=4), 165,
+         5e-3),
         ("1 fixed partner, 20 of 1024 lost", protection.Partners(1024, replicas=1), 20, 0.0),
         ("parity 14+2, 8 of 256 lost", protection.Parity(256, data=14, parity=2), 8, 0.0),
     ):
         drawn = monte_carlo.survived(scheme, lost, trials, seed, estimate.CONFIDENCE)
-        found.append(Check(name, "", scheme.probability(lost), estimate.Estimate(*drawn), tolerance))
+        found.append(Check(name, "", scheme.probability(lost), estimate.Estimate(*drawn),
+                           tolerance))
     return found
 
 

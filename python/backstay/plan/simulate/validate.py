@@ -8,7 +8,9 @@ from .check import Check
 
 
 def parts(jobs: int = 2000, seed: int = 1) -> list[Callable[[], list[Check]]]:
-    """All comparisons, to be called one after the other; `jobs` played through for each. The same seed gives the same answer."""
+    """All comparisons, to be called one after the other; `jobs` played through for each. The same
+    seed gives the same answer.
+    """
     copies = whole("jobs", jobs, 8, 1_000_000)
     return [*job_checks.parts(copies, whole("seed", seed, 0)), *storage_checks.parts(copies, seed)]
 

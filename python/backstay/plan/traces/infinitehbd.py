@@ -1,4 +1,5 @@
-"""InfiniteHBD's fault trace: a JSON list of records with node_id, event_time in days, event_type."""
+"""InfiniteHBD's fault trace: a JSON list of records with node_id, event_time in days, event_type.
+"""
 
 import json
 
@@ -16,7 +17,9 @@ def matches(head: str) -> bool:
 
 
 def records(body: str, where: str):
-    """(line, record) of each element of the list, decoded one by one so that errors know their line."""
+    """(line, record) of each element of the list, decoded one by one so that errors know their
+    line.
+    """
     decoder, place = json.JSONDecoder(), body.index("[") + 1
     line, counted = 1, 0
     while True:
@@ -25,7 +28,9 @@ def records(body: str, where: str):
         line, counted = line + body.count("\n", counted, place), place
         if body[place : place + 1] == "]":
             if rest := body[place + 1 :].strip():
-                raise PlanError("trace", f"{where}:{line}: the list ends here, and more follows: {rest[:20]!r}")
+                raise PlanError("trace",
+                                f"{where}:{line}: the list ends here, and more follows: "
+                                f"{rest[:20]!r}")
             return
         try:
             record, place = decoder.raw_decode(body, place)
@@ -46,13 +51,15 @@ def read(body: str, where: str, system: str | None) -> Log:
         if kind == "fault_start":
             open_.setdefault(node, []).append((at, line))
         elif kind != "fault_end":
-            raise wrong(where, line, "event_type", f"must be fault_start or fault_end, not {kind!r}")
+            raise wrong(where, line, "event_type",
+                        f"must be fault_start or fault_end, not {kind!r}")
         elif not open_.get(node):
             raise wrong(where, line, "event_type", f"fault_end of node {node}, which has no fault")
         else:
             begun, begun_line = open_[node].pop(0)
             outages.append(Outage(node, begun, at, begun_line, "event_time"))
-    outages += [Outage(node, at, None, line, "event_time") for node, left in open_.items() for at, line in left]
+    outages += [Outage(node, at, None, line, "event_time") for node, left in open_.items() for at,
+                line in left]
     return build(where, NAME, outages)
 
 

@@ -22,13 +22,15 @@ def read(body: str, where: str, system: str | None) -> Log:
     chosen = system if system is not None else (systems or [""])[0]
     if systems and chosen not in systems:
         raise PlanError("system", f"must be one of {', '.join(systems)}, not {chosen!r}")
-    return build(where, NAME, [_outage(cells, where, line) for line, cells in rows if cells["System"] == chosen])
+    return build(where, NAME,
+                 [_outage(cells, where, line) for line, cells in rows if cells["System"] == chosen])
 
 
 def _outage(cells, where, line) -> Outage:
     if not cells["nodenumz"]:
         raise wrong(where, line, "nodenumz", "is empty")
     began, ended = (
-        text.date_s(cells[name], DATES, "6/21/2005 10:54", where, line, name) for name in COLUMNS[2:]
+        text.date_s(cells[name], DATES, "6/21/2005 10:54", where, line, name) for name
+        in COLUMNS[2:]
     )
     return Outage(cells["nodenumz"], began, ended, line, "Prob Started")

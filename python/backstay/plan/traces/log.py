@@ -9,9 +9,10 @@ from ..words import counted, plural
 
 
 class Outage(NamedTuple):
-    """One line of a log: a node is away from `begin_s` to `end_s` (None: not said), both on the log's own clock.
+    """One line of a log: a node is away from `begin_s` to `end_s` (None: not said), both on the
+    log's own clock.
 
-    `line` and `column` are where the beginning stands.
+    `line` and `column` are those of the beginning.
     """
 
     node: str
@@ -22,9 +23,11 @@ class Outage(NamedTuple):
 
 
 class Log(NamedTuple):
-    """Failures by time, the first at 0 s. `nodes[i]` is an index into `names`; `repair_s` is NaN where not said.
+    """Failures by time, the first at 0 s. `nodes[i]` is an index into `names`; `repair_s` is NaN
+    where not said.
 
-    `overlaps`: outages that begin while their node is away already; they are left out, as they interrupt nothing.
+    `overlaps`: outages that begin while their node is away already; they are left out, as they
+    interrupt nothing.
     """
 
     format: str
@@ -42,7 +45,9 @@ def wrong(where: str, line: int, column: str, reason: str) -> PlanError:
 
 
 def build(where: str, form: str, outages: list[Outage], notes: list[str] = ()) -> Log:
-    """A Log of what a reader found, in any order. PlanError for no outage, and for an end before its beginning."""
+    """A Log of what a reader found, in any order. PlanError for no outage, and for an end before
+    its beginning.
+    """
     if not outages:
         raise PlanError("trace", f"{where}: holds no failure")
     kept, overlapping, away_until = [], [], {}
@@ -53,12 +58,14 @@ def build(where: str, form: str, outages: list[Outage], notes: list[str] = ()) -
             overlapping.append(one)
         else:
             kept.append(one)
-        away_until[one.node] = max(away_until.get(one.node, -np.inf), one.begin_s if one.end_s is None else one.end_s)
+        away_until[one.node] = max(away_until.get(one.node, -np.inf),
+                                   one.begin_s if one.end_s is None else one.end_s)
     found = list(notes)
     if overlapping:
         first = min(overlapping, key=lambda outage: outage.line)
         found.append(
-            f"{counted(len(overlapping), 'failure')} of nodes under repair {plural(len(overlapping), 'is', 'are')} left out; "
+            f"{counted(len(overlapping), 'failure')} of nodes under repair "
+            f"{plural(len(overlapping), 'is', 'are')} left out; "
             f"the first: {where}:{first.line}: column {first.column}, node {first.node}"
         )
     names = tuple(sorted({one.node for one in kept}))

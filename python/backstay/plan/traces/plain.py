@@ -1,4 +1,6 @@
-"""`time,node` and, if wanted, `repaired`: seconds or dates such as 2024-05-01T12:00:00; the head may be missing."""
+"""`time,node` and, if wanted, `repaired`: seconds or dates such as 2024-05-01T12:00:00; the head
+may be missing.
+"""
 
 import re
 
@@ -23,15 +25,20 @@ def read(body: str, where: str, system: str | None) -> Log:
         if place == 0 and cells[0].lower() == "time":
             continue
         if len(cells) not in (2, 3) or not cells[1]:
-            raise wrong(where, line, "node", f"a line is time,node or time,node,repaired; this one has {counted(len(cells), 'column')}")
+            raise wrong(where, line, "node",
+                        f"a line is time,node or time,node,repaired; this one has "
+                        f"{counted(len(cells), 'column')}")
         clock, began = _time(cells[0], where, line, "time", clock)
-        ended = _time(cells[2], where, line, "repaired", clock)[1] if len(cells) == 3 and cells[2] else None
+        ended = _time(cells[2], where, line, "repaired",
+                      clock)[1] if len(cells) == 3 and cells[2] else None
         outages.append(Outage(cells[1], began, ended, line, "time"))
     return build(where, NAME, outages)
 
 
 def _time(cell: str, where: str, line: int, column: str, clock: str | None) -> tuple[str, float]:
-    """(what the cell is, its seconds); PlanError if it is not what the first one of the file, `clock`, was."""
+    """(what the cell is, its seconds); PlanError if it is not what the first one of the file,
+    `clock`, was.
+    """
     if re.search(r"[/:]|\d-\d", cell):  # a date, of whatever form
         found, at = text.iso_s(cell, "2024-05-01T12:00:00, or seconds", where, line, column)
     else:

@@ -8,9 +8,11 @@ FORMATS = (infinitehbd, lanl, slurm, plain)
 
 
 def log(path, system: str | None = None) -> Log:
-    """The log in a file; its first line says the format. `system`: which one, in files that hold several.
+    """The log in a file; its first line says the format. `system`: which one, in files that hold
+    several.
 
-    Raises OSError if the file cannot be read, PlanError about `trace` (with line and column) or `system`.
+    Raises OSError if the file cannot be read, PlanError about `trace` (with line and column) or
+    `system`.
     """
     body = text.read(path)
     head = body.lstrip().split("\n", 1)[0].strip()
@@ -19,6 +21,7 @@ def log(path, system: str | None = None) -> Log:
             return form.read(body, str(path), system)
     raise PlanError(
         "trace",
-        f"{path}:1: column 1: not a failure log: the first line must be LANL's head, a JSON list, Slurm's head "
+        f"{path}:1: column 1: not a failure log: the first line must be LANL's head, a JSON list, "
+        f"Slurm's head "
         "(sacctmgr show event --parsable2, sacct --parsable2), or time,node",
     )

@@ -34,7 +34,9 @@ class Weibull(NamedTuple):
 
 
 def incidents(log: Log, window_s: float) -> Incidents:
-    """Failures within `window_s` of the first of them are one incident; a node counts once. PlanError for too few."""
+    """Failures within `window_s` of the first of them are one incident; a node counts once.
+    PlanError for too few.
+    """
     window = float(not_negative("window_s", window_s))
     times, nodes, place = [], [], 0
     while place < len(log.times_s):
@@ -43,13 +45,16 @@ def incidents(log: Log, window_s: float) -> Incidents:
         nodes.append(len(set(log.nodes[place:end].tolist())))
         place = end
     if len(times) < INCIDENTS_MIN:
-        raise PlanError("trace", f"holds {counted(len(times), 'incident')} at least --window apart; {INCIDENTS_MIN} are needed")
+        raise PlanError("trace",
+                        f"holds {counted(len(times), 'incident')} at least --window apart; "
+                        f"{INCIDENTS_MIN} are needed")
     return Incidents(np.array(times), np.array(nodes))
 
 
 def shares(found: Incidents) -> dict[str, float]:
     """Share of the incidents that take 1, 2, 3 to 16, more nodes."""
-    return {name: float(((found.nodes >= low) & (found.nodes <= high)).mean()) for name, (low, high) in CLASSES.items()}
+    return {name: float(((found.nodes >= low) & (found.nodes <= high)).mean()) for name,
+            (low, high) in CLASSES.items()}
 
 
 def gaps_s(found: Incidents) -> np.ndarray:

@@ -20,7 +20,9 @@ _EPOCH = datetime.datetime(1970, 1, 1)
 
 
 def read(path) -> str:
-    """Text of a file, plain or compressed with xz, gzip or bzip2. OSError, or PlanError for damage and for no text."""
+    """Text of a file, plain or compressed with xz, gzip or bzip2. OSError, or PlanError for damage
+    and for no text.
+    """
     data = files.read_bytes(path)
     for magic, opened in _OPENERS.items():
         if data.startswith(magic):
@@ -45,7 +47,8 @@ def _unpacked(opened, data: bytes, path) -> bytes:
 
 
 def rows(text: str, where: str, separator: str, quoted: bool = True):
-    """(line number, cells) of each line that is not empty. `quoted`: cells may stand in double quotes."""
+    """(line number, cells) of each line that is not empty. `quoted`: cells may be in double quotes.
+    """
     quoting = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
     reader = csv.reader(text.splitlines(keepends=True), delimiter=separator, quoting=quoting)
     try:
@@ -57,9 +60,11 @@ def rows(text: str, where: str, separator: str, quoted: bool = True):
 
 
 def table(text: str, where: str, separator: str, wanted: tuple[str, ...], free: str | None = None):
-    """(line number, {column: cell}) of each line below the head. PlanError for missing columns and cells.
+    """(line number, {column: cell}) of each line below the head. PlanError for missing columns and
+    cells.
 
-    `free`: a column whose text may hold the separator; then nothing is quoted, and what is too much belongs to it.
+    `free`: a column whose text may hold the separator; then nothing is quoted, and what is too much
+    belongs to it.
     """
     lines = rows(text, where, separator, quoted=free is None)
     line, head = next(lines)
@@ -72,11 +77,13 @@ def table(text: str, where: str, separator: str, wanted: tuple[str, ...], free: 
             cells[begin:begin + more + 1] = [separator.join(cells[begin:begin + more + 1])]
         if len(cells) != len(head):
             column = head[len(cells)] if len(cells) < len(head) else str(len(head) + 1)
-            raise wrong(where, line, column, f"the line has {counted(len(cells), 'column')}, the head {len(head)}")
+            raise wrong(where, line, column,
+                        f"the line has {counted(len(cells), 'column')}, the head {len(head)}")
         yield line, dict(zip(head, cells, strict=True))
 
 
-def date_s(text: str, formats: tuple[str, ...], shown: str, where: str, line: int, column: str) -> float:
+def date_s(text: str, formats: tuple[str, ...], shown: str, where: str, line: int,
+           column: str) -> float:
     """Seconds of a date in one of `formats`; `shown` is how the message writes them."""
     for form in formats:
         try:
@@ -87,7 +94,9 @@ def date_s(text: str, formats: tuple[str, ...], shown: str, where: str, line: in
 
 
 def iso_s(text: str, shown: str, where: str, line: int, column: str) -> tuple[str, float]:
-    """("a date", or "a date with its zone"; seconds) of ISO 8601; `shown` is how the message writes it."""
+    """("a date", or "a date with its zone"; seconds) of ISO 8601; `shown` is how the message writes
+    it.
+    """
     try:
         at = datetime.datetime.fromisoformat(text)
     except ValueError:
