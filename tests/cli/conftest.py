@@ -16,7 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = os.environ.get("BACKSTAY_TEST_PROGRAM", str(ROOT / "bin" / "backstay"))
-GOLDEN = ROOT / "tests" / "golden" / "v1"
+GOLDEN = ROOT / "tests" / "golden" / "v2"
 
 
 class World:
