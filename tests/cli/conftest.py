@@ -58,6 +58,11 @@ class World:
         shutil.copytree(GOLDEN / "golden", self.dir / job, dirs_exist_ok=True)
         return self.dir / job / "v0000000000000012"
 
+    def captured(self):
+        """A copy of the job with captured files, whose version 13 needs version 12; returns its folder."""
+        shutil.copytree(GOLDEN / "captured", self.dir / "captured", dirs_exist_ok=True)
+        return self.dir / "captured"
+
 
 def press(running, seconds=40):
     """Asks `backstay run` to end, again and again: each time it goes one step harder."""
