@@ -160,5 +160,5 @@ def latest(found: list[CapturedFile]) -> dict[bytes, CapturedFile]:
 def named(files: dict[bytes, CapturedFile], path, what: str) -> CapturedFile:
     wanted = path if isinstance(path, bytes) else str(path).encode("utf-8", "surrogateescape")
     if wanted not in files:
-        raise NotFoundError(f"{what} has no captured file {path!r}")
+        raise NotFoundError(f"{what} has no captured file '{wanted.decode('utf-8', 'backslashreplace')}'")
     return files[wanted]
