@@ -13,10 +13,10 @@
 #include "base/checksum.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "format/number.h"
 
 namespace backstay::format::layout {
 
-inline constexpr std::uint32_t format_number = 1;
 inline constexpr std::size_t job_width = 104;
 
 using Magic = std::array<char, 8>;
@@ -54,6 +54,20 @@ inline Error damaged(std::string_view what, std::string_view why) {
   return Error(Code::corrupt, std::string(what) + ": " + std::string(why));
 }
 
+// What is said of a number that is not ours.
+inline Error other_format(std::string_view what, std::uint32_t number) {
+  const std::string ours = std::to_string(format_number);
+  if (number != 1) {
+    return Error(Code::format, std::string(what) + ": has format " + std::to_string(number) +
+                                   ", this release reads format " + ours);
+  }
+  return Error(Code::format,
+               std::string(what) +
+                   ": has format 1, which release 0.1.0 wrote while it was in development; this "
+                   "release reads format " +
+                   ours + " alone, so begin without this version, or read it with that one");
+}
+
 // The order of docs/format/README.md: magic, format number, then the checksum. Nothing else of a
 // record is to be believed before this has succeeded. T begins with magic and format.
 template <typename T>
@@ -66,10 +80,7 @@ Result<T> read_record(Bytes bytes, const Magic& expected, std::string_view what)
     return Error(Code::format, std::string(what) + ": does not begin with " +
                                    std::string(expected.data(), expected.size()));
   }
-  if (record.format != format_number) {
-    return Error(Code::format, std::string(what) + ": has format " + std::to_string(record.format) +
-                                   ", this release reads format " + std::to_string(format_number));
-  }
+  if (record.format != format_number) return other_format(what, record.format);
   if (record.checksum != checksum_of(record)) return damaged(what, "checksum does not match");
   return record;
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <set>
-#include <tuple>
+#include <utility>
 
 #include "format/layout.h"
 
@@ -11,30 +11,9 @@ namespace backstay::format {
 
 namespace {
 
-constexpr layout::Magic object_magic = layout::magic("BKSTOBJ1");
-constexpr std::string_view footer_what = "object footer";
 constexpr std::string_view table_what = "region table";
 
-struct FooterRecord {
-  layout::Magic magic;
-  std::uint32_t format;
-  std::uint32_t records;
-  std::uint64_t table_offset;
-  std::uint64_t table_bytes;
-  std::uint64_t table_checksum;
-  std::array<std::byte, 16> zeros;
-  std::uint64_t checksum;
-};
-static_assert(sizeof(FooterRecord) == object_footer_bytes);
-
-// A table record without its name and its dims: name length, kind, type, dims, flags, mode,
-// offset, bytes.
-constexpr std::size_t record_fixed_bytes = 2 + 1 + 1 + 1 + 1 + 4 + 8 + 8;
-// A note without its key and text: length of the key, kind, length of the text.
-constexpr std::size_t note_bytes_min = 2 + 1 + 2 + 1 + 1;
 constexpr std::uint8_t kind_note = 3;
-constexpr std::size_t records_max = regions_max + notes_max;
-constexpr std::size_t record_bytes_max = record_fixed_bytes + region_name_max + 3 * 8 * dims_max;
 constexpr std::uint8_t flag_global = 1;
 constexpr std::uint32_t file_mode_max = 07777;
 constexpr std::uint64_t bytes_max = std::numeric_limits<std::uint64_t>::max();
@@ -61,10 +40,6 @@ constexpr std::array<TypeInfo, 14> types = {{{0, "unknown"},
 const TypeInfo& info(ElementType type) {
   const auto index = static_cast<std::size_t>(type);
   return types[index < types.size() ? index : 0];
-}
-
-std::uint64_t aligned(std::uint64_t offset) {
-  return (offset + object_alignment - 1) / object_alignment * object_alignment;
 }
 
 // The product of a shape times the element's size; false where it does not fit into 64 bits.
@@ -241,7 +216,7 @@ Status get_record(ByteReader& in, Table& table, std::uint64_t& next, std::uint64
   BACKSTAY_ASSIGN(Region region, get_region(in, std::move(name), kind));
   BACKSTAY_TRY(check_record(region, next, table_offset));
   if (!table.notes.empty()) return wrong_record(region, "it stands behind a note");
-  next = aligned(region.offset + region.bytes);
+  next = aligned_in_object(region.offset + region.bytes);
   table.regions.push_back(std::move(region));
   return {};
 }
@@ -265,7 +240,7 @@ std::uint64_t lay_out(std::vector<Region>& regions) {
   std::uint64_t next = 0;
   for (Region& region : regions) {
     region.offset = next;
-    next = aligned(next + region.bytes);
+    next = aligned_in_object(next + region.bytes);
   }
   return next;
 }
@@ -282,39 +257,9 @@ Buffer encode_tail(const std::vector<Region>& regions, std::uint64_t table_offse
   ByteWriter out;
   for (const Region& region : regions) put_record(out, region);
   for (const Note& note : notes) put_note(out, note);
-  FooterRecord footer{object_magic,
-                      layout::format_number,
-                      static_cast<std::uint32_t>(regions.size() + notes.size()),
-                      table_offset,
-                      out.size(),
-                      checksum(out.view()),
-                      {},
-                      0};
-  footer.checksum = layout::checksum_of(footer);
-  out.put_bytes(layout::bytes_of(footer));
-  return out.take();
-}
-
-Result<Footer> decode_footer(Bytes last, std::uint64_t object_bytes) {
-  if (last.size() != object_footer_bytes || object_bytes < object_footer_bytes) {
-    return layout::damaged(footer_what, "the object is too short to have one");
-  }
-  BACKSTAY_ASSIGN(const FooterRecord record,
-                  layout::read_record<FooterRecord>(last, object_magic, footer_what));
-  if (!layout::all_zero(record.zeros)) {
-    return layout::damaged(footer_what, "bytes that must be zero are not");
-  }
-  const std::uint64_t table_end = object_bytes - object_footer_bytes;
-  if (record.table_offset % object_alignment != 0 || record.table_offset > table_end ||
-      record.table_bytes != table_end - record.table_offset) {
-    return layout::damaged(footer_what, "the table is not between the payloads and the footer");
-  }
-  if (record.records > records_max ||
-      record.table_bytes < std::uint64_t{record.records} * note_bytes_min ||
-      record.table_bytes > std::uint64_t{record.records} * record_bytes_max) {
-    return layout::damaged(footer_what, "number of regions");
-  }
-  return Footer{record.table_offset, record.table_bytes, record.table_checksum, record.records};
+  return with_footer(std::move(out), table_offset,
+                     static_cast<std::uint32_t>(regions.size() + notes.size()),
+                     ObjectKind::regions);
 }
 
 Result<Table> decode_table(Bytes bytes, const Footer& footer) {

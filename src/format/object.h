@@ -1,4 +1,4 @@
-// Object table and footer (docs/format/object.md): structs <-> bytes, no I/O.
+// The table of an object of kind regions (docs/format/object.md): structs <-> bytes, no I/O.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,21 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "format/footer.h"
 
 namespace backstay::format {
 
-inline constexpr std::size_t object_alignment = 64;
-inline constexpr std::size_t object_footer_bytes = 64;
 inline constexpr std::size_t region_name_max = 200;
 inline constexpr int dims_max = 8;
 inline constexpr std::size_t regions_max = 1'000'000;
 inline constexpr std::size_t notes_max = 16;
 inline constexpr std::size_t note_text_max = 200;
+// A note without its key and text: length of the key, kind, length of the text; a character each.
+inline constexpr std::uint64_t note_bytes_min = 2 + 1 + 2 + 1 + 1;
+// A record without its name and its dims: name length, kind, type, dims, flags, mode, offset, bytes.
+inline constexpr std::uint64_t region_record_fixed_bytes = 2 + 1 + 1 + 1 + 1 + 4 + 8 + 8;
+inline constexpr std::uint64_t region_record_bytes_max =
+    region_record_fixed_bytes + region_name_max + 3 * 8 * dims_max;
 
 enum class RegionKind : std::uint8_t { array = 1, file = 2 };
 
@@ -81,15 +86,6 @@ std::uint64_t lay_out(std::vector<Region>& regions);
 Buffer encode_tail(const std::vector<Region>& regions, std::uint64_t table_offset,
                    const std::vector<Note>& notes = {});
 
-struct Footer {
-  std::uint64_t table_offset = 0;
-  std::uint64_t table_bytes = 0;
-  std::uint64_t table_checksum = 0;
-  std::uint32_t records = 0;  // regions and notes
-};
-
-// `last` is the last object_footer_bytes bytes of the object.
-Result<Footer> decode_footer(Bytes last, std::uint64_t object_bytes);
 // Errors: corrupt (says what is wrong). Every region returned lies inside of the object and is consistent with its shape.
 Result<Table> decode_table(Bytes table, const Footer& footer);
 

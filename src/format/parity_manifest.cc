@@ -130,7 +130,7 @@ std::uint64_t encoded_bytes(const ParityManifest& manifest) {
 
 Buffer encode(const ParityManifest& manifest) {
   ParityHeader header{parity_magic,
-                      layout::format_number,
+                      format_number,
                       manifest.node,
                       manifest.version,
                       manifest.run,

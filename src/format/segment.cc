@@ -31,7 +31,7 @@ static_assert(segment_header_bytes == 4096 && segment_alignment == 4096);
 
 Buffer encode(const SegmentHeader& header) {
   HeaderRecord record{segment_magic,
-                      layout::format_number,
+                      format_number,
                       header.node,
                       header.version,
                       header.run,

@@ -68,7 +68,7 @@ struct NodeFile {
   }
   HeldFile held(bool recorded = true) const {
     HeldFile held{file, manifest.nodes, manifest.ranks, segment.size(), {}, std::nullopt};
-    for (const auto& object : manifest.objects) held.ranks.push_back(object.rank);
+    held.ranks = manifest.ranks_here();
     if (recorded) held.record = record();
     return held;
   }
@@ -176,14 +176,14 @@ class AgentHarness final : public Outbox, public StoreLink, public Peers, public
                     file.manifest.nodes, file.manifest.ranks, slot_bytes};
     version.captured = true;
     for (const auto& object : file.manifest.objects) {
-      version.object_bytes[object.rank] = object.bytes;
+      version.object_bytes[object.id.number] = object.bytes;
     }
     for (const auto& chunk : file.manifest.chunks) {
       const std::uint32_t buffer = *pool_->take();
       std::memcpy(pool_->buffer(buffer).data(), file.segment.data() + chunk.segment_offset,
                   chunk.length);
       version.chunks.push_back(
-          {chunk.rank, {buffer, chunk.length, chunk.object_offset, chunk.checksum}});
+          {chunk.object.number, {buffer, chunk.length, chunk.object_offset, chunk.checksum}});
     }
   }
 

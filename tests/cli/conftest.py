@@ -17,7 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = os.environ.get("BACKSTAY_TEST_PROGRAM", str(ROOT / "bin" / "backstay"))
-GOLDEN = ROOT / "tests" / "golden" / "v1"
+GOLDEN = ROOT / "tests" / "golden" / "v2"
 
 
 class World:
@@ -60,6 +60,11 @@ class World:
         """A copy of the golden version; returns its folder."""
         shutil.copytree(GOLDEN / "golden", self.dir / job, dirs_exist_ok=True)
         return self.dir / job / "v0000000000000012"
+
+    def captured(self):
+        """A copy of the job with captured files, whose version 13 needs version 12; returns its folder."""
+        shutil.copytree(GOLDEN / "captured", self.dir / "captured", dirs_exist_ok=True)
+        return self.dir / "captured"
 
 
 def press(running, seconds=40):

@@ -52,7 +52,8 @@ TEST(Commit, ResealedNonsenseIsRefused) {
     return !decode_commit(bytes).ok();
   };
   EXPECT_FALSE(refused(12, std::uint32_t{4}));
-  EXPECT_TRUE(refused(8, std::uint32_t{2}));
+  EXPECT_TRUE(refused(8, std::uint32_t{1}));
+  EXPECT_TRUE(refused(8, std::uint32_t{3}));
   for (const std::uint32_t level : {0U, 1U, 5U, 258U}) EXPECT_TRUE(refused(12, level)) << level;
   EXPECT_TRUE(refused(16, std::uint64_t{0}));
   EXPECT_TRUE(refused(32, std::uint32_t{0}));
@@ -60,6 +61,8 @@ TEST(Commit, ResealedNonsenseIsRefused) {
   EXPECT_TRUE(refused(72, '.'));
   EXPECT_TRUE(refused(175, 'x'));
   EXPECT_TRUE(refused(176, std::uint8_t{1}));
+  EXPECT_TRUE(refused(180, std::uint8_t{1}));
+  EXPECT_TRUE(refused(184, std::uint8_t{1}));
   EXPECT_TRUE(refused(503, std::uint8_t{1}));
 }
 

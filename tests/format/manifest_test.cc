@@ -32,7 +32,7 @@ Manifest three_chunks() {
 TEST(Manifest, WorkedExampleOfThePage) {
   const Manifest manifest = test::example_manifest();
   const Buffer bytes = encode(manifest);
-  EXPECT_EQ(bytes.size(), 184U + 2 * 32 + 2 * 40 + 8);
+  EXPECT_EQ(bytes.size(), 192U + 2 * 32 + 2 * 40 + 8);
   const auto back = decode_manifest(bytes);
   ASSERT_TRUE(back.ok()) << back.error().to_string();
   EXPECT_EQ((*back).job, "heat");
@@ -63,8 +63,9 @@ TEST(Manifest, RandomOnesComeBack) {
     const auto back = decode_manifest(bytes);
     ASSERT_TRUE(back.ok()) << back.error().to_string();
     ASSERT_EQ((*back).objects.size(), manifest.objects.size());
+    EXPECT_EQ((*back).needs, manifest.needs);
     for (const ObjectEntry& object : manifest.objects) {
-      const ObjectEntry* found = (*back).find(object.rank);
+      const ObjectEntry* found = (*back).find(object.id);
       ASSERT_NE(found, nullptr);
       EXPECT_EQ(found->bytes, object.bytes);
       EXPECT_EQ(found->chunk_count, object.chunk_count);
@@ -97,7 +98,7 @@ TEST(Manifest, ResealedCountsAreNotBelieved) {
   const auto refused = [&](std::size_t at, auto value) {
     Buffer bytes = good;
     test::overwrite(bytes, at, value);
-    test::reseal(bytes, 176);
+    test::reseal(bytes, 184);
     test::reseal(bytes, bytes.size() - 8);
     return !decode_manifest(bytes).ok();
   };
@@ -105,11 +106,16 @@ TEST(Manifest, ResealedCountsAreNotBelieved) {
   for (const std::uint64_t count : {0ULL, 2ULL, 4ULL, 1ULL << 63, ~0ULL, (~0ULL) / 40 + 4}) {
     EXPECT_TRUE(refused(48, count)) << count;
   }
-  EXPECT_TRUE(refused(8, std::uint32_t{2}));
+  EXPECT_TRUE(refused(8, std::uint32_t{1}));
+  EXPECT_TRUE(refused(8, std::uint32_t{3}));
   EXPECT_TRUE(refused(8, std::uint32_t{0}));
   EXPECT_TRUE(refused(64, '\0'));
   EXPECT_TRUE(refused(167, 'x'));
-  EXPECT_TRUE(refused(184 + 32 + 32, std::uint64_t{1}));  // zeros of a chunk entry
+  EXPECT_TRUE(refused(180, std::uint32_t{1}));  // zeros of the header
+  for (const std::uint32_t count : {1U, 21U, ~0U}) EXPECT_TRUE(refused(176, count));
+  EXPECT_TRUE(refused(192 + 32, std::uint32_t{1}));       // of no object
+  EXPECT_TRUE(refused(192 + 32 + 32, std::uint32_t{1}));  // a need that is not there
+  EXPECT_TRUE(refused(192 + 32 + 36, std::uint32_t{1}));  // a node without a need
 }
 
 TEST(Manifest, NewerFormatIsNamed) {
@@ -141,16 +147,14 @@ TEST(Manifest, WrongObjectsAreRefused) {
     change(manifest);
     return manifest;
   };
-  expect_refused(changed([](auto& m) { m.objects[1].rank = 0; }), "second entry");
-  expect_refused(changed([](auto& m) { std::swap(m.objects[0], m.objects[1]); }), "range of");
-  expect_refused(changed([](auto& m) { m.objects[1].rank = 64; }), "does not have");
-  expect_refused(changed([](auto& m) { m.objects[0].kind = 2; }), "kind");
+  expect_refused(changed([](auto& m) { m.objects[1].id = m.objects[0].id; }), "no object");
+  expect_refused(changed([](auto& m) { std::swap(m.objects[0], m.objects[1]); }), "no object");
   expect_refused(changed([](auto& m) { m.objects[0].bytes = 5001; }), "do not cover");
   expect_refused(changed([](auto& m) { m.objects[0].bytes = 4999; }), "longer than");
   expect_refused(changed([](auto& m) { m.objects[0].chunk_count = 2; }), "gap or overlap");
   expect_refused(changed([](auto& m) { m.objects[0].chunk_count = ~0ULL; }), "range of");
   expect_refused(changed([](auto& m) { m.objects[1].first_chunk = 0; }), "range of");
-  expect_refused(changed([](auto& m) { m.objects.pop_back(); }), "chunks of no object");
+  expect_refused(changed([](auto& m) { m.objects.pop_back(); }), "no object");
 }
 
 TEST(Manifest, WrongChunksAreRefused) {
@@ -162,7 +166,7 @@ TEST(Manifest, WrongChunksAreRefused) {
   expect_refused(changed([](auto& c) { c[1].object_offset = 101; }), "gap or overlap");
   expect_refused(changed([](auto& c) { c[1].object_offset = 99; }), "gap or overlap");
   expect_refused(changed([](auto& c) { c[0].object_offset = 1; }), "gap or overlap");
-  expect_refused(changed([](auto& c) { c[1].rank = 1; }), "gap or overlap");
+  expect_refused(changed([](auto& c) { c[1].object = 1; }), "no object");
   expect_refused(changed([](auto& c) { c[0].length = 0; }), "length of a chunk");
   expect_refused(changed([](auto& c) { c[0].length = (4U << 20) + 1; }), "length of a chunk");
   expect_refused(changed([](auto& c) { c[0].segment_offset = 0; }), "slot outside");
@@ -195,7 +199,7 @@ TEST(Manifest, WithoutObjects) {
   manifest.segment_bytes = 4096;
   ASSERT_TRUE(build_index(manifest, {}).ok());
   const Buffer bytes = encode(manifest);
-  EXPECT_EQ(bytes.size(), 192U);
+  EXPECT_EQ(bytes.size(), 200U);
   EXPECT_TRUE(decode_manifest(bytes).ok());
 }
 

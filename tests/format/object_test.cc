@@ -144,7 +144,8 @@ TEST(Object, ResealedFooterWithAbsurdNumbersIsRefused) {
     EXPECT_TRUE(refused(16, value)) << "offset " << value;
     EXPECT_TRUE(refused(24, value)) << "length " << value;
   }
-  EXPECT_TRUE(refused(40, 1));  // bytes that must be zero
+  for (const std::uint64_t kind : {0ULL, 2ULL, 3ULL, 5ULL}) EXPECT_TRUE(refused(40, kind));
+  EXPECT_TRUE(refused(40, 1 | 1ULL << 32));  // bytes that must be zero
   EXPECT_TRUE(refused(48, 1ULL << 63));
   for (const std::uint32_t count : {0U, 11U, 1'000'017U, ~0U}) {
     Buffer footer = good;
@@ -158,12 +159,12 @@ TEST(Object, NewerFormatIsNamed) {
   std::uint64_t table_offset = 0;
   const Buffer tail = tail_of(test::example_regions(), &table_offset);
   Buffer footer(tail.end() - object_footer_bytes, tail.end());
-  test::overwrite(footer, 8, std::uint32_t{2});
+  test::overwrite(footer, 8, std::uint32_t{3});
   test::reseal(footer, 56);
   const auto result = decode_footer(footer, 8201);
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.error().code(), Code::format);
-  EXPECT_THAT(result.error().message(), HasSubstr("format 2"));
+  EXPECT_THAT(result.error().message(), HasSubstr("format 3"));
 }
 
 TEST(Object, InconsistentRegionsAreRefused) {

@@ -5,6 +5,8 @@
 #include <sstream>
 
 #include "base/checksum.h"
+#include "format/extent_map.h"
+#include "format/files.h"
 #include "format/manifest.h"
 #include "format/object.h"
 #include "format/segment.h"
@@ -89,7 +91,7 @@ TEST(Pages, Segment) {
 }
 
 TEST(Pages, Manifest) {
-  const Buffer bytes = dump("manifest.md", 0, 0, 336);
+  const Buffer bytes = dump("manifest.md", 0, 0, 344);
   const auto manifest = decode_manifest(bytes);
   ASSERT_TRUE(manifest.ok()) << manifest.error().to_string();
   EXPECT_EQ((*manifest).segment_bytes, 28672U);
@@ -104,13 +106,50 @@ TEST(Pages, Manifest) {
   EXPECT_EQ(encode(*manifest), bytes);
 }
 
+TEST(Pages, Files) {
+  const Buffer object = dump("files.md", 0, 0, 314);
+  const auto footer =
+      decode_footer(Bytes(object).last(object_footer_bytes), object.size(), ObjectKind::files);
+  ASSERT_TRUE(footer.ok()) << footer.error().to_string();
+  const auto files = decode_files(Bytes(object).subspan(64, 186), *footer);
+  ASSERT_TRUE(files.ok()) << files.error().to_string();
+  ASSERT_EQ(files->size(), 2U);
+  EXPECT_EQ(files->at(0).path, "/w/out");
+  EXPECT_EQ(files->at(1).path, "/w/ready");
+  std::string text(files->at(0).bytes, '.');
+  for (const ReadPiece& piece : ExtentMap(files->at(0).extents).read(0, text.size())) {
+    if (!piece.object_offset) continue;
+    std::memcpy(text.data() + piece.file_offset, object.data() + *piece.object_offset, piece.bytes);
+  }
+  EXPECT_EQ(text, "hello there\n" + std::string(4084, '.') + "end\n");
+  const Buffer tail = encode_files(*files, 64);
+  EXPECT_TRUE(std::equal(tail.begin(), tail.end(), object.begin() + 64, object.end()));
+}
+
+TEST(Pages, ManifestThatNeedsAnother) {
+  const Buffer bytes = dump("manifest.md", 1, 0, 432);
+  const auto manifest = decode_manifest(bytes);
+  ASSERT_TRUE(manifest.ok()) << manifest.error().to_string();
+  ASSERT_EQ(manifest->needs.size(), 1U);
+  EXPECT_EQ(manifest->needs[0], (Need{12, example_run}));
+  ASSERT_EQ(manifest->chunks.size(), 3U);
+  EXPECT_EQ(manifest->chunks[0].need, 1U);
+  EXPECT_EQ(manifest->chunks[0].segment_offset, 16384U);
+  EXPECT_EQ(manifest->chunks[0].checksum, checksum(object_of(0)));
+  EXPECT_TRUE(manifest->chunks[1].here());
+  const ObjectEntry* files = manifest->find({OwnerKind::writer, 0, ObjectKind::files});
+  ASSERT_NE(files, nullptr);
+  EXPECT_EQ(manifest->chunks_of(*files)[0].checksum, checksum(dump("files.md", 0, 0, 314)));
+  EXPECT_EQ(encode(*manifest), bytes);
+}
+
 TEST(Pages, Commit) {
-  const Buffer bytes = dump("manifest.md", 1, 0, commit_record_bytes);
+  const Buffer bytes = dump("manifest.md", 2, 0, commit_record_bytes);
   const auto record = decode_commit(bytes);
   ASSERT_TRUE(record.ok()) << record.error().to_string();
   EXPECT_EQ((*record).level, Level::local);
   EXPECT_EQ((*record).payload_bytes, 2U * 8201U);
-  EXPECT_EQ((*record).manifests_sum, manifest_digest(dump("manifest.md", 0, 0, 336)));
+  EXPECT_EQ((*record).manifests_sum, manifest_digest(dump("manifest.md", 0, 0, 344)));
   EXPECT_EQ((*record).committed_ns, captured_ns + 750'000'000);
   EXPECT_EQ(encode(*record), bytes);
 }

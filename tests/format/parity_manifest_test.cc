@@ -52,7 +52,8 @@ TEST(ParityManifest, ResealedNonsenseIsRefused) {
     return !decode_parity_manifest(bytes).ok();
   };
   EXPECT_FALSE(refused(12, std::uint32_t{5}));
-  EXPECT_TRUE(refused(8, std::uint32_t{2})) << "format";
+  EXPECT_TRUE(refused(8, std::uint32_t{1})) << "format";
+  EXPECT_TRUE(refused(8, std::uint32_t{3})) << "format";
   EXPECT_TRUE(refused(16, std::uint64_t{0})) << "version";
   for (const std::uint64_t block : {std::uint64_t{0}, std::uint64_t{5000}, std::uint64_t{1} << 62})
     EXPECT_TRUE(refused(32, block)) << block;

@@ -50,7 +50,8 @@ TEST(Segment, ResealedNonsenseIsRefused) {
   };
   EXPECT_FALSE(refused(32, std::uint64_t{5}));  // another time is fine
   EXPECT_TRUE(refused(8, std::uint32_t{0}));
-  EXPECT_TRUE(refused(8, std::uint32_t{2}));
+  EXPECT_TRUE(refused(8, std::uint32_t{1}));
+  EXPECT_TRUE(refused(8, std::uint32_t{3}));
   EXPECT_TRUE(refused(16, std::uint64_t{0}));
   EXPECT_TRUE(refused(40, std::uint32_t{512}));
   EXPECT_TRUE(refused(44, std::uint32_t{1}));

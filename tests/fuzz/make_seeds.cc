@@ -93,6 +93,7 @@ int main(int argc, char** argv) {
   write("manifest", "example", encode(test::example_manifest()));
   write("parity_manifest", "example", encode(test::example_parity_manifest()));
   write("object", "example", tail_of(test::example_regions()));
+  write("files", "example", format::encode_files(test::example_files(), 64));
   write("commit", "example", encode(test::example_commit()));
   Buffer segment = encode(test::example_segment());
   write("segment", "whole", segment);
@@ -103,6 +104,7 @@ int main(int argc, char** argv) {
     const std::string name = "random-" + std::to_string(seed);
     write("manifest", name, encode(test::random_manifest(random)));
     write("object", name, tail_of(test::random_regions(random)));
+    write("files", name, format::encode_files(test::random_files(random, 1000), 1024));
   }
   for (const wire::Message& message : test::one_of_each_message()) {
     write("message", "type-" + std::to_string(message.index() + 1), *wire::encode(message));

@@ -17,7 +17,6 @@ constexpr std::uint32_t chunk_bytes_max = 4096;
 constexpr VersionNumber version = 12;
 constexpr RunId run = 0x0102030405060708;
 constexpr std::uint64_t captured_ns = 1'795'000'000'000'000'000;
-constexpr const char* job = "golden";
 
 template <typename T>
 void put(Buffer& out, T value) {
@@ -131,8 +130,9 @@ std::vector<GoldenRegion> golden_regions(std::uint32_t rank) {
   return out;
 }
 
-Buffer golden_object(std::uint32_t rank) {
-  const auto contents = golden_regions(rank);
+Buffer golden_object(std::uint32_t rank) { return golden_object_of(golden_regions(rank)); }
+
+Buffer golden_object_of(const std::vector<GoldenRegion>& contents) {
   std::vector<format::Region> regions;
   for (const auto& entry : contents) regions.push_back(entry.region);
   const std::uint64_t table_offset = format::lay_out(regions);
@@ -146,7 +146,9 @@ Buffer golden_object(std::uint32_t rank) {
   return object;
 }
 
-std::map<std::string, Buffer> golden_files() {
+std::map<std::string, Buffer> golden_files() { return golden_files_of("golden"); }
+
+std::map<std::string, Buffer> golden_files_of(const std::string& job) {
   Buffer segment = encode(format::SegmentHeader{
       .job = job, .node = 0, .version = version, .run = run, .created_ns = captured_ns});
   format::Manifest manifest;
@@ -171,7 +173,7 @@ std::map<std::string, Buffer> golden_files() {
                                     .manifests_sum = format::manifest_digest(encoded),
                                     .captured_ns = captured_ns,
                                     .committed_ns = captured_ns + 750'000'000};
-  const std::string folder = "golden/v0000000000000012/";
+  const std::string folder = job + "/v0000000000000012/";
   return {{folder + "node-0000000.segment", segment},
           {folder + "node-0000000.manifest", encoded},
           {folder + "commit.local", encode(commit)}};

@@ -1,4 +1,4 @@
-// The golden version of format 1, made by today's writer (tests/golden/README.md says what is in it).
+// The golden version of format 2, made by today's writer (tests/golden/README.md says what is in it).
 #pragma once
 
 #include <map>
@@ -21,7 +21,11 @@ std::vector<GoldenRegion> golden_regions(std::uint32_t rank);
 // The whole byte stream of a rank.
 Buffer golden_object(std::uint32_t rank);
 
-// File name (relative to the folder of the format, "v1") -> bytes.
+// Made of these regions.
+Buffer golden_object_of(const std::vector<GoldenRegion>& contents);
+
+// File name (relative to the folder of the format, "v2") -> bytes. The same under the name of another job.
 std::map<std::string, Buffer> golden_files();
+std::map<std::string, Buffer> golden_files_of(const std::string& job);
 
 }  // namespace backstay::test

@@ -13,10 +13,11 @@
 namespace backstay::format {
 namespace {
 
-const std::filesystem::path released = BACKSTAY_GOLDEN_DIR "/v1";
+const std::filesystem::path released = BACKSTAY_GOLDEN_DIR "/v2";
+const std::string old_format = BACKSTAY_GOLDEN_DIR "/v1/golden/v0000000000000012/";
 const std::string folder = "golden/v0000000000000012/";
 
-Buffer read(const std::string& name) {
+Buffer read(const std::filesystem::path& name) {
   std::ifstream file(released / name, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const auto raw = std::as_bytes(std::span(text));
@@ -41,6 +42,25 @@ TEST(Golden, TodaysWriterMakesTheSameBytes) {
   for (const auto& [name, bytes] : test::golden_files()) {
     EXPECT_EQ(bytes, read(name)) << name;
   }
+}
+
+void expect_refused(const Error& error) {
+  EXPECT_EQ(error.code(), Code::format);
+  EXPECT_NE(error.message().find("format 1, which release 0.1.0 wrote"), std::string::npos)
+      << error.message();
+}
+
+TEST(Golden, FormatOneIsRefusedByName) {
+  const auto manifest = decode_manifest(read(old_format + "node-0000000.manifest"));
+  ASSERT_FALSE(manifest.ok());
+  expect_refused(manifest.error());
+  const auto commit = decode_commit(read(old_format + "commit.local"));
+  ASSERT_FALSE(commit.ok());
+  expect_refused(commit.error());
+  const Buffer segment = read(old_format + "node-0000000.segment");
+  const auto header = decode_segment_header(Bytes(segment).first(segment_header_bytes));
+  ASSERT_FALSE(header.ok());
+  expect_refused(header.error());
 }
 
 TEST(Golden, RecordsAreRead) {

@@ -1,12 +1,15 @@
-// Writes the golden version of the current format: make_golden tests/golden/v1
+// Writes the golden versions of the current format: make_golden tests/golden/v2
 #include <filesystem>
 #include <fstream>
 
+#include "golden/captured.h"
 #include "golden/golden.h"
 
 int main(int argc, char** argv) {
   if (argc != 2) return 1;
-  for (const auto& [name, bytes] : backstay::test::golden_files()) {
+  auto files = backstay::test::golden_files();
+  files.merge(backstay::test::golden_captured_files());
+  for (const auto& [name, bytes] : files) {
     const auto path = std::filesystem::path(argv[1]) / name;
     std::filesystem::create_directories(path.parent_path());
     std::ofstream file(path, std::ios::binary);

@@ -17,7 +17,7 @@ from backstay.format import checksum, records
 
 xxhash = pytest.importorskip("xxhash")
 
-GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "v1" / "golden"
+GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "v2" / "golden"
 FOLDER = "v0000000000000012"
 SEED = random.SystemRandom().randrange(2**32)
 
@@ -321,10 +321,18 @@ def test_newer_format_is_named(version):
     for name in ("commit.local", "node-0000000.manifest"):
         path = version / name
         good = path.read_bytes()
-        change(path, 8, "I", 2)
-        with pytest.raises(fmt.UnsupportedError, match="format 2"):
+        change(path, 8, "I", 3)
+        with pytest.raises(fmt.UnsupportedError, match="format 3"):
             fmt.open(version)
         path.write_bytes(good)
+
+
+def test_format_1_is_refused_with_the_release_that_wrote_it():
+    old = GOLDEN.parents[1] / "v1" / "golden"
+    with pytest.raises(fmt.UnsupportedError, match="format 1, which release 0.1.0 wrote while it was in development"):
+        fmt.open(old / FOLDER)
+    with pytest.warns(UserWarning, match="skipped"), pytest.raises(fmt.UnsupportedError, match="format 1"):
+        fmt.open(old)
 
 
 def test_not_ours(tmp_path):
@@ -337,20 +345,26 @@ def test_not_ours(tmp_path):
         fmt.open(tmp_path)
 
 
-# Offsets in the manifest: header 184, objects 2 x 32, then chunks of 40.
-CHUNKS = 184 + 2 * 32
+# Offsets in the manifest: header 192, objects 2 x 32, then chunks of 40.
+OBJECTS = 192
+CHUNKS = OBJECTS + 2 * 32
 MANIFEST_LIES = {
     "more objects than bytes": (40, "I", 2**31),
     "more chunks than bytes": (48, "Q", 2**63),
     "segment not of whole slots": (32, "Q", 36865),
     "node beyond nodes": (12, "I", 1),
-    "rank twice": (184 + 32, "I", 0),
-    "rank beyond ranks": (184 + 32, "I", 9),
-    "unknown kind": (188, "I", 7),
-    "object longer than chunks": (192, "Q", 2**40),
-    "chunks elsewhere": (200, "Q", 1),
-    "chunk count": (208, "Q", 2**64 - 1),
-    "chunk of another rank": (CHUNKS, "I", 1),
+    "needs that are not there": (176, "I", 1),
+    "more needs than any": (176, "I", 2**31),
+    "zeros": (180, "I", 1),
+    "rank twice": (OBJECTS + 32, "I", 0),
+    "rank beyond ranks": (OBJECTS + 32, "I", 9),
+    "unknown owner": (OBJECTS + 36, "H", 2),
+    "regions of a writer": (OBJECTS + 36, "H", 1),
+    "unknown kind": (OBJECTS + 6, "H", 7),
+    "object longer than chunks": (OBJECTS + 8, "Q", 2**40),
+    "chunks elsewhere": (OBJECTS + 16, "Q", 1),
+    "chunk count": (OBJECTS + 24, "Q", 2**64 - 1),
+    "chunk of another object": (CHUNKS, "I", 1),
     "empty chunk": (CHUNKS + 4, "I", 0),
     "chunk too long": (CHUNKS + 4, "I", 4097),
     "gap": (CHUNKS + 8, "Q", 1),
@@ -358,7 +372,8 @@ MANIFEST_LIES = {
     "not aligned": (CHUNKS + 16, "Q", 4608),
     "outside": (CHUNKS + 16, "Q", 2**64 - 4096),
     "on another": (CHUNKS + 16, "Q", 4096),
-    "zeros": (CHUNKS + 32, "Q", 1),
+    "need that is not there": (CHUNKS + 32, "I", 1),
+    "node without a need": (CHUNKS + 36, "I", 1),
 }
 
 
@@ -367,7 +382,7 @@ def test_lies_with_good_checksums(version, lie):
     at, layout, value = MANIFEST_LIES[lie]
     path = version / "node-0000000.manifest"
     before = path.read_bytes()
-    change(path, at, layout, value, seals=(176, -8))
+    change(path, at, layout, value, seals=(184, -8))
     assert path.read_bytes() != before
     # Not even the sum in the commit record is in the way: the manifest itself is refused.
     with pytest.raises(fmt.DamagedError, match="manifest: "):
@@ -375,7 +390,7 @@ def test_lies_with_good_checksums(version, lie):
 
 
 def test_manifest_that_was_not_committed(version):
-    change(version / "node-0000000.manifest", 168, "Q", 1, seals=(176, -8))
+    change(version / "node-0000000.manifest", 168, "Q", 1, seals=(184, -8))
     with pytest.raises(fmt.DamagedError, match="not those that were committed"):
         fmt.open(version)
 
@@ -392,11 +407,13 @@ def split(version):
         entry = manifest.objects[node : node + 1].copy()
         first, count = int(entry["first_chunk"][0]), int(entry["chunks"][0])
         entry["first_chunk"] = 0
-        data = bytearray((version / "node-0000000.manifest").read_bytes()[:184])
+        data = bytearray((version / "node-0000000.manifest").read_bytes()[:192])
         struct.pack_into("<I", data, 12, node)
         struct.pack_into("<IIQ", data, 40, 1, 2, count)
-        seal(data, 176)
-        data += entry.tobytes() + manifest.chunks[first : first + count].tobytes() + bytes(8)
+        seal(data, 184)
+        chunks = manifest.chunks[first : first + count].copy()
+        chunks["object"] = 0
+        data += entry.tobytes() + chunks.tobytes() + bytes(8)
         seal(data, len(data) - 8)
         digests += struct.unpack("<Q", data[-8:])[0]
         (version / f"new-{node}").write_bytes(data)
@@ -435,7 +452,7 @@ def test_rank_on_two_nodes(version):
     split(version)
     path = version / "node-0000001.manifest"
     path.write_bytes((version / "node-0000000.manifest").read_bytes())
-    change(path, 12, "I", 1, seals=(176, -8))
+    change(path, 12, "I", 1, seals=(184, -8))
     with pytest.raises(fmt.DamagedError, match="two nodes claim rank 0"):
         fmt.open(version)
 
@@ -463,8 +480,8 @@ def test_worked_example_of_the_object_page():
     u = struct.pack("<H1sBBBBIQQQ", 1, b"u", 1, 11, 1, 0, 0, 64, 8000, 1000)
     table = step + u
     footer = bytearray(64)
-    struct.pack_into("<8sIIQQQ", footer, 0, b"BKSTOBJ1", 1, 2, 8064, 73,
-                     xxhash.xxh3_64_intdigest(table))
+    struct.pack_into("<8sIIQQQI", footer, 0, b"BKSTOBJ1", 2, 2, 8064, 73,
+                     xxhash.xxh3_64_intdigest(table), 1)
     seal(footer, 56)
     offset, length, table_sum, count = records.footer(bytes(footer), 8201, "example")
     assert (offset, length, count) == (8064, 73, 2)

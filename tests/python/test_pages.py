@@ -52,10 +52,10 @@ def example_files():
     segment = bytearray(filled(dumps("segment.md")[0], 0, 4096) + bytes(28672 - 4096))
     segment[4096 : 4096 + 8201] = example_object(1)
     segment[16384 : 16384 + 8201] = example_object(0)
-    manifest, commit = dumps("manifest.md")
+    manifest, _, commit = dumps("manifest.md")
     return {
         "node-0000000.segment": bytes(segment),
-        "node-0000000.manifest": filled(manifest, 0, 336),
+        "node-0000000.manifest": filled(manifest, 0, 344),
         "commit.local": filled(commit, 0, 512),
     }
 
@@ -101,6 +101,46 @@ def test_wrong_notes_are_refused():
     wrong_table(regions + note[:-6] + b"\0\0", 3, "1 to 200 bytes of text")
     many = b"".join(struct.pack("<H2sBH1s", 2, b"%02d" % i, 3, 1, b"x") for i in range(17))
     wrong_table(regions + many, 19, "number of notes")
+
+
+def captured_object():
+    return filled(dumps("files.md")[0], 0, 314)
+
+
+def test_the_pages_make_a_version_that_needs_another(tmp_path):
+    older = tmp_path / "heat" / "v0000000000000012"
+    older.mkdir(parents=True)
+    for name, data in example_files().items():
+        (older / name).write_bytes(data)
+    newer = tmp_path / "heat" / "v0000000000000013"
+    newer.mkdir()
+    changed = struct.pack("<q", 1001) + example_object(1)[8:]
+    segment = bytearray(example_files()["node-0000000.segment"][:20480])
+    segment[4096:] = bytes(20480 - 4096)
+    struct.pack_into("<QQ", segment, 16, 13, RUN + 1)
+    struct.pack_into("<Q", segment, 152, xxhash.xxh3_64_intdigest(bytes(segment[:152])))
+    segment[4096 : 4096 + 314] = captured_object()
+    segment[8192 : 8192 + 8201] = changed
+    manifest = filled(dumps("manifest.md")[1], 0, 432)
+    commit = bytearray(example_files()["commit.local"])
+    struct.pack_into("<QQ", commit, 16, 13, RUN + 1)
+    struct.pack_into("<QQQQ", commit, 40, 2 * 8201 + 314, struct.unpack("<Q", manifest[-8:])[0], CAPTURED, CAPTURED)
+    struct.pack_into("<IIQQ", commit, 176, 1, 0, 12, RUN)
+    struct.pack_into("<Q", commit, 504, xxhash.xxh3_64_intdigest(bytes(commit[:504])))
+    for name, data in (("segment", segment), ("manifest", manifest)):
+        (newer / f"node-0000000.{name}").write_bytes(data)
+    (newer / "commit.local").write_bytes(commit)
+    v = fmt.open(tmp_path / "heat")
+    assert (v.number, v.needs) == (13, [12])
+    assert v.verify() == 2 * 8201 + 314
+    assert v.rank(0)["step"] == [1000] and v.rank(1)["step"] == [1001]
+    np.testing.assert_array_equal(v.rank(0)["u"], np.arange(1000))
+    assert [file.path for file in v.files()] == [b"/w/out", b"/w/ready"]
+    out = v.file("/w/out")
+    assert (out.mode, out.size, out.owner, out.node) == (0o640, 4100, "writer 0", 0)
+    assert out.modified_ns == CAPTURED - 500_000_000 and out.accessed_ns == CAPTURED - 2_000_000_000
+    assert out.read().tobytes() == b"hello there\n" + bytes(4084) + b"end\n"
+    assert v.file("/w/ready").read().tobytes() == b""
 
 
 def test_segment_page():

@@ -18,7 +18,7 @@ from backstay import format as fmt
 
 xxhash = pytest.importorskip("xxhash")
 
-GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "v1" / "golden"
+GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "v2" / "golden"
 OLDER, NEWEST = 12, 13
 FILES = ["commit.local", "node-0000000.manifest", "node-0000000.segment"]
 TIB = 1 << 40
@@ -42,7 +42,7 @@ def job(tmp_path):
     job = pathlib.Path(shutil.copytree(GOLDEN, tmp_path / "golden"))
     newest = pathlib.Path(shutil.copytree(job / f"v{OLDER:016d}", job / f"v{NEWEST:016d}"))
     patch(newest / "node-0000000.segment", [(16, NEWEST)], [152])
-    digest = patch(newest / "node-0000000.manifest", [(16, NEWEST)], [176, -8])
+    digest = patch(newest / "node-0000000.manifest", [(16, NEWEST)], [184, -8])
     patch(newest / "commit.local", [(16, NEWEST), (48, digest)], [504])
     return job
 

@@ -1,6 +1,7 @@
 #include "support/samples.h"
 
 #include <algorithm>
+#include <map>
 #include <stdexcept>
 
 namespace backstay::test {
@@ -29,6 +30,7 @@ format::Manifest empty_manifest() {
 void place_chunks(Random& random, format::Manifest& manifest) {
   std::shuffle(manifest.chunks.begin(), manifest.chunks.end(), random.engine());
   for (format::ChunkEntry& chunk : manifest.chunks) {
+    if (!chunk.here()) continue;
     if (random.between(0, 3) == 0) manifest.segment_bytes += format::segment_alignment;
     chunk.segment_offset = manifest.segment_bytes;
     manifest.segment_bytes += format::slot_bytes(chunk.length);
@@ -65,6 +67,40 @@ format::Region random_file(Random& random, const std::string& name) {
   region.bytes = random.between(0, 5000);
   region.shape = {region.bytes};
   return region;
+}
+
+format::ObjectId random_id(Random& random, const format::Manifest& manifest) {
+  const auto kind = static_cast<format::ObjectKind>(random.between(1, 4));
+  const bool writer = kind != format::ObjectKind::regions && random.coin();
+  const std::uint64_t number = random.between(0, writer ? ~0U : manifest.ranks - 1);
+  return {writer ? format::OwnerKind::writer : format::OwnerKind::rank,
+          static_cast<std::uint32_t>(number), kind};
+}
+
+// The objects' chunks in an older version, where the manifest is to have needs.
+void lay_elsewhere(Random& random, format::Manifest& manifest) {
+  std::vector<format::Need> needs(random.between(0, 3));
+  for (std::size_t i = 0; i < needs.size(); ++i) needs[i] = {3 * i + 2, random.between(0, ~0ULL)};
+  std::vector<std::size_t> uses(needs.size());
+  for (format::ChunkEntry& chunk : manifest.chunks) {
+    chunk.need = static_cast<std::uint32_t>(random.between(0, needs.size()));
+    if (chunk.here()) continue;
+    chunk.node = static_cast<NodeId>(random.between(0, 9));
+    chunk.segment_offset = 4096 * random.between(1, 1ULL << 40);
+    ++uses[chunk.need - 1];
+  }
+  // Only those that are used.
+  std::vector<std::uint32_t> index(needs.size() + 1);
+  for (std::size_t i = 0; i < needs.size(); ++i) {
+    if (uses[i] > 0) manifest.needs.push_back(needs[i]);
+    index[i + 1] = static_cast<std::uint32_t>(manifest.needs.size());
+  }
+  for (format::ChunkEntry& chunk : manifest.chunks) chunk.need = index[chunk.need];
+}
+
+format::FileTime random_time(Random& random) {
+  return {static_cast<std::int64_t>(random.between(0, ~0ULL)),
+          static_cast<std::uint32_t>(random.between(0, 999'999'999))};
 }
 
 }  // namespace
@@ -138,21 +174,64 @@ format::SegmentHeader example_segment() {
 
 format::Manifest random_manifest(Random& random) {
   format::Manifest manifest = empty_manifest();
-  std::vector<std::pair<Rank, std::uint64_t>> objects;
-  for (Rank rank = 0; rank < manifest.ranks && objects.size() < 8; ++rank) {
-    if (random.between(0, 7) != 0) continue;
-    std::uint64_t bytes = 0;
+  std::map<format::ObjectId, std::uint64_t> bytes_of;
+  for (std::uint64_t wanted = random.between(0, 8); wanted > 0; --wanted) {
+    const auto [object, fresh] = bytes_of.try_emplace(random_id(random, manifest));
+    if (!fresh) continue;
     for (std::uint64_t left = random.between(0, 6); left > 0; --left) {
-      const auto length = static_cast<std::uint32_t>(random.between(1, 20'000));
-      manifest.chunks.push_back({rank, length, bytes, 0, random.between(0, ~0ULL)});
-      bytes += length;
+      auto length = static_cast<std::uint32_t>(random.between(1, 20'000));
+      if (object->first.kind == format::ObjectKind::image && left > 1)
+        length = 4096 * (length % 5 + 1);
+      manifest.chunks.push_back(
+          {object->first, length, object->second, 0, random.between(0, ~0ULL)});
+      object->second += length;
     }
-    objects.emplace_back(rank, bytes);
   }
+  lay_elsewhere(random, manifest);
   place_chunks(random, manifest);
+  std::vector<std::pair<format::ObjectId, std::uint64_t>> objects(bytes_of.begin(), bytes_of.end());
   std::shuffle(objects.begin(), objects.end(), random.engine());
-  must(build_index(manifest, objects));
+  must(index_objects(manifest, objects));
   return manifest;
+}
+
+std::vector<format::CapturedFile> example_files() {
+  format::CapturedFile out;
+  out.path = "/w/out";
+  out.mode = 0640;
+  out.bytes = 4100;
+  out.placed_ns = 1'795'000'000'000'000'000 - 2'000'000'000;
+  out.modified = {1'795'000'000 - 1, 500'000'000};
+  out.accessed = {1'795'000'000 - 2, 0};
+  out.extents = {{0, 12, 0}, {4096, 4, 12}, {6, 6, 16}};
+  format::CapturedFile ready = out;
+  ready.path = "/w/ready";
+  ready.mode = 0644;
+  ready.bytes = 0;
+  ready.extents.clear();
+  return {out, ready};
+}
+
+std::vector<format::CapturedFile> random_files(Random& random, std::uint64_t payload_bytes) {
+  std::vector<format::CapturedFile> files;
+  for (std::uint64_t i = random.between(0, 8); i > 0; --i) {
+    format::CapturedFile file;
+    file.path = "/tmp/" + std::string(1, static_cast<char>('A' + 9 - i)) + "/\xFF";
+    file.mode = static_cast<std::uint32_t>(random.between(0, 07777));
+    file.bytes = random.between(0, 3000);
+    file.placed_ns = random.between(0, ~0ULL);
+    file.modified = random_time(random);
+    file.accessed = random_time(random);
+    const std::uint64_t longest = std::min(file.bytes, payload_bytes);
+    for (std::uint64_t left = longest == 0 ? 0 : random.between(0, 12); left > 0; --left) {
+      const std::uint64_t bytes = random.between(1, random.coin() ? longest : longest / 20 + 1);
+      if (bytes > longest) continue;
+      file.extents.push_back(
+          {random.between(0, file.bytes - bytes), bytes, random.between(0, payload_bytes - bytes)});
+    }
+    files.push_back(std::move(file));
+  }
+  return files;
 }
 
 std::vector<format::Region> random_regions(Random& random) {

@@ -1,4 +1,4 @@
-"""`backstay export`: regions of a version as files that any program reads."""
+"""`backstay export`: regions of a version as files that any program reads, captured files as they were."""
 
 import json
 import os
@@ -17,11 +17,14 @@ import backstay
 from backstay.format import ShapeError
 
 from ..plan import files
+from .rebuild import place_of, rebuild
 from .usage import on_terminal, say
 
 EPILOG = (
     "Examples: `backstay export lj --region x -o out` (out/x.npy, or one file a rank); "
-    "`backstay export lj 12 --format raw -o out` (everything, as plain bytes). "
+    "`backstay export lj 12 --format raw -o out` (everything, as plain bytes); "
+    "`backstay export lj --file /scratch/lj/dump.bin -o out` "
+    "(out/files/scratch/lj/dump.bin). "
     "Exit codes: 0 ok, 1 could not be written, 2 wrong usage, 3 no such job, version or region, 4 "
     "damaged."
 )
@@ -72,7 +75,27 @@ class Exporter:
     def __init__(self, folder: pathlib.Path, form: Format, force: bool, progress: Progress, task):
         self.folder, self.form, self.force, self.progress, self.task = folder, form, force, progress, task
         self.written: list[dict] = []
+        self.rebuilt: list[dict] = []
         self.left_out: list[dict] = []
+
+    def captured(self, file) -> None:
+        path = place_of(self.folder / "files", file.path)
+        self._require_free(path)
+        rebuild(file, path)
+        self.progress.advance(self.task, file.size)
+        self.rebuilt.append(
+            {
+                "file": str(path),
+                "path": file.path.decode("utf-8", "backslashreplace"),
+                "owner": file.owner,
+                "mode": file.mode,
+                "bytes": file.size,
+            }
+        )
+
+    def _require_free(self, path) -> None:
+        if not self.force and os.path.lexists(path):
+            raise FileExistsError(f"{path} exists already; --force replaces it, -o writes to another folder")
 
     def array(self, stem: str, data: np.ndarray, region: str, rank: Optional[int]) -> None:
         def write(file):
@@ -89,9 +112,7 @@ class Exporter:
         self._write(self.folder / stem, lambda file: file.write(data.tobytes()), data, region, rank)
 
     def _write(self, path: pathlib.Path, write, data, region, rank) -> None:
-        if not self.force and path.exists():
-            raise FileExistsError(f"{path} exists already; --force replaces it, -o writes to "
-                                  f"another folder")
+        self._require_free(path)
         with files.whole(path) as begun, open(begun, "wb") as file:
             write(file)
         self._note(path, data, region, rank)
@@ -129,6 +150,25 @@ class Exporter:
             (self.plain if as_files else self.array)(stem, data, name, number)
 
 
+def regions_wanted(opened, region, file, rank) -> list[str]:
+    """Those that are named; none where only files are named; else all."""
+    if region or file:
+        return region or []
+    if rank is not None and (rank in opened.ranks_here() or not captured_of(opened, rank)):
+        return list(opened.rank(rank))
+    return list(opened) if rank is None else []
+
+
+def files_wanted(opened, region, file, rank) -> list:
+    if file:
+        return [opened.file(os.fsencode(path)) for path in file]
+    return [] if region else captured_of(opened, rank)
+
+
+def captured_of(opened, rank) -> list:
+    return [one for one in opened.files() if rank is None or one.owner == f"rank {rank}"]
+
+
 def bar() -> Progress:
     return Progress(
         TextColumn("export"),
@@ -148,6 +188,8 @@ def command(
                                       help="Default: the newest")] = None,
     region: Annotated[Optional[list[str]],
                       typer.Option("--region", help="Only this one; may be repeated")] = None,
+    file: Annotated[Optional[list[str]],
+                    typer.Option("--file", help="Only this captured file; may be repeated")] = None,
     rank: Annotated[Optional[int],
                     typer.Option("--rank", min=0, help="Only what this rank saved")] = None,
     output: Annotated[pathlib.Path,
@@ -162,27 +204,38 @@ def command(
     config: Annotated[Optional[str], typer.Option("--config", help="Configuration file")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON")] = False,
 ) -> None:
-    """Write regions of a version as .npy or raw files.
+    """Write regions of a version as .npy or raw files, and captured files as they were.
 
     A region whose place in a global array was declared becomes one file; others one file a rank.
+    Captured files are made again under their paths, below `files` in the output folder, with mode and times.
     Every byte is checked against its checksum on the way.
     """
     del config  # `backstay` has read it and set BACKSTAY_DIR
     if directory is not None:
         os.environ["BACKSTAY_DIR"] = directory
     opened = backstay.open(version_path(job, version))
-    names = region or list(opened.rank(rank) if rank is not None else opened)
+    names = regions_wanted(opened, region, file, rank)
+    captured = files_wanted(opened, region, file, rank)
     make_folder(output)
     with bar() as progress:
         exporter = Exporter(output, form, force, progress,
                             progress.add_task("export", total=opened.payload_bytes))
         for name in names:
             exporter.region(opened, name, rank)
+        for one in captured:
+            exporter.captured(one)
     if as_json:
-        result = {"job": opened.job, "version": opened.number, "files": exporter.written,
-                  "left_out": exporter.left_out}
+        result = {
+            "job": opened.job,
+            "version": opened.number,
+            "files": exporter.written,
+            "captured": exporter.rebuilt,
+            "left_out": exporter.left_out,
+        }
         print(json.dumps(result, indent=2))
     for one in exporter.written if not as_json else ():
         print(f"{one['file']}  {one['type']} {' x '.join(map(str, one['shape']))}")
+    for one in exporter.rebuilt if not as_json else ():
+        print(f"{one['file']}  {one['bytes']} bytes".encode("utf-8", "backslashreplace").decode())
     if exporter.left_out:
         raise typer.Exit(1)

@@ -4,9 +4,12 @@ v = backstay.open("/var/tmp/backstay-me/heat")     # newest version of the job
 v["u"]                                             # array, global array, or dict by rank
 v.rank(3)["u"]                                     # of one rank
 v.regions(0)                                       # names, types, shapes, places
+v.files()                                          # captured files: path, size, mode, times
+v.file("/run/out.bin").read()                      # bytes of one
 v.verify()                                         # every byte against its checksum
 """
 
+from .captured import CapturedFile
 from .errors import (
     ChecksumsSkippedWarning,
     ChecksumsUnavailableError,
@@ -24,6 +27,7 @@ from .version import RankView, Version, version_folders
 from .version import open_version as open
 
 __all__ = [
+    "CapturedFile",
     "ChecksumsSkippedWarning",
     "ChecksumsUnavailableError",
     "DamagedError",

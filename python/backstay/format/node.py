@@ -1,4 +1,4 @@
-"""The files of one node: manifest and segment. Bytes of an object, copied and then verified.
+"""The files of one node: manifest and segments, also those of needed versions. Bytes of an object, copied and then verified.
 
 Copied first, because an agent that runs meanwhile writes a newer version into the very file of a version that it
 has removed (docs/format, "Reading a version"): what was verified in place could become other bytes.
@@ -38,18 +38,18 @@ class NodeFiles:
     def __init__(self, folder: str, node: int, check: bool):
         self._folder = folder
         self._manifest_path = os.path.join(folder, f"node-{node:07d}.manifest")
-        self._segment_path = os.path.join(folder, f"node-{node:07d}.segment")
         self._check = check
         self.advice = ""  # ends what is said of damage
         try:
             with as_ours(self._manifest_path), os.fdopen(open_file(self._manifest_path), "rb") as file:
                 self.manifest = self._read_manifest(file)
         except NotFoundError:
-            self._require_version()
+            self.require_version()
             raise IncompleteError(f"{self._manifest_path}: missing") from None
         if self.manifest.node != node:
             raise DamagedError(f"{self._manifest_path}: belongs to node {self.manifest.node}")
-        self._descriptor: int | None = None
+        self._keys = records.keys(self.manifest.objects)
+        self._segments: dict[tuple[int, int], Segment] = {}
         self._last: tuple[int, np.ndarray] | None = None  # the chunk copied last, and its index
 
     def _read_manifest(self, file) -> records.Manifest:
@@ -61,62 +61,51 @@ class NodeFiles:
             raise DamagedError(f"{path}: its length does not fit its number of entries")
         return records.manifest(head + file.read(length - len(head)), path)
 
-    def _segment(self) -> int:
-        """The segment's descriptor; its header and length are checked when it is opened."""
-        if self._descriptor is None:
-            descriptor = self._open()
-            weakref.finalize(self, os.close, descriptor)
-            self._check_segment(descriptor)
-            self._descriptor = descriptor
-        return self._descriptor
+    def _segments_used(self) -> list[tuple[int, int]]:
+        """This node's own one, and those of needed versions: (index of the need, node)."""
+        places = np.unique(self.manifest.chunks[["need", "node"]]).tolist()
+        return sorted({(0, 0), *places})
 
-    def look_at_segment(self) -> None:
-        """Raises what is wrong with the segment's name, length and header; no chunk is read."""
-        with as_ours(self._segment_path):
-            descriptor = self._open()
-            try:
-                self._check_segment(descriptor)
-            finally:
-                os.close(descriptor)
+    def _segment(self, need: int = 0, node: int = 0) -> "Segment":
+        if (need, node) not in self._segments:
+            self._segments[need, node] = self._place_of(need, node)
+        return self._segments[need, node]
 
-    def _open(self) -> int:
-        try:
-            return open_file(self._segment_path)
-        except FileNotFoundError:
-            self._require_version()
-            raise IncompleteError(f"{self._segment_path}: missing, but its manifest is here") from None
+    def _place_of(self, need: int, node: int) -> "Segment":
+        m = self.manifest
+        if need == 0:
+            identity = (m.job, m.version, m.run, m.node)
+            return Segment(self, self._folder, identity, m.segment_bytes, None)
+        chunks = m.chunks[(m.chunks["need"] == need) & (m.chunks["node"] == node)]
+        end = int((chunks["segment_offset"] + chunks["length"]).max())
+        version, run = (int(value) for value in m.needs[need - 1].tolist())
+        folder = os.path.join(os.path.dirname(self._folder), f"v{version:016d}")
+        return Segment(self, folder, (m.job, version, run, node), end, f"{self._folder} needs version {version}: ")
 
-    def _check_segment(self, descriptor: int) -> None:
-        path, m = self._segment_path, self.manifest
-        if os.fstat(descriptor).st_size < m.segment_bytes:
-            self._wrong(f"shorter than the {m.segment_bytes} bytes that count")
-        try:
-            head = records.segment_header(os.pread(descriptor, records.SEGMENT_HEADER_BYTES, 0), path)
-        except FormatError:
-            self._require_version()
-            raise
-        if (head["job"], head["version"], head["run"], head["node"]) != (m.job, m.version, m.run, m.node):
-            self._wrong("belongs to another version than its manifest")
+    def look_at_segments(self) -> None:
+        """Raises what is wrong with the segments' names, lengths and headers; no chunk is read."""
+        for place in self._segments_used():
+            self._segment(*place).look()
 
-    def _require_version(self) -> None:
+    def require_version(self) -> None:
         if not any(name.startswith("commit.") for name in _names_in(self._folder)):
             raise NotFoundError(f"{self._folder}: the version was removed while it was read")
-
-    def _wrong(self, why: str) -> None:
-        self._require_version()
-        raise DamagedError(f"{self._segment_path}: {why}{self.advice}")
 
     def _copy(self, index: int, into: np.ndarray) -> None:
         """A whole chunk into `into`, verified there."""
         chunk = self.manifest.chunks[index]
+        segment = self._segment(int(chunk["need"]), int(chunk["node"]))
         begin, length = int(chunk["segment_offset"]), int(chunk["length"])
-        place = f"bytes {begin} to {begin + length} (rank {chunk['rank']})"
-        with as_ours(self._segment_path):
-            got = _read_exactly(self._segment(), into, begin)
+        place = f"bytes {begin} to {begin + length} ({self._owner_of(chunk)})"
+        got = segment.read(into, begin)
         if got != length:
-            self._wrong(f"ends before {place}")
+            segment.wrong(f"ends before {place}")
         if self._check and not checksum.matches(into, int(chunk["checksum"])):
-            self._wrong(f"{place} do not match their checksum")
+            segment.wrong(f"{place} do not match their checksum")
+
+    def _owner_of(self, chunk) -> str:
+        entry = self.manifest.objects[int(chunk["object"])]
+        return f"{'rank' if int(entry['owner']) == records.RANK else 'writer'} {entry['number']}"
 
     def _payload(self, index: int) -> np.ndarray:
         if self._last is None or self._last[0] != index:
@@ -127,10 +116,18 @@ class NodeFiles:
         return self._last[1]
 
     def entry(self, rank: int):
-        """The manifest's entry of a rank, or None."""
-        ranks = self.manifest.objects["rank"]
-        at = int(np.searchsorted(ranks, rank))
-        return self.manifest.objects[at] if at < len(ranks) and ranks[at] == rank else None
+        """The manifest's entry of a rank's regions, or None."""
+        wanted = rank << 16 | records.REGIONS
+        at = int(np.searchsorted(self._keys, np.uint64(wanted)))
+        return self.manifest.objects[at] if at < len(self._keys) and self._keys[at] == wanted else None
+
+    def of_kind(self, kind: int) -> np.ndarray:
+        """The manifest's entries of one kind of object."""
+        return self.manifest.objects[self.manifest.objects["kind"] == kind]
+
+    def ranks(self) -> list[int]:
+        """Whose regions are here."""
+        return self.of_kind(records.REGIONS)["number"].tolist()
 
     def read(self, entry, begin: int, end: int) -> np.ndarray:
         """Bytes [begin, end) of an object, read-only. MemoryError: the caller knows of what."""
@@ -156,11 +153,72 @@ class NodeFiles:
         """Checks every chunk; returns the bytes."""
         before, self._check, self._last = self._check, True, None
         try:
-            with as_ours(self._segment_path):
-                self._check_segment(self._segment())
-                return sum(len(self._payload(index)) for index in range(len(self.manifest.chunks)))
+            for place in self._segments_used():
+                self._segment(*place).check_again()
+            return sum(len(self._payload(index)) for index in range(len(self.manifest.chunks)))
         finally:
             self._check = before
+
+
+class Segment:
+    """A segment's file; its header and length are checked when it is opened. `need` begins what is said of one that
+    belongs to an older version, and tells the two apart: what is wrong with it is damage of the version that needs it."""
+
+    def __init__(self, files: NodeFiles, folder: str, identity: tuple, least: int, need: str | None):
+        self._files, self._identity, self._least, self._need = files, identity, least, need
+        self._path = os.path.join(folder, f"node-{identity[3]:07d}.segment")
+        self._descriptor: int | None = None
+
+    def read(self, into: np.ndarray, offset: int) -> int:
+        """Fills `into`; returns less only where the file ends."""
+        with as_ours(self._path):
+            return _read_exactly(self._opened(), into, offset)
+
+    def look(self) -> None:
+        with as_ours(self._path):
+            descriptor = self._open()
+            try:
+                self._check(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def check_again(self) -> None:
+        with as_ours(self._path):
+            self._check(self._opened())
+
+    def wrong(self, why: str) -> None:
+        self._files.require_version()
+        raise DamagedError(f"{self._need or ''}{self._path}: {why}{self._files.advice}")
+
+    def _opened(self) -> int:
+        if self._descriptor is None:
+            descriptor = self._open()
+            weakref.finalize(self, os.close, descriptor)
+            self._check(descriptor)
+            self._descriptor = descriptor
+        return self._descriptor
+
+    def _open(self) -> int:
+        try:
+            return open_file(self._path)
+        except FileNotFoundError:
+            if self._need is not None:
+                self.wrong("missing")
+            self._files.require_version()
+            raise IncompleteError(f"{self._path}: missing, but its manifest is here") from None
+
+    def _check(self, descriptor: int) -> None:
+        if os.fstat(descriptor).st_size < self._least:
+            self.wrong(f"shorter than the {self._least} bytes that count")
+        try:
+            head = records.segment_header(os.pread(descriptor, records.SEGMENT_HEADER_BYTES, 0), self._path)
+        except FormatError as error:
+            self._files.require_version()
+            if self._need is None:
+                raise
+            raise DamagedError(f"{self._need}{error}") from None
+        if (head["job"], head["version"], head["run"], head["node"]) != self._identity:
+            self.wrong("belongs to another version than its manifest" if self._need is None else "is another version")
 
 
 def _names_in(folder: str) -> list[str]:

@@ -14,24 +14,39 @@ import numpy as np
 from . import checksum
 from .errors import DamagedError, UnsupportedError
 
-FORMAT = 1
+FORMAT = 2
 ALIGNMENT = 4096
 SEGMENT_HEADER_BYTES = 4096
 FOOTER_BYTES = 64
 COMMIT_BYTES = 512
-MANIFEST_HEADER_BYTES = 184
+MANIFEST_HEADER_BYTES = 192
 MANIFEST_BYTES_MAX = 4 << 30
 LEVELS = {2: "local", 3: "protected", 4: "durable"}
 
-OBJECT_ENTRY = np.dtype([("rank", "<u4"), ("kind", "<u4"), ("bytes", "<u8"), ("first_chunk", "<u8"), ("chunks", "<u8")])
+NEEDS_MAX = 20
+RANK, WRITER = 0, 1  # kinds of owners
+REGIONS, FILES, IMAGE, CALLS = 1, 2, 3, 4  # kinds of objects
+
+NEED_ENTRY = np.dtype([("version", "<u8"), ("run", "<u8")])
+OBJECT_ENTRY = np.dtype(
+    [
+        ("number", "<u4"),
+        ("owner", "<u2"),
+        ("kind", "<u2"),
+        ("bytes", "<u8"),
+        ("first_chunk", "<u8"),
+        ("chunks", "<u8"),
+    ]
+)
 CHUNK_ENTRY = np.dtype(
     [
-        ("rank", "<u4"),
+        ("object", "<u4"),
         ("length", "<u4"),
         ("object_offset", "<u8"),
         ("segment_offset", "<u8"),
         ("checksum", "<u8"),
-        ("zeros", "<u8"),
+        ("need", "<u4"),  # 0: in this version's own segment; n: in that of the n-th need
+        ("node", "<u4"),
     ]
 )
 # The type number is the index; opaque bytes are read as unsigned.
@@ -57,6 +72,7 @@ class Commit:
     manifests_sum: int
     captured_ns: int
     committed_ns: int
+    needs: tuple[tuple[int, int], ...]  # (version, run)
 
 
 @dataclass(frozen=True)
@@ -71,6 +87,7 @@ class Manifest:
     chunk_bytes_max: int
     captured_ns: int
     digest: int
+    needs: np.ndarray  # NEED_ENTRY
     objects: np.ndarray  # OBJECT_ENTRY
     chunks: np.ndarray  # CHUNK_ENTRY
 
@@ -99,6 +116,11 @@ def _check_head(data: bytes, least: int, magic: bytes, what: str) -> None:
     _require(len(data) >= least, what, f"only {len(data)} bytes long")
     _require(bytes(data[:8]) == magic, what, f"does not begin with {magic.decode()}")
     (number,) = struct.unpack_from("<I", data, 8)
+    if number == 1:
+        raise UnsupportedError(
+            f"{what}: has format 1, which release 0.1.0 wrote while it was in development; "
+            f"this reader knows format {FORMAT} alone"
+        )
     if number != FORMAT:
         raise UnsupportedError(f"{what}: has format {number}, this reader knows format {FORMAT}")
 
@@ -140,17 +162,38 @@ def commit(data: bytes, what: str) -> Commit:
     )
     _require(level in LEVELS, what, "unknown level")
     _require(version > 0 and nodes > 0 and ranks > 0, what, "version, nodes or ranks are 0")
-    _require(not any(data[176:504]), what, "bytes that must be zero are not")
+    needs = _commit_needs(data, version, what)
     job = _job(data[72:176], what)
-    return Commit(job, LEVELS[level], version, run, nodes, ranks, payload, digests, captured, committed)
+    return Commit(job, LEVELS[level], version, run, nodes, ranks, payload, digests, captured, committed, needs)
+
+
+def _commit_needs(data: bytes, version: int, what: str) -> tuple[tuple[int, int], ...]:
+    count, zeros = struct.unpack_from("<II", data, 176)
+    _require(count <= NEEDS_MAX, what, "number of needed versions")
+    end = 184 + NEED_ENTRY.itemsize * count
+    _require(zeros == 0 and not any(data[end:504]), what, "bytes that must be zero are not")
+    needs = np.frombuffer(data, NEED_ENTRY, count, 184)
+    _check_needs(needs, version, what)
+    return tuple((int(need["version"]), int(need["run"])) for need in needs)
+
+
+def _check_needs(needs: np.ndarray, version: int, what: str) -> None:
+    versions = needs["version"]
+    ascending = bool(np.all(versions[1:] > versions[:-1])) and bool(np.all(versions > 0))
+    _require(ascending, what, "needed versions are not sorted, or one is there twice")
+    _require(bool(np.all(versions < version)), what, "needs a version that is not older")
 
 
 def manifest_bytes(head: bytes, what: str) -> int:
     """How long the file is, by its header."""
     _check_head(head, MANIFEST_HEADER_BYTES, b"BKSTMAN1", what)
-    _check_sum(head, 176, what)
+    _check_sum(head, 184, what)
     objects, _, chunks = struct.unpack_from("<IIQ", head, 40)
-    length = MANIFEST_HEADER_BYTES + OBJECT_ENTRY.itemsize * objects + CHUNK_ENTRY.itemsize * chunks + 8
+    needs, zeros = struct.unpack_from("<II", head, 176)
+    _require(zeros == 0, what, "bytes that must be zero are not")
+    _require(needs <= NEEDS_MAX, what, "number of needed versions")
+    length = MANIFEST_HEADER_BYTES + NEED_ENTRY.itemsize * needs + 8
+    length += OBJECT_ENTRY.itemsize * objects + CHUNK_ENTRY.itemsize * chunks
     _require(length <= MANIFEST_BYTES_MAX, what, "its number of entries is larger than any")
     return length
 
@@ -161,8 +204,9 @@ def manifest(data: bytes, what: str) -> Manifest:
         "<IQQQIIQII", data, 12
     )
     job = _job(data[64:168], what)
-    (captured_ns,) = struct.unpack_from("<Q", data, 168)
-    entries = MANIFEST_HEADER_BYTES + OBJECT_ENTRY.itemsize * objects
+    captured_ns, needs = struct.unpack_from("<QI", data, 168)
+    listed = MANIFEST_HEADER_BYTES + NEED_ENTRY.itemsize * needs
+    entries = listed + OBJECT_ENTRY.itemsize * objects
     end = entries + CHUNK_ENTRY.itemsize * chunks
     _require(len(data) == length, what, "its length does not fit its number of entries")
     _check_sum(data, end, what)
@@ -178,7 +222,8 @@ def manifest(data: bytes, what: str) -> Manifest:
         chunk_max,
         captured_ns,
         digest,
-        np.frombuffer(data, OBJECT_ENTRY, objects, MANIFEST_HEADER_BYTES),
+        np.frombuffer(data, NEED_ENTRY, needs, MANIFEST_HEADER_BYTES),
+        np.frombuffer(data, OBJECT_ENTRY, objects, listed),
         np.frombuffer(data, CHUNK_ENTRY, chunks, entries),
     )
     _check_manifest(result, what)
@@ -189,53 +234,77 @@ def _check_manifest(m: Manifest, what: str) -> None:
     _require(m.version > 0 and m.node < m.nodes, what, "numbers of the run")
     whole = m.segment_bytes >= SEGMENT_HEADER_BYTES and m.segment_bytes % ALIGNMENT == 0
     _require(whole, what, "length of the segment")
+    _check_needs(m.needs, m.version, what)
+    _check_owners(m, what)
     _check_objects(m, what)
     _check_chunks(m, what)
 
 
+def keys(objects: np.ndarray) -> np.ndarray:
+    """Owner kind, number and kind in one number: the order of a manifest."""
+    owner, number, kind = (objects[field].astype(np.uint64) for field in ("owner", "number", "kind"))
+    return owner << np.uint64(48) | number << np.uint64(16) | kind
+
+
+def _check_owners(m: Manifest, what: str) -> None:
+    order = keys(m.objects)
+    _require(bool(np.all(order[1:] > order[:-1])), what, "objects are not sorted, or one is there twice")
+    owner, kind, number = m.objects["owner"], m.objects["kind"], m.objects["number"]
+    _require(bool(np.all(owner <= WRITER)), what, "unknown kind of an owner")
+    _require(bool(np.all((kind >= REGIONS) & (kind <= CALLS))), what, "unknown kind of an object")
+    known = bool(np.all((owner != RANK) | (number < m.ranks)))
+    _require(known, what, "an object of a rank that the run does not have")
+    _require(not np.any((owner == WRITER) & (kind == REGIONS)), what, "regions of a writer")
+
+
 def _check_objects(m: Manifest, what: str) -> None:
-    ranks = m.objects["rank"]
-    _require(bool(np.all(ranks[1:] > ranks[:-1])), what, "objects are not sorted by rank")
-    _require(bool(np.all(ranks < m.ranks)), what, "an object of a rank that the run does not have")
-    _require(bool(np.all(m.objects["kind"] == 1)), what, "unknown kind of an object")
     next_chunk = 0
-    for entry in m.objects:
+    for index, entry in enumerate(m.objects):
         first, count = int(entry["first_chunk"]), int(entry["chunks"])
         fits = first == next_chunk and count <= len(m.chunks) - next_chunk
         _require(fits, what, "range of chunks")
         next_chunk += count
         mine = m.chunks[first:next_chunk]
-        _require(bool(np.all(mine["rank"] == entry["rank"])), what, "chunks of another rank")
+        _require(bool(np.all(mine["object"] == index)), what, "chunks of another object")
         # Fewer than 2^32 bytes each and no more than the file could list: the sum cannot wrap.
         ends = np.cumsum(mine["length"], dtype=np.uint64)
         begins = np.concatenate([np.zeros(1, np.uint64), ends])
         _require(bool(np.all(mine["object_offset"] == begins[:-1])), what, "gap or overlap")
         _require(int(begins[-1]) == int(entry["bytes"]), what, "chunks do not cover the object")
+        if entry["kind"] == IMAGE:
+            paged = not np.any(mine["object_offset"] % ALIGNMENT)
+            _require(paged, what, "a chunk of an image begins within a page")
     _require(next_chunk == len(m.chunks), what, "chunks of no object")
 
 
 def _check_chunks(m: Manifest, what: str) -> None:
-    if len(m.chunks) == 0:
-        return
+    need = m.chunks["need"]
+    named = len(np.unique(need[need > 0])) == len(m.needs) and not np.any(need > len(m.needs))
+    _require(named, what, "a chunk of a version that is not needed, or a need without a chunk")
+    here = need == 0
+    _require(not np.any(m.chunks["node"][here]), what, "a node where this version's own is meant")
     lengths, begins = m.chunks["length"].astype(np.uint64), m.chunks["segment_offset"]
     sizes = bool(np.all((lengths > 0) & (lengths <= m.chunk_bytes_max)))
     _require(sizes, what, "length of a chunk")
-    _require(not np.any(m.chunks["zeros"]), what, "bytes that must be zero are not")
     aligned = bool(np.all((begins % ALIGNMENT == 0) & (begins >= SEGMENT_HEADER_BYTES)))
     slots = (lengths + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
-    inside = bool(np.all((slots <= m.segment_bytes) & (begins <= m.segment_bytes - slots)))
+    end = np.where(here, np.uint64(m.segment_bytes), np.uint64(2**64 - ALIGNMENT))
+    inside = bool(np.all((slots <= end) & (begins <= end - np.minimum(slots, end))))
     _require(aligned and inside, what, "a slot outside of the segment, or not aligned")
+    begins, slots = begins[here], slots[here]
     order = np.argsort(begins, kind="stable")
     apart = bool(np.all(begins[order][1:] >= (begins + slots)[order][:-1]))
     _require(apart, what, "two chunks share bytes of the segment")
 
 
-def footer(data: bytes, object_bytes: int, what: str) -> tuple[int, int, int, int]:
+def footer(data: bytes, object_bytes: int, what: str, kind: int = REGIONS) -> tuple[int, int, int, int]:
     """(offset of the table, its length, its checksum, number of records) of an object's end."""
     _check_head(data, FOOTER_BYTES, b"BKSTOBJ1", what)
     _check_sum(data, 56, what)
     records, offset, length, table_sum = struct.unpack_from("<IQQQ", data, 12)
-    _require(not any(data[40:56]), what, "bytes that must be zero are not")
+    _require(not any(data[44:56]), what, "bytes that must be zero are not")
+    (said,) = struct.unpack_from("<I", data, 40)
+    _require(said == kind, what, "the footer is that of another kind of object")
     _require(records <= 1_000_000 + NOTES_MAX, what, "number of records")
     fits = offset % 64 == 0 and offset + length + FOOTER_BYTES == object_bytes
     _require(fits, what, "the table is not between the payloads and the footer")

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from . import checksum, records
+from . import captured, checksum, commits, records
+from .captured import CapturedFile
 from .errors import (
     ChecksumsSkippedWarning,
     ChecksumsUnavailableError,
@@ -23,11 +24,9 @@ from .errors import (
     UnsupportedError,
     as_ours,
 )
-from .node import NodeFiles, open_file
+from .node import NodeFiles
 from .records import Region
 
-_VERSION = re.compile(r"v(?!0{16})([0-9]{16})\Z")
-_REASON_MAX = 4096  # characters of a mark's first line
 _MANIFEST = re.compile(r"node-(\d{7})\.manifest\Z")
 
 
@@ -130,12 +129,12 @@ class Version(Mapping):
             self._read(check, damaged_ok)
 
     def _read(self, check: bool, damaged_ok: bool) -> None:
-        self.damage = _damage_of(self.path)
+        self.damage = commits.damage_of(self.path)
         if self.damage is not None and not damaged_ok:
             raise DamagedError(f"{self.path} is marked as damaged: {self.damage}")
-        self.commits = _read_commits(self.path)
-        _check_commits(self.path, self.commits)
-        self._commit = self.commits[max(self.commits, key=_level_order)]
+        self.commits = commits.read_commits(self.path)
+        commits.check_commits(self.path, self.commits)
+        self._commit = self.commits[max(self.commits, key=commits.level_order)]
         self.job = self._commit.job
         self.number = self._commit.version
         self.run = self._commit.run
@@ -147,6 +146,7 @@ class Version(Mapping):
         self._nodes = self._read_nodes(check)
         self._node_of = self._index_ranks()
         self._views: dict[int, RankView] = {}
+        self._files: dict[bytes, CapturedFile] | None = None
         self._check_whole()
 
     # --- what is here --------------------------------------------------------------------------
@@ -175,7 +175,7 @@ class Version(Mapping):
     def _index_ranks(self) -> dict[int, NodeFiles]:
         node_of: dict[int, NodeFiles] = {}
         for files in self._nodes.values():
-            for rank in files.manifest.objects["rank"].tolist():
+            for rank in files.ranks():
                 if rank in node_of:
                     raise DamagedError(f"{self.path}: two nodes claim rank {rank}")
                 node_of[rank] = files
@@ -188,8 +188,10 @@ class Version(Mapping):
         if sum(m.digest for m in manifests) % 2**64 != self._commit.manifests_sum:
             raise DamagedError(f"{self.path}: the manifests are not those that were committed")
         saved = sum(int(m.objects["bytes"].sum()) for m in manifests)
-        if len(self._node_of) != self.ranks or saved != self.payload_bytes:
+        if len(self._node_of) not in (0, self.ranks) or saved != self.payload_bytes:
             raise DamagedError(f"{self.path}: the manifests do not list what was committed")
+        if {need for m in manifests for need in m.needs.tolist()} != set(self._commit.needs):
+            raise DamagedError(f"{self.path}: the manifests need other versions than was committed")
 
     @property
     def complete(self) -> bool:
@@ -204,6 +206,32 @@ class Version(Mapping):
 
     def ranks_here(self) -> list[int]:
         return sorted(self._node_of)
+
+    @property
+    def needs(self) -> list[int]:
+        """Older versions in whose files parts of this one lie."""
+        return sorted({int(v) for files in self._nodes.values() for v in files.manifest.needs["version"]})
+
+    # --- captured files ------------------------------------------------------------------------
+    def files(self) -> list[CapturedFile]:
+        """The files that were captured as they were written, sorted by path. Of the nodes that are here."""
+        return list(self._captured().values())
+
+    def file(self, path) -> CapturedFile:
+        """One of them. A path that is no UTF-8 is bytes."""
+        return captured.named(self._captured(), path, self.path)
+
+    def _captured(self) -> dict[bytes, CapturedFile]:
+        if self._files is None:
+            self._files = captured.latest(
+                [
+                    one
+                    for files in self._nodes.values()
+                    for entry in files.of_kind(records.FILES)
+                    for one in captured.files_of(files, entry, self.path)
+                ]
+            )
+        return self._files
 
     # --- reading -------------------------------------------------------------------------------
     def rank(self, number: int) -> RankView:
@@ -285,11 +313,12 @@ class Version(Mapping):
         total = sum(files.verify() for files in self._nodes.values())
         for rank in self.ranks_here():
             RankView(self._node_of[rank], rank, self.path)
+        self._captured()
         return total
 
     def _look_at_segments(self) -> None:
         for files in self._nodes.values():
-            files.look_at_segment()
+            files.look_at_segments()
 
     def _advise(self, older: str) -> None:
         """What a fault that is found while reading says of another way."""
@@ -300,60 +329,6 @@ class Version(Mapping):
 
     def __repr__(self) -> str:
         return f"<version {self.number} of '{self.job}', {self.ranks} ranks, {self.level}>"
-
-
-def _level_order(level: str) -> int:
-    return list(records.LEVELS.values()).index(level)
-
-
-def _damage_of(folder: str) -> str | None:
-    try:
-        descriptor = open_file(os.path.join(folder, "damaged"))
-    except (FileNotFoundError, DamagedError):  # a pipe or a folder in its place says nothing, as in the agent
-        return None
-    with open(descriptor, encoding="utf-8", errors="replace") as file:
-        return file.readline(_REASON_MAX).strip() or "no reason given"
-
-
-def _read_commit(path: str, level: str) -> records.Commit:
-    with os.fdopen(open_file(path), "rb") as file:
-        record = records.commit(file.read(records.COMMIT_BYTES + 1), path)
-    if record.level != level:
-        raise DamagedError(f"{path}: says level {record.level}")
-    return record
-
-
-def _read_commits(folder: str) -> dict[str, records.Commit]:
-    """The good commit records, by level. Where there are only wrong ones that is damage."""
-    found = {}
-    wrong = None
-    for level in records.LEVELS.values():
-        path = os.path.join(folder, f"commit.{level}")
-        if not os.path.lexists(path):
-            continue
-        try:
-            found[level] = _read_commit(path, level)
-        except DamagedError as damage:
-            wrong = wrong or damage
-        except FileNotFoundError:
-            if os.path.lexists(path):
-                wrong = wrong or DamagedError(f"{path}: is a link that leads nowhere")
-    if not found and wrong:
-        raise wrong
-    if not found:
-        raise UncommittedError(f"{folder}: has no commit record, so this version does not exist")
-    return found
-
-
-def _check_commits(folder: str, commits: dict[str, records.Commit]) -> None:
-    """All levels must speak of the same version, the one that the folder is named after."""
-    facts = {(c.job, c.version, c.run, c.nodes, c.ranks, c.manifests_sum) for c in commits.values()}
-    if len(facts) > 1:
-        raise DamagedError(f"{folder}: the commit records contradict each other")
-    number = next(iter(commits.values())).version
-    named = _VERSION.match(os.path.basename(os.path.abspath(folder)))
-    if named and int(named.group(1)) != number:
-        raise DamagedError(f"{folder}: the commit record says version {number}")
 
 
 @contextlib.contextmanager
@@ -387,7 +362,7 @@ def version_folders(job_folder) -> list[int]:
     """The numbers of the versions in a job's folder, oldest first, complete or not.
     Raises NotFoundError, UnreadableError."""
     with as_ours(os.fspath(job_folder)):
-        matches = (_VERSION.match(name) for name in os.listdir(os.fsdecode(job_folder)))
+        matches = (commits.VERSION.match(name) for name in os.listdir(os.fsdecode(job_folder)))
         return sorted(int(match.group(1)) for match in matches if match)
 
 
@@ -407,7 +382,7 @@ def open_version(path, check: bool = True, damaged_ok: bool = False, verify: boo
         raise NotFoundError(f"{path} is not a folder")
     with as_ours(path):
         names = os.listdir(path)
-    if _VERSION.match(os.path.basename(path)) or any(n.startswith("commit.") for n in names):
+    if commits.VERSION.match(os.path.basename(path)) or any(n.startswith("commit.") for n in names):
         version = Version(path, check, damaged_ok)
         if verify:
             _verified(version)

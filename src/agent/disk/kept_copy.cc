@@ -16,6 +16,7 @@ namespace backstay::agent {
 std::vector<Piece> cut(const format::Manifest& manifest, std::uint64_t piece_bytes_max) {
   std::vector<Piece> slots = {{0, format::segment_header_bytes}};
   for (const format::ChunkEntry& chunk : manifest.chunks) {
+    if (!chunk.here()) continue;
     slots.push_back({chunk.segment_offset, format::slot_bytes(chunk.length)});
   }
   std::ranges::sort(slots, {}, &Piece::offset);
@@ -39,7 +40,7 @@ HeldFile held_segment(const format::Manifest& manifest) {
   held.nodes = manifest.nodes;
   held.ranks_of_run = manifest.ranks;
   held.segment_bytes = manifest.segment_bytes;
-  for (const format::ObjectEntry& object : manifest.objects) held.ranks.push_back(object.rank);
+  held.ranks = manifest.ranks_here();
   return held;
 }
 
@@ -70,6 +71,7 @@ Status KeptCopy::understand(std::uint64_t segment_bytes, std::uint64_t piece_byt
       manifest_.segment_bytes != segment_bytes) {
     return Error(Code::corrupt, "the manifest belongs to another file");
   }
+  std::erase_if(manifest_.chunks, [](const format::ChunkEntry& chunk) { return !chunk.here(); });
   std::ranges::sort(manifest_.chunks, {}, &format::ChunkEntry::segment_offset);
   for (const format::ChunkEntry& chunk : manifest_.chunks) {
     if (format::slot_bytes(chunk.length) <= piece_bytes_max) continue;
@@ -112,8 +114,9 @@ Status KeptCopy::check(std::uint64_t offset, Bytes piece) {
     }
     if (checksum(piece.subspan(begin, at->length)) != at->checksum) {
       return Error(Code::corrupt,
-                   fmt::format("rank {}, bytes {} to {} of its object do not match their checksum",
-                               at->rank, at->object_offset, at->object_offset + at->length - 1));
+                   fmt::format("{}, bytes {} to {} of its object do not match their checksum",
+                               format::object_name(at->object), at->object_offset,
+                               at->object_offset + at->length - 1));
     }
   }
   chunks_good_ += good;

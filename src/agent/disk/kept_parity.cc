@@ -28,7 +28,8 @@ HeldFile held_parity(const format::ParityManifest& parity,
     held.group.push_back(member.node);
     held.nodes = member.nodes;
     held.ranks_of_run = member.ranks;
-    for (const format::ObjectEntry& object : member.objects) held.ranks.push_back(object.rank);
+    const std::vector<Rank> ranks = member.ranks_here();
+    held.ranks.insert(held.ranks.end(), ranks.begin(), ranks.end());
   }
   return held;
 }

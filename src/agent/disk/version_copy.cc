@@ -117,6 +117,12 @@ Status VersionCopy::open_segment() {
     BACKSTAY_ASSIGN(const bool there, is_there(manifest));
     if (there) return {};
   }
+  if (!manifest.needs.empty()) {
+    return Error(Code::unsupported,
+                 fmt::format("version {} needs version {}, and this release does not copy what a "
+                             "version needs with it",
+                             manifest.version, manifest.needs.front().version));
+  }
   // In the order of the disk.
   std::sort(manifest.chunks.begin(), manifest.chunks.end(),
             [](const auto& a, const auto& b) { return a.segment_offset < b.segment_offset; });
@@ -212,10 +218,10 @@ Status VersionCopy::arrived(const tier::Done& done) {
   const auto memory = slot.memory.span().first(format::slot_bytes(chunk.length));
   Status good = done.status;
   if (good.ok() && checksum(memory.first(chunk.length)) != chunk.checksum) {
-    good =
-        Error(Code::corrupt,
-              fmt::format("rank {}, bytes {} to {} of its object do not match their checksum",
-                          chunk.rank, chunk.object_offset, chunk.object_offset + chunk.length - 1));
+    good = Error(Code::corrupt,
+                 fmt::format("{}, bytes {} to {} of its object do not match their checksum",
+                             format::object_name(chunk.object), chunk.object_offset,
+                             chunk.object_offset + chunk.length - 1));
   }
   if (!good.ok() && !std::exchange(slot.read_twice, true)) {
     read_into(done.tag);
@@ -233,7 +239,7 @@ Status VersionCopy::close_segment() {
   BACKSTAY_TRY(segment_->writer->seal(manifest.segment_bytes));
   failpoint("copy.2");
   std::sort(manifest.chunks.begin(), manifest.chunks.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.rank, a.object_offset) < std::pair(b.rank, b.object_offset);
+    return std::pair(a.object, a.object_offset) < std::pair(b.object, b.object_offset);
   });
   const Buffer bytes = format::encode(manifest);
   const Part part{payload_of(manifest), format::manifest_digest(bytes)};

@@ -124,7 +124,7 @@ void Rebuilds::begin(const FileOf& file, Search search, const Asker& asker) {
   work.search = std::move(search);
   const auto members = static_cast<std::uint32_t>(work.search.group.members.size());
   for (std::uint32_t member = 0; member < members; ++member) {
-    if (work.search.group.members[member].objects.empty()) continue;  // nobody is told of it
+    if (work.search.group.members[member].ranks_here().empty()) continue;  // nobody is told of it
     if (member == work.search.lost) {
       look_up(file, member, /*parity=*/true);
     } else {
@@ -137,7 +137,7 @@ void Rebuilds::begin(const FileOf& file, Search search, const Asker& asker) {
 void Rebuilds::look_up(const FileOf& file, std::uint32_t member, bool parity) {
   Search& search = work_.at(file).search;
   ++search.lookups;
-  const Rank rank = search.group.members[member].objects.front().rank;
+  const Rank rank = search.group.members[member].ranks_here().front();
   directory_.lookup(
       {file.version, file.run}, rank,
       while_alive_(

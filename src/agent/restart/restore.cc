@@ -197,6 +197,13 @@ bool Restore::know_object(std::size_t index) {
                        version_, (part.manifest->chunk_bytes_max + (1u << 20) - 1) >> 20));
     return false;
   }
+  if (part.manifest && !part.manifest->needs.empty()) {
+    finish(Code::unsupported,
+           fmt::format("version {} needs version {}, and this release does not restart from a "
+                       "version that needs others",
+                       version_, part.manifest->needs.front().version));
+    return false;
+  }
   part.object_bytes = *bytes;
   part.begin = what_.begin_in(*bytes);
   part.end = what_.end_in(*bytes);

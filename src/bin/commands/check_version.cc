@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -23,22 +24,26 @@ bool is_damage(const Error& error) {
          error.code() == Code::too_large;
 }
 
-// The check of one node's part. Threads take the next chunk from a counter; they add damage under a
-// lock, which is rare.
+using Chunks = std::vector<const format::ChunkEntry*>;
+
+// The check of one node's part, segment by segment. Threads take the next chunk from a counter; they
+// add damage under a lock, which is rare.
 class NodeCheck {
  public:
   NodeCheck(tier::Tier& tier, const format::Manifest& manifest, Progress& progress,
             CheckResult& result)
-      : tier_(tier), manifest_(manifest), progress_(progress), result_(result) {}
+      : tier_(tier),
+        manifest_(manifest),
+        own_(own_segment(manifest)),
+        progress_(progress),
+        result_(result) {}
 
   Status run(unsigned threads) {
-    std::vector<std::thread> workers;
-    const std::size_t useful = std::max<std::size_t>(1, manifest_.chunks.size() / reads_ahead);
-    for (unsigned i = 0; i < std::min<std::size_t>(threads, useful); ++i)
-      workers.emplace_back([this] { keep_first(work()); });
-    for (std::thread& worker : workers) worker.join();
-    if (failure_) return *failure_;
-    BACKSTAY_TRY(check_header());
+    std::map<SegmentId, Chunks> chunks = {{own_, {}}};
+    for (const format::ChunkEntry& chunk : manifest_.chunks) {
+      chunks[segment_of(manifest_, chunk)].push_back(&chunk);
+    }
+    for (const auto& [segment, in_it] : chunks) BACKSTAY_TRY(check(segment, in_it, threads));
     return check_tables();
   }
 
@@ -48,10 +53,33 @@ class NodeCheck {
     const format::ChunkEntry* chunk = nullptr;
   };
 
+  Status check(const SegmentId& segment, const Chunks& chunks, unsigned threads) {
+    if (segment != own_) {
+      const auto reader = open_needed(tier_, manifest_, segment);
+      if (!reader.ok()) return damage_or_failure(reader.error());
+    }
+    segment_ = segment;
+    chunks_ = &chunks;
+    next_ = 0;
+    std::vector<std::thread> workers;
+    const std::size_t useful = std::max<std::size_t>(1, chunks.size() / reads_ahead);
+    for (unsigned i = 0; i < std::min<std::size_t>(threads, useful); ++i)
+      workers.emplace_back([this] { keep_first(work()); });
+    for (std::thread& worker : workers) worker.join();
+    if (failure_) return *failure_;
+    return segment == own_ ? check_own_header() : Status();
+  }
+
+  Status damage_or_failure(const Error& error) {
+    if (!is_damage(error)) return error;
+    add_damage(error.message());
+    return {};
+  }
+
   void keep_first(const Status& status) {
     const std::lock_guard lock(mutex_);
     if (!status.ok() && !failure_) failure_ = status.error();
-    if (!status.ok()) next_ = manifest_.chunks.size();  // the others need not go on
+    if (!status.ok()) next_ = chunks_->size();  // the others need not go on
   }
 
   void add_damage(std::string what) {
@@ -60,13 +88,13 @@ class NodeCheck {
       result_.damaged.push_back({manifest_.node, std::move(what)});
   }
 
-  std::string segment() const {
-    return format::segment_name(format::version_folder(manifest_.job, manifest_.version),
-                                manifest_.node);
+  std::string name() const {
+    return format::segment_name(format::version_folder(manifest_.job, segment_.version),
+                                segment_.node);
   }
 
   Status work() {
-    BACKSTAY_ASSIGN(const auto reader, tier_.open(segment()));
+    BACKSTAY_ASSIGN(const auto reader, tier_.open(name()));
     std::vector<Slot> slots;
     for (unsigned i = 0; i < std::min(reads_ahead, reader->depth()); ++i)
       slots.push_back({AlignedMemory(manifest_.chunk_bytes_max), nullptr});
@@ -84,70 +112,77 @@ class NodeCheck {
 
   void start_next(tier::Reader& reader, Slot& slot, std::uint64_t tag) {
     const std::size_t index = next_.fetch_add(1);
-    if (index >= manifest_.chunks.size()) return;
-    slot.chunk = &manifest_.chunks[index];
+    if (index >= chunks_->size()) return;
+    slot.chunk = (*chunks_)[index];
     reader.read(slot.chunk->segment_offset,
                 slot.memory.span().first(format::slot_bytes(slot.chunk->length)), tag);
+  }
+
+  std::string place_of(const format::ChunkEntry& chunk) const {
+    const std::string where =
+        fmt::format("{}, bytes {} to {} of its object", format::object_name(chunk.object),
+                    chunk.object_offset, chunk.object_offset + chunk.length - 1);
+    if (chunk.here()) return where;
+    return fmt::format("{}, which lie in version {} (node {}) that it needs,", where,
+                       segment_.version, segment_.node);
   }
 
   Status look_at(Slot& slot, const Status& read) {
     const format::ChunkEntry& chunk = *slot.chunk;
     progress_.add(chunk.length);
-    chunks_.fetch_add(1);
+    checked_.fetch_add(1);
     bytes_.fetch_add(chunk.length);
-    const auto where = [&] {
-      return fmt::format("rank {}, bytes {} to {} of its object", chunk.rank, chunk.object_offset,
-                         chunk.object_offset + chunk.length - 1);
-    };
     if (!read.ok() && read.error().code() == Code::not_found) return read;
     if (!read.ok())
-      add_damage(where() + " cannot be read: " + read.error().message());
+      add_damage(place_of(chunk) + " cannot be read: " + read.error().message());
     else if (checksum(slot.memory.span().first(chunk.length)) != chunk.checksum)
-      add_damage(where() + " do not match their checksum");
+      add_damage(place_of(chunk) + " do not match their checksum");
     return {};
   }
 
-  Status check_header() {
-    BACKSTAY_ASSIGN(const auto reader, tier_.open(segment()));
-    AlignedMemory block(format::segment_header_bytes);
-    reader->read(0, block.span(), 0);
-    for (const tier::Done& done : reader->reap(true)) {
-      if (!done.status.ok())
-        add_damage("the segment's header cannot be read: " + done.status.error().message());
-      if (!done.status.ok()) return {};
-    }
-    const auto header = format::decode_segment_header(block.span());
-    if (!header.ok())
-      add_damage("the segment's header: " + header.error().message());
-    else if (header->job != manifest_.job || header->version != manifest_.version ||
-             header->node != manifest_.node || header->run != manifest_.run)
-      add_damage("the segment belongs to another version");
+  Status check_own_header() {
+    BACKSTAY_ASSIGN(const auto reader, tier_.open(name()));
+    const Status good = check_header(*reader, manifest_, own_);
+    if (!good.ok()) add_damage("the segment's header: " + good.error().message());
     return {};
   }
 
   // Tables are inside chunks, so this can only find mistakes of the program's library.
   Status check_tables() {
-    result_.chunks += chunks_, result_.bytes += bytes_;
+    result_.chunks += checked_, result_.bytes += bytes_;
     if (result_.damages > 0) return {};
     BACKSTAY_ASSIGN(NodeReader reader, NodeReader::open(tier_, manifest_));
     for (const format::ObjectEntry& object : manifest_.objects) {
-      const auto table = reader.table(object);
-      if (table.ok()) result_.regions += table->regions.size();
-      if (table.ok()) continue;
-      if (!is_damage(table.error())) return table.error();
-      add_damage(fmt::format("rank {}: {}", object.rank, table.error().message()));
+      const Status good = check_table(reader, object);
+      if (good.ok()) continue;
+      if (!is_damage(good.error())) return good;
+      add_damage(format::object_name(object.id) + ": " + good.error().message());
+    }
+    return {};
+  }
+
+  Status check_table(NodeReader& reader, const format::ObjectEntry& object) {
+    if (object.id.kind == format::ObjectKind::regions) {
+      BACKSTAY_ASSIGN(const format::Table table, reader.table(object));
+      result_.regions += table.regions.size();
+    } else if (object.id.kind == format::ObjectKind::files) {
+      BACKSTAY_ASSIGN(const auto files, reader.files(object));
+      result_.files += files.size();
     }
     return {};
   }
 
   tier::Tier& tier_;
   const format::Manifest& manifest_;
+  const SegmentId own_;
   Progress& progress_;
   CheckResult& result_;
+  SegmentId segment_;  // that is being checked
+  const Chunks* chunks_ = nullptr;
   std::mutex mutex_;  // of result_.damages and damaged, failure_
   std::optional<Error> failure_;
   std::atomic<std::size_t> next_{0};
-  std::atomic<std::uint64_t> chunks_{0}, bytes_{0};
+  std::atomic<std::uint64_t> checked_{0}, bytes_{0};
 };
 
 // A node's disk of a larger run holds its own part only.
@@ -164,9 +199,18 @@ void add_missing(const agent::StoredVersion& version, const std::vector<NodeId>&
   }
 }
 
+// What the commit record says of all manifests.
+struct Whole {
+  std::uint64_t digests = 0;
+  std::vector<format::Need> needs;
+  bool is_that_of(const format::CommitRecord& record) const {
+    return digests == record.manifests_sum && needs == record.needs;
+  }
+};
+
 Status check_node(Stored& stored, const std::string& job, const agent::StoredVersion& version,
                   NodeId node, unsigned threads, Progress& progress, CheckResult& result,
-                  std::uint64_t& digests) {
+                  Whole& whole) {
   const auto manifest = agent::read_manifest(stored.tier(), job, version.record, node);
   if (!manifest.ok() && is_damage(manifest.error())) {
     ++result.damages;
@@ -174,7 +218,8 @@ Status check_node(Stored& stored, const std::string& job, const agent::StoredVer
     return {};
   }
   if (!manifest.ok()) return manifest.error();
-  digests += format::manifest_digest(format::encode(*manifest));
+  whole.digests += format::manifest_digest(format::encode(*manifest));
+  whole.needs = format::both_needs(whole.needs, manifest->needs);
   return NodeCheck(stored.tier(), *manifest, progress, result).run(threads);
 }
 
@@ -191,9 +236,9 @@ Result<CheckResult> check_version(Stored& stored, const std::string& job,
   }
   BACKSTAY_ASSIGN(const std::vector<NodeId> nodes, stored.nodes(job, version.version));
   if (has_all_nodes(version)) add_missing(version, nodes, result);
-  std::uint64_t digests = 0;
+  Whole whole;
   for (const NodeId node : nodes) {
-    const Status done = check_node(stored, job, version, node, threads, progress, result, digests);
+    const Status done = check_node(stored, job, version, node, threads, progress, result, whole);
     if (!done.ok() && done.error().code() == Code::not_found) {
       // Either the version was removed while we read, or a file of it is missing.
       BACKSTAY_ASSIGN(const auto again, stored.version(job, version.version));
@@ -207,7 +252,7 @@ Result<CheckResult> check_version(Stored& stored, const std::string& job,
       return done.error();
     }
   }
-  if (has_all_nodes(version) && result.damages == 0 && digests != version.record.manifests_sum) {
+  if (has_all_nodes(version) && result.damages == 0 && !whole.is_that_of(version.record)) {
     ++result.damages;
     result.damaged.push_back({0, "the manifests are not those that were committed"});
   }

@@ -11,13 +11,14 @@ namespace backstay::bin {
 
 struct Damage {
   NodeId node = 0;
-  std::string what;  // "rank 3, region u, bytes 4194304 to 8388607: ..."
+  std::string what;  // "rank 3, bytes 4194304 to 8388607 of its object: ..."
 };
 
 struct CheckResult {
   std::uint64_t chunks = 0;
   std::uint64_t bytes = 0;
   std::uint64_t regions = 0;
+  std::uint64_t files = 0;      // captured ones
   std::uint64_t damages = 0;    // how many were found
   std::vector<Damage> damaged;  // the first of them
 };

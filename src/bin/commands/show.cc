@@ -9,6 +9,7 @@
 
 #include "bin/commands/copies.h"
 #include "bin/commands/restart_room.h"
+#include "bin/commands/show_files.h"
 #include "bin/commands/status_text.h"
 #include "bin/parts/agent_link.h"
 #include "bin/parts/command.h"
@@ -45,10 +46,12 @@ using RegionKey = std::pair<std::string, format::RegionKind>;
 struct Content {
   agent::StoredVersion version;
   std::vector<NodeId> nodes;
-  std::uint64_t ranks_here = 0;
+  std::uint64_t objects_here = 0;
   std::uint64_t segment_bytes = 0;
   std::vector<RegionKey> order;  // as the first rank saved them
   std::map<RegionKey, RegionSummary> regions;
+  std::vector<FoundFile> files;
+  std::vector<format::Need> needs;
   std::string program;  // "": not known
   Result<Copies> copies = Error(Code::agent_lost, "");
   std::vector<std::uint32_t> parity;  // k, m; empty: none is here
@@ -70,23 +73,45 @@ struct Content {
   }
 };
 
+bool is_of_rank(const format::ObjectId& id, Rank rank) {
+  return id.owner == format::OwnerKind::rank && id.number == rank;
+}
+
+Status add_files(Content& content, NodeReader& reader, const format::ObjectEntry& object,
+                 NodeId node) {
+  BACKSTAY_ASSIGN(auto files, reader.files(object));
+  for (auto& file : files) content.files.push_back({node, object.id, std::move(file)});
+  return {};
+}
+
+// Nothing of kinds whose content this release does not know.
+Status add_regions(Content& content, NodeReader& reader, const format::ObjectEntry& object,
+                   std::uint64_t& file_bytes) {
+  if (object.id.kind != format::ObjectKind::regions) return {};
+  BACKSTAY_ASSIGN(const format::Table table, reader.table(object));
+  if (content.program.empty()) content.program = table.note(format::note_program);
+  for (const format::Region& region : table.regions) {
+    content.add(region);
+    if (region.kind == format::RegionKind::file) file_bytes += region.bytes;
+  }
+  return {};
+}
+
 Status add_node(Stored& stored, Content& content, const std::string& job, NodeId node,
                 std::int64_t rank) {
   BACKSTAY_ASSIGN(const format::Manifest manifest,
                   agent::read_manifest(stored.tier(), job, content.version.record, node));
   BACKSTAY_ASSIGN(NodeReader reader, NodeReader::open(stored.tier(), manifest));
   content.segment_bytes += manifest.segment_bytes;
+  content.needs = format::both_needs(content.needs, manifest.needs);
   std::uint64_t file_bytes = 0;
   for (const format::ObjectEntry& object : manifest.objects) {
-    if (rank >= 0 && object.rank != static_cast<Rank>(rank)) continue;
-    const auto table = reader.table(object);
-    if (!table.ok()) return table.error().context(fmt::format("rank {}", object.rank));
-    ++content.ranks_here;
-    if (content.program.empty()) content.program = table->note(format::note_program);
-    for (const format::Region& region : table->regions) {
-      content.add(region);
-      if (region.kind == format::RegionKind::file) file_bytes += region.bytes;
-    }
+    if (rank >= 0 && !is_of_rank(object.id, static_cast<Rank>(rank))) continue;
+    const Status added = object.id.kind == format::ObjectKind::files
+                             ? add_files(content, reader, object, node)
+                             : add_regions(content, reader, object, file_bytes);
+    if (!added.ok()) return added.error().context(format::object_name(object.id));
+    ++content.objects_here;
   }
   content.file_bytes = std::max(content.file_bytes, file_bytes);
   return {};
@@ -132,6 +157,12 @@ Result<Copies> ask_for_copies(const Config& config, const std::string& dir, cons
   return copies_of(answer);
 }
 
+std::vector<VersionNumber> versions_of(const std::vector<format::Need>& needs) {
+  std::vector<VersionNumber> versions;
+  for (const format::Need& need : needs) versions.push_back(need.version);
+  return versions;
+}
+
 void print_content(const std::string& dir, const std::string& job, const Content& content) {
   const auto& version = content.version;
   const auto& record = version.record;
@@ -146,6 +177,9 @@ void print_content(const std::string& dir, const std::string& job, const Content
              bytes_text(record.payload_bytes), counts_one_node(version) ? " of this node" : "",
              bytes_text(content.segment_bytes), dir, job);
   if (!content.program.empty()) fmt::print("  saved by {}\n", printable(content.program));
+  if (!content.needs.empty())
+    fmt::print("  needs what lies in version{} {}\n", content.needs.size() > 1 ? "s" : "",
+               fmt::join(versions_of(content.needs), ", "));
   std::vector<std::string> said_of_others = copies_lines(content);
   if (!content.parity.empty()) {
     said_of_others.push_back(fmt::format(
@@ -166,7 +200,8 @@ void print_content(const std::string& dir, const std::string& job, const Content
                region.first.global_shape.empty() ? "-" : shape_text(region.first.global_shape),
                std::to_string(region.ranks), bytes_text(region.bytes)});
   }
-  fmt::print("\n{}", table.text());
+  if (!content.order.empty() || content.files.empty()) fmt::print("\n{}", table.text());
+  fmt::print("{}", files_text(content.files));
 }
 
 Json as_json(const std::string& dir, const std::string& job, const Content& content) {
@@ -204,7 +239,9 @@ Json as_json(const std::string& dir, const std::string& job, const Content& cont
           {"survival", content.copies.ok() ? survival_json(*content.copies) : Json(nullptr)},
           {"restart_room", room_json(content.room)},
           {"parity", content.parity.empty() ? Json(nullptr) : Json(content.parity)},
-          {"regions", regions}};
+          {"needs", versions_of(content.needs)},
+          {"regions", regions},
+          {"files", files_json(content.files)}};
 }
 
 Result<int> show(const ShowOptions& options) {
@@ -225,7 +262,8 @@ Result<int> show(const ShowOptions& options) {
   BACKSTAY_ASSIGN(content.nodes, stored.nodes(job, number));
   for (const NodeId node : content.nodes)
     BACKSTAY_TRY(add_node(stored, content, job, node, options.rank));
-  if (content.ranks_here == 0)
+  content.files = latest_of_each_path(std::move(content.files));
+  if (content.objects_here == 0)
     return Error(Code::not_found,
                  options.rank < 0
                      ? fmt::format("{} version {}: its manifest is missing", job, number)

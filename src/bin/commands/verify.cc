@@ -100,15 +100,11 @@ Json as_json(const Verified& one) {
   Json damaged = Json::array();
   for (const Damage& damage : one.result.damaged)
     damaged.push_back({{"node", damage.node}, {"what", damage.what}});
-  return {{"version", one.version.version},
-          {"good", one.result.damages == 0},
-          {"chunks", one.result.chunks},
-          {"bytes", one.result.bytes},
-          {"regions", one.result.regions},
-          {"damages", one.result.damages},
-          {"damaged", damaged},
-          {"marked", one.marked},
-          {"unmarked", one.unmarked},
+  return {{"version", one.version.version}, {"good", one.result.damages == 0},
+          {"chunks", one.result.chunks},    {"bytes", one.result.bytes},
+          {"regions", one.result.regions},  {"files", one.result.files},
+          {"damages", one.result.damages},  {"damaged", damaged},
+          {"marked", one.marked},           {"unmarked", one.unmarked},
           {"seconds", one.seconds}};
 }
 

@@ -7,6 +7,7 @@
 #include "bin/parts/command.h"
 #include "bin/parts/exit_code.h"
 #include "bin/parts/print.h"
+#include "format/number.h"
 #include "wire/message.h"
 
 namespace backstay::bin {
@@ -17,10 +18,12 @@ Action declare_version(CLI::App& app) {
   app.footer("Example:\n  backstay version --json");
   return [json]() -> Result<int> {
     if (*json)
-      print_json(
-          {{"release", BACKSTAY_VERSION}, {"protocol", wire::protocol_version}, {"format", 1}});
+      print_json({{"release", BACKSTAY_VERSION},
+                  {"protocol", wire::protocol_version},
+                  {"format", format::format_number}});
     else
-      fmt::print("backstay {}\nprotocol {}, format 1\n", BACKSTAY_VERSION, wire::protocol_version);
+      fmt::print("backstay {}\nprotocol {}, format {}\n", BACKSTAY_VERSION, wire::protocol_version,
+                 format::format_number);
     return exit_ok;
   };
 }

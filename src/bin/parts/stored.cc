@@ -106,9 +106,8 @@ const agent::StoredVersion* newest_good(const std::vector<agent::StoredVersion>&
 }
 
 Result<NodeReader> NodeReader::open(tier::Tier& tier, const format::Manifest& manifest) {
-  const std::string folder = format::version_folder(manifest.job, manifest.version);
-  BACKSTAY_ASSIGN(auto reader, tier.open(format::segment_name(folder, manifest.node)));
-  return NodeReader(std::move(reader), manifest);
+  BACKSTAY_ASSIGN(Segments segments, Segments::open(tier, manifest));
+  return NodeReader(std::move(segments), manifest);
 }
 
 // Whole pages around the wanted bytes, chunk by chunk.
@@ -122,9 +121,10 @@ Result<Buffer> NodeReader::read(const format::ObjectEntry& object, std::uint64_t
     const std::uint64_t inside = first - chunk.object_offset, begin = inside / page * page;
     const std::uint64_t end = (last - chunk.object_offset + page - 1) / page * page;
     AlignedMemory memory(end - begin);
-    reader_->read(chunk.segment_offset + begin, memory.span(), 0);
-    while (reader_->in_flight() > 0)
-      for (const tier::Done& done : reader_->reap(true)) BACKSTAY_TRY(done.status);
+    BACKSTAY_ASSIGN(tier::Reader* const reader, segments_.of(chunk));
+    reader->read(chunk.segment_offset + begin, memory.span(), 0);
+    while (reader->in_flight() > 0)
+      for (const tier::Done& done : reader->reap(true)) BACKSTAY_TRY(done.status);
     const auto piece = memory.span().subspan(inside - begin, last - first);
     out.insert(out.end(), piece.begin(), piece.end());
   }
@@ -132,14 +132,25 @@ Result<Buffer> NodeReader::read(const format::ObjectEntry& object, std::uint64_t
   return out;
 }
 
-Result<format::Table> NodeReader::table(const format::ObjectEntry& object) {
+Result<NodeReader::Tail> NodeReader::tail(const format::ObjectEntry& object) {
   if (object.bytes < format::object_footer_bytes)
     return Error(Code::corrupt, "the object is shorter than its footer");
   const std::uint64_t at = object.bytes - format::object_footer_bytes;
   BACKSTAY_ASSIGN(const Buffer last, read(object, at, format::object_footer_bytes));
-  BACKSTAY_ASSIGN(const format::Footer footer, format::decode_footer(last, object.bytes));
-  BACKSTAY_ASSIGN(const Buffer bytes, read(object, footer.table_offset, footer.table_bytes));
-  return format::decode_table(bytes, footer);
+  Tail tail;
+  BACKSTAY_ASSIGN(tail.footer, format::decode_footer(last, object.bytes, object.id.kind));
+  BACKSTAY_ASSIGN(tail.table, read(object, tail.footer.table_offset, tail.footer.table_bytes));
+  return tail;
+}
+
+Result<format::Table> NodeReader::table(const format::ObjectEntry& object) {
+  BACKSTAY_ASSIGN(const Tail found, tail(object));
+  return format::decode_table(found.table, found.footer);
+}
+
+Result<std::vector<format::CapturedFile>> NodeReader::files(const format::ObjectEntry& object) {
+  BACKSTAY_ASSIGN(const Tail found, tail(object));
+  return format::decode_files(found.table, found.footer);
 }
 
 }  // namespace backstay::bin

@@ -11,6 +11,8 @@
 #include "agent/disk/catalog.h"
 #include "base/aligned_memory.h"
 #include "base/config.h"
+#include "bin/parts/segments.h"
+#include "format/files.h"
 #include "format/manifest.h"
 #include "format/object.h"
 #include "tier/tier.h"
@@ -53,19 +55,27 @@ bool counts_one_node(const agent::StoredVersion& version);
 // The newest version that restart would take; nullptr if there is none.
 const agent::StoredVersion* newest_good(const std::vector<agent::StoredVersion>& versions);
 
-// Reads pieces of one node's objects. One thread.
+// Reads pieces of one node's objects, wherever their chunks lie. One thread.
 class NodeReader {
  public:
   static Result<NodeReader> open(tier::Tier& tier, const format::Manifest& manifest);
-  // The regions of an object. Nothing is believed before its checksum. Errors: corrupt, io.
+  // What an object says of its content: regions, captured files. Nothing is believed before its checksum. Precondition: the
+  // object is of that kind. Errors: corrupt, io.
   Result<format::Table> table(const format::ObjectEntry& object);
+  Result<std::vector<format::CapturedFile>> files(const format::ObjectEntry& object);
 
  private:
-  NodeReader(std::unique_ptr<tier::Reader> reader, const format::Manifest& manifest)
-      : reader_(std::move(reader)), manifest_(&manifest) {}
+  struct Tail {
+    format::Footer footer;
+    Buffer table;
+  };
+
+  NodeReader(Segments segments, const format::Manifest& manifest)
+      : segments_(std::move(segments)), manifest_(&manifest) {}
+  Result<Tail> tail(const format::ObjectEntry& object);
   Result<Buffer> read(const format::ObjectEntry& object, std::uint64_t offset,
                       std::uint64_t length);
-  std::unique_ptr<tier::Reader> reader_;
+  Segments segments_;
   const format::Manifest* manifest_;
 };
 

@@ -1,0 +1,153 @@
+"""show, verify and export of captured files and of a version that needs another (tests/golden, job `captured`)."""
+
+import os
+import shutil
+
+import pytest
+
+from conftest import GOLDEN, ROOT
+
+OLDER, NEWER = "v0000000000000012", "v0000000000000013"
+SEGMENT = "node-0000000.segment"
+
+
+def payload(begin, end, more=0):
+    return bytes((7 * k + more) % 251 for k in range(begin, end))
+
+
+def out_bin():
+    data = bytearray(10_000)
+    for at, begin, end in ((0, 0, 6000), (9000, 6000, 7000), (1000, 7000, 7500), (1400, 7500, 8000)):
+        data[at : at + end - begin] = payload(begin, end, 1)
+    return bytes(data)
+
+
+def flip(path, at):
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(data)
+
+
+def test_show_lists_files_and_needs(world):
+    world.captured()
+    shown = world.json("show", "captured", 13)
+    assert shown["needs"] == [12] and len(shown["regions"]) == 20
+    files = {one["path"]: one for one in shown["files"]}
+    assert list(files) == ["/run/heat/empty", "/run/heat/log \\xff.txt", "/run/heat/out.bin", "/run/sparse"]
+    out = files["/run/heat/out.bin"]
+    assert (out["rank"], out["node"], out["mode"], out["bytes"], out["written_bytes"]) == (1, 0, 0o640, 10_000, 7000)
+    assert files["/run/sparse"]["writer"] == 0 and files["/run/sparse"]["written_bytes"] == 1000
+    text = world.run("show", "captured", 13).stdout
+    assert "needs what lies in version 12" in text and "writer 0" in text and "/run/heat/out.bin" in text
+    assert world.json("show", "captured", 12)["files"] == [] and "FILE " not in world.run("show", "captured", 12).stdout
+
+
+def test_show_of_one_rank_has_its_files_alone(world):
+    world.captured()
+    shown = world.json("show", "captured", 13, "--rank", 1)
+    assert [one["path"] for one in shown["files"]] == ["/run/heat/empty", "/run/heat/out.bin"]
+    assert world.json("show", "captured", 13, "--rank", 0)["files"] == []
+
+
+def test_verify_follows_the_need(world):
+    world.captured()
+    one = world.json("verify", "captured", 13)["versions"][0]
+    assert one["good"] and (one["regions"], one["files"]) == (37, 5)
+    assert one["bytes"] == world.json("show", "captured", 13)["payload_bytes"]
+
+
+# A byte of rank 0's first chunk, which version 13 names in version 12: after the header and rank 1's first chunk.
+def in_need(world):
+    return 2 * 4096
+
+
+def test_a_damaged_need_is_damage_that_names_it(world):
+    job = world.captured()
+    flip(job / OLDER / SEGMENT, in_need(world))
+    one = world.json("verify", "captured", 13, "--no-mark", code=4)["versions"][0]
+    assert "rank 0, bytes 0 to 4095 of its object, which lie in version 12 (node 0) that it needs, do not match" \
+        in one["damaged"][0]["what"]
+    done = world.run("show", "captured", 13)
+    assert done.returncode == 0  # it reads tables alone
+
+
+@pytest.mark.parametrize("harm, says", [
+    (lambda path: path.unlink(), "it needs version 12, whose segment of node 0 is missing"),
+    (lambda path: shutil.rmtree(path.parent), "it needs version 12, whose segment of node 0 is missing"),
+    (lambda path: flip(path, 40), "it needs version 12, whose segment of node 0 segment header: checksum"),
+    (lambda path: shutil.copyfile(path.parents[1] / NEWER / SEGMENT, path), "segment of node 0 belongs to another version"),
+])
+def test_a_need_that_is_not_there(world, harm, says):
+    job = world.captured()
+    harm(job / OLDER / SEGMENT)
+    one = world.json("verify", "captured", 13, code=4)["versions"][0]
+    assert says in one["damaged"][0]["what"] and one["marked"], one
+    assert says in (job / NEWER / "damaged").read_text()
+
+
+def test_a_version_that_needs_another_is_not_copied(world):
+    world.captured()
+    shared = world.folder / "shared"
+    shared.mkdir()
+    done = world.run("copy", "captured", 13, "--to", shared)
+    assert done.returncode != 0 and "version 13 needs version 12" in done.stderr
+    assert not list(shared.glob("captured/v*/commit.*"))
+
+
+def test_format_1_is_refused_with_the_release_that_wrote_it(world):
+    shutil.copytree(GOLDEN.parent / "v1" / "golden", world.dir / "golden")
+    says = "has format 1, which release 0.1.0 wrote while it was in development"
+    shown = world.run("show", "golden", 12)
+    assert shown.returncode == 4 and says in shown.stderr
+    assert world.json("verify", "golden", "--no-mark", code=4)["versions"][0]["damaged"][0]["what"].count(says) == 1
+    assert world.json("ls", "golden")["versions"][0]["state"] == "damaged"
+
+
+# --- export ---------------------------------------------------------------------------------------
+
+needs_python = pytest.mark.skipif(
+    not (ROOT / ".venv/bin/python").exists(), reason="the program starts .venv's Python")
+
+
+@needs_python
+def test_export_rebuilds_files(world):
+    world.captured()
+    done = world.json("export", "captured", "-o", "out")
+    assert len(done["captured"]) == 4 and len(done["files"]) > 20
+    root = os.fsencode(world.folder / "out/files")
+    seen = os.stat(os.path.join(root, b"run/heat/out.bin"))  # before it is read: that changes its time
+    assert (seen.st_mtime_ns, seen.st_atime_ns) == (1_795_000_020_250_000_000, -1)
+    for path, mode, data in (
+        (b"run/heat/out.bin", 0o640, out_bin()), (b"run/heat/empty", 0o600, b""),
+        (b"run/heat/log \xff.txt", 0o644, payload(1000, 4000))):
+        full = os.path.join(root, path)
+        with open(full, "rb") as file:
+            assert file.read() == data, path
+        assert os.stat(full).st_mode & 0o7777 == mode
+    sparse = os.stat(os.path.join(root, b"run/sparse"))
+    assert sparse.st_size == 1 << 20 and sparse.st_blocks * 512 < 1 << 16
+    assert not list((world.folder / "out").rglob("*.tmp"))
+
+
+@needs_python
+def test_export_of_one_file(world):
+    world.captured()
+    done = world.json("export", "captured", 13, "--file", "/run/heat/out.bin", "-o", "out")
+    assert [one["path"] for one in done["captured"]] == ["/run/heat/out.bin"] and done["files"] == []
+    again = world.run("export", "captured", 13, "--file", "/run/heat/out.bin", "-o", "out")
+    assert again.returncode == 1 and "exists already; --force replaces it" in again.stderr
+    assert world.run("export", "captured", 13, "--file", "/run/heat/out.bin", "-o", "out", "--force").returncode == 0
+    done = world.run("export", "captured", 13, "--file", "/nowhere", "-o", "out")
+    assert done.returncode == 3 and "no captured file '/nowhere'" in done.stderr
+    of_rank = world.json("export", "captured", 13, "--rank", 1, "-o", "rank")
+    assert [one["path"] for one in of_rank["captured"]] == ["/run/heat/empty", "/run/heat/out.bin"]
+
+
+@needs_python
+def test_export_of_a_damaged_need_leaves_no_file(world):
+    job = world.captured()
+    flip(job / NEWER / SEGMENT, 4096 + 100)  # of rank 1 or a writer: this version's own
+    flip(job / OLDER / SEGMENT, in_need(world))
+    done = world.run("export", "captured", 13, "--region", "all.byte", "-o", "out")
+    assert done.returncode == 4 and "needs version 12" in done.stderr
+    assert not list((world.folder / "out").rglob("*.tmp"))
