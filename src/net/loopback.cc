@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "base/fd.h"
 #include "net/frame.h"
@@ -93,12 +94,20 @@ class Endpoint final : public Transport {
   }
   void put(PeerId id, Parcel parcel) {
     inbox_.emplace_back(id, std::move(parcel));
-    eventfd_write(wake_.get(), 1);
+    raise();
   }
   template <typename T>
   void say(T event) {
     events_.emplace_back(std::move(event));
-    eventfd_write(wake_.get(), 1);
+    raise();
+  }
+  // The descriptor is readable, or is not: a system call only where that changes, as simulations make millions of these.
+  void raise() {
+    if (!std::exchange(raised_, true)) eventfd_write(wake_.get(), 1);
+  }
+  void lower() {
+    eventfd_t ignored = 0;
+    if (std::exchange(raised_, false)) eventfd_read(wake_.get(), &ignored);
   }
   // To the peer's inbox, where it still has one.
   static void post(const Peer& peer, Parcel parcel);
@@ -118,6 +127,7 @@ class Endpoint final : public Transport {
   const std::shared_ptr<LoopbackNetwork::State> state_;
   Facts facts_;
   Fd wake_;
+  bool raised_ = false;         // wake_ is readable
   std::uint64_t alive_ns_ = 0;  // last progress()
   PeerId last_peer_ = 0;
   std::map<PeerId, Peer> peers_;
@@ -182,8 +192,6 @@ void Endpoint::end_the_silent(std::uint64_t own_silence_ns) {
 }
 
 std::vector<Event> Endpoint::progress() {
-  eventfd_t ignored = 0;
-  eventfd_read(wake_.get(), &ignored);
   const std::uint64_t before_ns = std::exchange(alive_ns_, state_->clock.monotonic_ns());
   for (std::size_t i = 0; i < work_a_call && !inbox_.empty(); ++i) {
     auto [id, parcel] = std::move(inbox_.front());
@@ -191,8 +199,7 @@ std::vector<Event> Endpoint::progress() {
     receive(id, find(id), parcel);
   }
   end_the_silent(alive_ns_ - before_ns);
-  eventfd_read(wake_.get(), &ignored);
-  if (!inbox_.empty()) eventfd_write(wake_.get(), 1);
+  inbox_.empty() ? lower() : raise();
   return std::exchange(events_, {});
 }
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <random>
 #include <set>
+#include <utility>
 
 #include "base/fd.h"
 
@@ -91,6 +92,14 @@ class Lossy final : public LossyTransport {
   void hold(Event event);
   void cut(PeerId peer);
   void drop_held(PeerId peer);
+  // As those of the loopback.
+  void raise() {
+    if (!std::exchange(raised_, true)) ::eventfd_write(wake_.get(), 1);
+  }
+  void lower() {
+    eventfd_t ignored = 0;
+    if (std::exchange(raised_, false)) ::eventfd_read(wake_.get(), &ignored);
+  }
 
   const std::unique_ptr<Transport> inner_;
   const Clock& clock_;
@@ -98,6 +107,7 @@ class Lossy final : public LossyTransport {
   std::mt19937_64 random_;
   Facts facts_;
   Fd wake_, epoll_;
+  bool raised_ = false;  // wake_ is readable
   bool killed_ = false;
   std::map<PeerId, Peer> peers_;
   std::deque<Held> held_;
@@ -120,9 +130,7 @@ std::vector<Event> Lossy::progress() {
     due.push_back(std::move(one.event));
   }
   held_ = std::move(later);
-  eventfd_t ignored = 0;
-  ::eventfd_read(wake_.get(), &ignored);
-  if (!held_.empty()) ::eventfd_write(wake_.get(), 1);
+  held_.empty() ? lower() : raise();
   return due;
 }
 
@@ -149,7 +157,7 @@ void Lossy::hold(Event event) {
   const auto delay = std::uniform_int_distribution<std::uint64_t>(0, most)(random_);
   peer.last_due_ns = std::max(peer.last_due_ns, clock_.monotonic_ns() + delay);
   held_.push_back({peer.last_due_ns, std::move(event)});
-  ::eventfd_write(wake_.get(), 1);
+  raise();
 }
 
 void Lossy::drop_held(PeerId peer) {

@@ -9,15 +9,17 @@
 
 #include "base/log.h"
 #include "tier/dir.h"
+#include "wire/tree_message.h"
 
 namespace backstay::simulated {
 
 namespace {
 
-// What the job of an agent has of a line.
+// What the job of an agent has of a line. `sent` gets each message that it sends.
 class Handle final : public net::Transport {
  public:
-  explicit Handle(std::shared_ptr<Line> line) : line_(std::move(line)) {}
+  Handle(std::shared_ptr<Line> line, std::function<void(Bytes)> sent)
+      : line_(std::move(line)), sent_(std::move(sent)) {}
   const net::Facts& facts() const override { return line_->transport->facts(); }
   std::vector<net::Event> progress() override {
     auto events = line_->transport->progress();
@@ -30,6 +32,7 @@ class Handle final : public net::Transport {
     return line_->transport->connect(address);
   }
   Status send(net::PeerId peer, Bytes bytes) override {
+    sent_(bytes);
     return line_->transport->send(peer, bytes);
   }
   Result<net::OfferId> offer(net::PeerId peer, Bytes header, Bytes memory) override {
@@ -58,6 +61,7 @@ class Handle final : public net::Transport {
   }
 
   const std::shared_ptr<Line> line_;
+  const std::function<void(Bytes)> sent_;
   std::map<std::pair<net::PeerId, net::OfferId>, std::span<std::byte>> wanted_;
 };
 
@@ -143,8 +147,28 @@ Result<agent::Network> SimulatedAgent::make_network(const agent::MemberId& self,
   auto line = std::make_shared<Line>();
   line->transport = net::make_lossy(around_.network.make(self.text()), around_.clock, plan);
   lines_.push_back(line);
-  return agent::Network{std::make_unique<Handle>(std::move(line)), around_.heartbeat_s,
-                        &around_.clock};
+  vouched_ = {self, 0, 0};
+  auto sent = [this, run = self.run](Bytes message) { overhear(run, message); };
+  return agent::Network{std::make_unique<Handle>(std::move(line), std::move(sent)),
+                        around_.heartbeat_s, &around_.clock};
+}
+
+// What it reports as a leaf of the tree is of itself alone.
+void SimulatedAgent::overhear(RunId run, Bytes sent) {
+  constexpr std::byte tree_channel{1};  // docs/protocol/peers.md
+  if (run != vouched_.self.run || sent.empty() || sent.front() != tree_channel) return;
+  const auto message = wire::tree::decode(sent.subspan(1));
+  const auto* report = message.ok() ? std::get_if<wire::tree::Report>(&*message) : nullptr;
+  if (report == nullptr) return;
+  for (const wire::tree::Row& row : report->rows) {
+    const bool held =
+        row.key.kind == static_cast<std::uint32_t>(wire::tree::Kind::held) && row.key.run == run;
+    const bool own = row.nodes == std::vector<wire::tree::Range>{{vouched_.self.node, 1}};
+    if (!held || !own || row.lowest < static_cast<std::uint64_t>(Level::protected_)) continue;
+    if (row.key.number <= vouched_.version) continue;
+    vouched_.version = row.key.number;
+    vouched_.after = posted_;
+  }
 }
 
 void SimulatedAgent::send(agent::ConnectionId to, wire::Message message, std::vector<int>) {
@@ -163,6 +187,10 @@ std::string SimulatedAgent::describe() const {
                         version.dropping ? ", dropping" : "",
                         version.failed ? ", failed: " + version.failed->message() : "");
   }
+  for (const auto& [number, stored] : job_->state().disk)
+    pool += fmt::format("; {}: level {}", number, static_cast<int>(stored.level));
+  for (const auto& [number, stored] : job_->state().undecided)
+    pool += fmt::format("; {}: undecided", number);
   return fmt::format(
       "events {}, store {} and busy {}, drain {} and busy {}, depot {} and busy {}, "
       "free buffers {} of {}, serving {}, keeping {}, next deadline in {} s{}",
@@ -172,6 +200,11 @@ std::string SimulatedAgent::describe() const {
       1e-9 * (static_cast<double>(job_->next_deadline_ns()) -
               static_cast<double>(around_.clock.monotonic_ns())),
       pool);
+}
+
+bool SimulatedAgent::idle() const {
+  return events_.empty() && store_commands_.empty() && !store_->busy() && drain_commands_.empty() &&
+         !drain_->busy() && depot_commands_.empty() && !depot_->busy();
 }
 
 void SimulatedAgent::step() {
@@ -201,10 +234,20 @@ void SimulatedAgent::step_store() {
   if (!store_commands_.empty()) {
     agent::Command next = std::move(store_commands_.front());
     store_commands_.pop_front();
-    store_->handle(std::move(next));
+    handle(std::move(next));
   } else if (store_->busy()) {
     store_->reap(/*wait=*/true);
   }
+}
+
+void SimulatedAgent::handle(agent::Command command) {
+  const bool removes_none = std::holds_alternative<agent::WriteChunk>(command) ||
+                            std::holds_alternative<agent::ReadChunk>(command) ||
+                            std::holds_alternative<agent::AppendEvent>(command);
+  may_have_removed_ = may_have_removed_ || !removes_none;
+  if (std::holds_alternative<agent::RemoveExpired>(command)) retained_for_ = job_->state().run;
+  ++handled_;
+  store_->handle(std::move(command));
 }
 
 void SimulatedAgent::step_drain() {

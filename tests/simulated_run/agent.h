@@ -74,16 +74,33 @@ class SimulatedAgent final : public agent::Outbox,
   void prepare_end(End how) { end_ = how; }
 
   agent::Job& job() { return *job_; }
+  const agent::Job& job() const { return *job_; }
   agent::Pool& pool() { return *pool_; }
 
   // Does one thing of those that may happen next, chosen by the seed.
   void step();
   void listen();  // to the network
+  // Files may have gone since this was asked last.
+  bool may_have_removed() { return std::exchange(may_have_removed_, false); }
+  // Nothing is left to do but what time or others bring.
+  bool idle() const;
+  // The last run in which its store was to remove what need not stay; 0: none was.
+  RunId retained_for() const { return retained_for_; }
+  // The newest version of the agent's run of which it has told other agents that its part is protected, and the number
+  // of that part, once all orders that its store had before that are carried out. Version 0: none. The root of the tree
+  // tells none.
+  std::pair<VersionNumber, NodeId> vouches_for() const {
+    const bool counts = handled_ >= vouched_.after && vouched_.self.run == job_->state().run;
+    return {counts ? vouched_.version : 0, vouched_.self.node};
+  }
   std::string describe() const;
 
   void send(agent::ConnectionId to, wire::Message message, std::vector<int> descriptors) override;
   void close(agent::ConnectionId) override {}
-  void post(agent::Command command) override { store_commands_.push_back(std::move(command)); }
+  void post(agent::Command command) override {
+    ++posted_;
+    store_commands_.push_back(std::move(command));
+  }
   void post_drain(agent::DrainCommand command) override {
     drain_commands_.push_back(std::move(command));
   }
@@ -98,6 +115,8 @@ class SimulatedAgent final : public agent::Outbox,
   void step_drain();
   void step_depot();
   void take_event();
+  void handle(agent::Command command);
+  void overhear(RunId run, Bytes sent);
 
   const Surroundings& around_;
   io::MemoryFileSystem& disk_;
@@ -116,6 +135,16 @@ class SimulatedAgent final : public agent::Outbox,
   std::unique_ptr<agent::DrainWorker> drain_;
   std::unique_ptr<agent::DepotWorker> depot_;
   std::vector<std::weak_ptr<Line>> lines_;
+  std::uint64_t posted_ = 0;   // to the store
+  std::uint64_t handled_ = 0;  // by it
+  bool may_have_removed_ = false;
+  RunId retained_for_ = 0;
+  struct Vouched {
+    agent::MemberId self;
+    VersionNumber version = 0;
+    std::uint64_t after = 0;  // so many handled orders
+  };
+  Vouched vouched_;
   std::unique_ptr<agent::Job> job_;
 };
 

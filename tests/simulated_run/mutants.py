@@ -1,19 +1,26 @@
 #!/usr/bin/env python3
 """Takes one mended defect back into src/agent at a time and sees the simulation of whole runs find it.
 
-Usage: mutants.py ROOT CMAKE [NAME ...]. Builds a copy of the sources in a folder of its own, each file alone so that a mutant
-costs one compiler run. Each is played for SEEDS seeds at most. Standard library only.
+Usage: mutants.py ROOT CMAKE [NAME ...]; NAME: part of a mutant's name; without any, all are played. `make soak` runs it;
+by hand: tests/simulated_run/mutants.py . cmake 38735a4
+
+The sources are copied to build/mutants below ROOT, which stays, and only what has changed there is compiled: a mutant costs
+two runs of the compiler, one with it and one (from ccache, where there is one) without it. Each is played until a seed
+finds it, for BACKSTAY_SIMULATED_RUNS seeds at most (10000), on JOBS processes. Standard library only.
 """
 
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 SEEDS = int(os.environ.get("BACKSTAY_SIMULATED_RUNS", "10000"))
+BLOCK = 50  # seeds that a process plays
+JOBS = int(os.environ.get("JOBS", str(os.cpu_count() or 1)))
 PARTS = ["CMakeLists.txt", "CMakePresets.json", "cmake", "src", "include", "tests"]
+PROGRAM = "build/release/tests/simulated_run/simulated_run"
 
 # name: [(file, text, text in its place) ...]; each is a change of the past that mended a defect, taken back.
 MUTANTS = {
@@ -50,50 +57,92 @@ MUTANTS = {
 }
 
 
+def is_wanted(path: Path) -> bool:
+    return path.is_file() and "__pycache__" not in path.parts
+
+
+def files(root: Path) -> set[Path]:
+    found: set[Path] = set()
+    for part in PARTS:
+        path = root / part
+        found.update(one for one in (path.rglob("*") if path.is_dir() else [path]) if is_wanted(one))
+    return {path.relative_to(root) for path in found}
+
+
+def write(path: Path, content: bytes) -> None:
+    """Files that have not changed keep their times, so that nothing is compiled for them."""
+    if path.exists() and path.read_bytes() == content:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+
+
+def copy(root: Path, folder: Path) -> None:
+    wanted = files(root)
+    for name in files(folder) - wanted if folder.exists() else set():
+        (folder / name).unlink()
+    for name in wanted:
+        write(folder / name, (root / name).read_bytes())
+
+
 def build(folder: Path) -> None:
-    subprocess.run(["ninja", "-C", str(folder / "build"), "simulated_run"], check=True, stdout=subprocess.DEVNULL)
-
-
-def play(folder: Path) -> tuple[int, str]:
-    environment = dict(os.environ, BACKSTAY_SIMULATED_RUNS=str(SEEDS))
-    environment.pop("BACKSTAY_TEST_SEED", None)
-    done = subprocess.run([str(folder / "build/tests/simulated_run/simulated_run")], env=environment,
+    done = subprocess.run(["ninja", "-C", str(folder / "build/release"), "-j", str(JOBS), "simulated_run"],
                           capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"the mutant does not compile:\n{done.stdout[-3000:]}")
+
+
+def play(program: Path, first: int) -> str:
+    """What the first seed that fails says; empty: all of the block hold."""
+    environment = dict(os.environ, BACKSTAY_SIMULATED_FIRST=str(first),
+                       BACKSTAY_SIMULATED_RUNS=str(min(BLOCK, SEEDS + 1 - first)))
+    environment.pop("BACKSTAY_TEST_SEED", None)
+    done = subprocess.run([str(program)], env=environment, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return ""
     told = [line for line in done.stdout.splitlines() if line.startswith("seed ")]
-    return done.returncode, told[0] if told else (done.stdout + done.stderr).strip()[-300:]
+    return told[0] if told else f"block from seed {first}: " + (done.stdout + done.stderr).strip()[-300:]
 
 
-def change(text: str, name: str, old: str, new: str) -> str:
-    assert text.count(old) == 1, f"{name} does not hold once: {old}"
-    return text.replace(old, new)
+def find(program: Path) -> str:
+    """The blocks before the first one that fails are played to their end."""
+    with ThreadPoolExecutor(JOBS) as pool:
+        blocks = [pool.submit(play, program, first) for first in range(1, SEEDS + 1, BLOCK)]
+        for block in blocks:
+            if said := block.result():
+                pool.shutdown(cancel_futures=True)
+                return said
+    return ""
+
+
+def change(folder: Path, name: str, changes: list[tuple[str, str, str]]) -> None:
+    for file, old, new in changes:
+        path = next((folder / "src/agent").rglob(file))
+        text = path.read_text()
+        assert text.count(old) == 1, f"{name}: {file} does not hold once: {old}"
+        path.write_text(text.replace(old, new))
 
 
 def main() -> int:
-    root, cmake, wanted = Path(sys.argv[1]), sys.argv[2], sys.argv[3:]
+    root, cmake, wanted = Path(sys.argv[1]).resolve(), sys.argv[2], sys.argv[3:]
+    folder = root / "build/mutants"
+    copy(root, folder)
+    off = [f"-DBACKSTAY_BUILD_{part}=OFF" for part in ("PYTHON", "BENCH", "EXAMPLES")]
+    subprocess.run([cmake, "--preset", "release", *off], cwd=folder, check=True, stdout=subprocess.DEVNULL)
     survived = []
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        for part in PARTS:
-            copy = shutil.copytree if (root / part).is_dir() else shutil.copy
-            copy(root / part, folder / part)
-        subprocess.run([cmake, "-S", str(folder), "-B", str(folder / "build"), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
-                        "-DBACKSTAY_BUILD_PYTHON=OFF", "-DBACKSTAY_BUILD_BENCH=OFF", "-DBACKSTAY_BUILD_EXAMPLES=OFF"],
-                       check=True, stdout=subprocess.DEVNULL)
+    for name, changes in MUTANTS.items():
+        if wanted and not any(one in name for one in wanted):
+            continue
+        copy(root, folder)
+        change(folder, name, changes)
         build(folder)
-        for name, changes in MUTANTS.items():
-            if wanted and not any(one in name for one in wanted):
-                continue
-            for file, old, new in changes:
-                path = next((folder / "src/agent").rglob(file))
-                path.write_text(change(path.read_text(), file, old, new))
-            build(folder)
-            code, said = play(folder)
-            print(f"{'found' if code != 0 else 'NOT FOUND':9} {name}: {said}", flush=True)
-            if code == 0:
-                survived.append(name)
-            for file, _, _ in changes:
-                path = next((root / "src/agent").rglob(file))
-                shutil.copy(path, folder / path.relative_to(root))
+        began = time.monotonic()
+        said = find(folder / PROGRAM)
+        print(f"{'found' if said else 'NOT FOUND':9} {name}: after {time.monotonic() - began:.0f} s: {said}",
+              flush=True)
+        if not said:
+            survived.append(name)
+    copy(root, folder)
     return 1 if survived else 0
 
 

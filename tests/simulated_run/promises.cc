@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace backstay::simulated {
 
@@ -19,35 +20,128 @@ std::vector<std::byte> content(VersionOfRun version, Rank rank, std::size_t byte
 }
 
 void Promises::begin_run(RunId run, std::vector<HostId> hosts, std::uint32_t tolerates,
-                         std::vector<std::uint32_t> group_of) {
-  if (group_of.empty()) group_of.assign(hosts.size(), 0);
-  runs_[run] = {std::move(hosts), tolerates, std::move(group_of)};
+                         protect::Groups groups) {
+  Run& begun = runs_[run];
+  begun = {std::move(hosts), tolerates, !groups.empty(), std::move(groups)};
+  if (begun.parity) return;
+  begun.groups.emplace_back(begun.hosts.size());
+  std::iota(begun.groups[0].begin(), begun.groups[0].end(), NodeId{0});
 }
 
 void Promises::taking(VersionOfRun version, std::vector<std::size_t> bytes) {
   versions_[version].bytes = std::move(bytes);
 }
 
-void Promises::announced(VersionOfRun version, Level level) {
+bool Promises::announced(VersionOfRun version, Level level) {
   const auto known = versions_.find(version);
-  if (known == versions_.end() || known->second.level >= level) return;
+  if (known == versions_.end() || known->second.level >= level) return false;
   known->second.level = level;
   // Retention may remove what is older and no better.
   for (auto& [older, what] : versions_) {
     if (older.first < version.first && what.level <= level) what.superseded = true;
   }
+  return true;
+}
+
+std::uint32_t Promises::missing(const Run& run, const std::vector<NodeId>& group,
+                                const std::set<HostId>& hosts) const {
+  return static_cast<std::uint32_t>(
+      std::ranges::count_if(group, [&](NodeId node) { return !is_here(run.hosts[node], hosts); }));
 }
 
 bool Promises::survives(VersionOfRun version, Level level, const std::set<HostId>& hosts) const {
   if (level == Level::durable) return true;
   const Run& run = runs_.at(version.second);
-  std::map<std::uint32_t, std::uint32_t> missing;
-  std::uint32_t most = 0;
-  for (std::size_t node = 0; node < run.hosts.size(); ++node) {
-    const bool here = hosts.count(run.hosts[node]) != 0 && lost_.count(run.hosts[node]) == 0;
-    if (!here) most = std::max(most, ++missing[run.group_of[node]]);
+  const std::uint32_t bears = level == Level::protected_ ? run.tolerates : 0;
+  return std::ranges::all_of(
+      run.groups, [&](const auto& group) { return missing(run, group, hosts) <= bears; });
+}
+
+// --- what the disks hold -------------------------------------------------------------------------
+
+Promises::Kept Promises::kept(VersionOfRun version, const std::vector<NodeId>& group,
+                              const std::set<HostId>& hosts, const FilesOf& files) const {
+  const Run& run = runs_.at(version.second);
+  std::map<NodeId, std::uint32_t> copies;
+  std::set<NodeId> parity;
+  for (const HostId host : hosts) {
+    if (lost_.count(host) != 0) continue;
+    const FilesHere here = files(host, version.first);
+    for (const NodeId node : here.segments) ++copies[node];
+    parity.insert(here.parity.begin(), here.parity.end());
   }
-  return level == Level::protected_ ? most <= run.tolerates : most == 0;
+  Kept kept{missing(run, group, hosts), 0, UINT32_MAX, 0};
+  for (const NodeId node : group) {
+    kept.members += copies[node] > 0 && parity.contains(node) ? 1 : 0;
+    if (copies[node] >= kept.copies_min) continue;
+    kept.copies_min = copies[node];
+    kept.scarce = node;
+  }
+  return kept;
+}
+
+bool Promises::bears(const Run& run, std::size_t group_size, const Kept& kept,
+                     std::uint32_t losses) {
+  if (kept.copies_min > losses) return true;
+  return run.parity && kept.members + run.tolerates >= group_size + losses;
+}
+
+bool Promises::has_part_of(HostId host, VersionOfRun version, const std::set<HostId>& hosts,
+                           const FilesOf& files) const {
+  const Run& run = runs_.at(version.second);
+  const auto node = static_cast<NodeId>(std::ranges::find(run.hosts, host) - run.hosts.begin());
+  return std::ranges::all_of(run.groups, [&](const auto& group) {
+    if (std::ranges::find(group, node) == group.end()) return true;
+    Kept here = kept(version, {node}, hosts, files);
+    here.members = kept(version, group, hosts, files).members;
+    return bears(run, group.size(), here, 0);
+  });
+}
+
+bool Promises::is_whole(VersionOfRun version, const std::set<HostId>& hosts,
+                        const FilesOf& files) const {
+  const Run& run = runs_.at(version.second);
+  return std::ranges::all_of(run.groups, [&](const auto& group) {
+    return bears(run, group.size(), kept(version, group, hosts, files), 0);
+  });
+}
+
+bool Promises::is_overtaken(VersionOfRun version, const std::set<HostId>& hosts,
+                            const FilesOf& files) const {
+  return std::ranges::any_of(versions_, [&](const auto& entry) {
+    const VersionNumber number = entry.first.first;
+    const auto recorded = [&](HostId host) { return files(host, number).recorded; };
+    return number > version.first && std::ranges::any_of(hosts, recorded) &&
+           is_whole(entry.first, hosts, files);
+  });
+}
+
+std::string Promises::endangered(const std::set<HostId>& hosts, const FilesOf& files) const {
+  for (const auto& [version, what] : versions_) {
+    if (what.superseded || what.level < Level::local || what.level == Level::durable) continue;
+    if (!survives(version, what.level, hosts)) continue;  // losses have used it up
+    const Run& run = runs_.at(version.second);
+    for (const auto& group : run.groups) {
+      const Kept now = kept(version, group, hosts, files);
+      const std::uint32_t left = what.level == Level::protected_ ? run.tolerates - now.lost : 0;
+      if (bears(run, group.size(), now, left)) continue;
+      if (what.level == Level::local && is_overtaken(version, hosts, files)) break;
+      return fmt::format(
+          "version {} of run {} was announced at level {} and would not survive {} more losses: "
+          "{} disks have the part of node {}, {} nodes of {} have part and parity",
+          version.first, version.second, static_cast<int>(what.level), left, now.copies_min,
+          now.scarce, now.members, group.size());
+    }
+  }
+  return "";
+}
+
+VersionNumber Promises::newest_protected() const {
+  VersionNumber newest = 0;
+  for (const auto& [version, what] : versions_) {
+    if (what.level >= Level::protected_) newest = std::max(newest, version.first);
+  }
+  return newest;
 }
 
 Promises::Owed Promises::owed(const std::set<HostId>& hosts) const {

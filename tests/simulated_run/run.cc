@@ -79,7 +79,11 @@ void SimulatedRun::say(std::string what) {
 
 void SimulatedRun::fail(const std::string& what) {
   say("BROKEN: " + what);
-  if (broken_.empty()) broken_ = what;
+  if (!broken_.empty()) return;
+  broken_ = what;
+  for (const auto& [id, host] : hosts_) {
+    if (host.agent) say(fmt::format("agent of host {}: {}", id, host.agent->describe()));
+  }
 }
 
 std::string SimulatedRun::describe() const {
@@ -101,7 +105,7 @@ void SimulatedRun::step() {
     if (!host.agent) continue;
     if (choice < host.weight) {
       host.agent->step();
-      return look(*host.agent);
+      return look(id);
     }
     choice -= host.weight;
   }
@@ -116,20 +120,26 @@ void SimulatedRun::hurry() {
   }
 }
 
-// What the agent would answer a rank now.
-void SimulatedRun::look(SimulatedAgent& agent) {
-  agent::Job& job = agent.job();
-  if (!job.runs()) return;
+// What the agent would answer a rank now, and what its disk lacks.
+void SimulatedRun::look(HostId id) {
+  Host& host = hosts_.at(id);
+  agent::Job& job = host.agent->job();
+  bool changed = host.agent->may_have_removed();
   const auto note = [&](VersionNumber number, const agent::StoredVersion& stored) {
     const Level level = job.level_of(number).level;
     if (level < Level::local) return;
-    promises_.announced({number, stored.record.run}, level);
+    changed = promises_.announced({number, stored.record.run}, level) || changed;
     ++counts_.announced[level];
   };
-  for (const auto& [number, row] : job.state().versions.rows()) {
-    if (row.is_listed()) note(number, *row.disk);
-    if (row.shared) note(number, *row.shared);
+  if (job.state().run != 0) {  // its ranks may be gone, tools are answered all the same
+    for (const auto& [number, row] : job.state().versions.rows()) {
+      if (row.is_listed()) note(number, *row.disk);
+      if (row.shared) note(number, *row.shared);
+    }
+    check_restarted(id);
   }
+  if (changed) check_disks();
+  check_vouched(id, changed);
 }
 
 bool SimulatedRun::run_until(const char* what, const Done& done) {
@@ -138,9 +148,6 @@ bool SimulatedRun::run_until(const char* what, const Done& done) {
     if (waited_ == steps_max) {
       for (const auto& one : ranks_)
         say(fmt::format("rank {}: {}", one->number(), one->describe()));
-      for (const auto& [id, host] : hosts_) {
-        if (host.agent) say(fmt::format("agent of host {}: {}", id, host.agent->describe()));
-      }
       fail(fmt::format("it takes too long: {}", what));
       return false;
     }
@@ -167,10 +174,20 @@ bool SimulatedRun::start() {
     ranks_.push_back(std::make_unique<SimulatedRank>(number));
     node_of_.push_back(static_cast<NodeId>(number * nodes_.size() / settings_.ranks));
   }
+  const auto groups = parity_groups();
   promises_.begin_run(run_, nodes_, std::min<std::uint32_t>(settings_.tolerates, nodes_.size() - 1),
-                      {});
+                      groups);
+  restarted_from_ = {};
   say(fmt::format("start {} on hosts {}", run_, fmt::join(nodes_, " ")));
   return connect();
+}
+
+// Of the present run; empty: it has replicas, as it has no parity, or too few nodes for it.
+protect::Groups SimulatedRun::parity_groups() const {
+  if (settings_.parity.empty()) return {};
+  const auto groups = protect::make_groups(parse_parity(settings_.parity).value(),
+                                           std::vector<std::string>(nodes_.size()));
+  return groups.ok() ? *groups : protect::Groups();
 }
 
 // Collective, also after an agent has died: all ranks connect again.
@@ -190,7 +207,7 @@ bool SimulatedRun::connect() {
           });
     }
     bool refused = false;
-    const bool parity = !settings_.parity.empty() && nodes_.size() == settings_.hosts;
+    const bool parity = !parity_groups().empty();
     for (std::size_t number = 0; number < ranks_.size(); ++number) {
       SimulatedAgent& agent = *hosts_.at(host_of(number)).agent;
       const agent::ConnectionId connection = next_connection_++;
@@ -375,6 +392,7 @@ bool SimulatedRun::restart() {
 
 bool SimulatedRun::restarted_from(VersionOfRun version) {
   say(fmt::format("restarted from version {} of run {}", version.first, version.second));
+  restarted_from_ = version;
   const Promises::Owed owed = promises_.owed({nodes_.begin(), nodes_.end()});
   if (version.first < owed.version.first) {
     fail(fmt::format("version {} of run {} was announced at level {}, and version {} came back",
@@ -451,6 +469,7 @@ void SimulatedRun::kill_agent(HostId host, End how) {
     if (host_of(number) == host) rank(number).disconnect();
   }
   at.agent.reset();
+  at.vouched = 0;
   agent_died_ = true;
 }
 
@@ -497,13 +516,13 @@ void SimulatedRun::free_all() {
   }
 }
 
-// Ends the present start of the program.
-void SimulatedRun::fault() {
+// Ends the present start of the program. True: its agents live on.
+bool SimulatedRun::fault() {
   const auto dice = random_.between(0, 9);
   if (dice < 3) {
     say("the program is killed");
     stop_program();
-    return;
+    return true;
   }
   const bool lost = dice >= 6 && hosts_.size() > 1;
   const auto hit =
@@ -516,12 +535,22 @@ void SimulatedRun::fault() {
   for (const HostId host : hit) power_off(host, lost);
   // Others take their place, or the job goes on with fewer.
   while (hosts_.size() < settings_.hosts && random_.between(0, 2) != 0) hosts_[next_host_++];
+  return false;
+}
+
+// One whose disk is full is taken more often: so it is full for a version or two, and the next ones find room.
+HostId SimulatedRun::some_node() {
+  const HostId host = nodes_[random_.between(0, nodes_.size() - 1)];
+  if (random_.coin()) return host;
+  const auto full = std::ranges::find_if(nodes_, [this](HostId id) { return hosts_.at(id).full; });
+  return full == nodes_.end() ? host : *full;
 }
 
 void SimulatedRun::live(unsigned starts) {
+  bool all_live = false;
   for (; starts > 0 && broken_.empty(); --starts) {
     for (auto& [id, host] : hosts_) host.weight = static_cast<unsigned>(random_.between(1, 6));
-    free_all();
+    if (!all_live || random_.coin()) free_all();  // what was lost needs room to be rebuilt
     if (random_.between(0, 4) == 0) {
       const auto hit = some_hosts(1);
       doom_ = Doom{hit.front(), random_.between(0, 20'000), random_.coin()};
@@ -534,10 +563,10 @@ void SimulatedRun::live(unsigned starts) {
     doom_.reset();
     for (auto moves = random_.between(0, 8); moves > 0 && broken_.empty(); --moves) {
       const auto dice = random_.between(0, 19);
-      const HostId host = nodes_[random_.between(0, nodes_.size() - 1)];
+      const HostId host = some_node();
       if (dice < 12) {
         checkpoint();
-      } else if (dice < 17) {
+      } else if (dice < 16) {
         rest(random_.between(0, 5'000));
       } else if (dice < 18) {
         fill_or_free(host);
@@ -548,7 +577,8 @@ void SimulatedRun::live(unsigned starts) {
       if (agent_died_ && !connect()) return;
     }
     rest(random_.between(0, 3) == 0 ? 0 : random_.between(0, 10'000));
-    fault();
+    check_room();
+    all_live = fault();
     rest(random_.coin() ? 0 : random_.between(0, 10'000));
   }
 }

@@ -2,9 +2,12 @@
 // storage, and one clock that only the simulation moves. What happens next is chosen by the seed; the promises of the fault
 // model are checked after every step (promises.h) and at every restart.
 //
+// Beside the restarts, what the disks hold is checked whenever a level is announced and whenever a store may have removed
+// files (disks.cc): so a promise that is broken shows at that step, and not only where the next losses need it.
+//
 // Fault model: an agent is killed, at any step of a start, a restart or a checkpoint; the program is killed; hosts lose power at
-// once, and come back with what their disks had synced, or not at all; a disk fills up while the program runs, and has room
-// again before the next start; connections break and delay. Blocks that turn bad are not played here (tests/crash does).
+// once, and come back with what their disks had synced, or not at all; a disk fills up while the program runs, and may have
+// room again; connections break and delay. Blocks that turn bad are not played here (tests/crash does).
 #pragma once
 
 #include <functional>
@@ -57,8 +60,9 @@ class SimulatedRun {
   struct Host {
     std::unique_ptr<io::MemoryFileSystem> disk = std::make_unique<io::MemoryFileSystem>();
     std::unique_ptr<SimulatedAgent> agent;
-    unsigned weight = 1;  // how often it does something
-    bool full = false;    // its disk
+    unsigned weight = 1;        // how often it does something
+    bool full = false;          // its disk
+    VersionNumber vouched = 0;  // its agent has, and has its part; 0: for none
   };
   using Done = std::function<bool()>;
 
@@ -68,10 +72,19 @@ class SimulatedRun {
   // False: the program cannot go on, or something is broken.
   bool run_until(const char* what, const Done& done);
   void rest(std::uint64_t steps);
-  void look(SimulatedAgent& agent);
+  void look(HostId host);
+
+  // --- what the disks hold (disks.cc) ---
+  FilesHere files(HostId host, VersionNumber version) const;
+  std::set<HostId> all_hosts() const;
+  void check_restarted(HostId id);
+  void check_disks();
+  void check_vouched(HostId id, bool changed);
+  void check_room();
 
   // --- the program, as src/client does it ---
   bool start();
+  protect::Groups parity_groups() const;
   bool connect();
   bool exchange_addresses();
   bool restart();
@@ -89,13 +102,14 @@ class SimulatedRun {
   void stop_program();
 
   // --- faults ---
-  void fault();
+  bool fault();
   void fill_or_free(HostId host);
   void free_all();
   void meet_doom();
   void kill_agent(HostId host, End how);
   void power_off(HostId host, bool disk_is_lost);
   std::vector<HostId> some_hosts(std::uint32_t most);
+  HostId some_node();
 
   SimulatedRank& rank(std::size_t number) { return *ranks_[number]; }
   HostId host_of(std::size_t rank) const { return nodes_[node_of_[rank]]; }
@@ -124,7 +138,8 @@ class SimulatedRun {
   std::map<agent::ConnectionId, std::size_t> rank_at_;
   std::map<std::size_t, agent::ConnectionId> connection_of_;
   VersionNumber next_version_ = 1;
-  bool agent_died_ = false;  // since the ranks connected
+  VersionOfRun restarted_from_;  // by this start of the program; number 0: not yet
+  bool agent_died_ = false;      // since the ranks connected
   // What happens to a host in so many steps, whatever the program does then.
   struct Doom {
     HostId host = 0;

@@ -1,4 +1,5 @@
-// Whole jobs under seeds (run.h). BACKSTAY_SIMULATED_RUNS says how many, BACKSTAY_TEST_SEED replays one of them.
+// Whole jobs under seeds (run.h). BACKSTAY_SIMULATED_RUNS says how many, BACKSTAY_SIMULATED_FIRST where they begin (1),
+// BACKSTAY_TEST_SEED replays one of them.
 #include "simulated_run/run.h"
 
 #include <gtest/gtest.h>
@@ -9,17 +10,18 @@
 namespace backstay::simulated {
 namespace {
 
-unsigned runs() {
-  const char* text = std::getenv("BACKSTAY_SIMULATED_RUNS");
-  return text != nullptr ? static_cast<unsigned>(std::strtoul(text, nullptr, 10)) : 200;
+unsigned number(const char* name, unsigned otherwise) {
+  const char* text = std::getenv(name);
+  return text != nullptr ? static_cast<unsigned>(std::strtoul(text, nullptr, 10)) : otherwise;
 }
 
 TEST(SimulatedRun, KeepsWhatItAnnounced) {
   const bool replay = std::getenv("BACKSTAY_TEST_SEED") != nullptr;
-  const unsigned count = replay ? 1 : runs();
+  const unsigned count = replay ? 1 : number("BACKSTAY_SIMULATED_RUNS", 200);
+  const unsigned first = number("BACKSTAY_SIMULATED_FIRST", 1);
   SimulatedRun::Counts all;
   for (unsigned at = 0; at < count; ++at) {
-    const std::uint64_t seed = replay ? test::seed() : at + 1;
+    const std::uint64_t seed = replay ? test::seed() : first + at;
     test::Random random(seed);
     SimulatedRun run(seed, Settings::random(random));
     run.live(6);

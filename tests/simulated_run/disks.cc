@@ -1,0 +1,97 @@
+// What lies on the disks of a simulated run, held against what was announced.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "format/names.h"
+#include "simulated_run/run.h"
+
+namespace backstay::simulated {
+
+FilesHere SimulatedRun::files(HostId host, VersionNumber version) const {
+  FilesHere here;
+  const std::string folder = local_dir + "/" + format::version_folder("job", version);
+  const auto entries = hosts_.at(host).disk->list(folder);
+  if (!entries.ok()) return here;
+  const auto is_record = [&](const io::Entry& entry) {
+    const std::string name = folder + "/" + entry.name;
+    return name == format::commit_name(folder, Level::local) ||
+           name == format::commit_name(folder, Level::protected_);
+  };
+  here.recorded = std::ranges::any_of(*entries, is_record);
+  for (const io::Entry& entry : *entries) {
+    if (const auto node = format::node_of_manifest(entry.name)) here.segments.insert(*node);
+    if (const auto node = format::node_of_parity_manifest(entry.name)) here.parity.insert(*node);
+  }
+  return here;
+}
+
+std::set<HostId> SimulatedRun::all_hosts() const {
+  std::set<HostId> all;
+  for (const auto& [id, host] : hosts_) all.insert(id);
+  return all;
+}
+
+// Of the version that the program was restarted from, an agent may say a level although it has nothing of it: then the
+// part that it had is on the disks of others. Not held against it is that another node's part may be in the pool alone.
+void SimulatedRun::check_restarted(HostId id) {
+  const agent::Job& job = hosts_.at(id).agent->job();
+  const VersionNumber number = restarted_from_.first;
+  if (number == 0 || !job.state().is_gone(number) || job.state().is_durable(number)) return;
+  if (job.level_of(number).level < Level::local) return;
+  if (std::ranges::any_of(nodes_, [this](HostId node) { return hosts_.count(node) == 0; })) return;
+  const auto record = format::commit_name(format::version_folder("job", number), Level::durable);
+  if (shared_.open(shared_dir + "/" + record, io::Open::read).ok()) return;
+  const auto its_files = [this](HostId host, VersionNumber version) {
+    return files(host, version);
+  };
+  if (promises_.has_part_of(id, restarted_from_, all_hosts(), its_files) ||
+      promises_.is_overtaken(restarted_from_, all_hosts(), its_files)) {
+    return;
+  }
+  fail(fmt::format("host {} tells version {} of run {} as local, and its part is on no disk", id,
+                   number, restarted_from_.second));
+}
+
+void SimulatedRun::check_disks() {
+  const std::string danger = promises_.endangered(
+      all_hosts(), [this](HostId host, VersionNumber version) { return files(host, version); });
+  if (!danger.empty()) fail(danger);
+}
+
+// What an agent has told others is protected, they may record: it keeps its part until that or a newer version is
+// announced, or until it has told the same of a newer one (docs/protocol/peers.md).
+void SimulatedRun::check_vouched(HostId id, bool changed) {
+  Host& host = hosts_.at(id);
+  const auto [version, node] = host.agent->vouches_for();
+  if (version == 0 || version <= promises_.newest_protected()) {
+    host.vouched = 0;
+    return;
+  }
+  if (!changed && host.vouched == version) return;
+  const bool there = files(id, version).segments.contains(node);
+  if (there) {
+    host.vouched = version;
+  } else if (host.vouched == version) {
+    fail(
+        fmt::format("host {} has told that its part of version {} is protected, and has removed it",
+                    id, version));
+  }
+}
+
+// A run that protects nothing keeps what it is to keep, and one version that an earlier run protected.
+void SimulatedRun::check_room() {
+  if (nodes_.size() > 1 || settings_.durable) return;
+  const auto at = hosts_.find(nodes_.front());
+  if (at == hosts_.end() || !at->second.agent) return;
+  const SimulatedAgent& agent = *at->second.agent;
+  if (!agent.idle() || agent.retained_for() != run_) return;
+  const auto& disk = agent.job().state().disk;
+  const auto good = static_cast<std::uint32_t>(
+      std::ranges::count_if(disk, [](const auto& entry) { return entry.second.good(); }));
+  if (good <= settings_.keep + 1) return;
+  fail(fmt::format("{} versions stay on the disk of host {}, which is to keep {}", good,
+                   nodes_.front(), settings_.keep));
+}
+
+}  // namespace backstay::simulated
