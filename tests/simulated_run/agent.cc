@@ -187,10 +187,11 @@ std::string SimulatedAgent::describe() const {
                         version.dropping ? ", dropping" : "",
                         version.failed ? ", failed: " + version.failed->message() : "");
   }
-  for (const auto& [number, stored] : job_->state().disk)
-    pool += fmt::format("; {}: level {}", number, static_cast<int>(stored.level));
-  for (const auto& [number, stored] : job_->state().undecided)
-    pool += fmt::format("; {}: undecided", number);
+  for (const auto& [number, row] : job_->state().versions.rows()) {
+    if (!row.disk) continue;
+    pool += fmt::format("; {}: record {}, announced {}{}", number, level_name(row.disk->level),
+                        level_name(row.announced), row.in_doubt() ? ", in doubt" : "");
+  }
   return fmt::format(
       "events {}, store {} and busy {}, drain {} and busy {}, depot {} and busy {}, "
       "free buffers {} of {}, serving {}, keeping {}, next deadline in {} s{}",
@@ -245,7 +246,6 @@ void SimulatedAgent::handle(agent::Command command) {
                             std::holds_alternative<agent::ReadChunk>(command) ||
                             std::holds_alternative<agent::AppendEvent>(command);
   may_have_removed_ = may_have_removed_ || !removes_none;
-  if (std::holds_alternative<agent::RemoveExpired>(command)) retained_for_ = job_->state().run;
   ++handled_;
   store_->handle(std::move(command));
 }

@@ -85,10 +85,14 @@ void SimulatedRun::check_room() {
   const auto at = hosts_.find(nodes_.front());
   if (at == hosts_.end() || !at->second.agent) return;
   const SimulatedAgent& agent = *at->second.agent;
-  if (!agent.idle() || agent.retained_for() != run_) return;
-  const auto& disk = agent.job().state().disk;
+  if (!agent.idle()) return;
+  const auto& rows = agent.job().state().versions.rows();
+  // Retention is due with each level that is announced.
+  const bool due = std::ranges::any_of(
+      rows, [&](const auto& entry) { return entry.second.good() && entry.second.is_of(run_); });
   const auto good = static_cast<std::uint32_t>(
-      std::ranges::count_if(disk, [](const auto& entry) { return entry.second.good(); }));
+      std::ranges::count_if(rows, [](const auto& entry) { return entry.second.good(); }));
+  if (!due) return;
   if (good <= settings_.keep + 1) return;
   fail(fmt::format("{} versions stay on the disk of host {}, which is to keep {}", good,
                    nodes_.front(), settings_.keep));

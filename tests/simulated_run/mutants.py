@@ -30,29 +30,30 @@ MUTANTS = {
     "38735a4 what is recorded as protected takes the place of what was announced": [
         ("retention.cc", "return stored.version == safe || (may_be_needed && !stored.doubtful);",
          "return stored.version == safe || (false && may_be_needed);"),
-        ("decisions.cc", "  if (hello.nodes == 1) return;\n  for (auto& [number, stored] : state_.disk) {",
-         "  if (hello.nodes >= 1) return;\n  for (auto& [number, stored] : state_.disk) {"),
+        ("version_table.cc", "if (lowered) row.announced = Level::local;", "(void)lowered;"),
     ],
     "f81b7c6 a part that cannot be written takes other nodes' copies along": [
         ("store.cc", "if (part.nodes == 1) return (*tier_)->remove(folder);", "if (part.nodes >= 1) return (*tier_)->remove(folder);"),
     ],
     "ad2a8ef the newest version whose part is protected here may be removed": [
-        ("favoured.cc", "if (version > protected_here_) hold(protected_here_, version);", "(void)version;"),
+        ("favoured.cc", "if (version > protected_here_.version()) pin(protected_here_, version);", "(void)version;"),
     ],
     "6ed1a80 a copy of another node's part is taken for this node's own": [
-        ("decisions.cc", "return stored.record.run == hello.run &&\n",
-         "return false && stored.record.run == hello.run &&\n"),
+        ("version_table.cc", "rows_[number].disk.reset();\n    if (!rows_[number].shared) rows_.erase(number);",
+         "(void)number;"),
     ],
     "cb05cea what a node has removed becomes protected through a copy": [
-        ("store.cc", "if (!command.part || sealed_.contains(command.version)) return {};", "if (!command.part || true) return {};"),
+        ("store.cc", "if (unrecorded_.contains(command.record.version)) return {};", "if (tier_.ok()) return {};"),
         ("protection.cc", "if (!is_announced(entry.first)) keep.recorded", "if (false) keep.recorded"),
     ],
     "cf7f159 a run that protects nothing keeps all that earlier runs protected": [
-        ("job.cc", "Announced{protects ? 0 : format::version_max}", "Announced{protects ? 0 : format::version_max * 0}"),
+        ("version_table.cc", "newest_announced_ = protects ? 0 : format::version_max;",
+         "newest_announced_ = protects ? 0 : format::version_max * 0;"),
     ],
     "490d554 a copy says protected, what is given up leaves its files": [
         ("protection.cc", "if (file.run != world_.state.run) return true;", "if (file.run == world_.state.run) return true;"),
-        ("job.cc", "if (stored.record.run == state_.run) {", "if (stored.record.run != 0) {"),
+        ("version_table.cc", "if (level >= Level::protected_ && version.second == run_) {",
+         "if (level >= Level::protected_) {"),
     ],
 }
 
