@@ -1,9 +1,11 @@
-// Which bytes of a file lie where in its object: what a list of extents means (docs/format/files.md).
+// Which bytes of a file lie where in its object: what a list of extents means
+// (docs/format/files.md).
 //
-// A writer keeps one a file while it is open: write() for each write, cut() for truncate and holes, extents() when the
-// table is written. A reader makes one of a table's extents and asks what to read. Adjacent pieces are joined, so that
-// a file written in sequence is one piece. Each call takes the logarithm of the number of pieces, and the pieces that
-// it replaces. One thread at a time; never blocks.
+// A writer keeps one a file while it is open: write() for each write, cut() for truncate and holes,
+// extents() when the table is written. A reader makes one of a table's extents and asks what to
+// read. Adjacent pieces are joined, so that a file written in sequence is one piece. Each call
+// takes the logarithm of the number of pieces, and the pieces that it replaces. One thread at a
+// time; never blocks.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +18,8 @@
 
 namespace backstay::format {
 
-// What a reader does for a range of a file, in order: read these bytes of the object, or take zeros.
+// What a reader does for a range of a file, in order: read these bytes of the object, or take
+// zeros.
 struct ReadPiece {
   std::uint64_t file_offset = 0;
   std::uint64_t bytes = 0;

@@ -17,8 +17,8 @@ inline constexpr std::size_t files_max = 1'000'000;
 inline constexpr std::size_t file_path_max = 4095;
 inline constexpr std::size_t file_name_max = 255;  // of a component
 inline constexpr std::size_t extent_bytes = 24;
-// A record without its path and extents: length of the path, mode, number of extents, size, when it came to its path,
-// two times.
+// A record without its path and extents: length of the path, mode, number of extents, size, when it
+// came to its path, two times.
 inline constexpr std::uint64_t file_record_fixed_bytes = 2 + 4 + 4 + 8 + 8 + 2 * (8 + 4);
 inline constexpr std::uint64_t file_record_bytes_min = file_record_fixed_bytes + 2;
 
@@ -49,14 +49,17 @@ struct CapturedFile {
   friend bool operator==(const CapturedFile&, const CapturedFile&) = default;
 };
 
-// A path as the format allows it: absolute, without components that are empty, "." or "..". Errors: invalid, too_large.
+// A path as the format allows it: absolute, without components that are empty, "." or "..". Errors:
+// invalid, too_large.
 Status check_file_path(std::string_view path);
 
-// Table and footer, to be put at aligned_in_object(length of the payload), which is `table_offset`; zeros in between.
-// Precondition: files are sorted by path as bytes, each path once, and hold what check_file_path and decode_files accept.
+// Table and footer, to be put at aligned_in_object(length of the payload), which is `table_offset`;
+// zeros in between. Precondition: files are sorted by path as bytes, each path once, and hold what
+// check_file_path and decode_files accept.
 Buffer encode_files(std::span<const CapturedFile> files, std::uint64_t table_offset);
 
-// Errors: corrupt (says what is wrong). Every extent returned lies inside of its file and of the payload.
+// Errors: corrupt (says what is wrong). Every extent returned lies inside of its file and of the
+// payload.
 Result<std::vector<CapturedFile>> decode_files(Bytes table, const Footer& footer);
 
 }  // namespace backstay::format

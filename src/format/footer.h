@@ -1,4 +1,5 @@
-// The last 64 bytes of every object, whatever its kind (docs/format/object.md): struct <-> bytes, no I/O.
+// The last 64 bytes of every object, whatever its kind (docs/format/object.md): struct <-> bytes,
+// no I/O.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +29,9 @@ constexpr std::uint64_t aligned_in_object(std::uint64_t offset) {
 Buffer with_footer(ByteWriter table, std::uint64_t table_offset, std::uint32_t records,
                    ObjectKind kind);
 
-// `last` is the last object_footer_bytes bytes of the object, `kind` what its manifest says. Errors: format (not ours, or
-// of another format), corrupt (says what is wrong; another kind, or one whose tables this release does not know).
+// `last` is the last object_footer_bytes bytes of the object, `kind` what its manifest says.
+// Errors: format (not ours, or of another format), corrupt (says what is wrong; another kind, or
+// one whose tables this release does not know).
 Result<Footer> decode_footer(Bytes last, std::uint64_t object_bytes,
                              ObjectKind kind = ObjectKind::regions);
 

@@ -62,9 +62,10 @@ struct Manifest {
   std::vector<Rank> ranks_here() const;
 };
 
-// Sorts `chunks`, fills `objects` from them and `object_bytes`, and makes every check that decode_manifest makes: objects
-// covered without gap or overlap, slots aligned, inside of the segment and apart, each need named. Precondition: all
-// other members are set. An object of 0 bytes has no chunk. Errors: internal (what does not fit).
+// Sorts `chunks`, fills `objects` from them and `object_bytes`, and makes every check that
+// decode_manifest makes: objects covered without gap or overlap, slots aligned, inside of the
+// segment and apart, each need named. Precondition: all other members are set. An object of 0 bytes
+// has no chunk. Errors: internal (what does not fit).
 Status index_objects(Manifest& manifest,
                      std::span<const std::pair<ObjectId, std::uint64_t>> object_bytes);
 // The same where ranks have regions and there is nothing else.
@@ -78,8 +79,8 @@ Result<Manifest> decode_manifest(Bytes bytes);
 // The checksum in the last 8 bytes of an encoded manifest.
 std::uint64_t manifest_digest(Bytes encoded);
 
-// What the node of this manifest says in its record of level local: its own payload, digest and needs. The time of commit
-// is still 0.
+// What the node of this manifest says in its record of level local: its own payload, digest and
+// needs. The time of commit is still 0.
 CommitRecord record_of(const Manifest& manifest, Bytes encoded);
 
 }  // namespace backstay::format

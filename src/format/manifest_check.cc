@@ -38,7 +38,8 @@ std::string wrong_with_owner(const Manifest& manifest, const ObjectId& id) {
   return {};
 }
 
-// How far the segment goes in which the chunk lies. That of a needed version is known only to who opens it.
+// How far the segment goes in which the chunk lies. That of a needed version is known only to who
+// opens it.
 std::uint64_t segment_end(const Manifest& manifest, const ChunkEntry& chunk) {
   constexpr std::uint64_t last = std::numeric_limits<std::uint64_t>::max();
   return chunk.here() ? manifest.segment_bytes : last / segment_alignment * segment_alignment;
@@ -61,7 +62,8 @@ std::string wrong_with_chunk(const Manifest& manifest, const ChunkEntry& chunk) 
   return {};
 }
 
-// The chunks from `next` on must be this object's, one after another. `next` becomes the index after the last.
+// The chunks from `next` on must be this object's, one after another. `next` becomes the index
+// after the last.
 std::string wrong_with_object(const Manifest& manifest, const ObjectEntry& object,
                               std::uint64_t& next) {
   if (auto wrong = wrong_with_owner(manifest, object.id); !wrong.empty()) return wrong;

@@ -1,5 +1,5 @@
-// What must hold of a manifest, checked by its writer and its reader alike: what we write we can read. Private to
-// src/format.
+// What must hold of a manifest, checked by its writer and its reader alike: what we write we can
+// read. Private to src/format.
 #pragma once
 
 #include <string>

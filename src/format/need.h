@@ -19,7 +19,8 @@ struct Need {
   friend bool operator==(const Need&, const Need&) = default;
 };
 
-// Of a list that version `of` has: sorted, each version once and older than `of`, not too many. Empty: nothing is wrong.
+// Of a list that version `of` has: sorted, each version once and older than `of`, not too many.
+// Empty: nothing is wrong.
 std::string_view wrong_with_needs(std::span<const Need> needs, VersionNumber of);
 
 // Both lists in one, sorted, each version once: what a version of several manifests needs.

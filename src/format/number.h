@@ -1,4 +1,5 @@
-// The number of the format that this release writes, and the only one that it reads (docs/format/README.md).
+// The number of the format that this release writes, and the only one that it reads
+// (docs/format/README.md).
 #pragma once
 
 #include <cstdint>

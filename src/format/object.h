@@ -19,7 +19,8 @@ inline constexpr std::size_t notes_max = 16;
 inline constexpr std::size_t note_text_max = 200;
 // A note without its key and text: length of the key, kind, length of the text; a character each.
 inline constexpr std::uint64_t note_bytes_min = 2 + 1 + 2 + 1 + 1;
-// A record without its name and its dims: name length, kind, type, dims, flags, mode, offset, bytes.
+// A record without its name and its dims: name length, kind, type, dims, flags, mode, offset,
+// bytes.
 inline constexpr std::uint64_t region_record_fixed_bytes = 2 + 1 + 1 + 1 + 1 + 4 + 8 + 8;
 inline constexpr std::uint64_t region_record_bytes_max =
     region_record_fixed_bytes + region_name_max + 3 * 8 * dims_max;
@@ -77,16 +78,18 @@ struct Table {
   std::string_view note(std::string_view key) const;  // "": there is none
 };
 
-// Places the payloads one after another, each aligned; fills `offset`. Returns where the table begins.
+// Places the payloads one after another, each aligned; fills `offset`. Returns where the table
+// begins.
 std::uint64_t lay_out(std::vector<Region>& regions);
 
 // Table and footer, to be put at the offset that lay_out returned.
-// Precondition: regions were laid out, hold valid names and shapes, and are at most regions_max; notes hold valid keys and
-// texts, and are at most notes_max.
+// Precondition: regions were laid out, hold valid names and shapes, and are at most regions_max;
+// notes hold valid keys and texts, and are at most notes_max.
 Buffer encode_tail(const std::vector<Region>& regions, std::uint64_t table_offset,
                    const std::vector<Note>& notes = {});
 
-// Errors: corrupt (says what is wrong). Every region returned lies inside of the object and is consistent with its shape.
+// Errors: corrupt (says what is wrong). Every region returned lies inside of the object and is
+// consistent with its shape.
 Result<Table> decode_table(Bytes table, const Footer& footer);
 
 }  // namespace backstay::format

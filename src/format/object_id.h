@@ -1,4 +1,5 @@
-// Whose an object is and what it holds: the key by which a manifest lists it (docs/format/manifest.md).
+// Whose an object is and what it holds: the key by which a manifest lists it
+// (docs/format/manifest.md).
 #pragma once
 
 #include <compare>
@@ -28,7 +29,8 @@ struct ObjectId {
   constexpr ObjectId(OwnerKind of, std::uint32_t which, ObjectKind what)
       : owner(of), kind(what), number(which) {}
 
-  // Owner kind, number, kind, from its most significant bits down: the order of a manifest, in one comparison.
+  // Owner kind, number, kind, from its most significant bits down: the order of a manifest, in one
+  // comparison.
   constexpr std::uint64_t key() const {
     return std::uint64_t{static_cast<std::uint16_t>(owner)} << 48 | std::uint64_t{number} << 16 |
            static_cast<std::uint16_t>(kind);

@@ -1,4 +1,5 @@
-// The manifest of the parity that a node keeps of its group (docs/format/parity.md): struct <-> bytes, no I/O.
+// The manifest of the parity that a node keeps of its group (docs/format/parity.md): struct <->
+// bytes, no I/O.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +41,9 @@ struct ParityManifest {
 // P: the longest of the segments divided by k, rounded up to 4096. Precondition: k is not 0.
 std::uint64_t parity_block_bytes(std::uint64_t longest_segment, std::uint32_t data);
 
-// The members' manifests, in their order. Errors: corrupt (one is damaged, or not of this version and run, or of
-// another length than the blocks are made for; a member is there twice; `node` is none).
+// The members' manifests, in their order. Errors: corrupt (one is damaged, or not of this version
+// and run, or of another length than the blocks are made for; a member is there twice; `node` is
+// none).
 Result<std::vector<Manifest>> decode_members(const ParityManifest& parity);
 
 // How long encode() makes it once it has all its checksums, which need not be there.

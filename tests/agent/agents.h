@@ -1,8 +1,9 @@
-// Several agents of a run in one thread: their depots, transfers and protection over disks in memory and a network that is
-// played. What happens next, of all that may, is chosen by a seed; messages of one agent to another keep their order.
+// Several agents of a run in one thread: their depots, transfers and protection over disks in
+// memory and a network that is played. What happens next, of all that may, is chosen by a seed;
+// messages of one agent to another keep their order.
 //
-// A node that is cut gets and sends nothing; both sides learn of it. A node that dies loses its agent and what its disk had
-// not synced.
+// A node that is cut gets and sends nothing; both sides learn of it. A node that dies loses its
+// agent and what its disk had not synced.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -174,7 +175,8 @@ class PlayedNetwork {
   bool lives(NodeId node) const { return nodes_[node] != nullptr; }
   test::Random& random() { return random_; }
 
-  // One of the things that may happen next; false: nothing may, until time passes or a test does something.
+  // One of the things that may happen next; false: nothing may, until time passes or a test does
+  // something.
   bool step() {
     struct Choice {
       NodeId node;
@@ -198,7 +200,8 @@ class PlayedNetwork {
     if (after_step) after_step();
     return true;
   }
-  // Until nothing is left to do; time passes only where nothing else happens, and not beyond `until_ns`.
+  // Until nothing is left to do; time passes only where nothing else happens, and not beyond
+  // `until_ns`.
   void run_for(std::uint64_t ns = 0) {
     const std::uint64_t until = clock.monotonic_ns() + ns;
     pump_all();
@@ -493,8 +496,8 @@ inline std::unique_ptr<tier::Tier> tier_on(io::FileSystem& disk) {
   return std::move(tier::open_dir_tier(disk, make_ring, {.root = "/disk"}).value());
 }
 
-// What an agent writes for a version: its store does. `chunks` of a buffer each, the last one shorter. `disk`: of that
-// node, where the file is of an earlier run whose nodes had other numbers.
+// What an agent writes for a version: its store does. `chunks` of a buffer each, the last one
+// shorter. `disk`: of that node, where the file is of an earlier run whose nodes had other numbers.
 inline FileOf write_file(PlayedNetwork& network, NodeId node, VersionNumber version,
                          std::uint32_t chunks = 7, std::optional<NodeId> disk = std::nullopt) {
   const std::uint32_t nodes = std::max(network.members(), node + 1);

@@ -1,5 +1,6 @@
-// One agent of a job on several nodes, as far as a restart needs it: ranks, store, drain, other agents and the directory's
-// network are played, everything in memory and in one thread. What would come later from elsewhere comes in step().
+// One agent of a job on several nodes, as far as a restart needs it: ranks, store, drain, other
+// agents and the directory's network are played, everything in memory and in one thread. What would
+// come later from elsewhere comes in step().
 #pragma once
 
 #include <gtest/gtest.h>

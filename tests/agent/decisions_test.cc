@@ -265,7 +265,7 @@ TEST_F(DecisionsTest, WhoWaitsForDurableHearsOfTheDurableDirectoryOnly) {
   begin_run(7);
   b_.state.durable_settings.dir = "/shared";
   b_.state.replicas = 1;
-  b_.find_recorded(3, 7, Level::local);
+  find_recorded(b_, 3, 7, Level::local);
   Levels levels(b_.state, [](VersionNumber) { return std::string(); });
   levels.await(1, {3, Level::durable});
   b_.state.lacks.learn(0, {"n0", {{3, Level::protected_, Code::no_space, "full"}}});
@@ -280,12 +280,13 @@ TEST_F(DecisionsTest, WhoWaitsForDurableHearsOfTheDurableDirectoryOnly) {
   EXPECT_EQ(b_.answers[1].code, Code::no_space);
 }
 
-// Whose wait has ended by its own limit asks why: about the level that it waited for, not about the highest.
+// Whose wait has ended by its own limit asks why: about the level that it waited for, not about the
+// highest.
 TEST_F(DecisionsTest, WhoWaitedInVainHearsOfTheLevelThatItWaitedFor) {
   begin_run(7);
   b_.state.durable_settings.dir = "/shared";
   b_.state.replicas = 1;
-  b_.find_recorded(3, 7, Level::local);
+  find_recorded(b_, 3, 7, Level::local);
   b_.state.lost_patience_ns = 3'000'000'000;
   Levels levels(b_.state, [](VersionNumber) { return std::string(); });
   levels.await(1, {3, Level::protected_});
@@ -298,10 +299,10 @@ TEST_F(DecisionsTest, WhoWaitedInVainHearsOfTheLevelThatItWaitedFor) {
 }
 
 TEST_F(DecisionsTest, AVersionThatNewerOnesHaveOvertakenIsNoTrouble) {
-  a_.find_recorded(3, 7, Level::local);
+  find_recorded(a_, 3, 7, Level::local);
   a_.state.lacks.learn(0, {"n0", {{3, Level::protected_, Code::not_found, "no such file"}}});
   EXPECT_EQ(troubles(a_.state).size(), 1u);
-  a_.find_in_doubt(4, 7, {0});
+  find_in_doubt(a_, 4, 7, {0});
   EXPECT_THAT(troubles(a_.state), IsEmpty());
   a_.write_record(4, 7);
   EXPECT_THAT(troubles(a_.state), IsEmpty());
@@ -367,8 +368,8 @@ TEST_F(DecisionsTest, ALevelThatANodeReachesManyVersionsLaterIsDecidedAllTheSame
 
 // The other node may have removed its part before it could record it.
 TEST_F(DecisionsTest, AnAgentThatComesBackTellsLevelProtectedOnceAllHaveRecordedIt) {
-  a_.find_recorded(3, 7, Level::protected_);
-  b_.find_recorded(3, 7, Level::local);
+  find_recorded(a_, 3, 7, Level::protected_);
+  find_recorded(b_, 3, 7, Level::local);
   begin_run(7);
   EXPECT_EQ(a_.state.versions.find(3)->announced, Level::local);
   ASSERT_TRUE(until([&] { return !b_.protected_asked.empty(); })) << "a record is a proof";
@@ -379,10 +380,11 @@ TEST_F(DecisionsTest, AnAgentThatComesBackTellsLevelProtectedOnceAllHaveRecorded
   EXPECT_THAT(a_.told(), ElementsAre(std::pair(3, Level::protected_)));
 }
 
-// Its agent ended before it had written its part; what it had kept for the other node is no part of its own.
+// Its agent ended before it had written its part; what it had kept for the other node is no part of
+// its own.
 TEST_F(DecisionsTest, ACopyOfAnothersPartIsNotThisNodesPart) {
   for (DecidingNode* node : {&a_, &b_}) {
-    node->find_in_doubt(3, 7, {1});
+    find_in_doubt(*node, 3, 7, {1});
   }
   begin_run(7);
   ASSERT_TRUE(pass_ticks());

@@ -1,4 +1,5 @@
-// The decisions of two nodes, and of one alone: a played store and program, a real tree between them.
+// The decisions of two nodes, and of one alone: a played store and program, a real tree between
+// them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -83,19 +84,6 @@ class DecidingNode final : public Outbox, public StoreLink, private PeerEvents {
     done.level = level;
     decisions.on(VersionRecorded{done});
   }
-  // It is whole on this node's disk, with a record of that level.
-  void find_recorded(VersionNumber version, RunId run, Level level) {
-    StoredVersion found = stored(version, run);
-    found.level = level;
-    state.versions.found(found, Where::disk);
-  }
-  // The parts of these nodes are on this node's disk, and no record is.
-  void find_in_doubt(VersionNumber version, RunId run, std::vector<NodeId> parts) {
-    StoredVersion found = stored(version, run);
-    found.undecided = true;
-    found.parts = std::move(parts);
-    state.versions.found(found, Where::disk);
-  }
   // Levels that may be reported, in the order in which they were announced.
   std::vector<std::pair<VersionNumber, Level>>& told() {
     for (const Announcement& now : state.versions.take_orders().announced) {
@@ -155,6 +143,21 @@ class DecidingNode final : public Outbox, public StoreLink, private PeerEvents {
   std::unique_ptr<ControlPage> page = std::move(ControlPage::create().value());
   RequestTeller requests{state, *page};
 };
+
+// It is whole on the node's disk, with a record of that level.
+inline void find_recorded(DecidingNode& node, VersionNumber version, RunId run, Level level) {
+  StoredVersion found = node.stored(version, run);
+  found.level = level;
+  node.state.versions.found(found, Where::disk);
+}
+// The parts of these nodes are on the node's disk, and no record is.
+inline void find_in_doubt(DecidingNode& node, VersionNumber version, RunId run,
+                          std::vector<NodeId> parts) {
+  StoredVersion found = node.stored(version, run);
+  found.undecided = true;
+  found.parts = std::move(parts);
+  node.state.versions.found(found, Where::disk);
+}
 
 class DecisionsTest : public ::testing::Test {
  protected:

@@ -1,4 +1,5 @@
-// The depot without its thread (once with it): what it finds, reads and writes on behalf of others, whatever fails.
+// The depot without its thread (once with it): what it finds, reads and writes on behalf of others,
+// whatever fails.
 #include "agent/disk/depot.h"
 
 #include <fmt/format.h>
@@ -293,7 +294,8 @@ TEST(Depot, TheMachineStopsAtEveryCall) {
   }
 }
 
-// The agent dies at every call and another takes over: what it then calls kept survives the machine.
+// The agent dies at every call and another takes over: what it then calls kept survives the
+// machine.
 TEST(Depot, WhatADeadAgentLeftIsMadeSafe) {
   for (std::uint64_t at = 1, over = 0; over == 0; ++at) {
     for (std::uint64_t loss = 1; loss <= losses; ++loss) {
@@ -334,7 +336,8 @@ TEST(Depot, AFolderThatIsRemovedMeanwhileIsNotMadeAnew) {
   EXPECT_EQ(look_at(*tier_on(world.disk()), "job", version).level, Level::none);
 }
 
-// It was there already when somebody wanted it kept: nothing is written but the record, and that only if it is there still.
+// It was there already when somebody wanted it kept: nothing is written but the record, and that
+// only if it is there still.
 TEST(Depot, ARecordIsNotPutWhereTheSegmentHasGone) {
   World world;
   Desk desk(world.disk());

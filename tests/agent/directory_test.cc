@@ -14,8 +14,8 @@ using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 using wire::peer::Holder;
 
-// Members whose messages arrive in order, when the test says so. A cut member gets nothing, and its peers are told when
-// they talk to it.
+// Members whose messages arrive in order, when the test says so. A cut member gets nothing, and its
+// peers are told when they talk to it.
 class Members {
  public:
   explicit Members(std::uint32_t count) {

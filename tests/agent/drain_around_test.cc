@@ -1,5 +1,5 @@
-// Level durable over several nodes: each its part, in turns; a record when all are there, told once it is safe, whatever
-// fails, whoever dies.
+// Level durable over several nodes: each its part, in turns; a record when all are there, told once
+// it is safe, whatever fails, whoever dies.
 #include "agent/drain/drain_around.h"
 
 #include <fmt/format.h>
@@ -116,7 +116,8 @@ TEST(DrainAround, RetentionRemovesOnceAndTellsAll) {
   }
 }
 
-// With a copy of each part elsewhere the version becomes durable all the same; without, the reason is told.
+// With a copy of each part elsewhere the version becomes durable all the same; without, the reason
+// is told.
 TEST(DrainAround, AnyMemberDiesAtAnyInstant) {
   SCOPED_TRACE(test::replay());
   test::Random random;
@@ -167,7 +168,8 @@ TEST(DrainAround, WhoDiesWithTheTurnLosesIt) {
   }
 }
 
-// Copies are made while the version is on its way there: who keeps one stands in although it had none when it was asked.
+// Copies are made while the version is on its way there: who keeps one stands in although it had
+// none when it was asked.
 TEST(DrainAround, ACopyThatComesMeanwhileStandsInForWhoDies) {
   SCOPED_TRACE(test::replay());
   for (const std::uint32_t nodes_max : {0u, 1u}) {
@@ -250,7 +252,8 @@ TEST(DrainAround, ASlowNodeHoldsNobodyUpButTheVersion) {
   expect_told(world, 1);
 }
 
-// It was taken for dead in its turn, and goes on long after the version was finished by others, or was removed.
+// It was taken for dead in its turn, and goes on long after the version was finished by others, or
+// was removed.
 TEST(DrainAround, AnAgentThatWasStoppedDoesNoHarm) {
   SCOPED_TRACE(test::replay());
   test::Random random;
@@ -265,7 +268,8 @@ TEST(DrainAround, AnAgentThatWasStoppedDoesNoHarm) {
       if (other != stopped) world.cut(stopped, other);
     world.membership({stopped}, {});
     world.run_to_rest();
-    // The lock of a coordinator that hangs is a lock: the version waits for it, or for the next run.
+    // The lock of a coordinator that hangs is a lock: the version waits for it, or for the next
+    // run.
     if (stopped == 2) {
       EXPECT_EQ(world.there(), (Numbers{1}));
     }

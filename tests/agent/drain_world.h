@@ -1,6 +1,6 @@
-// The agents of a run in one thread with one directory on shared storage: what each does to become durable, over disks in memory
-// and a network that is played. What happens next, of all that may, is chosen by a seed; messages of one agent to another
-// keep their order. Locks are real.
+// The agents of a run in one thread with one directory on shared storage: what each does to become
+// durable, over disks in memory and a network that is played. What happens next, of all that may,
+// is chosen by a seed; messages of one agent to another keep their order. Locks are real.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -130,7 +130,8 @@ class DrainWorldPlayed {
   }
 
   // --- versions ---
-  // Node `node` of the present run writes its part, on its disk and on those of `copies`; the level local is told with local().
+  // Node `node` of the present run writes its part, on its disk and on those of `copies`; the level
+  // local is told with local().
   void write(NodeId node, VersionNumber version, const std::vector<NodeId>& copies = {},
              std::uint32_t chunks = 3) {
     std::vector<NodeId> where = copies;

@@ -65,7 +65,8 @@ TEST(Favoured, ChangesLessAndLessOften) {
     const VersionNumber now = favoured(disk, run);
     if (changes.empty() || changes.back() != now) changes.push_back(now);
   }
-  // Records of a random sequence: as many as the harmonic number of its length, 9.8, give or take three standard deviations.
+  // Records of a random sequence: as many as the harmonic number of its length, 9.8, give or take
+  // three standard deviations.
   EXPECT_GE(changes.size(), 3u);
   EXPECT_LE(changes.size(), 19u);
   EXPECT_TRUE(std::ranges::is_sorted(changes));
@@ -103,7 +104,8 @@ struct PlayedNode {
   }
 };
 
-// How many of 2000 versions become protected, one a step, if a copy takes `steps` and up to half of that more.
+// How many of 2000 versions become protected, one a step, if a copy takes `steps` and up to half of
+// that more.
 std::size_t protected_of(unsigned steps, std::uint32_t keep, bool with_favoured,
                          std::uint64_t seed) {
   SplitMix64 random(seed);

@@ -74,8 +74,8 @@ class Owner final : public FleetOwner, private PeerEvents {
   void lost(NodeId peer, const Error&) override { heard.push_back("lost " + std::to_string(peer)); }
 };
 
-// The members of a run, over a network in this process. Ticks are real time, a hundredth of a second long; nothing is
-// waited for but by poll().
+// The members of a run, over a network in this process. Ticks are real time, a hundredth of a
+// second long; nothing is waited for but by poll().
 class FleetTest : public ::testing::Test {
  protected:
   static constexpr std::uint32_t members = 5;

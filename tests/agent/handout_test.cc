@@ -1,5 +1,5 @@
-// Blocks of parity that a member makes for others of its group: each is made once and sent once; who is not handed its block
-// makes it by itself, whatever the reason, and nobody waits for ever.
+// Blocks of parity that a member makes for others of its group: each is made once and sent once;
+// who is not handed its block makes it by itself, whatever the reason, and nobody waits for ever.
 #include <gtest/gtest.h>
 
 #include "agent/parity_world.h"
@@ -19,7 +19,8 @@ protect::Stripes stripes_of(World& world, ParityShape shape) {
   return {shape, std::move(lengths)};
 }
 
-// What a node pulls for one version: the data of its stripe, the parities that others make for it, and their manifests.
+// What a node pulls for one version: the data of its stripe, the parities that others make for it,
+// and their manifests.
 std::uint64_t planned_bytes(World& world, const protect::Stripes& stripes, NodeId node) {
   const ParityShape shape = stripes.shape();
   std::uint64_t bytes = (shape.parity - 1) * stripes.block_bytes();
@@ -32,7 +33,8 @@ std::uint64_t planned_bytes(World& world, const protect::Stripes& stripes, NodeI
   return bytes;
 }
 
-// All have told version 1, nothing is under way any more, and what the first of `lost` saved comes back without their disks.
+// All have told version 1, nothing is under way any more, and what the first of `lost` saved comes
+// back without their disks.
 void expect_good(World& world, const std::vector<NodeId>& lost, NodeId asking) {
   world.expect_told(1);
   world.expect_rest();
@@ -103,7 +105,8 @@ TEST(Handout, ACableIsCutMeanwhile) {
   EXPECT_GT(early, 0u);
 }
 
-// All members fail at one instant while they make version 1, each with something asked of one that has failed too.
+// All members fail at one instant while they make version 1, each with something asked of one that
+// has failed too.
 void fail_together(World& world) {
   world.save(1, [](NodeId) { return 30u; });
   world.network.run_until("all have begun", [&] {
@@ -128,8 +131,9 @@ TEST(Handout, MembersThatFailTogetherDoNotWaitForEachOther) {
   }
 }
 
-// What failed on all members is tried again by all after half a minute, when another version may be half done. A member that
-// worked on both would hold slices of each for others that wait for the other one.
+// What failed on all members is tried again by all after half a minute, when another version may be
+// half done. A member that worked on both would hold slices of each for others that wait for the
+// other one.
 TEST(Handout, AnOlderVersionThatIsTriedAgainWaitsForTheOneThatIsMade) {
   SCOPED_TRACE(test::replay());
   std::size_t half_done = 0;
@@ -159,7 +163,8 @@ TEST(Handout, AnOlderVersionThatIsTriedAgainWaitsForTheOneThatIsMade) {
   EXPECT_GT(half_done, 0u);
 }
 
-// An agent that dies and is back before anybody has said so: its new life asks for what the old one was given.
+// An agent that dies and is back before anybody has said so: its new life asks for what the old one
+// was given.
 TEST(Handout, AnAgentThatComesBackAtOnce) {
   SCOPED_TRACE(test::replay());
   for (int round = 0; round < 40; ++round) {

@@ -1,4 +1,5 @@
-// A version of an earlier run, which the program goes on from: what it had on nodes that are gone is copied again in the new run.
+// A version of an earlier run, which the program goes on from: what it had on nodes that are gone
+// is copied again in the new run.
 #include <gtest/gtest.h>
 
 #include "agent/protected_world.h"

@@ -1,5 +1,5 @@
-// Which copies a keeper makes first, and how copies that are made at once share its buffers: no link of an owner idles while
-// keepers wait for that of another one.
+// Which copies a keeper makes first, and how copies that are made at once share its buffers: no
+// link of an owner idles while keepers wait for that of another one.
 #include "agent/redundancy/keeper.h"
 
 #include <gtest/gtest.h>

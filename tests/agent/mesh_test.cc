@@ -173,7 +173,7 @@ TEST(MemberId, OtherTextsAreRefused) {
   }
 }
 
-// --- messages --------------------------------------------------------------------------------------
+// --- messages -----------------------------------------------------------------------------------
 
 TEST(MeshAlone, AMessageToOurselvesComesLater) {
   Agent one(nullptr, {run_of_mesh, 0, 1}, 1);
@@ -253,7 +253,7 @@ TEST_F(MeshTest, WhatDoesNotFitWaitsAndArrivesInOrder) {
   EXPECT_EQ(b.told(), all);
 }
 
-// --- who belongs here -----------------------------------------------------------------------------
+// --- who belongs here ---------------------------------------------------------------------------
 
 TEST_F(MeshTest, WhoDoesNotBelongHereIsCutOff) {
   Agent& a = add(0);
@@ -310,7 +310,7 @@ TEST_F(MeshTest, GarbageEndsTheConnectionAndWhatFollowsIsNotHeard) {
   }
 }
 
-// --- bulk data ---------------------------------------------------------------------------------------
+// --- bulk data ----------------------------------------------------------------------------------
 
 TEST_F(MeshTest, AnOfferIsFetchedOrRefused) {
   auto [a, b] = two_connected();
@@ -383,7 +383,7 @@ TEST_F(MeshTest, WhatTheNetworkDoesNotTakeHoldsNothingUp) {
   EXPECT_THAT(b.told(), ElementsAre("message 0 2"));
 }
 
-// --- who goes, and comes back ----------------------------------------------------------------------
+// --- who goes, and comes back -------------------------------------------------------------------
 
 TEST_F(MeshTest, WhoDiesIsLostOnceAndDialledAgainWhenThereIsSomethingToSay) {
   auto [a, b] = two_connected();
@@ -502,7 +502,7 @@ TEST_F(MeshTest, LastWordsAreSentAndNothingIsHeard) {
   EXPECT_THAT(b.told(), ElementsAre("message 0 2", "lost 0"));
 }
 
-// --- over sockets --------------------------------------------------------------------------------------
+// --- over sockets -------------------------------------------------------------------------------
 
 TEST(MeshOverTcp, MessagesAndDataGoBothWaysAndAnotherRunIsCutOff) {
   spdlog::set_level(spdlog::level::critical);

@@ -1,4 +1,5 @@
-// The parts of a run on several nodes put together as an agent has them: what it begins with, and what was found damaged.
+// The parts of a run on several nodes put together as an agent has them: what it begins with, and
+// what was found damaged.
 #include "agent/redundancy/neighbourhood.h"
 
 #include <gtest/gtest.h>
@@ -66,7 +67,8 @@ TEST(NeighbourhoodOfARun, WhatIsRemovedWhileItIsListedIsNotHeld) {
   EXPECT_FALSE(all.network[0].logged("protect_failed"));
 }
 
-// The node that wrote it may be gone with its disk; a version of the present run is looked after anyhow.
+// The node that wrote it may be gone with its disk; a version of the present run is looked after
+// anyhow.
 TEST(NeighbourhoodOfARun, WhatAnEarlierRunLeftIsCopiedAgainOnceTheProgramGoesOnFromIt) {
   Neighbours all(3, 1);
   const FileOf file = write_file(all.network, 0, 1);

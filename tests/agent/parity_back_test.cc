@@ -10,7 +10,8 @@ namespace {
 using namespace testing;
 using World = ParityWorld;
 
-// It goes on where its earlier life was killed, and says what that may not have said; others need not have noticed.
+// It goes on where its earlier life was killed, and says what that may not have said; others need
+// not have noticed.
 TEST(Parity, AnAgentThatIsBackGoesOn) {
   SCOPED_TRACE(test::replay());
   std::size_t early = 0, made = 0, late = 0;  // than it was there, and told
@@ -40,7 +41,8 @@ TEST(Parity, AnAgentThatIsBackGoesOn) {
   EXPECT_GT(late, 0u);
 }
 
-// What an agent that died had on the disk is told only once it is synced; where that fails, parity is made anew.
+// What an agent that died had on the disk is told only once it is synced; where that fails, parity
+// is made anew.
 TEST(Parity, WhatAnEarlierAgentMadeIsSyncedFirst) {
   for (const bool fails : {false, true}) {
     World world(3, {2, 1});

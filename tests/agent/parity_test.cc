@@ -1,5 +1,6 @@
-// Level protected by parity over a played network: it is told only when the parity is there for good; what up to m nodes of a
-// group saved is made again byte for byte out of what the others have; whatever fails ends in another try or a reason.
+// Level protected by parity over a played network: it is told only when the parity is there for
+// good; what up to m nodes of a group saved is made again byte for byte out of what the others
+// have; whatever fails ends in another try or a reason.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -81,7 +82,8 @@ TEST(Parity, StoresNoMoreThanItsShare) {
   }
 }
 
-// At the instant when a node says so, every machine may stop; what that node keeps must do for any other.
+// At the instant when a node says so, every machine may stop; what that node keeps must do for any
+// other.
 TEST(Parity, IsSyncedWhenItIsTold) {
   SCOPED_TRACE(test::replay());
   test::Random random;
@@ -133,9 +135,10 @@ TEST(Parity, TroubleThatPasses) {
   }
 }
 
-// A bit is wrong once in what is read while parity is made: where no checksum covers it, the parity is made of it, and nobody
-// notices before something is rebuilt with it. Then there is another block, or the file is lost; nothing wrong is ever kept.
-// How often nobody noticed, over all reads of one history.
+// A bit is wrong once in what is read while parity is made: where no checksum covers it, the parity
+// is made of it, and nobody notices before something is rebuilt with it. Then there is another
+// block, or the file is lost; nothing wrong is ever kept. How often nobody noticed, over all reads
+// of one history.
 std::size_t flips_unnoticed(std::uint32_t nodes, ParityShape shape) {
   std::size_t unnoticed = 0;
   for (std::uint64_t at = 1;; ++at) {
@@ -263,7 +266,8 @@ TEST(Parity, AVersionThatIsRemovedWhileItIsSealed) {
   }
 }
 
-// By another thread, after it was seen to be there still: the manifest is put into a folder that is made anew for it.
+// By another thread, after it was seen to be there still: the manifest is put into a folder that is
+// made anew for it.
 TEST(Parity, AVersionThatIsRemovedJustBeforeTheManifestIsPut) {
   World world(4, {3, 1});
   Node& node = world.network[0];
@@ -308,7 +312,8 @@ TEST(Parity, IsNotPulledFasterThanAllowed) {
     world.save(1, [](NodeId) { return 30u; });
     world.network.run_for(60 * second);
     world.expect_told(1);
-    // Each reads k blocks of the others, as much as its own segment, and m - 1 that they have made for it.
+    // Each reads k blocks of the others, as much as its own segment, and m - 1 that they have made
+    // for it.
     const double seconds = share * static_cast<double>(world.segments[{1, run, 0}].size()) / rate;
     EXPECT_GT(seconds, 2);
     EXPECT_NEAR(1e-9 * static_cast<double>(ended - began), seconds, 0.5);

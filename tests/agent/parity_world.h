@@ -75,7 +75,8 @@ class ParityWorld {
     ASSERT_TRUE(io::publish_file(*network.disks[disk], path_of(name), bytes).ok());
   }
 
-  // A node asks the first that has parity of the rank's group, as a restart does. One rank a node, of the same number.
+  // A node asks the first that has parity of the rank's group, as a restart does. One rank a node,
+  // of the same number.
   Result<NodeId> rebuild(NodeId asking, VersionNumber version, Rank rank) {
     std::optional<Result<NodeId>> answer;
     Node& node = network[asking];

@@ -1,4 +1,5 @@
-// An agent that died and is back within its run: it goes on with what its disk has, and looks after what it keeps for others.
+// An agent that died and is back within its run: it goes on with what its disk has, and looks after
+// what it keeps for others.
 #include <gtest/gtest.h>
 
 #include "agent/disk/catalog.h"
@@ -10,7 +11,8 @@ namespace {
 using namespace testing;
 using World = ProtectedWorld;
 
-// It goes on where its earlier life was killed, and says what that may not have said; others need not have noticed.
+// It goes on where its earlier life was killed, and says what that may not have said; others need
+// not have noticed.
 TEST(Replicas, AnAgentThatIsBackGoesOn) {
   SCOPED_TRACE(test::replay());
   std::size_t early = 0, late = 0;
@@ -60,7 +62,8 @@ TEST(Replicas, AKeeperThatIsBackLooksAfterWhatALostNodeHad) {
   world.expect_rest();
 }
 
-// Who removed its part of a version, and is asked to keep another node's, would take it for protected on all nodes.
+// Who removed its part of a version, and is asked to keep another node's, would take it for
+// protected on all nodes.
 TEST(Replicas, ACopyDoesNotSayThatAllNodesHaveRecordedItsVersion) {
   World world(2, 1);
   const FileOf file = world.write(0, 1);

@@ -1,5 +1,5 @@
-// Level protected over a played network: copies are the same bytes, it is told only when all are there for good, and
-// whatever fails ends in another keeper or in a reason.
+// Level protected over a played network: copies are the same bytes, it is told only when all are
+// there for good, and whatever fails ends in another keeper or in a reason.
 #include "agent/redundancy/protection.h"
 
 #include <fmt/format.h>
@@ -501,7 +501,8 @@ TEST(Replicas, AMemberThatComesBackGetsTheRecordToo) {
   EXPECT_TRUE(world.network[1].kept[0].record.has_value());
 }
 
-// Anything at any time; in the end all live and can reach each other, and everything is as it should be.
+// Anything at any time; in the end all live and can reach each other, and everything is as it
+// should be.
 TEST(Replicas, AnythingAtAnyTime) {
   SCOPED_TRACE(test::replay());
   for (int round = 0; round < 40; ++round) {

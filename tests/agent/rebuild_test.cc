@@ -1,4 +1,5 @@
-// What lost nodes had is made again out of parity over a played network: byte for byte, whatever happens meanwhile, or with a reason.
+// What lost nodes had is made again out of parity over a played network: byte for byte, whatever
+// happens meanwhile, or with a reason.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +27,8 @@ TEST(Rebuild, MoreThanItMakesUpForIsSaid) {
   world.expect_rest();
 }
 
-// With k = 1 a node has all that is needed; the job must only have a second one, which may be empty.
+// With k = 1 a node has all that is needed; the job must only have a second one, which may be
+// empty.
 TEST(Rebuild, OneNodeThatIsLeftIsEnoughBesideAnEmptyOne) {
   for (const ParityShape shape : {ParityShape{1, 1}, {1, 2}}) {
     const std::uint32_t nodes = shape.members();
@@ -70,7 +72,8 @@ TEST(Rebuild, ADamagedBlockIsNoticedAndMadeUpFor) {
   world.expect_rest();
 }
 
-// Node 1 of a group that bears two losses is lost, perhaps with another one, and node 0 was asked for its file.
+// Node 1 of a group that bears two losses is lost, perhaps with another one, and node 0 was asked
+// for its file.
 struct Asked {
   explicit Asked(const std::vector<NodeId>& lost = {1}) {
     world.save(1);
@@ -123,7 +126,8 @@ TEST(Rebuild, AMemberThatCannotBeSparedDiesMeanwhile) {
   EXPECT_GT(told, 0u);
 }
 
-// All that one member has is damaged, and pieces of the file lie in two stripes: whichever member it is, it is left out in both.
+// All that one member has is damaged, and pieces of the file lie in two stripes: whichever member
+// it is, it is left out in both.
 TEST(Rebuild, WhoeverIsDamagedIsLeftOut) {
   SCOPED_TRACE(test::replay());
   for (NodeId lost = 0; lost < 5; ++lost) {

@@ -1,4 +1,5 @@
-// A file that was found damaged is replaced by the one that another node has, although what is there has the right name and size.
+// A file that was found damaged is replaced by the one that another node has, although what is
+// there has the right name and size.
 #include <gtest/gtest.h>
 
 #include "agent/agents.h"

@@ -1,4 +1,5 @@
-// Restarts on several nodes: where each rank's object comes from, and what happens when it does not come.
+// Restarts on several nodes: where each rank's object comes from, and what happens when it does not
+// come.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

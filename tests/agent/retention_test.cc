@@ -81,7 +81,8 @@ TEST(Retention, UndecidedOnesGoWithThoseThatAreTooOld) {
   EXPECT_THAT(expired({undecided(1), undecided(2)}, 1, 0), IsEmpty());
 }
 
-// Nodes of a run, each of which learns what the others have said sooner or later, and removes what it need not keep.
+// Nodes of a run, each of which learns what the others have said sooner or later, and removes what
+// it need not keep.
 class PlayedRun {
  public:
   explicit PlayedRun(std::uint64_t seed) : random_(seed) {}

@@ -1,5 +1,6 @@
-// When the main loop closes a job whose program has ended: its lock, its thread and its buffers come
-// free, and a program that comes back finds its versions in the pool as long as they are there.
+// When the main loop closes a job whose program has ended: its lock, its thread and its buffers
+// come free, and a program that comes back finds its versions in the pool as long as they are
+// there.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -100,7 +101,8 @@ TEST_F(ServerJobs, WithNothingInThePoolAreClosedAtOnce) {
     EXPECT_EQ(code_of_lock("job" + std::to_string(job)), Code::busy);
   }
   closed();
-  // Not more: the pool's own thread ends some time, and the kernel lists a joined one a moment longer.
+  // Not more: the pool's own thread ends some time, and the kernel lists a joined one a moment
+  // longer.
   status_once("threads ended", [&](const json&) { return threads() <= before; });
   EXPECT_EQ(code_of_lock("job3"), Code::ok) << "another agent may serve it";
   session("job3");  // and so may this one

@@ -38,7 +38,8 @@ TEST_F(ServerTest, EndsWithPeersConnected) {
 }
 
 TEST_F(ServerTest, LeavesTheSocketOfAnotherAgent) {
-  // Somebody cleaned the folder up, and another agent was started: in one step, as ours would listen again.
+  // Somebody cleaned the folder up, and another agent was started: in one step, as ours would
+  // listen again.
   const std::string new_path = path() + ".new";
   const auto other = wire::listen_at(new_path);
   ASSERT_TRUE(other.ok());

@@ -1,4 +1,5 @@
-// A version's folder on one node of several: its own part, and copies of others' that were kept there.
+// A version's folder on one node of several: its own part, and copies of others' that were kept
+// there.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// Reading files of nodes from other agents over a played network: the same bytes, bounded memory, and an answer to everything.
+// Reading files of nodes from other agents over a played network: the same bytes, bounded memory,
+// and an answer to everything.
 #include "agent/redundancy/transfers.h"
 
 #include <gtest/gtest.h>
@@ -138,7 +139,8 @@ TEST_F(TransfersTest, ALostHolderAnswersEverything) {
     }
     for (std::uint64_t left = network.random().between(0, 60); left > 0; --left) network.step();
     network.cut(0, 1);
-    // On the next connection, with other questions: what is left of the last one must not come in between.
+    // On the next connection, with other questions: what is left of the last one must not come in
+    // between.
     for (int i = 0; i < 6; ++i) {
       memory.emplace_back(8192);
       network[0].transfers->read(1, file, 4096, memory.back().span(), answers.one());
@@ -151,7 +153,8 @@ TEST_F(TransfersTest, ALostHolderAnswersEverything) {
   }
 }
 
-// Who has died and come back counts its questions from the beginning: an answer to the one before must not pass for one.
+// Who has died and come back counts its questions from the beginning: an answer to the one before
+// must not pass for one.
 TEST_F(TransfersTest, AnAgentThatIsBackGetsItsOwnAnswers) {
   SCOPED_TRACE(test::replay());
   for (int round = 0; round < 200; ++round) {

@@ -212,7 +212,8 @@ TEST(VersionCopy, ADamagedOrMissingFileIsTheSourcesFault) {
   EXPECT_TRUE(damaged);
 }
 
-// Trouble that passes is not noticed where only the reading of a chunk fails; nothing is ever called damaged for it.
+// Trouble that passes is not noticed where only the reading of a chunk fails; nothing is ever
+// called damaged for it.
 TEST(VersionCopy, EveryCallOfTheSourceFailsOnce) {
   for (const io::Fault fault : {io::Fault::io, io::Fault::flip, io::Fault::torn}) {
     for (std::uint64_t at = 1;; ++at) {

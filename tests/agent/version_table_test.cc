@@ -265,7 +265,8 @@ TEST_F(Table, APinKeepsAVersionUntilTheLastOneEnds) {
   EXPECT_FALSE(table.is_pinned(2));
 }
 
-// A version of one node that is on its way to the disk takes the place of an older one, if it arrives.
+// A version of one node that is on its way to the disk takes the place of an older one, if it
+// arrives.
 TEST_F(Table, RoomIsMadeForVersionsThatWillHaveTheirRecord) {
   table.begin_run(run, self, 1, false);
   become(1, Level::local);

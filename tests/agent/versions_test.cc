@@ -74,7 +74,8 @@ TEST(Names, OnlyWhatWeWriteIsAVersion) {
   }
 }
 
-// The numbers after it would not fit into a folder's name, and nobody would find the versions again.
+// The numbers after it would not fit into a folder's name, and nobody would find the versions
+// again.
 TEST_F(Versions, AFolderWithoutAVersionDoesNotSetTheNextNumber) {
   save_local(1);
   for (const char* name : {"v9999999999999999", "v10000000000000000", "v77"}) {

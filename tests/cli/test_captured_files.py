@@ -17,7 +17,12 @@ def payload(begin, end, more=0):
 
 def out_bin():
     data = bytearray(10_000)
-    for at, begin, end in ((0, 0, 6000), (9000, 6000, 7000), (1000, 7000, 7500), (1400, 7500, 8000)):
+    for at, begin, end in (
+        (0, 0, 6000),
+        (9000, 6000, 7000),
+        (1000, 7000, 7500),
+        (1400, 7500, 8000),
+    ):
         data[at : at + end - begin] = payload(begin, end, 1)
     return bytes(data)
 
@@ -33,13 +38,31 @@ def test_show_lists_files_and_needs(world):
     shown = world.json("show", "captured", 13)
     assert shown["needs"] == [12] and len(shown["regions"]) == 20
     files = {one["path"]: one for one in shown["files"]}
-    assert list(files) == ["/run/heat/empty", "/run/heat/log \\xff.txt", "/run/heat/out.bin", "/run/sparse"]
+    assert list(files) == [
+        "/run/heat/empty",
+        "/run/heat/log \\xff.txt",
+        "/run/heat/out.bin",
+        "/run/sparse",
+    ]
     out = files["/run/heat/out.bin"]
-    assert (out["rank"], out["node"], out["mode"], out["bytes"], out["written_bytes"]) == (1, 0, 0o640, 10_000, 7000)
+    assert (out["rank"], out["node"], out["mode"], out["bytes"], out["written_bytes"]) == (
+        1,
+        0,
+        0o640,
+        10_000,
+        7000,
+    )
     assert files["/run/sparse"]["writer"] == 0 and files["/run/sparse"]["written_bytes"] == 1000
     text = world.run("show", "captured", 13).stdout
-    assert "needs what lies in version 12" in text and "writer 0" in text and "/run/heat/out.bin" in text
-    assert world.json("show", "captured", 12)["files"] == [] and "FILE " not in world.run("show", "captured", 12).stdout
+    assert (
+        "needs what lies in version 12" in text
+        and "writer 0" in text
+        and "/run/heat/out.bin" in text
+    )
+    assert (
+        world.json("show", "captured", 12)["files"] == []
+        and "FILE " not in world.run("show", "captured", 12).stdout
+    )
 
 
 def test_show_of_one_rank_has_its_files_alone(world):
@@ -65,18 +88,32 @@ def test_a_damaged_need_is_damage_that_names_it(world):
     job = world.captured()
     flip(job / OLDER / SEGMENT, in_need(world))
     one = world.json("verify", "captured", 13, "--no-mark", code=4)["versions"][0]
-    assert "rank 0, bytes 0 to 4095 of its object, which lie in version 12 (node 0) that it needs, do not match" \
+    assert (
+        "rank 0, bytes 0 to 4095 of its object, which lie in version 12 (node 0) that it needs, do not match"
         in one["damaged"][0]["what"]
+    )
     done = world.run("show", "captured", 13)
     assert done.returncode == 0  # it reads tables alone
 
 
-@pytest.mark.parametrize("harm, says", [
-    (lambda path: path.unlink(), "it needs version 12, whose segment of node 0 is missing"),
-    (lambda path: shutil.rmtree(path.parent), "it needs version 12, whose segment of node 0 is missing"),
-    (lambda path: flip(path, 40), "it needs version 12, whose segment of node 0 segment header: checksum"),
-    (lambda path: shutil.copyfile(path.parents[1] / NEWER / SEGMENT, path), "segment of node 0 belongs to another version"),
-])
+@pytest.mark.parametrize(
+    "harm, says",
+    [
+        (lambda path: path.unlink(), "it needs version 12, whose segment of node 0 is missing"),
+        (
+            lambda path: shutil.rmtree(path.parent),
+            "it needs version 12, whose segment of node 0 is missing",
+        ),
+        (
+            lambda path: flip(path, 40),
+            "it needs version 12, whose segment of node 0 segment header: checksum",
+        ),
+        (
+            lambda path: shutil.copyfile(path.parents[1] / NEWER / SEGMENT, path),
+            "segment of node 0 belongs to another version",
+        ),
+    ],
+)
 def test_a_need_that_is_not_there(world, harm, says):
     job = world.captured()
     harm(job / OLDER / SEGMENT)
@@ -99,14 +136,20 @@ def test_format_1_is_refused_with_the_release_that_wrote_it(world):
     says = "has format 1, which release 0.1.0 wrote while it was in development"
     shown = world.run("show", "golden", 12)
     assert shown.returncode == 4 and says in shown.stderr
-    assert world.json("verify", "golden", "--no-mark", code=4)["versions"][0]["damaged"][0]["what"].count(says) == 1
+    assert (
+        world.json("verify", "golden", "--no-mark", code=4)["versions"][0]["damaged"][0][
+            "what"
+        ].count(says)
+        == 1
+    )
     assert world.json("ls", "golden")["versions"][0]["state"] == "damaged"
 
 
 # --- export ---------------------------------------------------------------------------------------
 
 needs_python = pytest.mark.skipif(
-    not (ROOT / ".venv/bin/python").exists(), reason="the program starts .venv's Python")
+    not (ROOT / ".venv/bin/python").exists(), reason="the program starts .venv's Python"
+)
 
 
 @needs_python
@@ -115,11 +158,15 @@ def test_export_rebuilds_files(world):
     done = world.json("export", "captured", "-o", "out")
     assert len(done["captured"]) == 4 and len(done["files"]) > 20
     root = os.fsencode(world.folder / "out/files")
-    seen = os.stat(os.path.join(root, b"run/heat/out.bin"))  # before it is read: that changes its time
+    seen = os.stat(
+        os.path.join(root, b"run/heat/out.bin")
+    )  # before it is read: that changes its time
     assert (seen.st_mtime_ns, seen.st_atime_ns) == (1_795_000_020_250_000_000, -1)
     for path, mode, data in (
-        (b"run/heat/out.bin", 0o640, out_bin()), (b"run/heat/empty", 0o600, b""),
-        (b"run/heat/log \xff.txt", 0o644, payload(1000, 4000))):
+        (b"run/heat/out.bin", 0o640, out_bin()),
+        (b"run/heat/empty", 0o600, b""),
+        (b"run/heat/log \xff.txt", 0o644, payload(1000, 4000)),
+    ):
         full = os.path.join(root, path)
         with open(full, "rb") as file:
             assert file.read() == data, path
@@ -133,10 +180,17 @@ def test_export_rebuilds_files(world):
 def test_export_of_one_file(world):
     world.captured()
     done = world.json("export", "captured", 13, "--file", "/run/heat/out.bin", "-o", "out")
-    assert [one["path"] for one in done["captured"]] == ["/run/heat/out.bin"] and done["files"] == []
+    assert [one["path"] for one in done["captured"]] == ["/run/heat/out.bin"] and done[
+        "files"
+    ] == []
     again = world.run("export", "captured", 13, "--file", "/run/heat/out.bin", "-o", "out")
     assert again.returncode == 1 and "exists already; --force replaces it" in again.stderr
-    assert world.run("export", "captured", 13, "--file", "/run/heat/out.bin", "-o", "out", "--force").returncode == 0
+    assert (
+        world.run(
+            "export", "captured", 13, "--file", "/run/heat/out.bin", "-o", "out", "--force"
+        ).returncode
+        == 0
+    )
     done = world.run("export", "captured", 13, "--file", "/nowhere", "-o", "out")
     assert done.returncode == 3 and "no captured file '/nowhere'" in done.stderr
     of_rank = world.json("export", "captured", 13, "--rank", 1, "-o", "rank")

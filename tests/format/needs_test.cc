@@ -17,7 +17,8 @@ constexpr ObjectId image_of_1{OwnerKind::rank, 1, ObjectKind::image};
 constexpr ObjectId files_of_writer{OwnerKind::writer, 0, ObjectKind::files};
 using Sizes = std::vector<std::pair<ObjectId, std::uint64_t>>;
 
-// Ranks 0 and 1 with regions, rank 1 also with files and an image, writer 0 with files. Two chunks lie in version 9.
+// Ranks 0 and 1 with regions, rank 1 also with files and an image, writer 0 with files. Two chunks
+// lie in version 9.
 Manifest everything() {
   Manifest manifest = test::example_manifest();
   manifest.segment_bytes = 4096 * 8;

@@ -1,5 +1,6 @@
-// The size that the format is made for: 1 000 000 ranks on 100 000 nodes. What one node writes and reads does not grow with
-// it, nor does the commit record. The time is printed, not held: builds differ.
+// The size that the format is made for: 1 000 000 ranks on 100 000 nodes. What one node writes and
+// reads does not grow with it, nor does the commit record. The time is printed, not held: builds
+// differ.
 #include <gtest/gtest.h>
 
 #include <chrono>

@@ -1,4 +1,5 @@
-// The golden job with captured files, whose version 13 needs its version 12 (tests/golden/README.md says what is in it).
+// The golden job with captured files, whose version 13 needs its version 12 (tests/golden/README.md
+// says what is in it).
 #pragma once
 
 #include <map>

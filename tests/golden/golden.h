@@ -1,4 +1,5 @@
-// The golden version of format 2, made by today's writer (tests/golden/README.md says what is in it).
+// The golden version of format 2, made by today's writer (tests/golden/README.md says what is in
+// it).
 #pragma once
 
 #include <map>
@@ -24,7 +25,8 @@ Buffer golden_object(std::uint32_t rank);
 // Made of these regions.
 Buffer golden_object_of(const std::vector<GoldenRegion>& contents);
 
-// File name (relative to the folder of the format, "v2") -> bytes. The same under the name of another job.
+// File name (relative to the folder of the format, "v2") -> bytes. The same under the name of
+// another job.
 std::map<std::string, Buffer> golden_files();
 std::map<std::string, Buffer> golden_files_of(const std::string& job);
 

@@ -63,7 +63,10 @@ def test_files_are_read():
     np.testing.assert_array_equal(v.file(b"/run/heat/log \xff.txt").read(), payload(0)(1000, 4000))
     assert v.file("/run/heat/empty").read().size == 0
     sparse = v.file("/run/sparse")
-    assert [(at, len(data)) for at, data in sparse.blocks(600)] == [(1 << 19, 600), ((1 << 19) + 600, 400)]
+    assert [(at, len(data)) for at, data in sparse.blocks(600)] == [
+        (1 << 19, 600),
+        ((1 << 19) + 600, 400),
+    ]
     assert int(np.count_nonzero(sparse.read())) <= 1000
 
 
@@ -90,16 +93,24 @@ def flip(path, at):
 
 def test_a_damaged_need_is_damage_that_names_it(job):
     flip(job / OLDER / "node-0000000.segment", needed_place(job))
-    with pytest.raises(fmt.DamagedError, match="v0000000000000013 needs version 12: .* do not match their checksum"):
+    with pytest.raises(
+        fmt.DamagedError, match="v0000000000000013 needs version 12: .* do not match their checksum"
+    ):
         fmt.open(job / FOLDER).verify()
 
 
-@pytest.mark.parametrize("harm, says", [
-    (lambda path: path.unlink(), "missing"),
-    (lambda path: path.write_bytes(path.read_bytes()[:4096]), "shorter than"),
-    (lambda path: flip(path, 40), "checksum does not match"),
-    (lambda path: shutil.copyfile(path.parents[1] / FOLDER / path.name, path), "is another version"),
-])
+@pytest.mark.parametrize(
+    "harm, says",
+    [
+        (lambda path: path.unlink(), "missing"),
+        (lambda path: path.write_bytes(path.read_bytes()[:4096]), "shorter than"),
+        (lambda path: flip(path, 40), "checksum does not match"),
+        (
+            lambda path: shutil.copyfile(path.parents[1] / FOLDER / path.name, path),
+            "is another version",
+        ),
+    ],
+)
 def test_a_need_that_is_not_there(job, harm, says):
     harm(job / OLDER / "node-0000000.segment")
     with pytest.raises(fmt.DamagedError, match=f"needs version 12: .*{says}"):
@@ -148,7 +159,9 @@ def table(records, payload_end=64):
     body = bytes(payload_end) + records
     footer = bytearray(64)
     footer[:8] = b"BKSTOBJ1"
-    struct.pack_into("<IIQQQI", footer, 8, 2, 1, payload_end, len(records), xxhash.xxh3_64_intdigest(records), 2)
+    struct.pack_into(
+        "<IIQQQI", footer, 8, 2, 1, payload_end, len(records), xxhash.xxh3_64_intdigest(records), 2
+    )
     struct.pack_into("<Q", footer, 56, xxhash.xxh3_64_intdigest(bytes(footer[:56])))
     data = np.frombuffer(body + bytes(footer), np.uint8)
 
@@ -166,18 +179,28 @@ def table(records, payload_end=64):
 
 def record(path=b"/f", mode=0o600, size=10, extents=((0, 5, 0),), nanoseconds=0, count=None):
     head = struct.pack("<H", len(path)) + path
-    head += struct.pack("<IIQQqIqI", mode, len(extents) if count is None else count, size, 0, 0, nanoseconds, 0, 0)
+    head += struct.pack(
+        "<IIQQqIqI", mode, len(extents) if count is None else count, size, 0, 0, nanoseconds, 0, 0
+    )
     return head + b"".join(struct.pack("<QQQ", *extent) for extent in extents)
 
 
 def test_lies_of_a_table():
     assert table(record())[0].size == 10
     for wrong, why in (
-        (record(path=b"f"), "path"), (record(path=b"/a/../f"), "path"), (record(path=b"/"), "path"),
-        (record(mode=0o10000), "mode"), (record(nanoseconds=10**9), "times"),
-        (record(count=2**31), "number of extents"), (record(extents=((6, 5, 0),)), "outside"),
-        (record(extents=((2**64 - 1, 2, 0),)), "outside"), (record(extents=((0, 5, 60),)), "outside"),
-        (record(extents=((0, 0, 0),)), "outside"), (record() + b"x", "longer"), (record()[:20], "malformed")):
+        (record(path=b"f"), "path"),
+        (record(path=b"/a/../f"), "path"),
+        (record(path=b"/"), "path"),
+        (record(mode=0o10000), "mode"),
+        (record(nanoseconds=10**9), "times"),
+        (record(count=2**31), "number of extents"),
+        (record(extents=((6, 5, 0),)), "outside"),
+        (record(extents=((2**64 - 1, 2, 0),)), "outside"),
+        (record(extents=((0, 5, 60),)), "outside"),
+        (record(extents=((0, 0, 0),)), "outside"),
+        (record() + b"x", "longer"),
+        (record()[:20], "malformed"),
+    ):
         with pytest.raises(fmt.DamagedError, match=why):
             table(wrong)
 

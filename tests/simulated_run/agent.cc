@@ -74,7 +74,8 @@ Result<agent::HeldLock> Locks::take(const std::string& name) {
   Fd held(::open(("/proc/self/fd/" + std::to_string(file.get())).c_str(), O_RDWR | O_CLOEXEC));
   if (!held.valid()) return errno_error("open a lock", errno);
   if (::flock(held.get(), LOCK_EX | LOCK_NB) != 0) return Error(Code::busy, name + " is locked");
-  // A directory in memory has no path to watch: the lock is held by the pointer, which leads nowhere.
+  // A directory in memory has no path to watch: the lock is held by the pointer, which leads
+  // nowhere.
   return agent::HeldLock(std::make_shared<Fd>(std::move(held)), nullptr);
 }
 

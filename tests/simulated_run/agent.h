@@ -1,5 +1,6 @@
-// One agent process of a simulated run: a whole Job, with the workers of its three disk threads played step by step. Nothing
-// in it waits, sleeps or looks at the machine's clock, so that a seed replays it.
+// One agent process of a simulated run: a whole Job, with the workers of its three disk threads
+// played step by step. Nothing in it waits, sleeps or looks at the machine's clock, so that a seed
+// replays it.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,8 @@ inline constexpr std::uint32_t buffer_bytes = 16 * 1024;
 inline const std::string local_dir = "/local";
 inline const std::string shared_dir = "/shared";
 
-// Locks on shared storage, without a directory of the machine: the kernel's own, on files in memory.
+// Locks on shared storage, without a directory of the machine: the kernel's own, on files in
+// memory.
 class Locks {
  public:
   // Errors: busy.
@@ -37,7 +39,8 @@ class Locks {
   std::map<std::string, Fd> files_;
 };
 
-// An agent's end of the network. It outlives an agent whose power went off: other agents may still send to it.
+// An agent's end of the network. It outlives an agent whose power went off: other agents may still
+// send to it.
 struct Line {
   std::unique_ptr<net::LossyTransport> transport;
   std::map<std::pair<net::PeerId, net::OfferId>, Buffer> arrivals;  // of fetches under way
@@ -84,9 +87,9 @@ class SimulatedAgent final : public agent::Outbox,
   bool may_have_removed() { return std::exchange(may_have_removed_, false); }
   // Nothing is left to do but what time or others bring.
   bool idle() const;
-  // The newest version of the agent's run of which it has told other agents that its part is protected, and the number
-  // of that part, once all orders that its store had before that are carried out. Version 0: none. The root of the tree
-  // tells none.
+  // The newest version of the agent's run of which it has told other agents that its part is
+  // protected, and the number of that part, once all orders that its store had before that are
+  // carried out. Version 0: none. The root of the tree tells none.
   std::pair<VersionNumber, NodeId> vouches_for() const {
     const bool counts = handled_ >= vouched_.after && vouched_.self.run == job_->state().run;
     return {counts ? vouched_.version : 0, vouched_.self.node};

@@ -32,8 +32,9 @@ std::set<HostId> SimulatedRun::all_hosts() const {
   return all;
 }
 
-// Of the version that the program was restarted from, an agent may say a level although it has nothing of it: then the
-// part that it had is on the disks of others. Not held against it is that another node's part may be in the pool alone.
+// Of the version that the program was restarted from, an agent may say a level although it has
+// nothing of it: then the part that it had is on the disks of others. Not held against it is that
+// another node's part may be in the pool alone.
 void SimulatedRun::check_restarted(HostId id) {
   const agent::Job& job = hosts_.at(id).agent->job();
   const VersionNumber number = restarted_from_.first;
@@ -59,8 +60,9 @@ void SimulatedRun::check_disks() {
   if (!danger.empty()) fail(danger);
 }
 
-// What an agent has told others is protected, they may record: it keeps its part until that or a newer version is
-// announced, or until it has told the same of a newer one (docs/protocol/peers.md).
+// What an agent has told others is protected, they may record: it keeps its part until that or a
+// newer version is announced, or until it has told the same of a newer one
+// (docs/protocol/peers.md).
 void SimulatedRun::check_vouched(HostId id, bool changed) {
   Host& host = hosts_.at(id);
   const auto [version, node] = host.agent->vouches_for();
@@ -79,7 +81,8 @@ void SimulatedRun::check_vouched(HostId id, bool changed) {
   }
 }
 
-// A run that protects nothing keeps what it is to keep, and one version that an earlier run protected.
+// A run that protects nothing keeps what it is to keep, and one version that an earlier run
+// protected.
 void SimulatedRun::check_room() {
   if (nodes_.size() > 1 || settings_.durable) return;
   const auto at = hosts_.find(nodes_.front());

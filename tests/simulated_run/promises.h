@@ -1,5 +1,5 @@
-// What the agents of a simulated run have said about versions, and what the fault model makes of it: which version must
-// come back after losses (docs/fault-model.md).
+// What the agents of a simulated run have said about versions, and what the fault model makes of
+// it: which version must come back after losses (docs/fault-model.md).
 #pragma once
 
 #include <cstddef>
@@ -33,8 +33,9 @@ using FilesOf = std::function<FilesHere(HostId host, VersionNumber version)>;
 
 class Promises {
  public:
-  // A run begins on these hosts, in the order of its nodes. `tolerates`: how many losses a protected version outlives,
-  // of all nodes, or of each of the parity groups where there are `groups`.
+  // A run begins on these hosts, in the order of its nodes. `tolerates`: how many losses a
+  // protected version outlives, of all nodes, or of each of the parity groups where there are
+  // `groups`.
   void begin_run(RunId run, std::vector<HostId> hosts, std::uint32_t tolerates,
                  protect::Groups groups);
   // All ranks hand over so many bytes each.
@@ -44,21 +45,24 @@ class Promises {
   // The host's disk is gone.
   void lost(HostId host) { lost_.insert(host); }
 
-  // The newest version that a restart on these hosts must bring back, itself or a newer one; number 0: none.
+  // The newest version that a restart on these hosts must bring back, itself or a newer one; number
+  // 0: none.
   struct Owed {
     VersionOfRun version;
     Level level = Level::none;
   };
   Owed owed(const std::set<HostId>& hosts) const;
-  // The first announced version that would not survive the losses that its level still promises, by what lies on the
-  // disks of these hosts now; "": each would. Looks at levels below durable.
+  // The first announced version that would not survive the losses that its level still promises, by
+  // what lies on the disks of these hosts now; "": each would. Looks at levels below durable.
   std::string endangered(const std::set<HostId>& hosts, const FilesOf& files) const;
-  // Whether the part that this host wrote of the version is on some disk, or can be rebuilt; also where it wrote none.
+  // Whether the part that this host wrote of the version is on some disk, or can be rebuilt; also
+  // where it wrote none.
   bool has_part_of(HostId host, VersionOfRun version, const std::set<HostId>& hosts,
                    const FilesOf& files) const;
   // So it is with every part of it.
   bool is_whole(VersionOfRun version, const std::set<HostId>& hosts, const FilesOf& files) const;
-  // A newer version was decided and is whole: local ones before it may go, whether any agent has said so or not.
+  // A newer version was decided and is whole: local ones before it may go, whether any agent has
+  // said so or not.
   bool is_overtaken(VersionOfRun version, const std::set<HostId>& hosts,
                     const FilesOf& files) const;
   // The newest that was announced as protected, or as durable; 0: none was.

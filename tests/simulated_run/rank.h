@@ -1,5 +1,5 @@
-// A rank of a simulated run, as its agent sees it: what src/client does, without regions. It answers what the agent sends;
-// what all ranks agree upon is the program's (run.h).
+// A rank of a simulated run, as its agent sees it: what src/client does, without regions. It
+// answers what the agent sends; what all ranks agree upon is the program's (run.h).
 #pragma once
 
 #include <cstddef>

@@ -112,7 +112,8 @@ void SimulatedRun::step() {
   if (choice < ranks_.size() && ranks_[choice]->has_mail()) ranks_[choice]->read_one();
 }
 
-// Nothing but time is missing: it passes faster, and no agent takes another for dead because of that.
+// Nothing but time is missing: it passes faster, and no agent takes another for dead because of
+// that.
 void SimulatedRun::hurry() {
   clock_.advance(hurried_ns);
   for (auto& [id, host] : hosts_) {
@@ -434,7 +435,7 @@ bool SimulatedRun::restart_alone() {
   return broken_.empty();
 }
 
-// --- the program: checkpoint -----------------------------------------------------------------------
+// --- the program: checkpoint --------------------------------------------------------------------
 
 bool SimulatedRun::checkpoint() {
   const VersionOfRun version{next_version_++, run_};
@@ -459,7 +460,7 @@ bool SimulatedRun::checkpoint() {
   return true;
 }
 
-// --- faults ----------------------------------------------------------------------------------------
+// --- faults -------------------------------------------------------------------------------------
 
 void SimulatedRun::kill_agent(HostId host, End how) {
   Host& at = hosts_.at(host);
@@ -538,7 +539,8 @@ bool SimulatedRun::fault() {
   return false;
 }
 
-// One whose disk is full is taken more often: so it is full for a version or two, and the next ones find room.
+// One whose disk is full is taken more often: so it is full for a version or two, and the next ones
+// find room.
 HostId SimulatedRun::some_node() {
   const HostId host = nodes_[random_.between(0, nodes_.size() - 1)];
   if (random_.coin()) return host;

@@ -1,13 +1,16 @@
-// A whole job under one seed: hosts with disks in memory, one agent each with all its rooms, ranks, a lossy network, shared
-// storage, and one clock that only the simulation moves. What happens next is chosen by the seed; the promises of the fault
-// model are checked after every step (promises.h) and at every restart.
+// A whole job under one seed: hosts with disks in memory, one agent each with all its rooms, ranks,
+// a lossy network, shared storage, and one clock that only the simulation moves. What happens next
+// is chosen by the seed; the promises of the fault model are checked after every step (promises.h)
+// and at every restart.
 //
-// Beside the restarts, what the disks hold is checked whenever a level is announced and whenever a store may have removed
-// files (disks.cc): so a promise that is broken shows at that step, and not only where the next losses need it.
+// Beside the restarts, what the disks hold is checked whenever a level is announced and whenever a
+// store may have removed files (disks.cc): so a promise that is broken shows at that step, and not
+// only where the next losses need it.
 //
-// Fault model: an agent is killed, at any step of a start, a restart or a checkpoint; the program is killed; hosts lose power at
-// once, and come back with what their disks had synced, or not at all; a disk fills up while the program runs, and may have
-// room again; connections break and delay. Blocks that turn bad are not played here (tests/crash does).
+// Fault model: an agent is killed, at any step of a start, a restart or a checkpoint; the program
+// is killed; hosts lose power at once, and come back with what their disks had synced, or not at
+// all; a disk fills up while the program runs, and may have room again; connections break and
+// delay. Blocks that turn bad are not played here (tests/crash does).
 #pragma once
 
 #include <functional>
@@ -44,7 +47,8 @@ class SimulatedRun {
   SimulatedRun(std::uint64_t seed, Settings settings);
   ~SimulatedRun();
 
-  // So many starts of the program, each ended by a fault; after the last one the job must come back.
+  // So many starts of the program, each ended by a fault; after the last one the job must come
+  // back.
   void live(unsigned starts);
   // What did not hold; "": all did.
   const std::string& broken() const { return broken_; }

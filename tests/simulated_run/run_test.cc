@@ -1,5 +1,5 @@
-// Whole jobs under seeds (run.h). BACKSTAY_SIMULATED_RUNS says how many, BACKSTAY_SIMULATED_FIRST where they begin (1),
-// BACKSTAY_TEST_SEED replays one of them.
+// Whole jobs under seeds (run.h). BACKSTAY_SIMULATED_RUNS says how many, BACKSTAY_SIMULATED_FIRST
+// where they begin (1), BACKSTAY_TEST_SEED replays one of them.
 #include "simulated_run/run.h"
 
 #include <gtest/gtest.h>

@@ -25,12 +25,13 @@ std::vector<format::Region> example_regions();
 format::CommitRecord example_commit();
 format::SegmentHeader example_segment();
 
-// 0 to 8 objects of ranks and writers, of all kinds, of 0 to 6 chunks each, slots in random order, some unused space
-// between them, some chunks in older versions.
+// 0 to 8 objects of ranks and writers, of all kinds, of 0 to 6 chunks each, slots in random order,
+// some unused space between them, some chunks in older versions.
 format::Manifest random_manifest(Random& random);
 // The captured files of the worked example of docs/format/files.md; their payload has 22 bytes.
 std::vector<format::CapturedFile> example_files();
-// 0 to 8 files with 0 to 12 extents each, which overlap, in an object with so many bytes of payload.
+// 0 to 8 files with 0 to 12 extents each, which overlap, in an object with so many bytes of
+// payload.
 std::vector<format::CapturedFile> random_files(Random& random, std::uint64_t payload_bytes);
 // 0 to 12 regions of all kinds and types, laid out.
 std::vector<format::Region> random_regions(Random& random);

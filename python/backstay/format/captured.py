@@ -43,11 +43,15 @@ class CapturedFile:
             try:
                 out = np.zeros(end - begin, np.uint8)
             except ValueError as error:
-                raise ShapeError(f"{self.path!r}: numpy holds no {end - begin} bytes: {error}") from None
+                raise ShapeError(
+                    f"{self.path!r}: numpy holds no {end - begin} bytes: {error}"
+                ) from None
             for at, length, source in self.pieces():
                 first, last = max(at, begin), min(at + length, end)
                 if first < last:
-                    out[first - begin : last - begin] = self._bytes(source + first - at, source + last - at)
+                    out[first - begin : last - begin] = self._bytes(
+                        source + first - at, source + last - at
+                    )
         out.flags.writeable = False
         return out
 
@@ -118,7 +122,9 @@ def _record(data: bytes, at: int, payload_end: int, what: str, place) -> tuple[C
     (length,) = struct.unpack_from("<H", data, at)
     path = data[at + 2 : at + 2 + length]
     at += 2 + length
-    mode, count, size, placed, modified, modified_ns, accessed, accessed_ns = _FIXED.unpack_from(data, at)
+    mode, count, size, placed, modified, modified_ns, accessed, accessed_ns = _FIXED.unpack_from(
+        data, at
+    )
     at += _FIXED.size
     here = f"{what}: {path!r}"
     if not _good_path(path, length):
@@ -128,7 +134,9 @@ def _record(data: bytes, at: int, payload_end: int, what: str, place) -> tuple[C
     if count > (len(data) - at) // EXTENT.itemsize:
         raise DamagedError(f"{here}: number of extents")
     extents = np.frombuffer(data, EXTENT, count, at)
-    if not (_inside(extents, "file_offset", size) and _inside(extents, "object_offset", payload_end)):
+    if not (
+        _inside(extents, "file_offset", size) and _inside(extents, "object_offset", payload_end)
+    ):
         raise DamagedError(f"{here}: an extent outside of the file or the payload")
     entry = source[1]
     order = (placed, node, int(entry["owner"]), int(entry["number"]))
@@ -160,5 +168,7 @@ def latest(found: list[CapturedFile]) -> dict[bytes, CapturedFile]:
 def named(files: dict[bytes, CapturedFile], path, what: str) -> CapturedFile:
     wanted = path if isinstance(path, bytes) else str(path).encode("utf-8", "surrogateescape")
     if wanted not in files:
-        raise NotFoundError(f"{what} has no captured file '{wanted.decode('utf-8', 'backslashreplace')}'")
+        raise NotFoundError(
+            f"{what} has no captured file '{wanted.decode('utf-8', 'backslashreplace')}'"
+        )
     return files[wanted]

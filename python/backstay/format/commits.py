@@ -18,7 +18,10 @@ def level_order(level: str) -> int:
 def damage_of(folder: str) -> str | None:
     try:
         descriptor = open_file(os.path.join(folder, "damaged"))
-    except (FileNotFoundError, DamagedError):  # a pipe or a folder in its place says nothing, as in the agent
+    except (
+        FileNotFoundError,
+        DamagedError,
+    ):  # a pipe or a folder in its place says nothing, as in the agent
         return None
     with open(descriptor, encoding="utf-8", errors="replace") as file:
         return file.readline(_REASON_MAX).strip() or "no reason given"

@@ -85,7 +85,8 @@ Status Capture::start(const wire::Begin& begin) {
   return {};
 }
 
-// Versions of one node that are on their way to the disk have their record before the next one is opened there.
+// Versions of one node that are on their way to the disk have their record before the next one is
+// opened there.
 Reclaim Capture::reclaimable() const {
   std::vector<VersionNumber> soon;
   for (const auto& [number, version] : state_.memory) {
@@ -295,7 +296,8 @@ void Capture::local(const StoredVersion& stored) {
   drop_superseded();
 }
 
-// Where other nodes took long, its buffers may have gone to newer versions: the record says what they held.
+// Where other nodes took long, its buffers may have gone to newer versions: the record says what
+// they held.
 void Capture::record_local(const StoredVersion& stored) {
   const format::CommitRecord& record = stored.record;
   const std::uint64_t now = state_.clock.wall_ns();

@@ -1,12 +1,12 @@
 // Taking a version: ranks begin, get buffers, fill them, end; then the version is captured.
 //
 // Rules kept here:
-// - Buffers go round-robin to the ranks that wait, so that a full pool slows all ranks alike; a rank
-//   waits, it does not fail.
+// - Buffers go round-robin to the ranks that wait, so that a full pool slows all ranks alike; a
+//   rank waits, it does not fail.
 // - Chunks are handed to the store as they arrive.
-// - A version is captured when every rank has ended and every byte is in the pool. Where the pool was
-//   too small to hold it whole, ranks wait until it is local instead: otherwise a later write error
-//   could take back what they were told.
+// - A version is captured when every rank has ended and every byte is in the pool. Where the pool
+//   was too small to hold it whole, ranks wait until it is local instead: otherwise a later write
+//   error could take back what they were told.
 // - A rank that disappears before its end gives the version up for all.
 // - A version that the store could not write stays in the pool and is tried again when the next
 //   version begins, until a newer one is captured.

@@ -28,8 +28,8 @@ Result<format::CommitRecord> read_commit(tier::Tier& tier, const std::string& jo
   return record;
 }
 
-// Of the highest level that has a good one here: each says by itself that the version exists. Errors: not_found (none
-// has one), or why the highest one cannot be read.
+// Of the highest level that has a good one here: each says by itself that the version exists.
+// Errors: not_found (none has one), or why the highest one cannot be read.
 Result<format::CommitRecord> read_commit(tier::Tier& tier, const std::string& job,
                                          VersionNumber version) {
   std::optional<Error> bad;

@@ -18,13 +18,13 @@ StoredVersion look_at(tier::Tier& tier, const std::string& job, VersionNumber ve
 // One without record or damage: true if it is undecided, and `stored` then says so.
 bool look_whether_undecided(tier::Tier& tier, const std::string& job, StoredVersion& stored);
 
-// A folder whose number is further than this beyond the newest good version was copied or made by hand: a job that takes a
-// version each second needs 30 years to count so far.
+// A folder whose number is further than this beyond the newest good version was copied or made by
+// hand: a job that takes a version each second needs 30 years to count so far.
 inline constexpr VersionNumber numbers_skipped_max = 1'000'000'000;
 
-// Every version folder of the job, oldest first. `ignored` gets the names that look like one but are
-// not written as ours are, and strays: folders beyond numbers_skipped_max whose record is not good. The next version's number
-// does not follow theirs, and nothing removes them.
+// Every version folder of the job, oldest first. `ignored` gets the names that look like one but
+// are not written as ours are, and strays: folders beyond numbers_skipped_max whose record is not
+// good. The next version's number does not follow theirs, and nothing removes them.
 Result<std::vector<StoredVersion>> scan(tier::Tier& tier, const std::string& job,
                                         std::vector<std::string>* ignored = nullptr);
 

@@ -58,8 +58,8 @@ HeldFile with_record(HeldFile held, const StoredVersion& stored) {
   return held;
 }
 
-// Every checksum that covers bytes of [offset, offset + memory) only. The edges are left to whoever uses what is made of
-// it, and checks that.
+// Every checksum that covers bytes of [offset, offset + memory) only. The edges are left to whoever
+// uses what is made of it, and checks that.
 Status check_parity(const format::ParityManifest& parity, std::uint64_t offset, Bytes memory) {
   std::uint64_t at = offset;
   const std::uint64_t end = offset + memory.size();
@@ -324,7 +324,8 @@ void DepotWorker::drop(const FileOf& file) {
                  file.version, file.node, removed.error().to_string());
   }
   copies_.erase(copy);
-  // Of a version that was removed meanwhile, or that nothing else is here of, the folder would stay.
+  // Of a version that was removed meanwhile, or that nothing else is here of, the folder would
+  // stay.
   const std::string folder = format::version_folder(job_, file.version);
   if (const Status tidied = tier_->remove_if_empty(folder); !tidied.ok()) {
     spdlog::warn("an empty folder stays: {}", tidied.error().to_string());

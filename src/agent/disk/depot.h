@@ -1,9 +1,10 @@
-// The depot of one job: disk work on behalf of other agents, in a thread of its own, so that neither the store nor the drain
-// nor the main loop ever waits for a neighbour. It reads files of nodes for whoever asks and writes the copies that this
-// node keeps (docs/protocol/peers.md). It has a tier of its own on the job's folder, which must not recycle files.
+// The depot of one job: disk work on behalf of other agents, in a thread of its own, so that
+// neither the store nor the drain nor the main loop ever waits for a neighbour. It reads files of
+// nodes for whoever asks and writes the copies that this node keeps (docs/protocol/peers.md). It
+// has a tier of its own on the job's folder, which must not recycle files.
 //
-// The main loop posts commands and never waits. The answer to a command is its `done`, which comes back as an event: the
-// depot's thread never calls it. Answers come in order of completion.
+// The main loop posts commands and never waits. The answer to a command is its `done`, which comes
+// back as an event: the depot's thread never calls it. Answers come in order of completion.
 //
 // Memory belongs to the depot from the command until its answer.
 #pragma once
@@ -31,11 +32,13 @@ namespace backstay::agent {
 
 // --- commands ------------------------------------------------------------------------------------
 
-// Every file whose manifest is good and whose segment is there, of versions that are not set aside. Reads all manifests.
+// Every file whose manifest is good and whose segment is there, of versions that are not set aside.
+// Reads all manifests.
 struct ListFiles {
   std::function<void(Result<std::vector<HeldFile>>)> done;
 };
-// Errors: not_found (no such file, or of another run), corrupt (it ends before, or the manifest is damaged), io.
+// Errors: not_found (no such file, or of another run), corrupt (it ends before, or the manifest is
+// damaged), io.
 struct ReadPiece {
   FileOf file;
   std::uint64_t offset = 0;  // a multiple of 4096, as the size
@@ -47,7 +50,8 @@ struct ReadFileManifest {
   FileOf file;
   std::function<void(Result<Buffer>)> done;
 };
-// Begins a copy, in place of one of the same file that was begun. Errors: those of KeptCopy::open(); nothing is left then.
+// Begins a copy, in place of one of the same file that was begun. Errors: those of
+// KeptCopy::open(); nothing is left then.
 struct OpenCopy {
   FileOf file;
   Buffer manifest;
@@ -56,7 +60,8 @@ struct OpenCopy {
   std::function<void(Result<std::vector<Piece>>)> done;  // empty: all of it is there
   bool anew = false;  // what is there of it is damaged and counts for nothing
 };
-// Begins parity, in place of what was begun of it. Errors: those of KeptParity::open(); nothing is left then.
+// Begins parity, in place of what was begun of it. Errors: those of KeptParity::open(); nothing is
+// left then.
 struct OpenParity {
   format::ParityManifest manifest;  // but for its checksums
   std::function<void(Status)> done;
@@ -75,8 +80,8 @@ struct SealCopy {
   std::optional<format::CommitRecord> record;
   std::function<void(Result<HeldFile>)> done;
 };
-// A file that is there already, as an agent that died here left it, is safe from a crash afterwards.
-// Errors: not_found (also where it is another run's), corrupt, format, io.
+// A file that is there already, as an agent that died here left it, is safe from a crash
+// afterwards. Errors: not_found (also where it is another run's), corrupt, format, io.
 struct SyncFile {
   FileOf file;
   std::function<void(Result<HeldFile>)> done;
@@ -106,7 +111,8 @@ class DepotWorker {
  public:
   using MakeTier = std::function<Result<std::unique_ptr<tier::Tier>>()>;
   using PostEvent = std::function<void(DepotEvent)>;
-  // The tier is made for the first command; where that fails the command does, and the next one tries again.
+  // The tier is made for the first command; where that fails the command does, and the next one
+  // tries again.
   DepotWorker(std::string job, MakeTier make_tier, PostEvent post_event, const Clock& clock);
   ~DepotWorker();
 
@@ -115,7 +121,8 @@ class DepotWorker {
   bool busy() const;
   // Takes in what has completed; blocks for at least one request if `wait`.
   void step(bool wait);
-  // Files that nobody has read from for a second are closed: an open one keeps its room on the disk after it was removed.
+  // Files that nobody has read from for a second are closed: an open one keeps its room on the disk
+  // after it was removed.
   void close_idle();
   // When close_idle() has something to do; no_deadline: never.
   std::uint64_t closes_at_ns() const;

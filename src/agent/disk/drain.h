@@ -1,12 +1,12 @@
-// The drain of one job: copies versions from the node's disk to shared storage and reads them from there
-// for restarts, in a thread of its own: the store and the drain never wait for each other.
+// The drain of one job: copies versions from the node's disk to shared storage and reads them from
+// there for restarts, in a thread of its own: the store and the drain never wait for each other.
 //
-// One version is copied at a time (version_copy.h has the steps). The job's lock in the durable directory is
-// held meanwhile and at no other time, so that tools may remove versions there; live_mark.h keeps other programs away. Under the lock
-// also everything without a commit record is removed, and after a copy what retention does not keep.
-// Of a job on several nodes each copies its own files in turns (drain_parts.h).
-// Reading for a restart goes before copying. A durable directory that is missing is an error and is never made:
-// the file system may just not be mounted.
+// One version is copied at a time (version_copy.h has the steps). The job's lock in the durable
+// directory is held meanwhile and at no other time, so that tools may remove versions there;
+// live_mark.h keeps other programs away. Under the lock also everything without a commit record is
+// removed, and after a copy what retention does not keep. Of a job on several nodes each copies its
+// own files in turns (drain_parts.h). Reading for a restart goes before copying. A durable
+// directory that is missing is an error and is never made: the file system may just not be mounted.
 #pragma once
 
 #include <functional>

@@ -1,8 +1,9 @@
-// What the drain's thread does for a job on several nodes (docs/protocol/drain.md): copies a file of a node when it is its
-// turn, and for the coordinator takes the lock, clears up, and writes the record in the end.
+// What the drain's thread does for a job on several nodes (docs/protocol/drain.md): copies a file
+// of a node when it is its turn, and for the coordinator takes the lock, clears up, and writes the
+// record in the end.
 //
-// One part is copied at a time and one version is prepared at a time; both may be at once. What is dropped leaves no
-// half-written file; whole ones stay for whoever goes on.
+// One part is copied at a time and one version is prepared at a time; both may be at once. What is
+// dropped leaves no half-written file; whole ones stay for whoever goes on.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +43,8 @@ struct DrainWorld {
   std::string local_dir;
   // A tier in a directory that exists. Errors: io (it does not), permission.
   std::function<Result<std::unique_ptr<tier::Tier>>(const std::string& dir)> open_tier;
-  // The same of the durable directory, where agents of other nodes may write the same names (tier/dir.h: writer).
+  // The same of the durable directory, where agents of other nodes may write the same names
+  // (tier/dir.h: writer).
   std::function<Result<std::unique_ptr<tier::Tier>>(const std::string& dir)> open_durable;
   // The lock of the job in a directory. Errors: busy, permission, io.
   std::function<Result<HeldLock>(const std::string& dir)> lock;

@@ -13,7 +13,8 @@ class EventLog {
   // what the log is about. Opens the file each time, so that it may be removed or moved by hand.
   void append(const std::string& line) const;
 
-  // The newest line that tells of a run's begin or end says that it finished. False where the log does not say.
+  // The newest line that tells of a run's begin or end says that it finished. False where the log
+  // does not say.
   bool last_run_finished() const;
 
  private:

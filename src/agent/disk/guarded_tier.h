@@ -1,6 +1,7 @@
-// A tier that writes and removes nothing once its lock is lost: then what lies there is of another run. Reading goes on.
-// Nor is a small object put beside what was created in a folder that has gone since (Code::io): a record must not speak of
-// a segment that lies elsewhere. Threads as of the tier below. Errors: also those of JobLock::check().
+// A tier that writes and removes nothing once its lock is lost: then what lies there is of another
+// run. Reading goes on. Nor is a small object put beside what was created in a folder that has gone
+// since (Code::io): a record must not speak of a segment that lies elsewhere. Threads as of the
+// tier below. Errors: also those of JobLock::check().
 #pragma once
 
 #include <memory>

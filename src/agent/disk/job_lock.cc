@@ -23,8 +23,8 @@ namespace {
 
 constexpr std::size_t holder_bytes_max = 300;
 
-// A second name is somebody else's (`cp -al` of the folder, a link to a file of theirs): it is not written into, and what
-// stands in it may be of an earlier holder.
+// A second name is somebody else's (`cp -al` of the folder, a link to a file of theirs): it is not
+// written into, and what stands in it may be of an earlier holder.
 bool has_one_name(int fd) {
   struct stat facts {};
   return ::fstat(fd, &facts) == 0 && facts.st_nlink == 1;
@@ -180,7 +180,8 @@ Status JobLock::open_and_lock() {
   return locked;
 }
 
-// It holds where the file is removed. Not every file system can lock a folder (NFS): then the file alone counts.
+// It holds where the file is removed. Not every file system can lock a folder (NFS): then the file
+// alone counts.
 Status JobLock::lock_folder() {
   if (kind_ == Kind::live) return {};  // several locks may be in a durable directory
   Fd folder(::open(folder_path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -269,8 +270,8 @@ Status JobLock::make_folder_again() const {
   return errno == EEXIST ? Status() : Status(errno_error("make " + folder_path_, errno));
 }
 
-// Where the folder was held all the time, what stands in the file's place is nobody's: a plain file is locked, and what is none is left
-// there and told once.
+// Where the folder was held all the time, what stands in the file's place is nobody's: a plain file
+// is locked, and what is none is left there and told once.
 Status JobLock::make_new_file(bool folder_held) {
   const int exclusive = folder_held ? 0 : O_EXCL;
   Fd made = open_ours(path_, O_RDWR | O_CREAT | exclusive);

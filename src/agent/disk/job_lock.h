@@ -1,10 +1,12 @@
-// Two agents must never write the same job: the one that serves it holds an flock on <dir>/<job>/lock, and one on the folder
-// <dir>/<job> itself where the file system has that. Two programs of one name on different nodes must not share a durable
-// directory: the agent that copies for one that lives holds an flock on <durable.dir>/<job>/live (docs/format/durable.md).
-// The kernel drops a lock when the agent ends, however it ends. The file holds the process id and the machine's name of who
-// locked it last, for messages.
+// Two agents must never write the same job: the one that serves it holds an flock on
+// <dir>/<job>/lock, and one on the folder <dir>/<job> itself where the file system has that. Two
+// programs of one name on different nodes must not share a durable directory: the agent that copies
+// for one that lives holds an flock on <durable.dir>/<job>/live (docs/format/durable.md). The
+// kernel drops a lock when the agent ends, however it ends. The file holds the process id and the
+// machine's name of who locked it last, for messages.
 //
-// Purgers and people remove files. Who holds a lock looks before it writes whether others would still find it (check()).
+// Purgers and people remove files. Who holds a lock looks before it writes whether others would
+// still find it (check()).
 #pragma once
 
 #include <sys/types.h>
@@ -27,13 +29,15 @@ class JobLock final {
   JobLock(const JobLock&) = delete;
   JobLock& operator=(const JobLock&) = delete;
 
-  // Creates the job's folder (mode 0700) where missing. Errors: busy (another agent holds it), config (a folder that can
-  // never be made, or what is no file in the lock's place), permission, no_space, io.
+  // Creates the job's folder (mode 0700) where missing. Errors: busy (another agent holds it),
+  // config (a folder that can never be made, or what is no file in the lock's place), permission,
+  // no_space, io.
   Status take();
 
-  // Whether others still find it locked; ok before take(). A lock that was removed or replaced, alone or with its folder, is
-  // made again where nobody has come since: the folder's lock tells, and without it what stands in the file's place counts as
-  // another one's. Errors: busy (another one has come: it stays so), permission, no_space, io.
+  // Whether others still find it locked; ok before take(). A lock that was removed or replaced,
+  // alone or with its folder, is made again where nobody has come since: the folder's lock tells,
+  // and without it what stands in the file's place counts as another one's. Errors: busy (another
+  // one has come: it stays so), permission, no_space, io.
   Status check();
 
   // Whether others find the file or its folder locked. Nothing is made again.
@@ -75,11 +79,13 @@ using HeldLock = std::shared_ptr<JobLock>;
 // One that is taken.
 Result<HeldLock> lock_job(const std::string& dir, const std::string& job);
 
-// The same of <durable.dir>/<job>/live. busy: a program of that name on other nodes copies to that directory.
+// The same of <durable.dir>/<job>/live. busy: a program of that name on other nodes copies to that
+// directory.
 Result<HeldLock> lock_live(const std::string& dir, const std::string& job);
 
-// Whether an agent holds that of lock_job() now. Shares the lock for an instant to find out: an agent that calls lock_job() in that
-// instant is refused (busy), others who look are not. Errors: busy, which names the agent.
+// Whether an agent holds that of lock_job() now. Shares the lock for an instant to find out: an
+// agent that calls lock_job() in that instant is refused (busy), others who look are not. Errors:
+// busy, which names the agent.
 Status check_unlocked(const std::string& dir, const std::string& job);
 
 }  // namespace backstay::agent

@@ -12,7 +12,8 @@
 
 namespace backstay::agent {
 
-// All before a slot's begin is whole slots or unused, so that a cut there, or in the unused space before it, divides none.
+// All before a slot's begin is whole slots or unused, so that a cut there, or in the unused space
+// before it, divides none.
 std::vector<Piece> cut(const format::Manifest& manifest, std::uint64_t piece_bytes_max) {
   std::vector<Piece> slots = {{0, format::segment_header_bytes}};
   for (const format::ChunkEntry& chunk : manifest.chunks) {

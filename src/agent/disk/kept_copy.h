@@ -1,4 +1,5 @@
-// One file of another node on its way onto this node's disk: the keeper's half of "Keeping" in docs/protocol/peers.md.
+// One file of another node on its way onto this node's disk: the keeper's half of "Keeping" in
+// docs/protocol/peers.md.
 //
 // Steps, each a failpoint:
 //   keep.1  every piece was checked against the manifest and written
@@ -7,7 +8,8 @@
 //   keep.4  the commit record is put, where one was given and none was there
 //   keep.5  the folder is synced, and those above
 //   keep.6  the owner is told `kept` (keeper.h)
-// A crash before keep.3 leaves a segment without a manifest, which is no copy; the other files of that folder are not touched.
+// A crash before keep.3 leaves a segment without a manifest, which is no copy; the other files of
+// that folder are not touched.
 //
 // Of one thread. Blocks on the tier when it opens and seals.
 #pragma once
@@ -31,7 +33,8 @@ struct Piece {
   bool operator==(const Piece&) const = default;
 };
 
-// Cuts [0, segment_bytes) into pieces of at most `piece_bytes_max`. Precondition: every slot is at most as long.
+// Cuts [0, segment_bytes) into pieces of at most `piece_bytes_max`. Precondition: every slot is at
+// most as long.
 std::vector<Piece> cut(const format::Manifest& manifest, std::uint64_t piece_bytes_max);
 
 // What a node has whose segment and manifest lie there.
@@ -42,8 +45,9 @@ class KeptCopy final : public KeptFile {
   // `manifest`: as the owner has it.
   KeptCopy(tier::Tier& tier, std::string job, FileOf file, Buffer manifest);
 
-  // Checks the manifest and looks at what is there. Empty: all of it is; go on with seal(). Else the pieces to write, and room
-  // for them is reserved. `anew`: what is there counts for nothing. Errors: corrupt, format (the manifest is not of that file), busy (a version of that number of
+  // Checks the manifest and looks at what is there. Empty: all of it is; go on with seal(). Else
+  // the pieces to write, and room for them is reserved. `anew`: what is there counts for nothing.
+  // Errors: corrupt, format (the manifest is not of that file), busy (a version of that number of
   // another run is there), config (a chunk is larger than a piece), no_space, io.
   Result<std::vector<Piece>> open(std::uint64_t segment_bytes, std::uint64_t piece_bytes_max,
                                   bool anew = false);

@@ -1,5 +1,5 @@
-// A file that is on its way onto this node's disk piece by piece, from other nodes: a copy (kept_copy.h) or parity
-// (kept_parity.h). It exists from seal() on.
+// A file that is on its way onto this node's disk piece by piece, from other nodes: a copy
+// (kept_copy.h) or parity (kept_parity.h). It exists from seal() on.
 //
 // Of one thread. Blocks on the tier when it opens and seals.
 #pragma once
@@ -24,14 +24,16 @@ class KeptFile {
   KeptFile(const KeptFile&) = delete;
   KeptFile& operator=(const KeptFile&) = delete;
 
-  // Checks and writes a piece, which stays valid until `done`: in the call (corrupt: nothing was written) or in reap().
+  // Checks and writes a piece, which stays valid until `done`: in the call (corrupt: nothing was
+  // written) or in reap().
   virtual void write(std::uint64_t offset, Bytes piece, Done done) = 0;
   unsigned in_flight() const { return writer_ ? writer_->in_flight() : 0; }
-  // True if something has completed. Blocks for at least one request if `wait` and something is in flight.
+  // True if something has completed. Blocks for at least one request if `wait` and something is in
+  // flight.
   bool reap(bool wait);
 
-  // The file exists afterwards, safe from a crash. `record`: of the version, put where the folder has none.
-  // Errors: again (the folder was removed meanwhile), no_space, io.
+  // The file exists afterwards, safe from a crash. `record`: of the version, put where the folder
+  // has none. Errors: again (the folder was removed meanwhile), no_space, io.
   virtual Status seal(const std::optional<format::CommitRecord>& record) = 0;
   // Takes away what was written, and no more: where nothing was created there is nothing.
   Status remove_rest();

@@ -39,7 +39,8 @@ KeptParity::KeptParity(tier::Tier& tier, format::ParityManifest manifest)
 
 Status KeptParity::open() {
   BACKSTAY_ASSIGN(members_, format::decode_members(manifest_));
-  // The lengths are those that the members tell: nothing is made as large as they say before there is room for it.
+  // The lengths are those that the members tell: nothing is made as large as they say before there
+  // is room for it.
   if (format::encoded_bytes(manifest_) > format::manifest_bytes_max) {
     return Error(
         Code::too_large,

@@ -1,5 +1,5 @@
-// The parity that this node keeps of its group, on its way onto the disk (docs/format/parity.md). Blocks are
-// written in any order; their checksums are made here, as they pass.
+// The parity that this node keeps of its group, on its way onto the disk (docs/format/parity.md).
+// Blocks are written in any order; their checksums are made here, as they pass.
 //
 // Steps, each a failpoint:
 //   parity.1  every block was written
@@ -29,11 +29,13 @@ class KeptParity final : public KeptFile {
   // `manifest`: but for its checksums.
   KeptParity(tier::Tier& tier, format::ParityManifest manifest);
 
-  // Room for all of it is reserved. Errors: corrupt (the members' manifests are not good), too_large (its own would be), busy
-  // (the folder holds no record of that version and run), no_space, io.
+  // Room for all of it is reserved. Errors: corrupt (the members' manifests are not good),
+  // too_large (its own would be), busy (the folder holds no record of that version and run),
+  // no_space, io.
   Status open();
 
-  // A piece begins at a multiple of checked_bytes of its block and ends at one, or where the block does.
+  // A piece begins at a multiple of checked_bytes of its block and ends at one, or where the block
+  // does.
   void write(std::uint64_t offset, Bytes piece, Done done) override;
   Status seal(const std::optional<format::CommitRecord>& record) override;
   HeldFile held() const override { return held_parity(manifest_, members_); }

@@ -1,5 +1,5 @@
-// How the agent's state machines talk to a job's store and drain, and to the network, so that tests can stand in for
-// all of them.
+// How the agent's state machines talk to a job's store and drain, and to the network, so that tests
+// can stand in for all of them.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,8 @@ class StoreLink : public EventSink {
   virtual void post_drain(DrainCommand command) = 0;
   void append(std::string line) final { post(AppendEvent{std::move(line)}); }
   // What a run on several nodes needs; who serves one node only has none of it.
-  // `secret`: 64 hexadecimal digits. Errors: unsupported (there is no network here), invalid, port_in_use, config, permission, io.
+  // `secret`: 64 hexadecimal digits. Errors: unsupported (there is no network here), invalid,
+  // port_in_use, config, permission, io.
   virtual Result<Network> make_network(const MemberId&, const std::string& /*secret*/) {
     return Error(Code::unsupported, "this agent serves jobs on one node only");
   }

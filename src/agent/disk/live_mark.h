@@ -1,5 +1,6 @@
-// That a program of the job lives, for programs of the same name on other nodes: their versions in one durable directory would
-// be taken for each other's. The mark is a lock (job_lock.h), taken with the first version that is copied.
+// That a program of the job lives, for programs of the same name on other nodes: their versions in
+// one durable directory would be taken for each other's. The mark is a lock (job_lock.h), taken
+// with the first version that is copied.
 #pragma once
 
 #include <functional>
@@ -18,7 +19,8 @@ class LiveMark final {
   using Lock = std::function<Result<HeldLock>(const std::string& dir)>;
   explicit LiveMark(const Lock& lock) : lock_(lock) {}
 
-  // Off: what is copied now was left by a program that ended, or another agent of the run may have to go on.
+  // Off: what is copied now was left by a program that ended, or another agent of the run may have
+  // to go on.
   void set(bool on) {
     on_ = on;
     if (!on) held_.reset();

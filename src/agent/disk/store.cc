@@ -116,8 +116,8 @@ class StoreWorker::Impl {
           "not a version of ours, ignored job={} folder={} (remove it, or give it another name)",
           job_, name);
     }
-    // The number of an unfinished version is not used again, but a folder that just has a large number must not use
-    // up those that are left.
+    // The number of an unfinished version is not used again, but a folder that just has a large
+    // number must not use up those that are left.
     const VersionNumber counted = counted_to(found);
     std::erase_if(found, [&](StoredVersion& stored) {
       const bool garbage = stored.level == Level::none && stored.damage.empty() &&
@@ -291,8 +291,9 @@ class StoreWorker::Impl {
     return any ? Status() : Status(Error(Code::not_found, folder));
   }
 
-  // Versions of one node take the place of those to be removed. Their order to be recorded may still be waiting behind
-  // this one; no other node has a say in it, and the order, when it comes, writes the record once more.
+  // Versions of one node take the place of those to be removed. Their order to be recorded may
+  // still be waiting behind this one; no other node has a say in it, and the order, when it comes,
+  // writes the record once more.
   bool make_room(const Reclaim& reclaim) {
     for (const auto& [version, record] : std::exchange(unrecorded_, {})) {
       format::CommitRecord now = record;
@@ -315,7 +316,8 @@ class StoreWorker::Impl {
     return {};
   }
 
-  // Of one node, nobody else can have the record: the version is given up as where its data could not be written.
+  // Of one node, nobody else can have the record: the version is given up as where its data could
+  // not be written.
   void record_failed(const format::CommitRecord& record, const Error& why) {
     if (record.nodes > 1) return post_event_(RecordFailed{record.version, record.level, why});
     spdlog::error("version could not be written job={} version={} error=\"{}\"", job_,
@@ -381,7 +383,8 @@ class StoreWorker::Impl {
     }
   }
 
-  // It is tried again. Copies of other nodes' parts may lie there already, and their owners count on them.
+  // It is tried again. Copies of other nodes' parts may lie there already, and their owners count
+  // on them.
   Status remove_part(const std::string& folder, const VersionInfo& part) {
     if (part.nodes == 1) return (*tier_)->remove(folder);
     BACKSTAY_TRY((*tier_)->remove(format::manifest_name(folder, part.node)));
@@ -465,9 +468,9 @@ class StoreWorker::Impl {
     }
   }
 
-  // What arrived is posted when there is nothing left to hand to the disk, or before sleeping. Posting
-  // wakes the thread that serves the ranks, and then the ranks; on a node with few cores they run before
-  // us, and the disk must not stand idle meanwhile.
+  // What arrived is posted when there is nothing left to hand to the disk, or before sleeping.
+  // Posting wakes the thread that serves the ranks, and then the ranks; on a node with few cores
+  // they run before us, and the disk must not stand idle meanwhile.
   void reap_reads(bool wait) {
     collect_reads(wait && reading_->arrived.empty());
     if (wait) post_arrived();

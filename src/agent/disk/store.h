@@ -2,22 +2,22 @@
 //
 // The main loop posts commands and never waits; the store answers with events, in order of
 // completion. It writes segments (several requests in flight), commits and removes versions as the
-// main loop orders, and reads chunks for restarts. It keeps no list of versions: the table of the main
-// loop is the one (agent/version/version_table.h).
+// main loop orders, and reads chunks for restarts. It keeps no list of versions: the table of the
+// main loop is the one (agent/version/version_table.h).
 //
 // Commit protocol of level local (docs/format/manifest.md; each step is a failpoint):
 //   commit.1  every slot of the segment is written
 //   commit.2  the segment is sealed: content and size on the device
 //   commit.3  the manifest is published (written, synced, renamed, folder synced): VersionSealed
-// Now every node of the run must get as far; the tree of agents counts that (docs/protocol/tree.md) and
-// has the record written:
+// Now every node of the run must get as far; the tree of agents counts that (docs/protocol/tree.md)
+// and has the record written:
 //   commit.4  the commit record is published the same way: the version exists from here on
 //   commit.5  the job's folder is synced: VersionRecorded
 //   commit.6  every node has the record: only now anybody is told
-// What is not recorded is garbage and the next scan removes it; but of a run of several nodes what is sealed is
-// undecided and stays: another node may have the record already.
-// One version is written at a time; a version's chunks are written in the
-// order of arrival, while ranks still fill later ones.
+// What is not recorded is garbage and the next scan removes it; but of a run of several nodes what
+// is sealed is undecided and stays: another node may have the record already. One version is
+// written at a time; a version's chunks are written in the order of arrival, while ranks still fill
+// later ones.
 //
 // Memory: chunks point into the pool; a buffer belongs to the store from write_chunk until its
 // ChunkWritten, and from read_chunk until its ChunkRead.
@@ -55,7 +55,8 @@ struct LookAgain {  // which of these others have removed; answered by Looked
 struct OpenVersion {
   VersionInfo info;
   std::uint64_t bytes = 0;  // a guess, to reserve room
-  // Removed first where there is no room: the order to remove them may still be waiting behind this one.
+  // Removed first where there is no room: the order to remove them may still be waiting behind this
+  // one.
   Reclaim reclaim = {};
 };
 struct WriteChunk {
@@ -76,11 +77,11 @@ struct AbortVersion {  // it will not be written (again); copies of other nodes'
   VersionNumber version = 0;
   NodeId node = 0;  // whose part it was: a part that is prepared stays
 };
-struct
-    RecordVersion {  // a prepared one; answered by VersionRecorded, VersionFailed or RecordFailed
+// Of a prepared version; answered by VersionRecorded, VersionFailed or RecordFailed.
+struct RecordVersion {
   format::CommitRecord record;  // level: the one to record; committed_ns counts from the writing
-  // Only where this node's part is here: one that was removed may be back as a copy of another node's. Of an earlier
-  // run, in which this node may have had another number: any part.
+  // Only where this node's part is here: one that was removed may be back as a copy of another
+  // node's. Of an earlier run, in which this node may have had another number: any part.
   std::optional<NodeId> part = {};
 };
 struct RemoveVersions {  // answered by Removed

@@ -24,8 +24,8 @@ std::uint64_t payload_of(const format::Manifest& manifest) {
   return bytes;
 }
 
-// Somebody may have removed a folder of the destination meanwhile: put() would make it anew, without
-// the segments.
+// Somebody may have removed a folder of the destination meanwhile: put() would make it anew,
+// without the segments.
 Status check_names(tier::Tier& to, const format::CommitRecord& record, const std::string& folder) {
   BACKSTAY_ASSIGN(const std::vector<std::string> names, to.list(folder));
   const std::size_t prefix = folder.size() + 1;

@@ -130,7 +130,8 @@ void DrainAround::begin(format::CommitRecord record) {
   state_.store.post_drain(PrepareCopy{version.ticket, record});
 }
 
-// The lock is ours, so nobody else is at it: now the members are asked, and leave what another coordinator had wanted.
+// The lock is ours, so nobody else is at it: now the members are asked, and leave what another
+// coordinator had wanted.
 void DrainAround::ask_for_parts() {
   Version& version = *version_;
   const format::CommitRecord& record = version.record;
@@ -141,7 +142,8 @@ void DrainAround::ask_for_parts() {
       peers_.send(node, peer::Which{version.ticket, record.version, record.run});
     }
   }
-  // At once, as everything that we say to ourselves about the version: in the order in which others hear it.
+  // At once, as everything that we say to ourselves about the version: in the order in which others
+  // hear it.
   on(peers_.self(), peer::Which{version.ticket, record.version, record.run});
 }
 
@@ -191,7 +193,8 @@ void DrainAround::on(NodeId from, const peer::TurnOver& over) {
   version_->turns.failed(turn);
   const Error why(over.code, fmt::format("node {}: {}", from, over.message));
   version_->last_trouble = why;
-  // Where its own file is bad or gone another may have a good one; what the shared storage says it says to all.
+  // Where its own file is bad or gone another may have a good one; what the shared storage says it
+  // says to all.
   const bool elsewhere = over.damaged || over.code == Code::not_found;
   elsewhere || version_->given_up ? go_on() : give_up(why);
 }
@@ -337,7 +340,8 @@ void DrainAround::on(NodeId, const peer::Durable& durable) {
   consider();
 }
 
-// Another one, which takes itself for the coordinator too, may have given up what ours goes on with.
+// Another one, which takes itself for the coordinator too, may have given up what ours goes on
+// with.
 void DrainAround::on(NodeId from, const peer::NotDurable& why) {
   if (state_.is_durable(why.version)) return;
   const bool kept = kept_ && kept_->version == VersionOfRun{why.version, why.run};

@@ -1,8 +1,8 @@
-// Becoming durable in a run on several nodes (docs/protocol/drain.md): this agent's turns, and, while it is the member with the
-// lowest number that is not lost, the turns of all.
+// Becoming durable in a run on several nodes (docs/protocol/drain.md): this agent's turns, and,
+// while it is the member with the lowest number that is not lost, the turns of all.
 //
-// Main loop's thread; nothing blocks. Lives as long as the run's other agents are known; at its end writing stops, and retention
-// is let go.
+// Main loop's thread; nothing blocks. Lives as long as the run's other agents are known; at its end
+// writing stops, and retention is let go.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,8 @@ class DrainAround final {
   void listed();
   // Versions have come, or somebody waits: begins what is due, or tells the coordinator.
   void consider();
-  // A copy of another node's file is here now: who copies its version may need a stand-in for that node.
+  // A copy of another node's file is here now: who copies its version may need a stand-in for that
+  // node.
   void kept(const FileOf& file);
   // That one node at least copies now, or is to; 0: none.
   VersionNumber copying() const;

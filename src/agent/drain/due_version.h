@@ -1,4 +1,5 @@
-// Which version is to become durable next, on one node (durability.h) or several (drain_around.h). No I/O.
+// Which version is to become durable next, on one node (durability.h) or several (drain_around.h).
+// No I/O.
 #pragma once
 
 #include "agent/version/job_state.h"
@@ -8,8 +9,9 @@ namespace backstay::agent {
 // The newest good one on shared storage; 0: none.
 VersionNumber newest_durable(const JobState& state);
 
-// Of the versions that are told to it, the one that is to be copied next; 0: none. The newest that is newer than the newest
-// durable one by durable.every, but first one that somebody waits for. What was given up, and what is older, is not tried again.
+// Of the versions that are told to it, the one that is to be copied next; 0: none. The newest that
+// is newer than the newest durable one by durable.every, but first one that somebody waits for.
+// What was given up, and what is older, is not tried again.
 class DueVersion {
  public:
   explicit DueVersion(const JobState& state);

@@ -1,10 +1,11 @@
-// Which versions become durable, and when: gives the drain its work and keeps what is known of the durable
-// directory (VersionRow::shared). No I/O. With several nodes drain_around.h says
-// which of them copies what.
+// Which versions become durable, and when: gives the drain its work and keeps what is known of the
+// durable directory (VersionRow::shared). No I/O. With several nodes drain_around.h says which of
+// them copies what.
 //
-// A version on the disk is due when it is newer than the newest durable one by `every` at least, or when somebody waits
-// for its level durable. Of several that are due the newest is copied; the others are left out unless somebody waits.
-// A copy that fails is not tried again: the next version is. What is copied is not removed by retention meanwhile.
+// A version on the disk is due when it is newer than the newest durable one by `every` at least, or
+// when somebody waits for its level durable. Of several that are due the newest is copied; the
+// others are left out unless somebody waits. A copy that fails is not tried again: the next version
+// is. What is copied is not removed by retention meanwhile.
 #pragma once
 
 #include <functional>
@@ -39,14 +40,15 @@ class Durability {
 
   // Events of the drain; those of restarts are not its.
   void on(const Event& event);
-  // Of open(), or of a restart that looks again (JobState::durable_looks). False: of a run before, it says nothing.
+  // Of open(), or of a restart that looks again (JobState::durable_looks). False: of a run before,
+  // it says nothing.
   bool on(const Scanned& event);
   void on(const VersionDurable& event);
   void on(const CopyFailed& event);
   void on(const Removed& event);
 
-  // The run's other agents are known; `held` is what is on this node's disk, known from listed() on. Both must live until
-  // alone(): another run begins.
+  // The run's other agents are known; `held` is what is on this node's disk, known from listed()
+  // on. Both must live until alone(): another run begins.
   void with(Peers& peers, const HeldFiles& held);
   void alone() { around_.reset(); }
   DrainAround* around() { return around_ ? &*around_ : nullptr; }

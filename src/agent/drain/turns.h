@@ -1,7 +1,8 @@
-// Who copies which file of one version to the durable directory, and when (docs/protocol/drain.md). Arithmetic only.
+// Who copies which file of one version to the durable directory, and when (docs/protocol/drain.md).
+// Arithmetic only.
 //
-// At most `at_once` agents have a turn, each one turn. A file is copied by the agent whose number it has, if that has it; else
-// by the one of those who have it that had the fewest turns.
+// At most `at_once` agents have a turn, each one turn. A file is copied by the agent whose number
+// it has, if that has it; else by the one of those who have it that had the fewest turns.
 #pragma once
 
 #include <cstdint>

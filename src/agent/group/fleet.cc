@@ -47,7 +47,8 @@ Fleet::Fleet(FleetFacts facts, std::unique_ptr<net::Transport> transport,
       tree_(settings_of(facts, mesh_), {facts.self.node, facts.self.incarnation, mesh_.address()},
             facts.self.incarnation ^ facts.self.node, remembered) {}
 
-// Neighbours look for each other at once. The owner hears nothing any more: it may be half gone itself.
+// Neighbours look for each other at once. The owner hears nothing any more: it may be half gone
+// itself.
 Fleet::~Fleet() {
   if (!started_ || facts_.members == 1) return;
   tree_.leave();
@@ -135,7 +136,8 @@ void Fleet::tick_if_due() {
   [[maybe_unused]] const auto read_bytes = ::read(timer_.get(), &passed, sizeof passed);
   const std::uint64_t now = facts_.clock->monotonic_ns();
   if (now < next_tick_ns_) return;
-  // One tick, however many were missed: an agent that was stopped has not waited for others meanwhile.
+  // One tick, however many were missed: an agent that was stopped has not waited for others
+  // meanwhile.
   const std::uint64_t missed = (now - next_tick_ns_) / heartbeat_ns();
   next_tick_ns_ += (missed + 1) * heartbeat_ns();
   if (started_) tree_.tick();

@@ -1,11 +1,12 @@
 // The agents of one run as one of them sees them: its place in the tree, over the mesh.
 //
-// A run of one node has a fleet too, of one agent without a network: what the tree decides comes at once, so that there is
-// one way for a version to get its levels. Main loop's thread.
+// A run of one node has a fleet too, of one agent without a network: what the tree decides comes at
+// once, so that there is one way for a version to get its levels. Main loop's thread.
 //
-// A fleet knows the addresses of all members from the ranks (know()); until then nothing is sent. Who asks meanwhile for a
-// place in the tree is answered then, as it would ask again only after some heartbeats, and a restart would wait for it;
-// all else that other agents send to the tree is dropped, as they send it again.
+// A fleet knows the addresses of all members from the ranks (know()); until then nothing is sent.
+// Who asks meanwhile for a place in the tree is answered then, as it would ask again only after
+// some heartbeats, and a restart would wait for it; all else that other agents send to the tree is
+// dropped, as they send it again.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +36,8 @@ struct FleetFacts {
 class FleetOwner {
  public:
   virtual ~FleetOwner() = default;
-  // All members hold the version at this level: its record is to be written, then recorded() called.
+  // All members hold the version at this level: its record is to be written, then recorded()
+  // called.
   virtual void record(tree::RunVersion version, Level level) = 0;
   // All members have the record.
   virtual void announced(tree::RunVersion version, Level level) = 0;
@@ -66,12 +68,12 @@ class Fleet final : private MeshEvents {
   std::string address() const { return mesh_.address(); }
   Peers& peers() { return mesh_; }
   const FleetFacts& facts() const { return facts_; }
-  // Members and what they are said to be like, in one message or several; with the last one the tree starts.
-  // Errors: invalid (a number that is none, one that is missing).
+  // Members and what they are said to be like, in one message or several; with the last one the
+  // tree starts. Errors: invalid (a number that is none, one that is missing).
   Status know(const wire::Neighbours& neighbours);
   bool started() const { return started_; }
-  // A later run has begun, whose members have the same numbers: from now on the owner hears of versions and of time only,
-  // and what is offered is refused.
+  // A later run has begun, whose members have the same numbers: from now on the owner hears of
+  // versions and of time only, and what is offered is refused.
   void retire() {
     retired_ = true;
     mesh_.pause(false);

@@ -1,7 +1,8 @@
-// Tells the other nodes of a run what keeps versions from a level on this one, and hears the same of them (lacks.h).
+// Tells the other nodes of a run what keeps versions from a level on this one, and hears the same
+// of them (lacks.h).
 //
-// What this node lacks is looked up each time, so that nobody has to say when it changes; only changes are published.
-// Main loop's thread.
+// What this node lacks is looked up each time, so that nobody has to say when it changes; only
+// changes are published. Main loop's thread.
 #pragma once
 
 #include <vector>
@@ -16,8 +17,8 @@ class LackTeller {
  public:
   explicit LackTeller(JobState& state) : state_(state) {}
 
-  // After whatever may have changed something. `fleet`: of the present run, may be null; `lacks`: all that the rooms above
-  // know of this node.
+  // After whatever may have changed something. `fleet`: of the present run, may be null; `lacks`:
+  // all that the rooms above know of this node.
   void tell(Fleet* fleet, std::vector<Lack> lacks);
   void learn(const tree::Fact& fact);
   // Another run begins.

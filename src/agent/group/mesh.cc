@@ -100,7 +100,7 @@ const std::string& Mesh::address_of(NodeId node) const {
   return found == nodes_.end() ? unknown : found->second.address;
 }
 
-// --- sending ---------------------------------------------------------------------------------------
+// --- sending ------------------------------------------------------------------------------------
 
 void Mesh::send_tree(NodeId to, const std::string& address, const wire::tree::Message& message) {
   auto packet = wire::tree::encode(message);
@@ -193,7 +193,7 @@ void Mesh::lose(NodeId to, Node& node, const Error& why) {
   events_.lost(to, why);
 }
 
-// --- bulk data -------------------------------------------------------------------------------------
+// --- bulk data ----------------------------------------------------------------------------------
 
 void Mesh::fetch(OfferFrom offer, std::span<std::byte> memory, Ended ended) {
   const Status begun = transport_->fetch(offer.connection, offer.offer, memory);
@@ -210,7 +210,7 @@ void Mesh::pause(bool on) {
 
 void Mesh::refuse(OfferFrom offer) { (void)transport_->refuse(offer.connection, offer.offer); }
 
-// --- events of the transport -----------------------------------------------------------------------
+// --- events of the transport --------------------------------------------------------------------
 
 void Mesh::on(const net::Connected& event) {
   const auto id = MemberId::parse(event.identity);

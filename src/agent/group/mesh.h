@@ -1,11 +1,12 @@
-// Connections to the other agents of a run, over one transport (docs/protocol/peers.md): who is who, which protocol a
-// message belongs to, dialling when there is something to say.
+// Connections to the other agents of a run, over one transport (docs/protocol/peers.md): who is
+// who, which protocol a message belongs to, dialling when there is something to say.
 //
-// Between two agents there may be two connections, as both may have dialled: each side talks over the one that it has
-// had longer. They end together: `lost` is told once, and nothing comes over the other one after it. So it is where an
-// agent comes back with a later incarnation before the end of the earlier one was noticed. What waits for a connection is
-// bounded: an agent that takes nothing is cut off. A message to ourselves takes the same way without the network. Main
-// loop's thread.
+// Between two agents there may be two connections, as both may have dialled: each side talks over
+// the one that it has had longer. They end together: `lost` is told once, and nothing comes over
+// the other one after it. So it is where an agent comes back with a later incarnation before the
+// end of the earlier one was noticed. What waits for a connection is bounded: an agent that takes
+// nothing is cut off. A message to ourselves takes the same way without the network. Main loop's
+// thread.
 #pragma once
 
 #include <deque>
@@ -48,7 +49,8 @@ class Mesh final : public Peers {
   bool has_news() const { return !later_.empty(); }
   // Does what can be done without waiting; every event and callback comes from here.
   void progress();
-  // Sends what can be sent without waiting, and drops what comes: for those who end and have had their last word.
+  // Sends what can be sent without waiting, and drops what comes: for those who end and have had
+  // their last word.
   void push();
 
   // As Transport's.

@@ -1,5 +1,5 @@
-// The other agents of a run as the parts of this one see them that talk to them (docs/protocol/peers.md). Mesh is the
-// real one; tests stand in.
+// The other agents of a run as the parts of this one see them that talk to them
+// (docs/protocol/peers.md). Mesh is the real one; tests stand in.
 //
 // Main loop's thread. Nothing blocks; every callback comes later, never from within the call.
 #pragma once
@@ -31,14 +31,15 @@ class Peers {
   // Members are 0 .. members()-1.
   virtual std::uint32_t members() const = 0;
 
-  // Connects where need be; to ourselves it arrives like any other. What cannot arrive is answered by lost() of
-  // whoever handles the events.
+  // Connects where need be; to ourselves it arrives like any other. What cannot arrive is answered
+  // by lost() of whoever handles the events.
   virtual void send(NodeId to, wire::peer::Message message) = 0;
 
-  // Gives `memory` to a peer, announced with `ticket`. It must not change until `ended`: ok (the peer has it), again
-  // (refused), agent_lost.
+  // Gives `memory` to a peer, announced with `ticket`. It must not change until `ended`: ok (the
+  // peer has it), again (refused), agent_lost.
   virtual void offer(NodeId to, std::uint64_t ticket, Bytes memory, Ended ended) = 0;
-  // Takes what was offered; `memory` is of exactly the offer's size and is not touched until `ended`.
+  // Takes what was offered; `memory` is of exactly the offer's size and is not touched until
+  // `ended`.
   virtual void fetch(OfferFrom offer, std::span<std::byte> memory, Ended ended) = 0;
   virtual void refuse(OfferFrom offer) = 0;
 };
@@ -53,22 +54,23 @@ class PeerEvents {
   virtual void lost(NodeId peer, const Error& why) = 0;
 };
 
-// Of the reasons why there is no connection, those that do not pass by themselves: another secret, another release, a
-// name that nobody knows.
+// Of the reasons why there is no connection, those that do not pass by themselves: another secret,
+// another release, a name that nobody knows.
 inline bool does_not_pass(Code code) {
   return code == Code::permission || code == Code::protocol || code == Code::unreachable;
 }
 
-// Reads files of nodes from whoever holds them (docs/protocol/peers.md, "Reading"); the holder may be ourselves.
+// Reads files of nodes from whoever holds them (docs/protocol/peers.md, "Reading"); the holder may
+// be ourselves.
 class FileReader {
  public:
   using Done = std::function<void(Status)>;
   using DoneManifest = std::function<void(Result<Buffer>)>;
   virtual ~FileReader() = default;
 
-  // memory.size() bytes of the segment from `offset` on; both are multiples of 4096, at most one buffer of the pool.
-  // `memory` must stay until `done`, which is called once.
-  // Errors: not_found, again (no room there now), agent_lost, io, corrupt (the file is shorter).
+  // memory.size() bytes of the segment from `offset` on; both are multiples of 4096, at most one
+  // buffer of the pool. `memory` must stay until `done`, which is called once. Errors: not_found,
+  // again (no room there now), agent_lost, io, corrupt (the file is shorter).
   virtual void read(NodeId holder, const FileOf& file, std::uint64_t offset,
                     std::span<std::byte> memory, Done done) = 0;
   // The whole manifest, unchecked. Errors: as read().

@@ -1,4 +1,5 @@
-// Questions to other agents that are not answered yet, each under a ticket that its answer names. One thread.
+// Questions to other agents that are not answered yet, each under a ticket that its answer names.
+// One thread.
 #pragma once
 
 #include <cstdint>

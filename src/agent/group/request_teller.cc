@@ -28,7 +28,8 @@ void RequestTeller::tell(Fleet* fleet) {
                 state_.name, told.error().to_string());
 }
 
-// Each fact is heard once, and published for a request only. Of this node: of an earlier life of this agent.
+// Each fact is heard once, and published for a request only. Of this node: of an earlier life of
+// this agent.
 void RequestTeller::learn(const tree::Fact& fact) {
   if (fact.name != requests_fact || fact.node == state_.node) return;
   spdlog::info("asked to checkpoint on node {} job={} what={}", fact.node, state_.name, fact.value);

@@ -1,6 +1,6 @@
-// Requests to checkpoint that come on one node of a run, for rank 0, which alone looks at them and reads its own node's
-// control page (docs/protocol/tree.md, "Requests"): each agent without rank 0 publishes that it was asked, each agent that
-// hears so asks on its own page. Main loop's thread.
+// Requests to checkpoint that come on one node of a run, for rank 0, which alone looks at them and
+// reads its own node's control page (docs/protocol/tree.md, "Requests"): each agent without rank 0
+// publishes that it was asked, each agent that hears so asks on its own page. Main loop's thread.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ class RequestTeller {
 
   // `backstay checkpoint`, or a signal at one of this node's ranks.
   void request(bool stop);
-  // After whatever may have changed something: what was asked before the other agents were known is told then.
+  // After whatever may have changed something: what was asked before the other agents were known is
+  // told then.
   void tell(Fleet* fleet);
   void learn(const tree::Fact& fact);
   // Another run begins.

@@ -1,6 +1,8 @@
-// What goes on at the other agents of a run, for a tool that looks (docs/protocol/peers.md, "Looking").
+// What goes on at the other agents of a run, for a tool that looks (docs/protocol/peers.md,
+// "Looking").
 //
-// Bounded in who is asked and in time: a member that is slow or dead is shown without an answer. Main loop's thread.
+// Bounded in who is asked and in time: a member that is slow or dead is shown without an answer.
+// Main loop's thread.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,8 @@ class WhileAlive {
   WhileAlive(const WhileAlive&) = delete;
   WhileAlive& operator=(const WhileAlive&) = delete;
 
-  // Calls `callback` as long as the owner is alive; what it has captured lives as long as the wrapper.
+  // Calls `callback` as long as the owner is alive; what it has captured lives as long as the
+  // wrapper.
   template <typename Callback>
   auto operator()(Callback callback) const {
     return [owner = std::weak_ptr(token_),

@@ -10,7 +10,7 @@
 
 namespace backstay::agent {
 
-// --- runs ------------------------------------------------------------------------------------------
+// --- runs ---------------------------------------------------------------------------------------
 
 Status Decisions::begin_run(const wire::Hello& hello) {
   FleetFacts facts;
@@ -141,7 +141,7 @@ Fleet* Decisions::fleet_of(const format::CommitRecord& record) {
   return earlier_.emplace_back(std::move(*one)).get();
 }
 
-// --- what the store has done -----------------------------------------------------------------------
+// --- what the store has done --------------------------------------------------------------------
 
 void Decisions::on(const VersionSealed& event) {
   const VersionNumber number = event.stored.version;
@@ -189,14 +189,15 @@ void Decisions::held_protected(VersionNumber version) {
   present_->held(version, Level::protected_);
 }
 
-// --- what the fleets say ---------------------------------------------------------------------------
+// --- what the fleets say ------------------------------------------------------------------------
 
 bool Decisions::has_part_of(tree::RunVersion version) const {
   const VersionRow* row = state_.versions.find(version.version);
   return row != nullptr && row->is_of(version.run);
 }
 
-// Who has nothing of it has nothing to record, and no say in it: it is a version of an earlier run on other nodes.
+// Who has nothing of it has nothing to record, and no say in it: it is a version of an earlier run
+// on other nodes.
 void Decisions::record(tree::RunVersion version, Level level) {
   if (has_part_of(version)) order_record(version.version, level);
 }
@@ -241,8 +242,9 @@ void Decisions::ticked() {
   listener_.ticked();
 }
 
-// The tree keeps what was said of some dozens of versions only (tree/floors.h). Where one node takes its time, and newer
-// versions come meanwhile, it has forgotten what the others have said of the one that they wait for.
+// The tree keeps what was said of some dozens of versions only (tree/floors.h). Where one node
+// takes its time, and newer versions come meanwhile, it has forgotten what the others have said of
+// the one that they wait for.
 void Decisions::say_again() {
   struct Said {
     tree::RunVersion version;

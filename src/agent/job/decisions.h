@@ -1,5 +1,5 @@
-// Which versions of a job are decided, and told: between its store, which seals and records, and the fleets of its
-// runs, which count (docs/protocol/tree.md, "Commit of a level").
+// Which versions of a job are decided, and told: between its store, which seals and records, and
+// the fleets of its runs, which count (docs/protocol/tree.md, "Commit of a level").
 //
 //   store: VersionSealed      -> fleet.held(local)
 //   fleet: record(v, level)   -> store: RecordVersion, where this node has a part of v
@@ -8,9 +8,10 @@
 //
 // A run of one node takes the same steps; the fleet of one answers at once. Main loop's thread.
 //
-// A version may be sealed and still undecided when its run's ranks have died and a new run begins: its fleet stays
-// until it is decided, so that a restart that is quick finds it; settled() says whether there is something to wait for.
-// A version of one node may even be written a second time in a later run: then a fleet of one is made for it.
+// A version may be sealed and still undecided when its run's ranks have died and a new run begins:
+// its fleet stays until it is decided, so that a restart that is quick finds it; settled() says
+// whether there is something to wait for. A version of one node may even be written a second time
+// in a later run: then a fleet of one is made for it.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +39,8 @@ class Decisions final : public FleetOwner {
   Decisions(JobState& state, PeerEvents& files, Listener listener)
       : state_(state), files_(files), listener_(std::move(listener)) {}
 
-  // A run begins; the fleets of those before stay while they have versions to decide. Errors: of the network (port_in_use,
-  // config, permission, io), invalid.
+  // A run begins; the fleets of those before stay while they have versions to decide. Errors: of
+  // the network (port_in_use, config, permission, io), invalid.
   Status begin_run(const wire::Hello& hello);
   // Of the present run; null before the first.
   Fleet* fleet() { return present_.get(); }
@@ -50,7 +51,8 @@ class Decisions final : public FleetOwner {
   void on(const VersionRecorded& event);
   void on(const RecordFailed& event);
 
-  // Versions of the present run whose record this node cannot write, or could not when it last tried.
+  // Versions of the present run whose record this node cannot write, or could not when it last
+  // tried.
   std::vector<Lack> unrecorded() const;
 
   // This node's part is protected.
@@ -58,15 +60,16 @@ class Decisions final : public FleetOwner {
 
   // Sealed versions of the present run that are not decided.
   bool undecided() const;
-  // Nothing to wait for before another run begins: no captured version of this one may still become local. Where
-  // nodes are lost it cannot; that is not waited for longer than `patience`.
+  // Nothing to wait for before another run begins: no captured version of this one may still become
+  // local. Where nodes are lost it cannot; that is not waited for longer than `patience`.
   bool settled() const;
   // When settled() may change by time alone; 0: not.
   std::uint64_t settles_at_ns() const;
   // A new run has come. Patience lasts from then, and from when this node has sealed its last part.
   void hurry();
-  // What an agent that ends waits for: an undecided version that the other nodes may still decide. Where a member is lost,
-  // or cannot write its part, they do not. What is left undecided counts for the next run only where a node has its record.
+  // What an agent that ends waits for: an undecided version that the other nodes may still decide.
+  // Where a member is lost, or cannot write its part, they do not. What is left undecided counts
+  // for the next run only where a node has its record.
   bool may_be_decided() const;
 
   void progress();

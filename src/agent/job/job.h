@@ -1,5 +1,6 @@
-// One job on this node: takes the messages of its ranks and the events of its store, gives them to the
-// rooms below, and carries out what the table of versions orders. A state machine without I/O of its own.
+// One job on this node: takes the messages of its ranks and the events of its store, gives them to
+// the rooms below, and carries out what the table of versions orders. A state machine without I/O
+// of its own.
 #pragma once
 
 #include <functional>
@@ -64,8 +65,9 @@ class Job {
   // When pump() is to be called by time alone; UINT64_MAX: never.
   std::uint64_t next_deadline_ns() const;
 
-  // The other agents of the run, once what this node holds was announced to them; null when they go. Before that, ranks
-  // of several nodes that ask for candidates wait. For tests; a run on several nodes does it by itself.
+  // The other agents of the run, once what this node holds was announced to them; null when they
+  // go. Before that, ranks of several nodes that ask for candidates wait. For tests; a run on
+  // several nodes does it by itself.
   void set_around(const Around* around);
 
   // Status of the run's nodes; asks at most `others_max` other agents.
@@ -89,7 +91,8 @@ class Job {
   std::vector<std::string> left_undecided() const;
   // The other agents of a run on several nodes have been found.
   bool knows_others() const { return neighbourhood_ != nullptr; }
-  // The failure domain of a node of the run on several nodes; "": it fails alone, or is not known yet.
+  // The failure domain of a node of the run on several nodes; "": it fails alone, or is not known
+  // yet.
   std::string domain_of(NodeId node) const;
 
   // `backstay checkpoint`, or a signal at one of the ranks.
@@ -101,9 +104,11 @@ class Job {
     durability_.consider();
   }
 
-  // A tool removes the version: no restart takes it any more. Errors: busy (it is still needed here).
+  // A tool removes the version: no restart takes it any more. Errors: busy (it is still needed
+  // here).
   Status forget(VersionNumber version);
-  // A tool has ended the ranks, so that another run can go on: runs of the same `backstay run` are refused from now on.
+  // A tool has ended the ranks, so that another run can go on: runs of the same `backstay run` are
+  // refused from now on.
   void taken_over() { taken_over_.insert(launch_of(state_.run)); }
 
   // Gives back one buffer whose bytes are safe on the tier, for the good of another job.
@@ -142,7 +147,8 @@ class Job {
   Status join(ConnectionId connection, const wire::Hello& hello);
   void admit_waiting(const Status& opened);
   Status new_run(const wire::Hello& hello);
-  // What the table of versions orders, until it orders nothing more. At the end of whatever may change a version.
+  // What the table of versions orders, until it orders nothing more. At the end of whatever may
+  // change a version.
   void carry_out();
   void announced(const Announcement& now);
   Status check(const wire::Hello& hello) const;

@@ -8,7 +8,8 @@
 
 namespace backstay::agent {
 
-// What a run before this one has under way with other agents needs them, and its versions may still be decided.
+// What a run before this one has under way with other agents needs them, and its versions may still
+// be decided.
 bool Job::may_begin_run() const {
   return decisions_.settled() && (neighbourhood_ == nullptr || restores_.empty());
 }

@@ -1,5 +1,5 @@
-// What is shown of one job: to tools (docs/protocol/agent.md) and to the other agents of its run (docs/protocol/peers.md,
-// "Looking").
+// What is shown of one job: to tools (docs/protocol/agent.md) and to the other agents of its run
+// (docs/protocol/peers.md, "Looking").
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -16,10 +16,12 @@ class Job;
 nlohmann::json version_json(const Job& job, VersionNumber number);
 std::string version_text(const Job& job, VersionNumber version);
 
-// The document in one line. A path or a message in it may hold bytes that are not UTF-8: they are replaced.
+// The document in one line. A path or a message in it may hold bytes that are not UTF-8: they are
+// replaced.
 std::string text_of(const nlohmann::json& document);
 
-// What other agents of the run get to see of this one. `files_of`: whose files are listed; number 0: of none.
+// What other agents of the run get to see of this one. `files_of`: whose files are listed; number
+// 0: of none.
 wire::peer::Seen seen_here(const Job& job, VersionOfRun files_of);
 
 }  // namespace backstay::agent

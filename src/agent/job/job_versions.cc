@@ -1,5 +1,5 @@
-// What a job does with its versions: the orders of their table (agent/version/version_table.h), and versions that
-// tools or the agent's end take away.
+// What a job does with its versions: the orders of their table (agent/version/version_table.h), and
+// versions that tools or the agent's end take away.
 #include <fmt/format.h>
 
 #include <algorithm>

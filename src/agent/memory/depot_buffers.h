@@ -1,8 +1,8 @@
-// Memory of an agent for other agents' files: a fixed number of buffers, so that neither a neighbour nor a long queue
-// makes the agent grow, and none of them is taken from the ranks' pool.
+// Memory of an agent for other agents' files: a fixed number of buffers, so that neither a
+// neighbour nor a long queue makes the agent grow, and none of them is taken from the ranks' pool.
 //
-// Whoever needs a buffer leases it; it is free again when the last copy of the lease is gone. Any thread. Leases may
-// outlive the DepotBuffers.
+// Whoever needs a buffer leases it; it is free again when the last copy of the lease is gone. Any
+// thread. Leases may outlive the DepotBuffers.
 #pragma once
 
 #include <atomic>
@@ -56,8 +56,8 @@ class DepotBuffers {
   const std::shared_ptr<Shelf> shelf_;
 };
 
-// Limits one user's share of the buffers, so that two users cannot deadlock. take() in one thread; its
-// leases end in any, and may outlive it.
+// Limits one user's share of the buffers, so that two users cannot deadlock. take() in one thread;
+// its leases end in any, and may outlive it.
 class BufferShare {
  public:
   // `buffers` must live longer.

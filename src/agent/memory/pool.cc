@@ -56,8 +56,8 @@ Result<Mapping> map_memory(std::uint64_t bytes, unsigned flags) {
 
 // Huge pages without a reservation (Linux 6.1): one page of each is touched, the kernel joins the
 // rest. The disk then moves a buffer in one request instead of many: small pages lie scattered, and
-// a request takes few pieces. Where it is refused nothing is lost. Never changes content: a rank may
-// be filling the buffer already.
+// a request takes few pieces. Where it is refused nothing is lost. Never changes content: a rank
+// may be filling the buffer already.
 void join_pages(std::byte* base, std::uint64_t bytes) {
   for (std::uint64_t at = 0; at < bytes; at += huge_page_bytes) {
     (void)::madvise(base + at, 4096, MADV_POPULATE_WRITE);
@@ -75,8 +75,8 @@ void touch(const std::stop_token& stop, std::byte* base, std::uint64_t bytes, st
   }
 }
 
-// Touching more than there is would end in somebody being killed, perhaps the program that we serve.
-// A tenth is left for everybody else.
+// Touching more than there is would end in somebody being killed, perhaps the program that we
+// serve. A tenth is left for everybody else.
 Status check_memory(std::uint64_t bytes) {
   constexpr std::uint64_t mib = 1 << 20;
   const MemoryLeft left = memory_left();

@@ -1,8 +1,9 @@
 // The node's buffer pool: one memfd, cut into equal buffers, shared with every rank on the node.
 //
-// The pool only knows which buffers are free. Who uses a buffer otherwise (a rank that fills it, the
-// store that writes it, a version that is kept for a fast restart) is the Job's knowledge. Not thread
-// safe: belongs to the agent's main loop; other threads use the memory of buffers handed to them.
+// The pool only knows which buffers are free. Who uses a buffer otherwise (a rank that fills it,
+// the store that writes it, a version that is kept for a fast restart) is the Job's knowledge. Not
+// thread safe: belongs to the agent's main loop; other threads use the memory of buffers handed to
+// them.
 #pragma once
 
 #include <atomic>

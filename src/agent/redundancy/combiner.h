@@ -1,8 +1,10 @@
-// Makes blocks of a stripe, or a part of them, out of others (docs/protocol/parity.md): reads the sources from whoever holds
-// them, one after the other, and takes each in as it arrives. The arithmetic is done in the depot's thread.
+// Makes blocks of a stripe, or a part of them, out of others (docs/protocol/parity.md): reads the
+// sources from whoever holds them, one after the other, and takes each in as it arrives. The
+// arithmetic is done in the depot's thread.
 //
-// Has a few buffers of its own to read into, so that whoever has memory for what is made never waits for somebody who
-// waits for the same; more than those wait in line. Main loop's thread; nothing blocks. It may be destroyed at any time.
+// Has a few buffers of its own to read into, so that whoever has memory for what is made never
+// waits for somebody who waits for the same; more than those wait in line. Main loop's thread;
+// nothing blocks. It may be destroyed at any time.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +44,9 @@ class Combiner {
   Combiner(const Combiner&) = delete;
   Combiner& operator=(const Combiner&) = delete;
 
-  // `outs` and `sources` in the order that `how` has them. `outs`, all of one length, must stay until `done`, and whatever
-  // keeps them has to be kept by `done`, which is called later, never from within the call. At most buffer_bytes each.
+  // `outs` and `sources` in the order that `how` has them. `outs`, all of one length, must stay
+  // until `done`, and whatever keeps them has to be kept by `done`, which is called later, never
+  // from within the call. At most buffer_bytes each.
   void combine(protect::Combination how, std::vector<CombinedSource> sources, Outs outs, Done done);
   // For an answer that is known already, and must not come from within the call that asked.
   void later(std::function<void()> answer);

@@ -15,15 +15,16 @@ using wire::peer::Holds;
 
 namespace {
 
-// Registrars do not know of each other: what differs from rank to rank spreads the ranks of one lost node over its
-// keepers although each of them is asked for the first time.
+// Registrars do not know of each other: what differs from rank to rank spreads the ranks of one
+// lost node over its keepers although each of them is asked for the first time.
 std::uint64_t spread(Rank rank, NodeId agent) {
   std::uint64_t x = (std::uint64_t{rank} << 32 | agent) * 0x9E3779B97F4A7C15ull;
   x = (x ^ (x >> 32)) * 0xD6E8FEB86659FD93ull;
   return x ^ (x >> 32);
 }
 
-// One that names no file asks for all that a member holds; one that is gone, too, says that this was all.
+// One that names no file asks for all that a member holds; one that is gone, too, says that this
+// was all.
 bool names_no_file(const Holds& holds) { return holds.version == 0 && holds.ranks.empty(); }
 Holds that_was_all() {
   Holds end;

@@ -1,15 +1,18 @@
 // Who has which objects (docs/protocol/peers.md, "Who has what"): every member of a run has one.
 //
-//   holder     tells each registrar which objects of its ranks are on this node's disk, again when it was out of reach;
-//   registrar  of the ranks with rank % members == self: remembers what it is told, forgets it with the member that said
+//   holder     tells each registrar which objects of its ranks are on this node's disk, again when
+//   it was out of reach; registrar  of the ranks with rank % members == self: remembers what it is
+//   told, forgets it with the member that said
 //              it, and answers lookups;
 //   reader     asks the registrar of a rank.
-// A registrar answers once each living member has said all that it holds: an agent that takes the place of another one in the
-// middle of a run asks those that have not. Only what the living hold is given out. Where nobody but a lost member had an object, the answer names that member, as it
+// A registrar answers once each living member has said all that it holds: an agent that takes the
+// place of another one in the middle of a run asks those that have not. Only what the living hold
+// is given out. Where nobody but a lost member had an object, the answer names that member, as it
 // may have it still. That a holder still has it, and that it is good, is seen when it is read.
 //
-// Memory: at most entries_per_member_max objects of each member; what it says beyond that is not remembered.
-// Main loop's thread; nothing blocks; `Found` is called once, later, never from within lookup().
+// Memory: at most entries_per_member_max objects of each member; what it says beyond that is not
+// remembered. Main loop's thread; nothing blocks; `Found` is called once, later, never from within
+// lookup().
 #pragma once
 
 #include <cstdint>
@@ -49,7 +52,8 @@ class Directory final : public ObjectLookup {
   bool complete() const { return announced_ && unanswered_.empty(); }
 
   // --- what others hold ---
-  // Everybody is complete: barrier 1 was released. Lookups wait until then, or end with agent_lost while a member is lost.
+  // Everybody is complete: barrier 1 was released. Lookups wait until then, or end with agent_lost
+  // while a member is lost.
   void open();
   using ObjectLookup::lookup;
   void lookup(VersionOfRun version, Rank rank, Found found, bool parity) override;

@@ -29,8 +29,8 @@ Result<protect::Combination> to_encode(ParityShape shape, std::uint32_t first,
   return protect::Combination::make(shape, reads, makes);
 }
 
-// Whoever stores a slice that is made here asks for it at once, if it works on the same version; with a limited rate as soon
-// as that allows. Of the largest slices that there may be.
+// Whoever stores a slice that is made here asks for it at once, if it works on the same version;
+// with a limited rate as soon as that allows. Of the largest slices that there may be.
 std::uint64_t handout_patience_ns(const ParitySettings& settings, std::uint32_t buffer_bytes) {
   constexpr std::uint64_t patience_ns = 3'000'000'000;
   static_assert(patience_ns > 2 * Quiet::max_ns);  // meanwhile a member's answers may be held back
@@ -194,7 +194,8 @@ std::uint64_t Encoder::pump() {
   return next;
 }
 
-// The one that is worked on: another is begun only once it has ended, or members might wait for each other in a circle.
+// The one that is worked on: another is begun only once it has ended, or members might wait for
+// each other in a circle.
 Encoder::Task* Encoder::task_now(std::uint64_t& next) {
   const auto active =
       std::ranges::find_if(tasks_, [](const auto& entry) { return entry.second.is_active(); });
@@ -332,7 +333,8 @@ std::uint64_t Encoder::place(const Task& task, const Slice& slice) const {
   return slice.block * task.stripes->block_bytes() + slice.offset;
 }
 
-// What the slices of parity at that place of a stripe are made of, and what is read of it from now on.
+// What the slices of parity at that place of a stripe are made of, and what is read of it from now
+// on.
 std::vector<CombinedSource> Encoder::sources(const Task& task, std::uint32_t stripe,
                                              const Slice& slice) {
   std::vector<CombinedSource> sources;

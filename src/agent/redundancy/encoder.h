@@ -1,12 +1,15 @@
-// Level protected by parity (docs/protocol/parity.md): the parity that this node keeps of its group's segments. Once a version
-// is recorded, every node of its run has its part on its disk; then each reads the data blocks of one stripe from the others
-// of its group, slice by slice, and makes all m blocks of parity of it: it keeps the first and hands out the others, which their
+// Level protected by parity (docs/protocol/parity.md): the parity that this node keeps of its
+// group's segments. Once a version is recorded, every node of its run has its part on its disk;
+// then each reads the data blocks of one stripe from the others of its group, slice by slice, and
+// makes all m blocks of parity of it: it keeps the first and hands out the others, which their
 // members ask for. Who is not handed a block makes it by itself.
 //
-// One version at a time, the older first. The rate limits what is read. Retention leaves the version alone meanwhile. What
-// fails is taken away, said with a reason, and tried again when the membership changes, and every half a minute.
+// One version at a time, the older first. The rate limits what is read. Retention leaves the
+// version alone meanwhile. What fails is taken away, said with a reason, and tried again when the
+// membership changes, and every half a minute.
 //
-// Main loop's thread; nothing blocks. It may be destroyed at any time. Lives as long as the run that it is for.
+// Main loop's thread; nothing blocks. It may be destroyed at any time. Lives as long as the run
+// that it is for.
 #pragma once
 
 #include <cstdint>
@@ -41,20 +44,23 @@ struct ParityEvents {
   std::function<void(const HeldFile&)> kept;
 };
 
-// "k,m" for so many nodes. Errors: config (no such parity), few_nodes (says what to do), unsupported (built without ISA-L).
+// "k,m" for so many nodes. Errors: config (no such parity), few_nodes (says what to do),
+// unsupported (built without ISA-L).
 Result<ParityShape> check_parity(const std::string& text, std::uint32_t nodes);
 
 class Encoder {
  public:
-  // Preconditions: the run of `world.state` has begun; check_parity(). Both events may be left empty.
+  // Preconditions: the run of `world.state` has begun; check_parity(). Both events may be left
+  // empty.
   Encoder(ProtectionWorld world, Combiner& combiner, const ParitySettings& settings,
           ParityEvents events);
   ~Encoder();
   Encoder(const Encoder&) = delete;
   Encoder& operator=(const Encoder&) = delete;
 
-  // What this node had when its agent began: versions of this run that an earlier agent of the run left without level
-  // protected are worked on as those that are recorded later; parity that is there already is synced and told.
+  // What this node had when its agent began: versions of this run that an earlier agent of the run
+  // left without level protected are worked on as those that are recorded later; parity that is
+  // there already is synced and told.
   void listed(std::span<const HeldFile> files);
   // The commit record of a version stands on this node.
   void recorded(const format::CommitRecord& record);
@@ -78,8 +84,8 @@ class Encoder {
     std::uint64_t offset = 0;  // in the block
     std::uint64_t bytes = 0;
   };
-  // Slices that are still to be begun, of some blocks side by side. Counted, not listed: how many there are is what a
-  // member says of itself.
+  // Slices that are still to be begun, of some blocks side by side. Counted, not listed: how many
+  // there are is what a member says of itself.
   struct Line {
     std::uint32_t first_block = 0;
     std::uint32_t blocks = 1;
@@ -149,12 +155,12 @@ class Encoder {
   std::uint32_t self_ = 0;                 // this node's place in it
   ParityShape shape_;                      // of this group
   std::vector<protect::Combination> how_;  // to make each block of parity out of the data
-  // So many blocks are made of this node's stripe, all but the first to be handed out. One, where there is not memory for
-  // both at once, for what is made and for what is asked for.
+  // So many blocks are made of this node's stripe, all but the first to be handed out. One, where
+  // there is not memory for both at once, for what is made and for what is asked for.
   std::uint32_t makes_ = 1;
   bool hands_out() const { return makes_ > 1; }
-  std::optional<protect::Combination>
-      how_own_;  // to make at once what is made of this node's stripe
+  // To make at once what is made of this node's stripe.
+  std::optional<protect::Combination> how_own_;
   std::optional<BufferShare> making_, asking_;
   std::set<NodeId> lost_;
   std::map<VersionNumber, Task> tasks_;

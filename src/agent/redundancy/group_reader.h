@@ -1,10 +1,11 @@
-// The file of a lost node as a reader sees it who makes it out of what the others of its group have left
-// (docs/protocol/parity.md, "At a restart"): any k living blocks of each stripe. Who cannot give his block is left out from
-// then on. What proved wrong and is read again is made of other blocks than before: attempt n does without the block of
-// member n - 1 or, where there are no more than k, with the one that another holder of it has.
+// The file of a lost node as a reader sees it who makes it out of what the others of its group have
+// left (docs/protocol/parity.md, "At a restart"): any k living blocks of each stripe. Who cannot
+// give his block is left out from then on. What proved wrong and is read again is made of other
+// blocks than before: attempt n does without the block of member n - 1 or, where there are no more
+// than k, with the one that another holder of it has.
 //
-// Main loop's thread; nothing blocks. It may be destroyed at any time: what was asked for is then not answered, and its memory
-// has to stay until the combiner has gone too.
+// Main loop's thread; nothing blocks. It may be destroyed at any time: what was asked for is then
+// not answered, and its memory has to stay until the combiner has gone too.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +33,8 @@ class GroupReader final : public FileReader {
   // `lost`: whose segment is read. All must live longer. `self`: this agent.
   GroupReader(Combiner& combiner, LivingGroup group, std::uint32_t lost, NodeId self);
 
-  // Both disregard holder and file. Errors: lost (too few blocks are left; says of whom), corrupt (the manifest),
-  // again (somebody has no room now).
+  // Both disregard holder and file. Errors: lost (too few blocks are left; says of whom), corrupt
+  // (the manifest), again (somebody has no room now).
   void read(NodeId holder, const FileOf& file, std::uint64_t offset, std::span<std::byte> memory,
             Done done) override;
   void read_manifest(NodeId holder, const FileOf& file, DoneManifest done) override;

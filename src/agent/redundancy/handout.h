@@ -1,10 +1,12 @@
-// Parity that this node makes for other members of its group (docs/protocol/parity.md, "Encoding"): each slice waits here for
-// its member's `get`, or the `get` for the slice.
+// Parity that this node makes for other members of its group (docs/protocol/parity.md, "Encoding"):
+// each slice waits here for its member's `get`, or the `get` for the slice.
 //
-// Nobody waits for ever. A slice that is not asked for in time is dropped, and that member is told `no` from then on, so that
-// it makes its blocks by itself; so is who asks for what is not about to be made.
+// Nobody waits for ever. A slice that is not asked for in time is dropped, and that member is told
+// `no` from then on, so that it makes its blocks by itself; so is who asks for what is not about to
+// be made.
 //
-// Main loop's thread; nothing blocks. It may be destroyed at any time: what peers are fetching stays until they have it.
+// Main loop's thread; nothing blocks. It may be destroyed at any time: what peers are fetching
+// stays until they have it.
 #pragma once
 
 #include <compare>
@@ -50,7 +52,8 @@ class Handout {
   void forget(VersionNumber version);
   void lost(NodeId peer);
 
-  // `working`: the version that is being made now. Answers when it wants to be called again (base/clock.h).
+  // `working`: the version that is being made now. Answers when it wants to be called again
+  // (base/clock.h).
   std::uint64_t pump(std::optional<VersionNumber> working);
 
  private:

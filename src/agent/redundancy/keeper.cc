@@ -78,8 +78,9 @@ std::uint64_t Keeper::pump() {
   return next;
 }
 
-// What is worked on: what was begun, then older versions, then the files of the next higher nodes, round the circle.
-// With one order for all, every keeper would begin with the same owner, and wait for its link while others idle.
+// What is worked on: what was begun, then older versions, then the files of the next higher nodes,
+// round the circle. With one order for all, every keeper would begin with the same owner, and wait
+// for its link while others idle.
 std::vector<Keeper::Copy*> Keeper::first_ones() {
   const std::uint32_t members = world_.peers.members();
   const auto place = [&](const Copy* copy) {
@@ -125,7 +126,8 @@ void Keeper::opened(Copy& copy, Result<std::vector<Piece>> pieces) {
   settle(copy);
 }
 
-// Asks for as many pieces as there are buffers for it. Answers when the rate or the holder allows more.
+// Asks for as many pieces as there are buffers for it. Answers when the rate or the holder allows
+// more.
 std::uint64_t Keeper::pull(Copy& copy, std::size_t buffers) {
   while (!copy.failed && copy.has_pieces_left() && copy.on_way < buffers) {
     const std::uint64_t now = world_.state.clock.monotonic_ns();
@@ -150,7 +152,8 @@ std::uint64_t Keeper::pull(Copy& copy, std::size_t buffers) {
   return no_deadline;
 }
 
-// Leases are given back here, not when whoever called forgets the callback: pump() may come before that.
+// Leases are given back here, not when whoever called forgets the callback: pump() may come before
+// that.
 void Keeper::pull_piece(Copy& copy, std::size_t index, Lease lease) {
   ++copy.on_way;
   const Piece piece = copy.pieces[index];

@@ -1,11 +1,14 @@
-// Keeps copies of other nodes' files on this node: the keeper's side of "Keeping" in docs/protocol/peers.md. It pulls manifest
-// and segment from whoever asked, through the depot onto the disk, and answers `kept`.
+// Keeps copies of other nodes' files on this node: the keeper's side of "Keeping" in
+// docs/protocol/peers.md. It pulls manifest and segment from whoever asked, through the depot onto
+// the disk, and answers `kept`.
 //
-// At most two copies are made at once, those of older versions first; the others wait. Several pieces are on their way,
-// as many as there are buffers, which two copies share. The rate limits what is pulled. Retention leaves the version alone meanwhile.
-// A copy that fails is taken away again, and whoever asked is told why; if it was lost, nobody is.
+// At most two copies are made at once, those of older versions first; the others wait. Several
+// pieces are on their way, as many as there are buffers, which two copies share. The rate limits
+// what is pulled. Retention leaves the version alone meanwhile. A copy that fails is taken away
+// again, and whoever asked is told why; if it was lost, nobody is.
 //
-// Main loop's thread; nothing blocks. It may be destroyed at any time: what is under way is given up.
+// Main loop's thread; nothing blocks. It may be destroyed at any time: what is under way is given
+// up.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +50,8 @@ class Keeper {
   // The version has gone, or goes: its copies are given up.
   void removed(VersionNumber version);
 
-  // Goes on with what may go on. Answers when it wants to be called again (base/clock.h) if nothing happens before.
+  // Goes on with what may go on. Answers when it wants to be called again (base/clock.h) if nothing
+  // happens before.
   std::uint64_t pump();
 
   // Copies that are asked for and not yet answered.

@@ -1,8 +1,10 @@
-// The files of a run's agents as this one takes part in them (docs/protocol/peers.md): it reads others' and lets them read,
-// keeps copies and has its own kept, knows who has what. One for each run on several nodes.
+// The files of a run's agents as this one takes part in them (docs/protocol/peers.md): it reads
+// others' and lets them read, keeps copies and has its own kept, knows who has what. One for each
+// run on several nodes.
 //
-// From begin() on: the depot lists what this node holds; that is told to the registrars; when all have answered, the tree's
-// barrier 1 is to be entered; when that is released, restarts can be served. Main loop's thread.
+// From begin() on: the depot lists what this node holds; that is told to the registrars; when all
+// have answered, the tree's barrier 1 is to be entered; when that is released, restarts can be
+// served. Main loop's thread.
 #pragma once
 
 #include <cstdint>
@@ -56,7 +58,8 @@ class Neighbourhood final : public PeerEvents {
   void recorded(const format::CommitRecord& record);
   void protected_everywhere(VersionNumber version);
   void removed(VersionNumber version);
-  // The program goes on from it. What is here of it is protected anew, where an earlier run wrote it.
+  // The program goes on from it. What is here of it is protected anew, where an earlier run wrote
+  // it.
   void brought_back(VersionOfRun version);
   // Copies or parity are wanted at all.
   bool protects() const { return protects_; }

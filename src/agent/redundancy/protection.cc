@@ -85,8 +85,8 @@ void Protection::tell_relaxation() const {
 
 // --- what is to be looked after ------------------------------------------------------------------
 
-// An agent that has just begun does not know the other holders. For its own files it asks again, and
-// holders confirm at once; replicas are left to their owner while that one is alive.
+// An agent that has just begun does not know the other holders. For its own files it asks again,
+// and holders confirm at once; replicas are left to their owner while that one is alive.
 void Protection::listed(std::span<const HeldFile> files) {
   for (const HeldFile& held : files) {
     const FileOf& file = held.file;
@@ -239,9 +239,9 @@ std::vector<NodeId> Protection::candidates(const Entry& entry) const {
   return order.ok() ? std::move(*order) : std::vector<NodeId>();
 }
 
-// A record here does not prove one elsewhere. Until the announcement, replicas carry level local, so
-// that a node that removed its own part does not count the version as protected. For versions of an
-// earlier run the record is all that is known.
+// A record here does not prove one elsewhere. Until the announcement, replicas carry level local,
+// so that a node that removed its own part does not count the version as protected. For versions of
+// an earlier run the record is all that is known.
 bool Protection::is_announced(const FileOf& file) const {
   if (file.run != world_.state.run) return true;
   const VersionRow* row = world_.state.versions.find(file.version);

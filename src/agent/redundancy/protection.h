@@ -1,12 +1,15 @@
-// Level protected by replicas (docs/protocol/peers.md, "Keeping"): sees to it that each file of a node that this agent has to
-// look after lies on as many other nodes as are wanted, and keeps copies for others (keeper.h).
+// Level protected by replicas (docs/protocol/peers.md, "Keeping"): sees to it that each file of a
+// node that this agent has to look after lies on as many other nodes as are wanted, and keeps
+// copies for others (keeper.h).
 //
-// A file is looked after by the first living of its holders: its owner, and when that is lost the holder with the lowest
-// number. Everybody who has it knows who else has. Copies are asked for in the order of
-// protect::keepers_in_order(); who refuses or is lost is replaced by the next. When nobody is left the level is missing,
-// with a reason, until the membership changes or half a minute has passed.
+// A file is looked after by the first living of its holders: its owner, and when that is lost the
+// holder with the lowest number. Everybody who has it knows who else has. Copies are asked for in
+// the order of protect::keepers_in_order(); who refuses or is lost is replaced by the next. When
+// nobody is left the level is missing, with a reason, until the membership changes or half a minute
+// has passed.
 //
-// Main loop's thread; nothing blocks, and nothing that goes wrong here stops a program. Lives as long as the run that it is for.
+// Main loop's thread; nothing blocks, and nothing that goes wrong here stops a program. Lives as
+// long as the run that it is for.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +28,8 @@ namespace backstay::agent {
 
 struct ProtectionSettings {
   std::uint32_t replicas = 1;  // beside a node's own copy
-  std::vector<std::string>
-      domains;                    // one a member, "" a domain of its own; none at all: no domains
+  // One a member, "" a domain of its own; none at all: no domains.
+  std::vector<std::string> domains;
   std::uint64_t bytes_per_s = 0;  // that this node pulls to keep them; 0: no limit
 };
 
@@ -37,25 +40,32 @@ struct ProtectionEvents {
   std::function<void(const HeldFile&)> kept;
 };
 
-// Errors: few_nodes (so many replicas are not possible with that many nodes; says what to do). One node needs none.
+// Errors: few_nodes (so many replicas are not possible with that many nodes; says what to do). One
+// node needs none.
 Status check_replicas(std::uint32_t replicas, std::uint32_t nodes);
 
 class Protection final : public PeerEvents {
  public:
-  // Preconditions: the run of `world.state` has begun; check_replicas(). Both events may be left empty.
+  // Preconditions: the run of `world.state` has begun; check_replicas(). Both events may be left
+  // empty.
   Protection(ProtectionWorld world, ProtectionSettings settings, ProtectionEvents events);
 
-  // What this node had when its agent began: files of this run are looked after as if it had seen them come.
+  // What this node had when its agent began: files of this run are looked after as if it had seen
+  // them come.
   void listed(std::span<const HeldFile> files);
-  // This node's file of the version is safe on its own disk. Protected in the order of the versions, two at once.
+  // This node's file of the version is safe on its own disk. Protected in the order of the
+  // versions, two at once.
   void sealed(const FileOf& file, std::uint64_t segment_bytes, std::uint32_t nodes,
               std::uint32_t ranks);
-  // The commit record of a version stands on this node: copies that are made from now on get it too.
+  // The commit record of a version stands on this node: copies that are made from now on get it
+  // too.
   void recorded(const format::CommitRecord& record);
-  // The version is protected on all nodes: its files are looked after also when their owners are lost.
+  // The version is protected on all nodes: its files are looked after also when their owners are
+  // lost.
   void protected_everywhere(VersionNumber version);
-  // A file of a version of an earlier run, which the program goes on from: it shall have as many copies as those of this run,
-  // as what the nodes of that run had may be gone with them. `others`: agents of this run that have it.
+  // A file of a version of an earlier run, which the program goes on from: it shall have as many
+  // copies as those of this run, as what the nodes of that run had may be gone with them. `others`:
+  // agents of this run that have it.
   void inherited(const HeldFile& file, std::set<NodeId> others);
   // The version has gone from this node's disk, or goes.
   void removed(VersionNumber version);
@@ -68,7 +78,8 @@ class Protection final : public PeerEvents {
   void offered(NodeId, std::uint64_t, std::uint64_t, OfferFrom) override {}
   void lost(NodeId peer, const Error& why) override;
 
-  // Does what is to be done next: after whatever was told to it, and at the time that it answers (base/clock.h).
+  // Does what is to be done next: after whatever was told to it, and at the time that it answers
+  // (base/clock.h).
   std::uint64_t pump();
 
   // Why this node's file of the version has not all its copies, if that was given up for now.

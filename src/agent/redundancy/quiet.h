@@ -1,6 +1,7 @@
-// When others wait for what they fetch from this agent: while ranks of this node copy a version into the pool. The program
-// stands still then, and the network would take processors and memory from it; but never for longer than `max_ns` at a
-// time, as a copy that takes so long waits for something else (a full pool, a slow rank).
+// When others wait for what they fetch from this agent: while ranks of this node copy a version
+// into the pool. The program stands still then, and the network would take processors and memory
+// from it; but never for longer than `max_ns` at a time, as a copy that takes so long waits for
+// something else (a full pool, a slow rank).
 #pragma once
 
 #include <cstdint>

@@ -65,7 +65,8 @@ void Rebuilds::lost(NodeId peer, const Error& why) {
 void Rebuilds::on(NodeId from, const wire::peer::Rebuild& rebuild) {
   const VersionOfRun version{rebuild.version, rebuild.run};
   const Asker asker{from, rebuild.ticket, rebuild.rank};
-  // Somebody else may have asked for it before; but not where it was found damaged, which is asked of others only.
+  // Somebody else may have asked for it before; but not where it was found damaged, which is asked
+  // of others only.
   if (const auto node = directory_.held().node_with(version, rebuild.rank)) {
     return answer(asker, {}, *node);
   }
@@ -205,7 +206,8 @@ std::uint64_t Rebuilds::pump() {
   return next;
 }
 
-// Too few blocks were found, but who knows of others could not be asked: it may be there all the same.
+// Too few blocks were found, but who knows of others could not be asked: it may be there all the
+// same.
 Status Rebuilds::outcome(const Work& work) {
   const Status& ended = *work.ended;
   const auto& unknown = work.search.unknown;

@@ -1,6 +1,7 @@
-// Lost files of nodes that are made again out of what their parity group has left (docs/protocol/peers.md, "Rebuilding"):
-// for whoever needs one for a restart, by an agent that has parity of the group. It keeps the file afterwards like a copy of
-// another node's, checked chunk by chunk against the manifest that came with the parity.
+// Lost files of nodes that are made again out of what their parity group has left
+// (docs/protocol/peers.md, "Rebuilding"): for whoever needs one for a restart, by an agent that has
+// parity of the group. It keeps the file afterwards like a copy of another node's, checked chunk by
+// chunk against the manifest that came with the parity.
 //
 // Main loop's thread; nothing blocks. It may be destroyed at any time.
 #pragma once
@@ -28,8 +29,9 @@ class Rebuilds {
   Rebuilds(ProtectionWorld world, Combiner& combiner, Directory& directory,
            std::function<void(const HeldFile&)> kept);
 
-  // Asks an agent that has parity of the group for the file in which the rank's object is. `done` is called once, later.
-  // Errors: lost (more is gone than the parity makes up for), agent_lost, and what else goes wrong there.
+  // Asks an agent that has parity of the group for the file in which the rank's object is. `done`
+  // is called once, later. Errors: lost (more is gone than the parity makes up for), agent_lost,
+  // and what else goes wrong there.
   void ask(NodeId agent, VersionOfRun version, Rank rank, Done done);
 
   bool message(NodeId from, const wire::peer::Message& message);

@@ -1,11 +1,13 @@
-// Reading files of nodes from other agents, and answering those that read from this one: both sides of "Reading" in
-// docs/protocol/peers.md. What lies on this node is read through the depot, without the network.
+// Reading files of nodes from other agents, and answering those that read from this one: both sides
+// of "Reading" in docs/protocol/peers.md. What lies on this node is read through the depot, without
+// the network.
 //
-// As holder: requests wait in line for one of `serving`'s buffers; a line that is too long is answered with `again`.
-// As reader: nothing is bounded or tried again here; whoever reads has the memory, and knows who else holds the file.
+// As holder: requests wait in line for one of `serving`'s buffers; a line that is too long is
+// answered with `again`. As reader: nothing is bounded or tried again here; whoever reads has the
+// memory, and knows who else holds the file.
 //
-// Main loop's thread. May be destroyed while it answers others; whoever reads must keep the memory until the depot
-// and the peers have gone too, or wait until reading() is 0.
+// Main loop's thread. May be destroyed while it answers others; whoever reads must keep the memory
+// until the depot and the peers have gone too, or wait until reading() is 0.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +26,8 @@ namespace backstay::agent {
 
 class Transfers final : public FileReader, public PeerEvents {
  public:
-  // All must live longer. `first_ticket`: larger than any that this agent has used in an earlier life, so that an answer
-  // to that one is nobody's.
+  // All must live longer. `first_ticket`: larger than any that this agent has used in an earlier
+  // life, so that an answer to that one is nobody's.
   Transfers(Peers& peers, DepotLink& depot, DepotBuffers& serving, std::uint64_t first_ticket);
 
   void read(NodeId holder, const FileOf& file, std::uint64_t offset, std::span<std::byte> memory,
@@ -36,8 +38,8 @@ class Transfers final : public FileReader, public PeerEvents {
   void message(NodeId from, const wire::peer::Message& message) override;
   void offered(NodeId from, std::uint64_t ticket, std::uint64_t bytes, OfferFrom offer) override;
   void lost(NodeId peer, const Error& why) override;
-  // Answers what waits for a buffer, as far as there are any. To be called now and then: answers of an earlier run of the job
-  // may hold the buffers, and give them back without a word.
+  // Answers what waits for a buffer, as far as there are any. To be called now and then: answers of
+  // an earlier run of the job may hold the buffers, and give them back without a word.
   void serve();
 
   // Calls whose `done` has not come yet.

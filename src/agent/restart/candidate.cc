@@ -21,7 +21,8 @@ class Newest {
   void consider(const StoredVersion& stored) {
     consider({stored.version, stored.record.run}, stored.record.ranks);
   }
-  // Of which run it was is not known: where another place has a version of that number, that one counts.
+  // Of which run it was is not known: where another place has a version of that number, that one
+  // counts.
   void consider_damaged(const StoredVersion& stored) {
     if (below_.first == 0 || stored.version < below_.first) damaged_ = &stored;
   }

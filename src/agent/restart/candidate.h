@@ -1,4 +1,5 @@
-// What this node can offer for a restart over several nodes (docs/protocol/agent.md, "On several nodes").
+// What this node can offer for a restart over several nodes (docs/protocol/agent.md, "On several
+// nodes").
 #pragma once
 
 #include "agent/version/job_state.h"
@@ -6,9 +7,10 @@
 
 namespace backstay::agent {
 
-// The newest version below what is asked that is in the pool, or has a record on this node's disk or in the durable
-// directory, whoever wrote it. Whether all of it can be had is not known here. A newer one that is known to be damaged in the durable
-// directory is answered with what is wrong with it, so that nobody passes it over in silence.
+// The newest version below what is asked that is in the pool, or has a record on this node's disk
+// or in the durable directory, whoever wrote it. Whether all of it can be had is not known here. A
+// newer one that is known to be damaged in the durable directory is answered with what is wrong
+// with it, so that nobody passes it over in silence.
 wire::Candidate newest_candidate(const JobState& state, const wire::Candidates& asked);
 
 }  // namespace backstay::agent

@@ -1,5 +1,5 @@
-// What a restore brings back, and where each participant's object is read from. There is one for a node alone
-// (finder_here.h) and one for several nodes (finder_around.h).
+// What a restore brings back, and where each participant's object is read from. There is one for a
+// node alone (finder_here.h) and one for several nodes (finder_around.h).
 #pragma once
 
 #include <compare>
@@ -16,8 +16,9 @@
 
 namespace backstay::agent {
 
-// Where bytes come from, the nearest first. pool: this node's memory; local: its disk, by the store; replica: the disk of
-// an agent, by the FileReader (our own where the store does not know the version); durable: the durable directory.
+// Where bytes come from, the nearest first. pool: this node's memory; local: its disk, by the
+// store; replica: the disk of an agent, by the FileReader (our own where the store does not know
+// the version); durable: the durable directory.
 enum class Place { pool, local, replica, durable };
 const char* name_of(Place place);
 
@@ -50,10 +51,12 @@ class Finder {
   virtual void find(Done done) = 0;
   // What was read from there for this participant cannot be used; find() takes it into account.
   virtual void failed(std::size_t participant, const Source& source, const Error& why) = 0;
-  // Could not be read any more: somebody else who has the same bytes, so that nothing has to be begun anew.
+  // Could not be read any more: somebody else who has the same bytes, so that nothing has to be
+  // begun anew.
   virtual std::optional<Source> instead(std::size_t participant, const Source& source,
                                         const Error& why) = 0;
-  // The durable directory was listed once more, as find() may have ordered (JobState::durable_looks).
+  // The durable directory was listed once more, as find() may have ordered
+  // (JobState::durable_looks).
   virtual void durable_scanned() {}
 };
 

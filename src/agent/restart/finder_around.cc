@@ -35,7 +35,8 @@ FinderAround::FinderAround(JobState& state, std::vector<Rank> ranks, VersionOfRu
   for (Search& search : searches_) look_here(search);
 }
 
-// Somebody who cannot be reached may have it all the same: nothing else that is heard takes that back.
+// Somebody who cannot be reached may have it all the same: nothing else that is heard takes that
+// back.
 void FinderAround::Search::note(const Error& trouble) {
   why = trouble.message();
   if (code != Code::agent_lost) code = trouble.code();
@@ -121,8 +122,8 @@ void FinderAround::look_for_parity(Search& search) {
                          const Result<std::vector<Holder>>& holders) {
     if (alive.expired()) return;
     if (!holders.ok()) search.note(holders.error());
-    std::set<NodeId>
-        agents;  // in an order that is the same for all ranks of one node, so that one of them rebuilds it
+    std::set<NodeId> agents;  // in an order that is the same for all ranks of one node, so that one
+                              // of them rebuilds it
     for (const Holder& holder : holders.ok() ? *holders : std::vector<Holder>()) {
       agents.insert(holder.agent);
     }
@@ -225,7 +226,8 @@ Finder::Nothing FinderAround::nothing_of(const Search& search) const {
           ? std::string()
           : fmt::format(" (it was on node{} {})", search.holders.size() > 1 ? "s" : "",
                         fmt::join(search.holders, ", "));
-  // Not damage where somebody who cannot be reached may have a good one: no older version may be taken in its place.
+  // Not damage where somebody who cannot be reached may have a good one: no older version may be
+  // taken in its place.
   const bool is_damage = search.damage && search.code != Code::agent_lost;
   return {is_damage ? Code::corrupt : search.code,
           fmt::format("rank {}'s object can be read on no node that is left{}: {}", search.rank,

@@ -1,15 +1,16 @@
-// Where the participants of a job on several nodes get the objects of one version from: each the nearest place that has its
-// own object, one place after the other until there is none left.
+// Where the participants of a job on several nodes get the objects of one version from: each the
+// nearest place that has its own object, one place after the other until there is none left.
 //
-//   pool, this node's disk (what it wrote, or a copy that it keeps), other agents in the order of the directory, another agent
-//   that makes it out of parity and has it then, the durable directory
+//   pool, this node's disk (what it wrote, or a copy that it keeps), other agents in the order of
+//   the directory, another agent that makes it out of parity and has it then, the durable directory
 //
-// Before a version is given up the durable directory is listed once more: the agent that copied it for the run before may
-// have written the record after this one had looked.
+// Before a version is given up the durable directory is listed once more: the agent that copied it
+// for the run before may have written the record after this one had looked.
 //
-// A disk is read a second time, as the trouble may pass; another agent is not, where a third may have the same. No version is
-// set aside, as copies of the damaged file may be good: who makes the copies is told (Around::damaged). But in the durable
-// directory: it has all parts, and nobody there makes one anew.
+// A disk is read a second time, as the trouble may pass; another agent is not, where a third may
+// have the same. No version is set aside, as copies of the damaged file may be good: who makes the
+// copies is told (Around::damaged). But in the durable directory: it has all parts, and nobody
+// there makes one anew.
 #pragma once
 
 #include <deque>
@@ -26,7 +27,8 @@ namespace backstay::agent {
 
 class FinderAround final : public Finder {
  public:
-  // Of `version`; its run 0: the newest known here, else the present one. `ranks`: whose objects, by participant.
+  // Of `version`; its run 0: the newest known here, else the present one. `ranks`: whose objects,
+  // by participant.
   FinderAround(JobState& state, std::vector<Rank> ranks, VersionOfRun version);
 
   void find(Done done) override;

@@ -1,8 +1,9 @@
-// Which version a node alone brings back, and from where: the newest that is not known to be damaged (or the one that was
-// asked for), in the nearest place that has it, the same for all participants.
+// Which version a node alone brings back, and from where: the newest that is not known to be
+// damaged (or the one that was asked for), in the nearest place that has it, the same for all
+// participants.
 //
-// What fails is read a second time, as the trouble may pass. If it does not, damage sets the version aside in that place;
-// a read error skips it there for this restore only.
+// What fails is read a second time, as the trouble may pass. If it does not, damage sets the
+// version aside in that place; a read error skips it there for this restore only.
 #pragma once
 
 #include <map>

@@ -225,8 +225,8 @@ void Restore::plan_reads() {
       ++part.chunks;
     }
   }
-  // One file of a disk after the other, those of different agents at once. The last chunk of every object first: with its
-  // table a rank knows where the others belong.
+  // One file of a disk after the other, those of different agents at once. The last chunk of every
+  // object first: with its table a rank knows where the others belong.
   const auto order = [this](const Planned& planned) {
     const Part& part = parts_[planned.part];
     const format::ChunkEntry& chunk = planned.chunk;

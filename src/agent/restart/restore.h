@@ -3,13 +3,18 @@
 // Steps, for all participants together:
 //   1. find out which version, and where each one's object is nearest (finder.h);
 //   2. announce it (Plan), bring its chunks into the pool unless they are there, hand them out;
-//   3. every rank verifies every chunk (Verified); anything damaged or unreadable: the finder is told, and back to 1.
-//      (The ranks exchange chunks that do not come from the pool with what their regions hold, so nobody gets a buffer
-//      of a plan that is given up before every rank has taken its bytes back: Withdraw, Withdrawn.)
-//   4. everything is verified. A restart on several nodes: Ready, and the ranks of all nodes agree; Proceed says on what;
-//   5. Deliver. Where the pool was too small to hold all chunks they are read and handed out a second time;
+//   3. every rank verifies every chunk (Verified); anything damaged or unreadable: the finder is
+//   told, and back to 1.
+//      (The ranks exchange chunks that do not come from the pool with what their regions hold, so
+//      nobody gets a buffer of a plan that is given up before every rank has taken its bytes back:
+//      Withdraw, Withdrawn.)
+//   4. everything is verified. A restart on several nodes: Ready, and the ranks of all nodes agree;
+//   Proceed says on what;
+//   5. Deliver. Where the pool was too small to hold all chunks they are read and handed out a
+//   second time;
 //   6. every rank answers Restored; all are told Captured.
-// A failure before step 5 leaves every participant's memory as it was. A participant that disappears ends the restore for all.
+// A failure before step 5 leaves every participant's memory as it was. A participant that
+// disappears ends the restore for all.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,8 @@ namespace backstay::agent {
 
 namespace {
 
-// All nodes of a run, those first that are near the one which would have the rank if the ranks were dealt out in blocks.
+// All nodes of a run, those first that are near the one which would have the rank if the ranks were
+// dealt out in blocks.
 std::vector<NodeId> likeliest_first(Rank rank, std::uint32_t nodes, std::uint32_t ranks) {
   const std::uint64_t guess =
       ranks == 0 ? 0 : std::min<std::uint64_t>(std::uint64_t{rank} * nodes / ranks, nodes - 1);

@@ -1,9 +1,11 @@
-// Reads the manifests and chunks of one version, wherever they are: on the node's disk (the store's thread), in the durable
-// directory (the drain's), on the disks of other agents (FileReader). What was read is not checked against anything but its
-// manifest's own checksum; who uses a chunk verifies it.
+// Reads the manifests and chunks of one version, wherever they are: on the node's disk (the store's
+// thread), in the durable directory (the drain's), on the disks of other agents (FileReader). What
+// was read is not checked against anything but its manifest's own checksum; who uses a chunk
+// verifies it.
 //
-// A buffer of the pool belongs to the reader from read() until it arrives; what is in flight at close() does not arrive any
-// more, and its buffer goes back to the pool when it comes. Must live until idle(). Main loop's thread.
+// A buffer of the pool belongs to the reader from read() until it arrives; what is in flight at
+// close() does not arrive any more, and its buffer goes back to the pool when it comes. Must live
+// until idle(). Main loop's thread.
 #pragma once
 
 #include <array>
@@ -40,9 +42,10 @@ class VersionReader {
 
   // Precondition: closed. `found.sources` do not count.
   void open(const Finder::Found& found);
-  // The manifest that has the rank's object; where the source names no node, all are looked at, beginning with the likeliest.
-  // Where none has it, the last that could be read. Calls `loaded` once, at once or later, unless closed before.
-  // Errors: not_found, again (removed meanwhile), agent_lost, io, corrupt, format.
+  // The manifest that has the rank's object; where the source names no node, all are looked at,
+  // beginning with the likeliest. Where none has it, the last that could be read. Calls `loaded`
+  // once, at once or later, unless closed before. Errors: not_found, again (removed meanwhile),
+  // agent_lost, io, corrupt, format.
   void locate(const Source& source, Rank rank, Loaded loaded);
   // Of a source that names its node; `index` is the caller's. Calls Arrived later.
   void read(const Source& source, const format::ChunkEntry& chunk, std::uint32_t buffer,
@@ -87,7 +90,8 @@ class VersionReader {
   std::uint64_t opened_ = 0;  // how often: answers to what was asked before do not count
   std::map<Source, ManifestPtr> manifests_;
   std::map<Source, std::vector<Waiting>> waiting_;
-  // What store and drain were asked for, in the order in which they answer; nothing: closed meanwhile.
+  // What store and drain were asked for, in the order in which they answer; nothing: closed
+  // meanwhile.
   std::map<Place, std::deque<std::optional<Source>>> asked_;
   std::size_t loads_ = 0;
   std::map<Place, bool> keeps_;  // the store, the drain keep the version for us

@@ -1,5 +1,5 @@
-// Tells when the name of the agent's socket may have gone: a cleaner of /tmp, or the end of a login session that
-// takes its runtime folder along. One thread; never blocks.
+// Tells when the name of the agent's socket may have gone: a cleaner of /tmp, or the end of a login
+// session that takes its runtime folder along. One thread; never blocks.
 #pragma once
 
 #include <string>

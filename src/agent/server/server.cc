@@ -222,7 +222,8 @@ void Server::accept_all() {
   }
 }
 
-// A process that has ended is gone for us too, though a helper that it forked may hold the connection open.
+// A process that has ended is gone for us too, though a helper that it forked may hold the
+// connection open.
 void Server::watch_process(ConnectionId id, Connection& connection) {
   auto peer = wire::process_of_peer(connection.socket.get());
   connection.peer_ended = peer.ended;

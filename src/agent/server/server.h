@@ -35,7 +35,8 @@ struct ServerOptions {
   double idle_exit_s = 600;             // 0: never
   // A job without ranks is closed after so long, or once nothing of it is in the pool any more.
   double job_idle_s = 600;
-  // After SIGTERM copies to the durable directory go on, and other nodes are waited for, for so long at most.
+  // After SIGTERM copies to the durable directory go on, and other nodes are waited for, for so
+  // long at most.
   double copy_stop_s = 60;
   // Makes the tier of `job`, which keeps its versions below `dir`. Called in a store's thread.
   std::function<Result<std::unique_ptr<tier::Tier>>(const std::string& dir, const std::string& job,
@@ -67,7 +68,8 @@ class Server final : public Outbox {
   Status run();
 
   // run() has ended without waiting for captured versions: a second signal, or Shutdown without
-  // drain. The destructor waits for the disk, which may hang: whoever owns the process ends it instead.
+  // drain. The destructor waits for the disk, which may hang: whoever owns the process ends it
+  // instead.
   bool gave_up() const { return stop_now_; }
 
   // Nobody finds this agent any more. Leaves the socket of another agent that listens there by now.
@@ -143,7 +145,8 @@ class Server final : public Outbox {
   int timeout_ms() const;
   std::uint64_t next_deadline_ns() const;
   bool quiet() const;
-  // A tool's look at this agent, and through it at the others of its jobs; answered once they have, or in a second.
+  // A tool's look at this agent, and through it at the others of its jobs; answered once they have,
+  // or in a second.
   struct Look {
     ConnectionId tool = 0;
     std::optional<format::CommitRecord> where;  // only whose disks have that version

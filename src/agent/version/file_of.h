@@ -8,12 +8,13 @@
 
 namespace backstay::agent {
 
-// A version of one run. Of two runs that used the same number, that with the smaller run counts as older: the order has to
-// be the same on all nodes, and clocks may differ.
+// A version of one run. Of two runs that used the same number, that with the smaller run counts as
+// older: the order has to be the same on all nodes, and clocks may differ.
 using VersionOfRun = std::pair<VersionNumber, RunId>;
 
-// A file of a node: the segment and manifest that node `node` of run `run` wrote for a version; or the parity
-// that it kept of the others of its group, with the manifest of that (docs/format/parity.md).
+// A file of a node: the segment and manifest that node `node` of run `run` wrote for a version; or
+// the parity that it kept of the others of its group, with the manifest of that
+// (docs/format/parity.md).
 struct FileOf {
   VersionNumber version = 0;
   RunId run = 0;

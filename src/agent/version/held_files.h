@@ -1,5 +1,5 @@
-// Which files of nodes are on this node's disk, its own and copies that it keeps, and whose objects they hold.
-// Main loop's thread.
+// Which files of nodes are on this node's disk, its own and copies that it keeps, and whose objects
+// they hold. Main loop's thread.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What the agent knows about one job: its ranks, the versions in the pool, the versions on the tier.
-// Capture, Restore and Levels work on it; all in the main loop's thread.
+// What the agent knows about one job: its ranks, the versions in the pool, the versions on the
+// tier. Capture, Restore and Levels work on it; all in the main loop's thread.
 #pragma once
 
 #include <cstdint>
@@ -107,7 +107,8 @@ struct JobState {
   std::optional<Error> durable_error = {};  // the durable directory cannot be read
   std::uint32_t durable_looks = 0;  // restarts that have it listed once more, and wait for that
   std::optional<CopyFailed> copy_failed = {};  // the last copy, if it failed
-  // The last version of the run that could not be written, until one reaches this node's disk again.
+  // The last version of the run that could not be written, until one reaches this node's disk
+  // again.
   std::optional<VersionFailed> write_failed = {};
   std::uint64_t write_outages = 0;      // how often that began
   Lacks lacks = {};                     // of all nodes of the run

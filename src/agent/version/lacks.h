@@ -1,7 +1,9 @@
-// Why versions of the present run do not reach a level for now, on whichever of its nodes (docs/protocol/tree.md, "What a
-// node cannot do"): what each node publishes as fact `lacks`, and what is known from those of all.
+// Why versions of the present run do not reach a level for now, on whichever of its nodes
+// (docs/protocol/tree.md, "What a node cannot do"): what each node publishes as fact `lacks`, and
+// what is known from those of all.
 //
-// It decides nothing: who waits for a level is answered with the reason instead of at the end of his patience.
+// It decides nothing: who waits for a level is answered with the reason instead of at the end of
+// his patience.
 #pragma once
 
 #include <map>
@@ -42,13 +44,15 @@ Result<NodeLacks> decode_lacks(const std::string& value);
 
 class Lacks {
  public:
-  // No version gets further for all while one of these is so: `why` of a member that cannot be spoken with and will not be
-  // by itself (agent/group/peers.h), and members that are lost. Answer whether something has changed.
+  // No version gets further for all while one of these is so: `why` of a member that cannot be
+  // spoken with and will not be by itself (agent/group/peers.h), and members that are lost. Answer
+  // whether something has changed.
   bool cut_off(NodeId node, std::optional<Error> why);
   bool lost(const tree::NodeSet& nodes, std::uint64_t now_ns);
   const tree::NodeSet& lost() const { return lost_; }
-  // When members were lost, or came back, last; 0: never. A lack is not the last word soon after it: a lost member may
-  // come back, and one that has come back needs time to make up for what it missed.
+  // When members were lost, or came back, last; 0: never. A lack is not the last word soon after
+  // it: a lost member may come back, and one that has come back needs time to make up for what it
+  // missed.
   std::uint64_t lost_changed_ns() const { return lost_changed_ns_; }
 
   // All that this node lacks now. Answers the versions for which something has changed.

@@ -7,7 +7,8 @@
 
 namespace backstay::agent {
 
-// The job was restarted from it, with other nodes' parts: it is on their disks until retention has removed it.
+// The job was restarted from it, with other nodes' parts: it is on their disks until retention has
+// removed it.
 bool Levels::is_elsewhere(VersionNumber version) const {
   if (version == 0 || version != state_.restarted_from || !state_.is_gone(version)) return false;
   const auto& rows = state_.versions.rows();
@@ -59,7 +60,8 @@ wire::LevelIs Levels::level_of(VersionNumber version) const {
     return answer;
   }
   if (const auto held = state_.memory.find(version); held != state_.memory.end()) {
-    // Its buffers went once it was on the disk, and there it is damaged since: nothing of it is left.
+    // Its buffers went once it was on the disk, and there it is damaged since: nothing of it is
+    // left.
     const bool local = state_.is_local(held->second);
     if (!local || held->second.whole) return level_in_pool(held->second, local, row);
   }
@@ -83,7 +85,8 @@ wire::LevelIs Levels::level_of(VersionNumber version) const {
   return answer;
 }
 
-// Who still waits for a level asks what keeps the version from that one, any other from the highest.
+// Who still waits for a level asks what keeps the version from that one, any other from the
+// highest.
 void Levels::query(ConnectionId connection, VersionNumber version) {
   const auto last = std::find_if(waiters_.rbegin(), waiters_.rend(), [&](const Waiter& waiter) {
     return waiter.connection == connection && waiter.await.version == version;
@@ -133,8 +136,8 @@ wire::LevelIs Levels::towards(VersionNumber version, Level wanted, bool waits) c
   if (!is_configured(wanted)) {
     return not_configured(now, wanted, highest());
   }
-  // What is local everywhere becomes durable without copies on other nodes, and without nodes that are lost where there
-  // are some.
+  // What is local everywhere becomes durable without copies on other nodes, and without nodes that
+  // are lost where there are some.
   const bool durable = wanted == Level::durable;
   if (durable && now.level >= Level::local) {
     if (!state_.copy_failed || state_.copy_failed->version < version) return now;

@@ -27,7 +27,8 @@ class Levels {
   void await_newer(ConnectionId tool, const wire::AwaitNewer& await);
   // Something about `version` has changed: answers those whose waiting is over.
   void changed(VersionNumber version);
-  // Something that concerns all of them, or time has passed where nodes are or were lost: call it at each tick.
+  // Something that concerns all of them, or time has passed where nodes are or were lost: call it
+  // at each tick.
   void changed();
   void forget(ConnectionId connection);
   // The job is closed: nothing will change any more.

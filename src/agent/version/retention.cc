@@ -6,8 +6,8 @@ namespace backstay::agent {
 
 namespace {
 
-// The newest good one of the highest level that any good one has: with a newer version that is only local the loss of a
-// node would leave nothing. 0: none.
+// The newest good one of the highest level that any good one has: with a newer version that is only
+// local the loss of a node would leave nothing. 0: none.
 VersionNumber safest(const std::vector<StoredVersion>& versions) {
   const StoredVersion* found = nullptr;
   for (const StoredVersion& stored : versions) {

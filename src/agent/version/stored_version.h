@@ -1,4 +1,5 @@
-// What is known of one version: what it is, what lies of it in a tier, and why it could not be written or copied.
+// What is known of one version: what it is, what lies of it in a tier, and why it could not be
+// written or copied.
 #pragma once
 
 #include <optional>
@@ -29,11 +30,12 @@ struct StoredVersion {
   std::string damage = {};  // why it was set aside; empty if it was not
   // Could not be read lately: it may come back, but nothing older is removed for its sake.
   bool doubtful = false;
-  // Of a run of several nodes, whole on this one, and without a record here: other nodes may have it. Level none;
-  // `record` says what it would be.
+  // Of a run of several nodes, whole on this one, and without a record here: other nodes may have
+  // it. Level none; `record` says what it would be.
   bool undecided = false;
   std::vector<NodeId> parts = {};  // of an undecided one: whose are here, copies too
-  // Why its commit record could not be read, where it may be good all the same: nothing may take its place.
+  // Why its commit record could not be read, where it may be good all the same: nothing may take
+  // its place.
   std::optional<Error> unreadable = {};
   bool good() const { return level != Level::none && damage.empty(); }
 };

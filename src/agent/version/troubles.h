@@ -1,5 +1,5 @@
-// What goes wrong with a job's versions for now, in sentences for people: for `status`, and for the program, which hears
-// each once with its next checkpoint. Levels are not changed by any of this.
+// What goes wrong with a job's versions for now, in sentences for people: for `status`, and for the
+// program, which hears each once with its next checkpoint. Levels are not changed by any of this.
 #pragma once
 
 #include <cstdint>

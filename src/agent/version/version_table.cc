@@ -7,7 +7,7 @@
 
 namespace backstay::agent {
 
-// --- pins ------------------------------------------------------------------------------------------
+// --- pins ---------------------------------------------------------------------------------------
 
 VersionPin::VersionPin(VersionTable& table, VersionNumber version, PinReason why)
     : table_(&table), version_(version), why_(why) {
@@ -41,7 +41,7 @@ void VersionTable::unpin(VersionNumber version, PinReason why) {
   if (std::ranges::count(found->second, 0u) == pin_reasons) pins_.erase(found);
 }
 
-// --- rows ------------------------------------------------------------------------------------------
+// --- rows ---------------------------------------------------------------------------------------
 
 const VersionRow* VersionTable::find(VersionNumber version) const {
   const auto found = rows_.find(version);
@@ -79,7 +79,7 @@ void VersionTable::begin_run(RunId run, NodeId node, std::uint32_t nodes, bool p
   }
 }
 
-// --- this node's disk ------------------------------------------------------------------------------
+// --- this node's disk ---------------------------------------------------------------------------
 
 void VersionTable::write_failed(VersionNumber version) {
   VersionRow* row = row_on_disk(version);
@@ -128,7 +128,7 @@ std::vector<std::pair<VersionNumber, Level>> VersionTable::take_retries() {
   return all;
 }
 
-// --- all nodes of its run --------------------------------------------------------------------------
+// --- all nodes of its run -----------------------------------------------------------------------
 
 void VersionTable::replicated(VersionNumber version) {
   if (VersionRow* row = row_on_disk(version)) row->protected_here = true;
@@ -149,14 +149,14 @@ void VersionTable::announced(VersionOfRun version, Level level) {
   changed(version.first);
 }
 
-// --- shared storage --------------------------------------------------------------------------------
+// --- shared storage -----------------------------------------------------------------------------
 
 void VersionTable::forget_shared() {
   for (auto& [number, row] : rows_) row.shared.reset();
   std::erase_if(rows_, [](const auto& entry) { return !entry.second.disk; });
 }
 
-// --- either place ----------------------------------------------------------------------------------
+// --- either place -------------------------------------------------------------------------------
 
 void VersionTable::found(const StoredVersion& stored, Where where) {
   VersionRow& row = rows_[stored.version];
@@ -198,7 +198,7 @@ void VersionTable::removed(VersionNumber version, Where where) {
   changed(version);
 }
 
-// --- the owner -------------------------------------------------------------------------------------
+// --- the owner ----------------------------------------------------------------------------------
 
 void VersionTable::removing(VersionNumber version, bool on) {
   if (VersionRow* row = row_on_disk(version)) row->removing = on;

@@ -1,10 +1,12 @@
-// What this node knows of each version of a job: the one home of a version's life (docs/protocol/versions.md has the
-// states, and a row for each transition).
+// What this node knows of each version of a job: the one home of a version's life
+// (docs/protocol/versions.md has the states, and a row for each transition).
 //
-// Pure: an event in, orders out; no I/O and no clock. The rooms report what happened to a version, and the owner (agent/job)
-// carries out what follows for the others: it takes the orders after each event. Only this class changes a row.
+// Pure: an event in, orders out; no I/O and no clock. The rooms report what happened to a version,
+// and the owner (agent/job) carries out what follows for the others: it takes the orders after each
+// event. Only this class changes a row.
 //
-// What lies of a version in the pool is kept apart (job_state.h), as it counts buffers. Main loop's thread.
+// What lies of a version in the pool is kept apart (job_state.h), as it counts buffers. Main loop's
+// thread.
 #pragma once
 
 #include <array>
@@ -22,11 +24,14 @@
 
 namespace backstay::agent {
 
-// A version's columns are independent of each other: a version that is damaged here may be good on shared storage.
+// A version's columns are independent of each other: a version that is damaged here may be good on
+// shared storage.
 struct VersionRow {
-  // What lies of it on this node's disk. Its level is that of the commit record here: none while it is only prepared.
+  // What lies of it on this node's disk. Its level is that of the commit record here: none while it
+  // is only prepared.
   std::optional<StoredVersion> disk;
-  // The highest level that may be reported. Never above the record here, and behind it until every node has the record.
+  // The highest level that may be reported. Never above the record here, and behind it until every
+  // node has the record.
   Level announced = Level::none;
   // This node's file of it has its replicas or its parity, and the level is not announced yet.
   bool protected_here = false;
@@ -41,7 +46,8 @@ struct VersionRow {
   // May be reported, or was: what users see as a version on this node's disk.
   bool is_listed() const { return disk && (announced != Level::none || !disk->damage.empty()); }
   bool good() const { return disk && announced != Level::none && disk->damage.empty(); }
-  // On this node's disk, of a run of several nodes, and without a record here: another node may have one.
+  // On this node's disk, of a run of several nodes, and without a record here: another node may
+  // have one.
   bool in_doubt() const { return disk && disk->undecided; }
   bool durable() const { return shared && shared->good(); }
   // Recorded here, and not announced yet at that level.
@@ -76,13 +82,15 @@ class VersionTable {
   const Rows& rows() const { return rows_; }
   const VersionRow* find(VersionNumber version) const;
   bool is_pinned(VersionNumber version) const { return pins_.contains(version); }
-  // The newest that is announced as protected in the present run; 0: none. The largest number there is where the run
-  // protects nothing: then nothing will be announced, and all that is recorded counts.
+  // The newest that is announced as protected in the present run; 0: none. The largest number there
+  // is where the run protects nothing: then nothing will be announced, and all that is recorded
+  // counts.
   VersionNumber newest_announced() const { return newest_announced_; }
 
-  // A run begins. `protects`: it makes replicas or parity. A protected record of the same run proves that every node held
-  // its part, not that every node recorded it: such a version is reported as local until it is announced again. What is
-  // here only as copies of other nodes' parts is not this node's.
+  // A run begins. `protects`: it makes replicas or parity. A protected record of the same run
+  // proves that every node held its part, not that every node recorded it: such a version is
+  // reported as local until it is announced again. What is here only as copies of other nodes'
+  // parts is not this node's.
   void begin_run(RunId run, NodeId node, std::uint32_t nodes, bool protects);
 
   // --- this node's disk ---
@@ -106,11 +114,13 @@ class VersionTable {
   void forget_shared();
 
   // --- either place ---
-  // By a scan; on the disk also as copies of a version of which this node has no part; on shared storage once it is copied.
+  // By a scan; on the disk also as copies of a version of which this node has no part; on shared
+  // storage once it is copied.
   void found(const StoredVersion& stored, Where where);
   // Found damaged, for good.
   void quarantined(VersionNumber version, Where where, const std::string& why);
-  // It could not be read just now, or (`on` false) it could again: nothing older is removed for its sake meanwhile.
+  // It could not be read just now, or (`on` false) it could again: nothing older is removed for its
+  // sake meanwhile.
   void doubted(VersionNumber version, Where where, bool on);
   // Nothing is left of it there.
   void removed(VersionNumber version, Where where);

@@ -26,8 +26,8 @@ bool is_damage(const Error& error) {
 
 using Chunks = std::vector<const format::ChunkEntry*>;
 
-// The check of one node's part, segment by segment. Threads take the next chunk from a counter; they
-// add damage under a lock, which is rare.
+// The check of one node's part, segment by segment. Threads take the next chunk from a counter;
+// they add damage under a lock, which is rare.
 class NodeCheck {
  public:
   NodeCheck(tier::Tier& tier, const format::Manifest& manifest, Progress& progress,

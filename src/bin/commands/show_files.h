@@ -16,7 +16,8 @@ struct FoundFile {
   format::CapturedFile file;
 };
 
-// One for each path, sorted by it: where several objects name one, the file that came to the path last.
+// One for each path, sorted by it: where several objects name one, the file that came to the path
+// last.
 std::vector<FoundFile> latest_of_each_path(std::vector<FoundFile> found);
 
 // A table with a title line; nothing where there are none.

@@ -1,5 +1,5 @@
-// The segments that a node's part of a version lies in: its own, and those of the older versions that it needs
-// (docs/format/manifest.md). Blocks.
+// The segments that a node's part of a version lies in: its own, and those of the older versions
+// that it needs (docs/format/manifest.md). Blocks.
 #pragma once
 
 #include <compare>
@@ -25,8 +25,8 @@ SegmentId segment_of(const format::Manifest& manifest, const format::ChunkEntry&
 Status check_header(tier::Reader& reader, const format::Manifest& manifest,
                     const SegmentId& segment);
 
-// A segment of an older version: opened and its header checked. Errors: corrupt, which names that version, also where it is
-// missing; io.
+// A segment of an older version: opened and its header checked. Errors: corrupt, which names that
+// version, also where it is missing; io.
 Result<std::unique_ptr<tier::Reader>> open_needed(tier::Tier& tier,
                                                   const format::Manifest& manifest,
                                                   const SegmentId& segment);

@@ -59,8 +59,8 @@ const agent::StoredVersion* newest_good(const std::vector<agent::StoredVersion>&
 class NodeReader {
  public:
   static Result<NodeReader> open(tier::Tier& tier, const format::Manifest& manifest);
-  // What an object says of its content: regions, captured files. Nothing is believed before its checksum. Precondition: the
-  // object is of that kind. Errors: corrupt, io.
+  // What an object says of its content: regions, captured files. Nothing is believed before its
+  // checksum. Precondition: the object is of that kind. Errors: corrupt, io.
   Result<format::Table> table(const format::ObjectEntry& object);
   Result<std::vector<format::CapturedFile>> files(const format::ObjectEntry& object);
 

@@ -170,7 +170,8 @@ Result<int> run(RunCommandOptions options) {
   if (std::filesystem::path(program.file).filename().string().starts_with("python"))
     run.language = Language::python;
   Runner runner(run, config, job);
-  // While another program of this job runs, its versions would be taken for ours, and ours would replace them.
+  // While another program of this job runs, its versions would be taken for ours, and ours would
+  // replace them.
   if (agents_of_its_own) {
     BACKSTAY_TRY(runner.clear(options.take_over));
     BACKSTAY_TRY(refuse_served(config, job));

@@ -153,7 +153,8 @@ Status RunHosts::choose(std::vector<Host> hosts) {
   }
   const std::string shell = choose_shell(options_.remote_shell, line_);
   if (shell.find_first_not_of(' ') == std::string::npos || (shell == "off" && !slurm())) return {};
-  // After this silence the other end asks Slurm whether to requeue: by then a host counts as gone here.
+  // After this silence the other end asks Slurm whether to requeue: by then a host counts as gone
+  // here.
   const double silence_s = options_.requeue ? 2 * options_.timeout_s : 0;
   shell_ = std::make_unique<RemoteShell>(
       slurm() ? RemoteShell::srun(program_folder() + "/backstay", silence_s)
