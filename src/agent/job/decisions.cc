@@ -13,6 +13,7 @@ namespace backstay::agent {
 
 Status Decisions::begin_run(const wire::Hello& hello) {
   forget_mere_copies(hello);
+  count_recorded();
   FleetFacts facts;
   facts.self = {hello.run, hello.node, state_.clock.wall_ns()};
   facts.members = hello.nodes;
@@ -46,6 +47,16 @@ void Decisions::forget_mere_copies(const wire::Hello& hello) {
     return stored.record.run == hello.run &&
            std::ranges::find(stored.parts, hello.node) == stored.parts.end();
   });
+}
+
+// A record proves that every node had its part on its disk, so a restart of the next run may take the version, although
+// the nodes that would have announced it to this one may be gone.
+void Decisions::count_recorded() {
+  for (const auto& [number, recorded] : recorded_) {
+    if (state_.disk.contains(number)) continue;
+    StoredVersion& stored = state_.disk[number] = recorded;
+    stored.level = std::min(stored.level, Level::local);
+  }
 }
 
 // A protected record proves that every node held its part, not that every node recorded it.

@@ -97,6 +97,7 @@ class Decisions final : public FleetOwner {
   static constexpr std::size_t said_again_max = 8;  // of each kind: much less than the tree keeps
   std::vector<tree::Remembered> remembered(RunId run) const;
   void forget_mere_copies(const wire::Hello& hello);
+  void count_recorded();
   void tell_protected_anew(const wire::Hello& hello);
   bool has_undecided_of(RunId run) const;
   bool out_of_patience() const;
