@@ -176,6 +176,17 @@ TEST_F(Table, T10CopiesForOthersAreNoPartOfThisNode) {
   EXPECT_TRUE(row(3).in_doubt()) << "in another run this node had another number";
 }
 
+// The nodes that would have announced it ended first: a restart may take it all the same.
+TEST_F(Table, T10aWhatIsRecordedAndWasNotAnnouncedCountsAsLocalInTheNextRun) {
+  become_prepared(1);
+  table.recorded(stored(1, Level::protected_));
+  become_prepared(2);
+  table.begin_run(run + 1, self, 2, true);
+  EXPECT_EQ(row(1).announced, Level::local);
+  EXPECT_TRUE(row(1).awaits_announcement()) << "its level protected may still be announced";
+  EXPECT_FALSE(row(2).is_listed()) << "it is in doubt";
+}
+
 TEST_F(Table, T11ADamagedVersionIsNotGoodAndStaysListed) {
   become(1, Level::local);
   table.found(stored(1, Level::durable), Where::shared);

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/log.h"
 #include "tier/dir.h"
@@ -88,6 +89,8 @@ SimulatedAgent::SimulatedAgent(const Surroundings& around, io::MemoryFileSystem&
       pool_(std::move(
           agent::Pool::create({std::uint64_t{around.buffers} * buffer_bytes, buffer_bytes, false})
               .value())) {
+  for (const std::size_t thread : {0, 2})
+    speeds_.at(thread) = around_.random.between(0, 3) == 0 ? 1 : 8;
   auto own_disk = [this] {
     return open(disk_, {.root = local_dir,
                         .recycle = true,
@@ -210,7 +213,11 @@ bool SimulatedAgent::idle() const {
 }
 
 void SimulatedAgent::step() {
-  switch (around_.random.between(0, 4)) {
+  std::uint64_t choice =
+      around_.random.between(1, std::accumulate(speeds_.begin(), speeds_.end(), std::uint64_t{0}));
+  std::size_t thread = 0;
+  while (choice > speeds_[thread]) choice -= speeds_[thread++];
+  switch (thread) {
     case 0: return step_store();
     case 1: return step_drain();
     case 2: return step_depot();

@@ -3,6 +3,7 @@
 // replays it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -121,6 +122,9 @@ class SimulatedAgent final : public agent::Outbox,
 
   const Surroundings& around_;
   io::MemoryFileSystem& disk_;
+  // How often each of its threads does something: that of the store, of the drain, of the depot,
+  // and the main loop's two halves. The node's disk may be slow for one of its two users.
+  std::array<std::uint64_t, 5> speeds_{8, 8, 8, 8, 8};
   const ToRank to_rank_;
   End end_ = End::killed;
   std::string name_;  // its own on shared storage

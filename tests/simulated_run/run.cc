@@ -539,13 +539,23 @@ bool SimulatedRun::fault() {
   return false;
 }
 
-// One whose disk is full is taken more often: so it is full for a version or two, and the next ones
-// find room.
-HostId SimulatedRun::some_node() {
-  const HostId host = nodes_[random_.between(0, nodes_.size() - 1)];
-  if (random_.coin()) return host;
+// What happens between two faults that end the program. A disk is full for a version or two, and
+// the next ones find room.
+void SimulatedRun::move() {
   const auto full = std::ranges::find_if(nodes_, [this](HostId id) { return hosts_.at(id).full; });
-  return full == nodes_.end() ? host : *full;
+  if (full != nodes_.end() && random_.between(0, 2) == 0) return fill_or_free(*full);
+  const HostId host = nodes_[random_.between(0, nodes_.size() - 1)];
+  const auto dice = random_.between(0, 19);
+  if (dice < 12) {
+    (void)checkpoint();
+  } else if (dice < 16) {
+    rest(random_.between(0, 5'000));
+  } else if (dice < 18) {
+    fill_or_free(host);
+  } else {
+    say(fmt::format("the agent of host {} is killed", host));
+    kill_agent(host, End::killed);
+  }
 }
 
 void SimulatedRun::live(unsigned starts) {
@@ -564,18 +574,7 @@ void SimulatedRun::live(unsigned starts) {
     } while (agent_died_);
     doom_.reset();
     for (auto moves = random_.between(0, 8); moves > 0 && broken_.empty(); --moves) {
-      const auto dice = random_.between(0, 19);
-      const HostId host = some_node();
-      if (dice < 12) {
-        checkpoint();
-      } else if (dice < 16) {
-        rest(random_.between(0, 5'000));
-      } else if (dice < 18) {
-        fill_or_free(host);
-      } else {
-        say(fmt::format("the agent of host {} is killed", host));
-        kill_agent(host, End::killed);
-      }
+      move();
       if (agent_died_ && !connect()) return;
     }
     rest(random_.between(0, 3) == 0 ? 0 : random_.between(0, 10'000));

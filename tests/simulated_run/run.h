@@ -113,7 +113,7 @@ class SimulatedRun {
   void kill_agent(HostId host, End how);
   void power_off(HostId host, bool disk_is_lost);
   std::vector<HostId> some_hosts(std::uint32_t most);
-  HostId some_node();
+  void move();
 
   SimulatedRank& rank(std::size_t number) { return *ranks_[number]; }
   HostId host_of(std::size_t rank) const { return nodes_[node_of_[rank]]; }

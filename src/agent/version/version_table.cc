@@ -67,6 +67,9 @@ void VersionTable::begin_run(RunId run, NodeId node, std::uint32_t nodes, bool p
   std::vector<VersionNumber> copies;
   for (auto& [number, row] : rows_) {
     row.protected_here = false;
+    const bool unannounced = row.disk && row.disk->good() && row.announced == Level::none;
+    if (unannounced) row.announced = Level::local;
+    if (unannounced) changed(number);
     if (!row.is_of(run)) continue;
     const auto& parts = row.disk->parts;
     if (row.in_doubt() && std::ranges::find(parts, node) == parts.end()) copies.push_back(number);

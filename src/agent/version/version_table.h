@@ -87,7 +87,9 @@ class VersionTable {
   // counts.
   VersionNumber newest_announced() const { return newest_announced_; }
 
-  // A run begins. `protects`: it makes replicas or parity. A protected record of the same run
+  // A run begins. `protects`: it makes replicas or parity. A record that was not announced in time
+  // counts as local from now on: it proves that every node had its part, and the nodes that would
+  // have announced it may be gone. A protected record of the same run
   // proves that every node held its part, not that every node recorded it: such a version is
   // reported as local until it is announced again. What is here only as copies of other nodes'
   // parts is not this node's.
