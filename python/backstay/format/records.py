@@ -49,6 +49,8 @@ CHUNK_ENTRY = np.dtype(
         ("node", "<u4"),
     ]
 )
+# Need and node of a chunk in one number.
+_PLACE = np.dtype({"names": ["place"], "formats": ["<u8"], "offsets": [32], "itemsize": 40})
 # The type number is the index; opaque bytes are read as unsigned.
 DTYPES = [None] + [
     np.dtype(code) for code in ["u1", "i1", "<i2", "<i4", "<i8", "u1", "<u2", "<u4", "<u8", "<f4", "<f8", "<c8", "<c16"]
@@ -277,21 +279,31 @@ def _check_objects(m: Manifest, what: str) -> None:
     _require(next_chunk == len(m.chunks), what, "chunks of no object")
 
 
-def _check_chunks(m: Manifest, what: str) -> None:
-    need = m.chunks["need"]
+def _check_places(m: Manifest, what: str):
+    """Which chunks lie in this version's own segment, as an index."""
+    if len(m.needs) == 0:
+        _require(not np.any(m.chunks.view(_PLACE)["place"]), what, "a chunk in a version that is not named")
+        return slice(None)
+    need, node = m.chunks["need"], m.chunks["node"]
     named = len(np.unique(need[need > 0])) == len(m.needs) and not np.any(need > len(m.needs))
-    _require(named, what, "a chunk of a version that is not needed, or a need without a chunk")
-    here = need == 0
-    _require(not np.any(m.chunks["node"][here]), what, "a node where this version's own is meant")
+    _require(named, what, "a chunk in a version that is not named, or a need without a chunk")
+    _require(not np.any(node[need == 0]), what, "a node where this version's own is meant")
+    return need == 0
+
+
+def _check_chunks(m: Manifest, what: str) -> None:
+    here = _check_places(m, what)
     lengths, begins = m.chunks["length"].astype(np.uint64), m.chunks["segment_offset"]
     sizes = bool(np.all((lengths > 0) & (lengths <= m.chunk_bytes_max)))
     _require(sizes, what, "length of a chunk")
     aligned = bool(np.all((begins % ALIGNMENT == 0) & (begins >= SEGMENT_HEADER_BYTES)))
     slots = (lengths + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
-    end = np.where(here, np.uint64(m.segment_bytes), np.uint64(2**64 - ALIGNMENT))
-    inside = bool(np.all((slots <= end) & (begins <= end - np.minimum(slots, end))))
-    _require(aligned and inside, what, "a slot outside of the segment, or not aligned")
+    _require(aligned, what, "a slot that is not aligned")
+    if len(m.needs) > 0:  # where the segments of other versions end is known to who opens them
+        _require(bool(np.all(begins <= 2**64 - ALIGNMENT - slots)), what, "a slot outside of any segment")
     begins, slots = begins[here], slots[here]
+    inside = bool(np.all((slots <= m.segment_bytes) & (begins <= m.segment_bytes - slots)))
+    _require(inside, what, "a slot outside of the segment")
     order = np.argsort(begins, kind="stable")
     apart = bool(np.all(begins[order][1:] >= (begins + slots)[order][:-1]))
     _require(apart, what, "two chunks share bytes of the segment")
