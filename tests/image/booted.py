@@ -49,8 +49,8 @@ class Booted:
             raise Refused(answer.removeprefix("refused ").strip())
         if not answer:
             return None
-        bytes_, pages, stopped_us, agreeing_us = map(int, answer.split()[1:])
-        return {"bytes": bytes_, "pages": pages, "stopped_us": stopped_us, "agreeing_us": agreeing_us}
+        names = ("bytes", "pages", "stopped_us", "agreeing_us", "describing_us")
+        return dict(zip(names, map(int, answer.split()[1:]), strict=True))
 
     def kill(self):
         self.control.close()

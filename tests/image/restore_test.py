@@ -111,6 +111,23 @@ for step in range(30):
         with gzip.open(folder / "file.gz") as file:
             self.assertTrue(file.read() == content, "the file differs")
 
+    def test_another_kernels_vdso(self):
+        """Its functions enter the kernel by system calls: the program's pointers to them stay good."""
+        folder = self.folder()
+        image = folder / "image"
+        code, out = booted.native([PROGRAMS / "image_signals"])
+        with open(folder / "out", "wb") as file:
+            life = booted.Booted(["--image", image, "--", PROGRAMS / "image_signals"], out=file)
+        self.assertIsNotNone(life.cut())
+        life.kill()
+        subprocess.run([PROGRAMS / "image_mend", image, "vdso"], check=True)
+        for _ in range(2):
+            life = booted.Booted(["--image", image, "--restore", image])
+            self.assertIsNotNone(life.cut())
+            life.kill()
+        life = booted.Booted(["--restore", image])
+        self.assertEqual((life.end(), (folder / "out").read_bytes()), (code, out))
+
     def test_ordinary_user(self):
         if os.geteuid() != 0:
             self.skipTest("is an ordinary user already")

@@ -19,7 +19,7 @@ void describe_all(const Stopped& stopped, Trouble& trouble) {
   if (trouble.empty()) describe_areas(tables, trouble);
 }
 
-// Pages that may not be read are made readable meanwhile: nobody else runs.
+// Pages that may not be read are made readable meanwhile: no other thread runs.
 bool write_run(const Sink& sink, const Run& run, uint32_t protection, Trouble& trouble) {
   const uint64_t bytes = run.pages * page_bytes;
   const bool hidden = (protection & protection_read) == 0;
@@ -49,12 +49,15 @@ void write_all(const Sink& sink, CutResult& result, Trouble& trouble) {
 
 void cut(const Sink& sink, CutResult& result, Trouble& trouble) {
   arena::begin();
+  learn_files();
   const uint64_t begin = now_ns(1);
   Stopped stopped;
   stop_threads(stopped, trouble);
   if (trouble.empty()) {
+    if (stopped.leader_ended) trouble << "the program's first thread has ended before the others";
     const uint64_t agreed = now_ns(1);
-    describe_all(stopped, trouble);
+    if (trouble.empty()) describe_all(stopped, trouble);
+    result.describing_ns = now_ns(1) - agreed;
     if (trouble.empty()) write_all(sink, result, trouble);
     resume_threads(stopped);
     result.agreeing_ns = agreed - begin;

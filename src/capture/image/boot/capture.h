@@ -8,8 +8,9 @@ namespace backstay::image {
 
 struct CutResult {
   uint64_t bytes = 0, pages = 0;
-  uint64_t agreeing_ns = 0;  // until the last thread stood still
-  uint64_t stopped_ns = 0;   // from the first that stood still until all went on
+  uint64_t agreeing_ns = 0;    // until the last thread stood still
+  uint64_t describing_ns = 0;  // the tables, and which pages hold something
+  uint64_t stopped_ns = 0;     // from the first that stood still until all went on
 };
 
 void cut(const Sink& sink, CutResult& result, Trouble& trouble);

@@ -15,7 +15,7 @@ void answer(const CutResult& result, const Trouble& trouble) {
   Text line;
   if (trouble.empty()) {
     line << "ok " << result.bytes << " " << result.pages << " " << result.stopped_ns / 1000 << " "
-         << result.agreeing_ns / 1000 << "\n";
+         << result.agreeing_ns / 1000 << " " << result.describing_ns / 1000 << "\n";
   } else {
     line << "refused " << trouble.c_str() << "\n";
   }

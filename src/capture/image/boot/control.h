@@ -3,7 +3,7 @@
 // that closes all of its cannot close them), and runs on a stack in the boot program's window.
 //
 // Requests: one byte `c` on the control descriptor asks for a cut. The answer is one line:
-//   ok IMAGE_BYTES PAGES STOPPED_US AGREEING_US
+//   ok IMAGE_BYTES PAGES STOPPED_US AGREEING_US DESCRIBING_US
 //   refused WHY
 #pragma once
 

@@ -14,6 +14,9 @@ void describe_signals(Tables& tables);  // handlers, timers, what is pending
 void describe_descriptors(Tables& tables, Trouble& trouble);
 void describe_areas(Tables& tables, Trouble& trouble);  // areas, files, runs
 
+// Learns by what the mapped files are known, so that a cut need not while the program stands still.
+void learn_files();
+
 // What restart compares with the machine that it finds.
 void read_features(uint32_t* features, uint64_t* xfeatures, uint32_t* xstate_bytes);
 

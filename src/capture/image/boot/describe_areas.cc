@@ -91,6 +91,17 @@ void add_area(const Mapping& mapping, Tables& tables, Trouble& trouble) {
 
 }  // namespace
 
+void learn_files() {
+  each_mapping([](const Mapping& mapping) {
+    FileStatus status;
+    File file{};
+    Trouble ignored;
+    if (!mapping.is_path() || !file_status(mapping.name, status)) return;
+    if (!status.is_regular() || status.inode != mapping.inode) return;
+    identify(mapping.name, status, !mapping.shared, file, ignored);
+  });
+}
+
 void describe_areas(Tables& tables, Trouble& trouble) {
   const bool read = each_mapping([&](const Mapping& mapping) {
     if (trouble.empty()) add_area(mapping, tables, trouble);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint32_t flag_close_on_exec = 02000000;
 constexpr uint32_t access_mode = 3;
-constexpr uint64_t standard = 3;  // 0, 1, 2: whoever starts the program gives them
+constexpr uint64_t standard = 3;  // 0, 1, 2: given by what starts the program
 
 struct Open {
   uint64_t number;

@@ -21,6 +21,31 @@ uint64_t hash_of(long fd, uint64_t bytes) {
   return hash;
 }
 
+// What was learned of a file stays: a cut should not read the same libraries again while the program
+// stands still.
+File known[1024];
+uint32_t known_count = 0;
+
+bool find_known(const FileStatus& status, bool content, File& file) {
+  for (uint32_t i = 0; i < known_count; ++i) {
+    const File& one = known[i];
+    if (one.inode == status.inode && one.device == status.device && one.bytes == status.bytes &&
+        one.mtime_ns == status.mtime_ns && (!content || one.path != 0)) {
+      file = one;
+      if (!content) file.hash = 0;
+      return true;
+    }
+  }
+  return false;
+}
+
+// Here `path` says whether the content was looked at.
+void remember(const File& file, bool content) {
+  if (known_count == sizeof known / sizeof known[0]) known_count = 0;
+  known[known_count] = file;
+  known[known_count++].path = content ? 1 : 0;
+}
+
 bool same_id(const File& a, const File& b) {
   return a.build_id_bytes == b.build_id_bytes &&
          memcmp(a.build_id, b.build_id, a.build_id_bytes) == 0;
@@ -30,6 +55,7 @@ bool same_id(const File& a, const File& b) {
 
 void identify(const char* path, const FileStatus& status, bool content, File& file,
               Trouble& trouble) {
+  if (find_known(status, content, file)) return;
   file.device = status.device;
   file.inode = status.inode;
   file.bytes = status.bytes;
@@ -42,6 +68,7 @@ void identify(const char* path, const FileStatus& status, bool content, File& fi
   file.build_id_bytes = read_build_id(fd, file.build_id, build_id_max);
   if (content && file.build_id_bytes == 0) file.hash = hash_of(fd, status.bytes);
   sys_close(fd);
+  remember(file, content);
 }
 
 void compare(const char* path, const File& recorded, Trouble& trouble) {

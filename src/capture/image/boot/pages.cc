@@ -42,7 +42,7 @@ bool add_page(Row<Run>& runs, uint64_t area_start, uint64_t address) {
   return true;
 }
 
-// Pages that may not be read are made readable meanwhile: nobody else runs.
+// Pages that may not be read are made readable meanwhile: no other thread runs.
 struct Readable {
   Readable(const Area& area, bool needed) : area_(area), needed_(needed) {
     if (needed_) sys_protect(area.start, area.end - area.start, PROT_READ);

@@ -6,7 +6,7 @@
 
 namespace backstay::image {
 
-// Facts of the start that nobody can ask the kernel for later. Set once, before the program runs.
+// Facts of the start that the kernel does not tell later. Set once, before the program runs.
 struct Process {
   Identity layout{};  // code, data, brk_start, stack, arguments, environment, auxv, rseq
   char program[4096] = {};
@@ -15,7 +15,7 @@ struct Process {
   // Where libc says how its rseq areas lie (set after its start); 0 after a restart, or without them.
   uint64_t rseq_offset_at = 0, rseq_bytes_at = 0;
 };
-extern Process process;
+extern Process process [[gnu::visibility("hidden")]];
 
 // Sets code, data, brk, stack, arguments and environment (PR_SET_MM_MAP; needs no privilege).
 // Returns what the kernel does.

@@ -1,13 +1,15 @@
 #include "capture/image/boot/text.h"
 
+#include <strings.h>
+
 // The compiler calls these by name. `rep movsb` is fast on every machine with AVX, and short.
 extern "C" {
-void* memcpy(void* to, const void* from, size_t bytes) {
+void* memcpy(void* to, const void* from, size_t bytes) noexcept {
   void* begin = to;
   __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
   return begin;
 }
-void* memmove(void* to, const void* from, size_t bytes) {
+void* memmove(void* to, const void* from, size_t bytes) noexcept {
   auto* out = static_cast<char*>(to);
   const auto* in = static_cast<const char*>(from);
   if (out <= in || out >= in + bytes) return memcpy(to, from, bytes);
@@ -15,12 +17,12 @@ void* memmove(void* to, const void* from, size_t bytes) {
   while (bytes > 0) *--last = in[--bytes];
   return to;
 }
-void* memset(void* to, int value, size_t bytes) {
+void* memset(void* to, int value, size_t bytes) noexcept {
   void* begin = to;
   __asm__ volatile("rep stosb" : "+D"(to), "+c"(bytes) : "a"(value) : "memory");
   return begin;
 }
-int memcmp(const void* a, const void* b, size_t bytes) {
+int memcmp(const void* a, const void* b, size_t bytes) noexcept {
   const auto* left = static_cast<const volatile unsigned char*>(a);
   const auto* right = static_cast<const volatile unsigned char*>(b);
   for (size_t i = 0; i < bytes; ++i) {
@@ -28,7 +30,8 @@ int memcmp(const void* a, const void* b, size_t bytes) {
   }
   return 0;
 }
-size_t strlen(const char* text) {
+int bcmp(const void* a, const void* b, size_t bytes) noexcept { return memcmp(a, b, bytes); }
+size_t strlen(const char* text) noexcept {
   const volatile char* at = text;
   size_t size = 0;
   while (at[size] != 0) ++size;

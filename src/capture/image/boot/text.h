@@ -2,15 +2,9 @@
 // fixed buffer that cuts what does not fit.
 #pragma once
 
-#include "capture/image/boot/system.h"
+#include <string.h>
 
-extern "C" {
-void* memcpy(void* to, const void* from, size_t bytes);
-void* memmove(void* to, const void* from, size_t bytes);
-void* memset(void* to, int value, size_t bytes);
-int memcmp(const void* a, const void* b, size_t bytes);
-size_t strlen(const char* text);
-}
+#include "capture/image/boot/system.h"
 
 namespace backstay::image {
 
