@@ -14,7 +14,7 @@ from pathlib import Path
 
 import booted
 
-PROGRAMS = Path(sys.argv[2])
+PROGRAMS = Path(sys.argv[2]).resolve()
 PYTHON = "/usr/bin/python3"
 REFUSED = 78
 

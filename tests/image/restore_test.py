@@ -5,9 +5,11 @@ Usage: restore_test.py BOOT PROGRAMS_FOLDER [TEST ...]. BACKSTAY_SEED repeats a 
 Each life ends at a random moment after its cut; the output of all lives together is that of an undisturbed run.
 """
 
+import ctypes
 import gzip
 import hashlib
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -17,10 +19,19 @@ from pathlib import Path
 
 import booted
 
-PROGRAMS = Path(sys.argv[2])
+PROGRAMS = Path(sys.argv[2]).resolve()
 TRIES = int(os.environ.get("BACKSTAY_LIVES", "3"))
 PYTHON = "/usr/bin/python3"
 INPUT = os.path.realpath(PYTHON)  # a file that is large enough and does not change
+
+
+def unlimited_stack():
+    hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
+    resource.setrlimit(resource.RLIMIT_STACK, (hard, hard))
+
+
+def fixed_addresses():
+    ctypes.CDLL(None).personality(0x0040000)  # ADDR_NO_RANDOMIZE
 
 
 class Restore(unittest.TestCase):
@@ -46,6 +57,16 @@ class Restore(unittest.TestCase):
 
     def test_single(self):
         self.go_on([PROGRAMS / "image_single"], first_s=(0.02, 0.1))
+
+    def test_program_at_a_fixed_address(self):
+        self.go_on([PROGRAMS / "image_fixed"], tries=1, first_s=(0.02, 0.1))
+
+    def test_unlimited_stack(self):
+        """The kernel then puts mappings from low addresses upwards."""
+        self.go_on([PROGRAMS / "image_memory", INPUT], tries=1, first_s=(0.02, 0.1), preexec_fn=unlimited_stack)
+
+    def test_without_address_randomisation(self):
+        self.go_on([PROGRAMS / "image_memory", INPUT], tries=1, first_s=(0.02, 0.1), preexec_fn=fixed_addresses)
 
     def test_threads(self):
         self.go_on([PROGRAMS / "image_threads"], first_s=(0.02, 0.08))

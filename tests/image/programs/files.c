@@ -20,7 +20,7 @@ int main(int count, char** arguments) {
   FILE* input = fopen(arguments[1], "r");
   FILE* output = fopen("output", "w");
   const int append = open("append", O_WRONLY | O_CREAT | O_APPEND, 0644);
-  const int nameless = open("nameless", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  const int nameless = open("nameless", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   const int null = open("/dev/null", O_WRONLY);
   const int folder = open(".", O_RDONLY | O_DIRECTORY);
   int ends[2];

@@ -48,7 +48,7 @@ int main(int count, char** arguments) {
     sum = mix_bytes(sum, shared, PAGES * PAGE);
     sum = mix_bytes(sum, plain, 4 * PAGE);
     sum = mix_bytes(sum, heap, PAGE * (size_t)(4 + step));
-    sum = deep(100, sum);
+    sum = deep(20 * step, sum);  // the stack grows, before and after a restart
     step_done(step, sum);
     rest();
   }

@@ -6,9 +6,10 @@ namespace backstay::image {
 namespace {
 
 constexpr uint32_t access_mode = 3;
-constexpr uint32_t only_at_first = 0100 | 0200 | 01000;  // O_CREAT, O_EXCL, O_TRUNC
-constexpr long duplicate_above = 0;                      // F_DUPFD
-constexpr long set_flags = 4;                            // F_SETFL
+// O_CREAT, O_EXCL, O_TRUNC, O_NOFOLLOW: of the first opening only.
+constexpr uint32_t only_at_first = 0100 | 0200 | 01000 | 0400000;
+constexpr long duplicate_above = 0;  // F_DUPFD
+constexpr long set_flags = 4;        // F_SETFL
 constexpr uint32_t not_blocking = 04000;
 
 struct Pipe {
