@@ -57,7 +57,42 @@ class Refuse(unittest.TestCase):
     def test_event_descriptor(self):
         self.cut_refused("import select\ne = select.epoll()", "eventpoll")
 
-    def test_library_replaced_while_it_runs(self):
+    def test_thread_that_blocks_every_signal(self):
+        """By a system call of its own: libc lets no program block 33. Later it can be cut."""
+        script = ("import ctypes, os\ncall = ctypes.CDLL(None).syscall\nmask = ctypes.c_uint64(2**64 - 1)\n"
+                  "call(14, 2, ctypes.byref(mask), None, 8)\nprint('blocked', flush=True)\n"
+                  "while not os.path.exists('go'): pass\nmask.value = 0\ncall(14, 2, ctypes.byref(mask), None, 8)\n"
+                  "print('free', flush=True)\nwhile not os.path.exists('end'): pass\nprint('went on')")
+        life = booted.Booted(["--image", self.image, "--", PYTHON, "-c", script], out=subprocess.PIPE, cwd=self.scratch)
+        with life.process.stdout as out:
+            self.assertEqual(out.readline(), b"blocked\n")
+            with self.assertRaises(booted.Refused) as caught:
+                life.cut()
+            self.assertIn(f"thread {life.process.pid} does not stop", str(caught.exception))
+            (self.scratch / "go").touch()
+            self.assertEqual(out.readline(), b"free\n")
+            self.assertIsNotNone(life.cut())
+            (self.scratch / "end").touch()
+            self.assertEqual(out.read(), b"went on\n")
+        self.assertEqual(life.end(), 0)
+
+    def test_first_thread_that_has_ended(self):
+        script = ("import ctypes, os, threading\ndef wait():\n  while not os.path.exists('go'): pass\n"
+                  "  print('went on', flush=True)\n  os._exit(0)\nthreading.Thread(target=wait).start()\n"
+                  "print('ready', flush=True)\nctypes.CDLL(None).syscall(60, 0)")
+        life = booted.Booted(["--image", self.image, "--", PYTHON, "-c", script], out=subprocess.PIPE, cwd=self.scratch)
+        with life.process.stdout as out:
+            self.assertEqual(out.readline(), b"ready\n")
+            while "State:\tZ" not in Path(f"/proc/{life.process.pid}/status").read_text():
+                pass
+            with self.assertRaises(booted.Refused) as caught:
+                life.cut()
+            self.assertIn("first thread has ended", str(caught.exception))
+            (self.scratch / "go").touch()
+            self.assertEqual(out.read(), b"went on\n")
+        self.assertEqual(life.end(), 0)
+
+    def test_mapped_file_that_is_replaced(self):
         setup = ("open('data', 'wb').write(bytes(8192))\nf = open('data', 'r+b')\nm = mmap.mmap(f.fileno(), 0)\nf.close()\n"
                  "open('new', 'wb').write(bytes(8192))\nos.rename('new', 'data')")
         # The old file has no name any more, so the kernel shows it as removed; its memory is saved as shared memory.

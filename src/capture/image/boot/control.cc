@@ -26,7 +26,7 @@ void serve() {
   CutResult result;
   Trouble trouble;
   FileSink file;
-  if (process.image == nullptr) {
+  if (process.image[0] == 0) {
     trouble << "no place for an image was given";
   } else if (file.begin(process.image, trouble)) {
     cut(file.sink(), result, trouble);
@@ -50,7 +50,10 @@ void serve() {
 }  // namespace
 
 void start_control(const Options& options) {
-  process.image = options.image;
+  // The arguments lie on the program's stack, and it may write over them.
+  if (options.image != nullptr) {
+    copy_text(process.image, sizeof process.image, options.image);
+  }
   requests = options.control;
   if (requests < 0) return;
   const uint64_t mask = set_mask(~0ULL);

@@ -11,7 +11,7 @@ struct Process {
   Identity layout{};  // code, data, brk_start, stack, arguments, environment, auxv, rseq
   char program[4096] = {};
   char interpreter[256] = {};
-  const char* image = nullptr;
+  char image[4096] = {};  // where a cut is written; empty: nowhere
   // Where libc says how its rseq areas lie (set after its start); 0 after a restart, or without them.
   uint64_t rseq_offset_at = 0, rseq_bytes_at = 0;
 };
