@@ -74,13 +74,13 @@ def native(command, **kwargs):
     return done.returncode, done.stdout
 
 
-def lives(command, generations=3, first_s=(0.05, 0.3), after_s=(0.0, 0.1), cwd=None, **kwargs):
+def lives(command, generations=3, first_s=(0.05, 0.3), after_s=(0.0, 0.1), cwd=None, options=(), **kwargs):
     """Runs it with cuts and kills at random moments. Returns (code, output, number of restarts)."""
     with tempfile.TemporaryDirectory() as scratch:
         out_path = Path(scratch) / "out"
         image = Path(scratch) / "image"
         with open(out_path, "wb") as out:
-            life = Booted(["--image", image, "--", *command], out=out, cwd=cwd, **kwargs)
+            life = Booted([*options, "--image", image, "--", *command], out=out, cwd=cwd, **kwargs)
         restarts = 0
         for _ in range(generations):
             time.sleep(random.uniform(*first_s))  # a random moment; nothing is waited for
@@ -88,6 +88,6 @@ def lives(command, generations=3, first_s=(0.05, 0.3), after_s=(0.0, 0.1), cwd=N
                 break
             time.sleep(random.uniform(*after_s))
             life.kill()
-            life = Booted(["--image", image, "--restore", image], cwd="/", **kwargs)
+            life = Booted([*options, "--image", image, "--restore", image], cwd="/", **kwargs)
             restarts += 1
         return life.end(), out_path.read_bytes(), restarts

@@ -74,6 +74,9 @@ class Restore(unittest.TestCase):
     def test_memory(self):
         self.go_on([PROGRAMS / "image_memory", INPUT], first_s=(0.02, 0.1))
 
+    def test_memory_on_older_kernels(self):
+        self.go_on([PROGRAMS / "image_memory", INPUT], tries=1, first_s=(0.02, 0.1), options=["--no-scan"])
+
     def test_files(self):
         self.go_on([PROGRAMS / "image_files", INPUT], first_s=(0.02, 0.1))
 

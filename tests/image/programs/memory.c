@@ -29,6 +29,10 @@ int main(int count, char** arguments) {
   char* shared = map(PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1);
   char* plain = map(PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
   char* hidden = map(PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+  const int own = open("own", O_RDWR | O_CREAT | O_TRUNC, 0644);
+  need(own >= 0 && ftruncate(own, 3 * PAGE + 100) == 0, "own file");
+  char* written = map(PROT_READ | PROT_WRITE, MAP_SHARED, own);
+  close(own);
   char* heap = sbrk(PAGE * 3);
   memset(hidden, 5, PAGE);
   mprotect(hidden, PAGE, PROT_NONE);
@@ -40,6 +44,8 @@ int main(int count, char** arguments) {
     file[at]++;
     shared[at + 8 * PAGE] = (char)step;
     plain[at]++;
+    written[at]++;                // twice, if a restart did not undo what was written after the cut
+    written[2 * PAGE + 50] ^= 1;  // a page that is zeros again
     heap[at] = (char)(step + 1);
     char* more = sbrk(PAGE);
     need(more != (void*)-1, "sbrk");
@@ -47,6 +53,7 @@ int main(int count, char** arguments) {
     sum = mix_bytes(sum, file, PAGES * PAGE);
     sum = mix_bytes(sum, shared, PAGES * PAGE);
     sum = mix_bytes(sum, plain, 4 * PAGE);
+    sum = mix_bytes(sum, written, 4 * PAGE);
     sum = mix_bytes(sum, heap, PAGE * (size_t)(4 + step));
     sum = deep(20 * step, sum);  // the stack grows, before and after a restart
     step_done(step, sum);

@@ -24,6 +24,14 @@ void check_one(const Tables& tables, const Descriptor& one, Trouble& trouble) {
     trouble << path << " may not be opened as it was";
   }
 }
+// Of a private mapping most pages are the file's: it must be the same. A shared one is written to.
+bool is_private(const Tables& tables, uint32_t file) {
+  for (const Area& area : tables.areas) {
+    if (area.file == file && area.kind == static_cast<uint32_t>(AreaKind::private_file))
+      return true;
+  }
+  return false;
+}
 }  // namespace
 
 void check_machine(const Tables& tables, Trouble& trouble) {
@@ -46,8 +54,9 @@ void check_machine(const Tables& tables, Trouble& trouble) {
 }
 
 void check_files(const Tables& tables, Trouble& trouble) {
-  for (const File& file : tables.files) {
-    compare(tables.text(file.path), file, trouble);
+  for (uint32_t i = 0; i < tables.files.size(); ++i) {
+    const File& file = tables.files[i];
+    compare(tables.text(file.path), file, is_private(tables, i), trouble);
     if (!trouble.empty()) return;
   }
 }

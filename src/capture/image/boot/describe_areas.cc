@@ -64,6 +64,17 @@ bool has_file(AreaKind kind) {
   return kind == AreaKind::private_file || kind == AreaKind::shared_file;
 }
 
+// What the program writes into a shared file after the cut must be undone: its pages come back too.
+// Behind the file's end there is nothing that could be read.
+void add_shared_pages(Area area, Tables& tables, Trouble& trouble) {
+  const uint64_t bytes = tables.files[area.file].bytes;
+  if ((area.protection & PROT_WRITE) == 0 || bytes <= area.offset) return;
+  const uint64_t end =
+      area.start + (bytes - area.offset + page_bytes - 1) / page_bytes * page_bytes;
+  if (end < area.end) area.end = end;
+  find_pages(area, Which::whole, tables.runs, trouble);
+}
+
 void add_area(const Mapping& mapping, Tables& tables, Trouble& trouble) {
   const AreaKind kind = kind_of(mapping, trouble);
   const uint32_t file =
@@ -82,6 +93,7 @@ void add_area(const Mapping& mapping, Tables& tables, Trouble& trouble) {
   area->protection = mapping.protection;
   area->flags = same_text(mapping.name, "[stack]") ? area_grows_down : 0;
   area->file = file;
+  if (kind == AreaKind::shared_file) add_shared_pages(*area, tables, trouble);
   const Which which = kind == AreaKind::private_file ? Which::changed : Which::present;
   const bool all = kind == AreaKind::shared_memory || kind == AreaKind::vdso ||
                    (kind == AreaKind::anonymous && mapping.is_path());

@@ -71,7 +71,7 @@ void identify(const char* path, const FileStatus& status, bool content, File& fi
   remember(file, content);
 }
 
-void compare(const char* path, const File& recorded, Trouble& trouble) {
+void compare(const char* path, const File& recorded, bool content, Trouble& trouble) {
   FileStatus status;
   if (!file_status(path, status)) {
     trouble << path << " is missing: the program had it mapped";
@@ -84,7 +84,11 @@ void compare(const char* path, const File& recorded, Trouble& trouble) {
     trouble << path << " is another build than the one that the image was saved with";
   } else if (recorded.hash != 0 && now.hash != recorded.hash) {
     trouble << path << " has another content than when the image was saved";
-  } else if (recorded.build_id_bytes == 0 && recorded.hash == 0 && recorded.bytes > now.bytes) {
+  } else if (recorded.build_id_bytes > 0 || recorded.hash != 0) {
+    return;
+  } else if (content && (recorded.bytes != now.bytes || recorded.mtime_ns != now.mtime_ns)) {
+    trouble << path << " was changed since the image was saved";
+  } else if (recorded.bytes > now.bytes) {
     trouble << path << " is shorter than when the image was saved";
   }
 }

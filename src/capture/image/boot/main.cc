@@ -3,6 +3,8 @@
 //   backstay-boot [--image FILE] [--control FD] [--no-vdso] -- PROGRAM ARGUMENTS...
 //   backstay-boot --restore FILE [--image FILE] [--control FD]
 //
+// --no-scan finds pages as on kernels before 6.7.
+//
 // It is static, has no libc, and lies at a fixed address of its own (window.h): the program that it
 // starts has the rest of the address space, with its own interpreter, libc, heap and threads. Its
 // exit code is the program's; its own troubles end with 126 or 127, as a shell's do, and 78 where a

@@ -2,6 +2,8 @@
 
 #include <elf.h>
 
+#include "capture/image/boot/pages.h"
+
 namespace backstay::image {
 
 uint64_t Start::auxiliary(uint64_t key) const {
@@ -54,6 +56,8 @@ void read_options(const Start& start, Options& options, Trouble& trouble) {
       options.control = static_cast<long>(read_decimal(number));
     } else if (same_text(name, "--no-vdso")) {
       options.kernel_clock = true;
+    } else if (same_text(name, "--no-scan")) {
+      without_scan = true;
     } else {
       trouble << "unknown option " << name;
       return;

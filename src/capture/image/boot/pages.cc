@@ -58,10 +58,11 @@ struct Readable {
   bool needed_;
 };
 
-// Adds those of [start, end) that are not zeros.
-bool add_pages(Row<Run>& runs, uint64_t area_start, uint64_t start, uint64_t end) {
+// Adds those of [start, end) that are not zeros, or all.
+bool add_pages(Row<Run>& runs, uint64_t area_start, uint64_t start, uint64_t end,
+               bool zeros = false) {
   for (uint64_t at = start; at < end; at += page_bytes) {
-    if (!is_zero(at) && !add_page(runs, area_start, at)) return false;
+    if ((zeros || !is_zero(at)) && !add_page(runs, area_start, at)) return false;
   }
   return true;
 }
@@ -130,11 +131,13 @@ bool read_pagemap(long fd, const Area& area, Which which, Row<Run>& runs, Troubl
 
 }  // namespace
 
+bool without_scan = false;
+
 void find_pages(const Area& area, Which which, Row<Run>& runs, Trouble& trouble) {
   const Readable readable(area, (area.protection & PROT_READ) == 0);
   bool full = false;
-  if (which == Which::all) {
-    full = !add_pages(runs, area.start, area.start, area.end);
+  if (which == Which::all || which == Which::whole) {
+    full = !add_pages(runs, area.start, area.start, area.end, which == Which::whole);
   } else {
     const long fd = sys_open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
     const uint64_t before = runs.size();
@@ -142,7 +145,7 @@ void find_pages(const Area& area, Which which, Row<Run>& runs, Trouble& trouble)
       trouble << "/proc/self/pagemap cannot be read (error " << -fd << ")";
       return;
     }
-    if (!scan_pages(fd, area, which, runs, full) && !full) {
+    if (without_scan || (!scan_pages(fd, area, which, runs, full) && !full)) {
       runs.resize(before);  // an older kernel
       full = !read_pagemap(fd, area, which, runs, trouble);
     }

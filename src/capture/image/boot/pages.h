@@ -8,8 +8,12 @@ namespace backstay::image {
 enum class Which {
   present,  // of private memory without a file
   changed,  // of a private mapping of a file: pages that differ from it
-  all       // memory that may be there although this process has not touched it
+  all,      // memory that may be there although this process has not touched it
+  whole     // zeros too: a restart writes over what is there
 };
+
+// Reads a word a page, as on kernels before 6.7. For tests.
+extern bool without_scan [[gnu::visibility("hidden")]];
 
 // Adds its runs, with offsets behind those of the runs before.
 void find_pages(const Area& area, Which which, Row<Run>& runs, Trouble& trouble);
