@@ -48,7 +48,7 @@ int main(int count, char** arguments) {
     written[2 * PAGE + 50] ^= 1;  // a page that is zeros again
     heap[at] = (char)(step + 1);
     char* more = sbrk(PAGE);
-    need(more != (void*)-1, "sbrk");
+    need((intptr_t)more != -1, "sbrk");
     more[7] = (char)step;
     sum = mix_bytes(sum, file, PAGES * PAGE);
     sum = mix_bytes(sum, shared, PAGES * PAGE);

@@ -1,6 +1,5 @@
 // Threads that take turns behind a recursive mutex and an error-checking one, thread-local variables,
 // signals to single threads, OpenMP, and a join at the end.
-#include <omp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -32,7 +31,7 @@ static void take_turn(void) {
 }
 
 static void* run(void* argument) {
-  self = (long)argument;
+  self = *(long*)argument;
   own = (uint64_t)self + 10;
   for (;;) {
     need(pthread_mutex_lock(&recursive) == 0, "recursive lock");
@@ -42,7 +41,7 @@ static void* run(void* argument) {
     own = work(own, 1);  // held meanwhile: cuts fall here
     need(pthread_mutex_unlock(&recursive) == 0, "recursive unlock: not the owner any more");
     pthread_cond_broadcast(&changed);
-    if (over) return (void*)(uintptr_t)own;
+    if (over) return argument;
     struct timespec time = {0, 2 * 1000 * 1000};
     nanosleep(&time, NULL);
     need(sched_getcpu() >= 0, "sched_getcpu");
@@ -74,8 +73,10 @@ int main(void) {
   make_mutex(&checking, PTHREAD_MUTEX_ERRORCHECK);
   signal(SIGUSR1, on_signal);
   pthread_t threads[THREADS];
+  long numbers[THREADS];
   for (long i = 0; i < THREADS; ++i) {
-    need(pthread_create(&threads[i], NULL, run, (void*)i) == 0, "pthread_create");
+    numbers[i] = i;
+    need(pthread_create(&threads[i], NULL, run, &numbers[i]) == 0, "pthread_create");
   }
   const size_t count = 1 << 16;
   uint64_t* field = calloc(count, sizeof *field);

@@ -43,7 +43,7 @@ Pipe* pipe_of(const Tables& tables, uint64_t inode) {
   }
   if (pipe_count == sizeof pipes / sizeof pipes[0]) return nullptr;
   Pipe& pipe = pipes[pipe_count];
-  int ends[2];
+  int ends[2] = {-1, -1};
   const Descriptor* reader = reader_of(tables, inode);
   if (reader == nullptr || system_call(__NR_pipe2, address_of(ends), 0) != 0) return nullptr;
   pipe.inode = inode;

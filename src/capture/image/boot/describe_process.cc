@@ -93,7 +93,7 @@ void describe_process(const Stopped&, Tables& tables, Trouble& trouble) {
     identity.pending = value_of(line, "ShdPnd:", true, identity.pending);
   }
   take_timer_signals(tables);
-  char path[4096];
+  char path[4096] = {};
   const long bytes = system_call(__NR_getcwd, address_of(path), sizeof path);
   if (bytes <= 0 || path[0] != '/') {
     trouble << "the working directory was removed";

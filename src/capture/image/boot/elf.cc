@@ -97,7 +97,7 @@ uint32_t build_id_of(long fd, const Elf64_Phdr& segment, uint8_t* id, uint32_t r
 }  // namespace
 
 void read_elf(long fd, const char* path, Elf& elf, Trouble& trouble) {
-  Headers headers;
+  Headers headers{};
   if (!read_headers(fd, headers)) {
     trouble << path << " is not a program for this machine (ELF, x86-64)";
     return;
@@ -111,7 +111,7 @@ void read_elf(long fd, const char* path, Elf& elf, Trouble& trouble) {
 }
 
 void map_elf(long fd, const char* path, uint64_t hint, Elf& elf, Trouble& trouble) {
-  Headers headers;
+  Headers headers{};
   if (!read_headers(fd, headers)) {
     trouble << path << " changed while it was read";
     return;
@@ -143,7 +143,7 @@ void map_elf(long fd, const char* path, uint64_t hint, Elf& elf, Trouble& troubl
 }
 
 uint32_t read_build_id(long fd, uint8_t* id, uint32_t room) {
-  Headers headers;
+  Headers headers{};
   if (!read_headers(fd, headers)) return 0;
   for (int i = 0; i < headers.file.e_phnum; ++i) {
     if (headers.segment[i].p_type != PT_NOTE) continue;
@@ -154,17 +154,17 @@ uint32_t read_build_id(long fd, uint8_t* id, uint32_t room) {
 }
 
 uint64_t find_symbol(long fd, const Elf& elf, const char* name) {
-  Elf64_Ehdr file;
+  Elf64_Ehdr file{};
   if (sys_pread(fd, &file, sizeof file, 0) != sizeof file) return 0;
   for (uint64_t i = 0; i < file.e_shnum; ++i) {
-    Elf64_Shdr section;
-    Elf64_Shdr names;
+    Elf64_Shdr section{};
+    Elf64_Shdr names{};
     const uint64_t at = file.e_shoff + i * sizeof section;
     if (sys_pread(fd, &section, sizeof section, at) != sizeof section) return 0;
     if (section.sh_type != SHT_DYNSYM) continue;
     sys_pread(fd, &names, sizeof names, file.e_shoff + section.sh_link * sizeof names);
     for (uint64_t k = 0; k < section.sh_size / sizeof(Elf64_Sym); ++k) {
-      Elf64_Sym symbol;
+      Elf64_Sym symbol{};
       char text[64] = {};
       sys_pread(fd, &symbol, sizeof symbol, section.sh_offset + k * sizeof symbol);
       if (symbol.st_shndx == SHN_UNDEF) continue;

@@ -7,7 +7,7 @@ namespace backstay::image {
 namespace {
 
 bool status_of(const char* path, long fd, int flags, FileStatus& status) {
-  struct stat raw;
+  struct stat raw {};
   if (system_call(__NR_newfstatat, fd, address_of(path), address_of(&raw), flags) != 0) {
     return false;
   }

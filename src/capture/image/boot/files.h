@@ -44,7 +44,7 @@ template <typename Visit>
 void each_number(const char* folder, Visit visit) {
   const long fd = sys_open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
-  alignas(8) char bytes[4096];
+  alignas(8) char bytes[4096] = {};
   for (;;) {
     const long size = system_call(__NR_getdents64, fd, address_of(bytes), sizeof bytes);
     if (size <= 0) break;

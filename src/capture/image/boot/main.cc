@@ -31,6 +31,7 @@ extern "C" [[noreturn, gnu::used]] void boot_main(uint64_t* stack) {
 }
 
 // The kernel's stack becomes the program's, so the boot program works on one of its own.
+// NOLINTNEXTLINE: the linker's name.
 extern "C" [[gnu::naked, gnu::used, noreturn]] void _start() {
   __asm__ volatile(
       "mov %%rsp, %%rdi\n\t"
