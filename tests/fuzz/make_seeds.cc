@@ -4,6 +4,7 @@
 #include <fstream>
 #include <string>
 
+#include "image/sample.h"
 #include "net/frame.h"
 #include "net/handshake.h"
 #include "support/samples.h"
@@ -122,5 +123,6 @@ int main(int argc, char** argv) {
           *wire::peer::encode(message));
   }
   write("tree", "history", tree_history());
+  write("image", "example", image::encode_tail(image::test::sample_image(), image::page_bytes));
   return 0;
 }

@@ -42,8 +42,10 @@ def good_tree(root: Path, page: str) -> None:
     allowed = includes("agent/disk/disk", "agent/version/version", "tier/tier")
     write(root, "src/agent/disk/a.cc", allowed)
     write(root, "src/bin/run/CMakeLists.txt", "# run: purpose.\n")
+    for room in ("mpi", "image"):
+        write(root, f"src/capture/{room}/CMakeLists.txt", f"# {room}: purpose.\n")
+        write(root, f"src/capture/{room}/{room}.h", "")
     write(root, "src/capture/mpi/a.cc", includes("client/client", "backstay/backstay"))
-    write(root, "src/capture/fuse/fuse.h", "")
     write(root, "python/backstay/format/reader.py", "import os\nimport numpy\n")
     write(root, "examples/heat/heat.c", '#include <backstay/backstay.h>\n')
 
@@ -83,7 +85,10 @@ BAD = [
     ("src/agent/x.cc", "", "agent has no row"),
     ("src/bin/x.cc", '#include "capture/capture.h"\n', "bin may not include capture"),
     ("src/bin/run/x.cc", '#include "bin/bin.h"\n', "bin/run may not include bin"),
-    ("src/capture/mpi/x.cc", includes("capture/fuse/fuse"), "mpi may not include capture/fuse"),
+    ("src/capture/mpi/x.cc", includes("capture/image/image"),
+     "capture/mpi may not include capture/image"),
+    ("src/capture/image/x.cc", includes("client/client"), "capture/image may not include client"),
+    ("src/capture/novel/CMakeLists.txt", "# novel: purpose.\n", "has no row"),
     ("src/base/x.cc", '#include "fmt/core.h"\n', "no file of this repository"),
     ("include/backstay/x.h", '#include "base/base.h"\n', "public may not include base"),
     ("examples/heat/x.c", '#include "client/client.h"\n', "examples may not include client"),

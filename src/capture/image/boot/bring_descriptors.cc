@@ -1,0 +1,184 @@
+#include "capture/image/boot/bring_back.h"
+#include "capture/image/boot/files.h"
+
+namespace backstay::image {
+
+namespace {
+
+constexpr uint32_t access_mode = 3;
+// O_CREAT, O_EXCL, O_TRUNC, O_NOFOLLOW: of the first opening only.
+constexpr uint32_t only_at_first = 0100 | 0200 | 01000 | 0400000;
+constexpr long duplicate_above = 0;  // F_DUPFD
+constexpr long set_flags = 4;        // F_SETFL
+constexpr uint32_t not_blocking = 04000;
+
+struct Pipe {
+  uint64_t inode = 0;
+  int ends[2] = {-1, -1};
+};
+Pipe pipes[256];
+uint32_t pipe_count = 0;
+long above = 0;  // the first number that no descriptor of the image has
+
+long lift(long fd) {
+  const long lifted = system_call(__NR_fcntl, fd, duplicate_above, above);
+  sys_close(fd);
+  return lifted;
+}
+
+const Descriptor* reader_of(const Tables& tables, uint64_t inode) {
+  for (const Descriptor& one : tables.descriptors) {
+    if (one.inode == inode && one.kind == static_cast<uint32_t>(DescriptorKind::pipe) &&
+        (one.flags & access_mode) == 0) {
+      return &one;
+    }
+  }
+  return nullptr;
+}
+
+// Both ends, with what lay in it.
+Pipe* pipe_of(const Tables& tables, uint64_t inode) {
+  for (uint32_t i = 0; i < pipe_count; ++i) {
+    if (pipes[i].inode == inode) return &pipes[i];
+  }
+  if (pipe_count == sizeof pipes / sizeof pipes[0]) return nullptr;
+  Pipe& pipe = pipes[pipe_count];
+  int ends[2] = {-1, -1};
+  const Descriptor* reader = reader_of(tables, inode);
+  if (reader == nullptr || system_call(__NR_pipe2, address_of(ends), 0) != 0) return nullptr;
+  pipe.inode = inode;
+  pipe.ends[0] = static_cast<int>(lift(ends[0]));
+  pipe.ends[1] = static_cast<int>(lift(ends[1]));
+  system_call(__NR_fcntl, pipe.ends[1], 1031 /* F_SETPIPE_SZ */, static_cast<long>(reader->bytes));
+  if (reader->contents_bytes > 0) {
+    sys_write(pipe.ends[1], &tables.contents[reader->contents], reader->contents_bytes);
+  }
+  ++pipe_count;
+  return &pipe;
+}
+
+long open_pipe(const Tables& tables, const Descriptor& one) {
+  const Pipe* pipe = pipe_of(tables, one.inode);
+  if (pipe == nullptr) return -1;
+  const long fd = system_call(__NR_dup, pipe->ends[one.flags & access_mode]);
+  if ((one.flags & not_blocking) != 0) {
+    system_call(__NR_fcntl, fd, set_flags, static_cast<long>(one.flags));
+  }
+  return fd;
+}
+
+// A removed file comes back as one without a name.
+long open_removed(const Tables& tables, const Descriptor& one) {
+  const long fd = system_call(__NR_memfd_create, address_of("backstay"), 0);
+  if (fd < 0) return fd;
+  for (uint64_t done = 0; done < one.contents_bytes;) {
+    const long wrote =
+        sys_write(fd, &tables.contents[one.contents + done], one.contents_bytes - done);
+    if (wrote <= 0) break;
+    done += static_cast<uint64_t>(wrote);
+  }
+  Text link;
+  link << "/proc/self/fd/" << fd;
+  const long again = sys_open(link.c_str(), static_cast<int>(one.flags & ~only_at_first));
+  sys_close(fd);
+  return again;
+}
+
+// What was written behind the cut is cut off: the program writes it again.
+void cut_back(const Descriptor& one, long fd) {
+  FileStatus status;
+  if ((one.flags & access_mode) == 0 || !descriptor_status(fd, status)) return;
+  if (status.bytes > one.bytes) system_call(__NR_ftruncate, fd, static_cast<long>(one.bytes));
+}
+
+long open_one(const Tables& tables, const Descriptor& one) {
+  const char* path = tables.text(one.path);
+  switch (static_cast<DescriptorKind>(one.kind)) {
+    case DescriptorKind::pipe: return open_pipe(tables, one);
+    case DescriptorKind::inherited: {
+      FileStatus status;
+      if (descriptor_status(one.number, status)) return one.number;
+      return sys_open("/dev/null", O_RDWR);
+    }
+    case DescriptorKind::file:
+      if (ends_with(path, " (deleted)")) return open_removed(tables, one);
+      break;
+    default: break;
+  }
+  const long fd = sys_open(path, static_cast<int>(one.flags & ~only_at_first));
+  if (fd >= 0 && one.kind == static_cast<uint32_t>(DescriptorKind::file)) cut_back(one, fd);
+  return fd;
+}
+
+void place(const Descriptor& one, long fd) {
+  const long flags = one.close_on_exec != 0 ? O_CLOEXEC : 0;
+  if (fd != one.number) {
+    system_call(__NR_dup3, fd, one.number, flags);
+    sys_close(fd);
+  } else {
+    system_call(__NR_fcntl, fd, F_SETFD, one.close_on_exec);
+  }
+}
+
+void open_descriptor(const Tables& tables, const Descriptor& one, Trouble& trouble) {
+  if (one.same_as != one.number) {
+    system_call(__NR_dup3, one.same_as, one.number, one.close_on_exec != 0 ? O_CLOEXEC : 0);
+    return;
+  }
+  const long fd = open_one(tables, one);
+  if (fd < 0) {
+    trouble << "descriptor " << uint64_t{one.number} << " (" << tables.text(one.path)
+            << ") cannot be opened again (error " << -fd << ")";
+    return;
+  }
+  place(one, fd);
+  const bool seeks = one.kind == static_cast<uint32_t>(DescriptorKind::file) ||
+                     one.kind == static_cast<uint32_t>(DescriptorKind::directory);
+  if (seeks) system_call(__NR_lseek, one.number, static_cast<long>(one.offset), 0);
+}
+
+bool is_named(const Tables& tables, uint64_t number) {
+  for (const Descriptor& one : tables.descriptors) {
+    if (one.number == number) return true;
+  }
+  return false;
+}
+
+void close_range(long first, long last) {
+  if (first <= last) system_call(__NR_close_range, first, last, 0);
+}
+
+// What this process was started with, and the image does not have.
+void close_others(const Tables& tables, long control) {
+  constexpr long last = 0x7fffffff;
+  for (long fd = 0; fd < 3; ++fd) {
+    if (!is_named(tables, static_cast<uint64_t>(fd)) && fd != control) sys_close(fd);
+  }
+  if (control < 3) {
+    close_range(3, last);
+  } else {
+    close_range(3, control - 1);
+    close_range(control + 1, last);
+  }
+}
+
+}  // namespace
+
+void open_descriptors(const Tables& tables, long& control, Trouble& trouble) {
+  for (const Descriptor& one : tables.descriptors) {
+    if (static_cast<long>(one.number) >= above) above = static_cast<long>(one.number) + 1;
+  }
+  if (control >= 0) control = lift(control);
+  close_others(tables, control);
+  for (const Descriptor& one : tables.descriptors) {
+    if (trouble.empty()) open_descriptor(tables, one, trouble);
+  }
+  for (uint32_t i = 0; i < pipe_count; ++i) {
+    sys_close(pipes[i].ends[0]);
+    sys_close(pipes[i].ends[1]);
+  }
+  system_call(__NR_chdir, address_of(tables.text(tables.identity.cwd)));
+  system_call(__NR_umask, tables.identity.umask);
+}
+
+}  // namespace backstay::image

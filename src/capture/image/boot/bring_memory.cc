@@ -1,0 +1,136 @@
+#include <linux/mman.h>
+
+#include "capture/image/boot/bring_back.h"
+#include "capture/image/boot/maps.h"
+#include "capture/image/boot/vdso.h"
+
+namespace backstay::image {
+
+namespace {
+
+struct Shared {
+  uint64_t object = 0;
+  long fd = -1;
+};
+Shared shared[1024];
+uint32_t shared_count = 0;
+
+AreaKind kind_of(const Area& area) { return static_cast<AreaKind>(area.kind); }
+
+// The memory that several areas may show: one file without a name for each object of the image.
+long shared_fd(const Tables& tables, uint64_t object) {
+  for (uint32_t i = 0; i < shared_count; ++i) {
+    if (shared[i].object == object) return shared[i].fd;
+  }
+  if (shared_count == sizeof shared / sizeof shared[0]) return -1;
+  const long fd = system_call(__NR_memfd_create, address_of("backstay"), 1 /* MFD_CLOEXEC */);
+  uint64_t bytes = 0;
+  for (const Area& area : tables.areas) {
+    if (kind_of(area) != AreaKind::shared_memory || area.object != object) continue;
+    const uint64_t end = area.offset + (area.end - area.start);
+    if (end > bytes) bytes = end;
+  }
+  if (fd >= 0) system_call(__NR_ftruncate, fd, static_cast<long>(bytes));
+  shared[shared_count++] = Shared{object, fd};
+  return fd;
+}
+
+// A shared mapping may become writable later, so it is opened for writing where that is allowed.
+long open_file(const Tables& tables, const Area& area) {
+  const char* path = tables.text(tables.files[area.file].path);
+  if (kind_of(area) == AreaKind::shared_file) {
+    const long fd = sys_open(path, O_RDWR | O_CLOEXEC);
+    if (fd >= 0 || (area.protection & PROT_WRITE) != 0) return fd;
+  }
+  return sys_open(path, O_RDONLY | O_CLOEXEC);
+}
+
+bool map_area(const Tables& tables, const Area& area, bool filled) {
+  int flags = MAP_FIXED_NOREPLACE | MAP_NORESERVE;
+  long fd = -1;
+  const AreaKind kind = kind_of(area);
+  if (kind == AreaKind::anonymous) {
+    flags |=
+        MAP_PRIVATE | MAP_ANONYMOUS | ((area.flags & area_grows_down) != 0 ? MAP_GROWSDOWN : 0);
+  } else if (kind == AreaKind::shared_memory) {
+    flags |= MAP_SHARED;
+    fd = shared_fd(tables, area.object);
+  } else {
+    flags |= kind == AreaKind::private_file ? MAP_PRIVATE : MAP_SHARED;
+    fd = open_file(tables, area);
+  }
+  if (fd < 0 && kind != AreaKind::anonymous) return false;
+  const int protection = filled ? PROT_READ | PROT_WRITE : static_cast<int>(area.protection);
+  const long at = sys_map(area.start, area.end - area.start, protection, flags, fd, area.offset);
+  if (fd >= 0 && kind != AreaKind::shared_memory) sys_close(fd);
+  return at == static_cast<long>(area.start);
+}
+
+bool is_mapped_here(const Area& area) {
+  return kind_of(area) != AreaKind::vdso && kind_of(area) != AreaKind::vdso_data;
+}
+
+// The runs of an area: [first, end) of the table. Both are in the order of addresses.
+uint64_t runs_end(const Tables& tables, uint64_t first, const Area& area) {
+  while (first < tables.runs.size() && tables.runs[first].address < area.end) ++first;
+  return first;
+}
+
+void fill(const Tables& tables, uint64_t first, uint64_t end, const Source& source,
+          Trouble& trouble) {
+  for (uint64_t i = first; i < end; ++i) {
+    const Run& run = tables.runs[i];
+    auto* to = reinterpret_cast<void*>(run.address);
+    if (!source.read(source.context, to, run.pages * page_bytes, run.offset, trouble)) return;
+  }
+}
+
+}  // namespace
+
+void clear_memory() {
+  keep_vdso();
+  // The map changes while it is read, so it is read again until nothing is left.
+  for (bool found = true; found;) {
+    found = false;
+    Mapping one;
+    each_mapping([&](const Mapping& mapping) {
+      if (!found) one = mapping;
+      found = true;
+    });
+    if (found && sys_unmap(one.start, one.end - one.start) != 0) return;
+  }
+}
+
+void map_areas(const Tables& tables, const Source& source, Trouble& trouble) {
+  uint64_t first = 0;
+  for (const Area& area : tables.areas) {
+    const uint64_t end = runs_end(tables, first, area);
+    if (is_mapped_here(area)) {
+      if (!map_area(tables, area, end > first)) {
+        trouble << "the address range at ";
+        trouble.hex(area.start) << " cannot be mapped as it was";
+        return;
+      }
+      fill(tables, first, end, source, trouble);
+    } else if (kind_of(area) == AreaKind::vdso) {
+      for (uint64_t i = first; i < end; ++i) take_vdso_page(area, tables.runs[i], source, trouble);
+    }
+    if (!trouble.empty()) return;
+    first = end;
+  }
+  for (uint32_t i = 0; i < shared_count; ++i) sys_close(shared[i].fd);
+}
+
+void protect_areas(const Tables& tables) {
+  uint64_t first = 0;
+  for (const Area& area : tables.areas) {
+    const uint64_t end = runs_end(tables, first, area);
+    const auto wanted = static_cast<int>(area.protection);
+    if (is_mapped_here(area) && end > first && wanted != (PROT_READ | PROT_WRITE)) {
+      sys_protect(area.start, area.end - area.start, wanted);
+    }
+    first = end;
+  }
+}
+
+}  // namespace backstay::image

@@ -1,0 +1,68 @@
+#include <linux/time.h>
+
+#include "capture/image/boot/bring_back.h"
+
+namespace backstay::image {
+
+namespace {
+
+constexpr int signal_kill = 9;
+constexpr int signal_stop = 19;
+constexpr uint64_t second = 1'000'000'000;
+
+// One that has run off, and whose signal waits, shows nothing left: the kernel starts it again when
+// the signal is delivered.
+void set_interval(const Timer& timer) {
+  const uint64_t left = timer.value_ns > 0 ? timer.value_ns : timer.interval_ns;
+  const uint64_t times[4] = {timer.interval_ns / second, timer.interval_ns % second / 1000,
+                             left / second, left % second / 1000};
+  system_call(__NR_setitimer, timer.kind - 1, address_of(times), 0);
+}
+
+// The kernel counts timers up for each process; those between are made and removed again, so that
+// each has the number that libc knows.
+void make_timer(const Timer& timer) {
+  struct {
+    uint64_t value;
+    int32_t signal, notify, tid;
+    uint8_t zeros[44];
+  } event{timer.notify_value,
+          static_cast<int32_t>(timer.signal),
+          static_cast<int32_t>(timer.notify),
+          static_cast<int32_t>(timer.tid),
+          {}};
+  for (uint32_t tries = 0; tries < 100'000; ++tries) {
+    int32_t id = -1;
+    if (system_call(__NR_timer_create, timer.clock, address_of(&event), address_of(&id)) != 0)
+      return;
+    if (static_cast<uint32_t>(id) == timer.id) break;
+    system_call(__NR_timer_delete, id);
+    if (static_cast<uint32_t>(id) > timer.id) return;
+  }
+  const uint64_t times[4] = {timer.interval_ns / second, timer.interval_ns % second,
+                             timer.value_ns / second, timer.value_ns % second};
+  system_call(__NR_timer_settime, timer.id, 0, address_of(times), 0);
+}
+
+}  // namespace
+
+void set_signals(const Tables& tables) {
+  for (int signal = 1; signal <= static_cast<int>(signals); ++signal) {
+    if (signal == signal_kill || signal == signal_stop) continue;
+    const Handler& handler = tables.handlers[static_cast<uint64_t>(signal) - 1];
+    const KernelAction action{handler.handler, handler.flags, handler.restorer, handler.mask};
+    sys_action(signal, &action);
+  }
+}
+
+void set_timers(const Tables& tables) {
+  for (const Timer& timer : tables.timers) {
+    if (timer.kind == static_cast<uint32_t>(TimerKind::posix)) {
+      make_timer(timer);
+    } else {
+      set_interval(timer);
+    }
+  }
+}
+
+}  // namespace backstay::image

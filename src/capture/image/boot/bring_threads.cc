@@ -1,0 +1,154 @@
+#include <linux/mman.h>
+#include <linux/prctl.h>
+
+#include "capture/image/boot/bring_back.h"
+#include "capture/image/boot/mutexes.h"
+#include "capture/image/boot/stop.h"
+#include "capture/image/boot/thread.h"
+
+namespace backstay::image {
+
+namespace {
+
+constexpr uint64_t stacks = window_start + (2ULL << 30);
+constexpr uint64_t stack_bytes = 16 << 10;
+constexpr uint32_t rseq_signature = 0x53053053;
+
+NewIds ids;
+const Tables* image = nullptr;
+uint32_t ready = 0;
+uint32_t filled = 0;  // memory is back: threads may make themselves what they were
+uint32_t go = 0;
+
+void register_rseq(const Thread& thread) {
+  const Identity& identity = image->identity;
+  if (identity.rseq_bytes == 0 || thread.fs == 0) return;
+  struct Area {
+    uint32_t cpu_start, cpu;
+    uint64_t section;
+    uint32_t flags;
+  };
+  const uint64_t at = thread.fs + static_cast<uint64_t>(identity.rseq_offset);
+  *reinterpret_cast<Area*>(at) = Area{0, 0xffffffff, 0, 0};
+  const uint32_t bytes = (identity.rseq_bytes + 31) / 32 * 32;
+  system_call(__NR_rseq, static_cast<long>(at), bytes, 0, rseq_signature);
+}
+
+// Those of the whole process: whichever thread does not block them gets them.
+void send_process_pending(uint64_t pending) {
+  const long process = system_call(__NR_getpid);
+  for (int signal = 1; signal <= static_cast<int>(signals); ++signal) {
+    if ((pending >> (signal - 1) & 1) != 0) system_call(__NR_kill, process, signal);
+  }
+}
+
+// Signals that wait for this thread: they are blocked now, and as its mask says later.
+void send_pending(uint64_t pending, long process, long tid) {
+  for (int signal = 1; signal <= static_cast<int>(signals); ++signal) {
+    if ((pending >> (signal - 1) & 1) != 0) {
+      system_call(__NR_tgkill, process, tid, signal);
+    }
+  }
+}
+
+void become(const Thread& thread) {
+  system_call(__NR_arch_prctl, set_fs, static_cast<long>(thread.fs));
+  system_call(__NR_arch_prctl, set_gs, static_cast<long>(thread.gs));
+  system_call(__NR_set_tid_address, static_cast<long>(thread.clear_tid));
+  system_call(__NR_set_robust_list, static_cast<long>(thread.robust_list),
+              static_cast<long>(thread.robust_bytes));
+  register_rseq(thread);
+  system_call(__NR_prctl, PR_SET_NAME, address_of(thread.name));
+  send_pending(thread.pending, system_call(__NR_getpid), sys_thread_id());
+}
+
+[[noreturn]] void return_to(uint64_t frame) {
+  __asm__ volatile(
+      "mov %0, %%rsp\n\t"
+      "mov $15, %%eax\n\t"
+      "syscall\n\t"
+      "ud2"
+      :
+      : "r"(frame)
+      : "memory");
+  __builtin_unreachable();
+}
+
+void thread_main(void* argument) {
+  wait_while(&filled, 0);
+  const Thread thread = *static_cast<const Thread*>(argument);
+  become(thread);
+  __atomic_fetch_add(&ready, 1, __ATOMIC_ACQ_REL);
+  wake_all(&ready);
+  wait_while(&go, 0);
+  return_to(thread.frame);
+}
+
+const Thread* leader_of(const Tables& tables) {
+  for (const Thread& thread : tables.threads) {
+    if ((thread.flags & thread_leader) != 0) return &thread;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void start_threads(const Tables& tables, Trouble& trouble) {
+  image = &tables;
+  ids.add(tables.identity.pid, static_cast<uint32_t>(sys_thread_id()));
+  uint64_t stack = stacks;
+  for (const Thread& thread : tables.threads) {
+    if ((thread.flags & thread_leader) != 0) continue;
+    NewThread start;
+    start.flags = clone_memory | clone_place | clone_descriptors | clone_handlers | clone_thread |
+                  clone_semaphores;
+    if (sys_map(stack, stack_bytes, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE) != static_cast<long>(stack)) {
+      trouble << "no room for the stacks of new threads";
+      return;
+    }
+    stack += stack_bytes;
+    start.stack = reinterpret_cast<void*>(stack - 64);
+    start.entry = thread_main;
+    start.argument = const_cast<Thread*>(&thread);
+    const long tid = start_thread(start);
+    if (tid < 0) {
+      trouble << "thread " << uint64_t{thread.tid} << " cannot be started (error " << -tid << ")";
+      return;
+    }
+    ids.add(thread.tid, static_cast<uint32_t>(tid));
+  }
+}
+
+void renew_thread_ids(const Tables& tables) {
+  for (const Thread& thread : tables.threads) {
+    auto* word = reinterpret_cast<uint32_t*>(thread.clear_tid);
+    if (word != nullptr && *word == thread.tid) *word = ids.renewed(thread.tid);
+  }
+  for (const Run& run : tables.runs) {
+    if (is_writable(tables, run)) renew_mutexes(run.address, run.pages * page_bytes, ids);
+  }
+}
+
+void go_on(const Tables& tables) {
+  const Thread* leader = leader_of(tables);
+  const uint64_t others = tables.threads.size() - (leader != nullptr ? 1 : 0);
+  __atomic_store_n(&filled, 1, __ATOMIC_RELEASE);
+  wake_all(&filled);
+  if (leader != nullptr) become(*leader);
+  for (;;) {
+    const uint32_t seen = __atomic_load_n(&ready, __ATOMIC_ACQUIRE);
+    if (seen == others) break;
+    wait_while(&ready, seen);
+  }
+  send_process_pending(tables.identity.pending);
+  const uint64_t frame = leader != nullptr ? leader->frame : 0;
+  __atomic_store_n(&go, 1, __ATOMIC_RELEASE);
+  wake_all(&go);
+  if (frame == 0) {
+    for (;;) system_call(__NR_exit, 0);  // the leader had ended: only the others go on
+  }
+  return_to(frame);
+}
+
+}  // namespace backstay::image

@@ -1,0 +1,75 @@
+#include "capture/image/boot/bring_back.h"
+#include "capture/image/boot/describe.h"
+#include "capture/image/boot/files.h"
+#include "capture/image/boot/identify.h"
+
+namespace backstay::image {
+
+namespace {
+constexpr uint32_t access_mode = 3;
+
+void check_one(const Tables& tables, const Descriptor& one, Trouble& trouble) {
+  const auto kind = static_cast<DescriptorKind>(one.kind);
+  const char* path = tables.text(one.path);
+  if (kind == DescriptorKind::pipe || kind == DescriptorKind::inherited) return;
+  if (kind == DescriptorKind::file && ends_with(path, " (deleted)")) return;
+  FileStatus status;
+  if (!file_status(path, status)) {
+    trouble << path << " is missing: the program had it open as descriptor "
+            << uint64_t{one.number};
+  } else if (kind == DescriptorKind::file && status.bytes < one.bytes) {
+    trouble << path << " has become shorter than it was when the image was saved";
+  } else if (system_call(__NR_faccessat, AT_FDCWD, address_of(path),
+                         (one.flags & access_mode) == 0 ? 4 : 2) != 0) {
+    trouble << path << " may not be opened as it was";
+  }
+}
+// Of a private mapping most pages are the file's: it must be the same. A shared one is written to.
+bool is_private(const Tables& tables, uint32_t file) {
+  for (const Area& area : tables.areas) {
+    if (area.file == file && area.kind == static_cast<uint32_t>(AreaKind::private_file))
+      return true;
+  }
+  return false;
+}
+}  // namespace
+
+void check_machine(const Tables& tables, Trouble& trouble) {
+  const Identity& saved = tables.identity;
+  uint32_t features[features_count] = {};
+  uint64_t xfeatures = 0;
+  uint32_t xstate_bytes = 0;
+  read_features(features, &xfeatures, &xstate_bytes);
+  for (uint32_t i = 0; i < features_count; ++i) {
+    const uint32_t missing = saved.features[i] & ~features[i];
+    if (missing == 0) continue;
+    trouble << "this processor lacks features that the program may use (word " << uint64_t{i}
+            << ", bits ";
+    trouble.hex(missing) << "); restart it where they are present";
+    return;
+  }
+  if ((saved.xfeatures & ~xfeatures) != 0 || saved.xstate_bytes > xstate_bytes) {
+    trouble << "this kernel saves less of a thread's registers than the one before";
+  }
+}
+
+void check_files(const Tables& tables, Trouble& trouble) {
+  for (uint32_t i = 0; i < tables.files.size(); ++i) {
+    const File& file = tables.files[i];
+    compare(tables.text(file.path), file, is_private(tables, i), trouble);
+    if (!trouble.empty()) return;
+  }
+}
+
+void check_descriptors(const Tables& tables, Trouble& trouble) {
+  FileStatus status;
+  const char* folder = tables.text(tables.identity.cwd);
+  if (!file_status(folder, status) || !status.is_directory()) {
+    trouble << folder << ", the working directory, is missing";
+  }
+  for (const Descriptor& one : tables.descriptors) {
+    if (trouble.empty()) check_one(tables, one, trouble);
+  }
+}
+
+}  // namespace backstay::image

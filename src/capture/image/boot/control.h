@@ -1,0 +1,17 @@
+// The one thread of ours in the program's process: it waits for requests, stops the others, has the
+// image written, and lets them go on. It blocks all signals, has descriptors of its own (a program
+// that closes all of its cannot close them), and runs on a stack in the boot program's window.
+//
+// Requests: one byte `c` on the control descriptor asks for a cut. The answer is one line:
+//   ok IMAGE_BYTES PAGES STOPPED_US AGREEING_US DESCRIBING_US
+//   refused WHY
+#pragma once
+
+#include "capture/image/boot/options.h"
+
+namespace backstay::image {
+
+// Starts it. Without a control descriptor there is nothing to wait for, and no thread.
+void start_control(const Options& options);
+
+}  // namespace backstay::image

@@ -1,0 +1,23 @@
+// What a cut writes down of a stopped process, one function a section. Each stops at the first thing
+// that an image cannot hold, with a message that names it; nothing is changed in the process.
+// Called by the control thread, while all others are parked.
+#pragma once
+
+#include "capture/image/boot/stop.h"
+#include "capture/image/boot/tables.h"
+
+namespace backstay::image {
+
+void describe_process(const Stopped& stopped, Tables& tables, Trouble& trouble);  // identity
+void describe_threads(const Stopped& stopped, Tables& tables);
+void describe_signals(Tables& tables);  // handlers, timers, what is pending
+void describe_descriptors(Tables& tables, Trouble& trouble);
+void describe_areas(Tables& tables, Trouble& trouble);  // areas, files, runs
+
+// Learns by what the mapped files are known, so that a cut need not while the program stands still.
+void learn_files();
+
+// What restart compares with the machine that it finds.
+void read_features(uint32_t* features, uint64_t* xfeatures, uint32_t* xstate_bytes);
+
+}  // namespace backstay::image

@@ -1,0 +1,161 @@
+// Open descriptors: files with their offsets, pipes of the program to itself, devices that have no
+// state, and those that it was started with.
+#include "capture/image/boot/describe.h"
+#include "capture/image/boot/files.h"
+#include "capture/image/boot/pipes.h"
+
+namespace backstay::image {
+
+namespace {
+
+constexpr uint32_t flag_close_on_exec = 02000000;
+constexpr uint32_t access_mode = 3;
+constexpr uint64_t standard = 3;  // 0, 1, 2: given by what starts the program
+
+struct Open {
+  uint64_t number;
+  FileStatus status;
+  char path[4096];
+};
+
+void read_info(uint64_t number, Descriptor& out) {
+  Text path;
+  path << "/proc/self/fdinfo/" << number;
+  Lines lines(path.c_str());
+  while (const char* line = lines.next()) {
+    if (begins_with(line, "pos:\t")) {
+      const char* at = line + 5;
+      out.offset = read_decimal(at);
+    }
+    if (!begins_with(line, "flags:\t")) continue;
+    uint32_t flags = 0;
+    for (const char* at = line + 7; *at >= '0' && *at <= '7'; ++at) {
+      flags = flags * 8 + static_cast<uint32_t>(*at - '0');
+    }
+    out.close_on_exec = (flags & flag_close_on_exec) != 0 ? 1 : 0;
+    out.flags = flags & ~flag_close_on_exec;
+  }
+}
+
+bool is_plain_device(const char* path) {
+  static constexpr const char* plain[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random",
+                                          "/dev/urandom"};
+  for (const char* one : plain) {
+    if (same_text(path, one)) return true;
+  }
+  return false;
+}
+
+// The other end of a pipe is among the program's own descriptors.
+bool has_both_ends(const Tables& tables, const Descriptor& one) {
+  for (const Descriptor& other : tables.descriptors) {
+    if (other.inode == one.inode && other.device == one.device &&
+        other.kind == static_cast<uint32_t>(DescriptorKind::pipe) &&
+        (other.flags & access_mode) != (one.flags & access_mode)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// A file without a name lives in the image.
+void keep_content(const Open& open, Tables& tables, Descriptor& out, Trouble& trouble) {
+  Text link;
+  link << "/proc/self/fd/" << open.number;
+  const uint64_t bytes = open.status.bytes;
+  const long fd = sys_open(link.c_str(), O_RDONLY | O_CLOEXEC);
+  const uint64_t at = tables.contents.size();
+  if (fd < 0 || bytes > tables.contents.room() - at) {
+    trouble << "descriptor " << open.number << " (" << open.path << ") is a removed file that "
+            << (fd < 0 ? "cannot be read" : "is too large to be kept in an image");
+    return;
+  }
+  tables.contents.resize(at + bytes);
+  out.contents = at;
+  if (bytes > 0) {
+    out.contents_bytes = static_cast<uint64_t>(sys_pread(fd, &tables.contents[at], bytes, 0));
+  }
+  sys_close(fd);
+}
+
+DescriptorKind kind_of(const Open& open, Trouble& trouble) {
+  const FileStatus& status = open.status;
+  if (status.is_regular()) return DescriptorKind::file;
+  if (status.is_directory()) return DescriptorKind::directory;
+  if (status.is_pipe()) return DescriptorKind::pipe;
+  if (status.is_device() && is_plain_device(open.path)) return DescriptorKind::device;
+  const bool terminal = begins_with(open.path, "/dev/pts/") || begins_with(open.path, "/dev/tty") ||
+                        same_text(open.path, "/dev/console");
+  if (open.number < standard || (status.is_device() && terminal)) return DescriptorKind::inherited;
+  trouble << "descriptor " << open.number << " is "
+          << (begins_with(open.path, "socket:") ? "a socket" : open.path) << ": it cannot be saved";
+  return DescriptorKind::inherited;
+}
+
+void add_descriptor(uint64_t number, Tables& tables, Trouble& trouble) {
+  static Open open;
+  open.number = number;
+  Text link;
+  link << "/proc/self/fd/" << number;
+  if (!read_link(link.c_str(), open.path, sizeof open.path) ||
+      !file_status(link.c_str(), open.status)) {
+    return;  // closed meanwhile: of the kernel's, none of the program's
+  }
+  Descriptor* out = tables.descriptors.add();
+  if (out == nullptr) {
+    trouble << "more descriptors are open than an image can name";
+    return;
+  }
+  out->number = static_cast<uint32_t>(number);
+  out->same_as = out->number;
+  out->device = open.status.device;
+  out->inode = open.status.inode;
+  out->bytes = open.status.bytes;
+  out->kind = static_cast<uint32_t>(kind_of(open, trouble));
+  read_info(number, *out);
+  out->path = tables.add_text(open.path);
+  const bool is_file = out->kind == static_cast<uint32_t>(DescriptorKind::file);
+  if (is_file && ends_with(open.path, " (deleted)")) keep_content(open, tables, *out, trouble);
+}
+
+// Descriptors that share one open file (dup, or inherited): they share its offset.
+void find_shared(Tables& tables) {
+  const long process = system_call(__NR_getpid);
+  Row<Descriptor>& all = tables.descriptors;
+  for (uint64_t i = 1; i < all.size(); ++i) {
+    for (uint64_t k = 0; k < i; ++k) {
+      if (all[i].inode != all[k].inode || all[i].device != all[k].device) continue;
+      if (system_call(__NR_kcmp, process, process, 0, all[k].number, all[i].number) == 0) {
+        all[i].same_as = all[k].number;
+        break;
+      }
+    }
+  }
+}
+
+void settle_pipes(Tables& tables, Trouble& trouble) {
+  for (Descriptor& one : tables.descriptors) {
+    if (one.kind != static_cast<uint32_t>(DescriptorKind::pipe)) continue;
+    if (has_both_ends(tables, one)) {
+      if ((one.flags & access_mode) == 0) keep_pipe(tables, one, trouble);
+    } else if (one.number < standard) {
+      one.kind = static_cast<uint32_t>(DescriptorKind::inherited);
+    } else {
+      trouble << "descriptor " << uint64_t{one.number} << " is a pipe to another process";
+    }
+    if (!trouble.empty()) return;
+  }
+}
+
+}  // namespace
+
+void describe_descriptors(Tables& tables, Trouble& trouble) {
+  each_number("/proc/self/fd", [&](uint64_t number) {
+    if (trouble.empty()) add_descriptor(number, tables, trouble);
+  });
+  if (!trouble.empty()) return;
+  find_shared(tables);
+  settle_pipes(tables, trouble);
+}
+
+}  // namespace backstay::image

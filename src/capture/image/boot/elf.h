@@ -1,0 +1,33 @@
+// ELF files: what kind of program it is, mapping it as the kernel would, its build id. Blocks on the
+// file only. One thread.
+#pragma once
+
+#include <elf.h>
+
+#include "capture/image/boot/window.h"
+
+namespace backstay::image {
+
+struct Elf {
+  char interpreter[256] = {};   // empty: static
+  uint64_t base = 0;            // added to the file's addresses
+  uint64_t start = 0, end = 0;  // whole range
+  uint64_t entry = 0;
+  uint64_t headers = 0;  // address of the program headers in memory
+  uint64_t headers_count = 0;
+  bool anywhere = false;  // position-independent
+};
+
+// Reads the headers of an open file. Trouble: not an ELF file of this machine.
+void read_elf(long fd, const char* path, Elf& elf, Trouble& trouble);
+
+// Maps its segments, at `hint` where it is position-independent (0: where the kernel likes).
+void map_elf(long fd, const char* path, uint64_t hint, Elf& elf, Trouble& trouble);
+
+// The build id of an open file; 0 bytes where it has none or is no ELF file.
+uint32_t read_build_id(long fd, uint8_t* id, uint32_t room);
+
+// The address of a data symbol of a mapped ELF file, 0 where it has none of that name.
+uint64_t find_symbol(long fd, const Elf& elf, const char* name);
+
+}  // namespace backstay::image

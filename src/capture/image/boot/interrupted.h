@@ -1,0 +1,22 @@
+// System calls that a signal ends with EINTR although its handler asked for a restart (signal(7)):
+// poll, select, nanosleep, futex with a timeout and others. A cut must not be seen by the program, so
+// these are entered again with their own arguments.
+#pragma once
+
+#include "capture/image/boot/window.h"
+
+namespace backstay::image {
+
+struct Context;
+
+// What a thread was in when it was asked to stop (/proc/self/task/TID/syscall).
+struct Call {
+  long number = -1;
+  uint64_t stack = 0, instruction = 0;
+};
+Call call_of(uint64_t tid);
+
+// Changes the frame so that the call is entered again, if it was ended by our signal.
+void repeat_call(Context& context, const Call& call);
+
+}  // namespace backstay::image

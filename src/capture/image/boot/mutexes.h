@@ -1,0 +1,32 @@
+// Thread ids in memory. A restart gives threads new ids; glibc keeps a thread's id in its own block,
+// and in each mutex that is held and checks its owner (recursive, error-checking, robust, with
+// priority inheritance): with the old id there, the owner could not unlock it any more.
+#pragma once
+
+#include "capture/image/boot/stop.h"
+#include "capture/image/boot/tables.h"
+
+namespace backstay::image {
+
+class NewIds {
+ public:
+  void add(uint32_t before, uint32_t now);
+  bool holds(uint32_t before) const;
+  uint32_t renewed(uint32_t before) const;  // itself where it is not known
+
+ private:
+  struct Pair {
+    uint32_t before, now;
+  };
+  Pair pairs_[threads_max + 1] = {};
+  uint32_t count_ = 0;
+  uint32_t least_ = ~0U, greatest_ = 0;
+};
+
+// Whether the run lies in memory that the program may write.
+bool is_writable(const Tables& tables, const Run& run);
+
+// Renews the owner of each mutex of glibc that is held in this range by one of the old ids.
+void renew_mutexes(uint64_t address, uint64_t bytes, const NewIds& ids);
+
+}  // namespace backstay::image

@@ -1,0 +1,32 @@
+// What the boot program was asked to do. See main.cc for the command line.
+#pragma once
+
+#include "capture/image/boot/window.h"
+
+namespace backstay::image {
+
+struct Options {
+  const char* image = nullptr;    // where a cut is written
+  const char* restore = nullptr;  // an image to go on from
+  long control = -1;              // a descriptor on which cuts are asked for
+  bool kernel_clock = false;      // the program sees no vdso
+  uint64_t first = 1;             // index of the program in argv
+};
+
+// What the kernel put on the stack of a new process.
+struct Start {
+  uint64_t count = 0;
+  char** arguments = nullptr;
+  char** environment = nullptr;
+  uint64_t environment_count = 0;
+  uint64_t* auxv = nullptr;
+  uint64_t auxv_count = 0;  // pairs, with the last one
+
+  uint64_t auxiliary(uint64_t key) const;
+  const char* variable(const char* name) const;
+};
+
+Start read_start(uint64_t* stack);
+void read_options(const Start& start, Options& options, Trouble& trouble);
+
+}  // namespace backstay::image

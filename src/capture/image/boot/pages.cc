@@ -1,0 +1,157 @@
+#include "capture/image/boot/pages.h"
+
+#include <linux/mman.h>
+
+namespace backstay::image {
+
+namespace {
+
+constexpr uint64_t bit_present = 1ULL << 63;
+constexpr uint64_t bit_swapped = 1ULL << 62;
+constexpr uint64_t bit_file = 1ULL << 61;
+constexpr uint64_t batch = 4096;
+
+bool is_zero(uint64_t address) {
+  const auto* words = reinterpret_cast<const uint64_t*>(address);
+  for (uint64_t i = 0; i < page_bytes / sizeof *words; i += 8) {
+    const uint64_t any = words[i] | words[i + 1] | words[i + 2] | words[i + 3] | words[i + 4] |
+                         words[i + 5] | words[i + 6] | words[i + 7];
+    if (any != 0) return false;
+  }
+  return true;
+}
+
+bool is_wanted(uint64_t entry, Which which) {
+  if ((entry & (bit_present | bit_swapped)) == 0) return false;
+  return which == Which::present || (entry & bit_file) == 0;
+}
+
+// Joins it to the run before where both are neighbours in memory.
+bool add_page(Row<Run>& runs, uint64_t area_start, uint64_t address) {
+  Run* last = runs.size() > 0 ? &runs[runs.size() - 1] : nullptr;
+  const uint64_t offset = last != nullptr ? last->offset + last->pages * page_bytes : 0;
+  if (last != nullptr && last->address >= area_start &&
+      last->address + last->pages * page_bytes == address) {
+    ++last->pages;
+    return true;
+  }
+  Run* run = runs.add();
+  if (run == nullptr) return false;
+  *run = Run{address, 1, offset, 0};
+  return true;
+}
+
+// Pages that may not be read are made readable meanwhile: no other thread runs.
+struct Readable {
+  Readable(const Area& area, bool needed) : area_(area), needed_(needed) {
+    if (needed_) sys_protect(area.start, area.end - area.start, PROT_READ);
+  }
+  ~Readable() {
+    if (needed_)
+      sys_protect(area_.start, area_.end - area_.start, static_cast<int>(area_.protection));
+  }
+  Readable(const Readable&) = delete;
+  Readable& operator=(const Readable&) = delete;
+
+ private:
+  const Area& area_;
+  bool needed_;
+};
+
+// Adds those of [start, end) that are not zeros, or all.
+bool add_pages(Row<Run>& runs, uint64_t area_start, uint64_t start, uint64_t end,
+               bool zeros = false) {
+  for (uint64_t at = start; at < end; at += page_bytes) {
+    if ((zeros || !is_zero(at)) && !add_page(runs, area_start, at)) return false;
+  }
+  return true;
+}
+
+// PAGEMAP_SCAN, of Linux 6.7 and later: ranges instead of a word a page.
+struct Scan {
+  uint64_t bytes, flags, start, end, walk_end, ranges, ranges_max, pages_max;
+  uint64_t inverted, all_of, any_of, returned;
+};
+struct Range {
+  uint64_t start, end, categories;
+};
+constexpr long scan_call = 0xc0606610;
+constexpr uint64_t scan_file = 4;
+constexpr uint64_t scan_present = 8;
+constexpr uint64_t scan_swapped = 16;
+constexpr uint64_t scan_zero = 32;
+
+// False where this kernel does not know it, or the row is full: `full` says which.
+bool scan_pages(long fd, const Area& area, Which which, Row<Run>& runs, bool& full) {
+  static Range ranges[512];
+  const uint64_t without = scan_zero | (which == Which::changed ? scan_file : 0);
+  Scan scan{sizeof scan,
+            0,
+            area.start,
+            area.end,
+            0,
+            reinterpret_cast<uint64_t>(ranges),
+            sizeof ranges / sizeof ranges[0],
+            0,
+            without,
+            without,
+            scan_present | scan_swapped,
+            scan_present};
+  while (scan.start < area.end) {
+    const long count = system_call(__NR_ioctl, fd, scan_call, address_of(&scan));
+    if (count < 0) return false;
+    for (long i = 0; i < count; ++i) {
+      full = !add_pages(runs, area.start, ranges[i].start, ranges[i].end);
+      if (full) return false;
+    }
+    scan.start = scan.walk_end;
+  }
+  return true;
+}
+
+bool read_pagemap(long fd, const Area& area, Which which, Row<Run>& runs, Trouble& trouble) {
+  static uint64_t entries[batch];
+  for (uint64_t at = area.start; at < area.end; at += batch * page_bytes) {
+    const uint64_t left = (area.end - at) / page_bytes;
+    const uint64_t count = left < batch ? left : batch;
+    const long got = sys_pread(fd, entries, count * 8, at / page_bytes * 8);
+    if (got != static_cast<long>(count * 8)) {
+      trouble << "/proc/self/pagemap cannot be read (error " << -got << ")";
+      return true;
+    }
+    for (uint64_t i = 0; i < count; ++i) {
+      const uint64_t page = at + i * page_bytes;
+      if (is_wanted(entries[i], which) && !add_pages(runs, area.start, page, page + page_bytes)) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+bool without_scan = false;
+
+void find_pages(const Area& area, Which which, Row<Run>& runs, Trouble& trouble) {
+  const Readable readable(area, (area.protection & PROT_READ) == 0);
+  bool full = false;
+  if (which == Which::all || which == Which::whole) {
+    full = !add_pages(runs, area.start, area.start, area.end, which == Which::whole);
+  } else {
+    const long fd = sys_open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    const uint64_t before = runs.size();
+    if (fd < 0) {
+      trouble << "/proc/self/pagemap cannot be read (error " << -fd << ")";
+      return;
+    }
+    if (without_scan || (!scan_pages(fd, area, which, runs, full) && !full)) {
+      runs.resize(before);  // an older kernel
+      full = !read_pagemap(fd, area, which, runs, trouble);
+    }
+    sys_close(fd);
+  }
+  if (full) trouble << "the memory has more pieces than an image can name";
+}
+
+}  // namespace backstay::image

@@ -1,0 +1,21 @@
+// Which pages of an area an image holds: those that are there and not zeros.
+#pragma once
+
+#include "capture/image/boot/tables.h"
+
+namespace backstay::image {
+
+enum class Which {
+  present,  // of private memory without a file
+  changed,  // of a private mapping of a file: pages that differ from it
+  all,      // memory that may be there although this process has not touched it
+  whole     // zeros too: a restart writes over what is there
+};
+
+// Reads a word a page, as on kernels before 6.7. For tests.
+extern bool without_scan [[gnu::visibility("hidden")]];
+
+// Adds its runs, with offsets behind those of the runs before.
+void find_pages(const Area& area, Which which, Row<Run>& runs, Trouble& trouble);
+
+}  // namespace backstay::image

@@ -1,0 +1,51 @@
+#include "capture/image/boot/pipes.h"
+
+namespace backstay::image {
+
+namespace {
+constexpr long bytes_left = 0x541b;  // FIONREAD
+constexpr long set_pipe_size = 1031;
+constexpr long get_pipe_size = 1032;
+constexpr long not_blocking = 2;  // SPLICE_F_NONBLOCK
+
+void copy(Tables& tables, Descriptor& reader, long from, const int* scratch, uint64_t bytes,
+          Trouble& trouble) {
+  const uint64_t at = tables.contents.size();
+  const long copied =
+      system_call(__NR_tee, from, scratch[1], static_cast<long>(bytes), not_blocking);
+  uint64_t got = 0;
+  tables.contents.resize(at + bytes);
+  while (copied > 0 && got < static_cast<uint64_t>(copied)) {
+    const long part = sys_read(scratch[0], &tables.contents[at + got], bytes - got);
+    if (part <= 0) break;
+    got += static_cast<uint64_t>(part);
+  }
+  reader.contents = at;
+  reader.contents_bytes = got;
+  if (got != bytes)
+    trouble << "the content of pipe " << uint64_t{reader.number} << " cannot be read";
+}
+}  // namespace
+
+void keep_pipe(Tables& tables, Descriptor& reader, Trouble& trouble) {
+  Text link;
+  link << "/proc/self/fd/" << uint64_t{reader.number};
+  const long from = sys_open(link.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  int bytes = 0;
+  system_call(__NR_ioctl, from, bytes_left, address_of(&bytes));
+  const uint64_t size = bytes > 0 ? static_cast<uint64_t>(bytes) : 0;
+  reader.bytes = static_cast<uint64_t>(system_call(__NR_fcntl, from, get_pipe_size));
+  int scratch[2] = {-1, -1};
+  if (from < 0 || size > tables.contents.room() - tables.contents.size() ||
+      system_call(__NR_pipe2, address_of(scratch), O_CLOEXEC) != 0) {
+    trouble << "the content of pipe " << uint64_t{reader.number} << " cannot be read";
+  } else if (size > 0) {
+    system_call(__NR_fcntl, scratch[1], set_pipe_size, static_cast<long>(reader.bytes));
+    copy(tables, reader, from, scratch, size, trouble);
+  }
+  sys_close(scratch[0]);
+  sys_close(scratch[1]);
+  if (from >= 0) sys_close(from);
+}
+
+}  // namespace backstay::image

@@ -1,0 +1,23 @@
+// Finding the program that a command line names, as execvp does, and refusing what cannot be saved
+// later, before it runs.
+#pragma once
+
+#include "capture/image/boot/elf.h"
+#include "capture/image/boot/options.h"
+
+namespace backstay::image {
+
+inline constexpr int path_max = 4096;
+
+struct Program {
+  char path[path_max] = {};        // the ELF file
+  char script[path_max] = {};      // what `#!` named path for; empty: no script
+  char script_argument[256] = {};  // the one argument that `#!` may give
+  long fd = -1;
+  Elf elf;
+};
+
+// Trouble: not found, not executable, static, set-user-id.
+void find_program(const char* name, const Start& start, Program& program, Trouble& trouble);
+
+}  // namespace backstay::image

@@ -1,0 +1,62 @@
+// Where the boot program lies, and its own memory: one fixed range that no image ever holds.
+//
+// The address is odd on purpose. It is far from where kernels put programs (0x400000, 0x55..), stacks
+// and libraries (0x7f.., and from 0x2aaa.. upwards where the stack is unlimited) and from the ranges
+// that sanitizers take. The linker script's option in CMakeLists.txt says the same number.
+#pragma once
+
+#include "capture/image/boot/text.h"
+
+namespace backstay::image {
+
+inline constexpr uint64_t window_start = 0x3a5e00000000;
+inline constexpr uint64_t window_end = 0x3a6200000000;
+inline constexpr uint64_t arena_start = window_start + (1ULL << 32);
+inline constexpr uint64_t arena_end = arena_start + (1ULL << 30);
+
+inline bool in_window(uint64_t start, uint64_t end) {
+  return start >= window_start && end <= window_end;
+}
+
+// The memory of one cut or one restart: given out front to back, all given back at once. Only one
+// thread uses it at a time: the boot's first, later its control thread.
+namespace arena {
+void begin();
+void* take(uint64_t bytes);  // aligned to 16, zeros; ends the process where the window is full
+void end();                  // unmaps what was used
+}  // namespace arena
+
+// A row of records that grows in the arena. It must be the last one that grows: rows take room of
+// their own, `room` records each.
+template <typename T>
+class Row {
+ public:
+  void begin(uint64_t room) {
+    first_ = static_cast<T*>(arena::take(room * sizeof(T)));
+    room_ = room;
+    size_ = 0;
+  }
+  // Records that lie elsewhere.
+  void adopt(T* first, uint64_t size) {
+    first_ = first;
+    room_ = size_ = size;
+  }
+  // Null where the row is full.
+  T* add() { return size_ < room_ ? &first_[size_++] : nullptr; }
+  T* begin() { return first_; }
+  T* end() { return first_ + size_; }
+  const T* begin() const { return first_; }
+  const T* end() const { return first_ + size_; }
+  T& operator[](uint64_t at) { return first_[at]; }
+  const T& operator[](uint64_t at) const { return first_[at]; }
+  uint64_t size() const { return size_; }
+  uint64_t room() const { return room_; }
+  void resize(uint64_t size) { size_ = size; }
+
+ private:
+  T* first_ = nullptr;
+  uint64_t room_ = 0;
+  uint64_t size_ = 0;
+};
+
+}  // namespace backstay::image

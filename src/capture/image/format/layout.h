@@ -1,0 +1,161 @@
+// The records of an image (docs/format/image.md), as plain structs that mirror its byte tables.
+// Used by the parser and by the static boot program, which has no library below it: so this header
+// includes nothing but <stdint.h>, and no record has padding.
+#pragma once
+
+#include <stdint.h>
+
+namespace backstay::image {
+
+inline constexpr uint64_t page_bytes = 4096;
+inline constexpr uint32_t format_number = 1;
+inline constexpr char image_magic[9] = "BKSTIMG1";
+inline constexpr uint32_t signals = 64;
+inline constexpr uint32_t no_index = 0xffffffff;
+inline constexpr uint32_t features_count = 8;
+inline constexpr uint32_t build_id_max = 32;
+
+// Kinds of sections, each there once, in this order.
+enum class Section : uint32_t {
+  identity = 1,
+  areas,
+  runs,
+  files,
+  threads,
+  handlers,
+  timers,
+  descriptors,
+  contents,
+  texts
+};
+inline constexpr uint32_t sections_count = 10;
+
+struct Footer {
+  char magic[8];
+  uint32_t format;
+  uint32_t sections;
+  uint64_t table_offset;
+  uint64_t table_bytes;
+  uint64_t table_checksum;
+  uint64_t page_bytes;
+  uint64_t zeros;
+  uint64_t checksum;
+};
+static_assert(sizeof(Footer) == 64);
+
+struct SectionHeader {
+  uint32_t kind;
+  uint32_t record_bytes;
+  uint64_t count;
+};
+static_assert(sizeof(SectionHeader) == 16);
+
+struct Identity {
+  uint64_t time_ns;
+  uint64_t code_start, code_end, data_start, data_end;
+  uint64_t brk_start, brk_end;
+  uint64_t stack_start;
+  uint64_t arg_start, arg_end, env_start, env_end;
+  uint64_t auxv_start, auxv_bytes;
+  uint64_t xfeatures;
+  uint64_t pending;
+  int64_t rseq_offset;
+  uint32_t rseq_bytes;
+  uint32_t xstate_bytes;
+  uint32_t features[features_count];
+  uint32_t pid, uid, gid, umask;
+  uint32_t program, interpreter, cwd, kernel, host;
+  uint32_t zeros;
+};
+static_assert(sizeof(Identity) == 216);
+
+enum class AreaKind : uint32_t {
+  anonymous = 1,
+  private_file,
+  shared_file,
+  shared_memory,
+  vdso,
+  vdso_data
+};
+inline constexpr uint32_t area_kinds = 6;
+inline constexpr uint32_t protection_read = 1;
+inline constexpr uint32_t protection_write = 2;
+inline constexpr uint32_t protection_execute = 4;
+inline constexpr uint32_t area_grows_down = 1;
+
+struct Area {
+  uint64_t start, end;
+  uint64_t offset;
+  uint64_t object;
+  uint32_t kind;
+  uint32_t protection;
+  uint32_t flags;
+  uint32_t file;
+};
+static_assert(sizeof(Area) == 48);
+
+struct Run {
+  uint64_t address;
+  uint64_t pages;
+  uint64_t offset;
+  uint64_t version;
+};
+static_assert(sizeof(Run) == 32);
+
+struct File {
+  uint64_t device, inode, bytes, mtime_ns;
+  uint64_t hash;
+  uint8_t build_id[build_id_max];
+  uint32_t build_id_bytes;
+  uint32_t path;
+};
+static_assert(sizeof(File) == 80);
+
+inline constexpr uint32_t registers_count = 18;
+struct Thread {
+  uint64_t frame;
+  uint64_t fs, gs;
+  uint64_t clear_tid;
+  uint64_t robust_list, robust_bytes;
+  uint64_t mask, pending;
+  uint64_t registers[registers_count];
+  uint32_t tid;
+  uint32_t flags;
+  char name[16];
+};
+static_assert(sizeof(Thread) == 232);
+inline constexpr uint32_t thread_leader = 1;
+
+struct Handler {
+  uint64_t handler, flags, restorer, mask;
+};
+static_assert(sizeof(Handler) == 32);
+
+enum class TimerKind : uint32_t { real = 1, virtual_time, profile, posix };
+struct Timer {
+  uint64_t interval_ns, value_ns;
+  uint64_t notify_value;
+  uint32_t kind;
+  uint32_t id;
+  int32_t clock;
+  uint32_t notify;
+  uint32_t signal;
+  uint32_t tid;
+};
+static_assert(sizeof(Timer) == 48);
+
+enum class DescriptorKind : uint32_t { file = 1, directory, device, pipe, inherited };
+struct Descriptor {
+  uint64_t offset, bytes;
+  uint64_t device, inode;
+  uint64_t contents, contents_bytes;
+  uint32_t number;
+  uint32_t kind;
+  uint32_t flags;
+  uint32_t close_on_exec;
+  uint32_t same_as;
+  uint32_t path;
+};
+static_assert(sizeof(Descriptor) == 72);
+
+}  // namespace backstay::image

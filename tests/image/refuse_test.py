@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""What an image cannot hold, or a machine cannot bring back, is refused by name, and costs the program nothing.
+
+Usage: refuse_test.py BOOT PROGRAMS_FOLDER
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import booted
+
+PROGRAMS = Path(sys.argv[2]).resolve()
+PYTHON = "/usr/bin/python3"
+REFUSED = 78
+
+
+class Refuse(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.scratch = Path(scratch.name)
+        self.image = self.scratch / "image"
+
+    def cut_refused(self, setup, words):
+        """The program does `setup`, is to be cut, and goes on all the same."""
+        script = (f"import mmap, os, socket, subprocess\n{setup}\nprint('ready', flush=True)\n"
+                  "while not os.path.exists('go'): pass\nprint('went on')")
+        life = booted.Booted(["--image", self.image, "--", PYTHON, "-c", script], out=subprocess.PIPE, cwd=self.scratch)
+        with life.process.stdout as out:
+            self.assertEqual(out.readline(), b"ready\n")
+            with self.assertRaises(booted.Refused) as caught:
+                life.cut()
+            self.assertIn(words, str(caught.exception))
+            (self.scratch / "go").touch()
+            self.assertEqual(out.read(), b"went on\n")
+        self.assertEqual(life.end(), 0)
+        self.assertFalse(self.image.exists())
+        self.assertEqual([path.name for path in self.scratch.glob("image*")], [])
+
+    def test_socket(self):
+        self.cut_refused("s = socket.socket()", "is a socket")
+
+    def test_pipe_to_another_process(self):
+        self.cut_refused("r, w = os.pipe()\nos.close(r)", "is a pipe to another process")
+
+    def test_child(self):
+        self.cut_refused("child = subprocess.Popen(['sleep', '5'], stdin=subprocess.DEVNULL)", "child processes")
+
+    def test_device(self):
+        self.cut_refused("d = os.open('/dev/ptmx', os.O_RDWR | os.O_NOCTTY)", "/dev/p")
+
+    def test_event_descriptor(self):
+        self.cut_refused("import select\ne = select.epoll()", "eventpoll")
+
+    def test_thread_that_blocks_every_signal(self):
+        """By a system call of its own: libc lets no program block 33. Later it can be cut."""
+        script = ("import ctypes, os\ncall = ctypes.CDLL(None).syscall\nmask = ctypes.c_uint64(2**64 - 1)\n"
+                  "call(14, 2, ctypes.byref(mask), None, 8)\nprint('blocked', flush=True)\n"
+                  "while not os.path.exists('go'): pass\nmask.value = 0\ncall(14, 2, ctypes.byref(mask), None, 8)\n"
+                  "print('free', flush=True)\nwhile not os.path.exists('end'): pass\nprint('went on')")
+        life = booted.Booted(["--image", self.image, "--", PYTHON, "-c", script], out=subprocess.PIPE, cwd=self.scratch)
+        with life.process.stdout as out:
+            self.assertEqual(out.readline(), b"blocked\n")
+            with self.assertRaises(booted.Refused) as caught:
+                life.cut()
+            self.assertIn(f"thread {life.process.pid} does not stop", str(caught.exception))
+            (self.scratch / "go").touch()
+            self.assertEqual(out.readline(), b"free\n")
+            self.assertIsNotNone(life.cut())
+            (self.scratch / "end").touch()
+            self.assertEqual(out.read(), b"went on\n")
+        self.assertEqual(life.end(), 0)
+
+    def test_first_thread_that_has_ended(self):
+        script = ("import ctypes, os, threading\ndef wait():\n  while not os.path.exists('go'): pass\n"
+                  "  print('went on', flush=True)\n  os._exit(0)\nthreading.Thread(target=wait).start()\n"
+                  "print('ready', flush=True)\nctypes.CDLL(None).syscall(60, 0)")
+        life = booted.Booted(["--image", self.image, "--", PYTHON, "-c", script], out=subprocess.PIPE, cwd=self.scratch)
+        with life.process.stdout as out:
+            self.assertEqual(out.readline(), b"ready\n")
+            while "State:\tZ" not in Path(f"/proc/{life.process.pid}/status").read_text():
+                pass
+            with self.assertRaises(booted.Refused) as caught:
+                life.cut()
+            self.assertIn("first thread has ended", str(caught.exception))
+            (self.scratch / "go").touch()
+            self.assertEqual(out.read(), b"went on\n")
+        self.assertEqual(life.end(), 0)
+
+    def test_mapped_file_that_is_replaced(self):
+        setup = ("open('data', 'wb').write(bytes(8192))\nf = open('data', 'r+b')\nm = mmap.mmap(f.fileno(), 0)\nf.close()\n"
+                 "open('new', 'wb').write(bytes(8192))\nos.rename('new', 'data')")
+        # The old file has no name any more, so the kernel shows it as removed; its memory is saved as shared memory.
+        script = f"import mmap, os\n{setup}\nprint('ready', flush=True)\nwhile not os.path.exists('go'): pass\nprint(m[0])"
+        life = booted.Booted(["--image", self.image, "--", PYTHON, "-c", script], out=subprocess.PIPE, cwd=self.scratch)
+        with life.process.stdout as out:
+            self.assertEqual(out.readline(), b"ready\n")
+            self.assertIsNotNone(life.cut())
+            (self.scratch / "go").touch()
+            self.assertEqual(out.read(), b"0\n")
+        life.end()
+
+    def saved(self, program):
+        """An image of the program, which is dead."""
+        with open(self.scratch / "out", "wb") as out:
+            life = booted.Booted(["--image", self.image, "--", program], out=out, cwd=self.scratch)
+        self.assertIsNotNone(life.cut())
+        life.kill()
+
+    def restart(self):
+        done = subprocess.run([booted.BOOT, "--restore", str(self.image)], capture_output=True, timeout=booted.END_S)
+        return done.returncode, done.stderr.decode()
+
+    def restart_refused(self, words):
+        code, error = self.restart()
+        self.assertEqual(code, REFUSED)
+        self.assertTrue(error.startswith("backstay: cannot restart: "), error)
+        self.assertIn(words, error)
+
+    def test_changed_program(self):
+        program = self.scratch / "program"
+        shutil.copy(PROGRAMS / "image_single", program)
+        self.saved(program)
+        other = self.scratch / "other"
+        shutil.copy(PROGRAMS / "image_threads", other)
+        os.replace(other, program)
+        self.restart_refused(f"{program} is another build")
+
+    def test_missing_program(self):
+        program = self.scratch / "program"
+        shutil.copy(PROGRAMS / "image_single", program)
+        self.saved(program)
+        program.unlink()
+        self.restart_refused(f"{program} is missing")
+
+    def test_file_that_became_shorter(self):
+        script = "import time\nprint('x' * 100, flush=True)\nf = open('data', 'w')\nf.write('y' * 100)\nf.flush()\ntime.sleep(60)"
+        with open(self.scratch / "out", "wb") as out:
+            life = booted.Booted(["--image", self.image, "--", PYTHON, "-c", script], out=out, cwd=self.scratch)
+        while not (self.scratch / "data").exists() or (self.scratch / "data").stat().st_size < 100:
+            self.assertIsNone(life.process.poll())
+        self.assertIsNotNone(life.cut())
+        life.kill()
+        os.truncate(self.scratch / "data", 50)
+        self.restart_refused("data has become shorter")
+        (self.scratch / "data").unlink()
+        self.restart_refused("data is missing")
+
+    def test_damaged_image(self):
+        self.saved(PROGRAMS / "image_single")
+        good = self.image.read_bytes()
+        for at, words in ((len(good) - 5, "damaged: its footer"), (len(good) - 200, "damaged: its table"),
+                          (len(good) - 62, "no image of a process")):
+            self.image.write_bytes(good[:at] + bytes([good[at] ^ 1]) + good[at + 1:])
+            self.restart_refused(words)
+        self.image.write_bytes(good[:100])
+        self.restart_refused("no image of a process")
+        self.image.unlink()
+        self.restart_refused("cannot be read")
+
+    def test_another_processor(self):
+        self.saved(PROGRAMS / "image_single")
+        # The identity is the first record of the table; its features stand at 144, their checksums follow.
+        subprocess.run([PROGRAMS / "image_mend", self.image, "144", "8"], check=True)
+        self.restart_refused("this processor lacks features")
+
+    def test_no_place_for_the_image(self):
+        life = booted.Booted(["--image", "/nosuch/folder/image", "--", PYTHON, "-c", "import time; time.sleep(60)"])
+        with self.assertRaises(booted.Refused) as caught:
+            life.cut()
+        self.assertIn("/nosuch/folder/image.tmp cannot be made", str(caught.exception))
+        life.kill()
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""Programs that are cut and killed at random moments and brought back go on as if nothing had happened.
+
+Usage: restore_test.py BOOT PROGRAMS_FOLDER [TEST ...]. BACKSTAY_SEED repeats a run, BACKSTAY_LIVES sets how often each is tried.
+Each life ends at a random moment after its cut; the output of all lives together is that of an undisturbed run.
+"""
+
+import ctypes
+import gzip
+import hashlib
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import booted
+
+PROGRAMS = Path(sys.argv[2]).resolve()
+TRIES = int(os.environ.get("BACKSTAY_LIVES", "3"))
+PYTHON = "/usr/bin/python3"
+INPUT = os.path.realpath(PYTHON)  # a file that is large enough and does not change
+
+
+def unlimited_stack():
+    hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
+    resource.setrlimit(resource.RLIMIT_STACK, (hard, hard))
+
+
+def fixed_addresses():
+    ctypes.CDLL(None).personality(0x0040000)  # ADDR_NO_RANDOMIZE
+
+
+class Restore(unittest.TestCase):
+    def setUp(self):
+        self.folders = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folders.cleanup)
+        self.number = 0
+
+    def folder(self):
+        self.number += 1
+        path = Path(self.folders.name) / str(self.number)
+        path.mkdir()
+        return path
+
+    def go_on(self, command, tries=TRIES, **kwargs):
+        code, out = booted.native(command, cwd=self.folder())
+        restarts = 0
+        for _ in range(tries):
+            got, text, count = booted.lives(command, cwd=self.folder(), **kwargs)
+            self.assertEqual((got, text.decode()), (code, out.decode()), f"after {count} restarts")
+            restarts += count
+        self.assertGreater(restarts, 0, "no cut fell into the program's life")
+
+    def test_single(self):
+        self.go_on([PROGRAMS / "image_single"], first_s=(0.02, 0.1))
+
+    def test_program_at_a_fixed_address(self):
+        self.go_on([PROGRAMS / "image_fixed"], tries=1, first_s=(0.02, 0.1))
+
+    def test_unlimited_stack(self):
+        """The kernel then puts mappings from low addresses upwards."""
+        self.go_on([PROGRAMS / "image_memory", INPUT], tries=1, first_s=(0.02, 0.1), preexec_fn=unlimited_stack)
+
+    def test_without_address_randomisation(self):
+        self.go_on([PROGRAMS / "image_memory", INPUT], tries=1, first_s=(0.02, 0.1), preexec_fn=fixed_addresses)
+
+    def test_threads(self):
+        self.go_on([PROGRAMS / "image_threads"], first_s=(0.02, 0.08))
+
+    def test_memory(self):
+        self.go_on([PROGRAMS / "image_memory", INPUT], first_s=(0.02, 0.1))
+
+    def test_memory_on_older_kernels(self):
+        self.go_on([PROGRAMS / "image_memory", INPUT], tries=1, first_s=(0.02, 0.1), options=["--no-scan"])
+
+    def test_files(self):
+        self.go_on([PROGRAMS / "image_files", INPUT], first_s=(0.02, 0.1))
+
+    def test_signals(self):
+        self.go_on([PROGRAMS / "image_signals"], first_s=(0.02, 0.15))
+
+    def test_python(self):
+        script = """
+import hashlib, threading, time
+done = threading.Event()
+lock = threading.RLock()
+beats = 0
+def beat():
+    global beats
+    while not done.wait(0.001):
+        with lock:
+            beats += 1
+thread = threading.Thread(target=beat)
+thread.start()
+value = hashlib.sha256()
+for step in range(40):
+    with lock:
+        for i in range(3000):
+            value.update(str((step, i)).encode())
+    print(step, value.hexdigest(), flush=True)
+    time.sleep(0.005)
+done.set()
+thread.join()
+print(beats > 5)
+"""
+        self.go_on([PYTHON, "-c", script], tries=2, first_s=(0.05, 0.2))
+
+    def test_python_with_numpy(self):
+        python = os.environ.get("BACKSTAY_NUMPY_PYTHON", PYTHON)
+        script = """
+import hashlib, time
+import numpy as np
+a = np.random.default_rng(1).standard_normal((200, 200))
+for step in range(30):
+    a = a @ a
+    a /= np.abs(a).max()
+    print(step, hashlib.md5(np.round(a, 6).tobytes()).hexdigest(), flush=True)
+    time.sleep(0.01)
+"""
+        if booted.native([python, "-c", "import numpy"], stderr=subprocess.DEVNULL)[0] != 0:
+            self.skipTest("numpy is not installed")
+        self.go_on([python, "-c", script], tries=2, first_s=(0.2, 0.4))
+
+    def test_gzip_of_a_file(self):
+        content = b"".join(hashlib.sha512(str(i).encode()).hexdigest().encode() for i in range(20_000))
+        folder = self.folder()
+        (folder / "file").write_bytes(content)
+        code, _, restarts = booted.lives(["/bin/gzip", "-k", "file"], cwd=folder, first_s=(0.02, 0.1))
+        self.assertEqual(code, 0)
+        self.assertGreater(restarts, 0)
+        with gzip.open(folder / "file.gz") as file:
+            self.assertTrue(file.read() == content, "the file differs")
+
+    def test_another_kernels_vdso(self):
+        """Its functions enter the kernel by system calls: the program's pointers to them stay good."""
+        folder = self.folder()
+        image = folder / "image"
+        code, out = booted.native([PROGRAMS / "image_signals"])
+        with open(folder / "out", "wb") as file:
+            life = booted.Booted(["--image", image, "--", PROGRAMS / "image_signals"], out=file)
+        self.assertIsNotNone(life.cut())
+        life.kill()
+        subprocess.run([PROGRAMS / "image_mend", image, "vdso"], check=True)
+        for _ in range(2):
+            life = booted.Booted(["--image", image, "--restore", image])
+            self.assertIsNotNone(life.cut())
+            life.kill()
+        life = booted.Booted(["--restore", image])
+        self.assertEqual((life.end(), (folder / "out").read_bytes()), (code, out))
+
+    def test_ordinary_user(self):
+        if os.geteuid() != 0:
+            self.skipTest("is an ordinary user already")
+        folder = self.folder()
+        for path in (folder, Path(self.folders.name)):
+            path.chmod(0o777)
+        boot = folder / "backstay-boot"
+        program = folder / "program"
+        shutil.copy(booted.BOOT, boot)
+        shutil.copy(PROGRAMS / "image_threads", program)
+        expected = booted.native([program])
+        before, booted.BOOT = booted.BOOT, str(boot)
+        try:
+            image = folder / "image"
+            with open(folder / "out", "wb") as out:
+                os.fchmod(out.fileno(), 0o666)
+                life = booted.Booted(["--image", image, "--", program], out=out, user=65534, group=65534, extra_groups=[])
+            self.assertIsNotNone(life.cut())
+            life.kill()
+            life = booted.Booted(["--restore", image], cwd="/", user=65534, group=65534, extra_groups=[])
+            self.assertEqual((life.end(), (folder / "out").read_bytes()), expected)
+        finally:
+            booted.BOOT = before
+
+
+if __name__ == "__main__":
+    booted.seed()
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
