@@ -70,11 +70,25 @@ class Boot(unittest.TestCase):
         self.same("/bin/pwd")
 
     def test_shell_with_helpers(self):
-        self.same("/bin/sh", "-c", "for i in 1 2 3; do echo $i | cat; done; (exit 3) || echo $?; ls /nosuch")
+        self.same(
+            "/bin/sh",
+            "-c",
+            "for i in 1 2 3; do echo $i | cat; done; (exit 3) || echo $?; ls /nosuch",
+        )
 
     def test_python(self):
-        self.same(PYTHON, "-c", "import sys, json, threading; print(json.dumps(sys.argv), threading.active_count())", "x", "y")
-        self.same(PYTHON, "-c", "import time; assert time.time() > 1e9 and time.monotonic() > 0; raise SystemExit(3)")
+        self.same(
+            PYTHON,
+            "-c",
+            "import sys, json, threading; print(json.dumps(sys.argv), threading.active_count())",
+            "x",
+            "y",
+        )
+        self.same(
+            PYTHON,
+            "-c",
+            "import time; assert time.time() > 1e9 and time.monotonic() > 0; raise SystemExit(3)",
+        )
 
     def test_script(self):
         script = self.scratch / "script"
@@ -89,7 +103,11 @@ class Boot(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("sqlite3"), "sqlite3 is not installed")
     def test_sqlite(self):
-        self.same("sqlite3", ":memory:", "create table t(a); insert into t values(1),(2); select sum(a), count(*) from t;")
+        self.same(
+            "sqlite3",
+            ":memory:",
+            "create table t(a); insert into t values(1),(2); select sum(a), count(*) from t;",
+        )
 
     def test_not_found(self):
         self.refused("nosuchprogram: command not found", "nosuchprogram", code=127)

@@ -35,8 +35,13 @@ class Booted:
         self.control.settimeout(ANSWER_S)
         with theirs:
             number = theirs.fileno()
-            self.process = subprocess.Popen([BOOT, "--control", str(number), *map(str, options)], pass_fds=[number],
-                                            stdin=subprocess.DEVNULL, stdout=out, **kwargs)
+            self.process = subprocess.Popen(
+                [BOOT, "--control", str(number), *map(str, options)],
+                pass_fds=[number],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                **kwargs,
+            )
 
     def cut(self):
         """What the boot program measured, None where the program had ended; raises Refused with the reason."""
@@ -70,11 +75,19 @@ class Booted:
 
 def native(command, **kwargs):
     """(code, output) of an undisturbed run."""
-    done = subprocess.run(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=END_S, **kwargs)
+    done = subprocess.run(
+        list(map(str, command)),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        timeout=END_S,
+        **kwargs,
+    )
     return done.returncode, done.stdout
 
 
-def lives(command, generations=3, first_s=(0.05, 0.3), after_s=(0.0, 0.1), cwd=None, options=(), **kwargs):
+def lives(
+    command, generations=3, first_s=(0.05, 0.3), after_s=(0.0, 0.1), cwd=None, options=(), **kwargs
+):
     """Runs it with cuts and kills at random moments. Returns (code, output, number of restarts)."""
     with tempfile.TemporaryDirectory() as scratch:
         out_path = Path(scratch) / "out"

@@ -1,5 +1,6 @@
-// image_mend FILE AT BIT: sets a bit of an image's identity as another machine would have written it,
-// and makes the checksums good. image_mend FILE vdso: as if another kernel's vdso had been saved.
+// image_mend FILE AT BIT: sets a bit of an image's identity as another machine would have written
+// it, and makes the checksums good. image_mend FILE vdso: as if another kernel's vdso had been
+// saved.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>

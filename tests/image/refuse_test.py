@@ -28,9 +28,15 @@ class Refuse(unittest.TestCase):
 
     def cut_refused(self, setup, words):
         """The program does `setup`, is to be cut, and goes on all the same."""
-        script = (f"import mmap, os, socket, subprocess\n{setup}\nprint('ready', flush=True)\n"
-                  "while not os.path.exists('go'): pass\nprint('went on')")
-        life = booted.Booted(["--image", self.image, "--", PYTHON, "-c", script], out=subprocess.PIPE, cwd=self.scratch)
+        script = (
+            f"import mmap, os, socket, subprocess\n{setup}\nprint('ready', flush=True)\n"
+            "while not os.path.exists('go'): pass\nprint('went on')"
+        )
+        life = booted.Booted(
+            ["--image", self.image, "--", PYTHON, "-c", script],
+            out=subprocess.PIPE,
+            cwd=self.scratch,
+        )
         with life.process.stdout as out:
             self.assertEqual(out.readline(), b"ready\n")
             with self.assertRaises(booted.Refused) as caught:
@@ -49,7 +55,9 @@ class Refuse(unittest.TestCase):
         self.cut_refused("r, w = os.pipe()\nos.close(r)", "is a pipe to another process")
 
     def test_child(self):
-        self.cut_refused("child = subprocess.Popen(['sleep', '5'], stdin=subprocess.DEVNULL)", "child processes")
+        self.cut_refused(
+            "child = subprocess.Popen(['sleep', '5'], stdin=subprocess.DEVNULL)", "child processes"
+        )
 
     def test_device(self):
         self.cut_refused("d = os.open('/dev/ptmx', os.O_RDWR | os.O_NOCTTY)", "/dev/p")
@@ -59,11 +67,17 @@ class Refuse(unittest.TestCase):
 
     def test_thread_that_blocks_every_signal(self):
         """By a system call of its own: libc lets no program block 33. Later it can be cut."""
-        script = ("import ctypes, os\ncall = ctypes.CDLL(None).syscall\nmask = ctypes.c_uint64(2**64 - 1)\n"
-                  "call(14, 2, ctypes.byref(mask), None, 8)\nprint('blocked', flush=True)\n"
-                  "while not os.path.exists('go'): pass\nmask.value = 0\ncall(14, 2, ctypes.byref(mask), None, 8)\n"
-                  "print('free', flush=True)\nwhile not os.path.exists('end'): pass\nprint('went on')")
-        life = booted.Booted(["--image", self.image, "--", PYTHON, "-c", script], out=subprocess.PIPE, cwd=self.scratch)
+        script = (
+            "import ctypes, os\ncall = ctypes.CDLL(None).syscall\nmask = ctypes.c_uint64(2**64 - 1)\n"
+            "call(14, 2, ctypes.byref(mask), None, 8)\nprint('blocked', flush=True)\n"
+            "while not os.path.exists('go'): pass\nmask.value = 0\ncall(14, 2, ctypes.byref(mask), None, 8)\n"
+            "print('free', flush=True)\nwhile not os.path.exists('end'): pass\nprint('went on')"
+        )
+        life = booted.Booted(
+            ["--image", self.image, "--", PYTHON, "-c", script],
+            out=subprocess.PIPE,
+            cwd=self.scratch,
+        )
         with life.process.stdout as out:
             self.assertEqual(out.readline(), b"blocked\n")
             with self.assertRaises(booted.Refused) as caught:
@@ -77,10 +91,16 @@ class Refuse(unittest.TestCase):
         self.assertEqual(life.end(), 0)
 
     def test_first_thread_that_has_ended(self):
-        script = ("import ctypes, os, threading\ndef wait():\n  while not os.path.exists('go'): pass\n"
-                  "  print('went on', flush=True)\n  os._exit(0)\nthreading.Thread(target=wait).start()\n"
-                  "print('ready', flush=True)\nctypes.CDLL(None).syscall(60, 0)")
-        life = booted.Booted(["--image", self.image, "--", PYTHON, "-c", script], out=subprocess.PIPE, cwd=self.scratch)
+        script = (
+            "import ctypes, os, threading\ndef wait():\n  while not os.path.exists('go'): pass\n"
+            "  print('went on', flush=True)\n  os._exit(0)\nthreading.Thread(target=wait).start()\n"
+            "print('ready', flush=True)\nctypes.CDLL(None).syscall(60, 0)"
+        )
+        life = booted.Booted(
+            ["--image", self.image, "--", PYTHON, "-c", script],
+            out=subprocess.PIPE,
+            cwd=self.scratch,
+        )
         with life.process.stdout as out:
             self.assertEqual(out.readline(), b"ready\n")
             while "State:\tZ" not in Path(f"/proc/{life.process.pid}/status").read_text():
@@ -93,11 +113,17 @@ class Refuse(unittest.TestCase):
         self.assertEqual(life.end(), 0)
 
     def test_mapped_file_that_is_replaced(self):
-        setup = ("open('data', 'wb').write(bytes(8192))\nf = open('data', 'r+b')\nm = mmap.mmap(f.fileno(), 0)\nf.close()\n"
-                 "open('new', 'wb').write(bytes(8192))\nos.rename('new', 'data')")
+        setup = (
+            "open('data', 'wb').write(bytes(8192))\nf = open('data', 'r+b')\nm = mmap.mmap(f.fileno(), 0)\nf.close()\n"
+            "open('new', 'wb').write(bytes(8192))\nos.rename('new', 'data')"
+        )
         # The old file has no name any more, so the kernel shows it as removed; its memory is saved as shared memory.
         script = f"import mmap, os\n{setup}\nprint('ready', flush=True)\nwhile not os.path.exists('go'): pass\nprint(m[0])"
-        life = booted.Booted(["--image", self.image, "--", PYTHON, "-c", script], out=subprocess.PIPE, cwd=self.scratch)
+        life = booted.Booted(
+            ["--image", self.image, "--", PYTHON, "-c", script],
+            out=subprocess.PIPE,
+            cwd=self.scratch,
+        )
         with life.process.stdout as out:
             self.assertEqual(out.readline(), b"ready\n")
             self.assertIsNotNone(life.cut())
@@ -113,7 +139,9 @@ class Refuse(unittest.TestCase):
         life.kill()
 
     def restart(self):
-        done = subprocess.run([booted.BOOT, "--restore", str(self.image)], capture_output=True, timeout=booted.END_S)
+        done = subprocess.run(
+            [booted.BOOT, "--restore", str(self.image)], capture_output=True, timeout=booted.END_S
+        )
         return done.returncode, done.stderr.decode()
 
     def restart_refused(self, words):
@@ -141,7 +169,9 @@ class Refuse(unittest.TestCase):
     def test_file_that_became_shorter(self):
         script = "import time\nprint('x' * 100, flush=True)\nf = open('data', 'w')\nf.write('y' * 100)\nf.flush()\ntime.sleep(60)"
         with open(self.scratch / "out", "wb") as out:
-            life = booted.Booted(["--image", self.image, "--", PYTHON, "-c", script], out=out, cwd=self.scratch)
+            life = booted.Booted(
+                ["--image", self.image, "--", PYTHON, "-c", script], out=out, cwd=self.scratch
+            )
         while not (self.scratch / "data").exists() or (self.scratch / "data").stat().st_size < 100:
             self.assertIsNone(life.process.poll())
         self.assertIsNotNone(life.cut())
@@ -154,9 +184,12 @@ class Refuse(unittest.TestCase):
     def test_damaged_image(self):
         self.saved(PROGRAMS / "image_single")
         good = self.image.read_bytes()
-        for at, words in ((len(good) - 5, "damaged: its footer"), (len(good) - 200, "damaged: its table"),
-                          (len(good) - 62, "no image of a process")):
-            self.image.write_bytes(good[:at] + bytes([good[at] ^ 1]) + good[at + 1:])
+        for at, words in (
+            (len(good) - 5, "damaged: its footer"),
+            (len(good) - 200, "damaged: its table"),
+            (len(good) - 62, "no image of a process"),
+        ):
+            self.image.write_bytes(good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :])
             self.restart_refused(words)
         self.image.write_bytes(good[:100])
         self.restart_refused("no image of a process")
@@ -170,7 +203,9 @@ class Refuse(unittest.TestCase):
         self.restart_refused("this processor lacks features")
 
     def test_no_place_for_the_image(self):
-        life = booted.Booted(["--image", "/nosuch/folder/image", "--", PYTHON, "-c", "import time; time.sleep(60)"])
+        life = booted.Booted(
+            ["--image", "/nosuch/folder/image", "--", PYTHON, "-c", "import time; time.sleep(60)"]
+        )
         with self.assertRaises(booted.Refused) as caught:
             life.cut()
         self.assertIn("/nosuch/folder/image.tmp cannot be made", str(caught.exception))

@@ -63,10 +63,20 @@ class Restore(unittest.TestCase):
 
     def test_unlimited_stack(self):
         """The kernel then puts mappings from low addresses upwards."""
-        self.go_on([PROGRAMS / "image_memory", INPUT], tries=1, first_s=(0.02, 0.1), preexec_fn=unlimited_stack)
+        self.go_on(
+            [PROGRAMS / "image_memory", INPUT],
+            tries=1,
+            first_s=(0.02, 0.1),
+            preexec_fn=unlimited_stack,
+        )
 
     def test_without_address_randomisation(self):
-        self.go_on([PROGRAMS / "image_memory", INPUT], tries=1, first_s=(0.02, 0.1), preexec_fn=fixed_addresses)
+        self.go_on(
+            [PROGRAMS / "image_memory", INPUT],
+            tries=1,
+            first_s=(0.02, 0.1),
+            preexec_fn=fixed_addresses,
+        )
 
     def test_threads(self):
         self.go_on([PROGRAMS / "image_threads"], first_s=(0.02, 0.08))
@@ -75,7 +85,9 @@ class Restore(unittest.TestCase):
         self.go_on([PROGRAMS / "image_memory", INPUT], first_s=(0.02, 0.1))
 
     def test_memory_on_older_kernels(self):
-        self.go_on([PROGRAMS / "image_memory", INPUT], tries=1, first_s=(0.02, 0.1), options=["--no-scan"])
+        self.go_on(
+            [PROGRAMS / "image_memory", INPUT], tries=1, first_s=(0.02, 0.1), options=["--no-scan"]
+        )
 
     def test_files(self):
         self.go_on([PROGRAMS / "image_files", INPUT], first_s=(0.02, 0.1))
@@ -126,10 +138,14 @@ for step in range(30):
         self.go_on([python, "-c", script], tries=2, first_s=(0.2, 0.4))
 
     def test_gzip_of_a_file(self):
-        content = b"".join(hashlib.sha512(str(i).encode()).hexdigest().encode() for i in range(20_000))
+        content = b"".join(
+            hashlib.sha512(str(i).encode()).hexdigest().encode() for i in range(20_000)
+        )
         folder = self.folder()
         (folder / "file").write_bytes(content)
-        code, _, restarts = booted.lives(["/bin/gzip", "-k", "file"], cwd=folder, first_s=(0.02, 0.1))
+        code, _, restarts = booted.lives(
+            ["/bin/gzip", "-k", "file"], cwd=folder, first_s=(0.02, 0.1)
+        )
         self.assertEqual(code, 0)
         self.assertGreater(restarts, 0)
         with gzip.open(folder / "file.gz") as file:
@@ -168,10 +184,18 @@ for step in range(30):
             image = folder / "image"
             with open(folder / "out", "wb") as out:
                 os.fchmod(out.fileno(), 0o666)
-                life = booted.Booted(["--image", image, "--", program], out=out, user=65534, group=65534, extra_groups=[])
+                life = booted.Booted(
+                    ["--image", image, "--", program],
+                    out=out,
+                    user=65534,
+                    group=65534,
+                    extra_groups=[],
+                )
             self.assertIsNotNone(life.cut())
             life.kill()
-            life = booted.Booted(["--restore", image], cwd="/", user=65534, group=65534, extra_groups=[])
+            life = booted.Booted(
+                ["--restore", image], cwd="/", user=65534, group=65534, extra_groups=[]
+            )
             self.assertEqual((life.end(), (folder / "out").read_bytes()), expected)
         finally:
             booted.BOOT = before

@@ -52,10 +52,16 @@ def test_what_the_boot_program_wrote(tmp_path):
     sys.path.insert(0, str(FOLDER))
     import booted
 
-    script = ("import ctypes, time\ntext = ctypes.create_string_buffer(b'where is it?' * 1000)\n"
-              "print(hex(ctypes.addressof(text)), flush=True)\ntime.sleep(60)")
+    script = (
+        "import ctypes, time\ntext = ctypes.create_string_buffer(b'where is it?' * 1000)\n"
+        "print(hex(ctypes.addressof(text)), flush=True)\ntime.sleep(60)"
+    )
     with open(tmp_path / "out", "wb") as out:
-        life = booted.Booted(["--image", tmp_path / "image", "--", "/usr/bin/python3", "-c", script], out=out, cwd=tmp_path)
+        life = booted.Booted(
+            ["--image", tmp_path / "image", "--", "/usr/bin/python3", "-c", script],
+            out=out,
+            cwd=tmp_path,
+        )
     while not (tmp_path / "out").read_bytes().endswith(b"\n"):
         assert life.process.poll() is None
     result = life.cut()

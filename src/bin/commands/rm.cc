@@ -1,6 +1,7 @@
 // `backstay rm`: removes versions, commit record first. A restart needs the newest complete version
 // of a job: it is removed only with --all or --force.
 #include <fmt/format.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <map>
@@ -9,6 +10,7 @@
 #include <optional>
 
 #include "agent/disk/job_lock.h"
+#include "base/clock.h"
 #include "bin/parts/agent_link.h"
 #include "bin/parts/command.h"
 #include "bin/parts/exit_code.h"
@@ -66,6 +68,24 @@ InAgent held_by_agent(const Config& config, const std::string& job) {
     if (level != "none" && level != "captured") continue;
     const bool failed = !version.value("error", "").empty();
     (failed ? held.unwritable : held.being_written).push_back(number);
+  }
+  return held;
+}
+
+// A version is complete on the disk a moment before its agent knows that it is: a tool that comes
+// in that moment waits for it.
+InAgent settled_in_agent(const Config& config, const RmOptions& options, const std::string& job) {
+  constexpr double patience_s = 5;
+  constexpr int pause_ms = 20;
+  const auto wanted = [&](VersionNumber number) {
+    return options.all || std::ranges::find(options.versions, number) != options.versions.end();
+  };
+  InAgent held = held_by_agent(config, job);
+  const std::uint64_t begun = system_clock().monotonic_ns();
+  while (std::ranges::any_of(held.being_written, wanted) &&
+         1e-9 * static_cast<double>(system_clock().monotonic_ns() - begun) < patience_s) {
+    ::poll(nullptr, 0, pause_ms);
+    held = held_by_agent(config, job);
   }
   return held;
 }
@@ -186,7 +206,7 @@ Result<int> remove(const RmOptions& options) {
   BACKSTAY_ASSIGN(const Config config, load(options.settings));
   BACKSTAY_ASSIGN(const std::string job, job_or_configured(options.job, config));
   BACKSTAY_ASSIGN(Stored stored, Stored::open(config));
-  const InAgent in_agent = held_by_agent(config, job);
+  const InAgent in_agent = settled_in_agent(config, options, job);
   if (options.all && in_agent.ranks > 0)
     return Error(Code::busy,
                  fmt::format("a program of job {} is running here ({}); nothing was removed: wait "

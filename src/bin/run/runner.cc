@@ -304,6 +304,19 @@ FirstDue Runner::first_due() const {
   return {checkpoint.policy, after_s, checkpoint.mtti_s};
 }
 
+// Ranks of one of our runs were the last that connected to the agent: its log tells of them, or
+// will.
+bool Runner::agent_has_our_run() const {
+  auto agent = AgentLink::connect(config_);
+  if (!agent.ok()) return false;
+  const auto status = agent->status();
+  if (!status.ok()) return false;
+  const auto job = job_of(*status, job_, config_.storage.dir);
+  if (!job.is_object()) return false;
+  const RunId run = std::strtoull(job.value("run", "0").c_str(), nullptr, 16);
+  return run != 0 && launch_of(run) == options_.launch;
+}
+
 std::optional<RunSummary> Runner::summary() const {
   if (first_began_ns_ == 0) return std::nullopt;
   const auto look = [this] {
@@ -312,9 +325,10 @@ std::optional<RunSummary> Runner::summary() const {
   // The agent writes its log when its disk is idle.
   constexpr double patience_s = 2;
   RunSummary read = look();
-  const bool agent_lives = !read.ended && AgentLink::connect(config_).ok();
+  const auto is_whole = [&read] { return read.ended && read.runs > 0; };
+  const bool comes = !is_whole() && agent_has_our_run();
   for (const std::uint64_t deadline = deadline_in(patience_s);
-       agent_lives && !read.ended && system_clock().monotonic_ns() < deadline; read = look())
+       comes && !is_whole() && system_clock().monotonic_ns() < deadline; read = look())
     ::poll(nullptr, 0, 20);
   const bool elsewhere = hosts_ && !hosts_->runs_here();
   if (read.runs == 0 && elsewhere) return std::nullopt;  // `backstay report` brings logs together

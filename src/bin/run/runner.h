@@ -83,6 +83,7 @@ class Runner {
   void say_what_is_not_saved() const;
   FirstDue first_due() const;
   // The summary, from the job's log on this node, of the runs that we have started.
+  bool agent_has_our_run() const;
   std::optional<RunSummary> summary() const;
   void say_summary(const RunSummary& summary) const;
   int finish(int code);

@@ -1,5 +1,5 @@
-// Descriptors: a file that is read, one that is written, one that is appended to, one without a name,
-// a pipe of the program to itself, a duplicate, a folder, /dev/null; stdio on top.
+// Descriptors: a file that is read, one that is written, one that is appended to, one without a
+// name, a pipe of the program to itself, a duplicate, a folder, /dev/null; stdio on top.
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-// What the small programs share: each computes a checksum in steps and prints one line a step, so that
-// a run that was killed and brought back can be compared with an undisturbed one.
+// What the small programs share: each computes a checksum in steps and prints one line a step, so
+// that a run that was killed and brought back can be compared with an undisturbed one.
 #pragma once
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

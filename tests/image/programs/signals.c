@@ -1,5 +1,5 @@
-// Handlers, masks, what is pending, an alternate stack, interval timers and POSIX timers; no call may
-// be seen to be interrupted.
+// Handlers, masks, what is pending, an alternate stack, interval timers and POSIX timers; no call
+// may be seen to be interrupted.
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
-// Threads that take turns behind a recursive mutex and an error-checking one, thread-local variables,
-// signals to single threads, OpenMP, and a join at the end.
+// Threads that take turns behind a recursive mutex and an error-checking one, thread-local
+// variables, signals to single threads, OpenMP, and a join at the end.
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
-// The parts of a restart, in the order in which restore.cc takes them. One thread: the new process's
-// first, on the boot program's own stack.
+// The parts of a restart, in the order in which restore.cc takes them. One thread: the new
+// process's first, on the boot program's own stack.
 #pragma once
 
 #include "capture/image/boot/process.h"
@@ -17,15 +17,16 @@ void check_descriptors(const Tables& tables, Trouble& trouble);
 void clear_memory();
 // Maps all areas and fills them. Trouble: an address that is taken, a file that changed meanwhile.
 void map_areas(const Tables& tables, const Source& source, Trouble& trouble);
-// Puts the vdso where the program expects it; where this kernel's is another one, its functions enter
-// the kernel by system calls instead.
+// Puts the vdso where the program expects it; where this kernel's is another one, its functions
+// enter the kernel by system calls instead.
 void place_vdso(const Tables& tables);
 // Sets the protection of areas that were filled.
 void protect_areas(const Tables& tables);
 
 // Starts the threads; they wait in the boot program. Their new ids are known from then on.
 void start_threads(const Tables& tables, Trouble& trouble);
-// Writes new thread ids where libc keeps them: in each thread's block, and in mutexes that are held.
+// Writes new thread ids where libc keeps them: in each thread's block, and in mutexes that are
+// held.
 void renew_thread_ids(const Tables& tables);
 
 void open_descriptors(const Tables& tables, long& control, Trouble& trouble);

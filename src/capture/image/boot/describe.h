@@ -1,5 +1,5 @@
-// What a cut writes down of a stopped process, one function a section. Each stops at the first thing
-// that an image cannot hold, with a message that names it; nothing is changed in the process.
+// What a cut writes down of a stopped process, one function a section. Each stops at the first
+// thing that an image cannot hold, with a message that names it; nothing is changed in the process.
 // Called by the control thread, while all others are parked.
 #pragma once
 

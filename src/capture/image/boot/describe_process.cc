@@ -35,8 +35,8 @@ uint32_t read_octal(const char* at) {
   return number;
 }
 
-// A POSIX timer whose signal waits fires once more at the restart, with its value; the signal itself
-// would come back without it.
+// A POSIX timer whose signal waits fires once more at the restart, with its value; the signal
+// itself would come back without it.
 void take_timer_signals(Tables& tables) {
   for (Timer& timer : tables.timers) {
     const uint64_t bit = timer.signal > 0 ? 1ULL << (timer.signal - 1) : 0;

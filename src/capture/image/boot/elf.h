@@ -1,5 +1,5 @@
-// ELF files: what kind of program it is, mapping it as the kernel would, its build id. Blocks on the
-// file only. One thread.
+// ELF files: what kind of program it is, mapping it as the kernel would, its build id. Blocks on
+// the file only. One thread.
 #pragma once
 
 #include <elf.h>

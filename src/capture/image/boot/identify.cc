@@ -21,8 +21,8 @@ uint64_t hash_of(long fd, uint64_t bytes) {
   return hash;
 }
 
-// What was learned of a file stays: a cut should not read the same libraries again while the program
-// stands still.
+// What was learned of a file stays: a cut should not read the same libraries again while the
+// program stands still.
 File known[1024];
 uint32_t known_count = 0;
 

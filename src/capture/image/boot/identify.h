@@ -10,8 +10,8 @@ namespace backstay::image {
 void identify(const char* path, const FileStatus& status, bool content, File& file,
               Trouble& trouble);
 
-// Says how the file that is there now differs from the recorded one. `content`: as above; a file that
-// is too large for a hash must then have the same length and time of change.
+// Says how the file that is there now differs from the recorded one. `content`: as above; a file
+// that is too large for a hash must then have the same length and time of change.
 void compare(const char* path, const File& recorded, bool content, Trouble& trouble);
 
 }  // namespace backstay::image

@@ -36,7 +36,8 @@ bool is_repeated(long number) {
   return false;
 }
 
-// `mov $number, %eax` shortly before the call, where the thread was not asleep yet when it was asked.
+// `mov $number, %eax` shortly before the call, where the thread was not asleep yet when it was
+// asked.
 long number_before(const uint8_t* instruction) {
   for (int back = 5; back < 40; ++back) {
     const uint8_t* at = instruction - back;

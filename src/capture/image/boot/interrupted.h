@@ -1,6 +1,6 @@
 // System calls that a signal ends with EINTR although its handler asked for a restart (signal(7)):
-// poll, select, nanosleep, futex with a timeout and others. A cut must not be seen by the program, so
-// these are entered again with their own arguments.
+// poll, select, nanosleep, futex with a timeout and others. A cut must not be seen by the program,
+// so these are entered again with their own arguments.
 #pragma once
 
 #include "capture/image/boot/window.h"

@@ -109,7 +109,8 @@ void describe(const Options& options, const Start& start, const Stack& stack) {
   copy_text(process.interpreter, sizeof process.interpreter, program.elf.interpreter);
 }
 
-// Where libc keeps each thread's rseq area: restartable sequences are registered again after a restart.
+// Where libc keeps each thread's rseq area: restartable sequences are registered again after a
+// restart.
 void note_rseq(long fd, const Elf& interpreter) {
   process.rseq_offset_at = find_symbol(fd, interpreter, "__rseq_offset");
   process.rseq_bytes_at = find_symbol(fd, interpreter, "__rseq_size");

@@ -17,8 +17,8 @@ struct Mapping {
   bool is_path() const { return name[0] == '/'; }
 };
 
-// Calls visit(const Mapping&) for each mapping outside of the boot program's window, in the order of
-// addresses, without the kernel's page at the very top. False where the map cannot be read.
+// Calls visit(const Mapping&) for each mapping outside of the boot program's window, in the order
+// of addresses, without the kernel's page at the very top. False where the map cannot be read.
 bool read_mapping(const char* line, Mapping& mapping);
 template <typename Visit>
 bool each_mapping(Visit visit) {

@@ -1,6 +1,6 @@
-// Thread ids in memory. A restart gives threads new ids; glibc keeps a thread's id in its own block,
-// and in each mutex that is held and checks its owner (recursive, error-checking, robust, with
-// priority inheritance): with the old id there, the owner could not unlock it any more.
+// Thread ids in memory. A restart gives threads new ids; glibc keeps a thread's id in its own
+// block, and in each mutex that is held and checks its owner (recursive, error-checking, robust,
+// with priority inheritance): with the old id there, the owner could not unlock it any more.
 #pragma once
 
 #include "capture/image/boot/stop.h"

@@ -12,7 +12,8 @@ struct Process {
   char program[4096] = {};
   char interpreter[256] = {};
   char image[4096] = {};  // where a cut is written; empty: nowhere
-  // Where libc says how its rseq areas lie (set after its start); 0 after a restart, or without them.
+  // Where libc says how its rseq areas lie (set after its start); 0 after a restart, or without
+  // them.
   uint64_t rseq_offset_at = 0, rseq_bytes_at = 0;
 };
 extern Process process [[gnu::visibility("hidden")]];

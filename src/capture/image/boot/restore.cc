@@ -1,4 +1,5 @@
-// 1. Read footer and table; compare machine, files and descriptors: refuse here, nothing has changed.
+// 1. Read footer and table; compare machine, files and descriptors: refuse here, nothing has
+// changed.
 // 2. Unmap what the kernel gave this process; only the boot program's window is left.
 // 3. Start as many threads as there were; they wait in the window.
 // 4. Map the areas where they were, fill them, renew thread ids, put heap and vdso in place.

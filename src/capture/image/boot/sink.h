@@ -1,5 +1,5 @@
-// The two seams: where the bytes of an image go, and where they come from. Each is a context and one
-// or two functions, as the boot program has no virtual tables to relocate and no allocator.
+// The two seams: where the bytes of an image go, and where they come from. Each is a context and
+// one or two functions, as the boot program has no virtual tables to relocate and no allocator.
 #pragma once
 
 #include "capture/image/boot/text.h"

@@ -94,8 +94,8 @@ bool is_free(int signal) {
 }
 
 // glibc keeps 32 and 33 for itself and never lets a program block them for long; it uses them for
-// pthread_cancel and for setuid in threads. Its handler is lent for the time of a cut, and gets what
-// is not ours. After these the highest ones that the program has no handler for.
+// pthread_cancel and for setuid in threads. Its handler is lent for the time of a cut, and gets
+// what is not ours. After these the highest ones that the program has no handler for.
 int choose_signal() {
   uint64_t blocked = 0;
   const auto self = static_cast<uint64_t>(sys_thread_id());

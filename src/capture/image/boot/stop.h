@@ -1,9 +1,9 @@
 // Stopping all threads of the program, at whatever instruction they are, and letting them go on.
 //
-// Each gets a signal whose handler parks it. The kernel has then put its registers, its extended state
-// and its mask into a frame on its own stack, so they are part of its memory, and a restart needs no
-// more than `rt_sigreturn` on that frame. The signal is chosen at each cut and our handler is there
-// only meanwhile, so the program never sees it. Called by the control thread only.
+// Each gets a signal whose handler parks it. The kernel has then put its registers, its extended
+// state and its mask into a frame on its own stack, so they are part of its memory, and a restart
+// needs no more than `rt_sigreturn` on that frame. The signal is chosen at each cut and our handler
+// is there only meanwhile, so the program never sees it. Called by the control thread only.
 #pragma once
 
 #include "capture/image/boot/window.h"

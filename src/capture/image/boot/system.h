@@ -1,6 +1,6 @@
-// System calls without a library: the boot program shares its process with a program whose libc owns
-// errno, thread-local storage and the heap, so it may use none of them. Each returns what the kernel
-// does: a negative number is -errno. Any thread.
+// System calls without a library: the boot program shares its process with a program whose libc
+// owns errno, thread-local storage and the heap, so it may use none of them. Each returns what the
+// kernel does: a negative number is -errno. Any thread.
 #pragma once
 
 #include <asm/unistd.h>

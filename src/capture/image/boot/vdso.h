@@ -1,5 +1,6 @@
-// The kernel's code for clock_gettime and others in the program's address space. libc keeps pointers
-// into it, so after a restart it must lie where it was and have its functions where they were.
+// The kernel's code for clock_gettime and others in the program's address space. libc keeps
+// pointers into it, so after a restart it must lie where it was and have its functions where they
+// were.
 #pragma once
 
 #include "capture/image/boot/sink.h"

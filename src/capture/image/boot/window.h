@@ -1,8 +1,9 @@
 // Where the boot program lies, and its own memory: one fixed range that no image ever holds.
 //
-// The address is odd on purpose. It is far from where kernels put programs (0x400000, 0x55..), stacks
-// and libraries (0x7f.., and from 0x2aaa.. upwards where the stack is unlimited) and from the ranges
-// that sanitizers take. The linker script's option in CMakeLists.txt says the same number.
+// The address is odd on purpose. It is far from where kernels put programs (0x400000, 0x55..),
+// stacks and libraries (0x7f.., and from 0x2aaa.. upwards where the stack is unlimited) and from
+// the ranges that sanitizers take. The linker script's option in CMakeLists.txt says the same
+// number.
 #pragma once
 
 #include "capture/image/boot/text.h"

@@ -1,7 +1,7 @@
 // An image's table and footer (docs/format/image.md): structs <-> bytes, no I/O.
 //
-// The static boot program writes the same bytes from the same records; this side is for tools, tests
-// and whatever else looks into an image. Any thread; nothing blocks.
+// The static boot program writes the same bytes from the same records; this side is for tools,
+// tests and whatever else looks into an image. Any thread; nothing blocks.
 #pragma once
 
 #include <string>
