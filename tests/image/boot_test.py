@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Programs behave under the boot program as they do without it.
 
-Usage: boot_test.py BOOT STATIC_PROGRAM. Compares exit code, standard output and standard error, byte for byte.
+Usage: boot_test.py BOOT STATIC_PROGRAM
+The test compares exit code, standard output and standard error, byte for byte.
 """
 
 import os

@@ -27,7 +27,10 @@ class Refused(Exception):
 
 
 class Booted:
-    """One life of a program. `options` are those of the boot program; output goes to the file `out`."""
+    """One life of a program.
+
+    The boot program takes `options`; the program writes its output to the file `out`.
+    """
 
     def __init__(self, options, out=None, **kwargs):
         ours, theirs = socket.socketpair()
@@ -44,7 +47,11 @@ class Booted:
             )
 
     def cut(self):
-        """What the boot program measured, None where the program had ended; raises Refused with the reason."""
+        """Cut the program and return what the boot program measured.
+
+        The call returns None where the program had ended. Where the boot program
+        refuses, the call raises Refused with the reason.
+        """
         try:
             self.control.sendall(b"c")
             answer = self.control.makefile().readline()

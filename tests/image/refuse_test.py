@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""What an image cannot hold, or a machine cannot bring back, is refused by name, and costs the program nothing.
+"""The boot program refuses by name what an image cannot hold or a machine cannot bring back.
+
+A refusal costs the program nothing.
 
 Usage: refuse_test.py BOOT PROGRAMS_FOLDER
 """
@@ -68,9 +70,11 @@ class Refuse(unittest.TestCase):
     def test_thread_that_blocks_every_signal(self):
         """By a system call of its own: libc lets no program block 33. Later it can be cut."""
         script = (
-            "import ctypes, os\ncall = ctypes.CDLL(None).syscall\nmask = ctypes.c_uint64(2**64 - 1)\n"
+            "import ctypes, os\ncall = ctypes.CDLL(None).syscall\n"
+            "mask = ctypes.c_uint64(2**64 - 1)\n"
             "call(14, 2, ctypes.byref(mask), None, 8)\nprint('blocked', flush=True)\n"
-            "while not os.path.exists('go'): pass\nmask.value = 0\ncall(14, 2, ctypes.byref(mask), None, 8)\n"
+            "while not os.path.exists('go'): pass\nmask.value = 0\n"
+            "call(14, 2, ctypes.byref(mask), None, 8)\n"
             "print('free', flush=True)\nwhile not os.path.exists('end'): pass\nprint('went on')"
         )
         life = booted.Booted(
@@ -114,11 +118,16 @@ class Refuse(unittest.TestCase):
 
     def test_mapped_file_that_is_replaced(self):
         setup = (
-            "open('data', 'wb').write(bytes(8192))\nf = open('data', 'r+b')\nm = mmap.mmap(f.fileno(), 0)\nf.close()\n"
+            "open('data', 'wb').write(bytes(8192))\nf = open('data', 'r+b')\n"
+            "m = mmap.mmap(f.fileno(), 0)\nf.close()\n"
             "open('new', 'wb').write(bytes(8192))\nos.rename('new', 'data')"
         )
-        # The old file has no name any more, so the kernel shows it as removed; its memory is saved as shared memory.
-        script = f"import mmap, os\n{setup}\nprint('ready', flush=True)\nwhile not os.path.exists('go'): pass\nprint(m[0])"
+        # The old file has no name any more, so the kernel shows it as removed; the boot program
+        # saves the file's memory as shared memory.
+        script = (
+            f"import mmap, os\n{setup}\nprint('ready', flush=True)\n"
+            "while not os.path.exists('go'): pass\nprint(m[0])"
+        )
         life = booted.Booted(
             ["--image", self.image, "--", PYTHON, "-c", script],
             out=subprocess.PIPE,
@@ -167,7 +176,10 @@ class Refuse(unittest.TestCase):
         self.restart_refused(f"{program} is missing")
 
     def test_file_that_became_shorter(self):
-        script = "import time\nprint('x' * 100, flush=True)\nf = open('data', 'w')\nf.write('y' * 100)\nf.flush()\ntime.sleep(60)"
+        script = (
+            "import time\nprint('x' * 100, flush=True)\nf = open('data', 'w')\n"
+            "f.write('y' * 100)\nf.flush()\ntime.sleep(60)"
+        )
         with open(self.scratch / "out", "wb") as out:
             life = booted.Booted(
                 ["--image", self.image, "--", PYTHON, "-c", script], out=out, cwd=self.scratch
@@ -198,7 +210,8 @@ class Refuse(unittest.TestCase):
 
     def test_another_processor(self):
         self.saved(PROGRAMS / "image_single")
-        # The identity is the first record of the table; its features stand at 144, their checksums follow.
+        # The identity is the first record of the table. The identity's features stand at 144, and
+        # the features' checksums follow.
         subprocess.run([PROGRAMS / "image_mend", self.image, "144", "8"], check=True)
         self.restart_refused("this processor lacks features")
 

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Programs that are cut and killed at random moments and brought back go on as if nothing had happened.
+"""Programs that are cut, killed and brought back go on as if nothing had happened.
 
-Usage: restore_test.py BOOT PROGRAMS_FOLDER [TEST ...]. BACKSTAY_SEED repeats a run, BACKSTAY_LIVES sets how often each is tried.
-Each life ends at a random moment after its cut; the output of all lives together is that of an undisturbed run.
+Usage: restore_test.py BOOT PROGRAMS_FOLDER [TEST ...]
+BACKSTAY_SEED repeats a run; BACKSTAY_LIVES sets how often the test tries each program.
+The test cuts each life at a random moment, and the life ends at a random moment after its cut.
+The output of all lives together is that of an undisturbed run.
 """
 
 import ctypes
@@ -152,7 +154,10 @@ for step in range(30):
             self.assertTrue(file.read() == content, "the file differs")
 
     def test_another_kernels_vdso(self):
-        """Its functions enter the kernel by system calls: the program's pointers to them stay good."""
+        """The vDSO's functions enter the kernel by system calls.
+
+        The program's pointers to them stay good.
+        """
         folder = self.folder()
         image = folder / "image"
         code, out = booted.native([PROGRAMS / "image_signals"])
