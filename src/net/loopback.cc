@@ -101,7 +101,8 @@ class Endpoint final : public Transport {
     events_.emplace_back(std::move(event));
     raise();
   }
-  // The descriptor is readable, or is not: a system call only where that changes, as simulations make millions of these.
+  // The descriptor is readable, or is not: a system call only where that changes, as simulations
+  // make millions of these.
   void raise() {
     if (!std::exchange(raised_, true)) eventfd_write(wake_.get(), 1);
   }

@@ -62,7 +62,10 @@ class World:
         return self.dir / job / "v0000000000000012"
 
     def captured(self):
-        """A copy of the job with captured files, whose version 13 needs version 12; returns its folder."""
+        """A copy of the job with captured files; returns its folder.
+
+        Its version 13 needs version 12.
+        """
         shutil.copytree(GOLDEN / "captured", self.dir / "captured", dirs_exist_ok=True)
         return self.dir / "captured"
 

@@ -1,4 +1,7 @@
-"""show, verify and export of captured files and of a version that needs another (tests/golden, job `captured`)."""
+"""show, verify and export of captured files and of a version that needs another.
+
+They run on the job `captured` of tests/golden.
+"""
 
 import os
 import shutil
@@ -79,7 +82,8 @@ def test_verify_follows_the_need(world):
     assert one["bytes"] == world.json("show", "captured", 13)["payload_bytes"]
 
 
-# A byte of rank 0's first chunk, which version 13 names in version 12: after the header and rank 1's first chunk.
+# A byte of rank 0's first chunk, which version 13 names in version 12: after the header and
+# rank 1's first chunk.
 def in_need(world):
     return 2 * 4096
 
@@ -89,7 +93,8 @@ def test_a_damaged_need_is_damage_that_names_it(world):
     flip(job / OLDER / SEGMENT, in_need(world))
     one = world.json("verify", "captured", 13, "--no-mark", code=4)["versions"][0]
     assert (
-        "rank 0, bytes 0 to 4095 of its object, which lie in version 12 (node 0) that it needs, do not match"
+        "rank 0, bytes 0 to 4095 of its object, which lie in version 12 (node 0) that it needs, "
+        "do not match"
         in one["damaged"][0]["what"]
     )
     done = world.run("show", "captured", 13)

@@ -1,4 +1,7 @@
-"""Captured files and versions that need another, against the golden job `captured` (tests/golden/README.md)."""
+"""Captured files and versions that need another.
+
+They are read against the golden job `captured` (tests/golden/README.md).
+"""
 
 import pathlib
 import random
@@ -120,7 +123,10 @@ def test_a_need_that_is_not_there(job, harm, says):
 
 
 def test_a_need_may_have_lost_its_record(job):
-    """What proves the bytes is their segment's header, and their checksums in the version that needs them."""
+    """What proves the bytes is their segment's header, and their checksums.
+
+    The checksums are in the version that needs them.
+    """
     (job / OLDER / "commit.local").unlink()
     (job / OLDER / "node-0000000.manifest").unlink()
     assert fmt.open(job / FOLDER).verify() > 0

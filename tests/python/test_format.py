@@ -72,16 +72,14 @@ def test_job_folder_opens_newest():
 @pytest.mark.parametrize("number", range(1, 14))
 @pytest.mark.parametrize("rank", [0, 1])
 def test_every_type(number, rank):
-    names = "byte int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128"
-    name = names.split()[number - 1]
+    names = "byte int8 int16 int32 int64 uint8 uint16 uint32 uint64 "
+    name = (names + "float32 float64 complex64 complex128").split()[number - 1]
     array = backstay.open(GOLDEN)["all." + name][rank]
-    v = 3 * np.arange(5 + number) + rank + number
+    expected = 3 * np.arange(5 + number) + rank + number
     if name.startswith("complex"):
-        expected = v / 2 - 1j * v
+        expected = expected / 2 - 1j * expected
     elif name.startswith("float"):
-        expected = v / 2
-    else:
-        expected = v
+        expected = expected / 2
     assert array.dtype == np.dtype("uint8" if name == "byte" else name)
     np.testing.assert_array_equal(array, expected)
 
@@ -329,10 +327,12 @@ def test_newer_format_is_named(version):
 
 def test_format_1_is_refused_with_the_release_that_wrote_it():
     old = GOLDEN.parents[1] / "v1" / "golden"
-    with pytest.raises(fmt.UnsupportedError, match="format 1, which release 0.1.0 wrote while it was in development"):
+    said = "format 1, which release 0.1.0 wrote while it was in development"
+    with pytest.raises(fmt.UnsupportedError, match=said):
         fmt.open(old / FOLDER)
-    with pytest.warns(UserWarning, match="skipped"), pytest.raises(fmt.UnsupportedError, match="format 1"):
-        fmt.open(old)
+    with pytest.warns(UserWarning, match="skipped"):
+        with pytest.raises(fmt.UnsupportedError, match="format 1"):
+            fmt.open(old)
 
 
 def test_not_ours(tmp_path):

@@ -124,7 +124,8 @@ def test_the_pages_make_a_version_that_needs_another(tmp_path):
     manifest = filled(dumps("manifest.md")[1], 0, 432)
     commit = bytearray(example_files()["commit.local"])
     struct.pack_into("<QQ", commit, 16, 13, RUN + 1)
-    struct.pack_into("<QQQQ", commit, 40, 2 * 8201 + 314, struct.unpack("<Q", manifest[-8:])[0], CAPTURED, CAPTURED)
+    (digest,) = struct.unpack("<Q", manifest[-8:])
+    struct.pack_into("<QQQQ", commit, 40, 2 * 8201 + 314, digest, CAPTURED, CAPTURED)
     struct.pack_into("<IIQQ", commit, 176, 1, 0, 12, RUN)
     struct.pack_into("<Q", commit, 504, xxhash.xxh3_64_intdigest(bytes(commit[:504])))
     for name, data in (("segment", segment), ("manifest", manifest)):

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Takes one mended defect back into src/agent at a time and sees the simulation of whole runs find it.
+"""Takes mended defects back into src/agent, one at a time, and sees the simulated runs find each.
 
-Usage: mutants.py ROOT CMAKE [NAME ...]; NAME: part of a mutant's name; without any, all are played. `make soak` runs it;
-by hand: tests/simulated_run/mutants.py . cmake 38735a4
+Usage: mutants.py ROOT CMAKE [NAME ...]; NAME: part of a mutant's name; without any, all are
+played. `make soak` runs it; by hand: tests/simulated_run/mutants.py . cmake 38735a4
 
-The sources are copied to build/mutants below ROOT, which stays, and only what has changed there is compiled: a mutant costs
-two runs of the compiler, one with it and one (from ccache, where there is one) without it. Each is played until a seed
-finds it, for BACKSTAY_SIMULATED_RUNS seeds at most (10000), on JOBS processes. Standard library only.
+The sources are copied to build/mutants below ROOT, which stays, and only what has changed there is
+compiled: a mutant costs two runs of the compiler, one with it and one (from ccache, where there is
+one) without it. Each is played until a seed finds it, for BACKSTAY_SIMULATED_RUNS seeds at most
+(10000), on JOBS processes. Standard library only.
 """
 
 import os
@@ -22,38 +23,75 @@ JOBS = int(os.environ.get("JOBS", str(os.cpu_count() or 1)))
 PARTS = ["CMakeLists.txt", "CMakePresets.json", "cmake", "src", "include", "tests"]
 PROGRAM = "build/release/tests/simulated_run/simulated_run"
 
-# name: [(file, text, text in its place) ...]; each is a change of the past that mended a defect, taken back.
+# name: [(file, text, text in its place) ...]; each is a change of the past that mended a defect,
+# taken back.
 MUTANTS = {
     "34740ed a version that was read from the pool exists on other nodes' disks": [
-        ("restore.cc", "return done() && succeeded_ && others ?", "return done() && (succeeded_ || others) && succeeded_ ?"),
+        (
+            "restore.cc",
+            "return done() && succeeded_ && others ?",
+            "return done() && (succeeded_ || others) && succeeded_ ?",
+        ),
     ],
     "38735a4 what is recorded as protected takes the place of what was announced": [
-        ("retention.cc", "return stored.version == safe || (may_be_needed && !stored.doubtful);",
-         "return stored.version == safe || (false && may_be_needed);"),
+        (
+            "retention.cc",
+            "return stored.version == safe || (may_be_needed && !stored.doubtful);",
+            "return stored.version == safe || (false && may_be_needed);",
+        ),
         ("version_table.cc", "if (lowered) row.announced = Level::local;", "(void)lowered;"),
     ],
     "f81b7c6 a part that cannot be written takes other nodes' copies along": [
-        ("store.cc", "if (part.nodes == 1) return (*tier_)->remove(folder);", "if (part.nodes >= 1) return (*tier_)->remove(folder);"),
+        (
+            "store.cc",
+            "if (part.nodes == 1) return (*tier_)->remove(folder);",
+            "if (part.nodes >= 1) return (*tier_)->remove(folder);",
+        ),
     ],
     "ad2a8ef the newest version whose part is protected here may be removed": [
-        ("favoured.cc", "if (version > protected_here_.version()) pin(protected_here_, version);", "(void)version;"),
+        (
+            "favoured.cc",
+            "if (version > protected_here_.version()) pin(protected_here_, version);",
+            "(void)version;",
+        ),
     ],
     "6ed1a80 a copy of another node's part is taken for this node's own": [
-        ("version_table.cc", "rows_[number].disk.reset();\n    if (!rows_[number].shared) rows_.erase(number);",
-         "(void)number;"),
+        (
+            "version_table.cc",
+            "rows_[number].disk.reset();\n    if (!rows_[number].shared) rows_.erase(number);",
+            "(void)number;",
+        ),
     ],
     "cb05cea what a node has removed becomes protected through a copy": [
-        ("store.cc", "if (unrecorded_.contains(command.record.version)) return {};", "if (tier_.ok()) return {};"),
-        ("protection.cc", "if (!is_announced(entry.first)) keep.recorded", "if (false) keep.recorded"),
+        (
+            "store.cc",
+            "if (unrecorded_.contains(command.record.version)) return {};",
+            "if (tier_.ok()) return {};",
+        ),
+        (
+            "protection.cc",
+            "if (!is_announced(entry.first)) keep.recorded",
+            "if (false) keep.recorded",
+        ),
     ],
     "cf7f159 a run that protects nothing keeps all that earlier runs protected": [
-        ("version_table.cc", "newest_announced_ = protects ? 0 : format::version_max;",
-         "newest_announced_ = protects ? 0 : format::version_max * 0;"),
+        (
+            "version_table.cc",
+            "newest_announced_ = protects ? 0 : format::version_max;",
+            "newest_announced_ = protects ? 0 : format::version_max * 0;",
+        ),
     ],
     "490d554 a copy says protected, what is given up leaves its files": [
-        ("protection.cc", "if (file.run != world_.state.run) return true;", "if (file.run == world_.state.run) return true;"),
-        ("version_table.cc", "if (level >= Level::protected_ && version.second == run_) {",
-         "if (level >= Level::protected_) {"),
+        (
+            "protection.cc",
+            "if (file.run != world_.state.run) return true;",
+            "if (file.run == world_.state.run) return true;",
+        ),
+        (
+            "version_table.cc",
+            "if (level >= Level::protected_ && version.second == run_) {",
+            "if (level >= Level::protected_) {",
+        ),
     ],
 }
 
@@ -66,7 +104,8 @@ def files(root: Path) -> set[Path]:
     found: set[Path] = set()
     for part in PARTS:
         path = root / part
-        found.update(one for one in (path.rglob("*") if path.is_dir() else [path]) if is_wanted(one))
+        below = path.rglob("*") if path.is_dir() else [path]
+        found.update(one for one in below if is_wanted(one))
     return {path.relative_to(root) for path in found}
 
 
@@ -87,8 +126,8 @@ def copy(root: Path, folder: Path) -> None:
 
 
 def build(folder: Path) -> None:
-    done = subprocess.run(["ninja", "-C", str(folder / "build/release"), "-j", str(JOBS), "simulated_run"],
-                          capture_output=True, text=True, check=False)
+    command = ["ninja", "-C", str(folder / "build/release"), "-j", str(JOBS), "simulated_run"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"the mutant does not compile:\n{done.stdout[-3000:]}")
 
@@ -98,11 +137,15 @@ def play(program: Path, first: int) -> str:
     environment = dict(os.environ, BACKSTAY_SIMULATED_FIRST=str(first),
                        BACKSTAY_SIMULATED_RUNS=str(min(BLOCK, SEEDS + 1 - first)))
     environment.pop("BACKSTAY_TEST_SEED", None)
-    done = subprocess.run([str(program)], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [str(program)], env=environment, capture_output=True, text=True, check=False
+    )
     if done.returncode == 0:
         return ""
-    told = [line for line in done.stdout.splitlines() if line.startswith("seed ")]
-    return told[0] if told else f"block from seed {first}: " + (done.stdout + done.stderr).strip()[-300:]
+    seeds = [line for line in done.stdout.splitlines() if line.startswith("seed ")]
+    if seeds:
+        return seeds[0]
+    return f"block from seed {first}: " + (done.stdout + done.stderr).strip()[-300:]
 
 
 def find(program: Path) -> str:
@@ -129,7 +172,8 @@ def main() -> int:
     folder = root / "build/mutants"
     copy(root, folder)
     off = [f"-DBACKSTAY_BUILD_{part}=OFF" for part in ("PYTHON", "BENCH", "EXAMPLES")]
-    subprocess.run([cmake, "--preset", "release", *off], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    command = [cmake, "--preset", "release", *off]
+    subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
     survived = []
     for name, changes in MUTANTS.items():
         if wanted and not any(one in name for one in wanted):
@@ -139,8 +183,8 @@ def main() -> int:
         build(folder)
         began = time.monotonic()
         said = find(folder / PROGRAM)
-        print(f"{'found' if said else 'NOT FOUND':9} {name}: after {time.monotonic() - began:.0f} s: {said}",
-              flush=True)
+        result, seconds = "found" if said else "NOT FOUND", time.monotonic() - began
+        print(f"{result:9} {name}: after {seconds:.0f} s: {said}", flush=True)
         if not said:
             survived.append(name)
     copy(root, folder)

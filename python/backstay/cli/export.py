@@ -1,4 +1,7 @@
-"""`backstay export`: regions of a version as files that any program reads, captured files as they were."""
+"""`backstay export`: regions of a version as files that any program reads.
+
+Captured files come out as they were.
+"""
 
 import json
 import os
@@ -62,7 +65,9 @@ def make_folder(folder: pathlib.Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         why = error.strerror or str(error)
-        raise OSError(f"the folder {folder} cannot be made: {why}; choose another one with -o") from None
+        raise OSError(
+            f"the folder {folder} cannot be made: {why}; choose another one with -o"
+        ) from None
 
 
 def is_file_everywhere(version, name: str) -> bool:
@@ -73,7 +78,8 @@ def is_file_everywhere(version, name: str) -> bool:
 
 class Exporter:
     def __init__(self, folder: pathlib.Path, form: Format, force: bool, progress: Progress, task):
-        self.folder, self.form, self.force, self.progress, self.task = folder, form, force, progress, task
+        self.folder, self.form, self.force = folder, form, force
+        self.progress, self.task = progress, task
         self.written: list[dict] = []
         self.rebuilt: list[dict] = []
         self.left_out: list[dict] = []
@@ -95,7 +101,9 @@ class Exporter:
 
     def _require_free(self, path) -> None:
         if not self.force and os.path.lexists(path):
-            raise FileExistsError(f"{path} exists already; --force replaces it, -o writes to another folder")
+            raise FileExistsError(
+                f"{path} exists already; --force replaces it, -o writes to another folder"
+            )
 
     def array(self, stem: str, data: np.ndarray, region: str, rank: Optional[int]) -> None:
         def write(file):
@@ -207,8 +215,8 @@ def command(
     """Write regions of a version as .npy or raw files, and captured files as they were.
 
     A region whose place in a global array was declared becomes one file; others one file a rank.
-    Captured files are made again under their paths, below `files` in the output folder, with mode and times.
-    Every byte is checked against its checksum on the way.
+    Captured files are made again under their paths, below `files` in the output folder, with mode
+    and times. Every byte is checked against its checksum on the way.
     """
     del config  # `backstay` has read it and set BACKSTAY_DIR
     if directory is not None:

@@ -1,4 +1,7 @@
-"""Captured files of a version, made again below a folder (docs/format/files.md, "Bringing a file back")."""
+"""Captured files of a version, made again below a folder.
+
+See docs/format/files.md, "Bringing a file back".
+"""
 
 import os
 import pathlib
@@ -12,7 +15,10 @@ def place_of(folder: pathlib.Path, path: bytes) -> pathlib.Path:
 
 
 def rebuild(file, target: pathlib.Path) -> None:
-    """Under a temporary name, then renamed, with mode and times; a hole takes no room. WriteError, FormatError."""
+    """Written under a temporary name, then renamed, with mode and times; a hole takes no room.
+
+    Raises WriteError and FormatError.
+    """
     files.make_folder(target.parent)
     with files.whole(target) as begun, open(begun, "wb") as out:
         for offset, data in file.blocks():

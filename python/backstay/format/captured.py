@@ -1,4 +1,7 @@
-"""Files that were captured as they were written (docs/format/files.md): the table, and their bytes."""
+"""Files that were captured as they were written: the table, and their bytes.
+
+The format is in docs/format/files.md.
+"""
 
 import bisect
 import struct
@@ -31,7 +34,10 @@ class CapturedFile:
     _source: object = field(repr=False)  # (files of the node, entry of the object)
 
     def pieces(self) -> list[tuple[int, int, int]]:
-        """Where the file has bytes: (offset in the file, length, offset in the object), sorted, apart."""
+        """Where the file has bytes, sorted, apart.
+
+        Each piece is (offset in the file, length, offset in the object).
+        """
         return resolve(self.extents)
 
     def read(self, begin: int = 0, end: int | None = None) -> np.ndarray:
@@ -60,7 +66,10 @@ class CapturedFile:
         return files.read(entry, begin, end)
 
     def blocks(self, longest: int = 16 << 20):
-        """(offset, bytes) of what the file has besides holes, each at most so long: a file larger than memory."""
+        """(offset, bytes) of what the file has besides holes, each at most so long.
+
+        So a file may be larger than memory.
+        """
         for at, length, source in self.pieces():
             for done in range(0, length, longest):
                 more = min(longest, length - done)
@@ -69,7 +78,10 @@ class CapturedFile:
 
 
 def resolve(extents: np.ndarray) -> list[tuple[int, int, int]]:
-    """What extents that overlap mean: pieces apart, sorted. The last extent first, each gets what is still free."""
+    """What extents that overlap mean: pieces apart, sorted.
+
+    The last extent first, each gets what is still free.
+    """
     begins: list[int] = []
     taken: list[tuple[int, int, int]] = []  # begin, end, offset in the object less begin
     for at, length, source in reversed(extents.tolist()):

@@ -1,4 +1,4 @@
-"""Images of whole processes (docs/format/image.md): lists what they hold, and takes memory out of them.
+"""Images of whole processes (docs/format/image.md): lists what they hold, takes memory out of them.
 
 image = read_image(data)           # bytes, or a numpy array of bytes (np.memmap)
 image.areas, image.threads ...     # structured arrays, one record a row
@@ -28,25 +28,39 @@ FOOTER = np.dtype(
     ]
 )
 HEADER = np.dtype([("kind", "<u4"), ("record_bytes", "<u4"), ("count", "<u8")])
-KINDS = {1: "private", 2: "private file", 3: "shared file", 4: "shared memory", 5: "vdso", 6: "vdso data"}
+KINDS = {
+    1: "private",
+    2: "private file",
+    3: "shared file",
+    4: "shared memory",
+    5: "vdso",
+    6: "vdso data",
+}
 
 
 def _fields(wide, *narrow):
     """Fields of 8 bytes, then fields of 4."""
-    return [(name, "<u8") for name in wide.split()] + [(name, "<u4") for name in " ".join(narrow).split()]
+    narrow_names = " ".join(narrow).split()
+    return [(name, "<u8") for name in wide.split()] + [(name, "<u4") for name in narrow_names]
 
 
 SECTIONS = {
     "identity": np.dtype(
-        _fields("time_ns code_start code_end data_start data_end brk_start brk_end stack_start arg_start arg_end env_start env_end")
+        _fields(
+            "time_ns code_start code_end data_start data_end brk_start brk_end stack_start "
+            "arg_start arg_end env_start env_end"
+        )
         + _fields("auxv_start auxv_bytes xfeatures pending")
-        + [("rseq_offset", "<i8"), ("rseq_bytes", "<u4"), ("xstate_bytes", "<u4"), ("features", "<u4", 8)]
+        + [("rseq_offset", "<i8"), ("rseq_bytes", "<u4")]
+        + [("xstate_bytes", "<u4"), ("features", "<u4", 8)]
         + _fields("", "pid uid gid umask program interpreter cwd kernel host zeros")
     ),
     "areas": np.dtype(_fields("start end offset object", "kind protection flags file")),
     "runs": np.dtype(_fields("address pages offset version")),
     "files": np.dtype(
-        _fields("device inode bytes mtime_ns hash") + [("build_id", "u1", 32)] + _fields("", "build_id_bytes path")
+        _fields("device inode bytes mtime_ns hash")
+        + [("build_id", "u1", 32)]
+        + _fields("", "build_id_bytes path")
     ),
     "threads": np.dtype(
         _fields("frame fs gs clear_tid robust_list robust_bytes mask pending")
@@ -54,10 +68,15 @@ SECTIONS = {
     ),
     "handlers": np.dtype(_fields("handler flags restorer mask")),
     "timers": np.dtype(
-        _fields("interval_ns value_ns notify_value", "kind id") + [("clock", "<i4")] + _fields("", "notify signal tid")
+        _fields("interval_ns value_ns notify_value", "kind id")
+        + [("clock", "<i4")]
+        + _fields("", "notify signal tid")
     ),
     "descriptors": np.dtype(
-        _fields("offset bytes device inode contents contents_bytes", "number kind flags close_on_exec same_as path")
+        _fields(
+            "offset bytes device inode contents contents_bytes",
+            "number kind flags close_on_exec same_as path",
+        )
     ),
     "contents": np.dtype("u1"),
     "texts": np.dtype("u1"),
@@ -86,7 +105,7 @@ class Image:
         return raw[offset : raw.index(b"\0", offset)].decode(errors="surrogateescape")
 
     def memory(self, address: int, count: int) -> bytes:
-        """Bytes of the process. A page that came from a file and had not changed is not here: NotFoundError."""
+        """Bytes of the process. NotFoundError: a page that came unchanged from a file is not here."""
         out = np.zeros(count, "u1")
         for area in self.sections["areas"]:
             if area["start"] <= address and address + count <= area["end"]:
@@ -102,7 +121,8 @@ class Image:
                 out[low - address : high - address] = self.data[at : at + high - low]
                 found += high - low
         if found < count and area["kind"] != 1 and area["kind"] != 4:
-            raise NotFoundError(f"image: the bytes at {address:x} are a file's ({KINDS[int(area['kind'])]})")
+            kind = KINDS[int(area["kind"])]
+            raise NotFoundError(f"image: the bytes at {address:x} are a file's ({kind})")
         return out.tobytes()
 
 
@@ -132,7 +152,8 @@ def read_image(data) -> Image:
     for kind, (name, dtype) in enumerate(SECTIONS.items(), 1):
         header = table[at : at + HEADER.itemsize].view(HEADER)
         at += HEADER.itemsize
-        if len(header) != 1 or header[0]["kind"] != kind or header[0]["record_bytes"] != dtype.itemsize:
+        good = len(header) == 1 and header[0]["kind"] == kind
+        if not good or header[0]["record_bytes"] != dtype.itemsize:
             raise DamagedError(f"image: section {name} is not that of format 1")
         size = int(header[0]["count"]) * dtype.itemsize
         if size > len(table) - at:

@@ -1,7 +1,8 @@
-"""The files of one node: manifest and segments, also those of needed versions. Bytes of an object, copied and then verified.
+"""The files of one node: manifest and segments, also those of needed versions.
 
-Copied first, because an agent that runs meanwhile writes a newer version into the very file of a version that it
-has removed (docs/format, "Reading a version"): what was verified in place could become other bytes.
+Bytes of an object are copied and then verified. Copied first, because an agent that runs meanwhile
+writes a newer version into the very file of a version that it has removed (docs/format, "Reading a
+version"): what was verified in place could become other bytes.
 """
 
 import errno
@@ -41,7 +42,10 @@ class NodeFiles:
         self._check = check
         self.advice = ""  # ends what is said of damage
         try:
-            with as_ours(self._manifest_path), os.fdopen(open_file(self._manifest_path), "rb") as file:
+            with (
+                as_ours(self._manifest_path),
+                os.fdopen(open_file(self._manifest_path), "rb") as file,
+            ):
                 self.manifest = self._read_manifest(file)
         except NotFoundError:
             self.require_version()
@@ -80,7 +84,8 @@ class NodeFiles:
         end = int((chunks["segment_offset"] + chunks["length"]).max())
         version, run = (int(value) for value in m.needs[need - 1].tolist())
         folder = os.path.join(os.path.dirname(self._folder), f"v{version:016d}")
-        return Segment(self, folder, (m.job, version, run, node), end, f"{self._folder} needs version {version}: ")
+        identity = (m.job, version, run, node)
+        return Segment(self, folder, identity, end, f"{self._folder} needs version {version}: ")
 
     def look_at_segments(self) -> None:
         """Raises what is wrong with the segments' names, lengths and headers; no chunk is read."""
@@ -119,7 +124,8 @@ class NodeFiles:
         """The manifest's entry of a rank's regions, or None."""
         wanted = rank << 16 | records.REGIONS
         at = int(np.searchsorted(self._keys, np.uint64(wanted)))
-        return self.manifest.objects[at] if at < len(self._keys) and self._keys[at] == wanted else None
+        found = at < len(self._keys) and self._keys[at] == wanted
+        return self.manifest.objects[at] if found else None
 
     def of_kind(self, kind: int) -> np.ndarray:
         """The manifest's entries of one kind of object."""
@@ -161,10 +167,15 @@ class NodeFiles:
 
 
 class Segment:
-    """A segment's file; its header and length are checked when it is opened. `need` begins what is said of one that
-    belongs to an older version, and tells the two apart: what is wrong with it is damage of the version that needs it."""
+    """A segment's file; its header and length are checked when it is opened.
 
-    def __init__(self, files: NodeFiles, folder: str, identity: tuple, least: int, need: str | None):
+    `need` begins what is said of one that belongs to an older version, and tells the two apart:
+    what is wrong with it is damage of the version that needs it.
+    """
+
+    def __init__(
+        self, files: NodeFiles, folder: str, identity: tuple, least: int, need: str | None
+    ):
         self._files, self._identity, self._least, self._need = files, identity, least, need
         self._path = os.path.join(folder, f"node-{identity[3]:07d}.segment")
         self._descriptor: int | None = None
@@ -211,14 +222,20 @@ class Segment:
         if os.fstat(descriptor).st_size < self._least:
             self.wrong(f"shorter than the {self._least} bytes that count")
         try:
-            head = records.segment_header(os.pread(descriptor, records.SEGMENT_HEADER_BYTES, 0), self._path)
+            head = records.segment_header(
+                os.pread(descriptor, records.SEGMENT_HEADER_BYTES, 0), self._path
+            )
         except FormatError as error:
             self._files.require_version()
             if self._need is None:
                 raise
             raise DamagedError(f"{self._need}{error}") from None
         if (head["job"], head["version"], head["run"], head["node"]) != self._identity:
-            self.wrong("belongs to another version than its manifest" if self._need is None else "is another version")
+            self.wrong(
+                "belongs to another version than its manifest"
+                if self._need is None
+                else "is another version"
+            )
 
 
 def _names_in(folder: str) -> list[str]:

@@ -53,7 +53,7 @@ CHUNK_ENTRY = np.dtype(
 _PLACE = np.dtype({"names": ["place"], "formats": ["<u8"], "offsets": [32], "itemsize": 40})
 # The type number is the index; opaque bytes are read as unsigned.
 DTYPES = [None] + [
-    np.dtype(code) for code in ["u1", "i1", "<i2", "<i4", "<i8", "u1", "<u2", "<u4", "<u8", "<f4", "<f8", "<c8", "<c16"]
+    np.dtype(code) for code in "u1 i1 <i2 <i4 <i8 u1 <u2 <u4 <u8 <f4 <f8 <c8 <c16".split()
 ]
 KINDS = {1: "array", 2: "file"}
 NOTE = 3
@@ -166,7 +166,9 @@ def commit(data: bytes, what: str) -> Commit:
     _require(version > 0 and nodes > 0 and ranks > 0, what, "version, nodes or ranks are 0")
     needs = _commit_needs(data, version, what)
     job = _job(data[72:176], what)
-    return Commit(job, LEVELS[level], version, run, nodes, ranks, payload, digests, captured, committed, needs)
+    return Commit(
+        job, LEVELS[level], version, run, nodes, ranks, payload, digests, captured, committed, needs
+    )
 
 
 def _commit_needs(data: bytes, version: int, what: str) -> tuple[tuple[int, int], ...]:
@@ -202,8 +204,8 @@ def manifest_bytes(head: bytes, what: str) -> int:
 
 def manifest(data: bytes, what: str) -> Manifest:
     length = manifest_bytes(data, what)
-    node, version, run, segment_bytes, objects, nodes, chunks, ranks, chunk_max = struct.unpack_from(
-        "<IQQQIIQII", data, 12
+    node, version, run, segment_bytes, objects, nodes, chunks, ranks, chunk_max = (
+        struct.unpack_from("<IQQQIIQII", data, 12)
     )
     job = _job(data[64:168], what)
     captured_ns, needs = struct.unpack_from("<QI", data, 168)
@@ -244,13 +246,16 @@ def _check_manifest(m: Manifest, what: str) -> None:
 
 def keys(objects: np.ndarray) -> np.ndarray:
     """Owner kind, number and kind in one number: the order of a manifest."""
-    owner, number, kind = (objects[field].astype(np.uint64) for field in ("owner", "number", "kind"))
+    owner, number, kind = (
+        objects[field].astype(np.uint64) for field in ("owner", "number", "kind")
+    )
     return owner << np.uint64(48) | number << np.uint64(16) | kind
 
 
 def _check_owners(m: Manifest, what: str) -> None:
     order = keys(m.objects)
-    _require(bool(np.all(order[1:] > order[:-1])), what, "objects are not sorted, or one is there twice")
+    ascending = bool(np.all(order[1:] > order[:-1]))
+    _require(ascending, what, "objects are not sorted, or one is there twice")
     owner, kind, number = m.objects["owner"], m.objects["kind"], m.objects["number"]
     _require(bool(np.all(owner <= WRITER)), what, "unknown kind of an owner")
     _require(bool(np.all((kind >= REGIONS) & (kind <= CALLS))), what, "unknown kind of an object")
@@ -282,7 +287,8 @@ def _check_objects(m: Manifest, what: str) -> None:
 def _check_places(m: Manifest, what: str):
     """Which chunks lie in this version's own segment, as an index."""
     if len(m.needs) == 0:
-        _require(not np.any(m.chunks.view(_PLACE)["place"]), what, "a chunk in a version that is not named")
+        elsewhere = np.any(m.chunks.view(_PLACE)["place"])
+        _require(not elsewhere, what, "a chunk in a version that is not named")
         return slice(None)
     need, node = m.chunks["need"], m.chunks["node"]
     named = len(np.unique(need[need > 0])) == len(m.needs) and not np.any(need > len(m.needs))
@@ -300,7 +306,8 @@ def _check_chunks(m: Manifest, what: str) -> None:
     slots = (lengths + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
     _require(aligned, what, "a slot that is not aligned")
     if len(m.needs) > 0:  # where the segments of other versions end is known to who opens them
-        _require(bool(np.all(begins <= 2**64 - ALIGNMENT - slots)), what, "a slot outside of any segment")
+        countable = bool(np.all(begins <= 2**64 - ALIGNMENT - slots))
+        _require(countable, what, "a slot outside of any segment")
     begins, slots = begins[here], slots[here]
     inside = bool(np.all((slots <= m.segment_bytes) & (begins <= m.segment_bytes - slots)))
     _require(inside, what, "a slot outside of the segment")
@@ -309,7 +316,9 @@ def _check_chunks(m: Manifest, what: str) -> None:
     _require(apart, what, "two chunks share bytes of the segment")
 
 
-def footer(data: bytes, object_bytes: int, what: str, kind: int = REGIONS) -> tuple[int, int, int, int]:
+def footer(
+    data: bytes, object_bytes: int, what: str, kind: int = REGIONS
+) -> tuple[int, int, int, int]:
     """(offset of the table, its length, its checksum, number of records) of an object's end."""
     _check_head(data, FOOTER_BYTES, b"BKSTOBJ1", what)
     _check_sum(data, 56, what)
@@ -381,7 +390,8 @@ def _record(data: bytes, at: int, name: str, kind: int, what: str) -> tuple[Regi
         _require(inside, here, "lies outside of its global array")
         fits = math.prod(global_shape) * DTYPES[number].itemsize < 2**64
         _require(fits, here, "its global array is larger than 64 bits can count")
-    _require(math.prod(shape) * DTYPES[number].itemsize == size, here, "length is not that of its shape")
+    filled = math.prod(shape) * DTYPES[number].itemsize == size
+    _require(filled, here, "length is not that of its shape")
     if kind == 2:
         plain = number == 1 and dims == 1 and flags == 0 and mode <= 0o7777
         _require(plain, here, "a file that is not a plain row of bytes")

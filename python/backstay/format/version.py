@@ -201,7 +201,8 @@ class Version(Mapping):
     def _require_complete(self) -> None:
         if not self.complete:
             raise IncompleteError(
-                f"{self.path} holds {len(self._nodes)} of {self.nodes} nodes; read the ranks that are here with rank()"
+                f"{self.path} holds {len(self._nodes)} of {self.nodes} nodes; "
+                "read the ranks that are here with rank()"
             )
 
     def ranks_here(self) -> list[int]:
@@ -210,11 +211,16 @@ class Version(Mapping):
     @property
     def needs(self) -> list[int]:
         """Older versions in whose files parts of this one lie."""
-        return sorted({int(v) for files in self._nodes.values() for v in files.manifest.needs["version"]})
+        return sorted(
+            {int(v) for files in self._nodes.values() for v in files.manifest.needs["version"]}
+        )
 
     # --- captured files ------------------------------------------------------------------------
     def files(self) -> list[CapturedFile]:
-        """The files that were captured as they were written, sorted by path. Of the nodes that are here."""
+        """The files that were captured as they were written, sorted by path.
+
+        Those of the nodes that are here.
+        """
         return list(self._captured().values())
 
     def file(self, path) -> CapturedFile:
@@ -280,7 +286,9 @@ class Version(Mapping):
         with _held_by_numpy(name, first.global_shape):
             missing = _uncovered(regions)
             if missing and fill is None:
-                raise IncompleteError(f"{self.path}: at least {missing} elements of '{name}' were saved by no rank")
+                raise IncompleteError(
+                    f"{self.path}: at least {missing} elements of '{name}' were saved by no rank"
+                )
             out = np.empty(first.global_shape, first.dtype)
         if missing:
             out[...] = fill
@@ -324,7 +332,8 @@ class Version(Mapping):
         """What a fault that is found while reading says of another way."""
         for files in self._nodes.values():
             files.advice = (
-                f"; the next older version is {older}, and backstay.open with verify=True takes the newest whole one"
+                f"; the next older version is {older}, "
+                "and backstay.open with verify=True takes the newest whole one"
             )
 
     def __repr__(self) -> str:
@@ -338,7 +347,9 @@ def _held_by_numpy(name: str, shape: tuple[int, ...]):
         yield
     except (ValueError, OverflowError, MemoryError) as error:
         text = " x ".join(map(str, shape))
-        raise ShapeError(f"region '{name}' of shape {text} cannot be held by numpy here: {error}") from None
+        raise ShapeError(
+            f"region '{name}' of shape {text} cannot be held by numpy here: {error}"
+        ) from None
 
 
 def _block(region: Region):
@@ -366,7 +377,9 @@ def version_folders(job_folder) -> list[int]:
         return sorted(int(match.group(1)) for match in matches if match)
 
 
-def open_version(path, check: bool = True, damaged_ok: bool = False, verify: bool = False) -> Version:
+def open_version(
+    path, check: bool = True, damaged_ok: bool = False, verify: bool = False
+) -> Version:
     """Opens a version's folder, or the newest good version of a job's folder.
 
     `check`: verify every chunk that is read. `damaged_ok`: open a version that was marked
@@ -391,7 +404,9 @@ def open_version(path, check: bool = True, damaged_ok: bool = False, verify: boo
 
 
 def _newest_good(job_folder: str, check: bool, verify: bool) -> Version:
-    folders = [os.path.join(job_folder, f"v{number:016d}") for number in version_folders(job_folder)]
+    folders = [
+        os.path.join(job_folder, f"v{number:016d}") for number in version_folders(job_folder)
+    ]
     unsupported = None
     while folders:
         folder = folders.pop()
