@@ -1,4 +1,4 @@
-"""Images of whole processes (docs/format/image.md): lists what they hold, takes memory out of them.
+"""Images of whole processes (docs/format/image.md): what they hold, and their memory.
 
 image = read_image(data)           # bytes, or a numpy array of bytes (np.memmap)
 image.areas, image.threads ...     # structured arrays, one record a row
@@ -105,7 +105,7 @@ class Image:
         return raw[offset : raw.index(b"\0", offset)].decode(errors="surrogateescape")
 
     def memory(self, address: int, count: int) -> bytes:
-        """Bytes of the process. NotFoundError: a page that came unchanged from a file is not here."""
+        """Bytes of the process. NotFoundError: a page that came from a file unchanged is absent."""
         out = np.zeros(count, "u1")
         for area in self.sections["areas"]:
             if area["start"] <= address and address + count <= area["end"]:
