@@ -68,7 +68,7 @@ class JobHarness final : public Outbox, public StoreLink {
   std::vector<bool> live_said;  // whether its program lives (live_mark.h)
   // A job of so many nodes, this one the first, and what it talks to the others over.
   static constexpr double heartbeat_s = 0.01;
-  std::uint32_t nodes = 1;
+  std::uint32_t nodes = 1, versions_kept = 2;
   std::unique_ptr<net::Transport> transport;
 
   // Runs store events until `done()`; fails the test after a deadline.
@@ -117,7 +117,7 @@ class JobHarness final : public Outbox, public StoreLink {
     hello.ranks = ranks * nodes;
     hello.local_ranks = ranks;
     hello.dir = "/unused";
-    hello.nodes = nodes;
+    hello.nodes = nodes, hello.keep = versions_kept;
     hello.durable_dir = durable.dir;
     hello.durable_every = durable.every;
     hello.durable_keep = durable.keep;

@@ -13,7 +13,8 @@ namespace backstay::agent::testing {
 
 // Set by the test, read by the store's thread.
 struct Trouble {
-  std::atomic<bool> full = false;     // create() fails: a full disk that is cleaned up later
+  std::atomic<bool> full = false;  // create() fails: a full disk that is cleaned up later
+  std::atomic<bool> room_when_removed = false;  // full until a version is removed
   std::atomic<int> failing_gets = 0;  // so many get() of names with this ending fail, then none
   std::string ending;
   std::atomic<int> failing_opens = 0;  // so many open() fail, then none
@@ -47,7 +48,11 @@ class RefusingTier final : public tier::Tier {
   Result<std::vector<std::string>> list(const std::string& prefix) override {
     return inner_->list(prefix);
   }
-  Status remove(const std::string& name) override { return inner_->remove(name); }
+  Status remove(const std::string& name) override {
+    const bool there = inner_->list(name).ok() && !inner_->list(name)->empty();
+    if (there && trouble_->room_when_removed) trouble_->full = false;
+    return inner_->remove(name);
+  }
   Status sync(const std::string& prefix) override { return inner_->sync(prefix); }
 
  private:

@@ -114,16 +114,19 @@ TEST_F(Table, T4ARecordIsNoAnnouncement) {
 
 TEST_F(Table, T5T6AFailedRecordIsTriedOnceATick) {
   become_prepared(1);
+  table.ordered(1, StoreOrder::record);
+  EXPECT_TRUE(row(1).recording);
   table.record_failed(1, Level::local, Error(Code::no_space, "full"));
+  EXPECT_FALSE(row(1).recording);
   ASSERT_TRUE(row(1).unrecorded);
   EXPECT_EQ(row(1).unrecorded->code, Code::no_space);
   EXPECT_THAT(table.take_retries(), ElementsAre(std::pair(VersionNumber{1}, Level::local)));
   EXPECT_THAT(table.take_retries(), IsEmpty());
   EXPECT_TRUE(row(1).unrecorded) << "until it is written";
   table.record_failed(1, Level::local, Error(Code::no_space, "full"));
-  table.removing(1, true);
+  table.ordered(1, StoreOrder::remove);
   EXPECT_THAT(table.take_retries(), IsEmpty()) << "its folder may be gone";
-  table.removing(1, false);
+  table.ordered(1, StoreOrder::remove, false);
   table.recorded(stored(1, Level::local));
   EXPECT_FALSE(row(1).unrecorded);
   EXPECT_THAT(table.take_retries(), IsEmpty());
@@ -213,9 +216,9 @@ TEST_F(Table, T12NothingOlderIsRemovedForADoubtfulVersion) {
 
 TEST_F(Table, T13WhatIsBeingRemovedIsNotOrderedAgain) {
   for (const VersionNumber version : {1u, 2u, 3u}) become(version, Level::local);
-  table.removing(1, true);
+  table.ordered(1, StoreOrder::remove);
   EXPECT_THAT(expired(table, 2), IsEmpty());
-  table.removing(1, false);
+  table.ordered(1, StoreOrder::remove, false);
   EXPECT_THAT(expired(table, 2), ElementsAre(1)) << "the store could not remove it";
 }
 
@@ -284,12 +287,15 @@ TEST_F(Table, RoomIsMadeForVersionsThatWillHaveTheirRecord) {
   become(2, Level::local);
   EXPECT_THAT(reclaimable(table, 2, {}).versions, IsEmpty());
   const Reclaim with = reclaimable(table, 2, {3});
-  EXPECT_THAT(with.versions, ElementsAre(1));
+  EXPECT_THAT(with.versions, IsEmpty()) << "3 may fail";
+  EXPECT_THAT(with.later, ElementsAre(1));
   EXPECT_THAT(with.once_recorded, ElementsAre(3));
   become_prepared(3, /*nodes=*/1);
-  EXPECT_THAT(reclaimable(table, 2, {3}).versions, ElementsAre(1));
+  EXPECT_THAT(reclaimable(table, 2, {3}).later, ElementsAre(1));
+  EXPECT_THAT(reclaimable(table, 1, {3}).versions, ElementsAre(1)) << "also if 3 fails";
+  EXPECT_THAT(reclaimable(table, 1, {3}).later, UnorderedElementsAre(1, 2));
   const VersionPin pin(table, 1, PinReason::copying);
-  EXPECT_THAT(reclaimable(table, 2, {3}).versions, IsEmpty());
+  EXPECT_THAT(reclaimable(table, 2, {3}).later, IsEmpty());
 }
 
 TEST_F(Table, OfSharedStorageOlderOnesGoOnceTheNextIsThere) {

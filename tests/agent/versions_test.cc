@@ -8,6 +8,7 @@
 #include "format/names.h"
 #include "harness.h"
 #include "io/posix.h"
+#include "refusing_tier.h"
 #include "tier/dir.h"
 
 namespace backstay::agent::testing {
@@ -33,12 +34,14 @@ class Versions : public ::testing::Test {
   // Another agent on the same disk.
   void open(std::uint32_t room = buffers) {
     job_.reset();
-    job_ = std::make_unique<JobHarness>(room, [this] {
+    job_ = std::make_unique<JobHarness>(room, [this]() -> Result<std::unique_ptr<tier::Tier>> {
       tier::DirOptions options;
       options.root = dir_;
-      return tier::open_dir_tier(
-          io::posix_filesystem(), [] { return io::make_ring(io::RingOptions{}, nullptr); },
-          options);
+      BACKSTAY_ASSIGN(auto inner,
+                      tier::open_dir_tier(
+                          io::posix_filesystem(),
+                          [] { return io::make_ring(io::RingOptions{}, nullptr); }, options));
+      return std::unique_ptr<tier::Tier>(new RefusingTier(std::move(inner), trouble_));
     });
   }
   static std::vector<std::byte> content(VersionNumber version) {
@@ -60,8 +63,27 @@ class Versions : public ::testing::Test {
   }
 
   std::string dir_;
+  std::shared_ptr<Trouble> trouble_ = std::make_shared<Trouble>();
   std::unique_ptr<JobHarness> job_;
 };
+
+// It may not wait for its own record before older versions make room for it.
+TEST_F(Versions, OneThatIsTriedAgainTakesTheRoomOfWhatHasExpired) {
+  open();
+  job_->join_all(1);
+  save_local(1);
+  save_local(2);
+  trouble_->full = true;
+  ASSERT_EQ(save(3).code, Code::ok);
+  job_->run_until("failed", [&] { return job_->job().level_of(3).code != Code::ok; });
+  job_->leave(0);
+  job_->versions_kept = 1;
+  job_->join_all(1, /*run=*/8);
+  trouble_->room_when_removed = true;
+  ASSERT_EQ(save(4).code, Code::ok);
+  job_->wait_local(4);
+  EXPECT_EQ(job_->job().state().on_disk(1), nullptr);
+}
 
 TEST(Names, OnlyWhatWeWriteIsAVersion) {
   EXPECT_EQ(format::version_folder("job", 12), "job/v0000000000000012");

@@ -254,6 +254,10 @@ void SimulatedAgent::handle(agent::Command command) {
                             std::holds_alternative<agent::ReadChunk>(command) ||
                             std::holds_alternative<agent::AppendEvent>(command);
   may_have_removed_ = may_have_removed_ || !removes_none;
+  const auto* event = std::get_if<agent::AppendEvent>(&command);
+  if (event != nullptr && event->line.find(R"("event":"local")") != std::string::npos) {
+    retained_for_ = job_->state().run;
+  }
   ++handled_;
   store_->handle(std::move(command));
 }

@@ -88,6 +88,8 @@ class SimulatedAgent final : public agent::Outbox,
   bool may_have_removed() { return std::exchange(may_have_removed_, false); }
   // Nothing is left to do but what time or others bring.
   bool idle() const;
+  // The last run of which it has announced a level, and so removed what need not stay; 0: none was.
+  RunId retained_for() const { return retained_for_; }
   // The newest version of the agent's run of which it has told other agents that its part is
   // protected, and the number of that part, once all orders that its store had before that are
   // carried out. Version 0: none. The root of the tree tells none.
@@ -143,6 +145,7 @@ class SimulatedAgent final : public agent::Outbox,
   std::uint64_t posted_ = 0;   // to the store
   std::uint64_t handled_ = 0;  // by it
   bool may_have_removed_ = false;
+  RunId retained_for_ = 0;
   struct Vouched {
     agent::MemberId self;
     VersionNumber version = 0;

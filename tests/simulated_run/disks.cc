@@ -32,9 +32,8 @@ std::set<HostId> SimulatedRun::all_hosts() const {
   return all;
 }
 
-// Of the version that the program was restarted from, an agent may say a level although it has
-// nothing of it: then the part that it had is on the disks of others. Not held against it is that
-// another node's part may be in the pool alone.
+// An agent may report a level of the version that the program was restarted from although it has
+// nothing of it: then all parts are on the disks of others.
 void SimulatedRun::check_restarted(HostId id) {
   const agent::Job& job = hosts_.at(id).agent->job();
   const VersionNumber number = restarted_from_.first;
@@ -46,11 +45,11 @@ void SimulatedRun::check_restarted(HostId id) {
   const auto its_files = [this](HostId host, VersionNumber version) {
     return files(host, version);
   };
-  if (promises_.has_part_of(id, restarted_from_, all_hosts(), its_files) ||
+  if (promises_.is_whole(restarted_from_, all_hosts(), its_files) ||
       promises_.is_overtaken(restarted_from_, all_hosts(), its_files)) {
     return;
   }
-  fail(fmt::format("host {} tells version {} of run {} as local, and its part is on no disk", id,
+  fail(fmt::format("host {} tells version {} of run {} as local, and a part is on no disk", id,
                    number, restarted_from_.second));
 }
 
@@ -88,14 +87,10 @@ void SimulatedRun::check_room() {
   const auto at = hosts_.find(nodes_.front());
   if (at == hosts_.end() || !at->second.agent) return;
   const SimulatedAgent& agent = *at->second.agent;
-  if (!agent.idle()) return;
+  if (!agent.idle() || agent.retained_for() != run_) return;
   const auto& rows = agent.job().state().versions.rows();
-  // Retention is due with each level that is announced.
-  const bool due = std::ranges::any_of(
-      rows, [&](const auto& entry) { return entry.second.good() && entry.second.is_of(run_); });
   const auto good = static_cast<std::uint32_t>(
       std::ranges::count_if(rows, [](const auto& entry) { return entry.second.good(); }));
-  if (!due) return;
   if (good <= settings_.keep + 1) return;
   fail(fmt::format("{} versions stay on the disk of host {}, which is to keep {}", good,
                    nodes_.front(), settings_.keep));

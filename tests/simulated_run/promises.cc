@@ -86,18 +86,6 @@ bool Promises::bears(const Run& run, std::size_t group_size, const Kept& kept,
   return run.parity && kept.members + run.tolerates >= group_size + losses;
 }
 
-bool Promises::has_part_of(HostId host, VersionOfRun version, const std::set<HostId>& hosts,
-                           const FilesOf& files) const {
-  const Run& run = runs_.at(version.second);
-  const auto node = static_cast<NodeId>(std::ranges::find(run.hosts, host) - run.hosts.begin());
-  return std::ranges::all_of(run.groups, [&](const auto& group) {
-    if (std::ranges::find(group, node) == group.end()) return true;
-    Kept here = kept(version, {node}, hosts, files);
-    here.members = kept(version, group, hosts, files).members;
-    return bears(run, group.size(), here, 0);
-  });
-}
-
 bool Promises::is_whole(VersionOfRun version, const std::set<HostId>& hosts,
                         const FilesOf& files) const {
   const Run& run = runs_.at(version.second);

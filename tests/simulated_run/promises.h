@@ -55,11 +55,7 @@ class Promises {
   // The first announced version that would not survive the losses that its level still promises, by
   // what lies on the disks of these hosts now; "": each would. Looks at levels below durable.
   std::string endangered(const std::set<HostId>& hosts, const FilesOf& files) const;
-  // Whether the part that this host wrote of the version is on some disk, or can be rebuilt; also
-  // where it wrote none.
-  bool has_part_of(HostId host, VersionOfRun version, const std::set<HostId>& hosts,
-                   const FilesOf& files) const;
-  // So it is with every part of it.
+  // Whether each part of the version is on some disk, or can be rebuilt.
   bool is_whole(VersionOfRun version, const std::set<HostId>& hosts, const FilesOf& files) const;
   // A newer version was decided and is whole: local ones before it may go, whether any agent has
   // said so or not.

@@ -85,13 +85,19 @@ Status Capture::start(const wire::Begin& begin) {
   return {};
 }
 
-// Versions of one node that are on their way to the disk have their record before the next one is
-// opened there.
+// What was ordered to be recorded, and versions of one node that are on their way to the disk, have
+// their record before the next one is opened there.
 Reclaim Capture::reclaimable() const {
   std::vector<VersionNumber> soon;
+  for (const auto& [number, row] : state_.versions.rows()) {
+    if (row.recording && row.disk->level == Level::none) soon.push_back(number);
+  }
   for (const auto& [number, version] : state_.memory) {
-    const bool on_its_way = version.captured && !version.failed && version.info.nodes == 1;
-    if (on_its_way && !state_.is_local(version)) soon.push_back(number);
+    const bool on_its_way = version.captured && !version.failed && !version.dropping;
+    const bool counted = std::ranges::find(soon, number) != soon.end();
+    if (on_its_way && !counted && version.info.nodes == 1 && !state_.is_local(version)) {
+      soon.push_back(number);
+    }
   }
   return agent::reclaimable(state_.versions, state_.keep, std::move(soon));
 }
@@ -225,10 +231,11 @@ void Capture::retry_failed() {
     if (!version.failed || !version.captured || !version.whole) continue;
     if (!version.writing.empty()) continue;  // the first try has not come back whole
     spdlog::info("try again to write version job={} version={}", state_.name, number);
+    Reclaim room = reclaimable();  // it takes no place yet
     version.failed.reset();
     version.written_bytes = 0;
     version.handed_ns = 0;
-    state_.store.post(OpenVersion{version.info, version.bytes(), reclaimable()});
+    state_.store.post(OpenVersion{version.info, version.bytes(), std::move(room)});
     for (HeldChunk& chunk : version.chunks) send_to_store(version, chunk);
     seal(version);
   }
@@ -397,7 +404,7 @@ bool Capture::starved() const {
 bool Capture::draining() const {
   return std::any_of(state_.memory.begin(), state_.memory.end(), [this](const auto& entry) {
     const MemoryVersion& version = entry.second;
-    return version.captured && !state_.is_safe(version) && !version.failed;
+    return version.captured && !state_.is_safe(version) && !version.failed && !version.dropping;
   });
 }
 

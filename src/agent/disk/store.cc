@@ -16,19 +16,6 @@
 
 namespace backstay::agent {
 
-Command::Command() = default;
-Command::Command(const Command& other) = default;
-Command::Command(Command&& other) noexcept = default;
-Command& Command::operator=(const Command& other) = default;
-Command& Command::operator=(Command&& other) noexcept = default;
-Command::~Command() = default;
-
-Event::Event(const Event& other) = default;
-Event::Event(Event&& other) noexcept = default;
-Event& Event::operator=(const Event& other) = default;
-Event& Event::operator=(Event&& other) noexcept = default;
-Event::~Event() = default;
-
 namespace {
 
 // The segment header in a block that O_DIRECT accepts.
@@ -177,6 +164,7 @@ class StoreWorker::Impl {
       return false;
     }
     unrecorded_.erase(version);
+    recorded_early_.erase(version);
     return true;
   }
 
@@ -269,6 +257,10 @@ class StoreWorker::Impl {
       const Error why(Code::not_found, "no part of it is here any more");
       return post_event_(RecordFailed{record.version, record.level, why});
     }
+    if (const auto early = recorded_early_.extract(record.version); !early.empty()) {
+      return post_event_(
+          VersionRecorded{StoredVersion{record.version, Level::local, early.mapped()}});
+    }
     record.committed_ns = system_clock().wall_ns();
     if (const Status done = put_record(record); !done.ok()) {
       return record_failed(record, done.error());
@@ -292,19 +284,19 @@ class StoreWorker::Impl {
   }
 
   // Versions of one node take the place of those to be removed. Their order to be recorded may
-  // still be waiting behind this one; no other node has a say in it, and the order, when it comes,
-  // writes the record once more.
+  // still be waiting behind this one, and no other node has a say in it.
   bool make_room(const Reclaim& reclaim) {
     for (const auto& [version, record] : std::exchange(unrecorded_, {})) {
       format::CommitRecord now = record;
       now.level = Level::local;
       now.committed_ns = system_clock().wall_ns();
-      if (!put_record(now).ok()) unrecorded_[version] = record;
+      const bool done = put_record(now).ok();
+      (done ? recorded_early_[version] : unrecorded_[version]) = done ? now : record;
     }
     const bool all = std::ranges::all_of(reclaim.once_recorded, [this](VersionNumber version) {
       return look_at(**tier_, job_, version).level != Level::none;
     });
-    return all && remove(reclaim.versions);
+    return remove(all ? reclaim.later : reclaim.versions);
   }
 
   Status put_record(const format::CommitRecord& record) {
@@ -353,7 +345,8 @@ class StoreWorker::Impl {
     }
     if (!tier_.ok()) return;
     const std::string folder = format::version_folder(job_, command.version);
-    if ((*tier_)->open(format::manifest_name(folder, command.node)).ok()) return;  // prepared
+    const auto manifest = (*tier_)->open(format::manifest_name(folder, command.node));
+    if (manifest.ok() || manifest.error().code() != Code::not_found) return;  // it may be prepared
     if (const Status status = (*tier_)->remove(folder); !status.ok()) {
       spdlog::warn("cannot remove {}: {}", folder, status.error().to_string());
     }
@@ -501,6 +494,8 @@ class StoreWorker::Impl {
   AppendLine append_event_;
   // Of versions of one node that wait for their order to be recorded.
   std::map<VersionNumber, format::CommitRecord> unrecorded_;
+  // Of those that were recorded to make room, before that order came.
+  std::map<VersionNumber, format::CommitRecord> recorded_early_;
   std::optional<Writing> writing_;
   std::optional<Reading> reading_;
   VersionNumber in_use_ = 0;  // a restart has its manifest; 0: none

@@ -25,10 +25,7 @@ Status Decisions::begin_run(const wire::Hello& hello) {
     state_.lost_patience_ns =
         static_cast<std::uint64_t>(patience_in_losses * transport->facts().dead_after_s * 1e9);
   }
-  const bool protects = hello.nodes > 1 && (hello.replicas > 0 || !hello.parity.empty());
-  state_.versions.begin_run(hello.run, hello.node, hello.nodes, protects);
-  BACKSTAY_ASSIGN(auto fleet,
-                  Fleet::create(facts, std::move(transport), remembered(hello.run), *this));
+  BACKSTAY_ASSIGN(auto fleet, Fleet::create(facts, std::move(transport), remembered(hello), *this));
   if (fleet->descriptor() >= 0) BACKSTAY_TRY(state_.store.watch(fleet->descriptor()));
   if (present_ && is_wanted(*present_)) {
     present_->retire();
@@ -36,6 +33,8 @@ Status Decisions::begin_run(const wire::Hello& hello) {
   }
   present_ = std::move(fleet);
   hurried_ns_ = 0;
+  const bool protects = hello.nodes > 1 && (hello.replicas > 0 || !hello.parity.empty());
+  state_.versions.begin_run(hello.run, hello.node, hello.nodes, protects);
   return {};
 }
 
@@ -43,7 +42,8 @@ Status Decisions::know(const wire::Neighbours& neighbours) {
   return present_ ? present_->know(neighbours) : Status(Error(Code::state, "no run has begun"));
 }
 
-std::vector<tree::Remembered> Decisions::remembered(RunId run) const {
+// Of the new run only this node's own parts count: others are here as copies.
+std::vector<tree::Remembered> Decisions::remembered(const wire::Hello& hello) const {
   std::vector<tree::Remembered> all;
   for (const auto& [number, row] : state_.versions.rows()) {
     if (!row.disk) continue;
@@ -51,7 +51,10 @@ std::vector<tree::Remembered> Decisions::remembered(RunId run) const {
     if (row.disk->good()) {
       all.push_back({version, row.disk->level, row.disk->level});
     } else if (row.in_doubt()) {
-      all.push_back({version, row.is_of(run) ? Level::local : Level::none, Level::none});
+      const auto& parts = row.disk->parts;
+      const bool own = std::ranges::find(parts, hello.node) != parts.end();
+      const Level held = row.is_of(hello.run) && own ? Level::local : Level::none;
+      all.push_back({version, held, Level::none});
     }
   }
   return all;
@@ -199,18 +202,23 @@ bool Decisions::has_part_of(tree::RunVersion version) const {
 // Who has nothing of it has nothing to record, and no say in it: it is a version of an earlier run
 // on other nodes.
 void Decisions::record(tree::RunVersion version, Level level) {
-  if (has_part_of(version)) order_record(version.version, level);
+  if (has_part_of(version)) return order_record(version.version, level);
+  constexpr std::size_t most = 64;  // more than the tree keeps
+  std::set<VersionOfRun>& decided = state_.elsewhere.decided;
+  decided.emplace(version.version, version.run);
+  if (decided.size() > most) decided.erase(decided.begin());
+  state_.versions.changed(version.version);
 }
 
 void Decisions::order_record(VersionNumber version, Level level) {
   const VersionRow* row = state_.versions.find(version);
   BACKSTAY_CHECK(row != nullptr && row->disk);
-  if (row->removing) return;  // newer versions have taken its place
   format::CommitRecord record = row->disk->record;
   record.level = level;
   // In earlier runs this node may have had another number.
   const bool is_of_this_run = state_.nodes > 1 && row->is_of(state_.run);
   const auto part = is_of_this_run ? std::optional(state_.node) : std::nullopt;
+  state_.versions.ordered(version, StoreOrder::record);
   state_.store.post(RecordVersion{std::move(record), part});
 }
 

@@ -91,7 +91,7 @@ class Decisions final : public FleetOwner {
   static constexpr double patience_s = 5;
   static constexpr double patience_in_losses = 3;   // each as long as it takes to notice one
   static constexpr std::size_t said_again_max = 8;  // of each kind: much less than the tree keeps
-  std::vector<tree::Remembered> remembered(RunId run) const;
+  std::vector<tree::Remembered> remembered(const wire::Hello& hello) const;
   bool has_undecided_of(RunId run) const;
   bool out_of_patience() const;
   std::uint64_t patience_ends_ns() const;

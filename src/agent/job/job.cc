@@ -107,11 +107,7 @@ Result<bool> Job::begin_run(const wire::Hello& hello) {
   if (looking_) return false;
   if (!std::exchange(looked_, true)) {
     looking_ = true;
-    LookAgain look;
-    for (const auto& [number, row] : state_.versions.rows()) {
-      if (row.disk && row.disk->level != Level::none) look.known.push_back(number);
-    }
-    state_.store.post(std::move(look));
+    state_.store.post(LookAgain{recorded_here()});
     return false;
   }
   if (opened_for_ != hello.run) {
@@ -180,7 +176,7 @@ Status Job::new_run(const wire::Hello& hello) {
   state_.nodes = hello.nodes;
   state_.keep = std::max(hello.keep, 1u);
   state_.lost.clear();
-  state_.restarted_from = 0;
+  state_.elsewhere = {};
   state_.refused.reset();
   state_.finished_before = std::exchange(finished_, false);
   restarting_.clear();
@@ -347,7 +343,9 @@ void Job::run_ends() {
 
 void Job::reap_restores() {
   while (!restores_.empty() && restores_.front()->done()) {
-    if (const auto read = restores_.front()->read_from_others()) state_.restarted_from = *read;
+    if (const auto read = restores_.front()->read_from_others()) {
+      state_.elsewhere.restarted_from = *read;
+    }
     const auto version = restores_.front()->brought_back();
     if (version && neighbourhood_) neighbourhood_->brought_back(*version);
     restores_.pop_front();
@@ -406,7 +404,9 @@ void Job::on(const Event& event) {
   } else if (const auto* failed = std::get_if<VersionFailed>(&event)) {
     capture_.on(*failed);
   } else if (const auto* removed = std::get_if<Removed>(&event)) {
-    for (const VersionNumber version : removed->stayed) state_.versions.removing(version, false);
+    for (const VersionNumber version : removed->stayed) {
+      state_.versions.ordered(version, StoreOrder::remove, false);
+    }
     for (const VersionNumber version : removed->versions) {
       state_.versions.removed(version, Where::disk);
     }
@@ -438,17 +438,6 @@ void Job::on_drain(const Event& event) {
   reap_restores();
   carry_out();
   durability_.consider();
-}
-
-// Before a run begins: who removed them wants a fresh start, so the pool forgets them as well.
-void Job::looked(const Looked& event) {
-  looking_ = false;
-  for (const VersionNumber version : event.gone) {
-    spdlog::warn("others removed it from the disk job={} version={}", state_.name, version);
-    state_.versions.removed(version, Where::disk);
-  }
-  carry_out();
-  admit_waiting(Status());
 }
 
 std::uint64_t Job::next_deadline_ns() const {

@@ -180,6 +180,7 @@ class Job {
   void membership(const tree::Membership& change);
 
   void scanned(const Scanned& event);
+  std::vector<VersionNumber> recorded_here() const;
   void looked(const Looked& event);
   void gone(VersionNumber version);
   Status restart(const RankLink& link, const wire::Restart& restart);

@@ -12,6 +12,26 @@
 
 namespace backstay::agent {
 
+// With a record on this node's disk, which others may remove; not those that go anyway.
+std::vector<VersionNumber> Job::recorded_here() const {
+  std::vector<VersionNumber> all;
+  for (const auto& [number, row] : state_.versions.rows()) {
+    if (row.disk && row.disk->level != Level::none && !row.removing) all.push_back(number);
+  }
+  return all;
+}
+
+// Before a run begins: who removed them wants a fresh start, so the pool forgets them as well.
+void Job::looked(const Looked& event) {
+  looking_ = false;
+  for (const VersionNumber version : event.gone) {
+    spdlog::warn("others removed it from the disk job={} version={}", state_.name, version);
+    state_.versions.removed(version, Where::disk);
+  }
+  carry_out();
+  admit_waiting(Status());
+}
+
 void Job::carry_out() {
   for (;;) {
     const VersionOrders orders = state_.versions.take_orders();
@@ -21,7 +41,7 @@ void Job::carry_out() {
     for (const VersionNumber version : orders.changed) levels_.changed(version);
     if (!orders.retain) continue;
     std::vector<VersionNumber> due = expired(state_.versions, state_.keep);
-    for (const VersionNumber version : due) state_.versions.removing(version, true);
+    for (const VersionNumber version : due) state_.versions.ordered(version, StoreOrder::remove);
     if (!due.empty()) state_.store.post(RemoveVersions{std::move(due)});
   }
 }
@@ -55,8 +75,12 @@ Status Job::forget(VersionNumber version) {
   if (durability_.copying() == version) {
     return Error(Code::busy, "the agent is copying it to the durable directory");
   }
-  state_.release(version);
-  state_.versions.removed(version, Where::disk);
+  if (state_.on_disk(version) != nullptr) {
+    state_.versions.removed(version, Where::disk);
+  } else {
+    gone(version);
+    state_.versions.changed(version);
+  }
   carry_out();
   spdlog::info("version forgotten, a tool removes it job={} version={}", state_.name, version);
   return {};

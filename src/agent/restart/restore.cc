@@ -71,11 +71,11 @@ std::optional<VersionOfRun> Restore::brought_back() const {
   return VersionOfRun{version_, run_};
 }
 
-std::optional<VersionNumber> Restore::read_from_others() const {
-  const bool others = std::any_of(parts_.begin(), parts_.end(), [](const Part& part) {
-    return part.source.place == Place::replica;
-  });
-  return done() && succeeded_ && others ? std::optional(version_) : std::nullopt;
+std::optional<VersionOfRun> Restore::read_from_others() const {
+  const auto is_other = [](const Part& part) { return part.source.place == Place::replica; };
+  const bool others = std::ranges::any_of(parts_, is_other);
+  return done() && succeeded_ && others ? std::optional(VersionOfRun{version_, run_})
+                                        : std::nullopt;
 }
 
 bool Restore::includes(ConnectionId connection) const {

@@ -52,7 +52,7 @@ class Restore {
   // The version that all ranks of this node have now, after a restart that went well.
   std::optional<VersionOfRun> brought_back() const;
   // The version, where it has been read from other nodes' disks, wholly or in part.
-  std::optional<VersionNumber> read_from_others() const;
+  std::optional<VersionOfRun> read_from_others() const;
   bool includes(ConnectionId connection) const;
 
   Status verified(ConnectionId connection, const wire::Verified& verified);

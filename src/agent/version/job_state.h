@@ -102,7 +102,15 @@ struct JobState {
     std::uint64_t monotonic_ns;
   };
   std::optional<Refused> refused = {};
-  VersionNumber restarted_from = 0;  // by the present run, with other nodes' disks; 0: without
+  // Of versions of which this node has nothing.
+  struct Elsewhere {
+    // What the present run was restarted from, with other nodes' disks; number 0: without them.
+    VersionOfRun restarted_from = {};
+    // The newest that are decided: a record of each is on another node's disk, which proves that
+    // all its parts are on disks.
+    std::set<VersionOfRun> decided = {};
+  };
+  Elsewhere elsewhere = {};
   DurableSettings durable_settings = {};
   std::optional<Error> durable_error = {};  // the durable directory cannot be read
   std::uint32_t durable_looks = 0;  // restarts that have it listed once more, and wait for that

@@ -7,10 +7,10 @@
 
 namespace backstay::agent {
 
-// The job was restarted from it, with other nodes' parts: it is on their disks until retention has
-// removed it.
+// The job was restarted from it, with other nodes' parts, and retention has not removed it since.
 bool Levels::is_elsewhere(VersionNumber version) const {
-  if (version == 0 || version != state_.restarted_from || !state_.is_gone(version)) return false;
+  const bool restarted = version != 0 && version == state_.elsewhere.restarted_from.first;
+  if (!restarted || !state_.is_gone(version)) return false;
   const auto& rows = state_.versions.rows();
   const auto newer = std::count_if(rows.upper_bound(version), rows.end(),
                                    [](const auto& entry) { return entry.second.good(); });
@@ -71,7 +71,9 @@ wire::LevelIs Levels::level_of(VersionNumber version) const {
     return answer;
   }
   if ((row == nullptr || !row->is_listed()) && is_elsewhere(version)) {
-    answer.level = Level::local;
+    // Without a record, another node's part may be in its pool alone.
+    const auto& [restarted_from, decided] = state_.elsewhere;
+    answer.level = decided.contains(restarted_from) ? Level::local : Level::captured;
     return answer;
   }
   answer.code = Code::not_found;

@@ -90,8 +90,8 @@ std::vector<VersionNumber> expired(const VersionTable& table, std::uint32_t keep
 
 Reclaim reclaimable(const VersionTable& table, std::uint32_t keep,
                     std::vector<VersionNumber> recorded_soon) {
-  std::vector<VersionNumber> versions = expired_with(table, keep, recorded_soon);
-  return {std::move(versions), std::move(recorded_soon)};
+  std::vector<VersionNumber> later = expired_with(table, keep, recorded_soon);
+  return {expired(table, keep), std::move(later), std::move(recorded_soon)};
 }
 
 std::vector<VersionNumber> shared_expired(const VersionTable& table, VersionNumber next,

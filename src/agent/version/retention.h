@@ -28,9 +28,11 @@ std::vector<VersionNumber> expired(const VersionTable& table, std::uint32_t keep
 // What may be removed at once where a new version finds no room.
 struct Reclaim {
   std::vector<VersionNumber> versions;
-  // Only if each of these has its commit record by then: they take the place of what is removed.
+  // These only if each of `once_recorded` has its commit record by then: it takes their place.
+  std::vector<VersionNumber> later;
   std::vector<VersionNumber> once_recorded;
 };
+// `recorded_soon`: versions that are on their way to their record.
 Reclaim reclaimable(const VersionTable& table, std::uint32_t keep,
                     std::vector<VersionNumber> recorded_soon);
 

@@ -76,10 +76,7 @@ void VersionTable::begin_run(RunId run, NodeId node, std::uint32_t nodes, bool p
     const bool lowered = nodes > 1 && row.disk->good() && row.announced == Level::protected_;
     if (lowered) row.announced = Level::local;
   }
-  for (const VersionNumber number : copies) {
-    rows_[number].disk.reset();
-    if (!rows_[number].shared) rows_.erase(number);
-  }
+  for (const VersionNumber number : copies) leave_disk(number);
 }
 
 // --- this node's disk ---------------------------------------------------------------------------
@@ -87,8 +84,18 @@ void VersionTable::begin_run(RunId run, NodeId node, std::uint32_t nodes, bool p
 void VersionTable::write_failed(VersionNumber version) {
   VersionRow* row = row_on_disk(version);
   if (row == nullptr || row->disk->level != Level::none || row->in_doubt()) return;
-  row->disk.reset();
-  if (!row->shared) rows_.erase(version);
+  leave_disk(version);
+}
+
+// All that was known of it there goes as well.
+void VersionTable::leave_disk(VersionNumber version) {
+  VersionRow left;
+  left.shared = std::move(rows_.at(version).shared);
+  if (left.shared) {
+    rows_[version] = std::move(left);
+  } else {
+    rows_.erase(version);
+  }
 }
 
 void VersionTable::prepared(const StoredVersion& stored, NodeId node) {
@@ -105,7 +112,7 @@ void VersionTable::recorded(const StoredVersion& stored) {
   VersionRow* row = row_on_disk(stored.version);
   if (row == nullptr) return;  // removed meanwhile
   row->unrecorded.reset();
-  row->retries = false;
+  row->retries = row->recording = false;
   if (stored.level < row->disk->level) return;  // a record of a higher level is here already
   row->disk->level = stored.level;
   row->disk->record = stored.record;
@@ -119,6 +126,7 @@ void VersionTable::record_failed(VersionNumber version, Level level, const Error
   if (row == nullptr) return;
   row->unrecorded = Lack{version, level, why.code(), why.message()};
   row->retries = true;
+  row->recording = false;
 }
 
 std::vector<std::pair<VersionNumber, Level>> VersionTable::take_retries() {
@@ -188,23 +196,21 @@ void VersionTable::doubted(VersionNumber version, Where where, bool on) {
 void VersionTable::removed(VersionNumber version, Where where) {
   auto* stored = place(version, where);
   if (stored == nullptr) return;
-  VersionRow& row = rows_[version];
   if (where == Where::disk) {
-    VersionRow left;
-    left.shared = std::move(row.shared);
-    row = std::move(left);
+    leave_disk(version);
     orders_.gone.push_back(version);
   } else {
-    row.shared.reset();
+    stored->reset();
+    if (!rows_.at(version).disk) rows_.erase(version);
   }
-  if (!row.disk && !row.shared) rows_.erase(version);
   changed(version);
 }
 
 // --- the owner ----------------------------------------------------------------------------------
 
-void VersionTable::removing(VersionNumber version, bool on) {
-  if (VersionRow* row = row_on_disk(version)) row->removing = on;
+void VersionTable::ordered(VersionNumber version, StoreOrder what, bool on) {
+  VersionRow* row = row_on_disk(version);
+  if (row != nullptr) (what == StoreOrder::remove ? row->removing : row->recording) = on;
 }
 
 VersionOrders VersionTable::take_orders() { return std::exchange(orders_, {}); }

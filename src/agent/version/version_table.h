@@ -38,8 +38,9 @@ struct VersionRow {
   // Why its record could not be written, until it is; `retries`: it is to be tried once more.
   std::optional<Lack> unrecorded;
   bool retries = false;
-  // The store was ordered to remove it, and has not answered.
+  // The store was ordered to remove it, or to record it, and has not answered.
   bool removing = false;
+  bool recording = false;
   // What lies of it on shared storage.
   std::optional<StoredVersion> shared;
 
@@ -59,6 +60,9 @@ struct VersionRow {
 
 // Where a version lies.
 enum class Where { disk, shared };
+
+// What the store does with a version that is on the disk.
+enum class StoreOrder { remove, record };
 
 // A level of a version may be reported from now on.
 struct Announcement {
@@ -127,9 +131,10 @@ class VersionTable {
   // Nothing is left of it there.
   void removed(VersionNumber version, Where where);
 
-  // --- retention (retention.h decides) ---
-  // The store was ordered to remove it from the disk; `on` false: it could not.
-  void removing(VersionNumber version, bool on);
+  // --- orders to the store (retention.h decides what is removed) ---
+  // The store was ordered to remove it from the disk, or to write its record; `on` false: it could
+  // not remove it.
+  void ordered(VersionNumber version, StoreOrder what, bool on = true);
 
   // Another room knows something new about it: the pool, what keeps it from a level.
   void changed(VersionNumber version) { orders_.changed.insert(version); }
@@ -142,6 +147,7 @@ class VersionTable {
   void unpin(VersionNumber version, PinReason why);
   VersionRow* row_on_disk(VersionNumber version);
   std::optional<StoredVersion>* place(VersionNumber version, Where where);
+  void leave_disk(VersionNumber version);
 
   Rows rows_;
   // How often each version is pinned, by reason. A version without pins has no entry.

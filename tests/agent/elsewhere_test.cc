@@ -1,0 +1,28 @@
+// The level of a version of which this node has nothing.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "agent/version/levels.h"
+#include "decisions_world.h"
+
+namespace backstay::agent::testing {
+namespace {
+
+// Another node's part may be in its pool alone, as its disk was full: only a record proves the
+// level.
+TEST_F(DecisionsTest, WhatARestartReadFromOthersIsLocalOnceItsRecordIsKnown) {
+  find_recorded(a_, 3, 6, Level::local);
+  begin_run(7);
+  b_.state.keep = 2;
+  b_.state.elsewhere = {{3, 6}, {}};
+  Levels levels(b_.state, [](VersionNumber) { return std::string(); });
+  EXPECT_EQ(levels.level_of(3).level, Level::captured);
+  begin_run(8);
+  ASSERT_TRUE(until([&] { return levels.level_of(3).level == Level::local; }));
+  b_.state.elsewhere.restarted_from = {3, 5};
+  EXPECT_EQ(levels.level_of(3).level, Level::captured) << "the record is of another run";
+}
+
+}  // namespace
+}  // namespace backstay::agent::testing
