@@ -1,6 +1,6 @@
 // The depot of one job: disk work on behalf of other agents, in a thread of its own, so that
 // neither the store nor the drain nor the main loop ever waits for a neighbour. It reads files of
-// nodes for whoever asks and writes the copies that this node keeps (docs/protocol/peers.md). It
+// nodes for other agents and writes the copies that this node keeps (docs/protocol/peers.md). It
 // has a tier of its own on the job's folder, which must not recycle files.
 //
 // The main loop posts commands and never waits. The answer to a command is its `done`, which comes
@@ -121,7 +121,7 @@ class DepotWorker {
   bool busy() const;
   // Takes in what has completed; blocks for at least one request if `wait`.
   void step(bool wait);
-  // Files that nobody has read from for a second are closed: an open one keeps its room on the disk
+  // A file is closed after a second without a read, as an open one keeps its room on the disk
   // after it was removed.
   void close_idle();
   // When close_idle() has something to do; no_deadline: never.
