@@ -186,7 +186,7 @@ void Capture::captured() {
   version.captured = true;
   filling_.reset();
   failpoint("capture.captured");
-  state_.send_to_all(wire::Captured{number, Code::ok, untold_.take(state_)});
+  state_.send_to_all(wire::Captured{number, Code::ok, unreported_.take(state_)});
   record_captured(version);
   drop_superseded();
   state_.versions.changed(number);

@@ -18,7 +18,7 @@
 
 #include "agent/disk/store.h"
 #include "agent/version/job_state.h"
-#include "agent/version/troubles.h"
+#include "agent/version/warnings.h"
 
 namespace backstay::agent {
 
@@ -84,7 +84,7 @@ class Capture {
 
   JobState& state_;
   std::optional<Filling> filling_;
-  Untold untold_;
+  UnreportedWarnings unreported_;
   // The last version that was given up. A rank may begin it later than that, not having read yet
   // what all were told.
   VersionNumber given_up_ = 0;

@@ -1,5 +1,5 @@
 // The other agents of a run as the parts of this one see them that talk to them
-// (docs/protocol/peers.md). Mesh is the real one; tests stand in.
+// (docs/protocol/peers.md). PeerConnections is the real one; tests stand in.
 //
 // Main loop's thread. Nothing blocks; every callback comes later, never from within the call.
 #pragma once

@@ -21,7 +21,7 @@
 #include "agent/job/job.h"
 #include "agent/memory/pool.h"
 #include "agent/server/metrics_page.h"
-#include "agent/server/name_watch.h"
+#include "agent/server/socket_path_watch.h"
 #include "base/fd.h"
 #include "wire/socket.h"
 
@@ -45,7 +45,7 @@ struct ServerOptions {
   // What the agents of a run on several nodes talk over. Called in the main loop's thread.
   std::function<Result<Network>(const MemberId& self, const std::string& secret)> make_network;
   // Buffers, of the pool's size, for other agents of a run.
-  std::uint32_t depot_buffers = 8;
+  std::uint32_t staging_buffers = 8;
   // Where metrics are served (docs/guide/metrics.md); port 0: nowhere.
   std::string metrics_address = "127.0.0.1";
   std::uint16_t metrics_port = 0;
@@ -122,8 +122,8 @@ class Server final : public Outbox {
                                     const std::string& dir, const HeldLock& job_lock);
   std::unique_ptr<Drain> make_drain(std::uint64_t slot, const std::string& job,
                                     const std::string& dir);
-  std::unique_ptr<Depot> make_depot(std::uint64_t slot, const std::string& job,
-                                    const std::string& dir, Slot& of);
+  std::unique_ptr<PeerFileThread> make_peer_files(std::uint64_t slot, const std::string& job,
+                                                  const std::string& dir, Slot& of);
   void refuse(ConnectionId id, const Error& error);
   void flush(ConnectionId id, Connection& connection);
   void bury();
@@ -135,7 +135,7 @@ class Server final : public Outbox {
   void begin_drain();
   bool drained() const;
   bool copies() const;
-  bool undecided() const;
+  bool in_doubt() const;
   bool may_be_decided() const;
   bool stores_settled();
   void say_what_is_not_durable() const;
@@ -165,7 +165,7 @@ class Server final : public Outbox {
   std::unique_ptr<Pool> pool_;
   Fd listener_;
   wire::FileId socket_;  // the listener's name, as long as it is ours
-  NameWatch name_watch_;
+  SocketPathWatch socket_path_watch_;
   bool unreachable_ = false;  // the name has gone for good
   Fd epoll_;
   Fd signals_;
@@ -185,7 +185,7 @@ class Server final : public Outbox {
     std::uint64_t slot = 0;
     Event event;
     bool from_drain = false;
-    DepotEvent from_depot = {};  // instead of an event
+    PeerFileEvent from_peer_files = {};  // instead of an event
   };
   Mailbox<Posted> events_;
   std::uint64_t next_slot_ = 1;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "agent/disk/links.h"
-#include "agent/group/survey.h"
+#include "agent/group/status_poll.h"
 #include "agent/job/job.h"
 #include "agent/memory/pool.h"
 
