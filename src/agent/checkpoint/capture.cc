@@ -34,7 +34,7 @@ Status Capture::begin(const RankLink& link, const wire::Begin& begin) {
                                       "a rank of this run has died; restart the job"});
     return {};
   }
-  if (!filling_ && begin.version == given_up_) return {};  // it has been told why
+  if (!filling_ && begin.version == given_up_) return {};  // it knows why
   if (begin.version > format::version_max) {
     state_.outbox.send(link.connection, wire::Captured{begin.version, Code::too_large, used_up()});
     return {};
@@ -391,7 +391,7 @@ bool Capture::store_has_buffers() const {
   return false;
 }
 
-// Nobody will ever give a buffer back: waiting would be for ever.
+// No buffer will ever come back: waiting would not end.
 bool Capture::starved() const {
   if (!waits_for_buffers() || store_has_buffers()) return false;
   const bool failed = std::any_of(state_.memory.begin(), state_.memory.end(),

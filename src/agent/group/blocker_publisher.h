@@ -1,8 +1,8 @@
-// Tells the other nodes of a run what keeps versions from a level on this one, and hears the same
-// of them (blockers.h).
+// Publishes to the other nodes of a run what keeps versions from a level on this node, and learns
+// the same from them (blockers.h).
 //
-// What this node lacks is looked up each time, so that nobody has to say when it changes; only
-// changes are published. Main loop's thread.
+// It collects this node's blockers at each call, so no room has to report a change; it publishes
+// only what has changed. Main loop's thread.
 #pragma once
 
 #include <vector>

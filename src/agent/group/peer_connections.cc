@@ -38,7 +38,7 @@ bool take_blank(std::string_view& text) {
 
 constexpr std::size_t ticket_bytes = sizeof(std::uint64_t);
 
-// Whoever closed a connection: what went over it has lost its agent.
+// A closed connection, by either side, means agent_lost for what went over it.
 Status for_owner(const Status& status) {
   if (status.ok() || status.error().code() != Code::state) return status;
   return Error(Code::agent_lost, "the connection was ended");
@@ -241,7 +241,7 @@ void PeerConnections::on(const net::Connected& event) {
   flush(id->node, node);
 }
 
-// Who is at an address where somebody else was to be; or nobody that we know.
+// Another agent than the expected one answered at that address, or an unknown one.
 void PeerConnections::turn_away(net::PeerId peer) {
   const auto dialled = node_of_.extract(peer);
   transport_->close(peer);

@@ -2,11 +2,11 @@
 // who, which protocol a message belongs to, dialling when there is something to say.
 //
 // Between two agents there may be two connections, as both may have dialled: each side talks over
-// the one that it has had longer. They end together: `lost` is told once, and nothing comes over
-// the other one after it. So it is where an agent comes back with a later incarnation before the
-// end of the earlier one was noticed. What waits for a connection is bounded: an agent that takes
-// nothing is cut off. A message to ourselves takes the same way without the network. Main loop's
-// thread.
+// the one that it has had longer. They end together: `lost` is reported once, and nothing comes
+// over the other one after it. So it is where an agent comes back with a later incarnation before
+// the end of the earlier one was noticed. What waits for a connection is bounded: an agent that
+// takes nothing is cut off. A message to ourselves takes the same way without the network. Main
+// loop's thread.
 #pragma once
 
 #include <deque>
@@ -23,7 +23,7 @@
 
 namespace backstay::agent {
 
-// What the peer connections hands on. `lost` is not told for agents that nobody has spoken with.
+// What the connections report. `lost` is not reported for an agent without an earlier connection.
 class PeerConnectionEvents : public PeerEvents {
  public:
   virtual void tree_message(NodeId from, const wire::tree::Message& message) = 0;
@@ -93,7 +93,7 @@ class PeerConnections final : public Peers {
   void fail(Waiting& waiting, const Error& why);
   // Ends every connection, and what waits; nothing that they still bring is heard.
   void part(Node& node, const Error& why);
-  // And tells it. Only from progress().
+  // And reports it. Only from progress().
   void lose(NodeId to, Node& node, const Error& why);
   void turn_away(net::PeerId peer);
   void deliver(NodeId from, Bytes message);

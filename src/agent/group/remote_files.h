@@ -14,7 +14,7 @@ namespace backstay::agent {
 class ObjectLookup {
  public:
   // The best first. Errors: agent_lost (the registrar has gone, or who had the object). Empty:
-  // nobody has it.
+  // there is no holder.
   using Found = std::function<void(Result<std::vector<wire::peer::Holder>>)>;
   virtual ~ObjectLookup() = default;
   // What is on this node's disk.

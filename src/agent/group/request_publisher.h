@@ -17,8 +17,8 @@ class RequestPublisher {
 
   // `backstay checkpoint`, or a signal at one of this node's ranks.
   void request(bool stop);
-  // After whatever may have changed something: what was asked before the other agents were known is
-  // told then.
+  // Called after each event: a request that came before the other agents were known is published
+  // then.
   void tell(RunMembership* run_membership);
   void learn(const tree::Fact& fact);
   // Another run begins.

@@ -128,7 +128,7 @@ std::vector<RunMembership*> CommitCoordinator::run_memberships() const {
   return all;
 }
 
-// Versions of its run may still be told to it.
+// Versions of its run may still be announced to it.
 bool CommitCoordinator::is_wanted(const RunMembership& run_membership) const {
   const RunId run = run_membership.facts().self.run;
   return has_in_doubt_of(run) ||
@@ -281,7 +281,7 @@ void CommitCoordinator::say_again() {
   newest([](const VersionRow& row) { return row.in_doubt(); }, Level::local, false);
   newest([](const VersionRow& row) { return row.protected_here; }, Level::protected_, false);
   newest([](const VersionRow& row) { return row.awaits_announcement(); }, Level::none, true);
-  for (const Said& said : all) {  // by now, any of them may be told
+  for (const Said& said : all) {  // by now, any of them may be announced
     for (RunMembership* run_membership : run_memberships()) {
       if (said.recorded != Level::none) run_membership->recorded(said.version, said.recorded);
       if (said.held == Level::none || run_membership->facts().self.run != said.version.run)

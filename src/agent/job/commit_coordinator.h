@@ -1,5 +1,5 @@
-// Which versions of a job are decided, and told: between its store, which seals and records, and
-// the fleets of its runs, which count (docs/protocol/tree.md, "Commit of a level").
+// Which versions of a job are decided and announced: between its store, which seals and records,
+// and the memberships of its runs, which count (docs/protocol/tree.md, "Commit of a level").
 //
 //   store: VersionSealed      -> membership.held(local)
 //   fleet: record(v, level)   -> store: RecordVersion, where this node has a part of v

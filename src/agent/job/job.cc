@@ -300,8 +300,8 @@ Status Job::restart(const RankLink& link, const wire::Restart& restart) {
   return {};
 }
 
-// A rank that has died will not ask, so the others would wait for ever, whether they asked before
-// its death or after it.
+// A rank that has died will not ask, so the others would wait without end, whether they asked
+// before its death or after it.
 void Job::refuse_incomplete_restart() {
   if (state_.lost.empty()) return;
   for (const auto& [rank, wanted] : std::exchange(restarting_, {})) {

@@ -134,7 +134,7 @@ class Job {
   // Not 0: this version is on its way to the durable directory.
   VersionNumber copying() const { return durability_.copying(); }
   bool waits_for_buffers() const;
-  // The job is another agent's, or its tier could not be scanned; everybody who joined was told.
+  // The job is another agent's, or its tier could not be scanned; all who joined know.
   bool unusable() const { return scan_error_.has_value(); }
 
   const JobState& state() const { return state_; }

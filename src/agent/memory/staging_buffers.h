@@ -1,7 +1,7 @@
 // Memory of an agent for other agents' files: a fixed number of buffers, so that neither a
 // neighbour nor a long queue makes the agent grow, and none of them is taken from the ranks' pool.
 //
-// Whoever needs a buffer leases it; it is free again when the last copy of the lease is gone. Any
+// A user leases a buffer; it is free again when the last copy of the lease is gone. Any
 // thread. Leases may outlive the StagingBuffers.
 #pragma once
 

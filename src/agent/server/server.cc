@@ -118,7 +118,7 @@ Status Server::open_loop() {
   return watch(events_.descriptor(), from_stores, false, false);
 }
 
-// Nobody's program waits for metrics: without them the agent works on.
+// No program needs metrics: without them the agent works on.
 void Server::open_metrics() {
   if (options_.metrics_port == 0) return;
   auto page = serve_metrics(options_.metrics_address, options_.metrics_port,
@@ -445,7 +445,7 @@ void Server::close(ConnectionId connection) {
   if (at != connections_.end()) at->second.closing = true;
 }
 
-// Ends connections that are broken, or closing and sent out; then tells their jobs.
+// Ends connections that are broken, or closing and sent out; then notifies their jobs.
 void Server::bury() {
   std::vector<ConnectionId> dead;
   for (const auto& [id, connection] : connections_) {

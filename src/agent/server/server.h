@@ -31,7 +31,7 @@ using ReportDisk = std::function<void(const DiskFacts&)>;
 
 struct ServerOptions {
   std::string socket_path;
-  std::vector<wire::Setting> settings;  // that each rank is told with its welcome
+  std::vector<wire::Setting> settings;  // sent to each rank with its welcome
   double idle_exit_s = 600;             // 0: never
   // A job without ranks is closed after so long, or once nothing of it is in the pool any more.
   double job_idle_s = 600;
@@ -68,11 +68,12 @@ class Server final : public Outbox {
   Status run();
 
   // run() has ended without waiting for captured versions: a second signal, or Shutdown without
-  // drain. The destructor waits for the disk, which may hang: whoever owns the process ends it
+  // drain. The destructor waits for the disk, which may hang: the owner ends the process
   // instead.
   bool gave_up() const { return stop_now_; }
 
-  // Nobody finds this agent any more. Leaves the socket of another agent that listens there by now.
+  // New programs do not find this agent any more. Leaves the socket of another agent that listens
+  // there by now.
   void remove_socket() const;
 
   void send(ConnectionId to, wire::Message message, std::vector<int> descriptors) override;

@@ -125,7 +125,8 @@ bool Server::finished() {
   return drained();
 }
 
-// To whoever asked us to end, too: it was promised that captured versions reach the disk first.
+// Answers the tool that asked for the end, too: it was promised that captured versions reach the
+// disk first.
 void Server::say_what_is_lost() {
   std::vector<std::string> lost;
   std::vector<std::string> in_doubt;

@@ -67,7 +67,7 @@ struct Server::Slot final : StoreLink {
   std::uint64_t asked_drain_posts = 0;
   std::uint64_t settled_drain_posts = 0;
   std::uint64_t unused_since_ns = 0;  // 0: in use
-  HeldLock lock;  // the store takes it; whoever writes to the job's folder looks at it
+  HeldLock lock;  // the store takes it; each writer to the job's folder looks at it
   std::function<std::unique_ptr<Drain>()> make_drain;
   std::function<Result<Network>(const MemberId&, const std::string&)> network;
   std::function<Status(int)> watch_network;

@@ -35,7 +35,7 @@ struct NodeBlockers {
 
 inline constexpr const char* blockers_fact = "lacks";
 
-// As many as are told: those of the newest versions, lower levels first, reasons cut short.
+// As many as are published: those of the newest versions, lower levels first, reasons cut short.
 std::vector<Blocker> newest_of(std::vector<Blocker> blockers);
 // The fact's value, within the bounds of a fact.
 std::string encode(NodeBlockers blockers);

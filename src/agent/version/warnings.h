@@ -15,13 +15,13 @@ struct Warning {
   enum class Kind {
     not_written,         // to this node's disk
     not_recorded,        // the commit record of what is on this node's disk
-    not_protected,       // nobody can keep copies or parity for now
+    not_protected,       // no node can keep copies or parity for now
     durable_unreadable,  // the durable directory could not be read when the run began
     not_copied,          // the last copy to the durable directory failed
   };
   Kind kind;
   std::string text;
-  // Tells one of its kind from the next, where it matters.
+  // Distinguishes one of its kind from the next, where it matters.
   std::uint64_t number = 0;
 };
 
@@ -29,7 +29,7 @@ std::vector<Warning> warnings(const JobState& state);
 
 class UnreportedWarnings {
  public:
-  // One that the present run was not told since it began, else "".
+  // One that the present run has not got since it began, else "".
   std::string take(const JobState& state);
 
  private:
