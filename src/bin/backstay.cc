@@ -32,6 +32,8 @@ constexpr std::string_view about = "About Backstay";
 constexpr Command commands[] = {
     {"run", running, "Start a program and restart it from its newest version when it fails",
      declare_run},
+    {"exec", running, "Become a program whose job is set up and whose files are captured",
+     declare_exec},
     {"checkpoint", running, "Ask a running job for a checkpoint", declare_checkpoint},
     {"status", running, "What this node's agent is doing", declare_status},
     {"top", running, "The same, live", declare_top},

@@ -17,7 +17,8 @@ import pytest
 
 from conftest import PROGRAM, ROOT
 
-COMMANDS = ["run", "checkpoint", "status", "top", "agent", "ls", "show", "verify", "rm", "copy",
+COMMANDS = ["run", "exec",
+            "checkpoint", "status", "top", "agent", "ls", "show", "verify", "rm", "copy",
             "doctor", "probe",
             "config", "completion", "version"]
 

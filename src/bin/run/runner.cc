@@ -50,7 +50,9 @@ Status Runner::prepare(const std::optional<LauncherLine>& launcher) {
   BACKSTAY_ASSIGN(hosts_, RunHosts::make(options_.hosts, options_.words, launcher, tell));
   if (options_.hosts.requeue && !starts_agents())
     return Error(Code::invalid, "--requeue is for srun in an allocation of Slurm");
-  return hosts_ ? hosts_->reachable() : Status();
+  if (!hosts_) return {};
+  BACKSTAY_TRY(hosts_->reachable());
+  return options_.capture.any() ? hosts_->can_capture(options_.capture) : Status();
 }
 
 Status Runner::clear(bool take_over) const {

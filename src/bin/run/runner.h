@@ -16,6 +16,7 @@
 #include <string>
 
 #include "base/config.h"
+#include "bin/parts/capture.h"
 #include "bin/run/child.h"
 #include "bin/run/newest.h"
 #include "bin/run/restart_policy.h"
@@ -29,6 +30,7 @@ struct RunOptions {
   double grace_s = 60;
   bool json = false;
   Words words;
+  CaptureOptions capture;           // the words contain it already
   Launch launch = 0;                // of the runs that it starts
   bool fresh = false;               // earlier versions do not count
   Language language = Language::c;  // of the program
