@@ -212,6 +212,7 @@ Action declare_run(CLI::App& app) {
       "--take-over", options->take_over,
       "End ranks of this job that live on, whose launcher is lost, and go on in their place");
   add_restart_options(app, options->run);
+  app.add_flag("--quiet", options->run.quiet, "No summary at the end");
   add_capture_options(app, options->run.capture);
   add_settings(app, options->settings, true);
   add_host_options(app, options->run);

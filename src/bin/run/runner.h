@@ -29,6 +29,7 @@ struct RunOptions {
   unsigned retries = 3;
   double grace_s = 60;
   bool json = false;
+  bool quiet = false;  // no summary
   Words words;
   CaptureOptions capture;           // the words contain it already
   Launch launch = 0;                // of the runs that it starts
@@ -87,7 +88,7 @@ class Runner {
   // The summary, from the job's log on this node, of the runs that we have started.
   bool agent_has_our_run() const;
   std::optional<RunSummary> summary() const;
-  void say_summary(const RunSummary& summary) const;
+  void say_summary(const RunSummary& summary, int code) const;
   int finish(int code);
   void requeue();
 
@@ -103,6 +104,7 @@ class Runner {
   std::uint64_t first_began_ns_ = 0;  // by the wall's clock; 0: nothing was started
   bool stopping_ = false;
   bool requeue_ = false;
+  bool busy_ = false;  // another run has the job
 };
 
 }  // namespace backstay::bin
