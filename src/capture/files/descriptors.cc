@@ -42,6 +42,14 @@ void close_descriptor(Table& table, int fd) {
   raw::close(fd);
 }
 
+int put_at_number(int from, int to, int flags) {
+  int result = -1;
+  for (int attempt = 0; attempt < 100 && result < 0; ++attempt) {
+    result = raw::dup3(from, to, flags);
+  }
+  return result;
+}
+
 int reopen(int fd, int flags) {
   char path[64];
   std::snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);

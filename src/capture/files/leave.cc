@@ -27,7 +27,7 @@ void replace_descriptors(Table& table, Opening& opening, int to) {
   }
   for (; fd >= 0; fd = table.next_descriptor(opening, fd + 1)) {
     const bool closed_at_exec = (raw::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0;
-    raw::dup3(to, fd, closed_at_exec ? O_CLOEXEC : 0);
+    put_at_number(to, fd, closed_at_exec ? O_CLOEXEC : 0);
   }
 }
 

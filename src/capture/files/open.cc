@@ -83,8 +83,12 @@ int bind_memory(int fd, MemoryFile& file, int real, int flags) {
     raw::close(user);
     return EMFILE;
   }
-  raw::dup3(user, fd, flags & O_CLOEXEC);
+  const int bound = put_at_number(user, fd, flags & O_CLOEXEC);
   raw::close(user);
+  if (bound < 0) {
+    table().remove(*opening);
+    return -bound;
+  }
   table().bind(fd, *opening);
   return 0;
 }
@@ -176,9 +180,9 @@ int open_file(int folder, const char* path, int flags, mode_t mode) {
 }
 
 void expect_write(int fd, unsigned long long bytes) {
-  if (opening_of(fd) == nullptr) return;
   constexpr unsigned long long step = 4 << 20;
-  if (written_since_check.fetch_add(bytes) + bytes < step) return;
+  if (table().find(fd) == nullptr || written_since_check.fetch_add(bytes) + bytes < step) return;
+  if (!is_owner()) return;
   Lock lock;
   written_since_check = 0;
   if (memory_used() + bytes > settings.memory_bytes_max) make_all_real();

@@ -38,6 +38,8 @@ bool needs_nothing(const char* mode, int flags) {
 FILE* open_stream(const char* path, const char* mode, int flags) {
   const int fd = open_file(AT_FDCWD, path, flags | O_LARGEFILE, 0666);
   if (fd < 0) return nullptr;
+  // libc begins at the end only where it opens the file itself.
+  if ((flags & (O_ACCMODE | O_APPEND)) == (O_WRONLY | O_APPEND)) raw::lseek(fd, 0, SEEK_END);
   FILE* stream = ::fdopen(fd, mode);
   if (stream != nullptr) return stream;
   const int error = errno;
