@@ -1,11 +1,12 @@
 // Runs a program and interferes at one of its system calls, counted from its first chdir on: what
 // comes before is the loader's.
 //
-//     at_call kill NUMBER PROGRAM [ARGUMENT]...         killed there, before or after the call
+//     at_call kill NUMBER PROGRAM [ARGUMENT]...         killed when so many calls have been made
 //     at_call fail NUMBER ERROR PROGRAM [ARGUMENT]...   the call is not made and returns this error
 //
-// For kill each call counts twice, its begin and its end. Exit status: that of the program; 137 if it
-// was killed; 125 if it made fewer calls than that and ended well; 126 if that call cannot fail. For x86-64.
+// Exit status: that of the program; 137 if
+// it was killed; 125 if it made fewer calls than that and ended well; 126 if that call cannot fail.
+// For x86-64.
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/user.h>
@@ -60,7 +61,9 @@ long call_of(pid_t process) {
   return static_cast<long>(registers.orig_rax);
 }
 
-bool can_fail(long call) { return call != SYS_getpid && call != SYS_rt_sigprocmask; }
+bool can_fail(long call) {
+  return call != SYS_getpid && call != SYS_rt_sigprocmask && call != SYS_brk;
+}
 
 }  // namespace
 
@@ -77,14 +80,15 @@ int main(int count, char** arguments) {
   bool begun = false;
   for (long seen = 0;;) {
     const int ended = go_on(process);
-    if (ended >= 0) return ended == 0 && seen < number ? fewer_calls : ended;
+    if (ended >= 0) return ended == 0 && seen < 2 * number ? fewer_calls : ended;
     begun = begun || call_of(process) == SYS_chdir;
     if (!begun) continue;
-    if (fails && seen == 2 * number) {
+    const bool reached = seen == 2 * number;  // each call stops twice, at its begin and its end
+    if (fails && reached) {
       if (!can_fail(call_of(process))) return fewer_calls + 1;
       make_fail(process, error);
       ++seen;
-    } else if (!fails && seen == number) {
+    } else if (reached) {
       kill(process, SIGKILL);
     }
     ++seen;

@@ -8,8 +8,8 @@ class Capture:
     """`library`: libbackstay_files.so. Files below `folder` are captured."""
 
     def __init__(self, library, folder, **variables):
-        self.variables = {"LD_PRELOAD": str(library), "BACKSTAY_CAPTURE": f"{folder}/**",
-                          **variables}
+        self.variables = {"LD_PRELOAD": os.path.abspath(library),
+                          "BACKSTAY_CAPTURE": f"{os.path.abspath(folder)}/**", **variables}
 
     def environment(self):
         return {**os.environ, **self.variables}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A captured program is killed at each system call, each of its calls fails in turn, its disk is full.
+"""A captured program is killed at each system call, each call fails in turn, its disk is full.
 
     faults_test.py LIBRARY AT_CALL REPLACE_FILES FOLDER
 
@@ -31,12 +31,19 @@ def fresh(folder):
         (folder / name).write_bytes(OLD)
 
 
-def check(folder, said, what):
+def kind_of(found, begun_is_right):
+    if begun_is_right and found is not None and NEW.startswith(found):
+        return "new" if found == NEW else "begun"
+    return {OLD: "old", NEW: "new"}.get(found, "neither the old file nor the new one")
+
+
+def check(folder, said, what, told_failures=False):
     for name in NAMES:
         path = folder / name
         found = path.read_bytes() if path.exists() else None
-        kind = {OLD: "old", NEW: "new"}.get(found, "neither the old file nor the new one")
-        if kind not in ("old", "new"):
+        # A program that was told of a failure has a file as far as it came, as natively.
+        kind = kind_of(found, told_failures and f"{name} ok" not in said)
+        if kind not in ("old", "new", "begun"):
             sys.exit(f"{what}: {name} is {kind}: {len(found or b'')} bytes; it said {said}")
         if f"{name} ok" in said and kind != "new":
             sys.exit(f"{what}: {name} is the old file, and the program was told that it is written")
@@ -48,32 +55,34 @@ def kill_everywhere(capture, at_call, program, folder):
         fresh(folder)
         done = capture.run(at_call, "kill", number, program, folder, stdout=subprocess.PIPE)
         said = done.stdout.decode().splitlines()
-        check(folder, said, f"killed at stop {number}")
+        check(folder, said, f"killed after call {number}")
         if done.returncode == ENDED_BEFORE:
             break
         killed += 1
     if killed < 100:
-        sys.exit(f"only {killed} stops: the program was not watched")
-    print(f"killed at each of {killed} stops")
+        sys.exit(f"only {killed} calls: the program was not watched")
+    print(f"killed after each of {killed} calls")
 
 
-def fail_everywhere(capture, at_call, program, folder, error):
+def fail_everywhere(capture, at_call, program, folder, errors):
+    """The errors take turns: each call fails with one of them."""
     refused = 0
     for number in range(100000):
         fresh(folder)
+        error = errors[number % len(errors)]
         done = capture.run(at_call, "fail", number, error, program, folder,
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         if done.returncode == CANNOT_FAIL:
             continue
         said = done.stdout.decode().splitlines()
         what = f"call {number} failed with {errno.errorcode[error]}"
-        check(folder, said, what)
+        check(folder, said, what, told_failures=True)
         if done.returncode == ENDED_BEFORE:
             break
         if done.returncode > 128:
             sys.exit(f"{what}: the program died of signal {done.returncode - 128}")
         refused += sum(not line.endswith(" ok") for line in said)
-    print(f"each call failed with {errno.errorcode[error]}; the program was told {refused} times")
+    print(f"each call failed; the program was told {refused} times")
 
 
 def full_disk(capture_of, program, folder):
@@ -108,8 +117,8 @@ def main():
     folder = pathlib.Path(tempfile.mkdtemp(prefix="faults", dir=folder.parent))
     capture = Capture(library, folder)
     kill_everywhere(capture, at_call, program, folder / "killed")
-    for error in (errno.EIO, errno.ENOSPC, errno.EMFILE):
-        fail_everywhere(capture, at_call, program, folder / "failed", error)
+    errors = (errno.EIO, errno.ENOSPC, errno.EMFILE)
+    fail_everywhere(capture, at_call, program, folder / "failed", errors)
     full_disk(lambda place: Capture(library, place), program, folder / "full")
     shutil.rmtree(folder)
 

@@ -76,7 +76,8 @@ def run_both(library, folder, name):
         if temporary_files(place):
             sys.exit(f"{name}: left {temporary_files(place)}")
     if found["native"].keys() != found["captured"].keys():
-        sys.exit(f"{name}: {sorted(found['native'])} natively, {sorted(found['captured'])} captured")
+        sys.exit(f"{name}: natively {sorted(found['native'])}, captured "
+                 f"{sorted(found['captured'])}")
     for path, native in found["native"].items():
         if native != found["captured"][path]:
             sys.exit(f"{name}: {path} has other bytes or another mode")
@@ -119,7 +120,8 @@ def budget(library, folder):
               "seen = [f.write(bytes([n]) * 1000000) and os.readlink('/proc/self/fd/%d' % "
               "f.fileno()).startswith('/memfd:') for n in range(40)]\n"
               "assert seen[0] and not seen[-1], seen; assert f.tell() == 40000000")
-    done = Capture(library, place, BACKSTAY_CAPTURE_MIB="16").run("python3", "-c", script, cwd=place)
+    capture = Capture(library, place, BACKSTAY_CAPTURE_MIB="16")
+    done = capture.run("python3", "-c", script, cwd=place)
     expected = b"".join(bytes([number]) * 1000000 for number in range(40))
     if done.returncode != 0 or (place / "x").read_bytes() != expected:
         sys.exit("a file larger than the memory that is allowed is wrong")

@@ -15,88 +15,18 @@
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdarg>
-#include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <random>
 #include <string>
 #include <vector>
 
+#include "random_state.h"
+
 namespace {
-
-std::mt19937_64 random_bits;
-std::vector<int> descriptors;
-std::vector<FILE*> streams;
-long captured = 0;  // descriptors of memory files that an operation got
-
-unsigned below(unsigned end) { return static_cast<unsigned>(random_bits() % end); }
-
-// One line, written at once: nothing of it may wait in a buffer that a fork would copy.
-[[gnu::format(printf, 1, 2)]] void say(const char* format, ...) {
-  char line[1024];
-  va_list list;
-  va_start(list, format);
-  const int bytes = std::vsnprintf(line, sizeof(line), format, list);
-  va_end(list);
-  if (write(STDOUT_FILENO, line, static_cast<size_t>(bytes)) != bytes) std::abort();
-}
-
-void result(const char* what, long value) {
-  say("%s = %ld %s\n", what, value, value < 0 ? strerrorname_np(errno) : "");
-}
-
-std::uint64_t sum_of(const char* bytes, size_t count) {
-  std::uint64_t sum = 1469598103934665603ULL;
-  for (size_t at = 0; at < count; ++at) {
-    sum = (sum ^ static_cast<unsigned char>(bytes[at])) * 1099511628211ULL;
-  }
-  return sum;
-}
-
-std::string some_name() {
-  const unsigned number = below(13);
-  if (number == 12) return "link";  // a symbolic link to file 0
-  return (number < 7 ? "file" : "folder/file") + std::to_string(number);
-}
-
-// Mostly one that is open.
-int some_descriptor() {
-  if (descriptors.empty() || below(30) == 0) return static_cast<int>(3 + below(20));
-  return descriptors[below(static_cast<unsigned>(descriptors.size()))];
-}
-
-std::string some_bytes() {
-  static const unsigned lengths[] = {1, 7, 100, 4095, 4096, 4097, 20000, 70000};
-  std::string bytes(below(4) == 0 ? lengths[below(8)] : 1 + below(3000), '\0');
-  const auto first = static_cast<char>(random_bits());
-  for (size_t at = 0; at < bytes.size(); ++at) bytes[at] = static_cast<char>(first + at / 3);
-  return bytes;
-}
-
-off_t some_offset() { return below(3) == 0 ? below(100000) : below(9000); }
-
-// For the test: whether anything was captured at all.
-void count_captured(int fd) {
-  const std::string link = "/proc/self/fd/" + std::to_string(fd);
-  char target[64] = "";
-  if (readlink(link.c_str(), target, sizeof(target) - 1) > 0 &&
-      std::strncmp(target, "/memfd:", 7) == 0) {
-    ++captured;
-  }
-}
-
-void opened(int fd) {
-  if (fd < 0) return;
-  descriptors.push_back(fd);
-  count_captured(fd);
-}
 
 void do_open() {
   static const int access[] = {O_RDONLY, O_WRONLY, O_RDWR, O_RDWR};
@@ -200,7 +130,9 @@ void do_allocate() {
   const int fd = some_descriptor();
   switch (below(4)) {
     case 0: result("posix_fallocate", -posix_fallocate(fd, some_offset(), 1 + below(9000))); break;
-    case 1: result("keep", fallocate(fd, FALLOC_FL_KEEP_SIZE, some_offset(), 1 + below(9000))); break;
+    case 1:
+      result("keep", fallocate(fd, FALLOC_FL_KEEP_SIZE, some_offset(), 1 + below(9000)));
+      break;
     case 2:
       result("punch", fallocate(fd, FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE, some_offset(),
                                 1 + below(9000)));
@@ -240,7 +172,8 @@ void do_same() {
   const std::string name = some_name();
   const int fd = some_descriptor();
   if (stat(name.c_str(), &by_path) != 0 || fstat(fd, &by_descriptor) != 0) return;
-  const bool same = by_path.st_dev == by_descriptor.st_dev && by_path.st_ino == by_descriptor.st_ino;
+  const bool same =
+      by_path.st_dev == by_descriptor.st_dev && by_path.st_ino == by_descriptor.st_ino;
   say("same %d\n", same);
   if (same && by_path.st_size != by_descriptor.st_size) say("  but not of one size\n");
 }
@@ -316,7 +249,8 @@ void do_copy() {
   const bool range = below(2) == 0;
   long all = 0;
   while (left > 0) {
-    copied = range ? copy_file_range(from, &in, to, &out, left, 0) : sendfile64(to, from, &in, left);
+    copied =
+        range ? copy_file_range(from, &in, to, &out, left, 0) : sendfile64(to, from, &in, left);
     if (copied <= 0) break;
     all += copied;
     left -= static_cast<size_t>(copied);
@@ -325,70 +259,6 @@ void do_copy() {
 }
 
 void do_lock() { result("flock", flock(some_descriptor(), below(2) == 0 ? LOCK_SH : LOCK_UN)); }
-
-void do_fopen() {
-  static const char* modes[] = {"w", "w+", "r", "r+", "a", "wx", "we", "q"};
-  if (streams.size() > 4) return;
-  const char* mode = modes[below(8)];
-  const std::string name = some_name();
-  FILE* stream = fopen(name.c_str(), mode);
-  const int error = errno;
-  say("fopen %s %s %d %s\n", name.c_str(), mode, stream == nullptr ? -1 : fileno(stream),
-      stream == nullptr ? strerrorname_np(error) : "");
-  if (stream != nullptr) streams.push_back(stream);
-}
-
-void do_stream() {
-  if (streams.empty()) return do_fopen();
-  FILE* stream = streams[below(static_cast<unsigned>(streams.size()))];
-  const std::string bytes = some_bytes();
-  std::vector<char> read(3000);
-  switch (below(7)) {
-    case 0: say("fprintf %d\n", fprintf(stream, "%u %s", below(1000), "words\n")); break;
-    case 1:
-    case 2: say("fwrite %zu\n", fwrite(bytes.data(), 1, bytes.size(), stream)); break;
-    case 3: result("fseek", fseek(stream, some_offset(), SEEK_SET)); break;
-    case 4: result("fflush", fflush(stream)); break;
-    case 5: result("ftell", ftell(stream)); break;
-    default: {
-      const size_t got = fread(read.data(), 1, read.size(), stream);
-      say("fread %zu %016lx\n", got, sum_of(read.data(), got));
-      clearerr(stream);
-    }
-  }
-  result("place", fseek(stream, 0, SEEK_CUR));
-}
-
-void do_fclose() {
-  if (streams.empty()) return;
-  const unsigned number = below(static_cast<unsigned>(streams.size()));
-  result("fclose", fclose(streams[number]));
-  streams.erase(streams.begin() + number);
-}
-
-// A child writes through descriptors that it shares, and closes some of them.
-void do_fork() {
-  for (FILE* stream : streams) fflush(stream);
-  const std::string bytes = some_bytes();
-  const int fd = some_descriptor();
-  const int other = some_descriptor();
-  const bool vfork_like = below(3) == 0;
-  const pid_t child = vfork_like ? vfork() : fork();
-  if (child == 0) {
-    if (vfork_like) _exit(7);
-    const bool wrote = write(fd, bytes.data(), bytes.size()) > 0;
-    close(other);
-    _exit(wrote ? 1 : 2);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  say("child %d\n", WEXITSTATUS(status));
-}
-
-void do_system() {
-  for (FILE* stream : streams) fflush(stream);
-  say("system %d\n", system("cat file0 file1 2>/dev/null | cksum"));
-}
 
 void do_close_range() {
   const unsigned first = 3 + below(12);
@@ -424,13 +294,13 @@ struct Kind {
 };
 
 const Kind kinds[] = {
-    {do_open, 70},     {do_close, 45},   {do_write, 70},  {do_pwrite, 50},
-    {do_writev, 20},   {do_read, 50},    {do_seek, 35},   {do_dup, 20},
-    {do_flags, 15},    {do_truncate, 25}, {do_allocate, 12}, {do_stat, 35},
-    {do_same, 20},     {do_name, 30},    {do_mode, 10},   {do_times, 10},
-    {do_map, 5},       {do_sync, 3},     {do_copy, 20},   {do_lock, 1},
-    {do_fopen, 20},    {do_stream, 50},  {do_fclose, 15}, {do_fork, 2},
-    {do_system, 1},    {do_folder, 3},   {do_close_range, 3}, {[] { list("."); }, 3}};
+    {do_open, 70},   {do_close, 45},    {do_write, 70},      {do_pwrite, 50},
+    {do_writev, 20}, {do_read, 50},     {do_seek, 35},       {do_dup, 20},
+    {do_flags, 15},  {do_truncate, 25}, {do_allocate, 12},   {do_stat, 35},
+    {do_same, 20},   {do_name, 30},     {do_mode, 10},       {do_times, 10},
+    {do_map, 5},     {do_sync, 3},      {do_copy, 20},       {do_lock, 1},
+    {do_fopen, 20},  {do_stream, 50},   {do_fclose, 15},     {do_fork, 2},
+    {do_system, 1},  {do_folder, 3},    {do_close_range, 3}, {[] { list("."); }, 3}};
 
 void perform_one() {
   unsigned all = 0;
@@ -457,7 +327,7 @@ int end_somehow() {
 int main(int count, char** arguments) {
   if (count != 4 || chdir(arguments[3]) != 0) return 2;
   close_range(3, ~0U, 0);  // whatever the caller left open is not ours to change
-  random_bits.seed(std::strtoull(arguments[1], nullptr, 10));
+  seed_random(std::strtoull(arguments[1], nullptr, 10));
   umask(022);
   if (symlink("file0", "link") != 0 && errno != EEXIST) return 2;
   if (mkdir("folder", 0755) != 0 && errno != EEXIST) return 2;

@@ -62,9 +62,8 @@ int bring_home(MemoryFile& file, bool sync) {
   stop_writers(file);
   struct stat target = {};
   raw::fstat(file.target, &target);
-  const Kept kept = target.st_nlink == 0
-                        ? Kept{write_in_place(finished_of(file, sync)), -1}
-                        : keep_direct(finished_of(file, sync));
+  const Kept kept = target.st_nlink == 0 ? Kept{write_in_place(finished_of(file, sync)), -1}
+                                         : keep_direct(finished_of(file, sync));
   if (kept.error != 0) {
     let_writers_go_on(the_table, file);
     return kept.error;

@@ -1,8 +1,8 @@
 // Memory files as a program uses them: opened, closed, brought to their place. What the interposed
 // calls have in common.
 //
-// Two ways lead out of memory, and both put the real descriptors in the places of the old ones, with
-// their offsets and flags:
+// Two ways lead out of memory, and both put the real descriptors in the places of the old ones,
+// with their offsets and flags:
 // - bring_home: the file is finished as far as anyone can see (sync, exec, exit, rename). It goes
 //   through the sink.
 // - make_real: something is about to happen that memory files cannot do (docs/guide/files.md lists

@@ -1,6 +1,5 @@
 #include "capture/files/copy.h"
 
-
 #include <algorithm>
 
 #include "capture/files/raw.h"
@@ -98,8 +97,7 @@ int merge_data(int from, int to) {
 int reserve_data(int from, int to) {
   constexpr int keep_size = 0x01;  // FALLOC_FL_KEEP_SIZE
   const int error = for_each_extent(from, [&](Extent extent) {
-    const int failed =
-        -raw::fallocate(to, keep_size, extent.begin, extent.end - extent.begin);
+    const int failed = -raw::fallocate(to, keep_size, extent.begin, extent.end - extent.begin);
     return failed == EINTR ? 0 : failed;
   });
   return error == ENOSPC || error == EDQUOT ? error : 0;

@@ -1,10 +1,10 @@
 // The calls on descriptors that calls.h lists, and those on descriptors that need more than a rule.
+#include <asm/ioctls.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
-#include <asm/ioctls.h>
 
 #include <algorithm>
 #include <cstdarg>
@@ -40,27 +40,27 @@ bool left_memory() {
   }
 BACKSTAY_CALLS_MADE_REAL(MADE_REAL)
 
-#define ON_REAL(result, name, parameters, arguments)                      \
-  EXPORT(result, name, parameters) {                                      \
-    if (const Opening* opening = opening_of(fd)) fd = opening->real;      \
-    return NEXT(name) arguments;                                          \
+#define ON_REAL(result, name, parameters, arguments)                 \
+  EXPORT(result, name, parameters) {                                 \
+    if (const Opening* opening = opening_of(fd)) fd = opening->real; \
+    return NEXT(name) arguments;                                     \
   }
 BACKSTAY_CALLS_ON_REAL(ON_REAL)
 
-#define THAT_WRITES(result, name, parameters, arguments, length) \
-  EXPORT(result, name, parameters) {                             \
+#define THAT_WRITES(result, name, parameters, arguments, length)  \
+  EXPORT(result, name, parameters) {                              \
     if (table().find(fd) == nullptr) return NEXT(name) arguments; \
-    expect_write(fd, static_cast<unsigned long long>(length));   \
-    const result first = NEXT(name) arguments;                   \
-    if (first >= 0 || !left_memory()) return first;              \
-    return NEXT(name) arguments;                                 \
+    expect_write(fd, static_cast<unsigned long long>(length));    \
+    const result first = NEXT(name) arguments;                    \
+    if (first >= 0 || !left_memory()) return first;               \
+    return NEXT(name) arguments;                                  \
   }
 BACKSTAY_CALLS_THAT_WRITE(THAT_WRITES)
 
-#define THAT_SYNCS(result, name, parameters, arguments)                 \
-  EXPORT(result, name, parameters) {                                    \
-    if (const int error = sync_descriptor(fd)) return answer(error);    \
-    return NEXT(name) arguments;                                        \
+#define THAT_SYNCS(result, name, parameters, arguments)              \
+  EXPORT(result, name, parameters) {                                 \
+    if (const int error = sync_descriptor(fd)) return answer(error); \
+    return NEXT(name) arguments;                                     \
   }
 BACKSTAY_CALLS_THAT_SYNC(THAT_SYNCS)
 
@@ -129,12 +129,12 @@ EXPORT(ssize_t, sendmsg, (int fd, const struct msghdr* message, int flags)) {
 static ssize_t copy_across(int in, off_t* in_at, int out, off_t* out_at, size_t bytes) {
   char piece[1 << 16];
   const size_t wanted = std::min(bytes, sizeof(piece));
-  const long got = in_at != nullptr ? raw::pread(in, piece, wanted, *in_at)
-                                    : raw::read(in, piece, wanted);
+  const long got =
+      in_at != nullptr ? raw::pread(in, piece, wanted, *in_at) : raw::read(in, piece, wanted);
   if (got <= 0) return got < 0 ? answer(static_cast<int>(-got)) : 0;
   const auto length = static_cast<size_t>(got);
-  const long put = out_at != nullptr ? raw::pwrite(out, piece, length, *out_at)
-                                     : raw::write(out, piece, length);
+  const long put =
+      out_at != nullptr ? raw::pwrite(out, piece, length, *out_at) : raw::write(out, piece, length);
   if (in_at == nullptr) raw::lseek(in, (put < 0 ? 0 : put) - got, SEEK_CUR);
   if (put < 0) return answer(static_cast<int>(-put));
   if (in_at != nullptr) *in_at += put;

@@ -9,8 +9,8 @@
 namespace backstay::files {
 
 bool open_elsewhere(int fd) {
-  constexpr int set_signal = 10;    // F_SETSIG
-  constexpr int set_lease = 1024;   // F_SETLEASE
+  constexpr int set_signal = 10;   // F_SETSIG
+  constexpr int set_lease = 1024;  // F_SETLEASE
   raw::fcntl(fd, set_signal, SIGURG);
   const int result = raw::fcntl(fd, set_lease, F_WRLCK);
   if (result == 0) raw::fcntl(fd, set_lease, F_UNLCK);

@@ -113,10 +113,12 @@ int begin(int fd, const struct stat& placed, int flags) {
 
 // Another opening of a file that this process has in memory.
 int join(int fd, const struct stat& found, MemoryFile& file, int flags) {
-  const bool is_memory = found.st_ino == file.memory_stat.st_ino &&
-                         found.st_dev == file.memory_stat.st_dev;
-  const int real = is_memory ? move_descriptor(table(), reopen(file.target, flags & ~(O_CREAT | O_EXCL | O_TRUNC)))
-                             : keep_descriptor(table(), fd);
+  const bool is_memory =
+      found.st_ino == file.memory_stat.st_ino && found.st_dev == file.memory_stat.st_dev;
+  const int real =
+      is_memory
+          ? move_descriptor(table(), reopen(file.target, flags & ~(O_CREAT | O_EXCL | O_TRUNC)))
+          : keep_descriptor(table(), fd);
   const int error = real < 0 ? -real : bind_memory(fd, file, real, flags);
   if (error == 0) return (flags & O_TRUNC) != 0 ? -raw::ftruncate(file.memory, 0) : 0;
   close_descriptor(table(), real);

@@ -12,13 +12,13 @@ bool has_mode(int flags) { return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) 
 
 }  // namespace
 
-#define MODE_OF(flags)                                        \
-  mode_t mode = 0;                                            \
-  if (has_mode(flags)) {                                      \
-    va_list list;                                             \
-    va_start(list, flags);                                    \
-    mode = static_cast<mode_t>(va_arg(list, int));            \
-    va_end(list);                                             \
+#define MODE_OF(flags)                             \
+  mode_t mode = 0;                                 \
+  if (has_mode(flags)) {                           \
+    va_list list;                                  \
+    va_start(list, flags);                         \
+    mode = static_cast<mode_t>(va_arg(list, int)); \
+    va_end(list);                                  \
   }
 
 EXPORT(int, openat, (int folder, const char* path, int flags, ...)) {

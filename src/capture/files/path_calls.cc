@@ -1,5 +1,6 @@
-// Calls on paths that may lead to a file in memory. Most need nothing: the file stands at its place,
-// so the kernel removes, links, renames folders and changes modes as ever (direct_sink.cc follows).
+// Calls on paths that may lead to a file in memory. Most need nothing: the file stands at its
+// place, so the kernel removes, links, renames folders and changes modes as ever (direct_sink.cc
+// follows).
 #include <sys/time.h>
 #include <utime.h>
 
@@ -11,28 +12,32 @@ namespace backstay::files {
 namespace {
 
 // A file gets its bytes before it gets another name, so that nobody finds the new name empty.
-void bring_path_home(int folder, const char* path) {
-  if (!is_anything_captured()) return;
+// Returns an error number: then it must not get that name.
+int bring_path_home(int folder, const char* path) {
+  if (!is_anything_captured()) return 0;
   Lock lock;
-  if (MemoryFile* file = file_at_path(folder, path, AT_SYMLINK_NOFOLLOW)) bring_home(*file, false);
+  MemoryFile* file = file_at_path(folder, path, AT_SYMLINK_NOFOLLOW);
+  return file == nullptr ? 0 : bring_home(*file, false);
 }
 
 }  // namespace
 
 EXPORT(int, rename, (const char* from, const char* to)) {
-  bring_path_home(AT_FDCWD, from);
+  if (const int error = bring_path_home(AT_FDCWD, from)) return answer(error);
   return NEXT(rename)(from, to);
 }
 
 EXPORT(int, renameat, (int from_folder, const char* from, int to_folder, const char* to)) {
-  bring_path_home(from_folder, from);
+  if (const int error = bring_path_home(from_folder, from)) return answer(error);
   return NEXT(renameat)(from_folder, from, to_folder, to);
 }
 
 EXPORT(int, renameat2,
        (int from_folder, const char* from, int to_folder, const char* to, unsigned flags)) {
-  bring_path_home(from_folder, from);
-  if ((flags & 2U) != 0) bring_path_home(to_folder, to);  // RENAME_EXCHANGE
+  if (const int error = bring_path_home(from_folder, from)) return answer(error);
+  if ((flags & 2U) != 0) {  // RENAME_EXCHANGE
+    if (const int error = bring_path_home(to_folder, to)) return answer(error);
+  }
   return NEXT(renameat2)(from_folder, from, to_folder, to, flags);
 }
 

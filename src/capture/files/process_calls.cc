@@ -122,7 +122,8 @@ EXPORT(int, fexecve, (int fd, char* const* arguments, char* const* environment))
 }
 
 EXPORT(int, execveat,
-       (int folder, const char* path, char* const* arguments, char* const* environment, int flags)) {
+       (int folder, const char* path, char* const* arguments, char* const* environment,
+        int flags)) {
   bring_all_home();
   return NEXT(execveat)(folder, path, arguments, environment, flags);
 }
@@ -148,9 +149,8 @@ int with_array(const char* first, va_list list, Then then) {
 EXPORT(int, execl, (const char* path, const char* first, ...)) {
   va_list list;
   va_start(list, first);
-  const int result = with_array(first, list, [&](char** arguments, va_list) {
-    return backstay_execv(path, arguments);
-  });
+  const int result = with_array(
+      first, list, [&](char** arguments, va_list) { return backstay_execv(path, arguments); });
   va_end(list);
   return result;
 }
@@ -158,9 +158,8 @@ EXPORT(int, execl, (const char* path, const char* first, ...)) {
 EXPORT(int, execlp, (const char* path, const char* first, ...)) {
   va_list list;
   va_start(list, first);
-  const int result = with_array(first, list, [&](char** arguments, va_list) {
-    return backstay_execvp(path, arguments);
-  });
+  const int result = with_array(
+      first, list, [&](char** arguments, va_list) { return backstay_execvp(path, arguments); });
   va_end(list);
   return result;
 }

@@ -62,9 +62,7 @@ inline int futimens(int fd, const struct timespec times[2]) {
 inline int fstatat(int folder, const char* path, struct stat* found, int flags) {
   return static_cast<int>(call(SYS_newfstatat, folder, path, found, flags));
 }
-inline int fstat(int fd, struct stat* found) {
-  return raw::fstatat(fd, "", found, AT_EMPTY_PATH);
-}
+inline int fstat(int fd, struct stat* found) { return raw::fstatat(fd, "", found, AT_EMPTY_PATH); }
 inline int unlink(const char* path) {
   return static_cast<int>(call(SYS_unlinkat, AT_FDCWD, path, 0));
 }

@@ -28,8 +28,6 @@ bool flags_can_join(int flags) {
   return (flags & (syncs | no_file)) == 0 && (flags & O_ACCMODE) != O_ACCMODE;
 }
 
-int memory_flags(int flags) {
-  return flags & (O_ACCMODE | O_APPEND | O_NONBLOCK | O_NOATIME);
-}
+int memory_flags(int flags) { return flags & (O_ACCMODE | O_APPEND | O_NONBLOCK | O_NOATIME); }
 
 }  // namespace backstay::files

@@ -1,8 +1,8 @@
 // Where the bytes of a memory file go when the program closes it, syncs it or ends.
 //
 // Two sinks can stand behind this: the direct one brings the file to its place at once; one that
-// hands the bytes to the node's agent is to come. A sink is called with the lock held, by one thread
-// at a time, allocates nothing, and calls no function of libc that is interposed.
+// hands the bytes to the node's agent is to come. A sink is called with the lock held, by one
+// thread at a time, allocates nothing, and calls no function of libc that is interposed.
 #pragma once
 
 #include <sys/stat.h>

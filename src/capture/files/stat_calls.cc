@@ -1,6 +1,8 @@
-// The stat family: what the file at its place is, with the size and the times of the bytes in memory.
+// The stat family: what the file at its place is, with the size and the times of the bytes in
+// memory.
 #include <sys/sysmacros.h>
 
+#include "capture/files/calls.h"
 #include "capture/files/capture.h"
 #include "capture/files/export.h"
 #include "capture/files/raw.h"
@@ -60,56 +62,45 @@ void correct(struct statx* found) {
 
 }  // namespace
 
-#define BY_PATH(name)                                                   \
-  EXPORT(int, name, (const char* path, struct stat* found)) {           \
-    return corrected(NEXT(name)(path, found), found);                   \
+#define BY_PATH(name)                                         \
+  EXPORT(int, name, (const char* path, struct stat* found)) { \
+    return corrected(NEXT(name)(path, found), found);         \
   }
-BY_PATH(stat)
-BY_PATH(stat64)
-BY_PATH(lstat)
-BY_PATH(lstat64)
+BACKSTAY_STATS_BY_PATH(BY_PATH)
 
-#define BY_DESCRIPTOR(name)                                             \
-  EXPORT(int, name, (int fd, struct stat* found)) {                     \
-    return corrected(NEXT(name)(place_of(fd), found), found);           \
+#define BY_DESCRIPTOR(name)                                   \
+  EXPORT(int, name, (int fd, struct stat* found)) {           \
+    return corrected(NEXT(name)(place_of(fd), found), found); \
   }
-BY_DESCRIPTOR(fstat)
-BY_DESCRIPTOR(fstat64)
+BACKSTAY_STATS_BY_DESCRIPTOR(BY_DESCRIPTOR)
 
 #define BY_FOLDER(name)                                                                     \
   EXPORT(int, name, (int folder, const char* path, struct stat* found, int flags)) {        \
     return corrected(NEXT(name)(place_of(folder, path, flags), path, found, flags), found); \
   }
-BY_FOLDER(fstatat)
-BY_FOLDER(fstatat64)
+BACKSTAY_STATS_BY_FOLDER(BY_FOLDER)
 
 // As programs call them that were linked with a libc before 2.33.
-#define BY_PATH_OLD(name)                                                      \
-  EXPORT(int, name, (int version, const char* path, struct stat* found)) {     \
-    return corrected(NEXT(name)(version, path, found), found);                 \
+#define BY_PATH_OLD(name)                                                  \
+  EXPORT(int, name, (int version, const char* path, struct stat* found)) { \
+    return corrected(NEXT(name)(version, path, found), found);             \
   }
-BY_PATH_OLD(__xstat)
-BY_PATH_OLD(__xstat64)
-BY_PATH_OLD(__lxstat)
-BY_PATH_OLD(__lxstat64)
+BACKSTAY_STATS_BY_PATH_OLD(BY_PATH_OLD)
 
-#define BY_DESCRIPTOR_OLD(name)                                                \
-  EXPORT(int, name, (int version, int fd, struct stat* found)) {               \
-    return corrected(NEXT(name)(version, place_of(fd), found), found);         \
+#define BY_DESCRIPTOR_OLD(name)                                        \
+  EXPORT(int, name, (int version, int fd, struct stat* found)) {       \
+    return corrected(NEXT(name)(version, place_of(fd), found), found); \
   }
-BY_DESCRIPTOR_OLD(__fxstat)
-BY_DESCRIPTOR_OLD(__fxstat64)
+BACKSTAY_STATS_BY_DESCRIPTOR_OLD(BY_DESCRIPTOR_OLD)
 
-#define BY_FOLDER_OLD(name)                                                                     \
+#define BY_FOLDER_OLD(name)                                                                       \
   EXPORT(int, name, (int version, int folder, const char* path, struct stat* found, int flags)) { \
-    const int place = place_of(folder, path, flags);                                            \
-    return corrected(NEXT(name)(version, place, path, found, flags), found);                    \
+    const int place = place_of(folder, path, flags);                                              \
+    return corrected(NEXT(name)(version, place, path, found, flags), found);                      \
   }
-BY_FOLDER_OLD(__fxstatat)
-BY_FOLDER_OLD(__fxstatat64)
+BACKSTAY_STATS_BY_FOLDER_OLD(BY_FOLDER_OLD)
 
-EXPORT(int, statx,
-       (int folder, const char* path, int flags, unsigned mask, struct statx* found)) {
+EXPORT(int, statx, (int folder, const char* path, int flags, unsigned mask, struct statx* found)) {
   const int result = NEXT(statx)(place_of(folder, path, flags), path, flags, mask, found);
   if (result == 0 && is_anything_captured()) correct(found);
   return result;

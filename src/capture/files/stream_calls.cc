@@ -1,6 +1,6 @@
-// Streams: libc opens, writes and closes their files by calls that cannot be interposed. So a stream
-// is opened here, on a descriptor of open_file, and what closes it is interposed; its reads and
-// writes need nothing.
+// Streams: libc opens, writes and closes their files by calls that cannot be interposed. So a
+// stream is opened here, on a descriptor of open_file, and what closes it is interposed; its reads
+// and writes need nothing.
 #include <cstdio>
 #include <cstring>
 
@@ -87,7 +87,7 @@ void open_again(FILE* stream, const char* path) {
 
 }  // namespace
 
-EXPORT(int, fclose, (FILE* stream)) {
+EXPORT(int, fclose, (FILE * stream)) {
   const int error = end_stream(stream);
   const int result = NEXT(fclose)(stream);
   if (error == 0) return result;

@@ -21,8 +21,8 @@ inline constexpr int descriptors_max = 1 << 16;  // greater numbers are never ca
 inline constexpr int openings_max = 4096;
 
 struct MemoryFile {
-  int memory;  // the memory file itself, for reading and writing; ours
-  int target;  // the file at its place, for writing; ours
+  int memory;          // the memory file itself, for reading and writing; ours
+  int target;          // the file at its place, for writing; ours
   struct stat placed;  // of the file at its place, when it was opened
   struct stat memory_stat;
   int openings;  // 0: this entry is free
