@@ -420,6 +420,47 @@ TEST_F(RestartAround, OneNodeAloneTakesAnOlderVersionWhereItHasNotAllOfANewerOne
   EXPECT_TRUE(agent.state().on_disk(7)->damage.empty());
 }
 
+TEST_F(RestartAround, OneNodeAloneTakesTheLaterOfTwoRunsThatUsedTheSameNumber) {
+  const NodeFile here({7, run - 1, 0}, 1, 2, {0, 1}, bytes);
+  const NodeFile there({7, run, 0}, 1, 2, {0, 1}, bytes);
+  for (const VersionNumber asked : {0, 7}) {
+    AgentHarness agent(64, 2, {0, 1}, 1);
+    agent.put_local(here);
+    agent.put_durable(there);
+    agent.restart(asked, 0, bytes);
+    agent.expect_restored(run);
+  }
+}
+
+TEST_F(RestartAround, OneNodeAloneListsTheDirectoryOnceMoreBeforeItTakesAnOlderVersion) {
+  const NodeFile old({6, run, 0}, 1, 2, {0, 1}, bytes);
+  const NodeFile newest({7, run, 0}, 1, 2, {0, 1}, bytes);
+  AgentHarness agent(64, 2, {0, 1}, 1);
+  agent.put_local(old);
+  agent.put_local(newest);
+  agent.put_durable_late(newest);
+  agent.disk.damage.insert({0, newest.manifest.chunks[0].segment_offset});
+  agent.restart(0, 0, bytes);
+  agent.expect_restored(run);
+  EXPECT_EQ(agent.rank(0).plan.version, 7u);
+  EXPECT_EQ(agent.durable_looks, 1);
+  EXPECT_FALSE(agent.state().on_disk(7)->damage.empty()) << "it was found damaged twice";
+}
+
+// A read error on the way sets nothing aside, and no rank of the node stays with that disk.
+TEST_F(RestartAround, OneNodeAloneLeavesAPlaceWithAllItsRanks) {
+  const NodeFile file({7, run, 0}, 1, 4, {0, 1, 2, 3}, bytes);
+  AgentHarness agent(64, 4, {0, 1, 2, 3}, 1);
+  agent.put_local(file);
+  agent.put_durable(file);
+  agent.disk.fails = Code::io;
+  agent.restart(0, 0, bytes);
+  agent.expect_restored(run);
+  EXPECT_EQ(agent.rank(0).plans, 1) << "its manifest could not be read, twice";
+  EXPECT_TRUE(agent.state().on_disk(7)->damage.empty());
+  EXPECT_TRUE(agent.state().on_disk(7)->doubtful);
+}
+
 // Nothing is damaged: the other ranks' objects are elsewhere.
 TEST_F(RestartAround, OneNodeAloneWithAnotherNumberOfRanksHearsWhereTheRestIs) {
   AgentHarness agent(64, 1, {0}, 1);
