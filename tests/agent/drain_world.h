@@ -105,7 +105,9 @@ class DrainWorldPlayed {
     run = number;
     for (NodeId node = 0; node < nodes; ++node) members_.push_back(nullptr);
     for (NodeId node = 0; node < nodes; ++node) start(node, {}, /*others_live=*/false);
-    for (auto& member : members_) member->durability->around()->listed();
+    for (auto& member : members_) {
+      if (DrainCoordinator* drain = member->durability->coordinator()) drain->listed();
+    }
   }
   std::uint32_t size() const { return static_cast<std::uint32_t>(members_.size()); }
   Member& operator[](NodeId node) { return *members_[node]; }
@@ -118,15 +120,16 @@ class DrainWorldPlayed {
     plans_[node] = plan;
     members_[node] = std::make_unique<Member>(*this, node);
     Member& member = *members_[node];
-    member.durability->open(settings);
+    member.durability->open(settings, size());
     act_alone(member);
     for (const auto& [file, held] : on_disk_) {
       if (held.first != disks_[node].get()) continue;
       member.files.add(held.second);
       know(member, *held.second.record);
     }
+    if (size() == 1) return;
     member.durability->with(member, member.files);
-    if (others_live) member.durability->around()->listed();
+    if (others_live) member.durability->coordinator()->listed();
   }
 
   // --- versions ---
@@ -141,7 +144,7 @@ class DrainWorldPlayed {
   // A copy of node `node`'s part comes to another one, which knows the version already.
   void copy(NodeId node, VersionNumber version, NodeId keeper) {
     write_at(keeper, node, version, 3);
-    members_[keeper]->durability->around()->kept({version, run, node});
+    members_[keeper]->durability->coordinator()->kept({version, run, node});
   }
   void save(VersionNumber version, std::uint32_t replicas = 0) {
     for (NodeId node = 0; node < size(); ++node) {
@@ -207,7 +210,7 @@ class DrainWorldPlayed {
     ways_[{b, a}].clear();
     for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
       ways_[{from, to}].push_back([this, from = from, to = to] {
-        members_[to]->durability->around()->lost(from, Error(Code::agent_lost, "cut"));
+        members_[to]->durability->coordinator()->lost(from, Error(Code::agent_lost, "cut"));
       });
     }
   }
@@ -223,7 +226,7 @@ class DrainWorldPlayed {
   // All that live learn it from the tree.
   void membership(const std::vector<NodeId>& lost, const std::vector<NodeId>& back) {
     for (auto& member : members_) {
-      if (member && !member->stopped) member->durability->around()->membership(lost, back);
+      if (member && !member->stopped) member->durability->coordinator()->membership(lost, back);
     }
   }
 
@@ -290,14 +293,15 @@ class DrainWorldPlayed {
   void send(NodeId from, NodeId to, wire::peer::Message message) {
     if (!lives(to)) {
       ways_[{to, from}].push_back([this, from, to] {
-        members_[from]->durability->around()->lost(to, Error(Code::agent_lost, "nobody is there"));
+        members_[from]->durability->coordinator()->lost(to,
+                                                        Error(Code::agent_lost, "nobody is there"));
       });
       return;
     }
     ways_[{from, to}].push_back([this, from, to, message = std::move(message)] {
       const auto packet = wire::peer::encode(message);  // as the wire would bring it
       ASSERT_TRUE(packet.ok());
-      members_[to]->durability->around()->message(from, wire::peer::decode(*packet).value());
+      members_[to]->durability->coordinator()->message(from, wire::peer::decode(*packet).value());
     });
   }
   DrainWorld world_of(Member& member) {
