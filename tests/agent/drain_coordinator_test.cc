@@ -295,9 +295,9 @@ TEST(DrainCoordinator, TwoWhoTakeThemselvesForTheCoordinator) {
     for (const NodeId a : {0u, 1u})
       for (const NodeId b : {2u, 3u}) world.cut(a, b);
     for (const NodeId a : {0u, 1u})
-      world[a].durability->around()->membership(std::vector<NodeId>{2, 3}, {});
+      world[a].durability->coordinator()->membership(std::vector<NodeId>{2, 3}, {});
     for (const NodeId b : {2u, 3u})
-      world[b].durability->around()->membership(std::vector<NodeId>{0, 1}, {});
+      world[b].durability->coordinator()->membership(std::vector<NodeId>{0, 1}, {});
     world.run_to_rest();
     EXPECT_EQ(world.there(), (Numbers{1})) << "one of them did it";
     world.expect_rest();

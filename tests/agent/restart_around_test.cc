@@ -401,40 +401,6 @@ TEST_F(RestartAround, AnotherNumberOfRanksIsSaidAndFetchedObjectByObject) {
   EXPECT_EQ(agent.rank(0).code, Code::not_found);
 }
 
-TEST_F(RestartAround, OneNodeAloneReadsAllNodesFilesOfADirectory) {
-  AgentHarness agent(64, 8, {0, 1, 2, 3, 4, 5, 6, 7}, 1);
-  const NodeFile file3 = saved(3);
-  for (const NodeFile* file : {&file0, &file1, &file2, &file3}) agent.put_durable(*file);
-  agent.restart(0, 0, bytes);
-  agent.expect_restored(run);
-}
-
-TEST_F(RestartAround, OneNodeAloneTakesAnOlderVersionWhereItHasNotAllOfANewerOne) {
-  const NodeFile old({6, 5, 0}, 1, 2, {0, 1}, bytes);
-  const NodeFile newer({7, run, 0}, 4, 2, {0}, bytes);
-  AgentHarness agent(64, 2, {0, 1}, 1);
-  agent.put_local(old);
-  agent.put_local(newer);
-  agent.restart(0, 0, bytes);
-  agent.expect_restored(5);
-  EXPECT_TRUE(agent.state().on_disk(7)->damage.empty());
-}
-
-// Nothing is damaged: the other ranks' objects are elsewhere.
-TEST_F(RestartAround, OneNodeAloneWithAnotherNumberOfRanksHearsWhereTheRestIs) {
-  AgentHarness agent(64, 1, {0}, 1);
-  agent.put_local(file0);
-  agent.restart(0, 0, bytes);
-  agent.expect_over(Code::rank_count);
-  agent.fetch(0, 5, 7, 0, bytes);
-  agent.settle();
-  EXPECT_EQ(agent.rank(0).code, Code::not_found);
-  EXPECT_THAT(agent.rank(0).message,
-              HasSubstr("not all of version 7 of job job can be brought back from this node alone; "
-                        "version 7 was saved on 4 nodes"));
-  EXPECT_TRUE(agent.state().on_disk(7)->damage.empty());
-}
-
 // Whatever fails: everybody has the right bytes, or everybody's own; and every buffer comes back.
 TEST_F(RestartAround, RandomFaults) {
   std::map<Code, int> outcomes;

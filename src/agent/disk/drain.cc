@@ -25,33 +25,17 @@ void DrainWorker::handle(DrainCommand command) {
   std::visit([this](auto& one) { handle(one); }, command);
 }
 
-bool DrainWorker::busy() const { return reads() || ((copy_ || parts_.busy()) && !stands_still_); }
+bool DrainWorker::busy() const { return reads() || (parts_.busy() && !stands_still_); }
 
 std::uint64_t DrainWorker::rests_until_ns() const {
   if (reads()) return 0;
-  if (parts_.busy()) return parts_.rests_until_ns();
-  return copy_ ? copy_->version->rests_until_ns() : 0;
+  return parts_.busy() ? parts_.rests_until_ns() : 0;
 }
 
 void DrainWorker::step() {
   if (reads()) return store_->reap(/*wait=*/true);
   if (stands_still_) return;
-  if (parts_.busy()) return parts_.step();
-  if (!copy_) return;
-  VersionCopy& version = *copy_->version;
-  if (const Status status = version.step(); !status.ok()) return give_up(status.error());
-  if (version.done()) succeed(version.committed());
-}
-
-void DrainWorker::give_up(const Error& error) {
-  const VersionNumber number = copy_->what.record.version;
-  if (const Status removed = copy_->version->remove_rest(); !removed.ok()) {
-    spdlog::warn("the rest of a copy stays until the next copy job={} version={} error=\"{}\"",
-                 job_, number, removed.error().to_string());
-  }
-  const bool damaged = copy_->version->source_is_damaged();
-  copy_.reset();
-  world_.post_event(CopyFailed{number, error, damaged});
+  if (parts_.busy()) parts_.step();
 }
 
 void DrainWorker::handle(Command& command) {
@@ -63,10 +47,10 @@ void DrainWorker::handle(Command& command) {
 
 void DrainWorker::handle(OpenDurable& command) {
   while (reads()) store_->reap(/*wait=*/true);
-  if (copy_ && dir_ != command.dir)
-    give_up(Error(Code::again, "the durable directory was changed"));
-  parts_.handle(StopPart{});  // of a run that is over
-  parts_.handle(EndCopy{});
+  if (dir_ != command.dir) {  // of a run that is over
+    parts_.handle(StopPart{});
+    parts_.handle(EndCopy{});
+  }
   live_.set(false);
   dir_ = command.dir;
   open_store();
@@ -81,41 +65,6 @@ void DrainWorker::open_store() {
 // A directory that was missing when the run began, as it was not mounted yet, may be there now.
 void DrainWorker::handle(Reopen&) {
   if (store_ && !store_->has_tier()) open_store();
-}
-
-void DrainWorker::handle(CopyVersion& command) {
-  BACKSTAY_CHECK(!copy_ && store_);
-  if (const Status status = begin(command); !status.ok()) {
-    world_.post_event(CopyFailed{command.record.version, status.error(), false});
-  }
-}
-
-Status DrainWorker::begin(const CopyVersion& command) {
-  BACKSTAY_ASSIGN(auto to, world_.open_durable(dir_));  // first: the lock would make the directory
-  BACKSTAY_TRY(live_.take(dir_));
-  BACKSTAY_ASSIGN(HeldLock lock, world_.lock(dir_));
-  to = guarded(std::move(to), lock);
-  BACKSTAY_ASSIGN(auto from, world_.open_tier(world_.local_dir));
-  BACKSTAY_TRY(remove_unfinished(*to, job_));
-  BACKSTAY_ASSIGN(const bool there, make_way(*to, command.record));
-  if (there) BACKSTAY_TRY(make_safe(*to, command.record));
-  copy_.emplace();
-  copy_->what = command;
-  copy_->lock = std::move(lock);
-  copy_->from = std::move(from);
-  copy_->to = std::move(to);
-  if (there) {
-    succeed(look_at(*copy_->to, job_, command.record.version).record);
-  } else {
-    copy_->version.emplace(*copy_->from, *copy_->to, clock_,
-                           VersionCopy::What{command.record, Level::durable, command.bytes_per_s});
-  }
-  return {};
-}
-
-void DrainWorker::succeed(const format::CommitRecord& record) {
-  tell(record, copy_->what.expired);
-  copy_.reset();
 }
 
 void DrainWorker::tell(const format::CommitRecord& record,

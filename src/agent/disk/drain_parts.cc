@@ -1,6 +1,7 @@
 #include "agent/disk/drain_parts.h"
 
 #include "agent/disk/guarded_tier.h"
+#include "base/log.h"
 #include "format/names.h"
 
 namespace backstay::agent {
@@ -36,7 +37,7 @@ Result<std::optional<StoredVersion>> DrainParts::prepare(const std::string& dir,
   BACKSTAY_ASSIGN(auto to, world_.open_durable(dir));  // first: the lock would make the directory
   BACKSTAY_TRY(live_.take(dir));
   BACKSTAY_ASSIGN(HeldLock lock, world_.lock(dir));
-  prepared_.emplace(Prepared{guarded(std::move(to), lock), lock});
+  prepared_.emplace(Prepared{command.record, guarded(std::move(to), lock), lock});
   const format::CommitRecord& record = command.record;
   const StoredVersion there = look_at(*prepared_->to, job_, record.version);
   BACKSTAY_TRY(check_run(there, record));
@@ -60,6 +61,23 @@ void DrainParts::handle(const CommitCopy& command,
     recorded(command.record);
   } else {
     world_.post_event(CopyFailed{command.record.version, status.error(), false});
+    give_up_prepared();
+  }
+  prepared_.reset();
+}
+
+// What a node alone leaves of a copy helps nobody to go on, and takes room. Of several nodes whole
+// files stay.
+void DrainParts::give_up_prepared() {
+  if (!prepared_) return;
+  const format::CommitRecord& record = prepared_->record;
+  if (record.nodes == 1) {
+    const Status removed =
+        prepared_->to->remove(format::version_folder(record.job, record.version));
+    if (!removed.ok()) {
+      spdlog::warn("the rest of a copy stays until the next copy job={} version={} error=\"{}\"",
+                   job_, record.version, removed.error().to_string());
+    }
   }
   prepared_.reset();
 }

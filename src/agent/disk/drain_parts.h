@@ -1,6 +1,6 @@
-// What the drain's thread does for a job on several nodes (docs/protocol/drain.md): copies a file
-// of a node when it is its turn, and for the coordinator takes the lock, clears up, and writes the
-// record in the end.
+// How the drain's thread copies (docs/protocol/drain.md): a file of a node when it is its turn; and
+// for the coordinator it takes the lock, clears up, and writes the record in the end. A job on one
+// node takes the same steps: it is the coordinator, and has all turns.
 //
 // One part is copied at a time and one version is prepared at a time; both may be at once. What is
 // dropped leaves no half-written file; whole ones stay for whoever goes on.
@@ -22,11 +22,11 @@ namespace backstay::agent {
 // --- commands -------------------------------------------------------------------------------
 struct PrepareCopy {  // answered by CopyPrepared; the lock is held from then on
   std::uint64_t ticket = 0;
-  format::CommitRecord record;  // job, version and run count
+  format::CommitRecord record;  // job, version, run and nodes count; the sum where it is not 0
 };
 struct CopyPart {  // answered by PartCopied
   std::uint64_t ticket = 0;
-  format::CommitRecord record;  // job, version, run, nodes and ranks count
+  format::CommitRecord record;  // job, version, run, nodes and ranks count; of one node the sum
   NodeId node = 0;
   std::uint64_t bytes_per_s = 0;  // 0: no limit
 };
@@ -65,7 +65,7 @@ class DrainParts {
   // `recorded` is called under the lock.
   void handle(const CommitCopy& command,
               const std::function<void(const format::CommitRecord&)>& recorded);
-  void handle(const EndCopy&) { prepared_.reset(); }
+  void handle(const EndCopy&) { give_up_prepared(); }
 
   bool busy() const { return part_ != nullptr; }
   void step();
@@ -79,10 +79,12 @@ class DrainParts {
     std::optional<VersionCopy> copy;
   };
   struct Prepared {
+    format::CommitRecord record;
     std::unique_ptr<tier::Tier> to;
     HeldLock lock;
   };
   Result<std::optional<StoredVersion>> prepare(const std::string& dir, const PrepareCopy& command);
+  void give_up_prepared();
   Status begin(const std::string& dir, const CopyPart& command);
   void answer(const Status& status);
 

@@ -9,6 +9,7 @@
 #include "agent/disk/links.h"
 #include "agent/drain/due_version.h"
 #include "agent/version/retention.h"
+#include "base/check.h"
 #include "base/log.h"
 
 namespace backstay::agent {
@@ -22,18 +23,15 @@ peer::Durable message_of(const format::CommitRecord& record) {
           record.payload_bytes, record.manifests_sum, record.captured_ns, record.committed_ns};
 }
 
-format::CommitRecord record_of(const peer::Durable& what, const std::string& job) {
-  return {job,        Level::durable,     what.version,       what.run,         what.nodes,
-          what.ranks, what.payload_bytes, what.manifests_sum, what.captured_ns, what.committed_ns};
-}
-
 }  // namespace
 
-DrainCoordinator::DrainCoordinator(JobState& state, Peers& peers, const HeldFiles& held,
+DrainCoordinator::DrainCoordinator(JobState& state, Peers* peers, const HeldFiles* held,
                                    Events events)
     : state_(state),
       peers_(peers),
       held_(held),
+      self_(peers == nullptr ? 0 : peers->self()),
+      members_(peers == nullptr ? 1 : peers->members()),
       events_(std::move(events)),
       next_ticket_(state.clock.wall_ns()) {}
 
@@ -45,7 +43,7 @@ DrainCoordinator::~DrainCoordinator() {
 NodeId DrainCoordinator::coordinator() const {
   NodeId node = 0;
   while (lost_.count(node) != 0) ++node;
-  return std::min(node, peers_.self());
+  return std::min(node, self_);
 }
 
 VersionNumber DrainCoordinator::copying() const {
@@ -53,9 +51,23 @@ VersionNumber DrainCoordinator::copying() const {
   return kept_ ? kept_->version.first : 0;
 }
 
+void DrainCoordinator::send(NodeId to, peer::Message message) {
+  if (!alone()) return peers_->send(to, std::move(message));
+  BACKSTAY_CHECK(to == self_);
+  to_self_.push_back(std::move(message));
+}
+
+void DrainCoordinator::deliver() {
+  while (!to_self_.empty()) {
+    const peer::Message next = std::move(to_self_.front());
+    to_self_.pop_front();
+    message(self_, next);
+  }
+}
+
 void DrainCoordinator::tell_others(const peer::Message& message) {
-  for (NodeId node = 0; node < peers_.members(); ++node) {
-    if (node != peers_.self() && lost_.count(node) == 0) peers_.send(node, message);
+  for (NodeId node = 0; node < members_; ++node) {
+    if (node != self_ && lost_.count(node) == 0) send(node, message);
   }
 }
 
@@ -69,7 +81,7 @@ void DrainCoordinator::listed() {
 
 void DrainCoordinator::consider() {
   if (!listed_ || !state_.durable_settings.on()) return;
-  if (coordinator() != peers_.self()) return tell_due();
+  if (coordinator() != self_) return tell_due();
   if (!version_) begin();
 }
 
@@ -85,8 +97,7 @@ void DrainCoordinator::tell_due() {
     const bool waited = events_.waited(number);
     const bool left = record.run != state_.run && number > durable;
     if ((!waited && !left) || !said_.emplace(number, waited).second) continue;
-    peers_.send(
-        to, peer::Due{number, record.run, record.nodes, record.ranks, record.captured_ns, waited});
+    send(to, peer::Due{number, record.run, record.nodes, record.ranks, record.captured_ns, waited});
   }
 }
 
@@ -104,7 +115,9 @@ void DrainCoordinator::on(NodeId, const peer::Due& due) {
 void DrainCoordinator::begin() {
   DueVersion next(state_);
   for (const auto& [number, row] : state_.versions.rows()) {
-    if (row.good()) next.consider(number, events_.waited(number));
+    // Of a version of several nodes a node alone has a part only.
+    const bool has_all = !alone() || (row.good() && row.disk->record.nodes == 1);
+    if (row.good() && has_all) next.consider(number, events_.waited(number));
   }
   for (const auto& [number, due] : due_) next.consider(number, due.waited);
   const VersionNumber number = next.answer();
@@ -124,16 +137,20 @@ void DrainCoordinator::begin() {
 
 void DrainCoordinator::begin(format::CommitRecord record) {
   record.level = Level::durable;
+  // What several nodes wrote is summed up anew, as their parts are copied.
+  format::CommitRecord wanted = record;
+  if (record.nodes > 1) wanted.manifests_sum = 0;
   record.payload_bytes = 0;
   record.manifests_sum = 0;
   const Version& version =
       version_.emplace(Version{record,
+                               VersionPin(state_.versions, record.version, PinReason::copying),
                                ++next_ticket_,
                                DrainSchedule(record.nodes, state_.durable_settings.nodes_max),
                                {},
                                {},
                                {}});
-  state_.store.post_drain(PrepareCopy{version.ticket, record});
+  state_.store.post_drain(PrepareCopy{version.ticket, std::move(wanted)});
 }
 
 // The lock is ours, so nobody else is at it: now the members are asked, and leave what another
@@ -141,16 +158,16 @@ void DrainCoordinator::begin(format::CommitRecord record) {
 void DrainCoordinator::ask_for_parts() {
   Version& version = *version_;
   const format::CommitRecord& record = version.record;
-  for (NodeId node = 0; node < peers_.members(); ++node) {
+  for (NodeId node = 0; node < members_; ++node) {
     if (lost_.count(node) != 0) continue;
     version.asked.insert(node);
-    if (node != peers_.self()) {
-      peers_.send(node, peer::Which{version.ticket, record.version, record.run});
+    if (node != self_) {
+      send(node, peer::Which{version.ticket, record.version, record.run});
     }
   }
   // At once, as everything that we say to ourselves about the version: in the order in which others
   // hear it.
-  on(peers_.self(), peer::Which{version.ticket, record.version, record.run});
+  on(self_, peer::Which{version.ticket, record.version, record.run});
 }
 
 void DrainCoordinator::on(const CopyPrepared& event) {
@@ -179,7 +196,7 @@ void DrainCoordinator::go_on() {
   while (const auto turn = version_->turns.next()) {
     const std::uint64_t ticket = ++next_ticket_;
     version_->given[ticket] = *turn;
-    peers_.send(turn->agent, peer::Turn{ticket, record.version, record.run, turn->file});
+    send(turn->agent, peer::Turn{ticket, record.version, record.run, turn->file});
   }
   if (version_->turns.complete()) commit();
 }
@@ -197,7 +214,9 @@ void DrainCoordinator::on(NodeId from, const peer::TurnOver& over) {
     return go_on();
   }
   version_->turns.failed(turn);
-  const Error why(over.code, fmt::format("node {}: {}", from, over.message));
+  version_->damaged = over.damaged && alone();
+  const Error why(over.code,
+                  alone() ? over.message : fmt::format("node {}: {}", from, over.message));
   version_->last_trouble = why;
   // Where its own file is bad or gone another may have a good one; what the shared storage says it
   // says to all.
@@ -208,9 +227,9 @@ void DrainCoordinator::on(NodeId from, const peer::TurnOver& over) {
 void DrainCoordinator::commit() {
   version_->committing = true;
   version_->record.committed_ns = state_.clock.wall_ns();
-  // Of an earlier run: a restart may still be reading an older one.
+  // Of an earlier run of several nodes: a restart of another one may still be reading an older one.
   CommitCopy last{version_->record};
-  if (version_->record.run == state_.run) {
+  if (alone() || version_->record.run == state_.run) {
     last.expired =
         shared_expired(state_.versions, version_->record.version, state_.durable_settings.keep);
   }
@@ -223,7 +242,7 @@ void DrainCoordinator::on(const VersionDurable& event) {
   version_.reset();
   const peer::Durable durable = message_of(record);
   tell_others(durable);
-  on(peers_.self(), durable);
+  on(self_, durable);
 }
 
 // The record could not be written.
@@ -253,7 +272,7 @@ void DrainCoordinator::give_up(const Error& why) {
   const peer::NotDurable message{version_->record.version, version_->record.run, why.code(),
                                  why.message()};
   tell_others(message);
-  on(peers_.self(), message);
+  on(self_, message);
   end_if_over();
 }
 
@@ -277,110 +296,6 @@ void DrainCoordinator::lose(NodeId member, const Error& why) {
   go_on();
 }
 
-// --- a member ------------------------------------------------------------------------------------
-
-void DrainCoordinator::on(NodeId from, const peer::Which& which) {
-  if (!listed_) return early_.emplace_back(from, which), void();
-  peer::Parts answer{which.ticket, {}};
-  for (const auto& [file, held] : held_.all()) {
-    const bool wanted = file.version == which.version && file.run == which.run && !file.parity;
-    if (wanted && answer.nodes.size() < wire::list_entries_max) answer.nodes.push_back(file.node);
-  }
-  if (own_) state_.store.post_drain(StopPart{});
-  keep(Kept{{which.version, which.run}, from, which.ticket, {}});
-  peers_.send(from, std::move(answer));
-}
-
-void DrainCoordinator::kept(const FileOf& file) {
-  if (!kept_ || file.parity || kept_->version != VersionOfRun{file.version, file.run}) return;
-  peers_.send(kept_->from, peer::Parts{kept_->ticket, {file.node}});
-}
-
-void DrainCoordinator::on(NodeId from, const peer::Turn& turn) {
-  if (!own_) return write({from, turn});
-  if (next_own_) answer(*next_own_, Error(Code::again, "superseded by another coordinator"));
-  next_own_ = Own{from, turn};
-}
-
-void DrainCoordinator::write(const Own& own) {
-  const auto& [ticket, version, run, node] = own.turn;
-  const HeldFile* held = held_.find({version, run, node});
-  if (held == nullptr || !kept_ || kept_->version != VersionOfRun{version, run}) {
-    return answer(own, Error(Code::not_found, "it has no such file any more"));
-  }
-  own_ = own;
-  CopyPart part{ticket, {}, node, state_.durable_settings.bytes_per_s};
-  part.record.job = state_.name;
-  part.record.version = version;
-  part.record.run = run;
-  part.record.nodes = held->nodes;
-  part.record.ranks = held->ranks_of_run;
-  state_.store.post_drain(std::move(part));
-}
-
-void DrainCoordinator::on(const PartCopied& event) {
-  if (!own_ || own_->turn.ticket != event.ticket) return;
-  peer::TurnOver over{event.ticket,        Code::ok,    "", event.source_is_damaged,
-                      event.payload_bytes, event.digest};
-  if (!event.status.ok()) {
-    over.code = event.status.error().code();
-    over.message = event.status.error().message();
-  }
-  peers_.send(own_->from, std::move(over));
-  own_.reset();
-  if (const auto next = std::exchange(next_own_, std::nullopt)) write(*next);
-}
-
-void DrainCoordinator::answer(const Own& own, const Error& why) {
-  peers_.send(own.from, peer::TurnOver{own.turn.ticket, why.code(), why.message(), false, 0, 0});
-}
-
-void DrainCoordinator::on(NodeId, const peer::Durable& durable) {
-  due_.erase(durable.version);
-  if (kept_ && kept_->version == VersionOfRun{durable.version, durable.run}) keep(std::nullopt);
-  const format::CommitRecord record = record_of(durable, state_.name);
-  const StoredVersion stored{record.version, record.level, record};
-  const bool known = state_.is_durable(record.version);
-  state_.store.post_drain(Reopen{});
-  if (!known) events_.durable(stored);
-  consider();
-}
-
-// Another one, which takes itself for the coordinator too, may have given up what ours goes on
-// with.
-void DrainCoordinator::on(NodeId from, const peer::NotDurable& why) {
-  if (state_.is_durable(why.version)) return;
-  const bool kept = kept_ && kept_->version == VersionOfRun{why.version, why.run};
-  const bool for_another = kept && kept_->from != from;
-  if (for_another && from != peers_.self()) return;
-  due_.erase(why.version);
-  if (kept && !for_another) {
-    if (own_) state_.store.post_drain(StopPart{});
-    keep(std::nullopt);
-  }
-  events_.failed(CopyFailed{why.version, Error(why.code, why.message), false});
-  consider();
-}
-
-void DrainCoordinator::on(NodeId, const peer::DurableGone& gone) {
-  note_gone(gone.version);
-  const VersionRow* row = state_.versions.find(gone.version);
-  if (row == nullptr || !row->shared) return;
-  events_.gone(gone.version);
-}
-
-void DrainCoordinator::keep(std::optional<Kept> what) {
-  kept_ = std::move(what);
-  if (!kept_) return;
-  kept_->pin = VersionPin(state_.versions, kept_->version.first, PinReason::copying);
-}
-
-void DrainCoordinator::let_go(NodeId coordinator) {
-  if (own_ && own_->from == coordinator) state_.store.post_drain(StopPart{});
-  if (kept_ && kept_->from == coordinator) keep(std::nullopt);
-  std::erase_if(early_, [coordinator](const auto& asked) { return asked.first == coordinator; });
-}
-
 // --- the other agents ----------------------------------------------------------------------------
 
 void DrainCoordinator::message(NodeId from, const peer::Message& message) {
@@ -395,29 +310,29 @@ void DrainCoordinator::lost(NodeId peer, const Error& why) {
 void DrainCoordinator::reached(NodeId peer) {
   said_to_.reset();
   consider();
-  if (coordinator() == peers_.self() && peer != peers_.self()) tell_durable(peer);
+  if (coordinator() == self_ && peer != self_) tell_durable(peer);
 }
 
 // What it may have missed.
 void DrainCoordinator::tell_durable(NodeId peer) {
-  for (const VersionNumber version : gone_) peers_.send(peer, peer::DurableGone{version, 0});
+  for (const VersionNumber version : gone_) send(peer, peer::DurableGone{version, 0});
   for (const auto& [number, row] : state_.versions.rows()) {
     if (!row.durable()) continue;
     const format::CommitRecord& record = row.shared->record;
-    if (record.run == state_.run) peers_.send(peer, message_of(record));
+    if (record.run == state_.run) send(peer, message_of(record));
   }
 }
 
 void DrainCoordinator::membership(std::span<const NodeId> lost, std::span<const NodeId> back) {
   const NodeId before = coordinator();
   for (const NodeId node : lost) {
-    if (node == peers_.self() || !lost_.insert(node).second) continue;
+    if (node == self_ || !lost_.insert(node).second) continue;
     this->lost(node, Error(Code::agent_lost, "nothing was heard of it"));
   }
   for (const NodeId node : back) lost_.erase(node);
-  if (coordinator() == peers_.self() && before != peers_.self()) {
-    for (NodeId node = 0; node < peers_.members(); ++node) {
-      if (node != peers_.self() && lost_.count(node) == 0) tell_durable(node);
+  if (coordinator() == self_ && before != self_) {
+    for (NodeId node = 0; node < members_; ++node) {
+      if (node != self_ && lost_.count(node) == 0) tell_durable(node);
     }
   }
   consider();

@@ -1,11 +1,13 @@
-// Becoming durable in a run on several nodes (docs/protocol/drain.md): this agent's turns, and,
-// while it is the member with the lowest number that is not lost, the turns of all.
+// How versions become durable (docs/protocol/drain.md): this agent's turns, and, while it is the
+// member with the lowest number that is not lost, the turns of all. In a run of one node that is
+// always this agent, and it has all turns; the steps are the same, without other agents.
 //
 // Main loop's thread; nothing blocks. Lives as long as the run's other agents are known; at its end
 // writing stops, and retention is let go.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -31,8 +33,10 @@ class DrainCoordinator final {
     std::function<void(const CopyFailed&)> failed;
     std::function<void(VersionNumber)> gone;  // removed there
   };
-  // `held`: what is on this node's disk, once listed() was called.
-  DrainCoordinator(JobState& state, Peers& peers, const HeldFiles& held, Events events);
+  // `held`: what is on this node's disk, once listed() was called. Both are null in a run of one
+  // node: then the table of versions says what is on the disk, and the coordinator may outlive the
+  // run.
+  DrainCoordinator(JobState& state, Peers* peers, const HeldFiles* held, Events events);
   ~DrainCoordinator();
   DrainCoordinator(const DrainCoordinator&) = delete;
   DrainCoordinator& operator=(const DrainCoordinator&) = delete;
@@ -44,6 +48,8 @@ class DrainCoordinator final {
   // A copy of another node's file is here now: who copies its version may need a stand-in for that
   // node.
   void kept(const FileOf& file);
+  // In a run of one node: hears what it has said to itself. After each other call.
+  void deliver();
   // That one node at least copies now, or is to; 0: none.
   VersionNumber copying() const;
 
@@ -62,6 +68,7 @@ class DrainCoordinator final {
  private:
   struct Version {  // the coordinator's
     format::CommitRecord record;
+    VersionPin pin;  // of this node's part, from the beginning
     std::uint64_t ticket = 0;
     DrainSchedule turns;
     std::set<NodeId> asked;  // which parts they have; not answered yet
@@ -70,6 +77,7 @@ class DrainCoordinator final {
     bool prepared = false;
     bool committing = false;
     bool given_up = false;
+    bool damaged = false;  // the file of a run of one node: there is no other copy
   };
   struct Own {  // this agent's turn
     NodeId from = 0;
@@ -82,7 +90,11 @@ class DrainCoordinator final {
     VersionPin pin;
   };
 
+  bool alone() const { return peers_ == nullptr; }
   NodeId coordinator() const;
+  void send(NodeId to, wire::peer::Message message);
+  std::vector<NodeId> files_of(VersionOfRun version) const;
+  std::optional<format::CommitRecord> record_of_file(const FileOf& file) const;
   void tell_due();
   void tell_others(const wire::peer::Message& message);
   void tell_durable(NodeId peer);
@@ -115,8 +127,10 @@ class DrainCoordinator final {
   void let_go(NodeId coordinator);
 
   JobState& state_;
-  Peers& peers_;
-  const HeldFiles& held_;
+  Peers* const peers_;
+  const HeldFiles* const held_;
+  const NodeId self_;
+  const std::uint32_t members_;
   const Events events_;
   std::set<NodeId> lost_;
   std::set<VersionNumber> gone_;  // removed from shared storage in this run
@@ -130,6 +144,7 @@ class DrainCoordinator final {
   std::optional<Own> own_;
   std::optional<Own> next_own_;  // of another coordinator, once that one has been stopped
   std::optional<Kept> kept_;
+  std::deque<wire::peer::Message> to_self_;  // in a run of one node
 };
 
 }  // namespace backstay::agent

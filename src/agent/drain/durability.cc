@@ -4,15 +4,15 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/disk/links.h"
-#include "agent/drain/due_version.h"
-#include "agent/version/retention.h"
 #include "base/failpoint.h"
 #include "base/log.h"
 
 namespace backstay::agent {
 
-void Durability::open(DurableSettings settings) {
-  around_.reset();  // what it does now would be taken for the new run's
+void Durability::open(DurableSettings settings, std::uint32_t nodes) {
+  const bool goes_on = coordinator_ && alone_ && nodes == 1 && settings.on() &&
+                       settings.dir == state_.durable_settings.dir;
+  if (!goes_on) coordinator_.reset();  // what it does now would be taken for the new run's
   state_.durable_settings = std::move(settings);
   state_.versions.forget_shared();
   state_.durable_error.reset();
@@ -20,7 +20,12 @@ void Durability::open(DurableSettings settings) {
   live_ = false;
   stale_looks_ += std::exchange(state_.durable_looks, 0);
   opening_ = state_.durable_settings.on();
-  if (opening_) state_.store.post_drain(OpenDurable{state_.durable_settings.dir});
+  alone_ = nodes == 1;
+  if (!opening_) return;
+  state_.store.post_drain(OpenDurable{state_.durable_settings.dir});
+  if (!alone_ || goes_on) return;
+  begin(nullptr, nullptr);
+  coordinator_->listed();
 }
 
 bool Durability::on(const Scanned& event) {
@@ -50,29 +55,15 @@ bool Durability::on(const Scanned& event) {
 }
 
 void Durability::consider() {
-  if (!state_.durable_settings.on() || opening_ || copied_) return;
-  if (around_) return around_->consider();
-  if (state_.nodes > 1) return;  // they are not known yet
-  const VersionNumber version = next();
-  if (version == 0) return;
-  copied_ = VersionPin(state_.versions, version, PinReason::copying);
-  const DurableSettings& settings = state_.durable_settings;
-  state_.store.post_drain(CopyVersion{state_.versions.find(version)->disk->record,
-                                      settings.bytes_per_s,
-                                      shared_expired(state_.versions, version, settings.keep)});
+  if (!state_.durable_settings.on() || opening_ || !coordinator_) return;
+  coordinator_->consider();
+  coordinator_->deliver();
 }
 
-// Of a version of several nodes only a part is here.
-VersionNumber Durability::next() const {
-  DueVersion due(state_);
-  for (const auto& [number, row] : state_.versions.rows()) {
-    if (row.good() && row.disk->record.nodes == 1) due.consider(number, wanted_(number));
-  }
-  return due.answer();
-}
+void Durability::with(Peers& peers, const HeldFiles& held) { begin(&peers, &held); }
 
-void Durability::with(Peers& peers, const HeldFiles& held) {
-  around_.emplace(
+void Durability::begin(Peers* peers, const HeldFiles* held) {
+  coordinator_.emplace(
       state_, peers, held,
       DrainCoordinator::Events{.waited = wanted_,
                                .durable = [this](const StoredVersion& stored) { durable(stored); },
@@ -90,19 +81,6 @@ void Durability::set_live(bool on) {
   state_.store.post_drain(SetLive{on});
 }
 
-void Durability::end_of_copy(VersionNumber version) {
-  copied_.release();
-  state_.versions.changed(version);
-  consider();
-}
-
-void Durability::on(const VersionDurable& event) {
-  const bool ours = copied_.version() == event.stored.version;
-  if (!ours && around_) return around_->on(event);
-  durable(event.stored);
-  if (ours) end_of_copy(event.stored.version);
-}
-
 void Durability::durable(const StoredVersion& stored) {
   const format::CommitRecord& record = stored.record;
   // Of two nodes' clocks, where another one recorded it.
@@ -118,23 +96,8 @@ void Durability::durable(const StoredVersion& stored) {
   failpoint("copy.6");
 }
 
-void Durability::on(const CopyFailed& event) {
-  if (copied_.version() != event.version) {
-    if (around_) around_->on(event);
-    return;  // or of an earlier run
-  }
-  if (event.source_is_damaged && state_.on_disk(event.version) != nullptr) {
-    const std::string& why = event.error.message();
-    state_.versions.quarantined(event.version, Where::disk, why);
-    state_.store.post(SetAside{event.version, why});
-    state_.record("set_aside", {{"version", event.version}, {"why", why}});
-  } else {
-    failed(event);
-  }
-  end_of_copy(event.version);
-}
-
 void Durability::failed(const CopyFailed& event) {
+  if (event.source_is_damaged) return damaged(event.version, event.error.message());
   spdlog::error(
       "version could not be copied to {} job={} version={} error=\"{}\"; the next "
       "version is tried again",
@@ -150,9 +113,12 @@ void Durability::failed(const CopyFailed& event) {
   state_.versions.changed(event.version);
 }
 
-void Durability::on(const Removed& event) {
-  for (const VersionNumber version : event.versions) gone(version);
-  if (around_) around_->on(event);
+// On this node's disk, and nobody has another copy: the shared storage has not failed.
+void Durability::damaged(VersionNumber version, const std::string& why) {
+  if (state_.on_disk(version) == nullptr) return;
+  state_.versions.quarantined(version, Where::disk, why);
+  state_.store.post(SetAside{version, why});
+  state_.record("set_aside", {{"version", version}, {"why", why}});
 }
 
 void Durability::gone(VersionNumber version) {
@@ -161,12 +127,22 @@ void Durability::gone(VersionNumber version) {
 }
 
 void Durability::on(const Event& event) {
-  if (const auto* durable = std::get_if<VersionDurable>(&event)) return on(*durable);
-  if (const auto* failed = std::get_if<CopyFailed>(&event)) return on(*failed);
-  if (const auto* removed = std::get_if<Removed>(&event)) return on(*removed);
-  if (!around_) return;
-  if (const auto* prepared = std::get_if<CopyPrepared>(&event)) return around_->on(*prepared);
-  if (const auto* part = std::get_if<PartCopied>(&event)) return around_->on(*part);
+  if (const auto* removed = std::get_if<Removed>(&event)) {
+    for (const VersionNumber version : removed->versions) gone(version);
+  }
+  if (!coordinator_) return;
+  if (const auto* durable = std::get_if<VersionDurable>(&event)) {
+    coordinator_->on(*durable);
+  } else if (const auto* failed = std::get_if<CopyFailed>(&event)) {
+    coordinator_->on(*failed);
+  } else if (const auto* removed = std::get_if<Removed>(&event)) {
+    coordinator_->on(*removed);
+  } else if (const auto* prepared = std::get_if<CopyPrepared>(&event)) {
+    coordinator_->on(*prepared);
+  } else if (const auto* part = std::get_if<PartCopied>(&event)) {
+    coordinator_->on(*part);
+  }
+  coordinator_->deliver();
 }
 
 }  // namespace backstay::agent

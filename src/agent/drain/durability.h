@@ -1,6 +1,6 @@
-// Which versions become durable, and when: gives the drain its work and keeps what is known of the
-// durable directory (VersionRow::shared). No I/O. With several nodes drain_coordinator.h says which
-// of them copies what.
+// Which versions become durable, and when: keeps what is known of the durable directory
+// (VersionRow::shared), and has the drain coordinator copy what is due (drain_coordinator.h says
+// which node copies what). No I/O.
 //
 // A version on the disk is due when it is newer than the newest durable one by `every` at least, or
 // when somebody waits for its level durable. Of several that are due the newest is copied; the
@@ -24,15 +24,17 @@ class Durability {
   Durability(JobState& state, std::function<bool(VersionNumber)> wanted)
       : state_(state), wanted_(std::move(wanted)) {}
 
-  // A run begins with these settings: the directory is looked at anew.
-  void open(DurableSettings settings);
+  // A run begins with these settings: the directory is looked at anew. What an earlier run of
+  // several nodes had under way ends. Of a run of one node it goes on in the next run of one node,
+  // as a large copy may take longer than a run.
+  void open(DurableSettings settings, std::uint32_t nodes);
   // The answer is not there yet: nobody knows which versions there are.
   bool opening() const { return opening_; }
 
   // Begins the next copy, if one is due and none is under way.
   void consider();
   // The version that is being copied; 0: none.
-  VersionNumber copying() const { return around_ ? around_->copying() : copied_.version(); }
+  VersionNumber copying() const { return coordinator_ ? coordinator_->copying() : 0; }
   // The node's disk is needed for a new version.
   void stand_still(bool on);
   // The program lives, and no node of its run is lost.
@@ -43,22 +45,19 @@ class Durability {
   // Of open(), or of a restart that looks again (JobState::durable_looks). False: of a run before,
   // it says nothing.
   bool on(const Scanned& event);
-  void on(const VersionDurable& event);
-  void on(const CopyFailed& event);
-  void on(const Removed& event);
 
   // The run's other agents are known; `held` is what is on this node's disk, known from listed()
-  // on. Both must live until alone(): another run begins.
+  // on. Both must live until open(): another run begins.
   void with(Peers& peers, const HeldFiles& held);
-  void alone() { around_.reset(); }
-  DrainCoordinator* around() { return around_ ? &*around_ : nullptr; }
+  // Null in a run of several nodes whose other agents are not known.
+  DrainCoordinator* coordinator() { return coordinator_ ? &*coordinator_ : nullptr; }
 
  private:
-  VersionNumber next() const;
+  void begin(Peers* peers, const HeldFiles* held);
   void durable(const StoredVersion& stored);
   void failed(const CopyFailed& event);
+  void damaged(VersionNumber version, const std::string& why);
   void gone(VersionNumber version);
-  void end_of_copy(VersionNumber version);
 
   JobState& state_;
   std::function<bool(VersionNumber)> wanted_;
@@ -66,8 +65,8 @@ class Durability {
   std::uint32_t stale_looks_ = 0;  // asked for by restarts of a run before, and not answered
   bool stands_still_ = false;
   bool live_ = false;
-  VersionPin copied_;  // the version that is being copied, in a run of one node
-  std::optional<DrainCoordinator> around_;
+  bool alone_ = false;  // the coordinator is that of a run of one node
+  std::optional<DrainCoordinator> coordinator_;
 };
 
 }  // namespace backstay::agent

@@ -38,7 +38,7 @@ Job::Job(std::string name, std::string dir, Pool& pool, Outbox& outbox, StoreLin
                [this](NodeId member) {
                  if (state_.blockers.cut_off(member, std::nullopt)) levels_.changed();
                  if (redundancy_) redundancy_->reached(member);
-                 if (DrainCoordinator* drain = durability_.around()) drain->reached(member);
+                 if (DrainCoordinator* drain = durability_.coordinator()) drain->reached(member);
                },
            .fact =
                [this](const tree::Fact& fact) {
@@ -114,9 +114,10 @@ Result<bool> Job::begin_run(const wire::Hello& hello) {
   if (opened_for_ != hello.run) {
     if (durability_.opening()) return Error(Code::busy, "another run of the job begins; try again");
     opened_for_ = hello.run;
-    durability_.open({hello.durable_dir, std::max(hello.durable_every, 1u),
-                      std::max(hello.durable_keep, 1u), hello.durable_bytes_per_s,
-                      hello.drain_nodes_max});
+    durability_.open(
+        {hello.durable_dir, std::max(hello.durable_every, 1u), std::max(hello.durable_keep, 1u),
+         hello.durable_bytes_per_s, hello.drain_nodes_max},
+        hello.nodes);
   }
   if (durability_.opening()) return false;
   BACKSTAY_TRY(new_run(hello));
@@ -158,7 +159,6 @@ Status Job::new_run(const wire::Hello& hello) {
   if (hello.nodes > 1 && !parity) BACKSTAY_TRY(check_replicas(hello.replicas, hello.nodes));
   set_around(nullptr);
   status_poll_.reset();
-  durability_.alone();
   redundancy_.reset();
   state_.notes.clear();
   state_.write_failed.reset();

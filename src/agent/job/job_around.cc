@@ -35,7 +35,7 @@ Status Job::find_neighbours() {
   Redundancy::Listener listener;
   listener.listed = [this](const RemoteFiles& around) {
     set_around(&around);
-    if (DrainCoordinator* drain = durability_.around()) drain->listed();
+    if (DrainCoordinator* drain = durability_.coordinator()) drain->listed();
   };
   listener.directory_complete = [this] {
     commit_coordinator_.run_membership()->enter(Redundancy::directory_barrier, 1);
@@ -105,7 +105,7 @@ const HeldFile* Job::parity_here(VersionOfRun version) const {
 
 // A version of which there are only copies here is new to this node.
 void Job::kept(const HeldFile& file) {
-  if (DrainCoordinator* drain = durability_.around()) drain->kept(file.file);
+  if (DrainCoordinator* drain = durability_.coordinator()) drain->kept(file.file);
   const VersionNumber version = file.file.version;
   if (!file.record || !state_.is_gone(version)) return;
   state_.versions.found({version, file.record->level, *file.record}, Where::disk);
@@ -120,7 +120,7 @@ void Job::membership(const tree::Membership& change) {
                            state_.clock.monotonic_ns()))
     levels_.changed();
   if (redundancy_) redundancy_->membership(change.lost, change.back);
-  if (DrainCoordinator* drain = durability_.around()) {
+  if (DrainCoordinator* drain = durability_.coordinator()) {
     drain->membership(tree::numbers(change.lost), tree::numbers(change.back));
   }
 }
@@ -139,7 +139,7 @@ void Job::Files::replay() {
 
 void Job::Files::deliver(NodeId from, const wire::peer::Message& message) {
   job_.redundancy_->message(from, message);
-  if (DrainCoordinator* drain = job_.durability_.around()) drain->message(from, message);
+  if (DrainCoordinator* drain = job_.durability_.coordinator()) drain->message(from, message);
 }
 
 void Job::Files::offered(NodeId from, std::uint64_t ticket, std::uint64_t bytes, OfferFrom offer) {
@@ -151,7 +151,7 @@ void Job::Files::lost(NodeId peer, const Error& why) {
   if (does_not_pass(why.code()) && job_.state_.blockers.cut_off(peer, why)) job_.levels_.changed();
   if (job_.status_poll_) job_.status_poll_->lost(peer, why);
   if (job_.redundancy_) job_.redundancy_->lost(peer, why);
-  if (DrainCoordinator* drain = job_.durability_.around()) drain->lost(peer, why);
+  if (DrainCoordinator* drain = job_.durability_.coordinator()) drain->lost(peer, why);
 }
 
 }  // namespace backstay::agent

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "agent/restart/finder_around.h"
-#include "agent/restart/finder_here.h"
 #include "base/failpoint.h"
 #include "base/log.h"
 
@@ -23,16 +21,6 @@ std::vector<Rank> ranks_of(const std::vector<Restore::Participant>& participants
   return ranks;
 }
 
-std::unique_ptr<Finder> make_finder(JobState& state,
-                                    const std::vector<Restore::Participant>& participants,
-                                    const wire::Restart& what) {
-  if (state.nodes == 1) {
-    return std::make_unique<FinderHere>(state, participants.size(), what.version, what.below);
-  }
-  return std::make_unique<FinderAround>(state, ranks_of(participants),
-                                        VersionOfRun{what.version, what.run});
-}
-
 }  // namespace
 
 Restore::Restore(JobState& state, const std::vector<Participant>& participants,
@@ -41,7 +29,7 @@ Restore::Restore(JobState& state, const std::vector<Participant>& participants,
       parts_(parts_of(participants)),
       wanted_(what.version),
       whole_job_(true),
-      finder_(make_finder(state, participants, what)),
+      sources_(state, ranks_of(participants), what),
       reader_(state, [this](auto&&... what_arrived) { arrived(what_arrived...); }) {}
 
 Restore::Restore(JobState& state, const std::vector<Participant>& participants,
@@ -51,7 +39,7 @@ Restore::Restore(JobState& state, const std::vector<Participant>& participants,
       what_(what),
       wanted_(what.version),
       whole_job_(false),
-      finder_(make_finder(state, participants, {what.version, 0, what.run})),
+      sources_(state, ranks_of(participants), {what.version, 0, what.run}),
       reader_(state, [this](auto&&... what_arrived) { arrived(what_arrived...); }) {}
 
 std::vector<Restore::Part> Restore::parts_of(const std::vector<Participant>& participants) {
@@ -99,17 +87,17 @@ bool Restore::all(bool Part::*flag) const {
 
 void Restore::find() {
   phase_ = Phase::finding;
-  finder_->find([this](const std::variant<Finder::Found, Finder::Nothing>& answer) {
+  sources_.find([this](const std::variant<SourceSelector::Found, SourceSelector::Nothing>& answer) {
     if (phase_ != Phase::finding) return;  // a participant has gone meanwhile
-    if (const auto* nothing = std::get_if<Finder::Nothing>(&answer)) {
+    if (const auto* nothing = std::get_if<SourceSelector::Nothing>(&answer)) {
       if (version_ == 0) version_ = wanted_;
-      return finish(nothing->code, nothing->message);
+      return finish(nothing->code(), nothing->message());
     }
-    found(std::get<Finder::Found>(answer));
+    found(std::get<SourceSelector::Found>(answer));
   });
 }
 
-void Restore::found(const Finder::Found& found) {
+void Restore::found(const SourceSelector::Found& found) {
   version_ = found.version.first;
   run_ = found.version.second;
   reader_.open(found);
@@ -333,7 +321,7 @@ void Restore::unread(std::size_t index, const Source& source, const Error& why) 
     return;
   }
   if (source == part.read_from) {
-    const auto other = finder_->instead(number, part.source, why);
+    const auto other = sources_.instead(number, part.source, why);
     if (!other) return trouble(number, why);
     part.source = part.read_from = *other;
   }
@@ -470,7 +458,7 @@ void Restore::trouble(std::size_t part, const Error& why) {
                                         version_, why.message()));
   }
   withdraw([this, part, why] {
-    finder_->failed(part, parts_[part].source, why);
+    sources_.failed(part, parts_[part].source, why);
     find();
   });
 }

@@ -1,10 +1,10 @@
 // Bringing a version back: to all ranks of a node (restart), or to one rank (fetch).
 //
 // Steps, for all participants together:
-//   1. find out which version, and where each one's object is nearest (finder.h);
+//   1. find out which version, and where each one's object is nearest (source_selector.h);
 //   2. announce it (Plan), bring its chunks into the pool unless they are there, hand them out;
-//   3. every rank verifies every chunk (Verified); anything damaged or unreadable: the finder is
-//   told, and back to 1.
+//   3. every rank verifies every chunk (Verified); anything damaged or unreadable: the source
+//   selector is told, and back to 1.
 //      (The ranks exchange chunks that do not come from the pool with what their regions hold, so
 //      nobody gets a buffer of a plan that is given up before every rank has taken its bytes back:
 //      Withdraw, Withdrawn.)
@@ -27,7 +27,7 @@
 #include <vector>
 
 #include "agent/disk/store.h"
-#include "agent/restart/finder.h"
+#include "agent/restart/source_selector.h"
 #include "agent/restart/version_reader.h"
 #include "agent/version/job_state.h"
 
@@ -64,7 +64,7 @@ class Restore {
 
   void on(const ManifestLoaded& event, Place place) { reader_.on(event, place); }
   void on(const ChunkRead& event) { reader_.on(event); }
-  void durable_scanned() { finder_->durable_scanned(); }
+  void durable_scanned() { sources_.durable_scanned(); }
   // Buffers may have become free.
   void pump();
   bool waits_for_buffers() const { return !to_read_.empty(); }
@@ -98,7 +98,7 @@ class Restore {
   };
 
   void find();
-  void found(const Finder::Found& found);
+  void found(const SourceSelector::Found& found);
   void located(std::size_t index, const Result<Located>& manifest);
   void plan();
   bool know_objects();
@@ -129,7 +129,7 @@ class Restore {
   const wire::Fetch what_;
   const VersionNumber wanted_;  // 0: the newest
   const bool whole_job_;
-  const std::unique_ptr<Finder> finder_;
+  SourceSelector sources_;
   VersionReader reader_;
   Phase phase_ = Phase::finding;
   VersionNumber version_ = 0;

@@ -28,7 +28,7 @@ std::vector<NodeId> likeliest_first(Rank rank, std::uint32_t nodes, std::uint32_
 
 }  // namespace
 
-void VersionReader::open(const Finder::Found& found) {
+void VersionReader::open(const SourceSelector::Found& found) {
   ++opened_;
   version_ = found.version;
   nodes_ = std::max(found.nodes, 1u);

@@ -1,4 +1,4 @@
-#include "agent/restart/finder_around.h"
+#include "agent/restart/source_selector.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,6 +9,7 @@
 
 #include "agent/disk/links.h"
 #include "agent/group/remote_files.h"
+#include "base/check.h"
 #include "base/log.h"
 
 namespace backstay::agent {
@@ -17,52 +18,55 @@ using wire::peer::Holder;
 
 namespace {
 
-// How often a place is read before the next one is.
-int tries_at(Place place, Code code) {
-  const bool lasting = code == Code::not_found || code == Code::again;  // it is not there
-  const bool disk = place == Place::local || place == Place::durable;
-  return disk && !lasting ? 2 : 1;
-}
-
 constexpr std::size_t rebuilders_max = 3;  // asked one after the other
 
 }  // namespace
 
-FinderAround::FinderAround(JobState& state, std::vector<Rank> ranks, VersionOfRun version)
-    : state_(state), version_(version), searches_(ranks.size()) {
+const char* name_of(Place place) {
+  switch (place) {
+    case Place::pool: return "pool";
+    case Place::local: return "local";
+    case Place::replica: return "replica";
+    case Place::durable: return "durable";
+  }
+  return "?";
+}
+
+SourceSelector::SourceSelector(JobState& state, const std::vector<Rank>& ranks,
+                               const wire::Restart& wanted)
+    : state_(state), choice_(state, wanted), searches_(ranks.size()) {
   for (std::size_t i = 0; i < ranks.size(); ++i) searches_[i].rank = ranks[i];
-  if (version_.second == 0) version_.second = known_run();
-  for (Search& search : searches_) look_here(search);
 }
 
 // Somebody who cannot be reached may have it all the same: nothing else that is heard takes that
 // back.
-void FinderAround::Search::note(const Error& trouble) {
+void SourceSelector::Search::note(const Error& trouble) {
   why = trouble.message();
   if (code != Code::agent_lost) code = trouble.code();
 }
 
-RunId FinderAround::known_run() const {
-  const VersionNumber number = version_.first;
-  if (const MemoryVersion* held = state_.whole_in_memory(number)) return held->info.run;
-  if (const VersionRow* row = state_.versions.find(number)) {
-    if (row->good()) return row->disk->record.run;
-    if (row->durable()) return row->shared->record.run;
+// False: there is none left.
+bool SourceSelector::begin_version() {
+  BACKSTAY_CHECK(lookups_ == 0);
+  const auto version = choice_.next();
+  if (!version) return false;
+  version_ = *version;
+  troubles_.clear();
+  elsewhere_nodes_ = 0;
+  for (Search& search : searches_) {
+    search = Search{.rank = search.rank};
+    look_here(search);
   }
-  RunId run = state_.run;
-  if (state_.around == nullptr) return run;
-  for (const auto& [file, held] : state_.around->directory.held().all()) {
-    if (file.version == number && held.record) run = file.run;
-  }
-  return run;
+  return true;
 }
 
-void FinderAround::look_here(Search& search) {
+void SourceSelector::look_here(Search& search) {
   const auto [number, run] = version_;
   const MemoryVersion* held = state_.whole_in_memory(number);
   if (held != nullptr && held->info.run == run && held->object_bytes.count(search.rank) != 0) {
     search.left.push_back({Place::pool, 0, state_.node});
   }
+  if (alone() && local() != nullptr) search.left.push_back({Place::local, 0, Source::any_node});
   if (state_.around == nullptr) return;
   const auto node = state_.around->directory.held().node_with(version_, search.rank);
   if (!node) return;
@@ -73,8 +77,15 @@ void FinderAround::look_here(Search& search) {
                                     : Source{Place::replica, state_.node, *node});
 }
 
-void FinderAround::find(Done done) {
+void SourceSelector::find(Done done) {
   done_ = std::move(done);
+  if (version_.first == 0 && !begin_version()) {
+    return std::exchange(done_, nullptr)(choice_.nothing());
+  }
+  search();
+}
+
+void SourceSelector::search() {
   for (Search& search : searches_) {
     const bool evicted = !search.left.empty() && search.left.front().place == Place::pool &&
                          state_.whole_in_memory(version_.first) == nullptr;
@@ -91,7 +102,7 @@ void FinderAround::find(Done done) {
   if (lookups_ == 0) answer();
 }
 
-void FinderAround::look_around(Search& search) {
+void SourceSelector::look_around(Search& search) {
   search.asked = true;
   if (state_.around == nullptr) return take(search, std::vector<Holder>());
   ++lookups_;
@@ -106,16 +117,16 @@ void FinderAround::look_around(Search& search) {
 }
 
 // Nobody has it any more as it was written.
-bool FinderAround::has_nothing(const Search& search) const {
+bool SourceSelector::has_nothing(const Search& search) const {
   return search.left.empty() || search.left.front().place == Place::durable;
 }
 
-bool FinderAround::wants_rebuilding(const Search& search) const {
+bool SourceSelector::wants_rebuilding(const Search& search) const {
   return has_nothing(search) && search.asked && !search.asked_parity && state_.around != nullptr &&
          state_.around->rebuild;
 }
 
-void FinderAround::look_for_parity(Search& search) {
+void SourceSelector::look_for_parity(Search& search) {
   search.asked_parity = true;
   ++lookups_;
   const auto found = [this, &search, alive = std::weak_ptr<int>(alive_)](
@@ -135,7 +146,7 @@ void FinderAround::look_for_parity(Search& search) {
   state_.around->directory.lookup(version_, search.rank, found, /*parity=*/true);
 }
 
-void FinderAround::rebuild(Search& search) {
+void SourceSelector::rebuild(Search& search) {
   if (search.rebuilders.empty() || state_.around == nullptr) {
     if (--lookups_ == 0) answer();
     return;
@@ -162,7 +173,7 @@ void FinderAround::rebuild(Search& search) {
       });
 }
 
-void FinderAround::take(Search& search, const Result<std::vector<Holder>>& holders) {
+void SourceSelector::take(Search& search, const Result<std::vector<Holder>>& holders) {
   if (holders.ok()) {
     for (const Holder& holder : *holders) {
       if (holder.agent == state_.node) continue;  // looked at already
@@ -174,16 +185,22 @@ void FinderAround::take(Search& search, const Result<std::vector<Holder>>& holde
   if (durable() != nullptr) search.left.push_back({Place::durable, 0, Source::any_node});
 }
 
-const StoredVersion* FinderAround::durable() const {
+// The version as the disk of a run of one node has it; null: not good there.
+const StoredVersion* SourceSelector::local() const {
+  const VersionRow* row = state_.versions.find(version_.first);
+  return row != nullptr && row->good() && row->is_of(version_.second) ? &*row->disk : nullptr;
+}
+
+const StoredVersion* SourceSelector::durable() const {
   const VersionRow* row = state_.versions.find(version_.first);
   const bool there = row != nullptr && row->durable() && row->shared->record.run == version_.second;
   return there ? &*row->shared : nullptr;
 }
 
-bool FinderAround::looks_again() {
-  const bool blockers =
+bool SourceSelector::looks_again() {
+  const bool lacking =
       std::ranges::any_of(searches_, [](const Search& s) { return s.left.empty(); });
-  if (!blockers || looked_again_ || durable() != nullptr || !state_.durable_settings.on()) {
+  if (!lacking || looked_again_ || durable() != nullptr || !state_.durable_settings.on()) {
     return false;
   }
   looked_again_ = true;
@@ -192,7 +209,7 @@ bool FinderAround::looks_again() {
   return true;
 }
 
-void FinderAround::durable_scanned() {
+void SourceSelector::durable_scanned() {
   if (!looked_again_ || !done_) return;
   for (Search& search : searches_) {
     if (search.left.empty() && durable() != nullptr) {
@@ -202,22 +219,31 @@ void FinderAround::durable_scanned() {
   answer();
 }
 
-void FinderAround::answer() {
+void SourceSelector::answer() {
   if (looks_again()) return;
   Found found;
   found.version = version_;
-  if (const StoredVersion* stored = durable()) {
+  const StoredVersion* stored = durable();
+  if (stored == nullptr && alone()) stored = local();
+  if (stored != nullptr) {
     found.nodes = stored->record.nodes;
     found.ranks = stored->record.ranks;
   }
   for (const Search& search : searches_) {
-    if (search.left.empty()) return std::exchange(done_, nullptr)(nothing_of(search));
+    if (search.left.empty()) return give_up_version(search);
     found.sources.push_back(search.left.front());
   }
   std::exchange(done_, nullptr)(found);
 }
 
-Finder::Nothing FinderAround::nothing_of(const Search& search) const {
+void SourceSelector::give_up_version(const Search& search) {
+  if (!choice_.goes_on()) return std::exchange(done_, nullptr)(nothing_of(search));
+  choice_.given_up(Error(search.code, search.why), elsewhere_nodes_);
+  if (begin_version()) return this->search();
+  std::exchange(done_, nullptr)(choice_.nothing());
+}
+
+Error SourceSelector::nothing_of(const Search& search) const {
   if (search.holders.empty() && search.why.empty()) {
     return {Code::not_found,
             fmt::format("rank {}'s object is on no node that is left", search.rank)};
@@ -235,12 +261,12 @@ Finder::Nothing FinderAround::nothing_of(const Search& search) const {
                       where, search.why)};
 }
 
-void FinderAround::failed(std::size_t participant, const Source& source, const Error& why) {
+void SourceSelector::failed(std::size_t participant, const Source& source, const Error& why) {
   drop(searches_.at(participant), source, why);
 }
 
-std::optional<Source> FinderAround::instead(std::size_t participant, const Source& source,
-                                            const Error& why) {
+std::optional<Source> SourceSelector::instead(std::size_t participant, const Source& source,
+                                              const Error& why) {
   Search& search = searches_.at(participant);
   const auto& left = search.left;
   const bool same_bytes = source.place == Place::replica && left.size() > 1 && left[0] == source &&
@@ -250,29 +276,55 @@ std::optional<Source> FinderAround::instead(std::size_t participant, const Sourc
   return search.left.front();
 }
 
-void FinderAround::drop(Search& search, const Source& source, const Error& why) {
+// Its bytes are good or bad for all participants alike: there is nobody who makes the file of one
+// node again there.
+bool SourceSelector::is_whole(Place place) const {
+  return place == Place::durable || (place == Place::local && alone());
+}
+
+std::uint32_t SourceSelector::nodes_of_version() const {
+  const StoredVersion* stored = local();
+  return stored == nullptr ? 1 : stored->record.nodes;
+}
+
+// How often a place is read before the next one is.
+int SourceSelector::tries_at(Place place, Code code) const {
+  const bool disk = place == Place::local || place == Place::durable;
+  const bool missing = code == Code::not_found && !(alone() && nodes_of_version() == 1);
+  return disk && !missing && code != Code::again ? 2 : 1;
+}
+
+void SourceSelector::drop(Search& search, const Source& source, const Error& why) {
   if (search.left.empty() || search.left.front() != source) return;
   const bool out_of_reach = why.code() == Code::agent_lost;
   search.note(out_of_reach ? why : Error(search.code, why.message()));
-  const auto [number, run] = version_;
-  const bool damage = is_damage(why.code()) && why.code() != Code::not_found;
+  const VersionNumber number = version_.first;
   const std::string text = fmt::format("version {}, rank {}, {}: {}", number, search.rank,
                                        place_text(source), search.why);
   if (source.place == Place::pool) state_.release(number);
-  if (++search.failures[source] < tries_at(source.place, why.code())) {
+  Trouble& trouble = troubles_[{is_whole(source.place) ? all : search.rank, source}];
+  if (trouble.times == 0) trouble.first = why.code();
+  if (++trouble.times < tries_at(source.place, why.code())) {
     spdlog::warn("reads it a second time job={} {}", state_.name, text);
     return;
   }
   spdlog::warn("reads it elsewhere, if anywhere job={} {}", state_.name, text);
-  state_.record("unreadable", {{"version", number},
-                               {"rank", search.rank},
-                               {"why", why.message()},
-                               {"from", name_of(source.place)}});
+  if (!alone()) {
+    state_.record("unreadable", {{"version", number},
+                                 {"rank", search.rank},
+                                 {"why", why.message()},
+                                 {"from", name_of(source.place)}});
+  }
+  is_whole(source.place) ? drop_place(source.place, trouble.first, why)
+                         : drop_one(search, source, why);
+}
+
+void SourceSelector::drop_one(Search& search, const Source& source, const Error& why) {
+  const auto [number, run] = version_;
+  const bool damage = is_damage(why.code()) && why.code() != Code::not_found;
   search.left.pop_front();
   search.damage = search.damage || damage;
-  if (source.place == Place::durable) return give_up_durable(why);
-  const bool on_a_disk = source.place == Place::local || source.place == Place::replica;
-  if (!on_a_disk) return;
+  if (source.place == Place::pool) return;
   const NodeId holder = source.place == Place::local ? state_.node : source.holder;
   search.holders.push_back(holder);
   if (damage && state_.around != nullptr && state_.around->damaged) {
@@ -281,19 +333,41 @@ void FinderAround::drop(Search& search, const Source& source, const Error& why) 
   }
 }
 
-// Read twice, or not there: the parts of all nodes must be.
-void FinderAround::give_up_durable(const Error& why) {
-  const VersionRow* row = state_.versions.find(version_.first);
-  if (!is_damage(why.code()) || row == nullptr || !row->shared) return;
-  if (!row->shared->damage.empty()) return;
-  state_.versions.quarantined(version_.first, Where::shared, why.message());
-  state_.record(
-      "set_aside",
-      {{"version", version_.first}, {"why", why.message()}, {"from", name_of(Place::durable)}});
-  state_.store.post_drain(Command(SetAside{version_.first, why.message()}));
+void SourceSelector::drop_place(Place place, Code first, const Error& why) {
+  const bool damage = is_damage(why.code()) && why.code() != Code::not_found;
+  for (Search& search : searches_) {
+    const auto gone =
+        std::erase_if(search.left, [place](const Source& s) { return s.place == place; });
+    if (gone == 0) continue;
+    search.why = why.message();
+    search.damage = search.damage || damage;
+  }
+  const Where where = place == Place::durable ? Where::shared : Where::disk;
+  if (why.code() == Code::again) return state_.versions.removed(version_.first, where);
+  if (place == Place::local && why.code() == Code::not_found && nodes_of_version() > 1) {
+    elsewhere_nodes_ = nodes_of_version();  // other nodes had it
+    return;
+  }
+  // Only damage that was found both times is for good.
+  if (is_damage(why.code()) && is_damage(first)) return quarantine(place, why);
+  state_.versions.doubted(version_.first, where, true);
+  if (!alone()) return;
+  state_.record("skipped",
+                {{"version", version_.first}, {"why", why.message()}, {"from", name_of(place)}});
 }
 
-std::string FinderAround::place_text(const Source& source) const {
+void SourceSelector::quarantine(Place place, const Error& why) {
+  const VersionNumber version = version_.first;
+  const bool shared = place == Place::durable;
+  state_.versions.quarantined(version, shared ? Where::shared : Where::disk, why.message());
+  state_.record("set_aside",
+                {{"version", version}, {"why", why.message()}, {"from", name_of(place)}});
+  SetAside mark{version, why.message()};
+  if (!shared) return state_.store.post(std::move(mark));
+  state_.store.post_drain(Command(std::move(mark)));
+}
+
+std::string SourceSelector::place_text(const Source& source) const {
   if (source.place == Place::replica) return fmt::format("on node {}", source.holder);
   return source.place == Place::local ? "on the disk" : name_of(source.place);
 }

@@ -1,0 +1,47 @@
+// Which version a restart tries next.
+//
+// The ranks of a run on several nodes choose it together and name it (docs/protocol/agent.md). The
+// ranks of one node leave the choice to their agent: the version that they ask for, or the newest;
+// where that cannot be had, the next older one. Both choose among the same candidates
+// (candidate.h).
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "agent/version/job_state.h"
+#include "wire/message.h"
+
+namespace backstay::agent {
+
+class VersionChoice {
+ public:
+  VersionChoice(const JobState& state, const wire::Restart& wanted);
+
+  // nullopt: none is left.
+  std::optional<VersionOfRun> next();
+  // This agent chooses: after a version that was given up comes the next one.
+  bool goes_on() const;
+  // The version that next() gave last cannot be brought back. `elsewhere_nodes`: not 0 where so
+  // many nodes saved it, and what is missing is on others than this one.
+  void given_up(const Error& why, std::uint32_t elsewhere_nodes);
+  // Why there is none, once next() gave nullopt; code none: the job has no version.
+  Error nothing() const;
+
+ private:
+  RunId known_run(VersionNumber number) const;
+  std::string damage() const;
+  bool is_known() const;
+  Error not_here(const std::string& lacking) const;
+  Error not_wanted() const;
+
+  const JobState& state_;
+  const VersionNumber wanted_;  // 0: the newest
+  std::optional<VersionOfRun> named_;
+  wire::Candidates below_;
+  VersionNumber chosen_ = 0;
+  std::string trouble_;  // of the versions that were given up
+  bool elsewhere_ = false;
+};
+
+}  // namespace backstay::agent
