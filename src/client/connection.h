@@ -1,4 +1,4 @@
-// One rank's connection to the agent of its node: the socket, the mapped pool, the control page.
+// A rank's or a writer's connection to the agent of its node: the socket, the mapped pool, the control page.
 //
 // Belongs to one thread at a time. After an error of code agent_lost, or any Failure message of the
 // agent, the connection is over: usable() is false and every call returns agent_lost. An agent that
@@ -22,13 +22,14 @@ namespace backstay::client {
 
 class Connection {
  public:
-  // Connects, says hello and maps the memory that comes with the welcome; touches the home range of
+  // Connects, says `hello` (a Hello, or a Join) and maps the memory that comes with the welcome; touches the home range of
   // the pool, so that no checkpoint pays for page faults. Blocks until the agent answers or
   // `deadline`.
   // Errors: agent_lost (no agent listens, or it is ending), timeout, and the agent's refusals
   // (busy, protocol, invalid, unsupported ...).
   static Result<std::unique_ptr<Connection>> open(const std::string& socket_path,
-                                                  const wire::Hello& hello, std::uint64_t deadline);
+                                                  const wire::Message& hello,
+                                                  std::uint64_t deadline);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -62,6 +63,9 @@ class Connection {
   // The part of the pool that the agent prefers for this rank.
   std::span<std::byte> home() const;
   VersionNumber newest_at_welcome() const { return welcome_.newest; }
+  // What a writer hears: the run that it has joined, and its number there.
+  RunId run() const { return welcome_.run; }
+  std::uint32_t writer() const { return welcome_.writer; }
   // The run before this one ended by itself, as far as the agent knew at the welcome.
   bool finished_before() const { return welcome_.finished; }
   // The address of this agent for the run's other agents; "" with one node.

@@ -269,7 +269,8 @@ std::vector<wire::Message> one_of_each_message() {
       wire::Status{},
       Shutdown{false},
       Welcome{
-          "0.1.0", 1ULL << 30, 4U << 20, 16, 32, 11, true, "n3:7000", {{"pool.size_mib", "64"}}},
+          "0.1.0", 1ULL << 30, 4U << 20, 16, 32, 11, true, "n3:7000", {{"pool.size_mib", "64"}},
+          0x1122334455667788, 5},
       Grant{12, {4, 5}},
       Captured{12, Code::rank_lost, "rank 2 has gone"},
       LevelIs{12, Level::captured, Code::no_space, "the disk is full"},
@@ -289,6 +290,12 @@ std::vector<wire::Message> one_of_each_message() {
       Proceed{11, 3, false},
       Where{"job", "/versions", 12},
       EndRanks{"job", "/versions", 0x1122334455667788},
+      Join{"0.1.0", "heat.files.n1", 4711, "/tmp/tier", 4, "/shared", 5, 3, 1 << 20},
+      Open{2},
+      Opened{12, Code::too_large, "used up"},
+      More{12, 2},
+      Finish{12, 1ULL << 33},
+      Abandon{12},
   };
 }
 
