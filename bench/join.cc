@@ -2,10 +2,10 @@
 // size (paper 001, Table IV).
 //
 // Each agent is a process of this machine with the network, mesh and tree of a real one
-// (agent/group/fleet.h), and no pool. The time begins when all know all addresses, which the ranks
-// give them, and ends when every agent has passed a barrier of all: each is in the tree, and the
-// whole tree answers. Then one more barrier is measured, in the complete tree. The star is the same
-// with as many children a node as there are agents, so that all connect to one.
+// (agent/group/run_membership.h), and no pool. The time begins when all know all addresses, which
+// the ranks give them, and ends when every agent has passed a barrier of all: each is in the tree,
+// and the whole tree answers. Then one more barrier is measured, in the complete tree. The star is
+// the same with as many children a node as there are agents, so that all connect to one.
 //
 //   bench/join
 //   bench/join --agents 64 --repetitions 3 --heartbeat 0.1
@@ -19,7 +19,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "agent/group/fleet.h"
+#include "agent/group/run_membership.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "bench/harness/program.h"
@@ -45,7 +45,7 @@ T value_or_die(Result<T> result) {
 // --- one agent -----------------------------------------------------------------------------------
 
 // Counts rounds of the one barrier; what else becomes known does not matter here.
-class Owner final : public agent::FleetOwner, private agent::PeerEvents {
+class Owner final : public agent::MembershipOwner, private agent::PeerEvents {
  public:
   void record(tree::RunVersion, Level) override {}
   void announced(tree::RunVersion, Level) override {}
@@ -72,21 +72,22 @@ void say(int to, const std::string& line) {
 }
 
 // Serves the fleet until `round`; the parent that goes ends it.
-void serve_until(agent::Fleet& fleet, const Owner& owner, std::uint64_t round, int from) {
+void serve_until(agent::RunMembership& run_membership, const Owner& owner, std::uint64_t round,
+                 int from) {
   while (owner.rounds < round) {
-    pollfd waiting[] = {{fleet.descriptor(), POLLIN, 0}, {from, 0, 0}};
-    ::poll(waiting, 2, fleet.has_news() ? 0 : -1);
+    pollfd waiting[] = {{run_membership.descriptor(), POLLIN, 0}, {from, 0, 0}};
+    ::poll(waiting, 2, run_membership.has_news() ? 0 : -1);
     if (waiting[1].revents != 0) ::_exit(1);
-    fleet.progress();
+    run_membership.progress();
   }
 }
 
 // Serves it until the parent writes a byte; false where it has gone.
-bool serve_until_told(agent::Fleet& fleet, int from) {
+bool serve_until_told(agent::RunMembership& run_membership, int from) {
   for (;;) {
-    pollfd waiting[] = {{fleet.descriptor(), POLLIN, 0}, {from, POLLIN, 0}};
-    ::poll(waiting, 2, fleet.has_news() ? 0 : -1);
-    fleet.progress();
+    pollfd waiting[] = {{run_membership.descriptor(), POLLIN, 0}, {from, POLLIN, 0}};
+    ::poll(waiting, 2, run_membership.has_news() ? 0 : -1);
+    run_membership.progress();
     char byte = 0;
     if (waiting[1].revents != 0) return ::read(from, &byte, 1) == 1;
   }
@@ -105,19 +106,20 @@ std::string read_line(int from) {
   spdlog::set_level(spdlog::level::err);
   const agent::MemberId self{1, node, 1};
   Owner owner;
-  auto fleet = value_or_die(agent::Fleet::create(
+  auto run_membership = value_or_die(agent::RunMembership::create(
       {self, options.agents, options.heartbeat_s, arity},
       value_or_die(net::make_tcp({.secret = secret, .identity = self.text(), .device = "lo"})), {},
       owner));
-  say(to, fleet->address());
+  say(to, run_membership->address());
   wire::Neighbours all;
   for (const auto& address : nlohmann::json::parse(read_line(from)))
     all.neighbours.push_back(
         {static_cast<NodeId>(all.neighbours.size()), address.get<std::string>(), ""});
-  if (const Status status = fleet->know(all); !status.ok()) die(status.error().to_string());
-  for (std::uint64_t round = 1; round == 1 || serve_until_told(*fleet, from); ++round) {
-    fleet->enter(1, round);
-    serve_until(*fleet, owner, round, from);
+  if (const Status status = run_membership->know(all); !status.ok())
+    die(status.error().to_string());
+  for (std::uint64_t round = 1; round == 1 || serve_until_told(*run_membership, from); ++round) {
+    run_membership->enter(1, round);
+    serve_until(*run_membership, owner, round, from);
     say(to, std::to_string(owner.connections));
   }
   ::_exit(0);

@@ -188,7 +188,7 @@ Status serve(const Config& config, const std::string& socket, bool foreground) {
   options.make_network = [&config](const agent::MemberId& self, const std::string& secret) {
     return bin::make_network(config, self, secret);
   };
-  options.depot_buffers = config.protect.buffers;
+  options.staging_buffers = config.protect.buffers;
   options.metrics_address = config.metrics.address;
   options.metrics_port = static_cast<std::uint16_t>(config.metrics.port);
   options.copy_stop_s = config.durable.stop_timeout_s;

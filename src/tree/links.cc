@@ -98,7 +98,7 @@ void Tree::lose_parent(bool silent) {
   attempt_.reset();
   path_age_ = 0;
   search_.begin(std::exchange(path_, {}), silent ? std::optional(lost) : std::nullopt);
-  roll_.become_root();
+  failure_detector_.become_root();
   seek();
 }
 

@@ -22,14 +22,14 @@ Tree::Tree(Settings settings, Self self, std::uint64_t seed,
       random_(seed),
       floors_(self_.node, settings_.nodes, changes_),
       commit_(settings_.run, floors_),
-      roll_(settings_.nodes, settings_.grace_ticks, changes_),
+      failure_detector_(settings_.nodes, settings_.grace_ticks, changes_),
       search_(self_.node, settings_.nodes, place_, settings_.address_of, random_) {
   BACKSTAY_CHECK(settings_.address_of != nullptr);
   for (const Remembered& version : remembered) commit_.remember(version);
 }
 
 void Tree::start() {
-  roll_.become_root();
+  failure_detector_.become_root();
   search_.begin({});
   seek();
   flush();
@@ -45,8 +45,8 @@ void Tree::tick() {
   }
   flush();
   if (is_root()) {
-    roll_.seen(present_);
-    roll_.tick_at_root();
+    failure_detector_.seen(present_);
+    failure_detector_.tick_at_root();
   }
   if (parent_) {
     parent_->facts_sent = parent_->facts_confirmed;
@@ -139,7 +139,7 @@ void Tree::on(NodeId from, const Beat& beat) {
   path_ = beat.path;
   path_age_ = beat.age;
   for (const auto& floor : beat.floors) floors_.raise_floor(floor.key, floor.floor);
-  if (beat.lost_changed) roll_.parent_says(NodeSet::of(beat.lost));
+  if (beat.lost_changed) failure_detector_.parent_says(NodeSet::of(beat.lost));
 }
 
 void Tree::on(NodeId, const wire::tree::Facts& facts) {
@@ -194,7 +194,7 @@ void Tree::count_present() {
   children_changed_ = false;
   NodeSet present = NodeSet::range(self_.node, 1);
   for (const auto& [node, child] : children_) present.add(child.present);
-  if (is_root()) roll_.seen(present);
+  if (is_root()) failure_detector_.seen(present);
   if (present == present_) return;
   present_ = std::move(present);
   members_below_ = intersection(present_, NodeSet::range(0, settings_.nodes));
@@ -223,8 +223,8 @@ void Tree::tell_child(Child& child) {
   beat.path = path_below();
   beat.age = path_age_;
   beat.floors = floors_.floors_since(child.confirmed);
-  beat.lost_changed = roll_.changed() > child.confirmed;
-  if (beat.lost_changed) beat.lost = roll_.lost().ranges(wire::list_entries_max);
+  beat.lost_changed = failure_detector_.changed() > child.confirmed;
+  if (beat.lost_changed) beat.lost = failure_detector_.lost().ranges(wire::list_entries_max);
   beat.facts_seen = child.facts_heard;
   send(child.peer, std::move(beat));
 }
@@ -239,11 +239,11 @@ void Tree::tell_facts(Neighbour& neighbour) {
 }
 
 void Tree::tell_membership() {
-  if (lost_told_ == roll_.lost()) return;
-  Membership change{roll_.lost(), lost_told_};
+  if (lost_told_ == failure_detector_.lost()) return;
+  Membership change{failure_detector_.lost(), lost_told_};
   change.lost.remove(lost_told_);
-  change.back.remove(roll_.lost());
-  lost_told_ = roll_.lost();
+  change.back.remove(failure_detector_.lost());
+  lost_told_ = failure_detector_.lost();
   out_.emplace_back(std::move(change));
 }
 

@@ -24,8 +24,8 @@
 #include "base/random.h"
 #include "tree/commit.h"
 #include "tree/facts.h"
+#include "tree/failure_detector.h"
 #include "tree/floors.h"
-#include "tree/roll.h"
 #include "tree/search.h"
 #include "tree/shape.h"
 #include "wire/tree_message.h"
@@ -44,7 +44,7 @@ struct Settings {
   std::uint32_t lost_ticks = 6;    // of silence after which a neighbour has gone
   // A path that is older is not believed; more than the tree is deep.
   std::uint32_t age_ticks_max = 30;
-  std::uint32_t grace_ticks = 20;  // of absence after which a member is lost (roll.h)
+  std::uint32_t grace_ticks = 20;  // of absence after which a member is lost (failure_detector.h)
   std::uint32_t home_ticks = 8;    // how often a child of strangers asks at home
   std::function<std::string(NodeId)> address_of;  // of the members
 };
@@ -106,7 +106,7 @@ class Tree {
   NodeId root() const { return path_.empty() ? self_.node : path_.front(); }
   const std::vector<NodeId>& path() const { return path_; }
   const NodeSet& present() const { return present_; }  // at and below this node
-  const NodeSet& lost() const { return roll_.lost(); }
+  const NodeSet& lost() const { return failure_detector_.lost(); }
   Level announced(RunVersion version) const { return commit_.announced(version); }
   const Fact* fact(NodeId node, const std::string& name) const { return facts_.find(node, name); }
   bool at_home() const;
@@ -178,7 +178,7 @@ class Tree {
   Floors floors_;
   Commit commit_;
   Facts facts_;
-  Roll roll_;
+  FailureDetector failure_detector_;
   Search search_;
 
   std::optional<Neighbour> parent_;

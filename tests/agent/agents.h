@@ -18,10 +18,10 @@
 #include <vector>
 
 #include "agent/disk/links.h"
-#include "agent/redundancy/encoder.h"
-#include "agent/redundancy/neighbourhood.h"
-#include "agent/redundancy/protection.h"
-#include "agent/redundancy/rebuilds.h"
+#include "agent/redundancy/parity_encoder.h"
+#include "agent/redundancy/rebuilder.h"
+#include "agent/redundancy/redundancy.h"
+#include "agent/redundancy/replicator.h"
 #include "agent/redundancy/transfers.h"
 #include "base/checksum.h"
 #include "base/log.h"
@@ -50,10 +50,10 @@ inline std::uint64_t next_seed() {
 
 class PlayedNetwork;
 
-class Node final : public Peers, public DepotLink, public StoreLink, public Outbox {
+class Node final : public Peers, public PeerFileLink, public StoreLink, public Outbox {
  public:
   Node(PlayedNetwork& network, NodeId self, io::MemoryFileSystem& disk, const Clock& clock,
-       ProtectionSettings settings, std::optional<ParityShape> parity, std::uint32_t buffers);
+       ReplicatorSettings settings, std::optional<ParityShape> parity, std::uint32_t buffers);
 
   // Peers
   NodeId self() const override { return self_; }
@@ -62,8 +62,8 @@ class Node final : public Peers, public DepotLink, public StoreLink, public Outb
   void offer(NodeId to, std::uint64_t ticket, Bytes memory, Ended ended) override;
   void fetch(OfferFrom offer, std::span<std::byte> memory, Ended ended) override;
   void refuse(OfferFrom offer) override;
-  // DepotLink, StoreLink
-  void post(DepotCommand command) override { depot_commands.push_back(std::move(command)); }
+  // PeerFileLink, StoreLink
+  void post(PeerFileCommand command) override { peer_file_commands.push_back(std::move(command)); }
   void post(Command command) override {
     if (auto* line = std::get_if<AppendEvent>(&command)) events.push_back(std::move(line->line));
   }
@@ -76,42 +76,42 @@ class Node final : public Peers, public DepotLink, public StoreLink, public Outb
   void send(ConnectionId, wire::Message, std::vector<int>) override {}
   void close(ConnectionId) override {}
 
-  // What is on the disk when an agent begins: as Neighbourhood does.
+  // What is on the disk when an agent begins: as Redundancy does.
   void list() {
-    if (neighbourhood) return neighbourhood->begin();
-    post(DepotCommand(ListFiles{[this](const Result<std::vector<HeldFile>>& found) {
+    if (redundancy) return redundancy->begin();
+    post(PeerFileCommand(ListFiles{[this](const Result<std::vector<HeldFile>>& found) {
       ASSERT_TRUE(found.ok());
       directory->announce(*found);
-      protection->listed(*found);
-      if (encoder) encoder->listed(*found);
+      replicator->listed(*found);
+      if (parity_encoder) parity_encoder->listed(*found);
     }}));
   }
   void pump() {
-    if (neighbourhood) {
-      wakes_ns = neighbourhood->pump();
+    if (redundancy) {
+      wakes_ns = redundancy->pump();
       return;
     }
-    wakes_ns = std::min(protection->pump(), rebuilds->pump());
-    if (encoder) wakes_ns = std::min(wakes_ns, encoder->pump());
+    wakes_ns = std::min(replicator->pump(), rebuilder->pump());
+    if (parity_encoder) wakes_ns = std::min(wakes_ns, parity_encoder->pump());
   }
   void message(NodeId from, const wire::peer::Message& message) {
-    if (neighbourhood) return neighbourhood->message(from, message);
-    if (directory->message(from, message) || rebuilds->message(from, message)) return;
-    if (encoder && encoder->message(from, message)) return;
+    if (redundancy) return redundancy->message(from, message);
+    if (directory->message(from, message) || rebuilder->message(from, message)) return;
+    if (parity_encoder && parity_encoder->message(from, message)) return;
     transfers->message(from, message);
-    protection->message(from, message);
+    replicator->message(from, message);
   }
   void offered(NodeId from, std::uint64_t ticket, std::uint64_t bytes, OfferFrom offer) {
-    if (neighbourhood) return neighbourhood->offered(from, ticket, bytes, offer);
+    if (redundancy) return redundancy->offered(from, ticket, bytes, offer);
     transfers->offered(from, ticket, bytes, offer);
   }
   void lost(NodeId peer, const Error& why) {
-    if (neighbourhood) return neighbourhood->lost(peer, why);
+    if (redundancy) return redundancy->lost(peer, why);
     transfers->lost(peer, why);
     directory->lost(peer, why);
-    protection->lost(peer, why);
-    rebuilds->lost(peer, why);
-    if (encoder) encoder->lost(peer);
+    replicator->lost(peer, why);
+    rebuilder->lost(peer, why);
+    if (parity_encoder) parity_encoder->lost(peer);
   }
   // Versions that retention leaves alone.
   std::vector<VersionNumber> pinned() const {
@@ -134,30 +134,30 @@ class Node final : public Peers, public DepotLink, public StoreLink, public Outb
  public:
   std::unique_ptr<Pool> pool;
   JobState state;
-  DepotBuffers serving;
-  DepotBuffers keeping;
+  StagingBuffers serving;
+  StagingBuffers keeping;
   std::shared_ptr<io::Faults> faults = std::make_shared<io::Faults>();
   std::unique_ptr<io::FileSystem> files;  // of the disk, with those faults
-  std::deque<DepotCommand> depot_commands;
-  std::deque<DepotEvent> depot_events;
+  std::deque<PeerFileCommand> peer_file_commands;
+  std::deque<PeerFileEvent> peer_file_events;
   std::vector<VersionNumber> told;  // protected here
   std::vector<HeldFile> kept;
   std::vector<std::string> events;
   std::uint64_t wakes_ns = no_deadline;
-  std::unique_ptr<DepotWorker> depot;
+  std::unique_ptr<PeerFileWorker> peer_files;
   std::unique_ptr<Transfers> transfers;
-  std::unique_ptr<Protection> protection;
-  std::unique_ptr<Directory> directory;
-  std::unique_ptr<Combiner> combiner;
-  std::unique_ptr<Encoder> encoder;  // null: none is configured
-  std::unique_ptr<Rebuilds> rebuilds;
-  std::unique_ptr<Neighbourhood> neighbourhood;  // where a test has one: in place of these parts
+  std::unique_ptr<Replicator> replicator;
+  std::unique_ptr<ObjectDirectory> directory;
+  std::unique_ptr<StripeCoder> stripe_coder;
+  std::unique_ptr<ParityEncoder> parity_encoder;  // null: none is configured
+  std::unique_ptr<Rebuilder> rebuilder;
+  std::unique_ptr<Redundancy> redundancy;  // where a test has one: in place of these parts
 };
 
 class PlayedNetwork {
  public:
   struct Options {
-    ProtectionSettings settings = {};
+    ReplicatorSettings settings = {};
     std::optional<ParityShape> parity = {};
     std::uint32_t buffers = 3;  // for serving, and as many for keeping
     std::uint64_t seed = next_seed();
@@ -190,9 +190,9 @@ class PlayedNetwork {
     for (NodeId node = 0; node < members(); ++node) {
       if (!lives(node)) continue;
       Node& one = *nodes_[node];
-      if (!one.depot_commands.empty()) choices.push_back({node, 1, {}});
-      if (one.depot->busy()) choices.push_back({node, 2, {}});
-      if (!one.depot_events.empty()) choices.push_back({node, 3, {}});
+      if (!one.peer_file_commands.empty()) choices.push_back({node, 1, {}});
+      if (one.peer_files->busy()) choices.push_back({node, 2, {}});
+      if (!one.peer_file_events.empty()) choices.push_back({node, 3, {}});
     }
     if (choices.empty()) return false;
     const Choice choice = choices[random_.between(0, choices.size() - 1)];
@@ -239,10 +239,10 @@ class PlayedNetwork {
       EXPECT_EQ(node->serving.free_count(), node->serving.count()) << node->self();
       EXPECT_EQ(node->keeping.free_count(), node->keeping.count()) << node->self();
       EXPECT_EQ(node->transfers->reading(), 0u) << node->self();
-      EXPECT_EQ(node->combiner->under_way(), 0u) << node->self();
-      EXPECT_EQ(node->rebuilds->under_way(), 0u) << node->self();
+      EXPECT_EQ(node->stripe_coder->under_way(), 0u) << node->self();
+      EXPECT_EQ(node->rebuilder->under_way(), 0u) << node->self();
       EXPECT_TRUE(node->pinned().empty()) << node->self();
-      EXPECT_FALSE(node->depot->busy()) << node->self();
+      EXPECT_FALSE(node->peer_files->busy()) << node->self();
     }
   }
 
@@ -281,8 +281,8 @@ class PlayedNetwork {
   // All that live learn it from the tree.
   void membership(std::vector<NodeId> lost, std::vector<NodeId> back) {
     for (auto& node : nodes_) {
-      if (node) node->protection->membership(lost, back);
-      if (node && node->encoder) node->encoder->membership(lost, back);
+      if (node) node->replicator->membership(lost, back);
+      if (node && node->parity_encoder) node->parity_encoder->membership(lost, back);
     }
   }
 
@@ -376,14 +376,14 @@ class PlayedNetwork {
     }
     Node& one = *nodes_[node];
     if (what == 1) {
-      DepotCommand command = std::move(one.depot_commands.front());
-      one.depot_commands.pop_front();
-      one.depot->handle(std::move(command));
+      PeerFileCommand command = std::move(one.peer_file_commands.front());
+      one.peer_file_commands.pop_front();
+      one.peer_files->handle(std::move(command));
     } else if (what == 2) {
-      one.depot->step(random_.coin());
+      one.peer_files->step(random_.coin());
     } else {
-      const DepotEvent event = std::move(one.depot_events.front());
-      one.depot_events.pop_front();
+      const PeerFileEvent event = std::move(one.peer_file_events.front());
+      one.peer_file_events.pop_front();
       event();
     }
   }
@@ -422,7 +422,7 @@ class PlayedNetwork {
 };
 
 inline Node::Node(PlayedNetwork& network, NodeId self, io::MemoryFileSystem& disk,
-                  const Clock& clock, ProtectionSettings settings,
+                  const Clock& clock, ReplicatorSettings settings,
                   std::optional<ParityShape> parity, std::uint32_t buffers)
     : network_(network),
       self_(self),
@@ -441,7 +441,7 @@ inline Node::Node(PlayedNetwork& network, NodeId self, io::MemoryFileSystem& dis
       serving(buffers, buffer_bytes),
       keeping(buffers, buffer_bytes),
       files(io::make_faulty_filesystem(disk, faults)) {
-  depot = std::make_unique<DepotWorker>(
+  peer_files = std::make_unique<PeerFileWorker>(
       "job",
       [this] {
         auto make_ring = [this]() -> Result<std::unique_ptr<io::Ring>> {
@@ -451,26 +451,27 @@ inline Node::Node(PlayedNetwork& network, NodeId self, io::MemoryFileSystem& dis
         };
         return tier::open_dir_tier(*files, make_ring, {.root = "/disk"});
       },
-      [this](DepotEvent event) { depot_events.push_back(std::move(event)); }, clock);
+      [this](PeerFileEvent event) { peer_file_events.push_back(std::move(event)); }, clock);
   transfers = std::make_unique<Transfers>(*this, *this, serving,
                                           first_ticket * (1 + network_.next_life(self_)));
-  const ProtectionWorld world{state, *this, *transfers, *this, keeping};
+  const ReplicatorWorld world{state, *this, *transfers, *this, keeping};
   const ParitySettings with{parity.value_or(ParityShape{}), settings.domains, settings.bytes_per_s};
-  directory = std::make_unique<Directory>(*this);
-  combiner = std::make_unique<Combiner>(*transfers, *this, buffer_bytes);
-  rebuilds = std::make_unique<Rebuilds>(world, *combiner, *directory, [this](const HeldFile& file) {
-    kept.push_back(file);
-    directory->add(file);
-  });
+  directory = std::make_unique<ObjectDirectory>(*this);
+  stripe_coder = std::make_unique<StripeCoder>(*transfers, *this, buffer_bytes);
+  rebuilder =
+      std::make_unique<Rebuilder>(world, *stripe_coder, *directory, [this](const HeldFile& file) {
+        kept.push_back(file);
+        directory->add(file);
+      });
   if (parity) {
-    encoder = std::make_unique<Encoder>(
-        world, *combiner, with,
+    parity_encoder = std::make_unique<ParityEncoder>(
+        world, *stripe_coder, with,
         ParityEvents{[this](VersionNumber version) { told.push_back(version); },
                      [this](const HeldFile& file) { directory->add(file); }});
   }
-  protection = std::make_unique<Protection>(
+  replicator = std::make_unique<Replicator>(
       world, std::move(settings),
-      ProtectionEvents{[this](VersionNumber version) { told.push_back(version); },
+      ReplicatorEvents{[this](VersionNumber version) { told.push_back(version); },
                        [this](const HeldFile& file) { kept.push_back(file); }});
 }
 inline std::uint32_t Node::members() const { return network_.members(); }

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "agent/disk/links.h"
-#include "agent/group/around.h"
-#include "agent/redundancy/directory.h"
+#include "agent/group/remote_files.h"
+#include "agent/redundancy/object_directory.h"
 #include "agent/restart/restore.h"
 #include "base/checksum.h"
 #include "base/clock.h"
@@ -133,7 +133,7 @@ class AgentHarness final : public Outbox, public StoreLink, public Peers, public
   }
 
   // --- what is where ---
-  std::map<NodeId, Disk> agents;  // 0: this one, through its depot
+  std::map<NodeId, Disk> agents;  // 0: this one, through its peer file thread
   Disk disk;                      // this one's, through its store
   Disk durable;
   int durable_looks = 0;  // restarts that had it listed once more
@@ -142,11 +142,11 @@ class AgentHarness final : public Outbox, public StoreLink, public Peers, public
     directory_.add(file.held());
     state_.versions.found({file.file.version, Level::local, file.record()}, Where::disk);
   }
-  void put_undecided(const NodeFile& file) {
+  void put_in_doubt(const NodeFile& file) {
     disk.files[file.file] = &file;
     directory_.add(file.held(/*recorded=*/false));
     StoredVersion stored{file.file.version, Level::none, file.record()};
-    stored.undecided = true;
+    stored.in_doubt = true;
     state_.versions.found(stored, Where::disk);
   }
   void put_durable(const NodeFile& file) {
@@ -192,7 +192,8 @@ class AgentHarness final : public Outbox, public StoreLink, public Peers, public
   void put_parity_at(NodeId agent, const NodeFile& file) {
     directory_.message(agent, wire::peer::Holds{1, file.file.version, file.file.run, agent, true,
                                                 false, file.held().ranks});
-    around_.rebuild = [this, &file](NodeId at, VersionOfRun, Rank, const Around::Rebuilt& done) {
+    around_.rebuild = [this, &file](NodeId at, VersionOfRun, Rank,
+                                    const RemoteFiles::Rebuilt& done) {
       later_.emplace_back([this, &file, at, done] {
         rebuilt_at.push_back(at);
         if (rebuilding_fails) return done(*rebuilding_fails);
@@ -294,7 +295,7 @@ class AgentHarness final : public Outbox, public StoreLink, public Peers, public
     }
   }
   JobState& state() { return state_; }
-  Directory& directory() { return directory_; }
+  ObjectDirectory& directory() { return directory_; }
   Restore& restore() { return *restore_; }
 
  private:
@@ -476,8 +477,8 @@ class AgentHarness final : public Outbox, public StoreLink, public Peers, public
 
   std::unique_ptr<Pool> pool_;
   JobState state_;
-  Directory directory_;
-  Around around_;
+  ObjectDirectory directory_;
+  RemoteFiles around_;
   std::deque<std::function<void()>> later_;
   std::map<Rank, RankSees> ranks_;
   std::unique_ptr<Restore> restore_;

@@ -10,7 +10,7 @@
 
 #include "agent/disk/catalog.h"
 #include "agent/disk/job_lock.h"
-#include "agent/version/troubles.h"
+#include "agent/version/warnings.h"
 #include "format/names.h"
 #include "harness.h"
 #include "io/faulty.h"
@@ -134,7 +134,7 @@ TEST_F(Durable, TheProgramAndStatusHearOfADirectoryThatCannotBeUsed) {
   const std::string why = "the durable directory /nowhere cannot be used: /nowhere is no directory";
   EXPECT_EQ(said_to_program(1), why);
   EXPECT_EQ(said_to_program(2), "") << "once";
-  const std::vector<Trouble> all = troubles(agent_->job().state());
+  const std::vector<Warning> all = warnings(agent_->job().state());
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(all[0].text, why);
 }

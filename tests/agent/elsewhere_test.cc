@@ -4,14 +4,14 @@
 #include <string>
 
 #include "agent/version/levels.h"
-#include "decisions_world.h"
+#include "commit_coordinator_world.h"
 
 namespace backstay::agent::testing {
 namespace {
 
 // Another node's part may be in its pool alone, as its disk was full: only a record proves the
 // level.
-TEST_F(DecisionsTest, WhatARestartReadFromOthersIsLocalOnceItsRecordIsKnown) {
+TEST_F(CommitCoordinatorTest, WhatARestartReadFromOthersIsLocalOnceItsRecordIsKnown) {
   find_recorded(a_, 3, 6, Level::local);
   begin_run(7);
   b_.state.keep = 2;

@@ -65,7 +65,7 @@ class JobHarness final : public Outbox, public StoreLink {
   Result<Network> make_network(const MemberId&, const std::string&) override {
     return Network{std::move(transport), heartbeat_s};
   }
-  std::vector<bool> live_said;  // whether its program lives (live_mark.h)
+  std::vector<bool> live_said;  // whether its program lives (liveness_lock.h)
   // A job of so many nodes, this one the first, and what it talks to the others over.
   static constexpr double heartbeat_s = 0.01;
   std::uint32_t nodes = 1, versions_kept = 2;

@@ -25,7 +25,7 @@ class Inherited : public ::testing::Test {
   }
   void inherit(NodeId at, const FileOf& file, std::set<NodeId> others) {
     const HeldFile held{file, 4, 4, world->segments[file].size(), {file.node}, std::nullopt};
-    world->network[at].protection->inherited(held, std::move(others));
+    world->network[at].replicator->inherited(held, std::move(others));
   }
 
   std::optional<ProtectedWorld> world;
@@ -75,7 +75,7 @@ TEST_F(Inherited, NumbersMayBeThoseOfARunOfMoreNodes) {
   const FileOf file = write_file(world->network, /*node=*/7, 5, 3, /*disk=*/2);
   const Buffer segment = bytes_of(world->network, 2, segment_of(file));
   const HeldFile held{file, 8, 8, segment.size(), {7}, std::nullopt};
-  world->network[2].protection->inherited(held, {});
+  world->network[2].replicator->inherited(held, {});
   world->network.run_for(second);
   const auto holders = std::ranges::count_if(std::vector<NodeId>{0, 1, 2}, [&](NodeId node) {
     return bytes_of(world->network, node, segment_of(file)) == segment;

@@ -48,7 +48,7 @@ class JobOnTheNetwork : public ::testing::Test {
     job.after_step = [this] { job.job().network(); };
   }
   void SetUp() override { job.join_all(1); }
-  // The other node never comes. Its fleet starts; files of others are not kept here.
+  // The other node never comes. Its membership starts; files of others are not kept here.
   void know_the_others() {
     const wire::Neighbours all{true, {{0, "here", ""}, {1, "nobody", ""}}};
     EXPECT_EQ(job.job().receive(JobHarness::connection(0), all).error().code(), Code::unsupported);

@@ -77,7 +77,7 @@ class JobTest : public ::testing::Test {
   }
 
   std::string dir_;
-  std::shared_ptr<Trouble> trouble_ = std::make_shared<Trouble>();
+  std::shared_ptr<Warning> trouble_ = std::make_shared<Warning>();
   std::unique_ptr<JobHarness> job_;
 };
 

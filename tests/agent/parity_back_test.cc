@@ -49,14 +49,14 @@ TEST(Parity, WhatAnEarlierAgentMadeIsSyncedFirst) {
     world.save(1);
     world.network.run_for();
     Node& before = world.network[0];
-    const auto is_sync = [](const DepotCommand& one) {
+    const auto is_sync = [](const PeerFileCommand& one) {
       return std::holds_alternative<SyncFile>(one);
     };
-    EXPECT_TRUE(std::ranges::none_of(before.depot_commands, is_sync));
+    EXPECT_TRUE(std::ranges::none_of(before.peer_file_commands, is_sync));
     world.network.start(0);
     Node& node = world.network[0];
     world.network.run_until("it is to be synced",
-                            [&] { return std::ranges::any_of(node.depot_commands, is_sync); });
+                            [&] { return std::ranges::any_of(node.peer_file_commands, is_sync); });
     EXPECT_FALSE(world.told(0, 1));
     const FileOf file{1, run, 0};
     if (fails) {

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "agent/parity_world.h"
-#include "agent/redundancy/encoder.h"
+#include "agent/redundancy/parity_encoder.h"
 #include "agent/refusing_tier.h"
 #include "format/parity_manifest.h"
 
@@ -121,7 +121,8 @@ TEST(Parity, TroubleThatPasses) {
       const std::string chosen = node.faults->chosen();
       if (chosen.empty()) break;
       for (NodeId one = 0; one < 3; ++one) {
-        EXPECT_NE(world.told(one, 1), !world.network[one].encoder->lacks().empty()) << chosen;
+        EXPECT_NE(world.told(one, 1), !world.network[one].parity_encoder->blockers().empty())
+            << chosen;
       }
       world.network.run_for(120 * second);
       world.expect_told(1);
@@ -190,7 +191,7 @@ TEST(Parity, ALostMemberIsSaidAndTriedAgainWhenItIsBack) {
     world.network.run_for(second);
     for (const NodeId node : {0u, 1u, 3u}) {
       const bool told = world.told(node, 1);
-      EXPECT_NE(told, !world.network[node].encoder->lacks().empty()) << node;
+      EXPECT_NE(told, !world.network[node].parity_encoder->blockers().empty()) << node;
       EXPECT_TRUE(world.network[node].logged(told ? "parity_weakened" : "protect_failed"));
     }
     world.network.start(2);
@@ -213,9 +214,9 @@ TEST(Parity, AVersionThatIsRemovedMeanwhileIsNoMatter) {
     world.play_some();
     ++(world.told(0, 1) ? late : early);
     ASSERT_TRUE(tier_on(*world.network.disks[0])->remove("job").ok());
-    world.network[0].encoder->removed(1);
+    world.network[0].parity_encoder->removed(1);
     world.network.run_for(5 * second);
-    EXPECT_TRUE(world.network[0].encoder->lacks().empty());
+    EXPECT_TRUE(world.network[0].parity_encoder->blockers().empty());
     EXPECT_FALSE(world.network[0].logged("protect_failed"));
     EXPECT_TRUE(bytes_of(world.network, 0, parity_manifest_of({1, run, 0})).empty());
     world.expect_rest();
@@ -234,9 +235,9 @@ TEST(Parity, AVersionThatNewerOnesHaveOvertakenIsNoTroubleInTheLog) {
     world.network[0].state.newest = newer ? 2 : 1;
     for (NodeId node = 0; node < 3; ++node) world.record(node, 1);
     world.network.run_for(second);
-    const auto lacks = world.network[0].encoder->lacks();
-    ASSERT_EQ(lacks.size(), 1u);
-    EXPECT_EQ(lacks.front().code, Code::not_found);
+    const auto blockers = world.network[0].parity_encoder->blockers();
+    ASSERT_EQ(blockers.size(), 1u);
+    EXPECT_EQ(blockers.front().code, Code::not_found);
     EXPECT_EQ(world.network[0].logged("protect_failed"), !newer);
     EXPECT_EQ(world.network[0].logged(R"("event":"overtaken")"), newer);
   }
@@ -244,22 +245,22 @@ TEST(Parity, AVersionThatNewerOnesHaveOvertakenIsNoTroubleInTheLog) {
 
 // At its most delicate: while the last step of it is on its way, or just done.
 TEST(Parity, AVersionThatIsRemovedWhileItIsSealed) {
-  const auto is_seal = [](const DepotCommand& one) {
+  const auto is_seal = [](const PeerFileCommand& one) {
     return std::holds_alternative<SealCopy>(one);
   };
   for (const bool done : {false, true}) {
     World world(4, {3, 1});
     world.save(1);
     Node& node = world.network[0];
-    const auto sealing = [&] { return std::ranges::any_of(node.depot_commands, is_seal); };
+    const auto sealing = [&] { return std::ranges::any_of(node.peer_file_commands, is_seal); };
     world.network.run_until("it is to be sealed", sealing);
     if (done) world.network.run_until("it was sealed", [&] { return !sealing(); });
     EXPECT_FALSE(world.told(0, 1));
     ASSERT_TRUE(tier_on(*world.network.disks[0])->remove("job").ok());
-    node.encoder->removed(1);
+    node.parity_encoder->removed(1);
     world.network.run_for(second);
     EXPECT_FALSE(world.told(0, 1));
-    EXPECT_TRUE(node.encoder->lacks().empty());
+    EXPECT_TRUE(node.parity_encoder->blockers().empty());
     EXPECT_FALSE(node.logged("protect_failed"));
     EXPECT_TRUE(bytes_of(world.network, 0, parity_manifest_of({1, run, 0})).empty());
     world.expect_rest();
@@ -273,26 +274,26 @@ TEST(Parity, AVersionThatIsRemovedJustBeforeTheManifestIsPut) {
   Node& node = world.network[0];
   const FileOf file{1, run, 0};
   const std::shared_ptr<tier::Tier> disk = tier_on(*world.network.disks[0]);
-  const auto trouble = std::make_shared<testing::Trouble>();
+  const auto trouble = std::make_shared<testing::Warning>();
   bool removed = false;
   trouble->before_put = [&](const std::string& name) {
     if (name == parity_manifest_of(file)) removed = disk->remove("job").ok();
   };
-  node.depot = std::make_unique<DepotWorker>(
+  node.peer_files = std::make_unique<PeerFileWorker>(
       "job",
       [&]() -> Result<std::unique_ptr<tier::Tier>> {
         return std::unique_ptr<tier::Tier>(std::make_unique<RefusingTier>(disk, trouble));
       },
-      [&](DepotEvent event) { node.depot_events.push_back(std::move(event)); },
+      [&](PeerFileEvent event) { node.peer_file_events.push_back(std::move(event)); },
       world.network.clock);
   world.save(1);
   world.network.run_for(second);
   EXPECT_TRUE(removed);
   EXPECT_FALSE(world.told(0, 1));
   EXPECT_TRUE(bytes_of(world.network, 0, parity_manifest_of(file)).empty()) << "it has no data";
-  node.encoder->removed(1);
+  node.parity_encoder->removed(1);
   world.network.run_for(second);
-  EXPECT_TRUE(node.encoder->lacks().empty());
+  EXPECT_TRUE(node.parity_encoder->blockers().empty());
   world.expect_rest();
 }
 
@@ -376,9 +377,9 @@ TEST(Parity, AnAbsurdLengthIsRefusedBeforeAnythingIsMadeForIt) {
                     .ok());
     for (NodeId node = 0; node < 3; ++node) world.record(node, 1);
     world.network.run_for(second);
-    const auto lacks = world.network[0].encoder->lacks();
-    ASSERT_EQ(lacks.size(), 1u);
-    EXPECT_EQ(lacks[0].code, code) << lacks[0].why;
+    const auto blockers = world.network[0].parity_encoder->blockers();
+    ASSERT_EQ(blockers.size(), 1u);
+    EXPECT_EQ(blockers[0].code, code) << blockers[0].why;
     EXPECT_TRUE(bytes_of(world.network, 0, parity_of({1, run, 0})).empty());
     world.expect_rest();
   }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "agent/agents.h"
-#include "agent/redundancy/encoder.h"
+#include "agent/redundancy/parity_encoder.h"
 
 namespace backstay::agent::testing {
 
@@ -38,7 +38,7 @@ class ParityWorld {
     record.job = "job";
     record.version = version;
     record.run = run;
-    network[node].encoder->recorded(record);
+    network[node].parity_encoder->recorded(record);
   }
   bool told(NodeId node, VersionNumber version) {
     return std::ranges::count(network[node].told, version) != 0;
@@ -92,8 +92,8 @@ class ParityWorld {
             return;
           }
           rebuilder = *agents.begin();
-          node.rebuilds->ask(rebuilder, {version, run}, rank,
-                             [&](const Result<NodeId>& node_of) { answer = node_of; });
+          node.rebuilder->ask(rebuilder, {version, run}, rank,
+                              [&](const Result<NodeId>& node_of) { answer = node_of; });
         },
         /*parity=*/true);
     network.run_for(second);

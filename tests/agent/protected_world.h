@@ -2,7 +2,7 @@
 #pragma once
 
 #include "agent/agents.h"
-#include "agent/redundancy/protection.h"
+#include "agent/redundancy/replicator.h"
 
 namespace backstay::agent::testing {
 
@@ -21,7 +21,7 @@ class ProtectedWorld {
     return file;
   }
   void seal(const FileOf& file) {
-    network[file.node].protection->sealed(file, segments[file].size(), network.members(),
+    network[file.node].replicator->sealed(file, segments[file].size(), network.members(),
                                           network.members());
   }
   FileOf save(NodeId node, VersionNumber version, std::uint32_t chunks = 7) {
@@ -34,7 +34,7 @@ class ProtectedWorld {
   }
   void protected_everywhere(VersionNumber version) {
     for (NodeId node = 0; node < network.members(); ++node)
-      if (network.lives(node)) network[node].protection->protected_everywhere(version);
+      if (network.lives(node)) network[node].replicator->protected_everywhere(version);
   }
 
   // On living nodes or, if not `living`, any.

@@ -79,8 +79,8 @@ struct Asked {
     world.save(1);
     world.network.run_for();
     world.restart(lost);
-    world.network[0].rebuilds->ask(0, {1, run}, 1,
-                                   [this](const Result<NodeId>& node) { answer = node; });
+    world.network[0].rebuilder->ask(0, {1, run}, 1,
+                                    [this](const Result<NodeId>& node) { answer = node; });
   }
   World world{4, {2, 2}};
   std::optional<Result<NodeId>> answer;
@@ -200,16 +200,16 @@ TEST(Rebuild, AVersionThatIsRemovedMeanwhileDoesNotComeBack) {
     world.restart({1});
     Node& node = world.network[0];
     std::optional<Result<NodeId>> answer;
-    node.rebuilds->ask(0, {1, run}, 1, [&](const Result<NodeId>& of) { answer = of; });
+    node.rebuilder->ask(0, {1, run}, 1, [&](const Result<NodeId>& of) { answer = of; });
     const auto reads = [&] {
-      return std::ranges::any_of(node.depot_commands, [](const DepotCommand& one) {
+      return std::ranges::any_of(node.peer_file_commands, [](const PeerFileCommand& one) {
         return std::holds_alternative<ReadFileManifest>(one);
       });
     };
-    world.network.run_until("it begins",
-                            [&] { return looked_for ? node.rebuilds->under_way() == 1 : reads(); });
+    world.network.run_until(
+        "it begins", [&] { return looked_for ? node.rebuilder->under_way() == 1 : reads(); });
     ASSERT_TRUE(tier_on(*world.network.disks[0])->remove("job").ok());
-    node.rebuilds->removed(1);
+    node.rebuilder->removed(1);
     world.network.run_for(second);
     ASSERT_TRUE(answer.has_value());
     ASSERT_FALSE(answer->ok());
@@ -230,7 +230,7 @@ TEST(Rebuild, NothingIsAnsweredFromWithinTheCall) {
   group.members = *format::decode_members(group.parity);
   group.segments.resize(3);
   group.parities.resize(3);
-  GroupReader nobody(*node.combiner, group, 1, 0);
+  DegradedReader nobody(*node.stripe_coder, group, 1, 0);
   AlignedMemory memory(4096);
   std::optional<Status> read, made;
   std::optional<Result<Buffer>> manifest;
@@ -238,9 +238,9 @@ TEST(Rebuild, NothingIsAnsweredFromWithinTheCall) {
   nobody.read_manifest(0, {}, [&](Result<Buffer> bytes) { manifest = std::move(bytes); });
   const std::uint32_t reads[] = {1, 2}, makes[] = {0};
   memory.span()[5] = std::byte{1};
-  node.combiner->combine(*protect::Combination::make({2, 1}, reads, makes), {{}, {}},
-                         {memory.span()},
-                         [&](const Status& status, std::optional<std::size_t>) { made = status; });
+  node.stripe_coder->combine(
+      *protect::Combination::make({2, 1}, reads, makes), {{}, {}}, {memory.span()},
+      [&](const Status& status, std::optional<std::size_t>) { made = status; });
   EXPECT_FALSE(read || made || manifest);
   world.network.run_for();
   ASSERT_TRUE(read && made && manifest);

@@ -12,7 +12,7 @@
 namespace backstay::agent::testing {
 
 // Set by the test, read by the store's thread.
-struct Trouble {
+struct Warning {
   std::atomic<bool> full = false;  // create() fails: a full disk that is cleaned up later
   std::atomic<bool> room_when_removed = false;  // full until a version is removed
   std::atomic<int> failing_gets = 0;  // so many get() of names with this ending fail, then none
@@ -24,7 +24,7 @@ struct Trouble {
 
 class RefusingTier final : public tier::Tier {
  public:
-  RefusingTier(std::shared_ptr<tier::Tier> inner, std::shared_ptr<Trouble> trouble)
+  RefusingTier(std::shared_ptr<tier::Tier> inner, std::shared_ptr<Warning> trouble)
       : inner_(std::move(inner)), trouble_(std::move(trouble)) {}
   Result<std::unique_ptr<tier::Writer>> create(const std::string& name,
                                                std::uint64_t bytes) override {
@@ -32,7 +32,7 @@ class RefusingTier final : public tier::Tier {
     return inner_->create(name, bytes);
   }
   Result<std::unique_ptr<tier::Reader>> open(const std::string& name) override {
-    if (Trouble::fails(trouble_->failing_opens)) return Error(Code::io, "a passing error");
+    if (Warning::fails(trouble_->failing_opens)) return Error(Code::io, "a passing error");
     return inner_->open(name);
   }
   Status put(const std::string& name, Bytes content) override {
@@ -40,7 +40,7 @@ class RefusingTier final : public tier::Tier {
     return inner_->put(name, content);
   }
   Result<Buffer> get(const std::string& name, std::uint64_t bytes_max) override {
-    if (name.ends_with(trouble_->ending) && Trouble::fails(trouble_->failing_gets)) {
+    if (name.ends_with(trouble_->ending) && Warning::fails(trouble_->failing_gets)) {
       return Error(Code::io, "a passing error");
     }
     return inner_->get(name, bytes_max);
@@ -57,7 +57,7 @@ class RefusingTier final : public tier::Tier {
 
  private:
   std::shared_ptr<tier::Tier> inner_;
-  std::shared_ptr<Trouble> trouble_;
+  std::shared_ptr<Warning> trouble_;
 };
 
 }  // namespace backstay::agent::testing

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "agent/agents.h"
-#include "agent/redundancy/protection.h"
+#include "agent/redundancy/replicator.h"
 
 namespace backstay::agent {
 namespace {
@@ -17,12 +17,12 @@ TEST(Repair, ADamagedFileIsReplacedByAGoodOne) {
     const FileOf file = write_file(network, 0, 1);
     const Buffer segment = bytes_of(network, 0, segment_of(file));
     const Buffer manifest = bytes_of(network, 0, manifest_of(file));
-    network[0].protection->sealed(file, segment.size(), 2, 2);
+    network[0].replicator->sealed(file, segment.size(), 2, 2);
     network.run_for();
     Buffer damaged = segment;
     damaged.at(5000) ^= std::byte{1};
     ASSERT_TRUE(io::publish_file(*network.disks[bad], path_of(segment_of(file)), damaged).ok());
-    network[bad].protection->repair(HeldFile{file, 2, 2, segment.size(), {0}, {}}, 1 - bad);
+    network[bad].replicator->repair(HeldFile{file, 2, 2, segment.size(), {0}, {}}, 1 - bad);
     network.run_for();
     for (const NodeId node : {0u, 1u}) {
       EXPECT_TRUE(has_copy(network, node, file, segment, manifest)) << node;

@@ -67,7 +67,7 @@ TEST_F(RestartAround, AKeptCopyOnTheOwnDiskComesBeforeOtherAgents) {
   agent.restart(7, run, bytes);
   agent.expect_restored(run);
   EXPECT_EQ(agent.agents[1].reads, 0);
-  // One that the store knows nothing of is read by the depot.
+  // One that the store knows nothing of is read by the peer file thread.
   AgentHarness other(64, 8, {2, 3});
   other.directory().add(file1.held(/*recorded=*/false));
   other.agents[0].files[file1.file] = &file1;
@@ -92,7 +92,7 @@ TEST_F(RestartAround, AVersionThatNeedsAnotherIsRefusedByName) {
 
 TEST_F(RestartAround, AnUndecidedPartCountsWhereAnotherNodeHasTheRecord) {
   AgentHarness agent(64, 8, {0, 1});
-  agent.put_undecided(file0);
+  agent.put_in_doubt(file0);
   EXPECT_EQ(newest_candidate(agent.state(), {}).code, Code::none)
       << "nothing that it offers itself";
   agent.restart(7, run, bytes);

@@ -26,9 +26,9 @@ StoredVersion stored(VersionNumber number, Level level) {
   return one;
 }
 
-StoredVersion undecided(VersionNumber number) {
+StoredVersion in_doubt(VersionNumber number) {
   StoredVersion one = stored(number, Level::none);
-  one.undecided = true;
+  one.in_doubt = true;
   return one;
 }
 
@@ -74,11 +74,11 @@ TEST(Retention, ADamagedOrDoubtfulOneIsNotTheSafest) {
 }
 
 TEST(Retention, UndecidedOnesGoWithThoseThatAreTooOld) {
-  const std::vector<StoredVersion> all = {undecided(1), stored(2, Level::local), undecided(3),
-                                          stored(4, Level::local), undecided(5)};
+  const std::vector<StoredVersion> all = {in_doubt(1), stored(2, Level::local), in_doubt(3),
+                                          stored(4, Level::local), in_doubt(5)};
   EXPECT_THAT(expired(all, 2, 0), ElementsAre(1));
   EXPECT_THAT(expired(all, 3, 0), IsEmpty());
-  EXPECT_THAT(expired({undecided(1), undecided(2)}, 1, 0), IsEmpty());
+  EXPECT_THAT(expired({in_doubt(1), in_doubt(2)}, 1, 0), IsEmpty());
 }
 
 // Nodes of a run, each of which learns what the others have said sooner or later, and removes what

@@ -89,7 +89,7 @@ class ServerJobs : public ServerTest {
   }
 
   std::shared_ptr<tier::Tier> disk_ = tier::make_memory_tier();
-  std::shared_ptr<Trouble> trouble_ = std::make_shared<Trouble>();
+  std::shared_ptr<Warning> trouble_ = std::make_shared<Warning>();
   std::vector<unsigned char> data_ = std::vector<unsigned char>(3 * buffer_bytes, 7);
 };
 

@@ -127,7 +127,7 @@ TEST_F(ServerTest, AFolderThatCannotBeMadeIsTheConfigurationsFault) {
 }
 
 // One of two nodes, with a version that the other one has not said that it holds.
-class UndecidedServer : public ServerTest {
+class InDoubtServer : public ServerTest {
  protected:
   static constexpr double stop_s = 20;
 
@@ -153,7 +153,7 @@ class UndecidedServer : public ServerTest {
     std::erase(sinks, sink_);
   }
   Made make_tier(const std::string&) override {
-    return Made(std::make_unique<RefusingTier>(disk_, std::make_shared<Trouble>()));
+    return Made(std::make_unique<RefusingTier>(disk_, std::make_shared<Warning>()));
   }
   void adjust(ServerOptions& options) override {
     options.copy_stop_s = stop_s;
@@ -180,7 +180,7 @@ class UndecidedServer : public ServerTest {
       std::make_shared<spdlog::sinks::ostream_sink_mt>(log_);
 };
 
-TEST_F(UndecidedServer, DoesNotWaitForANodeThatIsLost) {
+TEST_F(InDoubtServer, DoesNotWaitForANodeThatIsLost) {
   Peer rank = join_two();  // or the job would be closed before the agent ends
   rank.take<wire::Welcome>();
   rank.send(wire::Neighbours{true, {{0, "here", ""}, {1, "nobody", ""}}});  // who never comes
@@ -194,7 +194,7 @@ TEST_F(UndecidedServer, DoesNotWaitForANodeThatIsLost) {
 }
 
 // Who starts the program anew is refused many times a second until the agent has ended.
-TEST_F(UndecidedServer, SaysOnceThatItRefusesWhoComesMeanwhile) {
+TEST_F(InDoubtServer, SaysOnceThatItRefusesWhoComesMeanwhile) {
   Peer rank = join_two();
   rank.take<wire::Welcome>();
   ask_to_end();

@@ -115,7 +115,7 @@ TEST_F(TransfersTest, ALineThatIsTooLongIsSentAway) {
 
 // As those of an earlier run do, whose answers were still under way.
 TEST_F(TransfersTest, BuffersThatOthersGiveBackAreUsed) {
-  DepotBuffers& buffers = network[1].serving;
+  StagingBuffers& buffers = network[1].serving;
   std::vector<Lease> taken;
   while (Lease lease = buffers.take()) taken.push_back(std::move(lease));
   AlignedMemory memory(4096);

@@ -162,7 +162,7 @@ TEST(VersionCopy, NeverRemovesAVersionWhoseRecordCannotBeRead) {
   Disk from, to;
   const format::CommitRecord record = save(from);
   ASSERT_TRUE(copy(*from.tier(), *to.tier(), record).ok());
-  const auto trouble = std::make_shared<testing::Trouble>();
+  const auto trouble = std::make_shared<testing::Warning>();
   trouble->ending = "commit.durable";
   trouble->failing_gets = 2;
   testing::RefusingTier moment(to.tier(), trouble);

@@ -33,7 +33,7 @@ StoredVersion stored(VersionNumber version, Level level, RunId of = run, std::ui
 
 StoredVersion in_doubt(VersionNumber version, std::vector<NodeId> parts, RunId of = run) {
   StoredVersion one = stored(version, Level::none, of);
-  one.undecided = true;
+  one.in_doubt = true;
   one.parts = std::move(parts);
   return one;
 }
@@ -44,7 +44,7 @@ class Table : public ::testing::Test {
 
   void become_prepared(VersionNumber version, std::uint32_t nodes = 2) {
     StoredVersion one = stored(version, Level::none, run, nodes);
-    one.undecided = nodes > 1;
+    one.in_doubt = nodes > 1;
     table.prepared(one, self);
   }
   // Prepared, recorded and announced.

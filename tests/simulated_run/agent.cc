@@ -104,9 +104,9 @@ SimulatedAgent::SimulatedAgent(const Surroundings& around, io::MemoryFileSystem&
       },
       nullptr);
   drain_ = std::make_unique<agent::DrainWorker>("job", drain_world(), around_.clock);
-  depot_ = std::make_unique<agent::DepotWorker>(
+  peer_files_ = std::make_unique<agent::PeerFileWorker>(
       "job", [this] { return open(disk_, {.root = local_dir}); },
-      [this](agent::DepotEvent event) { events_.push_back(std::move(event)); }, around_.clock);
+      [this](agent::PeerFileEvent event) { events_.push_back(std::move(event)); }, around_.clock);
   job_ = std::make_unique<agent::Job>("job", local_dir, *pool_, *this, *this, around_.clock,
                                       std::move(agent::ControlPage::create().value()));
 }
@@ -200,8 +200,8 @@ std::string SimulatedAgent::describe() const {
       "events {}, store {} and busy {}, drain {} and busy {}, depot {} and busy {}, "
       "free buffers {} of {}, serving {}, keeping {}, next deadline in {} s{}",
       events_.size(), store_commands_.size(), store_->busy(), drain_commands_.size(),
-      drain_->busy(), depot_commands_.size(), depot_->busy(), pool_->free_count(), pool_->count(),
-      serving_.free_count(), keeping_.free_count(),
+      drain_->busy(), peer_file_commands_.size(), peer_files_->busy(), pool_->free_count(),
+      pool_->count(), serving_.free_count(), keeping_.free_count(),
       1e-9 * (static_cast<double>(job_->next_deadline_ns()) -
               static_cast<double>(around_.clock.monotonic_ns())),
       pool);
@@ -209,7 +209,7 @@ std::string SimulatedAgent::describe() const {
 
 bool SimulatedAgent::idle() const {
   return events_.empty() && store_commands_.empty() && !store_->busy() && drain_commands_.empty() &&
-         !drain_->busy() && depot_commands_.empty() && !depot_->busy();
+         !drain_->busy() && peer_file_commands_.empty() && !peer_files_->busy();
 }
 
 void SimulatedAgent::step() {
@@ -220,7 +220,7 @@ void SimulatedAgent::step() {
   switch (thread) {
     case 0: return step_store();
     case 1: return step_drain();
-    case 2: return step_depot();
+    case 2: return step_peer_files();
     case 3: return take_event();
     default: return listen();
   }
@@ -272,15 +272,15 @@ void SimulatedAgent::step_drain() {
   }
 }
 
-void SimulatedAgent::step_depot() {
-  if (!depot_commands_.empty()) {
-    agent::DepotCommand next = std::move(depot_commands_.front());
-    depot_commands_.pop_front();
-    depot_->handle(std::move(next));
-  } else if (depot_->busy()) {
-    depot_->step(/*wait=*/true);
+void SimulatedAgent::step_peer_files() {
+  if (!peer_file_commands_.empty()) {
+    agent::PeerFileCommand next = std::move(peer_file_commands_.front());
+    peer_file_commands_.pop_front();
+    peer_files_->handle(std::move(next));
+  } else if (peer_files_->busy()) {
+    peer_files_->step(/*wait=*/true);
   }
-  depot_->close_idle();
+  peer_files_->close_idle();
 }
 
 }  // namespace backstay::simulated

@@ -69,7 +69,7 @@ enum class End {
 
 class SimulatedAgent final : public agent::Outbox,
                              public agent::StoreLink,
-                             public agent::DepotLink {
+                             public agent::PeerFileLink {
  public:
   using ToRank = std::function<void(agent::ConnectionId, wire::Message)>;
   // `disk` and all else outlive it.
@@ -108,39 +108,41 @@ class SimulatedAgent final : public agent::Outbox,
   void post_drain(agent::DrainCommand command) override {
     drain_commands_.push_back(std::move(command));
   }
-  void post(agent::DepotCommand command) override { depot_commands_.push_back(std::move(command)); }
+  void post(agent::PeerFileCommand command) override {
+    peer_file_commands_.push_back(std::move(command));
+  }
   Result<agent::Network> make_network(const agent::MemberId& self, const std::string&) override;
-  const agent::DepotParts* depot() override { return &parts_; }
+  const agent::PeerFileParts* peer_files() override { return &parts_; }
 
  private:
   Result<std::unique_ptr<tier::Tier>> open(io::FileSystem& files, tier::DirOptions options);
   agent::DrainWorld drain_world();
   void step_store();
   void step_drain();
-  void step_depot();
+  void step_peer_files();
   void take_event();
   void handle(agent::Command command);
   void overhear(RunId run, Bytes sent);
 
   const Surroundings& around_;
   io::MemoryFileSystem& disk_;
-  // How often each of its threads does something: that of the store, of the drain, of the depot,
-  // and the main loop's two halves. The node's disk may be slow for one of its two users.
+  // How often each of its threads does something: that of the store, of the drain, of the peer file
+  // thread, and the main loop's two halves. The node's disk may be slow for one of its two users.
   std::array<std::uint64_t, 5> speeds_{8, 8, 8, 8, 8};
   const ToRank to_rank_;
   End end_ = End::killed;
   std::string name_;  // its own on shared storage
   std::unique_ptr<agent::Pool> pool_;
-  agent::DepotBuffers serving_{4, buffer_bytes};
-  agent::DepotBuffers keeping_{4, buffer_bytes};
-  agent::DepotParts parts_{*this, serving_, keeping_};
+  agent::StagingBuffers serving_{4, buffer_bytes};
+  agent::StagingBuffers keeping_{4, buffer_bytes};
+  agent::PeerFileParts parts_{*this, serving_, keeping_};
   std::deque<agent::Command> store_commands_;
   std::deque<agent::DrainCommand> drain_commands_;
-  std::deque<agent::DepotCommand> depot_commands_;
+  std::deque<agent::PeerFileCommand> peer_file_commands_;
   std::deque<std::function<void()>> events_;  // what the threads have told the main loop
   std::unique_ptr<agent::StoreWorker> store_;
   std::unique_ptr<agent::DrainWorker> drain_;
-  std::unique_ptr<agent::DepotWorker> depot_;
+  std::unique_ptr<agent::PeerFileWorker> peer_files_;
   std::vector<std::weak_ptr<Line>> lines_;
   std::uint64_t posted_ = 0;   // to the store
   std::uint64_t handled_ = 0;  // by it

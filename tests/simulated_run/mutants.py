@@ -50,7 +50,7 @@ MUTANTS = {
     ],
     "ad2a8ef the newest version whose part is protected here may be removed": [
         (
-            "favoured.cc",
+            "retention_pin.cc",
             "if (version > protected_here_.version()) pin(protected_here_, version);",
             "(void)version;",
         ),
@@ -69,7 +69,7 @@ MUTANTS = {
             "if (tier_.ok()) return {};",
         ),
         (
-            "protection.cc",
+            "replicator.cc",
             "if (!is_announced(entry.first)) keep.recorded",
             "if (false) keep.recorded",
         ),
@@ -83,7 +83,7 @@ MUTANTS = {
     ],
     "490d554 a copy says protected, what is given up leaves its files": [
         (
-            "protection.cc",
+            "replicator.cc",
             "if (file.run != world_.state.run) return true;",
             "if (file.run == world_.state.run) return true;",
         ),

@@ -34,7 +34,7 @@ Status Capture::begin(const RankLink& link, const wire::Begin& begin) {
                                       "a rank of this run has died; restart the job"});
     return {};
   }
-  if (!filling_ && begin.version == given_up_) return {};  // it has been told why
+  if (!filling_ && begin.version == given_up_) return {};  // it knows why
   if (begin.version > format::version_max) {
     state_.outbox.send(link.connection, wire::Captured{begin.version, Code::too_large, used_up()});
     return {};
@@ -186,7 +186,7 @@ void Capture::captured() {
   version.captured = true;
   filling_.reset();
   failpoint("capture.captured");
-  state_.send_to_all(wire::Captured{number, Code::ok, untold_.take(state_)});
+  state_.send_to_all(wire::Captured{number, Code::ok, unreported_.take(state_)});
   record_captured(version);
   drop_superseded();
   state_.versions.changed(number);
@@ -391,7 +391,7 @@ bool Capture::store_has_buffers() const {
   return false;
 }
 
-// Nobody will ever give a buffer back: waiting would be for ever.
+// No buffer will ever come back: waiting would not end.
 bool Capture::starved() const {
   if (!waits_for_buffers() || store_has_buffers()) return false;
   const bool failed = std::any_of(state_.memory.begin(), state_.memory.end(),

@@ -6,7 +6,7 @@
 // - Chunks are handed to the store as they arrive.
 // - A version is captured when every rank has ended and every byte is in the pool. Where the pool
 //   was too small to hold it whole, ranks wait until it is local instead: otherwise a later write
-//   error could take back what they were told.
+//   error could take back what was announced to them.
 // - A rank that disappears before its end gives the version up for all.
 // - A version that the store could not write stays in the pool and is tried again when the next
 //   version begins, until a newer one is captured.
@@ -18,7 +18,7 @@
 
 #include "agent/disk/store.h"
 #include "agent/version/job_state.h"
-#include "agent/version/troubles.h"
+#include "agent/version/warnings.h"
 
 namespace backstay::agent {
 
@@ -32,7 +32,7 @@ class Capture {
   Status end(const RankLink& link, const wire::End& end);
   // The rank is gone, or a new run begins.
   void rank_lost(Rank rank);
-  // Gives up the version in progress, if any, and tells every rank why.
+  // Gives up the version in progress, if any, and sends every rank the reason.
   void abort(const Error& why);
 
   // Every node has it, and its record.
@@ -84,9 +84,9 @@ class Capture {
 
   JobState& state_;
   std::optional<Filling> filling_;
-  Untold untold_;
-  // The last version that was given up. A rank may begin it later than that, not having read yet
-  // what all were told.
+  UnreportedWarnings unreported_;
+  // The last version that was given up. A rank that has not read
+  // that message yet may begin it later.
   VersionNumber given_up_ = 0;
   // Buffers of versions that were given up while the store wrote them: free when they come back.
   std::multimap<VersionNumber, std::uint32_t> orphans_;

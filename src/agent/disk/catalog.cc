@@ -69,7 +69,7 @@ StoredVersion look_at(tier::Tier& tier, const std::string& job, VersionNumber ve
   return stored;
 }
 
-bool look_whether_undecided(tier::Tier& tier, const std::string& job, StoredVersion& stored) {
+bool find_in_doubt(tier::Tier& tier, const std::string& job, StoredVersion& stored) {
   stored.parts.clear();
   const std::string folder = format::version_folder(job, stored.version);
   const auto names = tier.list(folder);
@@ -81,10 +81,10 @@ bool look_whether_undecided(tier::Tier& tier, const std::string& job, StoredVers
     const auto manifest = format::decode_manifest(*bytes);
     if (!manifest.ok() || manifest->nodes < 2 || manifest->version != stored.version) continue;
     stored.record = format::record_of(*manifest, *bytes);
-    stored.undecided = true;
+    stored.in_doubt = true;
     stored.parts.push_back(manifest->node);
   }
-  return stored.undecided;
+  return stored.in_doubt;
 }
 
 VersionNumber counted_to(const std::vector<StoredVersion>& versions) {

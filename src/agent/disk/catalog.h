@@ -15,8 +15,8 @@ namespace backstay::agent {
 // One version. Level none and no damage: it does not exist, or is garbage.
 StoredVersion look_at(tier::Tier& tier, const std::string& job, VersionNumber version);
 
-// One without record or damage: true if it is undecided, and `stored` then says so.
-bool look_whether_undecided(tier::Tier& tier, const std::string& job, StoredVersion& stored);
+// One without record or damage: true if it is in doubt, and `stored` then says so.
+bool find_in_doubt(tier::Tier& tier, const std::string& job, StoredVersion& stored);
 
 // A folder whose number is further than this beyond the newest good version was copied or made by
 // hand: a job that takes a version each second needs 30 years to count so far.

@@ -3,9 +3,9 @@
 //
 // One version is copied at a time (version_copy.h has the steps). The job's lock in the durable
 // directory is held meanwhile and at no other time, so that tools may remove versions there;
-// live_mark.h keeps other programs away. Under the lock also everything without a commit record is
-// removed, and after a copy what retention does not keep. Of a job on several nodes each copies its
-// own files in turns (drain_parts.h). Reading for a restart goes before copying. A durable
+// liveness_lock.h keeps other programs away. Under the lock also everything without a commit record
+// is removed, and after a copy what retention does not keep. Of a job on several nodes each copies
+// its own files in turns (drain_parts.h). Reading for a restart goes before copying. A durable
 // directory that is missing is an error and is never made: the file system may just not be mounted.
 #pragma once
 
@@ -36,15 +36,15 @@ struct CopyVersion {  // answered by VersionDurable or CopyFailed
   std::vector<VersionNumber> expired = {};
 };
 struct Reopen {};    // there is a version: a directory that could not be opened is tried once more
-struct StandStill {  // the node's disk is needed for a new version: no piece is copied meanwhile
+struct PauseDrain {  // the node's disk is needed for a new version: no piece is copied meanwhile
   bool on = false;
 };
-struct SetLive {  // live_mark.h; off until told
+struct SetLive {  // liveness_lock.h; off until told
   bool on = false;
 };
 // A command of the store means the durable directory here.
 class DrainCommand
-    : public std::variant<Command, OpenDurable, Reopen, CopyVersion, StandStill, SetLive,
+    : public std::variant<Command, OpenDurable, Reopen, CopyVersion, PauseDrain, SetLive,
                           PrepareCopy, CopyPart, StopPart, CommitCopy, EndCopy> {
  public:
   template <AlternativeOf<variant> T>
@@ -82,7 +82,7 @@ class DrainWorker {
   void handle(OpenDurable& command);
   void handle(Reopen&);
   void handle(CopyVersion& command);
-  void handle(StandStill& command) { stands_still_ = command.on; }
+  void handle(PauseDrain& command) { stands_still_ = command.on; }
   void handle(SetLive& command) { live_.set(command.on); }
   void handle(PrepareCopy& command) { parts_.handle(dir_, command); }
   void handle(CopyPart& command) { parts_.handle(dir_, command); }
@@ -102,7 +102,7 @@ class DrainWorker {
   std::string dir_;
   std::unique_ptr<StoreWorker> store_;  // of the durable directory
   std::optional<Copy> copy_;
-  LiveMark live_;
+  LivenessLock live_;
   DrainParts parts_;
   bool stands_still_ = false;
 };

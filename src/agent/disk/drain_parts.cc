@@ -25,7 +25,7 @@ namespace {
 // Whole files of this very version, which somebody left who was interrupted.
 bool is_a_beginning(tier::Tier& to, const format::CommitRecord& record, StoredVersion there) {
   return there.level == Level::none && there.damage.empty() &&
-         look_whether_undecided(to, record.job, there) && there.record.run == record.run;
+         find_in_doubt(to, record.job, there) && there.record.run == record.run;
 }
 
 }  // namespace

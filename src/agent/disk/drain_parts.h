@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-#include "agent/disk/live_mark.h"
+#include "agent/disk/liveness_lock.h"
 #include "agent/disk/store.h"
 #include "agent/disk/version_copy.h"
 #include "base/fd.h"
@@ -48,14 +48,15 @@ struct DrainWorld {
   std::function<Result<std::unique_ptr<tier::Tier>>(const std::string& dir)> open_durable;
   // The lock of the job in a directory. Errors: busy, permission, io.
   std::function<Result<HeldLock>(const std::string& dir)> lock;
-  LiveMark::Lock lock_live;
+  LivenessLock::Lock lock_live;
   StoreWorker::PostEvent post_event;
 };
 
 class DrainParts {
  public:
   // All must live longer.
-  DrainParts(const std::string& job, const DrainWorld& world, LiveMark& live, const Clock& clock)
+  DrainParts(const std::string& job, const DrainWorld& world, LivenessLock& live,
+             const Clock& clock)
       : job_(job), world_(world), live_(live), clock_(clock) {}
 
   void handle(const std::string& dir, const PrepareCopy& command);
@@ -87,7 +88,7 @@ class DrainParts {
 
   const std::string& job_;
   const DrainWorld& world_;
-  LiveMark& live_;
+  LivenessLock& live_;
   const Clock& clock_;
   std::unique_ptr<Part> part_;
   std::optional<Prepared> prepared_;

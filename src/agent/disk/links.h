@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "agent/disk/depot_parts.h"
 #include "agent/disk/drain.h"
+#include "agent/disk/peer_file_parts.h"
 #include "agent/disk/store.h"
 #include "agent/version/event_sink.h"
 #include "agent/version/member_id.h"
@@ -50,7 +50,7 @@ class StoreLink : public EventSink {
     return Error(Code::unsupported, "this agent serves jobs on one node only");
   }
   // Made when it is needed first; null: there is none here.
-  virtual const DepotParts* depot() { return nullptr; }
+  virtual const PeerFileParts* peer_files() { return nullptr; }
   // The job's network() is to be called whenever this is readable, until it is closed.
   virtual Status watch(int /*descriptor*/) { return {}; }
   virtual DiskTraffic traffic() const { return {}; }

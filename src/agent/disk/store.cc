@@ -108,7 +108,7 @@ class StoreWorker::Impl {
     const VersionNumber counted = counted_to(found);
     std::erase_if(found, [&](StoredVersion& stored) {
       const bool garbage = stored.level == Level::none && stored.damage.empty() &&
-                           !look_whether_undecided(**tier_, job_, stored);
+                           !find_in_doubt(**tier_, job_, stored);
       if (garbage && clean) remove_garbage(stored.version);
       return garbage && stored.version > counted;
     });
@@ -246,7 +246,7 @@ class StoreWorker::Impl {
     StoredVersion stored;
     stored.version = record.version;
     stored.record = record;
-    stored.undecided = record.nodes > 1;
+    stored.in_doubt = record.nodes > 1;
     return stored;
   }
 
@@ -402,8 +402,7 @@ class StoreWorker::Impl {
   // A tool, or another node's agent, has removed it: no damage.
   bool is_gone(VersionNumber version) {
     StoredVersion now = look_at(**tier_, job_, version);
-    return now.level == Level::none && now.damage.empty() &&
-           !look_whether_undecided(**tier_, job_, now);
+    return now.level == Level::none && now.damage.empty() && !find_in_doubt(**tier_, job_, now);
   }
 
   void handle(ReadChunk& command) {

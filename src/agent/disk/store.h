@@ -15,7 +15,7 @@
 //   commit.5  the job's folder is synced: VersionRecorded
 //   commit.6  every node has the record: only now anybody is told
 // What is not recorded is garbage and the next scan removes it; but of a run of several nodes what
-// is sealed is undecided and stays: another node may have the record already. One version is
+// is sealed is in doubt and stays: another node may have the record already. One version is
 // written at a time; a version's chunks are written in the order of arrival, while ranks still fill
 // later ones.
 //
@@ -138,7 +138,7 @@ struct ChunkWritten {  // the buffer is the main loop's again, written or not
   std::uint32_t buffer = 0;
   std::uint32_t bytes = 0;
 };
-// All of it is on the tier but the record; `undecided` where the run has several nodes.
+// All of it is on the tier but the record; `in doubt` where the run has several nodes.
 struct VersionSealed {
   StoredVersion stored;
   NodeId node = 0;

@@ -1,5 +1,5 @@
-// Which version is to become durable next, on one node (durability.h) or several (drain_around.h).
-// No I/O.
+// Which version is to become durable next, on one node (durability.h) or several
+// (drain_coordinator.h). No I/O.
 #pragma once
 
 #include "agent/version/job_state.h"

@@ -74,15 +74,15 @@ VersionNumber Durability::next() const {
 void Durability::with(Peers& peers, const HeldFiles& held) {
   around_.emplace(
       state_, peers, held,
-      DrainAround::Events{.waited = wanted_,
-                          .durable = [this](const StoredVersion& stored) { durable(stored); },
-                          .failed = [this](const CopyFailed& event) { failed(event); },
-                          .gone = [this](VersionNumber version) { gone(version); }});
+      DrainCoordinator::Events{.waited = wanted_,
+                               .durable = [this](const StoredVersion& stored) { durable(stored); },
+                               .failed = [this](const CopyFailed& event) { failed(event); },
+                               .gone = [this](VersionNumber version) { gone(version); }});
 }
 
 void Durability::stand_still(bool on) {
   if (!state_.durable_settings.on() || std::exchange(stands_still_, on) == on) return;
-  state_.store.post_drain(StandStill{on});
+  state_.store.post_drain(PauseDrain{on});
 }
 
 void Durability::set_live(bool on) {

@@ -1,6 +1,6 @@
 // Which versions become durable, and when: gives the drain its work and keeps what is known of the
-// durable directory (VersionRow::shared). No I/O. With several nodes drain_around.h says which of
-// them copies what.
+// durable directory (VersionRow::shared). No I/O. With several nodes drain_coordinator.h says which
+// of them copies what.
 //
 // A version on the disk is due when it is newer than the newest durable one by `every` at least, or
 // when somebody waits for its level durable. Of several that are due the newest is copied; the
@@ -13,7 +13,7 @@
 #include <string>
 
 #include "agent/disk/store.h"
-#include "agent/drain/drain_around.h"
+#include "agent/drain/drain_coordinator.h"
 #include "agent/version/job_state.h"
 
 namespace backstay::agent {
@@ -51,7 +51,7 @@ class Durability {
   // on. Both must live until alone(): another run begins.
   void with(Peers& peers, const HeldFiles& held);
   void alone() { around_.reset(); }
-  DrainAround* around() { return around_ ? &*around_ : nullptr; }
+  DrainCoordinator* around() { return around_ ? &*around_ : nullptr; }
 
  private:
   VersionNumber next() const;
@@ -67,7 +67,7 @@ class Durability {
   bool stands_still_ = false;
   bool live_ = false;
   VersionPin copied_;  // the version that is being copied, in a run of one node
-  std::optional<DrainAround> around_;
+  std::optional<DrainCoordinator> around_;
 };
 
 }  // namespace backstay::agent

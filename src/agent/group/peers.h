@@ -1,5 +1,5 @@
 // The other agents of a run as the parts of this one see them that talk to them
-// (docs/protocol/peers.md). Mesh is the real one; tests stand in.
+// (docs/protocol/peers.md). PeerConnections is the real one; tests stand in.
 //
 // Main loop's thread. Nothing blocks; every callback comes later, never from within the call.
 #pragma once
@@ -32,7 +32,7 @@ class Peers {
   virtual std::uint32_t members() const = 0;
 
   // Connects where need be; to ourselves it arrives like any other. What cannot arrive is answered
-  // by lost() of whoever handles the events.
+  // by lost() of the handler of the events.
   virtual void send(NodeId to, wire::peer::Message message) = 0;
 
   // Gives `memory` to a peer, announced with `ticket`. It must not change until `ended`: ok (the
@@ -55,12 +55,12 @@ class PeerEvents {
 };
 
 // Of the reasons why there is no connection, those that do not pass by themselves: another secret,
-// another release, a name that nobody knows.
+// another release, an unknown name.
 inline bool does_not_pass(Code code) {
   return code == Code::permission || code == Code::protocol || code == Code::unreachable;
 }
 
-// Reads files of nodes from whoever holds them (docs/protocol/peers.md, "Reading"); the holder may
+// Reads files of nodes from their holders (docs/protocol/peers.md, "Reading"); the holder may
 // be ourselves.
 class FileReader {
  public:

@@ -1,4 +1,4 @@
-// The buffers that jobs have in the pool, by what is in them: what tools and collectors are told.
+// The buffers that jobs have in the pool, by what is in them: for tools and metrics.
 #pragma once
 
 #include <cstdint>

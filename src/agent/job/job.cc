@@ -30,23 +30,24 @@ Job::Job(std::string name, std::string dir, Pool& pool, Outbox& outbox, StoreLin
       durability_(state_,
                   [this](VersionNumber version) { return levels_.wanted_durable(version); }),
       files_(*this),
-      decisions_(state_, files_,
-                 {.membership = [this](const tree::Membership& change) { membership(change); },
-                  .released = [this](std::uint64_t barrier, std::uint64_t) { released(barrier); },
-                  .reached =
-                      [this](NodeId member) {
-                        if (state_.lacks.cut_off(member, std::nullopt)) levels_.changed();
-                        if (neighbourhood_) neighbourhood_->reached(member);
-                        if (DrainAround* drain = durability_.around()) drain->reached(member);
-                      },
-                  .fact =
-                      [this](const tree::Fact& fact) {
-                        lack_teller_.learn(fact);
-                        request_teller_.learn(fact);
-                      },
-                  .ticked = [this] { levels_.changed(); }}),
-      lack_teller_(state_),
-      request_teller_(state_, *page_) {
+      commit_coordinator_(
+          state_, files_,
+          {.membership = [this](const tree::Membership& change) { membership(change); },
+           .released = [this](std::uint64_t barrier, std::uint64_t) { released(barrier); },
+           .reached =
+               [this](NodeId member) {
+                 if (state_.blockers.cut_off(member, std::nullopt)) levels_.changed();
+                 if (redundancy_) redundancy_->reached(member);
+                 if (DrainCoordinator* drain = durability_.around()) drain->reached(member);
+               },
+           .fact =
+               [this](const tree::Fact& fact) {
+                 blocker_publisher_.learn(fact);
+                 request_publisher_.learn(fact);
+               },
+           .ticked = [this] { levels_.changed(); }}),
+      blocker_publisher_(state_),
+      request_publisher_(state_, *page_) {
   state_.store.post(ScanJob{});
 }
 
@@ -97,7 +98,7 @@ Result<bool> Job::begin_run(const wire::Hello& hello) {
                     state_.links.begin()->second.pid));
   }
   if (!may_begin_run()) {
-    decisions_.hurry();
+    commit_coordinator_.hurry();
     return false;
   }
   if (taken_over_.contains(launch_of(hello.run)))
@@ -142,7 +143,7 @@ Status Job::join(ConnectionId connection, const wire::Hello& hello) {
   welcome.home_count = link.home.count;
   welcome.newest = state_.newest;
   welcome.finished = state_.finished_before;
-  welcome.address = decisions_.fleet()->address();
+  welcome.address = commit_coordinator_.run_membership()->address();
   welcome.settings = settings_;
   state_.outbox.send(connection, std::move(welcome),
                      {state_.pool.descriptor(), page_->descriptor()});
@@ -156,14 +157,14 @@ Status Job::new_run(const wire::Hello& hello) {
   }
   if (hello.nodes > 1 && !parity) BACKSTAY_TRY(check_replicas(hello.replicas, hello.nodes));
   set_around(nullptr);
-  survey_.reset();
+  status_poll_.reset();
   durability_.alone();
-  neighbourhood_.reset();
+  redundancy_.reset();
   state_.notes.clear();
   state_.write_failed.reset();
-  neighbourhood_wants_ns_ = no_deadline;
+  redundancy_wants_ns_ = no_deadline;
   files_.forget();
-  BACKSTAY_TRY(decisions_.begin_run(hello));
+  BACKSTAY_TRY(commit_coordinator_.begin_run(hello));
   parity_ = hello.nodes > 1 ? parity : std::nullopt;
   state_.parity = parity_.has_value();
   state_.replicas = hello.nodes > 1 && !parity_ ? hello.replicas : 0;
@@ -186,9 +187,9 @@ Status Job::new_run(const wire::Hello& hello) {
                                      : "one node: no copies are kept elsewhere");
     spdlog::info("{} job={}", state_.notes.back(), state_.name);
   }
-  lack_teller_.clear();
+  blocker_publisher_.clear();
   page_->clear();
-  request_teller_.clear();
+  request_publisher_.clear();
   state_.record("run_begin", {{"ranks", hello.ranks},
                               {"nodes", hello.nodes},
                               {"host", host_name()},
@@ -207,7 +208,7 @@ void Job::scanned(const Scanned& event) {
     for (const StoredVersion& stored : *event.versions) {
       state_.newest = std::max(state_.newest, stored.version);
       const bool exists = stored.level != Level::none || !stored.damage.empty();
-      if (exists || stored.undecided) state_.versions.found(stored, Where::disk);
+      if (exists || stored.in_doubt) state_.versions.found(stored, Where::disk);
     }
   }
   admit_waiting(scanned_ ? Status() : Status(event.versions.error()));
@@ -276,7 +277,7 @@ void Job::answer_candidates() {
   }
 }
 
-void Job::set_around(const Around* around) {
+void Job::set_around(const RemoteFiles* around) {
   state_.around = around;
   answer_candidates();
 }
@@ -299,8 +300,8 @@ Status Job::restart(const RankLink& link, const wire::Restart& restart) {
   return {};
 }
 
-// A rank that has died will not ask, so the others would wait for ever, whether they asked before
-// its death or after it.
+// A rank that has died will not ask, so the others would wait without end, whether they asked
+// before its death or after it.
 void Job::refuse_incomplete_restart() {
   if (state_.lost.empty()) return;
   for (const auto& [rank, wanted] : std::exchange(restarting_, {})) {
@@ -347,7 +348,7 @@ void Job::reap_restores() {
       state_.elsewhere.restarted_from = *read;
     }
     const auto version = restores_.front()->brought_back();
-    if (version && neighbourhood_) neighbourhood_->brought_back(*version);
+    if (version && redundancy_) redundancy_->brought_back(*version);
     restores_.pop_front();
     if (!restores_.empty()) restores_.front()->start();
   }
@@ -385,22 +386,22 @@ void Job::on(const Event& event) {
   } else if (const auto* written = std::get_if<ChunkWritten>(&event)) {
     capture_.on(*written);
   } else if (const auto* sealed = std::get_if<VersionSealed>(&event)) {
-    if (neighbourhood_ && sealed->stored.record.run == state_.run) {
+    if (redundancy_ && sealed->stored.record.run == state_.run) {
       const format::CommitRecord& record = sealed->stored.record;
-      neighbourhood_->sealed({{record.version, record.run, sealed->node},
-                              record.nodes,
-                              record.ranks,
-                              sealed->segment_bytes,
-                              sealed->ranks,
-                              std::nullopt});
+      redundancy_->sealed({{record.version, record.run, sealed->node},
+                           record.nodes,
+                           record.ranks,
+                           sealed->segment_bytes,
+                           sealed->ranks,
+                           std::nullopt});
     }
     state_.write_failed.reset();
-    decisions_.on(*sealed);
+    commit_coordinator_.on(*sealed);
   } else if (const auto* recorded = std::get_if<VersionRecorded>(&event)) {
-    if (neighbourhood_) neighbourhood_->recorded(recorded->stored.record);
-    decisions_.on(*recorded);
+    if (redundancy_) redundancy_->recorded(recorded->stored.record);
+    commit_coordinator_.on(*recorded);
   } else if (const auto* unrecorded = std::get_if<RecordFailed>(&event)) {
-    decisions_.on(*unrecorded);
+    commit_coordinator_.on(*unrecorded);
   } else if (const auto* failed = std::get_if<VersionFailed>(&event)) {
     capture_.on(*failed);
   } else if (const auto* removed = std::get_if<Removed>(&event)) {
@@ -441,25 +442,27 @@ void Job::on_drain(const Event& event) {
 }
 
 std::uint64_t Job::next_deadline_ns() const {
-  if (decisions_.has_news()) return 0;
-  const std::uint64_t settles = decisions_.settles_at_ns();
+  if (commit_coordinator_.has_news()) return 0;
+  const std::uint64_t settles = commit_coordinator_.settles_at_ns();
   const bool matters = settles != 0 && !waiting_.empty();
-  return std::min({matters ? settles : no_deadline, neighbourhood_wants_ns_, survey_wants_ns_,
-                   quiet_.ends_ns()});
+  return std::min({matters ? settles : no_deadline, redundancy_wants_ns_, status_poll_wants_ns_,
+                   network_pause_.ends_ns()});
 }
 
 void Job::pump() {
-  if (decisions_.has_news()) decisions_.progress();
-  if (neighbourhood_) neighbourhood_wants_ns_ = neighbourhood_->pump();
-  survey_wants_ns_ = survey_ ? survey_->pump() : no_deadline;
+  if (commit_coordinator_.has_news()) commit_coordinator_.progress();
+  if (redundancy_) redundancy_wants_ns_ = redundancy_->pump();
+  status_poll_wants_ns_ = status_poll_ ? status_poll_->pump() : no_deadline;
   if (!waiting_.empty() && scanned_ && !looking_ && !durability_.opening() && may_begin_run()) {
     admit_waiting(Status());
   }
-  const bool whole = !decisions_.fleet() || decisions_.fleet()->lost().empty();
+  const bool whole =
+      !commit_coordinator_.run_membership() || commit_coordinator_.run_membership()->lost().empty();
   durability_.set_live(runs() && whole);
   durability_.stand_still(capture_.filling() || capture_.draining());
-  if (quiet_.update(capture_.filling(), state_.clock.monotonic_ns()) && decisions_.fleet()) {
-    decisions_.fleet()->pause(quiet_.on());
+  if (network_pause_.update(capture_.filling(), state_.clock.monotonic_ns()) &&
+      commit_coordinator_.run_membership()) {
+    commit_coordinator_.run_membership()->pause(network_pause_.on());
   }
   capture_.grant();
   tell_facts();
@@ -469,10 +472,10 @@ void Job::pump() {
 }
 
 void Job::tell_facts() {
-  std::vector<Lack> lacks = decisions_.unrecorded();
-  if (neighbourhood_) std::ranges::move(neighbourhood_->lacks(), std::back_inserter(lacks));
-  lack_teller_.tell(decisions_.fleet(), std::move(lacks));
-  request_teller_.tell(decisions_.fleet());
+  std::vector<Blocker> blockers = commit_coordinator_.unrecorded();
+  if (redundancy_) std::ranges::move(redundancy_->blockers(), std::back_inserter(blockers));
+  blocker_publisher_.tell(commit_coordinator_.run_membership(), std::move(blockers));
+  request_publisher_.tell(commit_coordinator_.run_membership());
 }
 
 bool Job::busy() const { return capture_.draining() || !restores_.empty() || !waiting_.empty(); }

@@ -16,13 +16,13 @@
 #include "agent/disk/links.h"
 #include "agent/disk/store.h"
 #include "agent/drain/durability.h"
-#include "agent/group/lack_teller.h"
-#include "agent/group/request_teller.h"
-#include "agent/group/survey.h"
-#include "agent/job/decisions.h"
+#include "agent/group/blocker_publisher.h"
+#include "agent/group/request_publisher.h"
+#include "agent/group/status_poll.h"
+#include "agent/job/commit_coordinator.h"
 #include "agent/memory/control_page.h"
-#include "agent/redundancy/neighbourhood.h"
-#include "agent/redundancy/quiet.h"
+#include "agent/redundancy/network_pause.h"
+#include "agent/redundancy/redundancy.h"
 #include "agent/restart/restore.h"
 #include "agent/version/job_state.h"
 #include "agent/version/levels.h"
@@ -56,7 +56,7 @@ class Job {
 
   // A descriptor of the network is readable.
   void network() {
-    decisions_.progress();
+    commit_coordinator_.progress();
     carry_out();
   }
 
@@ -68,7 +68,7 @@ class Job {
   // The other agents of the run, once what this node holds was announced to them; null when they
   // go. Before that, ranks of several nodes that ask for candidates wait. For tests; a run on
   // several nodes does it by itself.
-  void set_around(const Around* around);
+  void set_around(const RemoteFiles* around);
 
   // Status of the run's nodes; asks at most `others_max` other agents.
   // `version`: its files are listed as well; number 0: those of no version.
@@ -88,15 +88,15 @@ class Job {
   // Captured versions that are not on the disk, with the reason: they go with the agent.
   std::vector<std::string> only_in_memory() const;
   // Versions that this node holds and of which it does not know whether all do, with the reason.
-  std::vector<std::string> left_undecided() const;
+  std::vector<std::string> left_in_doubt() const;
   // The other agents of a run on several nodes have been found.
-  bool knows_others() const { return neighbourhood_ != nullptr; }
+  bool knows_others() const { return redundancy_ != nullptr; }
   // The failure domain of a node of the run on several nodes; "": it fails alone, or is not known
   // yet.
   std::string domain_of(NodeId node) const;
 
   // `backstay checkpoint`, or a signal at one of the ranks.
-  void request(bool stop) { request_teller_.request(stop); }
+  void request(bool stop) { request_publisher_.request(stop); }
 
   // A tool waits for a version that the program takes after this.
   void await_newer(ConnectionId tool, const wire::AwaitNewer& await) {
@@ -122,19 +122,19 @@ class Job {
   bool unused() const;
   // What would be lost is a fast restart, or copies that are being made, here or for other nodes.
   bool keeps_versions() const {
-    return !state_.memory.empty() || (neighbourhood_ && neighbourhood_->protects());
+    return !state_.memory.empty() || (redundancy_ && redundancy_->protects());
   }
   // Gives all buffers back. Precondition: unused(), and the store has nothing left to do.
   void close();
   // Captured versions are on their way to the tier, or a restore is under way.
   bool busy() const;
   // Sealed versions wait for the other nodes.
-  bool undecided() const { return decisions_.undecided(); }
-  bool may_be_decided() const { return decisions_.may_be_decided(); }
+  bool in_doubt() const { return commit_coordinator_.in_doubt(); }
+  bool may_be_decided() const { return commit_coordinator_.may_be_decided(); }
   // Not 0: this version is on its way to the durable directory.
   VersionNumber copying() const { return durability_.copying(); }
   bool waits_for_buffers() const;
-  // The job is another agent's, or its tier could not be scanned; everybody who joined was told.
+  // The job is another agent's, or its tier could not be scanned; all who joined know.
   bool unusable() const { return scan_error_.has_value(); }
 
   const JobState& state() const { return state_; }
@@ -161,7 +161,7 @@ class Job {
     void offered(NodeId from, std::uint64_t ticket, std::uint64_t bytes, OfferFrom offer) override;
     void lost(NodeId peer, const Error& why) override;
 
-    // There is a neighbourhood now: it gets what came before.
+    // There is a redundancy room now: it gets what came before.
     void replay();
     // Another run begins.
     void forget() { early_.clear(); }
@@ -198,17 +198,17 @@ class Job {
   Capture capture_;
   Durability durability_;
   Files files_;
-  Decisions decisions_;
-  LackTeller lack_teller_;
-  RequestTeller request_teller_;
+  CommitCoordinator commit_coordinator_;
+  BlockerPublisher blocker_publisher_;
+  RequestPublisher request_publisher_;
   std::vector<wire::Setting> settings_;
   std::uint64_t protect_bytes_per_s_ = 0;
-  std::optional<ParityShape> parity_;             // in place of replicas
-  std::unique_ptr<Neighbourhood> neighbourhood_;  // of a run on several nodes, once they are known
-  std::uint64_t neighbourhood_wants_ns_ = no_deadline;
-  std::unique_ptr<Survey> survey_;  // with it
-  std::uint64_t survey_wants_ns_ = no_deadline;
-  Quiet quiet_;
+  std::optional<ParityShape> parity_;       // in place of replicas
+  std::unique_ptr<Redundancy> redundancy_;  // of a run on several nodes, once they are known
+  std::uint64_t redundancy_wants_ns_ = no_deadline;
+  std::unique_ptr<StatusPoll> status_poll_;  // with it
+  std::uint64_t status_poll_wants_ns_ = no_deadline;
+  NetworkPause network_pause_;
   bool scanned_ = false;
   std::set<Launch> taken_over_;  // launches whose ranks a tool has ended, for another one
   bool looked_ = false;          // since the last run began, whether its versions are still there

@@ -11,54 +11,59 @@ namespace backstay::agent {
 // What a run before this one has under way with other agents needs them, and its versions may still
 // be decided.
 bool Job::may_begin_run() const {
-  return decisions_.settled() && (neighbourhood_ == nullptr || restores_.empty());
+  return commit_coordinator_.settled() && (redundancy_ == nullptr || restores_.empty());
 }
 
 Status Job::know(const wire::Neighbours& neighbours) {
-  BACKSTAY_TRY(decisions_.know(neighbours));
-  return neighbours.last && neighbourhood_ == nullptr ? find_neighbours() : Status();
+  BACKSTAY_TRY(commit_coordinator_.know(neighbours));
+  return neighbours.last && redundancy_ == nullptr ? find_neighbours() : Status();
 }
 
 Status Job::find_neighbours() {
-  const DepotParts* parts = state_.store.depot();
+  const PeerFileParts* parts = state_.store.peer_files();
   if (parts == nullptr) return Error(Code::unsupported, "this agent keeps nothing for others");
-  Fleet& fleet = *decisions_.fleet();
-  ProtectionSettings settings;
+  RunMembership& run_membership = *commit_coordinator_.run_membership();
+  ReplicatorSettings settings;
   settings.replicas = state_.replicas;
-  settings.domains = fleet.domains();
+  settings.domains = run_membership.domains();
   settings.bytes_per_s = protect_bytes_per_s_;
   const std::string own = domain_of(state_.node);
   if (!own.empty())
     spdlog::info("failure domain job={} node={} domain={}", state_.name, state_.node, own);
   std::optional<ParitySettings> parity;
   if (parity_) parity = ParitySettings{*parity_, settings.domains, protect_bytes_per_s_};
-  Neighbourhood::Listener listener;
-  listener.listed = [this](const Around& around) {
+  Redundancy::Listener listener;
+  listener.listed = [this](const RemoteFiles& around) {
     set_around(&around);
-    if (DrainAround* drain = durability_.around()) drain->listed();
+    if (DrainCoordinator* drain = durability_.around()) drain->listed();
   };
   listener.directory_complete = [this] {
-    decisions_.fleet()->enter(Neighbourhood::directory_barrier, 1);
+    commit_coordinator_.run_membership()->enter(Redundancy::directory_barrier, 1);
   };
-  listener.protected_here = [this](VersionNumber version) { decisions_.held_protected(version); };
+  listener.protected_here = [this](VersionNumber version) {
+    commit_coordinator_.held_protected(version);
+  };
   listener.kept = [this](const HeldFile& file) { kept(file); };
   listener.damaged = [this](NodeId holder, const FileOf& file, const Error& why) {
     spdlog::warn("damaged job={} version={} file_of_node={} at={} why=\"{}\"", state_.name,
                  file.version, file.node, holder, why.message());
   };
-  neighbourhood_ = std::make_unique<Neighbourhood>(
-      state_, fleet.peers(), *parts, std::move(settings), std::move(parity), std::move(listener));
-  survey_ = std::make_unique<Survey>(fleet.peers(), state_.clock, [this](VersionOfRun version) {
-    return seen_here(*this, version);
-  });
-  durability_.with(fleet.peers(), neighbourhood_->held());  // others may have a durable directory
-  neighbourhood_->begin();
+  redundancy_ =
+      std::make_unique<Redundancy>(state_, run_membership.peers(), *parts, std::move(settings),
+                                   std::move(parity), std::move(listener));
+  status_poll_ = std::make_unique<StatusPoll>(
+      run_membership.peers(), state_.clock,
+      [this](VersionOfRun version) { return seen_here(*this, version); });
+  durability_.with(run_membership.peers(),
+                   redundancy_->held());  // others may have a durable directory
+  redundancy_->begin();
   files_.replay();
   return {};
 }
 
 std::shared_ptr<const Gathered> Job::look(std::size_t others_max, VersionOfRun version) {
-  if (survey_) return survey_->ask(decisions_.fleet()->lost(), others_max, version);
+  if (status_poll_)
+    return status_poll_->ask(commit_coordinator_.run_membership()->lost(), others_max, version);
   auto alone = std::make_shared<Gathered>();
   alone->done = true;
   if (state_.run != 0) {
@@ -69,14 +74,16 @@ std::shared_ptr<const Gathered> Job::look(std::size_t others_max, VersionOfRun v
 }
 
 std::string Job::domain_of(NodeId node) const {
-  const Fleet* fleet = decisions_.fleet();
-  return fleet != nullptr && node < fleet->domains().size() ? fleet->domains()[node] : "";
+  const RunMembership* run_membership = commit_coordinator_.run_membership();
+  return run_membership != nullptr && node < run_membership->domains().size()
+             ? run_membership->domains()[node]
+             : "";
 }
 
 std::vector<NodeId> Job::files_here(VersionOfRun version) const {
   std::vector<NodeId> nodes;
-  if (neighbourhood_) {
-    for (const auto& [file, held] : neighbourhood_->held().all()) {
+  if (redundancy_) {
+    for (const auto& [file, held] : redundancy_->held().all()) {
       const bool wanted = VersionOfRun{file.version, file.run} == version && !file.parity;
       if (wanted) nodes.push_back(file.node);
     }
@@ -89,8 +96,8 @@ std::vector<NodeId> Job::files_here(VersionOfRun version) const {
 }
 
 const HeldFile* Job::parity_here(VersionOfRun version) const {
-  if (!neighbourhood_) return nullptr;
-  for (const auto& [file, held] : neighbourhood_->held().all()) {
+  if (!redundancy_) return nullptr;
+  for (const auto& [file, held] : redundancy_->held().all()) {
     if (file.parity && VersionOfRun{file.version, file.run} == version) return &held;
   }
   return nullptr;
@@ -98,27 +105,29 @@ const HeldFile* Job::parity_here(VersionOfRun version) const {
 
 // A version of which there are only copies here is new to this node.
 void Job::kept(const HeldFile& file) {
-  if (DrainAround* drain = durability_.around()) drain->kept(file.file);
+  if (DrainCoordinator* drain = durability_.around()) drain->kept(file.file);
   const VersionNumber version = file.file.version;
   if (!file.record || !state_.is_gone(version)) return;
   state_.versions.found({version, file.record->level, *file.record}, Where::disk);
 }
 
 void Job::released(std::uint64_t barrier) {
-  if (neighbourhood_ && barrier == Neighbourhood::directory_barrier) neighbourhood_->open();
+  if (redundancy_ && barrier == Redundancy::directory_barrier) redundancy_->open();
 }
 
 void Job::membership(const tree::Membership& change) {
-  if (state_.lacks.lost(decisions_.fleet()->lost(), state_.clock.monotonic_ns())) levels_.changed();
-  if (neighbourhood_) neighbourhood_->membership(change.lost, change.back);
-  if (DrainAround* drain = durability_.around()) {
+  if (state_.blockers.lost(commit_coordinator_.run_membership()->lost(),
+                           state_.clock.monotonic_ns()))
+    levels_.changed();
+  if (redundancy_) redundancy_->membership(change.lost, change.back);
+  if (DrainCoordinator* drain = durability_.around()) {
     drain->membership(tree::numbers(change.lost), tree::numbers(change.back));
   }
 }
 
 void Job::Files::message(NodeId from, const wire::peer::Message& message) {
-  if (job_.survey_ && job_.survey_->message(from, message)) return;
-  if (job_.neighbourhood_) return deliver(from, message);
+  if (job_.status_poll_ && job_.status_poll_->message(from, message)) return;
+  if (job_.redundancy_) return deliver(from, message);
   if (early_.size() < early_max) early_.emplace_back(from, message);
 }
 
@@ -129,20 +138,20 @@ void Job::Files::replay() {
 }
 
 void Job::Files::deliver(NodeId from, const wire::peer::Message& message) {
-  job_.neighbourhood_->message(from, message);
-  if (DrainAround* drain = job_.durability_.around()) drain->message(from, message);
+  job_.redundancy_->message(from, message);
+  if (DrainCoordinator* drain = job_.durability_.around()) drain->message(from, message);
 }
 
 void Job::Files::offered(NodeId from, std::uint64_t ticket, std::uint64_t bytes, OfferFrom offer) {
-  if (job_.neighbourhood_) return job_.neighbourhood_->offered(from, ticket, bytes, offer);
-  job_.decisions_.fleet()->peers().refuse(offer);
+  if (job_.redundancy_) return job_.redundancy_->offered(from, ticket, bytes, offer);
+  job_.commit_coordinator_.run_membership()->peers().refuse(offer);
 }
 
 void Job::Files::lost(NodeId peer, const Error& why) {
-  if (does_not_pass(why.code()) && job_.state_.lacks.cut_off(peer, why)) job_.levels_.changed();
-  if (job_.survey_) job_.survey_->lost(peer, why);
-  if (job_.neighbourhood_) job_.neighbourhood_->lost(peer, why);
-  if (DrainAround* drain = job_.durability_.around()) drain->lost(peer, why);
+  if (does_not_pass(why.code()) && job_.state_.blockers.cut_off(peer, why)) job_.levels_.changed();
+  if (job_.status_poll_) job_.status_poll_->lost(peer, why);
+  if (job_.redundancy_) job_.redundancy_->lost(peer, why);
+  if (DrainCoordinator* drain = job_.durability_.around()) drain->lost(peer, why);
 }
 
 }  // namespace backstay::agent

@@ -79,10 +79,10 @@ wire::peer::Seen seen_here(const Job& job, VersionOfRun files_of) {
     if (row.disk && row.disk->damage.empty()) seen.newest = std::max(seen.newest, number);
   }
   if (seen.newest != 0) seen.level = job.level_of(seen.newest).level;
-  if (const Lack* lack = state.lacks.newest(state.node)) {
-    seen.lacks = state.lacks.text(state.node);
-    seen.lacks_level = lack->level;
-    seen.lacks_code = lack->code;
+  if (const Blocker* blocker = state.blockers.newest(state.node)) {
+    seen.lacks = state.blockers.text(state.node);
+    seen.lacks_level = blocker->level;
+    seen.lacks_code = blocker->code;
   }
   if (files_of.first == 0) return seen;
   seen.files = job.files_here(files_of);

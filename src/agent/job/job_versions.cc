@@ -49,7 +49,7 @@ void Job::carry_out() {
 // From this node's disk, by whatever way: the pool forgets it as well.
 void Job::gone(VersionNumber version) {
   state_.release(version);
-  if (neighbourhood_) neighbourhood_->removed(version);
+  if (redundancy_) redundancy_->removed(version);
   state_.record("removed", {{"version", version}});
 }
 
@@ -57,8 +57,8 @@ void Job::gone(VersionNumber version) {
 void Job::announced(const Announcement& now) {
   const StoredVersion& stored = now.version;
   if (now.before == Level::none) capture_.local(stored);
-  if (neighbourhood_ && stored.level == Level::protected_) {
-    neighbourhood_->protected_everywhere(stored.version);
+  if (redundancy_ && stored.level == Level::protected_) {
+    redundancy_->protected_everywhere(stored.version);
     state_.record("protected", {{"version", stored.version}});
   }
   durability_.consider();
@@ -115,12 +115,12 @@ std::vector<std::string> Job::only_in_memory() const {
   return lost;
 }
 
-std::vector<std::string> Job::left_undecided() const {
+std::vector<std::string> Job::left_in_doubt() const {
   std::vector<std::string> left;
-  if (!decisions_.undecided()) return left;
+  if (!commit_coordinator_.in_doubt()) return left;
   for (const auto& [number, row] : state_.versions.rows()) {
     if (!row.in_doubt() || !row.is_of(state_.run)) continue;
-    const auto why = state_.lacks.of(number, Level::captured, Level::local);
+    const auto why = state_.blockers.of(number, Level::captured, Level::local);
     left.push_back(fmt::format(
         "version {} of job {}: {}; it counts only where another node has its record", number,
         state_.name, why ? why->message() : "not all nodes have said that they hold it"));

@@ -24,8 +24,7 @@ Result<std::unique_ptr<ControlPage>> ControlPage::create() {
   }
   void* page = ::mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (page == MAP_FAILED) return errno_error("map the control page", errno);
-  // From here on nobody else can map it for writing; a kernel that cannot (before 5.1) goes
-  // without.
+  // From here on no other process can map it for writing. Kernels before 5.1 lack this seal.
   ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW);
   return std::unique_ptr<ControlPage>(new ControlPage(std::move(fd), static_cast<Words*>(page)));
 }

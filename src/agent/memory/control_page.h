@@ -20,7 +20,7 @@ class ControlPage {
 
   int descriptor() const { return fd_.get(); }
   void request_checkpoint(bool stop);
-  // A new run of the job begins: nobody has asked it for anything.
+  // A new run of the job begins: no request is open.
   void clear();
   bool stop_requested() const;
 

@@ -75,8 +75,8 @@ void touch(const std::stop_token& stop, std::byte* base, std::uint64_t bytes, st
   }
 }
 
-// Touching more than there is would end in somebody being killed, perhaps the program that we
-// serve. A tenth is left for everybody else.
+// Touching more than there is would make the kernel kill a process, perhaps the program that we
+// serve. A tenth is left for other processes.
 Status check_memory(std::uint64_t bytes) {
   constexpr std::uint64_t mib = 1 << 20;
   const MemoryLeft left = memory_left();

@@ -42,8 +42,8 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  // Blocks until the pages have been touched. For whoever pins them: pinned pages stay scattered.
-  // Any thread.
+  // Blocks until the pages have been touched. For callers that pin them: pinned pages stay
+  // scattered. Any thread.
   void wait_until_touched() const { touched_.wait(false); }
   // True from then on. Any thread.
   bool touched() const { return touched_; }

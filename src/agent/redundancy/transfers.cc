@@ -15,9 +15,9 @@ FileOf file_of(const wire::peer::Get& get) { return {get.version, get.run, get.n
 
 }  // namespace
 
-Transfers::Transfers(Peers& peers, DepotLink& depot, DepotBuffers& serving,
+Transfers::Transfers(Peers& peers, PeerFileLink& peer_files, StagingBuffers& serving,
                      std::uint64_t first_ticket)
-    : peers_(peers), depot_(depot), serving_(serving), asked_(first_ticket) {}
+    : peers_(peers), peer_files_(peer_files), serving_(serving), asked_(first_ticket) {}
 
 // --- reader --------------------------------------------------------------------------------------
 
@@ -29,12 +29,12 @@ void Transfers::read(NodeId holder, const FileOf& file, std::uint64_t offset,
     get.bytes = memory.size();
     return ask(holder, file, get, {memory, std::move(done), nullptr});
   }
-  ++from_depot_;
-  depot_.post(ReadPiece{file, offset, memory,
-                        while_alive_([this, done = std::move(done)](const Status& status) {
-                          --from_depot_;
-                          done(status);
-                        })});
+  ++from_peer_files_;
+  peer_files_.post(ReadPiece{file, offset, memory,
+                             callback_guard_([this, done = std::move(done)](const Status& status) {
+                               --from_peer_files_;
+                               done(status);
+                             })});
 }
 
 void Transfers::read_manifest(NodeId holder, const FileOf& file, DoneManifest done) {
@@ -43,12 +43,12 @@ void Transfers::read_manifest(NodeId holder, const FileOf& file, DoneManifest do
     get.manifest = true;
     return ask(holder, file, get, {{}, nullptr, std::move(done)});
   }
-  ++from_depot_;
-  depot_.post(
-      ReadFileManifest{file, while_alive_([this, done = std::move(done)](Result<Buffer> manifest) {
-                         --from_depot_;
-                         done(std::move(manifest));
-                       })});
+  ++from_peer_files_;
+  peer_files_.post(ReadFileManifest{
+      file, callback_guard_([this, done = std::move(done)](Result<Buffer> manifest) {
+        --from_peer_files_;
+        done(std::move(manifest));
+      })});
 }
 
 void Transfers::ask(NodeId holder, const FileOf& file, wire::peer::Get get, Asked asked) {
@@ -93,7 +93,7 @@ void Transfers::offered(NodeId from, std::uint64_t ticket, std::uint64_t bytes, 
 void Transfers::fetch(OfferFrom offer, Asked asked) {
   ++fetching_;
   peers_.fetch(offer, asked.memory,
-               while_alive_([this, done = std::move(asked.done)](const Status& status) {
+               callback_guard_([this, done = std::move(asked.done)](const Status& status) {
                  --fetching_;
                  done(status);
                }));
@@ -103,7 +103,7 @@ void Transfers::fetch_manifest(std::uint64_t bytes, OfferFrom offer, DoneManifes
   ++fetching_;
   auto manifest = std::make_shared<Buffer>(bytes);
   peers_.fetch(offer, *manifest,
-               while_alive_([this, manifest, done = std::move(done)](const Status& status) {
+               callback_guard_([this, manifest, done = std::move(done)](const Status& status) {
                  --fetching_;
                  done(status.ok() ? Result<Buffer>(std::move(*manifest)) : status.error());
                }));
@@ -145,18 +145,18 @@ void Transfers::serve() {
 // A manifest has memory of its own; the lease bounds how many there are at once.
 void Transfers::serve_one(const std::shared_ptr<Answer>& answer, const wire::peer::Get& get) {
   if (get.manifest) {
-    return depot_.post(
-        ReadFileManifest{file_of(get), while_alive_([this, answer](Result<Buffer> manifest) {
+    return peer_files_.post(
+        ReadFileManifest{file_of(get), callback_guard_([this, answer](Result<Buffer> manifest) {
                            if (!manifest.ok()) return give(answer, manifest.error(), {});
                            answer->manifest = std::move(*manifest);
                            give(answer, {}, answer->manifest);
                          })});
   }
   const auto memory = answer->lease->span().first(get.bytes);
-  depot_.post(ReadPiece{file_of(get), get.offset, memory,
-                        while_alive_([this, answer, memory](const Status& status) {
-                          give(answer, status, memory);
-                        })});
+  peer_files_.post(ReadPiece{file_of(get), get.offset, memory,
+                             callback_guard_([this, answer, memory](const Status& status) {
+                               give(answer, status, memory);
+                             })});
 }
 
 void Transfers::give(const std::shared_ptr<Answer>& answer, const Status& read, Bytes memory) {
@@ -164,7 +164,7 @@ void Transfers::give(const std::shared_ptr<Answer>& answer, const Status& read, 
   const bool gone = answer->losses != losses_[answer->to];
   if (read.ok() && !gone) {
     return peers_.offer(answer->to, answer->ticket, memory,
-                        while_alive_([this, answer](const Status&) {
+                        callback_guard_([this, answer](const Status&) {
                           answer->lease.reset();
                           serve();
                         }));

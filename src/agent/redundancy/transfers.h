@@ -1,13 +1,13 @@
 // Reading files of nodes from other agents, and answering those that read from this one: both sides
-// of "Reading" in docs/protocol/peers.md. What lies on this node is read through the depot, without
-// the network.
+// of "Reading" in docs/protocol/peers.md. What lies on this node is read through the peer file
+// thread, without the network.
 //
 // As holder: requests wait in line for one of `serving`'s buffers; a line that is too long is
 // answered with `again`. As reader: nothing is bounded or tried again here; whoever reads has the
 // memory, and knows who else holds the file.
 //
 // Main loop's thread. May be destroyed while it answers others; whoever reads must keep the memory
-// until the depot and the peers have gone too, or wait until reading() is 0.
+// until the peer file thread and the peers have gone too, or wait until reading() is 0.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@
 #include <memory>
 #include <span>
 
-#include "agent/disk/depot.h"
+#include "agent/disk/peer_files.h"
+#include "agent/group/callback_guard.h"
 #include "agent/group/peers.h"
-#include "agent/group/questions.h"
-#include "agent/group/while_alive.h"
-#include "agent/memory/depot_buffers.h"
+#include "agent/group/pending_requests.h"
+#include "agent/memory/staging_buffers.h"
 
 namespace backstay::agent {
 
@@ -28,7 +28,8 @@ class Transfers final : public FileReader, public PeerEvents {
  public:
   // All must live longer. `first_ticket`: larger than any that this agent has used in an earlier
   // life, so that an answer to that one is nobody's.
-  Transfers(Peers& peers, DepotLink& depot, DepotBuffers& serving, std::uint64_t first_ticket);
+  Transfers(Peers& peers, PeerFileLink& peer_files, StagingBuffers& serving,
+            std::uint64_t first_ticket);
 
   void read(NodeId holder, const FileOf& file, std::uint64_t offset, std::span<std::byte> memory,
             Done done) override;
@@ -43,7 +44,7 @@ class Transfers final : public FileReader, public PeerEvents {
   void serve();
 
   // Calls whose `done` has not come yet.
-  std::size_t reading() const { return asked_.size() + fetching_ + from_depot_; }
+  std::size_t reading() const { return asked_.size() + fetching_ + from_peer_files_; }
 
  private:
   struct Asked {  // of another agent
@@ -71,14 +72,14 @@ class Transfers final : public FileReader, public PeerEvents {
   void refuse(NodeId to, std::uint64_t ticket, const Error& error);
 
   Peers& peers_;
-  DepotLink& depot_;
-  DepotBuffers& serving_;
-  Questions<Asked> asked_;
+  PeerFileLink& peer_files_;
+  StagingBuffers& serving_;
+  PendingRequests<Asked> asked_;
   std::size_t fetching_ = 0;
-  std::size_t from_depot_ = 0;
+  std::size_t from_peer_files_ = 0;
   std::deque<std::pair<NodeId, wire::peer::Get>> line_;
   std::map<NodeId, std::uint64_t> losses_;  // how often a peer was lost
-  WhileAlive while_alive_;
+  CallbackGuard callback_guard_;
 };
 
 }  // namespace backstay::agent

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "agent/group/around.h"
+#include "agent/group/remote_files.h"
 
 namespace backstay::agent {
 

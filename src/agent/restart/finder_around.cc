@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/disk/links.h"
-#include "agent/group/around.h"
+#include "agent/group/remote_files.h"
 #include "base/log.h"
 
 namespace backstay::agent {
@@ -181,8 +181,9 @@ const StoredVersion* FinderAround::durable() const {
 }
 
 bool FinderAround::looks_again() {
-  const bool lacks = std::ranges::any_of(searches_, [](const Search& s) { return s.left.empty(); });
-  if (!lacks || looked_again_ || durable() != nullptr || !state_.durable_settings.on()) {
+  const bool blockers =
+      std::ranges::any_of(searches_, [](const Search& s) { return s.left.empty(); });
+  if (!blockers || looked_again_ || durable() != nullptr || !state_.durable_settings.on()) {
     return false;
   }
   looked_again_ = true;

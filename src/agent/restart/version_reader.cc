@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "agent/disk/links.h"
-#include "agent/group/around.h"
+#include "agent/group/remote_files.h"
 #include "format/segment.h"
 
 namespace backstay::agent {

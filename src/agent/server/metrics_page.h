@@ -19,7 +19,7 @@ class MetricsPage {
   virtual ~MetricsPage() = default;
   // Readable when progress() has something to do.
   virtual int descriptor() const = 0;
-  // When progress() is to be called all the same (base/clock.h).
+  // When progress() is wanted although nothing is readable (base/clock.h).
   virtual std::uint64_t wants_ns() const = 0;
   virtual void progress() = 0;
 };

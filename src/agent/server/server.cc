@@ -59,7 +59,7 @@ Server::Server(ServerOptions options, std::unique_ptr<Pool> pool, Fd listener)
     : options_(std::move(options)),
       pool_(std::move(pool)),
       listener_(std::move(listener)),
-      name_watch_(options_.socket_path),
+      socket_path_watch_(options_.socket_path),
       started_ns_(system_clock().monotonic_ns()),
       disk_facts_(std::make_shared<SharedDiskFacts>()) {}
 
@@ -69,7 +69,7 @@ void Server::remove_socket() const { wire::remove_name(options_.socket_path, soc
 
 // Programs would start another agent, which could not serve our jobs.
 void Server::look_after_name() {
-  name_watch_.take_news();
+  socket_path_watch_.take_news();
   constexpr int tries = 3;  // a new folder is watched only once it is there
   for (int left = tries; left > 0 && !unreachable_; --left) {
     const auto now = wire::file_at(options_.socket_path);
@@ -92,7 +92,7 @@ Status Server::listen_again() {
   BACKSTAY_TRY(watch(listener.get(), from_listener, false, false));
   listener_ = std::move(listener);
   socket_ = socket;
-  name_watch_.renew();
+  socket_path_watch_.renew();
   spdlog::warn("the socket {} had gone and was made again", options_.socket_path);
   return {};
 }
@@ -112,13 +112,13 @@ Status Server::open_loop() {
   BACKSTAY_TRY(make_nonblocking(listener_.get()));
   BACKSTAY_TRY(watch(listener_.get(), from_listener, false, false));
   BACKSTAY_TRY(watch(signals_.get(), from_signals, false, false));
-  if (name_watch_.descriptor() >= 0) {
-    BACKSTAY_TRY(watch(name_watch_.descriptor(), from_name, false, false));
+  if (socket_path_watch_.descriptor() >= 0) {
+    BACKSTAY_TRY(watch(socket_path_watch_.descriptor(), from_name, false, false));
   }
   return watch(events_.descriptor(), from_stores, false, false);
 }
 
-// Nobody's program waits for metrics: without them the agent works on.
+// No program needs metrics: without them the agent works on.
 void Server::open_metrics() {
   if (options_.metrics_port == 0) return;
   auto page = serve_metrics(options_.metrics_address, options_.metrics_port,
@@ -330,8 +330,8 @@ Result<Server::Slot*> Server::open_job(const wire::Hello& hello) {
   slot->lock = std::make_shared<JobLock>(dir, hello.job, JobLock::Kind::job);
   slot->store = make_store(number, hello.job, dir, slot->lock);
   slot->make_drain = [this, number, job = hello.job, dir] { return make_drain(number, job, dir); };
-  slot->make_depot = [this, number, job = hello.job, dir, raw = slot.get()] {
-    return make_depot(number, job, dir, *raw);
+  slot->make_peer_files = [this, number, job = hello.job, dir, raw = slot.get()] {
+    return make_peer_files(number, job, dir, *raw);
   };
   slot->network = options_.make_network;
   slot->traffic_of_all = &traffic_;
@@ -382,18 +382,18 @@ std::unique_ptr<Drain> Server::make_drain(std::uint64_t slot, const std::string&
 }
 
 // With its buffers.
-std::unique_ptr<Depot> Server::make_depot(std::uint64_t slot, const std::string& job,
-                                          const std::string& dir, Slot& of) {
-  const std::uint32_t buffers = std::max(options_.depot_buffers, 2u);
-  of.serving = std::make_unique<DepotBuffers>(buffers / 2, pool_->buffer_bytes());
-  of.keeping = std::make_unique<DepotBuffers>(buffers - buffers / 2, pool_->buffer_bytes());
-  return std::make_unique<Depot>(
+std::unique_ptr<PeerFileThread> Server::make_peer_files(std::uint64_t slot, const std::string& job,
+                                                        const std::string& dir, Slot& of) {
+  const std::uint32_t buffers = std::max(options_.staging_buffers, 2u);
+  of.serving = std::make_unique<StagingBuffers>(buffers / 2, pool_->buffer_bytes());
+  of.keeping = std::make_unique<StagingBuffers>(buffers - buffers / 2, pool_->buffer_bytes());
+  return std::make_unique<PeerFileThread>(
       job,
       [open = options_.open_tier, dir, lock = of.lock]() -> Result<std::unique_ptr<tier::Tier>> {
         BACKSTAY_ASSIGN(auto tier, open(dir));
         return guarded(std::move(tier), lock);
       },
-      [this, slot](DepotEvent event) {
+      [this, slot](PeerFileEvent event) {
         events_.put(Posted{slot, Scanned{std::vector<StoredVersion>()}, false, std::move(event)});
       });
 }
@@ -445,7 +445,7 @@ void Server::close(ConnectionId connection) {
   if (at != connections_.end()) at->second.closing = true;
 }
 
-// Ends connections that are broken, or closing and sent out; then tells their jobs.
+// Ends connections that are broken, or closing and sent out; then notifies their jobs.
 void Server::bury() {
   std::vector<ConnectionId> dead;
   for (const auto& [id, connection] : connections_) {
@@ -478,8 +478,8 @@ void Server::store_events() {
     const auto at = slots_.find(posted.slot);
     if (at == slots_.end()) continue;
     Slot& slot = *at->second;
-    if (posted.from_depot) {
-      posted.from_depot();
+    if (posted.from_peer_files) {
+      posted.from_peer_files();
       continue;
     }
     if (const auto* settled = std::get_if<Settled>(&posted.event)) {

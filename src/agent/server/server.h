@@ -21,7 +21,7 @@
 #include "agent/job/job.h"
 #include "agent/memory/pool.h"
 #include "agent/server/metrics_page.h"
-#include "agent/server/name_watch.h"
+#include "agent/server/socket_path_watch.h"
 #include "base/fd.h"
 #include "wire/socket.h"
 
@@ -31,7 +31,7 @@ using ReportDisk = std::function<void(const DiskFacts&)>;
 
 struct ServerOptions {
   std::string socket_path;
-  std::vector<wire::Setting> settings;  // that each rank is told with its welcome
+  std::vector<wire::Setting> settings;  // sent to each rank with its welcome
   double idle_exit_s = 600;             // 0: never
   // A job without ranks is closed after so long, or once nothing of it is in the pool any more.
   double job_idle_s = 600;
@@ -45,7 +45,7 @@ struct ServerOptions {
   // What the agents of a run on several nodes talk over. Called in the main loop's thread.
   std::function<Result<Network>(const MemberId& self, const std::string& secret)> make_network;
   // Buffers, of the pool's size, for other agents of a run.
-  std::uint32_t depot_buffers = 8;
+  std::uint32_t staging_buffers = 8;
   // Where metrics are served (docs/guide/metrics.md); port 0: nowhere.
   std::string metrics_address = "127.0.0.1";
   std::uint16_t metrics_port = 0;
@@ -68,11 +68,12 @@ class Server final : public Outbox {
   Status run();
 
   // run() has ended without waiting for captured versions: a second signal, or Shutdown without
-  // drain. The destructor waits for the disk, which may hang: whoever owns the process ends it
+  // drain. The destructor waits for the disk, which may hang: the owner ends the process
   // instead.
   bool gave_up() const { return stop_now_; }
 
-  // Nobody finds this agent any more. Leaves the socket of another agent that listens there by now.
+  // New programs do not find this agent any more. Leaves the socket of another agent that listens
+  // there by now.
   void remove_socket() const;
 
   void send(ConnectionId to, wire::Message message, std::vector<int> descriptors) override;
@@ -122,8 +123,8 @@ class Server final : public Outbox {
                                     const std::string& dir, const HeldLock& job_lock);
   std::unique_ptr<Drain> make_drain(std::uint64_t slot, const std::string& job,
                                     const std::string& dir);
-  std::unique_ptr<Depot> make_depot(std::uint64_t slot, const std::string& job,
-                                    const std::string& dir, Slot& of);
+  std::unique_ptr<PeerFileThread> make_peer_files(std::uint64_t slot, const std::string& job,
+                                                  const std::string& dir, Slot& of);
   void refuse(ConnectionId id, const Error& error);
   void flush(ConnectionId id, Connection& connection);
   void bury();
@@ -135,7 +136,7 @@ class Server final : public Outbox {
   void begin_drain();
   bool drained() const;
   bool copies() const;
-  bool undecided() const;
+  bool in_doubt() const;
   bool may_be_decided() const;
   bool stores_settled();
   void say_what_is_not_durable() const;
@@ -165,7 +166,7 @@ class Server final : public Outbox {
   std::unique_ptr<Pool> pool_;
   Fd listener_;
   wire::FileId socket_;  // the listener's name, as long as it is ours
-  NameWatch name_watch_;
+  SocketPathWatch socket_path_watch_;
   bool unreachable_ = false;  // the name has gone for good
   Fd epoll_;
   Fd signals_;
@@ -185,7 +186,7 @@ class Server final : public Outbox {
     std::uint64_t slot = 0;
     Event event;
     bool from_drain = false;
-    DepotEvent from_depot = {};  // instead of an event
+    PeerFileEvent from_peer_files = {};  // instead of an event
   };
   Mailbox<Posted> events_;
   std::uint64_t next_slot_ = 1;

@@ -57,9 +57,9 @@ bool Server::copies() const {
                      [](const auto& entry) { return entry.second->job->copying() != 0; });
 }
 
-bool Server::undecided() const {
+bool Server::in_doubt() const {
   return std::any_of(slots_.begin(), slots_.end(),
-                     [](const auto& entry) { return entry.second->job->undecided(); });
+                     [](const auto& entry) { return entry.second->job->in_doubt(); });
 }
 
 bool Server::may_be_decided() const {
@@ -83,7 +83,7 @@ bool Server::stores_settled() {
 
 void Server::say_what_is_not_durable() const {
   for (const auto& [number, slot] : slots_) {
-    for (const std::string& one : slot->job->left_undecided())
+    for (const std::string& one : slot->job->left_in_doubt())
       spdlog::warn("left undecided: {} job={}", one, slot->job->name());
     if (slot->job->copying() == 0) continue;
     spdlog::warn(
@@ -93,9 +93,7 @@ void Server::say_what_is_not_durable() const {
   }
 }
 
-bool Server::quiet() const {
-  return connections_.empty() && drained() && !copies() && !undecided();
-}
+bool Server::quiet() const { return connections_.empty() && drained() && !copies() && !in_doubt(); }
 
 bool Server::finished() {
   if (stop_now_) return true;
@@ -104,7 +102,7 @@ bool Server::finished() {
   if (draining_ && drained() && waits_until_ns_ == 0)
     waits_until_ns_ = now + seconds_to_ns(options_.copy_stop_s);
   if (draining_ && drained() && !copies() && !may_be_decided()) {
-    if (!undecided()) return true;
+    if (!in_doubt()) return true;
     if (stores_settled()) {  // a record may be on its way to the disk
       say_what_is_not_durable();
       return true;
@@ -127,19 +125,20 @@ bool Server::finished() {
   return drained();
 }
 
-// To whoever asked us to end, too: it was promised that captured versions reach the disk first.
+// Answers the tool that asked for the end, too: it was promised that captured versions reach the
+// disk first.
 void Server::say_what_is_lost() {
   std::vector<std::string> lost;
-  std::vector<std::string> undecided;
+  std::vector<std::string> in_doubt;
   for (const auto& [number, slot] : slots_) {
     const auto of_job = slot->job->only_in_memory();
     lost.insert(lost.end(), of_job.begin(), of_job.end());
-    const auto left = slot->job->left_undecided();
-    undecided.insert(undecided.end(), left.begin(), left.end());
+    const auto left = slot->job->left_in_doubt();
+    in_doubt.insert(in_doubt.end(), left.begin(), left.end());
   }
   for (const std::string& one : lost)
     spdlog::error("captured, and lost with the agent's memory: {}", one);
-  if (!undecided.empty()) tell_who_asked(Code::agent_lost, "left undecided: ", undecided);
+  if (!in_doubt.empty()) tell_who_asked(Code::agent_lost, "left undecided: ", in_doubt);
   if (!lost.empty()) tell_who_asked(Code::io, "lost with the agent's memory: ", lost);
 }
 

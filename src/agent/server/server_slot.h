@@ -42,12 +42,12 @@ struct Server::Slot final : StoreLink {
   }
   Status watch(int descriptor) override { return watch_network(descriptor); }
   DiskTraffic traffic() const override { return *traffic_of_all; }
-  const DepotParts* depot() override {
-    if (!depot_parts && make_depot) {
-      depot_thread = make_depot();
-      depot_parts.emplace(DepotParts{*depot_thread, *serving, *keeping});
+  const PeerFileParts* peer_files() override {
+    if (!peer_file_parts && make_peer_files) {
+      peer_file_thread = make_peer_files();
+      peer_file_parts.emplace(PeerFileParts{*peer_file_thread, *serving, *keeping});
     }
-    return depot_parts ? &*depot_parts : nullptr;
+    return peer_file_parts ? &*peer_file_parts : nullptr;
   }
   // The store has nothing left to do; asks it where that is not known. Ending its thread then does
   // not make the main loop wait for the disk.
@@ -67,18 +67,19 @@ struct Server::Slot final : StoreLink {
   std::uint64_t asked_drain_posts = 0;
   std::uint64_t settled_drain_posts = 0;
   std::uint64_t unused_since_ns = 0;  // 0: in use
-  HeldLock lock;  // the store takes it; whoever writes to the job's folder looks at it
+  HeldLock lock;  // the store takes it; each writer to the job's folder looks at it
   std::function<std::unique_ptr<Drain>()> make_drain;
   std::function<Result<Network>(const MemberId&, const std::string&)> network;
   std::function<Status(int)> watch_network;
   const DiskTraffic* traffic_of_all = nullptr;  // the server's
-  std::function<std::unique_ptr<Depot>()> make_depot;
-  std::unique_ptr<Store> store;           // outlives the job, which posts to it
-  std::unique_ptr<Drain> drain;           // made for the first run with a durable directory
-  std::unique_ptr<DepotBuffers> serving;  // with the depot, for the first run on several nodes
-  std::unique_ptr<DepotBuffers> keeping;
-  std::unique_ptr<Depot> depot_thread;
-  std::optional<DepotParts> depot_parts;
+  std::function<std::unique_ptr<PeerFileThread>()> make_peer_files;
+  std::unique_ptr<Store> store;  // outlives the job, which posts to it
+  std::unique_ptr<Drain> drain;  // made for the first run with a durable directory
+  std::unique_ptr<StagingBuffers>
+      serving;  // with the peer file thread, for the first run on several nodes
+  std::unique_ptr<StagingBuffers> keeping;
+  std::unique_ptr<PeerFileThread> peer_file_thread;
+  std::optional<PeerFileParts> peer_file_parts;
   std::unique_ptr<Job> job;
 };
 

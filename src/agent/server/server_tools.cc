@@ -100,7 +100,7 @@ bool Server::Look::done() const {
 
 void Server::begin_look(ConnectionId tool) {
   Look look{.tool = tool, .where = {}, .members = {}};
-  const std::size_t most = Survey::asked_max / std::max<std::size_t>(slots_.size(), 1);
+  const std::size_t most = StatusPoll::asked_max / std::max<std::size_t>(slots_.size(), 1);
   for (auto& [number, slot] : slots_) look.members[number] = slot->job->look(most);
   looks_.push_back(std::move(look));
 }
@@ -123,7 +123,7 @@ Status Server::begin_look(ConnectionId tool, const wire::Where& where) {
   Look look{tool, record, slot->job->level_of(record.version).level, {}};
   for (const auto& [number, other] : slots_) {
     if (other.get() == slot) {
-      look.members[number] = other->job->look(Survey::asked_max, {record.version, record.run});
+      look.members[number] = other->job->look(StatusPoll::asked_max, {record.version, record.run});
     }
   }
   looks_.push_back(std::move(look));

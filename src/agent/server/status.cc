@@ -10,7 +10,7 @@
 #include "agent/disk/links.h"
 #include "agent/job/buffers_used.h"
 #include "agent/job/job_status.h"
-#include "agent/version/troubles.h"
+#include "agent/version/warnings.h"
 #include "base/machine.h"
 
 namespace backstay::agent {
@@ -71,9 +71,9 @@ json job_json(const Job& job, const Gathered* gathered) {
     for (const MemberSeen& member : gathered->members) members.push_back(member_json(job, member));
   }
   std::vector<std::string> notes = job.state().notes;
-  for (const Trouble& trouble : troubles(job.state())) {  // versions and members say the rest
-    const bool of_durable = trouble.kind == Trouble::Kind::durable_unreadable ||
-                            trouble.kind == Trouble::Kind::not_copied;
+  for (const Warning& trouble : warnings(job.state())) {  // versions and members say the rest
+    const bool of_durable = trouble.kind == Warning::Kind::durable_unreadable ||
+                            trouble.kind == Warning::Kind::not_copied;
     if (of_durable) notes.push_back(trouble.text);
   }
   json refused;

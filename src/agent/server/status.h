@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "agent/disk/links.h"
-#include "agent/group/survey.h"
+#include "agent/group/status_poll.h"
 #include "agent/job/job.h"
 #include "agent/memory/pool.h"
 
@@ -19,7 +19,7 @@ struct StatusInput {
   DiskTraffic traffic;
   struct OneJob {
     const Job* job;
-    const Gathered* members;  // null: nobody was asked
+    const Gathered* members;  // null: no other node was asked
   };
   std::vector<OneJob> jobs;
   std::string metrics_at;     // "127.0.0.1:9464"; "": nowhere

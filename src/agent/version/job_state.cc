@@ -9,7 +9,7 @@ namespace backstay::agent {
 
 namespace {
 
-// Bytes that may be dropped: the version is on the tier, or nobody was told anything about it yet
+// Bytes that may be dropped: the version is on the tier, or nothing about it was announced yet
 // and these bytes are in its segment. Once a version was called captured, every byte of it stays in
 // the pool until it is local: writing may still fail.
 bool droppable(const MemoryVersion& version, const HeldChunk& chunk, bool safe) {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "agent/memory/pool.h"
+#include "agent/version/blockers.h"
 #include "agent/version/event_sink.h"
-#include "agent/version/lacks.h"
 #include "agent/version/ranks.h"
 #include "agent/version/version_table.h"
 #include "base/clock.h"
@@ -119,11 +119,11 @@ struct JobState {
   // again.
   std::optional<VersionFailed> write_failed = {};
   std::uint64_t write_outages = 0;      // how often that began
-  Lacks lacks = {};                     // of all nodes of the run
+  Blockers blockers = {};               // of all nodes of the run
   std::uint64_t lost_patience_ns = 0;   // how long who waits hopes after a loss or return
   std::vector<std::string> notes = {};  // sentences that concern the whole run, for tools
   // The run's other agents: null with one node, and before this one has found them.
-  const struct Around* around = nullptr;
+  const struct RemoteFiles* around = nullptr;
 
   bool is_durable(VersionNumber version) const {
     const VersionRow* row = versions.find(version);

@@ -126,7 +126,7 @@ Level Levels::highest() const {
 
 // Members were lost or came back a moment ago: what is lacking may be there again soon.
 bool Levels::may_pass() const {
-  const std::uint64_t changed_ns = state_.lacks.lost_changed_ns();
+  const std::uint64_t changed_ns = state_.blockers.lost_changed_ns();
   return changed_ns != 0 && state_.clock.monotonic_ns() < changed_ns + state_.lost_patience_ns;
 }
 
@@ -149,10 +149,11 @@ wire::LevelIs Levels::towards(VersionNumber version, Level wanted, bool waits) c
       now.message = fmt::format("it was left out for version {}, which could not be copied: {}",
                                 state_.copy_failed->version, now.message);
     }
-  } else if (const auto lack = state_.lacks.of(version, now.level, durable ? Level::local : wanted);
-             lack && !(waits && may_pass())) {
-    now.code = lack->code();
-    now.message = lack->message();
+  } else if (const auto blocker =
+                 state_.blockers.of(version, now.level, durable ? Level::local : wanted);
+             blocker && !(waits && may_pass())) {
+    now.code = blocker->code();
+    now.message = blocker->message();
   }
   return now;
 }

@@ -1,6 +1,6 @@
 // Who asked for a version's level, and what may be answered (docs/glossary.md: levels).
 //
-// The one place that turns what is known into a level: nobody is told a level that a crash at
+// The one place that turns what is known into a level: no level is reported that a crash at
 // that instant would not honour.
 #pragma once
 
@@ -20,7 +20,7 @@ class Levels {
       : state_(state), describe_(std::move(describe)) {}
 
   wire::LevelIs level_of(VersionNumber version) const;
-  // Somebody waits for `version` to be durable.
+  // A rank or a tool waits for `version` to be durable.
   bool wanted_durable(VersionNumber version) const;
   void query(ConnectionId connection, VersionNumber version);
   void await(ConnectionId connection, const wire::Await& await);

@@ -47,7 +47,7 @@ std::vector<VersionNumber> expired(const std::vector<StoredVersion>& versions, s
       if (!enough && !at->doubtful) ++good;
     } else if (good >= 1 && !at->damage.empty()) {
       out.push_back(at->version);
-    } else if (good >= std::max(keep, 1u) && at->undecided) {
+    } else if (good >= std::max(keep, 1u) && at->in_doubt) {
       out.push_back(at->version);
     }
   }
@@ -64,7 +64,7 @@ StoredVersion recorded_at(VersionNumber version, Level level) {
 }
 
 // Of what is damaged and has no valid record here nothing is removed: it may be all that is left.
-bool counts(const StoredVersion& stored) { return stored.level != Level::none || stored.undecided; }
+bool counts(const StoredVersion& stored) { return stored.level != Level::none || stored.in_doubt; }
 
 std::vector<VersionNumber> expired_with(const VersionTable& table, std::uint32_t keep,
                                         const std::vector<VersionNumber>& recorded_soon) {

@@ -10,7 +10,7 @@
 namespace backstay::agent {
 
 // Which of `versions` retention removes so that `keep` good ones stay: every older one, damaged
-// ones that are older than the newest good one, undecided ones that are older than all that stay;
+// ones that are older than the newest good one, in doubt ones that are older than all that stay;
 // never the newest good one, nor the newest of the highest level that a good one has. Doubtful ones
 // do not count.
 //

@@ -32,8 +32,8 @@ struct StoredVersion {
   bool doubtful = false;
   // Of a run of several nodes, whole on this one, and without a record here: other nodes may have
   // it. Level none; `record` says what it would be.
-  bool undecided = false;
-  std::vector<NodeId> parts = {};  // of an undecided one: whose are here, copies too
+  bool in_doubt = false;
+  std::vector<NodeId> parts = {};  // of an in doubt one: whose are here, copies too
   // Why its commit record could not be read, where it may be good all the same: nothing may take
   // its place.
   std::optional<Error> unreadable = {};

@@ -8,11 +8,11 @@
 namespace backstay::agent {
 
 enum class PinReason {
-  replicating,  // another node is asked to keep a copy of a file of it
-  receiving,    // a copy of another node's file of it is on its way here
-  encoding,     // parity of it is made
-  copying,      // it is on its way to shared storage
-  favoured,     // its turn to become protected (agent/redundancy/favoured.h)
+  replicating,    // another node is asked to keep a copy of a file of it
+  receiving,      // a copy of another node's file of it is on its way here
+  encoding,       // parity of it is made
+  copying,        // it is on its way to shared storage
+  retention_pin,  // its turn to become protected (agent/redundancy/retention_pin.h)
 };
 inline constexpr std::size_t pin_reasons = 5;
 

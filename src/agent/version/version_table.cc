@@ -116,7 +116,7 @@ void VersionTable::recorded(const StoredVersion& stored) {
   if (stored.level < row->disk->level) return;  // a record of a higher level is here already
   row->disk->level = stored.level;
   row->disk->record = stored.record;
-  row->disk->undecided = false;
+  row->disk->in_doubt = false;
   row->disk->parts.clear();
   changed(stored.version);
 }
@@ -124,7 +124,7 @@ void VersionTable::recorded(const StoredVersion& stored) {
 void VersionTable::record_failed(VersionNumber version, Level level, const Error& why) {
   VersionRow* row = row_on_disk(version);
   if (row == nullptr) return;
-  row->unrecorded = Lack{version, level, why.code(), why.message()};
+  row->unrecorded = Blocker{version, level, why.code(), why.message()};
   row->retries = true;
   row->recording = false;
 }
@@ -174,7 +174,7 @@ void VersionTable::found(const StoredVersion& stored, Where where) {
   if (where == Where::shared) {
     row.shared = stored;
   } else {
-    BACKSTAY_CHECK(stored.level != Level::none || !stored.damage.empty() || stored.undecided);
+    BACKSTAY_CHECK(stored.level != Level::none || !stored.damage.empty() || stored.in_doubt);
     row.disk = stored;
     row.announced = stored.level;
   }

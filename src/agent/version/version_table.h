@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "agent/version/blockers.h"
 #include "agent/version/file_of.h"
-#include "agent/version/lacks.h"
 #include "agent/version/stored_version.h"
 #include "agent/version/version_pin.h"
 
@@ -36,7 +36,7 @@ struct VersionRow {
   // This node's file of it has its replicas or its parity, and the level is not announced yet.
   bool protected_here = false;
   // Why its record could not be written, until it is; `retries`: it is to be tried once more.
-  std::optional<Lack> unrecorded;
+  std::optional<Blocker> unrecorded;
   bool retries = false;
   // The store was ordered to remove it, or to record it, and has not answered.
   bool removing = false;
@@ -49,7 +49,7 @@ struct VersionRow {
   bool good() const { return disk && announced != Level::none && disk->damage.empty(); }
   // On this node's disk, of a run of several nodes, and without a record here: another node may
   // have one.
-  bool in_doubt() const { return disk && disk->undecided; }
+  bool in_doubt() const { return disk && disk->in_doubt; }
   bool durable() const { return shared && shared->good(); }
   // Recorded here, and not announced yet at that level.
   bool awaits_announcement() const {

@@ -52,8 +52,8 @@ void add_member(const Json& member, Copies& copies, std::vector<bool>& alive) {
     copies.holders.at(file.get<std::size_t>()).push_back(node);
   }
   if (const Json& parity = member.at("parity"); !parity.is_null()) add_parity(node, parity, copies);
-  if (const auto lacks = member.value("lacks", ""); !lacks.empty()) {
-    copies.troubles.push_back(fmt::format("node {}: {}", node, lacks));
+  if (const auto blockers = member.value("lacks", ""); !blockers.empty()) {
+    copies.warnings.push_back(fmt::format("node {}: {}", node, blockers));
     if (disk_fails(member)) copies.troubled.push_back(node);
   }
 }
@@ -144,7 +144,7 @@ std::vector<std::string> survival_lines(const Copies& copies) {
       survival_line(copies.survival, copies.living, "answered", "this node")};
   if (whole && would_need_a_second(copies))
     lines.emplace_back("with one node left a restart needs a second one, which may be empty");
-  for (const std::string& trouble : copies.troubles)
+  for (const std::string& trouble : copies.warnings)
     lines.push_back(trouble + " (what it keeps is counted)");
   if (whole && !copies.troubled.empty()) lines.push_back(sure_line(copies));
   if (!copies.silent.empty())
@@ -177,7 +177,7 @@ Json survival_json(const Copies& copies) {
   Json json{{"durable", copies.durable},    {"holders", copies.holders},
             {"gone", copies.survival.gone}, {"losses", losses_json(copies.survival)},
             {"silent", copies.silent},      {"not_asked", copies.not_asked},
-            {"troubles", copies.troubles},  {"without_troubled", nullptr}};
+            {"troubles", copies.warnings},  {"without_troubled", nullptr}};
   if (!copies.troubled.empty())
     json["without_troubled"] = {{"gone", copies.sure.gone}, {"losses", losses_json(copies.sure)}};
   return json;

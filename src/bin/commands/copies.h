@@ -17,7 +17,7 @@ struct Copies {
   bool durable = false;                      // in the durable directory as well
   std::vector<std::vector<NodeId>> holders;  // of each node's file
   std::vector<protect::ParityThere> parity;  // of each group, in any order
-  std::vector<std::string> troubles;         // of nodes that answered, a sentence each
+  std::vector<std::string> warnings;         // of nodes that answered, a sentence each
   std::vector<NodeId> troubled;  // nodes with a failing disk: it may not give back what it has
   std::vector<NodeId> silent;    // have not answered, or are lost: their files are not counted
   std::uint64_t not_asked = 0;   // nodes; their files are not counted either

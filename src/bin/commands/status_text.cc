@@ -138,8 +138,8 @@ void add_members(const Json& job, std::vector<std::string>& lines) {
                                 "ranks", "pool", "written", "newest version"));
     for (const Json& member : members_of(job)) {
       lines.push_back(member_line(member));
-      const std::string lacks = text(member, "lacks");
-      if (!lacks.empty()) lines.push_back(cut("        " + printable(lacks)));
+      const std::string blockers = text(member, "lacks");
+      if (!blockers.empty()) lines.push_back(cut("        " + printable(blockers)));
     }
     if (const auto more = number(job, "members_left_out"); more > 0)
       lines.push_back(fmt::format("        and {} more", count_text(more, "node")));

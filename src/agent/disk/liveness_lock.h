@@ -1,0 +1,45 @@
+// That a program of the job lives, for programs of the same name on other nodes: their versions in
+// one durable directory would be taken for each other's. The mark is a lock (job_lock.h), taken
+// with the first version that is copied.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "agent/disk/job_lock.h"
+#include "base/result.h"
+
+namespace backstay::agent {
+
+// One thread: the drain's.
+class LivenessLock final {
+ public:
+  // Errors: busy (a program lives elsewhere), permission, io.
+  using Lock = std::function<Result<HeldLock>(const std::string& dir)>;
+  explicit LivenessLock(const Lock& lock) : lock_(lock) {}
+
+  // Off: what is copied now was left by a program that ended, or another agent of the run may have
+  // to go on.
+  void set(bool on) {
+    on_ = on;
+    if (!on) held_.reset();
+  }
+  // Before anything is written to that directory, which exists.
+  Status take(const std::string& dir) {
+    if (!on_) return {};
+    if (held_ && dir_ == dir && held_->check().ok()) return {};
+    held_.reset();
+    BACKSTAY_ASSIGN(held_, lock_(dir));
+    dir_ = dir;
+    return {};
+  }
+
+ private:
+  const Lock& lock_;
+  bool on_ = false;
+  std::string dir_;
+  HeldLock held_;
+};
+
+}  // namespace backstay::agent

@@ -1,0 +1,426 @@
+#include "agent/drain/drain_coordinator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "agent/disk/links.h"
+#include "agent/drain/due_version.h"
+#include "agent/version/retention.h"
+#include "base/log.h"
+
+namespace backstay::agent {
+
+namespace peer = wire::peer;
+
+namespace {
+
+peer::Durable message_of(const format::CommitRecord& record) {
+  return {record.version,       record.run,           record.nodes,       record.ranks,
+          record.payload_bytes, record.manifests_sum, record.captured_ns, record.committed_ns};
+}
+
+format::CommitRecord record_of(const peer::Durable& what, const std::string& job) {
+  return {job,        Level::durable,     what.version,       what.run,         what.nodes,
+          what.ranks, what.payload_bytes, what.manifests_sum, what.captured_ns, what.committed_ns};
+}
+
+}  // namespace
+
+DrainCoordinator::DrainCoordinator(JobState& state, Peers& peers, const HeldFiles& held,
+                                   Events events)
+    : state_(state),
+      peers_(peers),
+      held_(held),
+      events_(std::move(events)),
+      next_ticket_(state.clock.wall_ns()) {}
+
+DrainCoordinator::~DrainCoordinator() {
+  if (own_) state_.store.post_drain(StopPart{});
+  if (version_) state_.store.post_drain(EndCopy{});
+}
+
+NodeId DrainCoordinator::coordinator() const {
+  NodeId node = 0;
+  while (lost_.count(node) != 0) ++node;
+  return std::min(node, peers_.self());
+}
+
+VersionNumber DrainCoordinator::copying() const {
+  if (version_) return version_->record.version;
+  return kept_ ? kept_->version.first : 0;
+}
+
+void DrainCoordinator::tell_others(const peer::Message& message) {
+  for (NodeId node = 0; node < peers_.members(); ++node) {
+    if (node != peers_.self() && lost_.count(node) == 0) peers_.send(node, message);
+  }
+}
+
+// --- what is due ---------------------------------------------------------------------------------
+
+void DrainCoordinator::listed() {
+  listed_ = true;
+  for (const auto& [from, which] : std::exchange(early_, {})) on(from, which);
+  consider();
+}
+
+void DrainCoordinator::consider() {
+  if (!listed_ || !state_.durable_settings.on()) return;
+  if (coordinator() != peers_.self()) return tell_due();
+  if (!version_) begin();
+}
+
+// A version of this run is on the coordinator's disk too; one of an earlier run need not be.
+void DrainCoordinator::tell_due() {
+  const NodeId to = coordinator();
+  if (said_to_ != to) said_.clear();
+  said_to_ = to;
+  const VersionNumber durable = newest_durable(state_);
+  for (const auto& [number, row] : state_.versions.rows()) {
+    if (!row.good() || row.durable()) continue;
+    const format::CommitRecord& record = row.disk->record;
+    const bool waited = events_.waited(number);
+    const bool left = record.run != state_.run && number > durable;
+    if ((!waited && !left) || !said_.emplace(number, waited).second) continue;
+    peers_.send(
+        to, peer::Due{number, record.run, record.nodes, record.ranks, record.captured_ns, waited});
+  }
+}
+
+void DrainCoordinator::on(NodeId, const peer::Due& due) {
+  if (due.version == 0 || due.nodes == 0 || state_.is_durable(due.version)) return;
+  peer::Due& known = due_[due.version];
+  const bool waited = known.waited || due.waited;
+  if (known.version == 0 || due.run > known.run) known = due;
+  known.waited = waited;
+  consider();
+}
+
+// --- the coordinator -----------------------------------------------------------------------------
+
+void DrainCoordinator::begin() {
+  DueVersion next(state_);
+  for (const auto& [number, row] : state_.versions.rows()) {
+    if (row.good()) next.consider(number, events_.waited(number));
+  }
+  for (const auto& [number, due] : due_) next.consider(number, due.waited);
+  const VersionNumber number = next.answer();
+  if (number == 0) return;
+  const VersionRow* here = state_.versions.find(number);
+  if (here != nullptr && here->good()) return begin(here->disk->record);
+  const peer::Due& due = due_.at(number);
+  format::CommitRecord record;
+  record.job = state_.name;
+  record.version = number;
+  record.run = due.run;
+  record.nodes = due.nodes;
+  record.ranks = due.ranks;
+  record.captured_ns = due.captured_ns;
+  begin(std::move(record));
+}
+
+void DrainCoordinator::begin(format::CommitRecord record) {
+  record.level = Level::durable;
+  record.payload_bytes = 0;
+  record.manifests_sum = 0;
+  const Version& version =
+      version_.emplace(Version{record,
+                               ++next_ticket_,
+                               DrainSchedule(record.nodes, state_.durable_settings.nodes_max),
+                               {},
+                               {},
+                               {}});
+  state_.store.post_drain(PrepareCopy{version.ticket, record});
+}
+
+// The lock is ours, so nobody else is at it: now the members are asked, and leave what another
+// coordinator had wanted.
+void DrainCoordinator::ask_for_parts() {
+  Version& version = *version_;
+  const format::CommitRecord& record = version.record;
+  for (NodeId node = 0; node < peers_.members(); ++node) {
+    if (lost_.count(node) != 0) continue;
+    version.asked.insert(node);
+    if (node != peers_.self()) {
+      peers_.send(node, peer::Which{version.ticket, record.version, record.run});
+    }
+  }
+  // At once, as everything that we say to ourselves about the version: in the order in which others
+  // hear it.
+  on(peers_.self(), peer::Which{version.ticket, record.version, record.run});
+}
+
+void DrainCoordinator::on(const CopyPrepared& event) {
+  if (!version_ || version_->ticket != event.ticket) return;
+  if (!event.status.ok()) return give_up(event.status.error());
+  if (event.there) return on(VersionDurable{*event.there});
+  version_->prepared = true;
+  ask_for_parts();
+}
+
+void DrainCoordinator::on(NodeId from, const peer::Parts& parts) {
+  if (!version_ || version_->ticket != parts.ticket) return;
+  version_->asked.erase(from);  // or it says more than it had at first
+  version_->turns.has(from, parts.nodes);
+  go_on();
+}
+
+void DrainCoordinator::go_on() {
+  if (!version_->prepared || !version_->asked.empty() || version_->committing) return;
+  if (version_->given_up) return end_if_over();
+  const format::CommitRecord& record = version_->record;
+  if (const auto node = version_->turns.missing()) {
+    return give_up(version_->last_trouble.value_or(Error(
+        Code::not_found, fmt::format("the part of node {} is on no node that is left", *node))));
+  }
+  while (const auto turn = version_->turns.next()) {
+    const std::uint64_t ticket = ++next_ticket_;
+    version_->given[ticket] = *turn;
+    peers_.send(turn->agent, peer::Turn{ticket, record.version, record.run, turn->file});
+  }
+  if (version_->turns.complete()) commit();
+}
+
+void DrainCoordinator::on(NodeId from, const peer::TurnOver& over) {
+  if (!version_) return;
+  const auto given = version_->given.find(over.ticket);
+  if (given == version_->given.end() || given->second.agent != from) return;
+  const DrainSchedule::Turn turn = given->second;
+  version_->given.erase(given);
+  if (over.code == Code::ok) {
+    version_->turns.done(turn);
+    version_->record.payload_bytes += over.payload_bytes;
+    version_->record.manifests_sum += over.digest;
+    return go_on();
+  }
+  version_->turns.failed(turn);
+  const Error why(over.code, fmt::format("node {}: {}", from, over.message));
+  version_->last_trouble = why;
+  // Where its own file is bad or gone another may have a good one; what the shared storage says it
+  // says to all.
+  const bool elsewhere = over.damaged || over.code == Code::not_found;
+  elsewhere || version_->given_up ? go_on() : give_up(why);
+}
+
+void DrainCoordinator::commit() {
+  version_->committing = true;
+  version_->record.committed_ns = state_.clock.wall_ns();
+  // Of an earlier run: a restart may still be reading an older one.
+  CommitCopy last{version_->record};
+  if (version_->record.run == state_.run) {
+    last.expired =
+        shared_expired(state_.versions, version_->record.version, state_.durable_settings.keep);
+  }
+  state_.store.post_drain(std::move(last));
+}
+
+void DrainCoordinator::on(const VersionDurable& event) {
+  const format::CommitRecord& record = event.stored.record;
+  if (!version_ || version_->record.version != record.version) return;
+  version_.reset();
+  const peer::Durable durable = message_of(record);
+  tell_others(durable);
+  on(peers_.self(), durable);
+}
+
+// The record could not be written.
+void DrainCoordinator::on(const CopyFailed& event) {
+  if (!version_ || version_->record.version != event.version || !version_->committing) return;
+  version_->committing = false;
+  give_up(event.error);
+}
+
+void DrainCoordinator::on(const Removed& event) {
+  for (const VersionNumber version : event.versions) {
+    note_gone(version);
+    tell_others(peer::DurableGone{version, 0});
+  }
+}
+
+void DrainCoordinator::note_gone(VersionNumber version) {
+  constexpr std::size_t most = 64;  // who missed more learns it from the directory, in the next run
+  gone_.insert(version);
+  if (gone_.size() > most) gone_.erase(gone_.begin());
+}
+
+void DrainCoordinator::give_up(const Error& why) {
+  if (std::exchange(version_->given_up, true)) return;
+  version_->prepared = true;  // or will not be
+  version_->asked.clear();
+  const peer::NotDurable message{version_->record.version, version_->record.run, why.code(),
+                                 why.message()};
+  tell_others(message);
+  on(peers_.self(), message);
+  end_if_over();
+}
+
+// The lock is kept until nobody writes any more; the next version waits for that too.
+void DrainCoordinator::end_if_over() {
+  if (!version_->given.empty()) return;
+  state_.store.post_drain(EndCopy{});
+  version_.reset();
+  consider();
+}
+
+void DrainCoordinator::lose(NodeId member, const Error& why) {
+  if (!version_ || version_->committing) return;
+  const std::size_t turns = std::erase_if(
+      version_->given, [member](const auto& entry) { return entry.second.agent == member; });
+  const bool asked = version_->asked.erase(member) != 0;
+  version_->turns.lost(member);
+  if (turns == 0 && !asked && !version_->turns.missing()) return;
+  version_->last_trouble =
+      Error(Code::agent_lost, fmt::format("node {} is lost: {}", member, why.message()));
+  go_on();
+}
+
+// --- a member ------------------------------------------------------------------------------------
+
+void DrainCoordinator::on(NodeId from, const peer::Which& which) {
+  if (!listed_) return early_.emplace_back(from, which), void();
+  peer::Parts answer{which.ticket, {}};
+  for (const auto& [file, held] : held_.all()) {
+    const bool wanted = file.version == which.version && file.run == which.run && !file.parity;
+    if (wanted && answer.nodes.size() < wire::list_entries_max) answer.nodes.push_back(file.node);
+  }
+  if (own_) state_.store.post_drain(StopPart{});
+  keep(Kept{{which.version, which.run}, from, which.ticket, {}});
+  peers_.send(from, std::move(answer));
+}
+
+void DrainCoordinator::kept(const FileOf& file) {
+  if (!kept_ || file.parity || kept_->version != VersionOfRun{file.version, file.run}) return;
+  peers_.send(kept_->from, peer::Parts{kept_->ticket, {file.node}});
+}
+
+void DrainCoordinator::on(NodeId from, const peer::Turn& turn) {
+  if (!own_) return write({from, turn});
+  if (next_own_) answer(*next_own_, Error(Code::again, "superseded by another coordinator"));
+  next_own_ = Own{from, turn};
+}
+
+void DrainCoordinator::write(const Own& own) {
+  const auto& [ticket, version, run, node] = own.turn;
+  const HeldFile* held = held_.find({version, run, node});
+  if (held == nullptr || !kept_ || kept_->version != VersionOfRun{version, run}) {
+    return answer(own, Error(Code::not_found, "it has no such file any more"));
+  }
+  own_ = own;
+  CopyPart part{ticket, {}, node, state_.durable_settings.bytes_per_s};
+  part.record.job = state_.name;
+  part.record.version = version;
+  part.record.run = run;
+  part.record.nodes = held->nodes;
+  part.record.ranks = held->ranks_of_run;
+  state_.store.post_drain(std::move(part));
+}
+
+void DrainCoordinator::on(const PartCopied& event) {
+  if (!own_ || own_->turn.ticket != event.ticket) return;
+  peer::TurnOver over{event.ticket,        Code::ok,    "", event.source_is_damaged,
+                      event.payload_bytes, event.digest};
+  if (!event.status.ok()) {
+    over.code = event.status.error().code();
+    over.message = event.status.error().message();
+  }
+  peers_.send(own_->from, std::move(over));
+  own_.reset();
+  if (const auto next = std::exchange(next_own_, std::nullopt)) write(*next);
+}
+
+void DrainCoordinator::answer(const Own& own, const Error& why) {
+  peers_.send(own.from, peer::TurnOver{own.turn.ticket, why.code(), why.message(), false, 0, 0});
+}
+
+void DrainCoordinator::on(NodeId, const peer::Durable& durable) {
+  due_.erase(durable.version);
+  if (kept_ && kept_->version == VersionOfRun{durable.version, durable.run}) keep(std::nullopt);
+  const format::CommitRecord record = record_of(durable, state_.name);
+  const StoredVersion stored{record.version, record.level, record};
+  const bool known = state_.is_durable(record.version);
+  state_.store.post_drain(Reopen{});
+  if (!known) events_.durable(stored);
+  consider();
+}
+
+// Another one, which takes itself for the coordinator too, may have given up what ours goes on
+// with.
+void DrainCoordinator::on(NodeId from, const peer::NotDurable& why) {
+  if (state_.is_durable(why.version)) return;
+  const bool kept = kept_ && kept_->version == VersionOfRun{why.version, why.run};
+  const bool for_another = kept && kept_->from != from;
+  if (for_another && from != peers_.self()) return;
+  due_.erase(why.version);
+  if (kept && !for_another) {
+    if (own_) state_.store.post_drain(StopPart{});
+    keep(std::nullopt);
+  }
+  events_.failed(CopyFailed{why.version, Error(why.code, why.message), false});
+  consider();
+}
+
+void DrainCoordinator::on(NodeId, const peer::DurableGone& gone) {
+  note_gone(gone.version);
+  const VersionRow* row = state_.versions.find(gone.version);
+  if (row == nullptr || !row->shared) return;
+  events_.gone(gone.version);
+}
+
+void DrainCoordinator::keep(std::optional<Kept> what) {
+  kept_ = std::move(what);
+  if (!kept_) return;
+  kept_->pin = VersionPin(state_.versions, kept_->version.first, PinReason::copying);
+}
+
+void DrainCoordinator::let_go(NodeId coordinator) {
+  if (own_ && own_->from == coordinator) state_.store.post_drain(StopPart{});
+  if (kept_ && kept_->from == coordinator) keep(std::nullopt);
+  std::erase_if(early_, [coordinator](const auto& asked) { return asked.first == coordinator; });
+}
+
+// --- the other agents ----------------------------------------------------------------------------
+
+void DrainCoordinator::message(NodeId from, const peer::Message& message) {
+  std::visit([&](const auto& one) { on(from, one); }, message);
+}
+
+void DrainCoordinator::lost(NodeId peer, const Error& why) {
+  let_go(peer);
+  lose(peer, why);
+}
+
+void DrainCoordinator::reached(NodeId peer) {
+  said_to_.reset();
+  consider();
+  if (coordinator() == peers_.self() && peer != peers_.self()) tell_durable(peer);
+}
+
+// What it may have missed.
+void DrainCoordinator::tell_durable(NodeId peer) {
+  for (const VersionNumber version : gone_) peers_.send(peer, peer::DurableGone{version, 0});
+  for (const auto& [number, row] : state_.versions.rows()) {
+    if (!row.durable()) continue;
+    const format::CommitRecord& record = row.shared->record;
+    if (record.run == state_.run) peers_.send(peer, message_of(record));
+  }
+}
+
+void DrainCoordinator::membership(std::span<const NodeId> lost, std::span<const NodeId> back) {
+  const NodeId before = coordinator();
+  for (const NodeId node : lost) {
+    if (node == peers_.self() || !lost_.insert(node).second) continue;
+    this->lost(node, Error(Code::agent_lost, "nothing was heard of it"));
+  }
+  for (const NodeId node : back) lost_.erase(node);
+  if (coordinator() == peers_.self() && before != peers_.self()) {
+    for (NodeId node = 0; node < peers_.members(); ++node) {
+      if (node != peers_.self() && lost_.count(node) == 0) tell_durable(node);
+    }
+  }
+  consider();
+}
+
+}  // namespace backstay::agent

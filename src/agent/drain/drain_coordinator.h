@@ -1,0 +1,135 @@
+// Becoming durable in a run on several nodes (docs/protocol/drain.md): this agent's turns, and,
+// while it is the member with the lowest number that is not lost, the turns of all.
+//
+// Main loop's thread; nothing blocks. Lives as long as the run's other agents are known; at its end
+// writing stops, and retention is let go.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/disk/store.h"
+#include "agent/drain/drain_schedule.h"
+#include "agent/group/peers.h"
+#include "agent/version/held_files.h"
+#include "agent/version/job_state.h"
+
+namespace backstay::agent {
+
+class DrainCoordinator final {
+ public:
+  struct Events {
+    std::function<bool(VersionNumber)> waited;  // somebody here waits for its level durable
+    std::function<void(const StoredVersion&)> durable;
+    std::function<void(const CopyFailed&)> failed;
+    std::function<void(VersionNumber)> gone;  // removed there
+  };
+  // `held`: what is on this node's disk, once listed() was called.
+  DrainCoordinator(JobState& state, Peers& peers, const HeldFiles& held, Events events);
+  ~DrainCoordinator();
+  DrainCoordinator(const DrainCoordinator&) = delete;
+  DrainCoordinator& operator=(const DrainCoordinator&) = delete;
+
+  // What this node holds is known.
+  void listed();
+  // Versions have come, or somebody waits: begins what is due, or tells the coordinator.
+  void consider();
+  // A copy of another node's file is here now: who copies its version may need a stand-in for that
+  // node.
+  void kept(const FileOf& file);
+  // That one node at least copies now, or is to; 0: none.
+  VersionNumber copying() const;
+
+  // Of this node's drain.
+  void on(const CopyPrepared& event);
+  void on(const PartCopied& event);
+  void on(const VersionDurable& event);
+  void on(const CopyFailed& event);
+  void on(const Removed& event);
+
+  void message(NodeId from, const wire::peer::Message& message);
+  void lost(NodeId peer, const Error& why);
+  void reached(NodeId peer);
+  void membership(std::span<const NodeId> lost, std::span<const NodeId> back);
+
+ private:
+  struct Version {  // the coordinator's
+    format::CommitRecord record;
+    std::uint64_t ticket = 0;
+    DrainSchedule turns;
+    std::set<NodeId> asked;  // which parts they have; not answered yet
+    std::map<std::uint64_t, DrainSchedule::Turn> given;
+    std::optional<Error> last_trouble;
+    bool prepared = false;
+    bool committing = false;
+    bool given_up = false;
+  };
+  struct Own {  // this agent's turn
+    NodeId from = 0;
+    wire::peer::Turn turn;
+  };
+  struct Kept {  // by retention, for a coordinator
+    VersionOfRun version;
+    NodeId from = 0;
+    std::uint64_t ticket = 0;
+    VersionPin pin;
+  };
+
+  NodeId coordinator() const;
+  void tell_due();
+  void tell_others(const wire::peer::Message& message);
+  void tell_durable(NodeId peer);
+  void note_gone(VersionNumber version);
+
+  // The coordinator's.
+  void begin();
+  void begin(format::CommitRecord record);
+  void ask_for_parts();
+  void go_on();
+  void commit();
+  void give_up(const Error& why);
+  void end_if_over();
+  void lose(NodeId member, const Error& why);
+  void on(NodeId from, const wire::peer::Due& due);
+  void on(NodeId from, const wire::peer::Parts& parts);
+  void on(NodeId from, const wire::peer::TurnOver& over);
+
+  // A member's.
+  void on(NodeId from, const wire::peer::Which& which);
+  void on(NodeId from, const wire::peer::Turn& turn);
+  void on(NodeId from, const wire::peer::Durable& durable);
+  void on(NodeId from, const wire::peer::NotDurable& why);
+  void on(NodeId from, const wire::peer::DurableGone& gone);
+  template <typename Other>
+  void on(NodeId, const Other&) {}
+  void write(const Own& own);
+  void answer(const Own& own, const Error& why);
+  void keep(std::optional<Kept> what);
+  void let_go(NodeId coordinator);
+
+  JobState& state_;
+  Peers& peers_;
+  const HeldFiles& held_;
+  const Events events_;
+  std::set<NodeId> lost_;
+  std::set<VersionNumber> gone_;  // removed from shared storage in this run
+  std::uint64_t next_ticket_;
+  bool listed_ = false;
+  std::vector<std::pair<NodeId, wire::peer::Which>> early_;  // for listed()
+  std::map<VersionNumber, wire::peer::Due> due_;             // what others have said
+  std::set<std::pair<VersionNumber, bool>> said_;            // due, to the present coordinator
+  std::optional<NodeId> said_to_;
+  std::optional<Version> version_;
+  std::optional<Own> own_;
+  std::optional<Own> next_own_;  // of another coordinator, once that one has been stopped
+  std::optional<Kept> kept_;
+};
+
+}  // namespace backstay::agent

@@ -1,0 +1,209 @@
+#include "agent/redundancy/redundancy.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/log.h"
+
+namespace backstay::agent {
+
+Redundancy::Redundancy(JobState& state, Peers& peers, PeerFileParts parts,
+                       ReplicatorSettings settings, std::optional<ParitySettings> parity,
+                       Listener listener)
+    : state_(state),
+      peers_(peers),
+      parts_(parts),
+      listener_(std::move(listener)),
+      transfers_(peers, parts.peer_files, parts.serving, state.clock.wall_ns()),
+      directory_(peers),
+      protects_(settings.replicas > 0 || parity),
+      replicator_({state, peers, transfers_, parts.peer_files, parts.keeping}, std::move(settings),
+                  {.protected_here = [this](VersionNumber version) { protected_here(version); },
+                   .kept = [this](const HeldFile& file) { kept(file); }}),
+      stripe_coder_(transfers_, parts.peer_files, parts.keeping.buffer_bytes()),
+      retention_pin_(state),
+      rebuilder_({state, peers, transfers_, parts.peer_files, parts.keeping}, stripe_coder_,
+                 directory_, [this](const HeldFile& file) { kept(file); }),
+      around_{directory_, transfers_,
+              [this](NodeId holder, const FileOf& file, const Error& why) {
+                listener_.damaged(holder, file, why);
+                doubt(holder, file);
+              },
+              [this](NodeId agent, VersionOfRun version, Rank rank, RemoteFiles::Rebuilt done) {
+                rebuilder_.ask(agent, version, rank, std::move(done));
+              }} {
+  if (!parity) return;
+  parity_encoder_.emplace(
+      ReplicatorWorld{state, peers, transfers_, parts.peer_files, parts.keeping}, stripe_coder_,
+      *parity,
+      ParityEvents{.protected_here = [this](VersionNumber version) { protected_here(version); },
+                   .kept = [this](const HeldFile& file) { directory_.add(file); }});
+}
+
+void Redundancy::begin() {
+  parts_.peer_files.post(ListFiles{
+      callback_guard_([this](Result<std::vector<HeldFile>> files) { listed(std::move(files)); })});
+}
+
+void Redundancy::listed(Result<std::vector<HeldFile>> files) {
+  if (!files.ok()) {
+    spdlog::error("what this node holds is not known job={} error=\"{}\"", state_.name,
+                  files.error().to_string());
+  }
+  std::vector<HeldFile> all = files.ok() ? std::move(*files) : std::vector<HeldFile>();
+  std::erase_if(all, [this](const HeldFile& one) { return gone_.contains(one.file.version); });
+  gone_.clear();
+  listed_ = true;
+  directory_.announce(all);
+  replicator_.listed(all);
+  if (parity_encoder_) parity_encoder_->listed(all);
+  listener_.listed(around_);
+}
+
+void Redundancy::sealed(const HeldFile& file) {
+  directory_.add(file);
+  replicator_.sealed(file.file, file.segment_bytes, file.nodes, file.ranks_of_run);
+}
+
+void Redundancy::recorded(const format::CommitRecord& record) {
+  std::vector<HeldFile> now;
+  for (const auto& [file, held] : directory_.held().all()) {
+    if (file.version == record.version && file.run == record.run) now.push_back(held);
+  }
+  for (HeldFile& held : now) {
+    held.record = record;
+    directory_.add(held);
+  }
+  replicator_.recorded(record);
+  if (parity_encoder_) parity_encoder_->recorded(record);
+}
+
+void Redundancy::protected_everywhere(VersionNumber version) {
+  replicator_.protected_everywhere(version);
+  if (protects_) retention_pin_.choose();  // before retention is told to go on
+}
+
+void Redundancy::protected_here(VersionNumber version) {
+  retention_pin_.protected_here(version);
+  listener_.protected_here(version);
+}
+
+void Redundancy::removed(VersionNumber version) {
+  if (!listed_) gone_.insert(version);
+  std::vector<FileOf> gone;
+  for (const auto& [file, held] : directory_.held().all()) {
+    if (file.version == version) gone.push_back(file);
+  }
+  for (const FileOf& file : gone) directory_.remove(file);
+  replicator_.removed(version);
+  if (parity_encoder_) parity_encoder_->removed(version);
+  rebuilder_.removed(version);
+}
+
+void Redundancy::brought_back(VersionOfRun version) {
+  if (!protects_ || version.second == state_.run) return;
+  for (const auto& [file, held] : directory_.held().all()) {
+    if (VersionOfRun{file.version, file.run} != version || file.parity || held.ranks.empty())
+      continue;
+    directory_.lookup(
+        version, held.ranks.front(),
+        callback_guard_([this, file = file](Result<std::vector<wire::peer::Holder>> holders) {
+          if (holders.ok()) inherit(file, *holders);
+        }));
+  }
+}
+
+void Redundancy::inherit(const FileOf& file, const std::vector<wire::peer::Holder>& holders) {
+  const HeldFile* held = directory_.held().find(file);
+  if (held == nullptr) return;  // it has been removed meanwhile
+  std::set<NodeId> others;
+  for (const wire::peer::Holder& one : holders) {
+    if (one.node == file.node) others.insert(one.agent);
+  }
+  replicator_.inherited(*held, std::move(others));
+}
+
+void Redundancy::kept(const HeldFile& file) {
+  directory_.add(file);
+  if (repaired_.erase(file.file) != 0) {
+    spdlog::info("a damaged file is good again job={} version={} node={}", state_.name,
+                 file.file.version, file.file.node);
+    state_.record("repaired", {{"version", file.file.version}, {"of", file.file.node}});
+  }
+  listener_.kept(file);
+}
+
+// --- what was found damaged ----------------------------------------------------------------------
+
+void Redundancy::doubt(NodeId holder, const FileOf& file) {
+  if (holder == state_.node) return repair(file);
+  peers_.send(holder, wire::peer::Doubt{file.version, file.run, file.node});
+}
+
+// From whoever else has it. Once: what is damaged again has a cause that copying does not remove.
+void Redundancy::repair(const FileOf& file) {
+  const HeldFile* held = directory_.held().find(file);
+  if (held == nullptr || held->ranks.empty() || !doubted_.insert(file).second) return;
+  directory_.lookup(
+      {file.version, file.run}, held->ranks.front(),
+      callback_guard_([this, file = file](Result<std::vector<wire::peer::Holder>> holders) {
+        if (!holders.ok() || !repair_from(file, *holders)) doubted_.erase(file);
+      }));
+}
+
+// False: nobody else has it now; whoever made it again says so by another doubt.
+bool Redundancy::repair_from(const FileOf& file, const std::vector<wire::peer::Holder>& holders) {
+  const HeldFile* held = directory_.held().find(file);
+  const auto other = std::ranges::find_if(holders, [&](const wire::peer::Holder& one) {
+    return one.node == file.node && one.agent != state_.node;
+  });
+  if (held == nullptr || other == holders.end()) return false;
+  spdlog::warn("a damaged file is replaced job={} version={} node={} from={}", state_.name,
+               file.version, file.node, other->agent);
+  repaired_.insert(file);
+  replicator_.repair(*held, other->agent);
+  return true;
+}
+
+void Redundancy::membership(const tree::NodeSet& lost, const tree::NodeSet& back) {
+  const std::vector<NodeId> gone = tree::numbers(lost);
+  const std::vector<NodeId> here = tree::numbers(back);
+  for (const NodeId node : gone) directory_.lost(node, Error(Code::agent_lost, "its node is lost"));
+  for (const NodeId node : here) directory_.back(node);
+  replicator_.membership(gone, here);
+  if (parity_encoder_) parity_encoder_->membership(gone, here);
+}
+
+std::uint64_t Redundancy::pump() {
+  if (directory_.complete() && !std::exchange(complete_told_, true)) listener_.directory_complete();
+  if (protects_) retention_pin_.choose();
+  transfers_.serve();
+  const std::uint64_t parity_encoder_wants =
+      parity_encoder_ ? parity_encoder_->pump() : no_deadline;
+  return std::min({replicator_.pump(), parity_encoder_wants, rebuilder_.pump()});
+}
+
+void Redundancy::message(NodeId from, const wire::peer::Message& message) {
+  if (directory_.message(from, message) || rebuilder_.message(from, message)) return;
+  if (const auto* doubt = std::get_if<wire::peer::Doubt>(&message)) {
+    return repair({doubt->version, doubt->run, doubt->node});
+  }
+  if (parity_encoder_ && parity_encoder_->message(from, message)) return;
+  transfers_.message(from, message);
+  replicator_.message(from, message);
+}
+
+void Redundancy::offered(NodeId from, std::uint64_t ticket, std::uint64_t bytes, OfferFrom offer) {
+  transfers_.offered(from, ticket, bytes, offer);
+}
+
+void Redundancy::lost(NodeId peer, const Error& why) {
+  transfers_.lost(peer, why);
+  directory_.lost(peer, why);
+  replicator_.lost(peer, why);
+  rebuilder_.lost(peer, why);
+  if (parity_encoder_) parity_encoder_->lost(peer);
+}
+
+}  // namespace backstay::agent

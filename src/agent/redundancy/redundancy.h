@@ -1,0 +1,112 @@
+// The files of a run's agents as this one takes part in them (docs/protocol/peers.md): it reads
+// others' and lets them read, keeps copies and has its own kept, knows who has what. One for each
+// run on several nodes.
+//
+// From begin() on: the peer file thread lists what this node holds; that is told to the registrars;
+// when all have answered, the tree's barrier 1 is to be entered; when that is released, restarts
+// can be served. Main loop's thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "agent/disk/peer_file_parts.h"
+#include "agent/group/callback_guard.h"
+#include "agent/group/remote_files.h"
+#include "agent/redundancy/object_directory.h"
+#include "agent/redundancy/parity_encoder.h"
+#include "agent/redundancy/rebuilder.h"
+#include "agent/redundancy/replicator.h"
+#include "agent/redundancy/retention_pin.h"
+#include "agent/redundancy/transfers.h"
+#include "agent/version/job_state.h"
+#include "tree/node_set.h"
+
+namespace backstay::agent {
+
+class Redundancy final : public PeerEvents {
+ public:
+  static constexpr std::uint64_t directory_barrier = 1;
+
+  struct Listener {
+    // What this node holds is known, and told or on its way: `around` may be used.
+    std::function<void(const RemoteFiles& around)> listed;
+    // All registrars in reach know it: time for directory_barrier.
+    std::function<void()> directory_complete;
+    // This node's file of a version has all its copies.
+    std::function<void(VersionNumber)> protected_here;
+    // This node has a copy of another node's file.
+    std::function<void(const HeldFile&)> kept;
+    // A file was found damaged at that agent.
+    std::function<void(NodeId, const FileOf&, const Error&)> damaged;
+  };
+
+  // The run of `state` has begun. All must live longer. With `parity` there are no replicas.
+  Redundancy(JobState& state, Peers& peers, PeerFileParts parts, ReplicatorSettings settings,
+             std::optional<ParitySettings> parity, Listener listener);
+
+  void begin();
+  // Everybody has entered directory_barrier.
+  void open() { directory_.open(); }
+
+  // What happens to versions on this node.
+  void sealed(const HeldFile& file);
+  void recorded(const format::CommitRecord& record);
+  void protected_everywhere(VersionNumber version);
+  void removed(VersionNumber version);
+  // The program goes on from it. What is here of it is protected anew, where an earlier run wrote
+  // it.
+  void brought_back(VersionOfRun version);
+  // Copies or parity are wanted at all.
+  bool protects() const { return protects_; }
+
+  void membership(const tree::NodeSet& lost, const tree::NodeSet& back);
+  const HeldFiles& held() const { return directory_.held(); }
+  void reached(NodeId member) { directory_.back(member); }
+  // Why files of this node have not all their copies, where that was given up for now.
+  std::vector<Blocker> blockers() const {
+    return parity_encoder_ ? parity_encoder_->blockers() : replicator_.blockers();
+  }
+  // Does what is to be done next; answers when it wants to be called again (base/clock.h).
+  std::uint64_t pump();
+
+  // PeerEvents
+  void message(NodeId from, const wire::peer::Message& message) override;
+  void offered(NodeId from, std::uint64_t ticket, std::uint64_t bytes, OfferFrom offer) override;
+  void lost(NodeId peer, const Error& why) override;
+
+ private:
+  void listed(Result<std::vector<HeldFile>> files);
+  void protected_here(VersionNumber version);
+  void kept(const HeldFile& file);
+  void inherit(const FileOf& file, const std::vector<wire::peer::Holder>& holders);
+  void doubt(NodeId holder, const FileOf& file);
+  void repair(const FileOf& file);
+  bool repair_from(const FileOf& file, const std::vector<wire::peer::Holder>& holders);
+
+  JobState& state_;
+  Peers& peers_;
+  const PeerFileParts parts_;
+  const Listener listener_;
+  Transfers transfers_;
+  ObjectDirectory directory_;
+  const bool protects_;
+  Replicator replicator_;
+  StripeCoder stripe_coder_;
+  std::optional<ParityEncoder> parity_encoder_;
+  RetentionPin retention_pin_;
+  Rebuilder rebuilder_;
+  const RemoteFiles around_;
+  bool complete_told_ = false;
+  bool listed_ = false;
+  std::set<VersionNumber> gone_;  // while the list was on its way
+  std::set<FileOf> doubted_;      // of ours, in this run
+  std::set<FileOf> repaired_;     // under way
+  CallbackGuard callback_guard_;
+};
+
+}  // namespace backstay::agent

@@ -1,0 +1,44 @@
+// The versions that retention leaves alone until they are protected on all nodes: the newest whose
+// part is protected here, and the pinned one, where versions come faster than copies of them can
+// be made. Without it each node would finish another one, and remove those that the others finish:
+// none would ever be protected, however long the job runs.
+//
+// All nodes must choose the same one, and each knows a little more or less than the others of what
+// has become local. So the choice is by a draw that depends on the version's number alone: the
+// largest draw among the local versions newer than the newest protected one (as in min-wise
+// hashing: Broder, 1997). Nodes that see almost the same versions agree, and of n versions a newer
+// one takes the place of the pinned one with probability 1/n only: so it is given, sooner or
+// later, as much time as a copy takes.
+//
+// Main loop's thread. Lives as long as the run that it is for.
+#pragma once
+
+#include <map>
+
+#include "agent/version/job_state.h"
+
+namespace backstay::agent {
+
+// Of a run's versions on a node's disk; 0: none.
+VersionNumber retention_pin(const VersionTable::Rows& rows, RunId run);
+
+class RetentionPin {
+ public:
+  // Pins the version as long as it is the pinned one.
+  explicit RetentionPin(JobState& state) : state_(state) {}
+
+  // After anything that may have changed the versions on this node's disk or their levels.
+  void choose();
+  // This node's part is protected: the newest such version is held, too, until it is protected on
+  // all nodes. Removing it earlier would waste the other nodes' replicas.
+  void protected_here(VersionNumber version);
+
+ private:
+  void pin(VersionPin& held, VersionNumber version);
+
+  JobState& state_;
+  VersionPin retention_pin_;
+  VersionPin protected_here_;
+};
+
+}  // namespace backstay::agent
