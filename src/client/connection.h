@@ -1,4 +1,5 @@
-// A rank's or a writer's connection to the agent of its node: the socket, the mapped pool, the control page.
+// A rank's or a writer's connection to the agent of its node: the socket, the mapped pool, the
+// control page.
 //
 // Belongs to one thread at a time. After an error of code agent_lost, or any Failure message of the
 // agent, the connection is over: usable() is false and every call returns agent_lost. An agent that
@@ -22,11 +23,10 @@ namespace backstay::client {
 
 class Connection {
  public:
-  // Connects, says `hello` (a Hello, or a Join) and maps the memory that comes with the welcome; touches the home range of
-  // the pool, so that no checkpoint pays for page faults. Blocks until the agent answers or
-  // `deadline`.
-  // Errors: agent_lost (no agent listens, or it is ending), timeout, and the agent's refusals
-  // (busy, protocol, invalid, unsupported ...).
+  // Connects, says `hello` (a Hello, or a Join) and maps the memory that comes with the welcome;
+  // touches the home range of the pool, so that no checkpoint pays for page faults. Blocks until
+  // the agent answers or `deadline`. Errors: agent_lost (no agent listens, or it is ending),
+  // timeout, and the agent's refusals (busy, protocol, invalid, unsupported ...).
   static Result<std::unique_ptr<Connection>> open(const std::string& socket_path,
                                                   const wire::Message& hello,
                                                   std::uint64_t deadline);

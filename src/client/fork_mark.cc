@@ -10,8 +10,8 @@ constexpr std::size_t page_bytes = 4096;  // a whole page where pages are larger
 }  // namespace
 
 ForkMark::ForkMark() : pid_(::getpid()) {
-  void* page = ::mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-                      0);
+  void* page =
+      ::mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) return;
   if (::madvise(page, page_bytes, MADV_WIPEONFORK) != 0) {  // Linux 4.14
     ::munmap(page, page_bytes);

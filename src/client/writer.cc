@@ -31,7 +31,6 @@ wire::Join join_message(const WriterSettings& settings) {
   join.dir = settings.dir;
   join.keep = settings.keep;
   join.durable_dir = settings.durable_dir;
-  join.durable_every = settings.durable_every;
   join.durable_keep = settings.durable_keep;
   join.durable_bytes_per_s = settings.durable_bytes_per_s;
   return join;
@@ -70,7 +69,6 @@ WriterSettings writer_settings(const Config& config, const std::string& config_f
           config.storage.dir,
           config.storage.keep,
           config.durable.dir,
-          config.durable.every,
           config.durable.keep,
           config.durable.rate_limit_mib_s << 20};
 }
@@ -94,7 +92,8 @@ Writer::~Writer() {
 
 Status Writer::ready(bool begun) const {
   if (!mark_.is_own()) {
-    return Error(Code::state, "this process was forked by the one that joined: it has to join anew");
+    return Error(Code::state,
+                 "this process was forked by the one that joined: it has to join anew");
   }
   if (begun && version_ == 0) return Error(Code::state, "no version is begun");
   if (!begun && version_ != 0) {
@@ -192,8 +191,8 @@ Status Writer::hand_over() {
   if (!filling_) return {};
   const Filling full = *std::exchange(filling_, std::nullopt);
   const auto length = static_cast<std::uint32_t>(full.used);
-  BACKSTAY_TRY(agent_->send(wire::Filled{
-      version_, {{full.index, length, object_bytes_ - length, sum_.digest()}}}));
+  BACKSTAY_TRY(agent_->send(
+      wire::Filled{version_, {{full.index, length, object_bytes_ - length, sum_.digest()}}}));
   window_ = std::min(2 * window_, window_max);
   failpoint("writer.filled");
   return {};

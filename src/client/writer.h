@@ -2,16 +2,16 @@
 // after another (docs/protocol/agent.md, "Writers"; docs/format/files.md).
 //
 //   begin             a new version; the agent chooses its number
-//   append ...        the payload, in the order of writing: the table's extents name it by its offset
-//   end               table and footer behind it; the version is captured, or given up
-//   wait              until the version has a level
+//   append ...        the payload, in the order of writing: the table's extents name it by its
+//   offset end               table and footer behind it; the version is captured, or given up wait
+//   until the version has a level
 //
 // One thread at a time. Nothing here prints, throws, ends the process, handles a signal or leaves
 // anything to be done at exit; descriptors close on exec. Works in a program without MPI, and that
 // is no rank.
 //
-// fork(): the child's copy is of no use to it: every call returns state, the destructor says nothing
-// to the agent, and the parent goes on undisturbed. A child that writes joins anew.
+// fork(): the child's copy is of no use to it: every call returns state, the destructor says
+// nothing to the agent, and the parent goes on undisturbed. A child that writes joins anew.
 //
 // The agent's death: every call returns agent_lost from then on; what had no level local is gone.
 // The caller decides; it may join again and write anew what it still has.
@@ -41,7 +41,6 @@ struct WriterSettings {
   std::string dir;  // absolute
   std::uint32_t keep = 2;
   std::string durable_dir;  // "": none
-  std::uint32_t durable_every = 1;
   std::uint32_t durable_keep = 2;
   std::uint64_t durable_bytes_per_s = 0;
 };

@@ -58,8 +58,7 @@ constexpr auto fields_of<Welcome> = std::tuple(&Welcome::release, &Welcome::pool
                                                &Welcome::buffer_bytes, &Welcome::home_first,
                                                &Welcome::home_count, &Welcome::newest,
                                                &Welcome::finished, &Welcome::address,
-                                               &Welcome::settings, &Welcome::run,
-                                               &Welcome::writer);
+                                               &Welcome::settings, &Welcome::run, &Welcome::writer);
 template <>
 constexpr auto fields_of<Grant> = std::tuple(&Grant::version, &Grant::buffers);
 template <>
@@ -112,8 +111,8 @@ template <>
 constexpr auto fields_of<EndRanks> = std::tuple(&EndRanks::job, &EndRanks::dir, &EndRanks::run);
 template <>
 constexpr auto fields_of<Join> = std::tuple(&Join::release, &Join::job, &Join::pid, &Join::dir,
-                                            &Join::keep, &Join::durable_dir, &Join::durable_every,
-                                            &Join::durable_keep, &Join::durable_bytes_per_s);
+                                            &Join::keep, &Join::durable_dir, &Join::durable_keep,
+                                            &Join::durable_bytes_per_s);
 template <>
 constexpr auto fields_of<Open> = std::tuple(&Open::buffers);
 template <>

@@ -137,14 +137,13 @@ struct Neighbours {  // from the first rank of each node, in one message or seve
 struct Goodbye {};
 
 // writer -> agent: a process that is no rank and whose files are captured
-struct Join {           // in place of Hello; answered by Welcome
-  std::string release;  // library's release, for messages
-  std::string job;      // the job of this node's captured files
+struct Join {               // in place of Hello; answered by Welcome
+  std::string release;      // library's release, for messages
+  std::string job;          // the job of this node's captured files
   std::int32_t pid = 0;     // for messages
   std::string dir;          // absolute path of the local tier
   std::uint32_t keep = 2;   // complete versions to keep
   std::string durable_dir;  // absolute path of the durable directory; "": none
-  std::uint32_t durable_every = 1;
   std::uint32_t durable_keep = 2;
   std::uint64_t durable_bytes_per_s = 0;  // 0: no limit
 };
@@ -277,13 +276,12 @@ struct Failure {  // the connection ends after it
 };
 
 // The order is the type number on the wire, from 1: append only.
-class Message
-    : public std::variant<Hello, Begin, Filled, End, Query, Await, Restart, Verified, Refuse,
-                          Restored, Fetch, Request, Goodbye, Admin, Status, Shutdown, Welcome,
-                          Grant, Captured, LevelIs, Plan, Chunks, Deliver, Answer, Failure,
-                          Withdraw, Withdrawn, Forget, AwaitNewer, Neighbours, Candidates,
-                          Candidate, Ready, Proceed, Where, EndRanks, Join, Open, Opened,
-                          More, Finish, Abandon> {
+class Message : public std::variant<Hello, Begin, Filled, End, Query, Await, Restart, Verified,
+                                    Refuse, Restored, Fetch, Request, Goodbye, Admin, Status,
+                                    Shutdown, Welcome, Grant, Captured, LevelIs, Plan, Chunks,
+                                    Deliver, Answer, Failure, Withdraw, Withdrawn, Forget,
+                                    AwaitNewer, Neighbours, Candidates, Candidate, Ready, Proceed,
+                                    Where, EndRanks, Join, Open, Opened, More, Finish, Abandon> {
  public:
   template <AlternativeOf<variant> T>
   Message(T&& value)  // NOLINT(google-explicit-constructor): as a variant

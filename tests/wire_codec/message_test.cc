@@ -98,15 +98,14 @@ TEST(Message, FieldsComeBackOneByOne) {
 }
 
 TEST(Message, FieldsOfWritersComeBack) {
-  const auto join = there_and_back(
-      Join{"0.1.0", "heat.files.n1", 4711, "/tmp/tier", 4, "/shared", 5, 3, 1 << 20});
+  const auto join =
+      there_and_back(Join{"0.1.0", "heat.files.n1", 4711, "/tmp/tier", 4, "/shared", 3, 1 << 20});
   EXPECT_EQ(join.release, "0.1.0");
   EXPECT_EQ(join.job, "heat.files.n1");
   EXPECT_EQ(join.pid, 4711);
   EXPECT_EQ(join.dir, "/tmp/tier");
   EXPECT_EQ(join.keep, 4U);
   EXPECT_EQ(join.durable_dir, "/shared");
-  EXPECT_EQ(join.durable_every, 5U);
   EXPECT_EQ(join.durable_keep, 3U);
   EXPECT_EQ(join.durable_bytes_per_s, 1U << 20);
 
