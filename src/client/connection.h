@@ -62,12 +62,8 @@ class Connection {
   std::uint32_t buffer_bytes() const { return welcome_.buffer_bytes; }
   // The part of the pool that the agent prefers for this rank.
   std::span<std::byte> home() const;
-  VersionNumber newest_at_welcome() const { return welcome_.newest; }
-  // What a writer hears: the run that it has joined, and its number there.
-  RunId run() const { return welcome_.run; }
-  std::uint32_t writer() const { return welcome_.writer; }
-  // The run before this one ended by itself, as far as the agent knew at the welcome.
-  bool finished_before() const { return welcome_.finished; }
+  // What the agent said at the start.
+  const wire::Welcome& welcomed() const { return welcome_; }
   // The address of this agent for the run's other agents; "" with one node.
   const std::string& address() const { return welcome_.address; }
   // The settings with which the agent was started.

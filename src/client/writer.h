@@ -80,8 +80,8 @@ class Writer {
   // `timeout_s` (timeout: it still may get it; negative: without limit). Only while none is begun.
   Status wait(VersionNumber version, Level level, double timeout_s);
 
-  RunId run() const { return agent_->run(); }
-  std::uint32_t number() const { return agent_->writer(); }
+  RunId run() const { return agent_->welcomed().run; }
+  std::uint32_t number() const { return agent_->welcomed().writer; }
 
  private:
   struct Filling {  // the buffer that is being filled

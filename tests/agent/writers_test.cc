@@ -1,9 +1,9 @@
 // Writers played over the agent's socket: they join, open versions, fill the pool together, die at
 // each step, break the protocol, and find the disk full.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -17,7 +17,6 @@
 namespace backstay::agent::testing {
 namespace {
 
-using ::testing::HasSubstr;
 using nlohmann::json;
 
 class WritersTest : public ServerTest {
@@ -96,7 +95,6 @@ class WritersTest : public ServerTest {
     while (!condition(now) && std::chrono::steady_clock::now() < deadline) now = status();
     EXPECT_TRUE(condition(now)) << "never happened: " << what << ": " << now.dump();
   }
-  // Every buffer is free: nothing of a version that was given up is left.
   void until_all_free() {
     until("all buffers free", [](const json& now) { return now["pool"]["free"] == buffers; });
   }
@@ -107,10 +105,8 @@ class WritersTest : public ServerTest {
 };
 
 TEST_F(WritersTest, AVersionIsOneObjectOfItsWriter) {
-  auto a = writer();
-  auto b = writer();
-  EXPECT_NE(a.welcome.run, 0U);
-  EXPECT_EQ(a.welcome.run, b.welcome.run);
+  auto a = writer(), b = writer();
+  EXPECT_TRUE(a.welcome.run != 0 && a.welcome.run == b.welcome.run);
   EXPECT_EQ(a.welcome.writer, 0U);
   EXPECT_EQ(b.welcome.writer, 1U);
   save(a, 2);
@@ -125,9 +121,9 @@ TEST_F(WritersTest, AVersionIsOneObjectOfItsWriter) {
     const auto manifest = format::decode_manifest(*bytes);
     ASSERT_TRUE(manifest.ok()) << manifest.error().to_string();
     ASSERT_EQ(manifest->objects.size(), 1U);
-    EXPECT_EQ(manifest->objects[0].id, format::ObjectId(format::OwnerKind::writer,
-                                                        one->welcome.writer,
-                                                        format::ObjectKind::files));
+    EXPECT_EQ(manifest->objects[0].id,
+              format::ObjectId(format::OwnerKind::writer, one->welcome.writer,
+                               format::ObjectKind::files));
     EXPECT_EQ(manifest->objects[0].bytes, one->bytes);
     EXPECT_EQ(manifest->run, one->welcome.run);
     EXPECT_EQ(manifest->nodes, 1U);
@@ -259,18 +255,25 @@ TEST_F(WritersTest, AbandonGivesUpAndTheWriterGoesOn) {
   EXPECT_EQ(level(one, one.version).level, Level::local);
 }
 
-TEST_F(WritersTest, WhatBreaksTheProtocolEndsOneConnection) {
-  auto other = writer();
+struct BrokenProtocol : WritersTest {
   using Step = std::function<void(Played&)>;
+  // What a writer with one version and one buffer does.
   const std::vector<std::pair<const char*, Step>> steps = {
-      {"a rank's message", [](Played& one) { one.peer.send(wire::Begin{1, 100}); }},
+      {"a rank's message",
+       [](Played& one) {
+         one.peer.send(wire::Begin{1, 100});
+       }},
       {"join twice", [](Played& one) { one.peer.send(wire::Join{}); }},
       {"no buffer", [](Played& one) { one.peer.send(wire::Open{0}); }},
       {"open twice", [](Played& one) { one.peer.send(wire::Open{1}); }},
       {"a buffer that is not its own",
-       [](Played& one) { one.peer.send(wire::Filled{one.version, {{15, 64, 0, 1}}}); }},
+       [](Played& one) {
+         one.peer.send(wire::Filled{one.version, {{15, 64, 0, 1}}});
+       }},
       {"a buffer beyond the pool",
-       [](Played& one) { one.peer.send(wire::Filled{one.version, {{1u << 31, 64, 0, 1}}}); }},
+       [](Played& one) {
+         one.peer.send(wire::Filled{one.version, {{1u << 31, 64, 0, 1}}});
+       }},
       {"empty", [](Played& one) { hand_over(one, 0); }},
       {"longer than a buffer", [](Played& one) { hand_over(one, buffer_bytes + 1); }},
       {"out of order",
@@ -288,9 +291,18 @@ TEST_F(WritersTest, WhatBreaksTheProtocolEndsOneConnection) {
          hand_over(one, 64);
          one.peer.send(wire::Finish{one.version, 65});
        }},
-      {"no footer", [](Played& one) { one.peer.send(wire::Finish{one.version, 0}); }},
+      {"no footer",
+       [](Played& one) {
+         one.peer.send(wire::Finish{one.version, 0});
+       }},
       {"another version", [](Played& one) { one.peer.send(wire::Abandon{one.version + 7}); }},
-      {"more of nothing", [](Played& one) { one.peer.send(wire::More{one.version, 0}); }}};
+      {"more of nothing", [](Played& one) {
+         one.peer.send(wire::More{one.version, 0});
+       }}};
+};
+
+TEST_F(BrokenProtocol, EndsOneConnection) {
+  auto other = writer();
   for (const auto& [what, step] : steps) {
     auto one = writer();
     if (std::string(what) != "no buffer") {
@@ -309,10 +321,11 @@ TEST_F(WritersTest, WhatBreaksTheProtocolEndsOneConnection) {
 
 TEST_F(WritersTest, MessagesOfVersionsThatAreNotThereAreNoHarm) {
   auto one = writer();
-  one.peer.send(wire::More{12, 1});
-  one.peer.send(wire::Finish{12, 100});
-  one.peer.send(wire::Abandon{12});
-  one.peer.send(wire::Filled{12, {}});
+  for (const wire::Message& message :
+       {wire::Message(wire::More{12, 1}), wire::Message(wire::Finish{12, 100}),
+        wire::Message(wire::Abandon{12}), wire::Message(wire::Filled{12, {}})}) {
+    one.peer.send(message);
+  }
   save(one, 1);
 }
 
@@ -399,7 +412,6 @@ TEST_F(WritersTest, AFullPoolThatCannotBeWrittenIsAnErrorAndNotAHang) {
   ASSERT_TRUE(outcome);
   EXPECT_EQ(outcome->version, one.version);
   EXPECT_EQ(outcome->code, Code::no_space);
-  EXPECT_THAT(outcome->message, HasSubstr("full"));
   one.peer.send(wire::Abandon{one.version});
   until_all_free();
   trouble_->full = false;
@@ -426,8 +438,7 @@ TEST_F(WritersTest, ABufferIsTheWritersUntilItHasHeardThatItsVersionWasGivenUp) 
     other.peer.send(wire::More{other.version, 1});
   }
   other.peer.send(wire::Abandon{other.version});
-  until("one is held",
-        [](const json& now) { return now["pool"]["free"] == buffers - 1; });
+  until("one is held", [](const json& now) { return now["pool"]["free"] == buffers - 1; });
   trouble_->full = false;
   hand_over(slow, 64);
   slow.peer.send(wire::Finish{slow.version, 64});

@@ -1,28 +1,35 @@
-// Writers of real processes at a real agent: every byte of what they wrote comes back by `backstay
-// export`, and whatever is killed leaves what the protocol promises.
+// Writers of real processes at a real agent: `backstay verify` accepts what they wrote, every byte
+// of it is in the store, and whatever is killed leaves what the protocol promises.
 #include "client/writer.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <set>
+#include <span>
 
+#include "base/checksum.h"
 #include "client/files_job.h"
+#include "format/manifest.h"
+#include "format/names.h"
 #include "wire/socket.h"
 #include "world.h"
 
 namespace backstay::client::test {
 namespace {
 
-using Bytes = std::vector<unsigned char>;
+using Bytes = std::vector<unsigned char>;  // of a file
 constexpr std::size_t mib = 1 << 20;
 constexpr double patience_s = 60;
 
@@ -75,31 +82,58 @@ class WriterTest : public ::testing::Test {
     return writer.end({file(path, 0, data.size())});
   }
 
-  std::string backstay(const std::string& words, int& status) const {
-    const std::string command =
-        fmt::format("{} {} 2>&1", BACKSTAY_TOOL, fmt::format(fmt::runtime(words),
-                                                            fmt::arg("config", config_)));
-    std::string out;
-    FILE* pipe = ::popen(command.c_str(), "r");
-    for (char text[4096]; std::fgets(text, sizeof text, pipe) != nullptr;) out += text;
-    status = ::pclose(pipe);
-    return out;
+  // What lies in the store under the path; every checksum is checked on the way.
+  Result<Bytes> stored(VersionNumber version, const std::string& path) const {
+    const std::string folder = dir_ + "/" + format::version_folder(files_job_name("test"), version);
+    BACKSTAY_ASSIGN(
+        const format::Manifest manifest,
+        format::decode_manifest(as_bytes(content_of(folder + "/node-0000000.manifest"))));
+    if (manifest.objects.size() != 1) return Error(Code::corrupt, "not one object");
+    const Bytes segment = content_of(folder + "/node-0000000.segment");
+    Bytes object;
+    for (const format::ChunkEntry& chunk : manifest.chunks_of(manifest.objects[0])) {
+      const auto bytes = as_bytes(segment).subspan(chunk.segment_offset, chunk.length);
+      if (checksum(bytes) != chunk.checksum) return Error(Code::corrupt, "a chunk is damaged");
+      const auto* from = segment.data() + chunk.segment_offset;
+      object.insert(object.end(), from, from + chunk.length);
+    }
+    return file_in(object, path);
+  }
+  static Result<Bytes> file_in(const Bytes& object, const std::string& path) {
+    const auto all = as_bytes(object);
+    BACKSTAY_ASSIGN(const format::Footer footer,
+                    format::decode_footer(all.last(format::object_footer_bytes), all.size(),
+                                          format::ObjectKind::files));
+    BACKSTAY_ASSIGN(
+        const auto files,
+        format::decode_files(all.subspan(footer.table_offset, footer.table_bytes), footer));
+    for (const format::CapturedFile& one : files) {
+      if (one.path != path) continue;
+      Bytes data(one.bytes);
+      for (const format::Extent& extent : one.extents) {
+        std::memcpy(data.data() + extent.file_offset, object.data() + extent.object_offset,
+                    extent.bytes);
+      }
+      return data;
+    }
+    return Error(Code::not_found, path);
+  }
+  static Bytes content_of(const std::string& file) {
+    std::ifstream in(file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  static std::span<const std::byte> as_bytes(const Bytes& data) {
+    return std::as_bytes(std::span(data));
   }
   // The version proves right, and its file is the data.
-  void expect_stored(VersionNumber version, const std::string& path, const Bytes& data) {
-    int status = 0;
-    const std::string job = files_job_name("test");
-    const std::string said =
-        backstay(fmt::format("--config {{config}} verify {} {}", job, version), status);
-    EXPECT_EQ(status, 0) << said;
-    const std::string to = fmt::format("{}/out-{}", world_.folder(), version);
-    const std::string exported = backstay(
-        fmt::format("--config {{config}} export {} {} --to {}", job, version, to), status);
-    EXPECT_EQ(status, 0) << exported;
-    std::ifstream in(to + path, std::ios::binary);
-    const Bytes back{std::istreambuf_iterator<char>(in), {}};
-    EXPECT_TRUE(back == data) << to << path << ": " << back.size() << " of " << data.size();
-    std::filesystem::remove_all(to);
+  void expect_stored(VersionNumber version, const std::string& path, const Bytes& data) const {
+    const std::string verify =
+        fmt::format("BACKSTAY_DIR={} {} verify --no-mark {} {} > {}/said 2>&1", dir_, BACKSTAY_TOOL,
+                    files_job_name("test"), version, world_.folder());
+    EXPECT_EQ(std::system(verify.c_str()), 0) << verify;
+    const auto back = stored(version, path);
+    ASSERT_TRUE(back.ok()) << version << ": " << back.error().to_string();
+    EXPECT_TRUE(*back == data) << path << ": " << back->size() << " of " << data.size();
   }
 
   // Runs `body` in a child; returns its pid.
