@@ -254,7 +254,9 @@ std::string job_name_of(const std::string& program) {
   for (char& c : name)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '_' && c != '-') c = '_';
   if (!name.empty() && (name.front() == '.' || name.front() == '-')) name.insert(0, 1, '_');
-  return name.substr(0, 100);
+  name.resize(std::min<std::size_t>(name.size(), 100));
+  if (name.ends_with(".tmp")) name[name.size() - 4] = '_';
+  return name;
 }
 
 }  // namespace backstay
