@@ -95,6 +95,7 @@ void VersionOutput::on(const ChunkWritten& event) {
   chunk.in_store = false;
   chunk.written = event.bytes != 0;
   version->written_bytes += event.bytes;
+  if (version->retries && version->writing.empty()) write_again(*version);
   if (version->dropping) state_.release(event.version);
 }
 
@@ -135,16 +136,22 @@ void VersionOutput::local(const StoredVersion& stored) const {
 void VersionOutput::retry_failed() {
   for (auto& [number, version] : state_.memory) {
     if (!version.failed || !version.captured || !version.whole) continue;
-    if (!version.writing.empty()) continue;  // the first try has not come back whole
-    spdlog::info("try again to write version job={} version={}", state_.name, number);
-    Reclaim room = reclaimable();  // it takes no place yet
-    version.failed.reset();
-    version.written_bytes = 0;
-    version.handed_ns = 0;
-    state_.store.post(OpenVersion{version.info, version.bytes(), std::move(room)});
-    for (HeldChunk& chunk : version.chunks) send_to_store(version, chunk);
-    seal(version);
+    version.retries = !version.writing.empty();
+    if (!version.retries) write_again(version);
   }
+}
+
+void VersionOutput::write_again(MemoryVersion& version) {
+  version.retries = false;
+  if (version.dropping || !version.whole) return;
+  spdlog::info("try again to write version job={} version={}", state_.name, version.info.version);
+  Reclaim room = reclaimable();  // it takes no place yet
+  version.failed.reset();
+  version.written_bytes = 0;
+  version.handed_ns = 0;
+  state_.store.post(OpenVersion{version.info, version.bytes(), std::move(room)});
+  for (HeldChunk& chunk : version.chunks) send_to_store(version, chunk);
+  seal(version);
 }
 
 bool VersionOutput::store_has_buffers() const {
@@ -168,7 +175,8 @@ const Error* VersionOutput::failure() const {
 bool VersionOutput::draining() const {
   return std::ranges::any_of(state_.memory, [this](const auto& entry) {
     const MemoryVersion& version = entry.second;
-    return version.captured && !state_.is_safe(version) && !version.failed && !version.dropping;
+    const bool on_its_way = !version.failed || version.retries;
+    return version.captured && !state_.is_safe(version) && on_its_way && !version.dropping;
   });
 }
 

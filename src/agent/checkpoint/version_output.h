@@ -46,6 +46,7 @@ class VersionOutput {
 
  private:
   void send_to_store(MemoryVersion& version, HeldChunk& chunk);
+  void write_again(MemoryVersion& version);
   Reclaim reclaimable() const;
 
   JobState& state_;

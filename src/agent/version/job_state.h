@@ -46,6 +46,7 @@ struct MemoryVersion {
   std::uint64_t local_ns = 0;
   std::uint64_t written_bytes = 0;
   std::optional<Error> failed;  // the store gave up on it
+  bool retries = false;         // it is tried again once the store has given its chunks back
   bool dropping = false;        // release the rest as the store brings it back
   int pins = 0;                 // restores that read from it; nothing is released meanwhile
 
