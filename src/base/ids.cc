@@ -9,7 +9,6 @@ namespace backstay {
 namespace {
 constexpr std::array<std::string_view, 5> level_names = {"none", "captured", "local", "protected",
                                                          "durable"};
-constexpr std::size_t job_name_length_max = 100;
 
 bool allowed_in_job_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
@@ -24,7 +23,7 @@ std::string_view level_name(Level level) {
 
 Status check_job_name(std::string_view name) {
   if (name.empty()) return Error(Code::invalid, "the job name is empty");
-  if (name.size() > job_name_length_max) {
+  if (name.size() > job_name_bytes_max) {
     return Error(Code::invalid, "the job name has " + std::to_string(name.size()) +
                                     " characters, at most 100 are allowed");
   }

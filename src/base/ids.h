@@ -1,6 +1,7 @@
 // The identities that cross every interface, and what makes a job name acceptable.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -25,5 +26,6 @@ constexpr Launch launch_of(RunId run) { return static_cast<Launch>(run >> 32); }
 // A job name becomes a directory name: 1 to 100 characters out of A-Z a-z 0-9 . _ - and it does
 // not begin with a dot or a dash, nor end in ".tmp", as unfinished files do.
 Status check_job_name(std::string_view name);
+inline constexpr std::size_t job_name_bytes_max = 100;
 
 }  // namespace backstay

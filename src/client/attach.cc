@@ -31,7 +31,7 @@ bool over(std::uint64_t deadline) { return system_clock().monotonic_ns() >= dead
 // socket is gone may be about to end and still hold the job. An agent that is being stopped is
 // waited for, as another one follows it. If that takes too long, its last answer is returned, and
 // not the timeout.
-MaybeConnection open_patiently(const AgentAddress& address, const wire::Hello& hello,
+MaybeConnection open_patiently(const AgentAddress& address, const wire::Message& hello,
                                std::uint64_t deadline, bool was_silent = false) {
   const std::uint64_t patience = std::min(deadline, deadline_in(reconnect_patience_s));
   std::optional<Error> put_off;
@@ -63,7 +63,7 @@ Error as_agent_error(const Error& error) {
 
 }  // namespace
 
-MaybeConnection connect_or_start(const AgentAddress& address, const wire::Hello& hello,
+MaybeConnection connect_or_start(const AgentAddress& address, const wire::Message& hello,
                                  bool was_silent, bool& died) {
   const std::uint64_t deadline = deadline_in(address.start_timeout_s);
   auto connection = open_patiently(address, hello, deadline, was_silent);
@@ -79,7 +79,7 @@ MaybeConnection connect_or_start(const AgentAddress& address, const wire::Hello&
   return as_agent_error(connection.error());
 }
 
-MaybeConnection attach(const Group& group, const AgentAddress& address, const wire::Hello& hello,
+MaybeConnection attach(const Group& group, const AgentAddress& address, const wire::Message& hello,
                        bool was_silent, bool& died) {
   died = false;
   const bool first = group.local_rank() == 0;

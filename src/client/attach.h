@@ -22,12 +22,12 @@ namespace backstay::client {
 // whether an agent ended meanwhile, so that another one may succeed; false if it refused, or if
 // there is no program to start. Errors: agent_lost, and the agent's refusals.
 Result<std::unique_ptr<Connection>> connect_or_start(const AgentAddress& address,
-                                                     const wire::Hello& hello, bool was_silent,
+                                                     const wire::Message& hello, bool was_silent,
                                                      bool& died);
 
 // Collective. `died` is this rank's. Errors: the same code on all ranks; then no rank keeps a
 // connection.
 Result<std::unique_ptr<Connection>> attach(const Group& group, const AgentAddress& address,
-                                           const wire::Hello& hello, bool was_silent, bool& died);
+                                           const wire::Message& hello, bool was_silent, bool& died);
 
 }  // namespace backstay::client

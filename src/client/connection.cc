@@ -30,7 +30,7 @@ bool nothing_can_be_there(const Error& error) {
 }  // namespace
 
 Result<std::unique_ptr<Connection>> Connection::open(const std::string& socket_path,
-                                                     const wire::Hello& hello,
+                                                     const wire::Message& hello,
                                                      std::uint64_t deadline) {
   std::unique_ptr<Connection> connection(new Connection);
   auto socket = wire::connect_to(socket_path);

@@ -1,4 +1,5 @@
-// One rank's connection to the agent of its node: the socket, the mapped pool, the control page.
+// A rank's or a writer's connection to the agent of its node: the socket, the mapped pool, the
+// control page.
 //
 // Belongs to one thread at a time. After an error of code agent_lost, or any Failure message of the
 // agent, the connection is over: usable() is false and every call returns agent_lost. An agent that
@@ -22,13 +23,13 @@ namespace backstay::client {
 
 class Connection {
  public:
-  // Connects, says hello and maps the memory that comes with the welcome; touches the home range of
-  // the pool, so that no checkpoint pays for page faults. Blocks until the agent answers or
-  // `deadline`.
-  // Errors: agent_lost (no agent listens, or it is ending), timeout, and the agent's refusals
-  // (busy, protocol, invalid, unsupported ...).
+  // Connects, says `hello` (a Hello, or a Join) and maps the memory that comes with the welcome;
+  // touches the home range of the pool, so that no checkpoint pays for page faults. Blocks until
+  // the agent answers or `deadline`. Errors: agent_lost (no agent listens, or it is ending),
+  // timeout, and the agent's refusals (busy, protocol, invalid, unsupported ...).
   static Result<std::unique_ptr<Connection>> open(const std::string& socket_path,
-                                                  const wire::Hello& hello, std::uint64_t deadline);
+                                                  const wire::Message& hello,
+                                                  std::uint64_t deadline);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -61,9 +62,8 @@ class Connection {
   std::uint32_t buffer_bytes() const { return welcome_.buffer_bytes; }
   // The part of the pool that the agent prefers for this rank.
   std::span<std::byte> home() const;
-  VersionNumber newest_at_welcome() const { return welcome_.newest; }
-  // The run before this one ended by itself, as far as the agent knew at the welcome.
-  bool finished_before() const { return welcome_.finished; }
+  // What the agent said at the start.
+  const wire::Welcome& welcomed() const { return welcome_; }
   // The address of this agent for the run's other agents; "" with one node.
   const std::string& address() const { return welcome_.address; }
   // The settings with which the agent was started.

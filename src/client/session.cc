@@ -218,8 +218,8 @@ Status Session::connect() {
   const Status introduced = introduce_agents(group_, *agent_, config_);
   agent_died_ = !introduced.ok() && introduced.error().code() == Code::agent_lost;
   BACKSTAY_TRY(introduced);
-  BACKSTAY_ASSIGN(const std::int64_t newest, group_.maximum(static_cast<std::int64_t>(std::max(
-                                                 newest_used_, agent_->newest_at_welcome()))));
+  const VersionNumber seen = std::max(newest_used_, agent_->welcomed().newest);
+  BACKSTAY_ASSIGN(const std::int64_t newest, group_.maximum(static_cast<std::int64_t>(seen)));
   newest_used_ = static_cast<VersionNumber>(newest);
   loss_reported_ = false;
   pin_pool();
@@ -343,7 +343,7 @@ void Session::tell_refusal(const Error& why) {
 }
 
 void Session::tell_finished(VersionNumber version) {
-  if (version_ != 0 || group_.rank() != 0 || !agent_->finished_before()) return;
+  if (version_ != 0 || group_.rank() != 0 || !agent_->welcomed().finished) return;
   const std::string& job = config_.job.name;
   tell_user(
       fmt::format("job {0} had finished; it goes on from version {1} (to start afresh: "

@@ -58,7 +58,7 @@ constexpr auto fields_of<Welcome> = std::tuple(&Welcome::release, &Welcome::pool
                                                &Welcome::buffer_bytes, &Welcome::home_first,
                                                &Welcome::home_count, &Welcome::newest,
                                                &Welcome::finished, &Welcome::address,
-                                               &Welcome::settings);
+                                               &Welcome::settings, &Welcome::run, &Welcome::writer);
 template <>
 constexpr auto fields_of<Grant> = std::tuple(&Grant::version, &Grant::buffers);
 template <>
@@ -109,6 +109,20 @@ template <>
 constexpr auto fields_of<Where> = std::tuple(&Where::job, &Where::dir, &Where::version);
 template <>
 constexpr auto fields_of<EndRanks> = std::tuple(&EndRanks::job, &EndRanks::dir, &EndRanks::run);
+template <>
+constexpr auto fields_of<Join> = std::tuple(&Join::release, &Join::job, &Join::pid, &Join::dir,
+                                            &Join::keep, &Join::durable_dir, &Join::durable_keep,
+                                            &Join::durable_bytes_per_s);
+template <>
+constexpr auto fields_of<Open> = std::tuple(&Open::buffers);
+template <>
+constexpr auto fields_of<Opened> = std::tuple(&Opened::version, &Opened::code, &Opened::message);
+template <>
+constexpr auto fields_of<More> = std::tuple(&More::version, &More::buffers);
+template <>
+constexpr auto fields_of<Finish> = std::tuple(&Finish::version, &Finish::object_bytes);
+template <>
+constexpr auto fields_of<Abandon> = std::tuple(&Abandon::version);
 
 static_assert(all_described<Message>);
 

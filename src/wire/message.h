@@ -136,6 +136,32 @@ struct Neighbours {  // from the first rank of each node, in one message or seve
 };
 struct Goodbye {};
 
+// writer -> agent: a process that is no rank and whose files are captured
+struct Join {               // in place of Hello; answered by Welcome
+  std::string release;      // library's release, for messages
+  std::string job;          // the job of this node's captured files
+  std::int32_t pid = 0;     // for messages
+  std::string dir;          // absolute path of the local tier
+  std::uint32_t keep = 2;   // complete versions to keep
+  std::string durable_dir;  // absolute path of the durable directory; "": none
+  std::uint32_t durable_keep = 2;
+  std::uint64_t durable_bytes_per_s = 0;  // 0: no limit
+};
+struct Open {                 // a new version, of one object whose length is not known yet
+  std::uint32_t buffers = 1;  // wanted at once
+};
+struct More {
+  VersionNumber version = 0;
+  std::uint32_t buffers = 1;  // wanted beside those that it has, or asked for before
+};
+struct Finish {  // in place of End
+  VersionNumber version = 0;
+  std::uint64_t object_bytes = 0;  // its length
+};
+struct Abandon {  // the writer gives it up, or has heard that it was given up
+  VersionNumber version = 0;
+};
+
 // tool -> agent
 struct Admin {};
 struct Status {};
@@ -180,6 +206,13 @@ struct Welcome {  // with two descriptors: pool, control page
   bool finished = false;          // the run before this one ended by itself
   std::string address;            // for the run's other agents; "" with one node
   std::vector<Setting> settings;  // its own, which hold for all programs until it ends
+  RunId run = 0;                  // a writer hears here which run it has joined
+  std::uint32_t writer = 0;       // its number in that run; 0 to a rank
+};
+struct Opened {               // answer to Open
+  VersionNumber version = 0;  // 0: none was begun
+  Code code = Code::ok;
+  std::string message;
 };
 struct Grant {
   VersionNumber version = 0;
@@ -243,12 +276,12 @@ struct Failure {  // the connection ends after it
 };
 
 // The order is the type number on the wire, from 1: append only.
-class Message
-    : public std::variant<Hello, Begin, Filled, End, Query, Await, Restart, Verified, Refuse,
-                          Restored, Fetch, Request, Goodbye, Admin, Status, Shutdown, Welcome,
-                          Grant, Captured, LevelIs, Plan, Chunks, Deliver, Answer, Failure,
-                          Withdraw, Withdrawn, Forget, AwaitNewer, Neighbours, Candidates,
-                          Candidate, Ready, Proceed, Where, EndRanks> {
+class Message : public std::variant<Hello, Begin, Filled, End, Query, Await, Restart, Verified,
+                                    Refuse, Restored, Fetch, Request, Goodbye, Admin, Status,
+                                    Shutdown, Welcome, Grant, Captured, LevelIs, Plan, Chunks,
+                                    Deliver, Answer, Failure, Withdraw, Withdrawn, Forget,
+                                    AwaitNewer, Neighbours, Candidates, Candidate, Ready, Proceed,
+                                    Where, EndRanks, Join, Open, Opened, More, Finish, Abandon> {
  public:
   template <AlternativeOf<variant> T>
   Message(T&& value)  // NOLINT(google-explicit-constructor): as a variant

@@ -245,7 +245,20 @@ std::vector<format::Region> random_regions(Random& random) {
   return regions;
 }
 
-std::vector<wire::Message> one_of_each_message() {
+namespace {
+
+std::vector<wire::Message> last_messages() {
+  using namespace wire;
+  return {EndRanks{"job", "/versions", 0x1122334455667788},
+          Join{"0.1.0", "heat.files.n1", 4711, "/tmp/tier", 4, "/shared", 3, 1 << 20},
+          Open{2},
+          Opened{12, Code::too_large, "used up"},
+          More{12, 2},
+          Finish{12, 1ULL << 33},
+          Abandon{12}};
+}
+
+std::vector<wire::Message> first_messages() {
   using namespace wire;
   const std::vector<ChunkInPool> chunks = {{7, 4096, 1ULL << 40, 0x0123456789ABCDEF},
                                            {8, 1, (1ULL << 40) + 4096, 42}};
@@ -288,8 +301,15 @@ std::vector<wire::Message> one_of_each_message() {
       Ready{11, 3},
       Proceed{11, 3, false},
       Where{"job", "/versions", 12},
-      EndRanks{"job", "/versions", 0x1122334455667788},
   };
+}
+
+}  // namespace
+
+std::vector<wire::Message> one_of_each_message() {
+  std::vector<wire::Message> all = first_messages();
+  for (wire::Message& message : last_messages()) all.push_back(std::move(message));
+  return all;
 }
 
 std::vector<wire::tree::Message> one_of_each_tree_message() {

@@ -95,6 +95,36 @@ TEST(Message, FieldsComeBackOneByOne) {
   EXPECT_EQ(plan.saved_ranks, 64U);
 }
 
+TEST(Message, FieldsOfWritersComeBack) {
+  const auto welcome =
+      there_and_back(Welcome{"0.1.0", 1ULL << 30, 4U << 20, 0, 0, 11, false, "", {}, 99, 5});
+  EXPECT_EQ(welcome.run, 99U);
+  EXPECT_EQ(welcome.writer, 5U);
+  const auto join =
+      there_and_back(Join{"0.1.0", "heat.files.n1", 4711, "/tmp/tier", 4, "/shared", 3, 1 << 20});
+  EXPECT_EQ(join.release, "0.1.0");
+  EXPECT_EQ(join.job, "heat.files.n1");
+  EXPECT_EQ(join.pid, 4711);
+  EXPECT_EQ(join.dir, "/tmp/tier");
+  EXPECT_EQ(join.keep, 4U);
+  EXPECT_EQ(join.durable_dir, "/shared");
+  EXPECT_EQ(join.durable_keep, 3U);
+  EXPECT_EQ(join.durable_bytes_per_s, 1U << 20);
+
+  const auto opened = there_and_back(Opened{12, Code::too_large, "used up"});
+  EXPECT_EQ(opened.version, 12U);
+  EXPECT_EQ(opened.code, Code::too_large);
+  EXPECT_EQ(opened.message, "used up");
+  const auto more = there_and_back(More{12, 3});
+  EXPECT_EQ(more.version, 12U);
+  EXPECT_EQ(more.buffers, 3U);
+  const auto finish = there_and_back(Finish{12, 1ULL << 40});
+  EXPECT_EQ(finish.version, 12U);
+  EXPECT_EQ(finish.object_bytes, 1ULL << 40);
+  EXPECT_EQ(there_and_back(Open{7}).buffers, 7U);
+  EXPECT_EQ(there_and_back(Abandon{12}).version, 12U);
+}
+
 TEST(Message, UnknownTypesAreRefused) {
   for (const std::uint16_t type : {std::uint16_t{0}, std::uint16_t{26}, std::uint16_t{65535}}) {
     const auto result = decode(packet_of(type, {}));

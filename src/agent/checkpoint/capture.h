@@ -16,6 +16,7 @@
 #include <optional>
 #include <set>
 
+#include "agent/checkpoint/version_output.h"
 #include "agent/disk/store.h"
 #include "agent/version/job_state.h"
 #include "agent/version/warnings.h"
@@ -24,7 +25,7 @@ namespace backstay::agent {
 
 class Capture {
  public:
-  explicit Capture(JobState& state) : state_(state) {}
+  Capture(JobState& state, VersionOutput& output) : state_(state), output_(output) {}
 
   // Messages of a rank. An error means that the rank broke the protocol; its connection ends.
   Status begin(const RankLink& link, const wire::Begin& begin);
@@ -38,20 +39,14 @@ class Capture {
   // Every node has it, and its record.
   void local(const StoredVersion& stored);
 
-  // Events of the store.
-  void on(const ChunkWritten& event);
+  // Of the store.
   void on(const VersionFailed& event);
-
-  // Versions that could not be written are tried once more.
-  void retry_failed();
 
   // Hands out buffers that have become free.
   void grant();
 
   bool filling() const { return filling_.has_value(); }
   bool waits_for_buffers() const;
-  // Versions that are captured and on their way to local.
-  bool draining() const;
 
  private:
   struct RankProgress {
@@ -70,26 +65,19 @@ class Capture {
   MemoryVersion& filling_version();
   Status start(const wire::Begin& begin);
   std::string used_up() const;
-  void take_in(MemoryVersion& version, const RankLink& link, const wire::ChunkInPool& chunk);
-  void send_to_store(MemoryVersion& version, HeldChunk& chunk);
   void all_ended();
   void captured();
   void drop_superseded();
   void record_captured(const MemoryVersion& version) const;
-  void record_local(const StoredVersion& stored);
   bool starved() const;
-  bool store_has_buffers() const;
-  Reclaim reclaimable() const;
-  void seal(const MemoryVersion& version);
 
   JobState& state_;
+  VersionOutput& output_;
   std::optional<Filling> filling_;
   UnreportedWarnings unreported_;
   // The last version that was given up. A rank that has not read
   // that message yet may begin it later.
   VersionNumber given_up_ = 0;
-  // Buffers of versions that were given up while the store wrote them: free when they come back.
-  std::multimap<VersionNumber, std::uint32_t> orphans_;
 };
 
 }  // namespace backstay::agent

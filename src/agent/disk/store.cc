@@ -1,13 +1,12 @@
 #include "agent/disk/store.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <set>
 #include <unordered_map>
 
-#include "base/aligned_memory.h"
+#include "agent/disk/part_writer.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/log.h"
@@ -15,22 +14,6 @@
 #include "format/segment.h"
 
 namespace backstay::agent {
-
-namespace {
-
-// The segment header in a block that O_DIRECT accepts.
-AlignedMemory header_block(const VersionInfo& info, const std::string& job, std::uint64_t now_ns) {
-  const Buffer bytes =
-      format::encode(format::SegmentHeader{job, info.node, info.version, info.run, now_ns});
-  AlignedMemory block(bytes.size());
-  BACKSTAY_CHECK(block.span().size() == format::segment_header_bytes);
-  std::memcpy(block.span().data(), bytes.data(), bytes.size());
-  return block;
-}
-
-constexpr std::uint64_t header_tag = UINT64_MAX;
-
-}  // namespace
 
 class StoreWorker::Impl {
  public:
@@ -47,26 +30,17 @@ class StoreWorker::Impl {
   bool busy() const { return writes_in_flight() > 0 || reads_open(); }
 
   void reap(bool wait) {
-    // Writing and reading together is rare (a restart while an old version drains): then nobody
-    // sleeps on one while the other has news.
-    const bool both = writes_in_flight() > 0 && reads_open();
+    // Reading, and each version that is written, has a ring of its own: the thread sleeps on one of
+    // them, and then looks at the others.
+    bool sleeps = wait && !reads_open();
     if (reads_open()) reap_reads(wait);
-    if (writes_in_flight() > 0) reap_writes(wait && !both);
-    if (writing_ && writing_->error) give_up();
+    for (auto& [version, part] : parts_) {
+      if (part.in_flight() > 0) reap_writes(part, std::exchange(sleeps, false));
+    }
+    give_up_failed();
   }
 
  private:
-  struct Writing {
-    VersionInfo info;
-    std::string folder;
-    std::optional<AlignedMemory> header;
-    std::unique_ptr<tier::Writer> writer;  // ends first: its requests may still read the header
-    std::uint64_t next_offset = format::segment_header_bytes;
-    std::uint64_t next_tag = 0;
-    std::unordered_map<std::uint64_t, std::pair<std::uint32_t, std::uint32_t>> buffers;  // by tag
-    std::vector<format::ChunkEntry> chunks;
-    std::optional<Error> error;  // the first one
-  };
   struct Reading {
     VersionNumber version = 0;
     NodeId node = 0;
@@ -77,7 +51,9 @@ class StoreWorker::Impl {
   };
 
   unsigned writes_in_flight() const {
-    return writing_ && writing_->writer ? writing_->writer->in_flight() : 0;
+    unsigned sum = 0;
+    for (const auto& [version, part] : parts_) sum += part.in_flight();
+    return sum;
   }
   unsigned reads_in_flight() const { return reading_ ? reading_->reader->in_flight() : 0; }
   bool reads_open() const {
@@ -177,69 +153,61 @@ class StoreWorker::Impl {
 
   // --- writing ------------------------------------------------------------------------------
   void handle(OpenVersion& command) {
-    BACKSTAY_CHECK(!writing_);
-    writing_ = Writing{};
-    writing_->info = command.info;
-    writing_->folder = format::version_folder(job_, command.info.version);
-    if (!tier_.ok()) return fail(tier_.error());
-    auto writer = create_segment(command);
-    if (!writer.ok() && writer.error().code() == Code::no_space && make_room(command.reclaim)) {
-      writer = create_segment(command);
+    const VersionNumber version = command.info.version;
+    const auto [at, fresh] = parts_.try_emplace(version, job_, command.info);
+    BACKSTAY_CHECK(fresh);
+    Status opened = open(at->second, command.bytes);
+    if (!opened.ok() && opened.error().code() == Code::no_space && make_room(command.reclaim)) {
+      opened = open(at->second, command.bytes);
     }
-    if (!writer.ok()) return fail(writer.error());
-    writing_->writer = std::move(*writer);
-    writing_->header = header_block(command.info, job_, system_clock().wall_ns());
-    writing_->writer->write(0, writing_->header->span(), header_tag);
+    if (opened.ok()) return;
+    at->second.fail(opened.error());
+    give_up(version);
   }
 
-  Result<std::unique_ptr<tier::Writer>> create_segment(const OpenVersion& command) {
-    return (*tier_)->create(format::segment_name(writing_->folder, command.info.node),
-                            command.bytes + format::segment_header_bytes);
+  Status open(PartWriter& part, std::uint64_t bytes) {
+    return tier_.ok() ? part.open(**tier_, bytes) : Status(tier_.error());
+  }
+
+  // Open, and without an error; else null.
+  PartWriter* part_of(VersionNumber version) {
+    const auto found = parts_.find(version);
+    return found == parts_.end() || found->second.error() ? nullptr : &found->second;
   }
 
   void handle(WriteChunk& command) {
-    if (!writing_ || writing_->info.version != command.version || writing_->error) {
-      return post_event_(ChunkWritten{command.version, command.buffer, 0});
+    PartWriter* part = part_of(command.version);
+    while (part != nullptr && part->full()) {
+      reap_writes(*part, true);
+      part = part_of(command.version);
     }
-    while (writes_in_flight() >= writing_->writer->depth()) reap_writes(true);
-    const std::uint64_t slot = format::slot_bytes(command.length);
-    BACKSTAY_CHECK(slot <= command.memory.size());
-    std::memset(command.memory.data() + command.length, 0, slot - command.length);
-    const std::uint64_t tag = writing_->next_tag++;
-    writing_->buffers[tag] = {command.buffer, command.length};
-    writing_->chunks.push_back({command.rank, command.length, command.object_offset,
-                                writing_->next_offset, command.checksum});
-    writing_->writer->write(writing_->next_offset, command.memory.first(slot), tag);
-    writing_->next_offset += slot;
+    if (part != nullptr) return part->write(command);
+    post_event_(ChunkWritten{command.version, command.buffer, 0});
+    give_up_failed();
   }
 
   void handle(SealVersion& command) {
-    if (!writing_ || writing_->info.version != command.version) return;
-    while (writes_in_flight() > 0) reap_writes(true);
-    if (!writing_->error) {
-      if (auto record = seal(command); !record.ok()) {
-        writing_->error = record.error();
-      } else {
-        VersionSealed event{as_sealed(*record), writing_->info.node, writing_->next_offset, {}};
-        for (const auto& [rank, bytes] : command.object_bytes) event.ranks.push_back(rank);
-        if (record->nodes == 1) unrecorded_[command.version] = *record;
-        writing_.reset();
-        return post_event_(std::move(event));
-      }
+    const auto found = parts_.find(command.version);
+    if (found == parts_.end()) return;
+    PartWriter& part = found->second;
+    while (part.in_flight() > 0) reap_writes(part, true);
+    if (!part.error()) {
+      const auto record = part.finish(**tier_, command);
+      if (record.ok()) return sealed(command, *record);
+      part.fail(record.error());
     }
-    give_up();
+    give_up(command.version);
   }
 
-  // What its record will say.
-  Result<format::CommitRecord> seal(const SealVersion& command) {
-    failpoint("commit.1");
-    BACKSTAY_TRY(writing_->writer->seal(writing_->next_offset));
-    failpoint("commit.2");
-    BACKSTAY_ASSIGN(const format::Manifest manifest, make_manifest(command));
-    const Buffer encoded = format::encode(manifest);
-    BACKSTAY_TRY((*tier_)->put(format::manifest_name(writing_->folder, manifest.node), encoded));
-    failpoint("commit.3");
-    return format::record_of(manifest, encoded);
+  void sealed(const SealVersion& command, const format::CommitRecord& record) {
+    const PartWriter& part = parts_.at(command.version);
+    VersionSealed event{as_sealed(record), part.info().node, part.segment_bytes(), {}};
+    parts_.erase(command.version);
+    for (const auto& [object, bytes] : command.object_bytes) {
+      if (object == format::ObjectId(object.number)) event.ranks.push_back(object.number);
+    }
+    if (record.nodes == 1) unrecorded_[command.version] = record;
+    post_event_(std::move(event));
   }
 
   static StoredVersion as_sealed(const format::CommitRecord& record) {
@@ -322,26 +290,10 @@ class StoreWorker::Impl {
     post_event_(VersionFailed{record.version, why});
   }
 
-  Result<format::Manifest> make_manifest(const SealVersion& command) {
-    format::Manifest manifest;
-    manifest.job = job_;
-    manifest.node = writing_->info.node;
-    manifest.version = command.version;
-    manifest.run = writing_->info.run;
-    manifest.segment_bytes = writing_->next_offset;
-    manifest.nodes = writing_->info.nodes;
-    manifest.ranks = writing_->info.ranks;
-    manifest.chunk_bytes_max = writing_->info.chunk_bytes_max;
-    manifest.captured_ns = command.captured_ns;
-    manifest.chunks = std::move(writing_->chunks);
-    BACKSTAY_TRY(format::build_index(manifest, command.object_bytes));
-    return manifest;
-  }
-
   void handle(AbortVersion& command) {
-    if (writing_ && writing_->info.version == command.version) {
-      while (writes_in_flight() > 0) reap_writes(true);
-      writing_.reset();
+    if (const auto found = parts_.find(command.version); found != parts_.end()) {
+      while (found->second.in_flight() > 0) reap_writes(found->second, true);
+      parts_.erase(found);
     }
     if (!tier_.ok()) return;
     const std::string folder = format::version_folder(job_, command.version);
@@ -352,27 +304,30 @@ class StoreWorker::Impl {
     }
   }
 
-  // The first error of a version: the rest of its chunks are not written any more.
-  void fail(const Error& error) {
-    writing_->error = error;
-    give_up();
+  // After its first error the rest of a version's chunks is not written any more.
+  void give_up_failed() {
+    for (auto at = parts_.begin(); at != parts_.end();) {
+      const auto& [version, part] = *at++;
+      if (part.error()) give_up(version);
+    }
   }
 
-  void give_up() {
-    while (writes_in_flight() > 0) reap_writes(true);
-    const VersionFailed event{writing_->info.version, *writing_->error};
+  void give_up(VersionNumber version) {
+    PartWriter& part = parts_.at(version);
+    while (part.in_flight() > 0) reap_writes(part, true);
+    const VersionFailed event{version, *part.error()};
     spdlog::error("version could not be written job={} version={} error=\"{}\"", job_,
                   event.version, event.error.to_string());
-    remove_rest();
-    writing_.reset();
+    part.close();
+    remove_rest(part);
+    parts_.erase(version);
     post_event_(event);
   }
 
-  void remove_rest() {
-    writing_->writer.reset();
+  void remove_rest(const PartWriter& part) {
     if (!tier_.ok()) return;
-    if (const Status status = remove_part(writing_->folder, writing_->info); !status.ok()) {
-      spdlog::warn("cannot remove {}: {}", writing_->folder, status.error().to_string());
+    if (const Status status = remove_part(part.folder(), part.info()); !status.ok()) {
+      spdlog::warn("cannot remove {}: {}", part.folder(), status.error().to_string());
     }
   }
 
@@ -450,14 +405,8 @@ class StoreWorker::Impl {
   }
 
   // --- completions --------------------------------------------------------------------------
-  void reap_writes(bool wait) {
-    for (const tier::Done& done : writing_->writer->reap(wait)) {
-      if (!done.status.ok() && !writing_->error) writing_->error = done.status.error();
-      if (done.tag == header_tag) continue;
-      const auto [buffer, length] = writing_->buffers.at(done.tag);
-      writing_->buffers.erase(done.tag);
-      post_event_(ChunkWritten{writing_->info.version, buffer, done.status.ok() ? length : 0});
-    }
+  void reap_writes(PartWriter& part, bool wait) {
+    for (const ChunkWritten& written : part.reap(wait)) post_event_(written);
   }
 
   // What arrived is posted when there is nothing left to hand to the disk, or before sleeping.
@@ -495,7 +444,7 @@ class StoreWorker::Impl {
   std::map<VersionNumber, format::CommitRecord> unrecorded_;
   // Of those that were recorded to make room, before that order came.
   std::map<VersionNumber, format::CommitRecord> recorded_early_;
-  std::optional<Writing> writing_;
+  std::map<VersionNumber, PartWriter> parts_;  // that are written
   std::optional<Reading> reading_;
   VersionNumber in_use_ = 0;  // a restart has its manifest; 0: none
 };

@@ -15,9 +15,9 @@
 //   commit.5  the job's folder is synced: VersionRecorded
 //   commit.6  every node has the record: only now anybody is told
 // What is not recorded is garbage and the next scan removes it; but of a run of several nodes what
-// is sealed is in doubt and stays: another node may have the record already. One version is
-// written at a time; a version's chunks are written in the order of arrival, while ranks still fill
-// later ones.
+// is sealed is in doubt and stays: another node may have the record already. A version's chunks are
+// written in the order of arrival, while later ones are still filled. Several versions may be open
+// at the same time: those of writers (ranks save one after another).
 //
 // Memory: chunks point into the pool; a buffer belongs to the store from write_chunk until its
 // ChunkWritten, and from read_chunk until its ChunkRead.
@@ -61,7 +61,7 @@ struct OpenVersion {
 };
 struct WriteChunk {
   VersionNumber version = 0;
-  Rank rank = 0;
+  format::ObjectId object;
   std::uint32_t buffer = 0;
   std::span<std::byte> memory;  // the whole slot: length rounded up to 4096; padding is zeroed here
   std::uint32_t length = 0;
@@ -71,7 +71,7 @@ struct WriteChunk {
 struct SealVersion {
   VersionNumber version = 0;
   std::uint64_t captured_ns = 0;
-  std::vector<std::pair<Rank, std::uint64_t>> object_bytes;
+  std::vector<std::pair<format::ObjectId, std::uint64_t>> object_bytes;
 };
 struct AbortVersion {  // it will not be written (again); copies of other nodes' parts go, too
   VersionNumber version = 0;
@@ -143,7 +143,7 @@ struct VersionSealed {
   StoredVersion stored;
   NodeId node = 0;
   std::uint64_t segment_bytes = 0;
-  std::vector<Rank> ranks;
+  std::vector<Rank> ranks;  // whose regions it has
 };
 struct VersionRecorded {
   StoredVersion stored;

@@ -26,7 +26,9 @@ Job::Job(std::string name, std::string dir, Pool& pool, Outbox& outbox, StoreLin
              .clock = clock},
       page_(std::move(page)),
       levels_(state_, [this](VersionNumber version) { return version_text(*this, version); }),
-      capture_(state_),
+      output_(state_),
+      capture_(state_, output_),
+      writers_(state_, output_),
       durability_(state_,
                   [this](VersionNumber version) { return levels_.wanted_durable(version); }),
       files_(*this),
@@ -51,181 +53,10 @@ Job::Job(std::string name, std::string dir, Pool& pool, Outbox& outbox, StoreLin
   state_.store.post(ScanJob{});
 }
 
-// --- joining -----------------------------------------------------------------------------------
-
-Status Job::check(const wire::Hello& hello) const {
-  if (hello.ranks == 0 || hello.rank >= hello.ranks || hello.local_ranks == 0 ||
-      hello.local_ranks > hello.ranks || hello.local_rank >= hello.local_ranks) {
-    return Error(Code::invalid, "the rank or the number of ranks makes no sense");
-  }
-  if (hello.nodes == 0 || hello.node >= hello.nodes || hello.nodes > hello.ranks ||
-      (hello.nodes == 1) != (hello.local_ranks == hello.ranks)) {
-    return Error(Code::invalid, "the node or the number of nodes makes no sense");
-  }
-  return {};
-}
-
-Status Job::hello(ConnectionId connection, const wire::Hello& hello) {
-  BACKSTAY_TRY(check(hello));
-  if (scan_error_) return *scan_error_;
-  if (!scanned_) {
-    waiting_.emplace_back(connection, hello);
-    return {};
-  }
-  return admit(connection, hello);
-}
-
-Status Job::admit(ConnectionId connection, const wire::Hello& hello) {
-  if (hello.run != state_.run) {
-    BACKSTAY_ASSIGN(const bool begun, begin_run(hello));
-    if (!begun) {
-      waiting_.emplace_back(connection, hello);
-      return {};
-    }
-  }
-  return join(connection, hello);
-}
-
-// False: it cannot begin yet.
-Result<bool> Job::begin_run(const wire::Hello& hello) {
-  if (!state_.links.empty()) {
-    return Error(
-        Code::busy,
-        fmt::format("another run of job {} is alive on this node (rank {} of {} is process "
-                    "{}); give this one another name (BACKSTAY_JOB) or wait for the "
-                    "other to end",
-                    state_.name, state_.links.begin()->first, state_.ranks,
-                    state_.links.begin()->second.pid));
-  }
-  if (!may_begin_run()) {
-    commit_coordinator_.hurry();
-    return false;
-  }
-  if (taken_over_.contains(launch_of(hello.run)))
-    return Error(Code::busy, fmt::format("job {} was taken over by another `backstay run "
-                                         "--take-over`; this one does not go on",
-                                         state_.name));
-  if (looking_) return false;
-  if (!std::exchange(looked_, true)) {
-    looking_ = true;
-    state_.store.post(LookAgain{recorded_here()});
-    return false;
-  }
-  if (opened_for_ != hello.run) {
-    if (durability_.opening()) return Error(Code::busy, "another run of the job begins; try again");
-    opened_for_ = hello.run;
-    durability_.open(
-        {hello.durable_dir, std::max(hello.durable_every, 1u), std::max(hello.durable_keep, 1u),
-         hello.durable_bytes_per_s, hello.drain_nodes_max},
-        hello.nodes);
-  }
-  if (durability_.opening()) return false;
-  BACKSTAY_TRY(new_run(hello));
-  looked_ = false;
-  return true;
-}
-
-Status Job::join(ConnectionId connection, const wire::Hello& hello) {
-  if (hello.ranks != state_.ranks || hello.local_ranks != state_.local_ranks ||
-      hello.node != state_.node || hello.nodes != state_.nodes) {
-    return Error(Code::invalid, "the ranks of this run disagree about their numbers and nodes");
-  }
-  const RankLink link{connection, hello.rank,
-                      state_.pool.home_of(hello.local_rank, hello.local_ranks), hello.pid};
-  if (!state_.links.emplace(hello.rank, link).second) {
-    return Error(Code::busy, fmt::format("rank {} of this run is connected already", hello.rank));
-  }
-  state_.lost.erase(hello.rank);
-  wire::Welcome welcome;
-  welcome.release = BACKSTAY_VERSION;
-  welcome.pool_bytes = state_.pool.bytes();
-  welcome.buffer_bytes = state_.pool.buffer_bytes();
-  welcome.home_first = link.home.first;
-  welcome.home_count = link.home.count;
-  welcome.newest = state_.newest;
-  welcome.finished = state_.finished_before;
-  welcome.address = commit_coordinator_.run_membership()->address();
-  welcome.settings = settings_;
-  state_.outbox.send(connection, std::move(welcome),
-                     {state_.pool.descriptor(), page_->descriptor()});
-  return {};
-}
-
-Status Job::new_run(const wire::Hello& hello) {
-  std::optional<ParityShape> parity;
-  if (!hello.parity.empty()) {
-    BACKSTAY_ASSIGN(parity, check_parity(hello.parity, hello.nodes));
-  }
-  if (hello.nodes > 1 && !parity) BACKSTAY_TRY(check_replicas(hello.replicas, hello.nodes));
-  set_around(nullptr);
-  status_poll_.reset();
-  redundancy_.reset();
-  state_.notes.clear();
-  state_.write_failed.reset();
-  redundancy_wants_ns_ = no_deadline;
-  files_.forget();
-  BACKSTAY_TRY(commit_coordinator_.begin_run(hello));
-  parity_ = hello.nodes > 1 ? parity : std::nullopt;
-  state_.parity = parity_.has_value();
-  state_.replicas = hello.nodes > 1 && !parity_ ? hello.replicas : 0;
-  protect_bytes_per_s_ = hello.protect_bytes_per_s;
-  capture_.abort(Error(Code::rank_lost, "a new run of the job begins"));
-  state_.run = hello.run;
-  state_.ranks = hello.ranks;
-  state_.local_ranks = hello.local_ranks;
-  state_.node = hello.node;
-  state_.nodes = hello.nodes;
-  state_.keep = std::max(hello.keep, 1u);
-  state_.lost.clear();
-  state_.elsewhere = {};
-  state_.refused.reset();
-  state_.finished_before = std::exchange(finished_, false);
-  restarting_.clear();
-  asking_.clear();
-  if (hello.nodes == 1 && (hello.replicas > 0 || parity)) {
-    state_.notes.emplace_back(parity ? "one node: no parity is kept elsewhere"
-                                     : "one node: no copies are kept elsewhere");
-    spdlog::info("{} job={}", state_.notes.back(), state_.name);
-  }
-  blocker_publisher_.clear();
-  page_->clear();
-  request_publisher_.clear();
-  state_.record("run_begin", {{"ranks", hello.ranks},
-                              {"nodes", hello.nodes},
-                              {"host", host_name()},
-                              {"newest", state_.newest},
-                              {"release", BACKSTAY_VERSION}});
-  spdlog::info("run begins job={} run={:016x} ranks={} node={} nodes={} dir={}", state_.name,
-               hello.run, hello.ranks, hello.node, hello.nodes, state_.dir);
-  return {};
-}
-
-void Job::scanned(const Scanned& event) {
-  scanned_ = looked_ = event.versions.ok();
-  if (!scanned_) scan_error_ = event.versions.error();
-  finished_ = event.finished;
-  if (event.versions.ok()) {
-    for (const StoredVersion& stored : *event.versions) {
-      state_.newest = std::max(state_.newest, stored.version);
-      const bool exists = stored.level != Level::none || !stored.damage.empty();
-      if (exists || stored.in_doubt) state_.versions.found(stored, Where::disk);
-    }
-  }
-  admit_waiting(scanned_ ? Status() : Status(event.versions.error()));
-}
-
-void Job::admit_waiting(const Status& opened) {
-  for (auto& [connection, hello] : std::exchange(waiting_, {})) {
-    Status status = opened.ok() ? admit(connection, hello) : opened;
-    if (status.ok()) continue;
-    state_.outbox.send(connection, wire::Failure{status.error().code(), status.error().message()});
-    state_.outbox.close(connection);
-  }
-}
-
 // --- messages of ranks -------------------------------------------------------------------------
 
 Status Job::receive(ConnectionId connection, const wire::Message& message) {
+  if (writers_.includes(connection)) return writer_message(connection, message);
   const RankLink* link = state_.link_of(connection);
   if (link == nullptr) return Error(Code::state, "hello comes first");
   const RankLink rank = *link;
@@ -356,8 +187,12 @@ void Job::reap_restores() {
 
 void Job::disconnected(ConnectionId connection, bool goodbye) {
   levels_.forget(connection);
-  waiting_.remove_if([connection](const auto& entry) { return entry.first == connection; });
+  waiting_.remove_if([connection](const Newcomer& one) { return one.connection == connection; });
   asking_.remove_if([connection](const auto& entry) { return entry.first == connection; });
+  if (writers_.includes(connection)) {
+    writers_.disconnected(connection, goodbye);
+    return carry_out();
+  }
   const RankLink* link = state_.link_of(connection);
   if (link == nullptr) return;
   const auto [gone, rank, home, pid] = *link;
@@ -384,7 +219,7 @@ void Job::on(const Event& event) {
   } else if (const auto* now = std::get_if<Looked>(&event)) {
     looked(*now);
   } else if (const auto* written = std::get_if<ChunkWritten>(&event)) {
-    capture_.on(*written);
+    output_.on(*written);
   } else if (const auto* sealed = std::get_if<VersionSealed>(&event)) {
     if (redundancy_ && sealed->stored.record.run == state_.run) {
       const format::CommitRecord& record = sealed->stored.record;
@@ -403,7 +238,7 @@ void Job::on(const Event& event) {
   } else if (const auto* unrecorded = std::get_if<RecordFailed>(&event)) {
     commit_coordinator_.on(*unrecorded);
   } else if (const auto* failed = std::get_if<VersionFailed>(&event)) {
-    capture_.on(*failed);
+    writers_.run_began() ? writers_.on(*failed) : capture_.on(*failed);
   } else if (const auto* removed = std::get_if<Removed>(&event)) {
     for (const VersionNumber version : removed->stayed) {
       state_.versions.ordered(version, StoreOrder::remove, false);
@@ -458,13 +293,14 @@ void Job::pump() {
   }
   const bool whole =
       !commit_coordinator_.run_membership() || commit_coordinator_.run_membership()->lost().empty();
-  durability_.set_live(runs() && whole);
-  durability_.stand_still(capture_.filling() || capture_.draining());
-  if (network_pause_.update(capture_.filling(), state_.clock.monotonic_ns()) &&
+  durability_.set_live((runs() || writers_.any()) && whole);
+  durability_.stand_still(taking_versions() || output_.draining());
+  if (network_pause_.update(taking_versions(), state_.clock.monotonic_ns()) &&
       commit_coordinator_.run_membership()) {
     commit_coordinator_.run_membership()->pause(network_pause_.on());
   }
   capture_.grant();
+  writers_.grant();
   tell_facts();
   if (!restores_.empty()) restores_.front()->pump();
   reap_restores();  // what comes from other agents comes past on()
@@ -478,11 +314,11 @@ void Job::tell_facts() {
   request_publisher_.tell(commit_coordinator_.run_membership());
 }
 
-bool Job::busy() const { return capture_.draining() || !restores_.empty() || !waiting_.empty(); }
+bool Job::busy() const { return output_.draining() || !restores_.empty() || !waiting_.empty(); }
 
 // A captured version that could not be written is here only: the job stays open for it.
 bool Job::unused() const {
-  return !has_ranks() && restores_.empty() && !capture_.filling() && copying() == 0 &&
+  return !has_processes() && restores_.empty() && !taking_versions() && copying() == 0 &&
          std::all_of(state_.memory.begin(), state_.memory.end(),
                      [this](const auto& entry) { return state_.is_safe(entry.second); });
 }
@@ -497,7 +333,7 @@ void Job::close() {
 }
 
 bool Job::waits_for_buffers() const {
-  return capture_.waits_for_buffers() ||
+  return capture_.waits_for_buffers() || writers_.waits_for_buffers() ||
          (!restores_.empty() && restores_.front()->waits_for_buffers());
 }
 

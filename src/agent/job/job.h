@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "agent/checkpoint/capture.h"
+#include "agent/checkpoint/writers.h"
 #include "agent/disk/links.h"
 #include "agent/disk/store.h"
 #include "agent/drain/durability.h"
@@ -45,10 +46,15 @@ class Job {
   // job is alive), invalid, state; the caller ends the connection with them.
   Status hello(ConnectionId connection, const wire::Hello& hello);
 
-  // A message of a joined rank. An error ends its connection.
+  // A writer joins (docs/protocol/agent.md, "Writers"). Answered as hello(). `run`: new, for the
+  // case that one begins. Errors: state (the job has ranks), and those of hello().
+  Status join(ConnectionId connection, const wire::Join& join, RunId run);
+
+  // A message of a joined rank or writer. An error ends its connection.
   Status receive(ConnectionId connection, const wire::Message& message);
 
-  // The connection of a rank or a waiting tool is gone. `goodbye`: the rank had said so.
+  // The connection of a rank, a writer or a waiting tool is gone. `goodbye`: the process had said
+  // so.
   void disconnected(ConnectionId connection, bool goodbye);
 
   void on(const Event& event);
@@ -82,7 +88,7 @@ class Job {
   bool drop_unwritable();
   // The agent ends: what could not be written is tried once more.
   void last_try() {
-    capture_.retry_failed();
+    output_.retry_failed();
     carry_out();
   }
   // Captured versions that are not on the disk, with the reason: they go with the agent.
@@ -114,11 +120,10 @@ class Job {
   // Gives back one buffer whose bytes are safe on the tier, for the good of another job.
   bool release_one() { return state_.release_one_written(); }
 
-  bool has_ranks() const { return runs() || !waiting_.empty(); }
   // Ranks have joined: a request to checkpoint reaches them. Before that it would be forgotten, as
   // every run begins without requests.
   bool runs() const { return !state_.links.empty(); }
-  // No rank, and no version that is only here: closing the job would lose nothing but time.
+  // No process, and no version that is only here: closing the job would lose nothing but time.
   bool unused() const;
   // What would be lost is a fast restart, or copies that are being made, here or for other nodes.
   bool keeps_versions() const {
@@ -142,11 +147,25 @@ class Job {
   bool stop_requested() const { return page_->stop_requested(); }
 
  private:
-  Status admit(ConnectionId connection, const wire::Hello& hello);
+  struct Newcomer {  // that waits until its run can begin
+    ConnectionId connection = 0;
+    wire::Hello hello;  // of a writer: of a run of one node that would begin with it
+    bool writer = false;
+  };
+  Status arrive(const Newcomer& newcomer);
+  Status admit(const Newcomer& newcomer);
   Result<bool> begin_run(const wire::Hello& hello);
-  Status join(ConnectionId connection, const wire::Hello& hello);
+  bool looks_again();
+  Status join_rank(ConnectionId connection, const wire::Hello& hello);
+  void join_writer(const Newcomer& newcomer);
+  void welcome(ConnectionId connection, HomeRange home, std::uint32_t writer);
+  Status writer_message(ConnectionId connection, const wire::Message& message);
+  bool has_processes() const { return runs() || writers_.any() || !waiting_.empty(); }
+  bool taking_versions() const { return capture_.filling() || writers_.filling(); }
   void admit_waiting(const Status& opened);
   Status new_run(const wire::Hello& hello);
+  void forget_run();
+  void record_run(const wire::Hello& hello);
   // What the table of versions orders, until it orders nothing more. At the end of whatever may
   // change a version.
   void carry_out();
@@ -195,7 +214,9 @@ class Job {
   JobState state_;
   std::unique_ptr<ControlPage> page_;
   Levels levels_;
+  VersionOutput output_;
   Capture capture_;
+  Writers writers_;
   Durability durability_;
   Files files_;
   CommitCoordinator commit_coordinator_;
@@ -216,7 +237,7 @@ class Job {
   bool finished_ = false;            // as the last run ended
   RunId opened_for_ = 0;             // the run whose durable directory was looked at
   std::optional<Error> scan_error_;  // also for those who come after it
-  std::list<std::pair<ConnectionId, wire::Hello>> waiting_;  // for the scan
+  std::list<Newcomer> waiting_;      // for the scan
   std::list<std::pair<ConnectionId, wire::Candidates>> asking_;
   std::map<Rank, wire::Restart> restarting_;      // ranks that asked, until all have
   std::list<std::unique_ptr<Restore>> restores_;  // the front one runs

@@ -49,6 +49,7 @@ void Job::carry_out() {
 // From this node's disk, by whatever way: the pool forgets it as well.
 void Job::gone(VersionNumber version) {
   state_.release(version);
+  writers_.gone(version);
   if (redundancy_) redundancy_->removed(version);
   state_.record("removed", {{"version", version}});
 }
@@ -56,7 +57,9 @@ void Job::gone(VersionNumber version) {
 // Every node has recorded it.
 void Job::announced(const Announcement& now) {
   const StoredVersion& stored = now.version;
-  if (now.before == Level::none) capture_.local(stored);
+  if (now.before == Level::none) {
+    writers_.run_began() ? writers_.local(stored) : capture_.local(stored);
+  }
   if (redundancy_ && stored.level == Level::protected_) {
     redundancy_->protected_everywhere(stored.version);
     state_.record("protected", {{"version", stored.version}});
@@ -87,7 +90,7 @@ Status Job::forget(VersionNumber version) {
 }
 
 bool Job::drop_unwritable() {
-  if (has_ranks() || !restores_.empty()) return false;
+  if (has_processes() || !restores_.empty()) return false;
   const auto found =
       std::find_if(state_.memory.begin(), state_.memory.end(),
                    [](const auto& entry) { return entry.second.failed && !entry.second.dropping; });

@@ -255,7 +255,7 @@ void Restore::hand_out_from_memory(Part& part) {
   wire::Chunks list{version_, true, {}, attempt_};
   for (std::size_t index = 0; index < version.chunks.size(); ++index) {
     const HeldChunk& chunk = version.chunks[index];
-    if (chunk.rank != part.who.rank) continue;
+    if (chunk.object != part.who.rank) continue;
     if (!part.wants(chunk.in_pool.object_offset, chunk.in_pool.length)) continue;
     part.out[chunk.in_pool.buffer] = index;
     ++part.chunks;

@@ -88,7 +88,7 @@ class Server final : public Outbox {
     Fd socket;
     Fd process;               // pidfd of the peer, where the system has one
     bool peer_ended = false;  // what it had sent still counts
-    Job* job = nullptr;       // of a rank
+    Job* job = nullptr;       // of a rank or a writer
     bool admin = false;
     bool goodbye = false;
     bool closing = false;  // once everything is sent
@@ -115,10 +115,13 @@ class Server final : public Outbox {
   wire::Answer end_ranks(const wire::EndRanks& end);
   void admin_message(ConnectionId id, const wire::Message& message);
   Status join(ConnectionId id, Connection& connection, const wire::Hello& hello);
+  Status join(ConnectionId id, Connection& connection, const wire::Join& join);
+  Result<Job*> job_for(const Connection& connection, const std::string& job,
+                       const std::string& dir);
   Error refusal_while_ending() const;
   void network_event(std::uint64_t slot);
   Slot* open_slot(const std::string& job, const std::string& dir);
-  Result<Slot*> open_job(const wire::Hello& hello);
+  Result<Slot*> open_job(const std::string& job, const std::string& named_dir);
   std::unique_ptr<Store> make_store(std::uint64_t slot, const std::string& job,
                                     const std::string& dir, const HeldLock& job_lock);
   std::unique_ptr<Drain> make_drain(std::uint64_t slot, const std::string& job,

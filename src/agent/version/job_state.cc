@@ -99,7 +99,7 @@ void JobState::make_room_at_home(const RankLink& link, std::uint32_t wanted) {
     for (HeldChunk& chunk : version.chunks) {
       if (free >= wanted || !safe) break;
       const bool at_home = chunk.in_pool.buffer - home.first < home.count;
-      if (chunk.rank != link.rank || !at_home) continue;
+      if (chunk.object != link.rank || !at_home) continue;
       if (!droppable(version, chunk, safe)) continue;
       drop(pool, version, chunk);
       ++free;

@@ -17,13 +17,14 @@
 #include "agent/version/ranks.h"
 #include "agent/version/version_table.h"
 #include "base/clock.h"
+#include "format/object_id.h"
 #include "wire/message.h"
 
 namespace backstay::agent {
 
 // A chunk whose bytes are in the pool, or were.
 struct HeldChunk {
-  Rank rank = 0;
+  format::ObjectId object;
   wire::ChunkInPool in_pool;
   bool in_store = false;  // the store is writing it
   bool written = false;
@@ -33,7 +34,7 @@ struct HeldChunk {
 // A version with bytes in the pool, from the first begin() until its buffers are needed elsewhere.
 struct MemoryVersion {
   VersionInfo info;
-  std::map<Rank, std::uint64_t> object_bytes;
+  std::map<format::ObjectId, std::uint64_t> object_bytes;           // a rank alone: its regions
   std::map<Rank, std::pair<std::uint64_t, std::uint64_t>> rank_ns;  // begin and end of its capture
   std::vector<HeldChunk> chunks;
   std::unordered_map<std::uint32_t, std::size_t> writing;  // buffer -> chunk the store has
@@ -45,6 +46,7 @@ struct MemoryVersion {
   std::uint64_t local_ns = 0;
   std::uint64_t written_bytes = 0;
   std::optional<Error> failed;  // the store gave up on it
+  bool retries = false;         // it is tried again once the store has given its chunks back
   bool dropping = false;        // release the rest as the store brings it back
   int pins = 0;                 // restores that read from it; nothing is released meanwhile
 
@@ -56,7 +58,7 @@ struct MemoryVersion {
 
   std::uint64_t bytes() const {
     std::uint64_t sum = 0;
-    for (const auto& [rank, bytes] : object_bytes) sum += bytes;
+    for (const auto& [object, bytes] : object_bytes) sum += bytes;
     return sum;
   }
 };
@@ -118,9 +120,11 @@ struct JobState {
   // The last version of the run that could not be written, until one reaches this node's disk
   // again.
   std::optional<VersionFailed> write_failed = {};
-  std::uint64_t write_outages = 0;      // how often that began
-  Blockers blockers = {};               // of all nodes of the run
-  std::uint64_t lost_patience_ns = 0;   // how long who waits hopes after a loss or return
+  std::uint64_t write_outages = 0;     // how often that began
+  Blockers blockers = {};              // of all nodes of the run
+  std::uint64_t lost_patience_ns = 0;  // how long who waits hopes after a loss or return
+  // Captured files are brought to their own places: until then a version of them stays.
+  bool files_come_home = false;
   std::vector<std::string> notes = {};  // sentences that concern the whole run, for tools
   // The run's other agents: null with one node, and before this one has found them.
   const struct RemoteFiles* around = nullptr;

@@ -13,8 +13,9 @@ enum class PinReason {
   encoding,       // parity of it is made
   copying,        // it is on its way to shared storage
   retention_pin,  // its turn to become protected (agent/redundancy/retention_pin.h)
+  not_home,       // captured files: they are not at their own places yet
 };
-inline constexpr std::size_t pin_reasons = 5;
+inline constexpr std::size_t pin_reasons = 6;
 
 class VersionTable;
 

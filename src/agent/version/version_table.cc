@@ -38,6 +38,7 @@ void VersionTable::unpin(VersionNumber version, PinReason why) {
   unsigned& count = found->second[static_cast<std::size_t>(why)];
   BACKSTAY_CHECK(count > 0);
   --count;
+  if (why == PinReason::not_home) orders_.retain = true;
   if (std::ranges::count(found->second, 0u) == pin_reasons) pins_.erase(found);
 }
 

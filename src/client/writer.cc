@@ -1,0 +1,268 @@
+#include "client/writer.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/failpoint.h"
+#include "client/attach.h"
+#include "client/files_job.h"
+#include "format/footer.h"
+
+namespace backstay::client {
+
+namespace {
+
+// So that the agent writes some while others are filled, and one writer does not take them all.
+constexpr std::uint32_t window_max = 8;
+// Smaller pieces stay in the caches: they fill a cache line together.
+constexpr std::size_t streamed_bytes_min = 4096;
+
+wire::Join join_message(const WriterSettings& settings) {
+  wire::Join join;
+  join.release = BACKSTAY_VERSION;
+  join.job = files_job_name(settings.job);
+  join.pid = ::getpid();
+  join.dir = settings.dir;
+  join.keep = settings.keep;
+  join.durable_dir = settings.durable_dir;
+  join.durable_keep = settings.durable_keep;
+  join.durable_bytes_per_s = settings.durable_bytes_per_s;
+  return join;
+}
+
+Error not_reached(VersionNumber version, Level level, double timeout_s) {
+  return {Code::timeout,
+          fmt::format("version {} of the captured files has not reached level {} within {} s; it "
+                      "still may",
+                      version, level_name(level), timeout_s)};
+}
+
+// Table and footer as they are written. Errors: invalid.
+Result<Buffer> tail_of(std::vector<format::CapturedFile> files, std::uint64_t table_offset) {
+  std::ranges::sort(files, {}, &format::CapturedFile::path);
+  for (const format::CapturedFile& file : files) {
+    if (const Status good = format::check_file_path(file.path); !good.ok()) {
+      return Error(Code::invalid, fmt::format("{}: {}", file.path, good.error().message()));
+    }
+  }
+  Buffer tail = format::encode_files(files, table_offset);
+  const Bytes bytes(tail);
+  BACKSTAY_ASSIGN(const format::Footer footer,
+                  format::decode_footer(bytes.last(format::object_footer_bytes),
+                                        table_offset + tail.size(), format::ObjectKind::files));
+  const auto read = format::decode_files(bytes.first(footer.table_bytes), footer);
+  if (!read.ok()) return Error(Code::invalid, read.error().message());
+  return tail;
+}
+
+}  // namespace
+
+WriterSettings writer_settings(const Config& config, const std::string& config_file) {
+  return {config.job.name,
+          agent_address(config, config_file),
+          config.storage.dir,
+          config.storage.keep,
+          config.durable.dir,
+          config.durable.keep,
+          config.durable.rate_limit_mib_s << 20};
+}
+
+// What ended the first agent seldom ends a second one.
+Result<std::unique_ptr<Writer>> Writer::join(const WriterSettings& settings) {
+  BACKSTAY_TRY(check_job_name(settings.job));
+  const wire::Message hello = join_message(settings);
+  bool died = false;
+  auto agent = connect_or_start(settings.agent, hello, /*was_silent=*/false, died);
+  if (!agent.ok() && died) agent = connect_or_start(settings.agent, hello, false, died);
+  if (!agent.ok()) return agent.error();
+  (*agent)->give_up_after(settings.agent.hang_timeout_s);
+  return std::unique_ptr<Writer>(new Writer(std::move(*agent)));
+}
+
+// A goodbye of a forked child would end its parent's connection.
+Writer::~Writer() {
+  if (!mark_.is_own()) agent_->leave_silently();
+}
+
+Status Writer::ready(bool begun) const {
+  if (!mark_.is_own()) {
+    return Error(Code::state,
+                 "this process was forked by the one that joined: it has to join anew");
+  }
+  if (begun && version_ == 0) return Error(Code::state, "no version is begun");
+  if (!begun && version_ != 0) {
+    return Error(Code::state, fmt::format("version {} is begun and has not ended", version_));
+  }
+  return {};
+}
+
+void Writer::forget() {
+  version_ = payload_bytes_ = object_bytes_ = 0;
+  granted_.clear();
+  asked_ = 0;
+  window_ = 1;
+  filling_.reset();
+  captured_ = false;
+}
+
+Status Writer::or_give_up(Status done) {
+  if (done.ok()) return done;
+  (void)abandon();
+  return done;
+}
+
+Status Writer::begin() {
+  BACKSTAY_TRY(ready(/*begun=*/false));
+  failpoint("writer.begin");
+  Status begun = open();
+  failpoint("writer.begun");
+  return begun;
+}
+
+Status Writer::open() {
+  BACKSTAY_TRY(agent_->send(wire::Open{window_}));
+  while (true) {
+    BACKSTAY_ASSIGN(const wire::Message message, agent_->receive());
+    const auto* opened = std::get_if<wire::Opened>(&message);
+    if (opened == nullptr) continue;  // of a version before
+    if (opened->code != Code::ok) return Error(opened->code, opened->message);
+    if (opened->version == 0) return Error(Code::protocol, "the agent begins a version 0");
+    version_ = opened->version;
+    asked_ = window_;
+    return {};
+  }
+}
+
+Status Writer::append(const void* data, std::size_t bytes) {
+  BACKSTAY_TRY(ready(/*begun=*/true));
+  BACKSTAY_TRY(or_give_up(put({static_cast<const std::byte*>(data), bytes})));
+  payload_bytes_ += bytes;
+  return {};
+}
+
+Status Writer::put(Bytes from) {
+  while (!from.empty()) {
+    if (!filling_) BACKSTAY_TRY(next_buffer());
+    const std::size_t bytes = std::min(from.size(), filling_->memory.size() - filling_->used);
+    const Bytes piece = from.first(bytes);
+    std::byte* to = filling_->memory.data() + filling_->used;
+    if (bytes >= streamed_bytes_min) {
+      sum_.update_copy(to, piece);
+    } else {
+      std::memcpy(to, piece.data(), bytes);
+      sum_.update(piece);
+    }
+    filling_->used += bytes;
+    object_bytes_ += bytes;
+    from = from.subspan(bytes);
+    if (filling_->used == filling_->memory.size()) BACKSTAY_TRY(hand_over());
+  }
+  return {};
+}
+
+// Waits only where it holds none, so that writers which wait for each other's buffers do not exist.
+Status Writer::next_buffer() {
+  BACKSTAY_TRY(ask_for_more());
+  while (granted_.empty()) BACKSTAY_TRY(receive());
+  const std::uint32_t index = granted_.front();
+  granted_.pop_front();
+  BACKSTAY_ASSIGN(const auto memory, agent_->buffer(index, agent_->buffer_bytes()));
+  filling_ = Filling{index, memory, 0};
+  sum_.reset();
+  return {};
+}
+
+Status Writer::ask_for_more() {
+  const auto has = static_cast<std::uint32_t>(granted_.size()) + asked_;
+  if (2 * has > window_) return {};
+  const std::uint32_t wanted = window_ - has;
+  BACKSTAY_TRY(agent_->send(wire::More{version_, wanted}));
+  asked_ += wanted;
+  return {};
+}
+
+Status Writer::hand_over() {
+  if (!filling_) return {};
+  const Filling full = *std::exchange(filling_, std::nullopt);
+  const auto length = static_cast<std::uint32_t>(full.used);
+  BACKSTAY_TRY(agent_->send(
+      wire::Filled{version_, {{full.index, length, object_bytes_ - length, sum_.digest()}}}));
+  window_ = std::min(2 * window_, window_max);
+  failpoint("writer.filled");
+  return {};
+}
+
+// The next message of the agent, which may be the end of the version.
+Status Writer::receive() {
+  BACKSTAY_ASSIGN(const wire::Message message, agent_->receive());
+  if (const auto* outcome = std::get_if<wire::Captured>(&message)) {
+    if (outcome->version != version_) return {};
+    if (outcome->code != Code::ok) return Error(outcome->code, outcome->message);
+    captured_ = true;
+  } else if (const auto* grant = std::get_if<wire::Grant>(&message)) {
+    if (grant->version != version_) return {};
+    granted_.insert(granted_.end(), grant->buffers.begin(), grant->buffers.end());
+    asked_ -= std::min(asked_, static_cast<std::uint32_t>(grant->buffers.size()));
+  }
+  return {};
+}
+
+Result<VersionNumber> Writer::end(std::vector<format::CapturedFile> files) {
+  BACKSTAY_TRY(ready(/*begun=*/true));
+  BACKSTAY_ASSIGN(const Buffer tail,
+                  tail_of(std::move(files), format::aligned_in_object(payload_bytes_)));
+  BACKSTAY_TRY(or_give_up(put_tail(tail)));
+  BACKSTAY_TRY(or_give_up(finish()));
+  const VersionNumber version = version_;
+  forget();
+  return version;
+}
+
+Status Writer::put_tail(Bytes tail) {
+  static constexpr std::array<std::byte, format::object_alignment> zeros{};
+  const std::uint64_t table_offset = format::aligned_in_object(payload_bytes_);
+  BACKSTAY_TRY(put(Bytes(zeros).first(table_offset - payload_bytes_)));
+  return put(tail);
+}
+
+Status Writer::finish() {
+  BACKSTAY_TRY(hand_over());
+  failpoint("writer.end");
+  BACKSTAY_TRY(agent_->send(wire::Finish{version_, object_bytes_}));
+  failpoint("writer.ended");
+  while (!captured_) BACKSTAY_TRY(receive());
+  return {};
+}
+
+Status Writer::abandon() {
+  if (!mark_.is_own()) return ready(/*begun=*/true);
+  if (version_ == 0) return {};
+  const VersionNumber version = version_;
+  forget();
+  return agent_->send(wire::Abandon{version});
+}
+
+Status Writer::wait(VersionNumber version, Level level, double timeout_s) {
+  BACKSTAY_TRY(ready(/*begun=*/false));
+  const std::uint64_t deadline = deadline_in(timeout_s);
+  BACKSTAY_TRY(agent_->send(wire::Await{version, level}));
+  while (true) {
+    const auto message = agent_->receive(deadline);
+    if (!message.ok() && message.error().code() == Code::timeout) {
+      return not_reached(version, level, timeout_s);
+    }
+    if (!message.ok()) return message.error();
+    const auto* answer = std::get_if<wire::LevelIs>(&*message);
+    if (answer == nullptr || answer->version != version) continue;
+    if (answer->level >= level) return {};
+    if (answer->code != Code::ok) return Error(answer->code, answer->message);
+  }
+}
+
+}  // namespace backstay::client

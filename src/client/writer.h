@@ -1,0 +1,120 @@
+// A process that is no rank hands the bytes of its files to the agent of its node, one version
+// after another (docs/protocol/agent.md, "Writers"; docs/format/files.md).
+//
+//   begin             a new version; the agent chooses its number
+//   append ...        the payload, in the order of writing: the table's extents name it by its
+//   offset end               table and footer behind it; the version is captured, or given up wait
+//   until the version has a level
+//
+// One thread at a time. Nothing here prints, throws, ends the process, handles a signal or leaves
+// anything to be done at exit; descriptors close on exec. Works in a program without MPI, and that
+// is no rank.
+//
+// fork(): the child's copy is of no use to it: every call returns state, the destructor says
+// nothing to the agent, and the parent goes on undisturbed. A child that writes joins anew.
+//
+// The agent's death: every call returns agent_lost from then on; what had no level local is gone.
+// The caller decides; it may join again and write anew what it still has.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/checksum.h"
+#include "base/config.h"
+#include "base/ids.h"
+#include "base/result.h"
+#include "client/connection.h"
+#include "client/fork_mark.h"
+#include "client/start.h"
+#include "format/files.h"
+
+namespace backstay::client {
+
+struct WriterSettings {
+  std::string job;  // whose process it is: files_job_name() makes the name of the files' job
+  AgentAddress agent;
+  std::string dir;  // absolute
+  std::uint32_t keep = 2;
+  std::string durable_dir;  // "": none
+  std::uint32_t durable_keep = 2;
+  std::uint64_t durable_bytes_per_s = 0;
+};
+// As a rank of the job `config.job.name` would have them; `config_file` is absolute, may be "".
+WriterSettings writer_settings(const Config& config, const std::string& config_file);
+
+class Writer {
+ public:
+  // Connects to the agent of this node and starts one where none runs. Blocks until it answers.
+  // Errors: agent_lost, timeout, busy (another agent has the job), state (the name is a job of
+  // ranks), and what an agent refuses besides: permission, io, config, protocol, invalid.
+  static Result<std::unique_ptr<Writer>> join(const WriterSettings& settings);
+  // Leaves. A version in the making is given up.
+  ~Writer();
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+
+  // Begins a version. Errors: state (one is begun already), too_large (no number is left),
+  // agent_lost.
+  Status begin();
+  // Copies `bytes` bytes behind those before. Blocks while the pool is full. After an error the
+  // version is given up and abandon() is not needed; agent_lost: the writer is over.
+  // Errors: state (none is begun), the agent's reason for giving it up (no_space, io ...),
+  // agent_lost.
+  Status append(const void* data, std::size_t bytes);
+  // Appended to the version so far: what an extent of the next append() names as its offset.
+  std::uint64_t payload_bytes() const { return payload_bytes_; }
+  // Ends the version with the table of its files, in any order, and blocks until it is captured:
+  // from then on it survives this process. Errors: those of append; invalid (the table: a path that
+  // the format does not allow, or that is there twice, an extent outside of file or payload; the
+  // version is then still open).
+  Result<VersionNumber> end(std::vector<format::CapturedFile> files);
+  // Gives up the version that was begun; ok where there is none. Errors: agent_lost.
+  Status abandon();
+
+  // Blocks until the version has the level, or cannot get it (the agent's reason), or for
+  // `timeout_s` (timeout: it still may get it; negative: without limit). Only while none is begun.
+  Status wait(VersionNumber version, Level level, double timeout_s);
+
+  RunId run() const { return agent_->welcomed().run; }
+  std::uint32_t number() const { return agent_->welcomed().writer; }
+
+ private:
+  struct Filling {  // the buffer that is being filled
+    std::uint32_t index = 0;
+    std::span<std::byte> memory;
+    std::size_t used = 0;
+  };
+  explicit Writer(std::unique_ptr<Connection> agent) : agent_(std::move(agent)) {}
+
+  Status ready(bool begun) const;
+  // What is begun is given up where `done` is an error.
+  Status or_give_up(Status done);
+  void forget();
+  Status open();
+  Status put(Bytes from);
+  Status put_tail(Bytes tail);
+  Status next_buffer();
+  Status ask_for_more();
+  Status hand_over();
+  Status finish();
+  Status receive();
+
+  std::unique_ptr<Connection> agent_;
+  ForkMark mark_;
+  VersionNumber version_ = 0;  // that was begun; 0: none
+  std::uint64_t payload_bytes_ = 0;
+  std::uint64_t object_bytes_ = 0;  // handed over or in `filling_`
+  std::deque<std::uint32_t> granted_;
+  std::uint32_t asked_ = 0;   // buffers that were asked for and not granted yet
+  std::uint32_t window_ = 1;  // buffers to have or to have asked for
+  std::optional<Filling> filling_;
+  Checksum sum_;
+  bool captured_ = false;
+};
+
+}  // namespace backstay::client
