@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "agent/checkpoint/capture.h"
+#include "agent/checkpoint/version_output.h"
 #include "agent/group/blocker_publisher.h"
 #include "agent/group/request_publisher.h"
 #include "agent/version/levels.h"
@@ -62,15 +62,15 @@ TEST_F(CommitCoordinatorTest, ThatAVersionIsLocalIsInTheLogAlsoWhereThePoolHasNo
   stored.record.payload_bytes = 100;
   stored.record.captured_ns = clock_.wall_ns();
   clock_.advance(1'500'000'000);
-  Capture capture(a_.state);
-  capture.local(stored);
+  VersionOutput output(a_.state);
+  output.local(stored);
   ASSERT_EQ(a_.events.size(), 1U);
   const auto event = nlohmann::json::parse(a_.events.front());
   EXPECT_EQ(event["event"], "local");
   EXPECT_EQ(event["version"], 3);
   EXPECT_EQ(event["bytes"], 100);
   EXPECT_EQ(event["seconds"], 1.5);
-  capture.local(a_.stored(2, 6));
+  output.local(a_.stored(2, 6));
   EXPECT_EQ(a_.events.size(), 1U) << "of a run that is over";
 }
 
