@@ -65,14 +65,43 @@ def _text(what: str, value) -> str:
     return value
 
 
-def _version_number(value) -> int:
+def _whole(what: str, value) -> int:
     try:
-        number = operator.index(value)
+        return operator.index(value)
     except TypeError:
-        raise TypeError(f"version: a whole number is needed, not {type(value).__name__}") from None
+        raise TypeError(f"{what}: a whole number is needed, not {type(value).__name__}") from None
+
+
+def _version_number(value) -> int:
+    number = _whole("version", value)
     if not 0 <= number < 1 << 64:
         raise ValueError(f"version: {number} is no version's number")
     return number
+
+
+def _extents(what: str, values) -> list[int]:
+    if isinstance(values, str) or not hasattr(values, "__iter__"):
+        raise TypeError(f"{what}: a sequence of whole numbers is needed, "
+                        f"not {type(values).__name__}")
+    numbers = [_whole(what, value) for value in values]
+    for number in numbers:
+        if not 0 <= number < 1 << 64:
+            raise ValueError(f"{what}: {number} is no number of elements")
+    return numbers
+
+
+def _level(value) -> int:
+    number = _whole("level", value)
+    if number not in list(Level):
+        raise ValueError(f"level: {number} is none; take Level.LOCAL, PROTECTED or DURABLE")
+    return number
+
+
+def _seconds(value) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"timeout_s: a number is needed, not {value!r}") from None
 
 
 def _memory(what: str, array) -> np.ndarray:
@@ -150,13 +179,13 @@ def protect(name: str, array: np.ndarray, global_shape: Sequence[int] = (),
     if len(shape) > _DIMS_MAX:
         raise ValueError(f"{name}: {len(shape)} dimensions; at most {_DIMS_MAX} are saved, reshape "
                          f"the array")
-    if global_shape and global_offset is None:
-        global_offset = [0] * len(global_shape)
-    if len(global_shape) not in (0, len(shape)) or len(global_offset or ()) != len(global_shape):
+    whole = _extents(f"{name}: global_shape", global_shape)
+    offset = ([0] * len(whole) if global_offset is None
+              else _extents(f"{name}: global_offset", global_offset))
+    if len(whole) not in (0, len(shape)) or len(offset) != len(whole):
         raise ValueError(f"{name}: global_shape and global_offset need {len(shape)} numbers each")
     address = array.ctypes.data if array.size else 0
-    _check(_c.protect(name, address, _type_of(array), shape, list(global_shape),
-                      list(global_offset or ())))
+    _check(_c.protect(name, address, _type_of(array), shape, whole, offset))
     _regions[name] = array
 
 
@@ -200,7 +229,7 @@ def wait(version: int, level: Level = Level.LOCAL, timeout_s: float = -1) -> Non
     A version that an earlier run saved on several nodes has at most LOCAL, or DURABLE; waiting for
     PROTECTED of it raises.
     """
-    _check(_c.wait(_version_number(version), int(level), float(timeout_s)))
+    _check(_c.wait(_version_number(version), _level(level), _seconds(timeout_s)))
 
 
 def restart() -> int | None:

@@ -34,6 +34,10 @@ Status check_job_name(std::string_view name) {
                                     "' must be of letters, digits, '.', '_' and '-', and begin "
                                     "with a letter, a digit or '_'");
   }
+  if (name.ends_with(".tmp")) {
+    return Error(Code::invalid, "the job name '" + std::string(name) +
+                                    "' ends in .tmp, as unfinished files do; choose another one");
+  }
   return {};
 }
 

@@ -23,7 +23,7 @@ using Launch = std::uint32_t;
 constexpr Launch launch_of(RunId run) { return static_cast<Launch>(run >> 32); }
 
 // A job name becomes a directory name: 1 to 100 characters out of A-Z a-z 0-9 . _ - and it does
-// not begin with a dot or a dash.
+// not begin with a dot or a dash, nor end in ".tmp", as unfinished files do.
 Status check_job_name(std::string_view name);
 
 }  // namespace backstay

@@ -66,9 +66,13 @@ constexpr std::array wrappers = {
 constexpr std::string_view launchers =
     "mpirun mpiexec orterun prterun srun aprun jsrun ibrun mpirun_rsh";
 
+}  // namespace
+
 bool is_launcher(const std::string& name) {
   return lists(launchers, name.substr(0, name.find('.')));  // mpirun.openmpi
 }
+
+namespace {
 
 const Wrapper* wrapper_of(const std::string& name) {
   static constexpr Wrapper launcher{"", ""};  // its values are numbers and words, not programs
@@ -254,7 +258,9 @@ std::string job_name_of(const std::string& program) {
   for (char& c : name)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '_' && c != '-') c = '_';
   if (!name.empty() && (name.front() == '.' || name.front() == '-')) name.insert(0, 1, '_');
-  return name.substr(0, 100);
+  name.resize(std::min<std::size_t>(name.size(), 100));
+  if (name.ends_with(".tmp")) name[name.size() - 4] = '_';
+  return name;
 }
 
 }  // namespace backstay

@@ -152,6 +152,7 @@ TEST(ProgramName, BecomesAJobsName) {
   EXPECT_EQ(job_name_of("-odd"), "_-odd");
   EXPECT_EQ(job_name_of(std::string(150, 'x')), std::string(100, 'x'));
   EXPECT_EQ(job_name_of(""), "");
+  EXPECT_EQ(job_name_of("solve.tmp"), "solve_tmp");
 }
 
 }  // namespace

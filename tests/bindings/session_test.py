@@ -162,6 +162,12 @@ def test_arrays_that_cannot_be_saved(job, bad):
     (lambda: backstay.test("1"), "version: a whole number is needed, not str"),
     (lambda: backstay.wait(1.5), "version: a whole number is needed, not float"),
     (lambda: backstay.read_region(1, "u", [0.0]), "out: a writable, C-contiguous numpy array"),
+    (lambda: backstay.wait(1, "local"), "level: a whole number is needed, not str"),
+    (lambda: backstay.wait(1, timeout_s="soon"), "timeout_s: a number is needed, not 'soon'"),
+    (lambda: backstay.protect("u", np.zeros(2), 4), "global_shape: a sequence of whole numbers"),
+    (lambda: backstay.protect("u", np.zeros(2), "4"), "a sequence of whole numbers"),
+    (lambda: backstay.protect("u", np.zeros(2), (4.5,)), "global_shape: a whole number is needed"),
+    (lambda: backstay.protect("u", np.zeros(2), (4,), "a"), "global_offset: a sequence"),
 ])
 def test_arguments_of_a_wrong_type_are_named(job, call, says):
     with backstay.init(), pytest.raises(TypeError, match=says):
@@ -174,6 +180,15 @@ def test_names_and_arrays_beyond_the_limits(job):
             backstay.protect("a\0b", np.zeros(2))
         with pytest.raises(ValueError, match="u: 9 dimensions; at most 8 are saved"):
             backstay.protect("u", np.zeros([1] * 9))
+
+
+def test_numbers_out_of_range_are_named(job):
+    with backstay.init():
+        with pytest.raises(ValueError, match="level: 9 is none; take Level.LOCAL"):
+            backstay.wait(1, 9)
+        for number in (-1, 1 << 64):
+            with pytest.raises(ValueError, match=f"u: global_shape: {number} is no number"):
+                backstay.protect("u", np.zeros(2), global_shape=(number,))
 
 
 def test_numbers_that_are_no_versions(job):

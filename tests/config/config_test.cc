@@ -247,6 +247,7 @@ TEST(Config, EnvironmentErrorsNameTheVariable) {
   EXPECT_THAT(refused("BACKSTAY_STORAGE_KEEP", "0"), HasSubstr("it must be 1 to 1000"));
   EXPECT_THAT(refused("BACKSTAY_WRITER_DIRECT", "perhaps"), HasSubstr("true or false"));
   EXPECT_THAT(refused("BACKSTAY_JOB", "a/b"), HasSubstr("BACKSTAY_JOB: job.name"));
+  EXPECT_THAT(refused("BACKSTAY_JOB", "a.tmp"), HasSubstr("'a.tmp' ends in .tmp"));
   EXPECT_EQ(refused("BACKSTAY_STORAGE_KEPT", "2"),
             "unknown environment variable BACKSTAY_STORAGE_KEPT; did you mean "
             "BACKSTAY_STORAGE_KEEP? Unset or rename one that is not meant for Backstay");

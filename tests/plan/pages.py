@@ -1,5 +1,5 @@
-"""The examples in docs/plan: a line `    $ backstay plan ...` and, indented below, what it prints.
-`--write` renews them.
+"""The examples in docs/plan, and in the guide's page on choosing: a line `    $ backstay plan ...`
+and, indented below, what it prints. `--write` renews them.
 """
 
 import os
@@ -8,6 +8,7 @@ import shlex
 import sys
 
 PAGES = pathlib.Path(__file__).parents[2] / "docs" / "plan"
+CHOOSING = PAGES.parent / "guide" / "choosing.md"
 PROMPT = "    $ backstay plan "
 
 
@@ -26,7 +27,8 @@ def renewed(text: str, run) -> str:
 
 
 def examples():
-    return sorted(path for path in PAGES.glob("*.md") if PROMPT in path.read_text(encoding="utf-8"))
+    return [CHOOSING, *sorted(path for path in PAGES.glob("*.md")
+                              if PROMPT in path.read_text(encoding="utf-8"))]
 
 
 if __name__ == "__main__" and sys.argv[1:] == ["--write"]:
