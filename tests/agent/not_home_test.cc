@@ -31,7 +31,7 @@ class NotHome : public ::testing::Test {
   std::vector<VersionNumber> removable() { return expired(state_.versions, 1); }
   using Versions = std::vector<VersionNumber>;
 
-  std::unique_ptr<Pool> pool_ = std::move(*Pool::create({1 << 20, 1 << 16, false}));
+  std::unique_ptr<Pool> pool_ = Pool::create({1 << 20, 1 << 16, false}).value();
   Deaf deaf_;
   JobState state_{.name = "job.files.n1",
                   .dir = "/d",
