@@ -244,11 +244,11 @@ Status put_environment_value(const ConfigSlot& key, Config& config, const std::s
   return put_number(key, slot, *number, where);
 }
 
-// Variables that are read beside the keys: by the library and the commands, and by tests and
-// benchmarks (a prefix covers all names that begin with it).
+// Variables that are read beside the keys; of tests and benchmarks, all with one of the prefixes.
 constexpr std::array other_variables = {
-    "BACKSTAY_ATTEMPT", "BACKSTAY_DEFAULT_JOB", "BACKSTAY_FAILPOINT", "BACKSTAY_FRESH",
-    "BACKSTAY_LAUNCH",  "BACKSTAY_PROGRAM",     "BACKSTAY_PYTHON"};
+    "BACKSTAY_ATTEMPT",     "BACKSTAY_CAPTURE",   "BACKSTAY_CAPTURE_MIB",
+    "BACKSTAY_DEFAULT_JOB", "BACKSTAY_FAILPOINT", "BACKSTAY_FRESH",
+    "BACKSTAY_LAUNCH",      "BACKSTAY_PROGRAM",   "BACKSTAY_PYTHON"};
 constexpr std::array prefixes_of_tests = {
     "BACKSTAY_TEST_", "BACKSTAY_SEED",  "BACKSTAY_SOAK", "BACKSTAY_SANITIZE", "BACKSTAY_SIM",
     "BACKSTAY_CRASH", "BACKSTAY_FUZZ_", "BACKSTAY_MINI", "BACKSTAY_GARBAGE",  "BACKSTAY_IN_CHILD",

@@ -1,0 +1,145 @@
+#include "capture/files/capture.h"
+
+#include <cstdio>
+#include <cstring>
+
+#include "capture/files/descriptors.h"
+#include "capture/files/leave.h"
+#include "capture/files/pattern.h"
+#include "capture/files/raw.h"
+#include "capture/files/settings.h"
+#include "capture/files/sink.h"
+
+namespace backstay::files {
+namespace {
+
+Table the_table;
+pid_t owner;
+
+Finished finished_of(const MemoryFile& file, bool sync) {
+  return {.memory = file.memory, .target = file.target, .opened = file.placed, .sync = sync};
+}
+
+// Where nobody is there to get an error number.
+void tell_loss(const MemoryFile& file, int error) {
+  char link[64];
+  char path[path_max];
+  std::snprintf(link, sizeof(link), "/proc/self/fd/%d", file.target);
+  const long bytes = raw::readlink(link, path, sizeof(path));
+  tell(" could not be brought to its place: ",
+       {path, bytes > 0 ? static_cast<std::size_t>(bytes) : 0}, ::strerrordesc_np(error));
+}
+
+}  // namespace
+
+Table& table() { return the_table; }
+
+bool is_owner() { return raw::getpid() == owner; }
+
+Opening* opening_of(int fd) {
+  Opening* opening = the_table.find(fd);
+  return opening != nullptr && is_owner() ? opening : nullptr;
+}
+
+bool is_anything_captured() { return !the_table.empty() && is_owner(); }
+
+void take_ownership() { owner = raw::getpid(); }
+
+int end_descriptor(int fd) {
+  const Ended ended = the_table.end(fd);
+  int error = 0;
+  if (ended.file != nullptr) {
+    const Kept kept = keep_direct(finished_of(*ended.file, false));
+    if (kept.placed >= 0) raw::close(kept.placed);
+    error = kept.error;
+  }
+  the_table.unbind(fd);
+  if (ended.opening != nullptr) drop_opening(the_table, *ended.opening);
+  return error;
+}
+
+int bring_home(MemoryFile& file, bool sync) {
+  stop_writers(file);
+  struct stat target = {};
+  raw::fstat(file.target, &target);
+  const Kept kept = target.st_nlink == 0 ? Kept{write_in_place(finished_of(file, sync)), -1}
+                                         : keep_direct(finished_of(file, sync));
+  if (kept.error != 0) {
+    let_writers_go_on(the_table, file);
+    return kept.error;
+  }
+  switch_over(the_table, file, kept.placed);
+  if (kept.placed >= 0) raw::close(kept.placed);
+  return 0;
+}
+
+int make_real(MemoryFile& file) {
+  stop_writers(file);
+  const int error = write_in_place(finished_of(file, false));
+  if (error != 0) {
+    let_writers_go_on(the_table, file);
+    return error;
+  }
+  switch_over(the_table, file, -1);
+  return 0;
+}
+
+int bring_all_home() {
+  if (!is_anything_captured()) return 0;
+  Lock lock;
+  int first_error = 0;
+  while (MemoryFile* file = the_table.first_file()) {
+    const int error = bring_home(*file, false);
+    if (error == 0) continue;
+    if (first_error == 0) first_error = error;
+    tell_loss(*file, error);
+    switch_over(the_table, *file, -1);
+  }
+  return first_error;
+}
+
+int make_all_real() {
+  int first_error = 0;
+  for (MemoryFile* file = the_table.first_file(); file != nullptr;) {
+    const int error = make_real(*file);
+    if (error != 0 && first_error == 0) first_error = error;
+    file = the_table.next_file(*file);
+  }
+  return first_error;
+}
+
+int make_descriptor_real(int fd) {
+  if (opening_of(fd) == nullptr) return 0;
+  Lock lock;
+  Opening* opening = the_table.find(fd);
+  return opening == nullptr ? 0 : make_real(*opening->file);
+}
+
+int sync_descriptor(int fd) {
+  if (opening_of(fd) == nullptr) return 0;
+  Lock lock;
+  Opening* opening = the_table.find(fd);
+  return opening == nullptr ? 0 : bring_home(*opening->file, true);
+}
+
+MemoryFile* file_at_path(int folder, const char* path, int flags) {
+  struct stat found = {};
+  if (raw::fstatat(folder, path, &found, flags) != 0) return nullptr;
+  return the_table.at_inode(found.st_dev, found.st_ino);
+}
+
+void forget_all() {
+  for (MemoryFile* file = the_table.first_file(); file != nullptr;
+       file = the_table.next_file(*file)) {
+    for (Opening* opening = the_table.next_opening(*file); opening != nullptr;
+         opening = the_table.next_opening(*file, opening)) {
+      raw::close(opening->real);
+    }
+    raw::close(file->memory);
+    raw::close(file->target);
+  }
+  the_table.clear();
+  take_ownership();
+}
+
+}  // namespace backstay::files

@@ -1,0 +1,128 @@
+// Calls on paths that may lead to a file in memory. Most need nothing: the file stands at its
+// place, so the kernel removes, links, renames folders and changes modes as ever (direct_sink.cc
+// follows).
+#include <sys/time.h>
+#include <utime.h>
+
+#include "capture/files/capture.h"
+#include "capture/files/export.h"
+#include "capture/files/raw.h"
+
+namespace backstay::files {
+namespace {
+
+// A file gets its bytes before it gets another name, so that nobody finds the new name empty.
+// Returns an error number: then it must not get that name.
+int bring_path_home(int folder, const char* path) {
+  if (!is_anything_captured()) return 0;
+  Lock lock;
+  MemoryFile* file = file_at_path(folder, path, AT_SYMLINK_NOFOLLOW);
+  return file == nullptr ? 0 : bring_home(*file, false);
+}
+
+}  // namespace
+
+EXPORT(int, rename, (const char* from, const char* to)) {
+  if (const int error = bring_path_home(AT_FDCWD, from)) return answer(error);
+  return NEXT(rename)(from, to);
+}
+
+EXPORT(int, renameat, (int from_folder, const char* from, int to_folder, const char* to)) {
+  if (const int error = bring_path_home(from_folder, from)) return answer(error);
+  return NEXT(renameat)(from_folder, from, to_folder, to);
+}
+
+EXPORT(int, renameat2,
+       (int from_folder, const char* from, int to_folder, const char* to, unsigned flags)) {
+  if (const int error = bring_path_home(from_folder, from)) return answer(error);
+  if ((flags & 2U) != 0) {  // RENAME_EXCHANGE
+    if (const int error = bring_path_home(to_folder, to)) return answer(error);
+  }
+  return NEXT(renameat2)(from_folder, from, to_folder, to, flags);
+}
+
+namespace {
+
+// The memory file that truncate means, after the checks that the kernel would make.
+bool truncate_memory(const char* path, off_t bytes, int& result) {
+  if (!is_anything_captured()) return false;
+  Lock lock;
+  const MemoryFile* file = file_at_path(AT_FDCWD, path, 0);
+  if (file == nullptr) return false;
+  const auto denied = static_cast<int>(raw::call(SYS_faccessat2, AT_FDCWD, path, W_OK, AT_EACCESS));
+  result = answer(denied != 0 ? -denied : -raw::ftruncate(file->memory, bytes));
+  return true;
+}
+
+}  // namespace
+
+EXPORT(int, truncate, (const char* path, off_t bytes)) {
+  int result = 0;
+  return truncate_memory(path, bytes, result) ? result : NEXT(truncate)(path, bytes);
+}
+
+EXPORT(int, truncate64, (const char* path, off_t bytes)) {
+  int result = 0;
+  return truncate_memory(path, bytes, result) ? result : NEXT(truncate64)(path, bytes);
+}
+
+namespace {
+
+// The file at its place got these times; its bytes in memory get them too.
+void pass_times_on(MemoryFile& file) {
+  struct stat placed = {};
+  if (raw::fstat(file.target, &placed) != 0) return;
+  file.placed.st_mtim = placed.st_mtim;
+  const struct timespec times[2] = {placed.st_atim, placed.st_mtim};
+  raw::futimens(file.memory, times);
+}
+
+int timed(int result, int folder, const char* path, int flags) {
+  if (result != 0 || !is_anything_captured()) return result;
+  Lock lock;
+  if (path == nullptr) {
+    if (Opening* opening = table().find(folder)) pass_times_on(*opening->file);
+  } else if (MemoryFile* file = file_at_path(folder, path, flags & AT_SYMLINK_NOFOLLOW)) {
+    pass_times_on(*file);
+  }
+  return result;
+}
+
+int place_of(int fd) {
+  const Opening* opening = opening_of(fd);
+  return opening == nullptr ? fd : opening->real;
+}
+
+}  // namespace
+
+EXPORT(int, utimensat, (int folder, const char* path, const struct timespec* times, int flags)) {
+  const int place = path == nullptr ? place_of(folder) : folder;
+  return timed(NEXT(utimensat)(place, path, times, flags), folder, path, flags);
+}
+
+EXPORT(int, futimens, (int fd, const struct timespec* times)) {
+  return timed(NEXT(futimens)(place_of(fd), times), fd, nullptr, 0);
+}
+
+EXPORT(int, futimes, (int fd, const struct timeval* times)) {
+  return timed(NEXT(futimes)(place_of(fd), times), fd, nullptr, 0);
+}
+
+EXPORT(int, utimes, (const char* path, const struct timeval* times)) {
+  return timed(NEXT(utimes)(path, times), AT_FDCWD, path, 0);
+}
+
+EXPORT(int, lutimes, (const char* path, const struct timeval* times)) {
+  return timed(NEXT(lutimes)(path, times), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
+}
+
+EXPORT(int, futimesat, (int folder, const char* path, const struct timeval* times)) {
+  const int place = path == nullptr ? place_of(folder) : folder;
+  return timed(NEXT(futimesat)(place, path, times), folder, path, 0);
+}
+
+EXPORT(int, utime, (const char* path, const struct utimbuf* times)) {
+  return timed(NEXT(utime)(path, times), AT_FDCWD, path, 0);
+}
+
+}  // namespace backstay::files

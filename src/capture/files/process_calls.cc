@@ -1,0 +1,177 @@
+// Calls that make another process, make this process another program, or end it. A memory file
+// belongs to one process: before a second one can share its descriptors the file is made real.
+#include <pthread.h>
+#include <spawn.h>
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+
+#include "capture/files/capture.h"
+#include "capture/files/export.h"
+#include "capture/files/raw.h"
+#include "capture/files/vfork.h"
+
+namespace backstay::files {
+namespace {
+
+bool parent_has_files;  // guarded by the lock
+
+void before_fork() {
+  const bool mine = is_owner();
+  lock_before_fork();
+  parent_has_files = mine;
+  if (mine) make_all_real();
+}
+
+void after_fork_in_child() {
+  const bool mine = parent_has_files;
+  renew_lock_in_child();
+  if (mine) forget_all();
+}
+
+void before_other_process() {
+  if (!is_anything_captured()) return;
+  Lock lock;
+  make_all_real();
+}
+
+// Streams are written out after us, at the very end of exit; so it is done here as well.
+void before_exit() {
+  if (!is_anything_captured()) return;
+  std::fflush(nullptr);
+  bring_all_home();
+}
+
+__attribute__((constructor)) void start() {
+  start_capture();
+  ::pthread_atfork(&before_fork, &unlock_after_fork, &after_fork_in_child);
+  ::at_quick_exit([] { bring_all_home(); });
+}
+
+__attribute__((destructor)) void stop() { before_exit(); }
+
+}  // namespace
+
+void before_vfork() { before_other_process(); }
+
+EXPORT(int, posix_spawn,
+       (pid_t * child, const char* path, const posix_spawn_file_actions_t* actions,
+        const posix_spawnattr_t* attributes, char* const* arguments, char* const* environment)) {
+  before_other_process();
+  return NEXT(posix_spawn)(child, path, actions, attributes, arguments, environment);
+}
+
+EXPORT(int, posix_spawnp,
+       (pid_t * child, const char* path, const posix_spawn_file_actions_t* actions,
+        const posix_spawnattr_t* attributes, char* const* arguments, char* const* environment)) {
+  before_other_process();
+  return NEXT(posix_spawnp)(child, path, actions, attributes, arguments, environment);
+}
+
+EXPORT(int, system, (const char* command)) {
+  before_other_process();
+  return NEXT(system)(command);
+}
+
+EXPORT(FILE*, popen, (const char* command, const char* mode)) {
+  before_other_process();
+  return NEXT(popen)(command, mode);
+}
+
+EXPORT(int, clone,
+       (int (*body)(void*), void* stack, int flags, void* argument, void* a, void* b, void* c)) {
+  constexpr int shares_descriptors = 0x400;  // CLONE_FILES
+  if ((flags & shares_descriptors) == 0) before_other_process();
+  return NEXT(clone)(body, stack, flags, argument, a, b, c);
+}
+
+EXPORT(void, _exit, (int status)) {
+  bring_all_home();
+  NEXT(_exit)(status);
+}
+
+EXPORT(void, _Exit, (int status)) {
+  bring_all_home();
+  NEXT(_Exit)(status);
+}
+
+EXPORT(int, execve, (const char* path, char* const* arguments, char* const* environment)) {
+  bring_all_home();
+  return NEXT(execve)(path, arguments, environment);
+}
+
+EXPORT(int, execv, (const char* path, char* const* arguments)) {
+  bring_all_home();
+  return NEXT(execv)(path, arguments);
+}
+
+EXPORT(int, execvp, (const char* path, char* const* arguments)) {
+  bring_all_home();
+  return NEXT(execvp)(path, arguments);
+}
+
+EXPORT(int, execvpe, (const char* path, char* const* arguments, char* const* environment)) {
+  bring_all_home();
+  return NEXT(execvpe)(path, arguments, environment);
+}
+
+EXPORT(int, fexecve, (int fd, char* const* arguments, char* const* environment)) {
+  bring_all_home();
+  return NEXT(fexecve)(fd, arguments, environment);
+}
+
+EXPORT(int, execveat,
+       (int folder, const char* path, char* const* arguments, char* const* environment,
+        int flags)) {
+  bring_all_home();
+  return NEXT(execveat)(folder, path, arguments, environment, flags);
+}
+
+namespace {
+
+// The arguments of execl and its kin as an array on the stack of `then`.
+template <typename Then>
+int with_array(const char* first, va_list list, Then then) {
+  va_list counted;
+  va_copy(counted, list);
+  size_t count = 1;
+  while (va_arg(counted, char*) != nullptr) ++count;
+  va_end(counted);
+  auto* arguments = static_cast<char**>(__builtin_alloca((count + 1) * sizeof(char*)));
+  arguments[0] = const_cast<char*>(first);
+  for (size_t number = 1; number <= count; ++number) arguments[number] = va_arg(list, char*);
+  return then(arguments, list);
+}
+
+}  // namespace
+
+EXPORT(int, execl, (const char* path, const char* first, ...)) {
+  va_list list;
+  va_start(list, first);
+  const int result = with_array(
+      first, list, [&](char** arguments, va_list) { return backstay_execv(path, arguments); });
+  va_end(list);
+  return result;
+}
+
+EXPORT(int, execlp, (const char* path, const char* first, ...)) {
+  va_list list;
+  va_start(list, first);
+  const int result = with_array(
+      first, list, [&](char** arguments, va_list) { return backstay_execvp(path, arguments); });
+  va_end(list);
+  return result;
+}
+
+EXPORT(int, execle, (const char* path, const char* first, ...)) {
+  va_list list;
+  va_start(list, first);
+  const int result = with_array(first, list, [&](char** arguments, va_list rest) {
+    return backstay_execve(path, arguments, va_arg(rest, char**));
+  });
+  va_end(list);
+  return result;
+}
+
+}  // namespace backstay::files

@@ -1,0 +1,39 @@
+// Where the bytes of a memory file go when the program closes it, syncs it or ends.
+//
+// Two sinks can stand behind this: the direct one brings the file to its place at once; one that
+// hands the bytes to the node's agent is to come. A sink is called with the lock held, by one
+// thread at a time, allocates nothing, and calls no function of libc that is interposed.
+#pragma once
+
+#include <sys/stat.h>
+
+namespace backstay::files {
+
+// A memory file as it is to be kept.
+struct Finished {
+  int memory = -1;          // holds the bytes: holes, size and times are those of the file
+  int target = -1;          // the file at its place, open for writing; mode and owner are its own
+  struct stat opened = {};  // of the file at its place, when it was opened
+  bool sync = false;        // return only when a power cut would not take it back
+};
+
+// Where the file is now.
+struct Kept {
+  int error = 0;  // an error number: what close or fsync returns to the program
+  // A new file has replaced the one at the target, and this descriptor (for reading and writing)
+  // leads to it; -1: the target itself has the bytes.
+  int placed = -1;
+};
+
+// Brings the file to its place: writes it under a temporary name beside it and renames, so that a
+// crash leaves the old file or the new one. Where a rename would not do (another name, another
+// process that has the file open, a folder that is closed to us, a disk that has no room for both)
+// it writes into the file itself.
+Kept keep_direct(const Finished& finished);
+
+// Writes into the file at its place, as the program would have: no crash leaves the old file.
+// Returns an error number. ENOSPC and EDQUOT are found before the first byte is written, where the
+// file system can reserve room.
+int write_in_place(const Finished& finished);
+
+}  // namespace backstay::files

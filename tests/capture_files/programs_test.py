@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""Programs that know nothing of Backstay write captured files: the same files as natively.
+
+    programs_test.py LIBRARY FOLDER
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+from capturing import Capture, temporary_files  # noqa: E402
+
+NUMPY_PYTHON = os.environ.get("BACKSTAY_NUMPY_PYTHON", sys.executable)
+# What a program is, the command (in the folder), the files that must come out alike.
+PROGRAMS = {
+    "dd": "dd if=../input of=out bs=64k conv=notrunc status=none && dd if=../input of=more bs=4096 "
+          "seek=3 count=9 conv=fsync status=none",
+    "cp": "cp ../input out && cp -p ../input more && cp --sparse=always out holes",
+    "tar": "tar -cf out.tar --mtime=@0 -C .. input && tar -xf out.tar && tar -czf - input | "
+           "tar -xzOf - > again",
+    "sort": "sort -o out ../text && sort -S 64k -T . ../text > more",
+    "gcc": "gcc -g0 -o out ../program.c && ./out > said && gcc -g0 -c -o out.o ../program.c",
+    "sqlite3": "sqlite3 out \"create table t(a, b); insert into t values(1, 'x'), (2, 'y');\" && "
+               "sqlite3 out \"update t set b = 'z' where a = 2; pragma integrity_check;\" > said",
+    "shell": "exec 3> out; echo one >&3; cat ../text >&3; (echo two >&3); exec 3>&-; "
+             "for n in 1 2 3; do echo $n; done > more; echo 4 >> more; cat more > again",
+    "sed": "cp ../text out && sed -i s/a/b/ out && sed -n w\\ more ../text",
+    "patch": "cp ../text out && awk '{print > \"more\"; print $1 > \"again\"}' ../text",
+    "numpy": f"{NUMPY_PYTHON} -c \"import numpy as n; n.save('out.npy', n.arange(99999.)); "
+             "n.savez('more.npz', a=n.zeros(9)); m = n.memmap('map', mode='w+', shape=(9000,)); "
+             "m[:] = 7; m.flush(); n.arange(9).tofile('plain')\"",
+    "python": "python3 -c \"import os, shutil, subprocess; f = open('out', 'w+b'); "
+              "f.write(b'x' * 9999); subprocess.run(['sh', '-c', 'echo y >&%d' % f.fileno()], "
+              "pass_fds=[f.fileno()]); f.seek(5); f.write(b'z'); f.close(); "
+              "shutil.copy2('out', 'more'); os.replace('more', 'again'); os._exit(0)\"",
+}
+
+
+def has(name):
+    if name == "numpy":
+        return subprocess.run([NUMPY_PYTHON, "-c", "import numpy"], stderr=subprocess.DEVNULL,
+                              check=False).returncode == 0
+    return name in ("shell", "python", "patch") or shutil.which(name) is not None
+
+
+def tree(folder):
+    return {path.relative_to(folder).as_posix(): (path.stat().st_mode, path.read_bytes())
+            for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def prepare(folder):
+    (folder / "input").write_bytes(os.urandom(3_000_000) + bytes(500_000) + os.urandom(77))
+    lines = [f"{number * 7919 % 10007} a line of text" for number in range(20000)]
+    (folder / "text").write_text("\n".join(lines) + "\n")
+    (folder / "program.c").write_text('#include <stdio.h>\nint main(void){puts("hi");return 0;}\n')
+
+
+def run_both(library, folder, name):
+    found = {}
+    for way in ("native", "captured"):
+        place = folder / way
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+        environment = dict(os.environ)
+        if way == "captured":
+            environment = Capture(library, place).environment()
+        done = subprocess.run(["sh", "-c", PROGRAMS[name]], cwd=place, env=environment,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        if done.returncode != 0:
+            sys.exit(f"{name}, {way}: status {done.returncode}: {done.stderr.decode()}")
+        found[way] = tree(place)
+        if temporary_files(place):
+            sys.exit(f"{name}: left {temporary_files(place)}")
+    if found["native"].keys() != found["captured"].keys():
+        sys.exit(f"{name}: natively {sorted(found['native'])}, captured "
+                 f"{sorted(found['captured'])}")
+    for path, native in found["native"].items():
+        if native != found["captured"][path]:
+            sys.exit(f"{name}: {path} has other bytes or another mode")
+    print(f"{name}: {len(found['native'])} files")
+
+
+# What is being written is in memory, and at its place once the file is closed, synced, renamed.
+STATES = """
+import os
+def state(f): return os.readlink(f'/proc/self/fd/{f.fileno()}').startswith('/memfd:')
+f = open('x', 'wb', buffering=0); f.write(b'abc')
+assert state(f), 'not in memory'
+assert os.stat('x').st_size == 3 and os.fstat(f.fileno()).st_size == 3, 'stat'
+assert os.stat('x').st_ino == os.fstat(f.fileno()).st_ino, 'inode'
+g = open('x', 'rb'); assert g.read() == b'abc', 'read back'
+os.system('test ! -s x || exit 1') # makes it real: from now on others see it
+assert not state(f) and os.system('test "$(cat x)" = abc') == 0, 'real'
+h = open('y', 'wb', buffering=0); h.write(b'de'); os.fsync(h.fileno())
+assert not state(h), 'synced'
+k = open('z', 'wb', buffering=0); k.write(b'fg'); os.rename('z', 'y')
+assert open('y', 'rb').read() == b'fg', 'renamed'
+a = open('old', 'ab'); assert not state(a), 'append'
+"""
+
+
+def states(library, folder):
+    place = folder / "states"
+    place.mkdir()
+    done = Capture(library, place).run("python3", "-c", STATES, cwd=place)
+    if done.returncode != 0:
+        sys.exit("a captured file is not where it should be")
+    print("states")
+
+
+def budget(library, folder):
+    """A file that outgrows the memory that is allowed goes to its place and goes on."""
+    place = folder / "budget"
+    place.mkdir()
+    script = ("import os; f = open('x', 'wb', buffering=0)\n"
+              "seen = [f.write(bytes([n]) * 1000000) and os.readlink('/proc/self/fd/%d' % "
+              "f.fileno()).startswith('/memfd:') for n in range(40)]\n"
+              "assert seen[0] and not seen[-1], seen; assert f.tell() == 40000000")
+    capture = Capture(library, place, BACKSTAY_CAPTURE_MIB="16")
+    done = capture.run("python3", "-c", script, cwd=place)
+    expected = b"".join(bytes([number]) * 1000000 for number in range(40))
+    if done.returncode != 0 or (place / "x").read_bytes() != expected:
+        sys.exit("a file larger than the memory that is allowed is wrong")
+    print("budget")
+
+
+def main():
+    library, folder = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="programs", dir=folder.parent))
+    prepare(folder)
+    for name in PROGRAMS:
+        if has(name):
+            run_both(library, folder, name)
+        else:
+            print(f"{name}: left out, it is not installed")
+    states(library, folder)
+    budget(library, folder)
+    shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()
