@@ -192,6 +192,7 @@ Status serve(const Config& config, const std::string& socket, bool foreground) {
   options.metrics_address = config.metrics.address;
   options.metrics_port = static_cast<std::uint16_t>(config.metrics.port);
   options.copy_stop_s = config.durable.stop_timeout_s;
+  options.paths = &io::posix_filesystem();
   options.open_tier = [&config](const std::string& dir) { return open_tier(config, dir); };
   options.open_shared = [&config, name = random_word()](const std::string& dir) {
     return open_tier(config, dir, name);

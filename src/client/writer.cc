@@ -265,4 +265,23 @@ Status Writer::wait(VersionNumber version, Level level, double timeout_s) {
   }
 }
 
+Status Writer::settle(const std::string& path, double timeout_s) {
+  BACKSTAY_TRY(ready(/*begun=*/false));
+  const std::uint64_t deadline = deadline_in(timeout_s);
+  BACKSTAY_TRY(agent_->send(wire::BringHome{path}));
+  while (true) {
+    const auto message = agent_->receive(deadline);
+    if (!message.ok() && message.error().code() == Code::timeout) {
+      return Error(Code::timeout,
+                   fmt::format("{} not at its own path within {} s; it still may come there",
+                               path.empty() ? "a captured file is" : path + " is", timeout_s));
+    }
+    if (!message.ok()) return message.error();
+    const auto* answer = std::get_if<wire::AtHome>(&*message);
+    if (answer == nullptr || answer->path != path) continue;
+    if (answer->code != Code::ok) return Error(answer->code, answer->message);
+    return {};
+  }
+}
+
 }  // namespace backstay::client

@@ -80,6 +80,12 @@ class Writer {
   // `timeout_s` (timeout: it still may get it; negative: without limit). Only while none is begun.
   Status wait(VersionNumber version, Level level, double timeout_s);
 
+  // Blocks until the newest captured bytes of a file are at its own path: of `path`; of all below
+  // it where it ends in "/"; of all files of this node's job where it is empty. A version that is
+  // begun does not count. Only while none is begun. Errors: why a file cannot be brought to its
+  // path (it stays in the store, and is tried again); timeout; agent_lost.
+  Status settle(const std::string& path, double timeout_s);
+
   RunId run() const { return agent_->welcomed().run; }
   std::uint32_t number() const { return agent_->welcomed().writer; }
 

@@ -66,6 +66,10 @@ std::optional<NodeId> node_of_parity_manifest(std::string_view name) {
   return node_in(name, parity_manifest_ending);
 }
 
+std::string home_mark_name(std::string_view folder, NodeId node) {
+  return fmt::format("{}/node-{:07}.home", folder, node);
+}
+
 std::string commit_name(std::string_view folder, Level level) {
   return fmt::format("{}/commit.{}", folder, level_name(level));
 }

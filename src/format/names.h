@@ -28,5 +28,7 @@ std::string parity_manifest_name(std::string_view folder, NodeId node);
 // The node in a parity manifest's own name, none for another name.
 std::optional<NodeId> node_of_parity_manifest(std::string_view name);
 std::string commit_name(std::string_view folder, Level level);
+// Which captured files of a node's part are not at home (docs/format/home.md).
+std::string home_mark_name(std::string_view folder, NodeId node);
 
 }  // namespace backstay::format

@@ -81,6 +81,10 @@ Status FaultyFile::allocate(std::uint64_t bytes) {
 Status FaultyFile::truncate(std::uint64_t bytes) {
   return counted(*faults_, "truncate " + path_, [&] { return inner_->truncate(bytes); });
 }
+Status FaultyFile::set_attributes(const Attributes& attributes) {
+  return counted(*faults_, "set attributes of " + path_,
+                 [&] { return inner_->set_attributes(attributes); });
+}
 Status FaultyFile::sync() {
   return counted(*faults_, "sync " + path_, [&] { return inner_->sync(); });
 }
@@ -108,6 +112,9 @@ class FaultyFileSystem final : public FileSystem {
   }
   Status remove(const std::string& path) override {
     return counted(*faults_, "remove " + path, [&] { return inner_.remove(path); });
+  }
+  Result<Facts> look(const std::string& path) override {
+    return counted(*faults_, "look at " + path, [&] { return inner_.look(path); });
   }
   Result<std::vector<Entry>> list(const std::string& path) override {
     return counted(*faults_, "list " + path, [&] { return inner_.list(path); });

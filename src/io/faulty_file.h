@@ -25,6 +25,7 @@ class FaultyFile final : public File {
   Status write_at(std::uint64_t offset, Bytes from) override;
   Status allocate(std::uint64_t bytes) override;
   Status truncate(std::uint64_t bytes) override;
+  Status set_attributes(const Attributes& attributes) override;
   Status sync() override;
   Result<std::uint64_t> size() override;
   int descriptor() const override { return inner_->descriptor(); }

@@ -14,6 +14,7 @@
 // on it aside). Paths are the operating system's; ".." and links are the caller's business.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -28,6 +29,31 @@ namespace backstay::io {
 // The alignment that O_DIRECT requires of offsets, lengths and addresses.
 inline constexpr std::uint64_t direct_alignment = 4096;
 
+// As the kernel counts: seconds since 1970-01-01 UTC, and how much more.
+struct Moment {
+  std::int64_t seconds = 0;
+  std::uint32_t nanoseconds = 0;
+  friend auto operator<=>(const Moment&, const Moment&) = default;
+};
+
+struct Attributes {
+  std::uint32_t mode = 0;  // permission bits, as in chmod
+  Moment accessed = {};
+  Moment modified = {};
+  friend bool operator==(const Attributes&, const Attributes&) = default;
+};
+
+// What stands at a path.
+struct Facts {
+  bool file = false;    // a regular one
+  bool folder = false;  // neither: a link, a pipe, a device ...
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  std::uint64_t bytes = 0;
+  Attributes attributes = {};
+  Moment changed = {};  // of the inode: its content, attributes or name
+};
+
 class File {
  public:
   virtual ~File() = default;  // closes; errors of close after sync mean nothing
@@ -39,7 +65,10 @@ class File {
   // (some blocks may have been taken: remove the file), io.
   virtual Status allocate(std::uint64_t bytes) = 0;
   virtual Status truncate(std::uint64_t bytes) = 0;
-  virtual Status sync() = 0;  // content and size, on the device
+  // Mode, then times. They stay as they are set if nothing is written or read afterwards.
+  virtual Status set_attributes(const Attributes& attributes) = 0;
+  // Content, size, and what set_attributes() has set, on the device.
+  virtual Status sync() = 0;
   virtual Result<std::uint64_t> size() = 0;
   // For Ring implementations of the same family; -1 where there is none.
   virtual int descriptor() const = 0;
@@ -70,6 +99,8 @@ class FileSystem {
   // Replaces a file `to` at once: a crash leaves the old one or the new one.
   virtual Status rename(const std::string& from, const std::string& to) = 0;
   virtual Status remove(const std::string& path) = 0;  // a file, or an empty directory
+  // Of the path itself, also where it is a link. Errors: not_found, io.
+  virtual Result<Facts> look(const std::string& path) = 0;
   // Sorted by name. Errors: not_found, io (also where `path` is not a directory).
   virtual Result<std::vector<Entry>> list(const std::string& path) = 0;
   virtual Status sync_directory(const std::string& path) = 0;

@@ -16,10 +16,17 @@ struct MemoryFileSystem::State {
   NodePointer root = std::make_shared<MemoryNode>(true);
   std::uint64_t used = 0;        // bytes of files with a link or an open handle
   std::uint64_t generation = 0;  // number of crashes
+  std::uint64_t nodes = 0;       // made so far
 
   std::uint64_t room() const {
     return options.capacity_bytes - std::min(used, options.capacity_bytes);
   }
+  Moment now() const {
+    constexpr std::uint64_t second = 1'000'000'000;
+    const std::uint64_t ns = options.clock == nullptr ? 0 : options.clock->wall_ns();
+    return {static_cast<std::int64_t>(ns / second), static_cast<std::uint32_t>(ns % second)};
+  }
+  void written(MemoryNode& node) const { node.attributes.modified = node.changed = now(); }
   void release_if_unused(MemoryNode& node) {
     if (!node.directory && node.links == 0 && node.opens == 0) used -= node.content.size();
   }
@@ -128,6 +135,14 @@ class MemoryFile final : public File {
     return locked_resize(bytes);
   }
 
+  Status set_attributes(const Attributes& attributes) override {
+    const std::lock_guard lock(state_->mutex);
+    BACKSTAY_TRY(locked_check("set the attributes of", true));
+    node_->attributes = attributes;
+    node_->changed = state_->now();
+    return {};
+  }
+
   Status sync() override {
     const std::lock_guard lock(state_->mutex);
     BACKSTAY_TRY(locked_check("sync", false));
@@ -161,6 +176,7 @@ class MemoryFile final : public File {
   void locked_write(std::uint64_t offset, Bytes from) {
     const std::uint64_t before = node_->content.size();
     node_->write(offset, from);
+    state_->written(*node_);
     state_->used += node_->content.size() - before;
   }
 
@@ -170,6 +186,7 @@ class MemoryFile final : public File {
       return errno_error("extend " + path_, ENOSPC);
     }
     node_->resize(bytes);
+    state_->written(*node_);
     state_->used = state_->used - before + bytes;
     return {};
   }
@@ -198,10 +215,16 @@ Result<std::unique_ptr<File>> MemoryFileSystem::open(const std::string& path, Op
   if (place.node == nullptr) {
     place.node = std::make_shared<MemoryNode>(false);
     place.node->links = 1;
+    place.node->number = ++state_->nodes;
+    constexpr std::uint32_t mode = 0600;
+    place.node->attributes = {mode, state_->now(), state_->now()};
+    place.node->synced_attributes = place.node->attributes;
+    place.node->changed = state_->now();
     place.folder->apply({{place.name, place.node}});
   } else if (how == Open::create || how == Open::create_direct) {
     state_->used -= place.node->content.size();
     place.node->resize(0);
+    state_->written(*place.node);
   }
   return std::unique_ptr<File>(
       std::make_unique<MemoryFile>(state_, place.node, path, writable, direct));
@@ -231,6 +254,7 @@ Status MemoryFileSystem::rename(const std::string& from, const std::string& to) 
   if (target.node != nullptr && target.node->directory) return errno_error(what, EISDIR);
   if (target.node != nullptr && source.node->directory) return errno_error(what, ENOTDIR);
   if (target.node != nullptr) state_->unlink(*target.node);
+  source.node->changed = state_->now();
   if (source.folder == target.folder) {
     source.folder->apply({{source.name, nullptr}, {target.name, source.node}});
   } else {
@@ -248,6 +272,15 @@ Status MemoryFileSystem::remove(const std::string& path) {
   place.folder->apply({{place.name, nullptr}});
   if (!place.node->directory) state_->unlink(*place.node);
   return {};
+}
+
+Result<Facts> MemoryFileSystem::look(const std::string& path) {
+  const std::lock_guard lock(state_->mutex);
+  BACKSTAY_ASSIGN(const Place place, find(*state_, path));
+  if (place.node == nullptr) return errno_error("look at " + path, ENOENT);
+  const MemoryNode& node = *place.node;
+  return Facts{!node.directory,     node.directory,  0,           node.number,
+               node.content.size(), node.attributes, node.changed};
 }
 
 Result<std::vector<Entry>> MemoryFileSystem::list(const std::string& path) {

@@ -10,6 +10,7 @@
 //    happened or not, each for itself: a later one may survive an earlier one. A rename inside one
 //    folder is one event; a rename between two folders is two, so that the file may have both names
 //    or none. A rename may survive although the file's content did not.
+//  - mode and times: those of the last sync() or the newest.
 //  - open files are dead: every call on them fails with Code::io.
 // Not in the model: bytes that turn bad after they were synced (faulty.h flips them), a block with
 // an older value than the last two, folders renamed into another folder (refused with EXDEV).
@@ -21,6 +22,7 @@
 #include <limits>
 #include <memory>
 
+#include "base/clock.h"
 #include "io/file.h"
 #include "io/ring.h"
 
@@ -29,6 +31,8 @@ namespace backstay::io {
 struct MemoryOptions {
   std::uint64_t capacity_bytes = std::numeric_limits<std::uint64_t>::max();  // full: no_space
   bool direct = true;  // the *_direct ways of opening check alignment, as O_DIRECT does
+  // Gives files their times; null: they are those of 1970 until set_attributes().
+  const Clock* clock = nullptr;
 };
 
 class MemoryFileSystem final : public FileSystem {
@@ -41,6 +45,7 @@ class MemoryFileSystem final : public FileSystem {
   Status make_directories(const std::string& path) override;
   Status rename(const std::string& from, const std::string& to) override;
   Status remove(const std::string& path) override;
+  Result<Facts> look(const std::string& path) override;
   Result<std::vector<Entry>> list(const std::string& path) override;
   Status sync_directory(const std::string& path) override;
 

@@ -57,6 +57,7 @@ void MemoryNode::apply(const Change& change) {
 void MemoryNode::sync() {
   synced_size = content.size();
   synced_blocks.clear();
+  synced_attributes = attributes;
   synced_names = names;
   changes.clear();
 }
@@ -79,6 +80,7 @@ void MemoryNode::crash_file(CrashDice& dice) {
     std::copy_n(bytes.begin(), count, content.begin() + static_cast<std::ptrdiff_t>(first));
   }
   content.resize(size);
+  if (attributes != synced_attributes && dice.below(2) == 0) attributes = synced_attributes;
   sync();
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "io/file.h"
 
 namespace backstay::io {
 
@@ -39,7 +40,11 @@ struct MemoryNode {
   Buffer content;
   std::uint64_t synced_size = 0;
   std::map<std::uint64_t, std::array<std::byte, memory_block_bytes>>
-      synced_blocks;  // where changed
+      synced_blocks;         // where changed
+  std::uint64_t number = 0;  // as of an inode
+  Attributes attributes;
+  Attributes synced_attributes;
+  Moment changed;
   unsigned links = 0;
   unsigned opens = 0;
 

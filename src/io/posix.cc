@@ -37,6 +37,14 @@ bool alignment_is_enough([[maybe_unused]] int fd) {
 #endif
 }
 
+timespec timespec_of(const Moment& moment) {
+  return {static_cast<time_t>(moment.seconds), static_cast<long>(moment.nanoseconds)};
+}
+
+Moment moment_of(const timespec& time) {
+  return {time.tv_sec, static_cast<std::uint32_t>(time.tv_nsec)};
+}
+
 class PosixFile final : public File {
  public:
   PosixFile(Fd fd, std::string path, bool direct)
@@ -63,9 +71,21 @@ class PosixFile final : public File {
     return done == 0 ? Status() : errno_error("set the size of " + path_, errno);
   }
 
-  // fdatasync also writes the size and the block map, all that reading the content needs.
+  Status set_attributes(const Attributes& attributes) override {
+    attributes_set_ = true;
+    if (::fchmod(fd_.get(), attributes.mode) != 0) {
+      return errno_error("set the mode of " + path_, errno);
+    }
+    const timespec times[2] = {timespec_of(attributes.accessed), timespec_of(attributes.modified)};
+    if (::futimens(fd_.get(), times) != 0) return errno_error("set the times of " + path_, errno);
+    return {};
+  }
+
+  // fdatasync also writes the size and the block map, all that reading the content needs; but not
+  // mode and times.
   Status sync() override {
-    const auto done = retried([&] { return ::fdatasync(fd_.get()); });
+    const auto call = attributes_set_ ? ::fsync : ::fdatasync;
+    const auto done = retried([&] { return call(fd_.get()); });
     return done == 0 ? Status() : errno_error("sync " + path_, errno);
   }
 
@@ -82,6 +102,7 @@ class PosixFile final : public File {
   Fd fd_;
   std::string path_;
   bool direct_;
+  bool attributes_set_ = false;
 };
 
 int flags_of(Open how) {
@@ -163,6 +184,19 @@ class PosixFileSystem final : public FileSystem {
     if (::unlink(path.c_str()) == 0) return {};
     if (errno == EISDIR && ::rmdir(path.c_str()) == 0) return {};
     return errno_error("remove " + path, errno);
+  }
+
+  Result<Facts> look(const std::string& path) override {
+    struct stat facts {};
+    if (::lstat(path.c_str(), &facts) != 0) return errno_error("look at " + path, errno);
+    constexpr mode_t permissions = 07777;
+    return Facts{S_ISREG(facts.st_mode),
+                 S_ISDIR(facts.st_mode),
+                 facts.st_dev,
+                 facts.st_ino,
+                 static_cast<std::uint64_t>(facts.st_size),
+                 {facts.st_mode & permissions, moment_of(facts.st_atim), moment_of(facts.st_mtim)},
+                 moment_of(facts.st_ctim)};
   }
 
   Result<std::vector<Entry>> list(const std::string& path) override;

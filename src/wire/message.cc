@@ -123,6 +123,10 @@ template <>
 constexpr auto fields_of<Finish> = std::tuple(&Finish::version, &Finish::object_bytes);
 template <>
 constexpr auto fields_of<Abandon> = std::tuple(&Abandon::version);
+template <>
+constexpr auto fields_of<BringHome> = std::tuple(&BringHome::path);
+template <>
+constexpr auto fields_of<AtHome> = std::tuple(&AtHome::path, &AtHome::code, &AtHome::message);
 
 static_assert(all_described<Message>);
 

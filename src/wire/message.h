@@ -158,6 +158,10 @@ struct Finish {  // in place of End
   VersionNumber version = 0;
   std::uint64_t object_bytes = 0;  // its length
 };
+// When the newest captured bytes of a file are at its own path (docs/protocol/home.md).
+struct BringHome {   // answered by AtHome
+  std::string path;  // of one file; all below a folder where it ends in "/"; "": all
+};
 struct Abandon {  // the writer gives it up, or has heard that it was given up
   VersionNumber version = 0;
 };
@@ -213,6 +217,11 @@ struct Opened {               // answer to Open
   VersionNumber version = 0;  // 0: none was begun
   Code code = Code::ok;
   std::string message;
+};
+struct AtHome {
+  std::string path;  // as in BringHome
+  Code code = Code::ok;
+  std::string message;  // why a file is not at its path
 };
 struct Grant {
   VersionNumber version = 0;
@@ -276,12 +285,13 @@ struct Failure {  // the connection ends after it
 };
 
 // The order is the type number on the wire, from 1: append only.
-class Message : public std::variant<Hello, Begin, Filled, End, Query, Await, Restart, Verified,
-                                    Refuse, Restored, Fetch, Request, Goodbye, Admin, Status,
-                                    Shutdown, Welcome, Grant, Captured, LevelIs, Plan, Chunks,
-                                    Deliver, Answer, Failure, Withdraw, Withdrawn, Forget,
-                                    AwaitNewer, Neighbours, Candidates, Candidate, Ready, Proceed,
-                                    Where, EndRanks, Join, Open, Opened, More, Finish, Abandon> {
+class Message
+    : public std::variant<Hello, Begin, Filled, End, Query, Await, Restart, Verified, Refuse,
+                          Restored, Fetch, Request, Goodbye, Admin, Status, Shutdown, Welcome,
+                          Grant, Captured, LevelIs, Plan, Chunks, Deliver, Answer, Failure,
+                          Withdraw, Withdrawn, Forget, AwaitNewer, Neighbours, Candidates,
+                          Candidate, Ready, Proceed, Where, EndRanks, Join, Open, Opened, More,
+                          Finish, Abandon, BringHome, AtHome> {
  public:
   template <AlternativeOf<variant> T>
   Message(T&& value)  // NOLINT(google-explicit-constructor): as a variant

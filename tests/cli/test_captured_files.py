@@ -5,8 +5,10 @@ They run on the job `captured` of tests/golden.
 
 import os
 import shutil
+import struct
 
 import pytest
+import xxhash
 
 from conftest import GOLDEN, ROOT
 
@@ -210,3 +212,61 @@ def test_export_of_a_damaged_need_leaves_no_file(world):
     done = world.run("export", "captured", 13, "--region", "all.byte", "-o", "out")
     assert done.returncode == 4 and "needs version 12" in done.stderr
     assert not list((world.folder / "out").rglob("*.tmp"))
+
+
+def home_mark(version, run, node, job, files):
+    """docs/format/home.md"""
+    data = b"BKSTHOM1" + struct.pack("<IIQQII", 2, len(files), version, run, node, 0)
+    data += job.encode().ljust(104, b"\0")
+    for how, path, why in files:
+        data += struct.pack("<BH", how, len(path)) + path + struct.pack("<H", len(why)) + why
+    return data + struct.pack("<Q", xxhash.xxh3_64_intdigest(data))
+
+
+def test_ls_files_says_which_are_at_home(world):
+    job = world.captured()
+    listed = world.json("ls", "captured", "--files")
+    assert listed["not_home"] == 4
+    files = {one["path"]: one for one in listed["files"]}
+    assert files["/run/heat/out.bin"] == {
+        "path": "/run/heat/out.bin",
+        "bytes": 10_000,
+        "job": "captured",
+        "version": 13,
+        "level": "local",
+        "home": False,
+        "why": "not yet",
+    }
+    run = 0x0102030405060709
+    mark = job / NEWER / "node-0000000.home"
+    waits, kept = (1, b"/run/heat/out.bin", b"no space"), (2, b"/run/sparse", b"a newer file")
+    mark.write_bytes(home_mark(13, run, 0, "captured", [waits, kept]))
+    files = {one["path"]: one for one in world.json("ls", "captured", "--files")["files"]}
+    assert {path: (one["home"], one["why"]) for path, one in files.items()} == {
+        "/run/heat/empty": (True, ""),
+        "/run/heat/log \\xff.txt": (True, ""),
+        "/run/heat/out.bin": (False, "waits: no space"),
+        "/run/sparse": (False, "kept: a newer file"),
+    }
+    assert world.json("show", "captured", 13)["files_not_home"] == 2
+    assert "2 files are not at home yet" in world.run("show", "captured", 13).stdout
+    assert world.json("show", "captured", 12)["files_not_home"] == 0
+    text = world.run("ls", "captured", "--files").stdout
+    assert "2 files are not at home yet; `backstay export" in text and "waits: no space" in text
+    mark.write_bytes(home_mark(13, run + 1, 0, "captured", []))  # of another run: says nothing
+    assert world.json("ls", "captured", "--files")["not_home"] == 4
+    mark.write_bytes(home_mark(13, run, 0, "captured", []))
+    assert world.json("ls", "captured", "--files")["not_home"] == 0
+    assert "not at home" not in world.run("ls", "captured", "--files").stdout
+
+
+def test_ls_files_takes_the_jobs_of_each_host(world):
+    job = world.captured()
+    job.rename(job.parent / "heat.files.n1")  # its records name the other job
+    done = world.run("ls", "heat", "--files")
+    assert done.returncode != 0 and "heat.files.n1" not in done.stdout
+    world.captured()
+    assert world.run("ls", "--files").returncode == 2
+    assert world.run("ls", "nobody", "--files").returncode == 3
+    world.golden()
+    assert world.run("ls", "golden", "--files").returncode == 3

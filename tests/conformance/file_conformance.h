@@ -158,6 +158,36 @@ TEST_P(FileConformance, RenameMovesBetweenFolders) {
   EXPECT_FALSE(fs_.rename(at("b/g"), at("a")).ok()) << "a folder was replaced by a file";
 }
 
+TEST_P(FileConformance, AttributesAreThoseThatWereSet) {
+  const io::Attributes set{.mode = 0640, .accessed = {17, 1}, .modified = {-5, 999'999'999}};
+  auto file = fs_.open(at("f"), io::Open::create);
+  ASSERT_TRUE(is_ok(file));
+  ASSERT_TRUE(is_ok((*file)->write_at(0, pattern(10, 1))));
+  ASSERT_TRUE(is_ok((*file)->set_attributes(set)));
+  ASSERT_TRUE(is_ok((*file)->sync()));
+  file->reset();
+  ASSERT_TRUE(is_ok(fs_.rename(at("f"), at("g"))));
+  const auto facts = fs_.look(at("g"));
+  ASSERT_TRUE(is_ok(facts));
+  EXPECT_TRUE(facts->file);
+  EXPECT_EQ(facts->bytes, 10U);
+  EXPECT_EQ(facts->attributes, set);
+}
+
+TEST_P(FileConformance, ALookTellsFilesApart) {
+  write("f", {});
+  write("g", {});
+  ASSERT_TRUE(is_ok(fs_.make_directories(at("folder"))));
+  const auto f = fs_.look(at("f")), g = fs_.look(at("g")), folder = fs_.look(at("folder"));
+  ASSERT_TRUE(is_ok(f) && is_ok(g) && is_ok(folder));
+  EXPECT_TRUE(f->file && !f->folder && !folder->file && folder->folder);
+  EXPECT_EQ(f->attributes.mode, 0600U);
+  EXPECT_NE(f->inode, g->inode);
+  ASSERT_TRUE(is_ok(fs_.rename(at("f"), at("g"))));
+  EXPECT_EQ(fs_.look(at("g"))->inode, f->inode);
+  EXPECT_TRUE(fails_with(fs_.look(at("f")), Code::not_found));
+}
+
 TEST_P(FileConformance, FoldersAreMadeListedAndRemoved) {
   ASSERT_TRUE(is_ok(fs_.make_directories(at("a/b/c"))));
   ASSERT_TRUE(is_ok(fs_.make_directories(at("a/b/c"))));

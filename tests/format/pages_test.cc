@@ -7,6 +7,7 @@
 #include "base/checksum.h"
 #include "format/extent_map.h"
 #include "format/files.h"
+#include "format/home_mark.h"
 #include "format/manifest.h"
 #include "format/object.h"
 #include "format/segment.h"
@@ -152,6 +153,17 @@ TEST(Pages, Commit) {
   EXPECT_EQ((*record).manifests_sum, manifest_digest(dump("manifest.md", 0, 0, 344)));
   EXPECT_EQ((*record).committed_ns, captured_ns + 750'000'000);
   EXPECT_EQ(encode(*record), bytes);
+}
+
+TEST(Pages, HomeMark) {
+  const Buffer bytes = dump("home.md", 0, 0, 172);
+  const auto mark = decode_home_mark(bytes);
+  ASSERT_TRUE(mark.ok()) << mark.error().to_string();
+  EXPECT_EQ(mark->job, "heat");
+  EXPECT_EQ(mark->version, 13U);
+  EXPECT_EQ(mark->run, example_run);
+  EXPECT_EQ(mark->files, (std::vector<FileNotHome>{{"/w/out", NotHome::waits, "disk full"}}));
+  EXPECT_EQ(encode(*mark), bytes);
 }
 
 TEST(Pages, ChecksumsOfTheOverview) {

@@ -67,6 +67,27 @@ TEST(Crash, ASyncedFileMayLoseItsNameOnly) {
   EXPECT_EQ(seen, (Seen{"missing", "old"}));
 }
 
+TEST(Crash, SyncedAttributesAreNeverLost) {
+  for (const bool synced : {true, false}) {
+    const auto seen = outcomes(
+        [&](auto& fs) {
+          write(fs, "f", pattern(10, 1), true);
+          ASSERT_TRUE(is_ok(fs.sync_directory("/")));
+          auto file = fs.open("f", Open::reuse_direct);
+          ASSERT_TRUE(is_ok(file));
+          ASSERT_TRUE(is_ok((*file)->set_attributes({.mode = 0444, .modified = {5, 6}})));
+          if (synced) {
+            ASSERT_TRUE(is_ok((*file)->sync()));
+          }
+        },
+        [](auto& fs) -> std::string {
+          const Attributes now = fs.look("f")->attributes;
+          return now.mode == 0444 && now.modified == Moment{5, 6} ? "new" : "old";
+        });
+    EXPECT_EQ(seen, synced ? Seen{"new"} : (Seen{"new", "old"}));
+  }
+}
+
 TEST(Crash, AnUnsyncedFileMayBeAnything) {
   const auto seen = outcomes(
       [](auto& fs) {

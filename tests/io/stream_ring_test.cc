@@ -26,6 +26,7 @@ class PipeFile final : public File {
   Status write_at(std::uint64_t, Bytes) override { return no(); }
   Status allocate(std::uint64_t) override { return no(); }
   Status truncate(std::uint64_t) override { return no(); }
+  Status set_attributes(const Attributes&) override { return no(); }
   Status sync() override { return no(); }
   Result<std::uint64_t> size() override { return no().error(); }
   int descriptor() const override { return fd_; }

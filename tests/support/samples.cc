@@ -255,7 +255,9 @@ std::vector<wire::Message> last_messages() {
           Opened{12, Code::too_large, "used up"},
           More{12, 2},
           Finish{12, 1ULL << 33},
-          Abandon{12}};
+          Abandon{12},
+          BringHome{"/w/out"},
+          AtHome{"/w/out", Code::no_space, "the disk is full"}};
 }
 
 std::vector<wire::Message> first_messages() {

@@ -19,6 +19,7 @@ class AroundMemory : public io::FileSystem {
     return inner.rename(from, to);
   }
   Status remove(const std::string& path) override { return inner.remove(path); }
+  Result<io::Facts> look(const std::string& path) override { return inner.look(path); }
   Result<std::vector<io::Entry>> list(const std::string& path) override { return inner.list(path); }
   Status sync_directory(const std::string& path) override { return inner.sync_directory(path); }
 

@@ -123,6 +123,8 @@ TEST(Message, FieldsOfWritersComeBack) {
   EXPECT_EQ(finish.object_bytes, 1ULL << 40);
   EXPECT_EQ(there_and_back(Open{7}).buffers, 7U);
   EXPECT_EQ(there_and_back(Abandon{12}).version, 12U);
+  EXPECT_EQ(there_and_back(BringHome{"/w/"}).path, "/w/");
+  EXPECT_EQ(there_and_back(AtHome{"/w/", Code::io, "why"}).message, "why");
 }
 
 TEST(Message, UnknownTypesAreRefused) {

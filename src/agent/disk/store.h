@@ -36,6 +36,7 @@
 #include <vector>
 
 #include "agent/disk/catalog.h"
+#include "agent/disk/home_orders.h"
 #include "agent/disk/mailbox.h"
 #include "agent/version/retention.h"
 #include "base/alternative.h"
@@ -188,7 +189,8 @@ struct Settled {
 };
 class Event : public std::variant<Scanned, Looked, ChunkWritten, VersionSealed, VersionRecorded,
                                   VersionFailed, RecordFailed, Removed, ManifestLoaded, ChunkRead,
-                                  VersionDurable, CopyFailed, CopyPrepared, PartCopied, Settled> {
+                                  VersionDurable, CopyFailed, CopyPrepared, PartCopied, Settled,
+                                  FilesLookedAt, FileBrought, HomeMarked> {
  public:
   template <AlternativeOf<variant> T>
   Event(T&& value)  // NOLINT(google-explicit-constructor): as a variant

@@ -29,6 +29,7 @@ Job::Job(std::string name, std::string dir, Pool& pool, Outbox& outbox, StoreLin
       output_(state_),
       capture_(state_, output_),
       writers_(state_, output_),
+      home_files_(state_, [this](VersionNumber version) { writers_.brought_home(version); }),
       durability_(state_,
                   [this](VersionNumber version) { return levels_.wanted_durable(version); }),
       files_(*this),
@@ -191,6 +192,7 @@ void Job::disconnected(ConnectionId connection, bool goodbye) {
   asking_.remove_if([connection](const auto& entry) { return entry.first == connection; });
   if (writers_.includes(connection)) {
     writers_.disconnected(connection, goodbye);
+    home_files_.disconnected(connection);
     return carry_out();
   }
   const RankLink* link = state_.link_of(connection);
@@ -253,6 +255,7 @@ void Job::on(const Event& event) {
     BACKSTAY_CHECK(!restores_.empty());
     restores_.front()->on(*read);
   }
+  home_files_.on(event);
   reap_restores();
   carry_out();
   durability_.consider();
@@ -281,7 +284,7 @@ std::uint64_t Job::next_deadline_ns() const {
   const std::uint64_t settles = commit_coordinator_.settles_at_ns();
   const bool matters = settles != 0 && !waiting_.empty();
   return std::min({matters ? settles : no_deadline, redundancy_wants_ns_, status_poll_wants_ns_,
-                   network_pause_.ends_ns()});
+                   network_pause_.ends_ns(), home_files_.wakes_at_ns()});
 }
 
 void Job::pump() {
@@ -301,6 +304,7 @@ void Job::pump() {
   }
   capture_.grant();
   writers_.grant();
+  home_files_.pump();
   tell_facts();
   if (!restores_.empty()) restores_.front()->pump();
   reap_restores();  // what comes from other agents comes past on()
@@ -314,11 +318,14 @@ void Job::tell_facts() {
   request_publisher_.tell(commit_coordinator_.run_membership());
 }
 
-bool Job::busy() const { return output_.draining() || !restores_.empty() || !waiting_.empty(); }
+bool Job::busy() const {
+  return output_.draining() || !restores_.empty() || !waiting_.empty() || home_files_.busy();
+}
 
 // A captured version that could not be written is here only: the job stays open for it.
 bool Job::unused() const {
   return !has_processes() && restores_.empty() && !taking_versions() && copying() == 0 &&
+         !home_files_.busy() &&
          std::all_of(state_.memory.begin(), state_.memory.end(),
                      [this](const auto& entry) { return state_.is_safe(entry.second); });
 }

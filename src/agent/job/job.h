@@ -20,6 +20,7 @@
 #include "agent/group/blocker_publisher.h"
 #include "agent/group/request_publisher.h"
 #include "agent/group/status_poll.h"
+#include "agent/home/home_files.h"
 #include "agent/job/commit_coordinator.h"
 #include "agent/memory/control_page.h"
 #include "agent/redundancy/network_pause.h"
@@ -37,7 +38,11 @@ class Job {
       const Clock& clock, std::unique_ptr<ControlPage> page);
 
   // The agent's, for the welcome of each rank.
-  void set_settings(std::vector<wire::Setting> settings) { settings_ = std::move(settings); }
+  // `files_come_home`: captured files are brought to their own paths.
+  void set_settings(std::vector<wire::Setting> settings, bool files_come_home = false) {
+    settings_ = std::move(settings);
+    state_.files_come_home = files_come_home;
+  }
 
   const std::string& name() const { return state_.name; }
   const std::string& dir() const { return state_.dir; }
@@ -217,6 +222,7 @@ class Job {
   VersionOutput output_;
   Capture capture_;
   Writers writers_;
+  HomeFiles home_files_;
   Durability durability_;
   Files files_;
   CommitCoordinator commit_coordinator_;

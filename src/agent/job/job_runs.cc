@@ -141,7 +141,10 @@ Status Job::join_rank(ConnectionId connection, const wire::Hello& hello) {
 }
 
 void Job::join_writer(const Newcomer& newcomer) {
-  if (!writers_.run_began()) writers_.begin_run();
+  if (!writers_.run_began()) {
+    writers_.begin_run();
+    home_files_.begin_run();
+  }
   looked_ = false;
   state_.keep = std::max(newcomer.hello.keep, 1u);
   const std::uint32_t number = writers_.join(newcomer.connection, newcomer.hello.pid);
@@ -172,6 +175,8 @@ Status Job::writer_message(ConnectionId connection, const wire::Message& message
   } else if (const auto* await = std::get_if<wire::Await>(&message)) {
     levels_.await(connection, *await);
     durability_.consider();
+  } else if (const auto* wanted = std::get_if<wire::BringHome>(&message)) {
+    home_files_.settle(connection, *wanted);
   } else {
     status = writers_.receive(connection, message);
   }

@@ -50,6 +50,7 @@ void Job::carry_out() {
 void Job::gone(VersionNumber version) {
   state_.release(version);
   writers_.gone(version);
+  home_files_.gone(version);
   if (redundancy_) redundancy_->removed(version);
   state_.record("removed", {{"version", version}});
 }
@@ -59,6 +60,7 @@ void Job::announced(const Announcement& now) {
   const StoredVersion& stored = now.version;
   if (now.before == Level::none) {
     writers_.run_began() ? writers_.local(stored) : capture_.local(stored);
+    home_files_.local(stored);
   }
   if (redundancy_ && stored.level == Level::protected_) {
     redundancy_->protected_everywhere(stored.version);
@@ -103,6 +105,7 @@ bool Job::drop_unwritable() {
   state_.record("dropped", {{"version", number}, {"why", found->second.failed->message()}});
   state_.store.post(AbortVersion{number, found->second.info.node});
   state_.release(number);
+  home_files_.gone(number);
   levels_.changed(number);
   return true;
 }

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/disk/home.h"
 #include "agent/disk/job_lock.h"
 #include "agent/disk/links.h"
 #include "agent/disk/mailbox.h"
@@ -24,6 +25,10 @@
 #include "agent/server/socket_path_watch.h"
 #include "base/fd.h"
 #include "wire/socket.h"
+
+namespace backstay::io {
+class FileSystem;
+}
 
 namespace backstay::agent {
 
@@ -53,6 +58,9 @@ struct ServerOptions {
   std::function<Result<std::unique_ptr<tier::Tier>>(const std::string& dir)> open_tier;
   // The same where other agents may write the same names.
   std::function<Result<std::unique_ptr<tier::Tier>>(const std::string& dir)> open_shared;
+  // The file systems to whose paths captured files are brought; null: they stay in the store. Used
+  // by home threads, and outlives the server.
+  io::FileSystem* paths = nullptr;
 };
 
 struct StatusInput;
@@ -126,6 +134,8 @@ class Server final : public Outbox {
                                     const std::string& dir, const HeldLock& job_lock);
   std::unique_ptr<Drain> make_drain(std::uint64_t slot, const std::string& job,
                                     const std::string& dir);
+  std::unique_ptr<Home> make_home(std::uint64_t slot, const std::string& job,
+                                  const std::string& dir, const HeldLock& lock);
   std::unique_ptr<PeerFileThread> make_peer_files(std::uint64_t slot, const std::string& job,
                                                   const std::string& dir, Slot& of);
   void refuse(ConnectionId id, const Error& error);

@@ -51,6 +51,9 @@ Result<Server::Slot*> Server::open_job(const std::string& job, const std::string
   slot->lock = std::make_shared<JobLock>(dir, job, JobLock::Kind::job);
   slot->store = make_store(number, job, dir, slot->lock);
   slot->make_drain = [this, number, job, dir] { return make_drain(number, job, dir); };
+  slot->make_home = [this, number, job, dir, raw = slot.get()] {
+    return make_home(number, job, dir, raw->lock);
+  };
   slot->make_peer_files = [this, number, job, dir, raw = slot.get()] {
     return make_peer_files(number, job, dir, *raw);
   };
@@ -61,7 +64,7 @@ Result<Server::Slot*> Server::open_job(const std::string& job, const std::string
   };
   slot->job =
       std::make_unique<Job>(job, dir, *pool_, *this, *slot, system_clock(), std::move(page));
-  slot->job->set_settings(options_.settings);
+  slot->job->set_settings(options_.settings, options_.paths != nullptr);
   return (slots_[number] = std::move(slot)).get();
 }
 
@@ -100,6 +103,22 @@ std::unique_ptr<Drain> Server::make_drain(std::uint64_t slot, const std::string&
     events_.put(Posted{slot, std::move(event), true});
   };
   return std::make_unique<Drain>(job, std::move(world));
+}
+
+std::unique_ptr<Home> Server::make_home(std::uint64_t slot, const std::string& job,
+                                        const std::string& dir, const HeldLock& lock) {
+  HomeWorld world;
+  world.job = job;
+  world.open_tier = [open = options_.open_tier, dir,
+                     lock]() -> Result<std::unique_ptr<tier::Tier>> {
+    BACKSTAY_ASSIGN(auto tier, open(dir));
+    return guarded(std::move(tier), lock);
+  };
+  world.files = options_.paths;
+  world.answer = [this, slot](HomeAnswer answer) {
+    std::visit([&](auto& one) { events_.put(Posted{slot, std::move(one), false}); }, answer);
+  };
+  return std::make_unique<Home>(std::move(world));
 }
 
 // With its buffers.

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "agent/disk/home.h"
 #include "agent/disk/job_lock.h"
 #include "agent/disk/links.h"
 #include "agent/disk/store.h"
@@ -35,6 +36,10 @@ struct Server::Slot final : StoreLink {
     if (drain == nullptr) drain = make_drain();
     ++drain_posts;
     drain->post(std::move(command));
+  }
+  void post_home(HomeOrder order) override {
+    if (home == nullptr) home = make_home();
+    home->post(std::move(order));
   }
   Result<Network> make_network(const MemberId& self, const std::string& secret) override {
     if (!network) return Error(Code::unsupported, "this agent serves jobs on one node only");
@@ -69,12 +74,14 @@ struct Server::Slot final : StoreLink {
   std::uint64_t unused_since_ns = 0;  // 0: in use
   HeldLock lock;  // the store takes it; each writer to the job's folder looks at it
   std::function<std::unique_ptr<Drain>()> make_drain;
+  std::function<std::unique_ptr<Home>()> make_home;
   std::function<Result<Network>(const MemberId&, const std::string&)> network;
   std::function<Status(int)> watch_network;
   const DiskTraffic* traffic_of_all = nullptr;  // the server's
   std::function<std::unique_ptr<PeerFileThread>()> make_peer_files;
   std::unique_ptr<Store> store;  // outlives the job, which posts to it
   std::unique_ptr<Drain> drain;  // made for the first run with a durable directory
+  std::unique_ptr<Home> home;    // made for the first captured files
   std::unique_ptr<StagingBuffers>
       serving;  // with the peer file thread, for the first run on several nodes
   std::unique_ptr<StagingBuffers> keeping;

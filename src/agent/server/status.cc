@@ -52,6 +52,26 @@ json member_json(const Job& job, const MemberSeen& member) {
   return out;
 }
 
+// Of captured files (docs/protocol/home.md).
+json home_json(const JobState::NotHome& home) {
+  return {{"waiting", home.waiting},
+          {"failed", home.failed},
+          {"kept", home.kept},
+          {"on_its_way", home.on_its_way},
+          {"warnings", home.warnings}};
+}
+
+// What waits for its first try is no news.
+std::string home_note(const Job& job) {
+  const JobState::NotHome& files = job.state().not_home;
+  const std::uint64_t left = files.failed + files.kept;
+  if (left == 0) return "";
+  return fmt::format("{} captured {} not at {} own path{} yet, `backstay ls {} --files` names {}{}",
+                     left, left == 1 ? "file is" : "files are", left == 1 ? "its" : "their",
+                     left == 1 ? "" : "s", job.name(), left == 1 ? "it" : "them",
+                     files.warnings.empty() ? "" : "; " + files.warnings.back());
+}
+
 json processes_json(const JobState& state) {
   json out = json::array();
   for (const auto& [rank, link] : state.links) out.push_back({{"rank", rank}, {"pid", link.pid}});
@@ -76,6 +96,7 @@ json job_json(const Job& job, const Gathered* gathered) {
                             trouble.kind == Warning::Kind::not_copied;
     if (of_durable) notes.push_back(trouble.text);
   }
+  if (const std::string left = home_note(job); !left.empty()) notes.push_back(left);
   json refused;
   if (const auto& said = job.state().refused) {
     const double age_s =
@@ -93,6 +114,7 @@ json job_json(const Job& job, const Gathered* gathered) {
           {"processes", processes_json(job.state())},
           {"stop_requested", job.stop_requested()},
           {"refused", std::move(refused)},
+          {"home", home_json(job.state().not_home)},
           {"notes", std::move(notes)},
           {"members", std::move(members)},
           {"members_left_out", gathered != nullptr ? gathered->left_out : 0},

@@ -125,6 +125,15 @@ struct JobState {
   std::uint64_t lost_patience_ns = 0;  // how long who waits hopes after a loss or return
   // Captured files are brought to their own places: until then a version of them stays.
   bool files_come_home = false;
+  // Of captured files: what is not at its own path yet.
+  struct NotHome {
+    std::uint64_t waiting = 0;  // files
+    std::uint64_t failed = 0;   // of these: could not be brought so far
+    std::uint64_t kept = 0;     // another program's newer file is at their paths
+    std::string on_its_way = {};
+    std::vector<std::string> warnings = {};  // the newest, in sentences
+  };
+  NotHome not_home = {};
   std::vector<std::string> notes = {};  // sentences that concern the whole run, for tools
   // The run's other agents: null with one node, and before this one has found them.
   const struct RemoteFiles* around = nullptr;

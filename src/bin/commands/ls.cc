@@ -1,10 +1,11 @@
-// `backstay ls`: jobs, or the versions of one, read from the storage folder.
+// `backstay ls`: jobs, the versions of one, or its captured files, read from the storage folder.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "bin/commands/ls_files.h"
 #include "bin/parts/command.h"
 #include "bin/parts/exit_code.h"
 #include "bin/parts/print.h"
@@ -20,6 +21,7 @@ struct LsOptions {
   Settings settings;
   std::string job;
   bool names = false;
+  bool files = false;
 };
 
 Json as_json(const agent::StoredVersion& version) {
@@ -134,8 +136,12 @@ Result<int> list_jobs(Stored& stored, const LsOptions& options) {
 Result<int> list(const LsOptions& options) {
   BACKSTAY_ASSIGN(const Config config, load(options.settings));
   BACKSTAY_ASSIGN(Stored stored, Stored::open(config));
-  if (options.job.empty()) return list_jobs(stored, options);
+  if (options.job.empty()) {
+    if (options.files) return Error(Code::invalid, "--files needs the name of a job");
+    return list_jobs(stored, options);
+  }
   BACKSTAY_TRY(check_job_name(options.job));
+  if (options.files) return list_files(stored, options.job, options.settings.json);
   return list_versions(stored, options.job, options.settings.json);
 }
 
@@ -145,11 +151,14 @@ Action declare_ls(CLI::App& app) {
   auto options = std::make_shared<LsOptions>();
   app.add_option("job", options->job, "List the versions of this job")->type_name("JOB");
   app.add_flag("--names", options->names, "Print only the names of the jobs");
+  app.add_flag("--files", options->files,
+               "List the captured files of the job, and which are not at their own paths yet");
   add_settings(app, options->settings, true);
   app.footer(
       "Examples:\n"
       "  backstay ls                 all jobs of this machine's folder\n"
       "  backstay ls lj              the versions of one\n"
+      "  backstay ls lj --files      its captured files\n"
       "  backstay ls lj --json | jq '.versions[-1].version'\n"
       "Exit codes: 0 ok, 3 nothing there");
   return [options] { return list(*options); };

@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "agent/disk/home_mark.h"
 #include "bin/commands/copies.h"
 #include "bin/commands/restart_room.h"
 #include "bin/commands/show_files.h"
@@ -51,6 +52,7 @@ struct Content {
   std::vector<RegionKey> order;  // as the first rank saved them
   std::map<RegionKey, RegionSummary> regions;
   std::vector<FoundFile> files;
+  std::size_t not_home = 0;  // of these files
   std::vector<format::Need> needs;
   std::string program;  // "": not known
   Result<Copies> copies = Error(Code::agent_lost, "");
@@ -97,6 +99,21 @@ Status add_regions(Content& content, NodeReader& reader, const format::ObjectEnt
   return {};
 }
 
+// Without a mark none is at home.
+Status count_not_home(Content& content, Stored& stored, NodeReader& reader,
+                      const format::Manifest& manifest) {
+  std::size_t files = 0;
+  for (const format::ObjectEntry& object : manifest.objects) {
+    if (object.id.kind != format::ObjectKind::files) continue;
+    BACKSTAY_ASSIGN(const auto found, reader.files(object));
+    files += found.size();
+  }
+  BACKSTAY_ASSIGN(const auto mark,
+                  agent::read_home_mark(stored.tier(), content.version.record, manifest.node));
+  content.not_home += mark ? mark->files.size() : files;
+  return {};
+}
+
 Status add_node(Stored& stored, Content& content, const std::string& job, NodeId node,
                 std::int64_t rank) {
   BACKSTAY_ASSIGN(const format::Manifest manifest,
@@ -104,6 +121,7 @@ Status add_node(Stored& stored, Content& content, const std::string& job, NodeId
   BACKSTAY_ASSIGN(NodeReader reader, NodeReader::open(stored.tier(), manifest));
   content.segment_bytes += manifest.segment_bytes;
   content.needs = format::both_needs(content.needs, manifest.needs);
+  BACKSTAY_TRY(count_not_home(content, stored, reader, manifest));
   std::uint64_t file_bytes = 0;
   for (const format::ObjectEntry& object : manifest.objects) {
     if (rank >= 0 && !is_of_rank(object.id, static_cast<Rank>(rank))) continue;
@@ -202,6 +220,11 @@ void print_content(const std::string& dir, const std::string& job, const Content
   }
   if (!content.order.empty() || content.files.empty()) fmt::print("\n{}", table.text());
   fmt::print("{}", files_text(content.files));
+  if (content.not_home > 0 && content.version.level != Level::durable) {
+    fmt::print("{} not at home yet: `backstay ls {} --files`\n",
+               content.not_home == 1 ? "1 file is" : count_text(content.not_home, "file") + " are",
+               job);
+  }
 }
 
 Json as_json(const std::string& dir, const std::string& job, const Content& content) {
@@ -241,7 +264,8 @@ Json as_json(const std::string& dir, const std::string& job, const Content& cont
           {"parity", content.parity.empty() ? Json(nullptr) : Json(content.parity)},
           {"needs", versions_of(content.needs)},
           {"regions", regions},
-          {"files", files_json(content.files)}};
+          {"files", files_json(content.files)},
+          {"files_not_home", content.not_home}};
 }
 
 Result<int> show(const ShowOptions& options) {

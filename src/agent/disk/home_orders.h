@@ -1,0 +1,72 @@
+// What the home plan asks of the home thread, and what that answers (docs/protocol/home.md).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "format/commit.h"
+#include "format/home_mark.h"
+
+namespace backstay::agent {
+
+// --- orders: the thread has one at a time --------------------------------------------------------
+struct LookAtFiles {  // answered by FilesLookedAt
+  format::CommitRecord record;
+  NodeId node = 0;
+};
+// Of a version that was looked at; answered by FileBrought.
+struct BringFile {
+  VersionNumber version = 0;
+  std::string path;
+};
+// Syncs the folders of the files that were brought, then writes the mark; answered by HomeMarked.
+struct MarkHome {
+  VersionNumber version = 0;
+  std::vector<format::FileNotHome> files;  // sorted by path
+};
+using HomeOrder = std::variant<LookAtFiles, BringFile, MarkHome>;
+
+// --- answers -------------------------------------------------------------------------------------
+struct FileInVersion {
+  std::string path;
+  std::uint64_t placed_ns = 0;  // when it came to this path
+  std::uint64_t bytes = 0;
+};
+struct FilesFound {
+  // Each path once: of several objects the record that counts. In the order in which they came to
+  // their paths.
+  std::vector<FileInVersion> files;
+  bool marked = false;
+  std::vector<format::FileNotHome> not_home;  // as the mark says
+};
+struct FilesLookedAt {
+  VersionNumber version = 0;
+  Result<FilesFound> found;
+};
+enum class Brought {
+  home,       // it stands under its name; its folder is not synced yet
+  overtaken,  // a newer captured file of this path was brought before
+  kept,       // another program's file at its path is newer
+  failed,
+};
+struct FileBrought {
+  VersionNumber version = 0;
+  std::string path;
+  Brought how = Brought::home;
+  std::string why = {};  // of kept and failed
+  Code code = Code::ok;  // of failed
+};
+struct HomeMarked {
+  VersionNumber version = 0;
+  Status status;
+  // Folders that could not be synced, and why. The mark was not written then.
+  std::map<std::string, Error> unsynced = {};
+};
+using HomeAnswer = std::variant<FilesLookedAt, FileBrought, HomeMarked>;
+
+}  // namespace backstay::agent

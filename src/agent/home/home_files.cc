@@ -1,0 +1,138 @@
+#include "agent/home/home_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "agent/disk/links.h"
+#include "base/log.h"
+
+namespace backstay::agent {
+
+namespace {
+
+constexpr std::size_t warnings_max = 8;
+
+}  // namespace
+
+void HomeFiles::begin_run() {
+  if (!state_.files_come_home || std::exchange(began_, true)) return;
+  for (const auto& [number, row] : state_.versions.rows()) {
+    if (row.good()) {
+      local(*row.disk);
+    } else {
+      at_home_(number);  // nothing can be brought of what is damaged
+    }
+  }
+}
+
+void HomeFiles::local(const StoredVersion& stored) {
+  if (began_) plan_.recorded(stored.record, state_.node);
+}
+
+void HomeFiles::gone(VersionNumber version) {
+  if (began_) plan_.gone(version);
+}
+
+void HomeFiles::settle(ConnectionId connection, const wire::BringHome& wanted) {
+  if (!began_) {
+    state_.outbox.send(connection,
+                       wire::AtHome{wanted.path, Code::unsupported,
+                                    "this agent leaves captured files in the store; get them with "
+                                    "`backstay export`"},
+                       {});
+    return;
+  }
+  expect_captured();
+  askers_[++ticket_] = {connection, wanted.path};
+  plan_.settle(ticket_, wanted.path, state_.clock.monotonic_ns());
+  pump();
+}
+
+// What is in the pool may be what is asked for.
+void HomeFiles::expect_captured() {
+  for (const auto& [number, version] : state_.memory) {
+    if (!version.captured || state_.is_local(version)) continue;
+    plan_.captured(number);
+    if (version.failed) plan_.failed(number, *version.failed);
+  }
+}
+
+void HomeFiles::disconnected(ConnectionId connection) {
+  std::erase_if(askers_, [&](const auto& entry) {
+    if (entry.second.connection != connection) return false;
+    plan_.forget(entry.first);
+    return true;
+  });
+}
+
+void HomeFiles::on(const Event& event) {
+  if (!began_) return;
+  if (const auto* failed = std::get_if<VersionFailed>(&event)) {
+    plan_.failed(failed->version, failed->error);
+    pump();
+  } else if (const auto* looked = std::get_if<FilesLookedAt>(&event)) {
+    answered(*looked);
+  } else if (const auto* brought = std::get_if<FileBrought>(&event)) {
+    answered(*brought);
+  } else if (const auto* marked = std::get_if<HomeMarked>(&event)) {
+    answered(*marked);
+  }
+}
+
+void HomeFiles::answered(const HomeAnswer& answer) {
+  plan_.on(answer, state_.clock.monotonic_ns());
+  pump();
+}
+
+void HomeFiles::pump() {
+  if (!began_) return;
+  if (auto order = plan_.next(state_.clock.monotonic_ns())) {
+    state_.store.post_home(std::move(*order));
+  }
+  tell(plan_.take_news());
+  const HomePlan::Counts counts = plan_.counts();
+  state_.not_home.waiting = counts.waiting;
+  state_.not_home.failed = counts.failed;
+  state_.not_home.kept = counts.kept;
+  state_.not_home.on_its_way = plan_.on_its_way();
+  if (counts.failed + counts.kept == 0) state_.not_home.warnings.clear();
+}
+
+bool HomeFiles::busy() const {
+  return began_ && (plan_.works() || plan_.wakes_at_ns() <= state_.clock.monotonic_ns());
+}
+
+void HomeFiles::tell(const HomeNews& news) {
+  for (const HomeNews::Warning& warning : news.warnings) warn(warning);
+  for (const VersionNumber version : news.at_home) {
+    state_.record("home", {{"version", version}});
+    at_home_(version);
+  }
+  for (const HomeNews::Answer& answer : news.answers) {
+    const auto asker = askers_.find(answer.ticket);
+    if (asker == askers_.end()) continue;
+    wire::AtHome at_home{asker->second.path, Code::ok, ""};
+    if (!answer.status.ok()) {
+      at_home.code = answer.status.error().code();
+      at_home.message = answer.status.error().message();
+    }
+    state_.outbox.send(asker->second.connection, std::move(at_home), {});
+    askers_.erase(asker);
+  }
+}
+
+void HomeFiles::warn(const HomeNews::Warning& warning) {
+  std::string text = fmt::format("{} of version {} not at {} yet: {}",
+                                 warning.path.empty() ? "the files" : warning.path, warning.version,
+                                 warning.path.empty() ? "their paths" : "its path", warning.why);
+  spdlog::warn("{} job={}", text, state_.name);
+  state_.record("not_home",
+                {{"version", warning.version}, {"file", warning.path}, {"why", warning.why}});
+  std::vector<std::string>& all = state_.not_home.warnings;
+  if (all.size() == warnings_max) all.erase(all.begin());
+  all.push_back(std::move(text));
+}
+
+}  // namespace backstay::agent

@@ -1,0 +1,62 @@
+// The captured files of one job on this node come home (docs/protocol/home.md): reports to the home
+// plan what happens to versions, hands its orders to the home thread, and answers who waits.
+//
+// Does nothing before begin_run(): a job of ranks has no captured files. Main loop's thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "agent/disk/store.h"
+#include "agent/home/home_plan.h"
+#include "agent/version/job_state.h"
+#include "wire/message.h"
+
+namespace backstay::agent {
+
+class HomeFiles {
+ public:
+  // `at_home(version)`: its files are at their paths, and retention may remove it.
+  HomeFiles(JobState& state, std::function<void(VersionNumber)> at_home)
+      : state_(state), at_home_(std::move(at_home)) {}
+
+  // A run of writers begins: what lies on the disk is looked at. Not where captured files stay in
+  // the store (JobState::files_come_home).
+  void begin_run();
+  void local(const StoredVersion& stored);
+  void gone(VersionNumber version);
+
+  // Answered by AtHome, once.
+  void settle(ConnectionId connection, const wire::BringHome& wanted);
+  void disconnected(ConnectionId connection);
+
+  // Of the home thread; of the store: a version that could not be written. Others are not its.
+  void on(const Event& event);
+  // The thread gets its next order, and who waits an answer, where there is one.
+  void pump();
+  // When pump() is to be called by time alone.
+  std::uint64_t wakes_at_ns() const { return began_ ? plan_.wakes_at_ns() : no_deadline; }
+  // A file is on its way, or could be. What only waits for another try does not count.
+  bool busy() const;
+
+ private:
+  void answered(const HomeAnswer& answer);
+  void expect_captured();
+  void tell(const HomeNews& news);
+  void warn(const HomeNews::Warning& warning);
+
+  JobState& state_;
+  const std::function<void(VersionNumber)> at_home_;
+  HomePlan plan_;
+  bool began_ = false;
+  std::uint64_t ticket_ = 0;
+  struct Asker {
+    ConnectionId connection = 0;
+    std::string path;
+  };
+  std::map<std::uint64_t, Asker> askers_;  // by ticket
+};
+
+}  // namespace backstay::agent

@@ -1,0 +1,356 @@
+#include "agent/home/home_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/check.h"
+#include "base/folders.h"
+
+namespace backstay::agent {
+
+namespace {
+
+// How long to wait after so many tries that failed.
+std::uint64_t pause_ns(unsigned tries) {
+  constexpr std::uint64_t second = 1'000'000'000;
+  constexpr std::uint64_t longest = 300 * second;
+  constexpr unsigned doublings_max = 9;
+  return std::min(longest, second << std::min(tries - 1, doublings_max));
+}
+
+// Trouble that is not the version's own.
+bool may_pass(const Error& why) {
+  const Code code = why.code();
+  return code == Code::io || code == Code::permission || code == Code::no_space ||
+         code == Code::again;
+}
+
+}  // namespace
+
+// --- versions ------------------------------------------------------------------------------------
+
+void HomePlan::captured(VersionNumber version) { versions_.try_emplace(version); }
+
+void HomePlan::recorded(const format::CommitRecord& record, NodeId node) {
+  Version& version = versions_[record.version];
+  if (version.stage != Stage::expected) return;
+  version.stage = Stage::unread;
+  version.record = record;
+  version.node = node;
+  version.trouble.reset();
+}
+
+void HomePlan::failed(VersionNumber version, const Error& why) {
+  const auto at = versions_.find(version);
+  if (at == versions_.end() || at->second.stage != Stage::expected) return;
+  at->second.trouble = why;
+  answer_all();
+}
+
+void HomePlan::gone(VersionNumber version) {
+  const auto at = versions_.find(version);
+  if (at == versions_.end()) return;
+  const std::vector<File>& files = at->second.files;
+  for (std::size_t index = 0; index < files.size(); ++index) {
+    const Key key{files[index].placed_ns, version, index};
+    const auto path = files[index].path;
+    unschedule(key);
+    path->second.erase(key);
+    if (path->second.empty()) {
+      paths_.erase(path);
+    } else {
+      schedule(*path->second.rbegin());
+    }
+  }
+  versions_.erase(at);
+  finish();
+  answer_all();
+}
+
+// A version may be removed once no other one's mark names a path whose newest file it had: after a
+// crash that one would be brought. One that was not read yet may be such a one.
+void HomePlan::finish() {
+  const auto in_the_way = [](const auto& one) {
+    const Version& version = one.second;
+    const bool unread = version.stage == Stage::unread;
+    return version.stale || (unread && (!version.trouble || may_pass(*version.trouble)));
+  };
+  if (std::ranges::any_of(versions_, in_the_way)) return;
+  for (auto& [number, version] : versions_) {
+    if (version.stage != Stage::known || version.dirty || version.open > 0) continue;
+    if (!std::exchange(version.told, true)) news_.at_home.push_back(number);
+  }
+}
+
+// --- one path ------------------------------------------------------------------------------------
+
+void HomePlan::add(VersionNumber number, const FileInVersion& found, bool marked,
+                   const format::FileNotHome* as_marked) {
+  Version& version = versions_.at(number);
+  const Key key{found.placed_ns, number, version.files.size()};
+  const auto path = paths_.try_emplace(found.path).first;
+  version.files.push_back({.path = path, .placed_ns = found.placed_ns});
+  ++version.open;
+  ++version.untried;
+  if (marked && as_marked == nullptr) change(key, State::home);
+  if (as_marked != nullptr) {
+    const bool kept = as_marked->how == format::NotHome::kept;
+    version.files.back().why = as_marked->why;
+    change(key, kept ? State::kept : State::waiting, Code::again);
+  }
+  std::set<Key>& keys = path->second;
+  if (!keys.empty()) unschedule(*keys.rbegin());
+  keys.insert(key);
+  const Key newest = *keys.rbegin();
+  if (file_of(newest).state != State::waiting) overtake(found.path, newest);
+  schedule(newest);
+}
+
+void HomePlan::change(const Key& key, State state, Code code) {
+  Version& version = versions_.at(key.version);
+  File& file = version.files[key.index];
+  const auto count = [&](auto add) {
+    if (file.state != State::home) add(version.open);
+    if (file.state == State::waiting && file.code == Code::ok) add(version.untried);
+  };
+  count([](std::size_t& number) { --number; });
+  file.state = state;
+  file.code = code;
+  count([](std::size_t& number) { ++number; });
+}
+
+// What is older is not to be brought any more.
+void HomePlan::overtake(const std::string& path, const Key& by) {
+  const auto at = paths_.find(path);
+  if (at == paths_.end()) return;
+  for (const Key& key : at->second) {
+    if (!(key < by)) break;
+    if (file_of(key).state == State::home) continue;
+    unschedule(key);
+    change(key, State::overtaken);
+    versions_.at(key.version).dirty = true;
+    versions_.at(key.version).stale = true;
+  }
+}
+
+// Only the newest of a path is brought.
+void HomePlan::schedule(const Key& key) {
+  const File& file = file_of(key);
+  if (file.state != State::waiting) return;
+  if (file.next_ns == 0) {
+    ready_.emplace(versions_.at(key.version).record.captured_ns, key.version, key.index);
+  } else {
+    paused_.emplace(file.next_ns, key.version, key.index);
+  }
+}
+
+void HomePlan::unschedule(const Key& key) {
+  ready_.erase({versions_.at(key.version).record.captured_ns, key.version, key.index});
+  paused_.erase({file_of(key).next_ns, key.version, key.index});
+}
+
+void HomePlan::retry_now(const Key& key) {
+  if (paused_.erase({file_of(key).next_ns, key.version, key.index}) == 0) return;
+  file_of(key).next_ns = 0;
+  schedule(key);
+}
+
+void HomePlan::fail(const Key& key, const Error& why, std::uint64_t now_ns) {
+  File& file = file_of(key);
+  Version& version = versions_.at(key.version);
+  unschedule(key);
+  change(key, State::waiting, why.code());
+  file.tried = answers_;
+  file.next_ns = now_ns + pause_ns(++file.tries);
+  if (file.why != why.message() || version.dirty) {
+    if (file.why != why.message()) {
+      news_.warnings.push_back({key.version, file.path->first, why.message()});
+    }
+    file.why = why.message();
+    version.dirty = true;
+  }
+  if (*file.path->second.rbegin() == key) schedule(key);
+}
+
+// Its table cannot be read, or its mark not be written.
+void HomePlan::fail(VersionNumber number, Version& version, const Error& why,
+                    std::uint64_t now_ns) {
+  if (!version.trouble || version.trouble->message() != why.message()) {
+    news_.warnings.push_back({number, "", why.message()});
+  }
+  version.trouble = why;
+  version.tried = answers_;
+  version.next_ns = now_ns + pause_ns(++version.tries);
+}
+
+// --- the thread's next order ---------------------------------------------------------------------
+
+std::optional<HomeOrder> HomePlan::next(std::uint64_t now_ns) {
+  if (work_) return std::nullopt;
+  if (auto mark = mark_due(now_ns, 0)) return mark;
+  if (auto look = look_due(now_ns)) return look;
+  if (auto file = file_due(now_ns)) return file;
+  return mark_due(now_ns, SIZE_MAX);
+}
+
+// First of versions whose files have all had their turn. Others are waited for, as each mark costs
+// the disk some syncs, until nothing else is to be done.
+std::optional<HomeOrder> HomePlan::mark_due(std::uint64_t now_ns, std::size_t untried_max) {
+  const auto at = std::ranges::find_if(versions_, [&](const auto& one) {
+    const Version& version = one.second;
+    return version.dirty && version.next_ns <= now_ns && version.untried <= untried_max;
+  });
+  if (at == versions_.end()) return std::nullopt;
+  MarkHome mark{at->first, {}};
+  for (const File& file : at->second.files) {
+    if (file.state != State::waiting && file.state != State::kept) continue;
+    const bool kept = file.state == State::kept;
+    mark.files.push_back({file.path->first, kept ? format::NotHome::kept : format::NotHome::waits,
+                          file.why.empty() ? "a newer version has it" : file.why});
+  }
+  std::ranges::sort(mark.files, {}, &format::FileNotHome::path);
+  work_ = Work{mark};
+  return work_->order;
+}
+
+std::optional<HomeOrder> HomePlan::look_due(std::uint64_t now_ns) {
+  const auto at = std::ranges::find_if(versions_, [&](const auto& one) {
+    return one.second.stage == Stage::unread && one.second.next_ns <= now_ns;
+  });
+  if (at == versions_.end()) return std::nullopt;
+  work_ = Work{LookAtFiles{at->second.record, at->second.node}};
+  return work_->order;
+}
+
+std::optional<HomeOrder> HomePlan::file_due(std::uint64_t now_ns) {
+  while (!paused_.empty() && std::get<0>(*paused_.begin()) <= now_ns) {
+    const auto [until, version, index] = *paused_.begin();
+    retry_now({versions_.at(version).files[index].placed_ns, version, index});
+  }
+  if (ready_.empty()) return std::nullopt;
+  const auto [ended, version, index] = *ready_.begin();
+  const File& file = versions_.at(version).files[index];
+  work_ = Work{BringFile{version, file.path->first}, {file.placed_ns, version, index}};
+  return work_->order;
+}
+
+std::uint64_t HomePlan::wakes_at_ns() const {
+  if (work_) return no_deadline;
+  if (!ready_.empty()) return 0;
+  std::uint64_t wakes = paused_.empty() ? no_deadline : std::get<0>(*paused_.begin());
+  for (const auto& [number, version] : versions_) {
+    if (version.dirty || version.stage == Stage::unread) wakes = std::min(wakes, version.next_ns);
+  }
+  return wakes;
+}
+
+// --- what the thread answers ---------------------------------------------------------------------
+
+void HomePlan::on(const HomeAnswer& answer, std::uint64_t now_ns) {
+  BACKSTAY_CHECK(work_.has_value());
+  ++answers_;
+  const Work work = *std::exchange(work_, std::nullopt);
+  bool news = true;
+  if (const auto* looked = std::get_if<FilesLookedAt>(&answer)) take(*looked, now_ns);
+  if (const auto* marked = std::get_if<HomeMarked>(&answer)) take(*marked, now_ns);
+  if (const auto* brought = std::get_if<FileBrought>(&answer)) {
+    take(*brought, work.key, now_ns);
+    news = ready_.empty();  // else a mark ends the pass, and says more
+  }
+  if (news) answer_all();
+}
+
+void HomePlan::take(const FilesLookedAt& answer, std::uint64_t now_ns) {
+  const auto at = versions_.find(answer.version);
+  if (at == versions_.end()) return;
+  Version& version = at->second;
+  if (!answer.found.ok()) {
+    fail(answer.version, version, answer.found.error(), now_ns);
+    return finish();
+  }
+  version.stage = Stage::known;
+  version.trouble.reset();
+  version.tries = 0;
+  version.next_ns = 0;
+  const FilesFound& found = *answer.found;
+  version.dirty = !found.marked && !found.files.empty();
+  std::map<std::string_view, const format::FileNotHome*> marked;
+  for (const format::FileNotHome& file : found.not_home) marked.emplace(file.path, &file);
+  for (const FileInVersion& file : found.files) {
+    const auto as_marked = marked.find(file.path);
+    add(answer.version, file, found.marked,
+        as_marked == marked.end() ? nullptr : as_marked->second);
+  }
+  finish();
+}
+
+void HomePlan::take(const FileBrought& answer, const Key& key, std::uint64_t now_ns) {
+  const bool settled = answer.how != Brought::failed;
+  if (settled) overtake(answer.path, key);  // also where the version is gone by now
+  const auto at = versions_.find(key.version);
+  if (at == versions_.end()) return;
+  if (!settled) return fail(key, Error(answer.code, answer.why), now_ns);
+  unschedule(key);
+  File& file = file_of(key);
+  at->second.dirty = true;
+  file.tries = 0;
+  file.next_ns = 0;
+  file.why = answer.why;
+  change(key, answer.how == Brought::kept ? State::kept : State::brought);
+  if (answer.how == Brought::kept) {
+    news_.warnings.push_back({key.version, answer.path, answer.why});
+  }
+}
+
+void HomePlan::take(const HomeMarked& answer, std::uint64_t now_ns) {
+  const auto at = versions_.find(answer.version);
+  if (at == versions_.end()) return;
+  Version& version = at->second;
+  if (!answer.status.ok()) return fail(answer.version, version, answer.status.error(), now_ns);
+  version.trouble.reset();
+  version.tries = 0;
+  version.next_ns = 0;
+  if (!answer.unsynced.empty()) return unsynced(answer, version, now_ns);
+  version.dirty = version.stale = false;
+  for (std::size_t index = 0; index < version.files.size(); ++index) {
+    const File& file = version.files[index];
+    if (file.state != State::brought && file.state != State::overtaken) continue;
+    change({file.placed_ns, answer.version, index}, State::home);
+  }
+  finish();
+}
+
+// A second sync that succeeds proves nothing: the files are brought again.
+void HomePlan::unsynced(const HomeMarked& answer, Version& version, std::uint64_t now_ns) {
+  for (std::size_t index = 0; index < version.files.size(); ++index) {
+    const File& file = version.files[index];
+    if (file.state != State::brought) continue;
+    const auto why = answer.unsynced.find(parent_of(file.path->first));
+    if (why == answer.unsynced.end()) continue;
+    fail({file.placed_ns, answer.version, index}, why->second, now_ns);
+  }
+}
+
+// --- what may be said ----------------------------------------------------------------------------
+
+HomePlan::Counts HomePlan::counts() const {
+  Counts counts;
+  for (const auto& [number, version] : versions_) {
+    if (version.stage != Stage::known || version.open > 0) ++counts.versions;
+    for (const File& file : version.files) {
+      if (file.state == State::home) continue;
+      ++(file.state == State::kept ? counts.kept : counts.waiting);
+      if (file.state == State::waiting && file.code != Code::ok) ++counts.failed;
+    }
+  }
+  return counts;
+}
+
+std::string HomePlan::on_its_way() const {
+  const auto* file = work_ ? std::get_if<BringFile>(&work_->order) : nullptr;
+  return file == nullptr ? "" : file->path;
+}
+
+}  // namespace backstay::agent

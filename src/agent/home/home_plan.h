@@ -1,0 +1,170 @@
+// Which captured file is brought to its path next (docs/protocol/home.md has the states and the
+// reasons).
+//
+// Pure: an event in, orders out; no I/O, and the time is given. The owner (agent/job) reports what
+// happens to versions and what the home thread answers, and carries out what next() and take_news()
+// say. Main loop's thread.
+//
+// Versions whose files are all at home stay known until they are removed: an older record of one of
+// their paths may still turn up, as versions of several writers end in any order.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "agent/disk/home_orders.h"
+#include "base/clock.h"
+
+namespace backstay::agent {
+
+// What the owner has to carry out, and what may be said.
+struct HomeNews {
+  struct Answer {  // to settle()
+    std::uint64_t ticket = 0;
+    Status status;
+  };
+  struct Warning {  // a file that is not at its path, once for each reason
+    VersionNumber version = 0;
+    std::string path;  // empty: all files of the version
+    std::string why;
+  };
+  std::vector<Answer> answers;
+  // Nothing is to be done for them any more, and no mark of an older version says otherwise.
+  std::vector<VersionNumber> at_home;
+  std::vector<Warning> warnings;
+};
+
+class HomePlan {
+ public:
+  // --- what happens to a version. In this order, but any of them may be left out.
+  // Its files are in the pool, and it is on its way to the disk.
+  void captured(VersionNumber version);
+  // It is local. `node`: whose part is here. Also at the agent's start, of each version that is
+  // there.
+  void recorded(const format::CommitRecord& record, NodeId node);
+  // Its bytes will not reach the disk.
+  void failed(VersionNumber version, const Error& why);
+  // It was removed.
+  void gone(VersionNumber version);
+
+  // --- who waits for files. `path`: one file, all below a folder (ends in '/'), or all (empty).
+  void settle(std::uint64_t ticket, std::string path, std::uint64_t now_ns);
+  void forget(std::uint64_t ticket) { asked_.erase(ticket); }
+
+  // --- the home thread
+  // What it does next; none while it works, and where there is nothing to do before wakes_at_ns().
+  std::optional<HomeOrder> next(std::uint64_t now_ns);
+  void on(const HomeAnswer& answer, std::uint64_t now_ns);
+  std::uint64_t wakes_at_ns() const;
+
+  HomeNews take_news() { return std::exchange(news_, {}); }
+  struct Counts {
+    std::uint64_t waiting = 0;  // not at home yet, or not marked so
+    std::uint64_t failed = 0;   // of these: could not be brought so far
+    std::uint64_t kept = 0;
+    std::uint64_t versions = 0;  // of these files, or not read yet
+  };
+  Counts counts() const;
+  // The file that is on its way now; "" : none is.
+  std::string on_its_way() const;
+  // The thread has an order.
+  bool works() const { return work_.has_value(); }
+
+ private:
+  // The greatest of a path counts.
+  struct Key {
+    std::uint64_t placed_ns = 0;
+    VersionNumber version = 0;
+    std::size_t index = 0;  // in Version::files
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+  using Paths = std::map<std::string, std::set<Key>>;
+  // `overtaken`: a newer record of the path was brought or is kept. Brought and overtaken ones are
+  // at home with the next mark.
+  enum class State { waiting, brought, overtaken, kept, home };
+  struct File {
+    Paths::iterator path;
+    std::uint64_t placed_ns = 0;
+    State state = State::waiting;
+    std::string why = {};
+    Code code = Code::ok;       // of a waiting one: why the last try failed
+    unsigned tries = 0;         // that failed
+    std::uint64_t next_ns = 0;  // not before
+    std::uint64_t tried = 0;    // the answer that said so, as answers_ counts
+  };
+  enum class Stage { expected, unread, known };
+  struct Version {
+    Stage stage = Stage::expected;
+    format::CommitRecord record = {};
+    NodeId node = 0;
+    std::vector<File> files = {};  // in the order in which they are brought
+    std::size_t open = 0;          // files that are not at home
+    std::size_t untried = 0;       // of these: neither brought, kept nor failed
+    bool dirty = false;            // its mark says something else, or is missing
+    bool stale = false;            // it says so of a file that was overtaken
+    bool told = false;             // in news_.at_home
+    // Reading the table, or writing the mark, failed.
+    std::optional<Error> trouble = {};
+    unsigned tries = 0;
+    std::uint64_t next_ns = 0;
+    std::uint64_t tried = 0;
+  };
+  struct Asked {
+    std::string path;
+    std::uint64_t since = 0;  // answers_
+  };
+  // What the thread works on. The key is that of a file.
+  struct Work {
+    HomeOrder order;
+    Key key = {};
+  };
+
+  void take(const FilesLookedAt& answer, std::uint64_t now_ns);
+  void take(const FileBrought& answer, const Key& key, std::uint64_t now_ns);
+  void take(const HomeMarked& answer, std::uint64_t now_ns);
+  void add(VersionNumber number, const FileInVersion& found, bool marked,
+           const format::FileNotHome* as_marked);
+  void unsynced(const HomeMarked& answer, Version& version, std::uint64_t now_ns);
+  void fail(const Key& key, const Error& why, std::uint64_t now_ns);
+  void fail(VersionNumber number, Version& version, const Error& why, std::uint64_t now_ns);
+  void overtake(const std::string& path, const Key& by);
+  void schedule(const Key& key);
+  void unschedule(const Key& key);
+  void retry_now(const Key& key);
+  // The one place where a file's state changes.
+  void change(const Key& key, State state, Code code = Code::ok);
+  void finish();
+  const File& file_of(const Key& key) const { return versions_.at(key.version).files[key.index]; }
+  File& file_of(const Key& key) { return versions_.at(key.version).files[key.index]; }
+  std::optional<HomeOrder> mark_due(std::uint64_t now_ns, std::size_t untried_max);
+  std::optional<HomeOrder> look_due(std::uint64_t now_ns);
+  std::optional<HomeOrder> file_due(std::uint64_t now_ns);
+
+  // --- who waits (home_plan_settle.cc)
+  // What is known of one thing that somebody waits for: none while it is under way.
+  using Outcome = std::optional<Status>;
+  template <typename Use>
+  void for_each_in(const std::string& asked, Use use) const;
+  void answer_all();
+  Outcome outcome_of(const Asked& asked) const;
+  Outcome outcome_of(const Version& version, const Asked& asked) const;
+  Outcome outcome_of(const Key& key, const std::set<Key>& keys, const Asked& asked) const;
+
+  std::map<VersionNumber, Version> versions_;
+  Paths paths_;
+  // May be brought now: in the order in which the versions ended.
+  std::set<std::tuple<std::uint64_t, VersionNumber, std::size_t>> ready_;
+  std::set<std::tuple<std::uint64_t, VersionNumber, std::size_t>> paused_;  // until when
+  std::map<std::uint64_t, Asked> asked_;                                    // by ticket
+  std::uint64_t answers_ = 0;                                               // of the thread so far
+  std::optional<Work> work_;
+  HomeNews news_;
+};
+
+}  // namespace backstay::agent

@@ -1,0 +1,114 @@
+// Whole lives of agents that bring captured files home, with whatever can go wrong at any time.
+#include <fmt/format.h>
+
+#include <set>
+
+#include "home_world.h"
+#include "support/seed.h"
+
+namespace backstay::agent {
+namespace {
+
+using namespace testing;
+
+// Versions come, calls fail, agents are killed, the machine stops, what is at home is removed: what
+// was settled is there, and in the end the newest of each path.
+class RandomLife {
+ public:
+  explicit RandomLife(std::uint64_t seed) : random_(seed) {
+    EXPECT_TRUE(machine_.files.make_directories("/x").ok());
+    EXPECT_TRUE(machine_.files.sync_directory("/").ok());
+    begin_life();
+  }
+  void live() {
+    for (int i = 0; i < 40 && !::testing::Test::HasFailure(); ++i) act();
+    begin_life(/*faulty=*/false);
+    agent_->run_patiently(20);
+    for (const auto& [path, written] : newest_) expect_is(machine_, written);
+    for (const auto& [number, record] : stored_) EXPECT_EQ(mark_of(machine_, number), Names{});
+    EXPECT_EQ(agent_->plan().counts().versions, 0U);
+  }
+
+ private:
+  void begin_life(bool faulty = true) {
+    const io::Fault faults[] = {io::Fault::none,       io::Fault::io,   io::Fault::no_space,
+                                io::Fault::permission, io::Fault::torn, io::Fault::stop,
+                                io::Fault::flip};
+    io::FaultPlan plan{faults[random_.between(0, 6)], random_.between(1, 120)};
+    machine_.clock.advance(second);
+    agent_ = std::make_unique<HomeAgent>(machine_, faulty ? plan : io::FaultPlan{});
+    for (const auto& [number, record] : stored_) agent_->add(record);
+  }
+  void act() {
+    machine_.clock.advance(random_.between(1, 2 * second));
+    switch (random_.between(0, 9)) {
+      case 0:
+      case 1:
+      case 2: write(); break;
+      case 3: settle(); break;
+      case 4: begin_life(); break;
+      case 5: stop(); break;
+      case 6: retain(); break;
+      default:
+        for (std::uint64_t n = random_.between(1, 6); n > 0 && !agent_->faults().stopped(); --n) {
+          agent_->step();
+        }
+    }
+    if (agent_->faults().stopped()) stop();
+  }
+  void write() {
+    std::vector<Written> all;
+    for (const std::string path : {"/w/a", "/w/b", "/x/a"}) {
+      if (random_.coin()) continue;
+      machine_.clock.advance(2 * second);
+      const auto first = static_cast<char>('a' + random_.between(0, 3));
+      all.push_back({.path = path,
+                     .bytes = text(random_.between(0, 9000), first),
+                     .placed_s = machine_.now_s() - 1,
+                     .hole = random_.coin() ? 0 : random_.between(1, 9000)});
+      newest_[path] = all.back();
+      settled_.erase(path);
+    }
+    if (all.empty()) return;
+    const VersionNumber number = ++last_;
+    stored_[number] = store(machine_, number, all);
+    agent_->add(stored_[number]);
+  }
+  void settle() {
+    for (const auto& [path, written] : newest_) {
+      if (agent_->settled(path) == "ok" && !agent_->faults().stopped()) settled_.insert(path);
+    }
+  }
+  void stop() {
+    machine_.files.crash(random_.between(0, 1'000'000));
+    begin_life();
+    for (const std::string& path : settled_) expect_is(machine_, newest_[path]);
+  }
+  void retain() {
+    agent_->run();
+    for (const VersionNumber number : agent_->at_home()) {
+      if (stored_.erase(number) == 0) continue;
+      const std::string folder = "/disk/" + format::version_folder(job, number);
+      EXPECT_TRUE(io::remove_tree(machine_.files, folder).ok());
+      agent_->plan().gone(number);
+    }
+  }
+
+  test::Random random_;
+  Machine machine_;
+  std::unique_ptr<HomeAgent> agent_;
+  VersionNumber last_ = 0;
+  std::map<VersionNumber, format::CommitRecord> stored_;
+  std::map<std::string, Written> newest_;
+  std::set<std::string> settled_;
+};
+
+TEST(HomeLives, NothingIsLostAndNothingComesBack) {
+  for (std::uint64_t i = 0; i < 300 && !HasFailure(); ++i) {
+    SCOPED_TRACE(test::replay() + fmt::format(", life {}", i));
+    RandomLife(test::seed() + i).live();
+  }
+}
+
+}  // namespace
+}  // namespace backstay::agent

@@ -1,0 +1,425 @@
+// The plan by which captured files come home (docs/protocol/home.md), with a home thread that the
+// test plays.
+#include "agent/home/home_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+namespace backstay::agent {
+namespace {
+
+constexpr std::uint64_t second = 1'000'000'000;
+
+// A version as it lies in the store, and what the thread would say of it.
+struct Stored {
+  FilesFound found;
+  std::map<std::string, std::string> refused = {};  // path -> why it cannot be brought
+};
+
+class HomePlanTest : public ::testing::Test {
+ protected:
+  void store(VersionNumber version, std::vector<FileInVersion> files) {
+    store_[version].found.files = std::move(files);
+    plan_.captured(version);
+    plan_.recorded(record_of(version), 0);
+  }
+  format::CommitRecord record_of(VersionNumber version) {
+    format::CommitRecord record;
+    record.job = "j.files.h";
+    record.version = version;
+    record.level = Level::local;
+    record.captured_ns = captured_ns_.contains(version) ? captured_ns_[version] : 100 + version;
+    return record;
+  }
+
+  // One order, carried out. What was done, in words; "" : there was none.
+  std::string step() {
+    const auto order = plan_.next(now_);
+    if (!order) return "";
+    if (const auto* look = std::get_if<LookAtFiles>(&*order)) return carry_out(*look);
+    if (const auto* bring = std::get_if<BringFile>(&*order)) return carry_out(*bring);
+    return carry_out(std::get<MarkHome>(*order));
+  }
+  std::vector<std::string> run() {
+    std::vector<std::string> all;
+    for (std::string one = step(); !one.empty(); one = step()) all.push_back(one);
+    return all;
+  }
+
+  std::string carry_out(const LookAtFiles& look) {
+    const VersionNumber version = look.record.version;
+    const auto trouble = unreadable_.find(version);
+    if (trouble != unreadable_.end()) {
+      plan_.on(FilesLookedAt{version, trouble->second}, now_);
+      return "cannot look at " + std::to_string(version);
+    }
+    FilesFound found = store_.at(version).found;
+    plan_.on(FilesLookedAt{version, found}, now_);
+    return "look at " + std::to_string(version);
+  }
+
+  std::string carry_out(const BringFile& bring) {
+    const std::string what = bring.path + " of " + std::to_string(bring.version);
+    const auto& refused = store_.at(bring.version).refused;
+    if (kept_.contains(bring.path)) {
+      plan_.on(FileBrought{bring.version, bring.path, Brought::kept, "newer"}, now_);
+      return "keep " + what;
+    }
+    if (const auto why = refused.find(bring.path); why != refused.end()) {
+      plan_.on(
+          FileBrought{bring.version, bring.path, Brought::failed, why->second, Code::not_found},
+          now_);
+      return "fail " + what;
+    }
+    home_[bring.path] = bring.version;
+    plan_.on(FileBrought{bring.version, bring.path}, now_);
+    return "bring " + what;
+  }
+
+  std::string carry_out(const MarkHome& mark) {
+    const std::string what = std::to_string(mark.version);
+    if (const auto why = mark_errors_.find(mark.version); why != mark_errors_.end()) {
+      plan_.on(HomeMarked{mark.version, Error(Code::no_space, why->second)}, now_);
+      return "cannot mark " + what;
+    }
+    HomeMarked done{mark.version, {}};
+    for (const std::string& folder : unsynced_) {
+      done.unsynced.emplace(folder, Error(Code::io, "not synced"));
+    }
+    unsynced_.clear();
+    if (done.unsynced.empty()) {
+      store_[mark.version].found.marked = true;
+      store_[mark.version].found.not_home = mark.files;
+    }
+    plan_.on(done, now_);
+    std::string text = "mark " + what;
+    for (const auto& file : mark.files) text += " not " + file.path;
+    return text;
+  }
+
+  // The answers since the last call, by ticket: "ok", or the error.
+  std::map<std::uint64_t, std::string> answers() {
+    std::map<std::uint64_t, std::string> all;
+    HomeNews news = plan_.take_news();
+    for (const auto& one : news.answers) {
+      all[one.ticket] = one.status.ok() ? "ok" : one.status.error().message();
+    }
+    for (const VersionNumber version : news.at_home) at_home_.push_back(version);
+    for (const auto& one : news.warnings) warnings_.push_back(one.path + ": " + one.why);
+    return all;
+  }
+
+  using Answers = std::map<std::uint64_t, std::string>;
+  using Steps = std::vector<std::string>;
+  HomePlan plan_;
+  std::uint64_t now_ = 100 * second;
+  std::map<VersionNumber, Stored> store_;
+  std::map<VersionNumber, std::uint64_t> captured_ns_;
+  std::map<VersionNumber, Error> unreadable_;
+  std::set<std::string> kept_;
+  std::set<std::string> unsynced_;
+  std::map<VersionNumber, std::string> mark_errors_;
+  std::map<std::string, VersionNumber> home_;
+  std::vector<VersionNumber> at_home_;
+  std::vector<std::string> warnings_;
+};
+
+TEST_F(HomePlanTest, AVersionsFilesComeInTheirOrderThenTheMark) {
+  store(1, {{"/w/b", 10}, {"/w/a", 20}});
+  EXPECT_EQ(run(), (Steps{"look at 1", "bring /w/b of 1", "bring /w/a of 1", "mark 1"}));
+  answers();
+  EXPECT_EQ(at_home_, std::vector<VersionNumber>{1});
+  EXPECT_EQ(plan_.counts().versions, 0U);
+  EXPECT_EQ(plan_.wakes_at_ns(), no_deadline);
+}
+
+TEST_F(HomePlanTest, AVersionWithoutCapturedFilesGetsNoMark) {
+  store(1, {});
+  EXPECT_EQ(run(), Steps{"look at 1"});
+  answers();
+  EXPECT_EQ(at_home_, std::vector<VersionNumber>{1});
+}
+
+TEST_F(HomePlanTest, VersionsComeInTheirOrder) {
+  store(1, {{"/w/a", 10}});
+  store(2, {{"/w/b", 20}});
+  EXPECT_EQ(run(), (Steps{"look at 1", "look at 2", "bring /w/a of 1", "mark 1", "bring /w/b of 2",
+                          "mark 2"}));
+}
+
+TEST_F(HomePlanTest, VersionsComeInTheOrderInWhichTheyEnded) {
+  captured_ns_ = {{1, 50}, {2, 40}};  // of two writers: the one that began first ended last
+  store(1, {{"/w/a", 10}});
+  store(2, {{"/w/b", 20}});
+  EXPECT_EQ(run(), (Steps{"look at 1", "look at 2", "bring /w/b of 2", "mark 2", "bring /w/a of 1",
+                          "mark 1"}));
+}
+
+TEST_F(HomePlanTest, OnlyTheNewestOfAPathIsBrought) {
+  store(1, {{"/w/a", 10}, {"/w/b", 11}});
+  store(2, {{"/w/a", 10}});  // the same file, longer by now
+  store(3, {{"/w/b", 9}});   // came to the path before that of version 1
+  EXPECT_EQ(run(), (Steps{"look at 1", "look at 2", "look at 3", "bring /w/b of 1", "mark 3",
+                          "bring /w/a of 2", "mark 1", "mark 2"}));
+  EXPECT_EQ(home_, (std::map<std::string, VersionNumber>{{"/w/a", 2}, {"/w/b", 1}}));
+}
+
+TEST_F(HomePlanTest, AnOlderVersionThatIsReadLaterReplacesNothing) {
+  unreadable_.emplace(1, Error(Code::io, "EIO"));
+  store(1, {{"/w/a", 10}});
+  store(2, {{"/w/a", 20}});
+  EXPECT_EQ(step(), "cannot look at 1");
+  EXPECT_EQ(step(), "look at 2");
+  EXPECT_EQ(step(), "bring /w/a of 2");
+  unreadable_.clear();
+  now_ += second;
+  EXPECT_EQ(run(), (Steps{"mark 2", "look at 1", "mark 1"}));
+}
+
+TEST_F(HomePlanTest, AFileThatFailsWaitsAndOthersGoOn) {
+  store(1, {{"/gone/a", 10}, {"/w/b", 20}});
+  store_[1].refused["/gone/a"] = "no such folder";
+  EXPECT_EQ(run(),
+            (Steps{"look at 1", "fail /gone/a of 1", "bring /w/b of 1", "mark 1 not /gone/a"}));
+  answers();
+  EXPECT_EQ(warnings_, Steps{"/gone/a: no such folder"});
+  EXPECT_TRUE(at_home_.empty());
+  for (const std::uint64_t pause : {1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300}) {
+    EXPECT_EQ(plan_.wakes_at_ns(), now_ + pause * second);
+    now_ += pause * second - 1;
+    EXPECT_EQ(step(), "");
+    now_ += 1;
+    EXPECT_EQ(run(), Steps{"fail /gone/a of 1"}) << "and no mark, as nothing has changed";
+  }
+  store_[1].refused["/gone/a"] = "read-only";
+  now_ += 300 * second;
+  EXPECT_EQ(run(), (Steps{"fail /gone/a of 1", "mark 1 not /gone/a"}));
+  store_[1].refused.clear();
+  now_ += 300 * second;
+  EXPECT_EQ(run(), (Steps{"bring /gone/a of 1", "mark 1"}));
+  answers();
+  EXPECT_EQ(warnings_, (Steps{"/gone/a: no such folder", "/gone/a: read-only"}));
+  EXPECT_EQ(at_home_, std::vector<VersionNumber>{1});
+}
+
+TEST_F(HomePlanTest, AFileThatFailedIsOvertakenByANewerOne) {
+  store(1, {{"/w/a", 10}});
+  store_[1].refused["/w/a"] = "full";
+  run();
+  store(2, {{"/w/a", 20}});
+  EXPECT_EQ(run(), (Steps{"look at 2", "bring /w/a of 2", "mark 1", "mark 2"}));
+  now_ += 1000 * second;
+  EXPECT_EQ(run(), Steps{});
+  answers();
+  EXPECT_EQ(at_home_, (std::vector<VersionNumber>{1, 2}));
+}
+
+TEST_F(HomePlanTest, WithoutTheNewerVersionTheOlderOneCounts) {
+  store(1, {{"/w/a", 10}});
+  store(2, {{"/w/a", 20}});
+  EXPECT_EQ(step(), "look at 1");
+  EXPECT_EQ(step(), "look at 2");
+  plan_.gone(2);
+  EXPECT_EQ(run(), (Steps{"bring /w/a of 1", "mark 1"}));
+}
+
+TEST_F(HomePlanTest, AVersionThatGoesWhileItsFileIsOnItsWayStillOvertakes) {
+  store(1, {{"/w/a", 10}});
+  store(2, {{"/w/a", 20}});
+  step();
+  step();
+  const auto order = plan_.next(now_);
+  ASSERT_TRUE(order && std::get_if<BringFile>(&*order) != nullptr);
+  EXPECT_EQ(plan_.on_its_way(), "/w/a");
+  plan_.gone(2);
+  EXPECT_EQ(plan_.next(now_), std::nullopt) << "the thread does one thing at a time";
+  plan_.on(FileBrought{2, "/w/a"}, now_);
+  EXPECT_EQ(run(), Steps{"mark 1"});
+}
+
+TEST_F(HomePlanTest, AKeptFileIsNotTriedAgainAndKeepsItsVersion) {
+  store(1, {{"/w/a", 10}});
+  store(2, {{"/w/a", 20}, {"/w/b", 21}});
+  kept_.insert("/w/a");
+  EXPECT_EQ(run(), (Steps{"look at 1", "look at 2", "keep /w/a of 2", "mark 1", "bring /w/b of 2",
+                          "mark 2 not /w/a"}));
+  now_ += 1000 * second;
+  EXPECT_EQ(run(), Steps{});
+  answers();
+  EXPECT_EQ(at_home_, std::vector<VersionNumber>{1});
+  EXPECT_EQ(warnings_, Steps{"/w/a: newer"});
+  EXPECT_EQ(plan_.counts().kept, 1U);
+  kept_.clear();
+  store(3, {{"/w/a", 30}});
+  EXPECT_EQ(run(), (Steps{"look at 3", "bring /w/a of 3", "mark 2", "mark 3"}));
+  EXPECT_EQ(plan_.counts().versions, 0U);
+}
+
+TEST_F(HomePlanTest, AFolderThatCannotBeSyncedHasItsFilesBroughtAgain) {
+  store(1, {{"/bad/a", 10}, {"/w/b", 20}});
+  unsynced_ = {"/bad"};
+  EXPECT_EQ(run(), (Steps{"look at 1", "bring /bad/a of 1", "bring /w/b of 1", "mark 1",
+                          "mark 1 not /bad/a"}));
+  now_ += second;
+  EXPECT_EQ(run(), (Steps{"bring /bad/a of 1", "mark 1"}));
+}
+
+TEST_F(HomePlanTest, AMarkThatCannotBeWrittenIsTriedAgain) {
+  store(1, {{"/w/a", 10}});
+  plan_.settle(7, "/w/a", now_);
+  mark_errors_[1] = "disk full";
+  EXPECT_EQ(run(), (Steps{"look at 1", "bring /w/a of 1", "cannot mark 1"}));
+  EXPECT_EQ(answers(), (Answers{{7, "disk full"}}));
+  mark_errors_.clear();
+  now_ = plan_.wakes_at_ns();
+  EXPECT_EQ(run(), Steps{"mark 1"});
+  answers();
+  EXPECT_EQ(at_home_, std::vector<VersionNumber>{1});
+  EXPECT_EQ(warnings_, Steps{": disk full"});
+}
+
+// Versions of several writers end in any order.
+TEST_F(HomePlanTest, AnOlderRecordThatTurnsUpLaterReplacesNothing) {
+  store(2, {{"/w/a", 20}});
+  run();
+  answers();
+  EXPECT_EQ(at_home_, std::vector<VersionNumber>{2});
+  store(1, {{"/w/a", 10}, {"/w/b", 11}});
+  EXPECT_EQ(run(), (Steps{"look at 1", "bring /w/b of 1", "mark 1"}));
+  plan_ = {};
+  store_[1].found.marked = false;  // it is killed before
+  for (const VersionNumber version : {1, 2}) plan_.recorded(record_of(version), 0);
+  EXPECT_EQ(run(), (Steps{"look at 1", "look at 2", "bring /w/b of 1", "mark 1"}));
+}
+
+TEST_F(HomePlanTest, AVersionStaysUntilNoOlderMarkNamesItsPaths) {
+  store(1, {{"/w/a", 10}});
+  store_[1].refused["/w/a"] = "full";
+  run();
+  store(2, {{"/w/a", 20}});
+  EXPECT_EQ(step(), "look at 2");
+  EXPECT_EQ(step(), "bring /w/a of 2");
+  mark_errors_[1] = "full";
+  EXPECT_EQ(step(), "cannot mark 1");
+  EXPECT_EQ(step(), "mark 2");
+  answers();
+  EXPECT_TRUE(at_home_.empty());
+  mark_errors_.clear();
+  now_ += second;
+  EXPECT_EQ(run(), Steps{"mark 1"});
+  answers();
+  EXPECT_EQ(at_home_, (std::vector<VersionNumber>{1, 2}));
+}
+
+// What the next agent finds.
+TEST_F(HomePlanTest, AMarkSaysWhereTheNextAgentGoesOn) {
+  store(1, {{"/w/a", 10}, {"/w/b", 11}, {"/w/c", 12}});
+  store_[1].refused["/w/b"] = "full";
+  kept_.insert("/w/c");
+  run();
+  store(2, {{"/w/d", 20}});
+  run();
+  plan_ = {};
+  answers();
+  store_[1].refused.clear();
+  for (const VersionNumber version : {1, 2}) plan_.recorded(record_of(version), 0);
+  EXPECT_EQ(run(), (Steps{"look at 1", "look at 2", "bring /w/b of 1", "mark 1 not /w/c"}));
+  EXPECT_EQ(plan_.counts().kept, 1U);
+}
+
+// --- settle --------------------------------------------------------------------------------------
+
+TEST_F(HomePlanTest, SettleIsAnsweredAtOnceWhereNothingIsToBeDone) {
+  plan_.settle(1, "", now_);
+  plan_.settle(2, "/w/a", now_);
+  EXPECT_EQ(answers(), (Answers{{1, "ok"}, {2, "ok"}}));
+}
+
+TEST_F(HomePlanTest, SettleWaitsForTheMark) {
+  plan_.captured(1);
+  plan_.settle(1, "/w/a", now_);
+  EXPECT_TRUE(answers().empty()) << "what is captured may be that file";
+  store(1, {{"/w/a", 10}});
+  step();
+  EXPECT_EQ(step(), "bring /w/a of 1");
+  EXPECT_TRUE(answers().empty()) << "a later agent would make it again";
+  EXPECT_EQ(step(), "mark 1");
+  EXPECT_EQ(answers(), (Answers{{1, "ok"}}));
+}
+
+TEST_F(HomePlanTest, SettleWaitsForOlderMarksToo) {
+  store(1, {{"/w/a", 10}});
+  store_[1].refused["/w/a"] = "full";
+  run();
+  store(2, {{"/w/a", 20}});
+  plan_.settle(1, "/w/a", now_);
+  EXPECT_EQ(step(), "look at 2");
+  EXPECT_EQ(step(), "bring /w/a of 2");
+  EXPECT_EQ(step(), "mark 1");
+  EXPECT_TRUE(answers().empty());
+  EXPECT_EQ(step(), "mark 2");
+  EXPECT_EQ(answers(), (Answers{{1, "ok"}}));
+}
+
+TEST_F(HomePlanTest, SettleTriesAtOnceAndTellsTheError) {
+  store(1, {{"/gone/a", 10}, {"/w/b", 20}});
+  store_[1].refused["/gone/a"] = "no such folder";
+  run();
+  answers();
+  plan_.settle(1, "/gone/a", now_);
+  plan_.settle(2, "/w/b", now_);
+  plan_.settle(3, "/gone/", now_);
+  plan_.settle(4, "/gone", now_);
+  plan_.settle(5, "", now_);
+  EXPECT_EQ(answers(), (Answers{{2, "ok"}, {4, "ok"}})) << "that error is of before the question";
+  EXPECT_EQ(run(), Steps{"fail /gone/a of 1"}) << "without the pause";
+  const std::string why = "no such folder";
+  EXPECT_EQ(answers(), (Answers{{1, why}, {3, why}, {5, why}}));
+}
+
+TEST_F(HomePlanTest, SettleOfAllEndsOnceAllOthersAreAtHome) {
+  store(1, {{"/gone/a", 10}, {"/w/b", 20}});
+  store_[1].refused["/gone/a"] = "no such folder";
+  plan_.settle(1, "", now_);
+  for (const char* what : {"look at 1", "fail /gone/a of 1", "bring /w/b of 1"}) {
+    EXPECT_EQ(step(), what);
+    EXPECT_TRUE(answers().empty()) << what;
+  }
+  EXPECT_EQ(step(), "mark 1 not /gone/a");
+  EXPECT_EQ(answers(), (Answers{{1, "no such folder"}}));
+}
+
+TEST_F(HomePlanTest, SettleOfAKeptFileIsOver) {
+  store(1, {{"/w/a", 10}});
+  kept_.insert("/w/a");
+  plan_.settle(1, "/w/a", now_);
+  run();
+  EXPECT_EQ(answers(), (Answers{{1, "ok"}})) << "nothing newer is in the store";
+}
+
+TEST_F(HomePlanTest, SettleTellsThatAVersionWasNotWritten) {
+  plan_.captured(1);
+  plan_.settle(1, "/w/a", now_);
+  plan_.failed(1, Error(Code::no_space, "disk full"));
+  EXPECT_EQ(answers(), (Answers{{1, "disk full"}}));
+  now_ += second;
+  plan_.settle(2, "/w/a", now_);
+  EXPECT_EQ(answers(), (Answers{{2, "disk full"}}));
+  store(1, {{"/w/a", 10}});  // tried again, and written
+  plan_.settle(3, "/w/a", now_);
+  run();
+  EXPECT_EQ(answers(), (Answers{{3, "ok"}}));
+}
+
+TEST_F(HomePlanTest, WhoIsGoneGetsNoAnswer) {
+  plan_.captured(1);
+  plan_.settle(1, "", now_);
+  plan_.forget(1);
+  plan_.gone(1);
+  EXPECT_TRUE(answers().empty());
+}
+
+}  // namespace
+}  // namespace backstay::agent
