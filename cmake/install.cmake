@@ -32,6 +32,9 @@ endfunction()
 backstay_install_library(backstay backstay)
 backstay_install_library(backstay_mpich mpich)
 backstay_install_library(backstay_openmpi openmpi)
+if(TARGET backstay_files)  # no program links it: `backstay exec` loads it
+  install(TARGETS backstay_files LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 
 file(RELATIVE_PATH PC_PREFIX "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 string(REGEX REPLACE "/$" "" PC_PREFIX "${PC_PREFIX}")
