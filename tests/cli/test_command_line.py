@@ -250,6 +250,34 @@ def test_doctor_says_what_to_do(world):
     assert "1 to 1000" in report["checks"][0]["found"]
 
 
+def mended(world, words, env):
+    """What doctor finds once the commands of --fix were given to a shell with these settings."""
+    done = world.run("doctor", "--quick", "--fix", env=env)
+    assert done.returncode == 1
+    script = "\n".join(line for line in done.stdout.splitlines()
+                       if line.startswith(words)) + f"\n{PROGRAM} doctor --quick --json"
+    again = subprocess.run(["bash", "-ec", script], env={**world.env, **env}, cwd=world.folder,
+                           capture_output=True, text=True, timeout=60)
+    return {one["check"]: one["result"] for one in json.loads(again.stdout)["checks"]}, done.stdout
+
+
+@pytest.mark.parametrize("check, words, env", [
+    ("storage", "export BACKSTAY_DIR=", {"BACKSTAY_DIR": "/proc/nowhere"}),
+    ("socket", "export BACKSTAY_AGENT_SOCKET=", {"BACKSTAY_AGENT_SOCKET": "/tmp/" + "x" * 120}),
+    ("memory", "export BACKSTAY_POOL_SIZE_MIB=", {"BACKSTAY_POOL_SIZE_MIB": str(1 << 22)}),
+    ("durable", "mkdir -p ", {}),
+])
+def test_the_commands_of_doctor_fix_mend_what_it_found(world, check, words, env):
+    if check == "durable":
+        env = {"BACKSTAY_DURABLE_DIR": str(world.folder / "sha red")}
+    results, printed = mended(world, words, env)
+    assert f"# {check}: " in printed
+    assert results[check] != "fail", printed
+    assert not [line for line in printed.splitlines()
+                if not line.startswith(("#", "export ", "sudo ", "apt-get ", "sysctl ", "echo ",
+                                        "mkdir ", "chmod ", "backstay "))]
+
+
 def test_doctor_looks_at_the_durable_directory(world):
     def durable(path, code):
         report = world.json("doctor", "--quick", code=code, env={"BACKSTAY_DURABLE_DIR": str(path)})

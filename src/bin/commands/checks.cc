@@ -7,6 +7,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -29,6 +30,11 @@ namespace fs = std::filesystem;
 
 std::uint64_t pool_bytes(const Config& config) { return config.pool.size_mib << 20; }
 
+// A command that only root may give.
+std::string as_root(const std::string& command) {
+  return ::geteuid() == 0 ? command : "sudo " + command;
+}
+
 Finding check_storage(const Config& config) {
   const std::string& dir = config.storage.dir;
   const Status made = make_folders(dir);
@@ -36,7 +42,8 @@ Finding check_storage(const Config& config) {
     return {
         "storage", Health::bad,
         fmt::format("{} cannot be written{}", dir, made.ok() ? "" : ": " + made.error().message()),
-        "set storage.dir to a folder of yours on a local disk"};
+        "set storage.dir to a folder of yours on a local disk",
+        "export BACKSTAY_DIR=/var/tmp/backstay-$(id -un)"};
   struct statvfs space {};
   if (::statvfs(dir.c_str(), &space) != 0)
     return {"storage", Health::note, dir + ": free space is unknown", ""};
@@ -58,9 +65,10 @@ std::vector<Finding> check_durable(const Config& config) {
   if (dir.empty()) return {};
   struct stat durable {
   }, local{};
-  if (::stat(dir.c_str(), &durable) != 0 || !S_ISDIR(durable.st_mode))
-    return {
-        {"durable", Health::bad, dir + " is no directory", "make it, or mount its file system"}};
+  const bool there = ::stat(dir.c_str(), &durable) == 0;
+  if (!there || !S_ISDIR(durable.st_mode))
+    return {{"durable", Health::bad, dir + " is no directory", "make it, or mount its file system",
+             there ? "" : "mkdir -p '" + dir + "'"}};
   if (::access(dir.c_str(), W_OK | X_OK) != 0)
     return {{"durable", Health::bad, dir + " cannot be written",
              "set durable.dir to a directory of yours"}};
@@ -83,7 +91,8 @@ Finding check_direct(const Config& config) {
   const Status wrote = (*file)->write_at(0, block.span());
   (void)io::posix_filesystem().remove(path).ok();
   if (!wrote.ok())
-    return {"O_DIRECT", Health::bad, wrote.error().message(), "set writer.direct = false"};
+    return {"O_DIRECT", Health::bad, wrote.error().message(), "set writer.direct = false",
+            "export BACKSTAY_WRITER_DIRECT=false"};
   if (direct) return {"O_DIRECT", Health::good, "used", ""};
   return {"O_DIRECT", Health::note, "this file system refuses it; writes go through the page cache",
           "put storage.dir on ext4, xfs or another local disk (not tmpfs)"};
@@ -98,7 +107,9 @@ Finding check_ring(const Config& config) {
   if (kind.io_uring) return {"io_uring", Health::good, "used", ""};
   return {"io_uring", Health::note,
           "threads are used instead: " + (kind.why_not.empty() ? "switched off" : kind.why_not),
-          "allow it: sysctl kernel.io_uring_disabled=0, and in the container's seccomp profile"};
+          "allow it: sysctl kernel.io_uring_disabled=0, and in the container's seccomp profile",
+          config.writer.io_uring ? as_root("sysctl kernel.io_uring_disabled=0")
+                                 : "export BACKSTAY_WRITER_IO_URING=true"};
 }
 
 Finding check_memlock(const Config& config) {
@@ -111,7 +122,9 @@ Finding check_memlock(const Config& config) {
   if (limit.rlim_cur >= pool_bytes(config)) return {"memlock", Health::good, found, ""};
   return {"memlock", Health::note, found,
           "the pool cannot be registered with io_uring: raise `ulimit -l` (memlock in "
-          "/etc/security/limits.conf)"};
+          "/etc/security/limits.conf)",
+          "echo \"$(id -un) - memlock unlimited\" | sudo tee -a /etc/security/limits.conf  "
+          "# then log in again"};
 }
 
 Finding check_memory(const Config& config) {
@@ -122,7 +135,9 @@ Finding check_memory(const Config& config) {
                   bytes_text(pool_bytes(config)));
   if (available >= 2 * pool_bytes(config)) return {"memory", Health::good, found, ""};
   return {"memory", available - available / 10 >= pool_bytes(config) ? Health::note : Health::bad,
-          found, "set pool.size_mib to less"};
+          found, "set pool.size_mib to less",
+          fmt::format("export BACKSTAY_POOL_SIZE_MIB={}",
+                      std::max<std::uint64_t>(available >> 21, 16))};
 }
 
 // The word in brackets of a file like "always [never] advise".
@@ -144,25 +159,29 @@ Finding check_huge_pages(const Config& config) {
   if (reserved > 0)
     return {"huge pages", Health::good, count_text(reserved, "page") + " reserved", ""};
   return {"huge pages", Health::note, "not for shared memory",
-          "optional: echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled (root)"};
+          "optional: echo advise > /sys/kernel/mm/transparent_hugepage/shmem_enabled (root)",
+          "echo advise | " + as_root("tee /sys/kernel/mm/transparent_hugepage/shmem_enabled")};
 }
+
+constexpr const char* own_socket = "export BACKSTAY_AGENT_SOCKET=/tmp/backstay-$(id -u)/agent.sock";
 
 Finding check_socket(const Config& config) {
   const std::string path = wire::socket_path(config.agent.socket);
   if (path.size() > 107)
     return {"socket", Health::bad,
             fmt::format("{} has {} bytes, the system allows 107", path, path.size()),
-            "set agent.socket to a shorter path"};
+            "set agent.socket to a shorter path", own_socket};
   const std::string folder = parent_of(path);
   const TrialFolders trial(folder);
   const char* advice = "set agent.socket to a path in a folder of yours";
   if (!trial.status().ok())
-    return {"socket", Health::bad, trial.status().error().message(), advice};
+    return {"socket", Health::bad, trial.status().error().message(), advice, own_socket};
   struct stat info {};
   if (::stat(folder.c_str(), &info) != 0 || info.st_uid != ::geteuid())
-    return {"socket", Health::bad, folder + " does not belong to you", advice};
+    return {"socket", Health::bad, folder + " does not belong to you", advice, own_socket};
   if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0)
-    return {"socket", Health::bad, "others may write to " + folder, "chmod 700 it"};
+    return {"socket", Health::bad, "others may write to " + folder, "chmod 700 it",
+            "chmod 700 '" + folder + "'"};
   return {"socket", Health::good, path, ""};
 }
 
@@ -176,7 +195,8 @@ Finding check_agent(const Config& config) {
           fmt::format("release {} answers, pid {}", release, status->value("pid", 0));
       if (release != BACKSTAY_VERSION)
         return {"agent", Health::note, found,
-                "of another release: `backstay agent stop`; the next program starts the right one"};
+                "of another release: `backstay agent stop`; the next program starts the right one",
+                "backstay agent stop"};
       return {"agent", Health::good, found, ""};
     }
     return {
@@ -216,7 +236,8 @@ Finding check_mpi(const std::string& title, const std::vector<std::string>& laun
         title, Health::note, "not found",
         ours.empty()
             ? fmt::format("needed only for its programs: apt install {}, then build again", package)
-            : fmt::format("its launcher is missing: apt install {}", package)};
+            : fmt::format("its launcher is missing: apt install {}", package),
+        as_root("apt-get install --no-install-recommends " + package)};
   if (ours.empty())
     return {title, Health::note, launcher + ", but " + library + " was not built",
             "install its compiler wrapper and build again"};

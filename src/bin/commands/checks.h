@@ -17,7 +17,8 @@ struct Finding {
   std::string name;
   Health health = Health::good;
   std::string found;
-  std::string advice;  // empty: nothing to do
+  std::string advice;    // empty: nothing to do
+  std::string fix = {};  // lines for a shell that do it; empty: no command can
 };
 
 // The folders of a path that are missing, made as the agent would make them and taken away again.

@@ -22,6 +22,7 @@ using Json = nlohmann::ordered_json;
 struct DoctorOptions {
   Settings settings;
   bool quick = false;
+  bool fix = false;
 };
 
 constexpr unsigned disk_test_mib = 256;
@@ -41,13 +42,26 @@ void print_text(const std::vector<Finding>& findings) {
   }
 }
 
+// A script to read and to paste: what was found, and the advice, are comments.
+void print_fixes(const std::vector<Finding>& findings) {
+  bool any = false;
+  for (const Finding& one : findings) {
+    if (one.advice.empty()) continue;
+    any = true;
+    fmt::print("# {}: {}\n#   {}\n", one.name, one.found, one.advice);
+    if (!one.fix.empty()) fmt::print("{}\n", one.fix);
+  }
+  if (!any) fmt::print("# nothing to do\n");
+}
+
 Json as_json(const std::vector<Finding>& findings) {
   Json list = Json::array();
   for (const Finding& one : findings)
     list.push_back({{"check", one.name},
                     {"result", health_name(one.health)},
                     {"found", one.found},
-                    {"advice", one.advice}});
+                    {"advice", one.advice},
+                    {"fix", one.fix}});
   return list;
 }
 
@@ -69,6 +83,8 @@ Result<int> doctor(const DoctorOptions& options) {
                                  [](const Finding& f) { return f.health == Health::bad; });
   if (options.settings.json) {
     print_json({{"good", bad == 0}, {"checks", as_json(findings)}});
+  } else if (options.fix) {
+    print_fixes(findings);
   } else {
     print_text(findings);
     fmt::print("{}\n", bad == 0
@@ -83,10 +99,12 @@ Result<int> doctor(const DoctorOptions& options) {
 Action declare_doctor(CLI::App& app) {
   auto options = std::make_shared<DoctorOptions>();
   app.add_flag("--quick", options->quick, "Leave out the short test of the disk's speed");
+  app.add_flag("--fix", options->fix, "Print commands that mend what was found; runs none");
   add_settings(app, options->settings, true);
   app.footer(
       "Examples:\n"
       "  backstay doctor\n"
+      "  backstay doctor --fix                 commands to read, then to paste\n"
       "  backstay doctor --quick --json | jq '.checks[] | select(.result != \"ok\")'\n"
       "Exit codes: 0 ready, 1 something failed");
   return [options] { return doctor(*options); };
