@@ -4,10 +4,12 @@ a program that says what it is. Both are compiled here.
 In place of the real library, which captures: what is tested is where it is loaded.
 """
 
+import functools
 import os
 import pathlib
 import shutil
 import subprocess
+import tempfile
 
 from conftest import PROGRAM
 
@@ -56,12 +58,19 @@ int main(int count, char** words) {
 """
 
 
-def compiled(source, to, *options):
-    text = pathlib.Path(str(to) + ".c")
-    text.write_text(source)
-    subprocess.run(["cc", *options, "-o", to, text], check=True, timeout=60)
-    text.unlink()
+made = tempfile.TemporaryDirectory(prefix="backstay-compiled-")
+
+
+@functools.cache
+def compiled_once(source, *options):
+    to = pathlib.Path(tempfile.mkdtemp(dir=made.name)) / "it"
+    subprocess.run(["cc", *options, "-x", "c", "-", "-o", to], input=source, text=True, check=True,
+                   timeout=60)
     return to
+
+
+def compiled(source, to, *options):
+    return shutil.copy2(compiled_once(source, *options), to)
 
 
 class Installation:
