@@ -66,9 +66,13 @@ constexpr std::array wrappers = {
 constexpr std::string_view launchers =
     "mpirun mpiexec orterun prterun srun aprun jsrun ibrun mpirun_rsh";
 
+}  // namespace
+
 bool is_launcher(const std::string& name) {
   return lists(launchers, name.substr(0, name.find('.')));  // mpirun.openmpi
 }
+
+namespace {
 
 const Wrapper* wrapper_of(const std::string& name) {
   static constexpr Wrapper launcher{"", ""};  // its values are numbers and words, not programs

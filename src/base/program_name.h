@@ -16,6 +16,8 @@ namespace backstay {
 
 // env, nice and the like: they run the rest of their line. By its file name.
 bool is_wrapper(const std::string& file_name);
+// mpirun, srun and the like: they start programs on hosts. By its file name.
+bool is_launcher(const std::string& file_name);
 // python3.12, bash, julia ... By its file name.
 bool is_interpreter(const std::string& file_name);
 

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "base/check.h"
 #include "base/edit_distance.h"
 #include "bin/commands/python.h"
 #include "bin/parts/command.h"
@@ -31,6 +32,8 @@ constexpr std::string_view about = "About Backstay";
 constexpr Command commands[] = {
     {"run", running, "Start a program and restart it from its newest version when it fails",
      declare_run},
+    {"exec", running, "Become a program whose job is set up and whose files are captured",
+     declare_exec},
     {"checkpoint", running, "Ask a running job for a checkpoint", declare_checkpoint},
     {"status", running, "What this node's agent is doing", declare_status},
     {"top", running, "The same, live", declare_top},
@@ -48,6 +51,35 @@ constexpr Command commands[] = {
 };
 
 using Words = std::vector<std::string>;
+
+// Help that opens with one example.
+class ExampleFirst : public CLI::Formatter {
+ public:
+  explicit ExampleFirst(std::string example) : example_(std::move(example)) {}
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    return fmt::format("Example: {}\n\n{}", example_,
+                       CLI::Formatter::make_help(app, std::move(name), mode));
+  }
+
+ private:
+  const std::string example_;
+};
+
+// The first example of the footer becomes the first line of the help; the others stay.
+void open_with_example(CLI::App& app) {
+  constexpr std::string_view title = "Examples:\n";
+  std::string footer = app.get_footer();
+  const std::size_t at = footer.find(title);
+  BACKSTAY_CHECK(at != std::string::npos);
+  const std::size_t example = at + title.size();
+  const std::size_t end = std::min(footer.find('\n', example), footer.size());
+  const std::size_t text = footer.find_first_not_of(' ', example);
+  app.formatter(std::make_shared<ExampleFirst>(footer.substr(text, end - text)));
+  const bool more = footer.compare(end, 3, "\n  ") == 0;
+  footer.erase(more ? example : at, end + 1 - (more ? example : at));
+  app.footer(footer);
+}
 
 // Looked up in the words themselves, so that a command line that cannot be read is reported as JSON
 // too.
@@ -118,12 +150,17 @@ int run(int argc, char** argv) {
   app.name("backstay");
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string("backstay ") + BACKSTAY_VERSION);
-  app.footer("`backstay COMMAND --help` shows a command's options, examples and exit codes.");
+  app.footer(
+      "Examples:\n"
+      "  backstay run -- mpirun -n 4 ./lj in.lj       starts a program again when it fails\n"
+      "`backstay COMMAND --help` shows a command's options, examples and exit codes.");
+  open_with_example(app);
   std::map<const CLI::App*, Action> actions;
   for (const Command& command : commands) {
     CLI::App* sub = app.add_subcommand(std::string(command.name), std::string(command.summary));
     sub->group(std::string(command.group));
     actions[sub] = command.declare(*sub);
+    open_with_example(*sub);
   }
   declare_python_commands(app);
   if (const std::string message = unknown_command(words, app); !message.empty()) {

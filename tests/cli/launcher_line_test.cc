@@ -122,6 +122,98 @@ TEST(LauncherLine, VariablesForOpenMpi) {
   EXPECT_EQ(with("mpiexec ./lj", LauncherKind::mpich), "mpiexec ./lj");
 }
 
+const Words start_ours{"/b/backstay", "exec", "--capture-files=o/*", "--"};
+
+// "EXEC" stands for the words that are put in.
+std::string with_exec(const std::string& text, LauncherKind kind) {
+  const auto words = with_words_before_programs(split(text), parsed(text, kind), start_ours);
+  if (!words.ok()) return "error: " + words.error().message();
+  std::string line = joined(*words);
+  const std::string ours = joined(start_ours);
+  for (std::size_t at = 0; (at = line.find(ours, at)) != std::string::npos; at += 4)
+    line.replace(at, ours.size(), "EXEC");
+  return line;
+}
+
+TEST(WordsBeforePrograms, OpenMpi) {
+  const auto is = [](const std::string& text, const std::string& expected) {
+    EXPECT_EQ(with_exec(text, LauncherKind::openmpi), expected);
+  };
+  is("mpirun ./lj", "mpirun EXEC ./lj");
+  is("mpirun -n 4 ./lj in.lj -x A", "mpirun -n 4 EXEC ./lj in.lj -x A");
+  is("mpirun -n 4 -- ./lj", "mpirun -n 4 -- EXEC ./lj");
+  is("nice -n 5 mpirun -np 4 env A=b ./lj", "nice -n 5 mpirun -np 4 EXEC env A=b ./lj");
+  is("mpirun -n=2 --map-by ppr:2:node --bind-to core -x A=1 -x B ./lj",
+     "mpirun -n=2 --map-by ppr:2:node --bind-to core -x A=1 -x B EXEC ./lj");
+  is("mpirun --mca btl tcp,self --mca plm_rsh_agent env -H a:2,b:2 ./lj",
+     "mpirun --mca btl tcp,self --mca plm_rsh_agent env -H a:2,b:2 EXEC ./lj");
+  is("mpirun --hostfile h --oversubscribe --tag-output --wdir /w ./lj",
+     "mpirun --hostfile h --oversubscribe --tag-output --wdir /w EXEC ./lj");
+  is("mpirun --debugger ./lj --report-pid - --cpus-per-rank 2 ./lj",
+     "mpirun --debugger ./lj --report-pid - --cpus-per-rank 2 EXEC ./lj");
+  is("mpirun --brand-new-option value ./lj", "mpirun --brand-new-option value EXEC ./lj");
+  is("mpirun -n 1 ./lj a : -n 2 -x C ./lj b -n 3 : env ./lj",
+     "mpirun -n 1 EXEC ./lj a : -n 2 -x C EXEC ./lj b -n 3 : EXEC env ./lj");
+  is("mpirun -n 1 ./lj : -n 2 --host ./lj -- ./lj : ./lj",
+     "mpirun -n 1 EXEC ./lj : -n 2 --host ./lj -- EXEC ./lj : EXEC ./lj");
+}
+
+TEST(WordsBeforePrograms, Mpich) {
+  const auto is = [](const std::string& text, const std::string& expected) {
+    EXPECT_EQ(with_exec(text, LauncherKind::mpich), expected);
+  };
+  is("mpiexec -n 4 ./lj in.lj", "mpiexec -n 4 EXEC ./lj in.lj");
+  is("mpiexec.hydra -f h -ppn 2 -genv A 1 -genvlist A,B -bind-to core:1 ./lj",
+     "mpiexec.hydra -f h -ppn 2 -genv A 1 -genvlist A,B -bind-to core:1 EXEC ./lj");
+  is("mpiexec -launcher ssh -launcher-exec /bin/agent -hosts a,b -iface eth0 ./lj",
+     "mpiexec -launcher ssh -launcher-exec /bin/agent -hosts a,b -iface eth0 EXEC ./lj");
+  is("mpiexec -l -prepend-rank -env LD_PRELOAD ./lj -n 2 ./lj",
+     "mpiexec -l -prepend-rank -env LD_PRELOAD ./lj -n 2 EXEC ./lj");
+  is("mpiexec -n 1 -env A 1 ./lj : -n 3 -env A 2 -wdir /w ./lj x",
+     "mpiexec -n 1 -env A 1 EXEC ./lj : -n 3 -env A 2 -wdir /w EXEC ./lj x");
+}
+
+TEST(WordsBeforePrograms, Slurm) {
+  const auto is = [](const std::string& text, const std::string& expected) {
+    EXPECT_EQ(with_exec(text, LauncherKind::slurm), expected);
+  };
+  is("srun ./lj", "srun EXEC ./lj");
+  is("srun -N4 -n16 -c2 --mpi=pmix ./lj in.lj -n 9",
+     "srun -N4 -n16 -c2 --mpi=pmix EXEC ./lj in.lj -n 9");
+  is("srun -n 4 --mpi pmix -p debug -t 10 --gres gpu:1 --account a ./lj",
+     "srun -n 4 --mpi pmix -p debug -t 10 --gres gpu:1 --account a EXEC ./lj");
+  is("srun --task-prolog ./lj --kill-on-bad-exit=1 --label -u --exclusive ./lj",
+     "srun --task-prolog ./lj --kill-on-bad-exit=1 --label -u --exclusive EXEC ./lj");
+  is("srun -n1 ./lj a : -n2 --cpu-bind=cores ./lj b",
+     "srun -n1 EXEC ./lj a : -n2 --cpu-bind=cores EXEC ./lj b");
+}
+
+TEST(WordsBeforePrograms, WhatCannotBeWrittenIsRefusedByName) {
+  const auto refuses = [](const std::string& text, LauncherKind kind, const std::string& why) {
+    const std::string said = with_exec(text, kind);
+    EXPECT_TRUE(said.starts_with("error: ") && said.find(why) != std::string::npos) << said;
+    EXPECT_NE(said.find("by hand"), std::string::npos) << said;
+    EXPECT_NE(said.find(joined(start_ours)), std::string::npos) << said;
+  };
+  refuses("mpirun --app plan", LauncherKind::openmpi, "in the file plan");
+  refuses("mpirun -n 1 ./lj : -app plan", LauncherKind::openmpi, "in the file plan");
+  refuses("mpiexec -configfile plan", LauncherKind::mpich, "in the file plan");
+  refuses("srun -n 4 --multi-prog plan", LauncherKind::slurm, "srun --multi-prog");
+  refuses("mpirun -n 4 ./nowhere", LauncherKind::openmpi, "none of the words behind mpirun");
+  refuses("mpirun -n 4 ./lj : -n 2", LauncherKind::openmpi, "each \":\"");
+  refuses("mpirun -n 4 : ./lj", LauncherKind::openmpi, "none of the words behind mpirun");
+}
+
+TEST(WordsBeforePrograms, TheLineCanStillGetOtherHosts) {
+  const Words words = split("mpirun -x A --host a,b -n 4 ./lj --host x");
+  const auto line = parse_launcher_line(words, 0, LauncherKind::openmpi, is_program);
+  const auto ours = with_words_before_programs(words, line, {"/bin/agent", "--"});
+  ASSERT_TRUE(ours.ok());
+  const auto again = parse_launcher_line(*ours, 0, LauncherKind::openmpi, is_program);
+  EXPECT_EQ(joined(with_exports(with_hosts(*ours, again, {"/t/h", {}, 4, false}), again, {"B"})),
+            "mpirun -x B --hostfile /t/h -x A -n 4 /bin/agent -- ./lj --host x");
+}
+
 TEST(RemoteShell, TheCommandIsOneWordForTheOtherShell) {
   const auto ssh = RemoteShell::rsh("ssh -p 2222", 2.5);
   EXPECT_EQ(joined(ssh.run("n1", {"a b", "it's"})),

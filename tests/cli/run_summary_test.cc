@@ -76,7 +76,7 @@ TEST(RunSummary, OfARunWithoutTrouble) {
   EXPECT_EQ(summary.running_s, 200);
   EXPECT_EQ(summary.waited_s, 4);
   EXPECT_THAT(
-      sentences(summary, daly, 0),
+      sentences(summary, daly, {}),
       ElementsAre(
           "2 versions in 3 min 20 s, 2 local, 1 protected, 1 durable; the newest, 2, is durable",
           "the program waited 2 % of its time for them, 3.0 s at most"));
@@ -99,7 +99,7 @@ TEST(RunSummary, WorkLostIsWhatNoVersionHadThatCameBack) {
   EXPECT_EQ(summary.failures, 2u);
   EXPECT_EQ(summary.lost_s, 30);
   EXPECT_EQ(summary.restarting_s, 4);
-  EXPECT_THAT(sentences(summary, daly, 2).back(),
+  EXPECT_THAT(sentences(summary, daly, {.restarts = 2}).back(),
               "2 restarts, which took 4.0 s; 30 s of work lost");
 }
 
@@ -165,15 +165,24 @@ TEST(RunSummary, SaysWhyThereIsNoVersion) {
                           .finished("a", 112)
                           .read();
   EXPECT_THAT(why_no_version(failed, daly), HasSubstr("in 12 s: the disk is full"));
-  EXPECT_EQ(sentences(ran, daly, 0).size(), 1u);
+  EXPECT_EQ(sentences(ran, daly, {}).size(), 1u);
 }
 
 TEST(RunSummary, ShowsAProgramThatNeverCallsBackstayHowToInItsLanguage) {
   const RunSummary never;
-  EXPECT_THAT(sentences(never, daly, 0), Contains(HasSubstr("backstay_init_mpi(")));
-  EXPECT_THAT(sentences(never, daly, 2, Language::python),
+  EXPECT_THAT(sentences(never, daly, {}), Contains(HasSubstr("backstay_init_mpi(")));
+  EXPECT_THAT(sentences(never, daly, {.restarts = 2, .language = Language::python}),
               AllOf(Contains(HasSubstr("with backstay.init(comm):")), Each(Not(HasSubstr(";  "))),
                     Each(Not(HasSubstr("of work lost")))));
+}
+
+TEST(RunSummary, AProgramThatFailedBeforeItsFirstCallIsToldSo) {
+  const RunSummary never;
+  const auto lines = sentences(never, daly, {.exit_code = 7});
+  EXPECT_THAT(lines, Contains(HasSubstr("failed (exit code 7) before it called Backstay")));
+  EXPECT_THAT(lines, Each(Not(HasSubstr("backstay_init_mpi("))));
+  EXPECT_EQ(lines.size(), 2u);
+  EXPECT_EQ(sentences(never, daly, {.captures = true}).size(), 1u);
 }
 
 }  // namespace

@@ -17,7 +17,8 @@ import pytest
 
 from conftest import PROGRAM, ROOT
 
-COMMANDS = ["run", "checkpoint", "status", "top", "agent", "ls", "show", "verify", "rm", "copy",
+COMMANDS = ["run", "exec",
+            "checkpoint", "status", "top", "agent", "ls", "show", "verify", "rm", "copy",
             "doctor", "probe",
             "config", "completion", "version"]
 
@@ -30,6 +31,26 @@ def test_every_command_has_help_with_examples(world, command):
     # Words of people, none of the parser's: types, ranges, tables of values.
     assert not re.search(r"UINT|FLOAT|INT in|TEXT|->|POSITIVE", done.stdout), done.stdout
     assert "--json" in done.stdout
+
+
+def listed(text, title=""):
+    """The names that a page of help lists, under a title or at all."""
+    return re.findall(r"^  ([a-z][a-z-]*)  +\S", text.split(title, 1)[1] if title else text, re.M)
+
+
+def test_all_help_opens_with_one_example(world):
+    page = world.run("--help").stdout
+    pages = {(): page, **{(name,): world.run(name, "--help").stdout for name in listed(page)}}
+    questions = listed(pages["plan",], "Commands:")
+    assert set(COMMANDS) | {"plan"} < {words[0] for words in pages if words}
+    assert {"interval", "cost", "advise"} < set(questions)
+    pages |= {("plan", one): world.run("plan", one, "--help").stdout for one in questions}
+    for words, text in pages.items():
+        example, blank, *rest = text.splitlines()
+        command = " ".join(["backstay", *words])
+        assert re.match(rf'Example: (.* |eval "\$\()?{command}', example), (words, example)
+        assert blank == "" and "Usage: " in text, words
+        assert "Example:" not in "\n".join(rest) or words[0] in ("export", "report", "plan")
 
 
 def test_help_lists_every_command(world):

@@ -81,8 +81,17 @@ def test_says_what_makes_a_program_save(world):
     assert end["event"] == "end" and end["versions"] == 0 and "no rank called" in end[
         "why_no_version"]
     assert end["newest_level"] == "none"
+    assert end["called_backstay"] is False
+    assert "backstay" not in world.run("run", "--quiet", "--", program).stderr
     missing = world.run("run", "--job", "x", "--", "/nowhere/program")
     assert "no rank" not in missing.stderr, "it never ran"
+
+
+def test_a_program_that_fails_before_it_calls_backstay_is_told_so_once(world):
+    done = world.run("run", "--retries", 1, "--", script(world, "exit 7\n"))
+    said = "it failed (exit code 7) before it called Backstay"
+    assert done.returncode == 7 and done.stderr.count(said) == 1, done.stderr
+    assert "backstay_checkpoint();" not in done.stderr
 
 
 def test_a_launcher_without_a_program_says_so(world):

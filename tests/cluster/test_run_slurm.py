@@ -265,3 +265,14 @@ def test_the_time_limit(slurm, limited):
     text = limited.text()
     assert "restarted version=1 step=" in text
     assert result(text[text.index("restarted version"):]) == expected
+
+
+def test_the_library_for_files_is_in_each_rank_and_in_nothing_of_slurms(slurm):
+    count = "$(grep -c libbackstay_files.so /proc/{}/maps)"
+    program = f"sh -c 'echo rank $(hostname): {count.format('$$')}, above: {count.format('$PPID')}'"
+    batch = Batch(slurm, "files", "--nodelist=n[2-3] --nodes=2",
+                  "--capture-files 'out/*' --capture-files '*.restart'", f"-N 2 -n 2 {program}")
+    batch.wait_for_end()
+    text = batch.text()
+    for node in ("n2", "n3"):
+        assert re.search(rf"^rank {node}: [1-9]\d*, above: 0$", text, re.MULTILINE), text

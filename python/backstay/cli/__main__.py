@@ -15,7 +15,7 @@ import typer
 
 from ..format.errors import DamagedError, FormatError, IncompleteError, NotFoundError, UnsupportedError
 from ..plan import files
-from . import export, plan, report
+from . import example, export, plan, report
 from .usage import CommandError, UsageError, report_usage, say
 from .usage import report as report_error
 
@@ -25,8 +25,8 @@ app = typer.Typer(
     name="backstay", add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True,
     rich_markup_mode=None
 )
-app.command("export", epilog=export.EPILOG)(export.command)
-app.command("report", epilog=report.EPILOG)(report.command)
+app.command("export", cls=example.Command, epilog=export.EPILOG)(export.command)
+app.command("report", cls=example.Command, epilog=report.EPILOG)(report.command)
 app.add_typer(plan.app, name="plan")
 
 

@@ -15,7 +15,7 @@ namespace backstay::bin {
 Action declare_version(CLI::App& app) {
   auto json = std::make_shared<bool>(false);
   app.add_flag("--json", *json, "Print JSON");
-  app.footer("Example:\n  backstay version --json");
+  app.footer("Examples:\n  backstay version --json");
   return [json]() -> Result<int> {
     if (*json)
       print_json({{"release", BACKSTAY_VERSION},

@@ -30,6 +30,7 @@ Action declare_completion(CLI::App& app);
 Action declare_config(CLI::App& app);
 Action declare_copy(CLI::App& app);
 Action declare_doctor(CLI::App& app);
+Action declare_exec(CLI::App& app);
 Action declare_ls(CLI::App& app);
 Action declare_probe(CLI::App& app);
 Action declare_rm(CLI::App& app);

@@ -74,7 +74,9 @@ CLI::Validator seconds_between(double least, double most) {
 Result<Config> load(const Settings& settings) {
   BACKSTAY_ASSIGN(const std::string file, find_config(settings.config_file));
   BACKSTAY_ASSIGN(Config config, load_config(file));
-  for (const std::string& warning : unknown_variables()) remark(warning);
+  const bool under_run = std::getenv("BACKSTAY_LAUNCH") != nullptr;  // which has said it for all
+  for (const std::string& warning : unknown_variables())
+    if (!under_run) remark(warning);
   std::error_code failure;
   if (!settings.dir.empty())
     config.storage.dir =

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <filesystem>
 #include <map>
+#include <string_view>
 
 #include "base/program_name.h"
 
@@ -28,7 +29,8 @@ enum class About {
   parameter,  // Open MPI: --mca NAME VALUE
   variable,   // Open MPI: -x
   oversubscribe,
-  mapping
+  mapping,
+  app_file
 };
 struct Option {
   About about;
@@ -36,8 +38,13 @@ struct Option {
 };
 using Options = std::map<std::string, Option, std::less<>>;
 
-void add_plain(Options& options, std::initializer_list<const char*> names, unsigned values) {
-  for (const char* name : names) options.emplace(name, Option{About::nothing, values});
+// `names`: words between blanks.
+void add_plain(Options& options, std::string_view names, unsigned values) {
+  while (!names.empty()) {
+    const std::size_t end = std::min(names.find(' '), names.size());
+    options.emplace(names.substr(0, end), Option{About::nothing, values});
+    names.remove_prefix(std::min(end + 1, names.size()));
+  }
 }
 
 Options openmpi_options() {
@@ -53,13 +60,14 @@ Options openmpi_options() {
               {"prtemca", {About::parameter, 2}},
               {"x", {About::variable, 1}},
               {"oversubscribe", {About::oversubscribe, 0}},
-              {"map-by", {About::mapping, 1}}};
-  add_plain(all, {"gmca", "omca", "pmixmca"}, 2);
+              {"map-by", {About::mapping, 1}},
+              {"app", {About::app_file, 1}}};
+  add_plain(all, "gmca omca pmixmca", 2);
   add_plain(all,
-            {"bind-to",         "rank-by",      "wdir",        "wd",       "prefix",   "path",
-             "output-filename", "report-uri",   "rf",          "rankfile", "npernode", "N",
-             "npersocket",      "stdin",        "timeout",     "tune",     "am",       "cpu-set",
-             "cpu-list",        "launch-agent", "personality", "xterm"},
+            "bind-to rank-by wdir wd prefix path output-filename report-uri rf rankfile npernode "
+            "N npersocket stdin timeout tune am cpu-set cpu-list launch-agent personality xterm "
+            "debugger ppr cartofile cf hnp report-pid xml-file ompi-server preload-files "
+            "max-restarts max-vm-size report-events cpus-per-proc cpus-per-rank",
             1);
   return all;
 }
@@ -75,30 +83,13 @@ Options mpich_options() {
               {"launcher-exec", {About::shell, 1}},
               {"bootstrap-exec", {About::shell, 1}},
               {"launcher", {About::how, 1}},
-              {"bootstrap", {About::how, 1}}};
-  add_plain(all, {"env", "genv"}, 2);
+              {"bootstrap", {About::how, 1}},
+              {"configfile", {About::app_file, 1}}};
+  add_plain(all, "env genv", 2);
   add_plain(all,
-            {"rmk",
-             "iface",
-             "ppn",
-             "perhost",
-             "wdir",
-             "genvlist",
-             "envlist",
-             "bind-to",
-             "map-by",
-             "membind",
-             "topolib",
-             "demux",
-             "configfile",
-             "prepend-pattern",
-             "outfile-pattern",
-             "errfile-pattern",
-             "nameserver",
-             "localhost",
-             "usize",
-             "gpus-per-proc",
-             "order-nodes"},
+            "rmk iface ppn perhost wdir genvlist envlist bind-to map-by membind topolib demux "
+            "prepend-pattern outfile-pattern errfile-pattern nameserver localhost usize "
+            "gpus-per-proc order-nodes",
             1);
   return all;
 }
@@ -114,12 +105,19 @@ Options slurm_options() {
               {"cpus-per-task", {About::cpus_per_rank, 1}},
               {"ntasks-per-node", {About::ranks_per_node, 1}},
               {"O", {About::oversubscribe, 0}},
-              {"overcommit", {About::oversubscribe, 0}}};
-  add_plain(all, {"A",      "C",       "d",      "D",     "e",     "F",        "nodefile",
-                  "G",      "i",       "J",      "L",     "m",     "o",        "p",
-                  "r",      "t",       "T",      "W",     "x",     "mpi",      "cpu-bind",
-                  "export", "exclude", "output", "error", "input", "job-name", "distribution",
-                  "mem",    "time"},
+              {"overcommit", {About::oversubscribe, 0}},
+              {"multi-prog", {About::app_file, 0}}};
+  add_plain(all,
+            "A C d D e F nodefile G i J L m o p r t T W x mpi cpu-bind export exclude output "
+            "error input job-name distribution mem time account partition qos reservation "
+            "constraint gres gpus licenses dependency jobid chdir signal wait hint network prolog "
+            "epilog task-prolog task-epilog mem-per-cpu mem-bind cpu-freq comment begin deadline "
+            "tmp switches threads mincpus relative slurmd-debug mail-type mail-user gpus-per-node "
+            "gpus-per-task gpu-bind gpu-freq mem-per-gpu het-group profile uid gid open-mode "
+            "ntasks-per-core ntasks-per-socket ntasks-per-gpu threads-per-core cores-per-socket "
+            "sockets-per-node extra-node-info core-spec thread-spec time-min wckey "
+            "cluster-constraint cpus-per-gpu export-file acctg-freq bb bbf power priority "
+            "mcs-label max-threads",
             1);
   return all;
 }
@@ -203,6 +201,9 @@ void take(LauncherLine& line, const Found& found, std::size_t at) {
       line.exported.push_back(found.values[0].substr(0, found.values[0].find('=')));
       return;
     case About::oversubscribe: line.oversubscribe = true; return;
+    case About::app_file:
+      line.app_file = found.values.empty() ? "--multi-prog" : found.values[0];
+      return;
     case About::mapping: {
       std::string how = found.values[0];
       std::transform(how.begin(), how.end(), how.begin(),
@@ -214,6 +215,24 @@ void take(LauncherLine& line, const Found& found, std::size_t at) {
       return;
     }
   }
+}
+
+// The place of the program whose options begin at `at`; as many as there are words: not found.
+// Takes what the options say.
+std::size_t find_program_of(LauncherLine& line, const Words& words, std::size_t at,
+                            const IsProgram& is_program) {
+  while (at < words.size() && words[at] != ":") {
+    if (words[at] == "--") return std::min(at + 1, words.size());
+    if (words[at].size() < 2 || words[at].front() != '-') {
+      if (is_program(words[at])) return at;
+      ++at;
+      continue;
+    }
+    const Found found = read_option(words, at, line.kind);
+    take(line, found, at);
+    at += found.words;
+  }
+  return words.size();
 }
 
 }  // namespace
@@ -259,23 +278,19 @@ LauncherLine parse_launcher_line(const Words& words, std::size_t launcher, Launc
   LauncherLine line;
   line.kind = kind;
   line.launcher = launcher;
-  for (const std::string& word : words) line.several_programs |= word == ":";
-  std::size_t at = launcher + 1;
-  while (at < words.size()) {
-    if (words[at] == "--") {
-      ++at;
-      break;
-    }
-    if (words[at].size() < 2 || words[at].front() != '-') {
-      if (is_program(words[at])) break;
-      ++at;
-      continue;
-    }
-    const Found found = read_option(words, at, kind);
-    take(line, found, at);
-    at += found.words;
+  line.program = find_program_of(line, words, launcher + 1, is_program);
+  for (std::size_t at = line.program; at < words.size();) {
+    line.programs.push_back(at);
+    const auto colon = std::find(words.begin() + static_cast<std::ptrdiff_t>(at), words.end(), ":");
+    if (colon == words.end()) break;
+    LauncherLine next;  // its options are of its own program
+    next.kind = kind;
+    const auto behind = static_cast<std::size_t>(colon - words.begin()) + 1;
+    at = find_program_of(next, words, behind, is_program);
+    if (line.app_file.empty()) line.app_file = next.app_file;
+    if (at == words.size()) line.programs.push_back(at);
   }
-  line.program = std::min(at, words.size());
+  line.several_programs = std::find(words.begin(), words.end(), ":") != words.end();
   return line;
 }
 
@@ -317,6 +332,33 @@ Words with_exports(const Words& words, const LauncherLine& line,
   Words result = words;
   result.insert(result.begin() + static_cast<std::ptrdiff_t>(line.launcher) + 1, added.begin(),
                 added.end());
+  return result;
+}
+
+Result<Words> with_words_before_programs(const Words& words, const LauncherLine& line,
+                                         const Words& added) {
+  const std::string launcher = words[line.launcher];
+  const std::string by_hand =
+      fmt::format("put `{}` before each program there by hand", fmt::join(added, " "));
+  if (!line.app_file.empty())
+    return Error(
+        Code::invalid,
+        line.app_file == "--multi-prog"
+            ? "srun --multi-prog has its programs in a file, which is not rewritten: " + by_hand
+            : fmt::format("{} has its programs in the file {}, which is not rewritten: {}",
+                          launcher, line.app_file, by_hand));
+  if (line.programs.empty() || line.programs.back() == words.size())
+    return Error(
+        Code::invalid,
+        fmt::format("none of the words behind {}{} is a program that can be executed here; "
+                    "is its path right? If it is on other hosts only, {}",
+                    launcher, line.programs.empty() ? "" : " and each \":\"", by_hand));
+  Words result;
+  for (std::size_t at = 0; at < words.size(); ++at) {
+    if (std::find(line.programs.begin(), line.programs.end(), at) != line.programs.end())
+      result.insert(result.end(), added.begin(), added.end());
+    result.push_back(words[at]);
+  }
   return result;
 }
 

@@ -29,7 +29,11 @@ struct LauncherLine {
   std::string host_list;     // wins if there are both; Slurm: as it writes lists
   std::string remote_shell;  // "": the launcher's default, "off": it uses none
   bool oversubscribe = false;
-  bool several_programs = false;      // "a : b"
+  bool several_programs = false;  // "a : b"
+  // The first word of each program of "a : b"; as many as there are words for one that is not
+  // found.
+  std::vector<std::size_t> programs;
+  std::string app_file;               // has the programs in place of the line; Slurm: --multi-prog
   bool own_exports = false;           // Open MPI: mca_base_env_list, which excludes -x
   std::vector<std::string> exported;  // Open MPI: -x
   std::vector<std::size_t>
@@ -62,5 +66,11 @@ Words with_hosts(const Words& words, const LauncherLine& line, const OtherHosts&
 // Open MPI passes on only the variables that are named to it.
 Words with_exports(const Words& words, const LauncherLine& line,
                    const std::vector<std::string>& variables);
+
+// The same line with `added` before each program: it runs in each rank, and in no process of the
+// launcher. `line` must be parsed again for the result where there are several programs.
+// Errors: invalid (a program is not found, or they are in a file).
+Result<Words> with_words_before_programs(const Words& words, const LauncherLine& line,
+                                         const Words& added);
 
 }  // namespace backstay::bin

@@ -16,9 +16,12 @@
 #include "bin/parts/agent_link.h"
 #include "bin/parts/agent_start.h"
 #include "bin/parts/command.h"
+#include "bin/parts/executable.h"
 #include "bin/parts/exit_code.h"
+#include "bin/parts/named_job.h"
 #include "bin/parts/print.h"
 #include "bin/parts/settings.h"
+#include "bin/run/captured_command.h"
 #include "bin/run/restart_policy.h"
 #include "bin/run/runner.h"
 #include "client/launch.h"
@@ -35,17 +38,7 @@ struct RunCommandOptions {
   RunOptions run;
 };
 
-struct Named {
-  std::string job;
-  std::string program;  // "": not known
-  bool by_user = true;
-};
-
 void set(const char* name, const std::string& value) { ::setenv(name, value.c_str(), 1); }
-
-void set_or_clear(const char* name, const std::string& value) {
-  value.empty() ? (void)::unsetenv(name) : set(name, value);
-}
 
 Launch new_launch() {
   std::random_device device;
@@ -63,20 +56,13 @@ std::string fresh_sign(bool requeue) {
 
 // Sets the variables that the ranks' libraries read. Launchers pass the environment on to ranks of
 // this node.
-void set_environment(const RunCommandOptions& options, const Config& config, const Named& named,
+void set_environment(const RunCommandOptions& options, const Config& config, const NamedJob& named,
                      const std::string& file) {
-  std::error_code ignored;
-  set("BACKSTAY_JOB", named.job);
-  set_or_clear("BACKSTAY_PROGRAM", named.program);
-  if (!named.by_user) set("BACKSTAY_DEFAULT_JOB", named.job);
-  if (!options.job.empty()) ::unsetenv("BACKSTAY_DEFAULT_JOB");
+  set_job_variables(named, options.job);
   if (options.fresh) set("BACKSTAY_FRESH", fresh_sign(options.run.hosts.requeue));
   set("BACKSTAY_ATTEMPT", "0");
   set("BACKSTAY_LAUNCH", fmt::format("{:08x}", options.run.launch));
-  if (!file.empty()) set("BACKSTAY_CONFIG", std::filesystem::absolute(file, ignored).string());
-  if (!options.settings.dir.empty()) set("BACKSTAY_DIR", config.storage.dir);
-  if (const auto program = client::find_agent_program(config.agent.program); program.ok())
-    set("BACKSTAY_AGENT_PROGRAM", *program);
+  set_place_variables(config, file, options.settings.dir);
 }
 
 // The program behind the launcher, whose options may name programs too.
@@ -111,43 +97,14 @@ Status refuse_served(const Config& config, const std::string& job) {
                            job, unlocked.error().message()));
 }
 
-// Errors: config (names what a job may be called).
-Result<Named> name_job(const RunCommandOptions& options, const Config& config,
-                       const ProgramOfLine& program) {
-  Named named{options.job.empty() ? config.job.name : options.job, program.name, true};
-  if (named.job.empty()) named = {job_name_of(program.name), program.name, false};
-  if (named.job.empty() && program.interpreted)
-    return Error(Code::invalid,
-                 fmt::format("{} runs no script or module here that the job could be named after: "
-                             "give the job a name: backstay run --job NAME -- ...",
-                             program.file));
-  if (named.job.empty() && !program.behind.empty())
-    return Error(Code::invalid,
-                 fmt::format("{} may run {}, so the job is not named after it: give the job a "
-                             "name: backstay run --job NAME -- ...",
-                             program.file, program.behind));
-  if (named.job.empty() && program.file.empty())
-    return Error(
-        Code::invalid,
-        fmt::format("none of the words behind {} is a program that can be executed here; is "
-                    "its path right? If it is on other hosts only, give the job a name: "
-                    "backstay run --job NAME -- ...",
-                    options.run.words.front()));
-  if (named.job.empty())
-    return Error(Code::invalid, "give the job a name: backstay run --job NAME -- ...");
-  BACKSTAY_TRY(check_job_name(named.job));
-  return named;
+// An exit code, as of a shell.
+int cannot_start(const Error& error) {
+  remark(error.message());
+  return error.code() == Code::not_found ? exit_no_program : exit_cannot_execute;
 }
 
-// Returns an exit code; 0: the program can probably be started.
-int check_first_word(const std::string& program) {
-  if (!find_program(program).empty()) return exit_ok;
-  std::error_code unknown;
-  const bool there =
-      program.find('/') != std::string::npos && std::filesystem::exists(program, unknown);
-  remark(program +
-         (there ? " cannot be executed; is it a program?" : " was not found; is it in PATH?"));
-  return there ? exit_cannot_execute : exit_no_program;
+bool program_is_at_fault(const Error& error) {
+  return error.code() == Code::not_found || error.code() == Code::permission;
 }
 
 Result<int> run(RunCommandOptions options) {
@@ -155,14 +112,23 @@ Result<int> run(RunCommandOptions options) {
   options.run.fresh = options.fresh;
   BACKSTAY_ASSIGN(const std::string file, find_config(options.settings.config_file));
   BACKSTAY_ASSIGN(Config config, load(options.settings));
-  const auto launcher = read_launcher(options.run.words);
+  auto launcher = read_launcher(options.run.words);
   const auto program =
       program_of_line(program_words(options.run.words, launcher),
                       [](const std::string& word) { return !find_program(word).empty(); });
   if (program.file.empty() && options.job.empty() && config.job.name.empty())
-    if (const int code = check_first_word(options.run.words.front()); code != exit_ok) return code;
-  BACKSTAY_ASSIGN(const Named named, name_job(options, config, program));
+    if (const auto first = resolve_program(options.run.words.front()); !first.ok())
+      return cannot_start(first.error());
+  BACKSTAY_ASSIGN(const NamedJob named, name_job(options.job, config, program,
+                                                 options.run.words.front(), "backstay run"));
   const std::string& job = named.job;
+  auto captured = captured_command(options.run.capture, config, options.run.words, launcher,
+                                   named.by_user ? job : "");
+  if (!captured.ok() && program_is_at_fault(captured.error()))
+    return cannot_start(captured.error());
+  BACKSTAY_ASSIGN(auto command, std::move(captured));
+  options.run.words = std::move(command.words);
+  launcher = std::move(command.launcher);
   set_environment(options, config, named, file);
   const bool agents_of_its_own = needs_agents_of_its_own(config, launcher);
   if (agents_of_its_own) give_agents_of_its_own(config);
@@ -185,6 +151,17 @@ Result<int> run(RunCommandOptions options) {
     if (const auto started = ensure_agent(config, file); !started.ok())
       remark(started.error().message() + "; the program tries again");
   return runner.run();
+}
+
+void add_restart_options(CLI::App& app, RunOptions& run) {
+  app.add_option("--retries", run.retries, "Restarts after a failure at most")
+      ->type_name("N")
+      ->check(a_count())
+      ->capture_default_str();
+  app.add_option("--grace", run.grace_s, "Seconds that a program has to save and end after SIGTERM")
+      ->type_name("SECONDS")
+      ->check(some_seconds(true))
+      ->capture_default_str();
 }
 
 void add_host_options(CLI::App& app, RunOptions& run) {
@@ -234,15 +211,9 @@ Action declare_run(CLI::App& app) {
   app.add_flag(
       "--take-over", options->take_over,
       "End ranks of this job that live on, whose launcher is lost, and go on in their place");
-  app.add_option("--retries", options->run.retries, "Restarts after a failure at most")
-      ->type_name("N")
-      ->check(a_count())
-      ->capture_default_str();
-  app.add_option("--grace", options->run.grace_s,
-                 "Seconds that a program has to save and end after SIGTERM")
-      ->type_name("SECONDS")
-      ->check(some_seconds(true))
-      ->capture_default_str();
+  add_restart_options(app, options->run);
+  app.add_flag("--quiet", options->run.quiet, "No summary at the end");
+  add_capture_options(app, options->run.capture);
   add_settings(app, options->settings, true);
   add_host_options(app, options->run);
   app.add_option("command", options->run.words, "The program, usually behind a launcher")

@@ -196,6 +196,28 @@ Status RunHosts::reachable() {
           missing.size() == 1 ? "it" : "them", slurm() ? "" : ", or name another --remote-shell"));
 }
 
+Status RunHosts::can_capture(const CaptureOptions& options) const {
+  constexpr double start_s = 10;
+  Words trial = words_of_exec(options, "");
+  const std::string tool = trial.front();
+  trial.erase(trial.begin());
+  trial.emplace_back("true");
+  std::vector<Question> questions;
+  if (shell_)
+    for (const std::string& host : others()) questions.push_back({host, trial});
+  const auto answers = ask_each(questions, start_s);
+  std::vector<std::string> without;
+  for (std::size_t i = 0; i < answers.size(); ++i)
+    if (!answers[i].ok()) without.push_back(questions[i].host);
+  if (without.empty()) return {};
+  return Error(
+      Code::unsupported,
+      fmt::format("nothing was started, as `{} exec` does not work on {}: install the same "
+                  "Backstay there at the same path, or on a file system that all hosts "
+                  "share",
+                  tool, list_text(without)));
+}
+
 std::vector<pollfd> RunHosts::fds() const { return watch_ ? watch_->fds() : std::vector<pollfd>{}; }
 
 double RunHosts::next_step_s() const { return watch_ ? watch_->next_step_s() : -1; }

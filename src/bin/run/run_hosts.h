@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "bin/parts/capture.h"
 #include "bin/run/host_choice.h"
 #include "bin/run/host_watch.h"
 #include "bin/run/launcher_line.h"
@@ -58,6 +59,9 @@ class RunHosts {
   bool slurm() const { return line_.kind == LauncherKind::slurm; }
   // Errors: unreachable (each such host was reported).
   Status reachable();
+  // Whether `backstay exec` with these options starts a program on each host that is not this one.
+  // In Slurm its agents do not start otherwise. Errors: unsupported (names the hosts).
+  Status can_capture(const CaptureOptions& options) const;
   // The descriptors to poll, and the latest time for the next call of lost() (negative: never).
   std::vector<pollfd> fds() const;
   double next_step_s() const;

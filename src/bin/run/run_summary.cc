@@ -166,6 +166,22 @@ std::string shorter(const FirstDue& due) {
                "BACKSTAY_CHECKPOINT_INTERVAL_S=60, or checkpoint.mtti_s";
 }
 
+// For a program that never called Backstay. One that failed has perhaps not come to its call: then
+// its own messages matter, and its lines are in the guide.
+void add_how_to_save(const ProgramEnd& end, std::vector<std::string>& lines) {
+  if (end.exit_code != 0) {
+    lines.push_back(
+        fmt::format("it failed (exit code {}) before it called Backstay, if it does; "
+                    "docs/guide/getting-started.md shows how a program calls it",
+                    end.exit_code));
+  } else {
+    const auto add = [&lines](const auto& more) {
+      lines.insert(lines.end(), more.begin(), more.end());
+    };
+    end.language == Language::python ? add(lines_of_python) : add(lines_of_c);
+  }
+}
+
 }  // namespace
 
 RunSummary summary_of(const std::vector<std::string>& lines, const std::string& job,
@@ -208,15 +224,11 @@ std::string why_no_version(const RunSummary& summary, const FirstDue& due) {
 }
 
 std::vector<std::string> sentences(const RunSummary& summary, const FirstDue& due,
-                                   unsigned restarts, Language language) {
+                                   const ProgramEnd& end) {
   std::vector<std::string> lines;
   if (summary.versions == 0) {
     lines.push_back(why_no_version(summary, due));
-    const auto add = [&lines](const auto& more) {
-      lines.insert(lines.end(), more.begin(), more.end());
-    };
-    if (summary.runs == 0 && language == Language::python) add(lines_of_python);
-    if (summary.runs == 0 && language == Language::c) add(lines_of_c);
+    if (summary.runs == 0 && !end.captures) add_how_to_save(end, lines);
   } else {
     lines.push_back(fmt::format("{} in {}{}; the newest, {}, is {}",
                                 count_text(summary.versions, "version"),
@@ -226,10 +238,10 @@ std::vector<std::string> sentences(const RunSummary& summary, const FirstDue& du
                                 share_text(summary.waited_s, summary.running_s),
                                 wait_text(summary.longest_wait_s)));
   }
-  if (summary.runs > 0 && (restarts > 0 || summary.failures > 0)) {
+  if (summary.runs > 0 && (end.restarts > 0 || summary.failures > 0)) {
     const std::string took =
         summary.restarting_s > 0 ? ", which took " + wait_text(summary.restarting_s) : "";
-    lines.push_back(fmt::format("{}{}; {} of work lost", count_text(restarts, "restart"), took,
+    lines.push_back(fmt::format("{}{}; {} of work lost", count_text(end.restarts, "restart"), took,
                                 duration_text(summary.lost_s)));
   }
   return lines;

@@ -44,9 +44,18 @@ RunSummary summary_of(const std::vector<std::string>& lines, const std::string& 
 // The language of the example that shows how to call Backstay.
 enum class Language { c, python };
 
-// Sentences, one a line. `restarts`: of the program, by `backstay run`.
+// What `backstay run` knows of its program by itself.
+struct ProgramEnd {
+  unsigned restarts = 0;
+  int exit_code = 0;
+  Language language = Language::c;
+  bool captures = false;  // its files are captured
+};
+
+// Sentences, one a line. Of a program that never called Backstay: what to add to it, or, where it
+// failed before it could call, that it did.
 std::vector<std::string> sentences(const RunSummary& summary, const FirstDue& due,
-                                   unsigned restarts, Language language = Language::c);
+                                   const ProgramEnd& end);
 // Why there is no version and what to do; "" if there is one.
 std::string why_no_version(const RunSummary& summary, const FirstDue& due);
 

@@ -50,7 +50,9 @@ Status Runner::prepare(const std::optional<LauncherLine>& launcher) {
   BACKSTAY_ASSIGN(hosts_, RunHosts::make(options_.hosts, options_.words, launcher, tell));
   if (options_.hosts.requeue && !starts_agents())
     return Error(Code::invalid, "--requeue is for srun in an allocation of Slurm");
-  return hosts_ ? hosts_->reachable() : Status();
+  if (!hosts_) return {};
+  BACKSTAY_TRY(hosts_->reachable());
+  return options_.capture.any() ? hosts_->can_capture(options_.capture) : Status();
 }
 
 Status Runner::clear(bool take_over) const {
@@ -80,7 +82,8 @@ Result<int> Runner::run() {
     const int code = wait_for_end();
     note_signals();
     if (code == 0 || stopping_) return finish(code);
-    if (another_run_lives()) return finish(exit_refused);
+    busy_ = another_run_lives();
+    if (busy_) return finish(exit_refused);
     if (!try_again(code)) return finish(code);
     note_signals();
     if (stopping_) return finish(code);
@@ -335,10 +338,9 @@ std::optional<RunSummary> Runner::summary() const {
   return read;
 }
 
-void Runner::say_summary(const RunSummary& summary) const {
-  for (const std::string& line :
-       sentences(summary, first_due(), policy_.restarts(), options_.language))
-    say("summary", line);
+void Runner::say_summary(const RunSummary& summary, int code) const {
+  const ProgramEnd end{policy_.restarts(), code, options_.language, options_.capture.any()};
+  for (const std::string& line : sentences(summary, first_due(), end)) say("summary", line);
 }
 
 int Runner::finish(int code) {
@@ -348,11 +350,12 @@ int Runner::finish(int code) {
         fmt::format("stopped; the same command starts {}", where_it_starts(newest(), true)));
   if (hosts_) hosts_->close(starts_agents() ? options_.grace_s : hang_up_s);
   const auto told = summary();
-  const bool nothing_to_tell = told && told->runs == 0 && (stopping_ || code == exit_refused);
-  if (told && !options_.json && !nothing_to_tell) say_summary(*told);
+  const bool nothing_to_tell = told && told->runs == 0 && (stopping_ || busy_);
+  if (told && !options_.json && !options_.quiet && !nothing_to_tell) say_summary(*told, code);
   Json facts{{"exit_code", code}, {"restarts", policy_.restarts()}};
   if (hosts_) facts.update(hosts_->summary());
   if (told) facts.update(as_json(*told));
+  if (told) facts["called_backstay"] = told->runs > 0;
   if (told && told->versions == 0) facts["why_no_version"] = why_no_version(*told, first_due());
   if (options_.json || (policy_.restarts() > 0 && code == 0))
     say("end",

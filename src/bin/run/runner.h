@@ -16,6 +16,7 @@
 #include <string>
 
 #include "base/config.h"
+#include "bin/parts/capture.h"
 #include "bin/run/child.h"
 #include "bin/run/newest.h"
 #include "bin/run/restart_policy.h"
@@ -28,7 +29,9 @@ struct RunOptions {
   unsigned retries = 3;
   double grace_s = 60;
   bool json = false;
+  bool quiet = false;  // no summary
   Words words;
+  CaptureOptions capture;           // the words contain it already
   Launch launch = 0;                // of the runs that it starts
   bool fresh = false;               // earlier versions do not count
   Language language = Language::c;  // of the program
@@ -85,7 +88,7 @@ class Runner {
   // The summary, from the job's log on this node, of the runs that we have started.
   bool agent_has_our_run() const;
   std::optional<RunSummary> summary() const;
-  void say_summary(const RunSummary& summary) const;
+  void say_summary(const RunSummary& summary, int code) const;
   int finish(int code);
   void requeue();
 
@@ -101,6 +104,7 @@ class Runner {
   std::uint64_t first_began_ns_ = 0;  // by the wall's clock; 0: nothing was started
   bool stopping_ = false;
   bool requeue_ = false;
+  bool busy_ = false;  // another run has the job
 };
 
 }  // namespace backstay::bin

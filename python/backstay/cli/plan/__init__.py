@@ -13,6 +13,7 @@ import typer
 
 from ...plan import files
 from ...plan.check import PlanError
+from ..example import Command, Group
 from ..usage import CommandError
 from . import advise, aggregation, cost, explore, figures, fill_time, interval, model, multilevel, replay, strategy, survive, validate
 
@@ -34,7 +35,9 @@ COMMANDS = {
 
 app = typer.Typer(
     help="Answer questions about checkpoints before a job runs: how often, how long, how safe.",
-    epilog="`backstay plan QUESTION --help` shows options and examples. Every question has --json.",
+    epilog="Example: `backstay plan interval --cost 300 --mtti 86400 --restart 600`. "
+    "`backstay plan QUESTION --help` shows options and examples. Every question has --json.",
+    cls=Group,
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -76,4 +79,4 @@ def one_line_errors(name: str, command):
 
 
 for _name, _module in COMMANDS.items():
-    app.command(_name, epilog=_module.EPILOG)(one_line_errors(_name, _module.command))
+    app.command(_name, cls=Command, epilog=_module.EPILOG)(one_line_errors(_name, _module.command))
