@@ -33,6 +33,9 @@ backstay_install_library(backstay backstay)
 backstay_install_library(backstay_mpich mpich)
 backstay_install_library(backstay_openmpi openmpi)
 
+# For LD_PRELOAD alone: nobody links it.
+install(TARGETS backstay_files LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+
 file(RELATIVE_PATH PC_PREFIX "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 string(REGEX REPLACE "/$" "" PC_PREFIX "${PC_PREFIX}")
 backstay_install_pkgconfig(backstay backstay "-lbackstay" ""
