@@ -11,7 +11,7 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 export CMAKE CTEST JOBS DESTDIR
 
-.PHONY: help setup build demo check test test-cluster everything soak bench format lint install uninstall clean
+.PHONY: help setup build demo check test test-cluster everything soak bench format lint site install uninstall clean
 help: ## list the targets
 	@echo "Backstay. Targets:"
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1 \2/p' $(firstword $(MAKEFILE_LIST)) | while read -r name what; do printf '  make %-13s %s\n' "$$name" "$$what"; done
@@ -53,6 +53,10 @@ format: ## format all C and C++ sources
 
 lint: everything ## formatting, and clang-tidy on changed files (ALL=1: on all)
 	@scripts/lint
+
+site: ## the pages of docs/ as a site that opens offline: build/site/index.html
+	@scripts/setup site
+	@.venv/bin/python scripts/site/build.py
 
 install: ## install below PREFIX (default /usr/local)
 	@scripts/setup build docs

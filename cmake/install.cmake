@@ -32,6 +32,9 @@ endfunction()
 backstay_install_library(backstay backstay)
 backstay_install_library(backstay_mpich mpich)
 backstay_install_library(backstay_openmpi openmpi)
+if(TARGET backstay_files)  # no program links it: `backstay exec` loads it
+  install(TARGETS backstay_files LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 
 # For LD_PRELOAD alone: nobody links it.
 install(TARGETS backstay_files LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -9,7 +9,7 @@ import pytest
 
 from conftest import finish, wait_for_line
 from minicluster import waiting
-from supervised import JOBS, Supervised, result
+from supervised import BACKSTAY, JOBS, LAUNCHERS, SETTINGS, Supervised, result
 
 STEPS = 150
 SAFE = "safe_step=20"  # a version is on other hosts before one is killed
@@ -203,3 +203,22 @@ def test_fresh_starts_and_refusals_where_no_rank_runs_on_this_host(job, whole):
     code, output = running.run("--retries 5", "--host n1:2,n2:2 -n 3", "10 5")
     assert code != 0 and "not tried again" in output and "restart 1 of 5" not in output, output
     assert "saved by 4 ranks" in output and "--fresh" in output, output
+
+
+@pytest.mark.parametrize("kind, hosts", [("openmpi", "--host n0,n2"), ("mpich", "-hosts n0,n2")])
+def test_the_library_for_files_is_in_the_ranks_of_each_host(job, whole, kind, hosts):
+    """And in none of the processes above a rank: the launcher's and those of its daemons."""
+    if not JOBS[kind]:
+        pytest.skip(f"{kind} is missing")
+    job(kind)  # ends the agents
+    count = "$(grep -c libbackstay_files.so /proc/$process/maps)"
+    program = ("process=$$; line=\"on $(hostname): %s, above:\"; while process=$(ps -o ppid= -p "
+               "$process | tr -d ' '); [ ${process:-0} -gt 1 ]; do line=\"$line %s\"; done; "
+               "echo \"$line end\"" % (count, count))
+    settings = [f"{name}={value}" for name, value in SETTINGS.items()]
+    code, output = whole.run("exec", "n0", "--", "env", *settings, BACKSTAY, "run", "--job",
+                             "files", "--capture-files", "out/*", "--", *LAUNCHERS[kind],
+                             *hosts.split(), "-n", 2, "sh", "-c", program)
+    assert code == 0, output
+    for host in ("n0", "n2"):
+        assert re.search(rf"^on {host}: [1-9]\d*, above:( 0)+ end", output, re.MULTILINE), output

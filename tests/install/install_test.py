@@ -27,7 +27,8 @@ def install(build: Path, cmake: str, scratch: Path) -> Path:
     first, prefix = scratch / "first", scratch / "moved prefix"
     run([ROOT / "scripts/install", first], env=os.environ | {"CMAKE": cmake, "BUILD": str(build)})
     first.rename(prefix)
-    for needed in ("bin/backstayd", "include/backstay/backstay.h", "share/doc/backstay/LICENSE"):
+    for needed in ("bin/backstayd", "lib/libbackstay_files.so", "include/backstay/backstay.h",
+                   "share/doc/backstay/LICENSE"):
         assert (prefix / needed).is_file(), f"not installed: {needed}"
     if shutil.which("pandoc"):
         assert (prefix / "share/man/man1/backstay.1").is_file(), "no man page"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Every command of docs/guide/getting-started.md as written there, in one shell, and its output
-beside the page's.
+"""Every command of docs/guide/getting-started.md and of README.md as written there, in one shell a
+page, and its output beside the page's.
 
 The page's output is a pattern: numbers, times and sizes may differ, `...` matches any lines.
 Commands that take minutes are replaced; what replaces them is said below. Standard library only.
@@ -19,6 +19,7 @@ from scratch import agent_ends, run
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "guide" / "getting-started.md"
+README = ROOT / "README.md"
 SKIPPED = 77
 # What other tests do, or CTest did (the build, the demo); and a kill that waits for two new
 # versions, not for time.
@@ -33,6 +34,9 @@ INSTEAD = {
     "export PATH=$PWD/bin:$PATH": 'mkdir "$HOME/bin" && ln -s "$BUILD/src/bin/backstay" '
                                   '"$HOME/bin" && export PATH=$HOME/bin:$PATH',
 }
+# README.md comes after the other page, in a folder with its program.
+INSTEAD_IN_README = {"make build": "echo built",
+                     "make install PREFIX=$HOME/.local": "echo installed"}
 MARK = "@@ command"
 
 
@@ -75,10 +79,12 @@ def differs(shown: list[str], said: list[str]) -> str:
     return "" if anything or at == len(said) else f"(nothing) where the output has: {said[at]}"
 
 
-def script(commands: list[str]) -> str:
+def script(commands: list[str], instead: dict[str, str]) -> str:
+    if missing := set(instead) - set(commands):
+        sys.exit(f"the page has no more: {missing}")
     lines = ["set -e"]
     for number, command in enumerate(commands):
-        lines += [f"echo; echo '{MARK} {number}'", INSTEAD.get(command, command)]
+        lines += [f"echo; echo '{MARK} {number}'", instead.get(command, command)]
     return "\n".join(lines)
 
 
@@ -107,22 +113,30 @@ def checksums(said: list[list[str]], steps_done: int) -> set[str]:
                           "\n".join(line for part in said for line in part)))
 
 
-def walk(build: Path, cmake: str, home: Path) -> None:
-    page = steps(PAGE.read_text())
-    missing = set(INSTEAD) - {command for command, _ in page}
-    if missing:
-        sys.exit(f"the page has no more: {missing}")
-    text = run(["bash", "-c", script([command for command, _ in page])], cwd=ROOT,
-               env=environment(build, cmake, home),
-               timeout_s=300, errors="replace")
-    said = outputs(text, len(page))
-    for (command, shown), lines in zip(page, said, strict=True):
+def walk(page: Path, instead: dict[str, str], folder: Path,
+         surroundings: dict[str, str]) -> list[list[str]]:
+    """What each command of the page said, started in `folder`."""
+    shows = steps(page.read_text())
+    text = run(["bash", "-c", script([command for command, _ in shows], instead)], cwd=folder,
+               env=surroundings, timeout_s=1000, errors="replace")
+    said = outputs(text, len(shows))
+    for (command, shown), lines in zip(shows, said, strict=True):
         shown = [line for line in shown if line.strip()]
         if lacks := differs(shown, lines):
-            sys.exit(f"$ {command}\nthe page shows: {lacks}\nit said:\n" + "\n".join(lines))
+            sys.exit(f"$ {command}\n{page.name} shows: {lacks}\nit said:\n" + "\n".join(lines))
         print("\n".join([f"ok: {command}", *lines]), flush=True)
+    return said
+
+
+def walk_all(surroundings: dict[str, str], home: Path) -> None:
+    said = walk(PAGE, INSTEAD, ROOT, surroundings)
     if len(checksums(said, 40000)) != 1:
         sys.exit(f"the result after a kill is another one: {checksums(said, 40000)}")
+    program = home / "program"
+    program.mkdir()
+    (program / "steps.c").write_text(re.search(r"^```c\n(.*?)^```$", README.read_text(),
+                                               re.MULTILINE | re.DOTALL)[1])
+    walk(README, INSTEAD_IN_README, program, surroundings)
 
 
 def sees_differences() -> None:
@@ -148,7 +162,7 @@ def main() -> None:
         sys.exit(SKIPPED)
     home = Path(tempfile.mkdtemp(prefix="backstay-walk-"))
     try:
-        walk(arguments.build, arguments.cmake, home)
+        walk_all(environment(arguments.build, arguments.cmake, home), home)
         agent_ends(home)
     finally:
         subprocess.run([home / ".local" / "bin" / "backstay", "agent", "stop"], check=False,

@@ -1,0 +1,71 @@
+"""A program that knows nothing of Backstay writes its own restart files under `backstay run
+--capture-files`, with the real library, and is killed in the middle of a file.
+"""
+
+import shutil
+
+import pytest
+from loaded import compiled
+
+LAUNCHERS = {"openmpi": ["mpirun.openmpi", "--oversubscribe"], "mpich": ["mpiexec.mpich"]}
+HERE = [name for name, words in LAUNCHERS.items() if shutil.which(words[0])]
+if not HERE:
+    pytest.skip("no launcher is installed", allow_module_level=True)
+KILLED = 4
+SOLVER = r"""
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+enum { count = 100000, STEPS = 6, KILLED = 4 };
+int main(void) {
+  static int half[2][count];
+  char name[64];
+  const char* rank = getenv("OMPI_COMM_WORLD_RANK");
+  if (rank == NULL) rank = getenv("PMI_RANK");
+  snprintf(name, sizeof name, "out/%s.restart", rank);
+  int step = 0;
+  FILE* file = fopen(name, "r");
+  if (file != NULL && fread(half, sizeof half, 1, file) == 1) step = half[0][0];
+  if (file != NULL && (step == 0 || half[1][count - 1] != step)) { puts("torn"); return 9; }
+  if (file != NULL) fclose(file);
+  printf("rank %s goes on from step %d\n", rank, step);
+  fflush(stdout);
+  while (++step <= STEPS) {
+    for (int i = 0; i < count; ++i) half[0][i] = half[1][i] = step;
+    file = fopen(name, "w");
+    fwrite(half[0], sizeof half[0], 1, file);
+    fflush(file);
+    if (step == KILLED && rank[0] == '0' && atoi(getenv("BACKSTAY_ATTEMPT")) == 0) raise(SIGKILL);
+    fwrite(half[1], sizeof half[1], 1, file);
+    if (fclose(file) != 0) return 8;
+  }
+  printf("rank %s is done\n", rank);
+  return 0;
+}
+"""
+
+
+def outcome(world, launcher, *options):
+    (world.folder / "out").mkdir()
+    compiled(SOLVER, world.folder / "solver")
+    done = world.run("run", "--retries", 1, *options, "--", *LAUNCHERS[launcher], "-n", 2,
+                     "./solver")
+    return done, sorted(line for line in done.stdout.splitlines() if line.startswith("rank 0"))
+
+
+@pytest.mark.parametrize("launcher", HERE)
+def test_a_kill_in_the_middle_of_a_file_leaves_the_old_one(world, launcher):
+    done, said = outcome(world, launcher, "--capture-files", "out/*.restart")
+    assert done.returncode == 0, done
+    assert said == ["rank 0 goes on from step 0", f"rank 0 goes on from step {KILLED - 1}",
+                    "rank 0 is done"]
+    left = sorted(path.name for path in (world.folder / "out").iterdir())
+    assert [name for name in left if not name.startswith(".")] == ["0.restart", "1.restart"]
+    assert "restart 1 of 1" in done.stderr
+
+
+def test_without_the_library_half_a_file_is_left(world):
+    """What the other test would see if nothing were captured."""
+    done, _ = outcome(world, HERE[0])
+    assert done.returncode != 0 and "torn" in done.stdout
