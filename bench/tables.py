@@ -15,6 +15,10 @@ CLAIMS = {  # key of a ratio -> how it reads
     "encode_3_1_over_isal": "parity (3, 1): encode / ISA-L alone",
     "encode_2_2_over_isal": "parity (2, 2): encode / ISA-L alone",
     "encode_8_2_over_isal": "parity (8, 2): encode / ISA-L alone",
+} | {
+    f"preload_over_tmpfs_{kib}k_x{processes}":
+        f"captured writes of {kib} KiB, {processes} at once / into tmpfs"
+    for processes in (1, 4) for kib in (4, 128, 1024)
 }
 CLAIMS_HEAD = ("claim", "ours s", "limit s", "ratio", "target", "")
 PATTERN_HEAD = ("way", "blocked s", "on disk s", "speed-up", "memory MiB", "write requests")

@@ -36,6 +36,9 @@ if(TARGET backstay_files)  # no program links it: `backstay exec` loads it
   install(TARGETS backstay_files LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
 
+# For LD_PRELOAD alone: nobody links it.
+install(TARGETS backstay_files LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+
 file(RELATIVE_PATH PC_PREFIX "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 string(REGEX REPLACE "/$" "" PC_PREFIX "${PC_PREFIX}")
 backstay_install_pkgconfig(backstay backstay "-lbackstay" ""

@@ -56,6 +56,16 @@ class Benchmarks(unittest.TestCase):
             self.assertGreater(way["speedup"], 0)
         self.assertGreater(result["ways"]["aggregate"]["memory_bytes"], 0)
 
+    def test_files(self):
+        result = self.run_one("files", "--mib", "2", "--repetitions", "2")
+        shapes = [f"{kib}k_x{processes}" for kib in (4, 128, 1024) for processes in (1, 4)]
+        for shape in shapes:
+            for way in ("tmpfs", "preload", "native"):
+                self.check_samples(result, (f"{way}_{shape}_s", f"{way}_{shape}_close_s"), 2)
+        self.assertEqual(set(result["ratios"]), {f"preload_over_tmpfs_{shape}" for shape in shapes})
+        # A captured file comes to the disk at close, and so close takes its time.
+        self.assertGreater(result["preload_1024k_x1_close_s"], result["tmpfs_1024k_x1_close_s"])
+
     def test_overhead(self):
         result = self.run_one("overhead", "--copy-mib", "8", "--repetitions", "2", "--steps", "50",
                               "--min-time", "0.01")

@@ -37,14 +37,19 @@ PROGRAMS = {
               "f.write(b'x' * 9999); subprocess.run(['sh', '-c', 'echo y >&%d' % f.fileno()], "
               "pass_fds=[f.fileno()]); f.seek(5); f.write(b'z'); f.close(); "
               "shutil.copy2('out', 'more'); os.replace('more', 'again'); os._exit(0)\"",
+    # A child goes on writing after its parent has ended.
+    "outlive": "python3 -c \"import os; r, w = os.pipe(); f = open('out', 'wb', 0); f.write(b'a')\n"
+               "if os.fork() == 0: os.close(w); os.read(r, 1); f.write(b'b'); os._exit(0)\"",
+    "lammps": f"python3 {pathlib.Path(__file__).resolve().parent}/lammps.py",
 }
 
 
 def has(name):
-    if name == "numpy":
-        return subprocess.run([NUMPY_PYTHON, "-c", "import numpy"], stderr=subprocess.DEVNULL,
-                              check=False).returncode == 0
-    return name in ("shell", "python", "patch") or shutil.which(name) is not None
+    probes = {"numpy": [NUMPY_PYTHON, "-c", "import numpy"],
+              "lammps": ["python3", "-c", "import ctypes; ctypes.CDLL('liblammps.so.0')"]}
+    if name in probes:
+        return subprocess.run(probes[name], stderr=subprocess.DEVNULL, check=False).returncode == 0
+    return name in ("shell", "python", "patch", "outlive") or shutil.which(name) is not None
 
 
 def tree(folder):

@@ -59,7 +59,7 @@ int end_descriptor(int fd) {
 }
 
 int bring_home(MemoryFile& file, bool sync) {
-  stop_writers(file);
+  const StoppedWriters stopped(the_table, file);
   struct stat target = {};
   raw::fstat(file.target, &target);
   const Kept kept = target.st_nlink == 0 ? Kept{write_in_place(finished_of(file, sync)), -1}
@@ -74,7 +74,7 @@ int bring_home(MemoryFile& file, bool sync) {
 }
 
 int make_real(MemoryFile& file) {
-  stop_writers(file);
+  const StoppedWriters stopped(the_table, file);
   const int error = write_in_place(finished_of(file, false));
   if (error != 0) {
     let_writers_go_on(the_table, file);

@@ -28,11 +28,10 @@ inline int answer(int error) {
 
 }  // namespace backstay::files
 
-#define BACKSTAY_EXPORT_AS(result, name, symbol, parameters) \
-  static std::atomic<void*> slot_##name;                     \
-  extern "C" __attribute__((visibility("default")))          \
-  result backstay_##name parameters __asm__(symbol);         \
+#define EXPORT(result, name, parameters)                  \
+  [[maybe_unused]] static std::atomic<void*> slot_##name; \
+  extern "C" __attribute__((visibility("default")))       \
+  result backstay_##name parameters __asm__(#name);       \
   result backstay_##name parameters
-#define EXPORT(result, name, parameters) BACKSTAY_EXPORT_AS(result, name, #name, parameters)
 #define NEXT(name) \
   (reinterpret_cast<decltype(&backstay_##name)>(::backstay::files::next_symbol(slot_##name, #name)))

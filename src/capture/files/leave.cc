@@ -40,8 +40,25 @@ int flags_again(int flags) { return flags & ~(O_CREAT | O_EXCL | O_TRUNC | O_NOF
 
 }  // namespace
 
-void stop_writers(MemoryFile& file) {
-  if (!__libc_single_threaded) raw::fcntl(file.memory, add_seals, all_writes);
+StoppedWriters::StoppedWriters(Table& table, MemoryFile& file) {
+  if (__libc_single_threaded) return;
+  constexpr int attempts = 10000;  // a thread that is inside of a stream leaves it soon
+  for (Opening* opening = table.next_opening(file); opening != nullptr && count_ < streams_max;
+       opening = table.next_opening(file, opening)) {
+    if (opening->stream == nullptr) continue;
+    for (int attempt = 0; attempt < attempts; ++attempt) {
+      if (::ftrylockfile(opening->stream) == 0) {
+        streams_[count_++] = opening->stream;
+        break;
+      }
+      raw::call(SYS_sched_yield);
+    }
+  }
+  raw::fcntl(file.memory, add_seals, all_writes);
+}
+
+StoppedWriters::~StoppedWriters() {
+  while (count_ > 0) ::funlockfile(streams_[--count_]);
 }
 
 int let_writers_go_on(Table& table, MemoryFile& file) {

@@ -5,10 +5,25 @@
 
 namespace backstay::files {
 
-// While other threads may be writing: waits for those that are, and lets none begin. They get EPERM
-// from the kernel, and the interposed calls try again once the lock is free (write.cc).
-void stop_writers(MemoryFile& file);
-// After stop_writers, where the file has to stay in memory after all. Returns an error number.
+// While other threads may be writing: waits for those that are, and lets none begin until it ends.
+//
+// The kernel refuses their writes with EPERM, and the interposed calls try again once the lock is
+// free (descriptor_calls.cc). Streams would not: their own locks are taken first, so that no thread
+// is inside of one. A thread that holds the lock of a stream and waits for ours is not waited for.
+class StoppedWriters {
+ public:
+  StoppedWriters(Table& table, MemoryFile& file);
+  ~StoppedWriters();
+  StoppedWriters(const StoppedWriters&) = delete;
+  StoppedWriters& operator=(const StoppedWriters&) = delete;
+
+ private:
+  static constexpr int streams_max = 64;  // of one file
+  std::FILE* streams_[streams_max];
+  int count_ = 0;
+};
+
+// Under StoppedWriters, where the file has to stay in memory after all. Returns an error number.
 int let_writers_go_on(Table& table, MemoryFile& file);
 
 // The program's descriptors now lead to the file at its place, or to what `placed` leads to. The

@@ -35,12 +35,29 @@ bool needs_nothing(const char* mode, int flags) {
   return (reads_only || mode[0] == 'a') && table().empty();
 }
 
+// While the file of a stream leaves memory, nobody may be inside of the stream (leave.h).
+void know_stream(int fd, FILE* stream) {
+  if (stream == nullptr || opening_of(fd) == nullptr) return;
+  Lock lock;
+  if (Opening* opening = table().find(fd)) opening->stream = stream;
+}
+
+}  // namespace
+
+EXPORT(FILE*, fdopen, (int fd, const char* mode)) {
+  FILE* stream = NEXT(fdopen)(fd, mode);
+  know_stream(fd, stream);
+  return stream;
+}
+
+namespace {
+
 FILE* open_stream(const char* path, const char* mode, int flags) {
   const int fd = open_file(AT_FDCWD, path, flags | O_LARGEFILE, 0666);
   if (fd < 0) return nullptr;
   // libc begins at the end only where it opens the file itself.
   if ((flags & (O_ACCMODE | O_APPEND)) == (O_WRONLY | O_APPEND)) raw::lseek(fd, 0, SEEK_END);
-  FILE* stream = ::fdopen(fd, mode);
+  FILE* stream = backstay_fdopen(fd, mode);
   if (stream != nullptr) return stream;
   const int error = errno;
   {
@@ -73,7 +90,9 @@ int end_stream(FILE* stream) {
   if (opening_of(fd) == nullptr) return 0;
   int error = std::fflush(stream) == 0 ? 0 : errno;
   Lock lock;
-  if (table().find(fd) == nullptr) return error;
+  Opening* opening = table().find(fd);
+  if (opening == nullptr) return error;
+  if (opening->stream == stream) opening->stream = nullptr;
   const int ended = end_descriptor(fd);
   return error != 0 ? error : ended;
 }

@@ -68,7 +68,8 @@ Opening* Table::next_opening(const MemoryFile& file, const Opening* previous) {
 Opening* Table::add_opening(MemoryFile& file, int real, int flags) {
   for (Opening& opening : all_openings_) {
     if (opening.file != nullptr) continue;
-    opening = Opening{.file = &file, .real = real, .flags = flags, .descriptors = 0};
+    opening =
+        Opening{.file = &file, .real = real, .flags = flags, .descriptors = 0, .stream = nullptr};
     if (file.openings++ == 0) files_.fetch_add(1, std::memory_order_relaxed);
     return &opening;
   }

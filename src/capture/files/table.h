@@ -14,6 +14,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <cstdio>
 
 namespace backstay::files {
 
@@ -33,6 +34,7 @@ struct Opening {
   int real;
   int flags;
   int descriptors;
+  std::FILE* stream;  // one that writes through it; null if none is known
 };
 
 // What ended with a descriptor.

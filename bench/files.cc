@@ -1,0 +1,192 @@
+// What a program that is captured by libbackstay_files.so waits for, beside a plain write into
+// tmpfs and one into a file on the disk.
+//
+// Processes write one new file each, all at the same time, in chunks of one size. The time goes
+// from open to the end of the last write, of the slowest process; that of close stands beside it.
+// The claim is about the first: while the program writes, capturing costs it little more than
+// memory. Each file's length is checked. The files of a round are removed before the next one.
+//
+//   bench/files
+//   bench/files --mib 64 --repetitions 3 --dir /scratch/bench
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "bench/harness/program.h"
+#include "bench/harness/samples.h"
+
+namespace backstay::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options : CommonOptions {
+  Options() : CommonOptions{"build/bench/files", 7} {}
+  std::uint64_t mib = 128;
+  std::string memory = "/dev/shm";
+  std::string library = BACKSTAY_BENCH_FILES_LIBRARY;
+  std::string writer = BACKSTAY_BENCH_FILES_WRITER;
+};
+
+struct Way {
+  std::string name;
+  std::string folder;
+  bool captured;
+};
+
+struct Writer {
+  pid_t pid;
+  int to;
+  int from;
+};
+
+std::string read_line(int from) {
+  std::string line;
+  for (char byte = 0; ::read(from, &byte, 1) == 1 && byte != '\n';) line += byte;
+  return line;
+}
+
+Writer start(const Options& options, const Way& way, const std::string& file, long chunk) {
+  int down[2];
+  int up[2];
+  if (::pipe2(down, O_CLOEXEC) != 0 || ::pipe2(up, O_CLOEXEC) != 0) die("no pipe");
+  const pid_t pid = ::fork();
+  if (pid < 0) die("no process");
+  if (pid == 0) {
+    ::dup2(down[0], STDIN_FILENO);
+    ::dup2(up[1], STDOUT_FILENO);
+    if (way.captured) {
+      ::setenv("LD_PRELOAD", options.library.c_str(), 1);
+      ::setenv("BACKSTAY_CAPTURE", (way.folder + "/*").c_str(), 1);
+    }
+    const std::string bytes = std::to_string(options.mib << 20);
+    const std::string step = std::to_string(chunk);
+    ::execl(options.writer.c_str(), options.writer.c_str(), file.c_str(), bytes.c_str(),
+            step.c_str(), nullptr);
+    ::_exit(127);
+  }
+  ::close(down[0]);
+  ::close(up[1]);
+  if (read_line(up[0]) != "ready") die("the writer could not be started: " + options.writer);
+  return {pid, down[1], up[0]};
+}
+
+// The times of the slowest process.
+struct Times {
+  double write_s = 0;
+  double close_s = 0;
+};
+
+Times finish(const std::vector<Writer>& writers) {
+  Times slowest;
+  for (const Writer& writer : writers)
+    if (::write(writer.to, "g", 1) != 1) die("a writer has ended");
+  for (const Writer& writer : writers) {
+    Times one;
+    const std::string line = read_line(writer.from);
+    if (std::sscanf(line.c_str(), "%lf %lf", &one.write_s, &one.close_s) != 2)
+      die("a writer has failed");
+    slowest.write_s = std::max(slowest.write_s, one.write_s);
+    slowest.close_s = std::max(slowest.close_s, one.close_s);
+    ::close(writer.to);
+    ::close(writer.from);
+    ::waitpid(writer.pid, nullptr, 0);
+  }
+  return slowest;
+}
+
+void measure(const Options& options, const Way& way, int processes, long chunk, Samples& samples) {
+  std::vector<Writer> writers;
+  std::vector<std::string> files;
+  for (int process = 0; process < processes; ++process) {
+    files.push_back(way.folder + "/file" + std::to_string(process));
+    writers.push_back(start(options, way, files.back(), chunk));
+  }
+  const Times times = finish(writers);
+  const std::string key =
+      way.name + "_" + std::to_string(chunk >> 10) + "k_x" + std::to_string(processes);
+  samples.add(key + "_s", times.write_s);
+  samples.add(key + "_close_s", times.close_s);
+  for (const std::string& file : files) {
+    if (fs::file_size(file) != options.mib << 20) die(file + " has the wrong length");
+    fs::remove(file);
+  }
+}
+
+constexpr long chunks[] = {4 << 10, 128 << 10, 1 << 20};
+constexpr int process_counts[] = {1, 4};
+
+nlohmann::json run(const Options& options) {
+  const fs::path disk = fs::absolute(options.dir);
+  const fs::path memory = fs::path(options.memory) / ("backstay-bench-" + std::to_string(getpid()));
+  fs::create_directories(disk);
+  fs::create_directories(memory);
+  const Way ways[] = {{"tmpfs", memory, false}, {"preload", disk, true}, {"native", disk, false}};
+  Samples samples;
+  std::vector<Ratio> ratios;
+  for (int repetition = 0; repetition < options.repetitions; ++repetition) {
+    std::fprintf(stderr, "files: repetition %d of %d\n", repetition + 1, options.repetitions);
+    for (const int processes : process_counts)
+      for (const long chunk : chunks)
+        for (const Way& way : ways) measure(options, way, processes, chunk, samples);
+  }
+  fs::remove_all(memory);
+  for (const int processes : process_counts) {
+    for (const long chunk : chunks) {
+      const std::string shape = std::to_string(chunk >> 10) + "k_x" + std::to_string(processes);
+      // 0.7 of the speed: the time may be longer by that factor.
+      ratios.push_back({"preload_over_tmpfs_" + shape, "preload_" + shape + "_s",
+                        "tmpfs_" + shape + "_s", 1 / 0.7});
+    }
+  }
+  nlohmann::json json = {
+      {"benchmark", "files"}, {"mib", options.mib}, {"repetitions", options.repetitions}};
+  samples.write_to(json);
+  json["ratios"] = compare(samples, ratios);
+  return json;
+}
+
+void print_table(const nlohmann::json& json) {
+  std::printf("%llu MiB a process, medians of %d; seconds to write (and to close)\n",
+              json["mib"].get<unsigned long long>(), json["repetitions"].get<int>());
+  std::printf("%-12s %18s %18s %18s %22s\n", "chunk", "tmpfs", "preload", "native",
+              "tmpfs / preload (0.7)");
+  for (const int processes : process_counts) {
+    for (const long chunk : chunks) {
+      const std::string shape = std::to_string(chunk >> 10) + "k_x" + std::to_string(processes);
+      std::printf("%-12s", shape.c_str());
+      for (const char* way : {"tmpfs", "preload", "native"}) {
+        const std::string key = std::string(way) + "_" + shape;
+        std::printf("   %.4f (%.4f)", json[key + "_s"].get<double>(),
+                    json[key + "_close_s"].get<double>());
+      }
+      std::printf(" %22.2f\n",
+                  1 / json["ratios"]["preload_over_tmpfs_" + shape]["value"].get<double>());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace backstay::bench
+
+int main(int argc, char** argv) {
+  using namespace backstay::bench;
+  Options options;
+  const Program program{
+      [&](CLI::App& app) {
+        app.add_option("--mib", options.mib, "of each process")->check(CLI::Range(1, 65536));
+        app.add_option("--memory", options.memory, "a folder in tmpfs");
+        app.add_option("--library", options.library, "libbackstay_files.so");
+      },
+      [&] { return run(options); }, print_table};
+  return run_program("What a captured program waits for while it writes files", options, argc, argv,
+                     program);
+}
