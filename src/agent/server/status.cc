@@ -76,6 +76,8 @@ json job_json(const Job& job, const Gathered* gathered) {
                             trouble.kind == Warning::Kind::not_copied;
     if (of_durable) notes.push_back(trouble.text);
   }
+  const std::string& cannot_save = job.state().cannot_save;
+  if (!cannot_save.empty()) notes.push_back("it cannot be saved now, because " + cannot_save);
   json refused;
   if (const auto& said = job.state().refused) {
     const double age_s =
@@ -93,6 +95,7 @@ json job_json(const Job& job, const Gathered* gathered) {
           {"processes", processes_json(job.state())},
           {"stop_requested", job.stop_requested()},
           {"refused", std::move(refused)},
+          {"cannot_save", cannot_save.empty() ? json() : json(cannot_save)},
           {"notes", std::move(notes)},
           {"members", std::move(members)},
           {"members_left_out", gathered != nullptr ? gathered->left_out : 0},
