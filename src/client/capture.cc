@@ -14,8 +14,8 @@ constexpr std::size_t chunks_per_message = 8;
 
 class Filler {
  public:
-  Filler(Connection& agent, Snapshot& snapshot, VersionNumber version)
-      : agent_(agent), snapshot_(snapshot), left_(snapshot.object_bytes()) {
+  Filler(Connection& agent, ObjectSource& source, VersionNumber version)
+      : agent_(agent), source_(source), left_(source.object_bytes()) {
     filled_.version = version;
   }
 
@@ -25,9 +25,8 @@ class Filler {
     const auto length =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(left_, agent_.buffer_bytes()));
     BACKSTAY_ASSIGN(const auto memory, agent_.buffer(index, length));
-    sum_.reset();
-    BACKSTAY_TRY(snapshot_.read_next(memory, sum_));
-    filled_.chunks.push_back({index, length, offset_, sum_.digest()});
+    BACKSTAY_ASSIGN(const std::uint64_t sum, source_.read_next(memory));
+    filled_.chunks.push_back({index, length, offset_, sum});
     offset_ += length;
     left_ -= length;
     if (filled_.chunks.size() >= chunks_per_message) return hand_over();
@@ -46,8 +45,7 @@ class Filler {
 
  private:
   Connection& agent_;
-  Snapshot& snapshot_;
-  Checksum sum_;
+  ObjectSource& source_;
   wire::Filled filled_;
   std::uint64_t offset_ = 0;
   std::uint64_t left_;
@@ -60,10 +58,11 @@ Status fill_all(Filler& filler, const wire::Grant& grant) {
 
 }  // namespace
 
-Status capture(Connection& agent, Snapshot& snapshot, VersionNumber version, std::string& warning) {
-  Filler filler(agent, snapshot, version);
+Status capture(Connection& agent, ObjectSource& source, VersionNumber version,
+               std::string& warning) {
+  Filler filler(agent, source, version);
   failpoint("rank.begin");
-  BACKSTAY_TRY(agent.send(wire::Begin{version, snapshot.object_bytes()}));
+  BACKSTAY_TRY(agent.send(wire::Begin{version, source.object_bytes()}));
   while (true) {
     BACKSTAY_ASSIGN(const wire::Message message, agent.receive());
     if (const auto* outcome = std::get_if<wire::Captured>(&message)) {
@@ -80,6 +79,7 @@ Status capture(Connection& agent, Snapshot& snapshot, VersionNumber version, std
       return filled;
     }
     if (!filler.complete()) continue;
+    source.complete();
     failpoint("rank.end");
     BACKSTAY_TRY(agent.send(wire::End{version}));
     failpoint("rank.ended");

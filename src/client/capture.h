@@ -1,22 +1,38 @@
 // Taking one version on this rank: from begin to the agent's `captured` (docs/protocol/agent.md).
 //
 // 1. begin; the agent grants buffers as they are free.
-// 2. Each buffer is filled with the next piece of the object, copied and checksummed in one pass,
-//    and handed over in object order, a few at once.
+// 2. Each buffer is filled with the next piece of the object and handed over in object order, a few
+//    at once.
 // 3. end, after the last piece; `captured` has the outcome for all ranks.
 // The user's data is not touched after end was sent.
 #pragma once
 
-#include "base/checksum.h"
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
 #include "base/result.h"
 #include "client/connection.h"
-#include "client/snapshot.h"
 
 namespace backstay::client {
+
+// The object that one version takes of this rank, front to back.
+class ObjectSource {
+ public:
+  virtual ~ObjectSource() = default;
+  virtual std::uint64_t object_bytes() const = 0;
+  // Puts the next to.size() bytes of the object into `to`, which lies in the pool of the
+  // connection, and returns their checksum. The caller asks for all of it.
+  virtual Result<std::uint64_t> read_next(std::span<std::byte> to) = 0;
+  // All bytes are in the pool: the object may change from now on.
+  virtual void complete() {}
+};
 
 // Blocks until the version is captured or given up. Errors: agent_lost, rank_lost, invalid (a
 // routed file became shorter; the connection is then over), io, and the agent's reason if it gives
 // the version up. `warning`: the agent's words on versions that are not safe; "": nothing new.
-Status capture(Connection& agent, Snapshot& snapshot, VersionNumber version, std::string& warning);
+Status capture(Connection& agent, ObjectSource& source, VersionNumber version,
+               std::string& warning);
 
 }  // namespace backstay::client

@@ -78,10 +78,10 @@ Status Connection::welcome(std::uint64_t deadline) {
                  "the agent answered hello with something else: it is of another "
                  "release; end it (backstay agent stop) and start again");
   }
-  return map(*answer, received->descriptors[0], received->descriptors[1]);
+  return map(*answer, std::move(received->descriptors[0]), received->descriptors[1]);
 }
 
-Status Connection::map(const wire::Welcome& welcome, const Fd& pool, const Fd& control) {
+Status Connection::map(const wire::Welcome& welcome, Fd pool, const Fd& control) {
   const std::uint64_t buffers =
       welcome.buffer_bytes == 0 ? 0 : welcome.pool_bytes / welcome.buffer_bytes;
   const std::uint64_t home_end = std::uint64_t{welcome.home_first} + welcome.home_count;
@@ -90,8 +90,9 @@ Status Connection::map(const wire::Welcome& welcome, const Fd& pool, const Fd& c
   }
   BACKSTAY_ASSIGN(pool_, Mapping::of(pool, welcome.pool_bytes, true));
   BACKSTAY_ASSIGN(control_, Mapping::of(control, control_bytes, false));
+  pool_memory_ = std::move(pool);
   welcome_ = welcome;
-  touch(home());
+  touch(this->pool().home);
   return {};
 }
 
@@ -194,9 +195,10 @@ Result<std::span<std::byte>> Connection::buffer(std::uint32_t index, std::uint32
   return pool_.bytes().subspan(std::size_t{index} * welcome_.buffer_bytes, length);
 }
 
-std::span<std::byte> Connection::home() const {
+Connection::Pool Connection::pool() const {
   const std::size_t each = welcome_.buffer_bytes;
-  return pool_.bytes().subspan(welcome_.home_first * each, welcome_.home_count * each);
+  return {pool_memory_.get(), pool_.bytes(),
+          pool_.bytes().subspan(welcome_.home_first * each, welcome_.home_count * each)};
 }
 
 std::uint32_t Connection::requests() const { return load_word(control_, 0); }

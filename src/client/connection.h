@@ -60,8 +60,12 @@ class Connection {
   // Bytes of a buffer of the pool. Errors: protocol (no such buffer, or longer than one).
   Result<std::span<std::byte>> buffer(std::uint32_t index, std::uint32_t length) const;
   std::uint32_t buffer_bytes() const { return welcome_.buffer_bytes; }
-  // The part of the pool that the agent prefers for this rank.
-  std::span<std::byte> home() const;
+  struct Pool {
+    int descriptor = -1;         // the connection's, to be handed on
+    std::span<std::byte> bytes;  // all of it
+    std::span<std::byte> home;   // the part that the agent prefers for this rank
+  };
+  Pool pool() const;
   // What the agent said at the start.
   const wire::Welcome& welcomed() const { return welcome_; }
   // The address of this agent for the run's other agents; "" with one node.
@@ -76,7 +80,7 @@ class Connection {
  private:
   Connection() = default;
   Status welcome(std::uint64_t deadline);
-  Status map(const wire::Welcome& welcome, const Fd& pool, const Fd& control);
+  Status map(const wire::Welcome& welcome, Fd pool, const Fd& control);
   Status wait_for(short events, std::uint64_t deadline) const;
   Status wait_patiently(short events, std::uint64_t deadline);
   Error hung(double seconds) const;
@@ -84,6 +88,7 @@ class Connection {
 
   Fd socket_;
   wire::Welcome welcome_;
+  Fd pool_memory_;
   Mapping pool_;
   Mapping control_;
   double hang_timeout_s_ = 0;

@@ -16,6 +16,24 @@ namespace {
 constexpr std::uint64_t tail_bytes_spare = std::uint64_t{4} << 20;
 }  // namespace
 
+Result<std::uint64_t> RestoreTarget::tail_bytes(Bytes footer, std::uint64_t object_bytes) {
+  if (format::is_image(footer)) {
+    return Error(Code::mismatch,
+                 "this job's versions hold a whole process, saved by `backstay run --transparent`: "
+                 "start it so, under another name with --job, or afresh with --fresh");
+  }
+  BACKSTAY_ASSIGN(const format::Footer read, format::decode_footer(footer, object_bytes));
+  return read.table_bytes + format::object_footer_bytes;
+}
+
+Status RestoreTarget::match_tail(Bytes tail, std::uint64_t object_bytes) {
+  const std::size_t table_bytes = tail.size() - format::object_footer_bytes;
+  BACKSTAY_ASSIGN(const format::Footer footer,
+                  format::decode_footer(tail.subspan(table_bytes), object_bytes));
+  BACKSTAY_ASSIGN(const format::Table saved, format::decode_table(tail.first(table_bytes), footer));
+  return match(saved);
+}
+
 RestoreOutcome Restore::run(const wire::Message& first) {
   outcome_.status = agent_.send(first);
   over_ = !outcome_.status.ok();
@@ -188,13 +206,12 @@ Status Restore::look_for_table() {
     return Error(Code::corrupt, "the object is shorter than its footer");
   }
   BACKSTAY_ASSIGN(const Buffer last, last_bytes(format::object_footer_bytes));
-  BACKSTAY_ASSIGN(const format::Footer footer, format::decode_footer(last, object_bytes_));
-  const std::uint64_t needed = footer.table_bytes + format::object_footer_bytes;
+  BACKSTAY_ASSIGN(const std::uint64_t needed, target_.tail_bytes(last, object_bytes_));
   if (tail_at_hand() < needed && !complete) return {};
   BACKSTAY_ASSIGN(const Buffer tail, last_bytes(needed));
-  BACKSTAY_ASSIGN(const format::Table saved,
-                  format::decode_table(Bytes(tail).first(footer.table_bytes), footer));
-  matched_ = target_.match(saved);
+  Status matched = target_.match_tail(tail, object_bytes_);
+  if (!matched.ok() && matched.error().code() == Code::corrupt) return matched;
+  matched_ = std::move(matched);
   return {};
 }
 

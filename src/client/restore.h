@@ -30,17 +30,21 @@
 
 namespace backstay::client {
 
-// The receiver of the bytes. Called in this order: match once a plan, place for every chunk,
-// finish.
-class RestoreTarget {
+// The receiver of the bytes of an object of any kind. Called in this order: tail_bytes and
+// match_tail once a plan, place for every chunk, finish.
+class ObjectTarget {
  public:
-  virtual ~RestoreTarget() = default;
+  virtual ~ObjectTarget() = default;
   // The bytes at the object's end that hold the table of a version that this target accepts; more
   // is kept.
   virtual std::uint64_t table_bytes() const = 0;
-  // Checks that the target accepts the version. Errors: none (for this run there is no version
-  // yet), mismatch, not_found; nothing was touched.
-  virtual Status match(const format::Table& saved) = 0;
+  // How many bytes at the object's end match_tail() needs, the footer included. `footer`: the last
+  // format::object_footer_bytes ones. Errors: corrupt, format, mismatch (of another kind).
+  virtual Result<std::uint64_t> tail_bytes(Bytes footer, std::uint64_t object_bytes) = 0;
+  // Checks that the target accepts the version. `tail`: as many bytes as tail_bytes() said.
+  // Errors: none (for this run there is no version yet), mismatch, not_found, corrupt; nothing was
+  // touched.
+  virtual Status match_tail(Bytes tail, std::uint64_t object_bytes) = 0;
   // Takes a chunk. `sum` (may be nullptr) must have seen every byte of it on return.
   virtual Status place(std::uint64_t object_offset, Bytes chunk, Checksum* sum) = 0;
   // Exchanges the chunk's bytes with those that the target holds in their place; a second call puts
@@ -48,6 +52,15 @@ class RestoreTarget {
   virtual bool exchange(std::uint64_t object_offset, std::span<std::byte> chunk) = 0;
   // Everything has been placed.
   virtual Status finish() = 0;
+};
+
+// The receiver of an object of kind regions.
+class RestoreTarget : public ObjectTarget {
+ public:
+  Result<std::uint64_t> tail_bytes(Bytes footer, std::uint64_t object_bytes) final;
+  Status match_tail(Bytes tail, std::uint64_t object_bytes) final;
+  // As match_tail(), with the decoded table.
+  virtual Status match(const format::Table& saved) = 0;
 };
 
 struct RestoreOutcome {
@@ -63,7 +76,7 @@ class Restore {
  public:
   // Makes the ranks of the job agree; called exactly once in run(). Empty with one node.
   using Agree = std::function<Status(const Status& mine)>;
-  Restore(Connection& agent, RestoreTarget& target, Agree agree = {})
+  Restore(Connection& agent, ObjectTarget& target, Agree agree = {})
       : agent_(agent), target_(target), agree_(std::move(agree)) {}
 
   // Sends `first` (a Restart) and follows the protocol to its end. Blocks.
@@ -101,7 +114,7 @@ class Restore {
   Status give_up(const Status& why);
 
   Connection& agent_;
-  RestoreTarget& target_;
+  ObjectTarget& target_;
   const Agree agree_;
   bool asked_ = false;  // all ranks
   Phase phase_ = Phase::waiting;

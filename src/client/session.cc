@@ -27,6 +27,7 @@
 #include "client/node_settings.h"
 #include "client/other_settings.h"
 #include "client/redistribution.h"
+#include "client/region_fetch.h"
 #include "client/restart_anywhere.h"
 #include "client/signals.h"
 #include "client/snapshot.h"
@@ -133,7 +134,7 @@ Session::Session(const Group& group, Config config, const std::string& config_fi
       files_("") {}
 
 Session::~Session() {
-  if (pool_pinned_ && agent_ != nullptr) DeviceMemory::find()->unpin(agent_->home());
+  if (pool_pinned_ && agent_ != nullptr) DeviceMemory::find()->unpin(agent_->pool().home);
 }
 
 // `backstay run` has said it already.
@@ -208,7 +209,7 @@ Status Session::connect_at_start() {
 }
 
 Status Session::connect() {
-  if (pool_pinned_ && agent_ != nullptr) DeviceMemory::find()->unpin(agent_->home());
+  if (pool_pinned_ && agent_ != nullptr) DeviceMemory::find()->unpin(agent_->pool().home);
   pool_pinned_ = false;
   agent_silent_ = agent_silent_ || (agent_ != nullptr && agent_->given_up());
   agent_.reset();
@@ -241,7 +242,7 @@ void Session::tell_other_settings() {
 void Session::pin_pool() {
   const DeviceMemory* driver = has_device_regions_ ? DeviceMemory::find() : nullptr;
   if (driver == nullptr || pool_pinned_ || agent_ == nullptr) return;
-  driver->pin(agent_->home());
+  driver->pin(agent_->pool().home);
   pool_pinned_ = true;
 }
 
@@ -283,8 +284,9 @@ void Session::report_lost(const Error& error, const char* what_now) {
   tell_user(error.message() + "; " + what_now);
 }
 
-Status Session::checkpoint() {
-  Status outcome = take_version();
+Status Session::checkpoint() { return count(take_version()); }
+
+Status Session::count(const Status& outcome) {
   if (outcome.ok()) {
     due_->checkpoint_captured();
   } else {
@@ -298,9 +300,13 @@ Status Session::take_version() {
   BACKSTAY_TRY(ready(snapshot.ok() ? Status() : Status(snapshot.error())));
   if (!snapshot.ok()) return snapshot.error();  // cannot fail: ready() checked it
   due_->checkpoint_begins();  // starting an agent is not part of the measured cost
+  return take_version_of(*snapshot);
+}
+
+Status Session::take_version_of(ObjectSource& source) {
   const VersionNumber version = ++newest_used_;
   std::string warning;
-  BACKSTAY_TRY(adopt(group_.agree(capture(*agent_, *snapshot, version, warning))));
+  BACKSTAY_TRY(adopt(group_.agree(capture(*agent_, source, version, warning))));
   if (!warning.empty() && group_.local_rank() == 0) tell_user(warning);  // once a node
   version_ = version;
   return {};
@@ -309,6 +315,10 @@ Status Session::take_version() {
 // The program sees a result only after all ranks agree, so the next agent simply delivers a version
 // again, whole, if the agent died in the middle.
 Result<VersionNumber> Session::restart() {
+  return restart_by([this](bool& touched) { return bring_back(touched); });
+}
+
+Result<VersionNumber> Session::restart_by(const BringBack& bring_back) {
   BACKSTAY_TRY(ready(Status()));
   bool touched = false;
   auto version = bring_back(touched);
@@ -461,42 +471,6 @@ Status Session::waited_in_vain(VersionNumber version, Level level, double timeou
                fmt::format("version {} has not reached level {} within {} s; it still may{}",
                            version, level_name(level), timeout_s, why));
 }
-
-namespace {
-
-Result<format::Region> find_region(Fetch& fetch, const std::string& name, std::size_t bytes) {
-  BACKSTAY_ASSIGN(const format::Table saved, fetch.table());
-  const auto& all = saved.regions;
-  const auto region = std::find_if(all.begin(), all.end(), [&](const format::Region& other) {
-    return other.kind == format::RegionKind::array && other.name == name;
-  });
-  if (region == all.end()) {
-    return Error(Code::not_found, fmt::format("the version has no region '{}'", name));
-  }
-  if (region->bytes == bytes) return *region;
-  return Error(Code::mismatch, fmt::format("region '{}' was saved as {}, {} bytes; the caller has "
-                                           "room for {} bytes",
-                                           name, shape_text(*region), region->bytes, bytes));
-}
-
-// Reads into memory of its own first, so that a failure leaves the caller's untouched.
-Status fetch_region(Fetch& fetch, const std::string& name, void* data, std::size_t bytes) {
-  BACKSTAY_ASSIGN(const format::Region region, find_region(fetch, name, bytes));
-  const std::unique_ptr<std::byte[]> copy(new (std::nothrow) std::byte[bytes]);
-  if (copy == nullptr) {
-    return Error(Code::too_large, fmt::format("no memory for a second copy of region '{}' ({} "
-                                              "bytes)",
-                                              name, bytes));
-  }
-  BACKSTAY_TRY(fetch.range(region.offset, {copy.get(), bytes}));
-  if (bytes == 0) return {};
-  const DeviceMemory* driver = DeviceMemory::find();
-  if (driver != nullptr && driver->owns(data)) return driver->copy(data, copy.get(), bytes, data);
-  std::memcpy(data, copy.get(), bytes);
-  return {};
-}
-
-}  // namespace
 
 Status Session::read_region(VersionNumber version, const std::string& name, void* data,
                             std::size_t bytes) {

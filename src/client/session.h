@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "client/attach.h"
+#include "client/capture.h"
 #include "client/connection.h"
 #include "client/due.h"
 #include "client/files.h"
@@ -58,6 +60,7 @@ class Session {
   const Config& config() const { return config_; }
 
  private:
+  friend class ObjectSession;
   class Requests;  // due()'s view of the agent and of signals
 
   Session(const Group& group, Config config, const std::string& config_file);
@@ -69,6 +72,10 @@ class Session {
   // Before a collective call: connected on all ranks, and `mine` good on all ranks.
   Status ready(const Status& mine);
   Status take_version();
+  Status take_version_of(ObjectSource& source);
+  Status count(const Status& outcome);  // of a checkpoint
+  using BringBack = std::function<Result<VersionNumber>(bool& touched)>;
+  Result<VersionNumber> restart_by(const BringBack& bring_back);
   Status adopt(const Status& outcome);
   void report_lost(const Error& error, const char* what_now);
   // Ignores an answer with a level below `least` and no reason.

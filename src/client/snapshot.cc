@@ -37,20 +37,21 @@ Status Snapshot::add_files(const RoutedFiles& files) {
   return {};
 }
 
-Status Snapshot::read_next(std::span<std::byte> to, Checksum& sum) {
+Result<std::uint64_t> Snapshot::read_next(std::span<std::byte> to) {
   if (to.size() > object_bytes() - at_) {
     return Error(Code::internal, "more bytes asked for than the object has");
   }
+  sum_->reset();
   while (!to.empty()) {
-    BACKSTAY_ASSIGN(const std::size_t bytes, read_piece(to, sum));
+    BACKSTAY_ASSIGN(const std::size_t bytes, read_piece(to));
     at_ += bytes;
     to = to.subspan(bytes);
   }
-  return {};
+  return sum_->digest();
 }
 
 // One region's payload, the zeros behind it, or the tail: as much of it as fits. May be nothing.
-Result<std::size_t> Snapshot::read_piece(std::span<std::byte> to, Checksum& sum) {
+Result<std::size_t> Snapshot::read_piece(std::span<std::byte> to) {
   const auto fitting = [&](std::uint64_t left) {
     return static_cast<std::size_t>(std::min<std::uint64_t>(left, to.size()));
   };
@@ -58,21 +59,21 @@ Result<std::size_t> Snapshot::read_piece(std::span<std::byte> to, Checksum& sum)
     const std::uint64_t inside = at_ - table_offset_;
     const std::size_t bytes = fitting(tail_.size() - inside);
     std::memcpy(to.data(), tail_.data() + inside, bytes);
-    sum.update(to.first(bytes));
+    sum_->update(to.first(bytes));
     return bytes;
   }
   const format::Region& region = regions_[region_];
   const std::uint64_t inside = at_ - region.offset;
   if (inside < region.bytes) {
     const std::size_t bytes = fitting(region.bytes - inside);
-    BACKSTAY_TRY(copy_in(places_[region_], inside, to.first(bytes), sum));
+    BACKSTAY_TRY(copy_in(places_[region_], inside, to.first(bytes), *sum_));
     return bytes;
   }
   const std::uint64_t next =
       region_ + 1 < regions_.size() ? regions_[region_ + 1].offset : table_offset_;
   const std::size_t bytes = fitting(next - at_);
   std::memset(to.data(), 0, bytes);
-  sum.update(to.first(bytes));
+  sum_->update(to.first(bytes));
   if (at_ + bytes == next) ++region_;
   return bytes;
 }

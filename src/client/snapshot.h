@@ -4,10 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/checksum.h"
 #include "base/result.h"
+#include "client/capture.h"
 #include "client/files.h"
 #include "client/place.h"
 #include "client/regions.h"
@@ -15,27 +18,27 @@
 
 namespace backstay::client {
 
-class Snapshot {
+class Snapshot final : public ObjectSource {
  public:
   // Waits for a GPU's work on device regions. Errors: invalid (a file), io (a GPU).
   static Result<Snapshot> of(const Regions& regions, const RoutedFiles& files,
                              const std::vector<format::Note>& notes);
 
-  std::uint64_t object_bytes() const { return table_offset_ + tail_.size(); }
+  std::uint64_t object_bytes() const override { return table_offset_ + tail_.size(); }
 
-  // Copies the next to.size() bytes of the object and takes them into `sum`; the caller asks for
-  // all of it, front to back.
-  Status read_next(std::span<std::byte> to, Checksum& sum);
+  // Copies and sums in one pass. Errors: invalid (a routed file became shorter), io.
+  Result<std::uint64_t> read_next(std::span<std::byte> to) override;
 
  private:
   Status add_files(const RoutedFiles& files);
-  Result<std::size_t> read_piece(std::span<std::byte> to, Checksum& sum);
+  Result<std::size_t> read_piece(std::span<std::byte> to);
 
   std::vector<format::Region> regions_;
   std::vector<Place> places_;  // one a region
   std::vector<OpenFile> files_;
   std::uint64_t table_offset_ = 0;
   Buffer tail_;
+  std::unique_ptr<Checksum> sum_ = std::make_unique<Checksum>();
   std::uint64_t at_ = 0;    // in the object
   std::size_t region_ = 0;  // that `at_` is in, or in the padding behind it
 };

@@ -1,5 +1,7 @@
 #include "format/footer.h"
 
+#include <cstring>
+
 #include "format/files.h"
 #include "format/layout.h"
 #include "format/object.h"
@@ -51,6 +53,11 @@ Buffer with_footer(ByteWriter table, std::uint64_t table_offset, std::uint32_t r
   footer.checksum = layout::checksum_of(footer);
   table.put_bytes(layout::bytes_of(footer));
   return table.take();
+}
+
+bool is_image(Bytes last) {
+  return last.size() == object_footer_bytes &&
+         std::memcmp(last.data(), image_footer_magic.data(), image_footer_magic.size()) == 0;
 }
 
 Result<Footer> decode_footer(Bytes last, std::uint64_t object_bytes, ObjectKind kind) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "base/bytes.h"
 #include "base/result.h"
@@ -28,6 +29,11 @@ constexpr std::uint64_t aligned_in_object(std::uint64_t offset) {
 // Table and footer, to be put at `table_offset`.
 Buffer with_footer(ByteWriter table, std::uint64_t table_offset, std::uint32_t records,
                    ObjectKind kind);
+
+// The magic of the footer of a process image (docs/format/image.md), which is not decoded here.
+inline constexpr std::string_view image_footer_magic = "BKSTIMG1";
+// `last` is the last object_footer_bytes bytes of an object.
+bool is_image(Bytes last);
 
 // `last` is the last object_footer_bytes bytes of the object, `kind` what its manifest says.
 // Errors: format (not ours, or of another format), corrupt (says what is wrong; another kind, or

@@ -230,8 +230,9 @@ def test_doctor(world):
     checks = {check["check"]: check for check in report["checks"]}
     assert report["good"] and checks["storage"]["result"] != "fail"
     assert {"O_DIRECT", "io_uring", "memlock", "memory", "huge pages", "socket", "agent", "MPICH",
-            "Open MPI"} <= set(checks)
+            "Open MPI", "transparent"} <= set(checks)
     assert all(check["advice"] for check in report["checks"] if check["result"] != "ok")
+    assert checks["transparent"]["result"] == "ok", checks["transparent"]
     assert not world.dir.exists() and not (world.folder / "agent").exists(), "doctor only looks"
 
 

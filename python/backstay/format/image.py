@@ -53,7 +53,7 @@ SECTIONS = {
         + _fields("auxv_start auxv_bytes xfeatures pending")
         + [("rseq_offset", "<i8"), ("rseq_bytes", "<u4")]
         + [("xstate_bytes", "<u4"), ("features", "<u4", 8)]
-        + _fields("", "pid uid gid umask program interpreter cwd kernel host zeros")
+        + _fields("", "pid uid gid umask program interpreter cwd kernel host notes")
     ),
     "areas": np.dtype(_fields("start end offset object", "kind protection flags file")),
     "runs": np.dtype(_fields("address pages offset version")),

@@ -63,7 +63,7 @@ Status Job::receive(ConnectionId connection, const wire::Message& message) {
   const RankLink rank = *link;
   Status status;
   if (const auto* begin = std::get_if<wire::Begin>(&message)) {
-    state_.refused.reset();  // the program goes on without what it could not use
+    state_.forget_refusals();  // the program goes on without what it could not use
     status = capture_.begin(rank, *begin);
   } else if (const auto* filled = std::get_if<wire::Filled>(&message)) {
     status = capture_.filled(rank, *filled);
@@ -156,12 +156,10 @@ Status Job::fetch(const RankLink& link, const wire::Fetch& fetch) {
 
 // In a restart it is the rank's answer, else what all ranks have come to.
 void Job::refused(const RankLink& link, const wire::Refuse& refuse) {
-  if (!restores_.empty() && restores_.front()->includes(link.connection)) {
-    return restores_.front()->refuse(link.connection, refuse);
-  }
+  const bool restarts = !restores_.empty() && restores_.front()->includes(link.connection);
+  if (refuse.version != 0 && restarts) return restores_.front()->refuse(link.connection, refuse);
   if (refuse.version != 0) return;  // of a restart that is over
-  state_.refused = {Error(refuse.code, refuse.message), state_.clock.monotonic_ns()};
-  state_.record("refused", {{"code", code_name(refuse.code)}, {"why", refuse.message}});
+  state_.take_refusal(refuse.code, refuse.message);
 }
 
 // The last rank on this node has left.

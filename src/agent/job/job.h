@@ -130,9 +130,10 @@ class Job {
   bool runs() const { return !state_.links.empty(); }
   // No process, and no version that is only here: closing the job would lose nothing but time.
   bool unused() const;
-  // What would be lost is a fast restart, or copies that are being made, here or for other nodes.
+  // What would be lost is a fast restart, copies that are being made, here or for other nodes, or
+  // the reason of a refusal, which `backstay run` asks for.
   bool keeps_versions() const {
-    return !state_.memory.empty() || (redundancy_ && redundancy_->protects());
+    return !state_.memory.empty() || state_.refused || (redundancy_ && redundancy_->protects());
   }
   // Gives all buffers back. Precondition: unused(), and the store has nothing left to do.
   void close();

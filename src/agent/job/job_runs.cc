@@ -205,7 +205,7 @@ Status Job::new_run(const wire::Hello& hello) {
   state_.keep = std::max(hello.keep, 1u);
   state_.lost.clear();
   state_.elsewhere = {};
-  state_.refused.reset();
+  state_.forget_refusals();
   state_.finished_before = std::exchange(finished_, false);
   restarting_.clear();
   asking_.clear();

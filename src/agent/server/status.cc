@@ -97,6 +97,8 @@ json job_json(const Job& job, const Gathered* gathered) {
     if (of_durable) notes.push_back(trouble.text);
   }
   if (const std::string left = home_note(job); !left.empty()) notes.push_back(left);
+  const std::string& cannot_save = job.state().cannot_save;
+  if (!cannot_save.empty()) notes.push_back("it cannot be saved now, because " + cannot_save);
   json refused;
   if (const auto& said = job.state().refused) {
     const double age_s =
@@ -115,6 +117,7 @@ json job_json(const Job& job, const Gathered* gathered) {
           {"stop_requested", job.stop_requested()},
           {"refused", std::move(refused)},
           {"home", home_json(job.state().not_home)},
+          {"cannot_save", cannot_save.empty() ? json() : json(cannot_save)},
           {"notes", std::move(notes)},
           {"members", std::move(members)},
           {"members_left_out", gathered != nullptr ? gathered->left_out : 0},

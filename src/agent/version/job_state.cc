@@ -44,6 +44,20 @@ void JobState::record(std::string_view event, nlohmann::json fields) const {
   events.append(fields.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
+void JobState::take_refusal(Code code, const std::string& why) {
+  if (code == Code::again) {
+    cannot_save = why;
+    return record("cannot_save", {{"why", why}});
+  }
+  refused = {Error(code, why), clock.monotonic_ns()};
+  record("refused", {{"code", code_name(code)}, {"why", why}});
+}
+
+void JobState::forget_refusals() {
+  refused.reset();
+  cannot_save.clear();
+}
+
 void JobState::release(VersionNumber number) {
   const auto found = memory.find(number);
   if (found == memory.end()) return;

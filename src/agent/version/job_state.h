@@ -104,6 +104,7 @@ struct JobState {
     std::uint64_t monotonic_ns;
   };
   std::optional<Refused> refused = {};
+  std::string cannot_save = {};  // why a rank cannot be saved now; "": it has not said so
   // Of versions of which this node has nothing.
   struct Elsewhere {
     // What the present run was restarted from, with other nodes' disks; number 0: without them.
@@ -137,6 +138,11 @@ struct JobState {
   std::vector<std::string> notes = {};  // sentences that concern the whole run, for tools
   // The run's other agents: null with one node, and before this one has found them.
   const struct RemoteFiles* around = nullptr;
+
+  // What a rank refuses outside of a restart: to restart at all, or (code again) to be saved now.
+  void take_refusal(Code code, const std::string& why);
+  // A checkpoint begins, or a run.
+  void forget_refusals();
 
   bool is_durable(VersionNumber version) const {
     const VersionRow* row = versions.find(version);

@@ -162,6 +162,8 @@ class NodeCheck {
   }
 
   Status check_table(NodeReader& reader, const format::ObjectEntry& object) {
+    BACKSTAY_ASSIGN(const auto image, reader.image(object));
+    if (image) return {};
     if (object.id.kind == format::ObjectKind::regions) {
       BACKSTAY_ASSIGN(const format::Table table, reader.table(object));
       result_.regions += table.regions.size();

@@ -17,7 +17,9 @@
 #include "bin/commands/measure.h"
 #include "bin/parts/agent_link.h"
 #include "bin/parts/print.h"
+#include "bin/parts/spawn.h"
 #include "bin/parts/stored.h"
+#include "bin/run/transparent.h"
 #include "client/launch.h"
 #include "io/posix.h"
 #include "io/ring.h"
@@ -251,6 +253,20 @@ Finding check_kernel() {
           ""};
 }
 
+// Tries it with a small program.
+Finding check_transparent() {
+  constexpr double patience_s = 20;
+  const auto companion = find_companion();
+  if (!companion.ok())
+    return {"transparent", Health::note, companion.error().message(), "see scripts/install"};
+  const auto said = run_and_read({*companion, "--check"}, patience_s);
+  if (said.ok() && said->empty())
+    return {"transparent", Health::good, "a program that was not changed can be saved", ""};
+  const std::string why = said.ok() ? *said : said.error().message();
+  return {"transparent", Health::note, "a trial program was not saved: " + printable(why),
+          "`backstay run --transparent` will not save here (docs/guide/transparent.md)"};
+}
+
 }  // namespace
 
 TrialFolders::~TrialFolders() {
@@ -272,6 +288,7 @@ std::vector<Finding> check_machine(const Config& config) {
       check_huge_pages(config),
       check_socket(config),
       check_agent(config),
+      check_transparent(),
       check_mpi("MPICH", {"mpiexec.mpich", "mpiexec.hydra"}, "libbackstay_mpich.so", "mpich"),
       check_mpi("Open MPI", {"mpirun.openmpi", "orterun", "prterun"}, "libbackstay_openmpi.so",
                 "openmpi-bin libopenmpi-dev")};

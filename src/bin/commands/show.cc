@@ -6,11 +6,13 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "agent/disk/home_mark.h"
 #include "bin/commands/copies.h"
 #include "bin/commands/restart_room.h"
 #include "bin/commands/show_files.h"
+#include "bin/commands/show_image.h"
 #include "bin/commands/status_text.h"
 #include "bin/parts/agent_link.h"
 #include "bin/parts/command.h"
@@ -53,6 +55,7 @@ struct Content {
   std::map<RegionKey, RegionSummary> regions;
   std::vector<FoundFile> files;
   std::size_t not_home = 0;  // of these files
+  std::optional<image::Image> image;  // of a program that does not use Backstay
   std::vector<format::Need> needs;
   std::string program;  // "": not known
   Result<Copies> copies = Error(Code::agent_lost, "");
@@ -90,6 +93,11 @@ Status add_files(Content& content, NodeReader& reader, const format::ObjectEntry
 Status add_regions(Content& content, NodeReader& reader, const format::ObjectEntry& object,
                    std::uint64_t& file_bytes) {
   if (object.id.kind != format::ObjectKind::regions) return {};
+  BACKSTAY_ASSIGN(auto image, reader.image(object));
+  if (image) {
+    content.image = std::move(image);
+    return {};
+  }
   BACKSTAY_ASSIGN(const format::Table table, reader.table(object));
   if (content.program.empty()) content.program = table.note(format::note_program);
   for (const format::Region& region : table.regions) {
@@ -218,7 +226,9 @@ void print_content(const std::string& dir, const std::string& job, const Content
                region.first.global_shape.empty() ? "-" : shape_text(region.first.global_shape),
                std::to_string(region.ranks), bytes_text(region.bytes)});
   }
-  if (!content.order.empty() || content.files.empty()) fmt::print("\n{}", table.text());
+  if (content.image) fmt::print("{}", image_text(*content.image));
+  const bool nothing_else = content.files.empty() && !content.image;
+  if (!content.order.empty() || nothing_else) fmt::print("\n{}", table.text());
   fmt::print("{}", files_text(content.files));
   if (content.not_home > 0 && content.version.level != Level::durable) {
     fmt::print("{} not at home yet: `backstay ls {} --files`\n",
@@ -265,7 +275,8 @@ Json as_json(const std::string& dir, const std::string& job, const Content& cont
           {"needs", versions_of(content.needs)},
           {"regions", regions},
           {"files", files_json(content.files)},
-          {"files_not_home", content.not_home}};
+          {"files_not_home", content.not_home},
+          {"process", content.image ? image_json(*content.image) : Json(nullptr)}};
 }
 
 Result<int> show(const ShowOptions& options) {

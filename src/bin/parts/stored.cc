@@ -132,11 +132,14 @@ Result<Buffer> NodeReader::read(const format::ObjectEntry& object, std::uint64_t
   return out;
 }
 
-Result<NodeReader::Tail> NodeReader::tail(const format::ObjectEntry& object) {
+Result<Buffer> NodeReader::footer(const format::ObjectEntry& object) {
   if (object.bytes < format::object_footer_bytes)
     return Error(Code::corrupt, "the object is shorter than its footer");
-  const std::uint64_t at = object.bytes - format::object_footer_bytes;
-  BACKSTAY_ASSIGN(const Buffer last, read(object, at, format::object_footer_bytes));
+  return read(object, object.bytes - format::object_footer_bytes, format::object_footer_bytes);
+}
+
+Result<NodeReader::Tail> NodeReader::tail(const format::ObjectEntry& object) {
+  BACKSTAY_ASSIGN(const Buffer last, footer(object));
   Tail tail;
   BACKSTAY_ASSIGN(tail.footer, format::decode_footer(last, object.bytes, object.id.kind));
   BACKSTAY_ASSIGN(tail.table, read(object, tail.footer.table_offset, tail.footer.table_bytes));
@@ -146,6 +149,16 @@ Result<NodeReader::Tail> NodeReader::tail(const format::ObjectEntry& object) {
 Result<format::Table> NodeReader::table(const format::ObjectEntry& object) {
   BACKSTAY_ASSIGN(const Tail found, tail(object));
   return format::decode_table(found.table, found.footer);
+}
+
+Result<std::optional<image::Image>> NodeReader::image(const format::ObjectEntry& object) {
+  if (object.id.kind != format::ObjectKind::regions) return std::optional<image::Image>();
+  BACKSTAY_ASSIGN(const Buffer last, footer(object));
+  if (!format::is_image(last)) return std::optional<image::Image>();
+  BACKSTAY_ASSIGN(const image::Footer found, image::decode_footer(last, object.bytes));
+  BACKSTAY_ASSIGN(const Buffer table, read(object, found.table_offset, found.table_bytes));
+  BACKSTAY_ASSIGN(image::Image image, image::decode_table(table, found));
+  return std::optional<image::Image>(std::move(image));
 }
 
 Result<std::vector<format::CapturedFile>> NodeReader::files(const format::ObjectEntry& object) {

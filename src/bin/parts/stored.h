@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "base/aligned_memory.h"
 #include "base/config.h"
 #include "bin/parts/segments.h"
+#include "capture/image/format/image.h"
 #include "format/files.h"
 #include "format/manifest.h"
 #include "format/object.h"
@@ -63,6 +65,8 @@ class NodeReader {
   // checksum. Precondition: the object is of that kind. Errors: corrupt, io.
   Result<format::Table> table(const format::ObjectEntry& object);
   Result<std::vector<format::CapturedFile>> files(const format::ObjectEntry& object);
+  // A rank's object may be a whole process instead of its regions; nothing where it is none.
+  Result<std::optional<image::Image>> image(const format::ObjectEntry& object);
 
  private:
   struct Tail {
@@ -73,6 +77,7 @@ class NodeReader {
   NodeReader(Segments segments, const format::Manifest& manifest)
       : segments_(std::move(segments)), manifest_(&manifest) {}
   Result<Tail> tail(const format::ObjectEntry& object);
+  Result<Buffer> footer(const format::ObjectEntry& object);
   Result<Buffer> read(const format::ObjectEntry& object, std::uint64_t offset,
                       std::uint64_t length);
   Segments segments_;

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "bin/parts/agent_link.h"
 #include "bin/parts/print.h"
 #include "bin/parts/stored.h"
@@ -56,8 +57,10 @@ Newest newest_of(const std::string& listing) {
 }
 
 // From an agent's status.
+// The age of the refusal was measured before now, so one of this attempt is never older than it.
 std::string refusal_of(const Json& status, const Config& config, const std::string& job,
-                       double seconds) {
+                       std::uint64_t began_ns) {
+  const double seconds = static_cast<double>(system_clock().monotonic_ns() - began_ns) * 1e-9;
   const Json found = job_of(status, job, config.storage.dir);
   const Json refused = found.is_object() ? found.value("refused", Json()) : Json();
   if (!refused.is_object() || refused.value("age_s", seconds + 1) > seconds) return "";
@@ -66,15 +69,15 @@ std::string refusal_of(const Json& status, const Config& config, const std::stri
 
 }  // namespace
 
-std::string refusal_within(const Config& config, const std::string& job, double seconds,
-                           const RunHosts* hosts) {
+std::string refusal_since(const Config& config, const std::string& job, std::uint64_t began_ns,
+                          const RunHosts* hosts) {
   auto agent = AgentLink::connect(config);
   const auto here = agent.ok() ? agent->status() : Result<Json>(agent.error());
-  std::string why = here.ok() ? refusal_of(*here, config, job, seconds) : "";
+  std::string why = here.ok() ? refusal_of(*here, config, job, began_ns) : "";
   if (!why.empty() || hosts == nullptr) return why;
   for (const std::string& answer : hosts->ask({"status", "--json"}, hosts_asked)) {
     const Json status = Json::parse(answer, nullptr, false);
-    if (status.is_object() && why.empty()) why = refusal_of(status, config, job, seconds);
+    if (status.is_object() && why.empty()) why = refusal_of(status, config, job, began_ns);
   }
   return why;
 }

@@ -22,10 +22,10 @@ struct Newest {
 Newest newest_version(const Config& config, const std::string& job, const RunHosts* hosts);
 std::string text_of(const Newest& newest);
 
-// Why the ranks refused the saved version, if that was at most `seconds` ago; "": they did not.
+// Why the ranks refused to go on since `began_ns` (monotonic); "": they did not.
 // Asks this node's agent and, if the program runs on `hosts`, the agents of some of these: each
 // node's ranks report it.
-std::string refusal_within(const Config& config, const std::string& job, double seconds,
-                           const RunHosts* hosts);
+std::string refusal_since(const Config& config, const std::string& job, std::uint64_t began_ns,
+                          const RunHosts* hosts);
 
 }  // namespace backstay::bin

@@ -24,6 +24,7 @@
 #include "bin/run/captured_command.h"
 #include "bin/run/restart_policy.h"
 #include "bin/run/runner.h"
+#include "bin/run/transparent.h"
 #include "client/launch.h"
 #include "wire/socket.h"
 
@@ -35,6 +36,8 @@ struct RunCommandOptions {
   std::string job;
   bool fresh = false;
   bool take_over = false;
+  bool transparent = false;
+  double interval_s = 0;  // 0: as configured
   RunOptions run;
 };
 
@@ -63,6 +66,10 @@ void set_environment(const RunCommandOptions& options, const Config& config, con
   set("BACKSTAY_ATTEMPT", "0");
   set("BACKSTAY_LAUNCH", fmt::format("{:08x}", options.run.launch));
   set_place_variables(config, file, options.settings.dir);
+  if (options.interval_s > 0) {
+    set("BACKSTAY_CHECKPOINT_POLICY", "interval");
+    set("BACKSTAY_CHECKPOINT_INTERVAL_S", fmt::format("{}", options.interval_s));
+  }
 }
 
 // The program behind the launcher, whose options may name programs too.
@@ -107,11 +114,33 @@ bool program_is_at_fault(const Error& error) {
   return error.code() == Code::not_found || error.code() == Code::permission;
 }
 
+// Errors: busy (another program of the job runs), those of the hosts.
+Status make_ready(Runner& runner, const std::optional<LauncherLine>& launcher, bool take_over,
+                  const Config& config, const std::string& job, bool agents_of_its_own) {
+  // While another program of this job runs, its versions would be taken for ours, and ours would
+  // replace them.
+  if (agents_of_its_own) {
+    BACKSTAY_TRY(runner.clear(take_over));
+    BACKSTAY_TRY(refuse_served(config, job));
+  }
+  BACKSTAY_TRY(runner.prepare(launcher));
+  if (!agents_of_its_own) BACKSTAY_TRY(runner.clear(take_over));
+  if (runner.needs_agent()) BACKSTAY_TRY(refuse_served(config, job));
+  return {};
+}
+
+void take_interval(Config& config, double interval_s) {
+  if (interval_s <= 0) return;
+  config.checkpoint.policy = "interval";
+  config.checkpoint.interval_s = interval_s;
+}
+
 Result<int> run(RunCommandOptions options) {
   options.run.launch = new_launch();
   options.run.fresh = options.fresh;
   BACKSTAY_ASSIGN(const std::string file, find_config(options.settings.config_file));
   BACKSTAY_ASSIGN(Config config, load(options.settings));
+  take_interval(config, options.interval_s);
   auto launcher = read_launcher(options.run.words);
   const auto program =
       program_of_line(program_words(options.run.words, launcher),
@@ -133,18 +162,13 @@ Result<int> run(RunCommandOptions options) {
   const bool agents_of_its_own = needs_agents_of_its_own(config, launcher);
   if (agents_of_its_own) give_agents_of_its_own(config);
   RunOptions run = options.run;
+  if (options.transparent) {
+    BACKSTAY_ASSIGN(run.words, transparent_line(options.run, launcher, config));
+  }
   if (std::filesystem::path(program.file).filename().string().starts_with("python"))
     run.language = Language::python;
   Runner runner(run, config, job);
-  // While another program of this job runs, its versions would be taken for ours, and ours would
-  // replace them.
-  if (agents_of_its_own) {
-    BACKSTAY_TRY(runner.clear(options.take_over));
-    BACKSTAY_TRY(refuse_served(config, job));
-  }
-  BACKSTAY_TRY(runner.prepare(launcher));
-  if (!agents_of_its_own) BACKSTAY_TRY(runner.clear(options.take_over));
-  if (runner.needs_agent()) BACKSTAY_TRY(refuse_served(config, job));
+  BACKSTAY_TRY(make_ready(runner, launcher, options.take_over, config, job, agents_of_its_own));
   // The program would start the agent too; started here, its memory is ready before the first rank
   // asks.
   if (runner.needs_agent())
@@ -198,6 +222,18 @@ void add_host_options(CLI::App& app, RunOptions& run) {
       ->group(group);
 }
 
+void add_ways_to_go_on(CLI::App& app, RunCommandOptions& options) {
+  app.add_flag(
+      "--take-over", options.take_over,
+      "End ranks of this job that live on, whose launcher is lost, and go on in their place");
+  app.add_flag("--transparent", options.transparent,
+               "Save the whole process of a program that does not use Backstay");
+  app.add_option("--interval", options.interval_s,
+                 "Seconds between checkpoints; default: checkpoint.policy")
+      ->type_name("SECONDS")
+      ->check(some_seconds(false));
+}
+
 }  // namespace
 
 Action declare_run(CLI::App& app) {
@@ -208,9 +244,7 @@ Action declare_run(CLI::App& app) {
       ->type_name("NAME");
   app.add_flag("--fresh", options->fresh,
                "Start afresh: what was saved before this command does not count for it, and stays");
-  app.add_flag(
-      "--take-over", options->take_over,
-      "End ranks of this job that live on, whose launcher is lost, and go on in their place");
+  add_ways_to_go_on(app, *options);
   add_restart_options(app, options->run);
   app.add_flag("--quiet", options->run.quiet, "No summary at the end");
   add_capture_options(app, options->run.capture);
@@ -225,6 +259,7 @@ Action declare_run(CLI::App& app) {
       "  backstay run -- mpirun -n 4 ./lj in.lj\n"
       "  backstay run --job lj --retries 10 -- mpiexec -n 64 ./lj in.lj\n"
       "  backstay run --fresh -- mpirun -n 4 ./lj in.lj               from the beginning\n"
+      "  backstay run --transparent -- ./app                          any program, without MPI\n"
       "  kill -USR1 PID      of `backstay run`: a checkpoint now\n"
       "  kill -TERM PID      a checkpoint, then the end; start the same command to go on\n"
       "  backstay run -- mpirun -n 64 --hostfile hosts ./lj in.lj     goes on without hosts that "

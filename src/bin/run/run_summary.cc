@@ -46,6 +46,9 @@ class LogReader {
     if (!runs_.contains(run)) return;
     if (kind == "captured") captured(event, run, at);
     if (kind == "capture_failed") summary_.why_not = event.value("why", "");
+    if (kind == "cannot_save") {
+      summary_.why_not = "the program could not be saved, because " + event.value("why", "");
+    }
     if (kind == "restored") restored(event);
     if (kind == "refused") runs_[run].refused = true;
     if (kind == "rank_left" && event.value("lost", false)) lost(run, at);

@@ -243,8 +243,7 @@ bool Runner::try_again(int code) {
     return false;
   }
   const bool lost = next == RunHosts::Next::replaced;
-  const double attempt_s = static_cast<double>(system_clock().monotonic_ns() - began_ns_) * 1e-9;
-  const std::string refusal = lost ? "" : refusal_within(config_, job_, attempt_s, hosts_.get());
+  const std::string refusal = lost ? "" : refusal_since(config_, job_, began_ns_, hosts_.get());
   const auto decision = policy_.after_failure(newest.version, lost, !refusal.empty());
   return say_decision(decision, code, newest, refusal);
 }

@@ -12,11 +12,19 @@ namespace backstay::image {
 void check_machine(const Tables& tables, Trouble& trouble);
 void check_files(const Tables& tables, Trouble& trouble);
 void check_descriptors(const Tables& tables, Trouble& trouble);
+// Standard output and error that were files: the program goes on with those of the new process,
+// which `backstay run` writes to as well. `same`: it is the file of before, and was not emptied
+// since then (a shell does that for `> file`).
+bool is_output(const Descriptor& one, bool& same);
+// Only with a companion: by hand, the files are opened again by their names.
+extern bool keeps_outputs [[gnu::visibility("hidden")]];
 
 // Unmaps everything but the boot program; the kernel's vdso is moved into the window.
 void clear_memory();
-// Maps all areas and fills them. Trouble: an address that is taken, a file that changed meanwhile.
-void map_areas(const Tables& tables, const Source& source, Trouble& trouble);
+// Maps all areas. Trouble: an address that is taken, a file that changed meanwhile.
+void map_areas(const Tables& tables, Trouble& trouble);
+// Where the pages of a run are put before place_vdso(): at their address, but for the vdso's.
+uint8_t* place_of(const Tables& tables, const Run& run);
 // Puts the vdso where the program expects it; where this kernel's is another one, its functions
 // enter the kernel by system calls instead.
 void place_vdso(const Tables& tables);

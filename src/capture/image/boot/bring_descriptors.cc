@@ -125,6 +125,16 @@ void open_descriptor(const Tables& tables, const Descriptor& one, Trouble& troub
     system_call(__NR_dup3, one.same_as, one.number, one.close_on_exec != 0 ? O_CLOEXEC : 0);
     return;
   }
+  bool same = false;
+  if (is_output(one, same)) {
+    // What was printed after the cut is printed again. Standard error stays whole: `backstay run`
+    // has written there too.
+    if (same && one.number == 1) {
+      cut_back(one, 1);
+      system_call(__NR_lseek, 1, static_cast<long>(one.offset), 0);
+    }
+    return;
+  }
   const long fd = open_one(tables, one);
   if (fd < 0) {
     trouble << "descriptor " << uint64_t{one.number} << " (" << tables.text(one.path)

@@ -76,15 +76,6 @@ uint64_t runs_end(const Tables& tables, uint64_t first, const Area& area) {
   return first;
 }
 
-void fill(const Tables& tables, uint64_t first, uint64_t end, const Source& source,
-          Trouble& trouble) {
-  for (uint64_t i = first; i < end; ++i) {
-    const Run& run = tables.runs[i];
-    auto* to = reinterpret_cast<void*>(run.address);
-    if (!source.read(source.context, to, run.pages * page_bytes, run.offset, trouble)) return;
-  }
-}
-
 }  // namespace
 
 void clear_memory() {
@@ -101,7 +92,7 @@ void clear_memory() {
   }
 }
 
-void map_areas(const Tables& tables, const Source& source, Trouble& trouble) {
+void map_areas(const Tables& tables, Trouble& trouble) {
   uint64_t first = 0;
   for (const Area& area : tables.areas) {
     const uint64_t end = runs_end(tables, first, area);
@@ -109,16 +100,28 @@ void map_areas(const Tables& tables, const Source& source, Trouble& trouble) {
       if (!map_area(tables, area, end > first)) {
         trouble << "the address range at ";
         trouble.hex(area.start) << " cannot be mapped as it was";
-        return;
       }
-      fill(tables, first, end, source, trouble);
-    } else if (kind_of(area) == AreaKind::vdso) {
-      for (uint64_t i = first; i < end; ++i) take_vdso_page(area, tables.runs[i], source, trouble);
+    } else if (kind_of(area) == AreaKind::vdso && end > first) {
+      keep_room_for_vdso(area, trouble);
     }
     if (!trouble.empty()) return;
     first = end;
   }
   for (uint32_t i = 0; i < shared_count; ++i) sys_close(shared[i].fd);
+}
+
+uint8_t* place_of(const Tables& tables, const Run& run) {
+  static const Area* vdso = nullptr;
+  if (vdso == nullptr) {
+    vdso = tables.areas.end();
+    for (const Area& area : tables.areas) {
+      if (kind_of(area) == AreaKind::vdso) vdso = &area;
+    }
+  }
+  const bool is_vdso =
+      vdso != tables.areas.end() && run.address >= vdso->start && run.address < vdso->end;
+  return is_vdso ? room_for_vdso(run.address - vdso->start)
+                 : reinterpret_cast<uint8_t*>(run.address);
 }
 
 void protect_areas(const Tables& tables) {

@@ -2,6 +2,7 @@
 #include <linux/prctl.h>
 
 #include "capture/image/boot/bring_back.h"
+#include "capture/image/boot/control.h"
 #include "capture/image/boot/mutexes.h"
 #include "capture/image/boot/stop.h"
 #include "capture/image/boot/thread.h"
@@ -145,6 +146,7 @@ void go_on(const Tables& tables) {
   const uint64_t frame = leader != nullptr ? leader->frame : 0;
   __atomic_store_n(&go, 1, __ATOMIC_RELEASE);
   wake_all(&go);
+  open_control();
   if (frame == 0) {
     for (;;) system_call(__NR_exit, 0);  // the leader had ended: only the others go on
   }

@@ -7,63 +7,114 @@ namespace backstay::image {
 namespace {
 
 Tables tables;
+Stopped stopped;
+uint64_t begun_ns = 0;
 
-void describe_all(const Stopped& stopped, Trouble& trouble) {
+// How far the image was read.
+struct Position {
+  uint64_t run = 0, inside = 0;  // in its pages
+  const Area* area = nullptr;    // of the run
+  const uint8_t* tail = nullptr;
+  uint64_t tail_bytes = 0;
+};
+Position position;
+
+void describe_all(const char* notes, Trouble& trouble) {
   tables.begin();
   describe_signals(tables);  // timers before what is pending: one that fires between is not lost
   const KernelAction& lent = stopped.action;
   tables.handlers[stopped.signal - 1] = Handler{lent.handler, lent.flags, lent.restorer, lent.mask};
   describe_process(stopped, tables, trouble);
+  if (notes[0] != 0) tables.identity.notes = tables.add_text(notes);
   describe_threads(stopped, tables);
   if (trouble.empty()) describe_descriptors(tables, trouble);
   if (trouble.empty()) describe_areas(tables, trouble);
 }
 
 // Pages that may not be read are made readable meanwhile: no other thread runs.
-bool write_run(const Sink& sink, const Run& run, uint32_t protection, Trouble& trouble) {
-  const uint64_t bytes = run.pages * page_bytes;
+bool read_pages(uint64_t address, uint64_t bytes, uint32_t protection, const Visitor& visitor) {
   const bool hidden = (protection & protection_read) == 0;
-  if (hidden) sys_protect(run.address, bytes, protection_read);
-  const bool good =
-      sink.write(sink.context, reinterpret_cast<const void*>(run.address), bytes, trouble);
-  if (hidden) sys_protect(run.address, bytes, static_cast<int>(protection));
+  if (hidden) sys_protect(address, bytes, protection_read);
+  const bool good = visitor.visit(visitor.context, reinterpret_cast<const void*>(address), bytes);
+  if (hidden) sys_protect(address, bytes, static_cast<int>(protection));
   return good;
 }
 
-void write_all(const Sink& sink, CutResult& result, Trouble& trouble) {
-  uint64_t offset = 0;
-  const Area* area = tables.areas.begin();
-  for (const Run& run : tables.runs) {
-    while (area->end <= run.address) ++area;
-    if (!write_run(sink, run, area->protection, trouble)) return;
-    offset += run.pages * page_bytes;
+// Pages of one run; never more than to its end.
+uint64_t read_of_run(uint64_t size, const Visitor& visitor, bool& good) {
+  const Run& run = tables.runs[position.run];
+  while (position.area->end <= run.address) ++position.area;
+  const uint64_t left = run.pages * page_bytes - position.inside;
+  const uint64_t bytes = size < left ? size : left;
+  good = read_pages(run.address + position.inside, bytes, position.area->protection, visitor);
+  position.inside += bytes;
+  if (position.inside == run.pages * page_bytes) {
+    ++position.run;
+    position.inside = 0;
   }
-  uint8_t* tail = nullptr;
-  const uint64_t tail_bytes = encode(tables, offset, &tail);
-  if (!sink.write(sink.context, tail, tail_bytes, trouble)) return;
-  result.pages = offset / page_bytes;
-  result.bytes = offset + tail_bytes;
+  return bytes;
+}
+
+struct ToSink {
+  const Sink& sink;
+  Trouble& trouble;
+};
+
+bool write_piece(void* context, const void* bytes, uint64_t size) {
+  const auto* to = static_cast<const ToSink*>(context);
+  return to->sink.write(to->sink.context, bytes, size, to->trouble);
 }
 
 }  // namespace
 
-void cut(const Sink& sink, CutResult& result, Trouble& trouble) {
+void begin_cut(const char* notes, CutResult& result, Trouble& trouble) {
+  arena::end();  // what is left of a restart
   arena::begin();
   learn_files();
-  const uint64_t begin = now_ns(1);
-  Stopped stopped;
+  begun_ns = now_ns(1);
+  stopped = Stopped();
   stop_threads(stopped, trouble);
-  if (trouble.empty()) {
-    if (stopped.leader_ended) trouble << "the program's first thread has ended before the others";
-    const uint64_t agreed = now_ns(1);
-    if (trouble.empty()) describe_all(stopped, trouble);
-    result.describing_ns = now_ns(1) - agreed;
-    if (trouble.empty()) write_all(sink, result, trouble);
-    resume_threads(stopped);
-    result.agreeing_ns = agreed - begin;
-    result.stopped_ns = now_ns(1) - begin;
+  if (!trouble.empty()) return arena::end();
+  if (stopped.leader_ended) trouble << "the program's first thread has ended before the others";
+  const uint64_t agreed = now_ns(1);
+  if (trouble.empty()) describe_all(notes, trouble);
+  if (!trouble.empty()) return end_cut(result);
+  uint64_t pages = 0;
+  for (const Run& run : tables.runs) pages += run.pages;
+  uint8_t* tail = nullptr;
+  const uint64_t tail_bytes = encode(tables, pages * page_bytes, &tail);
+  position = Position{0, 0, tables.areas.begin(), tail, tail_bytes};
+  result.pages = pages;
+  result.bytes = pages * page_bytes + tail_bytes;
+  result.agreeing_ns = agreed - begun_ns;
+  result.describing_ns = now_ns(1) - agreed;
+}
+
+bool read_cut(uint64_t size, const Visitor& visitor) {
+  bool good = true;
+  while (good && size > 0 && position.run < tables.runs.size()) {
+    size -= read_of_run(size, visitor, good);
   }
+  if (!good || size == 0) return good;
+  if (size > position.tail_bytes) return false;
+  good = visitor.visit(visitor.context, position.tail, size);
+  position.tail += size;
+  position.tail_bytes -= size;
+  return good;
+}
+
+void end_cut(CutResult& result) {
+  resume_threads(stopped);
+  result.stopped_ns = now_ns(1) - begun_ns;
   arena::end();
+}
+
+void cut(const Sink& sink, CutResult& result, Trouble& trouble) {
+  begin_cut("", result, trouble);
+  if (!trouble.empty()) return;
+  ToSink to{sink, trouble};
+  read_cut(result.bytes, Visitor{&to, write_piece});
+  end_cut(result);
 }
 
 }  // namespace backstay::image

@@ -1,5 +1,6 @@
-// One cut: stops the program's threads, writes its image to a sink, lets them go on. Called by the
-// control thread. A cut that is refused or fails leaves the program as it was.
+// A cut: the program's threads stop, the process is described, its image is read front to back, the
+// threads go on. Called by the control thread. A cut that is refused or fails leaves the program as
+// it was.
 #pragma once
 
 #include "capture/image/boot/sink.h"
@@ -13,6 +14,18 @@ struct CutResult {
   uint64_t stopped_ns = 0;     // from the first that stood still until all went on
 };
 
+// `notes`: a text for the image, empty for none. Trouble: the threads have gone on.
+void begin_cut(const char* notes, CutResult& result, Trouble& trouble);
+// The next bytes of the image, in pieces: visit(const void*, uint64_t) -> bool, false to stop.
+// False: stopped, or the image has no such bytes.
+struct Visitor {
+  void* context;
+  bool (*visit)(void* context, const void* bytes, uint64_t size);
+};
+bool read_cut(uint64_t size, const Visitor& visitor);
+void end_cut(CutResult& result);
+
+// All of it.
 void cut(const Sink& sink, CutResult& result, Trouble& trouble);
 
 }  // namespace backstay::image

@@ -12,6 +12,8 @@ void check_one(const Tables& tables, const Descriptor& one, Trouble& trouble) {
   const auto kind = static_cast<DescriptorKind>(one.kind);
   const char* path = tables.text(one.path);
   if (kind == DescriptorKind::pipe || kind == DescriptorKind::inherited) return;
+  bool same = false;
+  if (is_output(one, same)) return;
   if (kind == DescriptorKind::file && ends_with(path, " (deleted)")) return;
   FileStatus status;
   if (!file_status(path, status)) {
@@ -33,6 +35,19 @@ bool is_private(const Tables& tables, uint32_t file) {
   return false;
 }
 }  // namespace
+
+bool keeps_outputs = false;
+
+bool is_output(const Descriptor& one, bool& same) {
+  FileStatus now;
+  if (!keeps_outputs || (one.number != 1 && one.number != 2) || (one.flags & access_mode) == 0 ||
+      one.kind != static_cast<uint32_t>(DescriptorKind::file) ||
+      !descriptor_status(one.number, now)) {
+    return false;
+  }
+  same = now.device == one.device && now.inode == one.inode && now.bytes >= one.bytes;
+  return true;
+}
 
 void check_machine(const Tables& tables, Trouble& trouble) {
   const Identity& saved = tables.identity;

@@ -1,6 +1,8 @@
 #include "capture/image/boot/control.h"
 
 #include "capture/image/boot/capture.h"
+#include "capture/image/boot/companion.h"
+#include "capture/image/boot/copy_sum.h"
 #include "capture/image/boot/process.h"
 #include "capture/image/boot/thread.h"
 
@@ -39,11 +41,88 @@ void serve() {
   answer(result, trouble);
 }
 
-[[noreturn]] void control_main(void*) {
+bool copy_piece(void* context, const void* bytes, uint64_t size) {
+  auto*& to = *static_cast<uint8_t**>(context);
+  copy_sum().copy(to, bytes, size);
+  to += size;
+  return true;
+}
+
+void fill(const Request& request, Answer& said, Trouble& trouble) {
+  uint8_t* to = companion::pool(request.at, request.bytes, trouble);
+  if (!trouble.empty()) return;
+  copy_sum().reset();
+  if (!read_cut(request.bytes, Visitor{&to, copy_piece})) trouble << "the image has no such bytes";
+  said.sum = copy_sum().digest();
+}
+
+CutResult result;
+bool stopped = false;
+
+void begin(Request& request, Answer& said, Trouble& trouble) {
+  if (stopped) end_cut(result);
+  result = CutResult();
+  request.notes[notes_max - 1] = 0;
+  begin_cut(request.notes, result, trouble);
+  stopped = trouble.empty();
+  said.bytes = result.bytes;
+  said.agreeing_ns = result.agreeing_ns;
+  said.describing_ns = result.describing_ns;
+}
+
+void end(Answer& said) {
+  if (stopped) end_cut(result);
+  stopped = false;
+  said.stopped_ns = result.stopped_ns;
+}
+
+void serve(Request& request, long descriptor) {
+  static Answer said;
+  said = Answer();
+  Trouble trouble;
+  switch (static_cast<Ask>(request.kind)) {
+    case Ask::pool: companion::map_pool(descriptor, request.bytes, trouble); break;
+    case Ask::cut: begin(request, said, trouble); break;
+    case Ask::fill:
+      if (!stopped) trouble << "no cut is under way";
+      if (stopped) fill(request, said, trouble);
+      break;
+    case Ask::resume: end(said); break;
+    default: trouble << "this process runs already"; break;
+  }
+  said.refused = trouble.empty() ? 0 : 1;
+  copy_text(said.why, sizeof said.why, trouble.c_str());
+  companion::answer(requests, said);
+}
+
+void serve_companion() {
+  static Request request;
+  long descriptor = -1;
+  while (companion::next(requests, request, descriptor)) serve(request, descriptor);
+  if (stopped) end_cut(result);  // the program goes on without its companion
+  stopped = false;
+}
+
+void serve_by_hand() {
   char byte = 0;
   while (sys_read(requests, &byte, 1) == 1) {
     if (byte == 'c') serve();
   }
+}
+
+bool by_companion = false;
+uint32_t open = 0;
+
+// What the program closes shall be closed: this thread keeps no copy of its descriptors.
+void close_others() {
+  system_call(__NR_close_range, requests + 1, ~0U, 0);
+  if (requests > 0) system_call(__NR_close_range, 0, requests - 1, 0);
+}
+
+[[noreturn]] void control_main(void*) {
+  close_others();
+  wait_while(&open, 0);
+  by_companion ? serve_companion() : serve_by_hand();
   for (;;) system_call(__NR_pause);  // all signals are blocked: it sleeps until the process ends
 }
 
@@ -55,6 +134,7 @@ void start_control(const Options& options) {
     copy_text(process.image, sizeof process.image, options.image);
   }
   requests = options.control;
+  by_companion = options.companion;
   if (requests < 0) return;
   const uint64_t mask = set_mask(~0ULL);
   NewThread thread;
@@ -65,6 +145,11 @@ void start_control(const Options& options) {
   if (tid < 0) give_up(Text() << "a thread cannot be started (error " << -tid << ")", 126);
   sys_close(requests);  // the thread has descriptors of its own
   set_mask(mask);
+}
+
+void open_control() {
+  __atomic_store_n(&open, 1, __ATOMIC_RELEASE);
+  wake_all(&open);
 }
 
 }  // namespace backstay::image

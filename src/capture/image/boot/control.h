@@ -2,7 +2,9 @@
 // image written, and lets them go on. It blocks all signals, has descriptors of its own (a program
 // that closes all of its cannot close them), and runs on a stack in the boot program's window.
 //
-// Requests: one byte `c` on the control descriptor asks for a cut. The answer is one line:
+// Requests of a companion are those of format/requests.h. By hand and in tests, without a
+// companion, one byte `c` on the control descriptor asks for a cut into a file. The answer is one
+// line:
 //   ok IMAGE_BYTES PAGES STOPPED_US AGREEING_US DESCRIBING_US
 //   refused WHY
 #pragma once
@@ -13,5 +15,7 @@ namespace backstay::image {
 
 // Starts it. Without a control descriptor there is nothing to wait for, and no thread.
 void start_control(const Options& options);
+// Requests are served from now on: the program is there, whole. Before, they wait.
+void open_control();
 
 }  // namespace backstay::image

@@ -102,7 +102,7 @@ void describe_process(const Stopped&, Tables& tables, Trouble& trouble) {
   identity.cwd = tables.add_text(path);
   identity.program = tables.add_text(process.program);
   identity.interpreter = tables.add_text(process.interpreter);
-  identity.zeros = 0;
+  identity.notes = 0;
   refuse_children(trouble);
 }
 

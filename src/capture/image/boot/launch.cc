@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <linux/prctl.h>
 
+#include "capture/image/boot/companion.h"
 #include "capture/image/boot/control.h"
 #include "capture/image/boot/process.h"
 #include "capture/image/boot/program.h"
@@ -128,8 +129,11 @@ void note_rseq(long fd, const Elf& interpreter) {
   __builtin_unreachable();
 }
 
-void check(const Trouble& trouble, int code) {
-  if (!trouble.empty()) give_up(trouble, code);
+// A companion says why, in its own words.
+void check(const Options& options, const Trouble& trouble, int code) {
+  if (trouble.empty()) return;
+  if (!options.companion) give_up(trouble, code);
+  companion::refuse(options.control, trouble, code);
 }
 
 }  // namespace
@@ -137,27 +141,28 @@ void check(const Trouble& trouble, int code) {
 void launch(const Options& options, const Start& start) {
   Trouble trouble;
   find_program(start.arguments[options.first], start, program, trouble);
-  check(trouble, 127);
+  check(options, trouble, 127);
   map_elf(program.fd, program.path, program_hint(start), program.elf, trouble);
-  check(trouble, 126);
+  check(options, trouble, 126);
   Elf interpreter;
   const long fd = sys_open(program.elf.interpreter, O_RDONLY | O_CLOEXEC);
   if (fd < 0) trouble << program.elf.interpreter << " cannot be read (error " << -fd << ")";
   if (trouble.empty()) map_elf(fd, program.elf.interpreter, 0, interpreter, trouble);
-  check(trouble, 126);
+  check(options, trouble, 126);
   const Stack stack = build_stack(options, start, interpreter);
   describe(options, start, stack);
   note_rseq(fd, interpreter);
   const long refused = set_layout(process.layout, stack.auxv, start.auxv_count * 16);
   if (refused != 0) {
-    give_up(Text() << "this kernel does not let a program set its memory layout (PR_SET_MM_MAP, "
-                   << "error " << -refused << "): its heap could not be brought back",
-            126);
+    trouble << "this kernel does not let a program set its memory layout (PR_SET_MM_MAP, error "
+            << -refused << "): its heap could not be brought back";
   }
+  check(options, trouble, 126);
   sys_close(fd);
   sys_close(program.fd);
   system_call(__NR_prctl, PR_SET_NAME, address_of(last_part(program.path)));
   start_control(options);
+  open_control();
   enter(stack.top, interpreter.entry);
 }
 

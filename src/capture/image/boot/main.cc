@@ -2,6 +2,8 @@
 //
 //   backstay-boot [--image FILE] [--control FD] [--no-vdso] -- PROGRAM ARGUMENTS...
 //   backstay-boot --restore FILE [--image FILE] [--control FD]
+//   backstay-boot --companion FD -- PROGRAM ARGUMENTS...
+//   backstay-boot --companion FD --bring-back
 //
 // --no-scan finds pages as on kernels before 6.7.
 //
@@ -26,7 +28,7 @@ extern "C" [[noreturn, gnu::used]] void boot_main(uint64_t* stack) {
   Trouble trouble;
   read_options(start, options, trouble);
   if (!trouble.empty()) give_up(trouble, 126);
-  if (options.restore != nullptr) restore(options, start);
+  if (options.restore != nullptr || options.bring_back) restore(options, start);
   launch(options, start);
 }
 

@@ -54,6 +54,12 @@ void read_options(const Start& start, Options& options, Trouble& trouble) {
     } else if (same_text(name, "--control")) {
       const char* number = value();
       options.control = static_cast<long>(read_decimal(number));
+    } else if (same_text(name, "--companion")) {
+      const char* number = value();
+      options.control = static_cast<long>(read_decimal(number));
+      options.companion = true;
+    } else if (same_text(name, "--bring-back")) {
+      options.bring_back = true;
     } else if (same_text(name, "--no-vdso")) {
       options.kernel_clock = true;
     } else if (same_text(name, "--no-scan")) {
@@ -64,7 +70,7 @@ void read_options(const Start& start, Options& options, Trouble& trouble) {
     }
   }
   options.first = at;
-  if (options.restore == nullptr && at >= start.count) {
+  if (options.restore == nullptr && !options.bring_back && at >= start.count) {
     trouble << "usage: backstay-boot [--image FILE] [--control FD] [--no-vdso] -- PROGRAM ...";
   }
 }

@@ -9,6 +9,8 @@ struct Options {
   const char* image = nullptr;    // where a cut is written
   const char* restore = nullptr;  // an image to go on from
   long control = -1;              // a descriptor on which cuts are asked for
+  bool companion = false;         // the other end of `control` is a companion
+  bool bring_back = false;        // with a companion: an image to go on from comes from there
   bool kernel_clock = false;      // the program sees no vdso
   uint64_t first = 1;             // index of the program in argv
 };

@@ -7,8 +7,12 @@
 // 6. Start the control thread; each thread returns from the signal that stopped it.
 #include "capture/image/boot/restore.h"
 
+#include <linux/mman.h>
+
 #include "capture/image/boot/bring_back.h"
+#include "capture/image/boot/companion.h"
 #include "capture/image/boot/control.h"
+#include "capture/image/boot/copy_sum.h"
 #include "capture/image/boot/files.h"
 
 namespace backstay::image {
@@ -20,8 +24,14 @@ constexpr int refused = 78;
 Tables tables;
 char image_path[4096];
 
+bool by_companion = false;
+long control = -1;
+
+// A companion says why, in its own words.
 void check(const Trouble& trouble) {
-  if (!trouble.empty()) give_up(Text() << "cannot restart: " << trouble.c_str(), refused);
+  if (trouble.empty()) return;
+  if (!by_companion) give_up(Text() << "cannot restart: " << trouble.c_str(), refused);
+  companion::refuse(control, trouble, refused);
 }
 
 void read_tables(const Source& source, Trouble& trouble) {
@@ -40,6 +50,23 @@ void read_tables(const Source& source, Trouble& trouble) {
   decode(footer, table, tables, trouble);
 }
 
+// The image's end, in memory that the companion hands over.
+struct TailSource {
+  const uint8_t* bytes = nullptr;
+  uint64_t at = 0;  // in the object
+  uint64_t end = 0;
+};
+
+bool read_tail(void* context, void* to, uint64_t size, uint64_t at, Trouble& trouble) {
+  const auto* tail = static_cast<const TailSource*>(context);
+  if (at < tail->at || at > tail->end || size > tail->end - at) {
+    trouble << "the image's table is not where its footer says";
+    return false;
+  }
+  memcpy(to, tail->bytes + (at - tail->at), size);
+  return true;
+}
+
 void remember_process() {
   process.layout = tables.identity;
   copy_text(process.program, sizeof process.program, tables.text(tables.identity.program));
@@ -47,14 +74,26 @@ void remember_process() {
             tables.text(tables.identity.interpreter));
 }
 
-void bring_memory_back(const Source& source) {
+void check_all(Trouble& trouble) {
+  check_machine(tables, trouble);
+  if (trouble.empty()) check_files(tables, trouble);
+  if (trouble.empty()) check_descriptors(tables, trouble);
+}
+
+void make_room() {
   Trouble trouble;
-  const Identity& identity = tables.identity;
+  set_mask(~0ULL);
+  remember_process();
   clear_memory();
   start_threads(tables, trouble);
   check(trouble);
-  map_areas(tables, source, trouble);
+  map_areas(tables, trouble);
   check(trouble);
+}
+
+void settle_memory() {
+  Trouble trouble;
+  const Identity& identity = tables.identity;
   renew_thread_ids(tables);
   protect_areas(tables);
   place_vdso(tables);
@@ -66,36 +105,133 @@ void bring_memory_back(const Source& source) {
   check(trouble);
 }
 
-}  // namespace
+[[noreturn]] void start_again(Options& options) {
+  Trouble trouble;
+  open_descriptors(tables, options.control, trouble);
+  control = options.control;
+  check(trouble);
+  set_signals(tables);
+  if (by_companion) companion::answer(control, trouble);
+  start_control(options);
+  set_timers(tables);
+  go_on(tables);
+}
 
-void restore(const Options& asked, const Start&) {
-  Options options = asked;  // the arguments lie in memory that goes away
+// --- from a file ---------------------------------------------------------------------------------
+
+void fill_from(const Source& source, Trouble& trouble) {
+  for (const Run& run : tables.runs) {
+    const uint64_t bytes = run.pages * page_bytes;
+    if (!source.read(source.context, place_of(tables, run), bytes, run.offset, trouble)) return;
+  }
+}
+
+[[noreturn]] void restore_from_file(Options& options) {
+  Trouble trouble;
   if (options.image != nullptr) {
     copy_text(image_path, sizeof image_path, options.image);
     options.image = image_path;
   }
-  Trouble trouble;
   FileSource file;
   file.begin(options.restore, trouble);
   check(trouble);
   const Source source = file.source();
-  arena::begin();
   read_tables(source, trouble);
   check(trouble);
-  check_machine(tables, trouble);
-  if (trouble.empty()) check_files(tables, trouble);
-  if (trouble.empty()) check_descriptors(tables, trouble);
+  check_all(trouble);
   check(trouble);
-  set_mask(~0ULL);
-  remember_process();
-  bring_memory_back(source);
+  make_room();
+  fill_from(source, trouble);
+  check(trouble);
+  settle_memory();
   sys_close(file.fd);
-  open_descriptors(tables, options.control, trouble);
-  check(trouble);
-  set_signals(tables);
-  start_control(options);
-  set_timers(tables);
-  go_on(tables);
+  start_again(options);
+}
+
+// --- from a companion ----------------------------------------------------------------------------
+
+void take_table(const Request& request, long descriptor, Trouble& trouble) {
+  const long at = sys_map(0, request.bytes, PROT_READ, MAP_SHARED, descriptor);
+  sys_close(descriptor);
+  if (at < 0 || request.bytes > request.object) {
+    trouble << "the image's table cannot be mapped (error " << -at << ")";
+    return;
+  }
+  TailSource tail{reinterpret_cast<const uint8_t*>(at), request.object - request.bytes,
+                  request.object};
+  read_tables(Source{&tail, request.object, read_tail}, trouble);
+  sys_unmap(static_cast<uint64_t>(at), request.bytes);
+  if (trouble.empty()) check_all(trouble);
+}
+
+// The first run that ends behind `offset`.
+uint64_t run_at(uint64_t offset) {
+  uint64_t first = 0;
+  uint64_t last = tables.runs.size();
+  while (first < last) {
+    const uint64_t middle = first + (last - first) / 2;
+    const Run& run = tables.runs[middle];
+    if (run.offset + run.pages * page_bytes <= offset) {
+      first = middle + 1;
+    } else {
+      last = middle;
+    }
+  }
+  return first;
+}
+
+// What belongs to no page is the table, which is here already.
+void take(const Request& request, Trouble& trouble) {
+  const uint8_t* from = companion::pool(request.at, request.bytes, trouble);
+  if (!trouble.empty()) return;
+  const uint64_t end = request.object + request.bytes;
+  for (uint64_t i = run_at(request.object); i < tables.runs.size(); ++i) {
+    const Run& run = tables.runs[i];
+    if (run.offset >= end) return;
+    const uint64_t run_end = run.offset + run.pages * page_bytes;
+    const uint64_t first = run.offset < request.object ? request.object : run.offset;
+    const uint64_t last = run_end < end ? run_end : end;
+    memcpy(place_of(tables, run) + (first - run.offset), from + (first - request.object),
+           last - first);
+  }
+}
+
+[[noreturn]] void restore_from_companion(Options& options) {
+  static Request request;
+  long descriptor = -1;
+  bool mapped = false;
+  while (companion::next(control, request, descriptor)) {
+    Trouble trouble;
+    switch (static_cast<Ask>(request.kind)) {
+      case Ask::pool: companion::map_pool(descriptor, request.bytes, trouble); break;
+      case Ask::table:
+        take_table(request, descriptor, trouble);
+        check(trouble);
+        make_room();
+        mapped = true;
+        break;
+      case Ask::take:
+        if (!mapped) trouble << "no table has come";
+        if (mapped) take(request, trouble);
+        break;
+      case Ask::go: settle_memory(); start_again(options);
+      default: trouble << "this process does not run yet"; break;
+    }
+    companion::answer(control, trouble);
+  }
+  sys_exit(refused);
+}
+
+}  // namespace
+
+void restore(const Options& asked, const Start&) {
+  Options options = asked;  // the arguments lie in memory that goes away
+  by_companion = options.companion;
+  keeps_outputs = by_companion;
+  control = options.control;
+  arena::begin();
+  if (by_companion) restore_from_companion(options);
+  restore_from_file(options);
 }
 
 }  // namespace backstay::image

@@ -135,21 +135,17 @@ void keep_vdso() {
   }
 }
 
-void take_vdso_page(const Area& area, const Run& run, const Source& source, Trouble& trouble) {
-  if (!saved_mapped) {
-    sys_map(saved_place, vdso_max, PROT_READ | PROT_WRITE,
-            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE);
-    saved_mapped = true;
-  }
-  const uint64_t bytes = run.pages * page_bytes;
-  const uint64_t at = run.address - area.start;
-  if (at + bytes > vdso_max) {
+void keep_room_for_vdso(const Area& area, Trouble& trouble) {
+  if (area.end - area.start > vdso_max) {
     trouble << "the image's vdso is larger than any known one";
     return;
   }
-  source.read(source.context, reinterpret_cast<void*>(saved_place + at), bytes, run.offset,
-              trouble);
+  sys_map(saved_place, vdso_max, PROT_READ | PROT_WRITE,
+          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE);
+  saved_mapped = true;
 }
+
+uint8_t* room_for_vdso(uint64_t offset) { return reinterpret_cast<uint8_t*>(saved_place + offset); }
 
 void place_vdso(const Tables& tables) {
   uint64_t first = 0;

@@ -3,14 +3,14 @@
 // were.
 #pragma once
 
-#include "capture/image/boot/sink.h"
 #include "capture/image/boot/tables.h"
 
 namespace backstay::image {
 
 // Moves this process's own into the window, out of the way of the areas to come.
 void keep_vdso();
-// Reads pages of the image's vdso into the window.
-void take_vdso_page(const Area& area, const Run& run, const Source& source, Trouble& trouble);
+// Room in the window for the pages of the image's vdso. Trouble: there are too many.
+void keep_room_for_vdso(const Area& area, Trouble& trouble);
+uint8_t* room_for_vdso(uint64_t offset);
 
 }  // namespace backstay::image

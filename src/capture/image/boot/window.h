@@ -11,9 +11,11 @@
 namespace backstay::image {
 
 inline constexpr uint64_t window_start = 0x3a5e00000000;
-inline constexpr uint64_t window_end = 0x3a6200000000;
+inline constexpr uint64_t window_end = window_start + (1ULL << 40);
 inline constexpr uint64_t arena_start = window_start + (1ULL << 32);
 inline constexpr uint64_t arena_end = arena_start + (1ULL << 30);
+// The agent's pool, which the companion lends: the rest of the window.
+inline constexpr uint64_t pool_start = window_start + (1ULL << 33);
 
 inline bool in_window(uint64_t start, uint64_t end) {
   return start >= window_start && end <= window_end;

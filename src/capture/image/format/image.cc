@@ -105,7 +105,7 @@ bool texts_are_there(const Image& image) {
   const auto there = [&](std::uint32_t offset) { return offset < image.texts.size(); };
   const Identity& id = image.identity;
   return there(id.program) && there(id.interpreter) && there(id.cwd) && there(id.kernel) &&
-         there(id.host) &&
+         there(id.host) && (id.notes == 0 || there(id.notes)) &&
          std::all_of(image.files.begin(), image.files.end(),
                      [&](const File& file) {
                        return there(file.path) && file.build_id_bytes <= build_id_max;
@@ -118,7 +118,6 @@ Status check_rest(const Image& image) {
   if (image.texts.empty() || image.texts.back() != '\0' || !texts_are_there(image)) {
     return damaged("a text is missing");
   }
-  if (image.identity.zeros != 0) return damaged("bytes that must be zero are not");
   if (image.threads.empty()) return damaged("no threads");
   if (image.handlers.size() != signals) return damaged("number of signal handlers");
   for (const Descriptor& one : image.descriptors) {

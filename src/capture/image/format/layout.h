@@ -65,7 +65,7 @@ struct Identity {
   uint32_t features[features_count];
   uint32_t pid, uid, gid, umask;
   uint32_t program, interpreter, cwd, kernel, host;
-  uint32_t zeros;
+  uint32_t notes;  // 0: none
 };
 static_assert(sizeof(Identity) == 216);
 

@@ -1,0 +1,188 @@
+// An unmodified process of S MiB under the boot program, without an agent: how long it stands still
+// for a cut beside a memcpy of its memory, and how long it takes to bring it back from the pool.
+// Each repetition measures limit and ours in turn. The process is this program with --child; it
+// does not know that it is saved.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/random.h"
+#include "base/stream_copy.h"
+#include "bench/harness/program.h"
+#include "bench/harness/samples.h"
+#include "capture/companion/boot_process.h"
+#include "capture/image/format/image.h"
+#include "client/mapping.h"
+
+namespace backstay::bench {
+namespace {
+
+using Json = nlohmann::json;
+using image::Answer;
+using image::Ask;
+using image::BootProcess;
+using image::Request;
+
+constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20;
+constexpr std::uint64_t buffer_bytes = 4 * mebibyte;
+
+struct Options : CommonOptions {
+  Options() {
+    dir = "build/bench/transparent";
+    repetitions = 7;
+  }
+  std::uint64_t mib = 1024;
+};
+
+// What cannot be saved or measured ends the benchmark.
+template <typename T>
+T sure(Result<T> result) {
+  if (!result.ok()) die(result.error().message());
+  return std::move(result).value();
+}
+
+double seconds_since(std::uint64_t began_ns) {
+  return static_cast<double>(system_clock().monotonic_ns() - began_ns) * 1e-9;
+}
+
+// The process that is saved: fills its memory, says so by a file, and waits.
+[[noreturn]] void be_saved(std::uint64_t mib, const std::string& ready) {
+  std::vector<std::uint64_t> memory(mib * mebibyte / sizeof(std::uint64_t));
+  for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = i * 0x9e3779b97f4a7c15 + 1;
+  std::ofstream(ready) << "ready\n";
+  for (;;) ::pause();
+}
+
+class Pool {
+ public:
+  explicit Pool(std::uint64_t bytes) : memory_(::memfd_create("bench", MFD_CLOEXEC)) {
+    if (::ftruncate(memory_.get(), static_cast<off_t>(bytes)) != 0) die("no memory for a pool");
+    mapping_ = sure(client::Mapping::of(memory_, bytes, true));
+    client::touch(mapping_.bytes());
+  }
+  client::Connection::Pool lent() const { return {memory_.get(), mapping_.bytes(), {}}; }
+  std::span<std::byte> bytes() const { return mapping_.bytes(); }
+
+ private:
+  Fd memory_;
+  client::Mapping mapping_;
+};
+
+Request request_for(Ask what) {
+  Request request{};
+  request.kind = static_cast<std::uint32_t>(what);
+  return request;
+}
+
+// Returns the bytes of the object, which lies at the pool's start.
+std::uint64_t cut(BootProcess& boot, Samples& samples) {
+  const std::uint64_t began = system_clock().monotonic_ns();
+  const Answer begun = sure(boot.ask(request_for(Ask::cut)));
+  for (std::uint64_t at = 0; at < begun.bytes; at += buffer_bytes) {
+    Request fill = request_for(Ask::fill);
+    fill.at = at;
+    fill.bytes = std::min(buffer_bytes, begun.bytes - at);
+    sure(boot.ask(fill));
+  }
+  const Answer ended = sure(boot.ask(request_for(Ask::resume)));
+  samples.add("cut_s", seconds_since(began));
+  samples.add("stopped_s", static_cast<double>(ended.stopped_ns) * 1e-9);
+  samples.add("agreeing_s", static_cast<double>(begun.agreeing_ns) * 1e-9);
+  samples.add("describing_s", static_cast<double>(begun.describing_ns) * 1e-9);
+  return begun.bytes;
+}
+
+void bring_back(const Pool& pool, std::uint64_t bytes, Samples& samples) {
+  const Bytes object = pool.bytes().first(bytes);
+  const auto footer = sure(image::decode_footer(object.last(image::footer_bytes), object.size()));
+  const std::uint64_t tail = footer.table_bytes + image::footer_bytes;
+  const Fd table(::memfd_create("table", MFD_CLOEXEC));
+  const Bytes end = object.last(tail);
+  if (::write(table.get(), end.data(), end.size()) != static_cast<ssize_t>(tail)) die("no memory");
+  const std::uint64_t began = system_clock().monotonic_ns();
+  const auto boot = sure(BootProcess::start({}));
+  if (!boot->lend(pool.lent()).ok()) die("the pool was refused");
+  Request request = request_for(Ask::table);
+  request.bytes = tail;
+  request.object = bytes;
+  sure(boot->ask(request, table.get()));
+  for (std::uint64_t at = 0; at < bytes; at += buffer_bytes) {
+    Request take = request_for(Ask::take);
+    take.at = take.object = at;
+    take.bytes = std::min(buffer_bytes, bytes - at);
+    sure(boot->ask(take));
+  }
+  sure(boot->ask(request_for(Ask::go)));
+  samples.add("restart_pool_s", seconds_since(began));
+}
+
+void copy_memory(std::span<std::byte> to, Bytes from, Samples& samples) {
+  const std::uint64_t began = system_clock().monotonic_ns();
+  std::memcpy(to.data(), from.data(), from.size());
+  samples.add("memcpy_s", seconds_since(began));
+}
+
+Json run(const Options& options) {
+  std::filesystem::create_directories(options.dir);
+  const std::string ready = options.dir + "/ready";
+  std::filesystem::remove(ready);
+  const std::uint64_t bytes = options.mib * mebibyte;
+  const Pool pool(bytes + 64 * mebibyte);
+  std::vector<std::byte> from(bytes, std::byte{1});
+  std::vector<std::byte> to(bytes, std::byte{2});
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+  const auto boot = sure(BootProcess::start({self, "--child", std::to_string(options.mib), ready}));
+  while (!std::filesystem::exists(ready)) ::usleep(10'000);
+  if (!boot->lend(pool.lent()).ok()) die("the pool was refused");
+  Samples samples;
+  std::uint64_t object_bytes = 0;
+  for (int i = 0; i < options.repetitions; ++i) {
+    copy_memory(to, from, samples);
+    object_bytes = cut(*boot, samples);
+    bring_back(pool, object_bytes, samples);
+  }
+  Json json{{"mib", options.mib},
+            {"image_over_memory_mib", (object_bytes - bytes) / 1.0 / mebibyte}};
+  samples.write_to(json);
+  json["ratios"] = compare(samples, {{"stopped_over_memcpy", "stopped_s", "memcpy_s", 1.25},
+                                     {"restart_over_memcpy", "restart_pool_s", "memcpy_s", 4}});
+  return json;
+}
+
+void print_table(const Json& json) {
+  std::printf("one process of %llu MiB; image larger than that by %.1f MiB\n",
+              json.at("mib").get<unsigned long long>(),
+              json.at("image_over_memory_mib").get<double>());
+  for (const char* key :
+       {"memcpy_s", "stopped_s", "agreeing_s", "describing_s", "cut_s", "restart_pool_s"}) {
+    std::printf("  %-16s %8.1f ms\n", key, 1e3 * json.at(key).get<double>());
+  }
+  for (const auto& [name, ratio] : json.at("ratios").items()) {
+    std::printf("  %-22s %.2f (target %.2f)\n", name.c_str(), ratio.at("value").get<double>(),
+                ratio.at("target").get<double>());
+  }
+}
+
+}  // namespace
+}  // namespace backstay::bench
+
+int main(int argc, char** argv) {
+  using namespace backstay::bench;
+  if (argc == 4 && std::strcmp(argv[1], "--child") == 0) {
+    be_saved(std::strtoull(argv[2], nullptr, 10), argv[3]);
+  }
+  Options options;
+  return run_program("An unmodified process: time stopped, and a restart from the pool", options,
+                     argc, argv,
+                     {[&](CLI::App& app) { app.add_option("--mib", options.mib, "Of its memory"); },
+                      [&] { return run(options); }, print_table});
+}

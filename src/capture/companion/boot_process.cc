@@ -1,0 +1,164 @@
+#include "capture/companion/boot_process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+
+#include "base/program.h"
+
+namespace backstay::image {
+
+namespace {
+
+// Beside this program; installed: the same folder; in a build tree: where its target is.
+Result<std::string> find_boot() {
+  const std::string folder = program_folder();
+  for (const char* step : {"/backstay-boot", "/../image/boot/backstay-boot",
+                           "/../src/capture/image/boot/backstay-boot"}) {
+    if (is_program(folder + step)) return folder + step;
+  }
+  return Error(Code::not_found, "backstay-boot is missing beside backstay-companion, in " + folder +
+                                    ": Backstay is not installed as a whole");
+}
+
+// In the child.
+[[noreturn]] void become(const std::vector<char*>& argv, int socket, pid_t parent) {
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(127);  // it has ended in between
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::signal(SIGPIPE, SIG_DFL);
+  ::fcntl(socket, F_SETFD, 0);
+  ::execv(argv[0], argv.data());
+  ::_exit(127);
+}
+
+// Why nobody answers any more. A process that ends has no program any more either.
+Error gone(pid_t pid, const std::string& boot) {
+  std::error_code ends;
+  const auto program = std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), ends);
+  std::error_code other;
+  if (ends || std::filesystem::equivalent(program, boot, other)) {
+    return {Code::rank_lost, "the program has ended"};
+  }
+  return {Code::unsupported, fmt::format("it has replaced itself by {} (exec): name that program "
+                                         "on the command line",
+                                         program.string())};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<BootProcess>> BootProcess::start(const std::vector<std::string>& words) {
+  BACKSTAY_ASSIGN(std::string boot, find_boot());
+  int ends[2] = {-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    return errno_error("make a socket for the boot program", errno);
+  }
+  std::unique_ptr<BootProcess> process(new BootProcess);
+  process->socket_.reset(ends[0]);
+  const Fd theirs(ends[1]);
+  std::vector<std::string> all{boot, "--companion", std::to_string(theirs.get())};
+  all.emplace_back(words.empty() ? "--bring-back" : "--");
+  all.insert(all.end(), words.begin(), words.end());
+  std::vector<char*> argv;
+  for (std::string& word : all) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  const pid_t parent = ::getpid();
+  process->program_ = boot;
+  process->pid_ = ::fork();
+  if (process->pid_ < 0) return errno_error("start the boot program", errno);
+  if (process->pid_ == 0) become(argv, theirs.get(), parent);
+  ::setpgid(process->pid_, process->pid_);  // in both, so that signal() finds the group at once
+  return process;
+}
+
+BootProcess::~BootProcess() {
+  if (pid_ <= 0 || end_) return;
+  ::kill(pid_, SIGKILL);
+  wait();
+}
+
+Status BootProcess::lend(const client::Connection::Pool& pool) {
+  if (pool.bytes.data() == pool_.bytes.data() && pool.descriptor == pool_.descriptor) return {};
+  Request request{};
+  request.kind = static_cast<std::uint32_t>(Ask::pool);
+  request.bytes = pool.bytes.size();
+  BACKSTAY_TRY(ask(request, pool.descriptor));
+  pool_ = pool;
+  return {};
+}
+
+std::uint64_t BootProcess::in_pool(std::span<const std::byte> memory) const {
+  return static_cast<std::uint64_t>(memory.data() - pool_.bytes.data());
+}
+
+Result<Answer> BootProcess::ask(const Request& request, int descriptor) {
+  iovec piece{const_cast<Request*>(&request), sizeof request};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> rights{};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  if (descriptor >= 0) {
+    message.msg_control = rights.data();
+    message.msg_controllen = rights.size();
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
+  }
+  // A boot program that has refused to start has left its reason: it is read behind the errors that
+  // its end causes here.
+  while (::sendmsg(socket_.get(), &message, MSG_NOSIGNAL) < 0 && errno == EINTR) {
+  }
+  Answer answer{};
+  ssize_t got = -1;
+  do {
+    got = ::recv(socket_.get(), &answer, sizeof answer, 0);
+  } while (got < 0 && (errno == EINTR || errno == ECONNRESET));
+  if (got != sizeof answer) return gone(pid_, program_);
+  answer.why[why_max - 1] = '\0';
+  if (answer.refused == 1) return Error(Code::unsupported, answer.why);
+  if (answer.refused != 0) return Error(Code::mismatch, answer.why);
+  return answer;
+}
+
+void BootProcess::signal(int number) const {
+  if (pid_ > 0 && !end_) ::kill(-pid_, number);
+}
+
+namespace {
+
+int code_of(int status) {
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+}  // namespace
+
+std::optional<int> BootProcess::reap() {
+  int status = 0;
+  if (!end_ && ::waitpid(pid_, &status, WNOHANG) == pid_) end_ = code_of(status);
+  return end_;
+}
+
+int BootProcess::wait() {
+  int status = 0;
+  while (!end_) {
+    const pid_t pid = ::waitpid(pid_, &status, 0);
+    if (pid == pid_) end_ = code_of(status);
+    if (pid < 0 && errno != EINTR) end_ = 127;
+  }
+  return *end_;
+}
+
+}  // namespace backstay::image

@@ -1,0 +1,54 @@
+// The program under the boot program: started, asked, signalled, ended. One thread. It lives in a
+// process group of its own, so that a signal to the companion's group does not reach it twice; it
+// ends when the companion does.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/fd.h"
+#include "base/result.h"
+#include "capture/image/format/requests.h"
+#include "client/connection.h"
+
+namespace backstay::image {
+
+class BootProcess {
+ public:
+  // `words`: the program and its arguments; none: a saved one is brought back.
+  // Errors: io, not_found (the boot program).
+  static Result<std::unique_ptr<BootProcess>> start(const std::vector<std::string>& words);
+  ~BootProcess();  // ends it, if it was not left
+  BootProcess(const BootProcess&) = delete;
+  BootProcess& operator=(const BootProcess&) = delete;
+
+  // Lends it this pool, unless it has it already. Errors: as ask().
+  Status lend(const client::Connection::Pool& pool);
+  // One request and its answer; blocks. Errors: unsupported (not now; says why), mismatch (it ends,
+  // as this program or machine is none for it; says why), rank_lost (it has ended).
+  Result<Answer> ask(const Request& request, int descriptor = -1);
+  // Where memory of the pool that was lent lies in it.
+  std::uint64_t in_pool(std::span<const std::byte> memory) const;
+
+  void signal(int number) const;
+  // The exit code, once it has ended; that of a signal is 128 and its number. Does not block.
+  std::optional<int> reap();
+  int wait();
+
+ private:
+  BootProcess() = default;
+  Fd socket_;
+  std::string program_;  // the boot program's path
+  pid_t pid_ = -1;
+  std::optional<int> end_;
+  client::Connection::Pool pool_{};
+};
+
+}  // namespace backstay::image

@@ -1,0 +1,107 @@
+#include "capture/companion/image_target.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "format/footer.h"
+
+namespace backstay::image {
+
+namespace {
+
+// What the boot program's tables may hold (boot/tables.cc), with room to spare.
+constexpr std::uint64_t table_bytes_most = std::uint64_t{224} << 20;
+static_assert(footer_bytes == format::object_footer_bytes);
+
+Result<Fd> in_memory(Bytes bytes) {
+  Fd memory(::memfd_create("backstay-table", MFD_CLOEXEC));
+  if (!memory.valid()) return errno_error("take memory for an image's table", errno);
+  for (std::size_t done = 0; done < bytes.size();) {
+    const ssize_t wrote = ::write(memory.get(), bytes.data() + done, bytes.size() - done);
+    if (wrote <= 0) return errno_error("take memory for an image's table", errno);
+    done += static_cast<std::size_t>(wrote);
+  }
+  return memory;
+}
+
+}  // namespace
+
+std::string text_of(const std::vector<format::Note>& notes) {
+  std::string text;
+  for (const format::Note& note : notes) text += note.key + "=" + note.text + "\n";
+  return text;
+}
+
+std::vector<format::Note> notes_of(std::string_view text) {
+  std::vector<format::Note> notes;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    const std::size_t middle = line.find('=');
+    if (middle != std::string_view::npos) {
+      notes.push_back({std::string(line.substr(0, middle)), std::string(line.substr(middle + 1))});
+    }
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+  }
+  return notes;
+}
+
+std::uint64_t ImageTarget::table_bytes() const { return table_bytes_most; }
+
+Result<std::uint64_t> ImageTarget::tail_bytes(Bytes footer, std::uint64_t object_bytes) {
+  if (!format::is_image(footer)) {
+    return Error(Code::mismatch,
+                 "this job's versions were saved by a program that uses Backstay itself: start it "
+                 "without --transparent, under another name with --job, or afresh with --fresh");
+  }
+  BACKSTAY_ASSIGN(const Footer found, decode_footer(footer, object_bytes));
+  return found.table_bytes + footer_bytes;
+}
+
+Status ImageTarget::match_tail(Bytes tail, std::uint64_t object_bytes) {
+  const std::size_t table = tail.size() - footer_bytes;
+  BACKSTAY_ASSIGN(const Footer footer, decode_footer(tail.subspan(table), object_bytes));
+  BACKSTAY_ASSIGN(const Image image, decode_table(tail.first(table), footer));
+  const std::uint32_t notes = image.identity.notes;
+  format::Table saved;
+  if (notes != 0) saved.notes = notes_of(image.text(notes));
+  BACKSTAY_TRY(origin_.check(saved));
+  const Status started = start(tail, object_bytes);
+  if (!started.ok()) boot_.reset();
+  return started;
+}
+
+Status ImageTarget::start(Bytes tail, std::uint64_t object_bytes) {
+  boot_.reset();
+  BACKSTAY_ASSIGN(const Fd table, in_memory(tail));
+  BACKSTAY_ASSIGN(boot_, BootProcess::start({}));
+  BACKSTAY_TRY(boot_->lend(agent_.pool()));
+  Request request{};
+  request.kind = static_cast<std::uint32_t>(Ask::table);
+  request.bytes = tail.size();
+  request.object = object_bytes;
+  BACKSTAY_TRY(boot_->ask(request, table.get()));
+  return {};
+}
+
+Status ImageTarget::place(std::uint64_t object_offset, Bytes chunk, Checksum* sum) {
+  Request request{};
+  request.kind = static_cast<std::uint32_t>(Ask::take);
+  request.at = boot_->in_pool(chunk);
+  request.bytes = chunk.size();
+  request.object = object_offset;
+  BACKSTAY_TRY(boot_->ask(request));
+  if (sum != nullptr) sum->update(chunk);
+  return {};
+}
+
+Status ImageTarget::finish() {
+  Request request{};
+  request.kind = static_cast<std::uint32_t>(Ask::go);
+  BACKSTAY_TRY(boot_->ask(request));
+  return {};
+}
+
+}  // namespace backstay::image

@@ -1,0 +1,45 @@
+// A saved process that is brought back: the boot program checks that this machine has what the
+// image needs and maps its memory; the chunks are copied there from the pool; finish() lets the
+// program go on. Until then nothing of it has run, and a failure ends the new process alone.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "capture/companion/boot_process.h"
+#include "capture/image/format/image.h"
+#include "client/origin.h"
+#include "client/restore.h"
+
+namespace backstay::image {
+
+// The notes of a version (docs/format/object.md, "Note") as the text that an image keeps.
+std::string text_of(const std::vector<format::Note>& notes);
+std::vector<format::Note> notes_of(std::string_view text);
+
+class ImageTarget final : public client::ObjectTarget {
+ public:
+  // Both must outlive it.
+  ImageTarget(const client::Origin& origin, const client::Connection& agent)
+      : origin_(origin), agent_(agent) {}
+
+  std::uint64_t table_bytes() const override;
+  Result<std::uint64_t> tail_bytes(Bytes footer, std::uint64_t object_bytes) override;
+  // Starts the process. Errors: as ObjectTarget; mismatch (this machine lacks what it needs).
+  Status match_tail(Bytes tail, std::uint64_t object_bytes) override;
+  Status place(std::uint64_t object_offset, Bytes chunk, Checksum* sum) override;
+  bool exchange(std::uint64_t, std::span<std::byte>) override { return false; }
+  Status finish() override;
+
+  // The program, after finish().
+  std::unique_ptr<BootProcess> take() { return std::move(boot_); }
+
+ private:
+  Status start(Bytes tail, std::uint64_t object_bytes);
+
+  const client::Origin& origin_;
+  const client::Connection& agent_;
+  std::unique_ptr<BootProcess> boot_;
+};
+
+}  // namespace backstay::image

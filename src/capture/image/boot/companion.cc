@@ -1,0 +1,113 @@
+#include "capture/image/boot/companion.h"
+
+#include <linux/mman.h>
+
+namespace backstay::image::companion {
+
+namespace {
+
+// The kernel's own structs for messages, which are not libc's.
+struct Piece {
+  void* bytes;
+  uint64_t size;
+};
+struct Header {
+  void* name;
+  uint32_t name_bytes, zeros;
+  Piece* pieces;
+  uint64_t pieces_count;
+  void* control;
+  uint64_t control_bytes;
+  uint32_t flags, zeros_too;
+};
+struct Rights {
+  uint64_t bytes;
+  int32_t level, type;
+  int32_t descriptor, zeros;
+};
+constexpr int32_t level_socket = 1;
+constexpr int32_t type_rights = 1;
+constexpr long close_on_exec = 0x40000000;  // MSG_CMSG_CLOEXEC
+constexpr long no_signal = 0x4000;          // MSG_NOSIGNAL
+constexpr long interrupted = -4;            // EINTR
+constexpr long populate_for_writing = 23;   // MADV_POPULATE_WRITE
+constexpr long not_for_children = 10;       // MADV_DONTFORK
+
+uint64_t pool_bytes = 0;
+
+}  // namespace
+
+bool next(long fd, Request& request, long& descriptor) {
+  Rights rights{};
+  Piece piece{&request, sizeof request};
+  Header header{nullptr, 0, 0, &piece, 1, &rights, sizeof rights, 0, 0};
+  long got = interrupted;
+  while (got == interrupted) {
+    header.control_bytes = sizeof rights;
+    got = system_call(__NR_recvmsg, fd, address_of(&header), close_on_exec);
+  }
+  const bool came =
+      header.control_bytes >= 20 && rights.level == level_socket && rights.type == type_rights;
+  descriptor = got > 0 && came ? rights.descriptor : -1;
+  return got == static_cast<long>(sizeof request);
+}
+
+void answer(long fd, const Answer& answer) {
+  long sent = interrupted;
+  while (sent == interrupted) {
+    sent = system_call(__NR_sendto, fd, address_of(&answer), sizeof answer, no_signal);
+  }
+}
+
+namespace {
+
+void say(long fd, const Trouble& trouble, uint32_t refused) {
+  Answer said{};
+  said.refused = refused;
+  copy_text(said.why, sizeof said.why, trouble.c_str());
+  answer(fd, said);
+}
+
+}  // namespace
+
+void answer(long fd, const Trouble& trouble) { say(fd, trouble, trouble.empty() ? 0 : 1); }
+
+void refuse(long fd, const Trouble& trouble, int code) {
+  say(fd, trouble, 2);
+  sys_exit(code);
+}
+
+// The pages are there already, as the pool's owner has touched them; here they enter this process's
+// page tables, so that no cut pays for it. A child of the program has no part in it.
+void map_pool(long descriptor, uint64_t bytes, Trouble& trouble) {
+  if (pool_bytes > 0) sys_unmap(pool_start, pool_bytes);
+  pool_bytes = 0;
+  if (bytes == 0 || bytes > window_end - pool_start) {
+    trouble << "the agent's pool of " << bytes << " bytes does not fit into the boot program's "
+            << "address range";
+  } else {
+    const long at = sys_map(pool_start, bytes, PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_FIXED_NOREPLACE, descriptor);
+    if (at == static_cast<long>(pool_start)) {
+      pool_bytes = bytes;
+      system_call(__NR_madvise, static_cast<long>(pool_start), static_cast<long>(bytes),
+                  not_for_children);
+      system_call(__NR_madvise, static_cast<long>(pool_start), static_cast<long>(bytes),
+                  populate_for_writing);
+    } else {
+      trouble << "the agent's pool cannot be mapped into the program (error " << -at
+              << "); is its memory limited (ulimit -v)?";
+    }
+  }
+  if (descriptor >= 0) sys_close(descriptor);
+}
+
+uint8_t* pool(uint64_t at, uint64_t bytes, Trouble& trouble) {
+  if (bytes > pool_bytes || at > pool_bytes - bytes) {
+    trouble << "the pool has no such bytes";
+    return nullptr;
+  }
+  return reinterpret_cast<uint8_t*>(pool_start + at);
+}
+
+}  // namespace backstay::image::companion

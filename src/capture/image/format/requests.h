@@ -1,0 +1,51 @@
+// What the companion asks of the boot program, and what it answers: one struct each way, over a
+// socket of kind SOCK_SEQPACKET. Like layout.h this header includes nothing but <stdint.h>, as the
+// boot program has no library.
+//
+// The boot program serves one request at a time and answers each one. A cut:
+//   pool     once for each connection to an agent: maps the pool, whose descriptor comes along
+//   cut      stops the program's threads and describes the process; they stay stopped
+//   fill     copies the next bytes of the object into the pool; as often as it takes
+//   resume   lets the threads go on; no answer but the times
+// A process that is brought back answers these before its program runs:
+//   pool     as above
+//   table    the object's end, in the memory that comes along; checks the machine, the files and
+//            the descriptors, then maps the areas
+//   take     copies bytes of the object from the pool to their places
+//   go       lets the program go on
+// A companion that ends lets stopped threads go on: the program then runs without being saved. A
+// process whose companion ends before `go` ends too.
+#pragma once
+
+#include <stdint.h>
+
+namespace backstay::image {
+
+enum class Ask : uint32_t { pool = 1, cut, fill, resume, table, take, go };
+
+inline constexpr uint32_t notes_max = 1024;
+
+struct Request {
+  uint32_t kind;  // Ask
+  uint32_t zeros;
+  uint64_t at;            // fill, take: in the pool
+  uint64_t bytes;         // pool: of the pool; fill, take: how many; table: of the tail
+  uint64_t object;        // take: offset in the object; table: bytes of the object
+  char notes[notes_max];  // cut: a text for the image (docs/format/image.md, identity)
+};
+static_assert(sizeof(Request) == 32 + notes_max);
+
+inline constexpr uint32_t why_max = 1024;
+
+struct Answer {
+  uint32_t refused;  // 1: `why` says why, and nothing has changed; 2: and this process ends
+  uint32_t zeros;
+  uint64_t bytes;                       // cut: of the object
+  uint64_t sum;                         // fill, take: checksum of the bytes
+  uint64_t agreeing_ns, describing_ns;  // cut
+  uint64_t stopped_ns;                  // resume: since the first thread was asked to stop
+  char why[why_max];
+};
+static_assert(sizeof(Answer) == 48 + why_max);
+
+}  // namespace backstay::image

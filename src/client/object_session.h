@@ -1,0 +1,38 @@
+// A session's checkpoints and restarts of an object that is not made of this process's regions: the
+// whole process of another program, for one. A job of one rank. The session must outlive it; its
+// other functions are used as always.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "client/session.h"
+
+namespace backstay::client {
+
+class ObjectSession {
+ public:
+  explicit ObjectSession(Session& session) : session_(session) {}
+
+  // `begin` is called once an agent is there; its error ends the checkpoint, and the agent does not
+  // hear of it. Errors: as Session::checkpoint().
+  using Begin = std::function<Result<std::unique_ptr<ObjectSource>>(Connection&, const Origin&)>;
+  Status checkpoint(const Begin& begin);
+
+  // `begin` is called once for each try. Errors: as Session::restart().
+  using BeginTarget = std::function<ObjectTarget&(Connection&, const Origin&)>;
+  Result<VersionNumber> restart(const BeginTarget& begin);
+
+  // Tells the agent, and so `backstay run`, that another try would end the same way.
+  // `why`: its code is mismatch, else nothing is told.
+  void refuse(const Error& why) { session_.tell_refusal(why); }
+  // Tells the agent, and so `backstay status`, why the program cannot be saved now.
+  void cannot_save(const std::string& why);
+
+ private:
+  Result<VersionNumber> bring_back(ObjectTarget& target);
+  Session& session_;
+};
+
+}  // namespace backstay::client
