@@ -8,6 +8,7 @@
 #include <new>
 
 #include "client/device_memory.h"
+#include "client/regions.h"
 
 namespace backstay::client {
 

@@ -43,14 +43,29 @@ Error not_reached(VersionNumber version, Level level, double timeout_s) {
                       version, level_name(level), timeout_s)};
 }
 
-// Table and footer as they are written. Errors: invalid.
-Result<Buffer> tail_of(std::vector<format::CapturedFile> files, std::uint64_t table_offset) {
-  std::ranges::sort(files, {}, &format::CapturedFile::path);
-  for (const format::CapturedFile& file : files) {
-    if (const Status good = format::check_file_path(file.path); !good.ok()) {
-      return Error(Code::invalid, fmt::format("{}: {}", file.path, good.error().message()));
-    }
+// What the decoder cannot know: extents must lie in what was appended, not in the zeros behind it.
+Status check(const format::CapturedFile& file, std::uint64_t payload_bytes) {
+  if (const Status good = format::check_file_path(file.path); !good.ok()) {
+    return Error(Code::invalid, fmt::format("{}: {}", file.path, good.error().message()));
   }
+  for (const format::Extent& extent : file.extents) {
+    if (extent.object_offset <= payload_bytes &&
+        extent.bytes <= payload_bytes - extent.object_offset) {
+      continue;
+    }
+    return Error(Code::invalid,
+                 fmt::format("{}: an extent of {} bytes at {} is not in the {} bytes "
+                             "that were appended",
+                             file.path, extent.bytes, extent.object_offset, payload_bytes));
+  }
+  return {};
+}
+
+// Table and footer as they are written. Errors: invalid.
+Result<Buffer> tail_of(std::vector<format::CapturedFile> files, std::uint64_t payload_bytes) {
+  const std::uint64_t table_offset = format::aligned_in_object(payload_bytes);
+  std::ranges::sort(files, {}, &format::CapturedFile::path);
+  for (const format::CapturedFile& file : files) BACKSTAY_TRY(check(file, payload_bytes));
   Buffer tail = format::encode_files(files, table_offset);
   const Bytes bytes(tail);
   BACKSTAY_ASSIGN(const format::Footer footer,
@@ -215,8 +230,7 @@ Status Writer::receive() {
 
 Result<VersionNumber> Writer::end(std::vector<format::CapturedFile> files) {
   BACKSTAY_TRY(ready(/*begun=*/true));
-  BACKSTAY_ASSIGN(const Buffer tail,
-                  tail_of(std::move(files), format::aligned_in_object(payload_bytes_)));
+  BACKSTAY_ASSIGN(const Buffer tail, tail_of(std::move(files), payload_bytes_));
   BACKSTAY_TRY(or_give_up(put_tail(tail)));
   BACKSTAY_TRY(or_give_up(finish()));
   const VersionNumber version = version_;

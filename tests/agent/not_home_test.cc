@@ -2,6 +2,8 @@
 // brought there: then retention counts.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "agent/checkpoint/writers.h"
 #include "agent/disk/links.h"
 #include "agent/version/retention.h"
@@ -28,7 +30,11 @@ class NotHome : public ::testing::Test {
     state_.newest = 3;
     state_.versions.take_orders();
   }
-  std::vector<VersionNumber> removable() { return expired(state_.versions, 1); }
+  std::vector<VersionNumber> removable() {
+    std::vector<VersionNumber> all = expired(state_.versions, 1);
+    std::ranges::sort(all);
+    return all;
+  }
   using Versions = std::vector<VersionNumber>;
 
   std::unique_ptr<Pool> pool_ = std::move(Pool::create({1 << 20, 1 << 16, false}).value());

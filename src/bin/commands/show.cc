@@ -54,7 +54,7 @@ struct Content {
   std::vector<RegionKey> order;  // as the first rank saved them
   std::map<RegionKey, RegionSummary> regions;
   std::vector<FoundFile> files;
-  std::size_t not_home = 0;  // of these files
+  std::size_t not_home = 0;           // of these files
   std::optional<image::Image> image;  // of a program that does not use Backstay
   std::vector<format::Need> needs;
   std::string program;  // "": not known
@@ -189,6 +189,13 @@ std::vector<VersionNumber> versions_of(const std::vector<format::Need>& needs) {
   return versions;
 }
 
+void print_not_home(const Content& content, const std::string& job) {
+  if (content.not_home == 0 || content.version.level == Level::durable) return;
+  fmt::print("{} not at home yet: `backstay ls {} --files`\n",
+             content.not_home == 1 ? "1 file is" : count_text(content.not_home, "file") + " are",
+             job);
+}
+
 void print_content(const std::string& dir, const std::string& job, const Content& content) {
   const auto& version = content.version;
   const auto& record = version.record;
@@ -230,11 +237,7 @@ void print_content(const std::string& dir, const std::string& job, const Content
   const bool nothing_else = content.files.empty() && !content.image;
   if (!content.order.empty() || nothing_else) fmt::print("\n{}", table.text());
   fmt::print("{}", files_text(content.files));
-  if (content.not_home > 0 && content.version.level != Level::durable) {
-    fmt::print("{} not at home yet: `backstay ls {} --files`\n",
-               content.not_home == 1 ? "1 file is" : count_text(content.not_home, "file") + " are",
-               job);
-  }
+  print_not_home(content, job);
 }
 
 Json as_json(const std::string& dir, const std::string& job, const Content& content) {
