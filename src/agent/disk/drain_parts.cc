@@ -23,7 +23,7 @@ void DrainParts::handle(const std::string& dir, const PrepareCopy& command) {
 
 namespace {
 
-// Whole files of this very version, which somebody left who was interrupted.
+// Whole files of this very version, which an interrupted copy left.
 bool is_a_beginning(tier::Tier& to, const format::CommitRecord& record, StoredVersion there) {
   return there.level == Level::none && there.damage.empty() &&
          find_in_doubt(to, record.job, there) && there.record.run == record.run;
@@ -46,7 +46,7 @@ Result<std::optional<StoredVersion>> DrainParts::prepare(const std::string& dir,
     return std::optional(there);
   }
   BACKSTAY_TRY(remove_unfinished(*prepared_->to, job_, record.version));
-  // One of ours that was set aside there is copied anew.
+  // One of ours that is in quarantine there is copied again.
   if (!is_a_beginning(*prepared_->to, record, there)) {
     BACKSTAY_TRY(prepared_->to->remove(format::version_folder(job_, record.version)));
   }

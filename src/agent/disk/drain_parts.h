@@ -3,7 +3,7 @@
 // node takes the same steps: it is the coordinator, and has all turns.
 //
 // One part is copied at a time and one version is prepared at a time; both may be at once. What is
-// dropped leaves no half-written file; whole ones stay for whoever goes on.
+// dropped leaves no half-written file; whole ones stay for the agent that goes on.
 #pragma once
 
 #include <cstdint>

@@ -33,7 +33,7 @@ std::string tail_of(const std::string& path) {
 
 void EventLog::append(const std::string& line) const {
   const std::string path = path_ + ".jsonl";
-  // A pipe in its place would hold the store's thread for ever; what a link names is not ours.
+  // A pipe in its place would block the store's thread without end; what a link names is not ours.
   constexpr int flags = O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC;
   const Fd fd(::open(path.c_str(), flags, 0600));
   struct stat facts {};

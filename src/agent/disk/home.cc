@@ -83,7 +83,7 @@ Result<FileBrought> HomeWorker::bring(const BringFile& order) {
   if (entry == files_->files().end()) return Error(Code::internal, "a file that is not there");
   FileBrought brought = paths_.bring(*files_, entry->second, stop_);
   if (brought.how == Brought::home) known->second.unsynced.insert(parent_of(order.path));
-  if (brought.code == Code::corrupt || brought.code == Code::io) opened_ = 0;  // read it anew
+  if (brought.code == Code::corrupt || brought.code == Code::io) opened_ = 0;  // read it again
   return brought;
 }
 

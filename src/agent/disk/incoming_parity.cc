@@ -87,7 +87,7 @@ Status IncomingParity::seal(const std::optional<format::CommitRecord>&) {
   failpoint("parity.1");
   BACKSTAY_TRY(seal_data(manifest_.parity_bytes()));
   failpoint("parity.2");
-  // Somebody may have removed the folder: put() would make it anew.
+  // The folder may have been removed: put() would make it again.
   if (!is_recorded()) return Error(Code::again, "the version was removed meanwhile");
   BACKSTAY_TRY(tier_.put(names_.manifest, format::encode(manifest_)));
   failpoint("parity.3");

@@ -54,14 +54,14 @@ IncomingReplica::IncomingReplica(tier::Tier& tier, std::string job, FileOf file,
 // --- opening -------------------------------------------------------------------------------------
 
 Result<std::vector<Piece>> IncomingReplica::open(std::uint64_t segment_bytes,
-                                                 std::uint64_t piece_bytes_max, bool anew) {
+                                                 std::uint64_t piece_bytes_max, bool replace) {
   BACKSTAY_TRY(understand(segment_bytes, piece_bytes_max));
   const StoredVersion stored = look_at(tier_, job_, file_.version);
   if (stored.level != Level::none && stored.record.run != file_.run) {
     return Error(Code::busy, fmt::format("version {} of another run of job {} is there already",
                                          file_.version, job_));
   }
-  if (!anew && is_there()) return std::vector<Piece>();
+  if (!replace && is_there()) return std::vector<Piece>();
   BACKSTAY_TRY(create(manifest_.segment_bytes));  // what is there of it is not whole
   return cut(manifest_, piece_bytes_max);
 }
@@ -138,7 +138,7 @@ Status IncomingReplica::seal(const std::optional<format::CommitRecord>& record) 
     BACKSTAY_TRY(tier_.put(names_.manifest, manifest_bytes_));
     failpoint("keep.3");
   }
-  // Somebody may have removed the folder: put() would have made it anew, without the segment.
+  // The folder may have been removed: put() would have made it again, without the segment.
   if (const auto found = tier_.open(names_.data); !found.ok()) {
     return Error(Code::again, "what was just kept is gone: " + found.error().message());
   }

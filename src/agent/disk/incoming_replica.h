@@ -46,11 +46,11 @@ class IncomingReplica final : public IncomingFile {
   IncomingReplica(tier::Tier& tier, std::string job, FileOf file, Buffer manifest);
 
   // Checks the manifest and looks at what is there. Empty: all of it is; go on with seal(). Else
-  // the pieces to write, and room for them is reserved. `anew`: what is there counts for nothing.
+  // the pieces to write, and room for them is reserved. `replace`: what is there does not count.
   // Errors: corrupt, format (the manifest is not of that file), busy (a version of that number of
   // another run is there), config (a chunk is larger than a piece), no_space, io.
   Result<std::vector<Piece>> open(std::uint64_t segment_bytes, std::uint64_t piece_bytes_max,
-                                  bool anew = false);
+                                  bool replace = false);
 
   void write(std::uint64_t offset, Bytes piece, Done done) override;
   Status seal(const std::optional<format::CommitRecord>& record) override;

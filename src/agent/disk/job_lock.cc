@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t holder_bytes_max = 300;
 
-// A second name is somebody else's (`cp -al` of the folder, a link to a file of theirs): it is not
+// A second name belongs to another owner (`cp -al` of the folder, a link to a file): it is not
 // written into, and what stands in it may be of an earlier holder.
 bool has_one_name(int fd) {
   struct stat facts {};
@@ -270,8 +270,8 @@ Status JobLock::make_folder_again() const {
   return errno == EEXIST ? Status() : Status(errno_error("make " + folder_path_, errno));
 }
 
-// Where the folder was held all the time, what stands in the file's place is nobody's: a plain file
-// is locked, and what is none is left there and told once.
+// Where the folder was held all the time, what stands in the file's place has no owner: a plain
+// file is locked; anything else is left there and reported once.
 Status JobLock::make_new_file(bool folder_held) {
   const int exclusive = folder_held ? 0 : O_EXCL;
   Fd made = open_ours(path_, O_RDWR | O_CREAT | exclusive);

@@ -35,9 +35,9 @@ class JobLock final {
   Status take();
 
   // Whether others still find it locked; ok before take(). A lock that was removed or replaced,
-  // alone or with its folder, is made again where nobody has come since: the folder's lock tells,
-  // and without it what stands in the file's place counts as another one's. Errors: busy (another
-  // one has come: it stays so), permission, no_space, io.
+  // alone or with its folder, is made again where no other holder has come since: the folder's lock
+  // tells, and without it what stands in the file's place counts as another one's. Errors: busy
+  // (another one has come: it stays so), permission, no_space, io.
   Status check();
 
   // Whether others find the file or its folder locked. Nothing is made again.

@@ -58,8 +58,8 @@ HeldFile with_record(HeldFile held, const StoredVersion& stored) {
   return held;
 }
 
-// Every checksum that covers bytes of [offset, offset + memory) only. The edges are left to whoever
-// uses what is made of it, and checks that.
+// Every checksum that covers bytes of [offset, offset + memory) only. The user of what is
+// made of it checks the edges.
 Status check_parity(const format::ParityManifest& parity, std::uint64_t offset, Bytes memory) {
   std::uint64_t at = offset;
   const std::uint64_t end = offset + memory.size();
@@ -254,7 +254,7 @@ Result<std::vector<Piece>> PeerFileWorker::begin(OpenCopy& command) {
       std::make_unique<IncomingReplica>(*tier_, job_, command.file, std::move(command.manifest));
   IncomingReplica& open = *copy;
   copies_[command.file] = std::move(copy);
-  auto pieces = open.open(command.segment_bytes, command.piece_bytes_max, command.anew);
+  auto pieces = open.open(command.segment_bytes, command.piece_bytes_max, command.replace);
   if (!pieces.ok()) drop(command.file);
   return pieces;
 }

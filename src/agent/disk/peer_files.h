@@ -58,7 +58,7 @@ struct OpenCopy {
   std::uint64_t segment_bytes = 0;
   std::uint64_t piece_bytes_max = 0;
   std::function<void(Result<std::vector<Piece>>)> done;  // empty: all of it is there
-  bool anew = false;  // what is there of it is damaged and counts for nothing
+  bool replace = false;  // what is there of it is damaged and does not count
 };
 // Begins parity, in place of what was begun of it. Errors: those of IncomingParity::open(); nothing
 // is left then.

@@ -91,7 +91,7 @@ class StoreWorker::Impl {
     return found;
   }
 
-  // People remove a job's folder to begin anew, and purgers what is old.
+  // Users remove a job's folder to begin again, and purgers remove old files.
   void handle(LookAgain& command) {
     Looked looked;
     auto there =
@@ -276,8 +276,8 @@ class StoreWorker::Impl {
     return {};
   }
 
-  // Of one node, nobody else can have the record: the version is given up as where its data could
-  // not be written.
+  // In a run of one node no other node can have the record: the version is given up as if its data
+  // could not be written.
   void record_failed(const format::CommitRecord& record, const Error& why) {
     if (record.nodes > 1) return post_event_(RecordFailed{record.version, record.level, why});
     spdlog::error("version could not be written job={} version={} error=\"{}\"", job_,

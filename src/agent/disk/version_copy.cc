@@ -24,8 +24,8 @@ std::uint64_t payload_of(const format::Manifest& manifest) {
   return bytes;
 }
 
-// Somebody may have removed a folder of the destination meanwhile: put() would make it anew,
-// without the segments.
+// A folder of the destination may have been removed meanwhile: put() would make it again, without
+// the segments.
 Status check_names(tier::Tier& to, const format::CommitRecord& record, const std::string& folder) {
   BACKSTAY_ASSIGN(const std::vector<std::string> names, to.list(folder));
   const std::size_t prefix = folder.size() + 1;
@@ -151,7 +151,7 @@ Result<format::Manifest> VersionCopy::load_manifest() {
   return is_damage(manifest.error().code()) ? damaged(manifest.error()) : manifest.error();
 }
 
-// One file of several may be whole there, as somebody else was interrupted at this version.
+// One file of several may be whole there, as another agent was interrupted at this version.
 Result<bool> VersionCopy::is_there(const format::Manifest& manifest) {
   const Buffer ours = format::encode(manifest);
   const std::string name = format::manifest_name(folder_, node_);
@@ -164,7 +164,7 @@ Result<bool> VersionCopy::is_there(const format::Manifest& manifest) {
   return true;
 }
 
-// Made anew: it says whose segment this is and when it was made.
+// A new header: it says whose segment this is and when it was made.
 Status VersionCopy::write_header() {
   const format::Manifest& manifest = segment_->manifest;
   const Buffer bytes = format::encode(format::SegmentHeader{

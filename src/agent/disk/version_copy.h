@@ -2,11 +2,11 @@
 // numbers the steps; each is a failpoint).
 //
 // Carried on piece by piece by its owner's thread, so that an agent can do other things in between:
-// step() until done(). Blocks on the tiers when it opens, seals and commits. Whoever owns it holds
-// the lock of the job at the destination. After an error, or where it is given up, remove_rest().
+// step() until done(). Blocks on the tiers when it opens, seals and commits. Its owner holds the
+// lock of the job at the destination. After an error, or where it is given up, remove_rest().
 //
-// Or one file of a node alone, without a record (docs/protocol/drain.md): then somebody else holds
-// the lock, and writes the record with commit_copy() once all files are there.
+// Or one file of a node alone, without a record (docs/protocol/drain.md): then another agent
+// holds the lock, and writes the record with commit_copy() once all files are there.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ namespace backstay::agent {
 // version of another run), or why what is there could not be read.
 Status check_run(const StoredVersion& there, const format::CommitRecord& record);
 
-// For a version that is there: its record may be of somebody who died before the name was on the
+// For a version that is there: its record may be of an agent that died before the name was on the
 // disk. Errors: io.
 Status make_safe(tier::Tier& to, const format::CommitRecord& record);
 
@@ -36,8 +36,8 @@ Status make_safe(tier::Tier& to, const format::CommitRecord& record);
 // what it had of it that was not whole. Errors: those of check_run(), io.
 Result<bool> make_way(tier::Tier& to, const format::CommitRecord& record);
 
-// Removes every version that has neither a record nor a mark of damage, what somebody left who was
-// interrupted; but not `spared`. Errors: io.
+// Removes every version that has neither a record nor a mark of damage, what an
+// interrupted copy left; but not `spared`. Errors: io.
 Status remove_unfinished(tier::Tier& to, const std::string& job, VersionNumber spared = 0);
 
 // The record, last: once segment and manifest of every node stand under their names. Errors:

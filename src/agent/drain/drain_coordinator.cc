@@ -137,7 +137,7 @@ void DrainCoordinator::begin() {
 
 void DrainCoordinator::begin(format::CommitRecord record) {
   record.level = Level::durable;
-  // What several nodes wrote is summed up anew, as their parts are copied.
+  // What several nodes wrote is summed up again, as their parts are copied.
   format::CommitRecord wanted = record;
   if (record.nodes > 1) wanted.manifests_sum = 0;
   record.payload_bytes = 0;
@@ -153,7 +153,7 @@ void DrainCoordinator::begin(format::CommitRecord record) {
   state_.store.post_drain(PrepareCopy{version.ticket, std::move(wanted)});
 }
 
-// The lock is ours, so nobody else is at it: now the members are asked, and leave what another
+// The lock is ours, so no other agent copies: now the members are asked, and leave what another
 // coordinator had wanted.
 void DrainCoordinator::ask_for_parts() {
   Version& version = *version_;
@@ -276,7 +276,7 @@ void DrainCoordinator::give_up(const Error& why) {
   end_if_over();
 }
 
-// The lock is kept until nobody writes any more; the next version waits for that too.
+// The lock is kept until no member writes any more; the next version waits for that too.
 void DrainCoordinator::end_if_over() {
   if (!version_->given.empty()) return;
   state_.store.post_drain(EndCopy{});

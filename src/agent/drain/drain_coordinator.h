@@ -28,7 +28,7 @@ namespace backstay::agent {
 class DrainCoordinator final {
  public:
   struct Events {
-    std::function<bool(VersionNumber)> waited;  // somebody here waits for its level durable
+    std::function<bool(VersionNumber)> waited;  // a rank or tool here waits for its level durable
     std::function<void(const StoredVersion&)> durable;
     std::function<void(const CopyFailed&)> failed;
     std::function<void(VersionNumber)> gone;  // removed there
@@ -43,7 +43,7 @@ class DrainCoordinator final {
 
   // What this node holds is known.
   void listed();
-  // Versions have come, or somebody waits: begins what is due, or tells the coordinator.
+  // Versions have come, or a rank waits: begins what is due, or asks the coordinator.
   void consider();
   // A copy of another node's file is here now: who copies its version may need a stand-in for that
   // node.

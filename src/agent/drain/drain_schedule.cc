@@ -31,7 +31,7 @@ std::optional<DrainSchedule::Turn> DrainSchedule::next() {
   return std::nullopt;
 }
 
-// Nobody where all who could are at another file, or where it is another's to do.
+// Empty where every member that could is at another file, or where it is another's to do.
 std::optional<NodeId> DrainSchedule::agent_for(NodeId file) const {
   const std::set<NodeId>& holders = files_.at(file).holders;
   if (holders.count(file) != 0) {

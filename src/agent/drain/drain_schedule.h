@@ -32,12 +32,12 @@ class DrainSchedule {
   // Gives a turn, if there is one to give now.
   std::optional<Turn> next();
   void done(const Turn& turn);
-  // It could not; somebody else may.
+  // It could not; another member may.
   void failed(const Turn& turn);
   // It has no turn any more, and gets none.
   void lost(NodeId agent);
 
-  // A file that nobody is left for.
+  // A file that no member is left for.
   std::optional<NodeId> missing() const;
   bool complete() const { return done_ == files_.size(); }
   std::size_t given() const { return busy_.size(); }

@@ -8,8 +8,8 @@ namespace backstay::agent {
 // The newest good one on shared storage; 0: none.
 VersionNumber newest_durable(const JobState& state);
 
-// Of the versions that are told to it, the one that is to be copied next; 0: none. The newest that
-// is newer than the newest durable one by durable.every, but first one that somebody waits for.
+// Which of the given versions is to be copied next; 0: none. The newest that
+// is newer than the newest durable one by durable.every, but first one that is waited for.
 // What was given up, and what is older, is not tried again.
 class DueVersion {
  public:

@@ -3,9 +3,9 @@
 // which node copies what). No I/O.
 //
 // A version on the disk is due when it is newer than the newest durable one by `every` at least, or
-// when somebody waits for its level durable. Of several that are due the newest is copied; the
-// others are left out unless somebody waits. A copy that fails is not tried again: the next version
-// is. What is copied is not removed by retention meanwhile.
+// when a rank or tool waits for its level durable. Of several that are due the newest is copied;
+// the others are left out unless they are waited for. A copy that fails is not tried again: the
+// next version is. What is copied is not removed by retention meanwhile.
 #pragma once
 
 #include <functional>
@@ -20,15 +20,15 @@ namespace backstay::agent {
 
 class Durability {
  public:
-  // `wanted(version)`: somebody waits for its level durable.
+  // `wanted(version)`: a rank or tool waits for its level durable.
   Durability(JobState& state, std::function<bool(VersionNumber)> wanted)
       : state_(state), wanted_(std::move(wanted)) {}
 
-  // A run begins with these settings: the directory is looked at anew. What an earlier run of
+  // A run begins with these settings: the directory is listed again. What an earlier run of
   // several nodes had under way ends. Of a run of one node it goes on in the next run of one node,
   // as a large copy may take longer than a run.
   void open(DurableSettings settings, std::uint32_t nodes);
-  // The answer is not there yet: nobody knows which versions there are.
+  // The answer is not there yet: the versions in the directory are unknown.
   bool opening() const { return opening_; }
 
   // Begins the next copy, if one is due and none is under way.

@@ -231,7 +231,7 @@ void PeerConnections::on(const net::Connected& event) {
   if (!node.open.empty() && id->incarnation < node.incarnation) return turn_away(event.peer);
   if (node.dialled == event.peer) node.dialled = 0;
   if (!node.open.empty() && id->incarnation > node.incarnation) {
-    lose(id->node, node, Error(Code::agent_lost, "it has started anew"));
+    lose(id->node, node, Error(Code::agent_lost, "it has started again"));
   }
   node.incarnation = id->incarnation;
   node_of_[event.peer] = id->node;

@@ -92,8 +92,8 @@ void DegradedReader::go_on(const ReadingPtr& reading) {
                         {reading->memory.subspan(reading->at, bytes)}, std::move(done));
 }
 
-// No checksum covers it, so that nobody would notice if it were made of something else than zeros;
-// and other lost files of the group may be made of this one.
+// No checksum covers it, so other bytes than zeros would go unnoticed; and other lost files of the
+// group may be made of this one.
 void DegradedReader::zero_padding(const Reading& reading) const {
   const std::uint64_t end = reading.offset + reading.memory.size();
   for (auto at = std::ranges::lower_bound(padding_, reading.offset, {},
@@ -131,8 +131,8 @@ std::vector<DegradedReader::Candidate> DegradedReader::candidates(std::uint32_t 
   return found;
 }
 
-// What was made of these blocks was wrong, and nobody knows which of them is: in each attempt
-// another one is not used.
+// What was made of these blocks was wrong, and it is unknown which block is: each attempt leaves
+// out another one.
 void DegradedReader::doubt(std::size_t attempt, std::vector<Candidate>& from) const {
   if (attempt == 0) return;
   const std::size_t member = (attempt - 1) % group_.members.size();

@@ -34,7 +34,7 @@ class DegradedReader final : public FileReader {
   DegradedReader(StripeCoder& stripe_coder, LivingGroup group, std::uint32_t lost, NodeId self);
 
   // Both disregard holder and file. Errors: lost (too few blocks are left; says of whom), corrupt
-  // (the manifest), again (somebody has no room now).
+  // (the manifest), again (a member has no room now).
   void read(NodeId holder, const FileOf& file, std::uint64_t offset, std::span<std::byte> memory,
             Done done) override;
   void read_manifest(NodeId holder, const FileOf& file, DoneManifest done) override;

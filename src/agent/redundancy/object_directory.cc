@@ -66,7 +66,7 @@ void ObjectDirectory::remove(const FileOf& file) {
   held_.remove(file);
 }
 
-// `only`: nobody but this registrar.
+// `only`: this registrar alone.
 void ObjectDirectory::tell(const HeldFile& held, bool gone, std::optional<NodeId> only) {
   const FileOf& of = held.file;
   const Holds some{0, of.version, of.run, of.node, of.parity, gone, {}};

@@ -7,8 +7,8 @@
 //   reader     asks the registrar of a rank.
 // A registrar answers once each living member has said all that it holds: an agent that takes the
 // place of another one in the middle of a run asks those that have not. Only what the living hold
-// is given out. Where nobody but a lost member had an object, the answer names that member, as it
-// may have it still. That a holder still has it, and that it is good, is seen when it is read.
+// is given out. Where only a lost member had an object, the answer names that member, as it may
+// have it still. That a holder still has it, and that it is good, is seen when it is read.
 //
 // Memory: at most entries_per_member_max objects of each member; what it says beyond that is not
 // remembered. Main loop's thread; nothing blocks; `Found` is called once, later, never from within
@@ -62,7 +62,8 @@ class ObjectDirectory final : public ObjectLookup {
   // True if it was for us.
   bool message(NodeId from, const wire::peer::Message& message);
   void lost(NodeId peer, const Error& why);
-  // A lost member is in reach again: it is told anew what we hold. A message of it says the same.
+  // A lost member is in reach again: what we hold is announced to it again. A message of it says
+  // the same.
   void back(NodeId peer);
 
  private:

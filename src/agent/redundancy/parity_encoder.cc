@@ -29,8 +29,8 @@ Result<protect::Combination> to_encode(ParityShape shape, std::uint32_t first,
   return protect::Combination::make(shape, reads, makes);
 }
 
-// Whoever stores a slice that is made here asks for it at once, if it works on the same version;
-// with a limited rate as soon as that allows. Of the largest slices that there may be.
+// The member that stores a slice that is made here asks for it at once, if it works on the same
+// version; with a limited rate as soon as that allows. Of the largest slices that there may be.
 std::uint64_t parity_sender_patience_ns(const ParitySettings& settings,
                                         std::uint32_t buffer_bytes) {
   constexpr std::uint64_t patience_ns = 3'000'000'000;
@@ -241,7 +241,7 @@ void ParityEncoder::sync(Task& task) {
   world_.peer_files.post(
       SyncFile{parity(task), on_task(task, [this](Task& of, const Result<HeldFile>& held) {
                  if (held.ok() || of.removed) return sealed(of, held);
-                 spdlog::warn("parity is made anew job={} version={} error=\"{}\"",
+                 spdlog::warn("parity is made again job={} version={} error=\"{}\"",
                               world_.state.name, of.version, held.error().to_string());
                  of.pin.release();
                  of.step = Step::waiting;
@@ -330,7 +330,7 @@ ParityEncoder::Slice ParityEncoder::next_slice(const Task& task, Line& line) {
           std::min(task.slice_bytes, task.stripes->block_bytes() - offset)};
 }
 
-// In the parity file of whoever stores it.
+// In the parity file of the member that stores it.
 std::uint64_t ParityEncoder::place(const Task& task, const Slice& slice) const {
   return slice.block * task.stripes->block_bytes() + slice.offset;
 }
@@ -513,7 +513,7 @@ void ParityEncoder::sealed(Task& task, const Result<HeldFile>& held) {
 void ParityEncoder::fail(Task& task, const Error& error) {
   if (task.failed) return;
   task.failed = error;
-  // Release what peers wait for, or two members may wait for each other for ever.
+  // Release what peers wait for, or two members may deadlock.
   parity_sender_.ended(task.version);
 }
 

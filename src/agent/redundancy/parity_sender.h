@@ -1,9 +1,9 @@
 // Parity that this node makes for other members of its group (docs/protocol/parity.md, "Encoding"):
 // each slice waits here for its member's `get`, or the `get` for the slice.
 //
-// Nobody waits for ever. A slice that is not asked for in time is dropped, and that member is told
-// `no` from then on, so that it makes its blocks by itself; so is who asks for what is not about to
-// be made.
+// No member waits without end. A slice that is not asked for in time is dropped, and that member is
+// answered `no` from then on, so that it makes its blocks by itself; so is who asks for what is not
+// about to be made.
 //
 // Main loop's thread; nothing blocks. It may be destroyed at any time: what peers are fetching
 // stays until they have it.

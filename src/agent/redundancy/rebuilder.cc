@@ -65,8 +65,8 @@ void Rebuilder::lost(NodeId peer, const Error& why) {
 void Rebuilder::on(NodeId from, const wire::peer::Rebuild& rebuild) {
   const VersionOfRun version{rebuild.version, rebuild.run};
   const Asker asker{from, rebuild.ticket, rebuild.rank};
-  // Somebody else may have asked for it before; but not where it was found damaged, which is asked
-  // of others only.
+  // Another agent may have asked for it before; but not where it was found damaged: then only
+  // others are asked.
   if (const auto node = directory_.held().node_with(version, rebuild.rank)) {
     return answer(asker, {}, *node);
   }
@@ -116,7 +116,7 @@ void Rebuilder::got_parity(const FileOf& parity, const Result<Buffer>& bytes) {
   }
 }
 
-// One search and one keeper, whoever asks.
+// One search and one keeper for all askers.
 void Rebuilder::begin(const FileOf& file, Search search, const Asker& asker) {
   Work& work = work_[file];
   work.askers.push_back(asker);
@@ -125,7 +125,8 @@ void Rebuilder::begin(const FileOf& file, Search search, const Asker& asker) {
   work.search = std::move(search);
   const auto members = static_cast<std::uint32_t>(work.search.group.members.size());
   for (std::uint32_t member = 0; member < members; ++member) {
-    if (work.search.group.members[member].ranks_here().empty()) continue;  // nobody is told of it
+    if (work.search.group.members[member].ranks_here().empty())
+      continue;  // it is announced to no registrar
     if (member == work.search.lost) {
       look_up(file, member, /*parity=*/true);
     } else {

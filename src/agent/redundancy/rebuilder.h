@@ -1,7 +1,7 @@
 // Lost files of nodes that are made again out of what their parity group has left
-// (docs/protocol/peers.md, "Rebuilding"): for whoever needs one for a restart, by an agent that has
-// parity of the group. It keeps the file afterwards like a copy of another node's, checked chunk by
-// chunk against the manifest that came with the parity.
+// (docs/protocol/peers.md, "Rebuilding"): for the agent that needs one for a restart, by an agent
+// that has parity of the group. It keeps the file afterwards like a copy of another node's, checked
+// chunk by chunk against the manifest that came with the parity.
 //
 // Main loop's thread; nothing blocks. It may be destroyed at any time.
 #pragma once

@@ -141,7 +141,7 @@ void Redundancy::doubt(NodeId holder, const FileOf& file) {
   peers_.send(holder, wire::peer::Doubt{file.version, file.run, file.node});
 }
 
-// From whoever else has it. Once: what is damaged again has a cause that copying does not remove.
+// From another holder. Once: what is damaged again has a cause that copying does not remove.
 void Redundancy::repair(const FileOf& file) {
   const HeldFile* held = directory_.held().find(file);
   if (held == nullptr || held->ranks.empty() || !doubted_.insert(file).second) return;
@@ -152,7 +152,7 @@ void Redundancy::repair(const FileOf& file) {
       }));
 }
 
-// False: nobody else has it now; whoever made it again says so by another doubt.
+// False: there is no other holder now; the agent that makes it again reports another damage.
 bool Redundancy::repair_from(const FileOf& file, const std::vector<wire::peer::Holder>& holders) {
   const HeldFile* held = directory_.held().find(file);
   const auto other = std::ranges::find_if(holders, [&](const wire::peer::Holder& one) {

@@ -58,7 +58,7 @@ class Redundancy final : public PeerEvents {
   void recorded(const format::CommitRecord& record);
   void protected_everywhere(VersionNumber version);
   void removed(VersionNumber version);
-  // The program goes on from it. What is here of it is protected anew, where an earlier run wrote
+  // The program goes on from it. What is here of it is protected again, where an earlier run wrote
   // it.
   void brought_back(VersionOfRun version);
   // Copies or parity are wanted at all.

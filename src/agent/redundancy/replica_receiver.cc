@@ -46,13 +46,13 @@ auto ReplicaReceiver::on_copy(const Copy& copy, Callback callback) {
       });
 }
 
-void ReplicaReceiver::keep(NodeId from, const wire::peer::Keep& what, bool anew) {
+void ReplicaReceiver::keep(NodeId from, const wire::peer::Keep& what, bool replace) {
   const FileOf file{what.version, what.run, what.node};
   Copy& copy = copies_[file];
   if (copy.step == Step::ended) copy = Copy{};
   copy.file = file;
   copy.what = what;
-  copy.anew = copy.anew || anew;
+  copy.replace = copy.replace || replace;
   // A source that failed and returned repeats its request.
   const bool waits = std::ranges::find(copy.askers, from) != copy.askers.end();
   if (!waits || (copy.source_lost && copy.source() == from)) copy.askers.push_back(from);
@@ -113,7 +113,7 @@ void ReplicaReceiver::got_manifest(Copy& copy, Result<Buffer> manifest) {
       copy.file, std::move(*manifest), copy.what.segment_bytes, world_.keeping.buffer_bytes(),
       on_copy(copy, [this](Copy& of,
                            Result<std::vector<Piece>> pieces) { opened(of, std::move(pieces)); }),
-      copy.anew});
+      copy.replace});
 }
 
 void ReplicaReceiver::opened(Copy& copy, Result<std::vector<Piece>> pieces) {
@@ -152,7 +152,7 @@ std::uint64_t ReplicaReceiver::pull(Copy& copy, std::size_t buffers) {
   return no_deadline;
 }
 
-// Leases are given back here, not when whoever called forgets the callback: pump() may come before
+// Leases are given back here, not when the caller forgets the callback: pump() may come before
 // that.
 void ReplicaReceiver::pull_piece(Copy& copy, std::size_t index, Lease lease) {
   ++copy.on_way;
@@ -208,7 +208,7 @@ void ReplicaReceiver::seal(Copy& copy) {
 
 void ReplicaReceiver::sealed(Copy& copy, const Result<HeldFile>& held) {
   if (!held.ok()) fail(copy, held.error());
-  if (held.ok() && copy.source_lost) copy.failed.reset();  // it is here all the same
+  if (held.ok() && copy.source_lost) copy.failed.reset();  // it is here in spite of that
   if (copy.failed) return end(copy);
   failpoint("keep.6");
   kept_(copy.what, *held);
@@ -220,7 +220,7 @@ void ReplicaReceiver::sealed(Copy& copy, const Result<HeldFile>& held) {
 void ReplicaReceiver::fail(Copy& copy, const Error& error) {
   if (copy.failed) return;
   copy.failed = error;
-  // This agent asks itself to rebuild a file: who was lost then is somebody that it reads from.
+  // This agent asks itself to rebuild a file: the lost agent is then one that it reads from.
   copy.source_lost = error.code() == Code::agent_lost && copy.source() != world_.peers.self();
 }
 
@@ -238,7 +238,7 @@ void ReplicaReceiver::settle(Copy& copy) {
 void ReplicaReceiver::end(Copy& copy) {
   const wire::peer::Keep what = copy.what;
   const std::deque<NodeId> askers = copy.askers;
-  const bool anew = copy.anew;
+  const bool replace = copy.replace;
   copy.pin.release();
   copy.step = Step::ended;
   if (!copy.failed) {
@@ -250,7 +250,7 @@ void ReplicaReceiver::end(Copy& copy) {
   if (askers.size() == 1) return;
   copy = Copy{};
   copy.what = what;
-  copy.anew = anew;
+  copy.replace = replace;
   copy.file = {what.version, what.run, what.node};
   copy.askers.assign(askers.begin() + 1, askers.end());
 }

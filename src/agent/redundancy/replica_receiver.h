@@ -1,11 +1,11 @@
 // Keeps copies of other nodes' files on this node: the keeper's side of "Keeping" in
-// docs/protocol/peers.md. It pulls manifest and segment from whoever asked, through the peer file
+// docs/protocol/peers.md. It pulls manifest and segment from the asker, through the peer file
 // thread onto the disk, and answers `kept`.
 //
 // At most two copies are made at once, those of older versions first; the others wait. Several
 // pieces are on their way, as many as there are buffers, which two copies share. The rate limits
 // what is pulled. Retention leaves the version alone meanwhile. A copy that fails is taken away
-// again, and whoever asked is told why; if it was lost, nobody is.
+// again, and the asker gets the reason, unless it was lost.
 //
 // Main loop's thread; nothing blocks. It may be destroyed at any time: what is under way is given
 // up.
@@ -45,8 +45,8 @@ class ReplicaReceiver {
   ReplicaReceiver(const ReplicaReceiver&) = delete;
   ReplicaReceiver& operator=(const ReplicaReceiver&) = delete;
 
-  // `anew`: what this node has of it is damaged and counts for nothing.
-  void keep(NodeId from, const wire::peer::Keep& what, bool anew = false);
+  // `replace`: what this node has of it is damaged and does not count.
+  void keep(NodeId from, const wire::peer::Keep& what, bool replace = false);
   // The version has gone, or goes: its copies are given up.
   void removed(VersionNumber version);
 
@@ -72,7 +72,7 @@ class ReplicaReceiver {
     std::uint64_t not_before_ns = 0;           // of the pieces in `again`
     std::optional<Error> failed;
     bool source_lost = false;
-    bool anew = false;
+    bool replace = false;
     VersionPin pin;  // while it is active
     NodeId source() const { return askers.front(); }
     bool is_active() const { return step != Step::waiting && step != Step::ended; }

@@ -168,7 +168,7 @@ void Replicator::repair(const HeldFile& damaged, NodeId source) {
   } else {
     what = what_of(damaged);
   }
-  replica_receiver_.keep(source, what, /*anew=*/true);
+  replica_receiver_.keep(source, what, /*replace=*/true);
 }
 
 bool Replicator::is_own(const FileOf& file) const {

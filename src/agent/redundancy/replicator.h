@@ -5,8 +5,8 @@
 // A file is looked after by the first living of its holders: its owner, and when that is lost the
 // holder with the lowest number. Everybody who has it knows who else has. Copies are asked for in
 // the order of protect::keepers_in_order(); who refuses or is lost is replaced by the next. When
-// nobody is left the level is missing, with a reason, until the membership changes or half a minute
-// has passed.
+// no keeper is left the level is missing, with a reason, until the membership changes or half a
+// minute has passed.
 //
 // Main loop's thread; nothing blocks, and nothing that goes wrong here stops a program. Lives as
 // long as the run that it is for.
@@ -99,7 +99,7 @@ class Replicator final : public PeerEvents {
     std::uint64_t lost_ns = 0;        // since when copies are missing that there were; 0: none are
     bool complete = false;            // once had all its copies
     bool inherited = false;           // of an earlier run, whose nodes had other numbers
-    bool exhausted = false;           // nobody is left to ask
+    bool exhausted = false;           // no keeper is left to ask
     VersionPin pin;                   // while copies are asked for
   };
   using Entry = std::pair<const FileOf, Duty>;

@@ -1,9 +1,9 @@
 // Makes blocks of a stripe, or a part of them, out of others (docs/protocol/parity.md): reads the
-// sources from whoever holds them, one after the other, and takes each in as it arrives. The
+// sources from their holders, one after the other, and takes each in as it arrives. The
 // arithmetic is done in the peer file thread.
 //
-// Has a few buffers of its own to read into, so that whoever has memory for what is made never
-// waits for somebody who waits for the same; more than those wait in line. Main loop's thread;
+// Has a few buffers of its own to read into, so that the owner of the memory for what is made
+// never waits for a member that waits for the same; more requests wait in line. Main loop's thread;
 // nothing blocks. It may be destroyed at any time.
 #pragma once
 

@@ -84,7 +84,7 @@ void Transfers::offered(NodeId from, std::uint64_t ticket, std::uint64_t bytes, 
     peers_.refuse(offer);
     return asked->fail(
         Error(Code::protocol,
-              fmt::format("node {} offers {} bytes that nobody asked it for", from, bytes)));
+              fmt::format("node {} offers {} bytes that were not asked for", from, bytes)));
   }
   if (asked->done) return fetch(offer, std::move(*asked));
   fetch_manifest(bytes, offer, std::move(asked->done_manifest));

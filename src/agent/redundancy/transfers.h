@@ -3,10 +3,10 @@
 // thread, without the network.
 //
 // As holder: requests wait in line for one of `serving`'s buffers; a line that is too long is
-// answered with `again`. As reader: nothing is bounded or tried again here; whoever reads has the
-// memory, and knows who else holds the file.
+// answered with `again`. As reader: nothing is bounded or tried again here; the reader has the
+// memory, and knows the other holders of the file.
 //
-// Main loop's thread. May be destroyed while it answers others; whoever reads must keep the memory
+// Main loop's thread. May be destroyed while it answers others; the reader must keep the memory
 // until the peer file thread and the peers have gone too, or wait until reading() is 0.
 #pragma once
 
@@ -27,7 +27,7 @@ namespace backstay::agent {
 class Transfers final : public FileReader, public PeerEvents {
  public:
   // All must live longer. `first_ticket`: larger than any that this agent has used in an earlier
-  // life, so that an answer to that one is nobody's.
+  // life, so that an answer to that one matches no request.
   Transfers(Peers& peers, PeerFileLink& peer_files, StagingBuffers& serving,
             std::uint64_t first_ticket);
 

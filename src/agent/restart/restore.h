@@ -6,8 +6,8 @@
 //   3. every rank verifies every chunk (Verified); anything damaged or unreadable: the source
 //   selector is told, and back to 1.
 //      (The ranks exchange chunks that do not come from the pool with what their regions hold, so
-//      nobody gets a buffer of a plan that is given up before every rank has taken its bytes back:
-//      Withdraw, Withdrawn.)
+//      a buffer of a plan that is given up is not handed on before every rank has taken its bytes
+//      back: Withdraw, Withdrawn.)
 //   4. everything is verified. A restart on several nodes: Ready, and the ranks of all nodes agree;
 //   Proceed says on what;
 //   5. Deliver. Where the pool was too small to hold all chunks they are read and handed out a

@@ -38,8 +38,7 @@ SourceSelector::SourceSelector(JobState& state, const std::vector<Rank>& ranks,
   for (std::size_t i = 0; i < ranks.size(); ++i) searches_[i].rank = ranks[i];
 }
 
-// Somebody who cannot be reached may have it all the same: nothing else that is heard takes that
-// back.
+// An agent that cannot be reached may still have it: no other answer takes that back.
 void SourceSelector::Search::note(const Error& trouble) {
   why = trouble.message();
   if (code != Code::agent_lost) code = trouble.code();
@@ -116,7 +115,7 @@ void SourceSelector::look_around(Search& search) {
                                   });
 }
 
-// Nobody has it any more as it was written.
+// No holder has it any more as it was written.
 bool SourceSelector::has_nothing(const Search& search) const {
   return search.left.empty() || search.left.front().place == Place::durable;
 }
@@ -253,7 +252,7 @@ Error SourceSelector::nothing_of(const Search& search) const {
           ? std::string()
           : fmt::format(" (it was on node{} {})", search.holders.size() > 1 ? "s" : "",
                         fmt::join(search.holders, ", "));
-  // Not damage where somebody who cannot be reached may have a good one: no older version may be
+  // Not damage where an agent that cannot be reached may have a good one: no older version may be
   // taken in its place.
   const bool is_damage = search.damage && search.code != Code::agent_lost;
   return {is_damage ? Code::corrupt : search.code,

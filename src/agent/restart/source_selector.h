@@ -54,8 +54,8 @@ class SourceSelector {
   void find(Done done);
   // What was read from there for this participant cannot be used; find() takes it into account.
   void failed(std::size_t participant, const Source& source, const Error& why);
-  // Could not be read any more: somebody else who has the same bytes, so that nothing has to be
-  // begun anew.
+  // Could not be read any more: another holder of the same bytes, so that the restart need not
+  // begin again.
   std::optional<Source> instead(std::size_t participant, const Source& source, const Error& why);
   // The durable directory was listed once more, as find() may have ordered
   // (JobState::durable_looks).

@@ -60,10 +60,10 @@ void VersionChoice::given_up(const Error& why, std::uint32_t elsewhere_nodes) {
 std::string VersionChoice::damage() const {
   if (!trouble_.empty()) return trouble_;
   std::string shared;
+  const auto text = [](const StoredVersion& stored) {
+    return fmt::format("version {}: {}", stored.version, stored.damage);
+  };
   for (const auto& [number, row] : state_.versions.rows()) {
-    const auto text = [number](const StoredVersion& stored) {
-      return fmt::format("version {}: {}", number, stored.damage);
-    };
     if (row.is_listed() && !row.disk->damage.empty()) return text(*row.disk);
     if (shared.empty() && row.shared && !row.shared->good()) shared = text(*row.shared);
   }
@@ -96,7 +96,7 @@ Error VersionChoice::not_wanted() const {
 
 Error VersionChoice::nothing() const {
   if (wanted_ != 0) return not_wanted();
-  if (state_.durable_error) {  // nobody knows what is there: not the time to begin anew
+  if (state_.durable_error) {  // it is unknown what is there: not the time to begin again
     return {state_.durable_error->code(), state_.durable_error->message()};
   }
   const std::string why = damage();

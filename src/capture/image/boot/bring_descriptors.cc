@@ -6,6 +6,7 @@ namespace backstay::image {
 namespace {
 
 constexpr uint32_t access_mode = 3;
+constexpr uint64_t standard = 3;  // 0, 1, 2: given by what starts the program
 // O_CREAT, O_EXCL, O_TRUNC, O_NOFOLLOW: of the first opening only.
 constexpr uint32_t only_at_first = 0100 | 0200 | 01000 | 0400000;
 constexpr long duplicate_above = 0;  // F_DUPFD
@@ -91,15 +92,20 @@ void cut_back(const Descriptor& one, long fd) {
   if (status.bytes > one.bytes) system_call(__NR_ftruncate, fd, static_cast<long>(one.bytes));
 }
 
+// 0, 1 and 2 are what the new process has there. Under any other number it may have a descriptor of
+// its own: then only the same pipe or terminal counts.
+bool is_inherited_again(const Descriptor& one) {
+  FileStatus status;
+  if (!descriptor_status(one.number, status)) return false;
+  return one.number < standard || (status.device == one.device && status.inode == one.inode);
+}
+
 long open_one(const Tables& tables, const Descriptor& one) {
   const char* path = tables.text(one.path);
   switch (static_cast<DescriptorKind>(one.kind)) {
     case DescriptorKind::pipe: return open_pipe(tables, one);
-    case DescriptorKind::inherited: {
-      FileStatus status;
-      if (descriptor_status(one.number, status)) return one.number;
-      return sys_open("/dev/null", O_RDWR);
-    }
+    case DescriptorKind::inherited:
+      return is_inherited_again(one) ? one.number : sys_open("/dev/null", O_RDWR);
     case DescriptorKind::file:
       if (ends_with(path, " (deleted)")) return open_removed(tables, one);
       break;

@@ -10,6 +10,7 @@ namespace {
 
 constexpr uint32_t flag_close_on_exec = 02000000;
 constexpr uint32_t access_mode = 3;
+constexpr uint32_t write_only = 1;
 constexpr uint64_t standard = 3;  // 0, 1, 2: given by what starts the program
 
 struct Open {
@@ -138,10 +139,11 @@ void settle_pipes(Tables& tables, Trouble& trouble) {
     if (one.kind != static_cast<uint32_t>(DescriptorKind::pipe)) continue;
     if (has_both_ends(tables, one)) {
       if ((one.flags & access_mode) == 0) keep_pipe(tables, one, trouble);
-    } else if (one.number < standard) {
+    } else if (one.number < standard || (one.flags & access_mode) == write_only) {
+      // What went into it cannot be taken back, as with standard output.
       one.kind = static_cast<uint32_t>(DescriptorKind::inherited);
     } else {
-      trouble << "descriptor " << uint64_t{one.number} << " is a pipe to another process";
+      trouble << "descriptor " << uint64_t{one.number} << " is a pipe from another process";
     }
     if (!trouble.empty()) return;
   }
