@@ -54,7 +54,7 @@ class Refuse(unittest.TestCase):
         self.cut_refused("s = socket.socket()", "is a socket")
 
     def test_pipe_to_another_process(self):
-        self.cut_refused("r, w = os.pipe()\nos.close(r)", "is a pipe to another process")
+        self.cut_refused("r, w = os.pipe()\nos.close(w)", "is a pipe from another process")
 
     def test_child(self):
         self.cut_refused(
