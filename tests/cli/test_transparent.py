@@ -88,11 +88,26 @@ def status_of(world, job):
     return next((one for one in document.get("jobs", []) if one.get("job") == job), {})
 
 
+STARTED = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left():
+    """Also where a test fails: SIGTERM saves and ends a program."""
+    yield
+    while STARTED:
+        running = STARTED.pop()
+        if running.poll() is None:
+            running.terminate()
+            running.communicate(timeout=60)
+
+
 def start(world, words, *options, out=subprocess.PIPE, env=None, pass_fds=()):
-    return subprocess.Popen(
+    STARTED.append(subprocess.Popen(
         [PROGRAM, "run", "--transparent", *map(str, options), "--", *map(str, words)],
         env={**world.env, **(env or {})}, cwd=world.folder, stdin=subprocess.DEVNULL,
-        stdout=out, stderr=subprocess.PIPE, text=True, pass_fds=pass_fds)
+        stdout=out, stderr=subprocess.PIPE, text=True, pass_fds=pass_fds))
+    return STARTED[-1]
 
 
 def first_versions(world, running, count=1):
