@@ -225,6 +225,15 @@ def test_sqlite_in_memory(world):
     go_on(world, ["sqlite3", ":memory:", f".read {query}"])
 
 
+def go_on_from_another_folder(world, words, out):
+    with open(out, "ab") as file:
+        done = subprocess.run(
+            [PROGRAM, "run", "--transparent", "--job", "app", "--", *map(str, words)],
+            env=world.env, cwd="/", stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.PIPE,
+            timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
 def test_sigterm_saves_and_the_same_command_goes_on_from_another_folder(world):
     words = [*program(world, STEPS), 500]
     expected = undisturbed(words, world.folder)
@@ -234,12 +243,7 @@ def test_sigterm_saves_and_the_same_command_goes_on_from_another_folder(world):
         first_versions(world, running)
         stop(running)
     assert out.read_bytes() != expected
-    with open(out, "ab") as file:
-        done = subprocess.run(
-            [PROGRAM, "run", "--transparent", "--job", "app", "--", *map(str, words)],
-            env=world.env, cwd="/", stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.PIPE,
-            timeout=60)
-    assert done.returncode == 0, done.stderr
+    go_on_from_another_folder(world, words, out)
     assert out.read_bytes() == expected
 
 
@@ -257,12 +261,7 @@ def test_a_damaged_version_is_passed_over(world):
     bytes_of = bytearray(segment.read_bytes())
     bytes_of[len(bytes_of) // 2] ^= 1
     segment.write_bytes(bytes_of)
-    with open(out, "ab") as file:
-        done = subprocess.run(
-            [PROGRAM, "run", "--transparent", "--job", "app", "--", *map(str, words)],
-            env=world.env, cwd="/", stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.PIPE,
-            timeout=60)
-    assert done.returncode == 0, done.stderr
+    go_on_from_another_folder(world, words, out)
     assert out.read_bytes() == expected
     assert folder.name[1:].lstrip("0") in world.run("ls", "app").stdout
     assert "damaged" in world.run("ls", "app", "--json").stdout
