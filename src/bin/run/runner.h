@@ -89,6 +89,7 @@ class Runner {
   bool agent_has_our_run() const;
   std::optional<RunSummary> summary() const;
   void say_summary(const RunSummary& summary, int code) const;
+  bool files_are_home() const;
   int finish(int code);
   void requeue();
 
