@@ -139,6 +139,7 @@ void take_interval(Config& config, double interval_s) {
 Result<int> run(RunCommandOptions options) {
   options.run.launch = new_launch();
   options.run.fresh = options.fresh;
+  options.run.transparent = options.transparent;
   BACKSTAY_ASSIGN(const std::string file, find_config(options.settings.config_file));
   BACKSTAY_ASSIGN(Config config, load(options.settings));
   take_interval(config, options.interval_s);
