@@ -7,6 +7,9 @@
 #include <set>
 #include <unordered_map>
 
+#include "agent/disk/needed_segment.h"
+#include "agent/version/held_files.h"
+#include "agent/version/needed_files.h"
 #include "base/aligned_memory.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
@@ -68,8 +71,7 @@ class StoreWorker::Impl {
     std::optional<Error> error;  // the first one
   };
   struct Reading {
-    VersionNumber version = 0;
-    NodeId node = 0;
+    FileOf segment;  // run 0: of the version itself
     std::unique_ptr<tier::Reader> reader;
     std::uint64_t next_tag = 0;
     std::unordered_map<std::uint64_t, ChunkRead> reads;  // by tag
@@ -86,33 +88,13 @@ class StoreWorker::Impl {
 
   // --- scan and removal ---------------------------------------------------------------------
   void handle(ScanJob& command) {
-    post_event_(Scanned{scan_job(command.clean)});
-    if (!tier_.ok() || !command.clean) return;
+    if (!tier_.ok()) return post_event_(Scanned{tier_.error()});
+    post_event_(Scanned{scan_for_agent(**tier_, job_, command.clean)});
+    if (!command.clean) return;
     // Programs need not wait for this: the first version does, if it comes that soon.
     if (const Status ready = (*tier_)->prepare(); !ready.ok()) {
       spdlog::warn("the tier is not ready: {}", ready.error().to_string());
     }
-  }
-
-  Result<std::vector<StoredVersion>> scan_job(bool clean) {
-    if (!tier_.ok()) return tier_.error();
-    std::vector<std::string> ignored;
-    BACKSTAY_ASSIGN(std::vector<StoredVersion> found, scan(**tier_, job_, &ignored));
-    for (const std::string& name : ignored) {
-      spdlog::warn(
-          "not a version of ours, ignored job={} folder={} (remove it, or give it another name)",
-          job_, name);
-    }
-    // The number of an unfinished version is not used again, but a folder that just has a large
-    // number must not use up those that are left.
-    const VersionNumber counted = counted_to(found);
-    std::erase_if(found, [&](StoredVersion& stored) {
-      const bool garbage = stored.level == Level::none && stored.damage.empty() &&
-                           !find_in_doubt(**tier_, job_, stored);
-      if (garbage && clean) remove_garbage(stored.version);
-      return garbage && stored.version > counted;
-    });
-    return found;
   }
 
   // People remove a job's folder to begin anew, and purgers what is old.
@@ -135,24 +117,27 @@ class StoreWorker::Impl {
     post_event_(std::move(looked));
   }
 
-  void remove_garbage(VersionNumber version) {
-    spdlog::info("remove the rest of an unfinished version job={} version={}", job_, version);
-    const Status status = (*tier_)->remove(format::version_folder(job_, version));
-    if (!status.ok()) spdlog::warn("cannot remove it: {}", status.error().to_string());
-  }
-
   void handle(RemoveVersions& command) { (void)remove(command.versions); }
 
   // True if there was one.
   bool remove(const std::vector<VersionNumber>& versions) {
     Removed removed;
+    std::set<VersionNumber> needed = in_use_needs_;  // by versions that stay
+    for (const auto& [version, needs] : sealed_needs_) needed.insert(needs.begin(), needs.end());
     for (const VersionNumber version : versions) {
-      const bool gone = version != in_use_ && remove_one(version);
+      const bool gone = version != in_use_ && !needed.contains(version) && remove_one(version);
       (gone ? removed.versions : removed.stayed).push_back(version);
+      if (!gone) add_needs_of(version, needed);
     }
     const bool any = !removed.versions.empty();
     if (!versions.empty()) post_event_(std::move(removed));
     return any;
+  }
+
+  void add_needs_of(VersionNumber version, std::set<VersionNumber>& needed) {
+    if (!tier_.ok()) return;
+    const StoredVersion stays = look_at(**tier_, job_, version);
+    for (const format::Need& need : needs_there(**tier_, job_, stays)) needed.insert(need.version);
   }
 
   bool remove_one(VersionNumber version) {
@@ -165,6 +150,7 @@ class StoreWorker::Impl {
     }
     unrecorded_.erase(version);
     recorded_early_.erase(version);
+    sealed_needs_.erase(version);
     return true;
   }
 
@@ -207,7 +193,7 @@ class StoreWorker::Impl {
     std::memset(command.memory.data() + command.length, 0, slot - command.length);
     const std::uint64_t tag = writing_->next_tag++;
     writing_->buffers[tag] = {command.buffer, command.length};
-    writing_->chunks.push_back({command.rank, command.length, command.object_offset,
+    writing_->chunks.push_back({command.object, command.length, command.object_offset,
                                 writing_->next_offset, command.checksum});
     writing_->writer->write(writing_->next_offset, command.memory.first(slot), tag);
     writing_->next_offset += slot;
@@ -217,29 +203,31 @@ class StoreWorker::Impl {
     if (!writing_ || writing_->info.version != command.version) return;
     while (writes_in_flight() > 0) reap_writes(true);
     if (!writing_->error) {
-      if (auto record = seal(command); !record.ok()) {
-        writing_->error = record.error();
+      if (auto event = seal(command); !event.ok()) {
+        writing_->error = event.error();
       } else {
-        VersionSealed event{as_sealed(*record), writing_->info.node, writing_->next_offset, {}};
-        for (const auto& [rank, bytes] : command.object_bytes) event.ranks.push_back(rank);
-        if (record->nodes == 1) unrecorded_[command.version] = *record;
+        const format::CommitRecord& record = event->stored.record;
+        if (record.nodes == 1) unrecorded_[command.version] = record;
+        for (const FileOf& one : event->needs) sealed_needs_[command.version].insert(one.version);
         writing_.reset();
-        return post_event_(std::move(event));
+        return post_event_(std::move(*event));
       }
     }
     give_up();
   }
 
-  // What its record will say.
-  Result<format::CommitRecord> seal(const SealVersion& command) {
+  Result<VersionSealed> seal(SealVersion& command) {
     failpoint("commit.1");
     BACKSTAY_TRY(writing_->writer->seal(writing_->next_offset));
     failpoint("commit.2");
     BACKSTAY_ASSIGN(const format::Manifest manifest, make_manifest(command));
+    const std::vector<FileOf> needs = needed_files(manifest);
+    for (const FileOf& file : needs) BACKSTAY_TRY(open_needed(**tier_, job_, file));
     const Buffer encoded = format::encode(manifest);
     BACKSTAY_TRY((*tier_)->put(format::manifest_name(writing_->folder, manifest.node), encoded));
     failpoint("commit.3");
-    return format::record_of(manifest, encoded);
+    return VersionSealed{as_sealed(format::record_of(manifest, encoded)), manifest.node,
+                         manifest.segment_bytes, manifest.ranks_here(), needs};
   }
 
   static StoredVersion as_sealed(const format::CommitRecord& record) {
@@ -252,6 +240,7 @@ class StoreWorker::Impl {
 
   void handle(RecordVersion& command) {
     format::CommitRecord& record = command.record;
+    sealed_needs_.erase(record.version);
     if (const Status here = has_part(command); !here.ok()) {
       if (here.error().code() != Code::not_found) return record_failed(record, here.error());
       const Error why(Code::not_found, "no part of it is here any more");
@@ -322,7 +311,7 @@ class StoreWorker::Impl {
     post_event_(VersionFailed{record.version, why});
   }
 
-  Result<format::Manifest> make_manifest(const SealVersion& command) {
+  Result<format::Manifest> make_manifest(SealVersion& command) {
     format::Manifest manifest;
     manifest.job = job_;
     manifest.node = writing_->info.node;
@@ -334,7 +323,10 @@ class StoreWorker::Impl {
     manifest.chunk_bytes_max = writing_->info.chunk_bytes_max;
     manifest.captured_ns = command.captured_ns;
     manifest.chunks = std::move(writing_->chunks);
-    BACKSTAY_TRY(format::build_index(manifest, command.object_bytes));
+    manifest.needs = std::move(command.older.needs);
+    manifest.chunks.insert(manifest.chunks.end(), command.older.chunks.begin(),
+                           command.older.chunks.end());
+    BACKSTAY_TRY(format::index_objects(manifest, command.object_bytes));
     return manifest;
   }
 
@@ -343,6 +335,7 @@ class StoreWorker::Impl {
       while (writes_in_flight() > 0) reap_writes(true);
       writing_.reset();
     }
+    sealed_needs_.erase(command.version);
     if (!tier_.ok()) return;
     const std::string folder = format::version_folder(job_, command.version);
     const auto manifest = (*tier_)->open(format::manifest_name(folder, command.node));
@@ -394,6 +387,9 @@ class StoreWorker::Impl {
     } else {
       in_use_ = version;
       auto manifest = read_manifest(**tier_, job_, command.record, command.node);
+      if (manifest.ok()) {
+        for (const format::Need& need : manifest->needs) in_use_needs_.insert(need.version);
+      }
       if (manifest.ok() || !is_gone(version)) event.manifest = std::move(manifest);
     }
     post_event_(std::move(event));
@@ -407,8 +403,9 @@ class StoreWorker::Impl {
 
   void handle(ReadChunk& command) {
     ChunkRead event{command.version, command.buffer, command.ticket, {}, command.chunk.length};
-    if (!reading_ || reading_->version != command.version || reading_->node != command.node) {
-      if (const Status status = open_segment(command); !status.ok()) {
+    const FileOf segment = command.older.value_or(FileOf{command.version, 0, command.node});
+    if (!reading_ || reading_->segment != segment) {
+      if (const Status status = open_segment(segment); !status.ok()) {
         event.status = status;
         return post_event_(std::move(event));
       }
@@ -423,14 +420,13 @@ class StoreWorker::Impl {
                            command.memory.first(format::slot_bytes(command.chunk.length)), tag);
   }
 
-  Status open_segment(const ReadChunk& command) {
+  Status open_segment(const FileOf& segment) {
     finish_reads();
     if (!tier_.ok()) return tier_.error();
-    BACKSTAY_ASSIGN(auto reader, (*tier_)->open(format::segment_name(
-                                     format::version_folder(job_, command.version), command.node)));
+    BACKSTAY_ASSIGN(auto reader, segment.run == 0 ? (*tier_)->open(names_of(job_, segment).data)
+                                                  : open_needed(**tier_, job_, segment));
     reading_ = Reading{};
-    reading_->version = command.version;
-    reading_->node = command.node;
+    reading_->segment = segment;
     reading_->reader = std::move(reader);
     return {};
   }
@@ -438,6 +434,7 @@ class StoreWorker::Impl {
   void handle(DoneReading&) {
     finish_reads();
     in_use_ = 0;
+    in_use_needs_.clear();
   }
 
   void handle(Settle& command) {
@@ -495,9 +492,12 @@ class StoreWorker::Impl {
   std::map<VersionNumber, format::CommitRecord> unrecorded_;
   // Of those that were recorded to make room, before that order came.
   std::map<VersionNumber, format::CommitRecord> recorded_early_;
+  // Of sealed ones without an order to record: what may go was chosen before they were known.
+  std::map<VersionNumber, std::set<VersionNumber>> sealed_needs_;
   std::optional<Writing> writing_;
   std::optional<Reading> reading_;
   VersionNumber in_use_ = 0;  // a restart has its manifest; 0: none
+  std::set<VersionNumber> in_use_needs_;
 };
 
 StoreWorker::StoreWorker(std::string job, const MakeTier& make_tier, PostEvent post_event,

@@ -8,26 +8,13 @@
 
 #include "agent/disk/links.h"
 #include "agent/drain/due_version.h"
+#include "agent/drain/durable_message.h"
 #include "agent/version/retention.h"
 #include "base/log.h"
 
 namespace backstay::agent {
 
 namespace peer = wire::peer;
-
-namespace {
-
-peer::Durable message_of(const format::CommitRecord& record) {
-  return {record.version,       record.run,           record.nodes,       record.ranks,
-          record.payload_bytes, record.manifests_sum, record.captured_ns, record.committed_ns};
-}
-
-format::CommitRecord record_of(const peer::Durable& what, const std::string& job) {
-  return {job,        Level::durable,     what.version,       what.run,         what.nodes,
-          what.ranks, what.payload_bytes, what.manifests_sum, what.captured_ns, what.committed_ns};
-}
-
-}  // namespace
 
 DrainCoordinator::DrainCoordinator(JobState& state, Peers& peers, const HeldFiles& held,
                                    Events events)
@@ -126,6 +113,7 @@ void DrainCoordinator::begin(format::CommitRecord record) {
   record.level = Level::durable;
   record.payload_bytes = 0;
   record.manifests_sum = 0;
+  record.needs.clear();
   const Version& version =
       version_.emplace(Version{record,
                                ++next_ticket_,
@@ -181,7 +169,11 @@ void DrainCoordinator::go_on() {
     version_->given[ticket] = *turn;
     peers_.send(turn->agent, peer::Turn{ticket, record.version, record.run, turn->file});
   }
-  if (version_->turns.complete()) commit();
+  if (!version_->turns.complete()) return;
+  if (const auto wrong = format::wrong_with_needs(record.needs, record.version); !wrong.empty()) {
+    return give_up(Error(Code::unsupported, fmt::format("its nodes together: {}", wrong)));
+  }
+  commit();
 }
 
 void DrainCoordinator::on(NodeId from, const peer::TurnOver& over) {
@@ -194,6 +186,7 @@ void DrainCoordinator::on(NodeId from, const peer::TurnOver& over) {
     version_->turns.done(turn);
     version_->record.payload_bytes += over.payload_bytes;
     version_->record.manifests_sum += over.digest;
+    version_->record.needs = format::both_needs(version_->record.needs, as_needs(over.needs));
     return go_on();
   }
   version_->turns.failed(turn);
@@ -211,8 +204,7 @@ void DrainCoordinator::commit() {
   // Of an earlier run: a restart may still be reading an older one.
   CommitCopy last{version_->record};
   if (version_->record.run == state_.run) {
-    last.expired =
-        shared_expired(state_.versions, version_->record.version, state_.durable_settings.keep);
+    last.expired = shared_expired(state_.versions, version_->record, state_.durable_settings.keep);
   }
   state_.store.post_drain(std::move(last));
 }
@@ -221,7 +213,7 @@ void DrainCoordinator::on(const VersionDurable& event) {
   const format::CommitRecord& record = event.stored.record;
   if (!version_ || version_->record.version != record.version) return;
   version_.reset();
-  const peer::Durable durable = message_of(record);
+  const peer::Durable durable = as_message(record);
   tell_others(durable);
   on(peers_.self(), durable);
 }
@@ -320,8 +312,13 @@ void DrainCoordinator::write(const Own& own) {
 
 void DrainCoordinator::on(const PartCopied& event) {
   if (!own_ || own_->turn.ticket != event.ticket) return;
-  peer::TurnOver over{event.ticket,        Code::ok,    "", event.source_is_damaged,
-                      event.payload_bytes, event.digest};
+  peer::TurnOver over{event.ticket,
+                      Code::ok,
+                      "",
+                      event.source_is_damaged,
+                      event.payload_bytes,
+                      event.digest,
+                      as_message(event.needs)};
   if (!event.status.ok()) {
     over.code = event.status.error().code();
     over.message = event.status.error().message();
@@ -332,13 +329,15 @@ void DrainCoordinator::on(const PartCopied& event) {
 }
 
 void DrainCoordinator::answer(const Own& own, const Error& why) {
-  peers_.send(own.from, peer::TurnOver{own.turn.ticket, why.code(), why.message(), false, 0, 0});
+  peers_.send(own.from,
+              peer::TurnOver{own.turn.ticket, why.code(), why.message(), false, 0, 0, {}});
 }
 
 void DrainCoordinator::on(NodeId, const peer::Durable& durable) {
   due_.erase(durable.version);
   if (kept_ && kept_->version == VersionOfRun{durable.version, durable.run}) keep(std::nullopt);
-  const format::CommitRecord record = record_of(durable, state_.name);
+  const format::CommitRecord record = as_record(durable, state_.name);
+  if (!format::wrong_with_needs(record.needs, record.version).empty()) return;
   const StoredVersion stored{record.version, record.level, record};
   const bool known = state_.is_durable(record.version);
   state_.store.post_drain(Reopen{});
@@ -404,7 +403,7 @@ void DrainCoordinator::tell_durable(NodeId peer) {
   for (const auto& [number, row] : state_.versions.rows()) {
     if (!row.durable()) continue;
     const format::CommitRecord& record = row.shared->record;
-    if (record.run == state_.run) peers_.send(peer, message_of(record));
+    if (record.run == state_.run) peers_.send(peer, as_message(record));
   }
 }
 

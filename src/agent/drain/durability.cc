@@ -57,9 +57,9 @@ void Durability::consider() {
   if (version == 0) return;
   copied_ = VersionPin(state_.versions, version, PinReason::copying);
   const DurableSettings& settings = state_.durable_settings;
-  state_.store.post_drain(CopyVersion{state_.versions.find(version)->disk->record,
-                                      settings.bytes_per_s,
-                                      shared_expired(state_.versions, version, settings.keep)});
+  const format::CommitRecord& record = state_.versions.find(version)->disk->record;
+  state_.store.post_drain(CopyVersion{record, settings.bytes_per_s,
+                                      shared_expired(state_.versions, record, settings.keep)});
 }
 
 // Of a version of several nodes only a part is here.
