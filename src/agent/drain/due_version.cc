@@ -23,4 +23,23 @@ void DueVersion::consider(VersionNumber version, bool waited) {
   if (version >= newest_durable_ + state_.durable_settings.every) due_ = std::max(due_, version);
 }
 
+VersionNumber DueVersion::answer() const {
+  VersionNumber next = waited_ != 0 ? waited_ : due_;
+  while (const VersionNumber needed = first_needed(next)) next = needed;
+  return next;
+}
+
+// Of what this node's part needs, one that is to be copied before it; 0: nothing is, or it cannot
+// be, and the copy says so.
+VersionNumber DueVersion::first_needed(VersionNumber version) const {
+  const VersionRow* row = state_.versions.find(version);
+  if (row == nullptr || !row->good()) return 0;
+  for (const format::Need& need : row->disk->record.needs) {
+    const VersionRow* needed = state_.versions.find(need.version);
+    const bool there = needed != nullptr && needed->good() && needed->is_of(need.run);
+    if (there && !needed->durable() && need.version > given_up_) return need.version;
+  }
+  return 0;
+}
+
 }  // namespace backstay::agent

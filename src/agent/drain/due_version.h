@@ -15,9 +15,12 @@ class DueVersion {
  public:
   explicit DueVersion(const JobState& state);
   void consider(VersionNumber version, bool waited);
-  VersionNumber answer() const { return waited_ != 0 ? waited_ : due_; }
+  // What it needs goes first.
+  VersionNumber answer() const;
 
  private:
+  VersionNumber first_needed(VersionNumber version) const;
+
   const JobState& state_;
   const VersionNumber newest_durable_;
   VersionNumber given_up_ = 0;
