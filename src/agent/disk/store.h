@@ -154,7 +154,7 @@ struct VersionSealed {
   StoredVersion stored;
   NodeId node = 0;
   std::uint64_t segment_bytes = 0;
-  std::vector<Rank> ranks;            // whose regions it has
+  std::vector<Rank> ranks;         // whose regions it has
   std::vector<FileOf> needs = {};  // files of older versions that its chunks lie in
 };
 HeldFile held_of(const VersionSealed& sealed);  // this node's part, without a record
