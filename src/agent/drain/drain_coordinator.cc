@@ -105,7 +105,7 @@ void DrainCoordinator::on(NodeId, const peer::Due& due) {
 // --- the coordinator -----------------------------------------------------------------------------
 
 void DrainCoordinator::begin() {
-  DueVersion next(state_);
+  DueVersion next(state_, target_);
   for (const auto& [number, row] : state_.versions.rows()) {
     // Of a version of several nodes a node alone has a part only.
     const bool has_all = !alone() || (row.good() && row.disk->record.nodes == 1);
@@ -114,6 +114,7 @@ void DrainCoordinator::begin() {
   for (const auto& [number, due] : due_) next.consider(number, due.waited);
   const VersionNumber number = next.answer();
   if (number == 0) return;
+  target_ = next.target();
   const VersionRow* here = state_.versions.find(number);
   if (here != nullptr && here->good()) return begin(here->disk->record);
   const peer::Due& due = due_.at(number);
@@ -266,11 +267,21 @@ void DrainCoordinator::give_up(const Error& why) {
   if (std::exchange(version_->given_up, true)) return;
   version_->prepared = true;  // or will not be
   version_->asked.clear();
-  const peer::NotDurable message{version_->record.version, version_->record.run, why.code(),
-                                 why.message()};
+  const auto [version, run] = VersionOfRun(version_->record.version, version_->record.run);
+  tell_given_up(version, run, why);
+  const VersionRow* target = state_.versions.find(target_);
+  if (target_ != version && target != nullptr && target->good()) {
+    tell_given_up(
+        target_, target->disk->record.run,
+        Error(why.code(), fmt::format("version {}, which it needs: {}", version, why.message())));
+  }
+  end_if_over();
+}
+
+void DrainCoordinator::tell_given_up(VersionNumber version, RunId run, const Error& why) {
+  const peer::NotDurable message{version, run, why.code(), why.message()};
   tell_others(message);
   on(self_, message);
-  end_if_over();
 }
 
 // The lock is kept until no member writes any more; the next version waits for that too.

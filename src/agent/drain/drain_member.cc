@@ -120,7 +120,7 @@ void DrainCoordinator::on(NodeId from, const peer::NotDurable& why) {
     if (own_) state_.store.post_drain(StopPart{});
     keep(std::nullopt);
   }
-  const bool damaged = version_ && version_->damaged;
+  const bool damaged = version_ && version_->damaged && version_->record.version == why.version;
   events_.failed(CopyFailed{why.version, Error(why.code, why.message), damaged});
   consider();
 }

@@ -12,19 +12,20 @@ VersionNumber newest_durable(const JobState& state) {
   return newest;
 }
 
-DueVersion::DueVersion(const JobState& state)
-    : state_(state), newest_durable_(newest_durable(state)) {
+DueVersion::DueVersion(const JobState& state, VersionNumber target)
+    : state_(state), newest_durable_(newest_durable(state)), target_(target) {
   if (state.copy_failed) given_up_ = state.copy_failed->version;
 }
 
 void DueVersion::consider(VersionNumber version, bool waited) {
   if (version <= given_up_ || state_.is_durable(version)) return;
   if (waited && (waited_ == 0 || version < waited_)) waited_ = version;
-  if (version >= newest_durable_ + state_.durable_settings.every) due_ = std::max(due_, version);
+  const bool is_due = version >= newest_durable_ + state_.durable_settings.every;
+  if (is_due || version == target_) due_ = std::max(due_, version);
 }
 
 VersionNumber DueVersion::answer() const {
-  VersionNumber next = waited_ != 0 ? waited_ : due_;
+  VersionNumber next = target();
   while (const VersionNumber needed = first_needed(next)) next = needed;
   return next;
 }
@@ -37,7 +38,7 @@ VersionNumber DueVersion::first_needed(VersionNumber version) const {
   for (const format::Need& need : row->disk->record.needs) {
     const VersionRow* needed = state_.versions.find(need.version);
     const bool there = needed != nullptr && needed->good() && needed->is_of(need.run);
-    if (there && !needed->durable() && need.version > given_up_) return need.version;
+    if (there && !needed->durable()) return need.version;
   }
   return 0;
 }
