@@ -217,13 +217,7 @@ void Job::on(const Event& event) {
     output_.on(*written);
   } else if (const auto* sealed = std::get_if<VersionSealed>(&event)) {
     if (redundancy_ && sealed->stored.record.run == state_.run) {
-      const format::CommitRecord& record = sealed->stored.record;
-      redundancy_->sealed({{record.version, record.run, sealed->node},
-                           record.nodes,
-                           record.ranks,
-                           sealed->segment_bytes,
-                           sealed->ranks,
-                           std::nullopt});
+      redundancy_->sealed(held_of(*sealed));
     }
     state_.write_failed.reset();
     commit_coordinator_.on(*sealed);
