@@ -6,6 +6,7 @@ BACKSTAY_SEED repeats a run; BACKSTAY_LIVES sets how often a test ends each prog
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -265,6 +266,32 @@ def test_a_program_that_becomes_a_static_one_runs_on_and_says_so_once(world):
     out, told = running.communicate(timeout=60)
     assert (running.returncode, out) == (0, "gone on\n"), told
     assert told.count("cannot be saved now") == 0, told
+
+
+def test_a_program_with_a_child_is_saved_when_that_has_ended(world):
+    """A shell that waits for a command; it is asked once, and the child is named."""
+    text = ("#!/bin/sh\necho begun\n/bin/sh -c 'while [ ! -e on ]; do sleep 0.01; done'\n"
+            "echo alone\nwhile [ ! -e go ]; do :; done\necho gone on\n")
+    running = start(world, [script(world, text)], "--job", "app", "--interval", 3600)
+    assert running.stdout.readline() == "begun\n"
+    running.send_signal(signal.SIGUSR1)
+    assert "asked the program" in running.stderr.readline()
+    first = running.stderr.readline()
+    assert re.search(r"cannot be saved now, because its child \d+ \(sh\) runs", first), first
+    (world.folder / "on").touch()
+    wait_for(lambda: versions(world, "app"), "the version of the shell alone")
+    os.kill(processes_of(world)[0], signal.SIGKILL)
+    (world.folder / "go").touch()
+    out, told = running.communicate(timeout=60)
+    assert (running.returncode, out) == (0, "alone\ngone on\n"), told
+    assert "cannot be saved" not in told and "from version 1" in told, told
+
+
+def test_a_script_of_several_programs_goes_on(world):
+    """Saved between them: each line is printed once, whatever is killed."""
+    text = ("#!/bin/sh\ni=0\nwhile [ $i -lt 60 ]; do\n  i=$((i+1))\n  /bin/echo $i\n"
+            "  j=0; while [ $j -lt 8000 ]; do j=$((j+1)); done\ndone\n")
+    assert "from version" in go_on(world, [script(world, text)])
 
 
 def go_on_from_another_folder(world, words, out):

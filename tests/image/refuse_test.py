@@ -34,6 +34,7 @@ class Refuse(unittest.TestCase):
             f"import mmap, os, socket, subprocess\n{setup}\nprint('ready', flush=True)\n"
             "while not os.path.exists('go'): pass\nprint('went on')"
         )
+        (self.scratch / "go").unlink(missing_ok=True)
         life = booted.Booted(
             ["--image", self.image, "--", PYTHON, "-c", script],
             out=subprocess.PIPE,
@@ -57,9 +58,10 @@ class Refuse(unittest.TestCase):
         self.cut_refused("r, w = os.pipe()\nos.close(w)", "is a pipe from another process")
 
     def test_child(self):
-        self.cut_refused(
-            "child = subprocess.Popen(['sleep', '5'], stdin=subprocess.DEVNULL)", "child processes"
-        )
+        sleep = "child = subprocess.Popen(['sleep', '5'], stdin=subprocess.DEVNULL)"
+        self.cut_refused(sleep, "(sleep) runs")
+        ended = f"{sleep}; child.kill(); os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)"
+        self.cut_refused(ended, "has ended, and it has not waited for it")
 
     def test_device(self):
         self.cut_refused("d = os.open('/dev/ptmx', os.O_RDWR | os.O_NOCTTY)", "/dev/p")
