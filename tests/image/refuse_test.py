@@ -28,7 +28,7 @@ class Refuse(unittest.TestCase):
         self.scratch = Path(scratch.name)
         self.image = self.scratch / "image"
 
-    def cut_refused(self, setup, words):
+    def cut_refused(self, setup, words, **kwargs):
         """The program does `setup`, is to be cut, and goes on all the same."""
         script = (
             f"import mmap, os, socket, subprocess\n{setup}\nprint('ready', flush=True)\n"
@@ -39,6 +39,7 @@ class Refuse(unittest.TestCase):
             ["--image", self.image, "--", PYTHON, "-c", script],
             out=subprocess.PIPE,
             cwd=self.scratch,
+            **kwargs,
         )
         with life.process.stdout as out:
             self.assertEqual(out.readline(), b"ready\n")
@@ -55,7 +56,11 @@ class Refuse(unittest.TestCase):
         self.cut_refused("s = socket.socket()", "is a socket")
 
     def test_pipe_to_another_process(self):
-        self.cut_refused("r, w = os.pipe()\nos.close(w)", "is a pipe from another process")
+        ours, theirs = os.pipe()
+        self.addCleanup(os.close, theirs)
+        with os.fdopen(ours):
+            words = f"descriptor {ours} is a pipe from another process"
+            self.cut_refused("", words, pass_fds=[ours])
 
     def test_child(self):
         sleep = "child = subprocess.Popen(['sleep', '5'], stdin=subprocess.DEVNULL)"
