@@ -134,6 +134,22 @@ def test_show_and_verify_know_a_process(world):
     assert world.run("verify", "app").returncode == 0
 
 
+@pytest.mark.parametrize("mode", ["wb", "ab"])
+def test_output_of_a_life_without_a_version_is_not_printed_twice(world, mode):
+    words, out = program(world, WAITS.format("")), world.folder / "out"
+    out.write_text("before\n" if mode == "ab" else "")
+    with open(out, mode) as file:
+        running = start(world, words, "--job", "app", "--interval", 1000, out=file)
+        wait_for(lambda: "begun" in out.read_text(), "its first line")
+        (world.folder / "go").touch()
+        for pid in processes_of(world):
+            os.kill(pid, signal.SIGSTOP)  # so that it cannot end by itself
+            os.kill(pid, signal.SIGKILL)
+        _, told = running.communicate(timeout=60)
+    assert running.returncode == 0 and "from the beginning" in told, told
+    assert out.read_text() == ("before\n" if mode == "ab" else "") + "begun\ngone on\n"
+
+
 def test_fresh_begins_anew(world):
     words = program(world, WAITS.format(""))
     running = start(world, words, "--job", "app", "--interval", 0.05)

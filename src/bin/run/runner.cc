@@ -225,11 +225,15 @@ bool Runner::another_run_lives() const {
 
 Newest Runner::newest() const { return newest_version(config_, job_, hosts_.get()); }
 
+bool Runner::from_the_beginning(const Newest& newest) const {
+  return newest.version == 0 || (options_.fresh && newest.captured_ns < first_began_ns_);
+}
+
 std::string Runner::where_it_starts(const Newest& newest, bool same_command) const {
   const std::string text = text_of(newest);
   if (!options_.fresh || newest.version == 0) return text;
   if (same_command) return fmt::format("from the beginning; without --fresh {}", text);
-  return newest.captured_ns < first_began_ns_ ? "from the beginning, as --fresh asks" : text;
+  return from_the_beginning(newest) ? "from the beginning, as --fresh asks" : text;
 }
 
 bool Runner::try_again(int code) {
@@ -245,7 +249,9 @@ bool Runner::try_again(int code) {
   const bool lost = next == RunHosts::Next::replaced;
   const std::string refusal = lost ? "" : refusal_since(config_, job_, began_ns_, hosts_.get());
   const auto decision = policy_.after_failure(newest.version, lost, !refusal.empty());
-  return say_decision(decision, code, newest, refusal);
+  const bool again = say_decision(decision, code, newest, refusal);
+  if (again && options_.transparent && from_the_beginning(newest)) output_.cut_back();
+  return again;
 }
 
 bool Runner::say_decision(RestartPolicy::Decision decision, int code, const Newest& newest,
@@ -303,7 +309,7 @@ FirstDue Runner::first_due() const {
   const auto& checkpoint = config_.checkpoint;
   const bool by_time = checkpoint.policy == "interval" || checkpoint.policy == "daly";
   const double after_s = by_time ? client::DuePolicy(checkpoint, system_clock()).interval_s() : -1;
-  return {checkpoint.policy, after_s, checkpoint.mtti_s};
+  return {checkpoint.policy, after_s, checkpoint.mtti_s, options_.transparent};
 }
 
 // Ranks of one of our runs were the last that connected to the agent: its log tells of them, or
