@@ -3,176 +3,30 @@
 BACKSTAY_SEED repeats a run; BACKSTAY_LIVES sets how often a test ends each program.
 """
 
-import json
 import os
-import random
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 from conftest import PROGRAM, ROOT
 from processes import wait_for
-
-PYTHON = "/usr/bin/python3"
-LIVES = int(os.environ.get("BACKSTAY_LIVES", "3"))
-
-# Prints a checksum of all that it has done, every so often.
-STEPS = """
-import hashlib, sys, time
-done = hashlib.sha256()
-for step in range(int(sys.argv[1])):
-    for i in range(2000):
-        done.update(b"%d %d" % (step, i))
-    if step % 10 == 0:
-        print(step, done.hexdigest(), flush=True)
-    time.sleep(0.002)
-print("end", done.hexdigest())
-"""
-
-# Waits in the middle until a file is there.
-WAITS = """
-import os, sys, time
-print("begun", flush=True)
-{}
-while not os.path.exists("go"):
-    time.sleep(0.01)
-print("gone on", flush=True)
-"""
-
-
-@pytest.fixture(autouse=True, scope="session")
-def seed():
-    value = int(os.environ.get("BACKSTAY_SEED", time.time_ns() % 1_000_000))
-    print(f"BACKSTAY_SEED={value}", flush=True)
-    random.seed(value)
-
-
-def program(world, text):
-    path = world.folder / "app.py"
-    path.write_text(text)
-    return [PYTHON, path]
-
-
-def environment(pid):
-    try:
-        return Path(f"/proc/{pid}/environ").read_bytes()
-    except OSError:
-        return b""
-
-
-def processes_of(world, program="backstay-boot"):
-    """The processes under test that run this file. The program itself runs the boot program's."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and os.readlink(entry / "exe").endswith(f"/{program}"):
-                found.append(int(entry.name))
-        except OSError:
-            pass
-    mine = f"BACKSTAY_DIR={world.dir}".encode()
-    return [pid for pid in found if mine in environment(pid).split(b"\0")]
-
-
-def versions(world, job):
-    """Those that are on the disk."""
-    done = world.run("ls", job, "--json")
-    found = json.loads(done.stdout).get("versions", []) if done.returncode == 0 else []
-    return [one for one in found if one["level"] != "none"]
-
-
-def status_of(world, job):
-    document = json.loads(world.run("status", "--json").stdout or "{}")
-    return next((one for one in document.get("jobs", []) if one.get("job") == job), {})
-
-
-STARTED = []
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left():
-    """Also where a test fails: SIGTERM saves and ends a program."""
-    yield
-    while STARTED:
-        running = STARTED.pop()
-        if running.poll() is None:
-            running.terminate()
-            running.communicate(timeout=60)
-
-
-def start(world, words, *options, out=subprocess.PIPE, env=None, pass_fds=()):
-    STARTED.append(subprocess.Popen(
-        [PROGRAM, "run", "--transparent", *map(str, options), "--", *map(str, words)],
-        env={**world.env, **(env or {})}, cwd=world.folder, stdin=subprocess.DEVNULL,
-        stdout=out, stderr=subprocess.PIPE, text=True, pass_fds=pass_fds))
-    return STARTED[-1]
-
-
-def first_versions(world, running, count=1):
-    """Waits for them; a program that has not saved so many says why."""
-    try:
-        wait_for(lambda: running.poll() is not None or len(versions(world, "app")) >= count,
-                 "a first version")
-    except AssertionError:
-        running.kill()
-        raise AssertionError(running.communicate()[1]) from None
-
-
-def stop(running):
-    running.send_signal(signal.SIGTERM)
-    running.wait(timeout=60)
-    assert running.returncode == 143, running.stderr.read()
-
-
-def undisturbed(words, folder):
-    done = subprocess.run(list(map(str, words)), cwd=folder, stdin=subprocess.DEVNULL,
-                          capture_output=True, check=True, timeout=100)
-    return done.stdout
-
-
-def newest(world):
-    return max((one["version"] for one in versions(world, "app")), default=0)
-
-
-def kill_at_random(world, running, lives, victim):
-    """Ends the victim with SIGKILL at random moments; returns how often.
-
-    Each life has saved a version: two without one are a crash loop.
-    """
-    killed = 0
-    seen = newest(world)
-    for _ in range(lives):
-        wait_for(lambda: running.poll() is not None or newest(world) > seen, "a new version")
-        time.sleep(random.uniform(0, 0.3))  # a random moment; nothing is waited for
-        if running.poll() is not None:
-            break
-        seen = newest(world)
-        for pid in processes_of(world, victim):
-            try:
-                os.kill(pid, 9)
-                killed += 1
-            except ProcessLookupError:
-                pass
-    return killed
-
-
-def go_on(world, words, lives=LIVES, interval=0.1, victim="backstay-boot"):
-    """The program prints what an undisturbed one prints, whatever is killed."""
-    expected = undisturbed(words, world.folder)
-    out = world.folder / "out"
-    for _ in range(5):  # a program may end before its first version is there
-        with open(out, "wb") as file:
-            running = start(world, words, "--job", "app", "--fresh", "--interval", interval,
-                            "--retries", 2 * lives, out=file)
-            killed = kill_at_random(world, running, lives, victim)
-            _, told = running.communicate(timeout=100)
-        assert running.returncode == 0, told
-        assert out.read_bytes() == expected, told
-        if killed > 0:
-            return told
-    raise AssertionError("the program had ended before the first kill, five times")
+from transparent import (  # noqa: F401 (two are fixtures)
+    PYTHON,
+    STEPS,
+    WAITS,
+    first_versions,
+    go_on,
+    nothing_is_left,
+    program,
+    seed,
+    start,
+    status_of,
+    stop,
+    undisturbed,
+    versions,
+)
 
 
 def test_a_killed_program_goes_on_from_where_it_was_saved(world):
@@ -243,48 +97,6 @@ def test_sqlite_in_memory(world):
         "create index i on t(b);\n"
         "select count(*), sum(length(b)), max(b) from t;\n")
     go_on(world, ["sqlite3", ":memory:", f".read {query}"])
-
-
-def script(world, text):
-    path = world.folder / "app.sh"
-    path.write_text(text)
-    path.chmod(0o755)
-    return path
-
-
-def test_a_script_that_becomes_its_program_is_saved_as_that_program(world):
-    """As the python3 of pyenv, and wrappers of large programs."""
-    app = program(world, STEPS)[1]
-    wrapper = script(world, f'#!/bin/sh\nA=$(echo {PYTHON})\nexec "$A" {app} "$@"\n')
-    told = go_on(world, [wrapper, 700])
-    assert "from version" in told
-    shown = world.json("show", "app")["process"]
-    assert os.path.realpath(shown["program"]) == os.path.realpath(PYTHON)
-
-
-def test_a_script_by_env_is_saved(world):
-    app = program(world, "#!/usr/bin/env python3\n" + STEPS)[1]
-    app.chmod(0o755)
-    assert "from version" in go_on(world, [app, 700])
-
-
-def test_a_program_that_becomes_a_static_one_runs_on_and_says_so_once(world):
-    source = world.folder / "static.c"
-    source.write_text("#include <stdio.h>\n#include <unistd.h>\n"
-                      "int main(void) { puts(\"static\"); fflush(stdout);\n"
-                      "  while (access(\"go\", F_OK)) usleep(1000); puts(\"gone on\"); }\n")
-    made = subprocess.run(["cc", "-static", source, "-o", world.folder / "static"], check=False)
-    if made.returncode != 0:
-        pytest.skip("no static libc here")
-    running = start(world, [script(world, "#!/bin/sh\nexec ./static\n")], "--job", "app",
-                    "--interval", 0.05)
-    assert running.stdout.readline() == "static\n"
-    first = running.stderr.readline()
-    assert "cannot be saved now" in first and "/static (exec), which is linked statically" in first
-    (world.folder / "go").touch()
-    out, told = running.communicate(timeout=60)
-    assert (running.returncode, out) == (0, "gone on\n"), told
-    assert told.count("cannot be saved now") == 0, told
 
 
 def go_on_from_another_folder(world, words, out):
@@ -405,26 +217,6 @@ def test_a_program_that_cannot_be_saved_runs_on_and_says_why(world):
     out, told = running.communicate(timeout=60)
     assert (running.returncode, out) == (0, "gone on\n"), told
     assert versions(world, "app") == [] and "could not be saved, because" in told
-
-
-def test_a_pipe_that_the_program_writes_is_inherited_again_or_empty(world):
-    """Shells, editors and queueing systems leave such descriptors in what they start."""
-    ours, theirs = os.pipe()
-    said = f"import os; said = os.fdopen({theirs}, 'w'); print('said', file=said, flush=True)"
-    words = program(world, said + WAITS.format("") + "print('again', file=said, flush=True)\n")
-    running = start(world, words, "--job", "app", "--interval", 0.1, pass_fds=(theirs,))
-    assert running.stdout.readline() == "begun\n"
-    seen = newest(world)
-    wait_for(lambda: newest(world) > seen + 1, "a version of what it does now")
-    seen = newest(world)
-    os.kill(processes_of(world)[0], signal.SIGKILL)
-    wait_for(lambda: newest(world) > seen + 1, "a version of the program that has come back")
-    stop(running)
-    os.close(theirs)
-    assert os.read(ours, 100) == b"said\n" and os.read(ours, 100) == b""
-    (world.folder / "go").touch()
-    done = world.run("run", "--transparent", "--job", "app", "--", *words)
-    assert (done.returncode, done.stdout) == (0, "gone on\n"), done.stderr
 
 
 def test_the_example(world):

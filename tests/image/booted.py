@@ -32,7 +32,7 @@ class Booted:
     The boot program takes `options`; the program writes its output to the file `out`.
     """
 
-    def __init__(self, options, out=None, **kwargs):
+    def __init__(self, options, out=None, stdin=subprocess.DEVNULL, pass_fds=(), **kwargs):
         ours, theirs = socket.socketpair()
         self.control = ours
         self.control.settimeout(ANSWER_S)
@@ -40,8 +40,8 @@ class Booted:
             number = theirs.fileno()
             self.process = subprocess.Popen(
                 [BOOT, "--control", str(number), *map(str, options)],
-                pass_fds=[number],
-                stdin=subprocess.DEVNULL,
+                pass_fds=[number, *pass_fds],
+                stdin=stdin,
                 stdout=out,
                 **kwargs,
             )

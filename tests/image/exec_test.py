@@ -101,7 +101,7 @@ class Exec(unittest.TestCase):
                 try:
                     cuts += life.cut() is not None
                 except booted.Refused as refused:
-                    self.assertIn("child processes", str(refused))
+                    self.assertIn("its child", str(refused))
             self.assertEqual((life.end(), (self.scratch / "out").read_bytes()), expected)
         self.assertGreater(cuts, 0)
 

@@ -162,10 +162,13 @@ Result<Answer> BootProcess::ask(const Request& request, int descriptor) {
   } while (got < 0 && (errno == EINTR || errno == ECONNRESET));
   if (got != sizeof answer) return gone(pid_, program_);
   answer.why[why_max - 1] = '\0';
-  if (answer.refused == 1) return Error(Code::unsupported, answer.why);
-  if (answer.refused == 3) return Error(Code::again, answer.why);
-  if (answer.refused != 0) return Error(Code::mismatch, answer.why);
-  return answer;
+  switch (static_cast<Refused>(answer.refused)) {
+    case Refused::no: return answer;
+    case Refused::now: return Error(Code::unsupported, answer.why);
+    case Refused::again: return Error(Code::again, answer.why);
+    case Refused::child: return Error(Code::busy, answer.why);
+    default: return Error(Code::mismatch, answer.why);
+  }
 }
 
 void BootProcess::signal(int number) const {

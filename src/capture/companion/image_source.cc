@@ -7,9 +7,11 @@ namespace backstay::image {
 
 Result<std::unique_ptr<client::ObjectSource>> ImageSource::begin(BootProcess& boot,
                                                                  client::Connection& agent,
-                                                                 const std::string& notes) {
+                                                                 const std::string& notes,
+                                                                 bool tersely) {
   Request request{};
   request.kind = static_cast<std::uint32_t>(Ask::cut);
+  request.tersely = tersely ? 1 : 0;
   std::memcpy(request.notes, notes.data(), std::min<std::size_t>(notes.size(), notes_max - 1));
   // A program that is just replacing itself answers when it is another one.
   for (;;) {

@@ -1,5 +1,6 @@
 #include "capture/image/boot/capture.h"
 
+#include "capture/image/boot/children.h"
 #include "capture/image/boot/describe.h"
 #include "capture/image/boot/gate.h"
 
@@ -87,7 +88,13 @@ void stop_outside(Trouble& trouble) {
 
 }  // namespace
 
-void begin_cut(const char* notes, CutResult& result, Trouble& trouble) {
+void begin_cut(const char* notes, bool tersely, CutResult& result, Trouble& trouble) {
+  // Before threads are stopped: one that has just started a child does not stop before its exec.
+  refuse_children(!tersely, trouble);
+  if (!trouble.empty()) {
+    result.refused = Refused::child;
+    return;
+  }
   arena::end();  // what is left of a restart
   arena::begin();
   learn_files();
@@ -99,13 +106,19 @@ void begin_cut(const char* notes, CutResult& result, Trouble& trouble) {
     if (!trouble.empty()) gate::end_cut();
   }
   if (!trouble.empty()) {
-    result.again = gate::is_wanted() || same_text(trouble.c_str(), exec_under_way);
+    const bool again = gate::is_wanted() || same_text(trouble.c_str(), exec_under_way);
+    result.refused = again ? Refused::again : Refused::now;
     return arena::end();
   }
   if (stopped.leader_ended) trouble << "the program's first thread has ended before the others";
   const uint64_t agreed = now_ns(1);
   if (trouble.empty()) describe_all(notes, trouble);
-  if (!trouble.empty()) return end_cut(result);
+  if (!trouble.empty()) result.refused = Refused::now;
+  if (trouble.empty()) refuse_children(!tersely, trouble);  // one that was started meanwhile
+  if (!trouble.empty()) {
+    if (result.refused == Refused::no) result.refused = Refused::child;
+    return end_cut(result);
+  }
   uint64_t pages = 0;
   for (const Run& run : tables.runs) pages += run.pages;
   uint8_t* tail = nullptr;
@@ -138,7 +151,7 @@ void end_cut(CutResult& result) {
 }
 
 void cut(const Sink& sink, CutResult& result, Trouble& trouble) {
-  begin_cut("", result, trouble);
+  begin_cut("", false, result, trouble);
   if (!trouble.empty()) return;
   ToSink to{sink, trouble};
   read_cut(result.bytes, Visitor{&to, write_piece});

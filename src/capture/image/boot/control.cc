@@ -17,7 +17,7 @@ long requests = -1;
 
 void answer(const CutResult& result, const Trouble& trouble) {
   Text line;
-  if (result.again) {
+  if (result.refused == Refused::again) {
     line << "again\n";
   } else if (trouble.empty()) {
     line << "ok " << result.bytes << " " << result.pages << " " << result.stopped_ns / 1000 << " "
@@ -69,10 +69,11 @@ void begin(Request& request, Answer& said, Trouble& trouble) {
   request.notes[notes_max - 1] = 0;
   if (companion::lent_bytes() == 0) {
     trouble << "no pool is lent";
-    result.again = true;
-    return;
+    result.refused = Refused::again;
+  } else {
+    begin_cut(request.notes, request.tersely != 0, result, trouble);
   }
-  begin_cut(request.notes, result, trouble);
+  said.refused = static_cast<uint32_t>(result.refused);
   stopped = trouble.empty();
   said.bytes = result.bytes;
   said.agreeing_ns = result.agreeing_ns;
@@ -100,8 +101,7 @@ void serve(Request& request, long descriptor) {
     case Ask::resume: end(said); break;
     default: trouble << "this process runs already"; break;
   }
-  said.refused = trouble.empty() ? 0 : result.again ? 3 : 1;
-  result.again = false;
+  if (!trouble.empty() && said.refused == 0) said.refused = static_cast<uint32_t>(Refused::now);
   copy_text(said.why, sizeof said.why, trouble.c_str());
   companion::answer(requests, said);
 }
