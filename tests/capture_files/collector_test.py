@@ -278,7 +278,8 @@ def run_waits(program, folder, _):
                 stderr=subprocess.PIPE, check=False, cwd=world.folder)
             need(done.returncode == 137, f"run: {done}")
             for name, length in (("x", 3), ("y", 9)):
-                need((place / name).read_bytes() == bytes(length * MIB), f"run: turn {turn}, {name}")
+                need((place / name).read_bytes() == bytes(length * MIB),
+                     f"run: turn {turn}, {name}")
         # Nobody asks any more: the collector ends by itself, and leaves nothing.
         wait_for(lambda: not world.pids("backstay-collector"), "the end of the collector")
         left = [path.name for path in (world.folder / "agent").glob("files-*")]
