@@ -1,6 +1,6 @@
-// The agents of a run in one thread with one directory on shared storage: what each does to become
-// durable, over disks in memory and a network that is played. What happens next, of all that may,
-// is chosen by a seed; messages of one agent to another keep their order. Locks are real.
+// The agents of a run in one thread, with one directory on shared storage and a played network. A
+// seed chooses what happens next; messages of one agent to another keep their order. Locks are
+// real.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,6 +17,7 @@
 #include "agent/disk/job_lock.h"
 #include "agent/disk/links.h"
 #include "agent/drain/durability.h"
+#include "agent/hears.h"
 #include "base/checksum.h"
 #include "base/log.h"
 #include "format/names.h"
@@ -96,18 +97,15 @@ class DrainWorldPlayed {
   void begin_run(std::uint32_t nodes, RunId number, const std::vector<NodeId>& from = {}) {
     members_.clear();
     ways_.clear();
-    std::vector<std::shared_ptr<io::MemoryFileSystem>> disks;
+    const auto before = std::exchange(disks_, {});
     for (NodeId node = 0; node < nodes; ++node) {
-      disks.push_back(node < from.size() ? disks_.at(from[node])
-                                         : std::make_shared<io::MemoryFileSystem>());
+      disks_.push_back(node < from.size() ? before.at(from[node])
+                                          : std::make_shared<io::MemoryFileSystem>());
     }
-    disks_ = std::move(disks);
     run = number;
     for (NodeId node = 0; node < nodes; ++node) members_.push_back(nullptr);
     for (NodeId node = 0; node < nodes; ++node) start(node, {}, /*others_live=*/false);
-    for (auto& member : members_) {
-      if (DrainCoordinator* drain = member->durability->coordinator()) drain->listed();
-    }
+    for (NodeId node = 0; nodes > 1 && node < nodes; ++node) coordinator(node).listed();
   }
   std::uint32_t size() const { return static_cast<std::uint32_t>(members_.size()); }
   Member& operator[](NodeId node) { return *members_[node]; }
@@ -127,9 +125,8 @@ class DrainWorldPlayed {
       member.files.add(held.second);
       know(member, *held.second.record);
     }
-    if (size() == 1) return;
-    member.durability->with(member, member.files);
-    if (others_live) member.durability->coordinator()->listed();
+    if (size() > 1) member.durability->with(member, member.files);
+    if (size() > 1 && others_live) coordinator(node).listed();
   }
 
   // --- versions ---
@@ -144,7 +141,7 @@ class DrainWorldPlayed {
   // A copy of node `node`'s part comes to another one, which knows the version already.
   void copy(NodeId node, VersionNumber version, NodeId keeper) {
     write_at(keeper, node, version, 3);
-    members_[keeper]->durability->coordinator()->kept({version, run, node});
+    coordinator(keeper).kept({version, run, node});
   }
   void save(VersionNumber version, std::uint32_t replicas = 0) {
     for (NodeId node = 0; node < size(); ++node) {
@@ -210,7 +207,7 @@ class DrainWorldPlayed {
     ways_[{b, a}].clear();
     for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
       ways_[{from, to}].push_back([this, from = from, to = to] {
-        members_[to]->durability->coordinator()->lost(from, Error(Code::agent_lost, "cut"));
+        coordinator(to).lost(from, Error(Code::agent_lost, "cut"));
       });
     }
   }
@@ -219,7 +216,6 @@ class DrainWorldPlayed {
     disks_[node]->crash(random_.between(1, 1'000'000));
     for (NodeId other = 0; other < size(); ++other) {
       if (other == node) continue;
-      ways_[{other, node}].clear();
       cut(node, other);
     }
   }
@@ -293,15 +289,14 @@ class DrainWorldPlayed {
   void send(NodeId from, NodeId to, wire::peer::Message message) {
     if (!lives(to)) {
       ways_[{to, from}].push_back([this, from, to] {
-        members_[from]->durability->coordinator()->lost(to,
-                                                        Error(Code::agent_lost, "nobody is there"));
+        coordinator(from).lost(to, Error(Code::agent_lost, "nobody is there"));
       });
       return;
     }
     ways_[{from, to}].push_back([this, from, to, message = std::move(message)] {
       const auto packet = wire::peer::encode(message);  // as the wire would bring it
       ASSERT_TRUE(packet.ok());
-      members_[to]->durability->coordinator()->message(from, wire::peer::decode(*packet).value());
+      EXPECT_TRUE(hears(coordinator(to), from, wire::peer::decode(*packet).value()));
     });
   }
   DrainWorld world_of(Member& member) {
@@ -331,6 +326,7 @@ class DrainWorldPlayed {
   std::size_t writers_max = 0;  // at once, so far
 
  private:
+  DrainCoordinator& coordinator(NodeId node) { return *members_[node]->durability->coordinator(); }
   void know(Member& member, const format::CommitRecord& record) {
     member.state.versions.found({record.version, Level::local, record}, Where::disk);
   }

@@ -23,11 +23,6 @@ peer::Durable message_of(const format::CommitRecord& record) {
           record.payload_bytes, record.manifests_sum, record.captured_ns, record.committed_ns};
 }
 
-format::CommitRecord record_of(const peer::Durable& what, const std::string& job) {
-  return {job,        Level::durable,     what.version,       what.run,         what.nodes,
-          what.ranks, what.payload_bytes, what.manifests_sum, what.captured_ns, what.committed_ns};
-}
-
 }  // namespace
 
 DrainCoordinator::DrainCoordinator(JobState& state, Peers* peers, const HeldFiles* held,
@@ -56,21 +51,23 @@ VersionNumber DrainCoordinator::copying() const {
   return kept_ ? kept_->version.first : 0;
 }
 
-void DrainCoordinator::send(NodeId to, peer::Message message) {
-  if (!alone()) return peers_->send(to, std::move(message));
-  BACKSTAY_CHECK(to == self_);
-  to_self_.push_back(std::move(message));
+void DrainCoordinator::send(NodeId to, DrainMessage message) {
+  if (alone()) {
+    BACKSTAY_CHECK(to == self_);
+    return to_self_.push_back(std::move(message));
+  }
+  std::visit([&](auto& one) { peers_->send(to, std::move(one)); }, message);
 }
 
 void DrainCoordinator::deliver() {
   while (!to_self_.empty()) {
-    const peer::Message next = std::move(to_self_.front());
+    const DrainMessage next = std::move(to_self_.front());
     to_self_.pop_front();
     message(self_, next);
   }
 }
 
-void DrainCoordinator::tell_others(const peer::Message& message) {
+void DrainCoordinator::tell_others(const DrainMessage& message) {
   for (NodeId node = 0; node < members_; ++node) {
     if (node != self_ && lost_.count(node) == 0) send(node, message);
   }
@@ -141,6 +138,7 @@ void DrainCoordinator::begin() {
 }
 
 void DrainCoordinator::begin(format::CommitRecord record) {
+  BACKSTAY_CHECK(!version_ && record.version != 0);
   record.level = Level::durable;
   // What several nodes wrote is summed up anew, as their parts are copied.
   format::CommitRecord wanted = record;
@@ -162,6 +160,7 @@ void DrainCoordinator::begin(format::CommitRecord record) {
 // coordinator had wanted.
 void DrainCoordinator::ask_for_parts() {
   Version& version = *version_;
+  BACKSTAY_CHECK(version.prepared && version.asked.empty() && version.given.empty());
   const format::CommitRecord& record = version.record;
   for (NodeId node = 0; node < members_; ++node) {
     if (lost_.count(node) != 0) continue;
@@ -191,6 +190,7 @@ void DrainCoordinator::on(NodeId from, const peer::Parts& parts) {
 }
 
 void DrainCoordinator::go_on() {
+  BACKSTAY_CHECK(version_);
   if (!version_->prepared || !version_->asked.empty() || version_->committing) return;
   if (version_->given_up) return end_if_over();
   const format::CommitRecord& record = version_->record;
@@ -230,6 +230,8 @@ void DrainCoordinator::on(NodeId from, const peer::TurnOver& over) {
 }
 
 void DrainCoordinator::commit() {
+  BACKSTAY_CHECK(version_->prepared && !version_->given_up && !version_->committing);
+  BACKSTAY_CHECK(version_->given.empty());  // nobody writes there any more
   version_->committing = true;
   version_->record.committed_ns = state_.clock.wall_ns();
   // Of an earlier run of several nodes: a restart of another one may still be reading an older one.
@@ -283,6 +285,7 @@ void DrainCoordinator::give_up(const Error& why) {
 
 // The lock is kept until nobody writes any more; the next version waits for that too.
 void DrainCoordinator::end_if_over() {
+  BACKSTAY_CHECK(version_ && version_->given_up);
   if (!version_->given.empty()) return;
   state_.store.post_drain(EndCopy{});
   version_.reset();
@@ -301,138 +304,9 @@ void DrainCoordinator::lose(NodeId member, const Error& why) {
   go_on();
 }
 
-// --- a member ------------------------------------------------------------------------------------
-
-void DrainCoordinator::on(NodeId from, const peer::Which& which) {
-  if (!listed_) return early_.emplace_back(from, which), void();
-  peer::Parts answer{which.ticket, files_of({which.version, which.run})};
-  if (own_) state_.store.post_drain(StopPart{});
-  keep(Kept{{which.version, which.run}, from, which.ticket, {}});
-  send(from, std::move(answer));
-}
-
-// The nodes whose files of the version are on this node's disk.
-std::vector<NodeId> DrainCoordinator::files_of(VersionOfRun version) const {
-  std::vector<NodeId> nodes;
-  if (held_ == nullptr) {
-    if (record_of_file({version.first, version.second, self_})) nodes.push_back(self_);
-    return nodes;
-  }
-  for (const auto& [file, held] : held_->all()) {
-    const bool wanted = VersionOfRun{file.version, file.run} == version && !file.parity;
-    if (wanted && nodes.size() < wire::list_entries_max) nodes.push_back(file.node);
-  }
-  return nodes;
-}
-
-// Of the version of that file; as far as it is known, where no record is here. nullopt: the file is
-// not here.
-std::optional<format::CommitRecord> DrainCoordinator::record_of_file(const FileOf& file) const {
-  if (held_ == nullptr) {
-    const VersionRow* row = state_.versions.find(file.version);
-    const bool here = row != nullptr && row->good() && row->is_of(file.run);
-    return here && row->disk->record.nodes == 1 ? std::optional(row->disk->record) : std::nullopt;
-  }
-  const HeldFile* held = held_->find(file);
-  if (held == nullptr || held->record) return held == nullptr ? std::nullopt : held->record;
-  format::CommitRecord record;
-  record.job = state_.name;
-  record.version = file.version;
-  record.run = file.run;
-  record.nodes = held->nodes;
-  record.ranks = held->ranks_of_run;
-  return record;
-}
-
-void DrainCoordinator::kept(const FileOf& file) {
-  if (!kept_ || file.parity || kept_->version != VersionOfRun{file.version, file.run}) return;
-  send(kept_->from, peer::Parts{kept_->ticket, {file.node}});
-}
-
-void DrainCoordinator::on(NodeId from, const peer::Turn& turn) {
-  if (!own_) return write({from, turn});
-  if (next_own_) answer(*next_own_, Error(Code::again, "superseded by another coordinator"));
-  next_own_ = Own{from, turn};
-}
-
-void DrainCoordinator::write(const Own& own) {
-  const auto& [ticket, version, run, node] = own.turn;
-  auto record = record_of_file(FileOf{version, run, node});
-  if (!record || !kept_ || kept_->version != VersionOfRun{version, run}) {
-    return answer(own, Error(Code::not_found, "it has no such file any more"));
-  }
-  own_ = own;
-  state_.store.post_drain(
-      CopyPart{ticket, std::move(*record), node, state_.durable_settings.bytes_per_s});
-}
-
-void DrainCoordinator::on(const PartCopied& event) {
-  if (!own_ || own_->turn.ticket != event.ticket) return;
-  peer::TurnOver over{event.ticket,        Code::ok,    "", event.source_is_damaged,
-                      event.payload_bytes, event.digest};
-  if (!event.status.ok()) {
-    over.code = event.status.error().code();
-    over.message = event.status.error().message();
-  }
-  send(own_->from, std::move(over));
-  own_.reset();
-  if (const auto next = std::exchange(next_own_, std::nullopt)) write(*next);
-}
-
-void DrainCoordinator::answer(const Own& own, const Error& why) {
-  send(own.from, peer::TurnOver{own.turn.ticket, why.code(), why.message(), false, 0, 0});
-}
-
-void DrainCoordinator::on(NodeId, const peer::Durable& durable) {
-  due_.erase(durable.version);
-  if (kept_ && kept_->version == VersionOfRun{durable.version, durable.run}) keep(std::nullopt);
-  const format::CommitRecord record = record_of(durable, state_.name);
-  const StoredVersion stored{record.version, record.level, record};
-  const bool known = state_.is_durable(record.version);
-  state_.store.post_drain(Reopen{});
-  if (!known) events_.durable(stored);
-  consider();
-}
-
-// Another one, which takes itself for the coordinator too, may have given up what ours goes on
-// with.
-void DrainCoordinator::on(NodeId from, const peer::NotDurable& why) {
-  if (state_.is_durable(why.version)) return;
-  const bool kept = kept_ && kept_->version == VersionOfRun{why.version, why.run};
-  const bool for_another = kept && kept_->from != from;
-  if (for_another && from != self_) return;
-  due_.erase(why.version);
-  if (kept && !for_another) {
-    if (own_) state_.store.post_drain(StopPart{});
-    keep(std::nullopt);
-  }
-  const bool damaged = version_ && version_->damaged;
-  events_.failed(CopyFailed{why.version, Error(why.code, why.message), damaged});
-  consider();
-}
-
-void DrainCoordinator::on(NodeId, const peer::DurableGone& gone) {
-  note_gone(gone.version);
-  const VersionRow* row = state_.versions.find(gone.version);
-  if (row == nullptr || !row->shared) return;
-  events_.gone(gone.version);
-}
-
-void DrainCoordinator::keep(std::optional<Kept> what) {
-  kept_ = std::move(what);
-  if (!kept_) return;
-  kept_->pin = VersionPin(state_.versions, kept_->version.first, PinReason::copying);
-}
-
-void DrainCoordinator::let_go(NodeId coordinator) {
-  if (own_ && own_->from == coordinator) state_.store.post_drain(StopPart{});
-  if (kept_ && kept_->from == coordinator) keep(std::nullopt);
-  std::erase_if(early_, [coordinator](const auto& asked) { return asked.first == coordinator; });
-}
-
 // --- the other agents ----------------------------------------------------------------------------
 
-void DrainCoordinator::message(NodeId from, const peer::Message& message) {
+void DrainCoordinator::message(NodeId from, const DrainMessage& message) {
   std::visit([&](const auto& one) { on(from, one); }, message);
 }
 
