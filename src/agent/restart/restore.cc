@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/version/needed_files.h"
+#include "base/check.h"
 #include "base/failpoint.h"
 #include "base/log.h"
 
@@ -99,6 +100,7 @@ void Restore::find() {
 }
 
 void Restore::found(const SourceSelector::Found& found) {
+  BACKSTAY_CHECK(phase_ == Phase::finding && found.sources.size() == parts_.size());
   version_ = found.version.first;
   run_ = found.version.second;
   reader_.open(found);
@@ -229,6 +231,7 @@ Place Restore::farthest() const {
 }
 
 void Restore::announce() {
+  BACKSTAY_CHECK(phase_ == Phase::finding && unlocated_ == 0);
   phase_ = Phase::verifying;
   ++attempt_;
   began_ns_ = state_.clock.monotonic_ns();
@@ -375,7 +378,10 @@ void Restore::proceed(ConnectionId connection, const wire::Proceed& proceed) {
   if (all(&Part::proceeds)) deliver();
 }
 
+// Nobody's memory is touched before all of it is known to be good.
 void Restore::deliver() {
+  BACKSTAY_CHECK(phase_ == Phase::verifying || phase_ == Phase::ready);
+  BACKSTAY_CHECK(std::ranges::all_of(parts_, [](const Part& p) { return p.verified == p.chunks; }));
   phase_ = Phase::delivering;
   for (const Part& part : parts_) {
     state_.outbox.send(part.who.connection, wire::Deliver{version_});
@@ -440,6 +446,7 @@ void Restore::maybe_withdrawn() {
   if (std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.holds; })) {
     return;
   }
+  BACKSTAY_CHECK(phase_ == Phase::withdrawing && after_withdrawal_);
   release_all();
   std::exchange(after_withdrawal_, nullptr)();
 }

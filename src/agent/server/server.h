@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/disk/disk_threads.h"
 #include "agent/disk/home.h"
 #include "agent/disk/job_lock.h"
 #include "agent/disk/links.h"
