@@ -225,6 +225,48 @@ def test_sqlite_in_memory(world):
     go_on(world, ["sqlite3", ":memory:", f".read {query}"])
 
 
+def script(world, text):
+    path = world.folder / "app.sh"
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+def test_a_script_that_becomes_its_program_is_saved_as_that_program(world):
+    """As the python3 of pyenv, and wrappers of large programs."""
+    app = program(world, STEPS)[1]
+    wrapper = script(world, f'#!/bin/sh\nA=$(echo {PYTHON})\nexec "$A" {app} "$@"\n')
+    told = go_on(world, [wrapper, 700])
+    assert "from version" in told
+    shown = world.json("show", "app")["process"]
+    assert os.path.realpath(shown["program"]) == os.path.realpath(PYTHON)
+
+
+def test_a_script_by_env_is_saved(world):
+    app = program(world, "#!/usr/bin/env python3\n" + STEPS)[1]
+    app.chmod(0o755)
+    assert "from version" in go_on(world, [app, 700])
+
+
+def test_a_program_that_becomes_a_static_one_runs_on_and_says_so_once(world):
+    source = world.folder / "static.c"
+    source.write_text("#include <stdio.h>\n#include <unistd.h>\n"
+                      "int main(void) { puts(\"static\"); fflush(stdout);\n"
+                      "  while (access(\"go\", F_OK)) usleep(1000); puts(\"gone on\"); }\n")
+    made = subprocess.run(["cc", "-static", source, "-o", world.folder / "static"], check=False)
+    if made.returncode != 0:
+        pytest.skip("no static libc here")
+    running = start(world, [script(world, "#!/bin/sh\nexec ./static\n")], "--job", "app",
+                    "--interval", 0.05)
+    assert running.stdout.readline() == "static\n"
+    first = running.stderr.readline()
+    assert "cannot be saved now" in first and "/static (exec), which is linked statically" in first
+    (world.folder / "go").touch()
+    out, told = running.communicate(timeout=60)
+    assert (running.returncode, out) == (0, "gone on\n"), told
+    assert told.count("cannot be saved now") == 0, told
+
+
 def go_on_from_another_folder(world, words, out):
     with open(out, "ab") as file:
         done = subprocess.run(

@@ -59,6 +59,8 @@ class Booted:
             return None
         if answer.startswith("refused "):
             raise Refused(answer.removeprefix("refused ").strip())
+        if answer == "again\n":
+            return self.cut()
         if not answer:
             return None
         names = ("bytes", "pages", "stopped_us", "agreeing_us", "describing_us")

@@ -303,7 +303,7 @@ FirstDue Runner::first_due() const {
   const auto& checkpoint = config_.checkpoint;
   const bool by_time = checkpoint.policy == "interval" || checkpoint.policy == "daly";
   const double after_s = by_time ? client::DuePolicy(checkpoint, system_clock()).interval_s() : -1;
-  return {checkpoint.policy, after_s, checkpoint.mtti_s};
+  return {checkpoint.policy, after_s, checkpoint.mtti_s, options_.transparent};
 }
 
 // Ranks of one of our runs were the last that connected to the agent: its log tells of them, or

@@ -33,6 +33,7 @@ struct RunOptions {
   Words words;
   CaptureOptions capture;           // the words contain it already
   Launch launch = 0;                // of the runs that it starts
+  bool transparent = false;         // a companion saves it
   bool fresh = false;               // earlier versions do not count
   Language language = Language::c;  // of the program
   HostOptions hosts;

@@ -12,6 +12,7 @@ struct CutResult {
   uint64_t agreeing_ns = 0;    // until the last thread stood still
   uint64_t describing_ns = 0;  // the tables, and which pages hold something
   uint64_t stopped_ns = 0;     // from the first that stood still until all went on
+  bool again = false;          // refused for an instant only
 };
 
 // `notes`: a text for the image, empty for none. Trouble: the threads have gone on.

@@ -6,7 +6,9 @@
 //   pool     once for each connection to an agent: maps the pool, whose descriptor comes along
 //   cut      stops the program's threads and describes the process; they stay stopped
 //   fill     copies the next bytes of the object into the pool; as often as it takes
-//   resume   lets the threads go on; no answer but the times
+//   resume   lets the threads go on; tells how much of a pool is mapped
+// A program that replaces itself (exec) is the same process with another boot program, which has no
+// pool yet: it reads the requests that wait. A cut that meets this is answered by 3.
 // A process that is brought back answers these before its program runs:
 //   pool     as above
 //   table    the object's end, in the memory that comes along; checks the machine, the files and
@@ -38,9 +40,9 @@ static_assert(sizeof(Request) == 32 + notes_max);
 inline constexpr uint32_t why_max = 1024;
 
 struct Answer {
-  uint32_t refused;  // 1: `why` says why, and nothing has changed; 2: and this process ends
+  uint32_t refused;  // 1: `why` says why, nothing has changed; 2: this process ends; 3: ask again
   uint32_t zeros;
-  uint64_t bytes;                       // cut: of the object
+  uint64_t bytes;                       // cut: of the object; resume: of the pool
   uint64_t sum;                         // fill, take: checksum of the bytes
   uint64_t agreeing_ns, describing_ns;  // cut
   uint64_t stopped_ns;                  // resume: since the first thread was asked to stop
