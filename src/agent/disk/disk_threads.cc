@@ -37,4 +37,10 @@ PeerFileThread::PeerFileThread(const std::string& job, const PeerFileWorker::Mak
         return std::make_unique<PeerFileWorker>(job, make_tier, post_event, system_clock());
       }) {}
 
+Home::Home(HomeWorld world)
+    : thread_([this, world = std::move(world)] {
+        yield_to_programs();
+        return std::make_unique<HomeWorker>(world, [this] { return ends_.load(); });
+      }) {}
+
 }  // namespace backstay::agent

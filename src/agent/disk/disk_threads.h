@@ -1,12 +1,14 @@
-// The threads of a job that block: for this node's disk, for shared storage, and for the files of
-// other agents.
+// The threads of a job that block: for this node's disk, for shared storage, for the files of other
+// agents, and for the paths of captured files.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 
 #include "agent/disk/disk_thread.h"
 #include "agent/disk/drain.h"
+#include "agent/disk/home.h"
 #include "agent/disk/peer_files.h"
 #include "agent/disk/store.h"
 
@@ -35,6 +37,21 @@ class PeerFileThread final : public PeerFileLink {
 
  private:
   DiskThread<PeerFileWorker, PeerFileCommand> thread_;
+};
+
+class Home final {
+ public:
+  explicit Home(HomeWorld world);
+  // Gives up the file that is under way between two pieces, and what was posted after it.
+  ~Home() { ends_ = true; }
+  Home(const Home&) = delete;
+  Home& operator=(const Home&) = delete;
+
+  void post(HomeOrder order) { thread_.post(std::move(order)); }
+
+ private:
+  std::atomic<bool> ends_ = false;
+  DiskThread<HomeWorker, HomeOrder> thread_;
 };
 
 }  // namespace backstay::agent

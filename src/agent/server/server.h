@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "agent/disk/disk_threads.h"
-#include "agent/disk/home.h"
 #include "agent/disk/job_lock.h"
 #include "agent/disk/links.h"
 #include "agent/disk/mailbox.h"
