@@ -67,7 +67,11 @@ Status capture(Connection& agent, ObjectSource& source, VersionNumber version,
     BACKSTAY_ASSIGN(const wire::Message message, agent.receive());
     if (const auto* outcome = std::get_if<wire::Captured>(&message)) {
       if (outcome->version != version) continue;  // of a version that was given up before
-      if (outcome->code != Code::ok) return Error(outcome->code, outcome->message);
+      if (outcome->code != Code::ok) {
+        failpoint("rank.given_up");
+        BACKSTAY_TRY(agent.send(wire::Abandon{version}));  // the granted buffers are the agent's
+        return Error(outcome->code, outcome->message);
+      }
       if (!filler.complete()) return Error(Code::internal, "captured before the object was whole");
       warning = outcome->message;
       return {};

@@ -120,7 +120,11 @@ Result<std::unique_ptr<Session>> Session::start(const Group& group, const char* 
   BACKSTAY_TRY(
       check_node_settings(session->group_, session->config_, session->address_.socket_path));
   BACKSTAY_ASSIGN(session->origin_, Origin::agree(group, session->config_, loaded->named));
+  RunMark& mark = session->mark_.emplace(session->config_.storage.dir, session->config_.job.name,
+                                         session->hello_.run);
+  BACKSTAY_TRY(group.agree(mark.refuse_other_run()));
   BACKSTAY_TRY(session->connect_at_start());
+  mark.set();
   session->requests_ = std::make_unique<Requests>(*session);
   session->due_ = std::make_unique<Due>(session->config_.checkpoint, session->group_,
                                         system_clock(), *session->requests_);
@@ -410,10 +414,6 @@ Status Session::finish() {
   }
   if (agent_ != nullptr) agent_->end();
   return outcome;
-}
-
-void Session::leave_silently() {
-  if (agent_ != nullptr) agent_->leave_silently();
 }
 
 // --- single calls --------------------------------------------------------------------------------

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -26,6 +27,7 @@
 #include "client/origin.h"
 #include "client/regions.h"
 #include "client/restore.h"
+#include "client/run_mark.h"
 
 namespace backstay::client {
 
@@ -49,7 +51,10 @@ class Session {
   Status checkpoint();              // collective
   Result<VersionNumber> restart();  // collective
   Status finish();                  // collective; waits for local if configured, then says goodbye
-  void leave_silently();            // only closes a descriptor: the child of a fork, abandon
+  // Only closes a descriptor: the child of a fork, abandon.
+  void leave_silently() {
+    if (agent_ != nullptr) agent_->leave_silently();
+  }
 
   VersionNumber version() const { return version_; }
   // `level` is set in any case: a version may be captured although writing it failed.
@@ -93,6 +98,7 @@ class Session {
   Origin origin_;
   AgentAddress address_;
   wire::Hello hello_;
+  std::optional<RunMark> mark_;  // while the session lasts
   std::unique_ptr<Connection> agent_;
   Regions regions_;
   RoutedFiles files_;

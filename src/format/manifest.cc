@@ -21,7 +21,7 @@ std::vector<Rank> Manifest::ranks_here() const {
   std::vector<Rank> here;
   for (const ObjectEntry& object : objects) {
     if (object.id.owner != OwnerKind::rank) break;  // writers stand behind all ranks
-    if (object.id.kind == ObjectKind::regions) here.push_back(object.id.number);
+    if (here.empty() || here.back() != object.id.number) here.push_back(object.id.number);
   }
   return here;
 }

@@ -58,7 +58,7 @@ struct Manifest {
   // An object, or nullptr. A rank alone means its regions.
   const ObjectEntry* find(const ObjectId& id) const;
   std::span<const ChunkEntry> chunks_of(const ObjectEntry& object) const;
-  // Those whose regions are here, sorted: which ranks can restart from this node's part.
+  // Those of which an object is here, of whatever kind; sorted.
   std::vector<Rank> ranks_here() const;
 };
 

@@ -162,7 +162,7 @@ struct Finish {  // in place of End
 struct BringHome {   // answered by AtHome
   std::string path;  // of one file; all below a folder where it ends in "/"; "": all
 };
-struct Abandon {  // the writer gives it up, or has heard that it was given up
+struct Abandon {  // the writer gives it up; a rank or writer has heard that it was given up
   VersionNumber version = 0;
 };
 

@@ -9,6 +9,8 @@ namespace codec {
 template <>
 constexpr auto fields_of<peer::Holder> = std::tuple(&peer::Holder::agent, &peer::Holder::node);
 template <>
+constexpr auto fields_of<peer::Need> = std::tuple(&peer::Need::version, &peer::Need::run);
+template <>
 constexpr auto fields_of<peer::Get> = std::tuple(&peer::Get::ticket, &peer::Get::version,
                                                  &peer::Get::run, &peer::Get::node,
                                                  &peer::Get::parity, &peer::Get::manifest,
@@ -17,13 +19,11 @@ template <>
 constexpr auto fields_of<peer::No> = std::tuple(&peer::No::ticket, &peer::No::code,
                                                 &peer::No::message);
 template <>
-constexpr auto fields_of<peer::Keep> = std::tuple(&peer::Keep::version, &peer::Keep::run,
-                                                  &peer::Keep::node, &peer::Keep::segment_bytes,
-                                                  &peer::Keep::nodes, &peer::Keep::ranks,
-                                                  &peer::Keep::recorded, &peer::Keep::payload_bytes,
-                                                  &peer::Keep::manifests_sum,
-                                                  &peer::Keep::captured_ns,
-                                                  &peer::Keep::committed_ns, &peer::Keep::holders);
+constexpr auto fields_of<peer::Keep> = std::tuple(
+    &peer::Keep::version, &peer::Keep::run, &peer::Keep::node, &peer::Keep::segment_bytes,
+    &peer::Keep::nodes, &peer::Keep::ranks, &peer::Keep::recorded, &peer::Keep::payload_bytes,
+    &peer::Keep::manifests_sum, &peer::Keep::captured_ns, &peer::Keep::committed_ns,
+    &peer::Keep::holders, &peer::Keep::needs);
 template <>
 constexpr auto fields_of<peer::Kept> = std::tuple(&peer::Kept::version, &peer::Kept::run,
                                                   &peer::Kept::node, &peer::Kept::code,
@@ -57,14 +57,13 @@ constexpr auto fields_of<peer::Turn> = std::tuple(&peer::Turn::ticket, &peer::Tu
 template <>
 constexpr auto fields_of<peer::TurnOver> =
     std::tuple(&peer::TurnOver::ticket, &peer::TurnOver::code, &peer::TurnOver::message,
-               &peer::TurnOver::damaged, &peer::TurnOver::payload_bytes, &peer::TurnOver::digest);
+               &peer::TurnOver::damaged, &peer::TurnOver::payload_bytes, &peer::TurnOver::digest,
+               &peer::TurnOver::needs);
 template <>
-constexpr auto fields_of<peer::Durable> = std::tuple(&peer::Durable::version, &peer::Durable::run,
-                                                     &peer::Durable::nodes, &peer::Durable::ranks,
-                                                     &peer::Durable::payload_bytes,
-                                                     &peer::Durable::manifests_sum,
-                                                     &peer::Durable::captured_ns,
-                                                     &peer::Durable::committed_ns);
+constexpr auto fields_of<peer::Durable> =
+    std::tuple(&peer::Durable::version, &peer::Durable::run, &peer::Durable::nodes,
+               &peer::Durable::ranks, &peer::Durable::payload_bytes, &peer::Durable::manifests_sum,
+               &peer::Durable::captured_ns, &peer::Durable::committed_ns, &peer::Durable::needs);
 template <>
 constexpr auto fields_of<peer::NotDurable> = std::tuple(&peer::NotDurable::version,
                                                         &peer::NotDurable::run,

@@ -24,6 +24,13 @@ struct Holder {
   auto operator<=>(const Holder&) const = default;  // NOLINT: <=> is no 0
 };
 
+// An older version in whose segments chunks of another one lie (docs/format/manifest.md).
+struct Need {
+  VersionNumber version = 0;
+  RunId run = 0;
+  bool operator==(const Need&) const = default;
+};
+
 struct Get {
   std::uint64_t ticket = 0;
   VersionNumber version = 0;
@@ -52,6 +59,7 @@ struct Keep {
   std::uint64_t captured_ns = 0;
   std::uint64_t committed_ns = 0;
   std::vector<NodeId> holders;  // agents that have the file or were asked to keep it
+  std::vector<Need> needs;      // as in the record; counts only where there is one
 };
 struct Kept {
   VersionNumber version = 0;
@@ -159,6 +167,7 @@ struct TurnOver {
   bool damaged = false;
   std::uint64_t payload_bytes = 0;
   std::uint64_t digest = 0;
+  std::vector<Need> needs;  // of its manifest
 };
 struct Durable {
   VersionNumber version = 0;
@@ -169,6 +178,7 @@ struct Durable {
   std::uint64_t manifests_sum = 0;
   std::uint64_t captured_ns = 0;
   std::uint64_t committed_ns = 0;
+  std::vector<Need> needs;
 };
 struct NotDurable {
   VersionNumber version = 0;

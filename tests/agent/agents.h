@@ -470,7 +470,7 @@ inline Node::Node(PlayedNetwork& network, NodeId self, io::MemoryFileSystem& dis
                      [this](const HeldFile& file) { directory->add(file); }});
   }
   replicator = std::make_unique<Replicator>(
-      world, std::move(settings),
+      world, directory->held(), std::move(settings),
       ReplicatorEvents{[this](VersionNumber version) { told.push_back(version); },
                        [this](const HeldFile& file) { kept.push_back(file); }});
 }

@@ -422,7 +422,7 @@ class AgentHarness final : public Outbox, public StoreLink, public Peers, public
       later_.emplace_back([this, &on, what = *read] {
         ChunkRead event{what.version, what.buffer, what.ticket, {}, what.chunk.length};
         for (const auto& [which, file] : on.files) {
-          if (which.version != what.version || which.node != what.node) continue;
+          if (which != what.older.value_or(FileOf{what.version, which.run, what.node})) continue;
           event.status = bring(on, *file, what.chunk.segment_offset,
                                what.memory.first(format::slot_bytes(what.chunk.length)));
         }

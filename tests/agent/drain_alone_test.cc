@@ -46,6 +46,46 @@ TEST_F(DrainAlone, ACopyGoesOnInTheNextRun) {
   world.expect_rest();
 }
 
+// As in a run of several: what a version needs is copied first, and stays as long as it.
+TEST_F(DrainAlone, WhatAVersionNeedsGoesBeforeIt) {
+  SCOPED_TRACE(test::replay());
+  for (const std::uint32_t nodes : {1, 3}) {
+    SCOPED_TRACE(nodes);
+    DrainWorldPlayed world(nodes, with(0, 3, 1));
+    world.save(1);
+    world.save(2, 0, 1);
+    world.run_to_rest();
+    EXPECT_EQ(world.there(), (Numbers{}));  // every third is copied
+    world.save(3, 0, 2);
+    world.run_to_rest();
+    EXPECT_EQ(world.there(), (Numbers{1, 2, 3}));
+    EXPECT_EQ(world[0].state.versions.find(3)->shared->record.needs,
+              (std::vector<format::Need>{{2, world.run}}));
+    world.save(6);
+    world.run_to_rest();
+    EXPECT_EQ(world.there(), (Numbers{6}));
+    world.expect_rest();
+  }
+}
+
+// Nor is one given up for good that a newer one needs.
+TEST_F(DrainAlone, WhatAVersionNeedsIsTriedAgainForTheNextOne) {
+  SCOPED_TRACE(test::replay());
+  for (std::uint64_t at = 1;; ++at) {
+    DrainWorldPlayed world(1, with(0, 3, 1));
+    world.start(0, {io::Fault::no_space, at});
+    world.save(1), world.save(2, 0, 1), world.save(3, 0, 2), world.run_to_rest();
+    const std::string where = world[0].faults->chosen();
+    const bool all_there = world.there() == Numbers{1, 2, 3};
+    EXPECT_TRUE(all_there || world[0].why_not(3)) << where << ": who waits for it hears why";
+    if (where.empty()) break;
+    world.save(6, 0, 3), world.run_to_rest();
+    EXPECT_EQ(world.there(), (Numbers{1, 2, 3, 6})) << where;
+    world.expect_rest();
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
 // The other way round, a node alone has only a part of what several wrote: it leaves that alone.
 TEST_F(DrainAlone, ItsVersionIsCopiedByARunOfSeveral) {
   DrainWorldPlayed world(1, {});

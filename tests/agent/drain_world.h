@@ -17,7 +17,7 @@
 #include "agent/disk/job_lock.h"
 #include "agent/disk/links.h"
 #include "agent/drain/durability.h"
-#include "base/checksum.h"
+#include "agent/written_part.h"
 #include "base/log.h"
 #include "format/names.h"
 #include "format/segment.h"
@@ -132,22 +132,24 @@ class DrainWorldPlayed {
   // Node `node` of the present run writes its part, on its disk and on those of `copies`; the level
   // local is told with local().
   void write(NodeId node, VersionNumber version, const std::vector<NodeId>& copies = {},
-             std::uint32_t chunks = 3) {
+             std::uint32_t chunks = 3, std::optional<VersionNumber> older = {}) {
     std::vector<NodeId> where = copies;
     where.push_back(node);
-    for (const NodeId at : where) write_at(at, node, version, chunks);
+    for (const NodeId at : where) write_at(at, node, version, chunks, older);
   }
   // A copy of node `node`'s part comes to another one, which knows the version already.
   void copy(NodeId node, VersionNumber version, NodeId keeper) {
-    write_at(keeper, node, version, 3);
+    write_at(keeper, node, version, 3, {});
     coordinator(keeper).kept({version, run, node});
   }
-  void save(VersionNumber version, std::uint32_t replicas = 0) {
+  // The last chunk of each part lies in the segment of `older`, if that is given.
+  void save(VersionNumber version, std::uint32_t replicas = 0,
+            std::optional<VersionNumber> older = {}) {
     for (NodeId node = 0; node < size(); ++node) {
       std::vector<NodeId> copies;
       for (std::uint32_t next = 1; next <= replicas; ++next)
         copies.push_back((node + next) % size());
-      write(node, version, copies);
+      write(node, version, copies, 3, older);
     }
     local(version);
   }
@@ -361,37 +363,14 @@ class DrainWorldPlayed {
     }
   }
 
-  void write_at(NodeId disk, NodeId node, VersionNumber version, std::uint32_t chunks) {
-    std::optional<format::CommitRecord> record;
+  void write_at(NodeId disk, NodeId node, VersionNumber version, std::uint32_t chunks,
+                std::optional<VersionNumber> older) {
+    const auto tier = [&] {
+      return open(*disks_[disk], local_dir, std::make_shared<io::Faults>());
+    };
     HeldFile held{{version, run, node}, size(), size(), 0, {node}, std::nullopt};
-    StoreWorker worker(
-        "job",
-        [&]() -> Result<std::unique_ptr<tier::Tier>> {
-          return open(*disks_[disk], local_dir, std::make_shared<io::Faults>());
-        },
-        [&](const Event& event) {
-          if (const auto* done = std::get_if<VersionSealed>(&event)) record = done->stored.record;
-          if (const auto* done = std::get_if<VersionRecorded>(&event)) record = done->stored.record;
-        },
-        nullptr);
-    worker.handle(OpenVersion{{version, run, node, size(), size(), chunk_bytes}});
-    AlignedMemory memory(chunk_bytes);
-    std::uint64_t bytes = 0;
-    for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
-      const std::uint32_t length = chunk % 3 == 2 ? 5000 : chunk_bytes;
-      for (std::size_t at = 0; at < memory.span().size(); ++at)
-        memory.span()[at] = static_cast<std::byte>(node * 37 + version * 11 + chunk + at);
-      worker.handle(WriteChunk{version, node, chunk,
-                               memory.span().first(format::slot_bytes(length)), length, bytes,
-                               checksum(memory.span().first(length))});
-      bytes += length;
-      while (worker.busy()) worker.reap(true);
-    }
-    worker.handle(SealVersion{version, 42, {{node, bytes}}});
-    ASSERT_TRUE(record.has_value());
-    record->level = Level::local;
-    worker.handle(RecordVersion{*record});
-    held.record = record;
+    const auto from = older ? std::optional(FileOf{*older, run, node}) : std::nullopt;
+    held.record = write_part(tier, {version, run, node, size(), size(), chunk_bytes}, chunks, from);
     on_disk_[{held.file, disk}] = {disks_[disk].get(), held};
     if (disk == node)
       originals_[{version, run, node}] = parts_of(*disks_[disk], local_dir, held.file);

@@ -21,8 +21,8 @@ class ProtectedWorld {
     return file;
   }
   void seal(const FileOf& file) {
-    network[file.node].replicator->sealed(file, segments[file].size(), network.members(),
-                                          network.members());
+    network[file.node].replicator->sealed(
+        {file, network.members(), network.members(), segments[file].size(), {}, std::nullopt});
   }
   FileOf save(NodeId node, VersionNumber version, std::uint32_t chunks = 7) {
     const FileOf file = write(node, version, chunks);

@@ -17,7 +17,7 @@ TEST(Repair, ADamagedFileIsReplacedByAGoodOne) {
     const FileOf file = write_file(network, 0, 1);
     const Buffer segment = bytes_of(network, 0, segment_of(file));
     const Buffer manifest = bytes_of(network, 0, manifest_of(file));
-    network[0].replicator->sealed(file, segment.size(), 2, 2);
+    network[0].replicator->sealed({file, 2, 2, segment.size(), {}, std::nullopt});
     network.run_for();
     Buffer damaged = segment;
     damaged.at(5000) ^= std::byte{1};

@@ -78,18 +78,6 @@ TEST_F(RestartAround, AKeptCopyOnTheOwnDiskComesBeforeOtherAgents) {
   EXPECT_EQ(other.agents[1].reads, 0);
 }
 
-TEST_F(RestartAround, AVersionThatNeedsAnotherIsRefusedByName) {
-  NodeFile file = saved(0);
-  file.manifest.needs = {{3, run}};
-  file.manifest.chunks[0].need = 1;
-  AgentHarness agent(64, 8, {0});
-  agent.put_local(file);
-  agent.restart(7, run, bytes);
-  agent.expect_over(Code::unsupported);
-  EXPECT_THAT(agent.rank(0).message, HasSubstr("version 7 needs version 3"));
-  agent.expect_untouched();
-}
-
 TEST_F(RestartAround, AnUndecidedPartCountsWhereAnotherNodeHasTheRecord) {
   AgentHarness agent(64, 8, {0, 1});
   agent.put_in_doubt(file0);

@@ -302,9 +302,10 @@ TEST_F(Table, OfSharedStorageOlderOnesGoOnceTheNextIsThere) {
   for (const VersionNumber version : {1u, 2u, 3u}) {
     table.found(stored(version, Level::durable), Where::shared);
   }
-  EXPECT_THAT(shared_expired(table, 4, 2), UnorderedElementsAre(1, 2));
+  const format::CommitRecord next = stored(4, Level::durable).record;
+  EXPECT_THAT(shared_expired(table, next, 2), UnorderedElementsAre(1, 2));
   table.quarantined(3, Where::shared, "bad bytes");
-  EXPECT_THAT(shared_expired(table, 4, 2), UnorderedElementsAre(1, 3));
+  EXPECT_THAT(shared_expired(table, next, 2), UnorderedElementsAre(1, 3));
 }
 
 TEST_F(Table, WhereNothingIsProtectedAllThatIsRecordedCounts) {

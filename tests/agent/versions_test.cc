@@ -263,5 +263,25 @@ TEST_F(Versions, APartOfWhatSeveralNodesSavedIsNotEnoughAndStays) {
   EXPECT_FALSE(fs::exists(folder + "/damaged"));
 }
 
+// Another job of the node could be granted such a buffer, and the rank would write into it.
+TEST_F(Versions, ABufferOfAVersionThatWasGivenUpIsTheRanksUntilItAnswers) {
+  open(8);
+  job_->join_all(3);
+  for (Rank rank = 0; rank < 3; ++rank) job_->begin(rank, 1, content(1));
+  job_->leave(1, /*goodbye=*/false);
+  EXPECT_EQ(job_->take<wire::Captured>(0).code, Code::rank_lost);
+  job_->step();
+  EXPECT_EQ(job_->pool().free_count(), 4u);
+  job_->receive(0,
+                wire::Filled{1, {{job_->granted_to(0).front(), JobHarness::buffer_bytes, 0, 0}}});
+  EXPECT_EQ(job_->pool().free_count(), 4u) << "it may hand over what it filled before it heard";
+  job_->receive(0, wire::Abandon{1});
+  EXPECT_EQ(job_->pool().free_count(), 6u);
+  job_->receive(0, wire::Abandon{1});
+  EXPECT_EQ(job_->pool().free_count(), 6u);
+  job_->leave(2, /*goodbye=*/false);
+  EXPECT_EQ(job_->pool().free_count(), 8u) << "a process that has ended writes nowhere";
+}
+
 }  // namespace
 }  // namespace backstay::agent::testing

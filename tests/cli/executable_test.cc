@@ -2,6 +2,7 @@
 #include "bin/parts/executable.h"
 
 #include <elf.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +12,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+
+#include "bin/parts/needed_libraries.h"
 
 namespace backstay::bin {
 namespace {
@@ -126,6 +129,20 @@ TEST_F(ExecutableTest, ScriptsWhoseInterpreterFails) {
   EXPECT_NE(why({self}), "");  // ends
 }
 
+TEST_F(ExecutableTest, NamesTheLibrariesThatAProgramNeeds) {
+  EXPECT_THAT(needed_libraries("/bin/true"), testing::Contains("libc.so.6"));
+  EXPECT_THAT(needed_libraries(file("text", "exit 0\n")), testing::IsEmpty());
+  EXPECT_THAT(needed_libraries("/no/such"), testing::IsEmpty());
+}
+
+TEST_F(ExecutableTest, AProgramWithTheAddressSanitizerIsNamed) {
+  std::string bytes = true_bytes();
+  const std::size_t name = bytes.find("libc.so.6");  // in the table of strings of its libraries
+  ASSERT_NE(name, std::string::npos);
+  bytes.replace(name, 9, "libasan.8");
+  EXPECT_TRUE(says(why({file("checked", bytes)}), "address sanitizer (libasan.8)"));
+}
+
 TEST_F(ExecutableTest, NoByteOfAHeadIsBelieved) {
   const std::string bytes = true_bytes().substr(0, 1024);
   for (std::size_t size = 0; size < 256; ++size) (void)why({file("cut", bytes.substr(0, size))});
@@ -134,6 +151,12 @@ TEST_F(ExecutableTest, NoByteOfAHeadIsBelieved) {
     flipped[at] = static_cast<char>(~flipped[at]);
     (void)why({file("flipped", flipped)});
     (void)why_not_executed(file("flipped", flipped), ENOEXEC);
+  }
+  const std::string whole = true_bytes();
+  for (std::size_t at = 0; at < whole.size(); at += 331) {
+    std::string flipped = whole;
+    flipped[at] = static_cast<char>(~flipped[at]);
+    (void)needed_libraries(file("flipped", flipped));
   }
 }
 

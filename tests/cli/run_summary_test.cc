@@ -156,6 +156,9 @@ TEST(RunSummary, SaysWhyThereIsNoVersion) {
               HasSubstr("due after 1 min 0 s (checkpoint.policy interval)"));
   EXPECT_THAT(why_no_version(ran, {"interval", 5, 0}),
               HasSubstr("does the program call backstay_due()"));
+  EXPECT_THAT(why_no_version(ran, {.policy = "interval", .after_s = 5, .transparent = true}),
+              HasSubstr("ended while it was to be saved"));
+  EXPECT_THAT(why_no_version(ran, {"interval", 60, 0}), HasSubstr("--interval with fewer"));
   EXPECT_THAT(why_no_version(ran, {"request", -1, 0}), HasSubstr("none was requested"));
   EXPECT_THAT(why_no_version(ran, {"calls", -1, 0}), HasSubstr("not called that often"));
   EXPECT_THAT(why_no_version(Log().read(), daly), HasSubstr("no rank called Backstay"));
@@ -182,7 +185,7 @@ TEST(RunSummary, AProgramThatFailedBeforeItsFirstCallIsToldSo) {
   EXPECT_THAT(lines, Contains(HasSubstr("failed (exit code 7) before it called Backstay")));
   EXPECT_THAT(lines, Each(Not(HasSubstr("backstay_init_mpi("))));
   EXPECT_EQ(lines.size(), 2u);
-  EXPECT_EQ(sentences(never, daly, {.captures = true}).size(), 1u);
+  EXPECT_TRUE(sentences(never, daly, {.captures = true}).empty()) << "files need no call";
 }
 
 }  // namespace

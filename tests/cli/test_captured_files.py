@@ -129,13 +129,67 @@ def test_a_need_that_is_not_there(world, harm, says):
     assert says in (job / NEWER / "damaged").read_text()
 
 
-def test_a_version_that_needs_another_is_not_copied(world):
+def test_a_version_is_copied_with_what_it_needs(world):
     world.captured()
     shared = world.folder / "shared"
     shared.mkdir()
     done = world.run("copy", "captured", 13, "--to", shared)
-    assert done.returncode != 0 and "version 13 needs version 12" in done.stderr
+    assert done.returncode == 0, done.stderr
+    assert "copied captured version 12 first, which it needs" in done.stdout
+    assert [path.parent.name for path in sorted(shared.glob("captured/v*/commit.*"))] == [
+        OLDER, NEWER]
+    for version in (12, 13):
+        checked = world.json("verify", "captured", version, "--dir", shared)["versions"][0]
+        assert checked["damaged"] == [], checked
+    again = world.json("copy", "captured", 13, "--to", shared)
+    assert not again["copied"] and again["needed"] == []
+
+
+@pytest.mark.parametrize(
+    "harm, says",
+    [
+        (lambda older: shutil.rmtree(older), "version 13 needs version 12"),
+        (
+            lambda older: (older / "damaged").write_text("a sector\n"),
+            "version 13 needs version 12: captured version 12 is damaged: a sector",
+        ),
+        (lambda older: flip(older / SEGMENT, 4096), "captured version 12 in"),
+    ],
+)
+def test_a_version_is_not_copied_without_what_it_needs(world, harm, says):
+    harm(world.captured() / OLDER)
+    shared = world.folder / "shared"
+    shared.mkdir()
+    done = world.run("copy", "captured", 13, "--to", shared)
+    assert done.returncode != 0 and says in done.stderr, done.stderr
     assert not list(shared.glob("captured/v*/commit.*"))
+
+
+def test_what_a_version_needs_is_not_removed(world):
+    job = world.captured()
+    done = world.run("rm", "captured", 12)
+    assert done.returncode == 7 and "version 13 needs it" in done.stdout, done.stdout
+    assert "--with-needing" in done.stdout and (job / OLDER / SEGMENT).exists()
+    kept = world.json("rm", "captured", "--older-than", "1s")  # 13 is the newest
+    assert kept["removed"] == [] and [one["version"] for one in kept["kept"]] == [12, 13]
+    (job / OLDER / "damaged").write_text("a sector\n")
+    kept = world.json("rm", "captured", "--damaged")
+    assert kept["removed"] == [] and "version 13 needs it" in kept["kept"][0]["why"]
+
+
+def test_what_a_version_needs_goes_with_it(world):
+    job = world.captured()
+    tried = world.json("rm", "captured", 12, "--with-needing", "--dry-run", code=7)
+    assert tried["removed"] == [] and "newest" in tried["kept"][1]["why"], tried
+    gone = world.json("rm", "captured", 12, "--with-needing", "--force")
+    assert gone["removed"] == [12, 13] and not list(job.glob("v*"))
+    world.captured()
+    assert world.json("rm", "captured", 12, 13, "--force")["removed"] == [12, 13]
+    world.captured()
+    assert world.json("rm", "captured", "--all")["removed"] == [12, 13]
+    world.captured()
+    assert world.json("rm", "captured", 13, "--force")["removed"] == [13]
+    assert world.json("rm", "captured", 12, "--force")["removed"] == [12]
 
 
 def test_format_1_is_refused_with_the_release_that_wrote_it(world):

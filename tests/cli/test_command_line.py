@@ -143,6 +143,23 @@ def test_config_explain_is_a_file_that_can_be_used(world):
     assert "BACKSTAY_STORAGE_KEEP" in text and "1 to 1000" in text
 
 
+def test_config_write_is_a_file_for_this_machine(world):
+    done = world.run("config", "--write")
+    path = world.folder / "backstay.toml"
+    text = path.read_text()
+    assert done.returncode == 0 and "wrote backstay.toml" in done.stderr, done
+    values = {k["name"]: k["value"] for k in world.json("config")["keys"]}
+    assert values["storage.dir"] == str(world.dir) and f'\ndir = "{world.dir}"\n' in text
+    assert "# keep = 2" in text and "of memory" in text and "free" in text
+    everything = re.sub(r"^# (\w+ = )", r"\1", text, flags=re.M)
+    whole = write_config(world, everything)
+    assert world.run("config", "--config", whole).returncode == 0, "each comment is a valid key"
+    again = world.run("config", "--write")
+    assert again.returncode == 2 and "exists" in again.stderr and path.read_text() == text
+    assert world.run("config", "--write", "other.toml").returncode == 0
+    assert world.run("config", "--write", "/nowhere/c.toml").returncode != 0
+
+
 def test_config_page_of_the_guide_is_up_to_date(world):
     page = world.run("config", "--explain", "--markdown").stdout
     assert page == (ROOT / "docs/guide/configuration.md").read_text(), \

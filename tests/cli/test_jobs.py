@@ -209,6 +209,26 @@ def test_ranks_that_hold_the_job_are_ended_by_take_over(world, start, mpi):
     assert not any(map(alive, ranks)) and first.end() != 0
 
 
+def test_ranks_that_outlived_their_agent_are_seen(world, start, mpi):
+    """Two programs of one job would write the same files."""
+    first = start(mpi, FOREVER)
+    first.line(r"^version 2 ")
+    ranks, agent = first.ranks(), world.json("agent", "status")["pid"]
+    for pid in (first.process.pid, agent):
+        os.kill(pid, signal.SIGKILL)
+    first.end()
+    refused = start(mpi, FOREVER, name="refused")
+    assert refused.end() == 7, refused.err.read_text()
+    named = re.search(r"process (\d+) of an earlier run of job heat is alive .*\(kill \1\)",
+                      refused.err.read_text())
+    assert named and int(named[1]) in ranks and all(map(alive, ranks))
+    for pid in ranks:
+        os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not any(map(alive, ranks)), "the end of the ranks")
+    again = start(mpi, FOREVER, name="again")
+    again.line(r"^restart version \d+ ")
+
+
 def alive(pid):
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"

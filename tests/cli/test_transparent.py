@@ -3,176 +3,30 @@
 BACKSTAY_SEED repeats a run; BACKSTAY_LIVES sets how often a test ends each program.
 """
 
-import json
 import os
-import random
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 from conftest import PROGRAM, ROOT
 from processes import wait_for
-
-PYTHON = "/usr/bin/python3"
-LIVES = int(os.environ.get("BACKSTAY_LIVES", "3"))
-
-# Prints a checksum of all that it has done, every so often.
-STEPS = """
-import hashlib, sys, time
-done = hashlib.sha256()
-for step in range(int(sys.argv[1])):
-    for i in range(2000):
-        done.update(b"%d %d" % (step, i))
-    if step % 10 == 0:
-        print(step, done.hexdigest(), flush=True)
-    time.sleep(0.002)
-print("end", done.hexdigest())
-"""
-
-# Waits in the middle until a file is there.
-WAITS = """
-import os, sys, time
-print("begun", flush=True)
-{}
-while not os.path.exists("go"):
-    time.sleep(0.01)
-print("gone on", flush=True)
-"""
-
-
-@pytest.fixture(autouse=True, scope="session")
-def seed():
-    value = int(os.environ.get("BACKSTAY_SEED", time.time_ns() % 1_000_000))
-    print(f"BACKSTAY_SEED={value}", flush=True)
-    random.seed(value)
-
-
-def program(world, text):
-    path = world.folder / "app.py"
-    path.write_text(text)
-    return [PYTHON, path]
-
-
-def environment(pid):
-    try:
-        return Path(f"/proc/{pid}/environ").read_bytes()
-    except OSError:
-        return b""
-
-
-def processes_of(world, program="backstay-boot"):
-    """The processes under test that run this file. The program itself runs the boot program's."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and os.readlink(entry / "exe").endswith(f"/{program}"):
-                found.append(int(entry.name))
-        except OSError:
-            pass
-    mine = f"BACKSTAY_DIR={world.dir}".encode()
-    return [pid for pid in found if mine in environment(pid).split(b"\0")]
-
-
-def versions(world, job):
-    """Those that are on the disk."""
-    done = world.run("ls", job, "--json")
-    found = json.loads(done.stdout).get("versions", []) if done.returncode == 0 else []
-    return [one for one in found if one["level"] != "none"]
-
-
-def status_of(world, job):
-    document = json.loads(world.run("status", "--json").stdout or "{}")
-    return next((one for one in document.get("jobs", []) if one.get("job") == job), {})
-
-
-STARTED = []
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left():
-    """Also where a test fails: SIGTERM saves and ends a program."""
-    yield
-    while STARTED:
-        running = STARTED.pop()
-        if running.poll() is None:
-            running.terminate()
-            running.communicate(timeout=60)
-
-
-def start(world, words, *options, out=subprocess.PIPE, env=None, pass_fds=()):
-    STARTED.append(subprocess.Popen(
-        [PROGRAM, "run", "--transparent", *map(str, options), "--", *map(str, words)],
-        env={**world.env, **(env or {})}, cwd=world.folder, stdin=subprocess.DEVNULL,
-        stdout=out, stderr=subprocess.PIPE, text=True, pass_fds=pass_fds))
-    return STARTED[-1]
-
-
-def first_versions(world, running, count=1):
-    """Waits for them; a program that has not saved so many says why."""
-    try:
-        wait_for(lambda: running.poll() is not None or len(versions(world, "app")) >= count,
-                 "a first version")
-    except AssertionError:
-        running.kill()
-        raise AssertionError(running.communicate()[1]) from None
-
-
-def stop(running):
-    running.send_signal(signal.SIGTERM)
-    running.wait(timeout=60)
-    assert running.returncode == 143, running.stderr.read()
-
-
-def undisturbed(words, folder):
-    done = subprocess.run(list(map(str, words)), cwd=folder, stdin=subprocess.DEVNULL,
-                          capture_output=True, check=True, timeout=100)
-    return done.stdout
-
-
-def newest(world):
-    return max((one["version"] for one in versions(world, "app")), default=0)
-
-
-def kill_at_random(world, running, lives, victim):
-    """Ends the victim with SIGKILL at random moments; returns how often.
-
-    Each life has saved a version: two without one are a crash loop.
-    """
-    killed = 0
-    seen = newest(world)
-    for _ in range(lives):
-        wait_for(lambda: running.poll() is not None or newest(world) > seen, "a new version")
-        time.sleep(random.uniform(0, 0.3))  # a random moment; nothing is waited for
-        if running.poll() is not None:
-            break
-        seen = newest(world)
-        for pid in processes_of(world, victim):
-            try:
-                os.kill(pid, 9)
-                killed += 1
-            except ProcessLookupError:
-                pass
-    return killed
-
-
-def go_on(world, words, lives=LIVES, interval=0.1, victim="backstay-boot"):
-    """The program prints what an undisturbed one prints, whatever is killed."""
-    expected = undisturbed(words, world.folder)
-    out = world.folder / "out"
-    for _ in range(5):  # a program may end before its first version is there
-        with open(out, "wb") as file:
-            running = start(world, words, "--job", "app", "--fresh", "--interval", interval,
-                            "--retries", 2 * lives, out=file)
-            killed = kill_at_random(world, running, lives, victim)
-            _, told = running.communicate(timeout=100)
-        assert running.returncode == 0, told
-        assert out.read_bytes() == expected, told
-        if killed > 0:
-            return told
-    raise AssertionError("the program had ended before the first kill, five times")
+from transparent import (  # noqa: F401 (two are fixtures)
+    PYTHON,
+    STEPS,
+    WAITS,
+    first_versions,
+    go_on,
+    nothing_is_left,
+    program,
+    seed,
+    start,
+    status_of,
+    stop,
+    undisturbed,
+    versions,
+)
 
 
 def test_a_killed_program_goes_on_from_where_it_was_saved(world):
@@ -188,6 +42,26 @@ def test_a_killed_companion_is_a_killed_program(world):
 def test_a_killed_agent_costs_versions_and_not_the_program(world):
     told = go_on(world, [*program(world, STEPS), 700], interval=0.02, victim="backstayd")
     assert "restart 1" not in told
+
+
+def test_versions_after_the_loss_of_an_agent_are_good(world):
+    """The next agent's pool is another one, though it may come to the same address."""
+    words, out = [*program(world, STEPS), 2000], world.folder / "out"
+    expected = undisturbed(words, world.folder)
+    with open(out, "wb") as file:
+        running = start(world, words, "--job", "app", "--interval", 0.2, "--retries", 9, out=file)
+        first_versions(world, running)
+        for _ in range(LIVES):
+            for pid in processes_of(world, "backstayd"):
+                os.kill(pid, signal.SIGKILL)
+            seen = newest(world)
+            wait_for(lambda: newest(world) >= seen + 3, "three newer versions")
+        assert all(one["good"] for one in world.json("verify", "app")["versions"])
+        for pid in processes_of(world):
+            os.kill(pid, signal.SIGKILL)
+        _, told = running.communicate(timeout=100)
+    assert running.returncode == 0 and "restart 1 of 9 from version" in told, told
+    assert out.read_bytes() == expected, told
 
 
 def test_numpy_with_threads(world):
@@ -280,6 +154,31 @@ def test_show_and_verify_know_a_process(world):
     assert world.run("verify", "app").returncode == 0
 
 
+def test_checkpoint_with_stop_ends_the_run(world):
+    running = start(world, [*program(world, STEPS), 10**6], "--job", "app", "--interval", 1000,
+                    out=subprocess.DEVNULL)
+    wait_for(lambda: world.run("checkpoint", "app", "--stop").returncode == 0, "the job")
+    _, told = running.communicate(timeout=60)
+    assert running.returncode == 143 and "stopped; the same command starts from" in told, told
+    assert "restart 1" not in told
+
+
+@pytest.mark.parametrize("mode", ["wb", "ab"])
+def test_output_of_a_life_without_a_version_is_not_printed_twice(world, mode):
+    words, out = program(world, WAITS.format("")), world.folder / "out"
+    out.write_text("before\n" if mode == "ab" else "")
+    with open(out, mode) as file:
+        running = start(world, words, "--job", "app", "--interval", 1000, out=file)
+        wait_for(lambda: "begun" in out.read_text(), "its first line")
+        (world.folder / "go").touch()
+        for pid in processes_of(world):
+            os.kill(pid, signal.SIGSTOP)  # so that it cannot end by itself
+            os.kill(pid, signal.SIGKILL)
+        _, told = running.communicate(timeout=60)
+    assert running.returncode == 0 and "from the beginning" in told, told
+    assert out.read_text() == ("before\n" if mode == "ab" else "") + "begun\ngone on\n"
+
+
 def test_fresh_begins_anew(world):
     words = program(world, WAITS.format(""))
     running = start(world, words, "--job", "app", "--interval", 0.05)
@@ -318,26 +217,6 @@ def test_a_program_that_cannot_be_saved_runs_on_and_says_why(world):
     out, told = running.communicate(timeout=60)
     assert (running.returncode, out) == (0, "gone on\n"), told
     assert versions(world, "app") == [] and "could not be saved, because" in told
-
-
-def test_a_pipe_that_the_program_writes_is_inherited_again_or_empty(world):
-    """Shells, editors and queueing systems leave such descriptors in what they start."""
-    ours, theirs = os.pipe()
-    said = f"import os; said = os.fdopen({theirs}, 'w'); print('said', file=said, flush=True)"
-    words = program(world, said + WAITS.format("") + "print('again', file=said, flush=True)\n")
-    running = start(world, words, "--job", "app", "--interval", 0.1, pass_fds=(theirs,))
-    assert running.stdout.readline() == "begun\n"
-    seen = newest(world)
-    wait_for(lambda: newest(world) > seen + 1, "a version of what it does now")
-    seen = newest(world)
-    os.kill(processes_of(world)[0], signal.SIGKILL)
-    wait_for(lambda: newest(world) > seen + 1, "a version of the program that has come back")
-    stop(running)
-    os.close(theirs)
-    assert os.read(ours, 100) == b"said\n" and os.read(ours, 100) == b""
-    (world.folder / "go").touch()
-    done = world.run("run", "--transparent", "--job", "app", "--", *words)
-    assert (done.returncode, done.stdout) == (0, "gone on\n"), done.stderr
 
 
 def test_the_example(world):

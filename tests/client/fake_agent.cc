@@ -14,16 +14,6 @@
 
 namespace backstay::client::test {
 
-const char* name_of(const wire::Message& message) {
-  static constexpr std::array names = {
-      "hello",       "begin",      "filled",     "end",       "query",    "await",     "restart",
-      "verified",    "refuse",     "restored",   "fetch",     "request",  "goodbye",   "admin",
-      "status",      "shutdown",   "welcome",    "grant",     "captured", "level",     "plan",
-      "chunks",      "deliver",    "answer",     "failure",   "withdraw", "withdrawn", "forget",
-      "await_newer", "neighbours", "candidates", "candidate", "ready",    "proceed"};
-  return names.at(message.index());
-}
-
 FakeAgent::FakeAgent(std::string path, Options options)
     : path_(std::move(path)), options_(std::move(options)) {
   auto listener = wire::listen_at(path_);
@@ -165,6 +155,7 @@ void FakeAgent::obey(Link& link, const wire::Message& message) {
   if (const auto* m = std::get_if<wire::Begin>(&message)) return begin(link, *m);
   if (const auto* m = std::get_if<wire::Filled>(&message)) return filled(link, *m);
   if (const auto* m = std::get_if<wire::End>(&message)) return end(link, *m);
+  if (std::holds_alternative<wire::Abandon>(message)) return heard(link.hello.rank);
   if (const auto* m = std::get_if<wire::Verified>(&message)) return verified(link, *m);
   if (const auto* m = std::get_if<wire::Restored>(&message)) return restored(link, *m);
   if (const auto* m = std::get_if<wire::Refuse>(&message)) {
@@ -196,28 +187,29 @@ void FakeAgent::obey(Link& link, const wire::Message& message) {
     ++requests_seen_;
     return request_checkpoint(std::get<wire::Request>(message).stop);
   }
-  const auto answer = [&](VersionNumber version) {
-    wire::LevelIs is;
-    is.version = version;
-    const auto level = levels.find(version);
-    if (objects.count(version) == 0) {
-      is.code = Code::not_found;
-      is.message = "no such version";
-    } else {
-      is.level = level == levels.end() ? Level::local : level->second;
-      if (failed.count(version) != 0) {
-        is.code = failed[version];
-        is.message = "failed for a test";
-      }
-    }
-    send(link, is);
-  };
-  if (const auto* m = std::get_if<wire::Query>(&message)) return answer(m->version);
+  if (const auto* m = std::get_if<wire::Query>(&message)) return tell_level(link, m->version);
   if (const auto* m = std::get_if<wire::Await>(&message)) {
     const auto level = levels.find(m->version);
     const bool over = level == levels.end() || level->second >= m->level;
-    if (over || fail_waits) answer(m->version);
+    if (over || fail_waits) tell_level(link, m->version);
   }
+}
+
+void FakeAgent::tell_level(Link& link, VersionNumber version) {
+  wire::LevelIs is;
+  is.version = version;
+  const auto level = levels.find(version);
+  if (objects.count(version) == 0) {
+    is.code = Code::not_found;
+    is.message = "no such version";
+  } else {
+    is.level = level == levels.end() ? Level::local : level->second;
+    if (failed.count(version) != 0) {
+      is.code = failed[version];
+      is.message = "failed for a test";
+    }
+  }
+  send(link, is);
 }
 
 void FakeAgent::welcome(Link& link) {
@@ -519,11 +511,18 @@ void FakeAgent::finish_restore(Code code, const std::string& message) {
   next_fetch();
 }
 
+// The rank touches the buffers of its version that was given up no more.
+void FakeAgent::heard(Rank rank) {
+  for (const std::uint32_t out : std::exchange(unanswered_[rank], {})) free_.push_back(out);
+}
+
 void FakeAgent::lost(const Link& link) {
   const Rank rank = link.hello.rank;
+  heard(rank);
   if (!filling_.empty()) {
     for (auto& [other, mine] : filling_) {
-      for (const std::uint32_t out : mine.granted) free_.push_back(out);
+      auto& to = other == rank ? free_ : unanswered_[other];
+      to.insert(to.end(), mine.granted.begin(), mine.granted.end());
     }
     filling_.clear();
     for (auto& [fd, other] : links_) {

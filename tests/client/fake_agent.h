@@ -22,6 +22,7 @@
 #include "base/fd.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "message_names.h"
 #include "wire/message.h"
 
 namespace backstay::client::test {
@@ -127,6 +128,8 @@ class FakeAgent {
   void withdraw(std::function<void()> next);
   void withdrawn(Rank rank);
   void finish_restore(Code code, const std::string& message);
+  void heard(Rank rank);
+  void tell_level(Link& link, VersionNumber version);
   void lost(const Link& link);
   Link* link_of(Rank rank);
   void send(Link& link, const wire::Message& message, const std::vector<int>& fds = {});
@@ -150,6 +153,7 @@ class FakeAgent {
   std::map<int, Link> links_;
   VersionNumber filling_version_ = 0;
   std::map<Rank, Filling> filling_;
+  std::map<Rank, std::vector<std::uint32_t>> unanswered_;  // of a version that was given up
   std::set<Rank> restarting_;
   VersionNumber returning_version_ = 0;
   bool held_ = false;
@@ -171,7 +175,5 @@ class FakeAgent {
   std::string problem_;
   std::thread thread_;
 };
-
-const char* name_of(const wire::Message& message);
 
 }  // namespace backstay::client::test

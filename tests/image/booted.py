@@ -32,7 +32,7 @@ class Booted:
     The boot program takes `options`; the program writes its output to the file `out`.
     """
 
-    def __init__(self, options, out=None, **kwargs):
+    def __init__(self, options, out=None, stdin=subprocess.DEVNULL, pass_fds=(), **kwargs):
         ours, theirs = socket.socketpair()
         self.control = ours
         self.control.settimeout(ANSWER_S)
@@ -40,8 +40,8 @@ class Booted:
             number = theirs.fileno()
             self.process = subprocess.Popen(
                 [BOOT, "--control", str(number), *map(str, options)],
-                pass_fds=[number],
-                stdin=subprocess.DEVNULL,
+                pass_fds=[number, *pass_fds],
+                stdin=stdin,
                 stdout=out,
                 **kwargs,
             )
@@ -59,6 +59,8 @@ class Booted:
             return None
         if answer.startswith("refused "):
             raise Refused(answer.removeprefix("refused ").strip())
+        if answer == "again\n":
+            return self.cut()
         if not answer:
             return None
         names = ("bytes", "pages", "stopped_us", "agreeing_us", "describing_us")

@@ -28,16 +28,18 @@ class Refuse(unittest.TestCase):
         self.scratch = Path(scratch.name)
         self.image = self.scratch / "image"
 
-    def cut_refused(self, setup, words):
+    def cut_refused(self, setup, words, **kwargs):
         """The program does `setup`, is to be cut, and goes on all the same."""
         script = (
             f"import mmap, os, socket, subprocess\n{setup}\nprint('ready', flush=True)\n"
             "while not os.path.exists('go'): pass\nprint('went on')"
         )
+        (self.scratch / "go").unlink(missing_ok=True)
         life = booted.Booted(
             ["--image", self.image, "--", PYTHON, "-c", script],
             out=subprocess.PIPE,
             cwd=self.scratch,
+            **kwargs,
         )
         with life.process.stdout as out:
             self.assertEqual(out.readline(), b"ready\n")
@@ -54,12 +56,17 @@ class Refuse(unittest.TestCase):
         self.cut_refused("s = socket.socket()", "is a socket")
 
     def test_pipe_to_another_process(self):
-        self.cut_refused("r, w = os.pipe()\nos.close(w)", "is a pipe from another process")
+        ours, theirs = os.pipe()
+        self.addCleanup(os.close, theirs)
+        with os.fdopen(ours):
+            words = f"descriptor {ours} is a pipe from another process"
+            self.cut_refused("", words, pass_fds=[ours])
 
     def test_child(self):
-        self.cut_refused(
-            "child = subprocess.Popen(['sleep', '5'], stdin=subprocess.DEVNULL)", "child processes"
-        )
+        sleep = "child = subprocess.Popen(['sleep', '5'], stdin=subprocess.DEVNULL)"
+        self.cut_refused(sleep, "(sleep) runs")
+        ended = f"{sleep}; child.kill(); os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)"
+        self.cut_refused(ended, "has ended, and it has not waited for it")
 
     def test_device(self):
         self.cut_refused("d = os.open('/dev/ptmx', os.O_RDWR | os.O_NOCTTY)", "/dev/p")

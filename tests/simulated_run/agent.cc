@@ -97,12 +97,9 @@ SimulatedAgent::SimulatedAgent(const Surroundings& around, io::MemoryFileSystem&
                         .spare_folder = "job/.spare",
                         .spare_bytes_min = 4096});
   };
-  store_ = std::make_unique<agent::StoreWorker>(
-      "job", own_disk,
-      [this](agent::Event event) {
-        events_.push_back([this, event = std::move(event)] { job_->on(event); });
-      },
-      nullptr);
+  store_ = std::make_unique<ReusingStore>(own_disk, [this](agent::Event event) {
+    events_.push_back([this, event = std::move(event)] { job_->on(event); });
+  });
   drain_ = std::make_unique<agent::DrainWorker>("job", drain_world(), around_.clock);
   peer_files_ = std::make_unique<agent::PeerFileWorker>(
       "job", [this] { return open(disk_, {.root = local_dir}); },

@@ -20,12 +20,13 @@
 #include "io/memory.h"
 #include "net/loopback.h"
 #include "net/lossy.h"
+#include "simulated_run/promises.h"
+#include "simulated_run/reuse.h"
 #include "support/seed.h"
 #include "tier/dir.h"
 
 namespace backstay::simulated {
 
-inline constexpr std::uint32_t buffer_bytes = 16 * 1024;
 inline const std::string local_dir = "/local";
 inline const std::string shared_dir = "/shared";
 
@@ -98,6 +99,8 @@ class SimulatedAgent final : public agent::Outbox,
     return {counts ? vouched_.version : 0, vouched_.self.node};
   }
   std::string describe() const;
+  // Versions that it sealed since this was asked last, and that need others.
+  std::uint64_t take_needing() { return store_->take_needing(); }
 
   void send(agent::ConnectionId to, wire::Message message, std::vector<int> descriptors) override;
   void close(agent::ConnectionId) override {}
@@ -140,7 +143,7 @@ class SimulatedAgent final : public agent::Outbox,
   std::deque<agent::DrainCommand> drain_commands_;
   std::deque<agent::PeerFileCommand> peer_file_commands_;
   std::deque<std::function<void()>> events_;  // what the threads have told the main loop
-  std::unique_ptr<agent::StoreWorker> store_;
+  std::unique_ptr<ReusingStore> store_;
   std::unique_ptr<agent::DrainWorker> drain_;
   std::unique_ptr<agent::PeerFileWorker> peer_files_;
   std::vector<std::weak_ptr<Line>> lines_;

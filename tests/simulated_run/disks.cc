@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "agent/version/needed_files.h"
 #include "format/names.h"
 #include "simulated_run/run.h"
 
@@ -20,10 +21,50 @@ FilesHere SimulatedRun::files(HostId host, VersionNumber version) const {
   };
   here.recorded = std::ranges::any_of(*entries, is_record);
   for (const io::Entry& entry : *entries) {
-    if (const auto node = format::node_of_manifest(entry.name)) here.segments.insert(*node);
+    if (const auto node = format::node_of_manifest(entry.name)) {
+      if (has_needed(host, folder + "/" + entry.name)) here.segments.insert(*node);
+    }
     if (const auto node = format::node_of_parity_manifest(entry.name)) here.parity.insert(*node);
   }
   return here;
+}
+
+const std::vector<agent::FileOf>& SimulatedRun::needs_of(HostId host,
+                                                         const std::string& manifest) const {
+  static const std::vector<agent::FileOf> none;
+  const auto bytes = io::read_file(*hosts_.at(host).disk, manifest, format::manifest_bytes_max);
+  if (!bytes.ok() || bytes->size() < format::manifest_header_bytes) return none;
+  const auto [known, fresh] = needs_.try_emplace(format::manifest_digest(*bytes));
+  if (!fresh) return known->second;
+  const auto decoded = format::decode_manifest(*bytes);
+  if (decoded.ok()) known->second = agent::needed_files(*decoded);
+  return known->second;
+}
+
+// What a file of a node needs lies beside it, each with its own manifest.
+bool SimulatedRun::has_needed(HostId host, const std::string& manifest) const {
+  const auto& disk = hosts_.at(host).disk;
+  return std::ranges::all_of(needs_of(host, manifest), [&](const agent::FileOf& file) {
+    const agent::FileNames names = agent::names_of("job", file);
+    return disk->open(local_dir + "/" + names.data, io::Open::read).ok() &&
+           disk->open(local_dir + "/" + names.manifest, io::Open::read).ok();
+  });
+}
+
+// A version whose manifest is there can be read: nothing removes what it needs before it.
+void SimulatedRun::check_needs(HostId id) {
+  const auto versions = hosts_.at(id).disk->list(local_dir + "/job");
+  if (!versions.ok()) return;
+  for (const io::Entry& version : *versions) {
+    const std::string folder = local_dir + "/job/" + version.name;
+    const auto entries = hosts_.at(id).disk->list(folder);
+    if (!entries.ok() || !format::version_of_folder(version.name)) continue;
+    for (const io::Entry& entry : *entries) {
+      const std::string name = folder + "/" + entry.name;
+      if (!format::node_of_manifest(entry.name) || has_needed(id, name)) continue;
+      fail(fmt::format("host {} has {} and not all that it needs", id, name));
+    }
+  }
 }
 
 std::set<HostId> SimulatedRun::all_hosts() const {
@@ -53,7 +94,9 @@ void SimulatedRun::check_restarted(HostId id) {
                    number, restarted_from_.second));
 }
 
-void SimulatedRun::check_disks() {
+void SimulatedRun::check_disks(HostId changed) {
+  check_needs(changed);
+  counts_.needing += hosts_.at(changed).agent->take_needing();
   const std::string danger = promises_.endangered(
       all_hosts(), [this](HostId host, VersionNumber version) { return files(host, version); });
   if (!danger.empty()) fail(danger);
@@ -88,9 +131,12 @@ void SimulatedRun::check_room() {
   if (at == hosts_.end() || !at->second.agent) return;
   const SimulatedAgent& agent = *at->second.agent;
   if (!agent.idle() || agent.retained_for() != run_) return;
-  const auto& rows = agent.job().state().versions.rows();
-  const auto good = static_cast<std::uint32_t>(
-      std::ranges::count_if(rows, [](const auto& entry) { return entry.second.good(); }));
+  const agent::VersionTable& table = agent.job().state().versions;
+  const auto good =
+      static_cast<std::uint32_t>(std::ranges::count_if(table.rows(), [&](const auto& entry) {
+        const auto& [number, row] = entry;
+        return row.good() && table.needed_by({number, row.disk->record.run}) == 0;
+      }));
   if (good <= settings_.keep + 1) return;
   fail(fmt::format("{} versions stay on the disk of host {}, which is to keep {}", good,
                    nodes_.front(), settings_.keep));

@@ -19,8 +19,7 @@ namespace backstay::simulated {
 using HostId = std::uint32_t;
 using VersionOfRun = std::pair<VersionNumber, RunId>;
 
-// What rank `rank` saved in this version. Differs for each.
-std::vector<std::byte> content(VersionOfRun version, Rank rank, std::size_t bytes);
+inline constexpr std::uint32_t buffer_bytes = 16 * 1024;
 
 // Whose files of one version lie on a host's disk, each with its manifest.
 struct FilesHere {
@@ -38,8 +37,9 @@ class Promises {
   // `groups`.
   void begin_run(RunId run, std::vector<HostId> hosts, std::uint32_t tolerates,
                  protect::Groups groups);
-  // All ranks hand over so many bytes each.
-  void taking(VersionOfRun version, std::vector<std::size_t> bytes);
+  // All ranks hand over so many bytes each, some of them as an older version has them (number 0:
+  // none does), so that chunks repeat.
+  void taking(VersionOfRun version, std::vector<std::size_t> bytes, VersionOfRun like = {});
   // An agent would answer a rank with this level. True: no agent has said so before.
   bool announced(VersionOfRun version, Level level);
   // The host's disk is gone.
@@ -77,6 +77,7 @@ class Promises {
   };
   struct Version {
     std::vector<std::size_t> bytes;
+    VersionOfRun like;
     Level level = Level::none;  // the highest that was announced
     bool superseded = false;    // a newer one was announced at that level or a higher one
   };

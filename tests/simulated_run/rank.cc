@@ -171,7 +171,9 @@ void SimulatedRank::on(const wire::Captured& captured) {
     return end_restart(captured.code == Code::ok ? Status()
                                                  : Status(Error(captured.code, captured.message)));
   }
-  if (captured.version == saving_) captured_ = captured;
+  if (captured.version != saving_) return;
+  captured_ = captured;
+  if (captured.code != Code::ok) say(wire::Abandon{captured.version});
 }
 
 }  // namespace backstay::simulated

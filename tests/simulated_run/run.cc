@@ -139,7 +139,7 @@ void SimulatedRun::look(HostId id) {
     }
     check_restarted(id);
   }
-  if (changed) check_disks();
+  if (changed) check_disks(id);
   check_vouched(id, changed);
 }
 
@@ -178,7 +178,7 @@ bool SimulatedRun::start() {
   const auto groups = parity_groups();
   promises_.begin_run(run_, nodes_, std::min<std::uint32_t>(settings_.tolerates, nodes_.size() - 1),
                       groups);
-  restarted_from_ = {};
+  restarted_from_ = latest_ = {};
   say(fmt::format("start {} on hosts {}", run_, fmt::join(nodes_, " ")));
   return connect();
 }
@@ -393,7 +393,7 @@ bool SimulatedRun::restart() {
 
 bool SimulatedRun::restarted_from(VersionOfRun version) {
   say(fmt::format("restarted from version {} of run {}", version.first, version.second));
-  restarted_from_ = version;
+  restarted_from_ = latest_ = version;
   const Promises::Owed owed = promises_.owed({nodes_.begin(), nodes_.end()});
   if (version.first < owed.version.first) {
     fail(fmt::format("version {} of run {} was announced at level {}, and version {} came back",
@@ -442,9 +442,9 @@ bool SimulatedRun::checkpoint() {
   std::vector<std::size_t> bytes;
   for (std::size_t number = 0; number < ranks_.size(); ++number)
     bytes.push_back(random_.between(1, 5 * buffer_bytes));
-  promises_.taking(version, bytes);
+  promises_.taking(version, bytes, std::exchange(latest_, version));
   for (const auto& one : ranks_) {
-    one->save(version.first, content(version, one->number(), bytes[one->number()]));
+    one->save(version.first, promises_.expected(version, one->number()));
   }
   const bool answered = run_until("captured", [&] {
     return std::all_of(ranks_.begin(), ranks_.end(),

@@ -56,6 +56,7 @@ class SimulatedRun {
 
   struct Counts {
     std::uint64_t steps = 0, versions = 0, restarts = 0, from_older = 0;
+    std::uint64_t needing = 0;  // parts of versions that need older ones
     std::map<Level, std::uint64_t> announced;
   };
   const Counts& counts() const { return counts_; }
@@ -80,9 +81,12 @@ class SimulatedRun {
 
   // --- what the disks hold (disks.cc) ---
   FilesHere files(HostId host, VersionNumber version) const;
+  const std::vector<agent::FileOf>& needs_of(HostId host, const std::string& manifest) const;
+  bool has_needed(HostId host, const std::string& manifest) const;
   std::set<HostId> all_hosts() const;
+  void check_needs(HostId id);
   void check_restarted(HostId id);
-  void check_disks();
+  void check_disks(HostId changed);
   void check_vouched(HostId id, bool changed);
   void check_room();
 
@@ -132,6 +136,7 @@ class SimulatedRun {
   std::map<HostId, Host> hosts_;
   HostId next_host_ = 1;
   Promises promises_;
+  mutable std::map<std::uint64_t, std::vector<agent::FileOf>> needs_;  // by the manifest's digest
 
   // --- the present start of the program ---
   RunId run_ = 0;
@@ -143,6 +148,7 @@ class SimulatedRun {
   std::map<std::size_t, agent::ConnectionId> connection_of_;
   VersionNumber next_version_ = 1;
   VersionOfRun restarted_from_;  // by this start of the program; number 0: not yet
+  VersionOfRun latest_;          // that this start of the program has: taken, or restarted from
   bool agent_died_ = false;      // since the ranks connected
   // What happens to a host in so many steps, whatever the program does then.
   struct Doom {

@@ -32,13 +32,16 @@ TEST(SimulatedRun, KeepsWhatItAnnounced) {
     all.versions += run.counts().versions;
     all.restarts += run.counts().restarts;
     all.from_older += run.counts().from_older;
+    all.needing += run.counts().needing;
     for (const auto& [level, times] : run.counts().announced) all.announced[level] += times != 0;
   }
   std::printf(
-      "%u runs: %llu steps, %llu versions, %llu restarts, %llu versions skipped; with level "
+      "%u runs: %llu steps, %llu versions, %llu parts that need older ones, %llu restarts, "
+      "%llu versions skipped; with level "
       "local, protected, durable: %llu, %llu, %llu runs\n",
       count, static_cast<unsigned long long>(all.steps),
-      static_cast<unsigned long long>(all.versions), static_cast<unsigned long long>(all.restarts),
+      static_cast<unsigned long long>(all.versions), static_cast<unsigned long long>(all.needing),
+      static_cast<unsigned long long>(all.restarts),
       static_cast<unsigned long long>(all.from_older),
       static_cast<unsigned long long>(all.announced[Level::local]),
       static_cast<unsigned long long>(all.announced[Level::protected_]),

@@ -327,18 +327,23 @@ std::vector<wire::tree::Message> one_of_each_tree_message() {
           Leave{link}};
 }
 
+namespace {
+constexpr RunId peer_run = 0x1122334455667788;
+}  // namespace
+
 std::vector<wire::peer::Message> one_of_each_peer_message() {
   using namespace wire::peer;
-  constexpr RunId run = 0x1122334455667788;
-  return {Get{7, 12, run, 3, true, true, 1ULL << 33, 4U << 20},
+  Keep keep{12, peer_run, 3, 1ULL << 33, 7, 64, Level::local, 1ULL << 32, 99, 41, 42, {3, 5}, {}};
+  keep.needs = {{9, peer_run}, {11, peer_run}};
+  return {Get{7, 12, peer_run, 3, true, true, 1ULL << 33, 4U << 20},
           No{7, Code::not_found, "version 12 is gone"},
-          Keep{12, run, 3, 1ULL << 33, 7, 64, Level::local, 1ULL << 32, 99, 41, 42, {3, 5}},
-          Kept{12, run, 3, Code::no_space, "the disk is full"},
-          Holds{5, 12, run, 3, true, true, {0, 7, 14}},
+          keep,
+          Kept{12, peer_run, 3, Code::no_space, "the disk is full"},
+          Holds{5, 12, peer_run, 3, true, true, {0, 7, 14}},
           HoldsSeen{5},
-          Lookup{8, 12, run, 63, true},
+          Lookup{8, 12, peer_run, 63, true},
           Holders{8, {{1, 3}, {2, 3}}},
-          Look{9, 12, run},
+          Look{9, 12, peer_run},
           Seen{9,
                "n1",
                77,
@@ -359,17 +364,17 @@ std::vector<wire::peer::Message> one_of_each_peer_message() {
                2,
                1,
                {2, 0, 7}},
-          Due{12, run, 7, 64, 41, true},
-          Which{9, 12, run},
+          Due{12, peer_run, 7, 64, 41, true},
+          Which{9, 12, peer_run},
           Parts{9, {3, 5}},
-          Turn{9, 12, run, 3},
-          TurnOver{9, Code::no_space, "it is full", true, 1ULL << 32, 99},
-          Durable{12, run, 7, 64, 1ULL << 32, 99, 41, 42},
-          NotDurable{12, run, Code::agent_lost, "node 3 is lost"},
-          DurableGone{12, run},
-          Rebuild{10, 12, run, 63},
+          Turn{9, 12, peer_run, 3},
+          TurnOver{9, Code::no_space, "it is full", true, 1ULL << 32, 99, {{9, peer_run}}},
+          Durable{12, peer_run, 7, 64, 1ULL << 32, 99, 41, 42, {{9, peer_run}, {11, peer_run}}},
+          NotDurable{12, peer_run, Code::agent_lost, "node 3 is lost"},
+          DurableGone{12, peer_run},
+          Rebuild{10, 12, peer_run, 63},
           Rebuilt{10, Code::lost, "too much is lost", 3},
-          Doubt{12, run, 3}};
+          Doubt{12, peer_run, 3}};
 }
 
 }  // namespace backstay::test

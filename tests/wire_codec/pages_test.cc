@@ -109,6 +109,7 @@ std::string kind_of(const std::string& type) {
       {"std::vector<Fact>", "list of fact"},
       {"std::vector<Rank>", "list of u32"},
       {"std::vector<Holder>", "list of holder"},
+      {"std::vector<Need>", "list of need"},
       {"NodeId", "u32"},
       {"std::uint32_t", "u32"},
       {"std::int32_t", "i32"},

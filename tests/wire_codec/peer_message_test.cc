@@ -24,9 +24,16 @@ TEST(PeerMessage, FieldsComeBackOneByOne) {
             std::tuple(64U, Level::local, 1ULL << 32, 99U));
   EXPECT_EQ(std::tuple(kept.captured_ns, kept.committed_ns), std::tuple(41U, 42U));
   EXPECT_EQ(kept.holders, (std::vector<NodeId>{3, 5}));
+  EXPECT_EQ(kept.needs, (std::vector<Need>{{9, kept.run}, {11, kept.run}}));
   const auto holders = decode(encoded(samples[7]));
   ASSERT_TRUE(holders.ok());
   EXPECT_EQ(std::get<Holders>(*holders).holders, (std::vector<Holder>{{1, 3}, {2, 3}}));
+  const auto over = decode(encoded(samples[14]));
+  ASSERT_TRUE(over.ok());
+  EXPECT_EQ(std::get<TurnOver>(*over).needs, (std::vector<Need>{{9, kept.run}}));
+  const auto durable = decode(encoded(samples[15]));
+  ASSERT_TRUE(durable.ok());
+  EXPECT_EQ(std::get<Durable>(*durable).needs, kept.needs);
 }
 
 TEST(PeerMessage, ListsBeyondTheLimitAreRefused) {

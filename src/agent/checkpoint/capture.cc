@@ -27,7 +27,17 @@ MemoryVersion& Capture::filling_version() {
   return *version;
 }
 
+std::optional<Status> Capture::receive(const RankLink& link, const wire::Message& message) {
+  if (const auto* begins = std::get_if<wire::Begin>(&message)) return begin(link, *begins);
+  if (const auto* chunks = std::get_if<wire::Filled>(&message)) return filled(link, *chunks);
+  if (const auto* ended = std::get_if<wire::End>(&message)) return end(link, *ended);
+  if (!std::holds_alternative<wire::Abandon>(message)) return std::nullopt;
+  heard(link);
+  return Status();
+}
+
 Status Capture::begin(const RankLink& link, const wire::Begin& begin) {
+  state_.forget_refusals();  // the program goes on without what it could not use
   if (!state_.lost.empty()) {
     state_.outbox.send(link.connection,
                        wire::Captured{begin.version, Code::rank_lost,
@@ -44,6 +54,7 @@ Status Capture::begin(const RankLink& link, const wire::Begin& begin) {
     return Error(Code::state, fmt::format("rank {} begins version {} while version {} is taken",
                                           link.rank, begin.version, filling_->version));
   }
+  heard(link);  // a rank that begins has left the older version
   const std::uint64_t buffers = (begin.object_bytes / state_.pool.buffer_bytes()) + 1;
   if (buffers > UINT32_MAX) return Error(Code::too_large, "the object is too large");
   const auto [at, fresh] = filling_->ranks.try_emplace(link.rank);
@@ -113,8 +124,7 @@ Status Capture::end(const RankLink& link, const wire::End& end) {
                  fmt::format("rank {} announced {} bytes and handed over {}", link.rank,
                              at->second.object_bytes, at->second.received_bytes));
   }
-  for (const std::uint32_t buffer : at->second.granted) state_.pool.give_back(buffer);
-  at->second.granted.clear();
+  take_back(at->second.granted);
   at->second.ended = true;
   filling_version().rank_ns[link.rank].second = state_.clock.wall_ns();
   failpoint("capture.end");
@@ -182,7 +192,21 @@ void Capture::drop_superseded() {
   }
 }
 
+// The rank touches the buffers of the version that was given up no more.
+void Capture::heard(const RankLink& link) {
+  const auto node = unanswered_.extract(link.rank);
+  if (!node.empty()) take_back(node.mapped());
+}
+
+void Capture::take_back(std::set<std::uint32_t>& buffers) {
+  for (const std::uint32_t buffer : buffers) state_.pool.give_back(buffer);
+  buffers.clear();
+}
+
+// A process that has ended writes nowhere.
 void Capture::rank_lost(Rank rank) {
+  if (const auto node = unanswered_.extract(rank); !node.empty()) take_back(node.mapped());
+  if (filling_ && filling_->ranks.contains(rank)) take_back(filling_->ranks.at(rank).granted);
   if (!filling_ || filling_->all_ended) return;
   abort(Error(Code::rank_lost,
               fmt::format("rank {} died while version {} was taken", rank, filling_->version)));
@@ -196,7 +220,7 @@ void Capture::abort(const Error& why) {
   state_.record("capture_failed",
                 {{"version", number}, {"code", code_name(why.code())}, {"why", why.message()}});
   for (auto& [rank, progress] : filling_->ranks) {
-    for (const std::uint32_t buffer : progress.granted) state_.pool.give_back(buffer);
+    if (!progress.granted.empty()) unanswered_[rank] = std::move(progress.granted);
   }
   output_.give_up(number);
   filling_.reset();
@@ -264,7 +288,7 @@ bool Capture::waits_for_buffers() const {
 
 // No buffer will ever come back: waiting would not end.
 bool Capture::starved() const {
-  if (!waits_for_buffers() || output_.store_has_buffers()) return false;
+  if (!waits_for_buffers() || output_.store_has_buffers() || !unanswered_.empty()) return false;
   if (output_.failure() == nullptr)
     return false;  // another job of this node holds the pool for now
   return std::all_of(filling_->ranks.begin(), filling_->ranks.end(),

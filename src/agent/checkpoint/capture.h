@@ -8,6 +8,8 @@
 //   was too small to hold it whole, ranks wait until it is local instead: otherwise a later write
 //   error could take back what was announced to them.
 // - A rank that disappears before its end gives the version up for all.
+// - A rank may still copy into the buffers that it has been granted when its version is given up.
+//   They stay its own until it answers that it has heard, or until it is gone.
 // - A version that the store could not write stays in the pool and is tried again when the next
 //   version begins, until a newer one is captured.
 #pragma once
@@ -27,10 +29,9 @@ class Capture {
  public:
   Capture(JobState& state, VersionOutput& output) : state_(state), output_(output) {}
 
-  // Messages of a rank. An error means that the rank broke the protocol; its connection ends.
-  Status begin(const RankLink& link, const wire::Begin& begin);
-  Status filled(const RankLink& link, const wire::Filled& filled);
-  Status end(const RankLink& link, const wire::End& end);
+  // A message of a rank, if it belongs to a checkpoint; else nothing. An error means that the rank
+  // broke the protocol; its connection ends.
+  std::optional<Status> receive(const RankLink& link, const wire::Message& message);
   // The rank is gone, or a new run begins.
   void rank_lost(Rank rank);
   // Gives up the version in progress, if any, and sends every rank the reason.
@@ -62,6 +63,10 @@ class Capture {
     bool all_ended = false;
   };
 
+  Status begin(const RankLink& link, const wire::Begin& begin);
+  Status filled(const RankLink& link, const wire::Filled& filled);
+  Status end(const RankLink& link, const wire::End& end);
+  void heard(const RankLink& link);
   MemoryVersion& filling_version();
   Status start(const wire::Begin& begin);
   std::string used_up() const;
@@ -70,10 +75,13 @@ class Capture {
   void drop_superseded();
   void record_captured(const MemoryVersion& version) const;
   bool starved() const;
+  void take_back(std::set<std::uint32_t>& buffers);
 
   JobState& state_;
   VersionOutput& output_;
   std::optional<Filling> filling_;
+  // Buffers granted for a version that was given up, of ranks that have not answered yet.
+  std::map<Rank, std::set<std::uint32_t>> unanswered_;
   UnreportedWarnings unreported_;
   // The last version that was given up. A rank that has not read
   // that message yet may begin it later.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/bytes.h"
+#include "base/log.h"
 #include "format/names.h"
 
 namespace backstay::agent {
@@ -69,22 +70,45 @@ StoredVersion look_at(tier::Tier& tier, const std::string& job, VersionNumber ve
   return stored;
 }
 
-bool find_in_doubt(tier::Tier& tier, const std::string& job, StoredVersion& stored) {
-  stored.parts.clear();
-  const std::string folder = format::version_folder(job, stored.version);
+namespace {
+
+// Calls `with` for each good manifest of a run of several nodes in the version's folder.
+template <typename With>
+void each_part(tier::Tier& tier, const std::string& job, VersionNumber version, const With& with) {
+  const std::string folder = format::version_folder(job, version);
   const auto names = tier.list(folder);
-  if (!names.ok()) return false;
+  if (!names.ok()) return;
   for (const std::string& name : *names) {
     if (!format::node_of_manifest(name)) continue;
     const auto bytes = tier.get(folder + "/" + name, format::manifest_bytes_max);
     if (!bytes.ok()) continue;
     const auto manifest = format::decode_manifest(*bytes);
-    if (!manifest.ok() || manifest->nodes < 2 || manifest->version != stored.version) continue;
-    stored.record = format::record_of(*manifest, *bytes);
-    stored.in_doubt = true;
-    stored.parts.push_back(manifest->node);
+    if (!manifest.ok() || manifest->nodes < 2 || manifest->version != version) continue;
+    with(*manifest, *bytes);
   }
+}
+
+}  // namespace
+
+bool find_in_doubt(tier::Tier& tier, const std::string& job, StoredVersion& stored) {
+  stored.parts.clear();
+  each_part(tier, job, stored.version, [&](const format::Manifest& manifest, const Buffer& bytes) {
+    stored.record = format::record_of(manifest, bytes);
+    stored.in_doubt = true;
+    stored.parts.push_back(manifest.node);
+    stored.needs = format::both_needs(stored.needs, manifest.needs);
+  });
   return stored.in_doubt;
+}
+
+std::vector<format::Need> needs_there(tier::Tier& tier, const std::string& job,
+                                      const StoredVersion& stored) {
+  std::vector<format::Need> needs = stored.record.needs;
+  if (stored.record.nodes == 1 || stored.record.level == Level::durable) return needs;
+  each_part(tier, job, stored.version, [&](const format::Manifest& manifest, const Buffer&) {
+    if (manifest.run == stored.record.run) needs = format::both_needs(needs, manifest.needs);
+  });
+  return needs;
 }
 
 VersionNumber counted_to(const std::vector<StoredVersion>& versions) {
@@ -114,6 +138,38 @@ Result<std::vector<StoredVersion>> scan(tier::Tier& tier, const std::string& job
         stored.version > counted && stored.level == Level::none && !stored.damage.empty();
     if (stray && ignored != nullptr) ignored->push_back(format::folder_name(stored.version));
     return stray;
+  });
+  return found;
+}
+
+namespace {
+
+void remove_garbage(tier::Tier& tier, const std::string& job, VersionNumber version) {
+  spdlog::info("remove the rest of an unfinished version job={} version={}", job, version);
+  const Status status = tier.remove(format::version_folder(job, version));
+  if (!status.ok()) spdlog::warn("cannot remove it: {}", status.error().to_string());
+}
+
+}  // namespace
+
+Result<std::vector<StoredVersion>> scan_for_agent(tier::Tier& tier, const std::string& job,
+                                                  bool clean) {
+  std::vector<std::string> ignored;
+  BACKSTAY_ASSIGN(std::vector<StoredVersion> found, scan(tier, job, &ignored));
+  for (const std::string& name : ignored) {
+    spdlog::warn(
+        "not a version of ours, ignored job={} folder={} (remove it, or give it another name)", job,
+        name);
+  }
+  // The number of an unfinished version is not used again, but a folder that just has a large
+  // number must not use up those that are left.
+  const VersionNumber counted = counted_to(found);
+  std::erase_if(found, [&](StoredVersion& stored) {
+    const bool garbage =
+        stored.level == Level::none && stored.damage.empty() && !find_in_doubt(tier, job, stored);
+    if (garbage && clean) remove_garbage(tier, job, stored.version);
+    if (stored.level != Level::none) stored.needs = needs_there(tier, job, stored);
+    return garbage && stored.version > counted;
   });
   return found;
 }

@@ -22,11 +22,21 @@ bool find_in_doubt(tier::Tier& tier, const std::string& job, StoredVersion& stor
 // hand: a job that takes a version each second needs 30 years to count so far.
 inline constexpr VersionNumber numbers_skipped_max = 1'000'000'000;
 
+// What the files of a recorded version need that are there. Of a run of several nodes that reads
+// their manifests: the record has the needs of one part, and copies of others may be here.
+std::vector<format::Need> needs_there(tier::Tier& tier, const std::string& job,
+                                      const StoredVersion& stored);
+
 // Every version folder of the job, oldest first. `ignored` gets the names that look like one but
 // are not written as ours are, and strays: folders beyond numbers_skipped_max whose record is not
 // good. The next version's number does not follow theirs, and nothing removes them.
 Result<std::vector<StoredVersion>> scan(tier::Tier& tier, const std::string& job,
                                         std::vector<std::string>* ignored = nullptr);
+
+// The same as an agent's table of versions wants it: in doubt where they are, with their needs, and
+// without garbage, which `clean` removes. What is odd is logged.
+Result<std::vector<StoredVersion>> scan_for_agent(tier::Tier& tier, const std::string& job,
+                                                  bool clean);
 
 // The largest number that a version without a good record can have, beside these.
 VersionNumber counted_to(const std::vector<StoredVersion>& versions);

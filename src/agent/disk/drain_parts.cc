@@ -118,6 +118,7 @@ void DrainParts::answer(const Status& status) {
   if (status.ok()) {
     event.payload_bytes = part_->copy->part().payload_bytes;
     event.digest = part_->copy->part().digest;
+    event.needs = part_->copy->part().needs;
   } else {
     event.source_is_damaged = part_->copy->source_is_damaged();
   }

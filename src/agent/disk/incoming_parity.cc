@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "agent/disk/catalog.h"
+#include "agent/version/needed_files.h"
 #include "base/checksum.h"
 #include "base/failpoint.h"
 
@@ -30,7 +31,10 @@ HeldFile held_parity(const format::ParityManifest& parity,
     held.ranks_of_run = member.ranks;
     const std::vector<Rank> ranks = member.ranks_here();
     held.ranks.insert(held.ranks.end(), ranks.begin(), ranks.end());
+    const std::vector<FileOf> needs = needed_files(member);
+    held.needs.insert(held.needs.end(), needs.begin(), needs.end());
   }
+  std::ranges::sort(held.needs);
   return held;
 }
 

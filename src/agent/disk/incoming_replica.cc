@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "agent/disk/catalog.h"
+#include "agent/disk/needed_segment.h"
+#include "agent/version/needed_files.h"
 #include "base/checksum.h"
 #include "base/failpoint.h"
 #include "format/names.h"
@@ -42,6 +44,7 @@ HeldFile held_segment(const format::Manifest& manifest) {
   held.ranks_of_run = manifest.ranks;
   held.segment_bytes = manifest.segment_bytes;
   held.ranks = manifest.ranks_here();
+  held.needs = needed_files(manifest);
   return held;
 }
 
@@ -72,6 +75,7 @@ Status IncomingReplica::understand(std::uint64_t segment_bytes, std::uint64_t pi
       manifest_.segment_bytes != segment_bytes) {
     return Error(Code::corrupt, "the manifest belongs to another file");
   }
+  held_ = held_segment(manifest_);
   std::erase_if(manifest_.chunks, [](const format::ChunkEntry& chunk) { return !chunk.here(); });
   std::ranges::sort(manifest_.chunks, {}, &format::ChunkEntry::segment_offset);
   for (const format::ChunkEntry& chunk : manifest_.chunks) {
@@ -79,6 +83,17 @@ Status IncomingReplica::understand(std::uint64_t segment_bytes, std::uint64_t pi
     return Error(Code::config,
                  "its chunks are larger than the buffers here: set pool.buffer_mib "
                  "to the same on all nodes");
+  }
+  return {};
+}
+
+// Whoever asked for this copy has asked for those first; one may have failed.
+Status IncomingReplica::check_needs() {
+  for (const FileOf& file : held_.needs) {
+    const auto there = open_needed(tier_, job_, file);
+    if (there.ok()) continue;
+    return Error(is_damage(there.error().code()) ? Code::again : there.error().code(),
+                 there.error().message() + " here");
   }
   return {};
 }
@@ -127,6 +142,7 @@ Status IncomingReplica::check(std::uint64_t offset, Bytes piece) {
 // --- the end -------------------------------------------------------------------------------------
 
 Status IncomingReplica::seal(const std::optional<format::CommitRecord>& record) {
+  BACKSTAY_TRY(check_needs());
   if (is_created()) {
     wait_for_pieces();
     if (chunks_good_ != manifest_.chunks.size()) {

@@ -4,7 +4,7 @@
 // Steps, each a failpoint:
 //   keep.1  every piece was checked against the manifest and written
 //   keep.2  the segment is sealed: content, size and name on the device
-//   keep.3  the manifest is put: the copy exists from here on
+//   keep.3  the manifest is put: the copy exists from here on. Not before what it needs is here
 //   keep.4  the commit record is put, where one was given and none was there
 //   keep.5  the folder is synced, and those above
 //   keep.6  the owner is told `kept` (replica_receiver.h)
@@ -54,18 +54,20 @@ class IncomingReplica final : public IncomingFile {
 
   void write(std::uint64_t offset, Bytes piece, Done done) override;
   Status seal(const std::optional<format::CommitRecord>& record) override;
-  HeldFile held() const override { return held_segment(manifest_); }
+  HeldFile held() const override { return held_; }
 
  private:
   Status understand(std::uint64_t segment_bytes, std::uint64_t piece_bytes_max);
   bool is_there();
+  Status check_needs();
   Status check(std::uint64_t offset, Bytes piece);
   Status put_record(const format::CommitRecord& record);
 
   const std::string job_;
   const FileOf file_;
   const Buffer manifest_bytes_;
-  format::Manifest manifest_;  // chunks in the order of the disk
+  format::Manifest manifest_;  // chunks of its own segment, in the order of the disk
+  HeldFile held_;
   std::size_t chunks_good_ = 0;
 };
 

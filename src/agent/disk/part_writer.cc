@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "agent/disk/needed_segment.h"
+#include "agent/version/needed_files.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "format/names.h"
@@ -22,6 +24,14 @@ AlignedMemory header_block(const VersionInfo& info, const std::string& job, std:
 }
 
 constexpr std::uint64_t header_tag = UINT64_MAX;
+
+StoredVersion as_sealed(const format::CommitRecord& record) {
+  StoredVersion stored;
+  stored.version = record.version;
+  stored.record = record;
+  stored.in_doubt = record.nodes > 1;
+  return stored;
+}
 
 }  // namespace
 
@@ -63,18 +73,21 @@ std::vector<ChunkWritten> PartWriter::reap(bool wait) {
   return written;
 }
 
-Result<format::CommitRecord> PartWriter::finish(tier::Tier& tier, const SealVersion& command) {
+Result<VersionSealed> PartWriter::finish(tier::Tier& tier, SealVersion& command) {
   failpoint("commit.1");
   BACKSTAY_TRY(writer_->seal(next_offset_));
   failpoint("commit.2");
   BACKSTAY_ASSIGN(const format::Manifest manifest, make_manifest(command));
+  const std::vector<FileOf> needs = needed_files(manifest);
+  for (const FileOf& file : needs) BACKSTAY_TRY(open_needed(tier, job_, file));
   const Buffer encoded = format::encode(manifest);
   BACKSTAY_TRY(tier.put(format::manifest_name(folder_, manifest.node), encoded));
   failpoint("commit.3");
-  return format::record_of(manifest, encoded);
+  return VersionSealed{as_sealed(format::record_of(manifest, encoded)), manifest.node,
+                       manifest.segment_bytes, manifest.ranks_here(), needs};
 }
 
-Result<format::Manifest> PartWriter::make_manifest(const SealVersion& command) {
+Result<format::Manifest> PartWriter::make_manifest(SealVersion& command) {
   format::Manifest manifest;
   manifest.job = job_;
   manifest.node = info_.node;
@@ -86,6 +99,9 @@ Result<format::Manifest> PartWriter::make_manifest(const SealVersion& command) {
   manifest.chunk_bytes_max = info_.chunk_bytes_max;
   manifest.captured_ns = command.captured_ns;
   manifest.chunks = std::move(chunks_);
+  manifest.needs = std::move(command.older.needs);
+  manifest.chunks.insert(manifest.chunks.end(), command.older.chunks.begin(),
+                         command.older.chunks.end());
   BACKSTAY_TRY(format::index_objects(manifest, command.object_bytes));
   return manifest;
 }

@@ -34,9 +34,9 @@ class PartWriter {
   bool full() const { return in_flight() >= writer_->depth(); }
   unsigned in_flight() const { return writer_ ? writer_->in_flight() : 0; }
   std::vector<ChunkWritten> reap(bool wait);
-  // Seals the segment and writes the manifest. Precondition: nothing is in flight, no error.
-  // Returns what the commit record will say.
-  Result<format::CommitRecord> finish(tier::Tier& tier, const SealVersion& command);
+  // Seals the segment and writes the manifest. Precondition: nothing is in flight, no error. What
+  // its older chunks need must be in the tier; else not_found, or the error of that segment.
+  Result<VersionSealed> finish(tier::Tier& tier, SealVersion& command);
 
   // The first one.
   const std::optional<Error>& error() const { return error_; }
@@ -45,7 +45,7 @@ class PartWriter {
   void close() { writer_.reset(); }
 
  private:
-  Result<format::Manifest> make_manifest(const SealVersion& command);
+  Result<format::Manifest> make_manifest(SealVersion& command);
 
   const std::string job_;
   const VersionInfo info_;

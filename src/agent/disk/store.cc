@@ -6,7 +6,9 @@
 #include <set>
 #include <unordered_map>
 
+#include "agent/disk/needed_segment.h"
 #include "agent/disk/part_writer.h"
+#include "agent/version/held_files.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/log.h"
@@ -42,8 +44,7 @@ class StoreWorker::Impl {
 
  private:
   struct Reading {
-    VersionNumber version = 0;
-    NodeId node = 0;
+    FileOf segment;  // run 0: of the version itself
     std::unique_ptr<tier::Reader> reader;
     std::uint64_t next_tag = 0;
     std::unordered_map<std::uint64_t, ChunkRead> reads;  // by tag
@@ -62,33 +63,13 @@ class StoreWorker::Impl {
 
   // --- scan and removal ---------------------------------------------------------------------
   void handle(ScanJob& command) {
-    post_event_(Scanned{scan_job(command.clean)});
-    if (!tier_.ok() || !command.clean) return;
+    if (!tier_.ok()) return post_event_(Scanned{tier_.error()});
+    post_event_(Scanned{scan_for_agent(**tier_, job_, command.clean)});
+    if (!command.clean) return;
     // Programs need not wait for this: the first version does, if it comes that soon.
     if (const Status ready = (*tier_)->prepare(); !ready.ok()) {
       spdlog::warn("the tier is not ready: {}", ready.error().to_string());
     }
-  }
-
-  Result<std::vector<StoredVersion>> scan_job(bool clean) {
-    if (!tier_.ok()) return tier_.error();
-    std::vector<std::string> ignored;
-    BACKSTAY_ASSIGN(std::vector<StoredVersion> found, scan(**tier_, job_, &ignored));
-    for (const std::string& name : ignored) {
-      spdlog::warn(
-          "not a version of ours, ignored job={} folder={} (remove it, or give it another name)",
-          job_, name);
-    }
-    // The number of an unfinished version is not used again, but a folder that just has a large
-    // number must not use up those that are left.
-    const VersionNumber counted = counted_to(found);
-    std::erase_if(found, [&](StoredVersion& stored) {
-      const bool garbage = stored.level == Level::none && stored.damage.empty() &&
-                           !find_in_doubt(**tier_, job_, stored);
-      if (garbage && clean) remove_garbage(stored.version);
-      return garbage && stored.version > counted;
-    });
-    return found;
   }
 
   // Users remove a job's folder to begin again, and purgers remove old files.
@@ -111,24 +92,27 @@ class StoreWorker::Impl {
     post_event_(std::move(looked));
   }
 
-  void remove_garbage(VersionNumber version) {
-    spdlog::info("remove the rest of an unfinished version job={} version={}", job_, version);
-    const Status status = (*tier_)->remove(format::version_folder(job_, version));
-    if (!status.ok()) spdlog::warn("cannot remove it: {}", status.error().to_string());
-  }
-
   void handle(RemoveVersions& command) { (void)remove(command.versions); }
 
   // True if there was one.
   bool remove(const std::vector<VersionNumber>& versions) {
     Removed removed;
+    std::set<VersionNumber> needed = in_use_needs_;  // by versions that stay
+    for (const auto& [version, needs] : sealed_needs_) needed.insert(needs.begin(), needs.end());
     for (const VersionNumber version : versions) {
-      const bool gone = version != in_use_ && remove_one(version);
+      const bool gone = version != in_use_ && !needed.contains(version) && remove_one(version);
       (gone ? removed.versions : removed.stayed).push_back(version);
+      if (!gone) add_needs_of(version, needed);
     }
     const bool any = !removed.versions.empty();
     if (!versions.empty()) post_event_(std::move(removed));
     return any;
+  }
+
+  void add_needs_of(VersionNumber version, std::set<VersionNumber>& needed) {
+    if (!tier_.ok()) return;
+    const StoredVersion stays = look_at(**tier_, job_, version);
+    for (const format::Need& need : needs_there(**tier_, job_, stays)) needed.insert(need.version);
   }
 
   bool remove_one(VersionNumber version) {
@@ -141,6 +125,7 @@ class StoreWorker::Impl {
     }
     unrecorded_.erase(version);
     recorded_early_.erase(version);
+    sealed_needs_.erase(version);
     return true;
   }
 
@@ -192,34 +177,24 @@ class StoreWorker::Impl {
     PartWriter& part = found->second;
     while (part.in_flight() > 0) reap_writes(part, true);
     if (!part.error()) {
-      const auto record = part.finish(**tier_, command);
-      if (record.ok()) return sealed(command, *record);
-      part.fail(record.error());
+      auto event = part.finish(**tier_, command);
+      if (event.ok()) return sealed(std::move(*event));
+      part.fail(event.error());
     }
     give_up(command.version);
   }
 
-  void sealed(const SealVersion& command, const format::CommitRecord& record) {
-    const PartWriter& part = parts_.at(command.version);
-    VersionSealed event{as_sealed(record), part.info().node, part.segment_bytes(), {}};
-    parts_.erase(command.version);
-    for (const auto& [object, bytes] : command.object_bytes) {
-      if (object == format::ObjectId(object.number)) event.ranks.push_back(object.number);
-    }
-    if (record.nodes == 1) unrecorded_[command.version] = record;
+  void sealed(VersionSealed event) {
+    const format::CommitRecord& record = event.stored.record;
+    parts_.erase(record.version);
+    if (record.nodes == 1) unrecorded_[record.version] = record;
+    for (const FileOf& one : event.needs) sealed_needs_[record.version].insert(one.version);
     post_event_(std::move(event));
-  }
-
-  static StoredVersion as_sealed(const format::CommitRecord& record) {
-    StoredVersion stored;
-    stored.version = record.version;
-    stored.record = record;
-    stored.in_doubt = record.nodes > 1;
-    return stored;
   }
 
   void handle(RecordVersion& command) {
     format::CommitRecord& record = command.record;
+    sealed_needs_.erase(record.version);
     if (const Status here = has_part(command); !here.ok()) {
       if (here.error().code() != Code::not_found) return record_failed(record, here.error());
       const Error why(Code::not_found, "no part of it is here any more");
@@ -295,6 +270,7 @@ class StoreWorker::Impl {
       while (found->second.in_flight() > 0) reap_writes(found->second, true);
       parts_.erase(found);
     }
+    sealed_needs_.erase(command.version);
     if (!tier_.ok()) return;
     const std::string folder = format::version_folder(job_, command.version);
     const auto manifest = (*tier_)->open(format::manifest_name(folder, command.node));
@@ -349,6 +325,9 @@ class StoreWorker::Impl {
     } else {
       in_use_ = version;
       auto manifest = read_manifest(**tier_, job_, command.record, command.node);
+      if (manifest.ok()) {
+        for (const format::Need& need : manifest->needs) in_use_needs_.insert(need.version);
+      }
       if (manifest.ok() || !is_gone(version)) event.manifest = std::move(manifest);
     }
     post_event_(std::move(event));
@@ -362,8 +341,9 @@ class StoreWorker::Impl {
 
   void handle(ReadChunk& command) {
     ChunkRead event{command.version, command.buffer, command.ticket, {}, command.chunk.length};
-    if (!reading_ || reading_->version != command.version || reading_->node != command.node) {
-      if (const Status status = open_segment(command); !status.ok()) {
+    const FileOf segment = command.older.value_or(FileOf{command.version, 0, command.node});
+    if (!reading_ || reading_->segment != segment) {
+      if (const Status status = open_segment(segment); !status.ok()) {
         event.status = status;
         return post_event_(std::move(event));
       }
@@ -378,14 +358,13 @@ class StoreWorker::Impl {
                            command.memory.first(format::slot_bytes(command.chunk.length)), tag);
   }
 
-  Status open_segment(const ReadChunk& command) {
+  Status open_segment(const FileOf& segment) {
     finish_reads();
     if (!tier_.ok()) return tier_.error();
-    BACKSTAY_ASSIGN(auto reader, (*tier_)->open(format::segment_name(
-                                     format::version_folder(job_, command.version), command.node)));
+    BACKSTAY_ASSIGN(auto reader, segment.run == 0 ? (*tier_)->open(names_of(job_, segment).data)
+                                                  : open_needed(**tier_, job_, segment));
     reading_ = Reading{};
-    reading_->version = command.version;
-    reading_->node = command.node;
+    reading_->segment = segment;
     reading_->reader = std::move(reader);
     return {};
   }
@@ -393,6 +372,7 @@ class StoreWorker::Impl {
   void handle(DoneReading&) {
     finish_reads();
     in_use_ = 0;
+    in_use_needs_.clear();
   }
 
   void handle(Settle& command) {
@@ -445,8 +425,11 @@ class StoreWorker::Impl {
   // Of those that were recorded to make room, before that order came.
   std::map<VersionNumber, format::CommitRecord> recorded_early_;
   std::map<VersionNumber, PartWriter> parts_;  // that are written
+  // Of sealed ones without an order to record: what may go was chosen before they were known.
+  std::map<VersionNumber, std::set<VersionNumber>> sealed_needs_;
   std::optional<Reading> reading_;
   VersionNumber in_use_ = 0;  // a restart has its manifest; 0: none
+  std::set<VersionNumber> in_use_needs_;
 };
 
 StoreWorker::StoreWorker(std::string job, const MakeTier& make_tier, PostEvent post_event,

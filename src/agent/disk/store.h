@@ -38,6 +38,7 @@
 #include "agent/disk/catalog.h"
 #include "agent/disk/home_orders.h"
 #include "agent/disk/mailbox.h"
+#include "agent/version/held_files.h"
 #include "agent/version/retention.h"
 #include "base/alternative.h"
 #include "base/ids.h"
@@ -69,10 +70,17 @@ struct WriteChunk {
   std::uint64_t object_offset = 0;
   std::uint64_t checksum = 0;
 };
+// Chunks that are not written, as older versions have them: in segments that lie on this node's
+// disk, of versions that stay there until this one's VersionSealed.
+struct OlderChunks {
+  std::vector<format::Need> needs;         // sorted by version; each named by a chunk
+  std::vector<format::ChunkEntry> chunks;  // `need`: index in `needs` + 1
+};
 struct SealVersion {
   VersionNumber version = 0;
   std::uint64_t captured_ns = 0;
   std::vector<std::pair<format::ObjectId, std::uint64_t>> object_bytes;
+  OlderChunks older = {};
 };
 struct AbortVersion {  // it will not be written (again); copies of other nodes' parts go, too
   VersionNumber version = 0;
@@ -86,13 +94,14 @@ struct RecordVersion {
   std::optional<NodeId> part = {};
 };
 struct RemoveVersions {  // answered by Removed
+  // In this order. What one that stays needs stays as well, if it stands behind it.
   std::vector<VersionNumber> versions;
 };
 struct SetAside {  // for good, with a mark on the tier
   VersionNumber version = 0;
   std::string why;
 };
-struct LoadManifest {  // the version is not removed before DoneReading
+struct LoadManifest {  // neither it nor what it needs is removed before DoneReading
   format::CommitRecord record;
   NodeId node = 0;
 };
@@ -102,7 +111,8 @@ struct ReadChunk {
   std::uint32_t buffer = 0;
   std::span<std::byte> memory;  // the whole slot
   format::ChunkEntry chunk;
-  std::uint64_t ticket = 0;  // comes back in ChunkRead
+  std::uint64_t ticket = 0;          // comes back in ChunkRead
+  std::optional<FileOf> older = {};  // the segment of an older version that it lies in
 };
 struct DoneReading {};  // of the version whose manifest was loaded last
 struct Settle {         // answered by Settled once everything before it is done
@@ -144,8 +154,10 @@ struct VersionSealed {
   StoredVersion stored;
   NodeId node = 0;
   std::uint64_t segment_bytes = 0;
-  std::vector<Rank> ranks;  // whose regions it has
+  std::vector<Rank> ranks;         // whose regions it has
+  std::vector<FileOf> needs = {};  // files of older versions that its chunks lie in
 };
+HeldFile held_of(const VersionSealed& sealed);  // this node's part, without a record
 struct VersionRecorded {
   StoredVersion stored;
 };
@@ -182,7 +194,8 @@ struct PartCopied {  // the same
   Status status;
   bool source_is_damaged = false;
   std::uint64_t payload_bytes = 0;
-  std::uint64_t digest = 0;  // of its manifest
+  std::uint64_t digest = 0;  // of its manifest, like the next
+  std::vector<format::Need> needs = {};
 };
 struct Settled {
   std::uint64_t ticket = 0;

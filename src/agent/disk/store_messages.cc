@@ -1,5 +1,5 @@
-// The special members of the store's messages: here once, as compilers take long over these
-// variants.
+// What the store's messages do not do in their header: their special members are here once, as
+// compilers take long over these variants.
 #include "agent/disk/store.h"
 
 namespace backstay::agent {
@@ -16,5 +16,17 @@ Event::Event(Event&& other) noexcept = default;
 Event& Event::operator=(const Event& other) = default;
 Event& Event::operator=(Event&& other) noexcept = default;
 Event::~Event() = default;
+
+HeldFile held_of(const VersionSealed& sealed) {
+  const format::CommitRecord& record = sealed.stored.record;
+  HeldFile held;
+  held.file = {record.version, record.run, sealed.node};
+  held.nodes = record.nodes;
+  held.ranks_of_run = record.ranks;
+  held.segment_bytes = sealed.segment_bytes;
+  held.ranks = sealed.ranks;
+  held.needs = sealed.needs;
+  return held;
+}
 
 }  // namespace backstay::agent

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "agent/disk/needed_segment.h"
+#include "agent/version/needed_files.h"
 #include "base/checksum.h"
 #include "base/failpoint.h"
 #include "base/log.h"
@@ -91,7 +93,7 @@ Status VersionCopy::step() {
   if (part_) return {};  // it was there
   BACKSTAY_TRY(take_in());
   start_reads();
-  const bool all_read = segment_->next_chunk == segment_->manifest.chunks.size();
+  const bool all_read = segment_->next_chunk == segment_->chunks.size();
   if (!all_read || segment_->in_flight()) return {};
   BACKSTAY_TRY(close_segment());
   if (part_) return {};
@@ -117,21 +119,17 @@ Status VersionCopy::open_segment() {
     BACKSTAY_ASSIGN(const bool there, is_there(manifest));
     if (there) return {};
   }
-  if (!manifest.needs.empty()) {
-    return Error(Code::unsupported,
-                 fmt::format("version {} needs version {}, and this release does not copy what a "
-                             "version needs with it",
-                             manifest.version, manifest.needs.front().version));
-  }
-  // In the order of the disk.
-  std::sort(manifest.chunks.begin(), manifest.chunks.end(),
-            [](const auto& a, const auto& b) { return a.segment_offset < b.segment_offset; });
+  BACKSTAY_TRY(check_needs(manifest));
   const std::string name = format::segment_name(folder_, node_);
   auto reader = from_.open(name);
   if (!reader.ok())
     return is_damage(reader.error().code()) ? damaged(reader.error()) : reader.error();
   BACKSTAY_ASSIGN(auto writer, to_.create(name, manifest.segment_bytes));
   segment_ = std::make_unique<Segment>();
+  for (const format::ChunkEntry& chunk : manifest.chunks) {
+    if (chunk.here()) segment_->chunks.push_back(chunk);
+  }
+  std::ranges::sort(segment_->chunks, {}, &format::ChunkEntry::segment_offset);
   segment_->manifest = std::move(manifest);
   segment_->reader = std::move(*reader);
   segment_->writer = std::move(writer);
@@ -141,6 +139,18 @@ Status VersionCopy::open_segment() {
     segment_->idle.push_back(slot);
   }
   return write_header();
+}
+
+// Somebody may have removed what was copied first, or never copied it.
+Status VersionCopy::check_needs(const format::Manifest& manifest) {
+  for (const FileOf& file : needed_files(manifest)) {
+    const auto there = open_needed(to_, manifest.job, file);
+    if (there.ok()) continue;
+    return Error(Code::state,
+                 fmt::format("version {} cannot be copied: {} there; copy version {} first",
+                             manifest.version, there.error().message(), file.version));
+  }
+  return {};
 }
 
 // Read a second time where it is wrong, as the trouble may pass.
@@ -160,7 +170,7 @@ Result<bool> VersionCopy::is_there(const format::Manifest& manifest) {
   if (!to_.open(format::segment_name(folder_, node_)).ok()) return false;
   // Its name may not be safe yet where that agent died.
   BACKSTAY_TRY(to_.put(name, ours));
-  part_ = Part{payload_of(manifest), format::manifest_digest(ours)};
+  part_ = Part{payload_of(manifest), format::manifest_digest(ours), manifest.needs};
   return true;
 }
 
@@ -177,13 +187,13 @@ Status VersionCopy::write_header() {
 }
 
 void VersionCopy::start_reads() {
-  while (!segment_->idle.empty() && segment_->next_chunk < segment_->manifest.chunks.size()) {
+  while (!segment_->idle.empty() && segment_->next_chunk < segment_->chunks.size()) {
     const std::uint64_t now = clock_.monotonic_ns();
     if (what_.bytes_per_s != 0 && now < next_ns_) return;
     const std::size_t index = segment_->idle.back();
     segment_->idle.pop_back();
     Slot& slot = segment_->slots[index];
-    slot.chunk = segment_->manifest.chunks[segment_->next_chunk++];
+    slot.chunk = segment_->chunks[segment_->next_chunk++];
     slot.read_twice = false;
     read_into(index);
     if (what_.bytes_per_s == 0) continue;
@@ -234,15 +244,12 @@ Status VersionCopy::arrived(const tier::Done& done) {
 }
 
 Status VersionCopy::close_segment() {
-  format::Manifest& manifest = segment_->manifest;
+  const format::Manifest& manifest = segment_->manifest;
   failpoint("copy.1");
   BACKSTAY_TRY(segment_->writer->seal(manifest.segment_bytes));
   failpoint("copy.2");
-  std::sort(manifest.chunks.begin(), manifest.chunks.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.object, a.object_offset) < std::pair(b.object, b.object_offset);
-  });
   const Buffer bytes = format::encode(manifest);
-  const Part part{payload_of(manifest), format::manifest_digest(bytes)};
+  const Part part{payload_of(manifest), format::manifest_digest(bytes), manifest.needs};
   digests_ += part.digest;
   segment_.reset();
   BACKSTAY_TRY(to_.put(format::manifest_name(folder_, node_), bytes));

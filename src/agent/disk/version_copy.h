@@ -7,6 +7,9 @@
 //
 // Or one file of a node alone, without a record (docs/protocol/drain.md): then another agent
 // holds the lock, and writes the record with commit_copy() once all files are there.
+//
+// What the version needs is copied first, by the owner: no manifest is written there whose needed
+// segments are not there.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +58,8 @@ class VersionCopy {
   };
   struct Part {
     std::uint64_t payload_bytes = 0;
-    std::uint64_t digest = 0;  // of its manifest
+    std::uint64_t digest = 0;  // of its manifest, like the next
+    std::vector<format::Need> needs = {};
   };
   // Both tiers must live longer. Precondition: make_way() answered false.
   VersionCopy(tier::Tier& from, tier::Tier& to, const Clock& clock, What what);
@@ -64,7 +68,8 @@ class VersionCopy {
   VersionCopy& operator=(const VersionCopy&) = delete;
 
   // Takes in what has completed and hands out what may go on; blocks for at least one request if
-  // something is in flight. Errors: of the tiers; corrupt.
+  // something is in flight. Errors: of the tiers; corrupt; state (an older version that this one
+  // needs is not there).
   Status step();
   bool done() const { return committed_ || part_; }
   // Nothing is in flight and the rate allows nothing before this time of the clock; 0: call step().
@@ -89,6 +94,7 @@ class VersionCopy {
   };
   struct Segment {  // the one being copied; members in the order of their death
     format::Manifest manifest;
+    std::vector<format::ChunkEntry> chunks;  // of this segment, in the order of the disk
     std::vector<Slot> slots;
     std::vector<std::size_t> idle;  // slots
     std::size_t next_chunk = 0;
@@ -99,6 +105,7 @@ class VersionCopy {
 
   Status open_segment();
   Result<format::Manifest> load_manifest();
+  Status check_needs(const format::Manifest& manifest);
   Status write_header();
   Status take_in();
   Status arrived(const tier::Done& done);

@@ -8,6 +8,7 @@
 
 #include "agent/disk/links.h"
 #include "agent/drain/due_version.h"
+#include "agent/drain/durable_message.h"
 #include "agent/version/retention.h"
 #include "base/check.h"
 #include "base/log.h"
@@ -15,15 +16,6 @@
 namespace backstay::agent {
 
 namespace peer = wire::peer;
-
-namespace {
-
-peer::Durable message_of(const format::CommitRecord& record) {
-  return {record.version,       record.run,           record.nodes,       record.ranks,
-          record.payload_bytes, record.manifests_sum, record.captured_ns, record.committed_ns};
-}
-
-}  // namespace
 
 DrainCoordinator::DrainCoordinator(JobState& state, Peers* peers, const HeldFiles* held,
                                    Events events)
@@ -113,7 +105,7 @@ void DrainCoordinator::on(NodeId, const peer::Due& due) {
 // --- the coordinator -----------------------------------------------------------------------------
 
 void DrainCoordinator::begin() {
-  DueVersion next(state_);
+  DueVersion next(state_, target_);
   for (const auto& [number, row] : state_.versions.rows()) {
     // Of a version of several nodes a node alone has a part only.
     const bool has_all = !alone() || (row.good() && row.disk->record.nodes == 1);
@@ -122,6 +114,7 @@ void DrainCoordinator::begin() {
   for (const auto& [number, due] : due_) next.consider(number, due.waited);
   const VersionNumber number = next.answer();
   if (number == 0) return;
+  target_ = next.target();
   const VersionRow* here = state_.versions.find(number);
   if (here != nullptr && here->good()) return begin(here->disk->record);
   const peer::Due& due = due_.at(number);
@@ -142,6 +135,7 @@ void DrainCoordinator::begin(format::CommitRecord record) {
   if (record.nodes > 1) wanted.manifests_sum = 0;
   record.payload_bytes = 0;
   record.manifests_sum = 0;
+  record.needs.clear();
   const Version& version =
       version_.emplace(Version{record,
                                VersionPin(state_.versions, record.version, PinReason::copying),
@@ -198,7 +192,11 @@ void DrainCoordinator::go_on() {
     version_->given[ticket] = *turn;
     send(turn->agent, peer::Turn{ticket, record.version, record.run, turn->file});
   }
-  if (version_->turns.complete()) commit();
+  if (!version_->turns.complete()) return;
+  if (const auto wrong = format::wrong_with_needs(record.needs, record.version); !wrong.empty()) {
+    return give_up(Error(Code::unsupported, fmt::format("its nodes together: {}", wrong)));
+  }
+  commit();
 }
 
 void DrainCoordinator::on(NodeId from, const peer::TurnOver& over) {
@@ -211,6 +209,7 @@ void DrainCoordinator::on(NodeId from, const peer::TurnOver& over) {
     version_->turns.done(turn);
     version_->record.payload_bytes += over.payload_bytes;
     version_->record.manifests_sum += over.digest;
+    version_->record.needs = format::both_needs(version_->record.needs, as_needs(over.needs));
     return go_on();
   }
   version_->turns.failed(turn);
@@ -230,8 +229,7 @@ void DrainCoordinator::commit() {
   // Of an earlier run of several nodes: a restart of another one may still be reading an older one.
   CommitCopy last{version_->record};
   if (alone() || version_->record.run == state_.run) {
-    last.expired =
-        shared_expired(state_.versions, version_->record.version, state_.durable_settings.keep);
+    last.expired = shared_expired(state_.versions, version_->record, state_.durable_settings.keep);
   }
   state_.store.post_drain(std::move(last));
 }
@@ -240,7 +238,7 @@ void DrainCoordinator::on(const VersionDurable& event) {
   const format::CommitRecord& record = event.stored.record;
   if (!version_ || version_->record.version != record.version) return;
   version_.reset();
-  const peer::Durable durable = message_of(record);
+  const peer::Durable durable = as_message(record);
   tell_others(durable);
   on(self_, durable);
 }
@@ -269,11 +267,21 @@ void DrainCoordinator::give_up(const Error& why) {
   if (std::exchange(version_->given_up, true)) return;
   version_->prepared = true;  // or will not be
   version_->asked.clear();
-  const peer::NotDurable message{version_->record.version, version_->record.run, why.code(),
-                                 why.message()};
+  const auto [version, run] = VersionOfRun(version_->record.version, version_->record.run);
+  tell_given_up(version, run, why);
+  const VersionRow* target = state_.versions.find(target_);
+  if (target_ != version && target != nullptr && target->good()) {
+    tell_given_up(
+        target_, target->disk->record.run,
+        Error(why.code(), fmt::format("version {}, which it needs: {}", version, why.message())));
+  }
+  end_if_over();
+}
+
+void DrainCoordinator::tell_given_up(VersionNumber version, RunId run, const Error& why) {
+  const peer::NotDurable message{version, run, why.code(), why.message()};
   tell_others(message);
   on(self_, message);
-  end_if_over();
 }
 
 // The lock is kept until no member writes any more; the next version waits for that too.
@@ -319,7 +327,7 @@ void DrainCoordinator::tell_durable(NodeId peer) {
   for (const auto& [number, row] : state_.versions.rows()) {
     if (!row.durable()) continue;
     const format::CommitRecord& record = row.shared->record;
-    if (record.run == state_.run) send(peer, message_of(record));
+    if (record.run == state_.run) send(peer, as_message(record));
   }
 }
 

@@ -107,6 +107,7 @@ class DrainCoordinator final {
   void go_on();
   void commit();
   void give_up(const Error& why);
+  void tell_given_up(VersionNumber version, RunId run, const Error& why);
   void end_if_over();
   void lose(NodeId member, const Error& why);
   void on(NodeId from, const wire::peer::Due& due);
@@ -141,6 +142,7 @@ class DrainCoordinator final {
   std::set<std::pair<VersionNumber, bool>> said_;            // due, to the present coordinator
   std::optional<NodeId> said_to_;
   std::optional<Version> version_;
+  VersionNumber target_ = 0;  // version_, or a newer one that needs it
   std::optional<Own> own_;
   std::optional<Own> next_own_;  // of another coordinator, once that one has been stopped
   std::optional<Kept> kept_;

@@ -4,20 +4,12 @@
 
 #include "agent/disk/links.h"
 #include "agent/drain/drain_coordinator.h"
+#include "agent/drain/durable_message.h"
 #include "base/check.h"
 
 namespace backstay::agent {
 
 namespace peer = wire::peer;
-
-namespace {
-
-format::CommitRecord record_of(const peer::Durable& what, const std::string& job) {
-  return {job,        Level::durable,     what.version,       what.run,         what.nodes,
-          what.ranks, what.payload_bytes, what.manifests_sum, what.captured_ns, what.committed_ns};
-}
-
-}  // namespace
 
 void DrainCoordinator::on(NodeId from, const peer::Which& which) {
   if (!listed_) return early_.emplace_back(from, which), void();
@@ -84,8 +76,13 @@ void DrainCoordinator::write(const Own& own) {
 
 void DrainCoordinator::on(const PartCopied& event) {
   if (!own_ || own_->turn.ticket != event.ticket) return;
-  peer::TurnOver over{event.ticket,        Code::ok,    "", event.source_is_damaged,
-                      event.payload_bytes, event.digest};
+  peer::TurnOver over{event.ticket,
+                      Code::ok,
+                      "",
+                      event.source_is_damaged,
+                      event.payload_bytes,
+                      event.digest,
+                      as_message(event.needs)};
   if (!event.status.ok()) {
     over.code = event.status.error().code();
     over.message = event.status.error().message();
@@ -96,13 +93,14 @@ void DrainCoordinator::on(const PartCopied& event) {
 }
 
 void DrainCoordinator::answer(const Own& own, const Error& why) {
-  send(own.from, peer::TurnOver{own.turn.ticket, why.code(), why.message(), false, 0, 0});
+  send(own.from, peer::TurnOver{own.turn.ticket, why.code(), why.message(), false, 0, 0, {}});
 }
 
 void DrainCoordinator::on(NodeId, const peer::Durable& durable) {
   due_.erase(durable.version);
   if (kept_ && kept_->version == VersionOfRun{durable.version, durable.run}) keep(std::nullopt);
-  const format::CommitRecord record = record_of(durable, state_.name);
+  const format::CommitRecord record = as_record(durable, state_.name);
+  if (!format::wrong_with_needs(record.needs, record.version).empty()) return;
   const StoredVersion stored{record.version, record.level, record};
   const bool known = state_.is_durable(record.version);
   state_.store.post_drain(Reopen{});
@@ -122,7 +120,7 @@ void DrainCoordinator::on(NodeId from, const peer::NotDurable& why) {
     if (own_) state_.store.post_drain(StopPart{});
     keep(std::nullopt);
   }
-  const bool damaged = version_ && version_->damaged;
+  const bool damaged = version_ && version_->damaged && version_->record.version == why.version;
   events_.failed(CopyFailed{why.version, Error(why.code, why.message), damaged});
   consider();
 }

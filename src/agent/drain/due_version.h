@@ -8,18 +8,25 @@ namespace backstay::agent {
 // The newest good one on shared storage; 0: none.
 VersionNumber newest_durable(const JobState& state);
 
-// Which of the given versions is to be copied next; 0: none. The newest that
-// is newer than the newest durable one by durable.every, but first one that is waited for.
-// What was given up, and what is older, is not tried again.
+// Which of the given versions is to become durable next: the newest that is newer than the newest
+// durable one by durable.every, but first one that is waited for. What was given up, and what is
+// older, is not tried again, unless a newer one needs it.
 class DueVersion {
  public:
-  explicit DueVersion(const JobState& state);
+  // `target`: of the last answer. It stays due once something that it needs is durable.
+  DueVersion(const JobState& state, VersionNumber target);
   void consider(VersionNumber version, bool waited);
-  VersionNumber answer() const { return waited_ != 0 ? waited_ : due_; }
+  // 0: none.
+  VersionNumber target() const { return waited_ != 0 ? waited_ : due_; }
+  // What is to be copied now: the target, or something that it needs. 0: nothing.
+  VersionNumber answer() const;
 
  private:
+  VersionNumber first_needed(VersionNumber version) const;
+
   const JobState& state_;
   const VersionNumber newest_durable_;
+  const VersionNumber target_;
   VersionNumber given_up_ = 0;
   VersionNumber due_ = 0;
   VersionNumber waited_ = 0;

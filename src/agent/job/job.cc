@@ -62,13 +62,8 @@ Status Job::receive(ConnectionId connection, const wire::Message& message) {
   if (link == nullptr) return Error(Code::state, "hello comes first");
   const RankLink rank = *link;
   Status status;
-  if (const auto* begin = std::get_if<wire::Begin>(&message)) {
-    state_.forget_refusals();  // the program goes on without what it could not use
-    status = capture_.begin(rank, *begin);
-  } else if (const auto* filled = std::get_if<wire::Filled>(&message)) {
-    status = capture_.filled(rank, *filled);
-  } else if (const auto* end = std::get_if<wire::End>(&message)) {
-    status = capture_.end(rank, *end);
+  if (auto taken = capture_.receive(rank, message)) {
+    status = std::move(*taken);
   } else if (const auto* query = std::get_if<wire::Query>(&message)) {
     levels_.query(connection, query->version);
   } else if (const auto* await = std::get_if<wire::Await>(&message)) {
@@ -222,13 +217,7 @@ void Job::on(const Event& event) {
     output_.on(*written);
   } else if (const auto* sealed = std::get_if<VersionSealed>(&event)) {
     if (redundancy_ && sealed->stored.record.run == state_.run) {
-      const format::CommitRecord& record = sealed->stored.record;
-      redundancy_->sealed({{record.version, record.run, sealed->node},
-                           record.nodes,
-                           record.ranks,
-                           sealed->segment_bytes,
-                           sealed->ranks,
-                           std::nullopt});
+      redundancy_->sealed(held_of(*sealed));
     }
     state_.write_failed.reset();
     commit_coordinator_.on(*sealed);

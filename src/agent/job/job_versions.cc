@@ -77,10 +77,15 @@ Status Job::forget(VersionNumber version) {
     if (!state_.is_local(*held) && !held->failed)
       return Error(Code::busy, "the agent is writing it");
   }
+  const StoredVersion* here = state_.on_disk(version);
+  const RunId run = here == nullptr ? 0 : here->record.run;
+  if (const VersionNumber needing = state_.versions.needed_by({version, run})) {
+    return Error(Code::busy, fmt::format("version {} needs it", needing));
+  }
   if (durability_.copying() == version) {
     return Error(Code::busy, "the agent is copying it to the durable directory");
   }
-  if (state_.on_disk(version) != nullptr) {
+  if (here != nullptr) {
     state_.versions.removed(version, Where::disk);
   } else {
     gone(version);

@@ -27,6 +27,7 @@ DegradedReader::DegradedReader(StripeCoder& stripe_coder, LivingGroup group, std
       lost_(lost),
       self_(self) {
   for (const format::ChunkEntry& chunk : group_.members[lost_].chunks) {
+    if (!chunk.here()) continue;
     const std::uint64_t slot = format::slot_bytes(chunk.length);
     if (slot == chunk.length) continue;
     padding_.emplace_back(chunk.segment_offset + chunk.length, chunk.segment_offset + slot);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "agent/version/needed_files.h"
 #include "base/log.h"
 
 namespace backstay::agent {
@@ -155,10 +156,34 @@ void Rebuilder::look_up(const FileOf& file, std::uint32_t member, bool parity) {
               }
             }
             if (--work.search.lookups > 0) return;
-            if (!work.removed) return make(file, work);
+            if (!work.removed) return make_needed(file, work);
             work.ended = Status(version_removed());
           }),
       parity);
+}
+
+// What it needs lies beside it: files of the same node in older versions, which are as lost as it
+// is. One after the other; where one is on this node, it is taken.
+void Rebuilder::make_needed(const FileOf& file, Work& work) {
+  if (!work.needs) work.needs = needed_files(work.search.group.members[work.search.lost]);
+  const HeldFiles& held = directory_.held();
+  std::erase_if(*work.needs, [&](const FileOf& one) { return held.find(one) != nullptr; });
+  if (work.needs->empty()) return make(file, work);
+  const FileOf needed = work.needs->front();
+  ask(world_.peers.self(), {needed.version, needed.run}, work.askers.front().rank,
+      callback_guard_([this, file, needed](const Result<NodeId>& made) {
+        Work& of = work_.at(file);
+        if (of.removed) {
+          of.ended = Status(version_removed());
+        } else if (made.ok() && *made == needed.node && directory_.held().find(needed)) {
+          make_needed(file, of);
+        } else {
+          const std::string why =
+              made.ok() ? "lies in another node's file" : made.error().message();
+          of.ended = Status(Error(made.ok() ? Code::lost : made.error().code(),
+                                  fmt::format("it needs version {}: {}", needed.version, why)));
+        }
+      }));
 }
 
 void Rebuilder::make(const FileOf& file, Work& work) {

@@ -56,6 +56,7 @@ class Rebuilder {
   struct Work {  // on one file
     std::vector<Asker> askers;
     Search search;
+    std::optional<std::vector<FileOf>> needs = {};  // made before it; none: not known yet
     std::unique_ptr<DegradedReader> reader;
     std::unique_ptr<ReplicaReceiver> keeper;
     std::optional<Status> ended;
@@ -66,6 +67,7 @@ class Rebuilder {
   void got_parity(const FileOf& parity, const Result<Buffer>& bytes);
   void begin(const FileOf& file, Search search, const Asker& asker);
   void look_up(const FileOf& file, std::uint32_t member, bool parity);
+  void make_needed(const FileOf& file, Work& work);
   void make(const FileOf& file, Work& work);
   static Status outcome(const Work& work);
   void answer(const Asker& asker, const Status& status, NodeId node);

@@ -1,9 +1,12 @@
 #include "agent/redundancy/redundancy.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "agent/version/needed_files.h"
 #include "base/log.h"
 
 namespace backstay::agent {
@@ -18,7 +21,8 @@ Redundancy::Redundancy(JobState& state, Peers& peers, PeerFileParts parts,
       transfers_(peers, parts.peer_files, parts.serving, state.clock.wall_ns()),
       directory_(peers),
       protects_(settings.replicas > 0 || parity),
-      replicator_({state, peers, transfers_, parts.peer_files, parts.keeping}, std::move(settings),
+      replicator_({state, peers, transfers_, parts.peer_files, parts.keeping}, directory_.held(),
+                  std::move(settings),
                   {.protected_here = [this](VersionNumber version) { protected_here(version); },
                    .kept = [this](const HeldFile& file) { kept(file); }}),
       stripe_coder_(transfers_, parts.peer_files, parts.keeping.buffer_bytes()),
@@ -38,7 +42,13 @@ Redundancy::Redundancy(JobState& state, Peers& peers, PeerFileParts parts,
       ReplicatorWorld{state, peers, transfers_, parts.peer_files, parts.keeping}, stripe_coder_,
       *parity,
       ParityEvents{.protected_here = [this](VersionNumber version) { protected_here(version); },
-                   .kept = [this](const HeldFile& file) { directory_.add(file); }});
+                   .kept = [this](const HeldFile& file) { hold(file); }});
+}
+
+// From now on what the file needs stays too.
+void Redundancy::hold(const HeldFile& file) {
+  state_.versions.needs({file.file.version, file.file.run}, needs_of(file.needs));
+  directory_.add(file);
 }
 
 void Redundancy::begin() {
@@ -55,6 +65,9 @@ void Redundancy::listed(Result<std::vector<HeldFile>> files) {
   std::erase_if(all, [this](const HeldFile& one) { return gone_.contains(one.file.version); });
   gone_.clear();
   listed_ = true;
+  for (const HeldFile& one : all) {
+    state_.versions.needs({one.file.version, one.file.run}, needs_of(one.needs));
+  }
   directory_.announce(all);
   replicator_.listed(all);
   if (parity_encoder_) parity_encoder_->listed(all);
@@ -62,8 +75,8 @@ void Redundancy::listed(Result<std::vector<HeldFile>> files) {
 }
 
 void Redundancy::sealed(const HeldFile& file) {
-  directory_.add(file);
-  replicator_.sealed(file.file, file.segment_bytes, file.nodes, file.ranks_of_run);
+  hold(file);
+  replicator_.sealed(file);
 }
 
 void Redundancy::recorded(const format::CommitRecord& record) {
@@ -85,8 +98,54 @@ void Redundancy::protected_everywhere(VersionNumber version) {
 }
 
 void Redundancy::protected_here(VersionNumber version) {
+  if (parity_encoder_) {
+    encoded_.insert(version);
+    return tell_encoded();
+  }
   retention_pin_.protected_here(version);
   listener_.protected_here(version);
+}
+
+// Where its group needs files that could not be made again: one of them.
+std::optional<Error> Redundancy::lacks_parity(VersionNumber version) const {
+  const HeldFiles& held = directory_.held();
+  const HeldFile* parity = held.find({version, state_.run, state_.node, /*parity=*/true});
+  if (parity == nullptr) return Error(Code::not_found, "its parity is gone");
+  for (const FileOf& file : parity->needs) {
+    const bool whole = file.run == state_.run &&
+                       held.find({file.version, file.run, state_.node}) != nullptr &&
+                       held.find({file.version, file.run, state_.node, /*parity=*/true}) != nullptr;
+    if (whole) continue;
+    return Error(Code::unsupported,
+                 fmt::format("it needs version {}, of which this node has no parity of this run",
+                             file.version));
+  }
+  return std::nullopt;
+}
+
+// Parity of an older version may be made after that of one which needs it.
+void Redundancy::tell_encoded() {
+  for (auto at = encoded_.begin(); at != encoded_.end();) {
+    const VersionNumber version = *at;
+    if (lacks_parity(version)) {
+      ++at;
+      continue;
+    }
+    at = encoded_.erase(at);
+    retention_pin_.protected_here(version);
+    listener_.protected_here(version);
+  }
+}
+
+std::vector<Blocker> Redundancy::blockers() const {
+  if (!parity_encoder_) return replicator_.blockers();
+  std::vector<Blocker> all = parity_encoder_->blockers();
+  for (const VersionNumber version : encoded_) {
+    if (const auto lacks = lacks_parity(version)) {
+      all.push_back({version, Level::protected_, lacks->code(), lacks->message()});
+    }
+  }
+  return all;
 }
 
 void Redundancy::removed(VersionNumber version) {
@@ -99,6 +158,7 @@ void Redundancy::removed(VersionNumber version) {
   replicator_.removed(version);
   if (parity_encoder_) parity_encoder_->removed(version);
   rebuilder_.removed(version);
+  encoded_.erase(version);
 }
 
 void Redundancy::brought_back(VersionOfRun version) {
@@ -125,7 +185,7 @@ void Redundancy::inherit(const FileOf& file, const std::vector<wire::peer::Holde
 }
 
 void Redundancy::kept(const HeldFile& file) {
-  directory_.add(file);
+  hold(file);
   if (repaired_.erase(file.file) != 0) {
     spdlog::info("a damaged file is good again job={} version={} node={}", state_.name,
                  file.file.version, file.file.node);

@@ -68,9 +68,7 @@ class Redundancy final : public PeerEvents {
   const HeldFiles& held() const { return directory_.held(); }
   void reached(NodeId member) { directory_.back(member); }
   // Why files of this node have not all their copies, where that was given up for now.
-  std::vector<Blocker> blockers() const {
-    return parity_encoder_ ? parity_encoder_->blockers() : replicator_.blockers();
-  }
+  std::vector<Blocker> blockers() const;
   // Does what is to be done next; answers when it wants to be called again (base/clock.h).
   std::uint64_t pump();
 
@@ -81,6 +79,9 @@ class Redundancy final : public PeerEvents {
 
  private:
   void listed(Result<std::vector<HeldFile>> files);
+  void hold(const HeldFile& file);
+  std::optional<Error> lacks_parity(VersionNumber version) const;
+  void tell_encoded();
   void protected_here(VersionNumber version);
   void kept(const HeldFile& file);
   void inherit(const FileOf& file, const std::vector<wire::peer::Holder>& holders);
@@ -106,6 +107,8 @@ class Redundancy final : public PeerEvents {
   std::set<VersionNumber> gone_;  // while the list was on its way
   std::set<FileOf> doubted_;      // of ours, in this run
   std::set<FileOf> repaired_;     // under way
+  // This node has its parity of them, and not of all that their groups need.
+  std::set<VersionNumber> encoded_;
   CallbackGuard callback_guard_;
 };
 

@@ -19,9 +19,11 @@ constexpr std::uint64_t again_ns =
 std::optional<format::CommitRecord> record_of(const wire::peer::Keep& what,
                                               const std::string& job) {
   if (what.recorded == Level::none) return std::nullopt;
-  return format::CommitRecord{
+  format::CommitRecord record{
       job,        what.recorded,      what.version,       what.run,         what.nodes,
       what.ranks, what.payload_bytes, what.manifests_sum, what.captured_ns, what.committed_ns};
+  for (const wire::peer::Need& need : what.needs) record.needs.push_back({need.version, need.run});
+  return record;
 }
 
 }  // namespace
@@ -62,6 +64,9 @@ void ReplicaReceiver::keep(NodeId from, const wire::peer::Keep& what, bool repla
 
 std::uint64_t ReplicaReceiver::pump() {
   std::erase_if(copies_, [](const auto& entry) { return entry.second.step == Step::ended; });
+  for (auto& [file, copy] : copies_) {
+    if (copy.is_pulled()) settle(copy);
+  }
   const std::vector<Copy*> active = first_ones();
   for (Copy* copy : active) {
     if (copy->step == Step::waiting) start(*copy);
@@ -78,6 +83,16 @@ std::uint64_t ReplicaReceiver::pump() {
   return next;
 }
 
+// Copies of what it needs were asked for before it, and have not ended yet.
+bool ReplicaReceiver::waits_for_needs(const Copy& copy) const {
+  return std::ranges::any_of(copies_, [&](const auto& entry) {
+    const auto& [file, other] = entry;
+    const wire::peer::Need version{file.version, file.run};
+    return other.step != Step::ended &&
+           std::ranges::find(copy.what.needs, version) != copy.what.needs.end();
+  });
+}
+
 // What is worked on: what was begun, then older versions, then the files of the next higher nodes,
 // round the circle. With one order for all, every keeper would begin with the same owner, and wait
 // for its link while others idle.
@@ -89,7 +104,9 @@ std::vector<ReplicaReceiver::Copy*> ReplicaReceiver::first_ones() {
     return std::tuple(!copy->is_active(), file.version, file.run, steps, file.node);
   };
   std::vector<Copy*> all;
-  for (auto& [file, copy] : copies_) all.push_back(&copy);
+  for (auto& [file, copy] : copies_) {
+    if (!copy.is_pulled()) all.push_back(&copy);  // else it waits for one of the others
+  }
   const auto end = all.begin() + static_cast<std::ptrdiff_t>(std::min(all.size(), pulled_max));
   std::ranges::partial_sort(all, end, {}, place);
   all.erase(end, all.end());
@@ -99,6 +116,9 @@ std::vector<ReplicaReceiver::Copy*> ReplicaReceiver::first_ones() {
 void ReplicaReceiver::start(Copy& copy) {
   copy.step = Step::manifest;
   copy.pin = VersionPin(world_.state.versions, copy.file.version, PinReason::receiving);
+  for (const wire::peer::Need& need : copy.what.needs) {
+    copy.needs_pins.emplace_back(world_.state.versions, need.version, PinReason::receiving);
+  }
   world_.reader.read_manifest(copy.source(), copy.file,
                               on_copy(copy, [this](Copy& of, Result<Buffer> manifest) {
                                 got_manifest(of, std::move(manifest));
@@ -231,7 +251,7 @@ void ReplicaReceiver::settle(Copy& copy) {
     world_.peer_files.post(AbandonCopy{copy.file});
     return end(copy);
   }
-  if (!copy.has_pieces_left()) seal(copy);
+  if (!copy.has_pieces_left() && !waits_for_needs(copy)) seal(copy);
 }
 
 // Others that asked for the same are answered too, or served from where they are.
@@ -240,6 +260,7 @@ void ReplicaReceiver::end(Copy& copy) {
   const std::deque<NodeId> askers = copy.askers;
   const bool replace = copy.replace;
   copy.pin.release();
+  copy.needs_pins.clear();
   copy.step = Step::ended;
   if (!copy.failed) {
     const auto living = askers.begin() + (copy.source_lost ? 1 : 0);

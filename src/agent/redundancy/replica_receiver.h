@@ -73,12 +73,15 @@ class ReplicaReceiver {
     std::optional<Error> failed;
     bool source_lost = false;
     bool replace = false;
-    VersionPin pin;  // while it is active
+    VersionPin pin;  // while it is active, like the next
+    std::vector<VersionPin> needs_pins = {};
     NodeId source() const { return askers.front(); }
     bool is_active() const { return step != Step::waiting && step != Step::ended; }
     bool has_pieces_left() const { return !again.empty() || next < pieces.size(); }
+    bool is_pulled() const { return step == Step::pulling && on_way == 0 && !has_pieces_left(); }
   };
 
+  bool waits_for_needs(const Copy& copy) const;
   std::vector<Copy*> first_ones();
   void start(Copy& copy);
   void got_manifest(Copy& copy, Result<Buffer> manifest);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/disk/links.h"
+#include "agent/version/needed_files.h"
 #include "agent/version/unprotected.h"
 #include "base/log.h"
 #include "format/names.h"
@@ -33,7 +34,24 @@ wire::peer::Keep what_of(const HeldFile& held) {
   what.segment_bytes = held.segment_bytes;
   what.nodes = held.nodes;
   what.ranks = held.ranks_of_run;
+  for (const format::Need& need : needs_of(held.needs)) {
+    what.needs.push_back({need.version, need.run});
+  }
   return what;
+}
+
+void add_record(wire::peer::Keep& what, const format::CommitRecord& record) {
+  what.recorded = record.level;
+  what.payload_bytes = record.payload_bytes;
+  what.manifests_sum = record.manifests_sum;
+  what.captured_ns = record.captured_ns;
+  what.committed_ns = record.committed_ns;
+}
+
+std::string_view wrong_with(const std::vector<wire::peer::Need>& needs, VersionNumber of) {
+  std::vector<format::Need> all;
+  for (const wire::peer::Need& need : needs) all.push_back({need.version, need.run});
+  return format::wrong_with_needs(all, of);
 }
 
 Status check(const wire::peer::Keep& keep) {
@@ -41,7 +59,8 @@ Status check(const wire::peer::Keep& keep) {
                           keep.recorded == Level::protected_;
   if (keep.version == 0 || keep.version > format::version_max || keep.node >= keep.nodes ||
       keep.ranks == 0 || keep.segment_bytes < format::segment_header_bytes ||
-      keep.segment_bytes % format::segment_alignment != 0 || !level_fits) {
+      keep.segment_bytes % format::segment_alignment != 0 || !level_fits ||
+      !wrong_with(keep.needs, keep.version).empty()) {
     return Error(Code::invalid, "what is to be kept makes no sense");
   }
   return {};
@@ -58,8 +77,10 @@ Status check_replicas(std::uint32_t replicas, std::uint32_t nodes) {
                   replicas, nodes, nodes - 1));
 }
 
-Replicator::Replicator(ReplicatorWorld world, ReplicatorSettings settings, ReplicatorEvents events)
+Replicator::Replicator(ReplicatorWorld world, const HeldFiles& files, ReplicatorSettings settings,
+                       ReplicatorEvents events)
     : world_(world),
+      held_(files),
       settings_([&] {
         if (settings.domains.size() != world.peers.members())
           settings.domains.assign(world.peers.members(), "");
@@ -94,7 +115,7 @@ void Replicator::listed(std::span<const HeldFile> files) {
     if (file.run != world_.state.run || file.parity) continue;
     if (held.record && held.record->level >= Level::protected_) protected_.insert(file.version);
     if (!duties_.contains(file)) {
-      sealed(file, held.segment_bytes, held.nodes, held.ranks_of_run);
+      sealed(held);
       const auto duty = duties_.find(file);
       if (duty == duties_.end()) return;  // nothing is kept elsewhere
       duty->second.complete = !is_own(file);
@@ -104,20 +125,15 @@ void Replicator::listed(std::span<const HeldFile> files) {
   }
 }
 
-void Replicator::sealed(const FileOf& file, std::uint64_t segment_bytes, std::uint32_t nodes,
-                        std::uint32_t ranks) {
+void Replicator::sealed(const HeldFile& file) {
   if (world_.peers.members() == 1 || settings_.replicas == 0) return;
-  duties_[file].what = what_of({file, nodes, ranks, segment_bytes, {}, std::nullopt});
+  duties_[file.file].what = what_of(file);
 }
 
 void Replicator::recorded(const format::CommitRecord& record) {
   for (auto& [file, duty] : duties_) {
     if (file.version != record.version || file.run != record.run) continue;
-    duty.what.recorded = record.level;
-    duty.what.payload_bytes = record.payload_bytes;
-    duty.what.manifests_sum = record.manifests_sum;
-    duty.what.captured_ns = record.captured_ns;
-    duty.what.committed_ns = record.committed_ns;
+    add_record(duty.what, record);
   }
 }
 
@@ -224,7 +240,10 @@ void Replicator::ask(Entry& entry) {
     if (!to.empty() && !duty.pin) {
       duty.pin = VersionPin(world_.state.versions, entry.first.version, PinReason::replicating);
     }
-    for (const NodeId node : to) send_keep(entry, node);
+    for (const NodeId node : to) {
+      send_needed(entry.first, node);
+      send_keep(entry, node);
+    }
   }
   if (duty.asked.empty()) give_up(entry);
 }
@@ -259,6 +278,30 @@ void Replicator::send_keep(Entry& entry, NodeId to) {
   if (!is_announced(entry.first)) keep.recorded = std::min(keep.recorded, Level::local);
   duty.told[to] = std::move(holders);
   world_.peers.send(to, std::move(keep));
+}
+
+// What a copy of the file needs, before it; where it is not here, the keeper says so.
+void Replicator::send_needed(const FileOf& file, NodeId to) {
+  const HeldFile* newer = held_.find(file);
+  if (newer == nullptr) return;
+  for (const FileOf& needed : newer->needs) {
+    const HeldFile* held = held_.find(needed);
+    if (held == nullptr) continue;
+    wire::peer::Keep keep = what_of(*held);
+    if (held->record) add_record(keep, *held->record);
+    if (!is_announced(needed)) keep.recorded = std::min(keep.recorded, Level::local);
+    const std::set<NodeId> holders = holders_of(needed, to);
+    keep.holders.assign(holders.begin(), holders.end());
+    world_.peers.send(to, std::move(keep));
+  }
+}
+
+std::set<NodeId> Replicator::holders_of(const FileOf& file, NodeId to) const {
+  std::set<NodeId> holders = {self_, to};
+  if (const auto duty = duties_.find(file); duty != duties_.end()) {
+    holders.insert(duty->second.holders.begin(), duty->second.holders.end());
+  }
+  return holders;
 }
 
 void Replicator::answered(NodeId from, const wire::peer::Kept& kept) {

@@ -23,6 +23,7 @@
 
 #include "agent/redundancy/replica_receiver.h"
 #include "agent/version/blockers.h"
+#include "agent/version/held_files.h"
 
 namespace backstay::agent {
 
@@ -47,16 +48,16 @@ Status check_replicas(std::uint32_t replicas, std::uint32_t nodes);
 class Replicator final : public PeerEvents {
  public:
   // Preconditions: the run of `world.state` has begun; check_replicas(). Both events may be left
-  // empty.
-  Replicator(ReplicatorWorld world, ReplicatorSettings settings, ReplicatorEvents events);
+  // empty. `files`: what is on this node's disk.
+  Replicator(ReplicatorWorld world, const HeldFiles& files, ReplicatorSettings settings,
+             ReplicatorEvents events);
 
   // What this node had when its agent began: files of this run are looked after as if it had seen
   // them come.
   void listed(std::span<const HeldFile> files);
   // This node's file of the version is safe on its own disk. Protected in the order of the
   // versions, two at once.
-  void sealed(const FileOf& file, std::uint64_t segment_bytes, std::uint32_t nodes,
-              std::uint32_t ranks);
+  void sealed(const HeldFile& file);
   // The commit record of a version stands on this node: copies that are made from now on get it
   // too.
   void recorded(const format::CommitRecord& record);
@@ -109,6 +110,8 @@ class Replicator final : public PeerEvents {
   bool is_wanted(const Entry& entry) const;
   void ask(Entry& entry);
   void send_keep(Entry& entry, NodeId to);
+  void send_needed(const FileOf& file, NodeId to);
+  std::set<NodeId> holders_of(const FileOf& file, NodeId to) const;
   bool is_announced(const FileOf& file) const;
   void answered(NodeId from, const wire::peer::Kept& kept);
   void refused(Entry& entry, NodeId keeper, const Error& error);
@@ -123,6 +126,7 @@ class Replicator final : public PeerEvents {
   void tell_relaxation() const;
 
   const ReplicatorWorld world_;
+  const HeldFiles& held_;
   const ReplicatorSettings settings_;
   const ReplicatorEvents events_;
   const NodeId self_;

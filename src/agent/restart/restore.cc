@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "agent/version/needed_files.h"
 #include "base/failpoint.h"
 #include "base/log.h"
 
@@ -185,13 +186,6 @@ bool Restore::know_object(std::size_t index) {
                        version_, (part.manifest->chunk_bytes_max + (1u << 20) - 1) >> 20));
     return false;
   }
-  if (part.manifest && !part.manifest->needs.empty()) {
-    finish(Code::unsupported,
-           fmt::format("version {} needs version {}, and this release does not restart from a "
-                       "version that needs others",
-                       version_, part.manifest->needs.front().version));
-    return false;
-  }
   part.object_bytes = *bytes;
   part.begin = what_.begin_in(*bytes);
   part.end = what_.end_in(*bytes);
@@ -220,8 +214,9 @@ void Restore::plan_reads() {
     const format::ChunkEntry& chunk = planned.chunk;
     const bool last = chunk.object_offset + chunk.length == part.object_bytes;
     const Place place = part.source.place;
-    return std::tuple(place, place == Place::replica ? 0 : part.read_from.node, !last,
-                      chunk.segment_offset);
+    const bool replica = place == Place::replica;
+    return std::tuple(place, replica ? 0 : part.read_from.node, !last,
+                      replica ? FileOf() : file_with(*part.manifest, chunk), chunk.segment_offset);
   };
   std::sort(planned_.begin(), planned_.end(),
             [&](const Planned& a, const Planned& b) { return order(a) < order(b); });
@@ -289,7 +284,7 @@ void Restore::read_more() {
     if (!buffer) return;
     const std::size_t index = to_read_.front();
     to_read_.pop_front();
-    reader_.read(part.read_from, planned.chunk, *buffer, index);
+    reader_.read(part.read_from, *part.manifest, planned.chunk, *buffer, index);
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "agent/disk/links.h"
 #include "agent/group/remote_files.h"
+#include "agent/version/needed_files.h"
 #include "format/segment.h"
 
 namespace backstay::agent {
@@ -145,17 +146,19 @@ void VersionReader::loaded(const Source& source, const Result<ManifestPtr>& mani
 
 // --- chunks --------------------------------------------------------------------------------------
 
-void VersionReader::read(const Source& source, const format::ChunkEntry& chunk,
-                         std::uint32_t buffer, std::size_t index) {
+void VersionReader::read(const Source& source, const format::Manifest& manifest,
+                         const format::ChunkEntry& chunk, std::uint32_t buffer, std::size_t index) {
   const std::uint64_t ticket = next_ticket_++;
   reading_[ticket] = {index, buffer, source};
   const std::span<std::byte> memory = state_.pool.buffer(buffer);
+  const FileOf segment = file_with(manifest, chunk);
   if (source.place != Place::replica) {
+    const auto older = chunk.here() ? std::nullopt : std::optional(segment);
     return post(source.place,
-                ReadChunk{version_.first, source.node, buffer, memory, chunk, ticket});
+                ReadChunk{version_.first, source.node, buffer, memory, chunk, ticket, older});
   }
   BACKSTAY_CHECK(state_.around != nullptr);
-  state_.around->files.read(source.holder, file_of(source), chunk.segment_offset,
+  state_.around->files.read(source.holder, segment, chunk.segment_offset,
                             memory.first(format::slot_bytes(chunk.length)),
                             [this, ticket](const Status& status) { arrived(ticket, status); });
 }

@@ -47,9 +47,10 @@ class VersionReader {
   // once, at once or later, unless closed before. Errors: not_found, again (removed meanwhile),
   // agent_lost, io, corrupt, format.
   void locate(const Source& source, Rank rank, Loaded loaded);
-  // Of a source that names its node; `index` is the caller's. Calls Arrived later.
-  void read(const Source& source, const format::ChunkEntry& chunk, std::uint32_t buffer,
-            std::size_t index);
+  // Of a source that names its node, which has the manifest; `index` is the caller's. A chunk of an
+  // older version lies in the same place. Calls Arrived later.
+  void read(const Source& source, const format::Manifest& manifest, const format::ChunkEntry& chunk,
+            std::uint32_t buffer, std::size_t index);
   void close();
 
   // Reads that have not arrived.

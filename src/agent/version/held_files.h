@@ -33,6 +33,8 @@ struct HeldFile {
   // Of parity: whose segments it is of, in the order of the ring, and how many blocks are in it.
   std::vector<NodeId> group = {};
   std::uint32_t blocks = 0;
+  // Files of older versions that its chunks lie in; of parity: those of its whole group. Sorted.
+  std::vector<FileOf> needs = {};
 };
 
 class HeldFiles {

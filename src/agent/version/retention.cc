@@ -66,6 +66,16 @@ StoredVersion recorded_at(VersionNumber version, Level level) {
 // Of what is damaged and has no valid record here nothing is removed: it may be all that is left.
 bool counts(const StoredVersion& stored) { return stored.level != Level::none || stored.in_doubt; }
 
+// What a version that stays needs stays too, and what that needs.
+template <typename IsNeeded>
+void keep_needed(std::vector<VersionNumber>& out, const IsNeeded& is_needed) {
+  for (;;) {
+    const auto stays = std::ranges::find_if(out, is_needed);
+    if (stays == out.end()) return;
+    out.erase(stays);
+  }
+}
+
 std::vector<VersionNumber> expired_with(const VersionTable& table, std::uint32_t keep,
                                         const std::vector<VersionNumber>& recorded_soon) {
   std::vector<StoredVersion> all;
@@ -79,6 +89,12 @@ std::vector<VersionNumber> expired_with(const VersionTable& table, std::uint32_t
   std::ranges::sort(all, {}, &StoredVersion::version);
   std::vector<VersionNumber> out = expired(all, keep, table.newest_announced());
   std::erase_if(out, [&](VersionNumber version) { return table.is_pinned(version); });
+  const auto is_needed = [&](VersionNumber version) {
+    const VersionRow* row = table.find(version);
+    const RunId run = row == nullptr || !row->disk ? 0 : row->disk->record.run;
+    return table.needed_by({version, run}, out) != 0;
+  };
+  keep_needed(out, is_needed);
   return out;
 }
 
@@ -94,14 +110,29 @@ Reclaim reclaimable(const VersionTable& table, std::uint32_t keep,
   return {expired(table, keep), std::move(later), std::move(recorded_soon)};
 }
 
-std::vector<VersionNumber> shared_expired(const VersionTable& table, VersionNumber next,
-                                          std::uint32_t keep) {
-  std::vector<StoredVersion> all = {recorded_at(next, Level::durable)};
+std::vector<VersionNumber> shared_expired(const VersionTable& table,
+                                          const format::CommitRecord& next, std::uint32_t keep) {
+  std::vector<StoredVersion> all = {recorded_at(next.version, Level::durable)};
+  all.front().record = next;
   for (const auto& [number, row] : table.rows()) {
-    if (row.shared && number != next && counts(*row.shared)) all.push_back(*row.shared);
+    if (row.shared && number != next.version && counts(*row.shared)) all.push_back(*row.shared);
   }
   std::ranges::sort(all, {}, &StoredVersion::version);
-  return expired(all, keep, /*announced=*/0);
+  std::vector<VersionNumber> out = expired(all, keep, /*announced=*/0);
+  const auto needs = [](const StoredVersion& stored, VersionNumber version) {
+    return std::ranges::find(stored.record.needs, version, &format::Need::version) !=
+           stored.record.needs.end();
+  };
+  // Also what was copied for a version that has not been yet: it goes before that.
+  for (const auto& [number, row] : table.rows()) {
+    if (row.good() && !row.durable() && number != next.version) all.push_back(*row.disk);
+  }
+  keep_needed(out, [&](VersionNumber version) {
+    return std::ranges::any_of(all, [&](const StoredVersion& stored) {
+      return std::ranges::find(out, stored.version) == out.end() && needs(stored, version);
+    });
+  });
+  return out;
 }
 
 }  // namespace backstay::agent

@@ -22,7 +22,8 @@ std::vector<VersionNumber> expired(const std::vector<StoredVersion>& versions, s
                                    VersionNumber announced);
 
 // Versions to remove from this node's disk so that `keep` good ones stay: none that is pinned, or
-// ordered to be removed.
+// ordered to be removed, or needed by one that stays. The newest first: one that cannot be removed
+// may need those behind it.
 std::vector<VersionNumber> expired(const VersionTable& table, std::uint32_t keep);
 
 // What may be removed at once where a new version finds no room.
@@ -36,8 +37,8 @@ struct Reclaim {
 Reclaim reclaimable(const VersionTable& table, std::uint32_t keep,
                     std::vector<VersionNumber> recorded_soon);
 
-// Versions on shared storage that are not kept there once `next` is there.
-std::vector<VersionNumber> shared_expired(const VersionTable& table, VersionNumber next,
-                                          std::uint32_t keep);
+// Versions on shared storage that are not kept there once `next` is there, the newest first.
+std::vector<VersionNumber> shared_expired(const VersionTable& table,
+                                          const format::CommitRecord& next, std::uint32_t keep);
 
 }  // namespace backstay::agent

@@ -34,6 +34,8 @@ struct StoredVersion {
   // it. Level none; `record` says what it would be.
   bool in_doubt = false;
   std::vector<NodeId> parts = {};  // of an in doubt one: whose are here, copies too
+  // What the files of it need that are here, copies too. The record has the needs of one part.
+  std::vector<format::Need> needs = {};
   // Why its commit record could not be read, where it may be good all the same: nothing may take
   // its place.
   std::optional<Error> unreadable = {};

@@ -85,6 +85,7 @@ void VersionTable::begin_run(RunId run, NodeId node, std::uint32_t nodes, bool p
 void VersionTable::write_failed(VersionNumber version) {
   VersionRow* row = row_on_disk(version);
   if (row == nullptr || row->disk->level != Level::none || row->in_doubt()) return;
+  forget_needs(version);
   leave_disk(version);
 }
 
@@ -105,6 +106,7 @@ void VersionTable::prepared(const StoredVersion& stored, NodeId node) {
   BACKSTAY_CHECK(row.announced == Level::none);
   row.disk = stored;
   row.disk->parts = {node};
+  needs({stored.version, stored.record.run}, stored.record.needs);
   changed(stored.version);
 }
 
@@ -178,6 +180,9 @@ void VersionTable::found(const StoredVersion& stored, Where where) {
     BACKSTAY_CHECK(stored.level != Level::none || !stored.damage.empty() || stored.in_doubt);
     row.disk = stored;
     row.announced = stored.level;
+    for (const auto& needed : {stored.record.needs, stored.needs}) {
+      needs({stored.version, stored.record.run}, needed);
+    }
   }
   changed(stored.version);
 }
@@ -198,6 +203,7 @@ void VersionTable::removed(VersionNumber version, Where where) {
   auto* stored = place(version, where);
   if (stored == nullptr) return;
   if (where == Where::disk) {
+    forget_needs(version);
     leave_disk(version);
     orders_.gone.push_back(version);
   } else {

@@ -20,6 +20,7 @@
 #include "agent/version/blockers.h"
 #include "agent/version/file_of.h"
 #include "agent/version/stored_version.h"
+#include "agent/version/version_needs.h"
 #include "agent/version/version_pin.h"
 
 namespace backstay::agent {
@@ -79,7 +80,7 @@ struct VersionOrders {
   bool empty() const { return announced.empty() && gone.empty() && changed.empty() && !retain; }
 };
 
-class VersionTable {
+class VersionTable : public VersionNeeds {
  public:
   using Rows = std::map<VersionNumber, VersionRow>;
 

@@ -9,6 +9,8 @@
 #include <optional>
 #include <thread>
 
+#include "agent/disk/needed_segment.h"
+#include "agent/version/needed_files.h"
 #include "base/checksum.h"
 #include "format/names.h"
 #include "format/segment.h"
@@ -34,14 +36,14 @@ class NodeCheck {
             CheckResult& result)
       : tier_(tier),
         manifest_(manifest),
-        own_(own_segment(manifest)),
+        own_(agent::file_of(manifest)),
         progress_(progress),
         result_(result) {}
 
   Status run(unsigned threads) {
-    std::map<SegmentId, Chunks> chunks = {{own_, {}}};
+    std::map<agent::FileOf, Chunks> chunks = {{own_, {}}};
     for (const format::ChunkEntry& chunk : manifest_.chunks) {
-      chunks[segment_of(manifest_, chunk)].push_back(&chunk);
+      chunks[agent::file_with(manifest_, chunk)].push_back(&chunk);
     }
     for (const auto& [segment, in_it] : chunks) BACKSTAY_TRY(check(segment, in_it, threads));
     return check_tables();
@@ -53,9 +55,9 @@ class NodeCheck {
     const format::ChunkEntry* chunk = nullptr;
   };
 
-  Status check(const SegmentId& segment, const Chunks& chunks, unsigned threads) {
+  Status check(const agent::FileOf& segment, const Chunks& chunks, unsigned threads) {
     if (segment != own_) {
-      const auto reader = open_needed(tier_, manifest_, segment);
+      const auto reader = agent::open_needed(tier_, manifest_.job, segment);
       if (!reader.ok()) return damage_or_failure(reader.error());
     }
     segment_ = segment;
@@ -142,7 +144,7 @@ class NodeCheck {
 
   Status check_own_header() {
     BACKSTAY_ASSIGN(const auto reader, tier_.open(name()));
-    const Status good = check_header(*reader, manifest_, own_);
+    const Status good = agent::check_header(*reader, manifest_.job, own_);
     if (!good.ok()) add_damage("the segment's header: " + good.error().message());
     return {};
   }
@@ -176,10 +178,10 @@ class NodeCheck {
 
   tier::Tier& tier_;
   const format::Manifest& manifest_;
-  const SegmentId own_;
+  const agent::FileOf own_;
   Progress& progress_;
   CheckResult& result_;
-  SegmentId segment_;  // that is being checked
+  agent::FileOf segment_;  // that is being checked
   const Chunks* chunks_ = nullptr;
   std::mutex mutex_;  // of result_.damages and damaged, failure_
   std::optional<Error> failure_;

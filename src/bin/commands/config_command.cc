@@ -1,10 +1,12 @@
 // `backstay config`: the settings that hold here and their file; --explain: every key and its
-// meaning.
+// meaning; --write: a file to begin with.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "bin/commands/config_write.h"
 #include "bin/parts/command.h"
 #include "bin/parts/exit_code.h"
 #include "bin/parts/print.h"
@@ -18,6 +20,8 @@ struct ConfigOptions {
   bool explain = false;
   bool markdown = false;
   bool file = false;
+  bool write = false;
+  std::string write_to;
 };
 
 std::string section_of(const ConfigKey& key) { return key.name.substr(0, key.name.find('.')); }
@@ -54,7 +58,7 @@ with `~/`; a relative path in the file counts from the file's folder.
 
 An unknown key, a wrong type or a value out of range is an error that names file, line and column,
 and the nearest key that exists. `backstay config` prints the settings of the place where it is
-called; `backstay config --explain` prints a commented file to start from.
+called; `backstay config --write` writes a commented file to begin with.
 
 Ranks of one node share an agent, a folder and a pool, so `agent.socket` and `storage.dir` must be
 the same for all of them; nodes may differ. `init` refuses ranks that differ and names both values.
@@ -99,7 +103,27 @@ nlohmann::ordered_json as_json(const std::string& file, const std::vector<std::s
   return {{"file", file}, {"keys", keys}};
 }
 
+Result<int> write(const ConfigOptions& options) {
+  const std::string path = options.write_to.empty() ? "backstay.toml" : options.write_to;
+  BACKSTAY_ASSIGN(Config config, load(options.settings));
+  const MachineFacts facts = look_at_machine(config);
+  BACKSTAY_TRY(write_new_file(path, first_config(config, facts)));
+  if (options.settings.json) print_json({{"file", path}});
+  const auto asks =
+      std::ranges::count_if(facts.findings, [](const Finding& one) { return !one.advice.empty(); });
+  remark(
+      fmt::format("wrote {}{}; programs that start beside it read it, others with --config or "
+                  "BACKSTAY_CONFIG",
+                  path,
+                  asks == 0 ? ""
+                            : fmt::format(" (its first lines hold advice of `backstay "
+                                          "doctor`: {})",
+                                          count_text(asks, "check"))));
+  return exit_ok;
+}
+
 Result<int> show(const ConfigOptions& options) {
+  if (options.write) return write(options);
   if (options.markdown) {
     print_markdown();
     return exit_ok;
@@ -133,14 +157,25 @@ Action declare_config(CLI::App& app) {
   app.add_flag("--explain", options->explain, "Print every key with default, range and meaning");
   app.add_flag("--markdown", options->markdown, "Print the page of the guide (with --explain)")
       ->needs("--explain");
+  auto* to = app.add_option("--write", options->write_to,
+                            "Write a commented file for this machine, out of what doctor finds and "
+                            "probe measured; default: backstay.toml")
+                 ->type_name("FILE")
+                 ->expected(0, 1)
+                 ->excludes("--explain");
   app.add_flag("--file", options->file, "Print only which file is read");
   app.footer(
       "Examples:\n"
       "  backstay config                            what holds here\n"
-      "  backstay config --explain > backstay.toml  a commented file to start from\n"
+      "  backstay config --write                    backstay.toml, commented, for this machine\n"
+      "  backstay config --explain                  every key and its meaning\n"
       "  backstay config --file                     which file is read\n"
-      "Exit codes: 0 ok, 2 the configuration is wrong, 3 --file and there is none");
-  return [options] { return show(*options); };
+      "Exit codes: 0 ok, 2 the configuration is wrong, or --write's file exists, 3 --file and "
+      "there is none");
+  return [options, to] {
+    options->write = to->count() > 0;
+    return show(*options);
+  };
 }
 
 }  // namespace backstay::bin

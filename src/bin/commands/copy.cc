@@ -1,8 +1,11 @@
-// `backstay copy`: one version from the storage folder to another, or back; every chunk is checked.
+// `backstay copy`: one version from the storage folder to another, or back, after those that it
+// needs; every chunk is checked.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -81,6 +84,31 @@ Status check_source(Stored& from, const std::string& job, const agent::StoredVer
   return {};
 }
 
+// The version and all that it needs, with what those need, oldest first. Errors: not_found, corrupt
+// (one of them cannot be copied; says which needs it).
+Result<std::vector<agent::StoredVersion>> with_needs(Stored& from, const std::string& job,
+                                                     const agent::StoredVersion& version) {
+  std::map<VersionNumber, agent::StoredVersion> all = {{version.version, version}};
+  for (auto at = all.rbegin(); at != all.rend(); ++at) {  // needs are older: they come behind it
+    for (const format::Need& need : at->second.record.needs) {
+      if (all.contains(need.version)) continue;
+      const std::string why = fmt::format("version {} needs version {}", at->first, need.version);
+      auto needed = from.version(job, need.version);
+      if (!needed.ok()) return needed.error().context(why);
+      if (const Status good = check_source(from, job, *needed); !good.ok()) {
+        return good.error().context(why);
+      }
+      if (needed->record.run != need.run) {
+        return Error(Code::not_found, why + " of another run, which is not there any more");
+      }
+      all.emplace(need.version, std::move(*needed));
+    }
+  }
+  std::vector<agent::StoredVersion> sorted;
+  for (auto& [number, one] : all) sorted.push_back(std::move(one));
+  return sorted;
+}
+
 // The error in words that fit a request for a copy.
 Error explained(Way& way, const format::CommitRecord& record, const agent::VersionCopy& copy,
                 const Error& why) {
@@ -110,16 +138,28 @@ Status run_copy(Way& way, const format::CommitRecord& record) {
   return {};
 }
 
+// True: it was there already.
+Result<bool> copy_one(Way& way, const agent::StoredVersion& version) {
+  BACKSTAY_ASSIGN(const bool there, agent::make_way(way.to.tier(), version.record));
+  if (!there) BACKSTAY_TRY(run_copy(way, version.record));
+  return there;
+}
+
 void print_result(const CopyOptions& options, Way& way, const format::CommitRecord& record,
-                  bool there, double seconds) {
+                  const std::vector<VersionNumber>& needed, bool there, double seconds) {
   if (options.settings.json) {
     return print_json({{"job", record.job},
                        {"version", record.version},
                        {"from", way.from.dir()},
                        {"to", way.to.dir()},
                        {"copied", !there},
+                       {"needed", needed},
                        {"payload_bytes", record.payload_bytes},
                        {"seconds", seconds}});
+  }
+  if (!needed.empty()) {
+    fmt::print("copied {} version{} {} first, which it needs\n", record.job,
+               needed.size() > 1 ? "s" : "", fmt::join(needed, ", "));
   }
   if (there) {
     return fmt::print("{} version {} is in {} already (`backstay verify --dir` checks it)\n",
@@ -136,14 +176,19 @@ Result<int> copy(const CopyOptions& options) {
   BACKSTAY_ASSIGN(Way on, way(options, config));
   BACKSTAY_ASSIGN(const agent::StoredVersion version, on.from.version(job, options.version));
   BACKSTAY_TRY(check_source(on.from, job, version));
+  BACKSTAY_ASSIGN(const auto all, with_needs(on.from, job, version));
   // An agent that serves the job in the destination knows its versions; no other version may appear
   // there.
   BACKSTAY_ASSIGN(const agent::HeldLock lock, agent::lock_job(on.to.dir(), job));
   const std::uint64_t start = system_clock().monotonic_ns();
-  BACKSTAY_ASSIGN(const bool there, agent::make_way(on.to.tier(), version.record));
-  if (!there) BACKSTAY_TRY(run_copy(on, version.record));
+  std::vector<VersionNumber> needed;
+  bool there = false;
+  for (const agent::StoredVersion& one : all) {
+    BACKSTAY_ASSIGN(there, copy_one(on, one));
+    if (!there && one.version != version.version) needed.push_back(one.version);
+  }
   const double seconds = static_cast<double>(system_clock().monotonic_ns() - start) * 1e-9;
-  print_result(options, on, version.record, there, seconds);
+  print_result(options, on, version.record, needed, there, seconds);
   return exit_ok;
 }
 
@@ -163,7 +208,9 @@ Action declare_copy(CLI::App& app) {
       ->excludes(to);
   add_settings(app, options->settings, true);
   app.footer(
-      "Every chunk is held against its checksum on the way. The copy exists once it is whole; "
+      "Every chunk is held against its checksum on the way. Versions that it needs are copied "
+      "first.\n"
+      "The copy exists once it is whole; "
       "after an\n"
       "interruption run the same command again.\n"
       "Examples:\n"

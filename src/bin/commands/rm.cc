@@ -1,5 +1,5 @@
 // `backstay rm`: removes versions, commit record first. A restart needs the newest complete version
-// of a job: it is removed only with --all or --force.
+// of a job: it is removed only with --all or --force. What another version needs stays with that.
 #include <fmt/format.h>
 #include <poll.h>
 
@@ -31,6 +31,7 @@ struct RmOptions {
   bool all = false;
   bool damaged = false;
   std::optional<double> older_than_s;
+  bool with_needing = false;
   bool force = false;
   bool dry_run = false;
 };
@@ -148,6 +149,47 @@ Status check_named(const std::vector<agent::StoredVersion>& versions, const RmOp
   return {};
 }
 
+// What each version on the disk needs (docs/format/manifest.md).
+using Needs = std::map<VersionNumber, std::vector<format::Need>>;
+
+Needs needs_of_all(Stored& stored, const std::string& job,
+                   const std::vector<agent::StoredVersion>& versions) {
+  Needs needs;
+  for (const auto& version : versions) {
+    needs[version.version] = agent::needs_there(stored.tier(), job, version);
+  }
+  return needs;
+}
+
+bool names(const std::vector<format::Need>& needs, const agent::StoredVersion& version) {
+  return std::ranges::any_of(needs, [&](const format::Need& need) {
+    const bool known = version.record.run != 0;  // else its record cannot be read
+    return need.version == version.version && (!known || need.run == version.record.run);
+  });
+}
+
+// The newest of `left` that needs it; 0: none does.
+VersionNumber needed_by(const agent::StoredVersion& version, const Needs& left) {
+  const auto needing = std::find_if(
+      left.rbegin(), left.rend(), [&](const auto& entry) { return names(entry.second, version); });
+  return needing == left.rend() ? 0 : needing->first;
+}
+
+// Those that may go, the newest first: what a version needs is asked about after it.
+std::vector<agent::StoredVersion> chosen(const std::vector<agent::StoredVersion>& versions,
+                                         const Needs& needs, const RmOptions& options) {
+  std::vector<agent::StoredVersion> all;
+  for (const auto& version : versions) {  // the oldest first: what needs one comes after it
+    const bool needs_chosen =
+        options.with_needing && std::ranges::any_of(all, [&](const auto& older) {
+          return names(needs.at(version.version), older);
+        });
+    if (selected(version, options) || needs_chosen) all.push_back(version);
+  }
+  std::ranges::reverse(all);
+  return all;
+}
+
 // Each node of a job on several nodes keeps its own part and copies of others.
 bool is_on_other_nodes(const agent::StoredVersion& version) {
   return version.record.nodes > 1 && version.record.level != Level::durable;
@@ -193,6 +235,41 @@ Status remove_from_disk(Stored& stored, const std::string& job, VersionNumber ve
                   version));
 }
 
+Result<Outcome> remove_chosen(const RmOptions& options, const Config& config,
+                              const std::string& job, Stored& stored,
+                              const std::vector<agent::StoredVersion>& versions,
+                              const std::vector<VersionNumber>& busy) {
+  const auto* newest = newest_good(versions);
+  Needs left = needs_of_all(stored, job, versions);
+  Release release(config, job);
+  Outcome outcome;
+  auto& kept = outcome.kept;
+  for (const auto& version : chosen(versions, left, options)) {
+    if (std::find(busy.begin(), busy.end(), version.version) != busy.end()) {
+      kept[version.version] = "the agent is writing it";
+    } else if (newest && version.version == newest->version && !options.force && !options.all) {
+      kept[version.version] = "it is the newest complete version; --force removes it too";
+    } else if (const VersionNumber needing = needed_by(version, left)) {
+      kept[version.version] =
+          fmt::format("version {} needs it; --with-needing removes both", needing);
+    } else if (const Status free = options.dry_run ? Status() : release.let_go(version.version);
+               !free.ok() && free.error().code() == Code::busy) {
+      kept[version.version] = free.error().message();
+    } else if (!free.ok()) {
+      return free.error();
+    } else {
+      // The tier removes the commit record first, and makes that safe before it removes the rest.
+      if (!options.dry_run) BACKSTAY_TRY(remove_from_disk(stored, job, version.version));
+      left.erase(version.version);
+      outcome.removed.push_back(version.version);
+      if (is_on_other_nodes(version)) outcome.elsewhere.push_back(version.version);
+    }
+  }
+  std::ranges::reverse(outcome.removed);
+  std::ranges::reverse(outcome.elsewhere);
+  return outcome;
+}
+
 Result<int> remove(const RmOptions& options) {
   if (!options.all && !options.damaged && options.versions.empty() && !options.older_than_s)
     return Error(Code::invalid,
@@ -216,30 +293,10 @@ Result<int> remove(const RmOptions& options) {
   const auto& besides = options.all ? in_agent.versions : in_agent.unwritable;
   BACKSTAY_ASSIGN(const auto versions, versions_to_remove(stored, job, besides));
   BACKSTAY_TRY(check_named(versions, options, job));
-  const auto* newest = newest_good(versions);
-  const auto& busy = in_agent.being_written;
-  Release release(config, job);
-  Outcome outcome;
-  auto& kept = outcome.kept;
-  for (const auto& version : versions) {
-    if (!selected(version, options)) continue;
-    if (std::find(busy.begin(), busy.end(), version.version) != busy.end()) {
-      kept[version.version] = "the agent is writing it";
-    } else if (newest && version.version == newest->version && !options.force && !options.all) {
-      kept[version.version] = "it is the newest complete version; --force removes it too";
-    } else if (const Status free = options.dry_run ? Status() : release.let_go(version.version);
-               !free.ok() && free.error().code() == Code::busy) {
-      kept[version.version] = free.error().message();
-    } else if (!free.ok()) {
-      return free.error();
-    } else {
-      // The tier removes the commit record first, and makes that safe before it removes the rest.
-      if (!options.dry_run) BACKSTAY_TRY(remove_from_disk(stored, job, version.version));
-      outcome.removed.push_back(version.version);
-      if (is_on_other_nodes(version)) outcome.elsewhere.push_back(version.version);
-    }
-  }
+  BACKSTAY_ASSIGN(const Outcome outcome,
+                  remove_chosen(options, config, job, stored, versions, in_agent.being_written));
   print_result(job, outcome, options);
+  const auto& kept = outcome.kept;
   const bool named_was_kept =
       std::any_of(options.versions.begin(), options.versions.end(),
                   [&](VersionNumber number) { return kept.contains(number); });
@@ -269,6 +326,8 @@ Action declare_rm(CLI::App& app) {
   app.add_flag(
       "--force", options->force,
       "With numbers, --older-than: also the newest complete version, which a restart needs");
+  app.add_flag("--with-needing", options->with_needing,
+               "Also the versions that need one that is removed");
   app.add_flag("--dry-run", options->dry_run, "Say what would be removed");
   add_settings(app, options->settings, true);
   app.footer(

@@ -16,6 +16,7 @@
 
 #include "base/program.h"
 #include "base/program_name.h"
+#include "bin/parts/needed_libraries.h"
 
 namespace backstay::bin {
 namespace {
@@ -139,6 +140,18 @@ std::string why_not_loaded(const std::string& path, const Elf& elf) {
                               rights, other_ways);
 }
 
+// Its own check ends the program where another library comes before it.
+std::string why_not_beside_sanitizer(const std::string& path) {
+  for (const std::string& library : needed_libraries(path)) {
+    if (!library.starts_with("libasan.") && !library.starts_with("libclang_rt.asan")) continue;
+    return fmt::format(
+        "was built with the address sanitizer ({}), which allows no library before its own. Build "
+        "it without -fsanitize=address, or run it without --capture-files",
+        library);
+  }
+  return "";
+}
+
 Error refused(const std::string& path, const std::string& why) {
   return {Code::permission, fmt::format("the files of {} cannot be captured: it {}", path, why)};
 }
@@ -150,7 +163,8 @@ Status check_file(const std::string& path, int scripts_left) {
   if (interpreter.empty()) {
     const Elf elf = elf_of(head);
     if (!elf.elf) return check_file("/bin/sh", 0);  // which runs text without "#!"
-    const std::string why = why_not_loaded(path, elf);
+    std::string why = why_not_loaded(path, elf);
+    if (why.empty()) why = why_not_beside_sanitizer(path);
     return why.empty() ? Status() : refused(path, why);
   }
   const std::string& program = interpreter.front();

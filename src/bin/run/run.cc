@@ -26,6 +26,7 @@
 #include "bin/run/runner.h"
 #include "bin/run/transparent.h"
 #include "client/launch.h"
+#include "client/run_mark.h"
 #include "wire/socket.h"
 
 namespace backstay::bin {
@@ -126,7 +127,7 @@ Status make_ready(Runner& runner, const std::optional<LauncherLine>& launcher, b
   BACKSTAY_TRY(runner.prepare(launcher));
   if (!agents_of_its_own) BACKSTAY_TRY(runner.clear(take_over));
   if (runner.needs_agent()) BACKSTAY_TRY(refuse_served(config, job));
-  return {};
+  return client::refuse_running(config.storage.dir, job);
 }
 
 void take_interval(Config& config, double interval_s) {
@@ -138,6 +139,7 @@ void take_interval(Config& config, double interval_s) {
 Result<int> run(RunCommandOptions options) {
   options.run.launch = new_launch();
   options.run.fresh = options.fresh;
+  options.run.transparent = options.transparent;
   BACKSTAY_ASSIGN(const std::string file, find_config(options.settings.config_file));
   BACKSTAY_ASSIGN(Config config, load(options.settings));
   take_interval(config, options.interval_s);

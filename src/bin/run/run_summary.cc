@@ -163,10 +163,9 @@ std::string wait_text(double seconds) {
 }
 
 std::string shorter(const FirstDue& due) {
-  return due.policy == "calls" || due.policy == "request"
-             ? ""
-             : "; for versions sooner: BACKSTAY_CHECKPOINT_POLICY=interval "
-               "BACKSTAY_CHECKPOINT_INTERVAL_S=60, or checkpoint.mtti_s";
+  if (due.policy == "interval") return "; for versions sooner: --interval with fewer seconds";
+  return due.policy == "daly" ? "; for versions sooner: --interval SECONDS, or checkpoint.mtti_s"
+                              : "";
 }
 
 // For a program that never called Backstay. One that failed has perhaps not come to its call: then
@@ -220,6 +219,9 @@ std::string why_no_version(const RunSummary& summary, const FirstDue& due) {
                        duration_text(due.after_s), due.policy,
                        due.policy == "daly" ? ", mtti_s " + duration_text(due.mtti_s) : "",
                        shorter(due));
+  if (due.transparent)
+    return fmt::format("{}, and one was due after {}: the program ended while it was to be saved",
+                       ran, duration_text(due.after_s));
   return fmt::format(
       "{}, and one was due after {}: does the program call backstay_due() and "
       "backstay_checkpoint() in its loop?",
@@ -229,9 +231,10 @@ std::string why_no_version(const RunSummary& summary, const FirstDue& due) {
 std::vector<std::string> sentences(const RunSummary& summary, const FirstDue& due,
                                    const ProgramEnd& end) {
   std::vector<std::string> lines;
+  if (summary.runs == 0 && end.captures) return {};  // files need no call
   if (summary.versions == 0) {
     lines.push_back(why_no_version(summary, due));
-    if (summary.runs == 0 && !end.captures) add_how_to_save(end, lines);
+    if (summary.runs == 0) add_how_to_save(end, lines);
   } else {
     lines.push_back(fmt::format("{} in {}{}; the newest, {}, is {}",
                                 count_text(summary.versions, "version"),

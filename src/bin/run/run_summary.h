@@ -15,9 +15,10 @@ namespace backstay::bin {
 
 // When the first version would have been due by time alone.
 struct FirstDue {
-  std::string policy;   // checkpoint.policy
-  double after_s = -1;  // of a run; below 0: time never asks
-  double mtti_s = 0;    // of policy daly
+  std::string policy;        // checkpoint.policy
+  double after_s = -1;       // of a run; below 0: time never asks
+  double mtti_s = 0;         // of policy daly
+  bool transparent = false;  // the program does not call: its companion looks whether one is due
 };
 
 struct RunSummary {

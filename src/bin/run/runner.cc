@@ -81,6 +81,7 @@ Result<int> Runner::run() {
     if (first_began_ns_ == 0) first_began_ns_ = now_ns;
     const int code = wait_for_end();
     note_signals();
+    stopping_ = stopping_ || (code != 0 && stop_was_asked());
     if (code == 0 || stopping_) return finish(code);
     busy_ = another_run_lives();
     if (busy_) return finish(exit_refused);
@@ -225,11 +226,15 @@ bool Runner::another_run_lives() const {
 
 Newest Runner::newest() const { return newest_version(config_, job_, hosts_.get()); }
 
+bool Runner::from_the_beginning(const Newest& newest) const {
+  return newest.version == 0 || (options_.fresh && newest.captured_ns < first_began_ns_);
+}
+
 std::string Runner::where_it_starts(const Newest& newest, bool same_command) const {
   const std::string text = text_of(newest);
   if (!options_.fresh || newest.version == 0) return text;
   if (same_command) return fmt::format("from the beginning; without --fresh {}", text);
-  return newest.captured_ns < first_began_ns_ ? "from the beginning, as --fresh asks" : text;
+  return from_the_beginning(newest) ? "from the beginning, as --fresh asks" : text;
 }
 
 bool Runner::try_again(int code) {
@@ -245,7 +250,9 @@ bool Runner::try_again(int code) {
   const bool lost = next == RunHosts::Next::replaced;
   const std::string refusal = lost ? "" : refusal_since(config_, job_, began_ns_, hosts_.get());
   const auto decision = policy_.after_failure(newest.version, lost, !refusal.empty());
-  return say_decision(decision, code, newest, refusal);
+  const bool again = say_decision(decision, code, newest, refusal);
+  if (again && options_.transparent && from_the_beginning(newest)) output_.cut_back();
+  return again;
 }
 
 bool Runner::say_decision(RestartPolicy::Decision decision, int code, const Newest& newest,
@@ -303,20 +310,26 @@ FirstDue Runner::first_due() const {
   const auto& checkpoint = config_.checkpoint;
   const bool by_time = checkpoint.policy == "interval" || checkpoint.policy == "daly";
   const double after_s = by_time ? client::DuePolicy(checkpoint, system_clock()).interval_s() : -1;
-  return {checkpoint.policy, after_s, checkpoint.mtti_s};
+  return {checkpoint.policy, after_s, checkpoint.mtti_s, options_.transparent};
 }
 
 // Ranks of one of our runs were the last that connected to the agent: its log tells of them, or
-// will.
-bool Runner::agent_has_our_run() const {
+// will. Else null.
+Json Runner::our_run() const {
   auto agent = AgentLink::connect(config_);
-  if (!agent.ok()) return false;
+  if (!agent.ok()) return nullptr;
   const auto status = agent->status();
-  if (!status.ok()) return false;
-  const auto job = job_of(*status, job_, config_.storage.dir);
-  if (!job.is_object()) return false;
+  if (!status.ok()) return nullptr;
+  Json job = job_of(*status, job_, config_.storage.dir);
+  if (!job.is_object()) return nullptr;
   const RunId run = std::strtoull(job.value("run", "0").c_str(), nullptr, 16);
-  return run != 0 && launch_of(run) == options_.launch;
+  return run != 0 && launch_of(run) == options_.launch ? job : Json(nullptr);
+}
+
+// By `backstay checkpoint --stop`, of which no signal came here.
+bool Runner::stop_was_asked() const {
+  const Json job = our_run();
+  return job.is_object() && job.value("stop_requested", false);
 }
 
 std::optional<RunSummary> Runner::summary() const {
@@ -328,7 +341,7 @@ std::optional<RunSummary> Runner::summary() const {
   constexpr double patience_s = 2;
   RunSummary read = look();
   const auto is_whole = [&read] { return read.ended && read.runs > 0; };
-  const bool comes = !is_whole() && agent_has_our_run();
+  const bool comes = !is_whole() && our_run().is_object();
   for (const std::uint64_t deadline = deadline_in(patience_s);
        comes && !is_whole() && system_clock().monotonic_ns() < deadline; read = look())
     ::poll(nullptr, 0, 20);

@@ -10,6 +10,8 @@
 // is ended as above.
 #pragma once
 
+#include <unistd.h>
+
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -19,6 +21,7 @@
 #include "bin/parts/capture.h"
 #include "bin/run/child.h"
 #include "bin/run/newest.h"
+#include "bin/run/output_file.h"
 #include "bin/run/restart_policy.h"
 #include "bin/run/run_hosts.h"
 #include "bin/run/run_summary.h"
@@ -33,6 +36,7 @@ struct RunOptions {
   Words words;
   CaptureOptions capture;           // the words contain it already
   Launch launch = 0;                // of the runs that it starts
+  bool transparent = false;         // a companion saves it
   bool fresh = false;               // earlier versions do not count
   Language language = Language::c;  // of the program
   HostOptions hosts;
@@ -79,6 +83,7 @@ class Runner {
   void look_at_hosts();
   bool another_run_lives() const;
   Newest newest() const;
+  bool from_the_beginning(const Newest& newest) const;
   std::string where_it_starts(const Newest& newest, bool same_command) const;
   bool try_again(int code);
   bool say_decision(RestartPolicy::Decision decision, int code, const Newest& newest,
@@ -86,7 +91,8 @@ class Runner {
   void say_what_is_not_saved() const;
   FirstDue first_due() const;
   // The summary, from the job's log on this node, of the runs that we have started.
-  bool agent_has_our_run() const;
+  nlohmann::ordered_json our_run() const;
+  bool stop_was_asked() const;
   std::optional<RunSummary> summary() const;
   void say_summary(const RunSummary& summary, int code) const;
   int finish(int code);
@@ -97,6 +103,7 @@ class Runner {
   const std::string job_;
   RestartPolicy policy_;
   std::unique_ptr<RunHosts> hosts_;
+  const OutputFile output_{STDOUT_FILENO};  // as it was before the first attempt
   Child child_;
   Stage stage_ = Stage::running;
   std::uint64_t deadline_;            // of the stage

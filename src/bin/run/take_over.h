@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/config.h"
+#include "base/ids.h"
 #include "bin/run/run_hosts.h"
 
 namespace backstay::bin {

@@ -1,10 +1,13 @@
 #include "capture/companion/boot_process.h"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 
 #include <array>
 #include <cerrno>
@@ -43,7 +46,30 @@ Result<std::string> find_boot() {
   ::_exit(127);
 }
 
-// Why nobody answers any more. A process that ends has no program any more either.
+// Why the program at this path runs without the boot program.
+const char* why_not_booted(const std::string& path) {
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status {};
+  if (!file.valid() || ::fstat(file.get(), &status) != 0) return "which may not be read";
+  if ((status.st_mode & (S_ISUID | S_ISGID)) != 0) return "which is set-user-id or set-group-id";
+  if (::fgetxattr(file.get(), "security.capability", nullptr, 0) > 0) {
+    return "which has capabilities of its own (setcap)";
+  }
+  Elf64_Ehdr header{};
+  const bool whole = ::pread(file.get(), &header, sizeof header, 0) == sizeof header;
+  if (!whole || header.e_machine != EM_X86_64) return "which is no program of x86-64";
+  for (unsigned i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment{};
+    const auto at = static_cast<off_t>(header.e_phoff + i * sizeof segment);
+    if (::pread(file.get(), &segment, sizeof segment, at) != sizeof segment) break;
+    if (segment.p_type == PT_INTERP) {
+      return "by a system call that Backstay does not see: name that program on the command line";
+    }
+  }
+  return "which is linked statically";
+}
+
+// Why no answer comes any more. A process that ends has no program any more either.
 Error gone(pid_t pid, const std::string& boot) {
   std::error_code ends;
   const auto program = std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), ends);
@@ -51,9 +77,9 @@ Error gone(pid_t pid, const std::string& boot) {
   if (ends || std::filesystem::equivalent(program, boot, other)) {
     return {Code::rank_lost, "the program has ended"};
   }
-  return {Code::unsupported, fmt::format("it has replaced itself by {} (exec): name that program "
-                                         "on the command line",
-                                         program.string())};
+  return {Code::unsupported,
+          fmt::format("it has replaced itself by {} (exec), {}", program.string(),
+                      why_not_booted(fmt::format("/proc/{}/exe", pid)))};
 }
 
 }  // namespace
@@ -89,12 +115,20 @@ BootProcess::~BootProcess() {
 }
 
 Status BootProcess::lend(const client::Connection::Pool& pool) {
-  if (pool.bytes.data() == pool_.bytes.data() && pool.descriptor == pool_.descriptor) return {};
+  struct stat facts {};
+  if (::fstat(pool.descriptor, &facts) != 0) return errno_error("look at the pool", errno);
+  // A program that has replaced itself since then has lost it.
   Request request{};
+  request.kind = static_cast<std::uint32_t>(Ask::resume);
+  if (facts.st_ino == pool_inode_ && pool.bytes.data() == pool_.bytes.data()) {
+    BACKSTAY_ASSIGN(const Answer answer, ask(request));
+    if (answer.bytes == pool.bytes.size()) return {};
+  }
   request.kind = static_cast<std::uint32_t>(Ask::pool);
   request.bytes = pool.bytes.size();
   BACKSTAY_TRY(ask(request, pool.descriptor));
   pool_ = pool;
+  pool_inode_ = facts.st_ino;
   return {};
 }
 
@@ -128,9 +162,13 @@ Result<Answer> BootProcess::ask(const Request& request, int descriptor) {
   } while (got < 0 && (errno == EINTR || errno == ECONNRESET));
   if (got != sizeof answer) return gone(pid_, program_);
   answer.why[why_max - 1] = '\0';
-  if (answer.refused == 1) return Error(Code::unsupported, answer.why);
-  if (answer.refused != 0) return Error(Code::mismatch, answer.why);
-  return answer;
+  switch (static_cast<Refused>(answer.refused)) {
+    case Refused::no: return answer;
+    case Refused::now: return Error(Code::unsupported, answer.why);
+    case Refused::again: return Error(Code::again, answer.why);
+    case Refused::child: return Error(Code::busy, answer.why);
+    default: return Error(Code::mismatch, answer.why);
+  }
 }
 
 void BootProcess::signal(int number) const {

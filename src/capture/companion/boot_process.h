@@ -29,10 +29,12 @@ class BootProcess {
   BootProcess(const BootProcess&) = delete;
   BootProcess& operator=(const BootProcess&) = delete;
 
-  // Lends it this pool, unless it has it already. Errors: as ask().
+  // Lends it this pool, unless it has it already (a program that has replaced itself has not).
+  // Errors: as ask().
   Status lend(const client::Connection::Pool& pool);
-  // One request and its answer; blocks. Errors: unsupported (not now; says why), mismatch (it ends,
-  // as this program or machine is none for it; says why), rank_lost (it has ended).
+  // One request and its answer; blocks. Errors: again (the program is just replacing itself),
+  // busy (it has a child), unsupported (not now; says why), mismatch (it ends, as this program or
+  // machine is none for it; says why), rank_lost (it has ended).
   Result<Answer> ask(const Request& request, int descriptor = -1);
   // Where memory of the pool that was lent lies in it.
   std::uint64_t in_pool(std::span<const std::byte> memory) const;
@@ -49,6 +51,10 @@ class BootProcess {
   pid_t pid_ = -1;
   std::optional<int> end_;
   client::Connection::Pool pool_{};
+  // Of the pool's memory file. Another agent's may have the address and the number of the
+  // descriptor that the last one had. The program maps it, so no later file has its inode
+  // meanwhile.
+  ino_t pool_inode_ = 0;
 };
 
 }  // namespace backstay::image

@@ -61,7 +61,8 @@ class Companion {
   std::optional<client::ObjectSession> objects_;
   std::unique_ptr<BootProcess> boot_;
   Fd signals_;
-  bool asked_ = false;       // by SIGUSR1
+  bool asked_ = false;       // by SIGUSR1, or a cut is to be tried again
+  bool has_child_ = false;   // at the last try, and was told
   bool stop_asked_ = false;  // by SIGTERM or the agent
   bool stop_tried_ = false;
   bool stopped_ = false;  // saved and ended, as asked
@@ -156,20 +157,25 @@ void Companion::look_whether_due() {
   if (due) save();
 }
 
-// Tells each reason once; the program goes on in any case.
+// Tells each reason once; the program goes on in any case. One that has a child is saved when that
+// has ended: until then each look tries it, which stops nothing.
 void Companion::save() {
   const Status saved =
       objects_->checkpoint([this](client::Connection& agent, const client::Origin& origin) {
-        return ImageSource::begin(*boot_, agent, text_of(origin.notes()));
+        return ImageSource::begin(*boot_, agent, text_of(origin.notes()), has_child_);
       });
+  const bool child = !saved.ok() && saved.error().code() == Code::busy;
+  asked_ = asked_ || child;
+  const bool known = child && has_child_;
+  has_child_ = child;
   if (saved.ok() || saved.error().code() == Code::rank_lost) return cannot_.clear();
-  tell_why_not(saved.error());
+  if (!known) tell_why_not(saved.error());
 }
 
 void Companion::tell_why_not(const Error& why) {
   if (why.message() == cannot_) return;
   cannot_ = why.message();
-  if (why.code() != Code::unsupported) {
+  if (why.code() != Code::unsupported && why.code() != Code::busy) {
     return tell_user(fmt::format("the program was not saved: {}; it runs on", cannot_));
   }
   objects_->cannot_save(cannot_);

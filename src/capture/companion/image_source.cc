@@ -7,13 +7,21 @@ namespace backstay::image {
 
 Result<std::unique_ptr<client::ObjectSource>> ImageSource::begin(BootProcess& boot,
                                                                  client::Connection& agent,
-                                                                 const std::string& notes) {
-  BACKSTAY_TRY(boot.lend(agent.pool()));
+                                                                 const std::string& notes,
+                                                                 bool tersely) {
   Request request{};
   request.kind = static_cast<std::uint32_t>(Ask::cut);
+  request.tersely = tersely ? 1 : 0;
   std::memcpy(request.notes, notes.data(), std::min<std::size_t>(notes.size(), notes_max - 1));
-  BACKSTAY_ASSIGN(const Answer answer, boot.ask(request));
-  return std::unique_ptr<client::ObjectSource>(new ImageSource(boot, answer.bytes));
+  // A program that is just replacing itself answers when it is another one.
+  for (;;) {
+    BACKSTAY_TRY(boot.lend(agent.pool()));
+    const auto answer = boot.ask(request);
+    if (answer.ok()) {
+      return std::unique_ptr<client::ObjectSource>(new ImageSource(boot, answer.value().bytes));
+    }
+    if (answer.error().code() != Code::again) return answer.error();
+  }
 }
 
 ImageSource::~ImageSource() { ImageSource::complete(); }

@@ -13,10 +13,12 @@ namespace backstay::image {
 class ImageSource final : public client::ObjectSource {
  public:
   // Stops the program. `notes`: a text of at most notes_max - 1 bytes, kept in the image.
-  // Errors: unsupported (the program cannot be saved now; says why), rank_lost (it has ended).
+  // `tersely`: an error need not name a child. Errors: busy (the program has a child), unsupported
+  // (the program cannot be saved now; says why), rank_lost (it has ended).
   static Result<std::unique_ptr<client::ObjectSource>> begin(BootProcess& boot,
                                                              client::Connection& agent,
-                                                             const std::string& notes);
+                                                             const std::string& notes,
+                                                             bool tersely);
   ~ImageSource() override;
 
   std::uint64_t object_bytes() const override { return bytes_; }

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/tell.h"
 #include "format/footer.h"
 
 namespace backstay::image {
@@ -25,6 +26,16 @@ Result<Fd> in_memory(Bytes bytes) {
     done += static_cast<std::size_t>(wrote);
   }
   return memory;
+}
+
+// Of which the other end is not in the image.
+bool reads_from_a_pipe(const Image& image) {
+  for (const Descriptor& one : image.descriptors) {
+    if (one.number == 0 && one.kind == static_cast<std::uint32_t>(DescriptorKind::inherited)) {
+      return std::string_view(image.text(one.path)).starts_with("pipe:");
+    }
+  }
+  return false;
 }
 
 }  // namespace
@@ -70,6 +81,11 @@ Status ImageTarget::match_tail(Bytes tail, std::uint64_t object_bytes) {
   BACKSTAY_TRY(origin_.check(saved));
   const Status started = start(tail, object_bytes);
   if (!started.ok()) boot_.reset();
+  if (started.ok() && reads_from_a_pipe(image)) {
+    tell_user(
+        "standard input was a pipe when this version was saved: what the program has read "
+        "from it since then does not come again. With a file (< FILE) it does");
+  }
   return started;
 }
 

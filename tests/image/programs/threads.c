@@ -1,5 +1,5 @@
-// Threads that take turns behind a recursive mutex and an error-checking one, thread-local
-// variables, signals to single threads, OpenMP, and a join at the end.
+// Threads that take turns behind a recursive mutex and an error-checking one, a lock for writing,
+// thread-local variables, signals to single threads, OpenMP, and a join at the end.
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -8,6 +8,7 @@
 
 enum { THREADS = 4, TURNS = STEPS * THREADS };
 static pthread_mutex_t recursive, checking;
+static pthread_rwlock_t written = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static int turn = 0;
 static uint64_t shared = 1;
@@ -64,7 +65,11 @@ static void compute(uint64_t* field, size_t count) {
       sum += field[i];
     }
     step_done(step, sum);
+    need(pthread_rwlock_wrlock(&written) == 0, "lock for writing");
     rest();
+    need(pthread_rwlock_unlock(&written) == 0, "unlock");
+    need(pthread_rwlock_tryrdlock(&written) == 0, "lock for reading: a writer seems to have it");
+    need(pthread_rwlock_unlock(&written) == 0, "unlock");
   }
 }
 

@@ -126,12 +126,30 @@ void place(const Descriptor& one, long fd) {
   }
 }
 
+// Standard input, output and error of the new process, whatever they shared in the old one: on a
+// terminal they are one open file.
+bool is_given(const Descriptor& one) {
+  bool same = false;
+  return one.number < standard &&
+         (one.kind == static_cast<uint32_t>(DescriptorKind::inherited) || is_output(one, same));
+}
+
+// A copy of all three is one of standard output: that is what programs copy.
+uint32_t same_as(const Tables& tables, const Descriptor& one) {
+  if (one.same_as != 0) return one.same_as;
+  for (const Descriptor& other : tables.descriptors) {
+    if (other.number == 1 && other.same_as == 0 && is_given(other)) return 1;
+  }
+  return 0;
+}
+
 void open_descriptor(const Tables& tables, const Descriptor& one, Trouble& trouble) {
-  if (one.same_as != one.number) {
-    system_call(__NR_dup3, one.same_as, one.number, one.close_on_exec != 0 ? O_CLOEXEC : 0);
+  bool same = false;
+  if (one.same_as != one.number && !is_given(one)) {
+    const uint32_t from = same_as(tables, one);
+    system_call(__NR_dup3, from, one.number, one.close_on_exec != 0 ? O_CLOEXEC : 0);
     return;
   }
-  bool same = false;
   if (is_output(one, same)) {
     // What was printed after the cut is printed again. Standard error stays whole: `backstay run`
     // has written there too.

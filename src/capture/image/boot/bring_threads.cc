@@ -127,7 +127,7 @@ void renew_thread_ids(const Tables& tables) {
     if (word != nullptr && *word == thread.tid) *word = ids.renewed(thread.tid);
   }
   for (const Run& run : tables.runs) {
-    if (is_writable(tables, run)) renew_mutexes(run.address, run.pages * page_bytes, ids);
+    if (is_writable(tables, run)) renew_locks(run.address, run.pages * page_bytes, ids);
   }
 }
 

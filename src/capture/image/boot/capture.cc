@@ -1,6 +1,8 @@
 #include "capture/image/boot/capture.h"
 
+#include "capture/image/boot/children.h"
 #include "capture/image/boot/describe.h"
+#include "capture/image/boot/gate.h"
 
 namespace backstay::image {
 
@@ -65,20 +67,58 @@ bool write_piece(void* context, const void* bytes, uint64_t size) {
   return to->sink.write(to->sink.context, bytes, size, to->trouble);
 }
 
+bool any_inside() {
+  for (uint64_t i = 0; i < stopped.count; ++i) {
+    const uint64_t at = stopped.threads[i].context->registers[reg_rip];
+    if (in_window(at, at)) return true;
+  }
+  return false;
+}
+
+// A thread at a door is in code of this build, which no image may name. It is outside soon.
+void stop_outside(Trouble& trouble) {
+  do {
+    stopped = Stopped();
+    stop_threads(stopped, trouble);
+    if (!trouble.empty() || !any_inside()) return;
+    resume_threads(stopped);
+  } while (!gate::is_wanted());
+  trouble << exec_under_way;
+}
+
 }  // namespace
 
-void begin_cut(const char* notes, CutResult& result, Trouble& trouble) {
+void begin_cut(const char* notes, bool tersely, CutResult& result, Trouble& trouble) {
+  // Before threads are stopped: one that has just started a child does not stop before its exec.
+  refuse_children(!tersely, trouble);
+  if (!trouble.empty()) {
+    result.refused = Refused::child;
+    return;
+  }
   arena::end();  // what is left of a restart
   arena::begin();
   learn_files();
   begun_ns = now_ns(1);
-  stopped = Stopped();
-  stop_threads(stopped, trouble);
-  if (!trouble.empty()) return arena::end();
+  if (!gate::begin_cut()) {
+    trouble << exec_under_way;
+  } else {
+    stop_outside(trouble);
+    if (!trouble.empty()) gate::end_cut();
+  }
+  if (!trouble.empty()) {
+    const bool again = gate::is_wanted() || same_text(trouble.c_str(), exec_under_way);
+    result.refused = again ? Refused::again : Refused::now;
+    return arena::end();
+  }
   if (stopped.leader_ended) trouble << "the program's first thread has ended before the others";
   const uint64_t agreed = now_ns(1);
   if (trouble.empty()) describe_all(notes, trouble);
-  if (!trouble.empty()) return end_cut(result);
+  if (!trouble.empty()) result.refused = Refused::now;
+  if (trouble.empty()) refuse_children(!tersely, trouble);  // one that was started meanwhile
+  if (!trouble.empty()) {
+    if (result.refused == Refused::no) result.refused = Refused::child;
+    return end_cut(result);
+  }
   uint64_t pages = 0;
   for (const Run& run : tables.runs) pages += run.pages;
   uint8_t* tail = nullptr;
@@ -105,12 +145,13 @@ bool read_cut(uint64_t size, const Visitor& visitor) {
 
 void end_cut(CutResult& result) {
   resume_threads(stopped);
+  gate::end_cut();
   result.stopped_ns = now_ns(1) - begun_ns;
   arena::end();
 }
 
 void cut(const Sink& sink, CutResult& result, Trouble& trouble) {
-  begin_cut("", result, trouble);
+  begin_cut("", false, result, trouble);
   if (!trouble.empty()) return;
   ToSink to{sink, trouble};
   read_cut(result.bytes, Visitor{&to, write_piece});

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "capture/image/boot/sink.h"
+#include "capture/image/format/requests.h"
 
 namespace backstay::image {
 
@@ -12,10 +13,12 @@ struct CutResult {
   uint64_t agreeing_ns = 0;    // until the last thread stood still
   uint64_t describing_ns = 0;  // the tables, and which pages hold something
   uint64_t stopped_ns = 0;     // from the first that stood still until all went on
+  Refused refused = Refused::no;
 };
 
-// `notes`: a text for the image, empty for none. Trouble: the threads have gone on.
-void begin_cut(const char* notes, CutResult& result, Trouble& trouble);
+// `notes`: a text for the image, empty for none. `tersely`: a child need not be named. Trouble: the
+// threads have gone on, and `refused` says how to go on with it.
+void begin_cut(const char* notes, bool tersely, CutResult& result, Trouble& trouble);
 // The next bytes of the image, in pieces: visit(const void*, uint64_t) -> bool, false to stop.
 // False: stopped, or the image has no such bytes.
 struct Visitor {

@@ -2,34 +2,14 @@
 
 #include <linux/mman.h>
 
+#include "capture/image/boot/message.h"
+
 namespace backstay::image::companion {
 
 namespace {
 
-// The kernel's own structs for messages, which are not libc's.
-struct Piece {
-  void* bytes;
-  uint64_t size;
-};
-struct Header {
-  void* name;
-  uint32_t name_bytes, zeros;
-  Piece* pieces;
-  uint64_t pieces_count;
-  void* control;
-  uint64_t control_bytes;
-  uint32_t flags, zeros_too;
-};
-struct Rights {
-  uint64_t bytes;
-  int32_t level, type;
-  int32_t descriptor, zeros;
-};
-constexpr int32_t level_socket = 1;
-constexpr int32_t type_rights = 1;
 constexpr long close_on_exec = 0x40000000;  // MSG_CMSG_CLOEXEC
 constexpr long no_signal = 0x4000;          // MSG_NOSIGNAL
-constexpr long interrupted = -4;            // EINTR
 constexpr long populate_for_writing = 23;   // MADV_POPULATE_WRITE
 constexpr long not_for_children = 10;       // MADV_DONTFORK
 
@@ -38,17 +18,7 @@ uint64_t pool_bytes = 0;
 }  // namespace
 
 bool next(long fd, Request& request, long& descriptor) {
-  Rights rights{};
-  Piece piece{&request, sizeof request};
-  Header header{nullptr, 0, 0, &piece, 1, &rights, sizeof rights, 0, 0};
-  long got = interrupted;
-  while (got == interrupted) {
-    header.control_bytes = sizeof rights;
-    got = system_call(__NR_recvmsg, fd, address_of(&header), close_on_exec);
-  }
-  const bool came =
-      header.control_bytes >= 20 && rights.level == level_socket && rights.type == type_rights;
-  descriptor = got > 0 && came ? rights.descriptor : -1;
+  const long got = receive(fd, &request, sizeof request, close_on_exec, descriptor);
   return got == static_cast<long>(sizeof request);
 }
 
@@ -101,6 +71,8 @@ void map_pool(long descriptor, uint64_t bytes, Trouble& trouble) {
   }
   if (descriptor >= 0) sys_close(descriptor);
 }
+
+uint64_t lent_bytes() { return pool_bytes; }
 
 uint8_t* pool(uint64_t at, uint64_t bytes, Trouble& trouble) {
   if (bytes > pool_bytes || at > pool_bytes - bytes) {

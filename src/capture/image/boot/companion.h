@@ -16,6 +16,8 @@ void answer(long fd, const Trouble& trouble);  // empty: yes
 
 // Maps the pool in the place of the one before, and closes the descriptor.
 void map_pool(long descriptor, uint64_t bytes, Trouble& trouble);
+// Of the pool that is mapped; 0: none.
+uint64_t lent_bytes();
 // Memory of the pool. Trouble: it has no such bytes.
 uint8_t* pool(uint64_t at, uint64_t bytes, Trouble& trouble);
 

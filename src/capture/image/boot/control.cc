@@ -3,6 +3,8 @@
 #include "capture/image/boot/capture.h"
 #include "capture/image/boot/companion.h"
 #include "capture/image/boot/copy_sum.h"
+#include "capture/image/boot/exec.h"
+#include "capture/image/boot/handover.h"
 #include "capture/image/boot/process.h"
 #include "capture/image/boot/thread.h"
 
@@ -15,7 +17,9 @@ long requests = -1;
 
 void answer(const CutResult& result, const Trouble& trouble) {
   Text line;
-  if (trouble.empty()) {
+  if (result.refused == Refused::again) {
+    line << "again\n";
+  } else if (trouble.empty()) {
     line << "ok " << result.bytes << " " << result.pages << " " << result.stopped_ns / 1000 << " "
          << result.agreeing_ns / 1000 << " " << result.describing_ns / 1000 << "\n";
   } else {
@@ -63,7 +67,13 @@ void begin(Request& request, Answer& said, Trouble& trouble) {
   if (stopped) end_cut(result);
   result = CutResult();
   request.notes[notes_max - 1] = 0;
-  begin_cut(request.notes, result, trouble);
+  if (companion::lent_bytes() == 0) {
+    trouble << "no pool is lent";
+    result.refused = Refused::again;
+  } else {
+    begin_cut(request.notes, request.tersely != 0, result, trouble);
+  }
+  said.refused = static_cast<uint32_t>(result.refused);
   stopped = trouble.empty();
   said.bytes = result.bytes;
   said.agreeing_ns = result.agreeing_ns;
@@ -74,6 +84,7 @@ void end(Answer& said) {
   if (stopped) end_cut(result);
   stopped = false;
   said.stopped_ns = result.stopped_ns;
+  said.bytes = companion::lent_bytes();
 }
 
 void serve(Request& request, long descriptor) {
@@ -90,7 +101,7 @@ void serve(Request& request, long descriptor) {
     case Ask::resume: end(said); break;
     default: trouble << "this process runs already"; break;
   }
-  said.refused = trouble.empty() ? 0 : 1;
+  if (!trouble.empty() && said.refused == 0) said.refused = static_cast<uint32_t>(Refused::now);
   copy_text(said.why, sizeof said.why, trouble.c_str());
   companion::answer(requests, said);
 }
@@ -98,14 +109,20 @@ void serve(Request& request, long descriptor) {
 void serve_companion() {
   static Request request;
   long descriptor = -1;
-  while (companion::next(requests, request, descriptor)) serve(request, descriptor);
+  for (;;) {
+    handover::wait(requests);
+    if (!companion::next(requests, request, descriptor)) break;
+    serve(request, descriptor);
+  }
   if (stopped) end_cut(result);  // the program goes on without its companion
   stopped = false;
 }
 
 void serve_by_hand() {
   char byte = 0;
-  while (sys_read(requests, &byte, 1) == 1) {
+  for (;;) {
+    handover::wait(requests);
+    if (sys_read(requests, &byte, 1) != 1) break;
     if (byte == 'c') serve();
   }
 }
@@ -121,8 +138,10 @@ void close_others() {
 
 [[noreturn]] void control_main(void*) {
   close_others();
+  handover::open();
   wait_while(&open, 0);
   by_companion ? serve_companion() : serve_by_hand();
+  handover::end();
   for (;;) system_call(__NR_pause);  // all signals are blocked: it sleeps until the process ends
 }
 
@@ -135,6 +154,7 @@ void start_control(const Options& options) {
   }
   requests = options.control;
   by_companion = options.companion;
+  remember_options(options);
   if (requests < 0) return;
   const uint64_t mask = set_mask(~0ULL);
   NewThread thread;

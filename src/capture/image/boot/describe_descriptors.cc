@@ -137,13 +137,18 @@ void find_shared(Tables& tables) {
 void settle_pipes(Tables& tables, Trouble& trouble) {
   for (Descriptor& one : tables.descriptors) {
     if (one.kind != static_cast<uint32_t>(DescriptorKind::pipe)) continue;
+    const bool reads = (one.flags & access_mode) == 0;
     if (has_both_ends(tables, one)) {
-      if ((one.flags & access_mode) == 0) keep_pipe(tables, one, trouble);
+      if (reads) keep_pipe(tables, one, trouble);
+    } else if (reads && is_finished(one)) {
+      keep_pipe(tables, one, trouble);  // all of it that is left to read
     } else if (one.number < standard || (one.flags & access_mode) == write_only) {
       // What went into it cannot be taken back, as with standard output.
       one.kind = static_cast<uint32_t>(DescriptorKind::inherited);
     } else {
-      trouble << "descriptor " << uint64_t{one.number} << " is a pipe from another process";
+      trouble << "descriptor " << uint64_t{one.number} << " is a pipe from another process, which "
+              << "does not write the same again: give the program a file in its place, or close it "
+              << "for the program (" << uint64_t{one.number} << "<&-)";
     }
     if (!trouble.empty()) return;
   }

@@ -46,16 +46,6 @@ void take_timer_signals(Tables& tables) {
   }
 }
 
-void refuse_children(Trouble& trouble) {
-  uint8_t info[128] = {};
-  // WNOHANG | WEXITED | WNOWAIT | __WALL: looks, and takes nothing away from the program.
-  const long found =
-      system_call(__NR_waitid, 0, 0, address_of(info), 1 | 4 | 0x01000000 | 0x40000000);
-  if (found == 0) {
-    trouble << "the program has child processes: it can be saved when they have ended";
-  }
-}
-
 }  // namespace
 
 void read_features(uint32_t* features, uint64_t* xfeatures, uint32_t* xstate_bytes) {
@@ -103,7 +93,6 @@ void describe_process(const Stopped&, Tables& tables, Trouble& trouble) {
   identity.program = tables.add_text(process.program);
   identity.interpreter = tables.add_text(process.interpreter);
   identity.notes = 0;
-  refuse_children(trouble);
 }
 
 void describe_threads(const Stopped& stopped, Tables& tables) {

@@ -5,6 +5,7 @@
 
 #include "capture/image/boot/companion.h"
 #include "capture/image/boot/control.h"
+#include "capture/image/boot/doors.h"
 #include "capture/image/boot/process.h"
 #include "capture/image/boot/program.h"
 
@@ -54,6 +55,8 @@ struct Stack {
 Stack build_stack(const Options& options, const Start& start, const Elf& interpreter) {
   uint64_t top = static_cast<uint64_t>(address_of(start.arguments)) - 512;
   const char* path = push(top, program.path);
+  top -= sizeof program.elf.entry;  // doors.h
+  memcpy(reinterpret_cast<void*>(top), &program.elf.entry, sizeof program.elf.entry);
   const char* first[3] = {};
   uint64_t extra = 0;
   uint64_t skip = options.first;
@@ -129,6 +132,14 @@ void note_rseq(long fd, const Elf& interpreter) {
   __builtin_unreachable();
 }
 
+// The interpreter goes to the door, which goes to the program. The kernel was told the true entry.
+void enter_by_door(const Stack& stack, Trouble& trouble) {
+  doors::build(trouble);
+  for (uint64_t* pair = stack.auxv; *pair != AT_NULL; pair += 2) {
+    if (*pair == AT_ENTRY) pair[1] = doors::entry;
+  }
+}
+
 // A companion says why, in its own words.
 void check(const Options& options, const Trouble& trouble, int code) {
   if (trouble.empty()) return;
@@ -140,7 +151,11 @@ void check(const Options& options, const Trouble& trouble, int code) {
 
 void launch(const Options& options, const Start& start) {
   Trouble trouble;
-  find_program(start.arguments[options.first], start, program, trouble);
+  if (options.program != nullptr) {
+    open_program_at(options.program, program, trouble);
+  } else {
+    find_program(start.arguments[options.first], start, program, trouble);
+  }
   check(options, trouble, 127);
   map_elf(program.fd, program.path, program_hint(start), program.elf, trouble);
   check(options, trouble, 126);
@@ -157,12 +172,15 @@ void launch(const Options& options, const Start& start) {
     trouble << "this kernel does not let a program set its memory layout (PR_SET_MM_MAP, error "
             << -refused << "): its heap could not be brought back";
   }
+  if (options.control >= 0) enter_by_door(stack, trouble);
   check(options, trouble, 126);
   sys_close(fd);
   sys_close(program.fd);
-  system_call(__NR_prctl, PR_SET_NAME, address_of(last_part(program.path)));
+  const char* name = program.script[0] != 0 ? program.script : program.path;
+  system_call(__NR_prctl, PR_SET_NAME, address_of(last_part(name)));
   start_control(options);
   open_control();
+  if (options.masked) set_mask(options.mask);
   enter(stack.top, interpreter.entry);
 }
 

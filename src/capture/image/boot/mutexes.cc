@@ -34,6 +34,36 @@ bool is_held(const Mutex& mutex) {
   return knows ? (mutex.lock & lock_owner) == mutex.owner : mutex.lock == 1 || mutex.lock == 2;
 }
 
+// pthread_rwlock_t of glibc on x86-64. An unlock takes the lock for one of a reader where the id is
+// not that of the writer.
+struct ReadWriteLock {
+  uint32_t readers;  // and three flags
+  uint32_t writers;  // that wait, and a flag
+  uint32_t phase, writers_futex, zeros[2];
+  uint32_t writer;
+  uint32_t shared;
+};
+constexpr uint32_t held_for_writing = 3;  // the phase is that of a writer, who has it
+constexpr uint32_t flags = 7;
+constexpr uint32_t handed_over = 0x80000000;
+constexpr uint32_t is_waited_for = 2;
+
+bool is_held(const ReadWriteLock& lock) {
+  return (lock.readers & held_for_writing) == held_for_writing &&
+         lock.readers / (flags + 1) <= threads_max &&
+         (lock.writers & ~handed_over) <= threads_max && (lock.phase & ~is_waited_for) <= 1 &&
+         (lock.writers_futex & ~is_waited_for) <= 1 && lock.zeros[0] == 0 && lock.zeros[1] == 0 &&
+         lock.shared <= 1;
+}
+
+void renew(Mutex& mutex, const NewIds& ids) {
+  if (!ids.holds(mutex.owner) || !is_held(mutex)) return;
+  mutex.owner = ids.renewed(mutex.owner);
+  if ((mutex.kind & (robust | inherits)) != 0) {
+    mutex.lock = (mutex.lock & ~lock_owner) | mutex.owner;
+  }
+}
+
 }  // namespace
 
 void NewIds::add(uint32_t before, uint32_t now) {
@@ -67,15 +97,12 @@ bool is_writable(const Tables& tables, const Run& run) {
   return false;
 }
 
-void renew_mutexes(uint64_t address, uint64_t bytes, const NewIds& ids) {
+void renew_locks(uint64_t address, uint64_t bytes, const NewIds& ids) {
   for (uint64_t at = address; at + sizeof(Mutex) <= address + bytes; at += 8) {
-    auto* mutex = reinterpret_cast<Mutex*>(at);
-    if (!ids.holds(mutex->owner) || !is_held(*mutex)) continue;
-    const uint32_t before = mutex->owner;
-    mutex->owner = ids.renewed(before);
-    if ((mutex->kind & (robust | inherits)) != 0) {
-      mutex->lock = (mutex->lock & ~lock_owner) | mutex->owner;
-    }
+    renew(*reinterpret_cast<Mutex*>(at), ids);
+    if (at + sizeof(ReadWriteLock) > address + bytes) continue;
+    auto* lock = reinterpret_cast<ReadWriteLock*>(at);
+    if (ids.holds(lock->writer) && is_held(*lock)) lock->writer = ids.renewed(lock->writer);
   }
 }
 

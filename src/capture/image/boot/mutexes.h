@@ -1,6 +1,7 @@
 // Thread ids in memory. A restart gives threads new ids; glibc keeps a thread's id in its own
-// block, and in each mutex that is held and checks its owner (recursive, error-checking, robust,
-// with priority inheritance): with the old id there, the owner could not unlock it any more.
+// block, in each mutex that is held and checks its owner (recursive, error-checking, robust, with
+// priority inheritance), and in each read-write lock that is held for writing: with the old id
+// there, the owner could not unlock it any more.
 #pragma once
 
 #include "capture/image/boot/stop.h"
@@ -26,7 +27,7 @@ class NewIds {
 // Whether the run lies in memory that the program may write.
 bool is_writable(const Tables& tables, const Run& run);
 
-// Renews the owner of each mutex of glibc that is held in this range by one of the old ids.
-void renew_mutexes(uint64_t address, uint64_t bytes, const NewIds& ids);
+// Renews the owner of each lock of glibc that is held in this range by one of the old ids.
+void renew_locks(uint64_t address, uint64_t bytes, const NewIds& ids);
 
 }  // namespace backstay::image

@@ -60,6 +60,12 @@ void read_options(const Start& start, Options& options, Trouble& trouble) {
       options.companion = true;
     } else if (same_text(name, "--bring-back")) {
       options.bring_back = true;
+    } else if (same_text(name, "--program")) {
+      options.program = value();
+    } else if (same_text(name, "--mask")) {
+      const char* number = value();
+      options.mask = read_hex(number);
+      options.masked = true;
     } else if (same_text(name, "--no-vdso")) {
       options.kernel_clock = true;
     } else if (same_text(name, "--no-scan")) {

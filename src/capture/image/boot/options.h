@@ -12,7 +12,10 @@ struct Options {
   bool companion = false;         // the other end of `control` is a companion
   bool bring_back = false;        // with a companion: an image to go on from comes from there
   bool kernel_clock = false;      // the program sees no vdso
-  uint64_t first = 1;             // index of the program in argv
+  const char* program = nullptr;  // the file that execve named; else the first word names it
+  bool masked = false;
+  uint64_t mask = 0;   // which signals the program blocks, where `masked`
+  uint64_t first = 1;  // index of the program in argv
 };
 
 // What the kernel put on the stack of a new process.

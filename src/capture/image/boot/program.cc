@@ -57,6 +57,8 @@ void refuse_privileged(const Program& program, Trouble& trouble) {
   if (!descriptor_status(program.fd, status)) return;
   if ((status.mode & 06000) != 0) {
     trouble << program.path << " is a set-user-id or set-group-id program: it cannot be saved";
+  } else if (system_call(__NR_fgetxattr, program.fd, address_of("security.capability"), 0, 0) > 0) {
+    trouble << program.path << " has capabilities of its own (setcap): it cannot be saved";
   }
 }
 
@@ -71,12 +73,18 @@ void find_program(const char* name, const Start& start, Program& program, Troubl
   bool slash = false;
   for (const char* at = name; *at != 0; ++at) slash = slash || *at == '/';
   const char* folders = start.variable("PATH");
+  static char path[path_max];
   if (slash) {
-    copy_text(program.path, path_max, name);
-  } else if (!search(folders != nullptr ? folders : "/bin:/usr/bin", name, program.path)) {
+    copy_text(path, path_max, name);
+  } else if (!search(folders != nullptr ? folders : "/bin:/usr/bin", name, path)) {
     trouble << name << ": command not found";
     return;
   }
+  open_program_at(path, program, trouble);
+}
+
+void open_program_at(const char* path, Program& program, Trouble& trouble) {
+  copy_text(program.path, path_max, path);
   if (!is_executable(program.path)) {
     trouble << program.path << ": not found or not executable";
     return;

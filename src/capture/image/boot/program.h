@@ -18,6 +18,8 @@ struct Program {
 };
 
 // Trouble: not found, not executable, static, set-user-id.
+// The same for a path, as execve takes it.
+void open_program_at(const char* path, Program& program, Trouble& trouble);
 void find_program(const char* name, const Start& start, Program& program, Trouble& trouble);
 
 }  // namespace backstay::image

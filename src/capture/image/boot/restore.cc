@@ -13,6 +13,7 @@
 #include "capture/image/boot/companion.h"
 #include "capture/image/boot/control.h"
 #include "capture/image/boot/copy_sum.h"
+#include "capture/image/boot/doors.h"
 #include "capture/image/boot/files.h"
 
 namespace backstay::image {
@@ -230,6 +231,9 @@ void restore(const Options& asked, const Start&) {
   keeps_outputs = by_companion;
   control = options.control;
   arena::begin();
+  Trouble trouble;
+  doors::build(trouble);
+  check(trouble);
   if (by_companion) restore_from_companion(options);
   restore_from_file(options);
 }

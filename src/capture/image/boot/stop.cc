@@ -1,5 +1,6 @@
 #include "capture/image/boot/stop.h"
 
+#include "capture/image/boot/gate.h"
 #include "capture/image/boot/interrupted.h"
 #include "capture/image/boot/maps.h"
 
@@ -205,6 +206,19 @@ void name_those_that_run(Trouble& trouble) {
 
 }  // namespace
 
+bool take_own_signal() {
+  if (signal_used == 0) return false;
+  const uint64_t set = 1ULL << (signal_used - 1);
+  const uint64_t now[2] = {0, 0};
+  Info info{};
+  const long got = system_call(__NR_rt_sigtimedwait, address_of(&set), address_of(&info),
+                               address_of(now), sizeof set);
+  if (got <= 0 || is_ours(info)) return got > 0;
+  system_call(__NR_rt_tgsigqueueinfo, system_call(__NR_getpid), sys_thread_id(), signal_used,
+              address_of(&info));
+  return false;
+}
+
 void stop_threads(Stopped& stopped, Trouble& trouble) {
   if (!lent) signal_used = choose_signal();  // a cut that was given up left it there
   parked_count = claimed = asked_count = 0;
@@ -217,6 +231,11 @@ void stop_threads(Stopped& stopped, Trouble& trouble) {
     const uint32_t seen = __atomic_load_n(&parked_count, __ATOMIC_ACQUIRE);
     const uint32_t living = ask_all(stopped.leader_ended, anyone_new);
     if (!anyone_new && seen >= living) break;
+    if (gate::is_wanted()) {
+      trouble << exec_under_way;
+      resume_threads(stopped);
+      return;
+    }
     if (now_ns(1) > end || asked_count == threads_max) {
       name_those_that_run(trouble);
       resume_threads(stopped);

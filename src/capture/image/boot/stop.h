@@ -11,6 +11,7 @@
 namespace backstay::image {
 
 inline constexpr uint32_t threads_max = 4096;
+inline constexpr const char* exec_under_way = "it is just replacing itself by another program";
 
 // A frame as the kernel makes it: what `uc` in a handler points to (the kernel's struct ucontext).
 struct Context {
@@ -46,5 +47,7 @@ struct Stopped {
 // Trouble: a thread that does not stop, or no signal that is free. Nothing is stopped then.
 void stop_threads(Stopped& stopped, Trouble& trouble);
 void resume_threads(const Stopped& stopped);
+// Of a thread that blocks all signals: takes back the request to stop that waits for it, if any.
+bool take_own_signal();
 
 }  // namespace backstay::image

@@ -6,7 +6,9 @@
 //   pool     once for each connection to an agent: maps the pool, whose descriptor comes along
 //   cut      stops the program's threads and describes the process; they stay stopped
 //   fill     copies the next bytes of the object into the pool; as often as it takes
-//   resume   lets the threads go on; no answer but the times
+//   resume   lets the threads go on; tells how much of a pool is mapped
+// A program that replaces itself (exec) is the same process with another boot program, which has no
+// pool yet: it reads the requests that wait. A cut that meets this is to be asked again.
 // A process that is brought back answers these before its program runs:
 //   pool     as above
 //   table    the object's end, in the memory that comes along; checks the machine, the files and
@@ -26,8 +28,8 @@ enum class Ask : uint32_t { pool = 1, cut, fill, resume, table, take, go };
 inline constexpr uint32_t notes_max = 1024;
 
 struct Request {
-  uint32_t kind;  // Ask
-  uint32_t zeros;
+  uint32_t kind;          // Ask
+  uint32_t tersely;       // cut: 1: need not name a child
   uint64_t at;            // fill, take: in the pool
   uint64_t bytes;         // pool: of the pool; fill, take: how many; table: of the tail
   uint64_t object;        // take: offset in the object; table: bytes of the object
@@ -37,10 +39,18 @@ static_assert(sizeof(Request) == 32 + notes_max);
 
 inline constexpr uint32_t why_max = 1024;
 
+enum class Refused : uint32_t {
+  no = 0,
+  now = 1,    // nothing has changed
+  ends = 2,   // this process ends
+  again = 3,  // the program is just replacing itself
+  child = 4,  // the program has a child; nothing was stopped, or for a moment
+};
+
 struct Answer {
-  uint32_t refused;  // 1: `why` says why, and nothing has changed; 2: and this process ends
+  uint32_t refused;  // Refused; `why` says why
   uint32_t zeros;
-  uint64_t bytes;                       // cut: of the object
+  uint64_t bytes;                       // cut: of the object; resume: of the pool
   uint64_t sum;                         // fill, take: checksum of the bytes
   uint64_t agreeing_ns, describing_ns;  // cut
   uint64_t stopped_ns;                  // resume: since the first thread was asked to stop

@@ -1,0 +1,30 @@
+#include "agent/version/version_needs.h"
+
+#include <algorithm>
+
+namespace backstay::agent {
+
+void VersionNeeds::needs(VersionOfRun version, std::span<const format::Need> needs) {
+  if (needs.empty()) return;
+  std::vector<format::Need>& known = needs_[version];
+  known = format::both_needs(known, needs);
+}
+
+VersionNumber VersionNeeds::needed_by(VersionOfRun version,
+                                      std::span<const VersionNumber> others) const {
+  const auto [number, run] = version;
+  for (auto at = needs_.rbegin(); at != needs_.rend(); ++at) {
+    const auto& [needing, needs] = *at;
+    if (needing.first <= number) return 0;  // needs older ones only
+    if (std::ranges::find(others, needing.first) != others.end()) continue;
+    const auto need = std::ranges::find(needs, number, &format::Need::version);
+    if (need != needs.end() && (run == 0 || need->run == run)) return needing.first;
+  }
+  return 0;
+}
+
+void VersionNeeds::forget_needs(VersionNumber version) {
+  std::erase_if(needs_, [version](const auto& entry) { return entry.first.first == version; });
+}
+
+}  // namespace backstay::agent

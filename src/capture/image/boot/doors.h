@@ -1,0 +1,29 @@
+// The doors: code at a fixed place of the window, by which the program enters the boot program. The
+// program's memory, and so an image, holds their addresses: they are the same in every build
+// (docs/format/image.md, "Doors").
+//
+// The program's libc is changed in its memory where it asks the kernel to replace the program
+// (execve, execveat): the call goes through a door to exec.cc, on the program's own thread.
+#pragma once
+
+#include "capture/image/boot/window.h"
+
+namespace backstay::image::doors {
+
+inline constexpr uint64_t place = arena_start - 4096;
+inline constexpr uint64_t size = 32;  // of one door
+
+// Maps them. Once, before the program runs.
+void build(Trouble& trouble);
+
+// The first instruction of the program enters here, behind its interpreter: libc is there by then.
+// The true first instruction stands in the 8 bytes before the program's name (AT_EXECFN).
+inline constexpr uint64_t entry = place;
+
+// A request of the program to be replaced, as the kernel would get it.
+struct Call {
+  uint64_t number;
+  uint64_t arguments[6];
+};
+
+}  // namespace backstay::image::doors
