@@ -76,7 +76,6 @@ bool World::may_step(RankNumber rank) const {
   if (memory.in == Memory::In::collective) {
     return may_leave(process, {op->comm, memory.entered[op->comm], op->what, op->peer});
   }
-  if (process.stop) return false;
   if (op == nullptr) return true;  // it ends
   if (op->what == Op::What::linger) return false;
   if (memory.in == Memory::In::door) return process.awake;
