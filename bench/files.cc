@@ -1,5 +1,6 @@
 // What a program that is captured by libbackstay_files.so waits for, beside a plain write into
-// tmpfs and one into a file on the disk.
+// tmpfs and one into a file on the disk. Captured in two ways: `preload` brings files to their
+// places when they are closed; `pool` hands them to the collector and the agent (backstay exec).
 //
 // Processes write one new file each, all at the same time, in chunks of one size. The time goes
 // from open to the end of the last write, of the slowest process; that of close stands beside it.
@@ -32,14 +33,16 @@ struct Options : CommonOptions {
   Options() : CommonOptions{"build/bench/files", 7} {}
   std::uint64_t mib = 128;
   std::string memory = "/dev/shm";
+  std::uint64_t pool_mib = 1024;
   std::string library = BACKSTAY_BENCH_FILES_LIBRARY;
+  std::string backstay = BACKSTAY_BENCH_FILES_PROGRAM;
   std::string writer = BACKSTAY_BENCH_FILES_WRITER;
 };
 
 struct Way {
   std::string name;
   std::string folder;
-  bool captured;
+  enum class How { native, preload, pool } how;
 };
 
 struct Writer {
@@ -63,12 +66,17 @@ Writer start(const Options& options, const Way& way, const std::string& file, lo
   if (pid == 0) {
     ::dup2(down[0], STDIN_FILENO);
     ::dup2(up[1], STDOUT_FILENO);
-    if (way.captured) {
+    if (way.how == Way::How::preload) {
       ::setenv("LD_PRELOAD", options.library.c_str(), 1);
       ::setenv("BACKSTAY_CAPTURE", (way.folder + "/*").c_str(), 1);
     }
     const std::string bytes = std::to_string(options.mib << 20);
     const std::string step = std::to_string(chunk);
+    if (way.how == Way::How::pool) {
+      const std::string globs = "--capture-files=" + way.folder + "/*";
+      ::execl(options.backstay.c_str(), "backstay", "exec", "--job=bench", globs.c_str(), "--",
+              options.writer.c_str(), file.c_str(), bytes.c_str(), step.c_str(), nullptr);
+    }
     ::execl(options.writer.c_str(), options.writer.c_str(), file.c_str(), bytes.c_str(),
             step.c_str(), nullptr);
     ::_exit(127);
@@ -124,12 +132,29 @@ void measure(const Options& options, const Way& way, int processes, long chunk, 
 constexpr long chunks[] = {4 << 10, 128 << 10, 1 << 20};
 constexpr int process_counts[] = {1, 4};
 
+void stop_agent(const Options& options) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::execl(options.backstay.c_str(), "backstay", "agent", "stop", nullptr);
+    ::_exit(127);
+  }
+  if (pid > 0) ::waitpid(pid, nullptr, 0);
+}
+
 nlohmann::json run(const Options& options) {
   const fs::path disk = fs::absolute(options.dir);
   const fs::path memory = fs::path(options.memory) / ("backstay-bench-" + std::to_string(getpid()));
   fs::create_directories(disk);
   fs::create_directories(memory);
-  const Way ways[] = {{"tmpfs", memory, false}, {"preload", disk, true}, {"native", disk, false}};
+  const fs::path socket = fs::path("/tmp") / ("backstay-bench-" + std::to_string(getpid())) / "s";
+  ::setenv("BACKSTAY_AGENT_SOCKET", socket.c_str(), 1);
+  ::setenv("BACKSTAY_DIR", (disk / "versions").c_str(), 1);
+  ::setenv("BACKSTAY_POOL_SIZE_MIB", std::to_string(options.pool_mib).c_str(), 1);
+  const Way ways[] = {{"tmpfs", memory, Way::How::native},
+                      {"preload", disk, Way::How::preload},
+                      {"pool", disk / "pool", Way::How::pool},
+                      {"native", disk, Way::How::native}};
+  fs::create_directories(disk / "pool");
   Samples samples;
   std::vector<Ratio> ratios;
   for (int repetition = 0; repetition < options.repetitions; ++repetition) {
@@ -139,12 +164,16 @@ nlohmann::json run(const Options& options) {
         for (const Way& way : ways) measure(options, way, processes, chunk, samples);
   }
   fs::remove_all(memory);
+  stop_agent(options);
+  fs::remove_all(socket.parent_path());
+  fs::remove_all(disk / "versions");
   for (const int processes : process_counts) {
     for (const long chunk : chunks) {
       const std::string shape = std::to_string(chunk >> 10) + "k_x" + std::to_string(processes);
       // 0.7 of the speed: the time may be longer by that factor.
-      ratios.push_back({"preload_over_tmpfs_" + shape, "preload_" + shape + "_s",
-                        "tmpfs_" + shape + "_s", 1 / 0.7});
+      for (const std::string& way : {std::string("preload"), std::string("pool")})
+        ratios.push_back({way + "_over_tmpfs_" + shape, way + "_" + shape + "_s",
+                          "tmpfs_" + shape + "_s", 1 / 0.7});
     }
   }
   nlohmann::json json = {
@@ -157,19 +186,22 @@ nlohmann::json run(const Options& options) {
 void print_table(const nlohmann::json& json) {
   std::printf("%llu MiB a process, medians of %d; seconds to write (and to close)\n",
               json["mib"].get<unsigned long long>(), json["repetitions"].get<int>());
-  std::printf("%-12s %18s %18s %18s %22s\n", "chunk", "tmpfs", "preload", "native",
-              "tmpfs / preload (0.7)");
+  std::printf("%-12s %18s %18s %18s %18s %22s %10s\n", "chunk", "tmpfs", "preload", "pool",
+              "native", "tmpfs / preload (0.7)", "/ pool");
   for (const int processes : process_counts) {
     for (const long chunk : chunks) {
       const std::string shape = std::to_string(chunk >> 10) + "k_x" + std::to_string(processes);
       std::printf("%-12s", shape.c_str());
-      for (const char* way : {"tmpfs", "preload", "native"}) {
+      for (const char* way : {"tmpfs", "preload", "pool", "native"}) {
         const std::string key = std::string(way) + "_" + shape;
         std::printf("   %.4f (%.4f)", json[key + "_s"].get<double>(),
                     json[key + "_close_s"].get<double>());
       }
-      std::printf(" %22.2f\n",
-                  1 / json["ratios"]["preload_over_tmpfs_" + shape]["value"].get<double>());
+      for (const char* way : {"preload", "pool"})
+        std::printf(
+            " %16.2f",
+            1 / json["ratios"][std::string(way) + "_over_tmpfs_" + shape]["value"].get<double>());
+      std::printf("\n");
     }
   }
 }
@@ -185,6 +217,7 @@ int main(int argc, char** argv) {
         app.add_option("--mib", options.mib, "of each process")->check(CLI::Range(1, 65536));
         app.add_option("--memory", options.memory, "a folder in tmpfs");
         app.add_option("--library", options.library, "libbackstay_files.so");
+        app.add_option("--pool-mib", options.pool_mib, "of the agent")->check(CLI::Range(8, 65536));
       },
       [&] { return run(options); }, print_table};
   return run_program("What a captured program waits for while it writes files", options, argc, argv,

@@ -16,8 +16,9 @@ CLAIMS = {  # key of a ratio -> how it reads
     "encode_2_2_over_isal": "parity (2, 2): encode / ISA-L alone",
     "encode_8_2_over_isal": "parity (8, 2): encode / ISA-L alone",
 } | {
-    f"preload_over_tmpfs_{kib}k_x{processes}":
-        f"captured writes of {kib} KiB, {processes} at once / into tmpfs"
+    f"{way}_over_tmpfs_{kib}k_x{processes}":
+        f"captured writes of {kib} KiB, {processes} at once{by} / into tmpfs"
+    for way, by in (("preload", ""), ("pool", ", through the pool"))
     for processes in (1, 4) for kib in (4, 128, 1024)
 }
 CLAIMS_HEAD = ("claim", "ours s", "limit s", "ratio", "target", "")

@@ -74,8 +74,8 @@ foreach(program backstay_program backstayd)
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   endif()
 endforeach()
-# What `backstay run --transparent` starts: no commands of users.
-foreach(program backstay_companion backstay_boot)
+# What `backstay run --transparent` and `backstay exec --capture-files` start: no commands of users.
+foreach(program backstay_companion backstay_boot backstay_collector)
   if(TARGET ${program})
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/backstay)
   endif()

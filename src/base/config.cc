@@ -23,6 +23,7 @@
 #include "base/edit_distance.h"
 #include "base/ids.h"
 #include "base/machine.h"
+#include "base/other_variables.h"
 #include "base/parity_shape.h"
 #include "base/toml_depth.h"
 
@@ -244,16 +245,6 @@ Status put_environment_value(const ConfigSlot& key, Config& config, const std::s
   return put_number(key, slot, *number, where);
 }
 
-// Variables that are read beside the keys; of tests and benchmarks, all with one of the prefixes.
-constexpr std::array other_variables = {
-    "BACKSTAY_ATTEMPT",     "BACKSTAY_CAPTURE",   "BACKSTAY_CAPTURE_MIB",
-    "BACKSTAY_DEFAULT_JOB", "BACKSTAY_FAILPOINT", "BACKSTAY_FRESH",
-    "BACKSTAY_LAUNCH",      "BACKSTAY_PROGRAM",   "BACKSTAY_PYTHON"};
-constexpr std::array prefixes_of_tests = {
-    "BACKSTAY_TEST_", "BACKSTAY_SEED",  "BACKSTAY_SOAK", "BACKSTAY_SANITIZE", "BACKSTAY_SIM",
-    "BACKSTAY_CRASH", "BACKSTAY_FUZZ_", "BACKSTAY_MINI", "BACKSTAY_GARBAGE",  "BACKSTAY_IN_CHILD",
-    "BACKSTAY_PEER_", "BACKSTAY_BENCH", "BACKSTAY_PIP_", "BACKSTAY_FAKE_CUDA"};
-
 std::vector<std::string> variables_of_keys() {
   std::vector<std::string> names{"BACKSTAY_JOB", "BACKSTAY_DIR", "BACKSTAY_CONFIG"};
   for (const ConfigSlot& key : config_table()) names.push_back(environment_name(key.name));
@@ -285,6 +276,7 @@ Status refuse_unknown_variables() {
   for (const ConfigSlot& key : config_table())
     sections.push_back(environment_name(key.name.substr(0, key.name.find('.') + 1)));
   for (const std::string& name : our_environment()) {
+    if (std::ranges::count(other_variables, name) > 0) continue;
     const auto [near, away] = nearest(name, keys);
     const bool has_section = std::ranges::any_of(
         sections, [&name](const std::string& section) { return name.starts_with(section); });

@@ -39,6 +39,9 @@ struct Config {
     bool strict = false;            // a failed checkpoint ends the program
     bool wait_at_end = false;       // finalize waits for level local
   } checkpoint;
+  struct Capture {                   // of files that programs write
+    std::string close = "captured";  // what close waits for: captured, local, home
+  } capture;
   struct Pool {
     std::uint64_t size_mib = 0;  // 0: the smaller of 1024 and 1/16 of the memory
     std::uint32_t buffer_mib = 4;

@@ -60,9 +60,10 @@ class Benchmarks(unittest.TestCase):
         result = self.run_one("files", "--mib", "2", "--repetitions", "2")
         shapes = [f"{kib}k_x{processes}" for kib in (4, 128, 1024) for processes in (1, 4)]
         for shape in shapes:
-            for way in ("tmpfs", "preload", "native"):
+            for way in ("tmpfs", "preload", "pool", "native"):
                 self.check_samples(result, (f"{way}_{shape}_s", f"{way}_{shape}_close_s"), 2)
-        self.assertEqual(set(result["ratios"]), {f"preload_over_tmpfs_{shape}" for shape in shapes})
+        self.assertEqual(set(result["ratios"]), {f"{way}_over_tmpfs_{shape}" for shape in shapes
+                                                 for way in ("preload", "pool")})
         # A captured file comes to the disk at close, and so close takes its time.
         self.assertGreater(result["preload_1024k_x1_close_s"], result["tmpfs_1024k_x1_close_s"])
 

@@ -1,34 +1,44 @@
 #!/usr/bin/env python3
 """A captured program is killed at each system call, each call fails in turn, its disk is full.
 
-    faults_test.py LIBRARY AT_CALL REPLACE_FILES FOLDER
+    faults_test.py LIBRARY AT_CALL REPLACE_FILES FOLDER [BACKSTAY]
+
+With BACKSTAY, the program, files that are closed go to the agent, which brings them to their
+places.
 
 Under every name there is the old file or the new one, whole. A name of which the program was told
 that all went well has the new one, unless it was killed by a power cut, which is not tried here.
 """
 
+import contextlib
 import errno
+import itertools
 import os
 import pathlib
+import random
 import shutil
 import subprocess
 import sys
 import tempfile
 
 sys.dont_write_bytecode = True
-from capturing import Capture, temporary_files  # noqa: E402
+from capturing import Capture, Pooled, World, temporary_files  # noqa: E402
 
 NAMES = ("a", "b", "c", "d")
 OLD = b"o" * 9000
 NEW = b"n" * 20000
+CASES = itertools.count()
 ENDED_BEFORE, CANNOT_FAIL = 125, 126
 
 
 def fresh(folder):
+    """A folder of its own for each case: what a killed program has handed over may come late."""
     shutil.rmtree(folder, ignore_errors=True)
+    folder = folder / str(next(CASES))
     folder.mkdir(parents=True)
     for name in NAMES:
         (folder / name).write_bytes(OLD)
+    return folder
 
 
 def kind_of(found, begun_is_right):
@@ -49,32 +59,34 @@ def check(folder, said, what, told_failures=False):
             sys.exit(f"{what}: {name} is the old file, and the program was told that it is written")
 
 
-def kill_everywhere(capture, at_call, program, folder):
+def kill_everywhere(capture, at_call, program, below, step):
     killed = 0
-    for number in range(100000):
-        fresh(folder)
+    for number in range(random.randrange(step), 100000, step):
+        folder = fresh(below)
         done = capture.run(at_call, "kill", number, program, folder, stdout=subprocess.PIPE)
         said = done.stdout.decode().splitlines()
+        capture.settle()
         check(folder, said, f"killed after call {number}")
         if done.returncode == ENDED_BEFORE:
             break
         killed += 1
-    if killed < 100:
+    if killed < 100 / step:
         sys.exit(f"only {killed} calls: the program was not watched")
     print(f"killed after each of {killed} calls")
 
 
-def fail_everywhere(capture, at_call, program, folder, errors):
+def fail_everywhere(capture, at_call, program, below, errors, step):
     """The errors take turns: each call fails with one of them."""
     refused = 0
-    for number in range(100000):
-        fresh(folder)
+    for number in range(random.randrange(step), 100000, step):
+        folder = fresh(below)
         error = errors[number % len(errors)]
         done = capture.run(at_call, "fail", number, error, program, folder,
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         if done.returncode == CANNOT_FAIL:
             continue
         said = done.stdout.decode().splitlines()
+        capture.settle()
         what = f"call {number} failed with {errno.errorcode[error]}"
         check(folder, said, what, told_failures=True)
         if done.returncode == ENDED_BEFORE:
@@ -115,10 +127,13 @@ def full_disk(capture_of, program, folder):
 def main():
     library, at_call, program, folder = (pathlib.Path(argument) for argument in sys.argv[1:5])
     folder = pathlib.Path(tempfile.mkdtemp(prefix="faults", dir=folder.parent))
-    capture = Capture(library, folder)
-    kill_everywhere(capture, at_call, program, folder / "killed")
-    errors = (errno.EIO, errno.ENOSPC, errno.EMFILE)
-    fail_everywhere(capture, at_call, program, folder / "failed", errors)
+    # Each case takes longer there: every sixth call, from a random one on.
+    step = 6 if len(sys.argv) > 5 else 1
+    with World(sys.argv[5]) if len(sys.argv) > 5 else contextlib.nullcontext() as world:
+        capture = Pooled(world, folder) if world else Capture(library, folder)
+        kill_everywhere(capture, at_call, program, folder / "killed", step)
+        errors = (errno.EIO, errno.ENOSPC, errno.EMFILE)
+        fail_everywhere(capture, at_call, program, folder / "failed", errors, step)
     full_disk(lambda place: Capture(library, place), program, folder / "full")
     shutil.rmtree(folder)
 

@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
 """Programs that know nothing of Backstay write captured files: the same files as natively.
 
-    programs_test.py LIBRARY FOLDER
+    programs_test.py LIBRARY FOLDER [BACKSTAY]
+
+With BACKSTAY, the program, files that are closed go to the agent, which brings them to their
+places.
 """
 
+import contextlib
 import os
 import pathlib
 import platform
@@ -13,7 +17,7 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True
-from capturing import Capture, temporary_files  # noqa: E402
+from capturing import Capture, Pooled, World, temporary_files  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 NUMPY_PYTHON = os.environ.get("BACKSTAY_NUMPY_PYTHON", sys.executable)
@@ -74,19 +78,20 @@ def prepare(folder):
     (folder / "program.c").write_text('#include <stdio.h>\nint main(void){puts("hi");return 0;}\n')
 
 
-def run_both(library, folder, name):
+def run_both(capture_of, folder, name):
     found = {}
     for way in ("native", "captured"):
         place = folder / way
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir()
-        environment = dict(os.environ)
-        if way == "captured":
-            environment = Capture(library, place).environment()
+        capture = capture_of(place) if way == "captured" else None
+        environment = capture.environment() if capture else dict(os.environ)
         done = subprocess.run(["sh", "-c", PROGRAMS[name]], cwd=place, env=environment,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
         if done.returncode != 0:
             sys.exit(f"{name}, {way}: status {done.returncode}: {done.stderr.decode()}")
+        if capture:
+            capture.settle()
         found[way] = tree(place)
         if temporary_files(place):
             sys.exit(f"{name}: left {temporary_files(place)}")
@@ -118,16 +123,16 @@ a = open('old', 'ab'); assert not state(a), 'append'
 """
 
 
-def states(library, folder):
+def states(capture_of, folder):
     place = folder / "states"
     place.mkdir()
-    done = Capture(library, place).run("python3", "-c", STATES, cwd=place)
+    done = capture_of(place).run("python3", "-c", STATES, cwd=place)
     if done.returncode != 0:
         sys.exit("a captured file is not where it should be")
     print("states")
 
 
-def budget(library, folder):
+def budget(capture_of, folder):
     """A file that outgrows the memory that is allowed goes to its place and goes on."""
     place = folder / "budget"
     place.mkdir()
@@ -135,7 +140,7 @@ def budget(library, folder):
               "seen = [f.write(bytes([n]) * 1000000) and os.readlink('/proc/self/fd/%d' % "
               "f.fileno()).startswith('/memfd:') for n in range(40)]\n"
               "assert seen[0] and not seen[-1], seen; assert f.tell() == 40000000")
-    capture = Capture(library, place, BACKSTAY_CAPTURE_MIB="16")
+    capture = capture_of(place, BACKSTAY_CAPTURE_MIB="16")
     done = capture.run("python3", "-c", script, cwd=place)
     expected = b"".join(bytes([number]) * 1000000 for number in range(40))
     if done.returncode != 0 or (place / "x").read_bytes() != expected:
@@ -148,14 +153,20 @@ def main():
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="programs", dir=folder.parent))
     prepare(folder)
+    with World(sys.argv[3]) if len(sys.argv) > 3 else contextlib.nullcontext() as world:
+        run_all(lambda place, **variables: Pooled(world, place, **variables) if world else
+                Capture(library, place, **variables), folder)
+    shutil.rmtree(folder)
+
+
+def run_all(capture_of, folder):
     for name in PROGRAMS:
         if has(name):
-            run_both(library, folder, name)
+            run_both(capture_of, folder, name)
         else:
             print(f"{name}: left out, it is not installed")
-    states(library, folder)
-    budget(library, folder)
-    shutil.rmtree(folder)
+    states(capture_of, folder)
+    budget(capture_of, folder)
 
 
 if __name__ == "__main__":

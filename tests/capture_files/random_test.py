@@ -2,12 +2,16 @@
 """Random operations on files, natively and captured: each result and each byte must be the same.
 
     random_test.py LIBRARY PROGRAM FOLDER [--seeds N] [--operations N] [--first SEED]
+                   [--collector BACKSTAY]
+
+With --collector each file that is closed goes to the node's agent, which brings it to its place.
 
 The seed of a difference is printed; --first SEED --seeds 1 replays it. Every life of the program is
 one seed; it begins in the folder that the life before has left.
 """
 
 import argparse
+import contextlib
 import filecmp
 import os
 import pathlib
@@ -17,7 +21,7 @@ import subprocess
 import sys
 
 sys.dont_write_bytecode = True
-from capturing import Capture, temporary_files  # noqa: E402
+from capturing import Capture, Pooled, World, temporary_files  # noqa: E402
 
 LIVES_IN_A_FOLDER = 3
 
@@ -65,10 +69,13 @@ def differences(options, seed):
     for folder in (native, captured):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-    environment = Capture(options.library, captured).environment()
+    capture = (Pooled(options.world, captured) if options.world else
+               Capture(options.library, captured))
+    environment = capture.environment()
     for offset in range(min(LIVES_IN_A_FOLDER, options.seeds)):
         one = life(options.program, seed + offset, options.operations, native, dict(os.environ))
         other = life(options.program, seed + offset, options.operations, captured, environment)
+        capture.settle()
         difference = None
         if one[:2] != other[:2]:
             difference = first_difference(one[0], other[0]) + f"; status {one[1]}, {other[1]}"
@@ -86,7 +93,14 @@ def main():
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--operations", type=int, default=500)
     parser.add_argument("--first", type=int, default=None)
+    parser.add_argument("--collector", type=pathlib.Path, default=None)
     options = parser.parse_args()
+    with World(options.collector) if options.collector else contextlib.nullcontext() as world:
+        options.world = world
+        compare(options)
+
+
+def compare(options):
     first = random.randrange(10**9) if options.first is None else options.first
     print(f"seeds {first} to {first + options.seeds - 1}, {options.operations} operations each",
           flush=True)
@@ -97,6 +111,11 @@ def main():
             if difference:
                 sys.exit(f"{difference}\nthe folders are left in {options.folder}")
     print(f"{all_captured} descriptors were those of memory files")
+    if options.world:
+        captured = options.world.log().count("version is local")
+        print(f"{captured} files went through the pool")
+        if options.seeds >= 10 and captured < options.seeds:
+            sys.exit("too few files went through the pool: the comparison says nothing")
     if options.seeds >= 10 and all_captured < options.seeds:
         sys.exit("too few files were captured: the comparison says nothing")
     shutil.rmtree(options.folder)

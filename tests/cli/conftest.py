@@ -15,6 +15,8 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))  # processes.py
 
+from processes import processes, wait_for_end  # noqa: E402
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = os.environ.get("BACKSTAY_TEST_PROGRAM", str(ROOT / "bin" / "backstay"))
 GOLDEN = ROOT / "tests" / "golden" / "v2"
@@ -91,4 +93,8 @@ def world():
     yield made
     if (made.folder / "agent" / "s").exists():
         made.run("agent", "stop", "--now")
+    for pid, words in processes():  # collectors of captured files
+        if words[0].endswith(b"backstay-collector") and folder.encode() in words[1]:
+            os.kill(pid, signal.SIGKILL)
+            wait_for_end(pid, "the collector")
     shutil.rmtree(folder, ignore_errors=True)

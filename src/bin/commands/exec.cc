@@ -14,6 +14,7 @@
 
 #include "base/program.h"
 #include "bin/parts/capture.h"
+#include "bin/parts/collector.h"
 #include "bin/parts/command.h"
 #include "bin/parts/executable.h"
 #include "bin/parts/exit_code.h"
@@ -106,6 +107,11 @@ Result<int> exec(const ExecOptions& options) {
     BACKSTAY_TRY(set_up_capture(globs));
   }
   set_up_place(options, config, file);
+  if (!globs.empty()) {
+    const Status collects = set_up_collector(config, file, variable("BACKSTAY_JOB"));
+    if (!collects.ok())
+      remark("captured files go to their places directly: " + collects.error().message());
+  }
   words.front() = options.words.front();
   ::execvp(program->c_str(), argument_vector(words).data());
   return cannot_start(Error(Code::permission, why_not_executed(*program, errno)), json);

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 // For processes that were left, after SIGTERM and again after SIGKILL.
 constexpr double polite_s = 2;
 
-// Processes whose parent is `parent`, agents left out: they are meant to stay.
+// Processes whose parent is `parent`; agents and collectors are left out: they are meant to stay.
 std::vector<pid_t> children_of(pid_t parent) {
   std::vector<pid_t> children;
   std::error_code failure;
@@ -41,7 +41,7 @@ std::vector<pid_t> children_of(pid_t parent) {
     if (bracket == std::string::npos || bracket + 4 > line.size()) continue;
     if (line[bracket + 2] == 'Z' || std::atoi(line.c_str() + bracket + 4) != parent) continue;
     const auto program = fs::read_symlink(entry.path() / "exe", failure).filename().string();
-    if (program.starts_with("backstayd")) continue;
+    if (program.starts_with("backstayd") || program.starts_with("backstay-collector")) continue;
     children.push_back(static_cast<pid_t>(std::atoi(name.c_str())));
   }
   return children;

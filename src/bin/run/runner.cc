@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "bin/parts/agent_link.h"
+#include "bin/parts/collector.h"
 #include "bin/parts/exit_code.h"
 #include "bin/parts/print.h"
 #include "bin/run/slurm.h"
@@ -355,7 +356,25 @@ void Runner::say_summary(const RunSummary& summary, int code) const {
   for (const std::string& line : sentences(summary, first_due(), end)) say("summary", line);
 }
 
+// Captured files may still be on their way, also where the program was killed.
+bool Runner::files_are_home() const {
+  if (!options_.capture.any() || busy_) return true;
+  bool told = false;
+  const Status home = settle_captured_files(config_, job_, [&](const std::string& words) {
+    told = true;
+    say("captured_files", words);
+  });
+  if (home.ok()) return true;
+  if (!told)
+    say("captured_files",
+        fmt::format("captured files may not be at their places yet: {}; the agent goes on, and "
+                    "`backstay ls --files {}.files.HOST` shows them",
+                    home.error().message(), job_));
+  return false;
+}
+
 int Runner::finish(int code) {
+  if (!files_are_home() && code == 0) code = exit_failed;
   say_what_is_not_saved();
   if (stopping_)
     say("stopped",

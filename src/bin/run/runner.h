@@ -95,6 +95,7 @@ class Runner {
   bool stop_was_asked() const;
   std::optional<RunSummary> summary() const;
   void say_summary(const RunSummary& summary, int code) const;
+  bool files_are_home() const;
   int finish(int code);
   void requeue();
 

@@ -6,6 +6,7 @@
 #include "capture/files/descriptors.h"
 #include "capture/files/leave.h"
 #include "capture/files/pattern.h"
+#include "capture/files/pool.h"
 #include "capture/files/raw.h"
 #include "capture/files/settings.h"
 #include "capture/files/sink.h"
@@ -60,9 +61,12 @@ int end_descriptor(int fd) {
   const Ended ended = the_table.end(fd);
   int error = 0;
   if (ended.file != nullptr) {
-    const Kept kept = keep_direct(finished_of(*ended.file, false));
-    if (kept.placed >= 0) raw::close(kept.placed);
-    error = kept.error;
+    const Finished finished = finished_of(*ended.file, false);
+    if (!keep_in_pool(finished)) {
+      const Kept kept = keep_direct(finished);
+      if (kept.placed >= 0) raw::close(kept.placed);
+      error = kept.error;
+    }
   }
   the_table.unbind(fd);
   if (ended.opening != nullptr) drop_opening(the_table, *ended.opening);

@@ -146,6 +146,17 @@ int write_in_place(const Finished& finished) {
   return error;
 }
 
+bool can_be_replaced(const Finished& finished, char (&path)[path_max]) {
+  struct stat now = {};
+  struct stat memory = {};
+  if (raw::fstat(finished.target, &now) != 0 || raw::fstat(finished.memory, &memory) != 0) {
+    return false;
+  }
+  return now.st_nlink == 1 && !changed_by_others(finished, now) &&
+         !(now.st_size == 0 && memory.st_size == 0) && find_name(finished.target, now, path) &&
+         !open_elsewhere(finished.target);
+}
+
 Kept keep_direct(const Finished& finished) {
   struct stat now = {};
   if (const int error = -raw::fstat(finished.target, &now)) return {error, -1};
@@ -153,10 +164,7 @@ Kept keep_direct(const Finished& finished) {
   if (const int error = -raw::fstat(finished.memory, &memory)) return {error, -1};
   if (now.st_nlink == 0) return {};
   char path[path_max];
-  const bool simple = now.st_nlink == 1 && !changed_by_others(finished, now) &&
-                      !(now.st_size == 0 && memory.st_size == 0) &&
-                      find_name(finished.target, now, path) && !open_elsewhere(finished.target);
-  if (simple) {
+  if (can_be_replaced(finished, path)) {
     const Kept kept = replace(finished, now, path);
     const bool full = kept.error == ENOSPC || kept.error == EDQUOT;
     if (kept.error == 0 || (full && !fits_without_old(finished, now))) return kept;

@@ -18,6 +18,8 @@ void* next_symbol(std::atomic<void*>& found, const char* name);
 
 // As openat, natively.
 int next_openat(int folder, const char* path, int flags, mode_t mode);
+// As clone of libc.
+int next_clone(int (*body)(void*), void* stack, int flags, void* argument);
 
 // -1 and errno, or 0.
 inline int answer(int error) {

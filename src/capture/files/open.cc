@@ -21,6 +21,7 @@
 #include "capture/files/leave.h"
 #include "capture/files/memory_room.h"
 #include "capture/files/pattern.h"
+#include "capture/files/pool.h"
 #include "capture/files/raw.h"
 #include "capture/files/rules.h"
 #include "capture/files/settings.h"
@@ -188,9 +189,16 @@ int open_beside(int folder, const char* path, int flags, mode_t mode) {
   return fd < 0 ? fd : settle_open(fd, flags, false);
 }
 
-}  // namespace
+// The file that was opened natively for writing is pending all the same: another process has closed
+// it in between, and what this one wrote would be replaced.
+bool was_pending(int fd, int flags) {
+  if ((flags & O_ACCMODE) == O_RDONLY || (flags & (O_EXCL | O_PATH)) != 0) return false;
+  struct stat found = {};
+  if (!is_anything_pending() || raw::fstat(fd, &found) != 0) return false;
+  return is_pending(found) && table().find(fd) == nullptr;
+}
 
-int open_file(int folder, const char* path, int flags, mode_t mode) {
+int open_settled(int folder, const char* path, int flags, mode_t mode) {
   const bool candidate = flags_allow(flags) && is_captured_path(folder, path);
   if ((!candidate && table().empty()) || !is_owner()) {
     return next_openat(folder, path, flags, mode);
@@ -198,6 +206,19 @@ int open_file(int folder, const char* path, int flags, mode_t mode) {
   if (!candidate) return open_beside(folder, path, flags, mode);
   const int fd = open_native(folder, path, flags, mode);
   return fd < 0 ? fd : settle_open(fd, flags, true);
+}
+
+}  // namespace
+
+int open_file(int folder, const char* path, int flags, mode_t mode) {
+  constexpr int attempts = 10;
+  const int look = (flags & O_NOFOLLOW) != 0 ? AT_SYMLINK_NOFOLLOW : 0;
+  for (int attempt = 0;; ++attempt) {
+    if ((flags & O_DIRECTORY) == 0 && settle_file(folder, path, look) != 0) return answer(EIO);
+    const int fd = open_settled(folder, path, flags, mode);
+    if (fd < 0 || attempt == attempts || !was_pending(fd, flags)) return fd;
+    raw::close(fd);
+  }
 }
 
 void expect_write(int fd, unsigned long long bytes) {

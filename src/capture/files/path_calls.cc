@@ -1,11 +1,12 @@
 // Calls on paths that may lead to a file in memory. Most need nothing: the file stands at its
 // place, so the kernel removes, links, renames folders and changes modes as ever (direct_sink.cc
-// follows).
+// follows). A file that is pending (pool.h) comes home before any of them.
 #include <sys/time.h>
 #include <utime.h>
 
 #include "capture/files/capture.h"
 #include "capture/files/export.h"
+#include "capture/files/pool.h"
 #include "capture/files/raw.h"
 
 namespace backstay::files {
@@ -20,21 +21,27 @@ int bring_path_home(int folder, const char* path) {
   return file == nullptr ? 0 : bring_home(*file, false);
 }
 
+int before_rename(int from_folder, const char* from, int to_folder, const char* to) {
+  if (const int error = bring_path_home(from_folder, from)) return error;
+  if (const int error = settle_path(from_folder, from, AT_SYMLINK_NOFOLLOW)) return error;
+  return settle_path(to_folder, to, AT_SYMLINK_NOFOLLOW);
+}
+
 }  // namespace
 
 EXPORT(int, rename, (const char* from, const char* to)) {
-  if (const int error = bring_path_home(AT_FDCWD, from)) return answer(error);
+  if (const int error = before_rename(AT_FDCWD, from, AT_FDCWD, to)) return answer(error);
   return NEXT(rename)(from, to);
 }
 
 EXPORT(int, renameat, (int from_folder, const char* from, int to_folder, const char* to)) {
-  if (const int error = bring_path_home(from_folder, from)) return answer(error);
+  if (const int error = before_rename(from_folder, from, to_folder, to)) return answer(error);
   return NEXT(renameat)(from_folder, from, to_folder, to);
 }
 
 EXPORT(int, renameat2,
        (int from_folder, const char* from, int to_folder, const char* to, unsigned flags)) {
-  if (const int error = bring_path_home(from_folder, from)) return answer(error);
+  if (const int error = before_rename(from_folder, from, to_folder, to)) return answer(error);
   if ((flags & 2U) != 0) {  // RENAME_EXCHANGE
     if (const int error = bring_path_home(to_folder, to)) return answer(error);
   }
@@ -58,11 +65,13 @@ bool truncate_memory(const char* path, off_t bytes, int& result) {
 
 EXPORT(int, truncate, (const char* path, off_t bytes)) {
   int result = 0;
+  if (const int error = settle_path(AT_FDCWD, path, 0)) return answer(error);
   return truncate_memory(path, bytes, result) ? result : NEXT(truncate)(path, bytes);
 }
 
 EXPORT(int, truncate64, (const char* path, off_t bytes)) {
   int result = 0;
+  if (const int error = settle_path(AT_FDCWD, path, 0)) return answer(error);
   return truncate_memory(path, bytes, result) ? result : NEXT(truncate64)(path, bytes);
 }
 
@@ -97,6 +106,7 @@ int place_of(int fd) {
 
 EXPORT(int, utimensat, (int folder, const char* path, const struct timespec* times, int flags)) {
   const int place = path == nullptr ? place_of(folder) : folder;
+  settle_path(folder, path, flags);
   return timed(NEXT(utimensat)(place, path, times, flags), folder, path, flags);
 }
 
@@ -109,19 +119,23 @@ EXPORT(int, futimes, (int fd, const struct timeval* times)) {
 }
 
 EXPORT(int, utimes, (const char* path, const struct timeval* times)) {
+  settle_path(AT_FDCWD, path, 0);
   return timed(NEXT(utimes)(path, times), AT_FDCWD, path, 0);
 }
 
 EXPORT(int, lutimes, (const char* path, const struct timeval* times)) {
+  settle_path(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
   return timed(NEXT(lutimes)(path, times), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
 }
 
 EXPORT(int, futimesat, (int folder, const char* path, const struct timeval* times)) {
   const int place = path == nullptr ? place_of(folder) : folder;
+  settle_path(folder, path, 0);
   return timed(NEXT(futimesat)(place, path, times), folder, path, 0);
 }
 
 EXPORT(int, utime, (const char* path, const struct utimbuf* times)) {
+  settle_path(AT_FDCWD, path, 0);
   return timed(NEXT(utime)(path, times), AT_FDCWD, path, 0);
 }
 

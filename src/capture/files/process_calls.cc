@@ -9,6 +9,7 @@
 
 #include "capture/files/capture.h"
 #include "capture/files/export.h"
+#include "capture/files/pool.h"
 #include "capture/files/raw.h"
 #include "capture/files/vfork.h"
 
@@ -36,17 +37,29 @@ void before_other_process() {
   make_all_real();
 }
 
+// The new process may be of a program that takes no library.
+void before_other_program() {
+  before_other_process();
+  settle_all();
+}
+
 // Streams are written out after us, at the very end of exit; so it is done here as well.
 void before_exit() {
-  if (!is_anything_captured()) return;
-  std::fflush(nullptr);
-  bring_all_home();
+  if (is_anything_captured()) {
+    std::fflush(nullptr);
+    bring_all_home();
+  }
+  settle_at_end();
 }
 
 __attribute__((constructor)) void start() {
   start_capture();
+  start_pool();
   ::pthread_atfork(&before_fork, &unlock_after_fork, &after_fork_in_child);
-  ::at_quick_exit([] { bring_all_home(); });
+  ::at_quick_exit([] {
+    bring_all_home();
+    settle_at_end();
+  });
 }
 
 __attribute__((destructor)) void stop() { before_exit(); }
@@ -58,24 +71,24 @@ void before_vfork() { before_other_process(); }
 EXPORT(int, posix_spawn,
        (pid_t * child, const char* path, const posix_spawn_file_actions_t* actions,
         const posix_spawnattr_t* attributes, char* const* arguments, char* const* environment)) {
-  before_other_process();
+  before_other_program();
   return NEXT(posix_spawn)(child, path, actions, attributes, arguments, environment);
 }
 
 EXPORT(int, posix_spawnp,
        (pid_t * child, const char* path, const posix_spawn_file_actions_t* actions,
         const posix_spawnattr_t* attributes, char* const* arguments, char* const* environment)) {
-  before_other_process();
+  before_other_program();
   return NEXT(posix_spawnp)(child, path, actions, attributes, arguments, environment);
 }
 
 EXPORT(int, system, (const char* command)) {
-  before_other_process();
+  before_other_program();
   return NEXT(system)(command);
 }
 
 EXPORT(FILE*, popen, (const char* command, const char* mode)) {
-  before_other_process();
+  before_other_program();
   return NEXT(popen)(command, mode);
 }
 
@@ -86,45 +99,58 @@ EXPORT(int, clone,
   return NEXT(clone)(body, stack, flags, argument, a, b, c);
 }
 
+int next_clone(int (*body)(void*), void* stack, int flags, void* argument) {
+  return NEXT(clone)(body, stack, flags, argument, nullptr, nullptr, nullptr);
+}
+
+// What comes in this process's place may be a program that takes no library, and reads what this
+// one, or its parent, has written.
+static void before_exec() {
+  bring_all_home();
+  settle_all();
+}
+
 EXPORT(void, _exit, (int status)) {
   bring_all_home();
+  settle_at_end();
   NEXT(_exit)(status);
 }
 
 EXPORT(void, _Exit, (int status)) {
   bring_all_home();
+  settle_at_end();
   NEXT(_Exit)(status);
 }
 
 EXPORT(int, execve, (const char* path, char* const* arguments, char* const* environment)) {
-  bring_all_home();
+  before_exec();
   return NEXT(execve)(path, arguments, environment);
 }
 
 EXPORT(int, execv, (const char* path, char* const* arguments)) {
-  bring_all_home();
+  before_exec();
   return NEXT(execv)(path, arguments);
 }
 
 EXPORT(int, execvp, (const char* path, char* const* arguments)) {
-  bring_all_home();
+  before_exec();
   return NEXT(execvp)(path, arguments);
 }
 
 EXPORT(int, execvpe, (const char* path, char* const* arguments, char* const* environment)) {
-  bring_all_home();
+  before_exec();
   return NEXT(execvpe)(path, arguments, environment);
 }
 
 EXPORT(int, fexecve, (int fd, char* const* arguments, char* const* environment)) {
-  bring_all_home();
+  before_exec();
   return NEXT(fexecve)(fd, arguments, environment);
 }
 
 EXPORT(int, execveat,
        (int folder, const char* path, char* const* arguments, char* const* environment,
         int flags)) {
-  bring_all_home();
+  before_exec();
   return NEXT(execveat)(folder, path, arguments, environment, flags);
 }
 

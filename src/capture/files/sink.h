@@ -1,11 +1,14 @@
 // Where the bytes of a memory file go when the program closes it, syncs it or ends.
 //
-// Two sinks can stand behind this: the direct one brings the file to its place at once; one that
-// hands the bytes to the node's agent is to come. A sink is called with the lock held, by one
-// thread at a time, allocates nothing, and calls no function of libc that is interposed.
+// Two ways stand behind this: the collector takes the file (pool.h), or it is brought to its place
+// at once, by the functions here. They are called by one thread at a time (in the library with the
+// lock held), allocate nothing, and call no function of libc that is interposed. The collector uses
+// them too, for files that the agent cannot bring.
 #pragma once
 
 #include <sys/stat.h>
+
+#include "capture/files/pattern.h"
 
 namespace backstay::files {
 
@@ -24,6 +27,11 @@ struct Kept {
   // leads to it; -1: the target itself has the bytes.
   int placed = -1;
 };
+
+// Whether a new file under its name may take its place: it has one name, which is written to
+// `path`, nobody else has it open, and nobody has changed it. Not of an empty file that stays
+// empty.
+bool can_be_replaced(const Finished& finished, char (&path)[path_max]);
 
 // Brings the file to its place: writes it under a temporary name beside it and renames, so that a
 // crash leaves the old file or the new one. Where a rename would not do (another name, another

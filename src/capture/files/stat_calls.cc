@@ -1,10 +1,11 @@
 // The stat family: what the file at its place is, with the size and the times of the bytes in
-// memory.
+// memory. One that is pending comes home first.
 #include <sys/sysmacros.h>
 
 #include "capture/files/calls.h"
 #include "capture/files/capture.h"
 #include "capture/files/export.h"
+#include "capture/files/pool.h"
 #include "capture/files/raw.h"
 
 namespace backstay::files {
@@ -27,6 +28,21 @@ void correct(struct stat* found) {
 int corrected(int result, struct stat* found) {
   if (result == 0 && is_anything_captured()) correct(found);
   return result;
+}
+
+// The file that was found has come home, or cannot: its path is asked once more.
+bool settled(int result, const struct stat* found) {
+  if (result != 0 || !is_anything_pending() || !is_pending(*found)) return false;
+  settle_found(*found);
+  return true;
+}
+
+bool settled(int result, const struct statx* found) {
+  if (result != 0 || !is_anything_pending()) return false;
+  struct stat same = {};
+  same.st_dev = makedev(found->stx_dev_major, found->stx_dev_minor);
+  same.st_ino = found->stx_ino;
+  return settled(result, &same);
 }
 
 int place_of(int fd) {
@@ -62,9 +78,11 @@ void correct(struct statx* found) {
 
 }  // namespace
 
-#define BY_PATH(name)                                         \
-  EXPORT(int, name, (const char* path, struct stat* found)) { \
-    return corrected(NEXT(name)(path, found), found);         \
+#define BY_PATH(name)                                             \
+  EXPORT(int, name, (const char* path, struct stat* found)) {     \
+    int result = NEXT(name)(path, found);                         \
+    if (settled(result, found)) result = NEXT(name)(path, found); \
+    return corrected(result, found);                              \
   }
 BACKSTAY_STATS_BY_PATH(BY_PATH)
 
@@ -74,16 +92,21 @@ BACKSTAY_STATS_BY_PATH(BY_PATH)
   }
 BACKSTAY_STATS_BY_DESCRIPTOR(BY_DESCRIPTOR)
 
-#define BY_FOLDER(name)                                                                     \
-  EXPORT(int, name, (int folder, const char* path, struct stat* found, int flags)) {        \
-    return corrected(NEXT(name)(place_of(folder, path, flags), path, found, flags), found); \
+#define BY_FOLDER(name)                                                              \
+  EXPORT(int, name, (int folder, const char* path, struct stat* found, int flags)) { \
+    const int place = place_of(folder, path, flags);                                 \
+    int result = NEXT(name)(place, path, found, flags);                              \
+    if (settled(result, found)) result = NEXT(name)(place, path, found, flags);      \
+    return corrected(result, found);                                                 \
   }
 BACKSTAY_STATS_BY_FOLDER(BY_FOLDER)
 
 // As programs call them that were linked with a libc before 2.33.
 #define BY_PATH_OLD(name)                                                  \
   EXPORT(int, name, (int version, const char* path, struct stat* found)) { \
-    return corrected(NEXT(name)(version, path, found), found);             \
+    int result = NEXT(name)(version, path, found);                         \
+    if (settled(result, found)) result = NEXT(name)(version, path, found); \
+    return corrected(result, found);                                       \
   }
 BACKSTAY_STATS_BY_PATH_OLD(BY_PATH_OLD)
 
@@ -96,12 +119,16 @@ BACKSTAY_STATS_BY_DESCRIPTOR_OLD(BY_DESCRIPTOR_OLD)
 #define BY_FOLDER_OLD(name)                                                                       \
   EXPORT(int, name, (int version, int folder, const char* path, struct stat* found, int flags)) { \
     const int place = place_of(folder, path, flags);                                              \
-    return corrected(NEXT(name)(version, place, path, found, flags), found);                      \
+    int result = NEXT(name)(version, place, path, found, flags);                                  \
+    if (settled(result, found)) result = NEXT(name)(version, place, path, found, flags);          \
+    return corrected(result, found);                                                              \
   }
 BACKSTAY_STATS_BY_FOLDER_OLD(BY_FOLDER_OLD)
 
 EXPORT(int, statx, (int folder, const char* path, int flags, unsigned mask, struct statx* found)) {
-  const int result = NEXT(statx)(place_of(folder, path, flags), path, flags, mask, found);
+  const int place = place_of(folder, path, flags);
+  int result = NEXT(statx)(place, path, flags, mask, found);
+  if (settled(result, found)) result = NEXT(statx)(place, path, flags, mask, found);
   if (result == 0 && is_anything_captured()) correct(found);
   return result;
 }

@@ -6,6 +6,7 @@
 
 #include "capture/files/capture.h"
 #include "capture/files/export.h"
+#include "capture/files/pool.h"
 #include "capture/files/raw.h"
 
 namespace backstay::files {
@@ -32,7 +33,7 @@ int flags_of(const char* mode) {
 bool needs_nothing(const char* mode, int flags) {
   if (flags < 0) return true;
   const bool reads_only = (flags & O_ACCMODE) == O_RDONLY;
-  return (reads_only || mode[0] == 'a') && table().empty();
+  return (reads_only || mode[0] == 'a') && table().empty() && !is_anything_pending();
 }
 
 // While the file of a stream leaves memory, nobody may be inside of the stream (leave.h).
@@ -122,11 +123,13 @@ EXPORT(int, fcloseall, ()) {
 
 // The stream's new file is opened natively.
 EXPORT(FILE*, freopen, (const char* path, const char* mode, FILE* stream)) {
+  settle_file(AT_FDCWD, path, 0);
   open_again(stream, path);
   return NEXT(freopen)(path, mode, stream);
 }
 
 EXPORT(FILE*, freopen64, (const char* path, const char* mode, FILE* stream)) {
+  settle_file(AT_FDCWD, path, 0);
   open_again(stream, path);
   return NEXT(freopen64)(path, mode, stream);
 }

@@ -1,0 +1,58 @@
+#include "bin/parts/collector.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "base/program.h"
+#include "capture/collector/link.h"
+#include "client/start.h"
+
+namespace backstay::bin {
+namespace {
+
+// Installed: in libexec; else where its target is in a build tree.
+Result<std::string> find_collector() {
+  const std::string folder = program_folder();
+  for (const char* step : {"/../libexec/backstay/", "/", "/../capture/collector/"}) {
+    const std::string path = folder + step + "backstay-collector";
+    if (is_program(path)) return path;
+  }
+  return Error(Code::not_found,
+               fmt::format("backstay-collector is missing beside {}: Backstay is not installed as "
+                           "a whole",
+                           folder));
+}
+
+void set_variable(const char* name, const std::string& value) { ::setenv(name, value.c_str(), 1); }
+
+std::string socket_of(const Config& config, const std::string& job) {
+  return files::collector_socket(client::agent_address(config, ""), job);
+}
+
+}  // namespace
+
+Status set_up_collector(const Config& config, const std::string& file, const std::string& job) {
+  ::unsetenv("BACKSTAY_COLLECTOR");
+  if (config.capture.close == "home") return {};
+  BACKSTAY_ASSIGN(const std::string program, find_collector());
+  const std::string socket = files::collector_socket(client::agent_address(config, file), job);
+  BACKSTAY_TRY(files::ensure_collector(socket, program));
+  set_variable("BACKSTAY_COLLECTOR", socket);
+  set_variable("BACKSTAY_COLLECTOR_PROGRAM", program);
+  set_variable("BACKSTAY_CAPTURE_CLOSE", config.capture.close);
+  set_variable("BACKSTAY_CAPTURE_ROOT", fmt::format("{}", ::getpid()));
+  return {};
+}
+
+Status settle_captured_files(const Config& config, const std::string& job,
+                             const std::function<void(const std::string&)>& tell) {
+  if (config.capture.close == "home") return {};
+  const std::string socket = socket_of(config, job);
+  if (!files::may_have_files(socket)) return {};
+  BACKSTAY_ASSIGN(const std::string program, find_collector());
+  return files::settle_all(socket, program, tell);
+}
+
+}  // namespace backstay::bin

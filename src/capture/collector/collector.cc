@@ -1,0 +1,309 @@
+#include "capture/collector/collector.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/failpoint.h"
+#include "base/log.h"
+#include "capture/collector/hand_in.h"
+#include "client/files_job.h"
+
+namespace backstay::files {
+
+namespace {
+
+constexpr std::uint64_t second_ns = 1'000'000'000;
+constexpr double local_patience_s = 5;
+
+std::string in_words(std::uint64_t bytes) {
+  return bytes < (1 << 20) ? fmt::format("{} KiB", (bytes + 1023) >> 10)
+                           : fmt::format("{} MiB", bytes >> 20);
+}
+
+}  // namespace
+
+Collector::Collector(client::WriterSettings settings, std::unique_ptr<PendingList> list,
+                     std::uint64_t memory_bytes_max)
+    : writers_(settings),
+      job_(client::files_job_name(settings.job)),
+      memory_bytes_max_(memory_bytes_max),
+      list_(std::move(list)),
+      home_([this] { run(); }) {}
+
+Collector::~Collector() {
+  {
+    const Lock lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_all();
+  home_.join();
+}
+
+// --- taking --------------------------------------------------------------------------------------
+
+std::uint64_t Collector::held_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& [key, file] : files_) bytes += file->memory.valid() ? file->bytes : 0;
+  return bytes;
+}
+
+void Collector::wait_until_ready() {
+  Lock lock(mutex_);
+  changed_.wait(lock, [this] { return ready_; });
+}
+
+Status Collector::keep(const Question& question, Fd memory, Fd target,
+                       const std::function<bool()>& go_on) {
+  wait_until_ready();
+  BACKSTAY_ASSIGN(PendingFile made,
+                  PendingFile::of(question, std::move(memory), std::move(target)));
+  const auto file = std::make_shared<PendingFile>(std::move(made));
+  {
+    const Lock lock(mutex_);
+    if (files_.contains(file->key())) return Error(Code::busy, "the file is on its way already");
+    if (!list_->list(file->placed.st_dev, file->placed.st_ino)) {
+      return Error(Code::too_large, "too many files are on their way");
+    }
+    files_[file->key()] = file;
+  }
+  failpoint("collector.listed");
+  Status taken = file->may_be_replaced();
+  if (taken.ok()) taken = hand_over(*file, question.until, go_on);
+  const Lock lock(mutex_);
+  file->busy = false;
+  if (taken.ok()) {
+    order_.push_back(file);
+  } else {
+    spdlog::info("a file goes to its place directly job={} file={} why=\"{}\"", job_, file->path,
+                 taken.error().to_string());
+    release(*file);
+  }
+  changed_.notify_all();
+  return taken;
+}
+
+Status Collector::hand_over(PendingFile& file, Until until, const std::function<bool()>& go_on) {
+  const auto put = [&](client::Writer& writer) { return put_in(file, writer, go_on); };
+  BACKSTAY_TRY(writers_.with(put));
+  bool full = false;
+  {
+    const Lock lock(mutex_);
+    full = held_bytes() > memory_bytes_max_;
+  }
+  if (until != Until::local && !full) return {};
+  BACKSTAY_TRY(reach_local(file));
+  const Lock lock(mutex_);
+  if (full) file.memory.reset();
+  return {};
+}
+
+Status Collector::put_in(PendingFile& file, client::Writer& writer,
+                         const std::function<bool()>& go_on) {
+  BACKSTAY_ASSIGN(const VersionNumber version, hand_in(writer, file, go_on));
+  const Lock lock(mutex_);
+  file.version = version;
+  file.run = writer.run();
+  file.local = false;
+  return {};
+}
+
+// A version that was lost with an agent is handed in anew.
+Status Collector::reach_local(PendingFile& file) {
+  const Status reached = writers_.with([&](client::Writer& writer) -> Status {
+    if (writer.run() != file.run) BACKSTAY_TRY(put_in(file, writer, [] { return true; }));
+    return writer.wait(file.version, Level::local, -1);
+  });
+  const Lock lock(mutex_);
+  file.local = reached.ok();
+  return reached;
+}
+
+// --- bringing ------------------------------------------------------------------------------------
+
+// An agent knows nothing of what another one had in memory only, and would call it settled.
+Status Collector::bring_by_agent(PendingFile& file) {
+  return writers_.with([&](client::Writer& writer) -> Status {
+    if (writer.run() != file.run && file.memory.valid()) {
+      BACKSTAY_TRY(put_in(file, writer, [] { return true; }));
+    }
+    failpoint("collector.settles");
+    return writer.settle(file.path, -1);
+  });
+}
+
+Status Collector::bring(PendingFile& file) {
+  const Status brought = bring_by_agent(file);
+  if (brought.ok() || file.is_removed()) return {};
+  if (!file.memory.valid()) return brought;
+  const Status placed = file.place();
+  spdlog::warn("the agent cannot bring a file to its place job={} file={} why=\"{}\" placed={}",
+               job_, file.path, brought.error().to_string(),
+               placed.ok() ? "yes" : placed.error().to_string());
+  if (placed.ok()) return {};
+  if (file.local) return brought;
+  const Status local = writers_.with([&](client::Writer& writer) -> Status {
+    if (writer.run() != file.run) return Error(Code::agent_lost, "another agent has the job");
+    return writer.wait(file.version, Level::local, local_patience_s);
+  });
+  const Lock lock(mutex_);
+  file.local = local.ok();
+  return brought;
+}
+
+// Precondition: nobody works on it.
+void Collector::bring_and_note(const File& file, Lock& lock) {
+  file->busy = true;
+  lock.unlock();
+  const Status brought = bring(*file);
+  failpoint("collector.settled");
+  lock.lock();
+  note(file, brought);
+}
+
+void Collector::note(const File& file, const Status& brought) {
+  constexpr unsigned doublings_max = 6;
+  file->busy = false;
+  ++file->tries;
+  if (brought.ok()) {
+    release(*file);
+  } else {
+    file->why = brought.error().message();
+    file->next_ns =
+        system_clock().monotonic_ns() + (second_ns << std::min(file->tries - 1, doublings_max));
+  }
+  changed_.notify_all();
+}
+
+void Collector::release(PendingFile& file) {
+  file.gone = true;
+  list_->unlist(file.placed.st_dev, file.placed.st_ino);
+  const auto key = file.key();
+  order_.remove_if([&](const File& one) { return one->key() == key; });
+  files_.erase(key);
+}
+
+Collector::File Collector::next_to_bring(std::uint64_t now_ns) const {
+  const auto found = std::ranges::find_if(
+      order_, [&](const File& file) { return !file->busy && file->next_ns <= now_ns; });
+  return found == order_.end() ? nullptr : *found;
+}
+
+// What the page lists is known to the agent alone: all of it is awaited.
+void Collector::settle_leftovers() {
+  if (list_->count() != 0) {
+    leftovers_ = writers_.with([](client::Writer& writer) { return writer.settle("", -1); });
+  }
+  const Lock lock(mutex_);
+  list_->clear();
+  ready_ = true;
+  changed_.notify_all();
+}
+
+void Collector::run() {
+  settle_leftovers();
+  Lock lock(mutex_);
+  while (!ends_) {
+    if (const File file = next_to_bring(system_clock().monotonic_ns())) {
+      bring_and_note(file, lock);
+    } else {
+      changed_.wait_for(lock, std::chrono::seconds(1));
+    }
+  }
+}
+
+// --- asking --------------------------------------------------------------------------------------
+
+Status Collector::settle(PendingFile::Key key) {
+  wait_until_ready();
+  Lock lock(mutex_);
+  const auto found = files_.find(key);
+  if (found == files_.end()) return {};
+  const File file = found->second;
+  const unsigned before = file->tries;
+  changed_.wait(lock, [&] { return file->gone || !file->busy; });
+  // What failed while we waited is tried once more: that try may have begun before our question.
+  if (!file->gone) bring_and_note(file, lock);
+  if (file->gone) return {};
+  return Error(Code::io, fmt::format("{} (tried {} times)", file->why, file->tries - before));
+}
+
+std::list<Collector::Awaited> Collector::pending_now() {
+  std::list<Awaited> awaited;
+  for (const auto& [key, file] : files_) {
+    awaited.push_back({file, file->tries + (file->busy ? 1 : 0)});
+    file->next_ns = 0;
+  }
+  changed_.notify_all();
+  return awaited;
+}
+
+void Collector::wait_for(std::list<Awaited>& awaited, const Tell& tell) {
+  constexpr std::uint64_t first_ns = 2 * second_ns;
+  constexpr std::uint64_t then_ns = 10 * second_ns;
+  std::uint64_t tell_ns = system_clock().monotonic_ns() + first_ns;
+  Lock lock(mutex_);
+  for (;;) {
+    std::size_t files = 0;
+    std::uint64_t bytes = 0;
+    for (const auto& [file, tries] : awaited) {
+      if (file->gone || (!file->busy && file->tries > tries)) continue;
+      ++files;
+      bytes += file->bytes;
+    }
+    if (files == 0) return;
+    if (system_clock().monotonic_ns() >= tell_ns) {
+      tell(fmt::format("{} captured file{}, {}, still on the way to {}", files,
+                       files == 1 ? "" : "s", in_words(bytes),
+                       files == 1 ? "its place" : "their places"));
+      tell_ns = system_clock().monotonic_ns() + then_ns;
+    }
+    changed_.wait_for(lock, std::chrono::milliseconds(200));
+  }
+}
+
+Status Collector::settle_all(const Tell& tell) {
+  wait_until_ready();
+  std::list<Awaited> awaited;
+  Status all;
+  {
+    const Lock lock(mutex_);
+    awaited = pending_now();
+    all = leftovers_;
+    leftovers_ = Status();
+  }
+  if (!all.ok()) {
+    tell(
+        fmt::format("a captured file could not be brought to its place: {}; `backstay ls --files "
+                    "{}` shows which",
+                    all.error().message(), job_));
+  }
+  wait_for(awaited, tell);
+  const Lock lock(mutex_);
+  for (const auto& [file, tries] : awaited) {
+    if (file->gone) continue;
+    tell(
+        fmt::format("{} could not be brought to its place: {}. Its bytes are in version {} of job "
+                    "{}: make room or mend the folder, and it is tried again; or fetch it with "
+                    "`backstay export {} {} -o DIR`",
+                    file->path, file->why, file->version, job_, job_, file->version));
+    all = Error(Code::io, file->why);
+  }
+  return all;
+}
+
+bool Collector::may_end() {
+  const Lock lock(mutex_);
+  return ready_ && std::ranges::all_of(files_, [](const auto& entry) {
+           return !entry.second->busy && entry.second->local && !entry.second->why.empty();
+         });
+}
+
+void Collector::end() {
+  const Lock lock(mutex_);
+  list_->clear();
+  list_->end();
+}
+
+}  // namespace backstay::files

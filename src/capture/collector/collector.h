@@ -1,0 +1,96 @@
+// What the collector knows and does (docs/protocol/collector.md); sockets are the server's.
+//
+// The life of a file:
+//
+//     keep ── listed ── in the pool, or refused ── answered
+//                            │
+//                            └── home thread, or who asks: brought by the agent ── unlisted
+//                                     │                         │
+//                                     │ agent lost: handed in anew, brought
+//                                     └ cannot be brought: by ourselves, else later once more
+//
+// All functions may be called by any thread, and block.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "capture/collector/pending_file.h"
+#include "capture/collector/pending_list.h"
+#include "capture/collector/writers.h"
+
+namespace backstay::files {
+
+// A line for people.
+using Tell = std::function<void(const std::string&)>;
+
+class Collector {
+ public:
+  // `list`: may hold files of a collector before this one. They are brought home first, and all
+  // questions wait for that.
+  Collector(client::WriterSettings settings, std::unique_ptr<PendingList> list,
+            std::uint64_t memory_bytes_max);
+  ~Collector();
+  Collector(const Collector&) = delete;
+  Collector& operator=(const Collector&) = delete;
+
+  // Takes a file. Once it returns ok the file comes to its place, whatever becomes of its program.
+  // `go_on`: false where nobody waits for the answer any more. An error leaves the file with the
+  // caller.
+  Status keep(const Question& question, Fd memory, Fd target, const std::function<bool()>& go_on);
+  // Blocks until this file is at its place. Errors: why it cannot be.
+  Status settle(PendingFile::Key key);
+  // The same for all that are pending now. Says what it waits for, and which files are not at their
+  // places in the end; the error is that of one of them.
+  Status settle_all(const Tell& tell);
+
+  // Nothing is pending but what the agent's disk has and nothing here can bring to its place.
+  bool may_end();
+  // No process can ask any more.
+  void end();
+
+ private:
+  using File = std::shared_ptr<PendingFile>;
+  using Lock = std::unique_lock<std::mutex>;
+  struct Awaited {
+    File file;
+    unsigned tries = 0;  // when the wait began
+  };
+
+  void run();
+  void settle_leftovers();
+  void wait_until_ready();
+  Status put_in(PendingFile& file, client::Writer& writer, const std::function<bool()>& go_on);
+  Status hand_over(PendingFile& file, Until until, const std::function<bool()>& go_on);
+  Status reach_local(PendingFile& file);
+  Status bring(PendingFile& file);
+  Status bring_by_agent(PendingFile& file);
+  void bring_and_note(const File& file, Lock& lock);
+  void note(const File& file, const Status& brought);
+  void release(PendingFile& file);
+  File next_to_bring(std::uint64_t now_ns) const;
+  std::list<Awaited> pending_now();
+  void wait_for(std::list<Awaited>& awaited, const Tell& tell);
+  std::uint64_t held_bytes() const;
+
+  Writers writers_;
+  const std::string job_;
+  const std::uint64_t memory_bytes_max_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::unique_ptr<PendingList> list_;
+  std::map<PendingFile::Key, File> files_;
+  std::list<File> order_;  // of those that are taken
+  bool ready_ = false;
+  bool ends_ = false;
+  Status leftovers_;  // of a collector before this one
+  std::thread home_;
+};
+
+}  // namespace backstay::files

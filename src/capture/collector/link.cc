@@ -1,0 +1,103 @@
+#include "capture/collector/link.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "base/checksum.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/folders.h"
+#include "capture/files/collect.h"
+#include "client/launch.h"
+#include "wire/socket.h"
+
+namespace backstay::files {
+
+namespace {
+
+Status start(const std::string& socket, const std::string& program) {
+  BACKSTAY_TRY(make_chosen_folder(parent_of(socket), "agent.socket"));
+  BACKSTAY_ASSIGN(const client::LaunchedAgent started, client::launch_agent(program, {socket}));
+  std::string said;
+  const std::uint64_t deadline = deadline_in(silence_ms_max / 1000.0);
+  for (;;) {
+    pollfd look{started.said.get(), POLLIN, 0};
+    const int ready = ::poll(&look, 1, milliseconds_until(deadline));
+    if (ready == 0) return Error(Code::timeout, program + " does not answer at " + socket);
+    if (ready < 0) continue;  // a signal
+    std::array<char, 1000> text{};
+    const ssize_t got = ::read(started.said.get(), text.data(), text.size());
+    if (got <= 0) break;
+    said.append(text.data(), static_cast<std::size_t>(got));
+  }
+  if (said.empty()) return {};
+  return Error(Code::agent_lost, fmt::format("{} has ended: {}", program, said));
+}
+
+Result<Fd> connect_or_start(const std::string& socket, const std::string& program) {
+  auto connected = wire::connect_to(socket);
+  if (connected.ok()) return connected;
+  BACKSTAY_TRY(start(socket, program));
+  return wire::connect_to(socket);
+}
+
+// The error number of the last answer.
+Result<int> ask(int socket, const Question& question,
+                const std::function<void(const std::string&)>& tell) {
+  if (::send(socket, &question, sizeof question, MSG_NOSIGNAL) < 0) {
+    return errno_error("ask the collector", errno);
+  }
+  for (;;) {
+    pollfd look{socket, POLLIN, 0};
+    const int ready = ::poll(&look, 1, silence_ms_max);
+    if (ready == 0) return Error(Code::timeout, "the collector of captured files does not answer");
+    if (ready < 0) continue;
+    Answer answer;
+    const ssize_t got = ::recv(socket, &answer, sizeof answer, 0);
+    if (got < static_cast<ssize_t>(answer_bytes_min)) {
+      return Error(Code::agent_lost, "the collector of captured files has ended");
+    }
+    if (answer.said == Said::done) return answer.error;
+    if (answer.said == Said::words) tell({answer.words, answer.bytes});
+  }
+}
+
+}  // namespace
+
+std::string collector_socket(const client::AgentAddress& agent, const std::string& job) {
+  return fmt::format("{}/files-{:016x}.sock", parent_of(agent.socket_path),
+                     checksum(std::as_bytes(std::span(job.data(), job.size()))));
+}
+
+Status ensure_collector(const std::string& socket, const std::string& program) {
+  BACKSTAY_ASSIGN(const Fd connected, connect_or_start(socket, program));
+  const auto answered = ask(connected.get(), Question{}, [](const std::string&) {});
+  return answered.ok() ? Status() : Status(answered.error());
+}
+
+bool may_have_files(const std::string& socket) {
+  return ::access((socket + page_suffix).c_str(), F_OK) == 0;
+}
+
+Status settle_all(const std::string& socket, const std::string& program,
+                  const std::function<void(const std::string&)>& tell) {
+  constexpr int attempts = 3;
+  Question question;
+  question.ask = Ask::settle_all;
+  question.talks = 1;
+  for (int attempt = 1;; ++attempt) {
+    if (!may_have_files(socket)) return {};
+    BACKSTAY_ASSIGN(const Fd connected, connect_or_start(socket, program));
+    const auto answered = ask(connected.get(), question, tell);
+    if (answered.ok() && *answered == 0) return {};
+    if (answered.ok()) return errno_error("bring captured files to their places", *answered);
+    if (answered.error().code() != Code::agent_lost || attempt == attempts) return answered.error();
+  }
+}
+
+}  // namespace backstay::files

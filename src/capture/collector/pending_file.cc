@@ -1,0 +1,81 @@
+#include "capture/collector/pending_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <mutex>
+
+#include "base/folders.h"
+#include "capture/files/sink.h"
+
+namespace backstay::files {
+
+namespace {
+
+// The functions of sink.h have scratch memory of their own.
+std::mutex sink_mutex;
+
+std::uint64_t nanoseconds(const struct timespec& time) {
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+// What the agent makes at the path belongs to whom new files there belong to.
+bool owner_stays(const struct stat& placed, const std::string& path) {
+  struct stat folder = {};
+  if (::stat(parent_of(path).c_str(), &folder) != 0) return false;
+  const gid_t group = (folder.st_mode & S_ISGID) != 0 ? folder.st_gid : ::getegid();
+  return placed.st_uid == ::geteuid() && placed.st_gid == group;
+}
+
+Error not_here(const char* why) { return {Code::unsupported, why}; }
+
+}  // namespace
+
+Result<PendingFile> PendingFile::of(const Question& question, Fd memory, Fd target) {
+  PendingFile file;
+  struct stat bytes = {};
+  if (::fstat(target.get(), &file.placed) != 0 || ::fstat(memory.get(), &bytes) != 0) {
+    return errno_error("look at a captured file", errno);
+  }
+  if (!S_ISREG(file.placed.st_mode) || !S_ISREG(bytes.st_mode)) return not_here("no file");
+  file.opened.st_size = question.opened_bytes;
+  file.opened.st_mtim = {question.opened_s, question.opened_ns};
+  file.bytes = static_cast<std::uint64_t>(bytes.st_size);
+  file.memory = std::move(memory);
+  file.target = std::move(target);
+  return file;
+}
+
+Status PendingFile::may_be_replaced() {
+  char name[path_max];
+  {
+    const std::lock_guard guard(sink_mutex);
+    const Finished finished{memory.get(), target.get(), opened, false};
+    if (!can_be_replaced(finished, name)) return not_here("a rename would be wrong");
+  }
+  path = name;
+  if (!owner_stays(placed, path)) return not_here("it has another owner than new files");
+  // The clock of the file's system may be ahead of ours.
+  placed_ns = std::max(system_clock().wall_ns(), nanoseconds(placed.st_ctim));
+  return {};
+}
+
+Status PendingFile::place() {
+  if (!memory.valid()) return Error(Code::internal, "its bytes are with the agent only");
+  const std::lock_guard guard(sink_mutex);
+  const Kept kept = keep_direct({memory.get(), target.get(), opened, true});
+  if (kept.placed >= 0) ::close(kept.placed);
+  return kept.error == 0 ? Status() : Status(errno_error("write " + path, kept.error));
+}
+
+bool PendingFile::is_removed() const {
+  struct stat now = {};
+  struct stat there = {};
+  return ::fstat(target.get(), &now) == 0 && now.st_nlink == 0 &&
+         ::lstat(path.c_str(), &there) != 0 && errno == ENOENT;
+}
+
+}  // namespace backstay::files

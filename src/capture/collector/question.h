@@ -1,0 +1,25 @@
+// Questions as they come over a socket, and answers (capture/files/collect.h).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "capture/files/collect.h"
+
+namespace backstay::files {
+
+struct Asked {
+  Question question;
+  std::vector<Fd> descriptors;  // of keep two, else none
+};
+
+// Blocks for the one packet. Errors: agent_lost (nobody asks any more), protocol.
+Result<Asked> receive_question(int from);
+// False: nobody reads it any more.
+bool send_answer(int to, Said said, int error = 0, const std::string& words = "");
+// The other end is closed.
+bool has_left(int socket);
+
+}  // namespace backstay::files

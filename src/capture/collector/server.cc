@@ -1,0 +1,122 @@
+#include "capture/collector/server.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "wire/socket.h"
+
+namespace backstay::files {
+
+namespace {
+
+constexpr double first_patience_s = 10;  // for the process that has started us
+
+pid_t peer_of(int socket) {
+  ucred peer{};
+  socklen_t bytes = sizeof peer;
+  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 ? peer.pid : 0;
+}
+
+int number_of(const Status& status) {
+  if (status.ok()) return 0;
+  return status.error().sys_errno() != 0 ? status.error().sys_errno() : EIO;
+}
+
+}  // namespace
+
+void Server::serve(int listener) {
+  const std::uint64_t not_before = deadline_in(first_patience_s);
+  std::uint64_t next_tick = 0;
+  for (unsigned needless = 0; needless < 2;) {
+    pollfd look{listener, POLLIN, 0};
+    if (::poll(&look, 1, milliseconds_until(next_tick)) > 0) accept(listener);
+    if (system_clock().monotonic_ns() < next_tick) continue;
+    next_tick = deadline_in(works_every_ms / 1000.0);
+    tick();
+    const bool awaited = !was_asked_ && system_clock().monotonic_ns() < not_before;
+    needless = is_needed() || awaited ? 0 : needless + 1;
+  }
+}
+
+void Server::finish() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return clients_.empty(); });
+}
+
+void Server::accept(int listener) {
+  auto accepted = wire::accept_from(listener);
+  if (!accepted.ok()) {
+    if (accepted.error().code() != Code::again) {
+      spdlog::warn("no connection was taken error=\"{}\"", accepted.error().to_string());
+    }
+    return;
+  }
+  const auto client = std::make_shared<Client>(std::move(*accepted));
+  was_asked_ = true;
+  {
+    const std::lock_guard guard(mutex_);
+    clients_.insert(client);
+    asked_.insert(peer_of(client->socket.get()));
+  }
+  try {
+    std::thread([this, client] { answer(client); }).detach();
+  } catch (const std::system_error&) {
+    ended(client);  // the process sees the end of its connection, and helps itself
+  }
+}
+
+void Server::tick() {
+  const std::lock_guard guard(mutex_);
+  for (const auto& client : clients_) send_answer(client->socket.get(), Said::works);
+  std::erase_if(asked_, [](pid_t pid) { return ::kill(pid, 0) != 0 && errno == ESRCH; });
+}
+
+bool Server::is_needed() {
+  {
+    const std::lock_guard guard(mutex_);
+    if (!clients_.empty() || !asked_.empty()) return true;
+  }
+  return !collector_.may_end();
+}
+
+void Server::ended(const std::shared_ptr<Client>& client) {
+  const std::lock_guard guard(mutex_);
+  clients_.erase(client);
+  changed_.notify_all();
+}
+
+void Server::answer(const std::shared_ptr<Client>& client) {
+  const int socket = client->socket.get();
+  auto asked = receive_question(socket);
+  if (asked.ok()) {
+    const Status done = carry_out(client, std::move(*asked));
+    send_answer(socket, Said::done, number_of(done));
+  }
+  ended(client);
+}
+
+Status Server::carry_out(const std::shared_ptr<Client>& client, Asked asked) {
+  const int socket = client->socket.get();
+  const Question& question = asked.question;
+  switch (question.ask) {
+    case Ask::keep:
+      return collector_.keep(question, std::move(asked.descriptors[0]),
+                             std::move(asked.descriptors[1]),
+                             [socket] { return !has_left(socket); });
+    case Ask::settle: return collector_.settle({question.device, question.inode});
+    case Ask::settle_all:
+      return collector_.settle_all([&](const std::string& words) {
+        if (question.talks != 0) send_answer(socket, Said::words, 0, words);
+      });
+    case Ask::watch: return {};
+  }
+  return Error(Code::protocol, "a question of another release");
+}
+
+}  // namespace backstay::files

@@ -1,0 +1,48 @@
+// The collector's socket: a thread for each connection, which carries one question.
+#pragma once
+
+#include <sys/types.h>
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <set>
+
+#include "base/fd.h"
+#include "capture/collector/collector.h"
+#include "capture/collector/question.h"
+
+namespace backstay::files {
+
+class Server {
+ public:
+  explicit Server(Collector& collector) : collector_(collector) {}
+
+  // Accepts until no process that ever asked is alive and nothing is pending.
+  void serve(int listener);
+  // Blocks until the last question is answered.
+  void finish();
+
+ private:
+  // A connection whose question is being answered.
+  struct Client {
+    explicit Client(Fd fd) : socket(std::move(fd)) {}
+    const Fd socket;
+  };
+
+  void accept(int listener);
+  void tick();
+  bool is_needed();
+  void answer(const std::shared_ptr<Client>& client);
+  Status carry_out(const std::shared_ptr<Client>& client, Asked asked);
+  void ended(const std::shared_ptr<Client>& client);
+
+  Collector& collector_;
+  bool was_asked_ = false;  // of serve()'s thread
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::set<std::shared_ptr<Client>> clients_;
+  std::set<pid_t> asked_;  // processes that may ask again
+};
+
+}  // namespace backstay::files

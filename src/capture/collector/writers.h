@@ -1,0 +1,33 @@
+// The collector's connections with the agent: a writer for each thread that needs one at a time.
+//
+// Any thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/result.h"
+#include "client/writer.h"
+
+namespace backstay::files {
+
+class Writers {
+ public:
+  explicit Writers(client::WriterSettings settings) : settings_(std::move(settings)) {}
+
+  // Calls `use` with a writer that no other thread has; again with another one where the agent was
+  // lost: it is started anew then. Errors: what `use` returns, and those of joining.
+  Status with(const std::function<Status(client::Writer&)>& use);
+
+ private:
+  Result<std::unique_ptr<client::Writer>> take();
+  void put_back(std::unique_ptr<client::Writer> writer);
+
+  const client::WriterSettings settings_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<client::Writer>> idle_;
+};
+
+}  // namespace backstay::files

@@ -1,0 +1,86 @@
+// What the library and the collector say to each other (docs/protocol/collector.md): plain memory,
+// as both are of one build, and a page that both map.
+//
+// A process asks one question on each connection (SOCK_SEQPACKET), in one packet, and reads answers
+// until one is the last. While the collector works it says so every second.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace backstay::files {
+
+inline constexpr std::uint32_t collect_magic = 0x43534b01;  // the last byte counts the formats
+
+enum class Ask : std::uint32_t {
+  keep = 1,        // take this file; with two descriptors: the memory file, the file at its place
+  settle = 2,      // bring the pending file with this device and inode home
+  settle_all = 3,  // all that are pending now
+  watch = 4,       // this process may have files later
+};
+
+// How far a file that is kept has to be before the answer.
+enum class Until : std::uint32_t { captured = 0, local = 1 };
+
+struct Question {
+  std::uint32_t magic = collect_magic;
+  Ask ask = Ask::watch;
+  Until until = Until::captured;
+  std::uint32_t talks = 0;  // 1: it wants words (of settle_all), to show them to people
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  // Of keep: the file at its place when it was opened. What differs now was changed by others.
+  std::int64_t opened_bytes = 0;
+  std::int64_t opened_s = 0;
+  std::int64_t opened_ns = 0;
+};
+
+enum class Said : std::uint32_t {
+  works = 1,  // it still does
+  words = 2,  // a line for people
+  done = 3,   // the last answer
+};
+
+inline constexpr std::size_t words_max = 5000;
+
+struct Answer {
+  Said said = Said::works;
+  std::int32_t error = 0;  // of done: an error number, 0 for success
+  std::uint32_t bytes = 0;
+  char words[words_max] = {};
+};
+inline constexpr std::size_t answer_bytes_min = offsetof(Answer, words);
+
+// A collector that says nothing for so long is taken for gone.
+inline constexpr int silence_ms_max = 10'000;
+inline constexpr int works_every_ms = 1'000;
+
+// --- the pending page: a file beside the socket
+// Written by the collector alone.
+struct PendingSlot {
+  std::atomic<std::uint64_t> inode;  // 0: free
+  std::atomic<std::uint64_t> device;
+};
+inline constexpr std::uint32_t pending_max = 2000;
+struct PendingPage {
+  std::atomic<std::uint32_t> ended;  // 1: its collector has ended, nothing is pending; map it again
+  std::atomic<std::uint32_t> count;  // of files that are pending
+  std::atomic<std::uint32_t> used;   // no slot from here on has been used
+  PendingSlot slots[pending_max];
+};
+
+// The name of the page beside that of the socket.
+inline constexpr char page_suffix[] = ".pending";
+
+inline bool is_listed(const PendingPage& page, std::uint64_t device, std::uint64_t inode) {
+  if (page.count.load() == 0) return false;
+  const std::uint32_t used = page.used.load();
+  for (std::uint32_t number = 0; number < used && number < pending_max; ++number) {
+    const PendingSlot& slot = page.slots[number];
+    if (slot.inode.load() == inode && slot.device.load() == device) return true;
+  }
+  return false;
+}
+
+}  // namespace backstay::files

@@ -1,0 +1,59 @@
+// Calls on paths that need nothing for a file in memory, which stands at its place, but would meet
+// the placeholder of one that is pending: that one comes home first.
+#include "capture/files/capture.h"
+#include "capture/files/export.h"
+#include "capture/files/pool.h"
+#include "capture/files/raw.h"
+
+namespace backstay::files {
+
+// What comes back, the name, the parameters, the arguments, then folder, path and flags of the path
+// that is meant.
+#define SETTLED(result, name, parameters, arguments, folder, path, flags)         \
+  EXPORT(result, name, parameters) {                                              \
+    if (const int error = settle_file(folder, path, flags)) return answer(error); \
+    return NEXT(name) arguments;                                                  \
+  }
+
+// A name that goes away takes nothing with it that had to be there: the file that could not come
+// home stays with the collector, which drops it.
+EXPORT(int, unlink, (const char* path)) {
+  settle_file(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
+  return NEXT(unlink)(path);
+}
+
+EXPORT(int, remove, (const char* path)) {
+  settle_file(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW);
+  return NEXT(remove)(path);
+}
+
+EXPORT(int, unlinkat, (int at, const char* path, int flags)) {
+  settle_file(at, path, AT_SYMLINK_NOFOLLOW);
+  return NEXT(unlinkat)(at, path, flags);
+}
+
+SETTLED(int, link, (const char* from, const char* to), (from, to), AT_FDCWD, from,
+        AT_SYMLINK_NOFOLLOW)
+SETTLED(int, linkat, (int at, const char* from, int to_at, const char* to, int flags),
+        (at, from, to_at, to, flags), at, from,
+        (flags & AT_SYMLINK_FOLLOW) != 0 ? 0 : AT_SYMLINK_NOFOLLOW)
+SETTLED(int, chmod, (const char* path, mode_t mode), (path, mode), AT_FDCWD, path, 0)
+SETTLED(int, fchmodat, (int at, const char* path, mode_t mode, int flags), (at, path, mode, flags),
+        at, path, flags)
+SETTLED(int, chown, (const char* path, uid_t owner, gid_t group), (path, owner, group), AT_FDCWD,
+        path, 0)
+SETTLED(int, lchown, (const char* path, uid_t owner, gid_t group), (path, owner, group), AT_FDCWD,
+        path, AT_SYMLINK_NOFOLLOW)
+SETTLED(int, fchownat, (int at, const char* path, uid_t owner, gid_t group, int flags),
+        (at, path, owner, group, flags), at, path, flags)
+SETTLED(int, setxattr,
+        (const char* path, const char* name, const void* value, size_t bytes, int flags),
+        (path, name, value, bytes, flags), AT_FDCWD, path, 0)
+SETTLED(int, lsetxattr,
+        (const char* path, const char* name, const void* value, size_t bytes, int flags),
+        (path, name, value, bytes, flags), AT_FDCWD, path, AT_SYMLINK_NOFOLLOW)
+SETTLED(int, removexattr, (const char* path, const char* name), (path, name), AT_FDCWD, path, 0)
+SETTLED(int, lremovexattr, (const char* path, const char* name), (path, name), AT_FDCWD, path,
+        AT_SYMLINK_NOFOLLOW)
+
+}  // namespace backstay::files

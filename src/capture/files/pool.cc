@@ -1,0 +1,256 @@
+#include "capture/files/pool.h"
+
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "capture/files/collect.h"
+#include "capture/files/pattern.h"
+#include "capture/files/pool_start.h"
+#include "capture/files/raw.h"
+#include "capture/files/settings.h"
+
+namespace backstay::files {
+namespace {
+
+PoolSettings settings;
+std::atomic<const PendingPage*> page;
+// Where there was none to map: looked for again once something starts a collector.
+std::atomic<bool> told;         // that no collector answers
+std::atomic<long> quiet_until;  // no file is kept before: the collector was silent
+
+const PendingPage* map_page() {
+  char path[sizeof(settings.socket) + sizeof(page_suffix)];
+  std::snprintf(path, sizeof(path), "%s%s", settings.socket, page_suffix);
+  const int fd = raw::openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return nullptr;
+  struct stat found = {};
+  const bool whole =
+      raw::fstat(fd, &found) == 0 && found.st_size >= static_cast<off_t>(sizeof(PendingPage));
+  const long at =
+      whole ? raw::call(SYS_mmap, nullptr, sizeof(PendingPage), PROT_READ, MAP_SHARED, fd, 0) : -1;
+  raw::close(fd);
+  return at > 0 || at < -4095 ? reinterpret_cast<const PendingPage*>(at) : nullptr;
+}
+
+// The page of the present collector; null: there is none, and so nothing is pending. Pages of
+// collectors that have ended stay mapped, as another thread may be reading.
+const PendingPage* present_page() {
+  const PendingPage* mapped = page.load();
+  if (mapped != nullptr && mapped->ended.load() == 0) return mapped;
+  if (settings.socket[0] == '\0') return nullptr;
+  mapped = map_page();
+  if (mapped != nullptr) page.store(mapped);
+  return mapped != nullptr && mapped->ended.load() == 0 ? mapped : nullptr;
+}
+
+// --- one question -------------------------------------------------------------------------------
+
+int connect_once() {
+  struct sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, settings.socket, sizeof(address.sun_path));
+  const auto fd = static_cast<int>(
+      raw::call(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (fd < 0) return fd;
+  const long failed = raw::call(SYS_connect, fd, &address, sizeof(address));
+  if (failed == 0) return fd;
+  raw::close(fd);
+  return static_cast<int>(failed);
+}
+
+int wait_on(int fd, short events, int milliseconds) {
+  struct pollfd look = {fd, events, 0};
+  struct timespec limit = {milliseconds / 1000, (milliseconds % 1000) * 1'000'000L};
+  return static_cast<int>(raw::call(SYS_ppoll, &look, fd < 0 ? 0 : 1, &limit, nullptr, 0));
+}
+
+// The collector's queue of connections may be full for a moment.
+int connect_patiently() {
+  constexpr int step_ms = 20;
+  int fd = connect_once();
+  for (int waited = 0; fd == -EAGAIN && waited < silence_ms_max; waited += step_ms) {
+    wait_on(-1, 0, step_ms);
+    fd = connect_once();
+  }
+  return fd;
+}
+
+int connect_or_start() {
+  const int fd = connect_patiently();
+  const bool gone = fd == -ECONNREFUSED || fd == -ENOENT;
+  return gone && start_collector(settings) ? connect_patiently() : fd;
+}
+
+bool send_question(int to, const Question& question, const int* descriptors, int count) {
+  struct iovec part = {const_cast<Question*>(&question), sizeof(question)};
+  alignas(struct cmsghdr) char room[CMSG_SPACE(2 * sizeof(int))] = {};
+  struct msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (count > 0) {
+    message.msg_control = room;
+    message.msg_controllen = CMSG_SPACE(static_cast<std::size_t>(count) * sizeof(int));
+    struct cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(static_cast<std::size_t>(count) * sizeof(int));
+    std::memcpy(CMSG_DATA(header), descriptors, static_cast<std::size_t>(count) * sizeof(int));
+  }
+  long sent = -EINTR;
+  while (sent == -EINTR) sent = raw::call(SYS_sendmsg, to, &message, MSG_NOSIGNAL);
+  return sent == static_cast<long>(sizeof(question));
+}
+
+// Error numbers of the way, not of the file.
+constexpr int no_collector = -1;
+constexpr int went_away = -2;
+constexpr int silent = -3;
+
+int read_answers(int from) {
+  Answer answer;
+  for (;;) {
+    const int ready = wait_on(from, POLLIN, silence_ms_max);
+    if (ready == -EINTR) continue;
+    if (ready == 0) return silent;
+    if (ready < 0) return went_away;
+    const long got = raw::call(SYS_recvfrom, from, &answer, sizeof(answer), 0, nullptr, nullptr);
+    if (got == -EINTR || got == -EAGAIN) continue;
+    if (got < static_cast<long>(answer_bytes_min)) return went_away;
+    if (answer.said == Said::done) return answer.error;
+    if (answer.said == Said::words && answer.bytes <= words_max) {
+      tell("", {answer.words, answer.bytes}, "");
+    }
+  }
+}
+
+// The collector is stopped, or hangs: nobody else may take its place while it lives, and what it
+// has, the agent has too.
+void end_listener(int fd) {
+  struct {
+    pid_t pid;
+    uid_t user;
+    gid_t group;
+  } peer = {};
+  socklen_t bytes = sizeof(peer);
+  if (raw::call(SYS_getsockopt, fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) return;
+  if (peer.pid > 1) raw::call(SYS_kill, peer.pid, SIGKILL);
+}
+
+long now_s() {
+  struct timespec now = {};
+  raw::call(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+  return now.tv_sec;
+}
+
+int ask(const Question& question, const int* descriptors, int count) {
+  const int fd = connect_or_start();
+  if (fd < 0) return no_collector;
+  const bool sent = send_question(fd, question, descriptors, count);
+  const int answered = sent ? read_answers(fd) : went_away;
+  if (answered == silent && question.ask != Ask::keep) end_listener(fd);
+  raw::close(fd);
+  return answered;
+}
+
+// A collector that goes away while it brings files home is followed by another one.
+int settle(const Question& question) {
+  constexpr int attempts = 3;
+  int answered = went_away;
+  for (int attempt = 0; attempt < attempts && answered < 0 && answered != no_collector; ++attempt) {
+    answered = ask(question, nullptr, 0);
+  }
+  if (answered >= 0) return answered;
+  if (!told.exchange(true)) {
+    tell(
+        "the collector of captured files does not answer and cannot be started: files that were "
+        "closed a moment ago may not be at their places yet; `backstay ls --files` says which",
+        "", "");
+  }
+  return EIO;
+}
+
+}  // namespace
+
+void start_pool() {
+  settings = read_pool_settings();
+  if (settings.socket[0] != '\0') page.store(map_page());
+}
+
+bool keep_in_pool(const Finished& finished) {
+  constexpr long quiet_s = 60;
+  if (settings.socket[0] == '\0' || now_s() < quiet_until.load()) return false;
+  struct stat memory = {};
+  if (raw::fstat(finished.memory, &memory) != 0) return false;
+  if (static_cast<unsigned long long>(memory.st_size) < settings.bytes_min) return false;
+  Question question;
+  question.ask = Ask::keep;
+  question.until = settings.until_local ? Until::local : Until::captured;
+  question.opened_bytes = finished.opened.st_size;
+  question.opened_s = finished.opened.st_mtim.tv_sec;
+  question.opened_ns = finished.opened.st_mtim.tv_nsec;
+  const int descriptors[2] = {finished.memory, finished.target};
+  const int answered = ask(question, descriptors, 2);
+  if (answered == silent) quiet_until.store(now_s() + quiet_s);
+  return answered == 0;
+}
+
+bool is_anything_pending() {
+  const PendingPage* mapped = present_page();
+  return mapped != nullptr && mapped->count.load() != 0;
+}
+
+bool is_pending(const struct stat& found) {
+  const PendingPage* mapped = present_page();
+  return mapped != nullptr && is_listed(*mapped, found.st_dev, found.st_ino);
+}
+
+int settle_found(const struct stat& found) {
+  if (!is_pending(found)) return 0;
+  Question question;
+  question.ask = Ask::settle;
+  question.device = found.st_dev;
+  question.inode = found.st_ino;
+  return settle(question);
+}
+
+int settle_path(int folder, const char* path, int flags) {
+  if (!is_anything_pending() || path == nullptr) return 0;
+  struct stat found = {};
+  if (raw::fstatat(folder, path, &found, flags & AT_SYMLINK_NOFOLLOW) != 0) return 0;
+  if (!S_ISDIR(found.st_mode)) return settle_found(found);
+  settle_all();
+  return 0;
+}
+
+int settle_file(int folder, const char* path, int flags) {
+  if (!is_anything_pending() || path == nullptr) return 0;
+  struct stat found = {};
+  if (raw::fstatat(folder, path, &found, flags & AT_SYMLINK_NOFOLLOW) != 0) return 0;
+  return settle_found(found);
+}
+
+void settle_all() {
+  if (!is_anything_pending()) return;
+  Question question;
+  question.ask = Ask::settle_all;
+  settle(question);
+}
+
+void settle_at_end() {
+  if (settings.socket[0] == '\0' || raw::getpid() != settings.root || !is_anything_pending()) {
+    return;
+  }
+  Question question;
+  question.ask = Ask::settle_all;
+  question.talks = 1;
+  settle(question);
+}
+
+}  // namespace backstay::files

@@ -1,0 +1,36 @@
+// The library's side of the collector (docs/protocol/collector.md): files go to it when they are
+// finished, and come home before anything looks at them.
+//
+// No function here needs the lock or keeps anything in this process but the mapped page, so all may
+// be called in signal handlers and in children of vfork. Without a collector each is one load.
+#pragma once
+
+#include <sys/stat.h>
+
+#include "capture/files/sink.h"
+
+namespace backstay::files {
+
+// Called at start, once, after the settings were read.
+void start_pool();
+
+// Whether the collector has taken the file: it will come to its place. Else the caller brings it
+// there. Lock held.
+bool keep_in_pool(const Finished& finished);
+
+// Whether a file may be pending at all: captured by some process of the job, and not at its place.
+bool is_anything_pending();
+// Whether this one is: what its path holds is the file from before.
+bool is_pending(const struct stat& found);
+
+// Each returns 0, or EIO where the file could not be brought to its place: its path has the old
+// bytes. `flags`: AT_SYMLINK_NOFOLLOW or 0. A folder stands for all files.
+int settle_path(int folder, const char* path, int flags);
+// The same, but for folders, which need nothing.
+int settle_file(int folder, const char* path, int flags);
+int settle_found(const struct stat& found);
+void settle_all();
+// At the end of the first process of a tree: waits for all files, and tells people about it.
+void settle_at_end();
+
+}  // namespace backstay::files
