@@ -6,6 +6,7 @@
 
 import os
 import pathlib
+import platform
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import tempfile
 sys.dont_write_bytecode = True
 from capturing import Capture, temporary_files  # noqa: E402
 
+HERE = pathlib.Path(__file__).resolve().parent
 NUMPY_PYTHON = os.environ.get("BACKSTAY_NUMPY_PYTHON", sys.executable)
 # What a program is, the command (in the folder), the files that must come out alike.
 PROGRAMS = {
@@ -40,8 +42,14 @@ PROGRAMS = {
     # A child goes on writing after its parent has ended.
     "outlive": "python3 -c \"import os; r, w = os.pipe(); f = open('out', 'wb', 0); f.write(b'a')\n"
                "if os.fork() == 0: os.close(w); os.read(r, 1); f.write(b'b'); os._exit(0)\"",
-    "lammps": f"python3 {pathlib.Path(__file__).resolve().parent}/lammps.py",
+    "node": "node -e 'const fs = require(\"fs\"); fs.writeFileSync(\"out\", \"x\".repeat(9999)); "
+            "fs.writeFileSync(\"more\", fs.statSync(\"out\").size + require(\"child_process\")"
+            ".execSync(\"wc -c < out\").toString())'",
+    "lammps": f"python3 {HERE}/lammps.py",
 }
+if platform.machine() == "x86_64":
+    PROGRAMS["unseen"] = (f"gcc -o unseen {HERE}/unseen_close.c && ./unseen > said && "
+                          "rm unseen")
 
 
 def has(name):
@@ -49,6 +57,8 @@ def has(name):
               "lammps": ["python3", "-c", "import ctypes; ctypes.CDLL('liblammps.so.0')"]}
     if name in probes:
         return subprocess.run(probes[name], stderr=subprocess.DEVNULL, check=False).returncode == 0
+    if name == "unseen":
+        return shutil.which("gcc") is not None
     return name in ("shell", "python", "patch", "outlive") or shutil.which(name) is not None
 
 

@@ -4,7 +4,6 @@ BACKSTAY_SEED repeats a run; BACKSTAY_LIVES sets how often a test ends each prog
 """
 
 import os
-import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -13,20 +12,8 @@ import pytest
 from conftest import PROGRAM, ROOT
 from processes import wait_for
 from transparent import (  # noqa: F401 (two are fixtures)
-    PYTHON,
-    STEPS,
-    WAITS,
-    first_versions,
-    go_on,
-    nothing_is_left,
-    program,
-    seed,
-    start,
-    status_of,
-    stop,
-    undisturbed,
-    versions,
-)
+    LIVES, PYTHON, STEPS, WAITS, first_versions, go_on, newest, nothing_is_left, processes_of,
+    program, seed, start, status_of, stop, undisturbed, versions)
 
 
 def test_a_killed_program_goes_on_from_where_it_was_saved(world):
@@ -42,6 +29,26 @@ def test_a_killed_companion_is_a_killed_program(world):
 def test_a_killed_agent_costs_versions_and_not_the_program(world):
     told = go_on(world, [*program(world, STEPS), 700], interval=0.02, victim="backstayd")
     assert "restart 1" not in told
+
+
+def test_versions_after_the_loss_of_an_agent_are_good(world):
+    """The next agent's pool is another one, though it may come to the same address."""
+    words, out = [*program(world, STEPS), 2000], world.folder / "out"
+    expected = undisturbed(words, world.folder)
+    with open(out, "wb") as file:
+        running = start(world, words, "--job", "app", "--interval", 0.2, "--retries", 9, out=file)
+        first_versions(world, running)
+        for _ in range(LIVES):
+            for pid in processes_of(world, "backstayd"):
+                os.kill(pid, signal.SIGKILL)
+            seen = newest(world)
+            wait_for(lambda: newest(world) >= seen + 3, "three newer versions")
+        assert all(one["good"] for one in world.json("verify", "app")["versions"])
+        for pid in processes_of(world):
+            os.kill(pid, signal.SIGKILL)
+        _, told = running.communicate(timeout=100)
+    assert running.returncode == 0 and "restart 1 of 9 from version" in told, told
+    assert out.read_bytes() == expected, told
 
 
 def go_on_from_another_folder(world, words, out):
@@ -97,6 +104,15 @@ def test_show_and_verify_know_a_process(world):
     assert [one["number"] for one in process["descriptors"]][:3] == [0, 1, 2]
     assert f"PROCESS {process['pid']} of {PYTHON}" in world.run("show", "app").stdout
     assert world.run("verify", "app").returncode == 0
+
+
+def test_checkpoint_with_stop_ends_the_run(world):
+    running = start(world, [*program(world, STEPS), 10**6], "--job", "app", "--interval", 1000,
+                    out=subprocess.DEVNULL)
+    wait_for(lambda: world.run("checkpoint", "app", "--stop").returncode == 0, "the job")
+    _, told = running.communicate(timeout=60)
+    assert running.returncode == 143 and "stopped; the same command starts from" in told, told
+    assert "restart 1" not in told
 
 
 @pytest.mark.parametrize("mode", ["wb", "ab"])

@@ -81,6 +81,7 @@ Result<int> Runner::run() {
     if (first_began_ns_ == 0) first_began_ns_ = now_ns;
     const int code = wait_for_end();
     note_signals();
+    stopping_ = stopping_ || (code != 0 && stop_was_asked());
     if (code == 0 || stopping_) return finish(code);
     busy_ = another_run_lives();
     if (busy_) return finish(exit_refused);
@@ -313,16 +314,22 @@ FirstDue Runner::first_due() const {
 }
 
 // Ranks of one of our runs were the last that connected to the agent: its log tells of them, or
-// will.
-bool Runner::agent_has_our_run() const {
+// will. Else null.
+Json Runner::our_run() const {
   auto agent = AgentLink::connect(config_);
-  if (!agent.ok()) return false;
+  if (!agent.ok()) return nullptr;
   const auto status = agent->status();
-  if (!status.ok()) return false;
-  const auto job = job_of(*status, job_, config_.storage.dir);
-  if (!job.is_object()) return false;
+  if (!status.ok()) return nullptr;
+  Json job = job_of(*status, job_, config_.storage.dir);
+  if (!job.is_object()) return nullptr;
   const RunId run = std::strtoull(job.value("run", "0").c_str(), nullptr, 16);
-  return run != 0 && launch_of(run) == options_.launch;
+  return run != 0 && launch_of(run) == options_.launch ? job : Json(nullptr);
+}
+
+// By `backstay checkpoint --stop`, of which no signal came here.
+bool Runner::stop_was_asked() const {
+  const Json job = our_run();
+  return job.is_object() && job.value("stop_requested", false);
 }
 
 std::optional<RunSummary> Runner::summary() const {
@@ -334,7 +341,7 @@ std::optional<RunSummary> Runner::summary() const {
   constexpr double patience_s = 2;
   RunSummary read = look();
   const auto is_whole = [&read] { return read.ended && read.runs > 0; };
-  const bool comes = !is_whole() && agent_has_our_run();
+  const bool comes = !is_whole() && our_run().is_object();
   for (const std::uint64_t deadline = deadline_in(patience_s);
        comes && !is_whole() && system_clock().monotonic_ns() < deadline; read = look())
     ::poll(nullptr, 0, 20);

@@ -91,7 +91,8 @@ class Runner {
   void say_what_is_not_saved() const;
   FirstDue first_due() const;
   // The summary, from the job's log on this node, of the runs that we have started.
-  bool agent_has_our_run() const;
+  nlohmann::ordered_json our_run() const;
+  bool stop_was_asked() const;
   std::optional<RunSummary> summary() const;
   void say_summary(const RunSummary& summary, int code) const;
   int finish(int code);

@@ -115,10 +115,12 @@ BootProcess::~BootProcess() {
 }
 
 Status BootProcess::lend(const client::Connection::Pool& pool) {
+  struct stat facts {};
+  if (::fstat(pool.descriptor, &facts) != 0) return errno_error("look at the pool", errno);
   // A program that has replaced itself since then has lost it.
   Request request{};
   request.kind = static_cast<std::uint32_t>(Ask::resume);
-  if (pool.bytes.data() == pool_.bytes.data() && pool.descriptor == pool_.descriptor) {
+  if (facts.st_ino == pool_inode_ && pool.bytes.data() == pool_.bytes.data()) {
     BACKSTAY_ASSIGN(const Answer answer, ask(request));
     if (answer.bytes == pool.bytes.size()) return {};
   }
@@ -126,6 +128,7 @@ Status BootProcess::lend(const client::Connection::Pool& pool) {
   request.bytes = pool.bytes.size();
   BACKSTAY_TRY(ask(request, pool.descriptor));
   pool_ = pool;
+  pool_inode_ = facts.st_ino;
   return {};
 }
 

@@ -51,6 +51,10 @@ class BootProcess {
   pid_t pid_ = -1;
   std::optional<int> end_;
   client::Connection::Pool pool_{};
+  // Of the pool's memory file. Another agent's may have the address and the number of the
+  // descriptor that the last one had. The program maps it, so no later file has its inode
+  // meanwhile.
+  ino_t pool_inode_ = 0;
 };
 
 }  // namespace backstay::image

@@ -38,7 +38,18 @@ bool is_owner() { return raw::getpid() == owner; }
 
 Opening* opening_of(int fd) {
   Opening* opening = the_table.find(fd);
-  return opening != nullptr && is_owner() ? opening : nullptr;
+  if (opening == nullptr || !is_owner()) return nullptr;
+  if (leads_to(fd, *opening->file)) return opening;
+  Lock lock;
+  end_unseen(fd);
+  return the_table.find(fd);
+}
+
+void end_unseen(int fd) {
+  const Opening* opening = the_table.find(fd);
+  if (opening == nullptr || leads_to(fd, *opening->file)) return;
+  MemoryFile& file = *opening->file;
+  if (const int error = end_descriptor(fd)) tell_loss(file, error);
 }
 
 bool is_anything_captured() { return !the_table.empty() && is_owner(); }

@@ -15,8 +15,15 @@ constexpr int get_seals = 1034;
 constexpr int all_writes = 0x0002 | 0x0004 | 0x0008;  // shrink, grow, write
 constexpr int status_flags = O_APPEND | O_NONBLOCK | O_NOATIME;
 
+void forget_unseen_ends(Table& table, Opening& opening) {
+  for (int fd = 0; (fd = table.next_descriptor(opening, fd)) >= 0; ++fd) {
+    if (!leads_to(fd, *opening.file)) table.unbind(fd);
+  }
+}
+
 // `to` continues where the descriptors of this opening are, and replaces them.
 void replace_descriptors(Table& table, Opening& opening, int to) {
+  forget_unseen_ends(table, opening);
   int fd = table.next_descriptor(opening, 0);
   if (fd < 0) return;
   raw::lseek(to, raw::lseek(fd, 0, SEEK_CUR), SEEK_SET);
@@ -39,6 +46,12 @@ void forget_descriptors(Table& table, Opening& opening) {
 int flags_again(int flags) { return flags & ~(O_CREAT | O_EXCL | O_TRUNC | O_NOFOLLOW); }
 
 }  // namespace
+
+bool leads_to(int fd, const MemoryFile& file) {
+  struct stat now = {};
+  return raw::fstat(fd, &now) == 0 && now.st_ino == file.memory_stat.st_ino &&
+         now.st_dev == file.memory_stat.st_dev;
+}
 
 StoppedWriters::StoppedWriters(Table& table, MemoryFile& file) {
   if (__libc_single_threaded) return;

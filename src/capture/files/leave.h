@@ -26,6 +26,10 @@ class StoppedWriters {
 // Under StoppedWriters, where the file has to stay in memory after all. Returns an error number.
 int let_writers_go_on(Table& table, MemoryFile& file);
 
+// Whether the number still leads to the memory file. A close by the kernel's call alone (libuv, Go)
+// is not seen, and the kernel gives the number to whatever is opened next.
+bool leads_to(int fd, const MemoryFile& file);
+
 // The program's descriptors now lead to the file at its place, or to what `placed` leads to. The
 // file is taken out of the table.
 void switch_over(Table& table, MemoryFile& file, int placed);

@@ -19,6 +19,7 @@
 #include "capture/files/exclusive.h"
 #include "capture/files/export.h"
 #include "capture/files/leave.h"
+#include "capture/files/memory_room.h"
 #include "capture/files/pattern.h"
 #include "capture/files/raw.h"
 #include "capture/files/rules.h"
@@ -150,6 +151,24 @@ int settle_open(int fd, int flags, bool candidate) {
   return error == 0 ? fd : failed_open(fd, error);
 }
 
+// Natively, without truncation. A number that the table still has was closed unseen; that file
+// comes home first. Where it was the one that is opened, the descriptor leads to what it replaced.
+int open_native(int folder, const char* path, int flags, mode_t mode) {
+  flags &= ~O_TRUNC;
+  int fd = next_openat(folder, path, flags, mode);
+  while (fd >= 0 && table().find(fd) != nullptr) {
+    {
+      Lock lock;
+      end_unseen(fd);
+    }
+    struct stat now = {};
+    if (raw::fstat(fd, &now) != 0 || now.st_nlink != 0) break;
+    raw::close(fd);
+    fd = next_openat(folder, path, flags & ~O_EXCL, mode);
+  }
+  return fd;
+}
+
 // This process has files in memory, and the path may be one of them.
 int open_beside(int folder, const char* path, int flags, mode_t mode) {
   const int look = (flags & O_NOFOLLOW) != 0 ? AT_SYMLINK_NOFOLLOW : 0;
@@ -165,7 +184,7 @@ int open_beside(int folder, const char* path, int flags, mode_t mode) {
     }
   }
   if (!known) return next_openat(folder, path, flags, mode);
-  const int fd = next_openat(folder, path, flags & ~O_TRUNC, mode);
+  const int fd = open_native(folder, path, flags, mode);
   return fd < 0 ? fd : settle_open(fd, flags, false);
 }
 
@@ -177,7 +196,7 @@ int open_file(int folder, const char* path, int flags, mode_t mode) {
     return next_openat(folder, path, flags, mode);
   }
   if (!candidate) return open_beside(folder, path, flags, mode);
-  const int fd = next_openat(folder, path, flags & ~O_TRUNC, mode);
+  const int fd = open_native(folder, path, flags, mode);
   return fd < 0 ? fd : settle_open(fd, flags, true);
 }
 
@@ -187,7 +206,9 @@ void expect_write(int fd, unsigned long long bytes) {
   if (!is_owner()) return;
   Lock lock;
   written_since_check = 0;
-  if (memory_used() + bytes > settings.memory_bytes_max) make_all_real();
+  // The program's own memory may have grown since the start.
+  const bool full = memory_used() + bytes > settings.memory_bytes_max;
+  if (full || !control_group_has(4 * step + bytes)) make_all_real();
 }
 
 void start_capture() {

@@ -12,9 +12,40 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace backstay::files::raw {
 
+#ifdef __x86_64__
+inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
+                 long f = 0) {
+  register long r10 __asm__("r10") = d;
+  register long r8 __asm__("r8") = e;
+  register long r9 __asm__("r9") = f;
+  long result = number;
+  __asm__ volatile("syscall"
+                   : "+a"(result)
+                   : "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                   : "rcx", "r11", "memory");
+  return result;
+}
+
+template <typename T>
+long word(T value) {
+  if constexpr (std::is_pointer_v<T>) {
+    return reinterpret_cast<long>(value);
+  } else if constexpr (std::is_null_pointer_v<T>) {
+    return 0;
+  } else {
+    return static_cast<long>(value);
+  }
+}
+
+// libc's syscall() is one of our own here (syscall_x86_64.cc).
+template <typename... Arguments>
+  requires(sizeof...(Arguments) > 0 && !(std::is_same_v<Arguments, long> && ...))
+long call(long number, Arguments... arguments) { return call(number, word(arguments)...); }
+#else
 template <typename... Arguments>
 long call(long number, Arguments... arguments) {
   const int kept = errno;
@@ -23,6 +54,7 @@ long call(long number, Arguments... arguments) {
   errno = kept;
   return result;
 }
+#endif
 
 inline int openat(int folder, const char* path, int flags, mode_t mode = 0) {
   return static_cast<int>(call(SYS_openat, folder, path, flags, mode));

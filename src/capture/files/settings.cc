@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "capture/files/memory_room.h"
 #include "capture/files/raw.h"
 
 namespace backstay::files {
@@ -11,32 +12,6 @@ namespace {
 
 char patterns_kept[1 << 16];
 constexpr std::size_t path_room = 4096 + 512;
-
-// The number of kB in the line of /proc/meminfo that begins with `name`; 0 if it is not there.
-std::uint64_t meminfo_kib(std::string_view text, std::string_view name) {
-  const std::size_t at = text.find(name);
-  if (at == std::string_view::npos) return 0;
-  std::uint64_t value = 0;
-  text.remove_prefix(at + name.size());
-  for (const char byte : text) {
-    if (byte >= '0' && byte <= '9') {
-      value = value * 10 + static_cast<std::uint64_t>(byte - '0');
-    } else if (byte != ' ') {
-      break;
-    }
-  }
-  return value;
-}
-
-std::uint64_t quarter_of_memory() {
-  char text[4096];
-  const int fd = raw::openat(AT_FDCWD, "/proc/meminfo", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return std::uint64_t{1} << 30;
-  const long bytes = raw::read(fd, text, sizeof(text));
-  raw::close(fd);
-  if (bytes <= 0) return std::uint64_t{1} << 30;
-  return meminfo_kib({text, static_cast<std::size_t>(bytes)}, "MemAvailable:") * 1024 / 4;
-}
 
 }  // namespace
 
@@ -54,7 +29,7 @@ Settings read_settings() {
   settings.patterns = {patterns_kept, bytes};
   const char* mib = std::getenv("BACKSTAY_CAPTURE_MIB");
   settings.memory_bytes_max =
-      mib != nullptr ? std::strtoull(mib, nullptr, 10) << 20 : quarter_of_memory();
+      mib != nullptr ? std::strtoull(mib, nullptr, 10) << 20 : memory_for_files();
   return settings;
 }
 
