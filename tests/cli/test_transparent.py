@@ -13,20 +13,8 @@ import pytest
 from conftest import PROGRAM, ROOT
 from processes import wait_for
 from transparent import (  # noqa: F401 (two are fixtures)
-    PYTHON,
-    STEPS,
-    WAITS,
-    first_versions,
-    go_on,
-    nothing_is_left,
-    program,
-    seed,
-    start,
-    status_of,
-    stop,
-    undisturbed,
-    versions,
-)
+    LIVES, PYTHON, STEPS, WAITS, first_versions, go_on, newest, nothing_is_left, processes_of,
+    program, seed, start, status_of, stop, undisturbed, versions)
 
 
 def test_a_killed_program_goes_on_from_where_it_was_saved(world):
