@@ -70,7 +70,6 @@ MUTANTS = [
      "void Coordinator::request() {"),
     ("ranks are not told that a cut is given up", "coordinator.cc",
      "  order(Order::What::give_up);\n", ""),
-    ("reports of an earlier cut count", "coordinator.cc", " || all.cut != cut_", ""),
     ("the last report of a rank is forgotten", "report.cc",
      "  last_[child] = report;", "  if (last_.count(child) == 0) last_[child] = report;"),
     ("reports of an earlier cut replace later ones", "report.cc",
