@@ -78,9 +78,12 @@ void Rank::ends() {
   tell();
 }
 
-void Rank::give_up() {
+void Rank::lose_coordinator() {
+  alone_ = true;
   if (phase_ != Phase::none) leave_cut();
 }
+
+void Rank::find_coordinator() { alone_ = false; }
 
 void Rank::leave_cut() {
   phase_ = Phase::none;
@@ -131,6 +134,7 @@ void Rank::run_on(const Order& order) {
 }
 
 void Rank::receive(const Order& order) {
+  if (alone_) return;
   if (order.what == Order::What::run_on) return run_on(order);
   if (order.cut != cut_ || phase_ == Phase::none) return;
   if (order.what == Order::What::stop && phase_ == Phase::run_on) {

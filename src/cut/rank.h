@@ -58,9 +58,11 @@ class Rank {
   // The answer to Stop: outside of every call into MPI that blocks, with all collective calls that
   // were begun complete.
   void stands();
-  void saved();    // the answer to Save
-  void ends();     // the process ends
-  void give_up();  // the way to the coordinator is lost
+  void saved();  // the answer to Save
+  void ends();   // the process ends
+  // The way to the coordinator is lost: the program goes on, and what still comes is ignored.
+  void lose_coordinator();
+  void find_coordinator();
 
   void receive(const Order& order);
   std::vector<RankOutput> take();
@@ -69,7 +71,7 @@ class Rank {
 
   auto fields() const {
     return std::tie(self_, peers_, clocks_, awaited_, phase_, cut_, round_, targets_, needs_,
-                    has_image_, all_closed_, ended_, told_);
+                    has_image_, all_closed_, alone_, ended_, told_);
   }
 
  private:
@@ -100,6 +102,7 @@ class Rank {
   std::vector<Need> needs_;
   bool has_image_ = false;   // of this cut
   bool all_closed_ = false;  // no message that is sent from now on can come into an image
+  bool alone_ = false;       // without a coordinator
   bool ended_ = false;
   std::optional<Report> told_;
   std::vector<RankOutput> out_;

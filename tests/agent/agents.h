@@ -18,11 +18,8 @@
 #include <vector>
 
 #include "agent/disk/links.h"
-#include "agent/redundancy/parity_encoder.h"
-#include "agent/redundancy/rebuilder.h"
+#include "agent/hears.h"
 #include "agent/redundancy/redundancy.h"
-#include "agent/redundancy/replicator.h"
-#include "agent/redundancy/transfers.h"
 #include "base/checksum.h"
 #include "base/log.h"
 #include "format/names.h"
@@ -94,12 +91,13 @@ class Node final : public Peers, public PeerFileLink, public StoreLink, public O
     wakes_ns = std::min(replicator->pump(), rebuilder->pump());
     if (parity_encoder) wakes_ns = std::min(wakes_ns, parity_encoder->pump());
   }
+  // As the table in agent/job has them for the messages about files; the others have no room here.
   void message(NodeId from, const wire::peer::Message& message) {
-    if (redundancy) return redundancy->message(from, message);
-    if (directory->message(from, message) || rebuilder->message(from, message)) return;
-    if (parity_encoder && parity_encoder->message(from, message)) return;
-    transfers->message(from, message);
-    replicator->message(from, message);
+    const FileMessages rooms = redundancy
+                                   ? redundancy->messages()
+                                   : FileMessages{*transfers, *directory, *replicator, *rebuilder,
+                                                  parity_encoder ? &*parity_encoder : nullptr};
+    if (!hears(rooms, from, message) && redundancy) hears(*redundancy, from, message);
   }
   void offered(NodeId from, std::uint64_t ticket, std::uint64_t bytes, OfferFrom offer) {
     if (redundancy) return redundancy->offered(from, ticket, bytes, offer);

@@ -19,10 +19,10 @@
 
 #include "agent/disk/links.h"
 #include "agent/group/remote_files.h"
+#include "agent/hears.h"
 #include "agent/redundancy/object_directory.h"
 #include "agent/restart/restore.h"
 #include "base/checksum.h"
-#include "base/clock.h"
 #include "format/segment.h"
 
 namespace backstay::agent::testing {
@@ -168,8 +168,8 @@ class AgentHarness final : public Outbox, public StoreLink, public Peers, public
   void put_at(NodeId agent, const NodeFile& file) {
     agents[agent].files[file.file] = &file;
     std::vector<Rank> ranks = file.held().ranks;
-    directory_.message(agent, wire::peer::Holds{1, file.file.version, file.file.run, file.file.node,
-                                                false, false, ranks});
+    directory_.on(agent, wire::peer::Holds{1, file.file.version, file.file.run, file.file.node,
+                                           false, false, ranks});
   }
   void put_in_pool(const NodeFile& file) {
     MemoryVersion& version = state_.memory[file.file.version];
@@ -190,8 +190,8 @@ class AgentHarness final : public Outbox, public StoreLink, public Peers, public
 
   // Agents that have parity of the file's group make it again when they are asked.
   void put_parity_at(NodeId agent, const NodeFile& file) {
-    directory_.message(agent, wire::peer::Holds{1, file.file.version, file.file.run, agent, true,
-                                                false, file.held().ranks});
+    directory_.on(agent, wire::peer::Holds{1, file.file.version, file.file.run, agent, true, false,
+                                           file.held().ranks});
     around_.rebuild = [this, &file](NodeId at, VersionOfRun, Rank,
                                     const RemoteFiles::Rebuilt& done) {
       later_.emplace_back([this, &file, at, done] {
@@ -469,7 +469,7 @@ class AgentHarness final : public Outbox, public StoreLink, public Peers, public
   std::uint32_t members() const override { return 1; }
   void send(NodeId to, wire::peer::Message message) override {
     if (to != 0) return;  // answers to put_at()
-    later_.emplace_back([this, message = std::move(message)] { directory_.message(0, message); });
+    later_.emplace_back([this, message] { hears(directory_, 0, message); });
   }
   void offer(NodeId, std::uint64_t, Bytes, Ended) override { FAIL(); }
   void fetch(OfferFrom, std::span<std::byte>, Ended) override { FAIL(); }

@@ -17,6 +17,7 @@
 #include "agent/disk/job_lock.h"
 #include "agent/disk/links.h"
 #include "agent/drain/durability.h"
+#include "agent/hears.h"
 #include "agent/written_part.h"
 #include "base/log.h"
 #include "format/names.h"
@@ -297,7 +298,7 @@ class DrainWorldPlayed {
     ways_[{from, to}].push_back([this, from, to, message = std::move(message)] {
       const auto packet = wire::peer::encode(message);  // as the wire would bring it
       ASSERT_TRUE(packet.ok());
-      coordinator(to).message(from, wire::peer::decode(*packet).value());
+      EXPECT_TRUE(hears(coordinator(to), from, wire::peer::decode(*packet).value()));
     });
   }
   DrainWorld world_of(Member& member) {

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "agent/disk/disk_threads.h"
 #include "agent/disk/links.h"
-#include "agent/disk/mailbox.h"
 #include "agent/job/job.h"
 #include "base/checksum.h"
 #include "base/clock.h"

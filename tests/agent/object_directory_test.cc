@@ -6,6 +6,8 @@
 #include <deque>
 #include <memory>
 
+#include "hears.h"
+
 namespace backstay::agent {
 namespace {
 
@@ -33,7 +35,7 @@ class Members {
       if (cut_.count(to) != 0) {
         (*this)[from].lost(to, Error(Code::agent_lost, "cut"));
       } else if (cut_.count(from) == 0) {
-        EXPECT_TRUE((*this)[to].message(from, message));
+        EXPECT_TRUE(testing::hears((*this)[to], from, message));
       }
     }
   }
@@ -326,10 +328,10 @@ TEST(ObjectDirectory, ManyObjectsGoInSeveralMessagesAndAreBounded) {
 
 TEST(ObjectDirectory, WhatIsSaidOfOthersRanksIsIgnored) {
   Members all(2);
-  EXPECT_TRUE(all[0].message(1, wire::peer::Holds{1, 7, run, 1, false, false, {0, 1}}));
-  EXPECT_TRUE(all[0].message(1, wire::peer::HoldsSeen{99}));
-  EXPECT_TRUE(all[0].message(1, wire::peer::Holders{99, {}}));
-  EXPECT_FALSE(all[0].message(1, wire::peer::Get{}));
+  all[0].on(1, wire::peer::Holds{1, 7, run, 1, false, false, {0, 1}});
+  all[0].on(1, wire::peer::HoldsSeen{99});
+  all[0].on(1, wire::peer::Holders{99, {}});
+  EXPECT_FALSE(all[0].on(1, wire::peer::No{99, Code::not_found, ""}));
   all[0].announce({});
   all[1].announce({});
   all.open();

@@ -8,6 +8,7 @@
 
 #include "agent/agents.h"
 #include "agent/disk/catalog.h"
+#include "agent/disk/disk_threads.h"
 #include "support/samples.h"
 
 namespace backstay::agent {

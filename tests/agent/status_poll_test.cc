@@ -68,21 +68,21 @@ TEST_F(StatusPollTest, IsDoneOnceAllHaveAnswered) {
   const std::uint64_t ticket = peers.ticket();
   for (const NodeId node : {3u, 0u, 2u}) {
     EXPECT_FALSE(gathered->done);
-    EXPECT_TRUE(status_poll.message(node, seen(ticket, "there")));
+    status_poll.on(node, seen(ticket, "there"));
   }
   EXPECT_TRUE(gathered->done);
   ASSERT_EQ(gathered->members.size(), 4u);
   EXPECT_EQ(gathered->members[1].seen.host, "here");
   EXPECT_EQ(gathered->members[3].seen.host, "there");
   EXPECT_EQ(status_poll.pump(), no_deadline);
-  EXPECT_TRUE(status_poll.message(2, seen(ticket, "late"))) << "and dropped";
+  status_poll.on(2, seen(ticket, "late"));  // and dropped
 }
 
 TEST_F(StatusPollTest, WhoDoesNotAnswerInTimeIsShownWithout) {
   const auto gathered = status_poll.ask({}, 64);
-  status_poll.message(0, seen(peers.ticket(), "n0"));
-  status_poll.message(0, seen(peers.ticket(), "again"));
-  status_poll.message(1, seen(peers.ticket(), "not asked"));
+  status_poll.on(0, seen(peers.ticket(), "n0"));
+  status_poll.on(0, seen(peers.ticket(), "again"));
+  status_poll.on(1, seen(peers.ticket(), "not asked"));
   status_poll.lost(3, Error(Code::agent_lost, "it cannot be reached"));
   EXPECT_EQ(status_poll.pump(), clock.monotonic_ns() + StatusPoll::patience_ns);
   clock.advance(StatusPoll::patience_ns - 1);
@@ -115,14 +115,13 @@ TEST_F(StatusPollTest, AsksNoMoreThanItMay) {
 }
 
 TEST_F(StatusPollTest, AnswersWhoLooks) {
-  EXPECT_TRUE(status_poll.message(2, wire::peer::Look{77, 0, 0}));
+  status_poll.on(2, wire::peer::Look{77, 0, 0});
   ASSERT_EQ(peers.sent.size(), 1u);
   EXPECT_EQ(peers.sent[0].first, 2u);
   const auto& answer = std::get<wire::peer::Seen>(peers.sent[0].second);
   EXPECT_EQ(answer.ticket, 77u);
   EXPECT_EQ(answer.host, "here");
   EXPECT_THAT(answer.files, IsEmpty());
-  EXPECT_FALSE(status_poll.message(2, wire::peer::HoldsSeen{1}));
 }
 
 TEST_F(StatusPollTest, AsksForTheFilesOfAVersion) {
@@ -131,7 +130,7 @@ TEST_F(StatusPollTest, AsksForTheFilesOfAVersion) {
   EXPECT_EQ(look.version, 12u);
   EXPECT_EQ(look.run, 99u);
   EXPECT_THAT(gathered->members[1].seen.files, ElementsAre(4));
-  EXPECT_TRUE(status_poll.message(2, wire::peer::Look{78, 12, 99}));
+  status_poll.on(2, wire::peer::Look{78, 12, 99});
   EXPECT_THAT(std::get<wire::peer::Seen>(peers.sent.back().second).files, ElementsAre(4));
 }
 

@@ -105,7 +105,7 @@ TEST_F(TransfersTest, ALineThatIsTooLongIsSentAway) {
   get.run = run;
   get.node = 1;
   get.bytes = 4096;
-  for (std::size_t i = 0; i < asked; ++i) network[1].transfers->message(2, get);
+  for (std::size_t i = 0; i < asked; ++i) network[1].transfers->on(2, get);
   network.run_for();
   EXPECT_EQ(answers.all.size(), asked);
   EXPECT_GT(answers.with(Code::again), 0u);
@@ -183,7 +183,7 @@ TEST_F(TransfersTest, WhoWasLostMeanwhileIsAnsweredNothing) {
     before.node = 1;
     before.offset = 4096;
     before.bytes = 4096;
-    network[1].transfers->message(0, before);
+    network[1].transfers->on(0, before);
     network[1].transfers->lost(0, Error(Code::agent_lost, "the connection was cut"));
     AlignedMemory after(4096);
     network[0].transfers->read(1, file, 20480, after.span(), answers.one());  // the same ticket

@@ -132,6 +132,20 @@ TEST_F(Table, T5T6AFailedRecordIsTriedOnceATick) {
   EXPECT_THAT(table.take_retries(), IsEmpty());
 }
 
+// Both orders may be on their way: the others hear of the higher level once it is recorded here.
+TEST_F(Table, WhatIsToBeRecordedHigherStays) {
+  for (const VersionNumber version : {1, 2}) {
+    become_prepared(version);
+    table.ordered(version, StoreOrder::record);
+    if (version == 1) table.ordered(version, StoreOrder::record);
+    table.recorded(stored(version, Level::local));
+  }
+  EXPECT_TRUE(row(1).recording);
+  EXPECT_THAT(expired(table, 1), IsEmpty());
+  table.ordered(1, StoreOrder::record, false);
+  EXPECT_THAT(expired(table, 1), ElementsAre(1));
+}
+
 TEST_F(Table, T7T8ALevelIsReportedOnceItIsAnnounced) {
   become_prepared(1);
   table.announced({1, run}, Level::local);

@@ -185,6 +185,8 @@ TEST(RunSummary, AProgramThatFailedBeforeItsFirstCallIsToldSo) {
   EXPECT_THAT(lines, Contains(HasSubstr("failed (exit code 7) before it called Backstay")));
   EXPECT_THAT(lines, Each(Not(HasSubstr("backstay_init_mpi("))));
   EXPECT_EQ(lines.size(), 2u);
+  EXPECT_THAT(sentences(never, {.policy = "daly", .transparent = true}, {.exit_code = 7}),
+              ElementsAre(HasSubstr("was refused, or was not saved")));
   EXPECT_TRUE(sentences(never, daly, {.captures = true}).empty()) << "files need no call";
 }
 

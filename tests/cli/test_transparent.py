@@ -4,7 +4,6 @@ BACKSTAY_SEED repeats a run; BACKSTAY_LIVES sets how often a test ends each prog
 """
 
 import os
-import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -50,41 +49,6 @@ def test_versions_after_the_loss_of_an_agent_are_good(world):
         _, told = running.communicate(timeout=100)
     assert running.returncode == 0 and "restart 1 of 9 from version" in told, told
     assert out.read_bytes() == expected, told
-
-
-def test_numpy_with_threads(world):
-    numpy = os.environ.get("BACKSTAY_NUMPY_PYTHON", PYTHON)
-    if subprocess.run([numpy, "-c", "import numpy"], capture_output=True).returncode != 0:
-        pytest.skip("no numpy")
-    text = """
-import numpy as np
-a = np.random.default_rng(1).random((400, 400))
-for step in range(150):
-    a = a @ a
-    a /= np.abs(a).max()
-    if step % 10 == 0: print(step, repr(a.sum()), flush=True)
-"""
-    go_on(world, [numpy, program(world, text)[1]])
-
-
-def test_gzip_of_a_file(world):
-    source = world.folder / "large"
-    with open(source, "w") as file:
-        for i in range(800_000):
-            file.write(f"{i * 7919 % 1000003} {i * i}\n")
-    go_on(world, ["gzip", "-9", "-c", source])
-
-
-@pytest.mark.skipif(shutil.which("sqlite3") is None, reason="no sqlite3")
-def test_sqlite_in_memory(world):
-    query = world.folder / "query"
-    query.write_text(
-        "create table t(a int, b text);\n"
-        "with recursive c(n) as (select 1 union all select n+1 from c where n<1500000)"
-        " insert into t select n, hex(n*7919) from c;\n"
-        "create index i on t(b);\n"
-        "select count(*), sum(length(b)), max(b) from t;\n")
-    go_on(world, ["sqlite3", ":memory:", f".read {query}"])
 
 
 def go_on_from_another_folder(world, words, out):

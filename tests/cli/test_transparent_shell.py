@@ -5,6 +5,7 @@ BACKSTAY_SEED repeats a run; BACKSTAY_LIVES sets how often a test ends each prog
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 
@@ -16,6 +17,7 @@ from transparent import (  # noqa: F401 (two are fixtures)
     STARTED,
     STEPS,
     WAITS,
+    first_versions,
     go_on,
     newest,
     nothing_is_left,
@@ -132,3 +134,44 @@ def test_a_pipe_that_the_program_writes_is_inherited_again_or_empty(world):
     (world.folder / "go").touch()
     done = world.run("run", "--transparent", "--job", "app", "--", *words)
     assert (done.returncode, done.stdout) == (0, "gone on\n"), done.stderr
+
+
+ORIGIN = """
+#include <dlfcn.h>
+#include <stdio.h>
+#include <unistd.h>
+int first(void);
+int main(void) {
+  printf("%d\\n", first());
+  fflush(stdout);
+  while (access("go", F_OK) != 0) usleep(10000);
+  void* later = dlopen("libsecond.so", RTLD_NOW);
+  int (*second)(void) = later == NULL ? NULL : (int (*)(void))dlsym(later, "second");
+  printf("%d\\n", second == NULL ? -1 : second());
+  return 0;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no compiler")
+def test_libraries_beside_the_program_are_found(world):
+    """By $ORIGIN, at its start and after a restart."""
+    folder = world.folder / "place"
+    (folder / "lib").mkdir(parents=True)
+    for name, number in (("first", 42), ("second", 43)):
+        (folder / f"{name}.c").write_text(f"int {name}(void) {{ return {number}; }}")
+        subprocess.run(["gcc", "-shared", "-fPIC", "-o", f"lib/lib{name}.so", f"{name}.c"],
+                       cwd=folder, check=True)
+    (folder / "main.c").write_text(ORIGIN)
+    subprocess.run(["gcc", "-o", "main", "main.c", "-Llib", "-lfirst", "-Wl,-rpath,$ORIGIN/lib"],
+                   cwd=folder, check=True)
+    out = world.folder / "out"
+    with open(out, "wb") as file:
+        running = start(world, ["place/main"], "--job", "app", "--interval", 0.2, out=file)
+        first_versions(world, running)
+        for pid in processes_of(world):
+            os.kill(pid, signal.SIGKILL)
+        (world.folder / "go").touch()
+        _, told = running.communicate(timeout=60)
+    assert running.returncode == 0 and out.read_text() == "42\n43\n", told
+    assert "from version" in told

@@ -33,7 +33,7 @@ std::vector<Action> World::enabled() const {
     add(may_stand(process), What::stand, rank);
     add(process.saving && !process.imaged && !process.dead, What::save, rank);
     add(!process.up.empty(), What::up, rank);
-    add(!process.down.empty() && !process.dead && !process.cut_off, What::down, rank);
+    add(!process.down.empty() && !process.dead, What::down, rank);
     add(kills_ > 0 && !process.dead, What::kill, rank);
     add(breaks_ > 0 && !process.dead && !process.cut_off, What::cut_off, rank);
   }
@@ -128,7 +128,7 @@ void World::break_part(const Action& action) {
   } else {
     --breaks_;
     process.cut_off = true;
-    process.machine.give_up();
+    process.machine.lose_coordinator();
   }
 }
 
@@ -218,7 +218,7 @@ void World::check_images() {
     Process& now = world.ranks_[rank];
     now.memory = *process.image;
     now.machine = *process.image_machine;
-    now.machine.give_up();
+    now.machine.lose_coordinator();
     now.machine.take();
     if (now.memory.in == Memory::In::door) now.memory.in = Memory::In::program;
     process.image.reset();

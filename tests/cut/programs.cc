@@ -48,7 +48,14 @@ Scene across() {
   return of({{op::barrier(1), op::send(1)}, {op::recv(0), op::barrier(2)}, {op::barrier(2)}},
             {{0}, {1, 2}});
 }
-// The same, where the sender waits until its message is taken.
+// And where the sender waits until its message is taken.
+// The same, where any rank may send.
+Scene across_any() {
+  Scene scene = across();
+  scene.programs[1][0].peer = any_rank;
+  scene.any = true;
+  return scene;
+}
 Scene across_taken() {
   return of({{op::barrier(1), op::recv(1)}, {op::ssend(0), op::barrier(2)}, {op::barrier(2)}},
             {{0}, {1, 2}});
@@ -107,6 +114,7 @@ std::vector<Named> small_programs(bool large) {
       {"non-blocking, with a root", lingering(later_bcast()), true},
       {"a communicator is made", lingering(makes_pair()), true},
       {"held behind another communicator", lingering(across()), true},
+      {"held, and any rank may send", lingering(across_any()), true},
       {"held while a message waits to be taken", lingering(across_taken()), true},
       {"a chain of needs", lingering(chain()), true},
   };

@@ -106,8 +106,21 @@ TEST(CutRank, OrdersThatDoNotFitChangeNothing) {
   EXPECT_EQ(last_report(rank).reached, 1U);
   rank.receive(order(Order::What::save));
   EXPECT_TRUE(rank.take().empty()) << "it does not stand";
-  rank.give_up();
+}
+
+TEST(CutRank, IgnoresWhatStillComesFromALostCoordinator) {
+  Rank rank(0, 2);
+  rank.open(0);
+  rank.lose_coordinator();
+  rank.receive(order(Order::What::run_on));
+  EXPECT_TRUE(rank.may_begin(0)) << "it would be held for ever";
+  rank.find_coordinator();
+  rank.receive(order(Order::What::run_on));
+  EXPECT_FALSE(rank.may_begin(0));
+  rank.take();
+  rank.lose_coordinator();
   EXPECT_TRUE(puts_out<GoOn>(rank));
+  rank.find_coordinator();
   rank.receive(order(Order::What::run_on, 3));
   EXPECT_TRUE(rank.take().empty()) << "it has given this cut up";
 }

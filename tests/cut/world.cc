@@ -76,7 +76,6 @@ bool World::may_step(RankNumber rank) const {
   if (memory.in == Memory::In::collective) {
     return may_leave(process, {op->comm, memory.entered[op->comm], op->what, op->peer});
   }
-  if (process.stop) return false;
   if (op == nullptr) return true;  // it ends
   if (op->what == Op::What::linger) return false;
   if (memory.in == Memory::In::door) return process.awake;
@@ -194,7 +193,7 @@ void World::leave(Process& process, const Op& op) {
 bool World::may_stand(const Process& process) const {
   const Memory& memory = process.memory;
   if (!process.stop || process.stood || process.dead) return false;
-  if (memory.in == Memory::In::collective) return false;
+  if (memory.in == Memory::In::collective || memory.in == Memory::In::ended) return false;
   return std::all_of(memory.pending.begin(), memory.pending.end(),
                      [&](const Pending& call) { return may_leave(process, call); });
 }

@@ -85,6 +85,7 @@ struct Process {
   Memory memory;
   Rank machine;
   bool awake = false;  // may try the door again
+  // A program that was asked to stop goes on until it stands.
   bool in_cut = false, stop = false, stood = false, saving = false, imaged = false;
   bool dead = false, cut_off = false;
   std::vector<Letter> arrived;

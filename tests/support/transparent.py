@@ -88,6 +88,7 @@ def status_of(world, job):
 
 
 STARTED = []
+KILLS = []  # how often go_on() has ended a program, each time
 
 
 @pytest.fixture(autouse=True)
@@ -170,6 +171,7 @@ def go_on(world, words, lives=LIVES, interval=0.1, victim="backstay-boot"):
         assert running.returncode == 0, told
         assert out.read_bytes() == expected, told
         if killed > 0:
+            KILLS.append(killed)
             return told
     raise AssertionError("the program had ended before the first kill, five times")
 

@@ -26,7 +26,7 @@ void VersionOutput::open(const MemoryVersion& version, std::uint64_t bytes) {
 Reclaim VersionOutput::reclaimable() const {
   std::vector<VersionNumber> soon;
   for (const auto& [number, row] : state_.versions.rows()) {
-    if (row.recording && row.disk->level == Level::none) soon.push_back(number);
+    if (row.recording > 0 && row.disk->level == Level::none) soon.push_back(number);
   }
   for (const auto& [number, version] : state_.memory) {
     const bool on_its_way = version.captured && !version.failed && !version.dropping;

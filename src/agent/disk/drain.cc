@@ -1,7 +1,5 @@
 #include "agent/disk/drain.h"
 
-#include <sys/resource.h>
-
 #include "agent/disk/guarded_tier.h"
 #include "base/log.h"
 
@@ -77,32 +75,6 @@ void DrainWorker::tell(const format::CommitRecord& record,
 void DrainWorker::handle(CommitCopy& command) {
   parts_.handle(command,
                 [&](const format::CommitRecord& record) { tell(record, command.expired); });
-}
-
-// --- the thread ----------------------------------------------------------------------------------
-
-Drain::Drain(std::string job, DrainWorld world)
-    : thread_([this, job = std::move(job), world = std::move(world)]() mutable {
-        constexpr int patience = 10;  // the program's processes come first
-        (void)::setpriority(PRIO_PROCESS, 0, patience);
-        DrainWorker worker(std::move(job), std::move(world), system_clock());
-        run(worker);
-      }) {}
-
-void Drain::run(DrainWorker& worker) {
-  for (;;) {
-    const bool busy = worker.busy();
-    const std::uint64_t rest = busy ? worker.rests_until_ns() : no_deadline;
-    auto next = busy && rest == 0 ? commands_.take(/*wait=*/false) : commands_.take_until(rest);
-    if (next && std::holds_alternative<std::monostate>(*next)) return;
-    if (next) worker.handle(std::get<DrainCommand>(std::move(*next)));
-    if (worker.busy()) worker.step();
-  }
-}
-
-Drain::~Drain() {
-  commands_.put(std::monostate{});
-  thread_.join();
 }
 
 }  // namespace backstay::agent

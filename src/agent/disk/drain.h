@@ -13,11 +13,9 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <variant>
 
 #include "agent/disk/drain_parts.h"
-#include "agent/disk/mailbox.h"
 #include "agent/disk/store.h"
 #include "agent/disk/version_copy.h"
 #include "base/alternative.h"
@@ -63,6 +61,14 @@ class DrainWorker {
   // While busy: nothing may be done before this time of the clock, as the rate is limited; else 0.
   std::uint64_t rests_until_ns() const;
 
+  // For DiskThread. At its end what is under way is given up: a folder without a commit record
+  // stays.
+  std::uint64_t wakes_ns() const { return busy() ? rests_until_ns() : no_deadline; }
+  void carry_on(bool) {
+    if (busy()) step();
+  }
+  void finish() {}
+
  private:
   void handle(Command& command);
   void handle(OpenDurable& command);
@@ -86,22 +92,6 @@ class DrainWorker {
   LivenessLock live_;
   DrainParts parts_;
   bool stands_still_ = false;
-};
-
-class Drain {
- public:
-  Drain(std::string job, DrainWorld world);
-  // Gives up what is under way: a folder without commit record stays.
-  ~Drain();
-  Drain(const Drain&) = delete;
-  Drain& operator=(const Drain&) = delete;
-
-  void post(DrainCommand command) { commands_.put(std::move(command)); }
-
- private:
-  void run(DrainWorker& worker);
-  Mailbox<std::variant<DrainCommand, std::monostate>> commands_;  // monostate: end
-  std::thread thread_;
 };
 
 }  // namespace backstay::agent

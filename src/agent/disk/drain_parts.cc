@@ -1,6 +1,7 @@
 #include "agent/disk/drain_parts.h"
 
 #include "agent/disk/guarded_tier.h"
+#include "base/check.h"
 #include "base/log.h"
 #include "format/names.h"
 
@@ -105,6 +106,7 @@ Status DrainParts::begin(const std::string& dir, const CopyPart& command) {
 }
 
 void DrainParts::step() {
+  BACKSTAY_CHECK(part_);
   const Status status = part_->copy->step();
   if (!status.ok() || part_->copy->done()) answer(status);
 }
@@ -114,6 +116,7 @@ void DrainParts::handle(const StopPart&) {
 }
 
 void DrainParts::answer(const Status& status) {
+  BACKSTAY_CHECK(part_);
   PartCopied event{part_->ticket, status, false, 0, 0};
   if (status.ok()) {
     event.payload_bytes = part_->copy->part().payload_bytes;

@@ -1,7 +1,5 @@
 #include "agent/disk/home.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 
 #include "agent/disk/catalog.h"
@@ -115,26 +113,6 @@ Status HomeWorker::mark(const MarkHome& order, HomeMarked& answer) {
   BACKSTAY_TRY(write_home_mark(*tier, mark));
   failpoint("home.6");
   return {};
-}
-
-// --- the thread ----------------------------------------------------------------------------------
-
-Home::Home(HomeWorld world)
-    : thread_([this, world = std::move(world)]() mutable {
-        constexpr int patience = 10;  // the program's processes come first
-        (void)::setpriority(PRIO_PROCESS, 0, patience);
-        HomeWorker worker(std::move(world), [this] { return ends_.load(); });
-        for (;;) {
-          const auto next = orders_.take(/*wait=*/true);
-          if (std::holds_alternative<std::monostate>(*next)) return;
-          worker.handle(std::get<HomeOrder>(*next));
-        }
-      }) {}
-
-Home::~Home() {
-  ends_ = true;
-  orders_.put(std::monostate{});
-  thread_.join();
 }
 
 }  // namespace backstay::agent

@@ -5,19 +5,15 @@
 // path may hang: nothing else waits for this thread but its own destructor.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
-#include <thread>
 #include <utility>
-#include <variant>
 
 #include "agent/disk/home_orders.h"
 #include "agent/disk/home_path.h"
-#include "agent/disk/mailbox.h"
 #include "agent/disk/version_files.h"
 #include "base/clock.h"
 #include "io/file.h"
@@ -43,6 +39,11 @@ class HomeWorker {
       HomeWorld world, std::function<bool()> stop = [] { return false; });
   void handle(const HomeOrder& order);
 
+  // For DiskThread: an order is carried out at once.
+  std::uint64_t wakes_ns() const { return no_deadline; }
+  void carry_on(bool) {}
+  void finish() {}
+
  private:
   struct Known {
     format::CommitRecord record;
@@ -64,22 +65,6 @@ class HomeWorker {
   std::unique_ptr<tier::Tier> tier_;
   VersionNumber opened_ = 0;  // whose files are open; 0: of none
   std::unique_ptr<VersionFiles> files_;
-};
-
-class Home {
- public:
-  explicit Home(HomeWorld world);
-  // Gives up the file that is under way between two pieces.
-  ~Home();
-  Home(const Home&) = delete;
-  Home& operator=(const Home&) = delete;
-
-  void post(HomeOrder order) { orders_.put(std::move(order)); }
-
- private:
-  Mailbox<std::variant<HomeOrder, std::monostate>> orders_;  // monostate: end
-  std::atomic<bool> ends_ = false;
-  std::thread thread_;
 };
 
 }  // namespace backstay::agent

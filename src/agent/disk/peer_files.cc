@@ -1,7 +1,6 @@
 #include "agent/disk/peer_files.h"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 
@@ -368,35 +367,6 @@ std::uint64_t PeerFileWorker::closes_at_ns() const {
   std::uint64_t at = no_deadline;
   for (const auto& [file, reading] : readings_) at = std::min(at, reading.used_ns + idle_ns);
   return at;
-}
-
-// --- the thread ----------------------------------------------------------------------------------
-
-PeerFileThread::PeerFileThread(std::string job, PeerFileWorker::MakeTier make_tier,
-                               PeerFileWorker::PostEvent post_event)
-    : thread_([this, job = std::move(job), make_tier = std::move(make_tier),
-               post_event = std::move(post_event)]() mutable {
-        constexpr int patience = 10;  // the program's processes come first
-        (void)::setpriority(PRIO_PROCESS, 0, patience);
-        PeerFileWorker worker(std::move(job), std::move(make_tier), std::move(post_event),
-                              system_clock());
-        run(worker);
-      }) {}
-
-void PeerFileThread::run(PeerFileWorker& worker) {
-  for (;;) {
-    const bool busy = worker.busy();
-    auto next = busy ? commands_.take(/*wait=*/false) : commands_.take_until(worker.closes_at_ns());
-    if (next && std::holds_alternative<std::monostate>(*next)) return;
-    if (next) worker.handle(std::get<PeerFileCommand>(std::move(*next)));
-    if (busy) worker.step(/*wait=*/!next);
-    worker.close_idle();
-  }
-}
-
-PeerFileThread::~PeerFileThread() {
-  commands_.put(std::monostate{});
-  thread_.join();
 }
 
 }  // namespace backstay::agent

@@ -15,13 +15,11 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <variant>
 #include <vector>
 
 #include "agent/disk/incoming_parity.h"
 #include "agent/disk/incoming_replica.h"
-#include "agent/disk/mailbox.h"
 #include "agent/version/file_of.h"
 #include "agent/version/held_files.h"
 #include "base/clock.h"
@@ -127,6 +125,15 @@ class PeerFileWorker {
   // When close_idle() has something to do; no_deadline: never.
   std::uint64_t closes_at_ns() const;
 
+  // For DiskThread. At its end what is under way is given up: what was written of a copy stays,
+  // without a manifest.
+  std::uint64_t wakes_ns() const { return busy() ? 0 : closes_at_ns(); }
+  void carry_on(bool wait) {
+    if (busy()) step(wait);
+    close_idle();
+  }
+  void finish() {}
+
  private:
   struct Read {
     std::uint64_t offset = 0;
@@ -180,24 +187,6 @@ class PeerFileWorker {
   std::unique_ptr<tier::Tier> tier_;
   std::map<FileOf, Reading> readings_;
   std::map<FileOf, std::unique_ptr<IncomingFile>> copies_;
-};
-
-class PeerFileThread final : public PeerFileLink {
- public:
-  // Both functions are called in the peer file thread.
-  PeerFileThread(std::string job, PeerFileWorker::MakeTier make_tier,
-                 PeerFileWorker::PostEvent post_event);
-  // Gives up what is under way: what was written of a copy stays, without a manifest.
-  ~PeerFileThread() override;
-  PeerFileThread(const PeerFileThread&) = delete;
-  PeerFileThread& operator=(const PeerFileThread&) = delete;
-
-  void post(PeerFileCommand command) override { commands_.put(std::move(command)); }
-
- private:
-  void run(PeerFileWorker& worker);
-  Mailbox<std::variant<PeerFileCommand, std::monostate>> commands_;  // monostate: end
-  std::thread thread_;
 };
 
 }  // namespace backstay::agent

@@ -447,30 +447,4 @@ bool StoreWorker::busy() const { return impl_->busy(); }
 
 void StoreWorker::reap(bool wait) { impl_->reap(wait); }
 
-Store::Store(std::string job, MakeTier make_tier, StoreWorker::PostEvent post_event,
-             StoreWorker::AppendLine append_event)
-    : thread_([this, job = std::move(job), make_tier = std::move(make_tier),
-               post_event = std::move(post_event),
-               append_event = std::move(append_event)]() mutable {
-        StoreWorker worker(std::move(job), make_tier, std::move(post_event),
-                           std::move(append_event));
-        run(worker);
-      }) {}
-
-void Store::run(StoreWorker& worker) {
-  for (;;) {
-    const bool busy = worker.busy();
-    auto next = commands_.take(/*wait=*/!busy);
-    if (next && std::holds_alternative<std::monostate>(*next)) break;
-    if (next) worker.handle(std::get<Command>(std::move(*next)));
-    if (busy) worker.reap(/*wait=*/!next);
-  }
-  while (worker.busy()) worker.reap(/*wait=*/true);
-}
-
-Store::~Store() {
-  commands_.put(std::monostate{});
-  thread_.join();
-}
-
 }  // namespace backstay::agent

@@ -29,7 +29,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -37,10 +36,10 @@
 
 #include "agent/disk/catalog.h"
 #include "agent/disk/home_orders.h"
-#include "agent/disk/mailbox.h"
 #include "agent/version/held_files.h"
 #include "agent/version/retention.h"
 #include "base/alternative.h"
+#include "base/clock.h"
 #include "base/ids.h"
 #include "format/manifest.h"
 #include "tier/tier.h"
@@ -237,28 +236,18 @@ class StoreWorker {
   // when nothing more is to be handed to the disk: in reap(true), or when handle() has to wait.
   void reap(bool wait);
 
+  // For DiskThread.
+  std::uint64_t wakes_ns() const { return busy() ? 0 : no_deadline; }
+  void carry_on(bool wait) {
+    if (busy()) reap(wait);
+  }
+  void finish() {
+    while (busy()) reap(/*wait=*/true);
+  }
+
  private:
   class Impl;
   std::unique_ptr<Impl> impl_;
-};
-
-class Store {
- public:
-  using MakeTier = StoreWorker::MakeTier;
-  // All three are called in the store's thread; the tier is that thread's alone.
-  Store(std::string job, MakeTier make_tier, StoreWorker::PostEvent post_event,
-        StoreWorker::AppendLine append_event = {});
-  // Finishes commands that were posted, then ends the thread.
-  ~Store();
-  Store(const Store&) = delete;
-  Store& operator=(const Store&) = delete;
-
-  void post(Command command) { commands_.put(std::move(command)); }
-
- private:
-  void run(StoreWorker& worker);
-  Mailbox<std::variant<Command, std::monostate>> commands_;  // monostate: end
-  std::thread thread_;
 };
 
 }  // namespace backstay::agent

@@ -43,21 +43,23 @@ VersionNumber DrainCoordinator::copying() const {
   return kept_ ? kept_->version.first : 0;
 }
 
-void DrainCoordinator::send(NodeId to, peer::Message message) {
-  if (!alone()) return peers_->send(to, std::move(message));
-  BACKSTAY_CHECK(to == self_);
-  to_self_.push_back(std::move(message));
+void DrainCoordinator::send(NodeId to, DrainMessage message) {
+  if (alone()) {
+    BACKSTAY_CHECK(to == self_);
+    return to_self_.push_back(std::move(message));
+  }
+  std::visit([&](auto& one) { peers_->send(to, std::move(one)); }, message);
 }
 
 void DrainCoordinator::deliver() {
   while (!to_self_.empty()) {
-    const peer::Message next = std::move(to_self_.front());
+    const DrainMessage next = std::move(to_self_.front());
     to_self_.pop_front();
     message(self_, next);
   }
 }
 
-void DrainCoordinator::tell_others(const peer::Message& message) {
+void DrainCoordinator::tell_others(const DrainMessage& message) {
   for (NodeId node = 0; node < members_; ++node) {
     if (node != self_ && lost_.count(node) == 0) send(node, message);
   }
@@ -129,6 +131,7 @@ void DrainCoordinator::begin() {
 }
 
 void DrainCoordinator::begin(format::CommitRecord record) {
+  BACKSTAY_CHECK(!version_ && record.version != 0);
   record.level = Level::durable;
   // What several nodes wrote is summed up again, as their parts are copied.
   format::CommitRecord wanted = record;
@@ -151,6 +154,7 @@ void DrainCoordinator::begin(format::CommitRecord record) {
 // coordinator had wanted.
 void DrainCoordinator::ask_for_parts() {
   Version& version = *version_;
+  BACKSTAY_CHECK(version.prepared && version.asked.empty() && version.given.empty());
   const format::CommitRecord& record = version.record;
   for (NodeId node = 0; node < members_; ++node) {
     if (lost_.count(node) != 0) continue;
@@ -180,6 +184,7 @@ void DrainCoordinator::on(NodeId from, const peer::Parts& parts) {
 }
 
 void DrainCoordinator::go_on() {
+  BACKSTAY_CHECK(version_);
   if (!version_->prepared || !version_->asked.empty() || version_->committing) return;
   if (version_->given_up) return end_if_over();
   const format::CommitRecord& record = version_->record;
@@ -224,6 +229,8 @@ void DrainCoordinator::on(NodeId from, const peer::TurnOver& over) {
 }
 
 void DrainCoordinator::commit() {
+  BACKSTAY_CHECK(version_->prepared && !version_->given_up && !version_->committing);
+  BACKSTAY_CHECK(version_->given.empty());  // nobody writes there any more
   version_->committing = true;
   version_->record.committed_ns = state_.clock.wall_ns();
   // Of an earlier run of several nodes: a restart of another one may still be reading an older one.
@@ -286,6 +293,7 @@ void DrainCoordinator::tell_given_up(VersionNumber version, RunId run, const Err
 
 // The lock is kept until no member writes any more; the next version waits for that too.
 void DrainCoordinator::end_if_over() {
+  BACKSTAY_CHECK(version_ && version_->given_up);
   if (!version_->given.empty()) return;
   state_.store.post_drain(EndCopy{});
   version_.reset();
@@ -306,7 +314,7 @@ void DrainCoordinator::lose(NodeId member, const Error& why) {
 
 // --- the other agents ----------------------------------------------------------------------------
 
-void DrainCoordinator::message(NodeId from, const peer::Message& message) {
+void DrainCoordinator::message(NodeId from, const DrainMessage& message) {
   std::visit([&](const auto& one) { on(from, one); }, message);
 }
 

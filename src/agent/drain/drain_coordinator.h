@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "agent/disk/store.h"
@@ -24,6 +25,11 @@
 #include "agent/version/job_state.h"
 
 namespace backstay::agent {
+
+// What the agents of a run say to each other about it.
+using DrainMessage = std::variant<wire::peer::Due, wire::peer::Which, wire::peer::Parts,
+                                  wire::peer::Turn, wire::peer::TurnOver, wire::peer::Durable,
+                                  wire::peer::NotDurable, wire::peer::DurableGone>;
 
 class DrainCoordinator final {
  public:
@@ -60,7 +66,7 @@ class DrainCoordinator final {
   void on(const CopyFailed& event);
   void on(const Removed& event);
 
-  void message(NodeId from, const wire::peer::Message& message);
+  void message(NodeId from, const DrainMessage& message);
   void lost(NodeId peer, const Error& why);
   void reached(NodeId peer);
   void membership(std::span<const NodeId> lost, std::span<const NodeId> back);
@@ -92,11 +98,11 @@ class DrainCoordinator final {
 
   bool alone() const { return peers_ == nullptr; }
   NodeId coordinator() const;
-  void send(NodeId to, wire::peer::Message message);
+  void send(NodeId to, DrainMessage message);
   std::vector<NodeId> files_of(VersionOfRun version) const;
   std::optional<format::CommitRecord> record_of_file(const FileOf& file) const;
   void tell_due();
-  void tell_others(const wire::peer::Message& message);
+  void tell_others(const DrainMessage& message);
   void tell_durable(NodeId peer);
   void note_gone(VersionNumber version);
 
@@ -120,8 +126,6 @@ class DrainCoordinator final {
   void on(NodeId from, const wire::peer::Durable& durable);
   void on(NodeId from, const wire::peer::NotDurable& why);
   void on(NodeId from, const wire::peer::DurableGone& gone);
-  template <typename Other>
-  void on(NodeId, const Other&) {}
   void write(const Own& own);
   void answer(const Own& own, const Error& why);
   void keep(std::optional<Kept> what);
@@ -146,7 +150,7 @@ class DrainCoordinator final {
   std::optional<Own> own_;
   std::optional<Own> next_own_;  // of another coordinator, once that one has been stopped
   std::optional<Kept> kept_;
-  std::deque<wire::peer::Message> to_self_;  // in a run of one node
+  std::deque<DrainMessage> to_self_;  // in a run of one node
 };
 
 }  // namespace backstay::agent

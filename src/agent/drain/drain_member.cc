@@ -64,6 +64,7 @@ void DrainCoordinator::on(NodeId from, const peer::Turn& turn) {
 }
 
 void DrainCoordinator::write(const Own& own) {
+  BACKSTAY_CHECK(!own_);  // one turn at a time
   const auto& [ticket, version, run, node] = own.turn;
   auto record = record_of_file(FileOf{version, run, node});
   if (!record || !kept_ || kept_->version != VersionOfRun{version, run}) {

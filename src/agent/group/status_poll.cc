@@ -41,22 +41,19 @@ void StatusPoll::close_if_all(Open& open) {
   if (open.waiting.empty()) open.gathered->done = true;
 }
 
-bool StatusPoll::message(NodeId from, const wire::peer::Message& message) {
-  if (const auto* look = std::get_if<wire::peer::Look>(&message)) {
-    wire::peer::Seen seen = own_({look->version, look->run});
-    seen.ticket = look->ticket;
-    peers_.send(from, std::move(seen));
-    return true;
-  }
-  const auto* seen = std::get_if<wire::peer::Seen>(&message);
-  if (seen == nullptr) return false;
-  const auto open = open_.find(seen->ticket);
-  if (open == open_.end()) return true;  // too late
+void StatusPoll::on(NodeId from, const wire::peer::Look& look) {
+  wire::peer::Seen seen = own_({look.version, look.run});
+  seen.ticket = look.ticket;
+  peers_.send(from, std::move(seen));
+}
+
+void StatusPoll::on(NodeId from, const wire::peer::Seen& seen) {
+  const auto open = open_.find(seen.ticket);
+  if (open == open_.end()) return;  // too late
   const auto place = open->second.waiting.extract(from);
-  if (place.empty()) return true;
-  open->second.gathered->members[place.mapped()] = {from, MemberSeen::State::ok, "", *seen};
+  if (place.empty()) return;
+  open->second.gathered->members[place.mapped()] = {from, MemberSeen::State::ok, "", seen};
   close_if_all(open->second);
-  return true;
 }
 
 void StatusPoll::lost(NodeId peer, const Error& why) {

@@ -53,7 +53,8 @@ class StatusPoll {
   std::shared_ptr<const Gathered> ask(const tree::NodeSet& lost, std::size_t others_max,
                                       VersionOfRun version = {});
   // True if it was for us.
-  bool message(NodeId from, const wire::peer::Message& message);
+  void on(NodeId from, const wire::peer::Look& look);
+  void on(NodeId from, const wire::peer::Seen& seen);
   void lost(NodeId peer, const Error& why);
   // Ends what has waited long enough; answers when it wants to be called again (base/clock.h).
   std::uint64_t pump();

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/group/message_table.h"
 #include "agent/job/job.h"
 #include "agent/job/job_status.h"
 #include "base/log.h"
@@ -126,7 +127,6 @@ void Job::membership(const tree::Membership& change) {
 }
 
 void Job::Files::message(NodeId from, const wire::peer::Message& message) {
-  if (job_.status_poll_ && job_.status_poll_->message(from, message)) return;
   if (job_.redundancy_) return deliver(from, message);
   if (early_.size() < early_max) early_.emplace_back(from, message);
 }
@@ -137,9 +137,39 @@ void Job::Files::replay() {
   }
 }
 
+// The table: each message and the room that takes it.
 void Job::Files::deliver(NodeId from, const wire::peer::Message& message) {
-  job_.redundancy_->message(from, message);
-  if (DrainCoordinator* drain = job_.durability_.coordinator()) drain->message(from, message);
+  namespace peer = wire::peer;
+  Redundancy& redundancy = *job_.redundancy_;
+  const FileMessages files = redundancy.messages();
+  StatusPoll& poll = *job_.status_poll_;
+  const auto drain = [&](const DrainMessage& one) {
+    if (DrainCoordinator* all = job_.durability_.coordinator()) all->message(from, one);
+  };
+  const MessageTable table{
+      [&](const peer::Get& one) { files.on(from, one); },
+      [&](const peer::No& one) { files.on(from, one); },
+      [&](const peer::Keep& one) { files.on(from, one); },
+      [&](const peer::Kept& one) { files.on(from, one); },
+      [&](const peer::Holds& one) { files.on(from, one); },
+      [&](const peer::HoldsSeen& one) { files.on(from, one); },
+      [&](const peer::Lookup& one) { files.on(from, one); },
+      [&](const peer::Holders& one) { files.on(from, one); },
+      [&](const peer::Rebuild& one) { files.on(from, one); },
+      [&](const peer::Rebuilt& one) { files.on(from, one); },
+      [&](const peer::Doubt& one) { redundancy.on(from, one); },
+      [&](const peer::Look& one) { poll.on(from, one); },
+      [&](const peer::Seen& one) { poll.on(from, one); },
+      [&](const peer::Due& one) { drain(one); },
+      [&](const peer::Which& one) { drain(one); },
+      [&](const peer::Parts& one) { drain(one); },
+      [&](const peer::Turn& one) { drain(one); },
+      [&](const peer::TurnOver& one) { drain(one); },
+      [&](const peer::Durable& one) { drain(one); },
+      [&](const peer::NotDurable& one) { drain(one); },
+      [&](const peer::DurableGone& one) { drain(one); },
+  };
+  hand_out(message, table);
 }
 
 void Job::Files::offered(NodeId from, std::uint64_t ticket, std::uint64_t bytes, OfferFrom offer) {

@@ -115,31 +115,33 @@ void ObjectDirectory::ask(Question question) {
 
 // --- events --------------------------------------------------------------------------------------
 
-bool ObjectDirectory::message(NodeId from, const wire::peer::Message& message) {
-  const auto* holds = std::get_if<Holds>(&message);
-  const auto* seen = std::get_if<wire::peer::HoldsSeen>(&message);
-  const auto* lookup = std::get_if<wire::peer::Lookup>(&message);
-  const auto* holders = std::get_if<wire::peer::Holders>(&message);
-  if (const auto* no = std::get_if<wire::peer::No>(&message)) {
-    const auto found = asked_.take(from, no->ticket);
-    if (found) (*found)(Error(no->code, no->message));
-    return found.has_value();
-  }
-  if (holds == nullptr && seen == nullptr && lookup == nullptr && holders == nullptr) return false;
+bool ObjectDirectory::on(NodeId from, const wire::peer::No& no) {
+  const auto found = asked_.take(from, no.ticket);
+  if (found) (*found)(Error(no.code, no.message));
+  return found.has_value();
+}
+
+void ObjectDirectory::on(NodeId from, const Holds& holds) {
   back(from);
-  if (holds != nullptr) {
-    holds->gone ? forget(from, *holds) : remember(from, *holds);
-    peers_.send(from, wire::peer::HoldsSeen{holds->batch});
-    if (names_no_file(*holds)) holds->gone ? answer_waiting() : tell_all(from);
-  } else if (seen != nullptr) {
-    const auto batch = unanswered_.find(seen->batch);
-    if (batch != unanswered_.end() && batch->second == from) unanswered_.erase(batch);
-  } else if (lookup != nullptr) {
-    answer(from, *lookup);
-  } else if (const auto found = asked_.take(from, holders->ticket)) {
-    (*found)(holders->holders);
-  }
-  return true;
+  holds.gone ? forget(from, holds) : remember(from, holds);
+  peers_.send(from, wire::peer::HoldsSeen{holds.batch});
+  if (names_no_file(holds)) holds.gone ? answer_waiting() : tell_all(from);
+}
+
+void ObjectDirectory::on(NodeId from, const wire::peer::HoldsSeen& seen) {
+  back(from);
+  const auto batch = unanswered_.find(seen.batch);
+  if (batch != unanswered_.end() && batch->second == from) unanswered_.erase(batch);
+}
+
+void ObjectDirectory::on(NodeId from, const wire::peer::Lookup& lookup) {
+  back(from);
+  answer(from, lookup);
+}
+
+void ObjectDirectory::on(NodeId from, const wire::peer::Holders& holders) {
+  back(from);
+  if (const auto found = asked_.take(from, holders.ticket)) (*found)(holders.holders);
 }
 
 void ObjectDirectory::remember(NodeId from, const Holds& holds) {

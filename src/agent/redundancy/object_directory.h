@@ -59,8 +59,12 @@ class ObjectDirectory final : public ObjectLookup {
   void lookup(VersionOfRun version, Rank rank, Found found, bool parity) override;
 
   // --- events of the peer connections ---
-  // True if it was for us.
-  bool message(NodeId from, const wire::peer::Message& message);
+  void on(NodeId from, const wire::peer::Holds& holds);
+  void on(NodeId from, const wire::peer::HoldsSeen& seen);
+  void on(NodeId from, const wire::peer::Lookup& lookup);
+  void on(NodeId from, const wire::peer::Holders& holders);
+  // False: it answers nothing that we asked.
+  bool on(NodeId from, const wire::peer::No& no);
   void lost(NodeId peer, const Error& why);
   // A lost member is in reach again: what we hold is announced to it again. A message of it says
   // the same.

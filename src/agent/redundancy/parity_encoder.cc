@@ -474,14 +474,13 @@ bool ParityEncoder::may_be_made(VersionNumber version) const {
   return !task.there && !task.failed && task.step < Step::sealing;
 }
 
-bool ParityEncoder::message(NodeId from, const wire::peer::Message& message) {
-  const auto* get = std::get_if<wire::peer::Get>(&message);
-  if (get == nullptr || !get->parity || get->manifest || get->run != world_.state.run ||
-      get->node == group_[self_] || get->node != from) {
+bool ParityEncoder::on(NodeId from, const wire::peer::Get& get) {
+  if (!get.parity || get.manifest || get.run != world_.state.run || get.node == group_[self_] ||
+      get.node != from) {
     return false;
   }
-  parity_sender_.asked({get->version, from, get->offset}, get->ticket, get->bytes,
-                       hands_out() && may_be_made(get->version));
+  parity_sender_.asked({get.version, from, get.offset}, get.ticket, get.bytes,
+                       hands_out() && may_be_made(get.version));
   return true;
 }
 

@@ -68,7 +68,7 @@ class ParityEncoder {
   void removed(VersionNumber version);
   void membership(std::span<const NodeId> lost, std::span<const NodeId> back);
   // True: it was a `get` for a block of parity that is made here for who asks.
-  bool message(NodeId from, const wire::peer::Message& message);
+  bool on(NodeId from, const wire::peer::Get& get);
   void lost(NodeId peer) { parity_sender_.lost(peer); }
 
   // Does what is to be done next; answers when it wants to be called again (base/clock.h).

@@ -32,27 +32,21 @@ void Rebuilder::ask(NodeId agent, VersionOfRun version, Rank rank, Done done) {
   world_.peers.send(agent, wire::peer::Rebuild{ticket, version.first, version.second, rank});
 }
 
-bool Rebuilder::message(NodeId from, const wire::peer::Message& message) {
-  if (const auto* rebuild = std::get_if<wire::peer::Rebuild>(&message)) {
-    on(from, *rebuild);
-    return true;
+void Rebuilder::on(NodeId from, const wire::peer::Rebuilt& rebuilt) {
+  const auto done = asked_.take(from, rebuilt.ticket);
+  if (!done) return;
+  if (rebuilt.code == Code::ok) {
+    (*done)(rebuilt.node);
+  } else {
+    (*done)(Error(rebuilt.code, fmt::format("node {}: {}", from, rebuilt.message)));
   }
-  if (const auto* rebuilt = std::get_if<wire::peer::Rebuilt>(&message)) {
-    const auto done = asked_.take(from, rebuilt->ticket);
-    if (!done) return true;
-    if (rebuilt->code == Code::ok) {
-      (*done)(rebuilt->node);
-    } else {
-      (*done)(Error(rebuilt->code, fmt::format("node {}: {}", from, rebuilt->message)));
-    }
-    return true;
-  }
-  // How a keeper of ours has ended; it was asked by ourselves.
-  const auto* kept = std::get_if<wire::peer::Kept>(&message);
-  if (kept == nullptr || from != world_.peers.self()) return false;
-  const auto work = work_.find({kept->version, kept->run, kept->node});
+}
+
+bool Rebuilder::on(NodeId from, const wire::peer::Kept& kept) {
+  if (from != world_.peers.self()) return false;
+  const auto work = work_.find({kept.version, kept.run, kept.node});
   if (work == work_.end() || !work->second.keeper) return false;
-  work->second.ended = kept->code == Code::ok ? Status() : Status(Error(kept->code, kept->message));
+  work->second.ended = kept.code == Code::ok ? Status() : Status(Error(kept.code, kept.message));
   return true;
 }
 

@@ -34,7 +34,10 @@ class Rebuilder {
   // and what else goes wrong there.
   void ask(NodeId agent, VersionOfRun version, Rank rank, Done done);
 
-  bool message(NodeId from, const wire::peer::Message& message);
+  void on(NodeId from, const wire::peer::Rebuild& rebuild);
+  void on(NodeId from, const wire::peer::Rebuilt& rebuilt);
+  // How a replica receiver of ours has ended. False: it was none of ours.
+  bool on(NodeId from, const wire::peer::Kept& kept);
   void lost(NodeId peer, const Error& why);
   // The version has gone from this node's disk, or goes.
   void removed(VersionNumber version);
@@ -63,7 +66,6 @@ class Rebuilder {
     bool removed = false;
   };
 
-  void on(NodeId from, const wire::peer::Rebuild& rebuild);
   void got_parity(const FileOf& parity, const Result<Buffer>& bytes);
   void begin(const FileOf& file, Search search, const Asker& asker);
   void look_up(const FileOf& file, std::uint32_t member, bool parity);

@@ -244,14 +244,13 @@ std::uint64_t Redundancy::pump() {
   return std::min({replicator_.pump(), parity_encoder_wants, rebuilder_.pump()});
 }
 
-void Redundancy::message(NodeId from, const wire::peer::Message& message) {
-  if (directory_.message(from, message) || rebuilder_.message(from, message)) return;
-  if (const auto* doubt = std::get_if<wire::peer::Doubt>(&message)) {
-    return repair({doubt->version, doubt->run, doubt->node});
-  }
-  if (parity_encoder_ && parity_encoder_->message(from, message)) return;
-  transfers_.message(from, message);
-  replicator_.message(from, message);
+FileMessages Redundancy::messages() {
+  return {transfers_, directory_, replicator_, rebuilder_,
+          parity_encoder_ ? &*parity_encoder_ : nullptr};
+}
+
+void Redundancy::on(NodeId, const wire::peer::Doubt& doubt) {
+  repair({doubt.version, doubt.run, doubt.node});
 }
 
 void Redundancy::offered(NodeId from, std::uint64_t ticket, std::uint64_t bytes, OfferFrom offer) {

@@ -28,7 +28,35 @@
 
 namespace backstay::agent {
 
-class Redundancy final : public PeerEvents {
+// Which part of this room takes a message about files. Of a message that may concern two of them
+// the first one says whether it was its own.
+struct FileMessages {
+  Transfers& transfers;
+  ObjectDirectory& directory;
+  Replicator& replicator;
+  Rebuilder& rebuilder;
+  ParityEncoder* parity_encoder;  // null: no parity is made
+
+  void on(NodeId from, const wire::peer::Get& get) const {
+    const bool is_block = parity_encoder != nullptr && parity_encoder->on(from, get);
+    if (!is_block) transfers.on(from, get);
+  }
+  void on(NodeId from, const wire::peer::No& no) const {
+    if (!directory.on(from, no)) transfers.on(from, no);
+  }
+  void on(NodeId from, const wire::peer::Keep& keep) const { replicator.on(from, keep); }
+  void on(NodeId from, const wire::peer::Kept& kept) const {
+    if (!rebuilder.on(from, kept)) replicator.on(from, kept);
+  }
+  void on(NodeId from, const wire::peer::Holds& holds) const { directory.on(from, holds); }
+  void on(NodeId from, const wire::peer::HoldsSeen& seen) const { directory.on(from, seen); }
+  void on(NodeId from, const wire::peer::Lookup& lookup) const { directory.on(from, lookup); }
+  void on(NodeId from, const wire::peer::Holders& holders) const { directory.on(from, holders); }
+  void on(NodeId from, const wire::peer::Rebuild& rebuild) const { rebuilder.on(from, rebuild); }
+  void on(NodeId from, const wire::peer::Rebuilt& rebuilt) const { rebuilder.on(from, rebuilt); }
+};
+
+class Redundancy final {
  public:
   static constexpr std::uint64_t directory_barrier = 1;
 
@@ -72,10 +100,11 @@ class Redundancy final : public PeerEvents {
   // Does what is to be done next; answers when it wants to be called again (base/clock.h).
   std::uint64_t pump();
 
-  // PeerEvents
-  void message(NodeId from, const wire::peer::Message& message) override;
-  void offered(NodeId from, std::uint64_t ticket, std::uint64_t bytes, OfferFrom offer) override;
-  void lost(NodeId peer, const Error& why) override;
+  // What other agents say (agent/job/job_around.cc has the table).
+  FileMessages messages();
+  void on(NodeId from, const wire::peer::Doubt& doubt);
+  void offered(NodeId from, std::uint64_t ticket, std::uint64_t bytes, OfferFrom offer);
+  void lost(NodeId peer, const Error& why);
 
  private:
   void listed(Result<std::vector<HeldFile>> files);

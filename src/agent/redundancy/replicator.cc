@@ -304,7 +304,7 @@ std::set<NodeId> Replicator::holders_of(const FileOf& file, NodeId to) const {
   return holders;
 }
 
-void Replicator::answered(NodeId from, const wire::peer::Kept& kept) {
+void Replicator::on(NodeId from, const wire::peer::Kept& kept) {
   const auto entry = duties_.find(file_of(kept));
   if (entry == duties_.end() || entry->second.asked.erase(from) == 0) return;
   if (kept.code != Code::ok) return refused(*entry, from, Error(kept.code, kept.message));
@@ -395,12 +395,7 @@ std::vector<Blocker> Replicator::blockers() const {
 
 // --- others come and go --------------------------------------------------------------------------
 
-void Replicator::message(NodeId from, const wire::peer::Message& message) {
-  if (const auto* keep = std::get_if<wire::peer::Keep>(&message)) accept(from, *keep);
-  if (const auto* kept = std::get_if<wire::peer::Kept>(&message)) answered(from, *kept);
-}
-
-void Replicator::accept(NodeId from, const wire::peer::Keep& keep) {
+void Replicator::on(NodeId from, const wire::peer::Keep& keep) {
   const Status good = check(keep);
   if (good.ok()) return replica_receiver_.keep(from, keep);
   world_.peers.send(from, wire::peer::Kept{keep.version, keep.run, keep.node, good.error().code(),

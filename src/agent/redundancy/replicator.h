@@ -45,7 +45,7 @@ struct ReplicatorEvents {
 // node needs none.
 Status check_replicas(std::uint32_t replicas, std::uint32_t nodes);
 
-class Replicator final : public PeerEvents {
+class Replicator final {
  public:
   // Preconditions: the run of `world.state` has begun; check_replicas(). Both events may be left
   // empty. `files`: what is on this node's disk.
@@ -75,9 +75,9 @@ class Replicator final : public PeerEvents {
   void repair(const HeldFile& file, NodeId source);
 
   void membership(std::span<const NodeId> lost, std::span<const NodeId> back);
-  void message(NodeId from, const wire::peer::Message& message) override;
-  void offered(NodeId, std::uint64_t, std::uint64_t, OfferFrom) override {}
-  void lost(NodeId peer, const Error& why) override;
+  void on(NodeId from, const wire::peer::Keep& keep);
+  void on(NodeId from, const wire::peer::Kept& kept);
+  void lost(NodeId peer, const Error& why);
 
   // Does what is to be done next: after whatever was told to it, and at the time that it answers
   // (base/clock.h).
@@ -113,14 +113,12 @@ class Replicator final : public PeerEvents {
   void send_needed(const FileOf& file, NodeId to);
   std::set<NodeId> holders_of(const FileOf& file, NodeId to) const;
   bool is_announced(const FileOf& file) const;
-  void answered(NodeId from, const wire::peer::Kept& kept);
   void refused(Entry& entry, NodeId keeper, const Error& error);
   void complete(Entry& entry);
   void tell_holders(Entry& entry);
   void give_up(Entry& entry);
   void lose(Entry& entry, NodeId node, const Error& why);
   void begin_again(Entry& entry);
-  void accept(NodeId from, const wire::peer::Keep& keep);
   void have(const wire::peer::Keep& keep, const HeldFile& held);
   std::vector<NodeId> candidates(const Entry& entry) const;
   void tell_relaxation() const;

@@ -180,11 +180,6 @@ void Transfers::refuse(NodeId to, std::uint64_t ticket, const Error& error) {
 
 // --- events --------------------------------------------------------------------------------------
 
-void Transfers::message(NodeId from, const wire::peer::Message& message) {
-  if (const auto* get = std::get_if<wire::peer::Get>(&message)) on(from, *get);
-  if (const auto* no = std::get_if<wire::peer::No>(&message)) on(from, *no);
-}
-
 void Transfers::lost(NodeId peer, const Error& why) {
   ++losses_[peer];
   std::erase_if(line_, [peer](const auto& entry) { return entry.first == peer; });

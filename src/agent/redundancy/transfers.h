@@ -24,7 +24,7 @@
 
 namespace backstay::agent {
 
-class Transfers final : public FileReader, public PeerEvents {
+class Transfers final : public FileReader {
  public:
   // All must live longer. `first_ticket`: larger than any that this agent has used in an earlier
   // life, so that an answer to that one matches no request.
@@ -35,10 +35,10 @@ class Transfers final : public FileReader, public PeerEvents {
             Done done) override;
   void read_manifest(NodeId holder, const FileOf& file, DoneManifest done) override;
 
-  // Answers `get` and takes in `no`; other messages are not for it.
-  void message(NodeId from, const wire::peer::Message& message) override;
-  void offered(NodeId from, std::uint64_t ticket, std::uint64_t bytes, OfferFrom offer) override;
-  void lost(NodeId peer, const Error& why) override;
+  void on(NodeId from, const wire::peer::Get& get);
+  void on(NodeId from, const wire::peer::No& no);
+  void offered(NodeId from, std::uint64_t ticket, std::uint64_t bytes, OfferFrom offer);
+  void lost(NodeId peer, const Error& why);
   // Answers what waits for a buffer, as far as there are any. To be called now and then: answers of
   // an earlier run of the job may hold the buffers, and give them back without a word.
   void serve();
@@ -65,8 +65,6 @@ class Transfers final : public FileReader, public PeerEvents {
   void fetch(OfferFrom offer, Asked asked);
   void fetch_manifest(std::uint64_t bytes, OfferFrom offer, DoneManifest done);
 
-  void on(NodeId from, const wire::peer::Get& get);
-  void on(NodeId from, const wire::peer::No& no);
   void serve_one(const std::shared_ptr<Answer>& answer, const wire::peer::Get& get);
   void give(const std::shared_ptr<Answer>& answer, const Status& read, Bytes memory);
   void refuse(NodeId to, std::uint64_t ticket, const Error& error);

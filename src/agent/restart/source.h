@@ -1,9 +1,11 @@
-// A place from which a restart reads an object.
+// The places from which a restart reads a version's objects.
 #pragma once
 
 #include <compare>
 #include <cstdint>
+#include <vector>
 
+#include "agent/version/file_of.h"
 #include "base/ids.h"
 
 namespace backstay::agent {
@@ -21,6 +23,15 @@ struct Source {
   NodeId holder = 0;                                // of a replica: member of the present run
   NodeId node = 0;                                  // whose file
   auto operator<=>(const Source&) const = default;  // NOLINT: <=> is no 0
+};
+
+// A version, and the source of each participant's object.
+struct FoundVersion {
+  VersionOfRun version;
+  // Of the version's run, like the next; they count where a source names no node.
+  std::uint32_t nodes = 1;
+  std::uint32_t ranks = 0;
+  std::vector<Source> sources;
 };
 
 }  // namespace backstay::agent

@@ -77,6 +77,7 @@ void SourceSelector::look_here(Search& search) {
 }
 
 void SourceSelector::find(Done done) {
+  BACKSTAY_CHECK(!done_ && done);
   done_ = std::move(done);
   if (version_.first == 0 && !begin_version()) {
     return std::exchange(done_, nullptr)(choice_.nothing());
@@ -146,6 +147,7 @@ void SourceSelector::look_for_parity(Search& search) {
 }
 
 void SourceSelector::rebuild(Search& search) {
+  BACKSTAY_CHECK(lookups_ > 0);  // this one
   if (search.rebuilders.empty() || state_.around == nullptr) {
     if (--lookups_ == 0) answer();
     return;
@@ -202,14 +204,14 @@ bool SourceSelector::looks_again() {
   if (!lacking || looked_again_ || durable() != nullptr || !state_.durable_settings.on()) {
     return false;
   }
-  looked_again_ = true;
+  looked_again_ = listing_ = true;
   ++state_.durable_looks;
   state_.store.post_drain(Command(ScanJob{.clean = false}));
   return true;
 }
 
 void SourceSelector::durable_scanned() {
-  if (!looked_again_ || !done_) return;
+  if (!std::exchange(listing_, false)) return;  // listed for another reason
   for (Search& search : searches_) {
     if (search.left.empty() && durable() != nullptr) {
       search.left.push_back({Place::durable, 0, Source::any_node});
@@ -219,6 +221,7 @@ void SourceSelector::durable_scanned() {
 }
 
 void SourceSelector::answer() {
+  BACKSTAY_CHECK(lookups_ == 0 && !listing_ && done_);
   if (looks_again()) return;
   Found found;
   found.version = version_;
@@ -333,6 +336,7 @@ void SourceSelector::drop_one(Search& search, const Source& source, const Error&
 }
 
 void SourceSelector::drop_place(Place place, Code first, const Error& why) {
+  BACKSTAY_CHECK(is_whole(place));
   const bool damage = is_damage(why.code()) && why.code() != Code::not_found;
   for (Search& search : searches_) {
     const auto gone =

@@ -36,13 +36,7 @@ namespace backstay::agent {
 
 class SourceSelector {
  public:
-  struct Found {
-    VersionOfRun version;
-    std::uint32_t nodes =
-        1;  // of the version's run; counts where a source names no node, like the next
-    std::uint32_t ranks = 0;
-    std::vector<Source> sources;  // by participant
-  };
+  using Found = FoundVersion;
   using Nothing = Error;  // that is left to try; code none: the job has no version
   using Done = std::function<void(const std::variant<Found, Nothing>&)>;
 
@@ -116,6 +110,7 @@ class SourceSelector {
   std::uint32_t elsewhere_nodes_ = 0;  // that saved it, where not all of it is here
   std::size_t lookups_ = 0;            // that are not answered
   bool looked_again_ = false;          // into the durable directory
+  bool listing_ = false;               // it is being listed for that
   Done done_;
   const std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // for the directory's answers
 };

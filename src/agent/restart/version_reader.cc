@@ -8,6 +8,7 @@
 #include "agent/disk/links.h"
 #include "agent/group/remote_files.h"
 #include "agent/version/needed_files.h"
+#include "base/check.h"
 #include "format/segment.h"
 
 namespace backstay::agent {
@@ -29,7 +30,8 @@ std::vector<NodeId> likeliest_first(Rank rank, std::uint32_t nodes, std::uint32_
 
 }  // namespace
 
-void VersionReader::open(const SourceSelector::Found& found) {
+void VersionReader::open(const FoundVersion& found) {
+  BACKSTAY_CHECK(reading_.empty() && waiting_.empty() && manifests_.empty());  // closed
   ++opened_;
   version_ = found.version;
   nodes_ = std::max(found.nodes, 1u);
@@ -148,6 +150,7 @@ void VersionReader::loaded(const Source& source, const Result<ManifestPtr>& mani
 
 void VersionReader::read(const Source& source, const format::Manifest& manifest,
                          const format::ChunkEntry& chunk, std::uint32_t buffer, std::size_t index) {
+  BACKSTAY_CHECK(source.place != Place::pool && source.node != Source::any_node);
   const std::uint64_t ticket = next_ticket_++;
   reading_[ticket] = {index, buffer, source};
   const std::span<std::byte> memory = state_.pool.buffer(buffer);

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "agent/disk/store.h"
-#include "agent/restart/source_selector.h"
+#include "agent/restart/source.h"
 #include "agent/version/job_state.h"
 
 namespace backstay::agent {
@@ -41,7 +41,7 @@ class VersionReader {
   VersionReader& operator=(const VersionReader&) = delete;
 
   // Precondition: closed. `found.sources` do not count.
-  void open(const SourceSelector::Found& found);
+  void open(const FoundVersion& found);
   // The manifest that has the rank's object; where the source names no node, all are looked at,
   // beginning with the likeliest. Where none has it, the last that could be read. Calls `loaded`
   // once, at once or later, unless closed before. Errors: not_found, again (removed meanwhile),

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/disk/home.h"
+#include "agent/disk/disk_threads.h"
 #include "agent/disk/job_lock.h"
 #include "agent/disk/links.h"
 #include "agent/disk/mailbox.h"

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "agent/disk/home.h"
+#include "agent/disk/disk_threads.h"
 #include "agent/disk/job_lock.h"
 #include "agent/disk/links.h"
 #include "agent/disk/store.h"

@@ -88,7 +88,13 @@ std::vector<VersionNumber> expired_with(const VersionTable& table, std::uint32_t
   }
   std::ranges::sort(all, {}, &StoredVersion::version);
   std::vector<VersionNumber> out = expired(all, keep, table.newest_announced());
-  std::erase_if(out, [&](VersionNumber version) { return table.is_pinned(version); });
+  // One that is on its way to a higher level: others may hear of that level before it is removed.
+  const auto rises = [&](VersionNumber version) {
+    const VersionRow* row = table.find(version);
+    return row != nullptr && row->recording > 0 && row->disk->level != Level::none;
+  };
+  std::erase_if(out,
+                [&](VersionNumber version) { return table.is_pinned(version) || rises(version); });
   const auto is_needed = [&](VersionNumber version) {
     const VersionRow* row = table.find(version);
     const RunId run = row == nullptr || !row->disk ? 0 : row->disk->record.run;

@@ -115,7 +115,8 @@ void VersionTable::recorded(const StoredVersion& stored) {
   VersionRow* row = row_on_disk(stored.version);
   if (row == nullptr) return;  // removed meanwhile
   row->unrecorded.reset();
-  row->retries = row->recording = false;
+  row->retries = false;
+  if (row->recording > 0) --row->recording;
   if (stored.level < row->disk->level) return;  // a record of a higher level is here already
   row->disk->level = stored.level;
   row->disk->record = stored.record;
@@ -129,7 +130,7 @@ void VersionTable::record_failed(VersionNumber version, Level level, const Error
   if (row == nullptr) return;
   row->unrecorded = Blocker{version, level, why.code(), why.message()};
   row->retries = true;
-  row->recording = false;
+  if (row->recording > 0) --row->recording;
 }
 
 std::vector<std::pair<VersionNumber, Level>> VersionTable::take_retries() {
@@ -217,7 +218,14 @@ void VersionTable::removed(VersionNumber version, Where where) {
 
 void VersionTable::ordered(VersionNumber version, StoreOrder what, bool on) {
   VersionRow* row = row_on_disk(version);
-  if (row != nullptr) (what == StoreOrder::remove ? row->removing : row->recording) = on;
+  if (row == nullptr) return;
+  if (what == StoreOrder::remove) {
+    row->removing = on;
+  } else if (on) {
+    ++row->recording;
+  } else if (row->recording > 0) {
+    --row->recording;
+  }
 }
 
 VersionOrders VersionTable::take_orders() { return std::exchange(orders_, {}); }

@@ -41,7 +41,7 @@ struct VersionRow {
   bool retries = false;
   // The store was ordered to remove it, or to record it, and has not answered.
   bool removing = false;
-  bool recording = false;
+  unsigned recording = 0;  // how many such orders: for local, and soon after it for protected
   // What lies of it on shared storage.
   std::optional<StoredVersion> shared;
 

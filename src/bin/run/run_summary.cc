@@ -204,6 +204,8 @@ RunSummary summary_of(const std::vector<std::string>& lines, const std::string& 
 
 std::string why_no_version(const RunSummary& summary, const FirstDue& due) {
   if (summary.versions > 0) return "";
+  if (summary.runs == 0 && due.transparent)
+    return "no version was taken: the program was refused, or was not saved before its end";
   if (summary.runs == 0)
     return "no version was taken: as far as this node's event log shows, no rank called Backstay, "
            "or each was refused";
@@ -234,7 +236,7 @@ std::vector<std::string> sentences(const RunSummary& summary, const FirstDue& du
   if (summary.runs == 0 && end.captures) return {};  // files need no call
   if (summary.versions == 0) {
     lines.push_back(why_no_version(summary, due));
-    if (summary.runs == 0) add_how_to_save(end, lines);
+    if (summary.runs == 0 && !due.transparent) add_how_to_save(end, lines);
   } else {
     lines.push_back(fmt::format("{} in {}{}; the newest, {}, is {}",
                                 count_text(summary.versions, "version"),

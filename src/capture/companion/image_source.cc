@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/failpoint.h"
+
 namespace backstay::image {
 
 Result<std::unique_ptr<client::ObjectSource>> ImageSource::begin(BootProcess& boot,
@@ -18,6 +20,7 @@ Result<std::unique_ptr<client::ObjectSource>> ImageSource::begin(BootProcess& bo
     BACKSTAY_TRY(boot.lend(agent.pool()));
     const auto answer = boot.ask(request);
     if (answer.ok()) {
+      failpoint("image.cut");
       return std::unique_ptr<client::ObjectSource>(new ImageSource(boot, answer.value().bytes));
     }
     if (answer.error().code() != Code::again) return answer.error();
@@ -38,6 +41,7 @@ Result<std::uint64_t> ImageSource::read_next(std::span<std::byte> to) {
 void ImageSource::complete() {
   if (!stopped_) return;
   stopped_ = false;
+  failpoint("image.resume");
   Request request{};
   request.kind = static_cast<std::uint32_t>(Ask::resume);
   (void)boot_.ask(request);  // a program that has ended needs none

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/failpoint.h"
 #include "base/tell.h"
 #include "format/footer.h"
 
@@ -99,6 +100,7 @@ Status ImageTarget::start(Bytes tail, std::uint64_t object_bytes) {
   request.bytes = tail.size();
   request.object = object_bytes;
   BACKSTAY_TRY(boot_->ask(request, table.get()));
+  failpoint("image.table");
   return {};
 }
 
@@ -116,6 +118,7 @@ Status ImageTarget::place(std::uint64_t object_offset, Bytes chunk, Checksum* su
 Status ImageTarget::finish() {
   Request request{};
   request.kind = static_cast<std::uint32_t>(Ask::go);
+  failpoint("image.go");
   BACKSTAY_TRY(boot_->ask(request));
   return {};
 }

@@ -6,6 +6,8 @@
 #include "capture/image/boot/companion.h"
 #include "capture/image/boot/control.h"
 #include "capture/image/boot/doors.h"
+#include "capture/image/boot/files.h"
+#include "capture/image/boot/origin.h"
 #include "capture/image/boot/process.h"
 #include "capture/image/boot/program.h"
 
@@ -34,6 +36,29 @@ const char* push(uint64_t& top, const char* text) {
   return reinterpret_cast<const char*>(top);
 }
 
+// NAME=folder of the program's file, whatever links led to it.
+const char* push_origin(uint64_t& top) {
+  Text link;
+  link << "/proc/self/fd/" << program.fd;
+  char path[path_max] = {};
+  if (!read_link(link.c_str(), path, sizeof path)) return nullptr;
+  char* last = const_cast<char*>(last_part(path));
+  last[last == path + 1 ? 0 : -1] = 0;  // "/" stays
+  push(top, path);
+  // What push() ends with is the end of the whole.
+  const uint64_t name = strlen(origin::variable);
+  top -= name + 1;
+  auto* out = reinterpret_cast<char*>(top);
+  memcpy(out, origin::variable, name);
+  out[name] = '=';
+  return out;
+}
+
+bool is_origin(const char* variable) {
+  const uint64_t name = strlen(origin::variable);
+  return begins_with(variable, origin::variable) && variable[name] == '=';
+}
+
 uint64_t auxiliary_for(const Elf& elf, const Elf& interpreter, const char* path, uint64_t key,
                        uint64_t value) {
   switch (key) {
@@ -54,6 +79,8 @@ struct Stack {
 
 Stack build_stack(const Options& options, const Start& start, const Elf& interpreter) {
   uint64_t top = static_cast<uint64_t>(address_of(start.arguments)) - 512;
+  const bool has_origin = origin::prepare(program.elf, interpreter);
+  const char* folder = has_origin ? push_origin(top) : nullptr;
   const char* path = push(top, program.path);
   top -= sizeof program.elf.entry;  // doors.h
   memcpy(reinterpret_cast<void*>(top), &program.elf.entry, sizeof program.elf.entry);
@@ -67,7 +94,7 @@ Stack build_stack(const Options& options, const Start& start, const Elf& interpr
     ++skip;
   }
   const uint64_t count = extra + start.count - skip;
-  const uint64_t words = 1 + count + 1 + start.environment_count + 1 + 2 * start.auxv_count;
+  const uint64_t words = 1 + count + 1 + start.environment_count + 2 + 2 * start.auxv_count;
   auto* out = reinterpret_cast<uint64_t*>((top - words * 8) & ~15ULL);
   Stack stack{static_cast<uint64_t>(address_of(out)), nullptr};
   *out++ = count;
@@ -76,9 +103,12 @@ Stack build_stack(const Options& options, const Start& start, const Elf& interpr
     *out++ = static_cast<uint64_t>(address_of(start.arguments[i]));
   }
   *out++ = 0;
-  for (uint64_t i = 0; i <= start.environment_count; ++i) {
+  for (uint64_t i = 0; i < start.environment_count; ++i) {
+    if (has_origin && is_origin(start.environment[i])) continue;
     *out++ = static_cast<uint64_t>(address_of(start.environment[i]));
   }
+  if (folder != nullptr) *out++ = static_cast<uint64_t>(address_of(folder));
+  *out++ = 0;
   stack.auxv = out;
   for (uint64_t i = 0; i < start.auxv_count; ++i) {
     const uint64_t key = start.auxv[2 * i];

@@ -1,0 +1,211 @@
+"""`backstay run --transparent` where things go wrong: kills at each step, signals, no room.
+
+BACKSTAY_SEED repeats a run.
+"""
+
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+from conftest import PROGRAM
+from processes import wait_for
+from transparent import (  # noqa: F401 (two are fixtures)
+    STEPS,
+    WAITS,
+    first_versions,
+    newest,
+    nothing_is_left,
+    processes_of,
+    program,
+    seed,
+    start,
+    stop,
+    undisturbed,
+)
+
+COMPANION = "backstay-companion"
+# In this order; the number of the passing leaves each life one version. The program stands still
+# up to image.resume.
+CUT_POINTS = ["image.cut", "rank.begin", "rank.filled", "image.resume", "rank.end", "rank.ended"]
+AGENT_POINTS = ["capture.begin", "capture.end", "capture.captured", "commit.1", "commit.3",
+                "commit.4", "commit.6"]
+RESTART_POINTS = ["rank.verify", "image.table", "rank.deliver", "image.go", "rank.restored"]
+SHORT = 250  # steps of a program that lives for about a second
+
+
+def failpoint(point, what="kill", passing=2):
+    return {"BACKSTAY_FAILPOINT": f"{point}={what}@{passing}"}
+
+
+def state_of(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0]
+    except OSError:
+        return "X"
+
+
+def has_stopped(world, running):
+    """The companion that waits at its point; None where there is none (any more)."""
+    found = wait_for(lambda: running.poll() is not None or
+                     [pid for pid in processes_of(world, COMPANION) if state_of(pid) == "T"],
+                     "a companion at its point")
+    return None if found is True else found[0]
+
+
+def same_output(world, env, meanwhile=None, words=None):
+    """Ends by itself, and its output is that of an undisturbed run. Returns what was told."""
+    words = words or [*program(world, STEPS), SHORT]
+    expected, out = undisturbed(words, world.folder), world.folder / "out"
+    with open(out, "wb") as file:
+        running = start(world, words, "--job", "app", "--fresh", "--interval", 0.15, "--retries",
+                        40, out=file, env=env)
+        if meanwhile:
+            meanwhile(running)
+        _, told = running.communicate(timeout=100)
+    assert (running.returncode, out.read_bytes() == expected) == (0, True), told
+    return told
+
+
+@pytest.mark.parametrize("point", CUT_POINTS)
+def test_kill_of_the_companion_at(world, point):
+    assert "from version" in same_output(world, failpoint(point))
+
+
+@pytest.mark.parametrize("point", CUT_POINTS)
+def test_kill_of_the_program_at(world, point):
+    killed = []
+
+    def kill_each(running):
+        while (companion := has_stopped(world, running)) is not None:
+            for pid in processes_of(world):
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+            os.kill(companion, signal.SIGCONT)
+            wait_for(lambda pid=companion: state_of(pid) != "T", "the companion goes on")
+
+    assert "from version" in same_output(world, failpoint(point, "stop"), kill_each)
+    assert killed
+
+
+@pytest.mark.parametrize("point", AGENT_POINTS)
+def test_kill_of_the_agent_at(world, point):
+    """It costs versions, and never the program."""
+    told = same_output(world, failpoint(point))
+    assert "restart 1" not in told and "agent" in told, told
+
+
+@pytest.mark.parametrize("point", RESTART_POINTS)
+def test_restart_that_is_killed_twice_and_then_comes_back(world, point):
+    words, out = [*program(world, STEPS), SHORT], world.folder / "out"
+    expected = undisturbed(words, world.folder)
+    with open(out, "ab") as file:
+        running = start(world, words, "--job", "app", "--interval", 0.1, out=file)
+        first_versions(world, running)
+        stop(running)
+        for _ in range(2):
+            again = start(world, words, "--job", "app", "--retries", 0, out=file,
+                          env=failpoint(point, passing=1))
+            _, told = again.communicate(timeout=60)
+            assert again.returncode != 0, told
+        last = start(world, words, "--job", "app", out=file)
+        _, told = last.communicate(timeout=60)
+    assert (last.returncode, out.read_bytes() == expected) == (0, True), told
+
+
+def test_requests_during_a_cut_are_one_more_version(world):
+    def ask(running):
+        companion = has_stopped(world, running)
+        before = newest(world)
+        for _ in range(3):
+            os.kill(companion, signal.SIGUSR1)
+        os.kill(companion, signal.SIGCONT)
+        wait_for(lambda: running.poll() is not None or newest(world) >= before + 2,
+                 "the version of the cut, and one more")
+
+    same_output(world, failpoint("image.cut", "stop", 1), ask)
+
+
+def in_a_cut(world, words):
+    """A program whose companion waits in the middle of the second cut."""
+    running = start(world, words, "--job", "app", "--interval", 0.1,
+                    env=failpoint("image.cut", "stop"))
+    assert running.stdout.readline() == "begun\n"
+    return running, has_stopped(world, running)
+
+
+def test_sigterm_during_a_cut_saves_and_ends(world):
+    words = program(world, WAITS.format(""))
+    running, companion = in_a_cut(world, words)
+    running.send_signal(signal.SIGTERM)
+    os.kill(companion, signal.SIGCONT)
+    assert running.wait(timeout=60) == 143
+    (world.folder / "go").touch()
+    done = world.run("run", "--transparent", "--job", "app", "--", *words)
+    assert (done.returncode, done.stdout) == (0, "gone on\n"), done.stderr
+
+
+def test_sigint_during_a_cut_reaches_the_program_behind_it(world):
+    text = "import signal\nsignal.signal(2, lambda *_: open('go', 'w'))\n"
+    running, companion = in_a_cut(world, program(world, text + WAITS.format("")))
+    os.kill(processes_of(world)[0], signal.SIGINT)  # as a terminal does
+    os.kill(companion, signal.SIGCONT)
+    out, told = running.communicate(timeout=60)
+    assert (running.returncode, out) == (0, "gone on\n"), told
+
+
+def test_sigtstp_during_a_cut_stops_the_program_behind_it(world):
+    running, companion = in_a_cut(world, program(world, WAITS.format("")))
+    boot = processes_of(world)[0]
+    os.kill(boot, signal.SIGTSTP)
+    os.kill(companion, signal.SIGCONT)
+    wait_for(lambda: state_of(boot) == "T", "the program stands still")
+    (world.folder / "go").touch()
+    os.kill(boot, signal.SIGCONT)
+    out, told = running.communicate(timeout=60)
+    assert (running.returncode, out) == (0, "gone on\n"), told
+
+
+# More memory than the pool, so that each copy waits for the disk.
+LARGE = """
+import hashlib
+memory = bytearray(b"".join(hashlib.sha512(b"%d" % i).digest() for i in range(1 << 20)))
+for step in range(40):
+    for at in range(step, len(memory), 4096): memory[at] = (memory[at] + step) % 256
+    print(step, hashlib.md5(memory).hexdigest(), flush=True)
+"""
+
+
+def test_pool_smaller_than_the_program(world):
+    world.env["BACKSTAY_POOL_SIZE_MIB"] = "16"
+    killed = []
+
+    def kill_once(running):
+        wait_for(lambda: running.poll() is not None or newest(world) > 0, "a version")
+        for pid in processes_of(world):
+            os.kill(pid, signal.SIGKILL)
+            killed.append(pid)
+
+    assert "from version" in same_output(world, {}, kill_once, program(world, LARGE))
+    assert killed
+
+
+def test_full_disk(world):
+    """Versions do not fit; the program runs on, and the message names the room."""
+    if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"], check=False).returncode != 0:
+        pytest.skip("needs root and mount namespaces (unshare -m) for a small disk")
+    world.dir.mkdir()
+    words = program(world, LARGE)
+    expected = undisturbed(words, world.folder)
+    inside = f"mount -t tmpfs -o size=24m tmpfs {world.dir} && exec \"$@\""
+    begun = time.monotonic()
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", inside, "sh", PROGRAM, "run", "--transparent", "--job", "app",
+         "--interval", "0.2", "--", *map(str, words)],
+        env=world.env, cwd=world.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        timeout=100)
+    assert (done.returncode, done.stdout.encode()) == (0, expected), done.stderr
+    assert "full" in done.stderr or "space" in done.stderr, done.stderr
+    assert time.monotonic() - begun < 90
