@@ -50,6 +50,7 @@ void end_unseen(int fd) {
   const Opening* opening = the_table.find(fd);
   if (opening == nullptr || leads_to(fd, *opening->file)) return;
   MemoryFile& file = *opening->file;
+  stay_out_of_pool();
   if (const int error = end_descriptor(fd)) tell_loss(file, error);
 }
 

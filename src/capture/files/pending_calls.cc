@@ -1,11 +1,38 @@
-// Calls on paths that need nothing for a file in memory, which stands at its place, but would meet
+// Calls on folders, which show the temporary names under which files come home, and calls on paths
+// that need nothing for a file in memory, which stands at its place, but would meet
 // the placeholder of one that is pending: that one comes home first.
+#include <dirent.h>
+
 #include "capture/files/capture.h"
 #include "capture/files/export.h"
 #include "capture/files/pool.h"
 #include "capture/files/raw.h"
 
 namespace backstay::files {
+
+EXPORT(DIR*, opendir, (const char* path)) {
+  settle_all();
+  return NEXT(opendir)(path);
+}
+
+EXPORT(DIR*, fdopendir, (int fd)) {
+  settle_all();
+  return NEXT(fdopendir)(fd);
+}
+
+EXPORT(int, scandir,
+       (const char* path, struct dirent*** names, int (*wanted)(const struct dirent*),
+        int (*order)(const struct dirent**, const struct dirent**))) {
+  settle_all();
+  return NEXT(scandir)(path, names, wanted, order);
+}
+
+EXPORT(int, scandir64,
+       (const char* path, void*** names, int (*wanted)(const void*),
+        int (*order)(const void**, const void**))) {
+  settle_all();
+  return NEXT(scandir64)(path, names, wanted, order);
+}
 
 // What comes back, the name, the parameters, the arguments, then folder, path and flags of the path
 // that is meant.

@@ -22,6 +22,7 @@ namespace {
 PoolSettings settings;
 std::atomic<const PendingPage*> page;
 // Where there was none to map: looked for again once something starts a collector.
+std::atomic<bool> out_of_pool;
 std::atomic<bool> told;         // that no collector answers
 std::atomic<long> quiet_until;  // no file is kept before: the collector was silent
 
@@ -178,6 +179,8 @@ int settle(const Question& question) {
 
 }  // namespace
 
+void stay_out_of_pool() { out_of_pool.store(true); }
+
 void start_pool() {
   settings = read_pool_settings();
   if (settings.socket[0] != '\0') page.store(map_page());
@@ -185,7 +188,8 @@ void start_pool() {
 
 bool keep_in_pool(const Finished& finished) {
   constexpr long quiet_s = 60;
-  if (settings.socket[0] == '\0' || now_s() < quiet_until.load()) return false;
+  if (settings.socket[0] == '\0' || out_of_pool.load() || now_s() < quiet_until.load())
+    return false;
   struct stat memory = {};
   if (raw::fstat(finished.memory, &memory) != 0) return false;
   if (static_cast<unsigned long long>(memory.st_size) < settings.bytes_min) return false;

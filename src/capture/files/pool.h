@@ -18,6 +18,10 @@ void start_pool();
 // there. Lock held.
 bool keep_in_pool(const Finished& finished);
 
+// This process closes files past the library, so it will look at them past it too: from now on its
+// files are at their places when they are closed.
+void stay_out_of_pool();
+
 // Whether a file may be pending at all: captured by some process of the job, and not at its place.
 bool is_anything_pending();
 // Whether this one is: what its path holds is the file from before.

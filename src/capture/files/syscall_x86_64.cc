@@ -1,14 +1,50 @@
 // The kernel's call by its number, as libuv closes files (node, cmake): close and the sync family
 // are ours, all others go on into libc's function, which finds registers and stack as the program
-// left them (a clone returns twice).
+// left them (a clone returns twice). Those that look at a path, or change it, have pending files
+// come home first.
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "capture/files/export.h"
+#include "capture/files/pool.h"
 
 namespace backstay::files {
+namespace {
 
-extern "C" __attribute__((visibility("hidden"))) void* backstay_next_syscall() {
+bool takes_path(long number) {
+  switch (number) {
+    case SYS_open:
+    case SYS_openat:
+    case SYS_openat2:
+    case SYS_creat:
+    case SYS_stat:
+    case SYS_lstat:
+    case SYS_newfstatat:
+    case SYS_statx:
+    case SYS_rename:
+    case SYS_renameat:
+    case SYS_renameat2:
+    case SYS_unlink:
+    case SYS_unlinkat:
+    case SYS_link:
+    case SYS_linkat:
+    case SYS_chmod:
+    case SYS_fchmodat:
+    case SYS_chown:
+    case SYS_lchown:
+    case SYS_fchownat:
+    case SYS_utimensat:
+    case SYS_truncate:
+    case SYS_execve:
+    case SYS_execveat: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("hidden"))) void* backstay_next_syscall(long number) {
+  if (is_anything_pending() && takes_path(number)) settle_all();
   static std::atomic<void*> found;
   return next_symbol(found, "syscall");
 }
@@ -16,7 +52,7 @@ extern "C" __attribute__((visibility("hidden"))) void* backstay_next_syscall() {
 // By the names that this library exports.
 extern "C" __attribute__((visibility("hidden"))) long backstay_known_syscall(long number, int fd) {
   switch (number) {
-    case SYS_close: return ::close(fd);
+    case SYS_close: stay_out_of_pool(); return ::close(fd);
     case SYS_fsync: return ::fsync(fd);
     default: return ::fdatasync(fd);
   }
