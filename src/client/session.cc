@@ -122,8 +122,7 @@ Result<std::unique_ptr<Session>> Session::start(const Group& group, const char* 
   BACKSTAY_ASSIGN(session->origin_, Origin::agree(group, session->config_, loaded->named));
   RunMark& mark = session->mark_.emplace(session->config_.storage.dir, session->config_.job.name,
                                          session->hello_.run);
-  // An agent that knows the other run says more of it.
-  BACKSTAY_TRY(session->connect_at_start());
+  BACKSTAY_TRY(session->connect_at_start());  // an agent says more of another run that it knows
   BACKSTAY_TRY(group.agree(mark.refuse_other_run()));
   mark.set();
   session->requests_ = std::make_unique<Requests>(*session);

@@ -1,6 +1,8 @@
 // Streams: libc opens, writes and closes their files by calls that cannot be interposed. So a
 // stream is opened here, on a descriptor of open_file, and what closes it is interposed; its reads
 // and writes need nothing.
+#include <stdio_ext.h>
+
 #include <cstdio>
 #include <cstring>
 
@@ -89,7 +91,8 @@ int end_stream(FILE* stream) {
   if (stream == nullptr || table().empty()) return 0;
   const int fd = ::fileno(stream);
   if (opening_of(fd) == nullptr) return 0;
-  int error = std::fflush(stream) == 0 ? 0 : errno;
+  // One that reads has nothing to bring along, and libc closes it without that.
+  int error = ::__fwriting(stream) == 0 || std::fflush(stream) == 0 ? 0 : errno;
   Lock lock;
   Opening* opening = table().find(fd);
   if (opening == nullptr) return error;
