@@ -187,7 +187,8 @@ const std::map<std::string, std::vector<std::string>> composed = {
     {"row", {"key", "u64", "u64", "list of range"}},
     {"floor", {"key", "u64"}},
     {"fact", {"u32", "u64", "u64", "text", "text"}},
-    {"holder", {"u32", "u32"}}};
+    {"holder", {"u32", "u32"}},
+    {"need", {"u64", "u64"}}};
 
 // A body as the page describes it; every number is another one.
 class BodyFromPage {
