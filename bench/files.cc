@@ -135,6 +135,7 @@ constexpr int process_counts[] = {1, 4};
 void stop_agent(const Options& options) {
   const pid_t pid = ::fork();
   if (pid == 0) {
+    ::dup2(STDERR_FILENO, STDOUT_FILENO);  // our results stand alone there
     ::execl(options.backstay.c_str(), "backstay", "agent", "stop", nullptr);
     ::_exit(127);
   }
