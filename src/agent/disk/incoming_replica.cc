@@ -87,7 +87,7 @@ Status IncomingReplica::understand(std::uint64_t segment_bytes, std::uint64_t pi
   return {};
 }
 
-// Whoever asked for this copy has asked for those first; one may have failed.
+// The owner asked for those copies before this one; one may have failed.
 Status IncomingReplica::check_needs() {
   for (const FileOf& file : held_.needs) {
     const auto there = open_needed(tier_, job_, file);

@@ -141,7 +141,7 @@ Status VersionCopy::open_segment() {
   return write_header();
 }
 
-// Somebody may have removed what was copied first, or never copied it.
+// What is to be copied first may have been removed, or was never copied.
 Status VersionCopy::check_needs(const format::Manifest& manifest) {
   for (const FileOf& file : needed_files(manifest)) {
     const auto there = open_needed(to_, manifest.job, file);

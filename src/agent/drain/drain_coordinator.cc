@@ -230,7 +230,7 @@ void DrainCoordinator::on(NodeId from, const peer::TurnOver& over) {
 
 void DrainCoordinator::commit() {
   BACKSTAY_CHECK(version_->prepared && !version_->given_up && !version_->committing);
-  BACKSTAY_CHECK(version_->given.empty());  // nobody writes there any more
+  BACKSTAY_CHECK(version_->given.empty());  // no part is written any more
   version_->committing = true;
   version_->record.committed_ns = state_.clock.wall_ns();
   // Of an earlier run of several nodes: a restart of another one may still be reading an older one.

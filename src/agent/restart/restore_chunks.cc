@@ -148,7 +148,7 @@ void Restore::proceed(ConnectionId connection, const wire::Proceed& proceed) {
   if (all(&Part::proceeds)) deliver();
 }
 
-// Nobody's memory is touched before all of it is known to be good.
+// No rank's memory is touched before all of it is known to be good.
 void Restore::deliver() {
   BACKSTAY_CHECK(phase_ == Phase::verifying || phase_ == Phase::ready);
   BACKSTAY_CHECK(std::ranges::all_of(parts_, [](const Part& p) { return p.verified == p.chunks; }));

@@ -109,7 +109,7 @@ Status Collector::put_in(PendingFile& file, client::Writer& writer,
   return {};
 }
 
-// A version that was lost with an agent is handed in anew.
+// A version that was lost with an agent is handed in again.
 Status Collector::reach_local(PendingFile& file) {
   const Status reached = writers_.with([&](client::Writer& writer) -> Status {
     if (writer.run() != file.run) BACKSTAY_TRY(put_in(file, writer, [] { return true; }));
@@ -152,7 +152,7 @@ Status Collector::bring(PendingFile& file) {
   return brought;
 }
 
-// Precondition: nobody works on it.
+// Precondition: no other thread works on it.
 void Collector::bring_and_note(const File& file, Lock& lock) {
   file->busy = true;
   lock.unlock();

@@ -6,7 +6,7 @@
 //                            │
 //                            └── home thread, or who asks: brought by the agent ── unlisted
 //                                     │                         │
-//                                     │ agent lost: handed in anew, brought
+//                                     │ agent lost: handed in again, brought
 //                                     └ cannot be brought: by ourselves, else later once more
 //
 // All functions may be called by any thread, and block.
@@ -41,7 +41,7 @@ class Collector {
   Collector& operator=(const Collector&) = delete;
 
   // Takes a file. Once it returns ok the file comes to its place, whatever becomes of its program.
-  // `go_on`: false where nobody waits for the answer any more. An error leaves the file with the
+  // `go_on`: false where no caller waits for the answer. An error leaves the file with the
   // caller.
   Status keep(const Question& question, Fd memory, Fd target, const std::function<bool()>& go_on);
   // Blocks until this file is at its place. Errors: why it cannot be.
