@@ -29,7 +29,7 @@ void allow_many_descriptors() {
   (void)::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// Who has started us reads stderr up to its end.
+// The process that started this one reads stderr up to its end.
 void say_that_it_listens() {
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   for (const int number : {0, 1, 2}) ::dup2(null, number);

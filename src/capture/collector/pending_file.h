@@ -27,7 +27,7 @@ struct PendingFile {
   Status may_be_replaced();
   // Brings it to its place without the agent. Errors: errno's.
   Status place();
-  // Its name is gone, and no other file has it: nobody wants the bytes.
+  // Its name is gone, and no other file has it: the bytes are not wanted.
   bool is_removed() const;
 
   Fd memory;                // the bytes; invalid once the agent's disk has them and memory is short

@@ -15,9 +15,9 @@ struct Asked {
   std::vector<Fd> descriptors;  // of keep two, else none
 };
 
-// Blocks for the one packet. Errors: agent_lost (nobody asks any more), protocol.
+// Blocks for the one packet. Errors: agent_lost (the other end is gone), protocol.
 Result<Asked> receive_question(int from);
-// False: nobody reads it any more.
+// False: the process that asked is gone.
 bool send_answer(int to, Said said, int error = 0, const std::string& words = "");
 // The other end is closed.
 bool has_left(int socket);

@@ -18,7 +18,7 @@ class Writers {
   explicit Writers(client::WriterSettings settings) : settings_(std::move(settings)) {}
 
   // Calls `use` with a writer that no other thread has; again with another one where the agent was
-  // lost: it is started anew then. Errors: what `use` returns, and those of joining.
+  // lost: it is started again then. Errors: what `use` returns, and those of joining.
   Status with(const std::function<Status(client::Writer&)>& use);
 
  private:

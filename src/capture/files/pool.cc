@@ -131,7 +131,7 @@ int read_answers(int from) {
   }
 }
 
-// The collector is stopped, or hangs: nobody else may take its place while it lives, and what it
+// The collector is stopped, or hangs: no other may take its place while it lives, and what it
 // has, the agent has too.
 void end_listener(int fd) {
   struct {

@@ -29,7 +29,7 @@ struct Kept {
 };
 
 // Whether a new file under its name may take its place: it has one name, which is written to
-// `path`, nobody else has it open, and nobody has changed it. Not of an empty file that stays
+// `path`, no other process has it open, and none has changed it. Not of an empty file that stays
 // empty.
 bool can_be_replaced(const Finished& finished, char (&path)[path_max]);
 
