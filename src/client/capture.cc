@@ -79,7 +79,9 @@ Status capture(Connection& agent, ObjectSource& source, VersionNumber version,
     const auto* grant = std::get_if<wire::Grant>(&message);
     if (grant == nullptr || grant->version != version || filler.complete()) continue;
     if (Status filled = fill_all(filler, *grant); !filled.ok()) {
-      agent.end();  // the only way to give a version up; the agent tells the other ranks
+      // The only way to give a version up; the agent tells the other ranks. A process that has
+      // ended in the middle of it is a death to the agent, too.
+      filled.error().code() == Code::rank_lost ? agent.leave_silently() : agent.end();
       return filled;
     }
     if (!filler.complete()) continue;

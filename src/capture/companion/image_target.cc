@@ -8,6 +8,7 @@
 
 #include "base/failpoint.h"
 #include "base/tell.h"
+#include "capture/companion/command_note.h"
 #include "format/footer.h"
 
 namespace backstay::image {
@@ -80,6 +81,7 @@ Status ImageTarget::match_tail(Bytes tail, std::uint64_t object_bytes) {
   format::Table saved;
   if (notes != 0) saved.notes = notes_of(image.text(notes));
   BACKSTAY_TRY(origin_.check(saved));
+  command_ = command_of(saved.notes);
   const Status started = start(tail, object_bytes);
   if (!started.ok()) boot_.reset();
   if (started.ok() && reads_from_a_pipe(image)) {

@@ -33,6 +33,8 @@ class ImageTarget final : public client::ObjectTarget {
 
   // The program, after finish().
   std::unique_ptr<BootProcess> take() { return std::move(boot_); }
+  // Its command line, as command_text() has it; "": the image does not say it.
+  const std::string& command() const { return command_; }
 
  private:
   Status start(Bytes tail, std::uint64_t object_bytes);
@@ -40,6 +42,7 @@ class ImageTarget final : public client::ObjectTarget {
   const client::Origin& origin_;
   const client::Connection& agent_;
   std::unique_ptr<BootProcess> boot_;
+  std::string command_;
 };
 
 }  // namespace backstay::image

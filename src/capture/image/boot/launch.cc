@@ -186,7 +186,7 @@ void launch(const Options& options, const Start& start) {
   } else {
     find_program(start.arguments[options.first], start, program, trouble);
   }
-  check(options, trouble, 127);
+  check(options, trouble, program.missing ? 127 : 126);  // as a shell
   map_elf(program.fd, program.path, program_hint(start), program.elf, trouble);
   check(options, trouble, 126);
   Elf interpreter;
