@@ -34,7 +34,8 @@ struct MountOptions {
 
 // --job, job.name, else the folder's name.
 Status name_mount(const MountOptions& options, const Config& config, std::string& job) {
-  const ProgramOfLine program{.name = std::filesystem::path(job).filename().string()};
+  ProgramOfLine program;
+  program.name = std::filesystem::path(job).filename().string();
   BACKSTAY_ASSIGN(const NamedJob named,
                   name_job(options.job, config, program, program.name, "backstay mount"));
   set_job_variables(named, options.job);
@@ -46,8 +47,7 @@ Result<int> mount(const MountOptions& options) {
   BACKSTAY_ASSIGN(const std::string file, find_config(options.settings.config_file));
   BACKSTAY_ASSIGN(const Config config, load(options.settings));
   BACKSTAY_TRY(find_mount_program());
-  BACKSTAY_ASSIGN(const MountFolders folders,
-                  check_mount(options.folder, options.target, config));
+  BACKSTAY_ASSIGN(const MountFolders folders, check_mount(options.folder, options.target, config));
   MountPlan plan{folders.folder, folders.target, folders.folder, ""};
   BACKSTAY_ASSIGN(plan.patterns, mount_patterns(options.globs, folders.folder));
   BACKSTAY_TRY(name_mount(options, config, plan.job));
@@ -73,9 +73,8 @@ struct UnmountOptions {
 Error not_mounted(const std::string& folder) {
   std::string all;
   for (const mount::Mount& one : mount::mounts()) all += (all.empty() ? "" : ", ") + one.folder;
-  return {Code::not_found,
-          fmt::format("{} is not mounted by `backstay mount`{}", folder,
-                      all.empty() ? "; nothing is here" : ": these are: " + all)};
+  return {Code::not_found, fmt::format("{} is not mounted by `backstay mount`{}", folder,
+                                       all.empty() ? "; nothing is here" : ": these are: " + all)};
 }
 
 // A dead one is taken from the programs that have it open: they get errors in any case.
@@ -135,8 +134,7 @@ Action declare_mount(CLI::App& app) {
   app.add_option("--over", options->target, "The folder that the files belong to")
       ->required()
       ->type_name("TARGET");
-  app.add_option("--job", options->job,
-                 "Name of the job; default: job.name, else the name of DIR")
+  app.add_option("--job", options->job, "Name of the job; default: job.name, else the name of DIR")
       ->type_name("NAME");
   app.add_option("--capture-files", options->globs,
                  "Capture only files whose path below DIR this pattern matches; quote it. May be "

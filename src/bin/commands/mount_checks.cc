@@ -34,21 +34,22 @@ bool is_below(const std::string& path, const std::string& folder) {
 
 Error unreachable(const std::string& what, const std::string& path, int error) {
   if (error == ENAMETOOLONG)
-    return {Code::long_path, fmt::format("{} '{}...' is too long: use a shorter path", what,
-                                         path.substr(0, 60))};
+    return {Code::long_path,
+            fmt::format("{} '{}...' is too long: use a shorter path", what, path.substr(0, 60))};
   if (error == ENOTCONN)
     return {Code::busy, fmt::format("{} {} is a mount whose daemon has died: `backstay unmount {}` "
                                     "removes it",
                                     what, path, path)};
   if (error == ENOENT)
-    return {Code::not_found, fmt::format("{} {} is missing: make it (mkdir -p {})", what, path,
-                                         path)};
+    return {Code::not_found,
+            fmt::format("{} {} is missing: make it (mkdir -p {})", what, path, path)};
   return errno_error(fmt::format("look at {} {}", what, path), error);
 }
 
 // Absolute, links resolved; a folder.
 Result<std::string> real_folder(const std::string& what, const std::string& path) {
   std::array<char, PATH_MAX> room{};
+  if (path.size() >= room.size()) return unreachable(what, path, ENAMETOOLONG);
   if (::realpath(path.c_str(), room.data()) == nullptr) return unreachable(what, path, errno);
   const std::string real = room.data();
   std::error_code failed;
@@ -118,8 +119,7 @@ Status check_fuse() {
                  "there is no /dev/fuse here: load the module (modprobe fuse), or give it to the "
                  "container (--device /dev/fuse); `backstay exec --capture-files` needs none");
   if (find_program("fusermount3").empty())
-    return Error(Code::unsupported,
-                 "fusermount3 is missing: install fuse3 (apt install fuse3)");
+    return Error(Code::unsupported, "fusermount3 is missing: install fuse3 (apt install fuse3)");
   return {};
 }
 

@@ -77,8 +77,8 @@ int set_times(FileSystem& fs, const std::shared_ptr<Node>& node, const struct st
 }
 
 // A file must not be handed in with what it was before.
-int set_mode_and_owner(FileSystem& fs, const std::shared_ptr<Node>& node,
-                       const struct stat& wanted, int which) {
+int set_mode_and_owner(FileSystem& fs, const std::shared_ptr<Node>& node, const struct stat& wanted,
+                       int which) {
   constexpr int owner = FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID;
   if ((which & (FUSE_SET_ATTR_MODE | owner)) == 0) return 0;
   return fs.keeper.with_names(
@@ -98,8 +98,8 @@ void setattr(fuse_req_t request, fuse_ino_t ino, struct stat* wanted, int which,
              fuse_file_info* info) {
   FileSystem& fs = file_system(request);
   const auto node = fs.node(ino);
-  constexpr int times = FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW |
-                        FUSE_SET_ATTR_MTIME_NOW;
+  constexpr int times =
+      FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW | FUSE_SET_ATTR_MTIME_NOW;
   int error = set_mode_and_owner(fs, node, *wanted, which);
   if (error == 0 && (which & FUSE_SET_ATTR_SIZE) != 0)
     error = set_size(fs, node, wanted->st_size, info != nullptr ? &handle_of(*info) : nullptr);

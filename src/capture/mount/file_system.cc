@@ -32,6 +32,7 @@ int look(Node& node, struct stat& found) {
   const std::shared_lock shared(node.lock);
   if (::fstat(node.place->get(), &found) != 0) return errno;
   found.st_ino = node.number;
+  if (found.st_nlink == 0 && node.on_its_way) found.st_nlink = 1;
   struct stat memory = {};
   if (!node.memory.valid()) return 0;
   if (::fstat(node.memory.get(), &memory) != 0) return errno;
@@ -60,8 +61,7 @@ int enter_found(FileSystem& fs, Fd found, fuse_entry_param& entry) {
 
 int enter(FileSystem& fs, fuse_ino_t folder, const char* name, fuse_entry_param& entry) {
   if (is_hidden(name)) return ENOENT;
-  Fd found(
-      ::openat(fs.node(folder)->place->get(), name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  Fd found(::openat(fs.node(folder)->place->get(), name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
   if (!found.valid()) return errno;
   return enter_found(fs, std::move(found), entry);
 }

@@ -27,9 +27,7 @@ struct FileSystem {
 inline FileSystem& file_system(fuse_req_t request) {
   return *static_cast<FileSystem*>(fuse_req_userdata(request));
 }
-inline Handle& handle_of(const fuse_file_info& info) {
-  return *reinterpret_cast<Handle*>(info.fh);
-}
+inline Handle& handle_of(const fuse_file_info& info) { return *reinterpret_cast<Handle*>(info.fh); }
 
 // Temporary files of Backstay, beside files that come to their places.
 bool is_hidden(const char* name);

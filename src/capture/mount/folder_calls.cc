@@ -72,8 +72,7 @@ int list(fuse_req_t request, Listing& listing, std::vector<char>& to, std::size_
   }
 }
 
-void readdir(fuse_req_t request, fuse_ino_t, std::size_t size, off_t offset,
-             fuse_file_info* info) {
+void readdir(fuse_req_t request, fuse_ino_t, std::size_t size, off_t offset, fuse_file_info* info) {
   Listing& listing = listing_of(*info);
   const std::lock_guard guard(listing.mutex);
   if (offset != listing.offset) {

@@ -1,5 +1,5 @@
-// What /proc says of the process that closes a file. A kernel tells a FUSE daemon of each close of a
-// descriptor, and not which one is the last.
+// What /proc says of the process that closes a file. A kernel tells a FUSE daemon of each close of
+// a descriptor, and not which one is the last.
 //
 // Any thread. Short reads of /proc; where it tells nothing (another namespace, a process that has
 // ended) the answer is no.

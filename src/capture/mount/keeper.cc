@@ -28,8 +28,7 @@ std::mutex sink_mutex;
 
 }  // namespace
 
-Keeper::Keeper(Nodes& nodes, KeeperSettings settings,
-               std::function<void(const std::string&)> stale)
+Keeper::Keeper(Nodes& nodes, KeeperSettings settings, std::function<void(const std::string&)> stale)
     : nodes_(nodes),
       settings_(std::move(settings)),
       stale_(std::move(stale)),
@@ -124,6 +123,22 @@ bool Keeper::begin(const std::shared_ptr<Node>& node, Fd target, int flags, bool
   return true;
 }
 
+// Precondition: moving, in memory. False: the file has no name any more.
+bool Keeper::set_out(const std::shared_ptr<Node>& node) {
+  struct stat placed = {};
+  if (::fstat(node->target.get(), &placed) != 0 || placed.st_nlink == 0) return false;
+  node->path = path_of(node->target.get());
+  node->placeholder = {placed.st_dev, placed.st_ino};
+  node->on_its_way = placed.st_nlink == 1;
+  nodes_.expect(node->path, node);
+  return true;
+}
+
+void Keeper::arrive(const std::shared_ptr<Node>& node, Fd placed) {
+  nodes_.release(node->path, node, std::move(placed));
+  node->on_its_way = false;
+}
+
 // --- closing -------------------------------------------------------------------------------------
 
 // Precondition: moving, in memory.
@@ -166,41 +181,43 @@ int Keeper::place(const std::shared_ptr<Node>& node, bool sync) {
 int Keeper::hand_in(const std::shared_ptr<Node>& node) {
   const std::shared_lock names(names_);
   if (!start_moving(node, State::in_memory)) return 0;
-  struct stat placed = {};
-  if (::fstat(node->target.get(), &placed) != 0 || placed.st_nlink == 0) {
+  if (!set_out(node)) {
     stop_moving(node, State::in_memory);
     return 0;
   }
-  node->path = path_of(node->target.get());
-  nodes_.expect(node->path, node);
   failpoint("mount.keeps");
   if (give_to_collector(node)) {
     failpoint("mount.kept");
-    node->placeholder = {placed.st_dev, placed.st_ino};
     stop_moving(node, State::pending);
     bring(node);
     return 0;
   }
   const int error = place(node, false);
-  nodes_.release(node->path, node, Fd());
+  arrive(node, Fd());
   forget_memory(*node);
   if (error != 0) lose_view(node);
   stop_moving(node, State::at_place);
   return error;
 }
 
+int Keeper::make_real_from_memory(const std::shared_ptr<Node>& node, bool sync) {
+  int error = 0;
+  if (set_out(node)) {
+    error = place(node, sync);
+    arrive(node, Fd());
+  } else {
+    const std::lock_guard guard(sink_mutex);
+    error = files::write_in_place({node->memory.get(), node->target.get(), node->opened, sync});
+  }
+  if (error == 0) forget_memory(*node);
+  stop_moving(node, error == 0 ? State::at_place : State::in_memory);
+  return error;
+}
+
 int Keeper::make_real(const std::shared_ptr<Node>& node, bool sync) {
   {
     const std::shared_lock names(names_);
-    if (start_moving(node, State::in_memory)) {
-      node->path = path_of(node->target.get());
-      nodes_.expect(node->path, node);
-      const int error = place(node, sync);
-      nodes_.release(node->path, node, Fd());
-      if (error == 0) forget_memory(*node);
-      stop_moving(node, error == 0 ? State::at_place : State::in_memory);
-      return error;
-    }
+    if (start_moving(node, State::in_memory)) return make_real_from_memory(node, sync);
   }
   if (!start_moving(node, State::pending)) return 0;
   const int error = come_home(node);
@@ -221,8 +238,7 @@ int Keeper::come_home(const std::shared_ptr<Node>& node) {
                  settled.error().to_string());
     return EIO;
   }
-  nodes_.release(node->path, node,
-                 Fd(::open(node->path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC)));
+  arrive(node, Fd(::open(node->path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC)));
   forget_memory(*node);
   // The old file is kept for its number alone.
   struct stat old = {};
@@ -317,9 +333,8 @@ void Keeper::finish() {
     bool closed = true;
     {
       const std::shared_lock lock(node->lock);
-      closed = std::ranges::all_of(node->handles, [](const Handle* handle) {
-        return !handle->writes() || handle->closing;
-      });
+      closed = std::ranges::all_of(
+          node->handles, [](const Handle* handle) { return !handle->writes() || handle->closing; });
     }
     closed ? (void)hand_in(node) : drop(node);
   }

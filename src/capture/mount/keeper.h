@@ -23,7 +23,7 @@
 namespace backstay::mount {
 
 struct KeeperSettings {
-  std::string collector;          // its socket; "": each file is brought to its place when closed
+  std::string collector;  // its socket; "": each file is brought to its place when closed
   std::string collector_program;
   std::uint64_t pool_bytes_min = 256 << 10;  // smaller files go to their places directly
   files::Until until = files::Until::captured;
@@ -73,8 +73,11 @@ class Keeper {
   bool start_moving(const std::shared_ptr<Node>& node, State from);
   void stop_moving(const std::shared_ptr<Node>& node, State state);
   bool may_begin(const std::shared_ptr<Node>& node, int target, int flags, bool fresh);
+  bool set_out(const std::shared_ptr<Node>& node);
+  void arrive(const std::shared_ptr<Node>& node, Fd placed);
   bool give_to_collector(const std::shared_ptr<Node>& node);
   int place(const std::shared_ptr<Node>& node, bool sync);
+  int make_real_from_memory(const std::shared_ptr<Node>& node, bool sync);
   int come_home(const std::shared_ptr<Node>& node);
   void forget_memory(Node& node);
   void lose_view(const std::shared_ptr<Node>& node);

@@ -1,10 +1,9 @@
 // backstay-mount FOLDER TARGET RECORD JOB: the daemon of one mount. Started by `backstay mount`,
 // which has looked at the folders; settings come from the environment:
 //
-//   BACKSTAY_COLLECTOR, _PROGRAM   the job's collector; without it files go to their places directly
-//   BACKSTAY_CAPTURE_CLOSE         captured or local
-//   BACKSTAY_CAPTURE_POOL_KIB      smaller files go to their places directly
-//   BACKSTAY_CAPTURE_MIB           memory that files may fill
+//   BACKSTAY_COLLECTOR, _PROGRAM   the job's collector; without it files go to their places
+//   directly BACKSTAY_CAPTURE_CLOSE         captured or local BACKSTAY_CAPTURE_POOL_KIB smaller
+//   files go to their places directly BACKSTAY_CAPTURE_MIB           memory that files may fill
 //   BACKSTAY_MOUNT_PATTERNS        which files are captured, relative to FOLDER, one a line
 //   BACKSTAY_MOUNT_WRITE_THROUGH   each write comes to this process at once (to measure)
 #include <fcntl.h>
@@ -63,10 +62,9 @@ SessionSettings settings_for(const char* folder, const char* target) {
   settings.keeper.collector = variable("BACKSTAY_COLLECTOR");
   settings.keeper.collector_program = variable("BACKSTAY_COLLECTOR_PROGRAM");
   settings.keeper.pool_bytes_min = number("BACKSTAY_CAPTURE_POOL_KIB", 256) << 10;
-  if (variable("BACKSTAY_CAPTURE_CLOSE") == "local")
-    settings.keeper.until = files::Until::local;
-  settings.keeper.memory_bytes_max =
-      number("BACKSTAY_CAPTURE_MIB", memory_left().bytes / 4 >> 20) << 20;
+  if (variable("BACKSTAY_CAPTURE_CLOSE") == "local") settings.keeper.until = files::Until::local;
+  settings.keeper.memory_bytes_max = number("BACKSTAY_CAPTURE_MIB", memory_left().bytes / 4 >> 20)
+                                     << 20;
   return settings;
 }
 
@@ -74,18 +72,16 @@ Status run(char** words) {
   const std::string record = words[3];
   BACKSTAY_ASSIGN(const std::string file, find_config(""));
   BACKSTAY_ASSIGN(const Config config, load_config(file));
-  BACKSTAY_ASSIGN(const Fd lock,
-                  write_record(record, {::getpid(), words[4], words[1], words[2]}));
+  BACKSTAY_ASSIGN(const Fd lock, write_record(record, {::getpid(), words[4], words[1], words[2]}));
   BACKSTAY_TRY(open_log(parent_of(record) + "/mount.log", config.agent.log_level));
   const SessionSettings settings = settings_for(words[1], words[2]);
   // Files of a mount before this one come home before their paths are read.
   if (!settings.keeper.collector.empty()) {
     BACKSTAY_TRY(
         files::ensure_collector(settings.keeper.collector, settings.keeper.collector_program));
-    (void)files::settle_all(settings.keeper.collector, settings.keeper.collector_program,
-                            [](const std::string& words_for_people) {
-                              spdlog::warn("{}", words_for_people);
-                            });
+    (void)files::settle_all(
+        settings.keeper.collector, settings.keeper.collector_program,
+        [](const std::string& words_for_people) { spdlog::warn("{}", words_for_people); });
   }
   const Status served = serve(settings, say_that_it_answers);
   (void)::unlink(record.c_str());

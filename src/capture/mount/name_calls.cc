@@ -82,12 +82,11 @@ void add_moved(const Name& name, Affected& to) {
   if (const auto node = name.node()) to.push_back(node);
 }
 
-void make_node(fuse_req_t request, fuse_ino_t folder, const char* name, mode_t mode,
-               dev_t device) {
+void make_node(fuse_req_t request, fuse_ino_t folder, const char* name, mode_t mode, dev_t device) {
   if (is_hidden(name)) return (void)fuse_reply_err(request, EPERM);
   const int at = file_system(request).node(folder)->place->get();
-  const int made = S_ISDIR(mode) ? ::mkdirat(at, name, mode & 07777)
-                                 : ::mknodat(at, name, mode, device);
+  const int made =
+      S_ISDIR(mode) ? ::mkdirat(at, name, mode & 07777) : ::mknodat(at, name, mode, device);
   if (made != 0) return (void)fuse_reply_err(request, errno);
   reply_entry(request, folder, name);
 }
@@ -109,8 +108,8 @@ void symlink(fuse_req_t request, const char* text, fuse_ino_t folder, const char
 
 void readlink(fuse_req_t request, fuse_ino_t ino) {
   std::array<char, PATH_MAX + 1> text{};
-  const ssize_t bytes = ::readlinkat(file_system(request).node(ino)->place->get(), "",
-                                     text.data(), text.size() - 1);
+  const ssize_t bytes =
+      ::readlinkat(file_system(request).node(ino)->place->get(), "", text.data(), text.size() - 1);
   if (bytes < 0) return (void)fuse_reply_err(request, errno);
   text[static_cast<std::size_t>(bytes)] = '\0';
   fuse_reply_readlink(request, text.data());
@@ -148,9 +147,7 @@ void rename(fuse_req_t request, fuse_ino_t from_folder, const char* from, fuse_i
                                        : add_if_pending(new_name, affected);
         return affected;
       },
-      [&] {
-        return errno_of(::renameat2(old_name.at(), from, new_name.at(), to, flags));
-      });
+      [&] { return errno_of(::renameat2(old_name.at(), from, new_name.at(), to, flags)); });
   fuse_reply_err(request, error);
 }
 
@@ -166,8 +163,8 @@ void link(fuse_req_t request, fuse_ino_t ino, fuse_ino_t folder, const char* nam
         return affected;
       },
       [&] {
-        return errno_of(::linkat(AT_FDCWD, link_to(node->at()).c_str(), made.at(), name,
-                                 AT_SYMLINK_FOLLOW));
+        return errno_of(
+            ::linkat(AT_FDCWD, link_to(node->at()).c_str(), made.at(), name, AT_SYMLINK_FOLLOW));
       });
   if (error != 0) return (void)fuse_reply_err(request, error);
   reply_entry(request, folder, name);

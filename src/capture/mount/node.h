@@ -1,10 +1,11 @@
 // A file, folder or link of the target, as the kernel knows it through the mount.
 //
-//     at_place ──opened and emptied, or created──> in_memory ──closed──> pending ──at home──> at_place
+//     at_place ──opened and emptied, or created──> in_memory ──closed──> pending ──at home──>
+//     at_place
 //                                                      └── made real, or too small: at_place
 //
-// While `moving` is set one thread takes the node from one state to another, with the lock released:
-// its bytes do not change meanwhile, and those in memory can be read.
+// While `moving` is set one thread takes the node from one state to another, with the lock
+// released: its bytes do not change meanwhile, and those in memory can be read.
 #pragma once
 
 #include <fcntl.h>
@@ -58,9 +59,12 @@ struct Node {
   // --- not at_place: the bytes, and the placeholder, open for writing
   Fd memory;
   Fd target;
-  struct stat opened = {};       // of the placeholder, when the file was opened
-  bool closed_by_one = false;    // a program has closed it well while another had it open
+  struct stat opened = {};                 // of the placeholder, when the file was opened
+  bool closed_by_one = false;              // a program has closed it well while another had it open
   std::atomic<std::uint64_t> counted = 0;  // bytes of memory that the keeper has counted
+
+  // It has one name, at which another inode will stand, or does so already.
+  std::atomic<bool> on_its_way = false;
 
   // --- pending
   std::string path;  // in the target

@@ -39,9 +39,8 @@ void add(Node& node, Handle& handle) {
 
 bool is_open_otherwise(Node& node) {
   const std::shared_lock shared(node.lock);
-  return std::ranges::any_of(node.handles, [](const Handle* handle) {
-    return handle->writes() && !handle->closing;
-  });
+  return std::ranges::any_of(
+      node.handles, [](const Handle* handle) { return handle->writes() && !handle->closing; });
 }
 
 bool is_in_memory(Node& node) {
@@ -186,8 +185,7 @@ void create(fuse_req_t request, fuse_ino_t folder, const char* name, mode_t mode
   const auto node = fs.node(entry.ino);
   auto handle = std::make_unique<Handle>(node, info->flags, fuse_req_ctx(request)->pid);
   add(*node, *handle);
-  const int error = fresh ? begin_created(fs, *handle, std::move(made))
-                          : open_somehow(fs, *handle);
+  const int error = fresh ? begin_created(fs, *handle, std::move(made)) : open_somehow(fs, *handle);
   if (error != 0) {
     remove(fs, *handle);
     fs.nodes.forget(node.get(), 1);

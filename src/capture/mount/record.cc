@@ -30,9 +30,9 @@ Result<Fd> write_record(const std::string& path, const Record& record) {
   }
   const std::string text =
       fmt::format("{}\n{}\n{}\n{}\n", record.pid, record.job, record.folder, record.target);
-  const bool written = ::ftruncate(file.get(), 0) == 0 &&
-                       ::pwrite(file.get(), text.data(), text.size(), 0) ==
-                           static_cast<ssize_t>(text.size());
+  const bool written =
+      ::ftruncate(file.get(), 0) == 0 &&
+      ::pwrite(file.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
   if (!written) return errno_error("write " + path, errno);
   return file;
 }

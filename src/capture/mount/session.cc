@@ -57,8 +57,7 @@ void lose_entry(fuse_session* session, Nodes& nodes, const std::string& path) {
   if (path.empty() || ::stat(parent_of(path).c_str(), &folder) != 0) return;
   const auto node = nodes.at({folder.st_dev, folder.st_ino});
   if (node == nullptr) return;
-  const auto ino =
-      node == nodes.root() ? FUSE_ROOT_ID : reinterpret_cast<fuse_ino_t>(node.get());
+  const auto ino = node == nodes.root() ? FUSE_ROOT_ID : reinterpret_cast<fuse_ino_t>(node.get());
   const std::string name = path.substr(path.rfind('/') + 1);
   fuse_lowlevel_notify_inval_entry(session, ino, name.c_str(), name.size());
 }
