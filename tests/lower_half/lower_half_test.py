@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Unmodified MPI programs behave with the real MPI in the lower half as they do without.
 
-Usage: lower_half_test.py MPIRUN BOOT FOLDER PROGRAMS MPI [unittest arguments]
+Usage: lower_half_test.py BOOT MPIRUN FOLDER PROGRAMS MPI [unittest arguments]
 FOLDER holds backstay-lower and our libraries; PROGRAMS the programs, named program.MPI. Standard
 library only.
 """
@@ -16,18 +16,41 @@ import tempfile
 import unittest
 from pathlib import Path
 
-MPIRUN, BOOT, FOLDER, PROGRAMS, MPI = sys.argv[1:6]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "image"))
+from booted import Booted, Refused  # noqa: E402
+
+BOOT, MPIRUN, FOLDER, PROGRAMS, MPI = sys.argv[1:6]
 REAL = {"mpich": "libmpich.so.12", "openmpi": "libmpi.so.40"}[MPI]
 LOWER = range(0x3B5E00000000, 0x3C5E00000000)
 OURS = range(0x3A5E00000000, 0x3C5E00000000)
 DEADLINE_S = 60
-# What an unmodified program and our library map; the stack of kernel's pages too.
+# What an unmodified program and our library map; the kernel's pages too.
 UPPER = re.compile(
     r"$|\[(heap|stack|vdso|vvar.*|vsyscall)\]$|.*/(maps\.\w+|libc\.so\.6|ld-linux-x86-64\.so\.2)$"
     + "|"
     + re.escape(f"{Path(FOLDER).resolve()}/{REAL}")
     + "$"
 )
+
+# Lennard-Jones, as LAMMPS's own bench has it, small; all digits of the energies.
+DECK = """\
+units lj
+atom_style atomic
+lattice fcc 0.8442
+region box block 0 6 0 6 0 6
+create_box 1 box
+create_atoms 1 box
+mass 1 1.0
+velocity all create 1.44 87287 loop geom
+pair_style lj/cut 2.5
+pair_coeff 1 1 1.0 1.0 2.5
+neighbor 0.3 bin
+neigh_modify delay 0 every 20 check no
+fix 1 all nve
+thermo 10
+thermo_modify format float %20.15g
+run 50
+"""
 
 
 def environment(**changes):
@@ -129,6 +152,39 @@ class LowerHalf(unittest.TestCase):
     def test_without_the_boot_program(self):
         words = "started by backstay-boot --mpi only"
         self.refused(words, [program("halo")], LD_LIBRARY_PATH=FOLDER)
+
+    def test_a_cut_is_refused_by_name_and_the_program_goes_on(self):
+        command = [program("halo"), 4000]
+        code, native, _ = run(command)
+        self.assertEqual(code, 0)
+        with tempfile.TemporaryDirectory() as folder, open(Path(folder) / "out", "w+") as out:
+            image = Path(folder) / "image"
+            options = ["--image", image, "--mpi", FOLDER, "--", *command]
+            life = Booted(options, out=out, env=environment())
+            self.addCleanup(life.kill)
+            with self.assertRaises(Refused) as refused:  # the lower half starts at some time
+                while life.cut() is not None:
+                    pass
+            self.assertEqual(
+                str(refused.exception),
+                f"the program uses MPI ({REAL}): such a program cannot be saved yet",
+            )
+            self.assertEqual(life.end(), 0)
+            out.seek(0)
+            self.assertEqual(out.read(), native)
+
+    @unittest.skipUnless(program("lammps").exists(), "it needs liblammps for this MPI")
+    def test_lammps(self):
+        rows = re.compile(r"^ +\d+ +\d+\.\d+ .*", re.M)
+        with tempfile.TemporaryDirectory() as folder:
+            deck = Path(folder) / "in.lj"
+            deck.write_text(DECK)
+            launcher = [MPIRUN, "-n", 4]
+            native = run([*launcher, program("lammps"), deck])
+            ours = run([*launcher, BOOT, "--mpi", FOLDER, "--", program("lammps"), deck])
+        self.assertEqual((native[0], ours[0]), (0, 0), ours)
+        self.assertEqual(len(rows.findall(native[1])), 6, native)
+        self.assertEqual(rows.findall(ours[1]), rows.findall(native[1]))
 
     def test_without_a_folder(self):
         words = f"this program uses MPI ({REAL}), and no folder was given by --mpi"

@@ -27,6 +27,7 @@ uint64_t auxv[2 * 64];
 uint64_t auxv_count = 0;
 uint64_t entry_stack = 0;
 uint64_t entry_address = 0;
+const char* started = nullptr;  // the library for which it was started
 
 uint64_t auxiliary(uint64_t key) {
   for (uint64_t i = 0; i < auxv_count; ++i) {
@@ -238,6 +239,7 @@ void start(const char* library, char** environment, Trouble& trouble) {
     trouble << "this processor or kernel does not let programs set the FS base (FSGSBASE, Linux "
             << "5.9): an MPI program cannot be saved here";
   }
+  if (trouble.empty()) __atomic_store_n(&started, library, __ATOMIC_RELEASE);
   if (trouble.empty()) map_table(library, trouble);
   if (trouble.empty()) map_program(program, interpreter, trouble);
   arena::begin();
@@ -258,6 +260,12 @@ void prepare_lower_half(const char* name, const Start& start) {
 }
 
 const char* lower_folder() { return folder[0] != 0 ? folder : nullptr; }
+
+void refuse_lower_half(Trouble& trouble) {
+  const char* library = __atomic_load_n(&started, __ATOMIC_ACQUIRE);
+  if (library == nullptr) return;
+  trouble << "the program uses MPI (" << library << "): such a program cannot be saved yet";
+}
 
 const char* start_lower_half(const char* library, char** environment) {
   static Trouble trouble;

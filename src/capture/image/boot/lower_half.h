@@ -12,6 +12,9 @@ void prepare_lower_half(const char* folder, const Start& start);
 // The folder; null without one.
 const char* lower_folder();
 
+// Trouble where it has been started: such a program cannot be saved yet. Any thread.
+void refuse_lower_half(Trouble& trouble);
+
 // Door 5 (doors.h). Blocks until the lower half is ready. Any thread of the program, with enough
 // stack for a text.
 const char* start_lower_half(const char* library, char** environment);
