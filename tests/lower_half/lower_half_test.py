@@ -138,6 +138,11 @@ class LowerHalf(unittest.TestCase):
             elif REAL in found[4]:
                 seen += start in LOWER
         self.assertGreater(seen, 2 * 3, "the real library is not in the range")
+        handled = re.findall(r"handlers \d (\w+)", out)
+        self.assertEqual(len(handled), 2, out[-500:])
+        for mask in handled:
+            for crash in (signal.SIGILL, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV):
+                self.assertEqual(int(mask, 16) >> (crash - 1) & 1, 0, (mask, crash))
         breaks = re.findall(r"break \d 0x(\w+) main 0x(\w+)", out)
         self.assertEqual(len(breaks), 2)
         for end, main in breaks:
@@ -199,7 +204,7 @@ class LowerHalf(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             shutil.copy(Path(FOLDER) / REAL, folder)
             self.refused(
-                f"{folder}/backstay-lower: not found or not executable",
+                f"{folder}/backstay-lower: not found",
                 [BOOT, "--mpi", folder, "--", program("halo")],
             )
 

@@ -2,6 +2,7 @@
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 int main(int argc, char** argv) {
@@ -19,6 +20,11 @@ int main(int argc, char** argv) {
     FILE* maps = fopen("/proc/self/maps", "r");
     for (char line[8192]; fgets(line, sizeof line, maps);) printf("map %d %s", rank, line);
     fclose(maps);
+    FILE* status = fopen("/proc/self/status", "r");
+    for (char line[256]; fgets(line, sizeof line, status);) {
+      if (strncmp(line, "SigCgt:", 7) == 0) printf("handlers %d %s", rank, line + 8);
+    }
+    fclose(status);
     printf("break %d %p main %p\n", rank, sbrk(0), (void*)main);
     fflush(stdout);
   }

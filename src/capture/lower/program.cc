@@ -81,10 +81,13 @@ void do_job(void (*run)(void*), void* argument) {
   }
 }
 
-// UCX would change mmap and shmat in libc once more, to make the system calls by itself. Its cache
-// of registered memory is off then.
+// UCX would change mmap and shmat in libc once more, to make the system calls by itself; its cache
+// of registered memory is off then. Handlers that print a stack when the program crashes would be
+// handlers of the program, in code that an image does not hold.
 constexpr const char* own_variables[][2] = {{"UCX_MEM_EVENTS", "n"},
-                                            {"UCX_MEM_MMAP_HOOK_MODE", "none"}};
+                                            {"UCX_MEM_MMAP_HOOK_MODE", "none"},
+                                            {"OMPI_MCA_opal_signal", ""},
+                                            {"UCX_ERROR_SIGNALS", ""}};
 
 // Not the program's to change.
 bool is_kept(const char* name) {
