@@ -15,7 +15,10 @@ constexpr std::size_t chunks_per_message = 8;
 class Filler {
  public:
   Filler(Connection& agent, ObjectSource& source, VersionNumber version)
-      : agent_(agent), source_(source), left_(source.object_bytes()) {
+      : agent_(agent),
+        source_(source),
+        offset_(source.handed_over()),
+        left_(source.object_bytes() - offset_) {
     filled_.version = version;
   }
 
@@ -47,7 +50,7 @@ class Filler {
   Connection& agent_;
   ObjectSource& source_;
   wire::Filled filled_;
-  std::uint64_t offset_ = 0;
+  std::uint64_t offset_;
   std::uint64_t left_;
 };
 

@@ -74,9 +74,9 @@ def make_folder(folder: pathlib.Path) -> None:
 
 
 def is_file_everywhere(version, name: str) -> bool:
-    """A routed file keeps its bytes and its name; .npy would only be in the way."""
+    """A routed file or a stream keeps its bytes and its name; .npy would only be in the way."""
     views = [version.rank(rank) for rank in version.ranks_here()]
-    return all(view.region(name).kind == "file" for view in views if name in view)
+    return all(view.region(name).kind in ("file", "stream") for view in views if name in view)
 
 
 class Exporter:

@@ -17,7 +17,6 @@ from .errors import (
     FormatError,
     IncompleteError,
     NotFoundError,
-    ShapeError,
     UncommittedError,
     UnreadableError,
     UnsupportedError,

@@ -168,6 +168,8 @@ class Job {
   Status writer_message(ConnectionId connection, const wire::Message& message);
   bool has_processes() const { return runs() || writers_.any() || !waiting_.empty(); }
   bool taking_versions() const { return capture_.filling() || writers_.filling(); }
+  // The ranks and writers need memory and disk for a moment; older versions wait for it.
+  bool collecting() const { return capture_.collecting() || writers_.filling(); }
   void admit_waiting(const Status& opened);
   Status new_run(const wire::Hello& hello);
   void forget_run();
