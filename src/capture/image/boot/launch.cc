@@ -186,7 +186,7 @@ void note_rseq(long fd, const Elf& interpreter) {
       "xor %%ebp, %%ebp\n\t"
       "jmp *%1"
       :
-      : "r"(stack), "r"(entry)
+      : "a"(stack), "c"(entry)  // neither rdx nor rbp, which the program finds zeroed
       : "memory");
   __builtin_unreachable();
 }
