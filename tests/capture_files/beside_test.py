@@ -62,7 +62,7 @@ def attributes(capture, folder):
 
 def many_files(capture, folder):
     """All numbers that the program may have are its own."""
-    soft, hard = 300, resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    soft, hard = 120, resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if hard < 2000:
         print("many files: left out, the hard limit is too low")
         return

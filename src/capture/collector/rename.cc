@@ -73,7 +73,10 @@ Status Collector::rename_taken(const File& file, const Question& question) {
   const std::uint64_t placed_ns = std::max(system_clock().wall_ns(), changed_ns);
   const Status moved = writers_.with([&](client::Writer& writer) -> Status {
     if (writer.run() != file->run) return not_here("another agent has the job");
-    return writer.move(file->version, file->path, path, placed_ns);
+    BACKSTAY_TRY(writer.move(file->version, file->path, path, placed_ns));
+    // It is not to come back once this one has left the name again.
+    if (place.before) (void)writer.move(place.before->version, path, "", 0);
+    return {};
   });
   if (!moved.ok()) {
     give_up(place);
