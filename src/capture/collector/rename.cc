@@ -83,10 +83,17 @@ Status Collector::rename_taken(const File& file, const Question& question) {
     return moved;
   }
   failpoint("collector.moved");
+  struct stat there = {};
+  const bool stands = ::lstat(path.c_str(), &there) == 0 && there.st_ino == place.placed.st_ino &&
+                      there.st_dev == place.placed.st_dev;
   file->remove_placeholder();
   failpoint("collector.placeholder_gone");
   spdlog::info("a file is renamed on its way file={} to={}", file->path, path);
   take_place(file, std::move(place), placed_ns);
+  // What was pending there has come home a moment before, so what stands there is not listed.
+  if (!stands) {
+    (void)writers_.with([&](client::Writer& writer) { return writer.settle(path, -1); });
+  }
   return {};
 }
 
