@@ -59,20 +59,32 @@ def check(folder, said, what, told_failures=False):
             sys.exit(f"{what}: {name} is the old file, and the program was told that it is written")
 
 
+def has_nameless_files(folder):
+    try:
+        os.close(os.open(folder, os.O_RDWR | os.O_TMPFILE))
+    except OSError:
+        return False
+    return True
+
+
 def kill_everywhere(capture, at_call, program, below, step):
-    killed = 0
+    killed = left = 0
     for number in range(random.randrange(step), 100000, step):
         folder = fresh(below)
         done = capture.run(at_call, "kill", number, program, folder, stdout=subprocess.PIPE)
         said = done.stdout.decode().splitlines()
         capture.settle()
         check(folder, said, f"killed after call {number}")
+        left += len(temporary_files(folder))
         if done.returncode == ENDED_BEFORE:
             break
         killed += 1
     if killed < 100 / step:
         sys.exit(f"only {killed} calls: the program was not watched")
-    print(f"killed after each of {killed} calls")
+    print(f"killed after each of {killed} calls, {left} temporary files left")
+    # One for each file: between its getting a name and its rename.
+    if left > len(NAMES) and has_nameless_files(below):
+        sys.exit("too many temporary files were left")
 
 
 def fail_everywhere(capture, at_call, program, below, errors, step):

@@ -294,13 +294,14 @@ struct Kind {
 };
 
 const Kind kinds[] = {
-    {do_open, 70},   {do_close, 45},    {do_write, 70},      {do_pwrite, 50},
-    {do_writev, 20}, {do_read, 50},     {do_seek, 35},       {do_dup, 20},
-    {do_flags, 15},  {do_truncate, 25}, {do_allocate, 12},   {do_stat, 35},
-    {do_same, 20},   {do_name, 30},     {do_mode, 10},       {do_times, 10},
-    {do_map, 5},     {do_sync, 3},      {do_copy, 20},       {do_lock, 1},
-    {do_fopen, 20},  {do_stream, 50},   {do_fclose, 15},     {do_fork, 2},
-    {do_system, 1},  {do_folder, 3},    {do_close_range, 3}, {[] { list("."); }, 3}};
+    {do_open, 70},         {do_close, 45},    {do_write, 70},    {do_pwrite, 50},
+    {do_writev, 20},       {do_read, 50},     {do_seek, 35},     {do_dup, 20},
+    {do_flags, 15},        {do_truncate, 25}, {do_allocate, 12}, {do_stat, 35},
+    {do_same, 20},         {do_name, 30},     {do_mode, 10},     {do_times, 10},
+    {do_map, 5},           {do_sync, 3},      {do_copy, 20},     {do_lock, 1},
+    {do_fopen, 20},        {do_stream, 50},   {do_fclose, 15},   {do_fork, 2},
+    {do_replace, 25},      {do_system, 1},    {do_folder, 3},    {do_close_range, 3},
+    {[] { list("."); }, 3}};
 
 void perform_one() {
   unsigned all = 0;

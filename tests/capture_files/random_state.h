@@ -31,4 +31,5 @@ void do_fopen();
 void do_stream();
 void do_fclose();
 void do_fork();
+void do_replace();
 void do_system();

@@ -1,4 +1,5 @@
 // Random operations on streams, and those that make other processes.
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,6 +66,55 @@ void do_fork() {
   int status = 0;
   waitpid(child, &status, 0);
   say("child %d\n", WEXITSTATUS(status));
+}
+
+namespace {
+
+// What a process finds under the name, in a line.
+void read_back(const std::string& name) {
+  const int fd = open(name.c_str(), O_RDONLY);
+  std::vector<char> bytes(200000);
+  const ssize_t got = fd < 0 ? -1 : read(fd, bytes.data(), bytes.size());
+  result("  back", got);
+  if (got > 0) say("  sum %016lx\n", sum_of(bytes.data(), static_cast<size_t>(got)));
+  if (fd >= 0) close(fd);
+}
+
+}  // namespace
+
+// As most programs replace a file: a new one beside it, closed, renamed. Another process may do the
+// rename, or look at the file at once.
+void do_replace() {
+  const std::string to = some_name();
+  const std::string from = to + ".tmp";
+  const std::string bytes = some_bytes();
+  const unsigned who = below(6);
+  for (FILE* stream : streams) fflush(stream);
+  const int fd = open(from.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0640);
+  say("replace %s by %d -> %d\n", to.c_str(), static_cast<int>(who), fd);
+  if (fd < 0) return;
+  result("  write", write(fd, bytes.data(), bytes.size()));
+  result("  close", close(fd));
+  if (who == 0) {
+    const pid_t child = fork();
+    if (child == 0) _exit(rename(from.c_str(), to.c_str()) == 0 ? 0 : errno);
+    int status = 0;
+    waitpid(child, &status, 0);
+    say("  child %d\n", WEXITSTATUS(status));
+  } else {
+    result("  rename", rename(from.c_str(), to.c_str()));
+  }
+  if (who == 1) {
+    const pid_t child = fork();
+    if (child == 0) {
+      read_back(to);
+      _exit(0);
+    }
+    waitpid(child, nullptr, 0);
+  }
+  if (who == 2) read_back(to);
+  if (who == 3) result("  again", rename(to.c_str(), from.c_str()));
+  if (who == 4) result("  gone", unlink(from.c_str()));
 }
 
 void do_system() {

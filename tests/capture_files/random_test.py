@@ -95,7 +95,9 @@ def main():
     parser.add_argument("--first", type=int, default=None)
     parser.add_argument("--collector", type=pathlib.Path, default=None)
     options = parser.parse_args()
-    with World(options.collector) if options.collector else contextlib.nullcontext() as world:
+    logged = {"BACKSTAY_AGENT_LOG_LEVEL": "debug"}
+    with (World(options.collector, **logged) if options.collector else
+          contextlib.nullcontext()) as world:
         options.world = world
         compare(options)
 
@@ -113,7 +115,10 @@ def compare(options):
     print(f"{all_captured} descriptors were those of memory files")
     if options.world:
         captured = options.world.log().count("version is local")
-        print(f"{captured} files went through the pool")
+        renamed = options.world.log().count("a file was renamed")
+        print(f"{captured} files went through the pool, {renamed} were renamed on their way")
+        if options.seeds >= 10 and renamed < options.seeds:
+            sys.exit("too few were renamed on their way: the comparison says nothing")
         if options.seeds >= 10 and captured < options.seeds:
             sys.exit("too few files went through the pool: the comparison says nothing")
     if options.seeds >= 10 and all_captured < options.seeds:

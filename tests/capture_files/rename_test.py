@@ -39,6 +39,7 @@ for turn in range(turns):
     if beside == 'look':
         with open(to, 'rb') as f: same = f.read() == new(turn)
         print('renamed', same, os.path.exists(name + '.tmp'), flush=True)
+if beside == 'away': os.rename(name, name + '.end')
 if beside != 'look': print('renamed', flush=True)
 if beside == 'end': os._exit(0)
 """
@@ -83,6 +84,7 @@ def without_waiting(program, folder):
     turns = 12
     for beside, old, files in (("end", True, {"x": turns - 1}), ("end", False, {"x": turns - 1}),
                                ("twice", True, {"x": turns - 1}),
+                               ("away", True, {"x.end": turns - 1}),
                                ("names", False, {f"x{turn}": turn for turn in range(turns)})):
         with World(program, BACKSTAY_AGENT_LOG_LEVEL="debug") as world:
             place = fresh(folder, old)
@@ -150,7 +152,8 @@ write('d', b'd'); f = open('held', 'rb'); os.rename('d', 'held'); assert f.read(
 write('e', b'e'); os.rename('e', 'link')
 write('g', b'g'); os.rename('g', 'two')
 write('h', b'h'); assert fails(errno.ENOENT, 'h', 'none/h')
-write('i', b'i'); g = open('writes', 'wb'); g.write(b'w' * 300000); os.rename('i', 'writes'); g.close()
+write('i', b'i'); g = open('writes', 'wb'); g.write(b'w' * 300000)
+os.rename('i', 'writes'); g.close()
 """
     with World(program) as world:
         place = fresh(folder, False)
@@ -181,7 +184,7 @@ def main():
     parser.add_argument("--only", choices=TESTS)
     options = parser.parse_args()
     options.folder.parent.mkdir(parents=True, exist_ok=True)
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="rename", dir=options.folder.parent))
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="rename", dir=options.folder.parent.resolve()))
     for name, test in TESTS.items():
         if options.only in (None, name):
             test(options.program, folder)

@@ -57,8 +57,9 @@ void HomeFiles::move(ConnectionId connection, const wire::MoveHome& wanted) {
              : Status(Error(Code::unsupported, "this agent leaves captured files in the store"));
   wire::MovedHome answer{wanted.version, wanted.to, Code::ok, ""};
   if (moved.ok()) {
-    spdlog::debug("a file was renamed job={} version={} from={} to={}", state_.name, wanted.version,
-                  wanted.from, wanted.to);
+    spdlog::debug("{} job={} version={} from={} to={}",
+                  wanted.to.empty() ? "a file was called back" : "a file was renamed", state_.name,
+                  wanted.version, wanted.from, wanted.to);
   } else {
     answer.code = moved.error().code();
     answer.message = moved.error().message();

@@ -1,6 +1,7 @@
 #include "capture/collector/pending_file.h"
 
 #include <fcntl.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -56,6 +57,7 @@ Status PendingFile::may_be_replaced() {
     if (!can_be_replaced(finished, name)) return not_here("a rename would be wrong");
   }
   path = name;
+  if (::flistxattr(target.get(), nullptr, 0) > 0) return not_here("it has extended attributes");
   if (!owner_stays(placed, path)) return not_here("it has another owner than new files");
   // The clock of the file's system may be ahead of ours.
   placed_ns = std::max(system_clock().wall_ns(), nanoseconds(placed.st_ctim));

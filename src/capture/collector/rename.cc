@@ -73,17 +73,27 @@ Status Collector::rename_taken(const File& file, const Question& question) {
   const std::uint64_t placed_ns = std::max(system_clock().wall_ns(), changed_ns);
   const Status moved = writers_.with([&](client::Writer& writer) -> Status {
     if (writer.run() != file->run) return not_here("another agent has the job");
-    return writer.move(file->version, file->path, path, placed_ns);
+    BACKSTAY_TRY(writer.move(file->version, file->path, path, placed_ns));
+    // It is not to come back once this one has left the name again.
+    if (place.before) (void)writer.move(place.before->version, path, "", 0);
+    return {};
   });
   if (!moved.ok()) {
     give_up(place);
     return moved;
   }
   failpoint("collector.moved");
+  struct stat there = {};
+  const bool stands = ::lstat(path.c_str(), &there) == 0 && there.st_ino == place.placed.st_ino &&
+                      there.st_dev == place.placed.st_dev;
   file->remove_placeholder();
   failpoint("collector.placeholder_gone");
   spdlog::info("a file is renamed on its way file={} to={}", file->path, path);
   take_place(file, std::move(place), placed_ns);
+  // What was pending there has come home a moment before, so what stands there is not listed.
+  if (!stands) {
+    (void)writers_.with([&](client::Writer& writer) { return writer.settle(path, -1); });
+  }
   return {};
 }
 

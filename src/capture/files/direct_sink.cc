@@ -2,11 +2,13 @@
 //
 // 1. The name: the kernel's for the file at its place, which follows renames of the file and of its
 //    folders. A file without a name any more needs no bytes.
-// 2. A new file beside it, under a temporary name, mode 0600: bytes, size, owner, mode, times.
+// 2. A new file without a name in the same folder, mode 0600: bytes, size, owner, extended
+//    attributes, mode, times.
 // 3. Synced, if the caller asked.
-// 4. Renamed over the old one; the folder synced, if asked.
+// 4. It gets a temporary name and is renamed over the old one; the folder is synced, if asked.
 //
-// A crash before 4 leaves the old file, and a file named .backstay-... beside it.
+// A crash before 4 leaves the old file. Only one between the two calls of 4, or on a file system
+// that makes no files without a name, leaves a file named .backstay-... beside it.
 #include <sys/vfs.h>
 
 #include <cstdio>
@@ -33,25 +35,67 @@ bool find_name(int fd, const struct stat& file, char (&path)[path_max]) {
   return there.st_dev == file.st_dev && there.st_ino == file.st_ino;
 }
 
-// A new file beside `path`, for reading and writing.
-int make_temporary(const char* path, char (&name)[path_max]) {
+// A name beside `path` that no other file of this process has; false: it would be too long.
+bool next_name(const char* path, char (&name)[path_max]) {
   const char* slash = std::strrchr(path, '/');
   const auto folder = static_cast<int>(slash - path);
   static unsigned count = 0;  // guarded by the lock
-  for (int attempt = 0; attempt < 100; ++attempt) {
-    const int bytes = std::snprintf(name, sizeof(name), "%.*s/.backstay-%d-%u", folder, path,
-                                    static_cast<int>(raw::getpid()), ++count);
-    if (bytes >= static_cast<int>(sizeof(name))) return -ENAMETOOLONG;
+  const int bytes = std::snprintf(name, sizeof(name), "%.*s/.backstay-%d-%u", folder, path,
+                                  static_cast<int>(raw::getpid()), ++count);
+  return bytes < static_cast<int>(sizeof(name));
+}
+
+constexpr int attempts_max = 100;
+
+// A new file beside `path`, for reading and writing. `name` is empty where it has none.
+int make_temporary(const char* path, char (&name)[path_max]) {
+  if (!next_name(path, name)) return -ENAMETOOLONG;
+  *std::strrchr(name, '/') = '\0';
+  const int nameless =
+      raw::openat(AT_FDCWD, name[0] == '\0' ? "/" : name, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+  name[0] = '\0';
+  if (nameless != -EOPNOTSUPP && nameless != -EISDIR && nameless != -ENOENT) return nameless;
+  for (int attempt = 0; attempt < attempts_max; ++attempt) {
+    if (!next_name(path, name)) return -ENAMETOOLONG;
     const int fd = raw::openat(AT_FDCWD, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd != -EEXIST) return fd;
   }
   return -EEXIST;
 }
 
-int set_times(int memory, int to) {
-  struct stat stat = {};
-  if (const int error = -raw::fstat(memory, &stat)) return error;
-  const struct timespec times[2] = {stat.st_atim, stat.st_mtim};
+// A file that has no name yet gets one. Returns an error number.
+int give_name(int fd, const char* path, char (&name)[path_max]) {
+  char link[64];
+  std::snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+  int error = name[0] != '\0' ? 0 : EEXIST;
+  for (int attempt = 0; attempt < attempts_max && error == EEXIST; ++attempt) {
+    if (!next_name(path, name)) return ENAMETOOLONG;
+    error =
+        -static_cast<int>(raw::call(SYS_linkat, AT_FDCWD, link, AT_FDCWD, name, AT_SYMLINK_FOLLOW));
+  }
+  if (error != 0) name[0] = '\0';
+  return error;
+}
+
+void remove_name(const char* name) {
+  if (name[0] != '\0') raw::unlink(name);
+}
+
+// Those that were set by the file's path while its bytes were in memory. What cannot be set (of
+// another user's namespace) is left out.
+void copy_attributes(int from, int to) {
+  static char names[1 << 16];  // guarded by the lock
+  static char value[1 << 16];
+  const long all = raw::call(SYS_flistxattr, from, names, sizeof(names));
+  for (const char* one = names; all > 0 && one < names + all; one += std::strlen(one) + 1) {
+    const long bytes = raw::call(SYS_fgetxattr, from, one, value, sizeof(value));
+    if (bytes >= 0) raw::call(SYS_fsetxattr, to, one, value, static_cast<std::size_t>(bytes), 0);
+  }
+}
+
+// `memory`: as it was before its bytes were read.
+int set_times(const struct stat& memory, int to) {
+  const struct timespec times[2] = {memory.st_atim, memory.st_mtim};
   return -raw::futimens(to, times);
 }
 
@@ -63,6 +107,8 @@ int set_size(int memory, int to) {
 
 // All but the rename. Returns an error number.
 int fill(const Finished& finished, const struct stat& old, int fd) {
+  struct stat memory = {};
+  if (const int error = -raw::fstat(finished.memory, &memory)) return error;
   if (const int error = reserve_data(finished.memory, fd)) return error;
   if (const int error = copy_data(finished.memory, fd)) return error;
   if (const int error = set_size(finished.memory, fd)) return error;
@@ -71,8 +117,9 @@ int fill(const Finished& finished, const struct stat& old, int fd) {
   if (fresh.st_uid != old.st_uid || fresh.st_gid != old.st_gid) {
     if (raw::fchown(fd, old.st_uid, old.st_gid) != 0) return EPERM;
   }
+  copy_attributes(finished.target, fd);
   if (const int error = -raw::fchmod(fd, old.st_mode & 07777)) return error;
-  set_times(finished.memory, fd);
+  set_times(memory, fd);
   return finished.sync ? -raw::fsync(fd) : 0;
 }
 
@@ -132,16 +179,19 @@ int copy_beside(const Finished& finished, const char* path, char (&name)[path_ma
   if (const int error = -raw::fstat(finished.target, &old)) return -error;
   const int fd = make_temporary(path, name);
   if (fd < 0) return fd;
-  const int error = fill(finished, old, fd);
+  int error = fill(finished, old, fd);
+  if (error == 0) error = give_name(fd, path, name);
   if (error == 0) return fd;
-  raw::unlink(name);
+  remove_name(name);
   raw::close(fd);
   return -error;
 }
 
 int write_in_place(const Finished& finished) {
   struct stat now = {};
+  struct stat memory = {};
   if (const int error = -raw::fstat(finished.target, &now)) return error;
+  if (const int error = -raw::fstat(finished.memory, &memory)) return error;
   int error = 0;
   if (changed_by_others(finished, now) && finished.opened.st_size == 0) {
     error = write_beside_others(finished, now);
@@ -150,7 +200,7 @@ int write_in_place(const Finished& finished) {
     if (error == 0) error = reserve_data(finished.memory, finished.target);
     if (error == 0) error = copy_data(finished.memory, finished.target);
     if (error == 0) error = set_size(finished.memory, finished.target);
-    if (error == 0) set_times(finished.memory, finished.target);
+    if (error == 0) set_times(memory, finished.target);
   }
   if (error == 0 && finished.sync) error = -raw::fsync(finished.target);
   return error;

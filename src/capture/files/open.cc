@@ -104,7 +104,11 @@ int begin(int fd, const struct stat& placed, int flags) {
   file->memory = move_descriptor(table(), raw::memfd("backstay"));
   file->placed = placed;
   int error = real < 0 || file->target < 0 || file->memory < 0 ? EMFILE : 0;
-  if (error == 0) error = -raw::fstat(file->memory, &file->memory_stat);
+  if (error == 0) {
+    const struct timespec times[2] = {placed.st_atim, {0, UTIME_OMIT}};
+    raw::futimens(file->memory, times);
+    error = -raw::fstat(file->memory, &file->memory_stat);
+  }
   if (error == 0) error = bind_memory(fd, *file, real, flags);
   if (error == 0) return 0;
   close_descriptor(table(), real);
