@@ -62,8 +62,7 @@ bool tells_writer_of(const std::string& fdinfo, std::uint64_t inode) {
 // more.
 bool dies_by_signal(pid_t process) {
   if (process <= 0) return false;
-  const std::string status =
-      text_of(AT_FDCWD, fmt::format("/proc/{}/status", process).c_str());
+  const std::string status = text_of(AT_FDCWD, fmt::format("/proc/{}/status", process).c_str());
   if (status.empty() || status.find("\nVmSize:") != std::string::npos) return false;
   return tells_death_by_signal(text_of(AT_FDCWD, fmt::format("/proc/{}/stat", process).c_str()));
 }

@@ -13,6 +13,7 @@
 #include "base/folders.h"
 #include "base/log.h"
 #include "capture/mount/file_system.h"
+#include "capture/mount/kernel_link.h"
 
 namespace backstay::mount {
 
@@ -102,6 +103,7 @@ Status serve(const SessionSettings& settings, const std::function<void()>& answe
     fuse_remove_signal_handlers(kernel);
     return Error(Code::unsupported, settings.folder + " could not be mounted");
   }
+  if (const int error = use_kernel_link(kernel)) spdlog::warn("writes are slow errno={}", error);
   spdlog::info("mounted folder={} target={}", settings.folder, settings.target);
   const int ended = loop(kernel);
   spdlog::info("no longer mounted folder={} ended={}", settings.folder, ended);
