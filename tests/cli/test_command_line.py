@@ -17,7 +17,7 @@ import pytest
 
 from conftest import PROGRAM, ROOT
 
-COMMANDS = ["run", "exec",
+COMMANDS = ["run", "exec", "mount", "unmount",
             "checkpoint", "status", "top", "agent", "ls", "show", "verify", "rm", "copy",
             "doctor", "probe",
             "config", "completion", "version"]
