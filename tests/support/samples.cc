@@ -279,7 +279,9 @@ std::vector<wire::Message> last_messages() {
           Finish{12, 1ULL << 33},
           Abandon{12},
           BringHome{"/w/out"},
-          AtHome{"/w/out", Code::no_space, "the disk is full"}};
+          AtHome{"/w/out", Code::no_space, "the disk is full"},
+          MoveHome{12, "/w/out.tmp", "/w/out", 1'700'000'000'000'000'000},
+          MovedHome{12, "/w/out", Code::busy, "/w/out is on its way"}};
 }
 
 std::vector<wire::Message> first_messages() {

@@ -29,8 +29,8 @@ EPILOG = (
     "Examples: `backstay export lj --region x -o out` (out/x.npy, or one file a rank); "
     "`backstay export lj 12 --format raw -o out` (everything, as plain bytes); "
     "`backstay export lj --file /scratch/lj/dump.bin -o out` "
-    "(out/files/scratch/lj/dump.bin); `backstay export app -o out && gdb ./app out/rank-00000.core` "
-    "(a process that `run --transparent` saved). "
+    "(out/files/scratch/lj/dump.bin); `backstay export app -o out && gdb ./app "
+    "out/rank-00000.core` (a process that `run --transparent` saved). "
     "Exit codes: 0 ok, 1 could not be written, 2 wrong usage, 3 no such job, version or region, 4 "
     "damaged."
 )
@@ -255,7 +255,8 @@ def command(
 
     A region whose place in a global array was declared becomes one file; others one file a rank.
     Captured files are made again under their paths, below `files` in the output folder, with mode
-    and times. A process that `run --transparent` saved becomes a core file. Every byte is checked against its checksum on the way.
+    and times. A process that `run --transparent` saved becomes a core file. Every byte is checked
+    against its checksum on the way.
     """
     del config  # `backstay` has read it and set BACKSTAY_DIR
     if directory is not None:

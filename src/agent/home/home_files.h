@@ -30,6 +30,8 @@ class HomeFiles {
 
   // Answered by AtHome, once.
   void settle(ConnectionId connection, const wire::BringHome& wanted);
+  // Answered by MovedHome, at once.
+  void move(ConnectionId connection, const wire::MoveHome& wanted);
   void disconnected(ConnectionId connection);
 
   // Of the home thread; of the store: a version that could not be written. Others are not its.

@@ -29,6 +29,7 @@ class ImageTarget final : public client::ObjectTarget {
   Status match_tail(Bytes tail, std::uint64_t object_bytes) override;
   Status place(std::uint64_t object_offset, Bytes chunk, Checksum* sum) override;
   bool exchange(std::uint64_t, std::span<std::byte>) override { return false; }
+  bool takes_early() const override { return true; }
   Status finish() override;
 
   // The program, after finish().
@@ -38,11 +39,13 @@ class ImageTarget final : public client::ObjectTarget {
 
  private:
   Status start(Bytes tail, std::uint64_t object_bytes);
+  Status await();
 
   const client::Origin& origin_;
   const client::Connection& agent_;
   std::unique_ptr<BootProcess> boot_;
   std::string command_;
+  bool copies_ = false;  // the boot program is busy with the last chunk
 };
 
 }  // namespace backstay::image
