@@ -52,8 +52,9 @@ class Member final : public Peers, public StoreLink, public Outbox {
 
   bool told(VersionNumber version) const { return state.is_durable(version); }
   std::optional<Code> why_not(VersionNumber version) const {
-    if (!state.copy_failed || state.copy_failed->version != version) return std::nullopt;
-    return state.copy_failed->error.code();
+    const auto& failed = state.versions.last_not_copied();
+    if (!failed || failed->version != version) return std::nullopt;
+    return failed->error.code();
   }
   bool writes() const { return drain->busy(); }
 

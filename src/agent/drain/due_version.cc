@@ -14,7 +14,7 @@ VersionNumber newest_durable(const JobState& state) {
 
 DueVersion::DueVersion(const JobState& state, VersionNumber target)
     : state_(state), newest_durable_(newest_durable(state)), target_(target) {
-  if (state.copy_failed) given_up_ = state.copy_failed->version;
+  if (const auto& failed = state.versions.last_not_copied()) given_up_ = failed->version;
 }
 
 void DueVersion::consider(VersionNumber version, bool waited) {

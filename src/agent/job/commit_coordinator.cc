@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "agent/disk/links.h"
+#include "agent/version/why_not.h"
 #include "base/check.h"
 #include "base/log.h"
 
@@ -91,8 +92,9 @@ std::uint64_t CommitCoordinator::patience_ends_ns() const {
 bool CommitCoordinator::may_be_decided() const {
   if (!in_doubt() || !present_->lost().empty()) return false;
   return std::ranges::any_of(state_.versions.rows(), [this](const auto& entry) {
-    return entry.second.in_doubt() && entry.second.is_of(state_.run) &&
-           !state_.blockers.of(entry.first, Level::captured, Level::local);
+    const VersionRow& row = entry.second;
+    return row.in_doubt() && row.is_of(state_.run) && !row.durable() &&
+           why_not(state_, entry.first, Level::local).empty();
   });
 }
 
@@ -183,14 +185,6 @@ void CommitCoordinator::on(const RecordFailed& event) {
   spdlog::error("the record of a version cannot be written job={} version={} level={} error=\"{}\"",
                 state_.name, event.version, level_name(event.level), event.error.to_string());
   state_.versions.record_failed(event.version, event.level, event.error);
-}
-
-std::vector<Blocker> CommitCoordinator::unrecorded() const {
-  std::vector<Blocker> all;
-  for (const auto& [number, row] : state_.versions.rows()) {
-    if (row.unrecorded && row.is_of(state_.run)) all.push_back(*row.unrecorded);
-  }
-  return all;
 }
 
 void CommitCoordinator::held_protected(VersionNumber version) {

@@ -52,10 +52,6 @@ class CommitCoordinator final : public MembershipOwner {
   void on(const VersionRecorded& event);
   void on(const RecordFailed& event);
 
-  // Versions of the present run whose record this node cannot write, or could not when it last
-  // tried.
-  std::vector<Blocker> unrecorded() const;
-
   // This node's part is protected.
   void held_protected(VersionNumber version);
 

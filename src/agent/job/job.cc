@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "agent/disk/links.h"
@@ -39,7 +38,7 @@ Job::Job(std::string name, std::string dir, Pool& pool, Outbox& outbox, StoreLin
            .released = [this](std::uint64_t barrier, std::uint64_t) { released(barrier); },
            .reached =
                [this](NodeId member) {
-                 if (state_.blockers.cut_off(member, std::nullopt)) levels_.changed();
+                 state_.versions.cut_off(member, std::nullopt);
                  if (redundancy_) redundancy_->reached(member);
                  if (DrainCoordinator* drain = durability_.coordinator()) drain->reached(member);
                },
@@ -219,7 +218,6 @@ void Job::on(const Event& event) {
     if (redundancy_ && sealed->stored.record.run == state_.run) {
       redundancy_->sealed(held_of(*sealed));
     }
-    state_.write_failed.reset();
     commit_coordinator_.on(*sealed);
   } else if (const auto* recorded = std::get_if<VersionRecorded>(&event)) {
     if (redundancy_) redundancy_->recorded(recorded->stored.record);
@@ -299,8 +297,8 @@ void Job::pump() {
 }
 
 void Job::tell_facts() {
-  std::vector<Blocker> blockers = commit_coordinator_.unrecorded();
-  if (redundancy_) std::ranges::move(redundancy_->blockers(), std::back_inserter(blockers));
+  std::vector<Blocker> blockers;
+  if (redundancy_) blockers = redundancy_->blockers();
   blocker_publisher_.tell(commit_coordinator_.run_membership(), std::move(blockers));
   request_publisher_.tell(commit_coordinator_.run_membership());
 }

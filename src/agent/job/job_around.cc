@@ -117,9 +117,7 @@ void Job::released(std::uint64_t barrier) {
 }
 
 void Job::membership(const tree::Membership& change) {
-  if (state_.blockers.lost(commit_coordinator_.run_membership()->lost(),
-                           state_.clock.monotonic_ns()))
-    levels_.changed();
+  state_.versions.lost(commit_coordinator_.run_membership()->lost(), state_.clock.monotonic_ns());
   if (redundancy_) redundancy_->membership(change.lost, change.back);
   if (DrainCoordinator* drain = durability_.coordinator()) {
     drain->membership(tree::numbers(change.lost), tree::numbers(change.back));
@@ -178,7 +176,7 @@ void Job::Files::offered(NodeId from, std::uint64_t ticket, std::uint64_t bytes,
 }
 
 void Job::Files::lost(NodeId peer, const Error& why) {
-  if (does_not_pass(why.code()) && job_.state_.blockers.cut_off(peer, why)) job_.levels_.changed();
+  if (does_not_pass(why.code())) job_.state_.versions.cut_off(peer, why);
   if (job_.status_poll_) job_.status_poll_->lost(peer, why);
   if (job_.redundancy_) job_.redundancy_->lost(peer, why);
   if (DrainCoordinator* drain = job_.durability_.coordinator()) drain->lost(peer, why);

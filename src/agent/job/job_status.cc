@@ -79,8 +79,8 @@ wire::peer::Seen seen_here(const Job& job, VersionOfRun files_of) {
     if (row.disk && row.disk->damage.empty()) seen.newest = std::max(seen.newest, number);
   }
   if (seen.newest != 0) seen.level = job.level_of(seen.newest).level;
-  if (const Blocker* blocker = state.blockers.newest(state.node)) {
-    seen.lacks = state.blockers.text(state.node);
+  if (const Blocker* blocker = state.versions.newest(state.node)) {
+    seen.lacks = line_of(*blocker);
     seen.lacks_level = blocker->level;
     seen.lacks_code = blocker->code;
   }

@@ -39,6 +39,7 @@ void Job::carry_out() {
     for (const VersionNumber version : orders.gone) gone(version);
     for (const Announcement& now : orders.announced) announced(now);
     for (const VersionNumber version : orders.changed) levels_.changed(version);
+    if (orders.all_changed) levels_.changed();
     if (!orders.retain) continue;
     std::vector<VersionNumber> due = expired(state_.versions, state_.keep);
     for (const VersionNumber version : due) state_.versions.ordered(version, StoreOrder::remove);
@@ -131,10 +132,10 @@ std::vector<std::string> Job::left_in_doubt() const {
   if (!commit_coordinator_.in_doubt()) return left;
   for (const auto& [number, row] : state_.versions.rows()) {
     if (!row.in_doubt() || !row.is_of(state_.run)) continue;
-    const auto why = state_.blockers.of(number, Level::captured, Level::local);
+    const std::vector<WhyNot> why = why_not(state_, number, Level::local);
     left.push_back(fmt::format(
         "version {} of job {}: {}; it counts only where another node has its record", number,
-        state_.name, why ? why->message() : "not all nodes have said that they hold it"));
+        state_.name, why.empty() ? "not all nodes have said that they hold it" : why[0].message));
   }
   return left;
 }

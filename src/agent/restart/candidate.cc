@@ -60,8 +60,9 @@ wire::Candidate newest_candidate(const JobState& state, const wire::Candidates& 
     }
   }
   if (newest.any()) return newest.answer();
-  if (state.durable_error) {  // it is unknown what is there: not the time to begin again
-    return {0, 0, state.durable_error->code(), state.durable_error->message(), 0};
+  // It is unknown what is there: not the time to begin again.
+  if (const auto& why = state.versions.why_shared_unreadable()) {
+    return {0, 0, why->code(), why->message(), 0};
   }
   return {0, 0, Code::none, "no version of this job exists yet", 0};
 }

@@ -1,7 +1,5 @@
-// Who asked for a version's level, and what may be answered (docs/glossary.md: levels).
-//
-// The one place that turns what is known into a level: no level is reported that a crash at
-// that instant would not honour.
+// Who asked for a version's level, and when the answer is due (docs/glossary.md: levels). What the
+// answer is, why_not.h says.
 #pragma once
 
 #include <functional>
@@ -9,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/version/job_state.h"
+#include "agent/version/why_not.h"
 
 namespace backstay::agent {
 
@@ -43,14 +41,11 @@ class Levels {
     ConnectionId connection;
     wire::AwaitNewer await;
   };
+  enum class Asker { query, await, tool };
   bool answer(const Tool& tool, VersionNumber version) const;
-  wire::LevelIs towards(VersionNumber version, Level wanted, bool waits) const;
-  bool may_pass() const;
-  bool is_elsewhere(VersionNumber version) const;
-  bool is_of_earlier_run(VersionNumber version) const;
+  wire::LevelIs towards(VersionNumber version, Level wanted, Asker asker) const;
+  bool is_told(const WhyNot& why, Asker asker) const;
   std::set<VersionNumber> known() const;
-  bool is_configured(Level level) const;
-  Level highest() const;
 
   JobState& state_;
   std::function<std::string(VersionNumber)> describe_;

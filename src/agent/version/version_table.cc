@@ -64,6 +64,7 @@ std::optional<StoredVersion>* VersionTable::place(VersionNumber version, Where w
 
 void VersionTable::begin_run(RunId run, NodeId node, std::uint32_t nodes, bool protects) {
   run_ = run;
+  forget_blockers();
   newest_announced_ = protects ? 0 : format::version_max;
   std::vector<VersionNumber> copies;
   for (auto& [number, row] : rows_) {
@@ -104,6 +105,7 @@ void VersionTable::prepared(const StoredVersion& stored, NodeId node) {
   BACKSTAY_CHECK(stored.level == Level::none && stored.damage.empty());
   VersionRow& row = rows_[stored.version];
   BACKSTAY_CHECK(row.announced == Level::none);
+  written();
   row.disk = stored;
   row.disk->parts = {node};
   needs({stored.version, stored.record.run}, stored.record.needs);
@@ -228,6 +230,12 @@ void VersionTable::ordered(VersionNumber version, StoreOrder what, bool on) {
   }
 }
 
-VersionOrders VersionTable::take_orders() { return std::exchange(orders_, {}); }
+VersionOrders VersionTable::take_orders() {
+  Changed blocked = take_changed();
+  VersionOrders orders = std::exchange(orders_, {});
+  orders.changed.merge(blocked.versions);
+  orders.all_changed = blocked.all;
+  return orders;
+}
 
 }  // namespace backstay::agent

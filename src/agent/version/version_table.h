@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
-#include "agent/version/blockers.h"
 #include "agent/version/file_of.h"
+#include "agent/version/level_blockers.h"
 #include "agent/version/stored_version.h"
 #include "agent/version/version_needs.h"
 #include "agent/version/version_pin.h"
@@ -76,11 +76,14 @@ struct VersionOrders {
   std::vector<Announcement> announced;  // in order
   std::vector<VersionNumber> gone;      // from this node's disk: each room forgets its files of it
   std::set<VersionNumber> changed;      // their level, or why they do not reach one
+  bool all_changed = false;             // why none gets further
   bool retain = false;                  // retention is due
-  bool empty() const { return announced.empty() && gone.empty() && changed.empty() && !retain; }
+  bool empty() const {
+    return announced.empty() && gone.empty() && changed.empty() && !all_changed && !retain;
+  }
 };
 
-class VersionTable : public VersionNeeds {
+class VersionTable : public VersionNeeds, public LevelBlockers {
  public:
   using Rows = std::map<VersionNumber, VersionRow>;
 
@@ -137,9 +140,9 @@ class VersionTable : public VersionNeeds {
   // not remove it.
   void ordered(VersionNumber version, StoreOrder what, bool on = true);
 
-  // Another room knows something new about it: the pool, what keeps it from a level.
+  // Another room knows something new about it: the pool, shared storage.
   void changed(VersionNumber version) { orders_.changed.insert(version); }
-  // What is to be carried out since the last call.
+  // What is to be carried out since the last call; of level blockers too.
   VersionOrders take_orders();
 
  private:
