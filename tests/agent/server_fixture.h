@@ -55,7 +55,7 @@ class Peer {
   Fd socket_;
 };
 
-class ServerTest : public ::testing::Test {
+class ServerTest : public ::testing::Test, protected ServerWorld {
  protected:
   using Made = Result<std::unique_ptr<tier::Tier>>;
   static constexpr std::uint32_t buffer_bytes = 64 * 1024;
@@ -76,8 +76,7 @@ class ServerTest : public ::testing::Test {
     options.socket_path = path();
     options.job_idle_s = job_idle_s;
     options.settings = {{"pool.size_mib", "1"}};
-    options.make_tier = [this](const std::string& dir, const std::string&, Pool&,
-                               const ReportDisk&) { return make_tier(dir); };
+    options.world = this;
     adjust(options);
     auto pool = Pool::create({buffers * buffer_bytes, buffer_bytes, false});
     ASSERT_TRUE(pool.ok());
@@ -103,7 +102,18 @@ class ServerTest : public ::testing::Test {
 
   virtual void adjust(ServerOptions&) {}
   // Called in a store's thread.
-  virtual Made make_tier(const std::string&) { return tier::make_memory_tier(); }
+  virtual Made tier_in(const std::string&) { return tier::make_memory_tier(); }
+  // ServerWorld
+  Made make_tier(const std::string& dir, const std::string&, Pool&, const ReportDisk&) override {
+    return tier_in(dir);
+  }
+  Made open_tier(const std::string&) override { return tier::make_memory_tier(); }
+  Made open_shared(const std::string&) override {
+    return Error(Code::unsupported, "this test has no shared storage");
+  }
+  Result<Network> make_network(const MemberId&, const std::string&) override {
+    return Error(Code::unsupported, "this agent serves jobs on one node only");
+  }
 
   std::string path() const { return folder_ + "/s/agent.sock"; }
 
