@@ -47,7 +47,11 @@ inline std::uint64_t next_seed() {
 
 class PlayedNetwork;
 
-class Node final : public Peers, public PeerFileLink, public StoreLink, public Outbox {
+class Node final : public Peers,
+                   public PeerFileLink,
+                   public StoreLink,
+                   public Outbox,
+                   private FileEvents {
  public:
   Node(PlayedNetwork& network, NodeId self, io::MemoryFileSystem& disk, const Clock& clock,
        ReplicatorSettings settings, std::optional<ParityShape> parity, std::uint32_t buffers);
@@ -126,6 +130,13 @@ class Node final : public Peers, public PeerFileLink, public StoreLink, public O
   }
 
  private:
+  // FileEvents
+  void protected_here(VersionNumber version) override { told.push_back(version); }
+  void kept(const HeldFile& file) override {
+    if (!file.file.parity) kept_files.push_back(file);
+    directory->add(file);
+  }
+
   PlayedNetwork& network_;
   const NodeId self_;
 
@@ -139,7 +150,7 @@ class Node final : public Peers, public PeerFileLink, public StoreLink, public O
   std::deque<PeerFileCommand> peer_file_commands;
   std::deque<PeerFileEvent> peer_file_events;
   std::vector<VersionNumber> told;  // protected here
-  std::vector<HeldFile> kept;
+  std::vector<HeldFile> kept_files;
   std::vector<std::string> events;
   std::uint64_t wakes_ns = no_deadline;
   std::unique_ptr<PeerFileWorker> peer_files;
@@ -456,21 +467,10 @@ inline Node::Node(PlayedNetwork& network, NodeId self, io::MemoryFileSystem& dis
   const ParitySettings with{parity.value_or(ParityShape{}), settings.domains, settings.bytes_per_s};
   directory = std::make_unique<ObjectDirectory>(*this);
   stripe_coder = std::make_unique<StripeCoder>(*transfers, *this, buffer_bytes);
-  rebuilder =
-      std::make_unique<Rebuilder>(world, *stripe_coder, *directory, [this](const HeldFile& file) {
-        kept.push_back(file);
-        directory->add(file);
-      });
-  if (parity) {
-    parity_encoder = std::make_unique<ParityEncoder>(
-        world, *stripe_coder, with,
-        ParityEvents{[this](VersionNumber version) { told.push_back(version); },
-                     [this](const HeldFile& file) { directory->add(file); }});
-  }
-  replicator = std::make_unique<Replicator>(
-      world, directory->held(), std::move(settings),
-      ReplicatorEvents{[this](VersionNumber version) { told.push_back(version); },
-                       [this](const HeldFile& file) { kept.push_back(file); }});
+  FileEvents& heard = *this;
+  rebuilder = std::make_unique<Rebuilder>(world, *stripe_coder, *directory, heard);
+  if (parity) parity_encoder = std::make_unique<ParityEncoder>(world, *stripe_coder, with, heard);
+  replicator = std::make_unique<Replicator>(world, directory->held(), std::move(settings), heard);
 }
 inline std::uint32_t Node::members() const { return network_.members(); }
 inline void Node::send(NodeId to, wire::peer::Message message) {

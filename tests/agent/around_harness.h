@@ -115,9 +115,7 @@ class AgentHarness final : public Outbox, public StoreLink, public Peers, public
                .events = *this,
                .clock = system_clock()},
         directory_(*this),
-        around_{directory_, *this, [this](NodeId holder, const FileOf& file, const Error&) {
-                  damaged.emplace_back(holder, file);
-                }} {
+        around_(*this) {
     state_.run = 99;
     state_.node = 0;
     state_.nodes = nodes;
@@ -192,8 +190,7 @@ class AgentHarness final : public Outbox, public StoreLink, public Peers, public
   void put_parity_at(NodeId agent, const NodeFile& file) {
     directory_.on(agent, wire::peer::Holds{1, file.file.version, file.file.run, agent, true, false,
                                            file.held().ranks});
-    around_.rebuild = [this, &file](NodeId at, VersionOfRun, Rank,
-                                    const RemoteFiles::Rebuilt& done) {
+    rebuild_ = [this, &file](NodeId at, const RemoteFiles::Rebuilt& done) {
       later_.emplace_back([this, &file, at, done] {
         rebuilt_at.push_back(at);
         if (rebuilding_fails) return done(*rebuilding_fails);
@@ -478,7 +475,23 @@ class AgentHarness final : public Outbox, public StoreLink, public Peers, public
   std::unique_ptr<Pool> pool_;
   JobState state_;
   ObjectDirectory directory_;
-  RemoteFiles around_;
+  class Around final : public RemoteFiles {
+   public:
+    explicit Around(AgentHarness& agent) : agent_(agent) {}
+    ObjectLookup& directory() override { return agent_.directory_; }
+    FileReader& files() override { return agent_; }
+    void damaged(NodeId holder, const FileOf& file, const Error&) override {
+      agent_.damaged.emplace_back(holder, file);
+    }
+    void rebuild(NodeId at, VersionOfRun, Rank, Rebuilt done) override {
+      agent_.rebuild_(at, done);
+    }
+
+   private:
+    AgentHarness& agent_;
+  };
+  Around around_;
+  std::function<void(NodeId at, const RemoteFiles::Rebuilt& done)> rebuild_;
   std::deque<std::function<void()>> later_;
   std::map<Rank, RankSees> ranks_;
   std::unique_ptr<Restore> restore_;

@@ -14,6 +14,7 @@
 #include "agent/checkpoint/version_output.h"
 #include "agent/group/blocker_publisher.h"
 #include "agent/group/request_publisher.h"
+#include "agent/version/blockers.h"
 #include "agent/version/levels.h"
 #include "agent/version/warnings.h"
 #include "base/machine.h"
@@ -191,7 +192,7 @@ TEST_F(CommitCoordinatorTest, AnAgentThatEndsDoesNotWaitForALostNode) {
 TEST_F(CommitCoordinatorTest, WhatAnotherNodeLacksIsTheAnswerToWhoWaits) {
   begin_run(7);
   b_.capture(3, 7);
-  Levels levels(b_.state, [](VersionNumber) { return std::string(); });
+  Levels levels(b_.state);
   levels.await(1, {3, Level::local});
   EXPECT_THAT(b_.answers, IsEmpty());
   const NodeBlockers said{"n0", {{3, Level::local, Code::no_space, "full"}}};
@@ -200,9 +201,7 @@ TEST_F(CommitCoordinatorTest, WhatAnotherNodeLacksIsTheAnswerToWhoWaits) {
   auto heard = decode_blockers(b_.facts[0]);
   ASSERT_TRUE(heard.ok());
   b_.state.versions.blocked(0, *heard);
-  for (const VersionNumber version : b_.state.versions.take_orders().changed) {
-    levels.changed(version);
-  }
+  for (const auto version : b_.state.versions.take_orders().changed) levels.changed(version);
   ASSERT_EQ(b_.answers.size(), 1u);
   EXPECT_EQ(b_.answers[0].code, Code::no_space);
   EXPECT_EQ(b_.answers[0].level, Level::captured);
@@ -224,7 +223,7 @@ TEST_F(CommitCoordinatorTest, WhoWaitsHopesForALostNodeForAWhile) {
   b_.capture(4, 7);
   constexpr std::uint64_t patience = 3'000'000'000;
   b_.state.lost_patience_ns = patience;
-  Levels levels(b_.state, [](VersionNumber) { return std::string(); });
+  Levels levels(b_.state);
   levels.await(1, {3, Level::local});
   levels.await_newer(9, {"job", "", 3, Level::local});
   b_.state.versions.lost(tree::NodeSet::of({{0, 1}}), clock_.monotonic_ns());
@@ -270,7 +269,7 @@ TEST_F(CommitCoordinatorTest, WhoWaitsForDurableHearsOfTheDurableDirectoryOnly) 
   b_.state.durable_settings.dir = "/shared";
   b_.state.replicas = 1;
   find_recorded(b_, 3, 7, Level::local);
-  Levels levels(b_.state, [](VersionNumber) { return std::string(); });
+  Levels levels(b_.state);
   levels.await(1, {3, Level::durable});
   b_.state.versions.blocked(0, {"n0", {{3, Level::protected_, Code::no_space, "full"}}});
   levels.changed(3);
@@ -292,7 +291,7 @@ TEST_F(CommitCoordinatorTest, WhoWaitedInVainHearsOfTheLevelThatItWaitedFor) {
   b_.state.replicas = 1;
   find_recorded(b_, 3, 7, Level::local);
   b_.state.lost_patience_ns = 3'000'000'000;
-  Levels levels(b_.state, [](VersionNumber) { return std::string(); });
+  Levels levels(b_.state);
   levels.await(1, {3, Level::protected_});
   b_.state.versions.lost(tree::NodeSet::of({{0, 1}}), clock_.monotonic_ns());
   levels.query(1, 3);

@@ -24,7 +24,7 @@ namespace backstay::agent::testing {
 inline constexpr double heartbeat_s = 0.01;
 
 // The decisions of one node; the test plays its store.
-class DecidingNode final : public Outbox, public StoreLink, private PeerEvents {
+class DecidingNode final : public Outbox, public StoreLink, private PeerEvents, private RunEvents {
  public:
   DecidingNode(NodeId node, std::uint32_t nodes, net::LoopbackNetwork& network, const Clock& clock)
       : network_(network),
@@ -38,16 +38,7 @@ class DecidingNode final : public Outbox, public StoreLink, private PeerEvents {
               .store = *this,
               .events = *this,
               .clock = clock},
-        coordinator(state, *this,
-                    {.membership = [](const tree::Membership&) {},
-                     .released = [](std::uint64_t, std::uint64_t) {},
-                     .reached = [](NodeId) {},
-                     .fact =
-                         [this](const tree::Fact& fact) {
-                           facts.push_back(fact.value);
-                           requests.learn(fact);
-                         },
-                     .ticked = [this] { ++ticks; }}) {}
+        coordinator(state, *this, *this) {}
 
   void begin_run(RunId run) {
     wire::Hello hello;
@@ -119,6 +110,14 @@ class DecidingNode final : public Outbox, public StoreLink, private PeerEvents {
   void message(NodeId, const wire::peer::Message&) override {}
   void offered(NodeId, std::uint64_t, std::uint64_t, OfferFrom) override {}
   void lost(NodeId, const Error&) override {}
+  void membership(const tree::Membership&) override {}
+  void released(std::uint64_t, std::uint64_t) override {}
+  void reached(NodeId) override {}
+  void fact(const tree::Fact& fact) override {
+    facts.push_back(fact.value);
+    requests.learn(fact);
+  }
+  void ticked() override { ++ticks; }
 
   net::LoopbackNetwork& network_;
   std::unique_ptr<Pool> pool_;

@@ -72,7 +72,8 @@ class Member final : public Peers, public StoreLink, public Outbox {
   std::deque<Event> events;
   bool slow = false;     // its drain does nothing
   bool stopped = false;  // the agent does nothing
-  std::set<VersionNumber> waited;
+  Levels levels{state};
+  void wait_durable(VersionNumber version) { levels.await(1, {version, Level::durable}); }
   std::unique_ptr<DrainWorker> drain;
   std::unique_ptr<Durability> durability;
 };
@@ -431,8 +432,7 @@ inline Member::Member(DrainWorldPlayed& world, NodeId self)
       faults(std::make_shared<io::Faults>(world.plan_of(self))),
       shared(io::make_faulty_filesystem(*world.shared, faults)) {
   drain = std::make_unique<DrainWorker>("job", world.world_of(*this), world.clock);
-  durability = std::make_unique<Durability>(
-      state, [this](VersionNumber version) { return waited.count(version) != 0; });
+  durability = std::make_unique<Durability>(state, levels);
 }
 inline std::uint32_t Member::members() const { return world_.size(); }
 inline void Member::send(NodeId to, wire::peer::Message message) {

@@ -62,12 +62,8 @@ void Durability::consider() {
 void Durability::with(Peers& peers, const HeldFiles& held) { begin(&peers, &held); }
 
 void Durability::begin(Peers* peers, const HeldFiles* held) {
-  coordinator_.emplace(
-      state_, peers, held,
-      DrainCoordinator::Events{.waited = wanted_,
-                               .durable = [this](const StoredVersion& stored) { durable(stored); },
-                               .failed = [this](const CopyFailed& event) { failed(event); },
-                               .gone = [this](VersionNumber version) { gone(version); }});
+  DrainEvents& events = *this;
+  coordinator_.emplace(state_, levels_, peers, held, events);
 }
 
 void Durability::stand_still(bool on) {

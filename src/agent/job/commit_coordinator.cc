@@ -238,17 +238,17 @@ void CommitCoordinator::membership(const tree::Membership& change) {
     spdlog::warn("{} job={} nodes={}", what, state_.name, list.dump());
     state_.record(what, {{"nodes", std::move(list)}});
   }
-  listener_.membership(change);
+  events_.membership(change);
 }
 
 void CommitCoordinator::released(std::uint64_t barrier, std::uint64_t round) {
-  listener_.released(barrier, round);
+  events_.released(barrier, round);
 }
 
 void CommitCoordinator::ticked() {
   for (const auto& [version, level] : state_.versions.take_retries()) order_record(version, level);
   say_again();
-  listener_.ticked();
+  events_.ticked();
 }
 
 // The tree keeps what was said of some dozens of versions only (tree/floors.h). Where one node

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/disk/links.h"
-#include "agent/job/job_status.h"
 #include "agent/restart/candidate.h"
 #include "base/log.h"
 #include "base/machine.h"
@@ -24,30 +23,14 @@ Job::Job(std::string name, std::string dir, Pool& pool, Outbox& outbox, StoreLin
              .events = store,
              .clock = clock},
       page_(std::move(page)),
-      levels_(state_, [this](VersionNumber version) { return version_text(*this, version); }),
+      levels_(state_),
       output_(state_),
       capture_(state_, output_),
       writers_(state_, output_),
-      home_files_(state_, [this](VersionNumber version) { writers_.brought_home(version); }),
-      durability_(state_,
-                  [this](VersionNumber version) { return levels_.wanted_durable(version); }),
+      home_files_(state_),
+      durability_(state_, levels_),
       files_(*this),
-      commit_coordinator_(
-          state_, files_,
-          {.membership = [this](const tree::Membership& change) { membership(change); },
-           .released = [this](std::uint64_t barrier, std::uint64_t) { released(barrier); },
-           .reached =
-               [this](NodeId member) {
-                 state_.versions.cut_off(member, std::nullopt);
-                 if (redundancy_) redundancy_->reached(member);
-                 if (DrainCoordinator* drain = durability_.coordinator()) drain->reached(member);
-               },
-           .fact =
-               [this](const tree::Fact& fact) {
-                 blocker_publisher_.learn(fact);
-                 request_publisher_.learn(fact);
-               },
-           .ticked = [this] { levels_.changed(); }}),
+      commit_coordinator_(state_, files_, *this),
       blocker_publisher_(state_),
       request_publisher_(state_, *page_) {
   state_.store.post(ScanJob{});
@@ -103,7 +86,7 @@ void Job::answer_candidates() {
   }
 }
 
-void Job::set_around(const RemoteFiles* around) {
+void Job::set_around(RemoteFiles* around) {
   state_.around = around;
   answer_candidates();
 }

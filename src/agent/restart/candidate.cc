@@ -55,7 +55,7 @@ wire::Candidate newest_candidate(const JobState& state, const wire::Candidates& 
     if (row.shared && !row.shared->damage.empty()) newest.consider_damaged(*row.shared);
   }
   if (state.around != nullptr) {
-    for (const auto& [file, held] : state.around->directory.held().all()) {
+    for (const auto& [file, held] : state.around->directory().held().all()) {
       if (held.record) newest.consider({file.version, file.run}, held.ranks_of_run);
     }
   }

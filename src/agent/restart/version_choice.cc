@@ -30,7 +30,7 @@ RunId VersionChoice::known_run(VersionNumber number) const {
   }
   RunId run = state_.run;
   if (state_.around == nullptr) return run;
-  for (const auto& [file, held] : state_.around->directory.held().all()) {
+  for (const auto& [file, held] : state_.around->directory().held().all()) {
     if (file.version == number && held.record) run = file.run;
   }
   return run;

@@ -5,25 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "base/ids.h"
+#include "agent/version/level_blockers.h"
 #include "base/result.h"
 
 namespace backstay::agent {
-
-// One node keeps one version from one level.
-struct Blocker {
-  VersionNumber version = 0;
-  Level level = Level::none;
-  Code code = Code::ok;
-  std::string why;
-  bool operator==(const Blocker&) const = default;
-};
-
-struct NodeBlockers {
-  std::string host;  // for people
-  std::vector<Blocker> blockers;
-  bool operator==(const NodeBlockers&) const = default;
-};
 
 inline constexpr const char* blockers_fact = "lacks";
 

@@ -10,12 +10,40 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "agent/version/blockers.h"
-#include "agent/version/stored_version.h"
+#include "base/ids.h"
+#include "base/result.h"
 #include "tree/node_set.h"
 
 namespace backstay::agent {
+
+// One node keeps one version from one level.
+struct Blocker {
+  VersionNumber version = 0;
+  Level level = Level::none;
+  Code code = Code::ok;
+  std::string why;
+  bool operator==(const Blocker&) const = default;
+};
+
+struct NodeBlockers {
+  std::string host;  // for people
+  std::vector<Blocker> blockers;
+  bool operator==(const NodeBlockers&) const = default;
+};
+
+// Events of the store and the drain (agent/disk/store.h).
+struct VersionFailed {  // nothing of it is left on the tier, nothing of it is in flight
+  VersionNumber version = 0;
+  Error error{Code::internal, ""};
+};
+struct CopyFailed {  // nothing of it is left at the destination, or it is garbage
+  VersionNumber version = 0;
+  Error error{Code::internal, ""};
+  bool source_is_damaged = false;  // the version on the node's disk, found twice
+};
 
 class LevelBlockers {
  public:

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string>
 
 namespace backstay::agent {
 
@@ -100,16 +101,17 @@ std::set<VersionNumber> Levels::known() const {
 }
 
 // True if the tool has its answer now.
-bool Levels::answer(const Tool& tool, VersionNumber version) const {
+bool Levels::answer(const Tool& tool, VersionNumber version) {
   if (version <= tool.await.after) return false;
   const wire::LevelIs now = towards(version, tool.await.level, Asker::tool);
   // One that does not exist was given up while it was captured: the program may take another.
   if (now.code == Code::not_found || !is_over(now, tool.await.level)) return false;
-  wire::Answer answer{Code::ok, describe_(version)};
-  if (now.code != Code::ok) {
-    answer = {Code::io, fmt::format("version {} failed: {}", version, now.message)};
+  if (now.code == Code::ok) {
+    come_.push_back({tool.connection, version});
+  } else {
+    const std::string why = fmt::format("version {} failed: {}", version, now.message);
+    state_.outbox.send(tool.connection, wire::Answer{Code::io, why});
   }
-  state_.outbox.send(tool.connection, answer);
   return true;
 }
 
@@ -135,6 +137,7 @@ void Levels::forget(ConnectionId connection) {
   const auto is_its = [connection](const auto& one) { return one.connection == connection; };
   std::erase_if(waiters_, is_its);
   std::erase_if(tools_, is_its);
+  std::erase_if(come_, [connection](const Come& one) { return one.tool == connection; });
 }
 
 void Levels::close() {

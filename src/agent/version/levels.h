@@ -2,9 +2,8 @@
 // answer is, why_not.h says.
 #pragma once
 
-#include <functional>
 #include <set>
-#include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/version/why_not.h"
@@ -13,9 +12,7 @@ namespace backstay::agent {
 
 class Levels {
  public:
-  // `describe`: a version as `status` shows it, for tools.
-  Levels(JobState& state, std::function<std::string(VersionNumber)> describe)
-      : state_(state), describe_(std::move(describe)) {}
+  explicit Levels(JobState& state) : state_(state) {}
 
   wire::LevelIs level_of(VersionNumber version) const;
   // A rank or a tool waits for `version` to be durable.
@@ -29,6 +26,12 @@ class Levels {
   // at each tick.
   void changed();
   void forget(ConnectionId connection);
+  // Tools whose version has come since the last call: the owner shows it to them.
+  struct Come {
+    ConnectionId tool = 0;
+    VersionNumber version = 0;
+  };
+  std::vector<Come> take_come() { return std::exchange(come_, {}); }
   // The job is closed: nothing will change any more.
   void close();
 
@@ -42,15 +45,15 @@ class Levels {
     wire::AwaitNewer await;
   };
   enum class Asker { query, await, tool };
-  bool answer(const Tool& tool, VersionNumber version) const;
+  bool answer(const Tool& tool, VersionNumber version);
   wire::LevelIs towards(VersionNumber version, Level wanted, Asker asker) const;
   bool is_told(const WhyNot& why, Asker asker) const;
   std::set<VersionNumber> known() const;
 
   JobState& state_;
-  std::function<std::string(VersionNumber)> describe_;
   std::vector<Waiter> waiters_;
   std::vector<Tool> tools_;
+  std::vector<Come> come_;
 };
 
 }  // namespace backstay::agent

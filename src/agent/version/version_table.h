@@ -13,6 +13,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,8 +21,8 @@
 #include "agent/version/file_of.h"
 #include "agent/version/level_blockers.h"
 #include "agent/version/stored_version.h"
-#include "agent/version/version_needs.h"
 #include "agent/version/version_pin.h"
+#include "format/need.h"
 
 namespace backstay::agent {
 
@@ -81,6 +82,24 @@ struct VersionOrders {
   bool empty() const {
     return announced.empty() && gone.empty() && changed.empty() && !all_changed && !retain;
   }
+};
+
+// What the versions on this node's disk need (docs/format/manifest.md, "Chunks in older versions"):
+// how they hang together.
+class VersionNeeds {
+ public:
+  // A file of it that came here needs these, also where the version has no row yet: a copy of
+  // another node's part may come before this node's own. They stay until the version is gone.
+  void needs(VersionOfRun version, std::span<const format::Need> needs);
+  // The newest version on this node's disk that needs it, but for `others`; 0: none does. What a
+  // kept version needs is kept with it. Run 0: it is not known, as its record cannot be read.
+  VersionNumber needed_by(VersionOfRun version, std::span<const VersionNumber> others = {}) const;
+
+ protected:
+  void forget_needs(VersionNumber version);
+
+ private:
+  std::map<VersionOfRun, std::vector<format::Need>> needs_;
 };
 
 class VersionTable : public VersionNeeds, public LevelBlockers {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/version/blockers.h"
 #include "agent/version/unprotected.h"
 #include "agent/version/why_not.h"
 #include "base/machine.h"
@@ -22,11 +23,11 @@ const char* advice(Code code) {
 std::vector<Warning> warnings(const JobState& state) {
   std::vector<Warning> all;
   if (const auto& failed = state.versions.last_not_written()) {
-    all.push_back({Warning::Kind::not_written,
-                   fmt::format("version {} could not be written: {}; each checkpoint tries again{}",
-                               failed->version, failed->error.message(),
-                               advice(failed->error.code())),
-                   state.versions.write_outages()});
+    all.push_back(
+        {Warning::Kind::not_written,
+         fmt::format("version {} could not be written: {}; each checkpoint tries again{}",
+                     failed->version, failed->error.message(), advice(failed->error.code())),
+         state.versions.write_outages()});
   }
   const Blocker* blocker = state.versions.newest(state.node);
   const VersionRow* blocked = blocker == nullptr ? nullptr : state.versions.find(blocker->version);
@@ -48,10 +49,10 @@ std::vector<Warning> warnings(const JobState& state) {
                    fmt::format("the durable directory {} cannot be used: {}",
                                state.durable_settings.dir, unreadable->message())});
   } else if (const CopyFailed* failed = failed_copy(state)) {
-    all.push_back({Warning::Kind::not_copied,
-                   fmt::format("version {} could not be copied to {}: {}; the next one is tried",
-                               failed->version, state.durable_settings.dir,
-                               failed->error.message())});
+    all.push_back(
+        {Warning::Kind::not_copied,
+         fmt::format("version {} could not be copied to {}: {}; the next one is tried",
+                     failed->version, state.durable_settings.dir, failed->error.message())});
   }
   return all;
 }
