@@ -13,8 +13,6 @@
 
 #include "agent/checkpoint/version_output.h"
 #include "agent/group/blocker_publisher.h"
-#include "agent/group/request_publisher.h"
-#include "agent/version/blockers.h"
 #include "agent/version/levels.h"
 #include "agent/version/warnings.h"
 #include "base/machine.h"

@@ -4,7 +4,6 @@
 #include <iterator>
 #include <utility>
 
-#include "agent/version/blockers.h"
 #include "agent/version/why_not.h"
 #include "base/log.h"
 #include "base/machine.h"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "agent/group/run_membership.h"
+#include "agent/version/blockers.h"
 #include "agent/version/job_state.h"
 
 namespace backstay::agent {
