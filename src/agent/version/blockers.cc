@@ -98,9 +98,9 @@ Result<NodeBlockers> decode_blockers(const std::string& value) {
 }
 
 std::string line_of(const Blocker& blocker) {
-  return cut(fmt::format("version {} not {}: {}", blocker.version, level_name(blocker.level),
-                         blocker.why),
-             line_bytes_max);
+  return cut(
+      fmt::format("version {} not {}: {}", blocker.version, level_name(blocker.level), blocker.why),
+      line_bytes_max);
 }
 
 }  // namespace backstay::agent

@@ -84,8 +84,8 @@ struct VersionOrders {
   }
 };
 
-// What the versions on this node's disk need (docs/format/manifest.md, "Chunks in older versions"):
-// how they hang together.
+// What lies on this node's disk beside the rows: what the files of versions need
+// (docs/format/manifest.md, "Chunks in older versions"), and copies without a version.
 class VersionNeeds {
  public:
   // A file of it that came here needs these, also where the version has no row yet: a copy of
@@ -95,8 +95,13 @@ class VersionNeeds {
   // kept version needs is kept with it. Run 0: it is not known, as its record cannot be read.
   VersionNumber needed_by(VersionOfRun version, std::span<const VersionNumber> others = {}) const;
 
+  // Versions without a row of which files of other nodes lie here, and no record: this node has no
+  // part in their commit, but retention removes them.
+  const std::map<VersionNumber, StoredVersion>& copies() const { return copies_; }
+
  protected:
   void forget_needs(VersionNumber version);
+  std::map<VersionNumber, StoredVersion> copies_;
 
  private:
   std::map<VersionOfRun, std::vector<format::Need>> needs_;
@@ -171,6 +176,8 @@ class VersionTable : public VersionNeeds, public LevelBlockers {
   VersionRow* row_on_disk(VersionNumber version);
   std::optional<StoredVersion>* place(VersionNumber version, Where where);
   void leave_disk(VersionNumber version);
+  // What is true of each row after each event.
+  void check(VersionNumber version) const;
 
   Rows rows_;
   // How often each version is pinned, by reason. A version without pins has no entry.

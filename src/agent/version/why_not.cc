@@ -28,8 +28,7 @@ bool is_elsewhere(const JobState& state, VersionNumber version) {
 bool is_of_earlier_run(const JobState& state, VersionNumber version) {
   if (state.nodes == 1) return false;
   const VersionRow* row = state.versions.find(version);
-  return row != nullptr && row->is_listed() ? !row->is_of(state.run)
-                                            : is_elsewhere(state, version);
+  return row != nullptr && row->is_listed() ? !row->is_of(state.run) : is_elsewhere(state, version);
 }
 
 // Of a version that has bytes in the pool.
@@ -132,10 +131,9 @@ std::optional<WhyNot> why_not_on_all(const JobState& state, VersionNumber versio
   const auto nearest = state.versions.nearest(version, has, wanted);
   if (!nearest) return why_none(state, version, has);
   const Blocker& blocker = nearest->blocker;
-  return WhyNot{
-      Cause::blocked, blocker.code,
-      fmt::format("node {} ({}) keeps version {} from level {}: {}", nearest->node, nearest->host,
-                  version, level_name(blocker.level), blocker.why)};
+  return WhyNot{Cause::blocked, blocker.code,
+                fmt::format("node {} ({}) keeps version {} from level {}: {}", nearest->node,
+                            nearest->host, version, level_name(blocker.level), blocker.why)};
 }
 
 }  // namespace
