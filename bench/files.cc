@@ -1,6 +1,9 @@
 // What a program that is captured by libbackstay_files.so waits for, beside a plain write into
 // tmpfs and one into a file on the disk. Captured in two ways: `preload` brings files to their
 // places when they are closed; `pool` hands them to the collector and the agent (backstay exec).
+// `mount` writes through `backstay mount`, `through` so that each write comes to its daemon at
+// once; `passthrough` through libfuse's own example, where that is installed. Mounts are left out
+// where nothing can be mounted.
 //
 // Processes write one new file each, all at the same time, in chunks of one size. The time goes
 // from open to the end of the last write, of the slowest process; that of close stands beside it.
@@ -17,6 +20,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -37,12 +41,13 @@ struct Options : CommonOptions {
   std::string library = BACKSTAY_BENCH_FILES_LIBRARY;
   std::string backstay = BACKSTAY_BENCH_FILES_PROGRAM;
   std::string writer = BACKSTAY_BENCH_FILES_WRITER;
+  std::string passthrough;
 };
 
 struct Way {
   std::string name;
   std::string folder;
-  enum class How { native, preload, pool } how;
+  enum class How { native, preload, pool } how;  // mounts: native
 };
 
 struct Writer {
@@ -129,17 +134,88 @@ void measure(const Options& options, const Way& way, int processes, long chunk, 
   }
 }
 
-constexpr long chunks[] = {4 << 10, 128 << 10, 1 << 20};
-constexpr int process_counts[] = {1, 4};
-
-void stop_agent(const Options& options) {
+// Runs a program of ours or another, and waits for it. False: it has failed.
+bool succeeds(const std::vector<std::string>& words) {
   const pid_t pid = ::fork();
   if (pid == 0) {
     ::dup2(STDERR_FILENO, STDOUT_FILENO);  // our results stand alone there
-    ::execl(options.backstay.c_str(), "backstay", "agent", "stop", nullptr);
+    std::vector<char*> arguments;
+    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    ::execvp(arguments[0], arguments.data());
     ::_exit(127);
   }
-  if (pid > 0) ::waitpid(pid, nullptr, 0);
+  int status = 1;
+  return pid > 0 && ::waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+// Mounted while this lives.
+class Mounts {
+ public:
+  explicit Mounts(const Options& options) : options_(options) {}
+  Mounts(const Mounts&) = delete;
+  Mounts& operator=(const Mounts&) = delete;
+  ~Mounts() {
+    for (const auto& [name, folder] : ours_) succeeds({options_.backstay, "unmount", folder});
+    for (const fs::path& folder : others_) succeeds({"fusermount3", "-u", folder});
+  }
+
+  // The ways that can be had here.
+  std::vector<Way> ways(const fs::path& disk) {
+    std::vector<Way> found;
+    for (const char* name : {"mount", "through"}) {
+      if (!can_mount()) return found;
+      const fs::path folder = made(disk / name / "at");
+      if (std::string(name) == "through") ::setenv("BACKSTAY_MOUNT_WRITE_THROUGH", "1", 1);
+      const bool mounted = succeeds({options_.backstay, "mount", folder, "--over",
+                                     made(disk / name / "over"), "--job", "bench"});
+      ::unsetenv("BACKSTAY_MOUNT_WRITE_THROUGH");
+      if (!mounted) continue;
+      ours_.emplace_back(name, folder);
+      found.push_back({name, folder, Way::How::native});
+    }
+    const fs::path folder = made(disk / "peer" / "at");
+    const std::string source = "source=" + made(disk / "peer" / "over").string();
+    if (!options_.passthrough.empty() &&
+        succeeds({options_.passthrough, "-o", source + ",writeback,cache=always", folder})) {
+      others_.push_back(folder);
+      found.push_back({"passthrough", folder, Way::How::native});
+    }
+    return found;
+  }
+
+ private:
+  static bool can_mount() {
+    return ::access("/dev/fuse", R_OK | W_OK) == 0 && succeeds({"fusermount3", "--version"});
+  }
+  static fs::path made(const fs::path& folder) {
+    fs::create_directories(folder);
+    return folder;
+  }
+
+  const Options& options_;
+  std::vector<std::pair<std::string, std::string>> ours_;
+  std::vector<fs::path> others_;
+};
+
+constexpr long chunks[] = {4 << 10, 128 << 10, 1 << 20};
+constexpr int process_counts[] = {1, 4};
+
+std::vector<Ratio> ratios(bool with_mount) {
+  std::vector<Ratio> all;
+  for (const int processes : process_counts) {
+    for (const long chunk : chunks) {
+      const std::string shape = std::to_string(chunk >> 10) + "k_x" + std::to_string(processes);
+      // 0.7 of the speed: the time may be longer by that factor.
+      for (const std::string& way : {std::string("preload"), std::string("pool")})
+        all.push_back({way + "_over_tmpfs_" + shape, way + "_" + shape + "_s",
+                       "tmpfs_" + shape + "_s", 1 / 0.7});
+      if (with_mount)
+        all.push_back({"mount_over_tmpfs_" + shape, "mount_" + shape + "_s",
+                       "tmpfs_" + shape + "_s", 1 / 0.3});
+    }
+  }
+  return all;
 }
 
 nlohmann::json run(const Options& options) {
@@ -151,13 +227,15 @@ nlohmann::json run(const Options& options) {
   ::setenv("BACKSTAY_AGENT_SOCKET", socket.c_str(), 1);
   ::setenv("BACKSTAY_DIR", (disk / "versions").c_str(), 1);
   ::setenv("BACKSTAY_POOL_SIZE_MIB", std::to_string(options.pool_mib).c_str(), 1);
-  const Way ways[] = {{"tmpfs", memory, Way::How::native},
-                      {"preload", disk, Way::How::preload},
-                      {"pool", disk / "pool", Way::How::pool},
-                      {"native", disk, Way::How::native}};
+  std::vector<Way> ways = {{"tmpfs", memory, Way::How::native},
+                           {"preload", disk, Way::How::preload},
+                           {"pool", disk / "pool", Way::How::pool},
+                           {"native", disk, Way::How::native}};
   fs::create_directories(disk / "pool");
+  auto mounts = std::make_unique<Mounts>(options);
+  const auto mounted = mounts->ways(disk);
+  ways.insert(ways.end(), mounted.begin(), mounted.end());
   Samples samples;
-  std::vector<Ratio> ratios;
   for (int repetition = 0; repetition < options.repetitions; ++repetition) {
     std::fprintf(stderr, "files: repetition %d of %d\n", repetition + 1, options.repetitions);
     for (const int processes : process_counts)
@@ -165,23 +243,27 @@ nlohmann::json run(const Options& options) {
         for (const Way& way : ways) measure(options, way, processes, chunk, samples);
   }
   fs::remove_all(memory);
-  stop_agent(options);
+  mounts.reset();
+  succeeds({options.backstay, "agent", "stop"});
   fs::remove_all(socket.parent_path());
   fs::remove_all(disk / "versions");
-  for (const int processes : process_counts) {
-    for (const long chunk : chunks) {
-      const std::string shape = std::to_string(chunk >> 10) + "k_x" + std::to_string(processes);
-      // 0.7 of the speed: the time may be longer by that factor.
-      for (const std::string& way : {std::string("preload"), std::string("pool")})
-        ratios.push_back({way + "_over_tmpfs_" + shape, way + "_" + shape + "_s",
-                          "tmpfs_" + shape + "_s", 1 / 0.7});
-    }
-  }
   nlohmann::json json = {
       {"benchmark", "files"}, {"mib", options.mib}, {"repetitions", options.repetitions}};
   samples.write_to(json);
-  json["ratios"] = compare(samples, ratios);
+  json["ratios"] = compare(samples, ratios(!mounted.empty() && mounted.front().name == "mount"));
   return json;
+}
+
+void print_mounts(const nlohmann::json& json, const std::string& shape) {
+  for (const char* way : {"mount", "through", "passthrough"}) {
+    const std::string key = std::string(way) + "_" + shape;
+    if (!json.contains(key + "_s")) continue;
+    const double ratio =
+        json[key + "_s"].get<double>() / json["tmpfs_" + shape + "_s"].get<double>();
+    std::printf("  %-12s %.4f (%.4f)   tmpfs / %s%s: %.2f\n", way, json[key + "_s"].get<double>(),
+                json[key + "_close_s"].get<double>(), way, key.starts_with("mount") ? " (0.3)" : "",
+                1 / ratio);
+  }
 }
 
 void print_table(const nlohmann::json& json) {
@@ -203,6 +285,7 @@ void print_table(const nlohmann::json& json) {
             " %16.2f",
             1 / json["ratios"][std::string(way) + "_over_tmpfs_" + shape]["value"].get<double>());
       std::printf("\n");
+      print_mounts(json, shape);
     }
   }
 }
@@ -218,6 +301,8 @@ int main(int argc, char** argv) {
         app.add_option("--mib", options.mib, "of each process")->check(CLI::Range(1, 65536));
         app.add_option("--memory", options.memory, "a folder in tmpfs");
         app.add_option("--library", options.library, "libbackstay_files.so");
+        app.add_option("--passthrough", options.passthrough,
+                       "libfuse's example passthrough_ll or passthrough_hp, as a peer");
         app.add_option("--pool-mib", options.pool_mib, "of the agent")->check(CLI::Range(8, 65536));
       },
       [&] { return run(options); }, print_table};

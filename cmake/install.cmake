@@ -74,8 +74,9 @@ foreach(program backstay_program backstayd)
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   endif()
 endforeach()
-# What `backstay run --transparent` and `backstay exec --capture-files` start: no commands of users.
-foreach(program backstay_companion backstay_boot backstay_collector)
+# What `backstay run --transparent`, `backstay exec --capture-files` and `backstay mount` start: no
+# commands of users.
+foreach(program backstay_companion backstay_boot backstay_collector backstay_mount)
   if(TARGET ${program})
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/backstay)
   endif()

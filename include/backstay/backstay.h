@@ -191,13 +191,14 @@ BACKSTAY_API int backstay_due(void);
  * warning signal, `backstay checkpoint --stop`). Changes only inside backstay_due(). */
 BACKSTAY_API int backstay_stop_requested(void);
 
-/* Collective. Saves all protected regions and routed files as a new version and returns when it
- * is *captured*: the regions may be changed at once. On failure nothing of the version remains,
- * the program may go on, and earlier versions are untouched. Blocks while the pool is full.
- * Errors: ESTATE, EAGENT, ERANKLOST, EINVALID (a routed file that cannot be read), ENOSPACE, EIO
- * and EPERMISSION (the disk of a pool that is full), ETOOLARGE (an object, or the last version
- * number), and if an agent died and a new one refuses: EBUSY, EPROTOCOL, ECONFIG, EPORT,
- * EUNREACHABLE, EUNSUPPORTED. The same code on all ranks. */
+/* Collective. Saves all protected regions, routed files and streams (backstay_streams.h) as a new
+ * version and returns when it is *captured*: the regions may be changed at once. On failure nothing
+ * of the version remains, streams included, the program may go on, and earlier versions are
+ * untouched. Blocks while the pool is full.
+ * Errors: ESTATE (also if a stream is open), EAGENT, ERANKLOST, EINVALID (a routed file that cannot
+ * be read), ENOSPACE, EIO and EPERMISSION (the disk of a pool that is full), ETOOLARGE (an object,
+ * or the last version number), and if an agent died and a new one refuses: EBUSY, EPROTOCOL,
+ * ECONFIG, EPORT, EUNREACHABLE, EUNSUPPORTED. The same code on all ranks. */
 BACKSTAY_API int backstay_checkpoint(void);
 
 /* The number of the newest version that this run captured or restarted from; 0 if none. */
@@ -229,8 +230,8 @@ BACKSTAY_API int backstay_wait(uint64_t version, backstay_level level, double ti
  * regions before every rank has verified every byte of the version.
  * The run may have another number of ranks than the one that saved the version. Then each region
  * either has a place in a global array (backstay_protect_array) and the saved blocks cover it, each
- * element once, or it was the same on all ranks; routed files stay with the old number. Everything
- * is then read twice, and rank 0 compares the regions without a place.
+ * element once, or it was the same on all ranks; a version with routed files or streams stays with
+ * its number. Everything is then read twice, and rank 0 compares the regions without a place.
  * Errors: ESTATE, ENONE (nothing saved yet; the regions are untouched), EMISMATCH (regions
  * protected now differ from those saved, or another program saved them and the job has a default
  * name; untouched), ERANKS (saved by another number of ranks, and the message says why it does not
@@ -247,12 +248,12 @@ BACKSTAY_API int backstay_wait(uint64_t version, backstay_level level, double ti
  * program must not go on. */
 BACKSTAY_API int backstay_restart(uint64_t* version);
 
-/* Reads one region of an old version of this rank into `data` (`bytes` long, exactly the size that
- * was saved), verified; untouched on failure. If another number of ranks saved the version, the
- * region is that of the rank with the same number, its block of a global array included.
- * Errors: ESTATE, ENULL, ENOTFOUND (no such version, region or rank), EMISMATCH (size), ETOOLARGE
- * (no memory for a second copy), ECORRUPT, ELOST, EFORMAT, EIO, EPERMISSION (it cannot be read),
- * EUNSUPPORTED (saved with larger buffers than the pool has now), EPROTOCOL, EAGENT. */
+/* Reads one region, or stream, of an old version of this rank into `data` (`bytes` long, exactly
+ * the size that was saved), verified; untouched on failure. If another number of ranks saved the
+ * version, the region is that of the rank with the same number, its block of a global array
+ * included. Errors: ESTATE, ENULL, ENOTFOUND (no such version, region or rank), EMISMATCH (size),
+ * ETOOLARGE (no memory for a second copy), ECORRUPT, ELOST, EFORMAT, EIO, EPERMISSION (it cannot be
+ * read), EUNSUPPORTED (saved with larger buffers than the pool has now), EPROTOCOL, EAGENT. */
 BACKSTAY_API int backstay_read_region(uint64_t version, const char* name, void* data, size_t bytes);
 
 /* For programs that write their own files. Writes into `path` (of `path_bytes`) the path at which

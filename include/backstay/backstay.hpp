@@ -32,8 +32,9 @@
 #include <system_error>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
-#include "backstay/backstay.h"
+#include "backstay/backstay_streams.h"
 
 namespace backstay {
 inline namespace cxx {
@@ -197,6 +198,60 @@ class [[nodiscard]] Region {
 
  private:
   std::string name_;
+};
+
+// A named row of bytes of the session's next version (backstay_streams.h). Close it before the
+// checkpoint, which refuses a stream that is open: destroying it does not close it, so that what an
+// exception left half written is no part of a version.
+class [[nodiscard]] Stream {
+ public:
+  // Several may be open.
+  static Expected<Stream> open(const std::string& name) {
+    backstay_stream number = 0;
+    const int code = backstay_stream_open(name.c_str(), &number);
+    if (code != BACKSTAY_OK) return from_c(code);
+    return Stream(number);
+  }
+  // Bytes behind those before, of any contiguous data.
+  template <class T, std::size_t N>
+    requires std::is_trivially_copyable_v<T>
+  [[nodiscard]] std::error_code write(std::span<T, N> data) noexcept {
+    return from_c(backstay_stream_write(number_, data.data(), data.size_bytes()));
+  }
+  [[nodiscard]] std::error_code close() noexcept { return from_c(backstay_stream_close(number_)); }
+
+ private:
+  explicit Stream(backstay_stream number) noexcept : number_(number) {}
+  backstay_stream number_;
+};
+
+// A stream of a saved version.
+struct SavedStream {
+  std::uint64_t version = 0;
+  std::string name;
+  std::uint64_t bytes = 0;
+
+  // Those of this rank, in the order in which they were opened.
+  static Expected<std::vector<SavedStream>> all_of(std::uint64_t version) {
+    std::uint64_t count = 0;
+    if (const int code = backstay_stream_count(version, &count)) return from_c(code);
+    std::vector<SavedStream> all(count);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      std::array<char, BACKSTAY_NAME_MAX + 1> text{};
+      const int code = backstay_stream_at(version, i, text.data(), text.size(), &all[i].bytes);
+      if (code != BACKSTAY_OK) return from_c(code);
+      all[i].name = text.data();
+      all[i].version = version;
+    }
+    return all;
+  }
+  // Fills `data` with the bytes from `offset` on.
+  template <class T, std::size_t N>
+    requires(std::is_trivially_copyable_v<T> && !std::is_const_v<T>)
+  [[nodiscard]] std::error_code read(std::span<T, N> data, std::uint64_t offset = 0) const {
+    return from_c(
+        backstay_stream_read(version, name.c_str(), offset, data.data(), data.size_bytes()));
+  }
 };
 
 // The one session of a process; ends it when destroyed. Collective where backstay.h says so.

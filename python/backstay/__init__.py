@@ -18,6 +18,7 @@ _HOMES = {
                 "checkpoint",
                 "version", "test", "wait", "restart", "read_region", "route_file", "release",
                 "finalize"),
+    "stream": ("open_stream", "streams", "read_stream"),
     "format": ("open",),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "backstay/backstay.h"
+#include "backstay/backstay_streams.h"
 
 namespace py = pybind11;
 
@@ -115,6 +115,45 @@ py::tuple route_file(Text name) {
   return py::make_tuple(code, code == BACKSTAY_OK ? std::string(path.data()) : std::string());
 }
 
+py::tuple stream_open(Text name) {
+  backstay_stream stream = 0;
+  const int code = backstay_stream_open(name, &stream);
+  return py::make_tuple(code, stream);
+}
+
+int stream_write(std::uint64_t stream, std::uintptr_t address, std::size_t bytes) {
+  return backstay_stream_write(stream, reinterpret_cast<const void*>(address), bytes);
+}
+
+// Name and length of all: a list of 10 000 is one call.
+py::tuple streams(std::uint64_t version) {
+  std::vector<std::pair<std::string, std::uint64_t>> all;
+  std::uint64_t count = 0;
+  int code = 0;
+  {
+    const py::gil_scoped_release unlocked;
+    code = backstay_stream_count(version, &count);
+    for (std::uint64_t i = 0; code == BACKSTAY_OK && i < count; ++i) {
+      std::array<char, BACKSTAY_NAME_MAX + 1> name{};
+      std::uint64_t bytes = 0;
+      code = backstay_stream_at(version, i, name.data(), name.size(), &bytes);
+      all.emplace_back(name.data(), bytes);
+    }
+  }
+  return py::make_tuple(code, all);
+}
+
+py::tuple stream_bytes(std::uint64_t version, Text name) {
+  std::uint64_t bytes = 0;
+  const int code = backstay_stream_bytes(version, name, &bytes);
+  return py::make_tuple(code, bytes);
+}
+
+int stream_read(std::uint64_t version, Text name, std::uint64_t offset, std::uintptr_t address,
+                std::size_t bytes) {
+  return backstay_stream_read(version, name, offset, reinterpret_cast<void*>(address), bytes);
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_session, module) {
@@ -133,6 +172,12 @@ PYBIND11_MODULE(_session, module) {
   module.def("restart", &restart, Unlocked());
   module.def("read_region", &read_region, Unlocked());
   module.def("route_file", &route_file);
+  module.def("stream_open", &stream_open);
+  module.def("stream_write", &stream_write, Unlocked());
+  module.def("stream_close", &backstay_stream_close);
+  module.def("streams", &streams);
+  module.def("stream_bytes", &stream_bytes);
+  module.def("stream_read", &stream_read, Unlocked());
   module.def("finalize", &backstay_finalize, Unlocked());
   module.def("abandon", &backstay_abandon, Unlocked());
   module.def("strerror", &backstay_strerror);

@@ -25,13 +25,14 @@ LANGUAGES = {".h": "c", ".c": "c", ".cc": "cpp", ".hpp": "cpp", ".py": "python",
 MENU = [
     ("Begin", ["docs/guide/getting-started", "docs/guide/choosing",
                "docs/guide/when-something-goes-wrong", "docs/known-issues"]),
-    ("Run", ["docs/guide/several-nodes", "docs/guide/slurm", "docs/guide/files",
-             "docs/guide/transparent", "docs/guide/cli", "docs/guide/configuration",
-             "docs/guide/metrics"]),
+    ("Run", ["docs/guide/several-nodes", "docs/guide/slurm", "docs/guide/streams",
+             "docs/guide/files", "docs/guide/transparent", "docs/guide/cli",
+             "docs/guide/configuration", "docs/guide/metrics"]),
     ("Look", ["docs/guide/report", "docs/guide/reading-versions", "docs/benchmarks"]),
     ("Plan", ["docs/plan/README", "docs/plan/*"]),
-    ("Reference", ["docs/reference/c", "docs/reference/mpi", "docs/reference/cpp",
-                   "docs/reference/fortran", "docs/reference/python", "docs/reference/man"]),
+    ("Reference", ["docs/reference/c", "docs/reference/streams", "docs/reference/mpi",
+                   "docs/reference/cpp", "docs/reference/fortran", "docs/reference/python",
+                   "docs/reference/man"]),
     ("Understand", ["docs/architecture", "docs/fault-model", "docs/glossary", "docs/protocol/*",
                     "docs/format/README", "docs/format/*", "docs/decisions/README",
                     "docs/decisions/*"]),
@@ -102,6 +103,8 @@ class Pages:
 def references(pages: Pages) -> None:
     include, man = ROOT / "include" / "backstay", ROOT / "docs" / "man"
     pages.put("docs/reference/c.md", headers.c_page("C: backstay.h", include / "backstay.h"))
+    pages.put("docs/reference/streams.md",
+              headers.c_page("Streams: backstay_streams.h", include / "backstay_streams.h"))
     pages.put("docs/reference/mpi.md",
               headers.c_page("MPI: backstay_mpi.h", include / "backstay_mpi.h"))
     pages.put("docs/reference/cpp.md",

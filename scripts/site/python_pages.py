@@ -57,7 +57,8 @@ def errors_table(path: pathlib.Path) -> list[str]:
 
 def page(package: pathlib.Path) -> str:
     out = ["# Python", ""]
-    for title, name in (("Sessions", "session.py"), ("Reading versions", "format/version.py")):
+    for title, name in (("Sessions", "session.py"), ("Streams", "stream.py"),
+                        ("Reading versions", "format/version.py")):
         words, sections = module(package / name)
         out += [f"## {title}", "", words, "", *sections]
         if name.startswith("format"):

@@ -9,7 +9,7 @@
 #include <new>
 #include <string>
 
-#include "backstay/backstay.h"
+#include "backstay/backstay_streams.h"
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/tell.h"
@@ -18,6 +18,7 @@
 #include "client/listed_codes.h"
 #include "client/session.h"
 #include "client/signals.h"
+#include "client/stream_session.h"
 
 namespace {
 
@@ -29,6 +30,7 @@ using backstay::client::Call;
 using backstay::client::Endable;
 using backstay::client::Group;
 using backstay::client::Session;
+using backstay::client::StreamSession;
 
 static_assert(BACKSTAY_ENONE == static_cast<int>(Code::none));
 static_assert(BACKSTAY_EAGAIN == static_cast<int>(Code::again));
@@ -281,6 +283,76 @@ int backstay_route_file(const char* name, char* path, size_t path_bytes) {
     routed.copy(path, routed.size());
     path[routed.size()] = '\0';
     return {};
+  });
+}
+
+int backstay_stream_open(const char* name, backstay_stream* stream) {
+  return with_session(Call::stream_open, [&](Session& session) -> Status {
+    if (name == nullptr) return Error(Code::null, "name is NULL: give the stream a name");
+    if (stream == nullptr)
+      return Error(Code::null, "stream is NULL: give the address of a backstay_stream");
+    BACKSTAY_ASSIGN(*stream, StreamSession(session).open(name));
+    return {};
+  });
+}
+
+int backstay_stream_write(backstay_stream stream, const void* data, size_t bytes) {
+  return with_session(Call::stream_write, [&](Session& session) -> Status {
+    if (data == nullptr && bytes != 0)
+      return Error(Code::null, "data is NULL: give as many bytes of memory as are to be written");
+    const Endable endable(2);
+    return StreamSession(session).write(stream, data, bytes);
+  });
+}
+
+int backstay_stream_close(backstay_stream stream) {
+  return with_session(Call::stream_close,
+                      [&](Session& session) { return StreamSession(session).close(stream); });
+}
+
+int backstay_stream_count(uint64_t version, uint64_t* count) {
+  return with_session(Call::stream_count, [&](Session& session) -> Status {
+    if (count == nullptr) return Error(Code::null, "count is NULL: give the address of a number");
+    const Endable endable(2);
+    BACKSTAY_ASSIGN(*count, StreamSession(session).count(version));
+    return {};
+  });
+}
+
+int backstay_stream_at(uint64_t version, uint64_t index, char* name, size_t name_bytes,
+                       uint64_t* bytes) {
+  return with_session(Call::stream_at, [&](Session& session) -> Status {
+    if (name == nullptr) return Error(Code::null, "name is NULL: give memory for the name");
+    if (bytes == nullptr) return Error(Code::null, "bytes is NULL: give the address of a number");
+    const Endable endable(2);
+    BACKSTAY_ASSIGN(const auto stream, StreamSession(session).at(version, index));
+    if (stream.name.size() >= name_bytes)
+      return Error(Code::too_large, "name has too little room: BACKSTAY_NAME_MAX + 1 is enough");
+    stream.name.copy(name, stream.name.size());
+    name[stream.name.size()] = '\0';
+    *bytes = stream.bytes;
+    return {};
+  });
+}
+
+int backstay_stream_bytes(uint64_t version, const char* name, uint64_t* bytes) {
+  return with_session(Call::stream_bytes, [&](Session& session) -> Status {
+    if (name == nullptr) return Error(Code::null, "name is NULL: which stream?");
+    if (bytes == nullptr) return Error(Code::null, "bytes is NULL: give the address of a number");
+    const Endable endable(2);
+    BACKSTAY_ASSIGN(*bytes, StreamSession(session).bytes(version, name));
+    return {};
+  });
+}
+
+int backstay_stream_read(uint64_t version, const char* name, uint64_t offset, void* data,
+                         size_t bytes) {
+  return with_session(Call::stream_read, [&](Session& session) -> Status {
+    if (name == nullptr) return Error(Code::null, "name is NULL: which stream?");
+    if (data == nullptr && bytes != 0)
+      return Error(Code::null, "data is NULL: give as many bytes of memory as you ask for");
+    const Endable endable(2);
+    return StreamSession(session).read(version, name, offset, data, bytes);
   });
 }
 

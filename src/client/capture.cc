@@ -15,7 +15,10 @@ constexpr std::size_t chunks_per_message = 8;
 class Filler {
  public:
   Filler(Connection& agent, ObjectSource& source, VersionNumber version)
-      : agent_(agent), source_(source), left_(source.object_bytes()) {
+      : agent_(agent),
+        source_(source),
+        offset_(source.handed_over()),
+        left_(source.object_bytes() - offset_) {
     filled_.version = version;
   }
 
@@ -47,7 +50,7 @@ class Filler {
   Connection& agent_;
   ObjectSource& source_;
   wire::Filled filled_;
-  std::uint64_t offset_ = 0;
+  std::uint64_t offset_;
   std::uint64_t left_;
 };
 
@@ -79,7 +82,9 @@ Status capture(Connection& agent, ObjectSource& source, VersionNumber version,
     const auto* grant = std::get_if<wire::Grant>(&message);
     if (grant == nullptr || grant->version != version || filler.complete()) continue;
     if (Status filled = fill_all(filler, *grant); !filled.ok()) {
-      agent.end();  // the only way to give a version up; the agent tells the other ranks
+      // The only way to give a version up; the agent tells the other ranks. A process that has
+      // ended in the middle of it is a death to the agent, too.
+      filled.error().code() == Code::rank_lost ? agent.leave_silently() : agent.end();
       return filled;
     }
     if (!filler.complete()) continue;

@@ -14,6 +14,32 @@ bool is_one_of(Code code, std::initializer_list<Code> codes) {
   return std::find(codes.begin(), codes.end(), code) != codes.end();
 }
 
+// What a write meets, and the calls after it repeat.
+bool is_of_write(Code code) {
+  return is_one_of(code, {C::state, C::rank_lost, C::no_space, C::io, C::permission, C::unsupported,
+                          C::too_large, C::agent_lost, C::protocol});
+}
+
+bool is_of_reading(Code code) {
+  return is_one_of(
+      code, {C::state, C::null, C::not_found, C::too_large, C::corrupt, C::lost, C::format, C::io,
+             C::permission, C::unsupported, C::protocol, C::agent_lost});
+}
+
+bool stream_may_return(Call call, Code code) {
+  switch (call) {
+    case Call::stream_open:
+      return is_of_write(code) || is_one_of(code, {C::null, C::invalid, C::duplicate});
+    case Call::stream_write: return is_of_write(code) || code == C::null;
+    case Call::stream_close: return is_of_write(code);
+    case Call::stream_count:
+    case Call::stream_bytes:
+    case Call::stream_at: return is_of_reading(code);
+    case Call::stream_read: return is_of_reading(code) || code == C::mismatch;
+    default: return false;
+  }
+}
+
 }  // namespace
 
 bool may_return(Call call, Code code) {
@@ -28,7 +54,6 @@ bool may_return(Call call, Code code) {
                  C::no_space, C::long_path, C::invalid, C::too_large, C::null, C::port_in_use,
                  C::unreachable, C::few_nodes, C::unsupported});
     case Call::protect:
-      return is_one_of(code, {C::state, C::null, C::invalid, C::duplicate, C::too_large});
     case Call::protect_array:
       return is_one_of(code, {C::state, C::null, C::invalid, C::duplicate, C::too_large});
     case Call::unprotect: return is_one_of(code, {C::state, C::null, C::not_found});
@@ -61,8 +86,8 @@ bool may_return(Call call, Code code) {
       return is_one_of(code, {C::state, C::agent_lost, C::protocol, C::not_found, C::no_space,
                               C::io, C::permission, C::busy, C::corrupt, C::again});
     case Call::abandon: return is_one_of(code, {C::state});
+    default: return stream_may_return(call, code);
   }
-  return false;
 }
 
 Error as_listed(Call call, const Error& error) {

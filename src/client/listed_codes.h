@@ -1,6 +1,6 @@
 // The codes that a function of the C interface may return: those that its comment in backstay.h
-// lists (tests/client/codes_test.cc compares the two). Another code of an agent is a defect, and is
-// reported as one. Any thread; nothing blocks.
+// or backstay_streams.h lists (codes_test.cc and stream_codes_test.cc compare them). Another code
+// of an agent is a defect, and is reported as one. Any thread; nothing blocks.
 #pragma once
 
 #include "base/result.h"
@@ -20,7 +20,14 @@ enum class Call {
   read_region,
   route_file,
   finalize,
-  abandon
+  abandon,
+  stream_open,
+  stream_write,
+  stream_close,
+  stream_count,
+  stream_at,
+  stream_bytes,
+  stream_read
 };
 
 bool may_return(Call call, Code code);

@@ -1,5 +1,7 @@
 #include "client/place.h"
 
+#include <cstring>
+
 #include "base/check.h"
 #include "base/stream_copy.h"
 #include "client/device_memory.h"
@@ -8,6 +10,8 @@
 namespace backstay::client {
 
 namespace {
+constexpr std::size_t streamed_bytes_min = 4096;
+
 Status device_copy(void* to, const void* from, std::size_t bytes, const void* device_side) {
   const DeviceMemory* driver = DeviceMemory::find();
   if (driver == nullptr) return Error(Code::internal, "a GPU region without a GPU driver");
@@ -15,9 +19,15 @@ Status device_copy(void* to, const void* from, std::size_t bytes, const void* de
 }
 }  // namespace
 
+void copy_piece(std::byte* to, Bytes from, Checksum& sum) {
+  if (from.size() >= streamed_bytes_min) return sum.update_copy(to, from);
+  std::memcpy(to, from.data(), from.size());
+  sum.update(from);
+}
+
 Status copy_in(const Place& from, std::uint64_t offset, std::span<std::byte> to, Checksum& sum) {
   if (from.in_host_memory()) {
-    sum.update_copy(to.data(), Bytes(from.data + offset, to.size()));
+    copy_piece(to.data(), Bytes(from.data + offset, to.size()), sum);
     return {};
   }
   if (from.data != nullptr) {

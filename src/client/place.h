@@ -24,6 +24,10 @@ struct Place {
 // Host memory is read once. Errors: io, invalid (a file became shorter).
 Status copy_in(const Place& from, std::uint64_t offset, std::span<std::byte> to, Checksum& sum);
 
+// Copies host memory into pool memory and takes it into `sum`. Small pieces stay in the caches:
+// they fill a cache line together.
+void copy_piece(std::byte* to, Bytes from, Checksum& sum);
+
 // Exchanges pool memory with the bytes at `offset` of a place in host memory.
 void exchange(const Place& with, std::uint64_t offset, std::span<std::byte> bytes);
 

@@ -109,6 +109,8 @@ Status Redistribution::take_table(Bytes tail, std::uint64_t begin) {
   for (format::Region& region : saved.regions) {
     if (region.kind == format::RegionKind::file) {
       table.files.push_back(region.name);
+    } else if (region.kind == format::RegionKind::streams) {
+      table.has_streams = true;
     } else {
       table.arrays.emplace(region.name, std::move(region));
     }
@@ -146,6 +148,12 @@ Status Redistribution::check_names() const {
           fmt::format("rank {} saved the file '{}', and files belong to their ranks: "
                       "save what it holds as an array with its place in a global one",
                       rank, tables_[rank].files.front()));
+    }
+    if (tables_[rank].has_streams) {
+      return refusal(
+          fmt::format("rank {} saved streams, and streams belong to their ranks: save what they "
+                      "hold as an array with its place in a global one",
+                      rank));
     }
     for (const auto& [name, saved] : tables_[rank].arrays) {
       if (regions_.find(name) != nullptr) continue;

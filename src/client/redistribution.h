@@ -42,6 +42,7 @@ class Redistribution {
   struct Table {
     std::map<std::string, format::Region> arrays;  // by name
     std::vector<std::string> files;
+    bool has_streams = false;
   };
   struct Cut {  // of a region without a place
     const std::string& region;

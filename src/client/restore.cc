@@ -108,7 +108,8 @@ Status Restore::verify(const wire::Chunks& chunks) {
     return agent_.send(answer);
   }
   // Answers in any case, as the other ranks must not wait for this one.
-  const Status refused = good.ok() ? matched_.value_or(Status()) : good;
+  Status refused = good.ok() ? matched_.value_or(Status()) : good;
+  if (refused.ok()) refused = place_early();
   if (!refused.ok()) {
     phase_ = Phase::refused;
     return agent_.send(
@@ -212,6 +213,20 @@ Status Restore::look_for_table() {
   Status matched = target_.match_tail(tail, object_bytes_);
   if (!matched.ok() && matched.error().code() == Code::corrupt) return matched;
   matched_ = std::move(matched);
+  return {};
+}
+
+// The copying overlaps with reading and verifying. The chunks stay where they are.
+Status Restore::place_early() {
+  if (!matched_ || !target_.takes_early()) return {};
+  for (const Extent& extent : held_) {
+    BACKSTAY_ASSIGN(const auto memory, agent_.buffer(extent.buffer, extent.length));
+    if (const Status placed = target_.place(extent.offset, memory, nullptr); !placed.ok()) {
+      return Error(Code::io, placed.error().message(), placed.error().sys_errno());
+    }
+    placed_bytes_ += extent.length;
+  }
+  held_.clear();
   return {};
 }
 

@@ -50,6 +50,10 @@ class ObjectTarget {
   // Exchanges the chunk's bytes with those that the target holds in their place; a second call puts
   // both back. False: it cannot, nothing was touched.
   virtual bool exchange(std::uint64_t object_offset, std::span<std::byte> chunk) = 0;
+  // Whether chunks may be placed as soon as they are good, before the other ranks have verified
+  // theirs: nothing of the target is used before finish(), and match_tail() of a later plan drops
+  // what was placed.
+  virtual bool takes_early() const { return false; }
   // Everything has been placed.
   virtual Status finish() = 0;
 };
@@ -106,6 +110,7 @@ class Restore {
   std::uint64_t tail_at_hand() const;
   Status look_for_table();
   Status check_cover();
+  Status place_early();
   void exchange_held();
   void take_back();
   Status again(const wire::Chunks& chunks);

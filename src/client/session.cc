@@ -20,14 +20,12 @@
 #include "base/tell.h"
 #include "client/capture.h"
 #include "client/device_memory.h"
-#include "client/fetch.h"
 #include "client/fewer_nodes.h"
 #include "client/job_settings.h"
 #include "client/neighbours.h"
 #include "client/node_settings.h"
 #include "client/other_settings.h"
 #include "client/redistribution.h"
-#include "client/region_fetch.h"
 #include "client/restart_anywhere.h"
 #include "client/signals.h"
 #include "client/snapshot.h"
@@ -67,8 +65,6 @@ namespace {
 constexpr const char* a_new_one_is_started =
     "a new one is started; what had not reached a disk yet is lost (agent.log beside the socket "
     "may say why it ended)";
-// How long an agent may take to say why a level was not reached.
-constexpr double last_word_s = 1;
 constexpr const char* the_next_call_tries =
     "the program may go on; the next checkpoint connects again, and starts a new agent where none "
     "is left; agent.log "
@@ -255,6 +251,11 @@ void Session::pin_pool() {
 Status Session::protect(const char* name, void* data, const backstay_array* array,
                         backstay_type type) {
   BACKSTAY_ASSIGN(ProtectedRegion region, describe_region(name, data, array, type));
+  if (streams_.has(name)) {
+    return Error(Code::duplicate, fmt::format("a stream '{}' was opened since the last checkpoint: "
+                                              "give the region another name",
+                                              name));
+  }
   has_device_regions_ = has_device_regions_ || region.on_device;
   BACKSTAY_TRY(regions_.add(std::move(region)));
   pin_pool();
@@ -266,11 +267,22 @@ Status Session::ready(const Status& mine) {
   // One exchange for both questions: a failure of any rank, else whether any must connect again.
   const std::int64_t code = mine.ok() ? 0 : static_cast<std::int64_t>(mine.error().code());
   BACKSTAY_ASSIGN(const std::int64_t worst, group_.maximum(2 * code + (lost ? 1 : 0)));
-  if (worst >= 2) return group_.agree(mine);
+  if (worst >= 2) return adopt(group_.agree(mine));
   if (worst == 1) {  // since the last call; reported already if that call noticed it
     report_lost(Error(Code::agent_lost, "an agent of this job is gone"), a_new_one_is_started);
-    return adopt(connect());
+    streams_.agent_is_lost();
+    BACKSTAY_TRY(adopt(connect()));
+    return adopt(group_.agree(streams_.ready()));
   }
+  return {};
+}
+
+// Collective. Of a version that begins with streams the number is used up on all nodes.
+Status Session::drop_streams() {
+  const bool begun = streams_.begun();
+  streams_.give_up();
+  BACKSTAY_ASSIGN(const std::int64_t any, group_.maximum(begun ? 1 : 0));
+  if (any != 0) ++newest_used_;
   return {};
 }
 
@@ -300,17 +312,36 @@ Status Session::count(const Status& outcome) {
 }
 
 Status Session::take_version() {
-  auto snapshot = Snapshot::of(regions_, files_, origin_.notes());
-  BACKSTAY_TRY(ready(snapshot.ok() ? Status() : Status(snapshot.error())));
+  auto snapshot = streams_.ready().ok() ? Snapshot::of(regions_, files_, origin_.notes(), streams_)
+                                        : Result<Snapshot>(streams_.ready().error());
+  const Status all_ready = ready(snapshot.ok() ? Status() : Status(snapshot.error()));
+  if (!all_ready.ok()) {
+    (void)drop_streams();  // what failed before is the reason that counts
+    return connect_for_streams(all_ready);
+  }
   if (!snapshot.ok()) return snapshot.error();  // cannot fail: ready() checked it
   due_->checkpoint_begins();  // starting an agent is not part of the measured cost
-  return take_version_of(*snapshot);
+  const Status taken = take_version_of(*snapshot);
+  streams_.taken();  // or the agent knows that they were given up
+  return connect_for_streams(taken);
+}
+
+// Collective. The next call of the program may be one for a stream, which cannot connect: that
+// takes all ranks. The outcome is the same on all of them.
+Status Session::connect_for_streams(const Status& outcome) {
+  if (outcome.ok() || outcome.error().code() != Code::agent_lost) return outcome;
+  const bool lost = agent_ == nullptr || !agent_->usable();
+  const auto any = group_.maximum(lost && streams_.were_used() ? 1 : 0);
+  if (any.ok() && *any != 0) (void)connect();  // the next collective call says why it cannot
+  return outcome;
 }
 
 Status Session::take_version_of(ObjectSource& source) {
   const VersionNumber version = ++newest_used_;
   std::string warning;
-  BACKSTAY_TRY(adopt(group_.agree(capture(*agent_, source, version, warning))));
+  Status mine = streams_.hand_over();
+  if (mine.ok()) mine = capture(*agent_, source, version, warning);
+  BACKSTAY_TRY(adopt(group_.agree(mine)));
   if (!warning.empty() && group_.local_rank() == 0) tell_user(warning);  // once a node
   version_ = version;
   return {};
@@ -323,6 +354,7 @@ Result<VersionNumber> Session::restart() {
 }
 
 Result<VersionNumber> Session::restart_by(const BringBack& bring_back) {
+  BACKSTAY_TRY(drop_streams());  // the program goes back to a state before them
   BACKSTAY_TRY(ready(Status()));
   bool touched = false;
   auto version = bring_back(touched);
@@ -412,74 +444,9 @@ Status Session::finish() {
   if (config_.checkpoint.wait_at_end && version_ != 0) {
     outcome = group_.agree(wait(version_, Level::local, -1));
   }
+  streams_.give_up();
   if (agent_ != nullptr) agent_->end();
   return outcome;
-}
-
-// --- single calls --------------------------------------------------------------------------------
-
-Result<wire::LevelIs> Session::ask_level(const wire::Message& question, VersionNumber version,
-                                         Level least, std::uint64_t deadline) {
-  if (agent_ == nullptr || !agent_->usable()) {
-    return adopt(Error(Code::agent_lost, "the agent is gone")).error();
-  }
-  BACKSTAY_TRY(adopt(agent_->send(question)));
-  while (true) {
-    auto message = agent_->receive(deadline);
-    if (!message.ok()) return adopt(message.error()).error();
-    const auto* answer = std::get_if<wire::LevelIs>(&*message);
-    if (answer == nullptr || answer->version != version) continue;
-    if (answer->code != Code::ok || answer->level >= least) return *answer;
-  }
-}
-
-Status Session::test(VersionNumber version, Level& level) {
-  level = Level::none;
-  BACKSTAY_ASSIGN(const wire::LevelIs answer,
-                  ask_level(wire::Query{version}, version, Level::none, no_deadline));
-  level = answer.level;
-  if (answer.code != Code::ok) return Error(answer.code, answer.message);
-  return {};
-}
-
-Status Session::wait(VersionNumber version, Level level, double timeout_s) {
-  if (level == Level::protected_ && group_.nodes() == 1) {
-    return Error(Code::unsupported, "level protected needs several nodes");
-  }
-  if (level == Level::durable && config_.durable.dir.empty()) {
-    return Error(Code::unsupported, "level durable is not configured; set durable.dir");
-  }
-  auto answer = ask_level(wire::Await{version, level}, version, level, deadline_in(timeout_s));
-  if (!answer.ok() && answer.error().code() == Code::timeout) {
-    return waited_in_vain(version, level, timeout_s);
-  }
-  if (!answer.ok()) return answer.error();
-  if (answer->level >= level) return {};
-  return Error(answer->code, answer->message);
-}
-
-// A missing part may still come while a program waits, so the agent gives reasons only if asked.
-Status Session::waited_in_vain(VersionNumber version, Level level, double timeout_s) {
-  const auto now = ask_level(wire::Query{version}, version, Level::none, deadline_in(last_word_s));
-  if (now.ok() && now->level >= level) return {};  // at the last moment
-  std::string why;
-  if (now.ok() && now->level != Level::none) {
-    why = fmt::format(", it is {}", level_name(now->level));
-  }
-  if (now.ok() && now->code != Code::ok) why += ": " + now->message;
-  return Error(Code::timeout,
-               fmt::format("version {} has not reached level {} within {} s; it still may{}",
-                           version, level_name(level), timeout_s, why));
-}
-
-Status Session::read_region(VersionNumber version, const std::string& name, void* data,
-                            std::size_t bytes) {
-  if (agent_ == nullptr || !agent_->usable()) {
-    return adopt(Error(Code::agent_lost, "the agent is gone"));
-  }
-  const RunId run = version == restarted_.first ? restarted_.second : 0;
-  Fetch fetch(*agent_, version, hello_.rank, run);
-  return adopt(fetch_region(fetch, name, data, bytes));
 }
 
 }  // namespace backstay::client

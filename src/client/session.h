@@ -28,6 +28,8 @@
 #include "client/regions.h"
 #include "client/restore.h"
 #include "client/run_mark.h"
+#include "client/saved_streams.h"
+#include "client/streams.h"
 
 namespace backstay::client {
 
@@ -66,6 +68,7 @@ class Session {
 
  private:
   friend class ObjectSession;
+  friend class StreamSession;
   class Requests;  // due()'s view of the agent and of signals
 
   Session(const Group& group, Config config, const std::string& config_file);
@@ -76,6 +79,8 @@ class Session {
   Status connect();
   // Before a collective call: connected on all ranks, and `mine` good on all ranks.
   Status ready(const Status& mine);
+  Status drop_streams();
+  Status connect_for_streams(const Status& outcome);
   Status take_version();
   Status take_version_of(ObjectSource& source);
   Status count(const Status& outcome);  // of a checkpoint
@@ -102,6 +107,8 @@ class Session {
   std::unique_ptr<Connection> agent_;
   Regions regions_;
   RoutedFiles files_;
+  Streams streams_;
+  SavedStreams saved_streams_;
   std::unique_ptr<Requests> requests_;
   std::unique_ptr<Due> due_;
   VersionNumber version_ = 0;  // newest captured or restarted from

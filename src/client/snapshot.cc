@@ -8,8 +8,9 @@
 namespace backstay::client {
 
 Result<Snapshot> Snapshot::of(const Regions& regions, const RoutedFiles& files,
-                              const std::vector<format::Note>& notes) {
+                              const std::vector<format::Note>& notes, const Streams& streams) {
   Snapshot snapshot;
+  if (streams.any()) snapshot.add_streams(streams);
   for (const auto& [age, region] : regions.all()) {
     snapshot.regions_.push_back(region.description);
     snapshot.places_.push_back({region.data, region.on_device, -1});
@@ -19,6 +20,13 @@ Result<Snapshot> Snapshot::of(const Regions& regions, const RoutedFiles& files,
   snapshot.table_offset_ = format::lay_out(snapshot.regions_);
   snapshot.tail_ = format::encode_tail(snapshot.regions_, snapshot.table_offset_, notes);
   return snapshot;
+}
+
+void Snapshot::add_streams(const Streams& streams) {
+  at_ = streams_bytes_ = streams.bytes();
+  streams_index_ = streams.index();
+  regions_.push_back(format::streams_region(streams_bytes_ + streams_index_.size()));
+  places_.push_back({});
 }
 
 Status Snapshot::add_files(const RoutedFiles& files) {
@@ -66,6 +74,11 @@ Result<std::size_t> Snapshot::read_piece(std::span<std::byte> to) {
   const std::uint64_t inside = at_ - region.offset;
   if (inside < region.bytes) {
     const std::size_t bytes = fitting(region.bytes - inside);
+    if (region.kind == format::RegionKind::streams) {
+      std::memcpy(to.data(), streams_index_.data() + (inside - streams_bytes_), bytes);
+      sum_->update(to.first(bytes));
+      return bytes;
+    }
     BACKSTAY_TRY(copy_in(places_[region_], inside, to.first(bytes), *sum_));
     return bytes;
   }

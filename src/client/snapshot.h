@@ -14,28 +14,34 @@
 #include "client/files.h"
 #include "client/place.h"
 #include "client/regions.h"
+#include "client/streams.h"
 #include "format/object.h"
 
 namespace backstay::client {
 
 class Snapshot final : public ObjectSource {
  public:
-  // Waits for a GPU's work on device regions. Errors: invalid (a file), io (a GPU).
+  // Waits for a GPU's work on device regions. Of `streams`, which are ready(), it has the index:
+  // what was written to them goes before it. Errors: invalid (a file), io (a GPU).
   static Result<Snapshot> of(const Regions& regions, const RoutedFiles& files,
-                             const std::vector<format::Note>& notes);
+                             const std::vector<format::Note>& notes, const Streams& streams);
 
   std::uint64_t object_bytes() const override { return table_offset_ + tail_.size(); }
+  std::uint64_t handed_over() const override { return streams_bytes_; }
 
   // Copies and sums in one pass. Errors: invalid (a routed file became shorter), io.
   Result<std::uint64_t> read_next(std::span<std::byte> to) override;
 
  private:
+  void add_streams(const Streams& streams);
   Status add_files(const RoutedFiles& files);
   Result<std::size_t> read_piece(std::span<std::byte> to);
 
   std::vector<format::Region> regions_;
   std::vector<Place> places_;  // one a region
   std::vector<OpenFile> files_;
+  std::uint64_t streams_bytes_ = 0;
+  Buffer streams_index_;  // behind them
   std::uint64_t table_offset_ = 0;
   Buffer tail_;
   std::unique_ptr<Checksum> sum_ = std::make_unique<Checksum>();

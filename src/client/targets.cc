@@ -92,6 +92,7 @@ Status SessionTarget::match(const format::Table& table) {
   saved_files_.clear();
   std::size_t arrays = 0;
   for (const format::Region& region : saved) {
+    if (region.kind == format::RegionKind::streams) continue;  // the program reads them by itself
     if (region.kind == format::RegionKind::file) {
       BACKSTAY_TRY(check_file_name(region.name));
       saved_files_.push_back(region);

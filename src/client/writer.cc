@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "client/attach.h"
 #include "client/files_job.h"
+#include "client/place.h"
 #include "format/footer.h"
 
 namespace backstay::client {
@@ -20,8 +20,6 @@ namespace {
 
 // So that the agent writes some while others are filled, and one writer does not take them all.
 constexpr std::uint32_t window_max = 8;
-// Smaller pieces stay in the caches: they fill a cache line together.
-constexpr std::size_t streamed_bytes_min = 4096;
 
 wire::Join join_message(const WriterSettings& settings) {
   wire::Join join;
@@ -166,13 +164,7 @@ Status Writer::put(Bytes from) {
     if (!filling_) BACKSTAY_TRY(next_buffer());
     const std::size_t bytes = std::min(from.size(), filling_->memory.size() - filling_->used);
     const Bytes piece = from.first(bytes);
-    std::byte* to = filling_->memory.data() + filling_->used;
-    if (bytes >= streamed_bytes_min) {
-      sum_.update_copy(to, piece);
-    } else {
-      std::memcpy(to, piece.data(), bytes);
-      sum_.update(piece);
-    }
+    copy_piece(filling_->memory.data() + filling_->used, piece, sum_);
     filling_->used += bytes;
     object_bytes_ += bytes;
     from = from.subspan(bytes);
@@ -295,6 +287,18 @@ Status Writer::settle(const std::string& path, double timeout_s) {
     if (answer == nullptr || answer->path != path) continue;
     if (answer->code != Code::ok) return Error(answer->code, answer->message);
     return {};
+  }
+}
+
+Status Writer::move(VersionNumber version, const std::string& from, const std::string& to,
+                    std::uint64_t placed_ns) {
+  BACKSTAY_TRY(ready(/*begun=*/false));
+  BACKSTAY_TRY(agent_->send(wire::MoveHome{version, from, to, placed_ns}));
+  while (true) {
+    BACKSTAY_ASSIGN(const wire::Message message, agent_->receive());
+    const auto* answer = std::get_if<wire::MovedHome>(&message);
+    if (answer == nullptr || answer->version != version || answer->to != to) continue;
+    return answer->code == Code::ok ? Status() : Status(Error(answer->code, answer->message));
   }
 }
 

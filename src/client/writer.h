@@ -86,6 +86,12 @@ class Writer {
   // path (it stays in the store, and is tried again); timeout; agent_lost.
   Status settle(const std::string& path, double timeout_s);
 
+  // The file of this version that was to come to `from` comes to `to`, where it counts as of
+  // `placed_ns` (docs/protocol/home.md). Only of a version of run(). Errors: nothing has changed
+  // (busy: the file is on its way; state, not_found: it is at its path, or gone); agent_lost.
+  Status move(VersionNumber version, const std::string& from, const std::string& to,
+              std::uint64_t placed_ns);
+
   RunId run() const { return agent_->welcomed().run; }
   std::uint32_t number() const { return agent_->welcomed().writer; }
 

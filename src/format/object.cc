@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "format/layout.h"
+#include "format/streams.h"
 
 namespace backstay::format {
 
@@ -123,7 +124,7 @@ Result<Region> get_region(ByteReader& in, std::string name, std::uint8_t kind) {
   region.file_mode = in.get<std::uint32_t>();
   region.offset = in.get<std::uint64_t>();
   region.bytes = in.get<std::uint64_t>();
-  if (kind < 1 || kind > 2) return wrong_record(region, "unknown kind");
+  if (kind != 1 && kind != 2 && kind != 4) return wrong_record(region, "unknown kind");
   if (dims < 1 || dims > dims_max) return wrong_record(region, "number of dimensions");
   if ((flags & ~flag_global) != 0) return wrong_record(region, "unknown flags");
   region.kind = static_cast<RegionKind>(kind);
@@ -137,12 +138,15 @@ Result<Region> get_region(ByteReader& in, std::string name, std::uint8_t kind) {
   return region;
 }
 
-std::string_view wrong_with_file(const Region& region) {
-  if (region.kind == RegionKind::array) return region.file_mode == 0 ? "" : "an array with a mode";
+std::string_view wrong_with_kind(const Region& region) {
+  const bool is_file = region.kind == RegionKind::file;
+  if (!is_file && region.file_mode != 0) return "a mode of what is no file";
+  if (region.kind == RegionKind::array) return "";
   if (region.file_mode > file_mode_max) return "permission bits of the file";
+  if (!is_file && region.name != streams_region_name) return "streams that are not named so";
   if (region.type != ElementType::byte || region.shape.size() != 1 ||
       !region.global_shape.empty()) {
-    return "a file that is not a plain row of bytes";
+    return "a file, or streams, and not a plain row of bytes";
   }
   return "";
 }
@@ -173,7 +177,7 @@ Status check_record(const Region& region, std::uint64_t expected, std::uint64_t 
       region.bytes > table_offset - region.offset) {
     return wrong_record(region, "its payload is not where the previous one ends");
   }
-  if (const auto wrong = wrong_with_file(region); !wrong.empty()) {
+  if (const auto wrong = wrong_with_kind(region); !wrong.empty()) {
     return wrong_record(region, wrong);
   }
   if (const auto wrong = wrong_with_place(region); !wrong.empty()) {
@@ -216,6 +220,9 @@ Status get_record(ByteReader& in, Table& table, std::uint64_t& next, std::uint64
   BACKSTAY_ASSIGN(Region region, get_region(in, std::move(name), kind));
   BACKSTAY_TRY(check_record(region, next, table_offset));
   if (!table.notes.empty()) return wrong_record(region, "it stands behind a note");
+  if (region.kind == RegionKind::streams && !table.regions.empty()) {
+    return wrong_record(region, "streams that are not the first region");
+  }
   next = aligned_in_object(region.offset + region.bytes);
   table.regions.push_back(std::move(region));
   return {};
@@ -225,6 +232,11 @@ Status get_record(ByteReader& in, Table& table, std::uint64_t& next, std::uint64
 
 std::size_t element_bytes(ElementType type) { return info(type).bytes; }
 std::string_view element_name(ElementType type) { return info(type).name; }
+
+std::string_view region_kind_name(RegionKind kind) {
+  if (kind == RegionKind::streams) return "streams";
+  return kind == RegionKind::file ? "file" : "array";
+}
 
 Status check_region_name(std::string_view name) {
   if (name.empty()) return Error(Code::invalid, "the name is empty");

@@ -25,7 +25,9 @@ inline constexpr std::uint64_t region_record_fixed_bytes = 2 + 1 + 1 + 1 + 1 + 4
 inline constexpr std::uint64_t region_record_bytes_max =
     region_record_fixed_bytes + region_name_max + 3 * 8 * dims_max;
 
-enum class RegionKind : std::uint8_t { array = 1, file = 2 };
+// 3 is a note's. All streams of a rank are one region (format/streams.h).
+enum class RegionKind : std::uint8_t { array = 1, file = 2, streams = 4 };
+std::string_view region_kind_name(RegionKind kind);  // "array", "file", "streams"
 
 enum class ElementType : std::uint8_t {
   byte = 1,

@@ -128,6 +128,13 @@ constexpr auto fields_of<BringHome> = std::tuple(&BringHome::path);
 template <>
 constexpr auto fields_of<AtHome> = std::tuple(&AtHome::path, &AtHome::code, &AtHome::message);
 
+template <>
+constexpr auto fields_of<MoveHome> = std::tuple(&MoveHome::version, &MoveHome::from, &MoveHome::to,
+                                                &MoveHome::placed_ns);
+template <>
+constexpr auto fields_of<MovedHome> = std::tuple(&MovedHome::version, &MovedHome::to,
+                                                 &MovedHome::code, &MovedHome::message);
+
 static_assert(all_described<Message>);
 
 }  // namespace codec

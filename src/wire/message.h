@@ -162,6 +162,13 @@ struct Finish {  // in place of End
 struct BringHome {   // answered by AtHome
   std::string path;  // of one file; all below a folder where it ends in "/"; "": all
 };
+// The program has renamed a file that is not at its path yet: it shall come to the new one.
+struct MoveHome {  // answered by MovedHome
+  VersionNumber version = 0;
+  std::string from;
+  std::string to;
+  std::uint64_t placed_ns = 0;  // of the new path
+};
 struct Abandon {  // the writer gives it up; a rank or writer has heard that it was given up
   VersionNumber version = 0;
 };
@@ -222,6 +229,12 @@ struct AtHome {
   std::string path;  // as in BringHome
   Code code = Code::ok;
   std::string message;  // why a file is not at its path
+};
+struct MovedHome {
+  VersionNumber version = 0;
+  std::string to;        // as in MoveHome
+  Code code = Code::ok;  // else nothing has changed
+  std::string message;
 };
 struct Grant {
   VersionNumber version = 0;
@@ -291,7 +304,7 @@ class Message
                           Grant, Captured, LevelIs, Plan, Chunks, Deliver, Answer, Failure,
                           Withdraw, Withdrawn, Forget, AwaitNewer, Neighbours, Candidates,
                           Candidate, Ready, Proceed, Where, EndRanks, Join, Open, Opened, More,
-                          Finish, Abandon, BringHome, AtHome> {
+                          Finish, Abandon, BringHome, AtHome, MoveHome, MovedHome> {
  public:
   template <AlternativeOf<variant> T>
   Message(T&& value)  // NOLINT(google-explicit-constructor): as a variant

@@ -1,7 +1,9 @@
 """Every benchmark runs at a tiny size and prints JSON with all its keys."""
 
 import json
+import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -62,8 +64,15 @@ class Benchmarks(unittest.TestCase):
         for shape in shapes:
             for way in ("tmpfs", "preload", "pool", "native"):
                 self.check_samples(result, (f"{way}_{shape}_s", f"{way}_{shape}_close_s"), 2)
+        ways = ["preload", "pool"]
+        mounts = (BIN.parent / "src" / "capture" / "mount" / "backstay-mount").exists()
+        if mounts and os.access("/dev/fuse", os.R_OK | os.W_OK) and shutil.which("fusermount3"):
+            ways.append("mount")
+            for shape in shapes:
+                for way in ("mount", "through"):
+                    self.check_samples(result, (f"{way}_{shape}_s", f"{way}_{shape}_close_s"), 2)
         self.assertEqual(set(result["ratios"]), {f"{way}_over_tmpfs_{shape}" for shape in shapes
-                                                 for way in ("preload", "pool")})
+                                                 for way in ways})
         # A captured file comes to the disk at close, and so close takes its time.
         self.assertGreater(result["preload_1024k_x1_close_s"], result["tmpfs_1024k_x1_close_s"])
 

@@ -118,6 +118,32 @@ TEST(CppSession, ARegionEndsWithItsScope) {
   EXPECT_TRUE(session->protect("x", x)) << "its name is free again";
 }
 
+TEST(CppSession, StreamsComeBack) {
+  auto session = Session::open();
+  ASSERT_TRUE(session) << backstay::last_message();
+  const std::vector<double> first(5000, 1.5), second{2.5, 3.5};
+  auto stream = backstay::Stream::open("particles");
+  ASSERT_TRUE(stream) << backstay::last_message();
+  EXPECT_EQ(backstay::Stream::open("particles").error(), errc::duplicate);
+  ASSERT_FALSE(stream->write(std::span(first))) << backstay::last_message();
+  ASSERT_FALSE(stream->write(std::span(second))) << backstay::last_message();
+  ASSERT_FALSE(stream->close()) << backstay::last_message();
+  EXPECT_EQ(stream->write(std::span(second)), errc::state);
+  ASSERT_FALSE(session->checkpoint()) << backstay::last_message();
+  auto all = backstay::SavedStream::all_of(session->version());
+  ASSERT_TRUE(all) << backstay::last_message();
+  ASSERT_EQ(all->size(), 1U);
+  EXPECT_EQ((*all)[0].name, "particles");
+  EXPECT_EQ((*all)[0].bytes, 5002 * sizeof(double));
+  std::vector<double> back(2);
+  ASSERT_FALSE((*all)[0].read(std::span(back), 5000 * sizeof(double))) << backstay::last_message();
+  EXPECT_EQ(back, second);
+  std::vector<double> whole(5002);
+  ASSERT_FALSE(session->read_region(session->version(), "particles", std::span(whole)))
+      << backstay::last_message();
+  EXPECT_EQ(whole[4999], 1.5);
+}
+
 TEST(CppSession, RefusesAPlaceThatDoesNotFit) {
   auto session = Session::open();
   ASSERT_TRUE(session) << backstay::last_message();

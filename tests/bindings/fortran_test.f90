@@ -2,6 +2,8 @@
 program fortran_test
   use, intrinsic :: iso_fortran_env
   use backstay
+  use backstay_streams
+  use, intrinsic :: iso_c_binding, only: c_loc
   implicit none
   integer(int8), target :: i1(3)
   integer(int32), target :: i4
@@ -50,6 +52,7 @@ program fortran_test
   call expect(stat == BACKSTAY_OK, 'restart: ' // trim(message))
   call expect(version == backstay_version() .and. version > first, 'the newest version')
   call check(5)
+  call streams()
   call backstay_route_file('a file', path, stat, message)
   call expect(stat == BACKSTAY_EINVALID, 'a name with a blank')
   call backstay_route_file('a.txt   ', path)
@@ -58,6 +61,54 @@ program fortran_test
   print '(a)', 'fortran_test: passed'
 
 contains
+
+  subroutine streams()
+    integer(int64) :: stream, count, bytes, taken
+    real(real64) :: x(1000), back(1000)
+    integer(int32) :: numbers(3)
+    integer(int64), target :: one
+    character(200) :: name
+    integer :: k
+    x = [(0.5_real64 * k, k = 1, 1000)]
+    one = 77
+    call backstay_stream_open('cell 1   ', stream)
+    do k = 1, 10
+      call backstay_stream_write(stream, x(100 * k - 99:100 * k))
+    end do
+    call backstay_stream_close(stream)
+    call backstay_stream_write(stream, x, stat)
+    call expect(stat == BACKSTAY_ESTATE, 'a stream that is closed')
+    call backstay_stream_open('cell 2', stream)
+    call backstay_stream_write(stream, [1_int32, 2_int32, 3_int32])
+    call backstay_stream_write(stream, c_loc(one), 8_int64)
+    call backstay_checkpoint(stat, message)
+    call expect(stat == BACKSTAY_ESTATE .and. index(message, 'cell 2') > 0, 'a stream that is open')
+    call backstay_stream_open('cell 1', stream)
+    call backstay_stream_write(stream, x)
+    call backstay_stream_close(stream)
+    call backstay_stream_open('cell 2', stream)
+    call backstay_stream_write(stream, [1_int32, 2_int32, 3_int32])
+    call backstay_stream_write(stream, c_loc(one), 8_int64)
+    call backstay_stream_close(stream)
+    call backstay_checkpoint(stat, message)
+    call expect(stat == BACKSTAY_OK, 'a checkpoint with streams: ' // trim(message))
+    taken = backstay_version()
+    call backstay_stream_count(taken, count)
+    call expect(count == 2, 'two streams')
+    call backstay_stream_at(taken, 2_int64, name, bytes)
+    call expect(name == 'cell 2' .and. bytes == 20, 'name and length')
+    call backstay_stream_bytes(taken, 'cell 1', bytes)
+    call expect(bytes == 8000, 'length by name')
+    call backstay_stream_read(taken, 'cell 1', back)
+    call expect(all(back == x), 'what was written to cell 1')
+    call backstay_stream_read(taken, 'cell 2', numbers)
+    call expect(all(numbers == [1, 2, 3]), 'what was written to cell 2')
+    one = 0
+    call backstay_stream_read(taken, 'cell 2', c_loc(one), 8_int64, offset=12_int64)
+    call expect(one == 77, 'the number behind it')
+    call backstay_stream_read(taken, 'cell 3', back, stat=stat)
+    call expect(stat == BACKSTAY_ENOTFOUND, 'no such stream')
+  end subroutine
 
   subroutine session()
     call backstay_init()

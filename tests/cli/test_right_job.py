@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -349,3 +350,55 @@ def test_all_and_a_version_are_refused_together(scripts):
     done = scripts.run("rm", "sor", "--all", 1)
     assert done.returncode == 2 and "contradict" in done.stderr, done
     assert begun(scripts.run("run", "--", sys.executable, "sor.py")) == [(1, 1.0)]
+
+
+# --- another run that is alive -------------------------------------------------------------------
+
+# As a rank whose launcher was killed before it came to its first call: it connects late.
+LATE = """
+import os, signal, time
+import backstay
+while not os.path.exists("go"):
+    time.sleep(0.01)
+with backstay.init():
+    open("connected", "w").close()
+    signal.pause()
+"""
+# Begins once the other one has connected.
+AFTER_LATE = """
+import os, time
+open("go", "w").close()
+while not os.path.exists("connected"):
+    time.sleep(0.01)
+import backstay
+with backstay.init():
+    print("has the job", flush=True)
+"""
+
+
+@pytest.mark.parametrize("options, code", [(["--take-over"], 0), ([], 7)])
+def test_a_rank_that_connects_late_is_ended_by_take_over_alone(scripts, options, code):
+    (scripts.folder / "late.py").write_text(LATE)
+    (scripts.folder / "sor.py").write_text(AFTER_LATE)
+    late = subprocess.Popen([sys.executable, "late.py"], cwd=scripts.folder,
+                            env={**scripts.env, "BACKSTAY_JOB": "sor"})
+    try:
+        done = scripts.run("run", *options, "--", sys.executable, "sor.py")
+        assert done.returncode == code, done
+        assert ("has the job" in done.stdout) == (code == 0), done
+        assert ("backstay run: ended rank 0" in done.stderr) == (code == 0), done
+        assert (late.poll() is None) == (code != 0)
+    finally:
+        late.kill()
+        late.wait()
+
+
+# --- what stands in the place of our files -------------------------------------------------------
+
+
+def test_a_pipe_in_the_place_of_the_event_log_does_not_stop_a_run(scripts):
+    (scripts.dir / "sor").mkdir(parents=True)
+    for name in ("events.jsonl", "events.1.jsonl"):
+        os.mkfifo(scripts.dir / "sor" / name)
+    done = scripts.run("run", "--", sys.executable, "sor.py")
+    assert done.returncode == 0 and begun(done) == [(None, 0.0)], done

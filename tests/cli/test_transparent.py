@@ -73,6 +73,40 @@ def test_sigterm_saves_and_the_same_command_goes_on_from_another_folder(world):
     assert out.read_bytes() == expected
 
 
+def areas_of(world):
+    shown = world.json("show", "app")["process"]["areas"]
+    return [(one["start"], one["end"], one["protection"], one["kind"]) for one in shown]
+
+
+def test_a_restart_leaves_the_map_as_it_was(world):
+    """Large memory is filled in huge pages; the mapping is divided for that, and is one again."""
+    words = program(world, WAITS.format("data = b'x' * (41 << 20)"))
+    running = start(world, words, "--job", "app", "--interval", 0.1)
+    first_versions(world, running)
+    stop(running)
+    before = areas_of(world)
+    again = start(world, words, "--job", "app", "--interval", 0.1)
+    seen = newest(world)
+    wait_for(lambda: newest(world) > seen, "a version of the restarted program")
+    stop(again)
+    assert areas_of(world) == before
+
+
+def test_another_command_line_is_named_and_the_saved_one_goes_on(world):
+    words = program(world, WAITS.format(""))
+    running = start(world, [*words, "it's", "a b"], "--job", "app", "--interval", 0.1)
+    first_versions(world, running)
+    stop(running)
+    (world.folder / "go").touch()
+    for other in ("/bin/true", "/bin/echo"):  # the second time from what the first one has saved
+        done = world.run("run", "--transparent", "--job", "app", "--interval", 0.01, "--", other)
+        assert done.returncode == 0 and "gone on" in done.stdout, done
+        told, = [line for line in done.stderr.splitlines() if "that was saved" in line]
+        assert f"{words[1]} 'it'\\''s' 'a b'. For {other} start afresh (--fresh)" in told, told
+    same = world.run("run", "--transparent", "--job", "app", "--", *words, "it's", "a b")
+    assert same.returncode == 0 and "that was saved" not in same.stderr, same
+
+
 def test_a_damaged_version_is_passed_over(world):
     words = [*program(world, STEPS), 500]
     expected = undisturbed(words, world.folder)

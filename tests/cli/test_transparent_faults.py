@@ -3,6 +3,7 @@
 BACKSTAY_SEED repeats a run.
 """
 
+import json
 import os
 import signal
 import subprocess
@@ -69,6 +70,11 @@ def same_output(world, env, meanwhile=None, words=None):
     return told
 
 
+def how_runs_ended(world):
+    lines = (world.dir / "app" / "events.jsonl").read_text().splitlines()
+    return [event["how"] for event in map(json.loads, lines) if event["event"] == "run_end"]
+
+
 @pytest.mark.parametrize("point", CUT_POINTS)
 def test_kill_of_the_companion_at(world, point):
     assert "from version" in same_output(world, failpoint(point))
@@ -88,6 +94,7 @@ def test_kill_of_the_program_at(world, point):
 
     assert "from version" in same_output(world, failpoint(point, "stop"), kill_each)
     assert killed
+    assert how_runs_ended(world).count("finished") == 1  # the last
 
 
 @pytest.mark.parametrize("point", AGENT_POINTS)

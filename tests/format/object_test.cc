@@ -184,7 +184,7 @@ TEST(Object, InconsistentRegionsAreRefused) {
   expect_refused(changed([](auto& r) { r[1].shape.assign(9, 1); }), "dimensions");
   expect_refused(changed([](auto& r) { r[1].type = static_cast<ElementType>(14); }), "type");
   expect_refused(changed([](auto& r) { r[1].type = static_cast<ElementType>(0); }), "type");
-  expect_refused(changed([](auto& r) { r[1].kind = static_cast<RegionKind>(4); }), "kind");
+  expect_refused(changed([](auto& r) { r[1].kind = static_cast<RegionKind>(5); }), "kind");
   expect_refused(changed([](auto& r) { r[1].offset = 0; }), "previous one ends");
   expect_refused(changed([](auto& r) { r[1].offset = 128; }), "previous one ends");
   expect_refused(changed([](auto& r) { r[1].offset = 65; }), "previous one ends");

@@ -11,6 +11,7 @@
 #include "format/manifest.h"
 #include "format/object.h"
 #include "format/segment.h"
+#include "support/samples.h"
 
 namespace backstay::format {
 namespace {
@@ -79,6 +80,20 @@ TEST(Pages, Object) {
   const Buffer with_note = encode_tail(regions, 8064, {{std::string(note_program), "heat"}});
   const Buffer note = dump("object.md", 1, 0x1fc9, 0x1fd9);
   EXPECT_EQ(Buffer(with_note.begin() + 73, with_note.begin() + 73 + 16), note);
+}
+
+TEST(Pages, Streams) {
+  const Buffer payload = dump("streams.md", 0, 0, 134);
+  const auto trailer =
+      decode_streams_trailer(Bytes(payload).last(streams_trailer_bytes), payload.size());
+  ASSERT_TRUE(trailer.ok()) << trailer.error().to_string();
+  const auto streams =
+      decode_streams(Bytes(payload).subspan(trailer->index_offset, trailer->index_bytes), *trailer);
+  ASSERT_TRUE(streams.ok()) << streams.error().to_string();
+  EXPECT_EQ(*streams, test::example_streams());
+  const Buffer index = encode_streams(*streams, trailer->index_offset);
+  EXPECT_EQ(Buffer(payload.begin() + 7, payload.end()), index);
+  EXPECT_EQ(std::memcmp(payload.data(), test::example_stream_text().data(), 7), 0);
 }
 
 TEST(Pages, Segment) {

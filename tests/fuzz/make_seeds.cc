@@ -86,6 +86,20 @@ Buffer tree_history() {
   return out.take();
 }
 
+void write_streams() {
+  write("streams", "example",
+        format::encode_streams(test::example_streams(), test::example_stream_text().size()));
+  auto with_streams = test::example_regions();
+  with_streams.insert(with_streams.begin(), format::streams_region(134));
+  write("object", "streams", tail_of(with_streams));
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    test::Random random(seed);
+    std::uint64_t bytes = 0;
+    const auto streams = test::random_streams(random, bytes);
+    write("streams", "random-" + std::to_string(seed), format::encode_streams(streams, bytes));
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -94,6 +108,7 @@ int main(int argc, char** argv) {
   write("manifest", "example", encode(test::example_manifest()));
   write("parity_manifest", "example", encode(test::example_parity_manifest()));
   write("object", "example", tail_of(test::example_regions()));
+  write_streams();
   write("files", "example", format::encode_files(test::example_files(), 64));
   write("commit", "example", encode(test::example_commit()));
   Buffer segment = encode(test::example_segment());

@@ -5,6 +5,8 @@
 #include "base/checksum.h"
 #include "format/manifest.h"
 #include "format/segment.h"
+#include "format/streams.h"
+#include "support/samples.h"
 
 namespace backstay::test {
 
@@ -90,11 +92,12 @@ GoldenRegion file(std::uint32_t rank) {
   return out;
 }
 
-// Chunks of both ranks in turn, rank 1 first, as buffers might have come.
+// Chunks of all ranks in turn, the last first, as buffers might have come.
 void add_chunks(format::Manifest& manifest, Buffer& segment, const std::vector<Buffer>& objects) {
+  const auto ranks = static_cast<Rank>(objects.size());
   for (std::uint64_t at = 0;; at += chunk_bytes_max) {
     bool any = false;
-    for (Rank rank = golden_ranks; rank-- > 0;) {
+    for (Rank rank = ranks; rank-- > 0;) {
       const Bytes object = objects[rank];
       if (at >= object.size()) continue;
       any = true;
@@ -148,28 +151,56 @@ Buffer golden_object_of(const std::vector<GoldenRegion>& contents) {
 
 std::map<std::string, Buffer> golden_files() { return golden_files_of("golden"); }
 
+std::vector<GoldenRegion> golden_stream_regions() {
+  const std::vector<format::Stream> streams = example_streams();
+  const std::string text = example_stream_text();
+  GoldenRegion all;
+  const auto raw = std::as_bytes(std::span(text));
+  all.payload.assign(raw.begin(), raw.end());
+  const Buffer index = format::encode_streams(streams, text.size());
+  all.payload.insert(all.payload.end(), index.begin(), index.end());
+  all.region = format::streams_region(all.payload.size());
+  std::vector<GoldenRegion> out = {all};
+  for (GoldenRegion& one : golden_regions(0)) {
+    if (one.region.name == "u") out.push_back(std::move(one));
+  }
+  return out;
+}
+
+std::map<std::string, Buffer> golden_stream_files() {
+  return golden_files_of("streams", {golden_object_of(golden_stream_regions())});
+}
+
 std::map<std::string, Buffer> golden_files_of(const std::string& job) {
+  return golden_files_of(job, {golden_object(0), golden_object(1)});
+}
+
+std::map<std::string, Buffer> golden_files_of(const std::string& job,
+                                              const std::vector<Buffer>& objects) {
   Buffer segment = encode(format::SegmentHeader{
       .job = job, .node = 0, .version = version, .run = run, .created_ns = captured_ns});
   format::Manifest manifest;
   manifest.job = job;
   manifest.version = version;
   manifest.run = run;
-  manifest.ranks = golden_ranks;
+  manifest.ranks = static_cast<std::uint32_t>(objects.size());
   manifest.chunk_bytes_max = chunk_bytes_max;
   manifest.captured_ns = captured_ns;
-  const std::vector<Buffer> objects = {golden_object(0), golden_object(1)};
   add_chunks(manifest, segment, objects);
   manifest.segment_bytes = segment.size();
-  const std::vector<std::pair<Rank, std::uint64_t>> sizes = {{0, objects[0].size()},
-                                                             {1, objects[1].size()}};
+  std::vector<std::pair<Rank, std::uint64_t>> sizes;
+  std::uint64_t payload = 0;
+  for (const Buffer& object : objects) {
+    sizes.emplace_back(static_cast<Rank>(sizes.size()), object.size());
+    payload += object.size();
+  }
   if (!build_index(manifest, sizes).ok()) throw std::logic_error("golden manifest is wrong");
   const Buffer encoded = encode(manifest);
   const format::CommitRecord commit{.job = job,
                                     .version = version,
                                     .run = run,
-                                    .ranks = golden_ranks,
-                                    .payload_bytes = objects[0].size() + objects[1].size(),
+                                    .ranks = manifest.ranks,
+                                    .payload_bytes = payload,
                                     .manifests_sum = format::manifest_digest(encoded),
                                     .captured_ns = captured_ns,
                                     .committed_ns = captured_ns + 750'000'000};

@@ -22,6 +22,11 @@ std::vector<GoldenRegion> golden_regions(std::uint32_t rank);
 // The whole byte stream of a rank.
 Buffer golden_object(std::uint32_t rank);
 
+// Of a job `streams` with one rank: the streams of the worked example of docs/format/streams.md,
+// then the array `u` of rank 0.
+std::vector<GoldenRegion> golden_stream_regions();
+std::map<std::string, Buffer> golden_stream_files();
+
 // Made of these regions.
 Buffer golden_object_of(const std::vector<GoldenRegion>& contents);
 
@@ -29,5 +34,8 @@ Buffer golden_object_of(const std::vector<GoldenRegion>& contents);
 // another job.
 std::map<std::string, Buffer> golden_files();
 std::map<std::string, Buffer> golden_files_of(const std::string& job);
+// The same with these objects, of rank 0 on.
+std::map<std::string, Buffer> golden_files_of(const std::string& job,
+                                              const std::vector<Buffer>& objects);
 
 }  // namespace backstay::test

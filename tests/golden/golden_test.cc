@@ -111,5 +111,14 @@ TEST(Golden, ObjectsAreRead) {
   }
 }
 
+TEST(GoldenStreams, TodaysWriterMakesTheSameBytes) {
+  for (const auto& [name, bytes] : test::golden_stream_files()) {
+    std::ifstream file(std::string(BACKSTAY_GOLDEN_DIR "/v2/") + name, std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    const auto raw = std::as_bytes(std::span(text));
+    EXPECT_EQ(bytes, Buffer(raw.begin(), raw.end())) << name;
+  }
+}
+
 }  // namespace
 }  // namespace backstay::format

@@ -9,6 +9,7 @@ int main(int argc, char** argv) {
   if (argc != 2) return 1;
   auto files = backstay::test::golden_files();
   files.merge(backstay::test::golden_captured_files());
+  files.merge(backstay::test::golden_stream_files());
   for (const auto& [name, bytes] : files) {
     const auto path = std::filesystem::path(argv[1]) / name;
     std::filesystem::create_directories(path.parent_path());

@@ -7,7 +7,7 @@ import struct
 import numpy as np
 import pytest
 from backstay import format as fmt
-from backstay.format import records
+from backstay.format import records, streams
 
 xxhash = pytest.importorskip("xxhash")
 
@@ -163,3 +163,13 @@ def test_the_pages_make_a_version(tmp_path):
     for rank in (0, 1):
         assert v.rank(rank)["step"] == [1000]
         np.testing.assert_array_equal(v.rank(rank)["u"], np.arange(1000) + 1000.0 * rank)
+
+
+def test_streams():
+    payload = filled(dumps("streams.md")[0], 0, 134)
+    offset, count = streams.trailer(payload[-streams.TRAILER_BYTES :], 134, "the page")
+    assert (offset, count) == (7, 3)
+    found = streams.index(payload[offset : -streams.TRAILER_BYTES], offset, count, "the page")
+    text = {name: b"".join(payload[a : a + b] for a, b in stream.extents)
+            for name, stream in found.items()}
+    assert text == {"left": b"abcd", "right": b"xyz", "none": b""}

@@ -234,6 +234,28 @@ std::vector<format::CapturedFile> random_files(Random& random, std::uint64_t pay
   return files;
 }
 
+std::vector<format::Stream> example_streams() {
+  format::Stream left{"left", 0, {}}, right{"right", 0, {}};
+  left.append(0, 2);
+  right.append(2, 3);
+  left.append(5, 2);
+  return {left, right, {"none", 0, {}}};
+}
+
+std::string example_stream_text() { return "abxyzcd"; }
+
+std::vector<format::Stream> random_streams(Random& random, std::uint64_t& bytes) {
+  std::vector<format::Stream> streams(random.between(1, 8));
+  for (std::size_t i = 0; i < streams.size(); ++i) streams[i].name = "s" + std::to_string(i);
+  bytes = 0;
+  for (std::uint64_t left = random.between(0, 30); left > 0; --left) {
+    const std::uint64_t piece = random.between(1, 5000);
+    streams[random.between(0, streams.size() - 1)].append(bytes, piece);
+    bytes += piece;
+  }
+  return streams;
+}
+
 std::vector<format::Region> random_regions(Random& random) {
   std::vector<format::Region> regions;
   for (std::uint64_t left = random.between(0, 12); left > 0; --left) {
@@ -257,7 +279,9 @@ std::vector<wire::Message> last_messages() {
           Finish{12, 1ULL << 33},
           Abandon{12},
           BringHome{"/w/out"},
-          AtHome{"/w/out", Code::no_space, "the disk is full"}};
+          AtHome{"/w/out", Code::no_space, "the disk is full"},
+          MoveHome{12, "/w/out.tmp", "/w/out", 1'700'000'000'000'000'000},
+          MovedHome{12, "/w/out", Code::busy, "/w/out is on its way"}};
 }
 
 std::vector<wire::Message> first_messages() {

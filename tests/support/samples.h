@@ -9,6 +9,7 @@
 #include "format/object.h"
 #include "format/parity_manifest.h"
 #include "format/segment.h"
+#include "format/streams.h"
 #include "support/seed.h"
 #include "wire/message.h"
 #include "wire/peer_message.h"
@@ -33,6 +34,12 @@ std::vector<format::CapturedFile> example_files();
 // 0 to 8 files with 0 to 12 extents each, which overlap, in an object with so many bytes of
 // payload.
 std::vector<format::CapturedFile> random_files(Random& random, std::uint64_t payload_bytes);
+// The streams of the worked example of docs/format/streams.md, and the bytes in front of their
+// index.
+std::vector<format::Stream> example_streams();
+std::string example_stream_text();
+// 1 to 8 streams that were written in turn, and how many bytes they have together.
+std::vector<format::Stream> random_streams(Random& random, std::uint64_t& bytes);
 // 0 to 12 regions of all kinds and types, laid out.
 std::vector<format::Region> random_regions(Random& random);
 

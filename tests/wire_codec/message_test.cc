@@ -125,6 +125,8 @@ TEST(Message, FieldsOfWritersComeBack) {
   EXPECT_EQ(there_and_back(Abandon{12}).version, 12U);
   EXPECT_EQ(there_and_back(BringHome{"/w/"}).path, "/w/");
   EXPECT_EQ(there_and_back(AtHome{"/w/", Code::io, "why"}).message, "why");
+  EXPECT_EQ(there_and_back(MoveHome{3, "/w/a", "/w/b", 7}).to, "/w/b");
+  EXPECT_EQ(there_and_back(MovedHome{3, "/w/b", Code::busy, "why"}).code, Code::busy);
 }
 
 TEST(Message, UnknownTypesAreRefused) {

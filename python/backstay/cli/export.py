@@ -1,6 +1,6 @@
 """`backstay export`: regions of a version as files that any program reads.
 
-Captured files come out as they were.
+Captured files come out as they were, saved processes as core files for debuggers.
 """
 
 import json
@@ -18,8 +18,10 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, 
 
 import backstay
 from backstay.format import ShapeError
+from backstay.format.core import write_core
 
 from ..plan import files
+from .ranges import Range, range_of
 from .rebuild import place_of, rebuild
 from .usage import on_terminal, say
 
@@ -27,7 +29,8 @@ EPILOG = (
     "Examples: `backstay export lj --region x -o out` (out/x.npy, or one file a rank); "
     "`backstay export lj 12 --format raw -o out` (everything, as plain bytes); "
     "`backstay export lj --file /scratch/lj/dump.bin -o out` "
-    "(out/files/scratch/lj/dump.bin). "
+    "(out/files/scratch/lj/dump.bin); `backstay export app -o out && gdb ./app "
+    "out/rank-00000.core` (a process that `run --transparent` saved). "
     "Exit codes: 0 ok, 1 could not be written, 2 wrong usage, 3 no such job, version or region, 4 "
     "damaged."
 )
@@ -71,9 +74,9 @@ def make_folder(folder: pathlib.Path) -> None:
 
 
 def is_file_everywhere(version, name: str) -> bool:
-    """A routed file keeps its bytes and its name; .npy would only be in the way."""
+    """A routed file or a stream keeps its bytes and its name; .npy would only be in the way."""
     views = [version.rank(rank) for rank in version.ranks_here()]
-    return all(view.region(name).kind == "file" for view in views if name in view)
+    return all(view.region(name).kind in ("file", "stream") for view in views if name in view)
 
 
 class Exporter:
@@ -83,6 +86,7 @@ class Exporter:
         self.written: list[dict] = []
         self.rebuilt: list[dict] = []
         self.left_out: list[dict] = []
+        self.processes: list[dict] = []
 
     def captured(self, file) -> None:
         path = place_of(self.folder / "files", file.path)
@@ -98,6 +102,24 @@ class Exporter:
                 "bytes": file.size,
             }
         )
+
+    def process(self, image, rank: int, wanted: list[Range]) -> None:
+        """As a core file; or only these ranges of its memory, as plain bytes."""
+        if not wanted:
+            self._process(f"rank-{rank:05d}.core", rank, lambda file: write_core(image, file))
+        for one in wanted:
+            data = image.memory(one.address, one.bytes)
+            self._process(f"rank-{rank:05d}.{one.address:012x}.raw", rank,
+                          lambda file, data=data: file.write(data))  # fmt: skip
+
+    def _process(self, name: str, rank: int, write) -> None:
+        path = self.folder / name
+        self._require_free(path)
+        with files.whole(path) as begun, open(begun, "wb") as file:
+            write(file)
+        size = path.stat().st_size
+        self.progress.advance(self.task, size)
+        self.processes.append({"file": str(path), "rank": rank, "bytes": size})
 
     def _require_free(self, path) -> None:
         if not self.force and os.path.lexists(path):
@@ -162,6 +184,8 @@ def regions_wanted(opened, region, file, rank) -> list[str]:
     """Those that are named; none where only files are named; else all."""
     if region or file:
         return region or []
+    if rank is not None and rank in opened.images_here():
+        return []
     if rank is not None and (rank in opened.ranks_here() or not captured_of(opened, rank)):
         return list(opened.rank(rank))
     return list(opened) if rank is None else []
@@ -171,6 +195,17 @@ def files_wanted(opened, region, file, rank) -> list:
     if file:
         return [opened.file(os.fsencode(path)) for path in file]
     return [] if region else captured_of(opened, rank)
+
+
+def processes_wanted(opened, region, file, rank, ranges) -> list[int]:
+    """Ranks whose whole process was saved."""
+    here = [one for one in opened.images_here() if rank is None or one == rank]
+    if ranges and not here:
+        raise backstay.format.NotFoundError(
+            f"version {opened.number} of job {opened.job} holds no process, so --range has no "
+            "meaning; --region names what it holds (backstay show)"
+        )
+    return [] if region or file else here
 
 
 def captured_of(opened, rank) -> list:
@@ -198,6 +233,10 @@ def command(
                       typer.Option("--region", help="Only this one; may be repeated")] = None,
     file: Annotated[Optional[list[str]],
                     typer.Option("--file", help="Only this captured file; may be repeated")] = None,
+    ranges: Annotated[Optional[list[Range]],
+                      typer.Option("--range", parser=range_of, metavar="ADDRESS+BYTES",
+                                   help="Of a saved process only these bytes, the address as "
+                                        "`backstay show` has it; may be repeated")] = None,
     rank: Annotated[Optional[int],
                     typer.Option("--rank", min=0, help="Only what this rank saved")] = None,
     output: Annotated[pathlib.Path,
@@ -216,7 +255,8 @@ def command(
 
     A region whose place in a global array was declared becomes one file; others one file a rank.
     Captured files are made again under their paths, below `files` in the output folder, with mode
-    and times. Every byte is checked against its checksum on the way.
+    and times. A process that `run --transparent` saved becomes a core file. Every byte is checked
+    against its checksum on the way.
     """
     del config  # `backstay` has read it and set BACKSTAY_DIR
     if directory is not None:
@@ -224,6 +264,7 @@ def command(
     opened = backstay.open(version_path(job, version))
     names = regions_wanted(opened, region, file, rank)
     captured = files_wanted(opened, region, file, rank)
+    processes = processes_wanted(opened, region, file, rank, ranges)
     make_folder(output)
     with bar() as progress:
         exporter = Exporter(output, form, force, progress,
@@ -232,12 +273,15 @@ def command(
             exporter.region(opened, name, rank)
         for one in captured:
             exporter.captured(one)
+        for number in processes:
+            exporter.process(opened.image(number), number, ranges or [])
     if as_json:
         result = {
             "job": opened.job,
             "version": opened.number,
             "files": exporter.written,
             "captured": exporter.rebuilt,
+            "processes": exporter.processes,
             "left_out": exporter.left_out,
         }
         print(json.dumps(result, indent=2))
@@ -245,5 +289,7 @@ def command(
         print(f"{one['file']}  {one['type']} {' x '.join(map(str, one['shape']))}")
     for one in exporter.rebuilt if not as_json else ():
         print(f"{one['file']}  {one['bytes']} bytes".encode("utf-8", "backslashreplace").decode())
+    for one in exporter.processes if not as_json else ():
+        print(f"{one['file']}  {one['bytes']} bytes")
     if exporter.left_out:
         raise typer.Exit(1)

@@ -6,6 +6,7 @@ v.rank(3)["u"]                                     # of one rank
 v.regions(0)                                       # names, types, shapes, places
 v.files()                                          # captured files: path, size, mode, times
 v.file("/run/out.bin").read()                      # bytes of one
+v.image(0).memory(0x7f0012345000, 100)             # of a process saved by run --transparent
 v.verify()                                         # every byte against its checksum
 """
 
@@ -22,8 +23,10 @@ from .errors import (
     UnreadableError,
     UnsupportedError,
 )
+from .image import Image
+from .rank_view import RankView
 from .records import Region
-from .version import RankView, Version, version_folders
+from .version import Version, version_folders
 from .version import open_version as open
 
 __all__ = [
@@ -32,6 +35,7 @@ __all__ = [
     "ChecksumsUnavailableError",
     "DamagedError",
     "FormatError",
+    "Image",
     "IncompleteError",
     "NotFoundError",
     "RankView",

@@ -106,12 +106,12 @@ class Image:
 
     def memory(self, address: int, count: int) -> bytes:
         """Bytes of the process. NotFoundError: a page that came from a file unchanged is absent."""
-        out = np.zeros(count, "u1")
         for area in self.sections["areas"]:
             if area["start"] <= address and address + count <= area["end"]:
                 break
         else:
             raise NotFoundError(f"image: no area holds {count} bytes at {address:x}")
+        out = np.zeros(count, "u1")
         found = 0
         for run in self.sections["runs"]:
             begin, end = int(run["address"]), int(run["address"]) + int(run["pages"]) * PAGE_BYTES
@@ -129,7 +129,7 @@ class Image:
 def _footer(data):
     if len(data) < FOOTER.itemsize:
         raise DamagedError("image: too short to have a footer")
-    raw = data[-FOOTER.itemsize :]
+    raw = data[len(data) - FOOTER.itemsize : len(data)]
     footer = raw.view(FOOTER)[0]
     if footer["magic"] != b"BKSTIMG1":
         raise DamagedError("image: its footer does not begin with BKSTIMG1")
@@ -142,8 +142,14 @@ def _footer(data):
     return footer
 
 
+def is_image(last: np.ndarray) -> bool:
+    """Whether these last bytes of an object say that it is an image."""
+    return last[-FOOTER.itemsize :][:8].tobytes() == b"BKSTIMG1"
+
+
 def read_image(data) -> Image:
-    data = np.frombuffer(data, "u1") if isinstance(data, bytes | bytearray) else np.asarray(data)
+    """`data`: the object; bytes, or whatever gives arrays of bytes (u1) for slices."""
+    data = np.frombuffer(data, "u1") if isinstance(data, bytes | bytearray) else data
     footer = _footer(data)
     table = data[int(footer["table_offset"]) : len(data) - FOOTER.itemsize]
     if not checksum.matches(table.tobytes(), int(footer["table_checksum"])):

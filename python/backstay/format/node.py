@@ -166,6 +166,20 @@ class NodeFiles:
             self._check = before
 
 
+class ObjectBytes:
+    """The bytes of an object; a slice reads them."""
+
+    def __init__(self, files: NodeFiles, entry):
+        self._files, self._entry = files, entry
+
+    def __len__(self) -> int:
+        return int(self._entry["bytes"])
+
+    def __getitem__(self, place: slice) -> np.ndarray:
+        begin, end, _ = place.indices(len(self))
+        return self._files.read(self._entry, begin, max(begin, end))
+
+
 class Segment:
     """A segment's file; its header and length are checked when it is opened.
 

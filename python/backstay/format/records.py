@@ -55,7 +55,7 @@ _PLACE = np.dtype({"names": ["place"], "formats": ["<u8"], "offsets": [32], "ite
 DTYPES = [None] + [
     np.dtype(code) for code in "u1 i1 <i2 <i4 <i8 u1 <u2 <u4 <u8 <f4 <f8 <c8 <c16".split()
 ]
-KINDS = {1: "array", 2: "file"}
+KINDS = {1: "array", 2: "file", 4: "streams"}  # of regions
 NOTE = 3
 NOTES_MAX = 16
 
@@ -346,6 +346,8 @@ def table(data: bytes, table_offset: int, table_sum: int, records: int, what: st
                 continue
             region, at = _record(data, at, name, kind, what)
             _require(not notes, what, f"region '{name}' stands behind a note")
+            first = region.kind != "streams" or not regions
+            _require(first, what, "streams that are not the first region")
             _require(region.offset == expected, what, f"place of region '{region.name}'")
             _require((region.kind, region.name) not in seen, what, f"'{region.name}' occurs twice")
             seen.add((region.kind, region.name))
@@ -392,10 +394,9 @@ def _record(data: bytes, at: int, name: str, kind: int, what: str) -> tuple[Regi
         _require(fits, here, "its global array is larger than 64 bits can count")
     filled = math.prod(shape) * DTYPES[number].itemsize == size
     _require(filled, here, "length is not that of its shape")
-    if kind == 2:
-        plain = number == 1 and dims == 1 and flags == 0 and mode <= 0o7777
-        _require(plain, here, "a file that is not a plain row of bytes")
-    else:
-        _require(mode == 0, here, "an array with permission bits")
+    plain = number == 1 and dims == 1 and flags == 0
+    _require(kind == 1 or plain, here, "a file, or streams, and not a plain row of bytes")
+    _require(mode <= (0o7777 if kind == 2 else 0), here, "permission bits")
+    _require(kind != 4 or name == "streams", here, "streams that are not named so")
     place = (global_shape, global_offset, mode)
     return Region(name, KINDS[kind], DTYPES[number], shape, size, offset, *place), at

@@ -1,6 +1,5 @@
 """A version as a mapping of region names to arrays."""
 
-import contextlib
 import math
 import os
 import re
@@ -18,92 +17,17 @@ from .errors import (
     FormatError,
     IncompleteError,
     NotFoundError,
-    ShapeError,
     UncommittedError,
     UnreadableError,
     UnsupportedError,
     as_ours,
 )
-from .node import NodeFiles
+from .image import FOOTER, Image, is_image, read_image
+from .node import NodeFiles, ObjectBytes
+from .rank_view import RankView, held_by_numpy
 from .records import Region
 
 _MANIFEST = re.compile(r"node-(\d{7})\.manifest\Z")
-
-
-class RankView(Mapping):
-    """The regions of one rank: name -> array. Files are found by their name too, as bytes (u1);
-    where an array and a file share a name, the array wins and `files` holds the other."""
-
-    def __init__(self, files: NodeFiles, rank: int, what: str):
-        self._files = files
-        self._entry = files.entry(rank)
-        self.number = rank
-        self.regions: list[Region]
-        self.notes: dict[str, str]  # what the object says about itself, such as its "program"
-        self.regions, self.notes = self._read_table(f"{what}: rank {rank}")
-        self._arrays = {r.name: r for r in self.regions if r.kind == "array"}
-        self.files = _Payloads(self, [r for r in self.regions if r.kind == "file"])
-
-    def _read_table(self, what: str) -> tuple[list[Region], dict[str, str]]:
-        size = int(self._entry["bytes"])
-        if size < records.FOOTER_BYTES:
-            raise DamagedError(f"{what}: its object is too short to have a footer")
-        with as_ours(what):
-            last = self._files.read(self._entry, size - records.FOOTER_BYTES, size).tobytes()
-            offset, length, table_sum, count = records.footer(last, size, what)
-            data = self._files.read(self._entry, offset, offset + length).tobytes()
-            return records.table(data, offset, table_sum, count, what)
-
-    def payload(self, region: Region) -> np.ndarray:
-        with _held_by_numpy(region.name, region.shape):
-            raw = self._files.read(self._entry, region.offset, region.offset + region.bytes)
-            return raw.view(region.dtype).reshape(region.shape)
-
-    def region(self, name: str) -> Region:
-        """What is known of a region without reading it."""
-        if name in self._arrays:
-            return self._arrays[name]
-        return self.files.region(name)
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        return self.payload(self.region(name))
-
-    def __contains__(self, name) -> bool:
-        return name in self._arrays or name in self.files
-
-    def __iter__(self):
-        return iter(dict.fromkeys(r.name for r in self.regions))
-
-    def __len__(self) -> int:
-        return len({r.name for r in self.regions})
-
-    def __repr__(self) -> str:
-        return f"<rank {self.number}: {', '.join(self)}>"
-
-
-class _Payloads(Mapping):
-    """Some of a rank's regions: name -> array."""
-
-    def __init__(self, view: RankView, regions: list[Region]):
-        self._view = view
-        self._regions = {r.name: r for r in regions}
-
-    def region(self, name: str) -> Region:
-        if name not in self._regions:
-            raise NotFoundError(f"rank {self._view.number} has no region '{name}'")
-        return self._regions[name]
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        return self._view.payload(self.region(name))
-
-    def __contains__(self, name) -> bool:
-        return name in self._regions
-
-    def __iter__(self):
-        return iter(self._regions)
-
-    def __len__(self) -> int:
-        return len(self._regions)
 
 
 class Version(Mapping):
@@ -146,6 +70,7 @@ class Version(Mapping):
         self._nodes = self._read_nodes(check)
         self._node_of = self._index_ranks()
         self._views: dict[int, RankView] = {}
+        self._images: dict[int, bool] = {}
         self._files: dict[bytes, CapturedFile] | None = None
         self._check_whole()
 
@@ -242,15 +167,51 @@ class Version(Mapping):
     # --- reading -------------------------------------------------------------------------------
     def rank(self, number: int) -> RankView:
         """The regions of one rank."""
+        self._require_rank(number)
+        if self._is_image(number):
+            raise NotFoundError(
+                f"{self.path}: rank {number} saved its whole process, which has no regions: "
+                f"image({number}) reads it"
+            )
+        if number not in self._views:
+            self._views[number] = RankView(self._node_of[number], number, self.path)
+        return self._views[number]
+
+    def _require_rank(self, number: int) -> None:
         if number not in self._node_of:
             raise NotFoundError(
                 f"{self.path} has no rank {number}"
                 if self.complete or not 0 <= number < self.ranks
                 else f"{self.path}: rank {number} is on a node whose files are not in this folder"
             )
-        if number not in self._views:
-            self._views[number] = RankView(self._node_of[number], number, self.path)
-        return self._views[number]
+
+    def _with_regions(self) -> list[int]:
+        return [number for number in self.ranks_here() if not self._is_image(number)]
+
+    def image(self, number: int) -> Image:
+        """The whole process of a rank that does not use Backstay itself (`run --transparent`).
+
+        Its memory is read and checked as it is asked for.
+        """
+        self._require_rank(number)
+        if number not in self.images_here():
+            raise NotFoundError(f"{self.path}: rank {number} saved regions, not its whole process")
+        files = self._node_of[number]
+        with as_ours(f"{self.path}: rank {number}"):
+            return read_image(ObjectBytes(files, files.entry(number)))
+
+    def images_here(self) -> list[int]:
+        """The ranks whose whole process is here."""
+        return [number for number in sorted(self._node_of) if self._is_image(number)]
+
+    def _is_image(self, number: int) -> bool:
+        if number not in self._images:
+            data = ObjectBytes(self._node_of[number], self._node_of[number].entry(number))
+            with as_ours(f"{self.path}: rank {number}"):
+                long_enough = len(data) >= FOOTER.itemsize
+                last = data[len(data) - FOOTER.itemsize : len(data)] if long_enough else None
+            self._images[number] = last is not None and is_image(last)
+        return self._images[number]
 
     def regions(self, rank: int) -> list[Region]:
         """Name, type, shape, place of a rank's regions, in the order in which they were saved."""
@@ -258,7 +219,7 @@ class Version(Mapping):
 
     def _holders(self, name: str) -> list[RankView]:
         self._require_complete()
-        holders = [view for view in map(self.rank, self.ranks_here()) if name in view]
+        holders = [view for view in map(self.rank, self._with_regions()) if name in view]
         if not holders:
             raise NotFoundError(f"{self.path} has no region '{name}'")
         return holders
@@ -283,7 +244,7 @@ class Version(Mapping):
             raise FormatError(f"{self.path}: '{name}' was not declared as part of a global array")
         if any((r.dtype, r.global_shape) != (first.dtype, first.global_shape) for r in regions):
             raise FormatError(f"{self.path}: the ranks do not agree about the global '{name}'")
-        with _held_by_numpy(name, first.global_shape):
+        with held_by_numpy(name, first.global_shape):
             missing = _uncovered(regions)
             if missing and fill is None:
                 raise IncompleteError(
@@ -299,7 +260,7 @@ class Version(Mapping):
 
     def __iter__(self):
         names = {}
-        for rank in self.ranks_here():
+        for rank in self._with_regions():
             names.update(dict.fromkeys(self.rank(rank)))
         return iter(names)
 
@@ -307,7 +268,7 @@ class Version(Mapping):
         return sum(1 for _ in self)
 
     def __contains__(self, name) -> bool:
-        return any(name in self.rank(rank) for rank in self.ranks_here())
+        return any(name in self.rank(rank) for rank in self._with_regions())
 
     def verify(self) -> int:
         """Reads and checks every byte of every node that is here; returns the payload's bytes.
@@ -320,7 +281,10 @@ class Version(Mapping):
     def _verify_here(self) -> int:
         total = sum(files.verify() for files in self._nodes.values())
         for rank in self.ranks_here():
-            RankView(self._node_of[rank], rank, self.path)
+            if self._is_image(rank):
+                self.image(rank)
+            else:
+                RankView(self._node_of[rank], rank, self.path)
         self._captured()
         return total
 
@@ -338,18 +302,6 @@ class Version(Mapping):
 
     def __repr__(self) -> str:
         return f"<version {self.number} of '{self.job}', {self.ranks} ranks, {self.level}>"
-
-
-@contextlib.contextmanager
-def _held_by_numpy(name: str, shape: tuple[int, ...]):
-    """What numpy says of an array beyond its limits, as an error of ours."""
-    try:
-        yield
-    except (ValueError, OverflowError, MemoryError) as error:
-        text = " x ".join(map(str, shape))
-        raise ShapeError(
-            f"region '{name}' of shape {text} cannot be held by numpy here: {error}"
-        ) from None
 
 
 def _block(region: Region):

@@ -15,6 +15,9 @@ namespace backstay::agent {
 
 namespace {
 
+// Of a rank that writes streams; more at once would only be taken from the others.
+constexpr std::uint32_t streams_wanted_max = 64;
+
 std::uint32_t buffers_for(std::uint64_t bytes, std::uint32_t buffer_bytes) {
   return static_cast<std::uint32_t>((bytes + buffer_bytes - 1) / buffer_bytes);
 }
@@ -29,41 +32,75 @@ MemoryVersion& Capture::filling_version() {
 
 std::optional<Status> Capture::receive(const RankLink& link, const wire::Message& message) {
   if (const auto* begins = std::get_if<wire::Begin>(&message)) return begin(link, *begins);
+  if (const auto* wanted = std::get_if<wire::More>(&message)) return more(link, *wanted);
   if (const auto* chunks = std::get_if<wire::Filled>(&message)) return filled(link, *chunks);
   if (const auto* ended = std::get_if<wire::End>(&message)) return end(link, *ended);
-  if (!std::holds_alternative<wire::Abandon>(message)) return std::nullopt;
-  heard(link);
+  const auto* given_up = std::get_if<wire::Abandon>(&message);
+  if (given_up == nullptr) return std::nullopt;
+  heard(link.rank, given_up->version);
   return Status();
 }
 
-Status Capture::begin(const RankLink& link, const wire::Begin& begin) {
+Result<Capture::RankProgress*> Capture::join(const RankLink& link, VersionNumber version,
+                                             std::uint64_t bytes) {
+  const auto refuse = [&](const Error& why) -> Result<RankProgress*> {
+    state_.outbox.send(link.connection, wire::Captured{version, why.code(), why.message()});
+    return nullptr;
+  };
   state_.forget_refusals();  // the program goes on without what it could not use
   if (!state_.lost.empty()) {
-    state_.outbox.send(link.connection,
-                       wire::Captured{begin.version, Code::rank_lost,
-                                      "a rank of this run has died; restart the job"});
-    return {};
+    return refuse(Error(Code::rank_lost, "a rank of this run has died; restart the job"));
   }
-  if (!filling_ && begin.version == given_up_) return {};  // it knows why
-  if (begin.version > format::version_max) {
-    state_.outbox.send(link.connection, wire::Captured{begin.version, Code::too_large, used_up()});
-    return {};
-  }
-  if (!filling_) BACKSTAY_TRY(start(begin));
-  if (begin.version != filling_->version) {
+  if (filling_ && version > filling_->version) leave_streams("the ranks have gone on without it");
+  if (!filling_ && version == given_up_) return refuse(given_up_why_);
+  if (version > format::version_max) return refuse(Error(Code::too_large, used_up()));
+  if (!filling_) BACKSTAY_TRY(start(version, bytes));
+  if (version != filling_->version) {
     return Error(Code::state, fmt::format("rank {} begins version {} while version {} is taken",
-                                          link.rank, begin.version, filling_->version));
+                                          link.rank, version, filling_->version));
   }
-  heard(link);  // a rank that begins has left the older version
-  const std::uint64_t buffers = (begin.object_bytes / state_.pool.buffer_bytes()) + 1;
+  answered(link.rank);  // a rank that begins has left the older version
+  return &filling_->ranks[link.rank];
+}
+
+Status Capture::begin(const RankLink& link, const wire::Begin& begin) {
+  BACKSTAY_ASSIGN(RankProgress* const rank, join(link, begin.version, begin.object_bytes));
+  if (rank == nullptr) return {};
+  if (rank->begun) return Error(Code::state, "begin was sent twice for one version");
+  if (begin.object_bytes < rank->received_bytes) {
+    return Error(Code::invalid, fmt::format("rank {} announces {} bytes and has handed over {}",
+                                            link.rank, begin.object_bytes, rank->received_bytes));
+  }
+  const std::uint64_t left = begin.object_bytes - rank->received_bytes;
+  const std::uint64_t buffers = (left / state_.pool.buffer_bytes()) + 1;
   if (buffers > UINT32_MAX) return Error(Code::too_large, "the object is too large");
-  const auto [at, fresh] = filling_->ranks.try_emplace(link.rank);
-  if (!fresh) return Error(Code::state, "begin was sent twice for one version");
-  at->second.object_bytes = begin.object_bytes;
-  at->second.wanted = buffers_for(begin.object_bytes, state_.pool.buffer_bytes());
+  rank->begun = true;
+  rank->object_bytes = begin.object_bytes;
+  rank->wanted = buffers_for(left, state_.pool.buffer_bytes());
   filling_version().object_bytes[link.rank] = begin.object_bytes;
   filling_version().rank_ns[link.rank].first = state_.clock.wall_ns();
-  state_.make_room_at_home(link, at->second.wanted);
+  state_.make_room_at_home(link, rank->wanted);
+  grant();
+  return {};
+}
+
+// The rank writes streams: it does not know its object's length yet.
+Status Capture::more(const RankLink& link, const wire::More& more) {
+  if (more.buffers == 0) return Error(Code::invalid, "a rank asks for no buffer");
+  const std::uint64_t needed = 2 * std::uint64_t{state_.local_ranks};
+  if (state_.pool.count() < needed) {
+    const std::string why = fmt::format(
+        "streams need two buffers of the pool for each rank of the node, and it has {} for {} "
+        "ranks: make pool.size_mib larger, or pool.buffer_mib smaller",
+        state_.pool.count(), state_.local_ranks);
+    state_.outbox.send(link.connection, wire::Captured{more.version, Code::unsupported, why});
+    return {};
+  }
+  BACKSTAY_ASSIGN(RankProgress* const rank, join(link, more.version, state_.pool.buffer_bytes()));
+  if (rank == nullptr) return {};
+  if (rank->begun) return Error(Code::state, "more after begin");
+  rank->wanted =
+      std::min(rank->wanted + std::min(more.buffers, streams_wanted_max), streams_wanted_max);
   grant();
   return {};
 }
@@ -75,21 +112,30 @@ std::string Capture::used_up() const {
       format::version_max, state_.name, state_.newest);
 }
 
-Status Capture::start(const wire::Begin& begin) {
-  if (begin.version <= state_.newest) {
+Status Capture::start(VersionNumber version, std::uint64_t bytes) {
+  if (version <= state_.newest) {
     return Error(Code::state, fmt::format("version {} is not newer than version {}, the newest of "
                                           "job {}",
-                                          begin.version, state_.newest, state_.name));
+                                          version, state_.newest, state_.name));
   }
   failpoint("capture.begin");
   output_.retry_failed();
-  state_.newest = begin.version;
-  state_.record("capture_begin", {{"version", begin.version}});
+  state_.newest = version;
+  state_.record("capture_begin", {{"version", version}});
   filling_ = Filling{};
-  filling_->version = begin.version;
+  filling_->version = version;
   // Ranks save about the same: a guess that costs nothing if it is wrong.
-  output_.open(output_.begin(begin.version), begin.object_bytes * state_.local_ranks);
+  output_.open(output_.begin(version), bytes * state_.local_ranks);
   return {};
+}
+
+// The last buffer of streams need not be full: what follows begins in one of its own.
+bool Capture::fits(const RankProgress& progress, const wire::ChunkInPool& chunk) const {
+  const std::uint64_t left =
+      progress.begun ? progress.object_bytes - progress.received_bytes : UINT64_MAX;
+  const std::uint64_t most = std::min<std::uint64_t>(state_.pool.buffer_bytes(), left);
+  return chunk.length > 0 && chunk.length <= most && (!progress.begun || chunk.length == most) &&
+         chunk.object_offset == progress.received_bytes;
 }
 
 Status Capture::filled(const RankLink& link, const wire::Filled& filled) {
@@ -99,10 +145,7 @@ Status Capture::filled(const RankLink& link, const wire::Filled& filled) {
   RankProgress& progress = at->second;
   MemoryVersion& version = filling_version();
   for (const wire::ChunkInPool& chunk : filled.chunks) {
-    const std::uint64_t expected = std::min<std::uint64_t>(
-        state_.pool.buffer_bytes(), progress.object_bytes - progress.received_bytes);
-    if (progress.granted.erase(chunk.buffer) == 0 || chunk.length == 0 ||
-        chunk.length != expected || chunk.object_offset != progress.received_bytes) {
+    if (progress.granted.erase(chunk.buffer) == 0 || !fits(progress, chunk)) {
       return Error(Code::invalid, fmt::format("rank {} handed over a buffer that it does not own, "
                                               "that is not full, or out of order",
                                               link.rank));
@@ -116,7 +159,7 @@ Status Capture::filled(const RankLink& link, const wire::Filled& filled) {
 Status Capture::end(const RankLink& link, const wire::End& end) {
   if (!filling_ || filling_->version != end.version) return {};  // given up meanwhile
   const auto at = filling_->ranks.find(link.rank);
-  if (at == filling_->ranks.end() || at->second.ended) {
+  if (at == filling_->ranks.end() || !at->second.begun || at->second.ended) {
     return Error(Code::state, "end without begin");
   }
   if (at->second.received_bytes != at->second.object_bytes) {
@@ -193,9 +236,22 @@ void Capture::drop_superseded() {
 }
 
 // The rank touches the buffers of the version that was given up no more.
-void Capture::heard(const RankLink& link) {
-  const auto node = unanswered_.extract(link.rank);
-  if (!node.empty()) take_back(node.mapped());
+void Capture::answered(Rank rank) {
+  if (const auto node = unanswered_.extract(rank); !node.empty()) take_back(node.mapped());
+}
+
+// It has heard that the version was given up; or it gives it up itself, and then writes no more.
+void Capture::heard(Rank rank, VersionNumber version) {
+  answered(rank);
+  if (!filling_ || filling_->version != version || !filling_->ranks.contains(rank)) return;
+  take_back(filling_->ranks.at(rank).granted);
+  leave_streams(fmt::format("rank {} has given it up", rank));
+}
+
+// What ranks have written to streams is in no checkpoint. Another rank may hear of that first.
+void Capture::leave_streams(const std::string& why) {
+  if (!filling_ || collecting()) return;
+  abort(Error(Code::state, fmt::format("version {} had streams only: {}", filling_->version, why)));
 }
 
 void Capture::take_back(std::set<std::uint32_t>& buffers) {
@@ -205,7 +261,7 @@ void Capture::take_back(std::set<std::uint32_t>& buffers) {
 
 // A process that has ended writes nowhere.
 void Capture::rank_lost(Rank rank) {
-  if (const auto node = unanswered_.extract(rank); !node.empty()) take_back(node.mapped());
+  answered(rank);
   if (filling_ && filling_->ranks.contains(rank)) take_back(filling_->ranks.at(rank).granted);
   if (!filling_ || filling_->all_ended) return;
   abort(Error(Code::rank_lost,
@@ -216,6 +272,7 @@ void Capture::abort(const Error& why) {
   if (!filling_) return;
   const VersionNumber number = filling_->version;
   given_up_ = number;
+  given_up_why_ = why;
   spdlog::warn("version given up job={} version={} why=\"{}\"", state_.name, number, why.message());
   state_.record("capture_failed",
                 {{"version", number}, {"code", code_name(why.code())}, {"why", why.message()}});
@@ -244,6 +301,12 @@ void Capture::on(const VersionFailed& event) {
   }
   state_.versions.changed(event.version);
   drop_superseded();
+}
+
+bool Capture::collecting() const {
+  return filling_ &&
+         (filling_->all_ended ||
+          std::ranges::any_of(filling_->ranks, [](const auto& r) { return r.second.begun; }));
 }
 
 // --- buffers -----------------------------------------------------------------------------------

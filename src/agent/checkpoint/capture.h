@@ -12,6 +12,10 @@
 //   They stay its own until it answers that it has heard, or until it is gone.
 // - A version that the store could not write stays in the pool and is tried again when the next
 //   version begins, until a newer one is captured.
+// - A rank that writes streams asks for buffers before it knows its object's length, also long
+//   before the other ranks begin. Between its calls it holds one buffer at most, that it has begun
+//   to fill; a rank that waits for one holds none. So there is no deadlock where the pool has a
+//   buffer for each rank; twice as many are asked for, as writers may hold half of the pool.
 #pragma once
 
 #include <map>
@@ -34,6 +38,8 @@ class Capture {
   std::optional<Status> receive(const RankLink& link, const wire::Message& message);
   // The rank is gone, or a new run begins.
   void rank_lost(Rank rank);
+  // Gives up a version of which there are streams only: its ranks do something else now.
+  void leave_streams(const std::string& why);
   // Gives up the version in progress, if any, and sends every rank the reason.
   void abort(const Error& why);
 
@@ -47,6 +53,8 @@ class Capture {
   void grant();
 
   bool filling() const { return filling_.has_value(); }
+  // Ranks are inside of a checkpoint, which is soon over. Streams may be written for hours.
+  bool collecting() const;
   bool waits_for_buffers() const;
 
  private:
@@ -55,6 +63,7 @@ class Capture {
     std::uint64_t received_bytes = 0;
     std::uint32_t wanted = 0;  // buffers still to be granted
     std::set<std::uint32_t> granted;
+    bool begun = false;  // the length of the object is known; before that it writes streams
     bool ended = false;
   };
   struct Filling {
@@ -64,11 +73,17 @@ class Capture {
   };
 
   Status begin(const RankLink& link, const wire::Begin& begin);
+  Status more(const RankLink& link, const wire::More& more);
   Status filled(const RankLink& link, const wire::Filled& filled);
+  bool fits(const RankProgress& progress, const wire::ChunkInPool& chunk) const;
   Status end(const RankLink& link, const wire::End& end);
-  void heard(const RankLink& link);
+  void answered(Rank rank);
+  void heard(Rank rank, VersionNumber version);
+  // The rank takes part in the version from now on, which begins where no other rank does so yet.
+  // Null: it cannot, and has been told why.
+  Result<RankProgress*> join(const RankLink& link, VersionNumber version, std::uint64_t bytes);
   MemoryVersion& filling_version();
-  Status start(const wire::Begin& begin);
+  Status start(VersionNumber version, std::uint64_t bytes);
   std::string used_up() const;
   void all_ended();
   void captured();
@@ -83,9 +98,10 @@ class Capture {
   // Buffers granted for a version that was given up, of ranks that have not answered yet.
   std::map<Rank, std::set<std::uint32_t>> unanswered_;
   UnreportedWarnings unreported_;
-  // The last version that was given up. A rank that has not read
-  // that message yet may begin it later.
+  // The last version that was given up, and why. A rank that has not read that message yet, or has
+  // read it while it waited for something else, may begin it later.
   VersionNumber given_up_ = 0;
+  Error given_up_why_{Code::none, ""};
 };
 
 }  // namespace backstay::agent

@@ -70,7 +70,7 @@ void HomeWorker::handle(const BringFile& order) {
     return world_.answer(*brought);
   }
   const Error& why = brought.error();
-  world_.answer(FileBrought{order.version, order.path, Brought::failed, why.message(), why.code()});
+  world_.answer(FileBrought{order.version, order.to, Brought::failed, why.message(), why.code()});
 }
 
 Result<FileBrought> HomeWorker::bring(const BringFile& order) {
@@ -79,8 +79,11 @@ Result<FileBrought> HomeWorker::bring(const BringFile& order) {
   BACKSTAY_TRY(open(known->second));
   const auto entry = files_->files().find(order.path);
   if (entry == files_->files().end()) return Error(Code::internal, "a file that is not there");
-  FileBrought brought = paths_.bring(*files_, entry->second, stop_);
-  if (brought.how == Brought::home) known->second.unsynced.insert(parent_of(order.path));
+  VersionFiles::Entry placed = entry->second;
+  placed.file.path = order.to;
+  placed.file.placed_ns = order.placed_ns;
+  FileBrought brought = paths_.bring(*files_, placed, stop_);
+  if (brought.how == Brought::home) known->second.unsynced.insert(parent_of(order.to));
   if (brought.code == Code::corrupt || brought.code == Code::io) opened_ = 0;  // read it again
   return brought;
 }

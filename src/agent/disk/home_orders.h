@@ -22,7 +22,9 @@ struct LookAtFiles {  // answered by FilesLookedAt
 // Of a version that was looked at; answered by FileBrought.
 struct BringFile {
   VersionNumber version = 0;
-  std::string path;
+  std::string path;             // in the version's table
+  std::string to;               // where it comes
+  std::uint64_t placed_ns = 0;  // of that path
 };
 // Syncs the folders of the files that were brought, then writes the mark; answered by HomeMarked.
 struct MarkHome {
@@ -56,7 +58,7 @@ enum class Brought {
 };
 struct FileBrought {
   VersionNumber version = 0;
-  std::string path;
+  std::string path;  // to which it came, or should have
   Brought how = Brought::home;
   std::string why = {};  // of kept and failed
   Code code = Code::ok;  // of failed

@@ -50,6 +50,23 @@ void HomeFiles::settle(ConnectionId connection, const wire::BringHome& wanted) {
   pump();
 }
 
+void HomeFiles::move(ConnectionId connection, const wire::MoveHome& wanted) {
+  expect_captured();
+  const Status moved =
+      began_ ? plan_.move(wanted.version, wanted.from, wanted.to, wanted.placed_ns)
+             : Status(Error(Code::unsupported, "this agent leaves captured files in the store"));
+  wire::MovedHome answer{wanted.version, wanted.to, Code::ok, ""};
+  if (moved.ok()) {
+    spdlog::debug("a file was renamed job={} version={} from={} to={}", state_.name, wanted.version,
+                  wanted.from, wanted.to);
+  } else {
+    answer.code = moved.error().code();
+    answer.message = moved.error().message();
+  }
+  state_.outbox.send(connection, std::move(answer), {});
+  pump();
+}
+
 // What is in the pool may be what is asked for.
 void HomeFiles::expect_captured() {
   for (const auto& [number, version] : state_.memory) {

@@ -29,6 +29,8 @@ class HomeFiles {
 
   // Answered by AtHome, once.
   void settle(ConnectionId connection, const wire::BringHome& wanted);
+  // Answered by MovedHome, at once.
+  void move(ConnectionId connection, const wire::MoveHome& wanted);
   void disconnected(ConnectionId connection);
 
   // Since the last call: versions whose files are at their paths, so that retention may remove

@@ -86,12 +86,12 @@ void HomePlan::finish() {
 
 // --- one path ------------------------------------------------------------------------------------
 
-void HomePlan::add(VersionNumber number, const FileInVersion& found, bool marked,
-                   const format::FileNotHome* as_marked) {
+void HomePlan::add(VersionNumber number, const FileInVersion& found, const std::string& named,
+                   bool marked, const format::FileNotHome* as_marked) {
   Version& version = versions_.at(number);
   const Key key{found.placed_ns, number, version.files.size()};
   const auto path = paths_.try_emplace(found.path).first;
-  version.files.push_back({.path = path, .placed_ns = found.placed_ns});
+  version.files.push_back({.path = path, .placed_ns = found.placed_ns, .named = named});
   ++version.open;
   ++version.untried;
   if (marked && as_marked == nullptr) change(key, State::home);
@@ -100,11 +100,16 @@ void HomePlan::add(VersionNumber number, const FileInVersion& found, bool marked
     version.files.back().why = as_marked->why;
     change(key, kept ? State::kept : State::waiting, Code::again);
   }
-  std::set<Key>& keys = path->second;
+  put_at_path(key);
+}
+
+// It is one of the records of its path from now on.
+void HomePlan::put_at_path(const Key& key) {
+  auto& [path, keys] = *file_of(key).path;
   if (!keys.empty()) unschedule(*keys.rbegin());
   keys.insert(key);
   const Key newest = *keys.rbegin();
-  if (file_of(newest).state != State::waiting) overtake(found.path, newest);
+  if (file_of(newest).state != State::waiting) overtake(path, newest);
   schedule(newest);
 }
 
@@ -135,19 +140,25 @@ void HomePlan::overtake(const std::string& path, const Key& by) {
   }
 }
 
+// When the version ended. What was renamed comes in the order of its rename.
+std::uint64_t HomePlan::order_of(const Key& key) const {
+  const std::uint64_t ended = versions_.at(key.version).record.captured_ns;
+  return file_of(key).named.empty() ? ended : std::max(ended, key.placed_ns);
+}
+
 // Only the newest of a path is brought.
 void HomePlan::schedule(const Key& key) {
   const File& file = file_of(key);
   if (file.state != State::waiting) return;
   if (file.next_ns == 0) {
-    ready_.emplace(versions_.at(key.version).record.captured_ns, key.version, key.index);
+    ready_.emplace(order_of(key), key.version, key.index);
   } else {
     paused_.emplace(file.next_ns, key.version, key.index);
   }
 }
 
 void HomePlan::unschedule(const Key& key) {
-  ready_.erase({versions_.at(key.version).record.captured_ns, key.version, key.index});
+  ready_.erase({order_of(key), key.version, key.index});
   paused_.erase({file_of(key).next_ns, key.version, key.index});
 }
 
@@ -207,7 +218,8 @@ std::optional<HomeOrder> HomePlan::mark_due(std::uint64_t now_ns, std::size_t un
   for (const File& file : at->second.files) {
     if (file.state != State::waiting && file.state != State::kept) continue;
     const bool kept = file.state == State::kept;
-    mark.files.push_back({file.path->first, kept ? format::NotHome::kept : format::NotHome::waits,
+    mark.files.push_back({file.named.empty() ? file.path->first : file.named,
+                          kept ? format::NotHome::kept : format::NotHome::waits,
                           file.why.empty() ? "a newer version has it" : file.why});
   }
   std::ranges::sort(mark.files, {}, &format::FileNotHome::path);
@@ -232,7 +244,9 @@ std::optional<HomeOrder> HomePlan::file_due(std::uint64_t now_ns) {
   if (ready_.empty()) return std::nullopt;
   const auto [ended, version, index] = *ready_.begin();
   const File& file = versions_.at(version).files[index];
-  work_ = Work{BringFile{version, file.path->first}, {file.placed_ns, version, index}};
+  const std::string& to = file.path->first;
+  work_ = Work{BringFile{version, file.named.empty() ? to : file.named, to, file.placed_ns},
+               {file.placed_ns, version, index}};
   return work_->order;
 }
 
@@ -278,10 +292,20 @@ void HomePlan::take(const FilesLookedAt& answer, std::uint64_t now_ns) {
   version.dirty = !found.marked && !found.files.empty();
   std::map<std::string_view, const format::FileNotHome*> marked;
   for (const format::FileNotHome& file : found.not_home) marked.emplace(file.path, &file);
-  for (const FileInVersion& file : found.files) {
-    const auto as_marked = marked.find(file.path);
-    add(answer.version, file, found.marked,
-        as_marked == marked.end() ? nullptr : as_marked->second);
+  for (FileInVersion file : found.files) {
+    const auto at_mark = marked.find(file.path);
+    const auto* as_marked = at_mark == marked.end() ? nullptr : at_mark->second;
+    std::string named;
+    const auto moved = version.moved.find(file.path);
+    const bool elsewhere = moved != version.moved.end() && !moved->second.to.empty();
+    if (elsewhere) {
+      named = std::exchange(file.path, moved->second.to);
+      file.placed_ns = moved->second.placed_ns;
+    }
+    add(answer.version, file, named, found.marked, as_marked);
+    if (moved != version.moved.end() && !elsewhere) {
+      (void)move_file({file.placed_ns, answer.version, version.files.size() - 1}, moved->second);
+    }
   }
   finish();
 }
@@ -350,7 +374,7 @@ HomePlan::Counts HomePlan::counts() const {
 
 std::string HomePlan::on_its_way() const {
   const auto* file = work_ ? std::get_if<BringFile>(&work_->order) : nullptr;
-  return file == nullptr ? "" : file->path;
+  return file == nullptr ? "" : file->to;
 }
 
 }  // namespace backstay::agent

@@ -52,6 +52,13 @@ class HomePlan {
   void failed(VersionNumber version, const Error& why);
   // It was removed.
   void gone(VersionNumber version);
+  // The program has renamed this file, which is not at its path: it comes to `to` instead, where it
+  // counts as of `placed_ns`. An empty `to`: it is not to be brought at all. Errors, and nothing
+  // has changed: busy (it is on its way, or an older file of `to` is), state (it is at home, or
+  // will not be brought), not_found. Precondition, unless `to` is empty: no life of an agent before
+  // this one knew the version.
+  Status move(VersionNumber version, const std::string& from, const std::string& to,
+              std::uint64_t placed_ns);
 
   // --- who waits for files. `path`: one file, all below a folder (ends in '/'), or all (empty).
   void settle(std::uint64_t ticket, std::string path, std::uint64_t now_ns);
@@ -89,7 +96,7 @@ class HomePlan {
   // at home with the next mark.
   enum class State { waiting, brought, overtaken, kept, home };
   struct File {
-    Paths::iterator path;
+    Paths::iterator path;  // to which it comes
     std::uint64_t placed_ns = 0;
     State state = State::waiting;
     std::string why = {};
@@ -97,18 +104,24 @@ class HomePlan {
     unsigned tries = 0;         // that failed
     std::uint64_t next_ns = 0;  // not before
     std::uint64_t tried = 0;    // the answer that said so, as answers_ counts
+    std::string named = {};     // in the version's table, where that is another path
+  };
+  struct Moved {
+    std::string to;
+    std::uint64_t placed_ns = 0;
   };
   enum class Stage { expected, unread, known };
   struct Version {
     Stage stage = Stage::expected;
     format::CommitRecord record = {};
     NodeId node = 0;
-    std::vector<File> files = {};  // in the order in which they are brought
-    std::size_t open = 0;          // files that are not at home
-    std::size_t untried = 0;       // of these: neither brought, kept nor failed
-    bool dirty = false;            // its mark says something else, or is missing
-    bool stale = false;            // it says so of a file that was overtaken
-    bool told = false;             // in news_.at_home
+    std::vector<File> files = {};             // in the order in which they are brought
+    std::size_t open = 0;                     // files that are not at home
+    std::size_t untried = 0;                  // of these: neither brought, kept nor failed
+    bool dirty = false;                       // its mark says something else, or is missing
+    bool stale = false;                       // it says so of a file that was overtaken
+    bool told = false;                        // in news_.at_home
+    std::map<std::string, Moved> moved = {};  // before its table is known; by the path there
     // Reading the table, or writing the mark, failed.
     std::optional<Error> trouble = {};
     unsigned tries = 0;
@@ -128,11 +141,14 @@ class HomePlan {
   void take(const FilesLookedAt& answer, std::uint64_t now_ns);
   void take(const FileBrought& answer, const Key& key, std::uint64_t now_ns);
   void take(const HomeMarked& answer, std::uint64_t now_ns);
-  void add(VersionNumber number, const FileInVersion& found, bool marked,
+  void add(VersionNumber number, const FileInVersion& found, const std::string& named, bool marked,
            const format::FileNotHome* as_marked);
   void unsynced(const HomeMarked& answer, Version& version, std::uint64_t now_ns);
   void fail(const Key& key, const Error& why, std::uint64_t now_ns);
   void fail(VersionNumber number, Version& version, const Error& why, std::uint64_t now_ns);
+  Status move_file(const Key& key, const Moved& moved);
+  void put_at_path(const Key& key);
+  std::uint64_t order_of(const Key& key) const;
   void overtake(const std::string& path, const Key& by);
   void schedule(const Key& key);
   void unschedule(const Key& key);

@@ -92,6 +92,7 @@ void Job::set_around(RemoteFiles* around) {
 }
 
 Status Job::restart(const RankLink& link, const wire::Restart& restart) {
+  capture_.leave_streams("the ranks restart");
   if (capture_.filling()) return Error(Code::state, "restart while a version is taken");
   if (!restarting_.emplace(link.rank, restart).second) {
     return Error(Code::state, "restart was sent twice");
@@ -265,8 +266,8 @@ void Job::pump() {
   const bool whole =
       !commit_coordinator_.run_membership() || commit_coordinator_.run_membership()->lost().empty();
   durability_.set_live((runs() || writers_.any()) && whole);
-  durability_.stand_still(taking_versions() || output_.draining());
-  if (network_pause_.update(taking_versions(), state_.clock.monotonic_ns()) &&
+  durability_.stand_still(collecting() || output_.draining());
+  if (network_pause_.update(collecting(), state_.clock.monotonic_ns()) &&
       commit_coordinator_.run_membership()) {
     commit_coordinator_.run_membership()->pause(network_pause_.on());
   }

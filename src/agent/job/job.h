@@ -169,6 +169,8 @@ class Job final : private RunEvents, private RedundancyEvents {
   Status writer_message(ConnectionId connection, const wire::Message& message);
   bool has_processes() const { return runs() || writers_.any() || !waiting_.empty(); }
   bool taking_versions() const { return capture_.filling() || writers_.filling(); }
+  // The ranks and writers need memory and disk for a moment; older versions wait for it.
+  bool collecting() const { return capture_.collecting() || writers_.filling(); }
   void admit_waiting(const Status& opened);
   Status new_run(const wire::Hello& hello);
   void forget_run();

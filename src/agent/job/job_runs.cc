@@ -177,6 +177,8 @@ Status Job::writer_message(ConnectionId connection, const wire::Message& message
     durability_.consider();
   } else if (const auto* wanted = std::get_if<wire::BringHome>(&message)) {
     home_files_.settle(connection, *wanted);
+  } else if (const auto* renamed = std::get_if<wire::MoveHome>(&message)) {
+    home_files_.move(connection, *renamed);
   } else {
     status = writers_.receive(connection, message);
   }

@@ -169,6 +169,7 @@ class NodeCheck {
     if (object.id.kind == format::ObjectKind::regions) {
       BACKSTAY_ASSIGN(const format::Table table, reader.table(object));
       result_.regions += table.regions.size();
+      BACKSTAY_TRY(reader.streams(object, table));
     } else if (object.id.kind == format::ObjectKind::files) {
       BACKSTAY_ASSIGN(const auto files, reader.files(object));
       result_.files += files.size();

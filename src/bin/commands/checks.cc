@@ -20,6 +20,7 @@
 #include "bin/parts/spawn.h"
 #include "bin/parts/stored.h"
 #include "bin/run/transparent.h"
+#include "capture/mount/mounts.h"
 #include "client/launch.h"
 #include "io/posix.h"
 #include "io/ring.h"
@@ -267,6 +268,22 @@ Finding check_transparent() {
           "`backstay run --transparent` will not save here (docs/guide/transparent.md)"};
 }
 
+std::vector<Finding> check_mounts() {
+  std::vector<Finding> findings;
+  for (const mount::Mount& one : mount::mounts()) {
+    if (mount::is_dead(one.folder))
+      findings.push_back(
+          {"mount", Health::bad,
+           one.folder + " is dead: the daemon that `backstay mount` started has ended",
+           "backstay unmount " + one.folder + " removes it",
+           "backstay unmount '" + one.folder + "'"});
+    else
+      findings.push_back(
+          {"mount", Health::good, fmt::format("{} shows {}", one.folder, one.target), ""});
+  }
+  return findings;
+}
+
 }  // namespace
 
 TrialFolders::~TrialFolders() {
@@ -293,6 +310,7 @@ std::vector<Finding> check_machine(const Config& config) {
       check_mpi("Open MPI", {"mpirun.openmpi", "orterun", "prterun"}, "libbackstay_openmpi.so",
                 "openmpi-bin libopenmpi-dev")};
   for (Finding& one : check_durable(config)) findings.push_back(std::move(one));
+  for (Finding& one : check_mounts()) findings.push_back(std::move(one));
   return findings;
 }
 

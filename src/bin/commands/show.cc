@@ -13,6 +13,7 @@
 #include "bin/commands/restart_room.h"
 #include "bin/commands/show_files.h"
 #include "bin/commands/show_image.h"
+#include "bin/commands/show_streams.h"
 #include "bin/commands/status_text.h"
 #include "bin/parts/agent_link.h"
 #include "bin/parts/command.h"
@@ -53,6 +54,7 @@ struct Content {
   std::uint64_t segment_bytes = 0;
   std::vector<RegionKey> order;  // as the first rank saved them
   std::map<RegionKey, RegionSummary> regions;
+  FoundStreams streams;
   std::vector<FoundFile> files;
   std::size_t not_home = 0;           // of these files
   std::optional<image::Image> image;  // of a program that does not use Backstay
@@ -100,7 +102,10 @@ Status add_regions(Content& content, NodeReader& reader, const format::ObjectEnt
   }
   BACKSTAY_ASSIGN(const format::Table table, reader.table(object));
   if (content.program.empty()) content.program = table.note(format::note_program);
+  BACKSTAY_ASSIGN(const auto streams, reader.streams(object, table));
+  content.streams.add(streams);
   for (const format::Region& region : table.regions) {
+    if (region.kind == format::RegionKind::streams) continue;  // listed by their names
     content.add(region);
     if (region.kind == format::RegionKind::file) file_bytes += region.bytes;
   }
@@ -234,9 +239,10 @@ void print_content(const std::string& dir, const std::string& job, const Content
                std::to_string(region.ranks), bytes_text(region.bytes)});
   }
   if (content.image) fmt::print("{}", image_text(*content.image));
-  const bool nothing_else = content.files.empty() && !content.image;
+  const std::string streams = content.streams.text();
+  const bool nothing_else = content.files.empty() && !content.image && streams.empty();
   if (!content.order.empty() || nothing_else) fmt::print("\n{}", table.text());
-  fmt::print("{}", files_text(content.files));
+  fmt::print("{}{}", streams, files_text(content.files));
   print_not_home(content, job);
 }
 
@@ -246,7 +252,7 @@ Json as_json(const std::string& dir, const std::string& job, const Content& cont
     const RegionSummary& region = content.regions.at(key);
     regions.push_back(
         {{"name", region.first.name},
-         {"kind", region.first.kind == format::RegionKind::file ? "file" : "array"},
+         {"kind", format::region_kind_name(region.first.kind)},
          {"type", region.same_type ? Json(format::element_name(region.first.type)) : Json(nullptr)},
          {"shape", region.same_shape ? Json(region.first.shape) : Json(nullptr)},
          {"global_shape",
@@ -277,6 +283,7 @@ Json as_json(const std::string& dir, const std::string& job, const Content& cont
           {"parity", content.parity.empty() ? Json(nullptr) : Json(content.parity)},
           {"needs", versions_of(content.needs)},
           {"regions", regions},
+          {"streams", content.streams.json()},
           {"files", files_json(content.files)},
           {"files_not_home", content.not_home},
           {"process", content.image ? image_json(*content.image) : Json(nullptr)}};

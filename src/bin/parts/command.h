@@ -32,12 +32,14 @@ Action declare_copy(CLI::App& app);
 Action declare_doctor(CLI::App& app);
 Action declare_exec(CLI::App& app);
 Action declare_ls(CLI::App& app);
+Action declare_mount(CLI::App& app);
 Action declare_probe(CLI::App& app);
 Action declare_rm(CLI::App& app);
 Action declare_run(CLI::App& app);
 Action declare_show(CLI::App& app);
 Action declare_status(CLI::App& app);
 Action declare_top(CLI::App& app);
+Action declare_unmount(CLI::App& app);
 Action declare_verify(CLI::App& app);
 Action declare_version(CLI::App& app);
 

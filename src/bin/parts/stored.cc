@@ -161,6 +161,21 @@ Result<std::optional<image::Image>> NodeReader::image(const format::ObjectEntry&
   return std::optional<image::Image>(std::move(image));
 }
 
+Result<std::vector<format::Stream>> NodeReader::streams(const format::ObjectEntry& object,
+                                                        const format::Table& table) {
+  const format::Region* const all = format::find_streams(table);
+  if (all == nullptr) return std::vector<format::Stream>();
+  if (all->bytes < format::streams_trailer_bytes)
+    return Error(Code::corrupt, "the streams are too short to have an index");
+  BACKSTAY_ASSIGN(const Buffer last,
+                  read(object, all->offset + all->bytes - format::streams_trailer_bytes,
+                       format::streams_trailer_bytes));
+  BACKSTAY_ASSIGN(const auto trailer, format::decode_streams_trailer(last, all->bytes));
+  BACKSTAY_ASSIGN(const Buffer index,
+                  read(object, all->offset + trailer.index_offset, trailer.index_bytes));
+  return format::decode_streams(index, trailer);
+}
+
 Result<std::vector<format::CapturedFile>> NodeReader::files(const format::ObjectEntry& object) {
   BACKSTAY_ASSIGN(const Tail found, tail(object));
   return format::decode_files(found.table, found.footer);

@@ -17,6 +17,7 @@
 #include "format/files.h"
 #include "format/manifest.h"
 #include "format/object.h"
+#include "format/streams.h"
 #include "tier/tier.h"
 
 namespace backstay::bin {
@@ -65,6 +66,9 @@ class NodeReader {
   // checksum. Precondition: the object is of that kind. Errors: corrupt, io.
   Result<format::Table> table(const format::ObjectEntry& object);
   Result<std::vector<format::CapturedFile>> files(const format::ObjectEntry& object);
+  // What its `table` has as streams; empty where it has none.
+  Result<std::vector<format::Stream>> streams(const format::ObjectEntry& object,
+                                              const format::Table& table);
   // A rank's object may be a whole process instead of its regions; nothing where it is none.
   Result<std::optional<image::Image>> image(const format::ObjectEntry& object);
 

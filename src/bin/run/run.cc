@@ -36,7 +36,6 @@ struct RunCommandOptions {
   Settings settings;
   std::string job;
   bool fresh = false;
-  bool take_over = false;
   bool transparent = false;
   double interval_s = 0;  // 0: as configured
   RunOptions run;
@@ -116,16 +115,16 @@ bool program_is_at_fault(const Error& error) {
 }
 
 // Errors: busy (another program of the job runs), those of the hosts.
-Status make_ready(Runner& runner, const std::optional<LauncherLine>& launcher, bool take_over,
-                  const Config& config, const std::string& job, bool agents_of_its_own) {
+Status make_ready(Runner& runner, const std::optional<LauncherLine>& launcher, const Config& config,
+                  const std::string& job, bool agents_of_its_own) {
   // While another program of this job runs, its versions would be taken for ours, and ours would
   // replace them.
   if (agents_of_its_own) {
-    BACKSTAY_TRY(runner.clear(take_over));
+    BACKSTAY_TRY(runner.clear());
     BACKSTAY_TRY(refuse_served(config, job));
   }
   BACKSTAY_TRY(runner.prepare(launcher));
-  if (!agents_of_its_own) BACKSTAY_TRY(runner.clear(take_over));
+  if (!agents_of_its_own) BACKSTAY_TRY(runner.clear());
   if (runner.needs_agent()) BACKSTAY_TRY(refuse_served(config, job));
   return client::refuse_running(config.storage.dir, job);
 }
@@ -170,7 +169,7 @@ Result<int> run(RunCommandOptions options) {
   if (std::filesystem::path(program.file).filename().string().starts_with("python"))
     run.language = Language::python;
   Runner runner(run, config, job);
-  BACKSTAY_TRY(make_ready(runner, launcher, options.take_over, config, job, agents_of_its_own));
+  BACKSTAY_TRY(make_ready(runner, launcher, config, job, agents_of_its_own));
   // The program would start the agent too; started here, its memory is ready before the first rank
   // asks.
   if (runner.needs_agent())
@@ -226,7 +225,7 @@ void add_host_options(CLI::App& app, RunOptions& run) {
 
 void add_ways_to_go_on(CLI::App& app, RunCommandOptions& options) {
   app.add_flag(
-      "--take-over", options.take_over,
+      "--take-over", options.run.take_over,
       "End ranks of this job that live on, whose launcher is lost, and go on in their place");
   app.add_flag("--transparent", options.transparent,
                "Save the whole process of a program that does not use Backstay");

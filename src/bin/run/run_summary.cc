@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <set>
@@ -272,6 +273,8 @@ nlohmann::ordered_json as_json(const RunSummary& summary) {
 std::vector<std::string> read_job_log(const std::string& job_folder) {
   std::vector<std::string> lines;
   for (const char* name : {"/events.1.jsonl", "/events.jsonl"}) {
+    std::error_code ignored;  // a pipe of that name would make us wait without end
+    if (!std::filesystem::is_regular_file(job_folder + name, ignored)) continue;
     std::ifstream file(job_folder + name);
     for (std::string line; std::getline(file, line);) lines.push_back(line);
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/clock.h"
 #include "bin/parts/agent_link.h"
@@ -56,16 +57,18 @@ Status Runner::prepare(const std::optional<LauncherLine>& launcher) {
   return options_.capture.any() ? hosts_->can_capture(options_.capture) : Status();
 }
 
-Status Runner::clear(bool take_over) const {
+Status Runner::clear() const {
   const RanksAlive alive = RanksAlive::look(config_, job_, hosts_.get());
   if (alive.none()) return {};
-  const auto tell = [this](const char* event, const std::string& text, const Json& more) {
-    say(event, text, more);
-  };
-  if (take_over) return alive.end(hosts_.get(), tell);
+  if (options_.take_over) return end_all(alive);
   const Error refusal = alive.refusal();
   if (options_.json) say("busy", refusal.message(), {{"processes", alive.processes()}});
   return refusal;
+}
+
+Status Runner::end_all(const RanksAlive& alive) const {
+  return alive.end(hosts_.get(), [this](const char* event, const std::string& text,
+                                        const Json& more) { say(event, text, more); });
 }
 
 Status Runner::start() {
@@ -217,10 +220,13 @@ void Runner::escalate() {
 }
 
 // Another `backstay run` has started the job or has taken it over, and owns it now. Ranks of ours
-// may take a while to end.
-bool Runner::another_run_lives() const {
+// may take a while to end. With --take-over, ranks may also have connected only after clear() had
+// looked: they are ended once; more would be a fight of two that both take over.
+bool Runner::another_run_lives() {
   const RanksAlive alive = RanksAlive::look(config_, job_, nullptr);
   if (!alive.of_others_than(options_.launch)) return false;
+  const bool first = options_.take_over && !std::exchange(taken_over_, true);
+  if (first && end_all(alive).ok()) return false;
   say("busy", "not tried again: " + alive.refusal().message());
   return true;
 }

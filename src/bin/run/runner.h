@@ -28,6 +28,8 @@
 
 namespace backstay::bin {
 
+class RanksAlive;
+
 struct RunOptions {
   unsigned retries = 3;
   double grace_s = 60;
@@ -37,6 +39,7 @@ struct RunOptions {
   CaptureOptions capture;           // the words contain it already
   Launch launch = 0;                // of the runs that it starts
   bool transparent = false;         // a companion saves it
+  bool take_over = false;           // ranks of other runs are ended, and not refused
   bool fresh = false;               // earlier versions do not count
   Language language = Language::c;  // of the program
   HostOptions hosts;
@@ -54,7 +57,7 @@ class Runner {
   Status prepare(const std::optional<LauncherLine>& launcher);
   // Ranks of the job that live on are ended, or refused. Before prepare() only this host is looked
   // at. Errors: busy.
-  Status clear(bool take_over) const;
+  Status clear() const;
   // The agents of an allocation of Slurm are in a job step that prepare() has started.
   bool starts_agents() const { return hosts_ != nullptr && hosts_->slurm(); }
   // The program will need an agent on this machine, and none has been started.
@@ -81,7 +84,8 @@ class Runner {
   void stop();
   void escalate();
   void look_at_hosts();
-  bool another_run_lives() const;
+  bool another_run_lives();
+  Status end_all(const RanksAlive& alive) const;
   Newest newest() const;
   bool from_the_beginning(const Newest& newest) const;
   std::string where_it_starts(const Newest& newest, bool same_command) const;
@@ -112,7 +116,8 @@ class Runner {
   std::uint64_t first_began_ns_ = 0;  // by the wall's clock; 0: nothing was started
   bool stopping_ = false;
   bool requeue_ = false;
-  bool busy_ = false;  // another run has the job
+  bool busy_ = false;        // another run has the job
+  bool taken_over_ = false;  // ranks of another run that had not connected before the start
 };
 
 }  // namespace backstay::bin

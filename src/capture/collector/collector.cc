@@ -1,6 +1,7 @@
 #include "capture/collector/collector.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -105,6 +106,7 @@ Status Collector::put_in(PendingFile& file, client::Writer& writer,
   const Lock lock(mutex_);
   file.version = version;
   file.run = writer.run();
+  file.named = file.path;
   file.local = false;
   return {};
 }
@@ -126,16 +128,45 @@ Status Collector::reach_local(PendingFile& file) {
 Status Collector::bring_by_agent(PendingFile& file) {
   return writers_.with([&](client::Writer& writer) -> Status {
     if (writer.run() != file.run && file.memory.valid()) {
-      BACKSTAY_TRY(put_in(file, writer, [] { return true; }));
+      BACKSTAY_TRY(hand_in_again(file, writer));
     }
     failpoint("collector.settles");
-    return writer.settle(file.path, -1);
+    return settle_at_its_path(file, writer);
   });
+}
+
+// What the disk has of it under a former path is not to be brought any more.
+Status Collector::hand_in_again(PendingFile& file, client::Writer& writer) {
+  const VersionNumber former = file.version;
+  const std::string named = file.named;
+  BACKSTAY_TRY(put_in(file, writer, [] { return true; }));
+  if (named == file.path) return {};
+  const Status dropped = writer.move(former, named, "", 0);
+  if (dropped.ok()) return {};
+  if (dropped.error().code() == Code::busy) (void)writer.settle(named, -1);
+  if (file.is_same(named)) (void)::unlink(named.c_str());
+  return {};
+}
+
+// The program may rename it meanwhile, or let another file take its place.
+Status Collector::settle_at_its_path(PendingFile& file, client::Writer& writer) {
+  Lock lock(mutex_);
+  for (;;) {
+    const std::string path = file.path;
+    file.settling = true;
+    changed_.notify_all();
+    lock.unlock();
+    const Status settled = writer.settle(path, -1);
+    lock.lock();
+    changed_.wait(lock, [&] { return !file.moving; });
+    file.settling = false;
+    if (file.gone || file.path == path) return settled;
+  }
 }
 
 Status Collector::bring(PendingFile& file) {
   const Status brought = bring_by_agent(file);
-  if (brought.ok() || file.is_removed()) return {};
+  if (brought.ok() || file.gone || file.is_removed()) return {};
   if (!file.memory.valid()) return brought;
   const Status placed = file.place();
   spdlog::warn("the agent cannot bring a file to its place job={} file={} why=\"{}\" placed={}",
@@ -166,7 +197,9 @@ void Collector::note(const File& file, const Status& brought) {
   constexpr unsigned doublings_max = 6;
   file->busy = false;
   ++file->tries;
-  if (brought.ok()) {
+  if (file->gone) {
+    // Another one has taken its place.
+  } else if (brought.ok()) {
     release(*file);
   } else {
     file->why = brought.error().message();
@@ -185,8 +218,9 @@ void Collector::release(PendingFile& file) {
 }
 
 Collector::File Collector::next_to_bring(std::uint64_t now_ns) const {
-  const auto found = std::ranges::find_if(
-      order_, [&](const File& file) { return !file->busy && file->next_ns <= now_ns; });
+  const auto found = std::ranges::find_if(order_, [&](const File& file) {
+    return !file->busy && !file->moving && file->next_ns <= now_ns;
+  });
   return found == order_.end() ? nullptr : *found;
 }
 
@@ -222,7 +256,7 @@ Status Collector::settle(PendingFile::Key key) {
   if (found == files_.end()) return {};
   const File file = found->second;
   const unsigned before = file->tries;
-  changed_.wait(lock, [&] { return file->gone || !file->busy; });
+  changed_.wait(lock, [&] { return file->gone || (!file->busy && !file->moving); });
   // What failed while we waited is tried once more: that try may have begun before our question.
   if (!file->gone) bring_and_note(file, lock);
   if (file->gone) return {};
@@ -296,7 +330,8 @@ Status Collector::settle_all(const Tell& tell) {
 bool Collector::may_end() {
   const Lock lock(mutex_);
   return ready_ && std::ranges::all_of(files_, [](const auto& entry) {
-           return !entry.second->busy && entry.second->local && !entry.second->why.empty();
+           return !entry.second->busy && !entry.second->moving && entry.second->local &&
+                  !entry.second->why.empty();
          });
 }
 

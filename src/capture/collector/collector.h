@@ -44,6 +44,9 @@ class Collector {
   // `go_on`: false where no caller waits for the answer. An error leaves the file with the
   // caller.
   Status keep(const Question& question, Fd memory, Fd target, const std::function<bool()>& go_on);
+  // The file gets another name in its folder, at once as far as any captured process can see. An
+  // error: nothing has changed, and it must be settled before it is renamed.
+  Status rename(PendingFile::Key key, const Question& question);
   // Blocks until this file is at its place. Errors: why it cannot be.
   Status settle(PendingFile::Key key);
   // The same for all that are pending now. Says what it waits for, and which files are not at their
@@ -63,6 +66,14 @@ class Collector {
     unsigned tries = 0;  // when the wait began
   };
 
+  // What stands at the new name, and is a file's placeholder there.
+  struct NewPlace {
+    std::string path;
+    Fd target;
+    struct stat placed = {};
+    File before;  // that is pending there now; it is overtaken. Null: none
+  };
+
   void run();
   void settle_leftovers();
   void wait_until_ready();
@@ -71,9 +82,19 @@ class Collector {
   Status reach_local(PendingFile& file);
   Status bring(PendingFile& file);
   Status bring_by_agent(PendingFile& file);
+  Status hand_in_again(PendingFile& file, client::Writer& writer);
+  Status settle_at_its_path(PendingFile& file, client::Writer& writer);
   void bring_and_note(const File& file, Lock& lock);
   void note(const File& file, const Status& brought);
   void release(PendingFile& file);
+  // --- renames (rename.cc)
+  Status rename_taken(const File& file, const Question& question);
+  Result<NewPlace> new_place(const PendingFile& file, const std::string& path);
+  Result<NewPlace> place_of_old_file(const std::string& path);
+  Result<NewPlace> place_of_pending(const std::string& path, PendingFile::Key key);
+  Result<NewPlace> make_whole(const PendingFile& file, const std::string& path);
+  void give_up(const NewPlace& place);
+  void take_place(const File& file, NewPlace place, std::uint64_t placed_ns);
   File next_to_bring(std::uint64_t now_ns) const;
   std::list<Awaited> pending_now();
   void wait_for(std::list<Awaited>& awaited, const Tell& tell);

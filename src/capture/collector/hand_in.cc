@@ -54,7 +54,7 @@ Result<format::CapturedFile> fill(client::Writer& writer, const PendingFile& fil
   struct stat stat = {};
   if (::fstat(memory, &stat) != 0) return errno_error("look at a captured file", errno);
   format::CapturedFile record{.path = file.path,
-                              .mode = file.placed.st_mode & 07777U,
+                              .mode = file.mode,
                               .bytes = static_cast<std::uint64_t>(stat.st_size),
                               .placed_ns = file.placed_ns,
                               .modified = time_of(stat.st_mtim),

@@ -7,6 +7,8 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
+#include <cstring>
 
 #include "base/checksum.h"
 #include "base/clock.h"
@@ -22,21 +24,7 @@ namespace {
 
 Status start(const std::string& socket, const std::string& program) {
   BACKSTAY_TRY(make_chosen_folder(parent_of(socket), "agent.socket"));
-  BACKSTAY_ASSIGN(const client::LaunchedAgent started, client::launch_agent(program, {socket}));
-  std::string said;
-  const std::uint64_t deadline = deadline_in(silence_ms_max / 1000.0);
-  for (;;) {
-    pollfd look{started.said.get(), POLLIN, 0};
-    const int ready = ::poll(&look, 1, milliseconds_until(deadline));
-    if (ready == 0) return Error(Code::timeout, program + " does not answer at " + socket);
-    if (ready < 0) continue;  // a signal
-    std::array<char, 1000> text{};
-    const ssize_t got = ::read(started.said.get(), text.data(), text.size());
-    if (got <= 0) break;
-    said.append(text.data(), static_cast<std::size_t>(got));
-  }
-  if (said.empty()) return {};
-  return Error(Code::agent_lost, fmt::format("{} has ended: {}", program, said));
+  return start_daemon(program, {socket});
 }
 
 Result<Fd> connect_or_start(const std::string& socket, const std::string& program) {
@@ -46,12 +34,37 @@ Result<Fd> connect_or_start(const std::string& socket, const std::string& progra
   return wire::connect_to(socket);
 }
 
-// The error number of the last answer.
-Result<int> ask(int socket, const Question& question,
-                const std::function<void(const std::string&)>& tell) {
-  if (::send(socket, &question, sizeof question, MSG_NOSIGNAL) < 0) {
-    return errno_error("ask the collector", errno);
+using Tell = std::function<void(const std::string&)>;
+
+void no_words(const std::string&) {}
+
+// `file`: of keep, else null.
+Status send_question(int socket, const Question& question, const Handed* file) {
+  Question copy = question;
+  iovec part{&copy, sizeof copy};
+  alignas(cmsghdr) char room[CMSG_SPACE(2 * sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (file != nullptr) {
+    const std::array<int, 2> descriptors{file->memory, file->target};
+    message.msg_control = room;
+    message.msg_controllen = sizeof room;
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof descriptors);
+    std::memcpy(CMSG_DATA(header), descriptors.data(), sizeof descriptors);
   }
+  while (::sendmsg(socket, &message, MSG_NOSIGNAL) < 0)
+    if (errno != EINTR) return errno_error("ask the collector", errno);
+  return {};
+}
+
+// The error number of the last answer.
+Result<int> ask(int socket, const Question& question, const Tell& tell,
+                const Handed* file = nullptr) {
+  BACKSTAY_TRY(send_question(socket, question, file));
   for (;;) {
     pollfd look{socket, POLLIN, 0};
     const int ready = ::poll(&look, 1, silence_ms_max);
@@ -67,7 +80,34 @@ Result<int> ask(int socket, const Question& question,
   }
 }
 
+// It is stopped, or hangs: no other may take its place while it lives, and what it has, the agent
+// has too.
+void end_listener(int socket) {
+  ucred peer{};
+  socklen_t bytes = sizeof peer;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.pid > 1)
+    ::kill(peer.pid, SIGKILL);
+}
+
 }  // namespace
+
+Status start_daemon(const std::string& program, const std::vector<std::string>& arguments) {
+  BACKSTAY_ASSIGN(const client::LaunchedAgent started, client::launch_agent(program, arguments));
+  std::string said;
+  const std::uint64_t deadline = deadline_in(silence_ms_max / 1000.0);
+  for (;;) {
+    pollfd look{started.said.get(), POLLIN, 0};
+    const int ready = ::poll(&look, 1, milliseconds_until(deadline));
+    if (ready == 0) return Error(Code::timeout, program + " does not answer");
+    if (ready < 0) continue;  // a signal
+    std::array<char, 1000> text{};
+    const ssize_t got = ::read(started.said.get(), text.data(), text.size());
+    if (got <= 0) break;
+    said.append(text.data(), static_cast<std::size_t>(got));
+  }
+  if (said.empty()) return {};
+  return Error(Code::agent_lost, fmt::format("{} has ended: {}", program, said));
+}
 
 std::string collector_socket(const client::AgentAddress& agent, const std::string& job) {
   return fmt::format("{}/files-{:016x}.sock", parent_of(agent.socket_path),
@@ -76,16 +116,45 @@ std::string collector_socket(const client::AgentAddress& agent, const std::strin
 
 Status ensure_collector(const std::string& socket, const std::string& program) {
   BACKSTAY_ASSIGN(const Fd connected, connect_or_start(socket, program));
-  const auto answered = ask(connected.get(), Question{}, [](const std::string&) {});
+  const auto answered = ask(connected.get(), Question{}, no_words);
   return answered.ok() ? Status() : Status(answered.error());
+}
+
+Status keep(const std::string& socket, const std::string& program, const Handed& file) {
+  BACKSTAY_ASSIGN(const Fd connected, connect_or_start(socket, program));
+  Question question;
+  question.ask = Ask::keep;
+  question.until = file.until;
+  question.opened_bytes = file.opened.st_size;
+  question.opened_s = file.opened.st_mtim.tv_sec;
+  question.opened_ns = file.opened.st_mtim.tv_nsec;
+  BACKSTAY_ASSIGN(const int answered, ask(connected.get(), question, no_words, &file));
+  if (answered == 0) return {};
+  return errno_error("hand a file to the collector", answered);
+}
+
+Status settle(const std::string& socket, const std::string& program, std::uint64_t device,
+              std::uint64_t inode) {
+  constexpr int attempts = 3;
+  Question question;
+  question.ask = Ask::settle;
+  question.device = device;
+  question.inode = inode;
+  for (int attempt = 1;; ++attempt) {
+    BACKSTAY_ASSIGN(const Fd connected, connect_or_start(socket, program));
+    const auto answered = ask(connected.get(), question, no_words);
+    if (answered.ok() && *answered == 0) return {};
+    if (answered.ok()) return errno_error("bring a captured file to its place", *answered);
+    if (answered.error().code() == Code::timeout) end_listener(connected.get());
+    if (attempt == attempts) return answered.error();
+  }
 }
 
 bool may_have_files(const std::string& socket) {
   return ::access((socket + page_suffix).c_str(), F_OK) == 0;
 }
 
-Status settle_all(const std::string& socket, const std::string& program,
-                  const std::function<void(const std::string&)>& tell) {
+Status settle_all(const std::string& socket, const std::string& program, const Tell& tell) {
   constexpr int attempts = 3;
   Question question;
   question.ask = Ask::settle_all;

@@ -1,11 +1,19 @@
-// The collector as commands see it: where it is, starting it, and waiting for files.
+// The collector as commands and the mount see it: where it is, starting it, handing files over, and
+// waiting for them. The library in the programs has its own way (capture/files/pool.h).
+//
+// Any thread; all functions block.
 #pragma once
 
+#include <sys/stat.h>
+
+#include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/config.h"
 #include "base/result.h"
+#include "capture/files/collect.h"
 #include "client/start.h"
 
 namespace backstay::files {
@@ -13,9 +21,30 @@ namespace backstay::files {
 // Of the job `job` beside the agent with this address.
 std::string collector_socket(const client::AgentAddress& agent, const std::string& job);
 
+// Starts a program of ours as a daemon, as the agent is started, and waits until it has said its
+// last word on stderr. ok: it said none, so it works. Errors: agent_lost (its words), timeout.
+Status start_daemon(const std::string& program, const std::vector<std::string>& arguments);
+
 // Starts a collector where none listens, and says that this process, which becomes a program, may
 // ask it later. Errors: agent_lost (it cannot be started; its own words), timeout.
 Status ensure_collector(const std::string& socket, const std::string& program);
+
+// A finished file: descriptors and what the file at its place was like when it was opened.
+struct Handed {
+  int memory = -1;
+  int target = -1;
+  struct stat opened = {};
+  Until until = Until::captured;
+};
+// Hands a file over. ok: it will come to its place, whatever becomes of this process. Errors: the
+// caller brings it there; timeout: the collector is silent, and the next question would be too.
+Status keep(const std::string& socket, const std::string& program, const Handed& file);
+
+// Blocks until the pending file whose placeholder has this device and inode is at its place. ok
+// where none is pending. A collector that is gone or silent is followed by another one. Errors: io
+// (why it cannot be brought there).
+Status settle(const std::string& socket, const std::string& program, std::uint64_t device,
+              std::uint64_t inode);
 
 // A collector listens there, or one has left files that are pending.
 bool may_have_files(const std::string& socket);

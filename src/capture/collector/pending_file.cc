@@ -30,8 +30,6 @@ bool owner_stays(const struct stat& placed, const std::string& path) {
   return placed.st_uid == ::geteuid() && placed.st_gid == group;
 }
 
-Error not_here(const char* why) { return {Code::unsupported, why}; }
-
 }  // namespace
 
 Result<PendingFile> PendingFile::of(const Question& question, Fd memory, Fd target) {
@@ -43,6 +41,7 @@ Result<PendingFile> PendingFile::of(const Question& question, Fd memory, Fd targ
   if (!S_ISREG(file.placed.st_mode) || !S_ISREG(bytes.st_mode)) return not_here("no file");
   file.opened.st_size = question.opened_bytes;
   file.opened.st_mtim = {question.opened_s, question.opened_ns};
+  file.mode = file.placed.st_mode & 07777U;
   file.bytes = static_cast<std::uint64_t>(bytes.st_size);
   file.memory = std::move(memory);
   file.target = std::move(target);
@@ -67,8 +66,21 @@ Status PendingFile::place() {
   if (!memory.valid()) return Error(Code::internal, "its bytes are with the agent only");
   const std::lock_guard guard(sink_mutex);
   const Kept kept = keep_direct({memory.get(), target.get(), opened, true});
+  if (kept.error == 0 && (placed.st_mode & 07777U) != mode) {
+    (void)::fchmod(kept.placed >= 0 ? kept.placed : target.get(), mode);
+  }
   if (kept.placed >= 0) ::close(kept.placed);
   return kept.error == 0 ? Status() : Status(errno_error("write " + path, kept.error));
+}
+
+Result<Fd> PendingFile::copy_beside(const std::string& to, std::string& name) const {
+  const std::lock_guard guard(sink_mutex);
+  char made[path_max];
+  const int fd = files::copy_beside({memory.get(), target.get(), opened, false}, to.c_str(), made);
+  if (fd < 0) return errno_error("write beside " + to, -fd);
+  name = made;
+  (void)::fchmod(fd, mode);
+  return Fd(fd);
 }
 
 bool PendingFile::is_removed() const {
@@ -76,6 +88,20 @@ bool PendingFile::is_removed() const {
   struct stat there = {};
   return ::fstat(target.get(), &now) == 0 && now.st_nlink == 0 &&
          ::lstat(path.c_str(), &there) != 0 && errno == ENOENT;
+}
+
+bool PendingFile::is_same(const std::string& at) const {
+  struct stat there = {};
+  struct stat ours = {};
+  return ::lstat(at.c_str(), &there) == 0 && ::fstat(memory.get(), &ours) == 0 &&
+         S_ISREG(there.st_mode) && there.st_size == ours.st_size &&
+         nanoseconds(there.st_mtim) == nanoseconds(ours.st_mtim);
+}
+
+void PendingFile::remove_placeholder() const {
+  struct stat there = {};
+  if (::lstat(path.c_str(), &there) != 0) return;
+  if (there.st_ino == placed.st_ino && there.st_dev == placed.st_dev) ::unlink(path.c_str());
 }
 
 }  // namespace backstay::files

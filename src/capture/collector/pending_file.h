@@ -15,6 +15,9 @@
 
 namespace backstay::files {
 
+// The collector cannot do it: the library goes its own way.
+inline Error not_here(const char* why) { return {Code::unsupported, why}; }
+
 struct PendingFile {
   using Key = std::pair<std::uint64_t, std::uint64_t>;  // device, inode
   // `question` has come with both descriptors. Errors: unsupported (a rename would be wrong; it
@@ -25,10 +28,16 @@ struct PendingFile {
   // The program's side says no to these only once the file is listed, as another process might open
   // it in between. Fills in path and placed_ns. Errors: unsupported.
   Status may_be_replaced();
+  // A whole copy in the folder of `to`, under a name that it tells. Errors: errno's.
+  Result<Fd> copy_beside(const std::string& to, std::string& name) const;
   // Brings it to its place without the agent. Errors: errno's.
   Status place();
   // Its name is gone, and no other file has it: the bytes are not wanted.
   bool is_removed() const;
+  // Whether a file at this path is this one: the same size and time of change.
+  bool is_same(const std::string& at) const;
+  // Its placeholder goes, where it still stands at the path.
+  void remove_placeholder() const;
 
   Fd memory;                // the bytes; invalid once the agent's disk has them and memory is short
   Fd target;                // the placeholder; held open, so that no other file gets its inode
@@ -37,14 +46,18 @@ struct PendingFile {
   std::uint64_t bytes = 0;
   std::string path;
   std::uint64_t placed_ns = 0;
+  std::uint32_t mode = 0;  // of the file; the placeholder may have another one
 
   // --- what the collector notes (guarded by its lock)
   RunId run = 0;              // of the agent's job that has the bytes
   VersionNumber version = 0;  // in which they are
+  std::string named;          // the path that this version's table has for it
   bool local = false;
-  bool busy = true;   // a thread works on it
-  bool gone = false;  // it is at its place, or was not taken at all
-  std::string why;    // it could not be brought
+  bool busy = true;       // a thread works on it
+  bool settling = false;  // that one only waits for the agent
+  bool moving = false;    // it gets another name
+  bool gone = false;      // it is at its place, or was not taken at all
+  std::string why;        // it could not be brought
   unsigned tries = 0;
   std::uint64_t next_ns = 0;  // not before
 };

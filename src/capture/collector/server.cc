@@ -114,6 +114,7 @@ Status Server::carry_out(const std::shared_ptr<Client>& client, Asked asked) {
       return collector_.settle_all([&](const std::string& words) {
         if (question.talks != 0) send_answer(socket, Said::words, 0, words);
       });
+    case Ask::rename: return collector_.rename({question.device, question.inode}, question);
     case Ask::watch: return {};
   }
   return Error(Code::protocol, "a question of another release");

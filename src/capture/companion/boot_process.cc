@@ -137,6 +137,13 @@ std::uint64_t BootProcess::in_pool(std::span<const std::byte> memory) const {
 }
 
 Result<Answer> BootProcess::ask(const Request& request, int descriptor) {
+  begin(request, descriptor);
+  return answer();
+}
+
+// A boot program that has refused to start has left its reason: answer() reads it behind the errors
+// that its end causes here.
+void BootProcess::begin(const Request& request, int descriptor) {
   iovec piece{const_cast<Request*>(&request), sizeof request};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> rights{};
   msghdr message{};
@@ -151,10 +158,11 @@ Result<Answer> BootProcess::ask(const Request& request, int descriptor) {
     header->cmsg_len = CMSG_LEN(sizeof(int));
     std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
   }
-  // A boot program that has refused to start has left its reason: it is read behind the errors that
-  // its end causes here.
   while (::sendmsg(socket_.get(), &message, MSG_NOSIGNAL) < 0 && errno == EINTR) {
   }
+}
+
+Result<Answer> BootProcess::answer() {
   Answer answer{};
   ssize_t got = -1;
   do {

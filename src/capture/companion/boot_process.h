@@ -36,6 +36,10 @@ class BootProcess {
   // busy (it has a child), unsupported (not now; says why), mismatch (it ends, as this program or
   // machine is none for it; says why), rank_lost (it has ended).
   Result<Answer> ask(const Request& request, int descriptor = -1);
+  // The same in two steps, so that the companion works meanwhile. Each begin() has its answer()
+  // before the next question.
+  void begin(const Request& request, int descriptor = -1);
+  Result<Answer> answer();
   // Where memory of the pool that was lent lies in it.
   std::uint64_t in_pool(std::span<const std::byte> memory) const;
 

@@ -23,6 +23,7 @@
 
 #include "base/clock.h"
 #include "base/tell.h"
+#include "capture/companion/command_note.h"
 #include "capture/companion/image_source.h"
 #include "capture/companion/image_target.h"
 #include "client/mapping.h"
@@ -39,7 +40,8 @@ constexpr int terminated = 128 + SIGTERM;
 
 class Companion {
  public:
-  explicit Companion(std::vector<std::string> words) : words_(std::move(words)) {}
+  explicit Companion(std::vector<std::string> words)
+      : words_(std::move(words)), command_(command_text(words_)) {}
   // An exit code.
   int run();
 
@@ -55,7 +57,10 @@ class Companion {
   int end(int code);
   double look_every_s() const;
 
+  std::string notes_of_image(const client::Origin& origin) const;
+
   const std::vector<std::string> words_;
+  std::string command_;  // of the program that runs: that of its first start
   client::Group group_;
   std::unique_ptr<Session> session_;
   std::optional<client::ObjectSession> objects_;
@@ -107,6 +112,13 @@ Status Companion::bring_back() {
         return *(target = std::make_unique<ImageTarget>(origin, agent));
       }));
   boot_ = target->take();
+  if (!target->command().empty() && target->command() != command_) {
+    tell_user(
+        fmt::format("goes on with the command that was saved: {}. For {} start afresh "
+                    "(--fresh), or give it another name (--job)",
+                    target->command(), command_));
+    command_ = target->command();
+  }
   return {};
 }
 
@@ -157,12 +169,18 @@ void Companion::look_whether_due() {
   if (due) save();
 }
 
+std::string Companion::notes_of_image(const client::Origin& origin) const {
+  auto notes = origin.notes();
+  notes.push_back({std::string(note_command), command_});
+  return text_of(notes);
+}
+
 // Tells each reason once; the program goes on in any case. One that has a child is saved when that
 // has ended: until then each look tries it, which stops nothing.
 void Companion::save() {
   const Status saved =
       objects_->checkpoint([this](client::Connection& agent, const client::Origin& origin) {
-        return ImageSource::begin(*boot_, agent, text_of(origin.notes()), has_child_);
+        return ImageSource::begin(*boot_, agent, notes_of_image(origin), has_child_);
       });
   const bool child = !saved.ok() && saved.error().code() == Code::busy;
   asked_ = asked_ || child;

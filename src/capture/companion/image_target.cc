@@ -8,6 +8,7 @@
 
 #include "base/failpoint.h"
 #include "base/tell.h"
+#include "capture/companion/command_note.h"
 #include "format/footer.h"
 
 namespace backstay::image {
@@ -80,6 +81,7 @@ Status ImageTarget::match_tail(Bytes tail, std::uint64_t object_bytes) {
   format::Table saved;
   if (notes != 0) saved.notes = notes_of(image.text(notes));
   BACKSTAY_TRY(origin_.check(saved));
+  command_ = command_of(saved.notes);
   const Status started = start(tail, object_bytes);
   if (!started.ok()) boot_.reset();
   if (started.ok() && reads_from_a_pipe(image)) {
@@ -92,6 +94,7 @@ Status ImageTarget::match_tail(Bytes tail, std::uint64_t object_bytes) {
 
 Status ImageTarget::start(Bytes tail, std::uint64_t object_bytes) {
   boot_.reset();
+  copies_ = false;
   BACKSTAY_ASSIGN(const Fd table, in_memory(tail));
   BACKSTAY_ASSIGN(boot_, BootProcess::start({}));
   BACKSTAY_TRY(boot_->lend(agent_.pool()));
@@ -104,18 +107,30 @@ Status ImageTarget::start(Bytes tail, std::uint64_t object_bytes) {
   return {};
 }
 
+// The boot program copies while the next chunk is verified here. Where a sum is wanted, the chunk's
+// buffer goes away on return.
 Status ImageTarget::place(std::uint64_t object_offset, Bytes chunk, Checksum* sum) {
+  BACKSTAY_TRY(await());
   Request request{};
   request.kind = static_cast<std::uint32_t>(Ask::take);
   request.at = boot_->in_pool(chunk);
   request.bytes = chunk.size();
   request.object = object_offset;
-  BACKSTAY_TRY(boot_->ask(request));
-  if (sum != nullptr) sum->update(chunk);
+  boot_->begin(request);
+  copies_ = true;
+  if (sum == nullptr) return {};
+  sum->update(chunk);
+  return await();
+}
+
+Status ImageTarget::await() {
+  if (!std::exchange(copies_, false)) return {};
+  BACKSTAY_TRY(boot_->answer());
   return {};
 }
 
 Status ImageTarget::finish() {
+  BACKSTAY_TRY(await());
   Request request{};
   request.kind = static_cast<std::uint32_t>(Ask::go);
   failpoint("image.go");

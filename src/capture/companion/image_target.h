@@ -29,17 +29,23 @@ class ImageTarget final : public client::ObjectTarget {
   Status match_tail(Bytes tail, std::uint64_t object_bytes) override;
   Status place(std::uint64_t object_offset, Bytes chunk, Checksum* sum) override;
   bool exchange(std::uint64_t, std::span<std::byte>) override { return false; }
+  bool takes_early() const override { return true; }
   Status finish() override;
 
   // The program, after finish().
   std::unique_ptr<BootProcess> take() { return std::move(boot_); }
+  // Its command line, as command_text() has it; "": the image does not say it.
+  const std::string& command() const { return command_; }
 
  private:
   Status start(Bytes tail, std::uint64_t object_bytes);
+  Status await();
 
   const client::Origin& origin_;
   const client::Connection& agent_;
   std::unique_ptr<BootProcess> boot_;
+  std::string command_;
+  bool copies_ = false;  // the boot program is busy with the last chunk
 };
 
 }  // namespace backstay::image

@@ -11,17 +11,20 @@
 
 namespace backstay::files {
 
-inline constexpr std::uint32_t collect_magic = 0x43534b01;  // the last byte counts the formats
+inline constexpr std::uint32_t collect_magic = 0x43534b02;  // the last byte counts the formats
 
 enum class Ask : std::uint32_t {
   keep = 1,        // take this file; with two descriptors: the memory file, the file at its place
   settle = 2,      // bring the pending file with this device and inode home
   settle_all = 3,  // all that are pending now
   watch = 4,       // this process may have files later
+  rename = 5,      // give the pending file with this device and inode another name in its folder
 };
 
 // How far a file that is kept has to be before the answer.
 enum class Until : std::uint32_t { captured = 0, local = 1 };
+
+inline constexpr std::size_t name_max = 255;
 
 struct Question {
   std::uint32_t magic = collect_magic;
@@ -34,6 +37,10 @@ struct Question {
   std::int64_t opened_bytes = 0;
   std::int64_t opened_s = 0;
   std::int64_t opened_ns = 0;
+  // Of rename.
+  std::uint64_t folder_device = 0;
+  std::uint64_t folder_inode = 0;
+  char name[name_max + 1] = {};
 };
 
 enum class Said : std::uint32_t {

@@ -85,13 +85,11 @@ void sync_folder(char (&path)[path_max]) {
   raw::close(folder);
 }
 
-Kept replace(const Finished& finished, const struct stat& old, char (&path)[path_max]) {
+Kept replace(const Finished& finished, char (&path)[path_max]) {
   char name[path_max];
-  const int fd = make_temporary(path, name);
+  const int fd = copy_beside(finished, path, name);
   if (fd < 0) return {-fd, -1};
-  int error = fill(finished, old, fd);
-  if (error == 0) error = -raw::rename(name, path);
-  if (error != 0) {
+  if (const int error = -raw::rename(name, path)) {
     raw::unlink(name);
     raw::close(fd);
     return {error, -1};
@@ -129,6 +127,18 @@ int write_beside_others(const Finished& finished, const struct stat& now) {
 
 }  // namespace
 
+int copy_beside(const Finished& finished, const char* path, char (&name)[path_max]) {
+  struct stat old = {};
+  if (const int error = -raw::fstat(finished.target, &old)) return -error;
+  const int fd = make_temporary(path, name);
+  if (fd < 0) return fd;
+  const int error = fill(finished, old, fd);
+  if (error == 0) return fd;
+  raw::unlink(name);
+  raw::close(fd);
+  return -error;
+}
+
 int write_in_place(const Finished& finished) {
   struct stat now = {};
   if (const int error = -raw::fstat(finished.target, &now)) return error;
@@ -165,7 +175,7 @@ Kept keep_direct(const Finished& finished) {
   if (now.st_nlink == 0) return {};
   char path[path_max];
   if (can_be_replaced(finished, path)) {
-    const Kept kept = replace(finished, now, path);
+    const Kept kept = replace(finished, path);
     const bool full = kept.error == ENOSPC || kept.error == EDQUOT;
     if (kept.error == 0 || (full && !fits_without_old(finished, now))) return kept;
   }

@@ -1,6 +1,6 @@
 // Calls on paths that may lead to a file in memory. Most need nothing: the file stands at its
-// place, so the kernel removes, links, renames folders and changes modes as ever (direct_sink.cc
-// follows). A file that is pending (pool.h) comes home before any of them.
+// place, so the kernel removes, links and changes modes as ever (direct_sink.cc follows). Renames
+// are in rename_calls.cc. A file that is pending (pool.h) comes home before any of them.
 #include <sys/time.h>
 #include <utime.h>
 
@@ -10,44 +10,6 @@
 #include "capture/files/raw.h"
 
 namespace backstay::files {
-namespace {
-
-// A file gets its bytes before it gets another name, so that nobody finds the new name empty.
-// Returns an error number: then it must not get that name.
-int bring_path_home(int folder, const char* path) {
-  if (!is_anything_captured()) return 0;
-  Lock lock;
-  MemoryFile* file = file_at_path(folder, path, AT_SYMLINK_NOFOLLOW);
-  return file == nullptr ? 0 : bring_home(*file, false);
-}
-
-int before_rename(int from_folder, const char* from, int to_folder, const char* to) {
-  if (const int error = bring_path_home(from_folder, from)) return error;
-  if (const int error = settle_path(from_folder, from, AT_SYMLINK_NOFOLLOW)) return error;
-  return settle_path(to_folder, to, AT_SYMLINK_NOFOLLOW);
-}
-
-}  // namespace
-
-EXPORT(int, rename, (const char* from, const char* to)) {
-  if (const int error = before_rename(AT_FDCWD, from, AT_FDCWD, to)) return answer(error);
-  return NEXT(rename)(from, to);
-}
-
-EXPORT(int, renameat, (int from_folder, const char* from, int to_folder, const char* to)) {
-  if (const int error = before_rename(from_folder, from, to_folder, to)) return answer(error);
-  return NEXT(renameat)(from_folder, from, to_folder, to);
-}
-
-EXPORT(int, renameat2,
-       (int from_folder, const char* from, int to_folder, const char* to, unsigned flags)) {
-  if (const int error = before_rename(from_folder, from, to_folder, to)) return answer(error);
-  if ((flags & 2U) != 0) {  // RENAME_EXCHANGE
-    if (const int error = bring_path_home(to_folder, to)) return answer(error);
-  }
-  return NEXT(renameat2)(from_folder, from, to_folder, to, flags);
-}
-
 namespace {
 
 // The memory file that truncate means, after the checks that the kernel would make.

@@ -83,10 +83,19 @@ int connect_patiently() {
   return fd;
 }
 
+// One that was killed a moment ago may still have the lock of the page, and then a new one ends at
+// once.
 int connect_or_start() {
-  const int fd = connect_patiently();
-  const bool gone = fd == -ECONNREFUSED || fd == -ENOENT;
-  return gone && start_collector(settings) ? connect_patiently() : fd;
+  constexpr int step_ms = 20;
+  constexpr int attempts = 100;
+  const auto gone = [](int fd) { return fd == -ECONNREFUSED || fd == -ENOENT; };
+  int fd = connect_patiently();
+  for (int attempt = 0; attempt < attempts && gone(fd); ++attempt) {
+    if (attempt > 0) wait_on(-1, 0, step_ms);
+    if (!start_collector(settings)) return fd;
+    fd = connect_patiently();
+  }
+  return fd;
 }
 
 bool send_question(int to, const Question& question, const int* descriptors, int count) {
@@ -213,6 +222,20 @@ bool is_anything_pending() {
 bool is_pending(const struct stat& found) {
   const PendingPage* mapped = present_page();
   return mapped != nullptr && is_listed(*mapped, found.st_dev, found.st_ino);
+}
+
+Renamed rename_in_pool(const struct stat& found, const struct stat& folder, const char* name) {
+  Question question;
+  if (std::strlen(name) > name_max) return Renamed::no;
+  question.ask = Ask::rename;
+  question.device = found.st_dev;
+  question.inode = found.st_ino;
+  question.folder_device = folder.st_dev;
+  question.folder_inode = folder.st_ino;
+  std::strcpy(question.name, name);
+  const int answered = ask(question, nullptr, 0);
+  if (answered == 0) return Renamed::yes;
+  return answered > 0 || answered == no_collector ? Renamed::no : Renamed::failed;
 }
 
 int settle_found(const struct stat& found) {

@@ -27,6 +27,11 @@ bool is_anything_pending();
 // Whether this one is: what its path holds is the file from before.
 bool is_pending(const struct stat& found);
 
+// Asks the collector to give the pending file `found` another name in its folder. no: nothing has
+// changed. failed: the collector went away before it answered.
+enum class Renamed { yes, no, failed };
+Renamed rename_in_pool(const struct stat& found, const struct stat& folder, const char* name);
+
 // Each returns 0, or EIO where the file could not be brought to its place: its path has the old
 // bytes. `flags`: AT_SYMLINK_NOFOLLOW or 0. A folder stands for all files.
 int settle_path(int folder, const char* path, int flags);

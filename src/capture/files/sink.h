@@ -39,6 +39,10 @@ bool can_be_replaced(const Finished& finished, char (&path)[path_max]);
 // it writes into the file itself.
 Kept keep_direct(const Finished& finished);
 
+// A whole copy in the folder of `path`, under a temporary name that is written to `name`: bytes,
+// size, owner, mode and times. Its descriptor for reading and writing, or minus an error number.
+int copy_beside(const Finished& finished, const char* path, char (&name)[path_max]);
+
 // Writes into the file at its place, as the program would have: no crash leaves the old file.
 // Returns an error number. ENOSPC and EDQUOT are found before the first byte is written, where the
 // file system can reserve room.

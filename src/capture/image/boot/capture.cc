@@ -3,6 +3,7 @@
 #include "capture/image/boot/children.h"
 #include "capture/image/boot/describe.h"
 #include "capture/image/boot/gate.h"
+#include "capture/image/boot/lower_half.h"
 
 namespace backstay::image {
 
@@ -86,15 +87,19 @@ void stop_outside(Trouble& trouble) {
   trouble << exec_under_way;
 }
 
+// Before threads are stopped: one that has just started a child does not stop before its exec.
+Refused refuse_at_once(bool tersely, Trouble& trouble) {
+  refuse_lower_half(trouble);
+  if (!trouble.empty()) return Refused::now;
+  refuse_children(!tersely, trouble);
+  return trouble.empty() ? Refused::no : Refused::child;
+}
+
 }  // namespace
 
 void begin_cut(const char* notes, bool tersely, CutResult& result, Trouble& trouble) {
-  // Before threads are stopped: one that has just started a child does not stop before its exec.
-  refuse_children(!tersely, trouble);
-  if (!trouble.empty()) {
-    result.refused = Refused::child;
-    return;
-  }
+  result.refused = refuse_at_once(tersely, trouble);
+  if (!trouble.empty()) return;
   arena::end();  // what is left of a restart
   arena::begin();
   learn_files();

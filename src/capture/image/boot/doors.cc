@@ -3,33 +3,18 @@
 #include <elf.h>
 #include <linux/mman.h>
 
+#include "capture/image/boot/call_sites.h"
 #include "capture/image/boot/exec.h"
+#include "capture/image/boot/lower_half.h"
 #include "capture/image/boot/maps.h"
 #include "capture/image/boot/options.h"
 
 namespace backstay::image::doors {
 
-// The registers of a system call lie on the stack as a doors::Call. The flags on return are those
-// of the comparison that libc makes behind the call.
-#define BACKSTAY_DOOR(name, number, errors)                 \
-  extern "C" [[gnu::naked, gnu::used]] void name() {        \
-    __asm__ volatile(                                       \
-        "push %r9\n\tpush %r8\n\tpush %r10\n\t"             \
-        "push %rdx\n\tpush %rsi\n\tpush %rdi\n\t"           \
-        "push $" #number                                    \
-        "\n\tmov %rsp, %rdi\n\t"                            \
-        "push %rbp\n\tmov %rsp, %rbp\n\tand $-16, %rsp\n\t" \
-        "call backstay_replace\n\t"                         \
-        "mov %rbp, %rsp\n\tpop %rbp\n\tadd $8, %rsp\n\t"    \
-        "pop %rdi\n\tpop %rsi\n\tpop %rdx\n\t"              \
-        "pop %r10\n\tpop %r8\n\tpop %r9\n\t"                \
-        "cmp $" #errors ", %rax\n\tret");                   \
-  }
-BACKSTAY_DOOR(backstay_execve, 59, -4095)
-BACKSTAY_DOOR(backstay_execve_inline, 59, -4096)
-BACKSTAY_DOOR(backstay_execveat, 322, -4095)
-BACKSTAY_DOOR(backstay_execveat_inline, 322, -4096)
-#undef BACKSTAY_DOOR
+BACKSTAY_CALL_SITE_FUNCTION(backstay_execve, backstay_replace, 59, -4095)
+BACKSTAY_CALL_SITE_FUNCTION(backstay_execve_inline, backstay_replace, 59, -4096)
+BACKSTAY_CALL_SITE_FUNCTION(backstay_execveat, backstay_replace, 322, -4095)
+BACKSTAY_CALL_SITE_FUNCTION(backstay_execveat_inline, backstay_replace, 322, -4096)
 
 extern "C" [[gnu::naked, gnu::used]] void backstay_enter() {
   __asm__ volatile(
@@ -42,19 +27,13 @@ extern "C" [[gnu::used]] long backstay_replace(const Call* call) { return replac
 
 namespace {
 
-// libc's own code for these calls: `mov $number, %eax; syscall; cmp $errors, %rax`. It is as long
-// as `movabs $door, %rax; call *%rax; nop`.
-constexpr uint64_t site_bytes = 13;
-struct Site {
-  void (*door)();
-  uint8_t code[site_bytes];
-};
-constexpr Site sites[] = {
-    {backstay_execve, {0xb8, 59, 0, 0, 0, 0x0f, 5, 0x48, 0x3d, 1, 0xf0, 0xff, 0xff}},
-    {backstay_execve_inline, {0xb8, 59, 0, 0, 0, 0x0f, 5, 0x48, 0x3d, 0, 0xf0, 0xff, 0xff}},
-    {backstay_execveat, {0xb8, 0x42, 1, 0, 0, 0x0f, 5, 0x48, 0x3d, 1, 0xf0, 0xff, 0xff}},
-    {backstay_execveat_inline, {0xb8, 0x42, 1, 0, 0, 0x0f, 5, 0x48, 0x3d, 0, 0xf0, 0xff, 0xff}},
-};
+using Function = void (*)();
+constexpr Function functions[] = {backstay_execve, backstay_execve_inline, backstay_execveat,
+                                  backstay_execveat_inline};
+constexpr CallSite sites[] = {{place + 1 * size, 59, -4095},
+                              {place + 2 * size, 59, -4096},
+                              {place + 3 * size, 322, -4095},
+                              {place + 4 * size, 322, -4096}};
 
 // `endbr64; movabs $function, %r11; jmp *%r11`: a system call may change r11 too.
 void write_door(uint64_t number, void (*function)()) {
@@ -65,35 +44,6 @@ void write_door(uint64_t number, void (*function)()) {
   memcpy(out, start, sizeof start);
   memcpy(out + sizeof start, &to, sizeof to);
   memcpy(out + sizeof start + sizeof to, end, sizeof end);
-}
-
-void change_site(uint8_t* at, uint64_t door) {
-  at[0] = 0x48;
-  at[1] = 0xb8;
-  memcpy(at + 2, &door, sizeof door);
-  at[10] = 0xff;
-  at[11] = 0xd0;
-  at[12] = 0x90;
-}
-
-void change_site_at(uint8_t* at, uint64_t first_page, uint64_t end) {
-  for (uint64_t i = 0; i < sizeof sites / sizeof sites[0]; ++i) {
-    if (memcmp(at, sites[i].code, site_bytes) != 0) continue;
-    const uint64_t pages = (reinterpret_cast<uint64_t>(at) - first_page) & ~0xfffULL;
-    const uint64_t start = first_page + pages;
-    const uint64_t bytes = start + 2 * 4096 <= end ? 2 * 4096 : 4096;  // it may cross a page
-    if (sys_protect(start, bytes, PROT_READ | PROT_WRITE) != 0) return;
-    change_site(at, place + (i + 1) * size);
-    sys_protect(start, bytes, PROT_READ | PROT_EXEC);
-    return;
-  }
-}
-
-void change_code(uint64_t start, uint64_t end) {
-  for (auto* at = reinterpret_cast<uint8_t*>(start);
-       at + site_bytes <= reinterpret_cast<uint8_t*>(end); ++at) {
-    if (at[0] == 0xb8 && at[5] == 0x0f) change_site_at(at, start, end);
-  }
 }
 
 bool is_libc(const Mapping& one) {
@@ -110,7 +60,9 @@ void change_libc() {
   each_mapping([&](const Mapping& one) {
     if (is_libc(one) && count < 8) ranges[count++] = Range{one.start, one.end};
   });
-  for (uint64_t i = 0; i < count; ++i) change_code(ranges[i].start, ranges[i].end);
+  for (uint64_t i = 0; i < count; ++i) {
+    change_sites(ranges[i].start, ranges[i].end, sites, sizeof sites / sizeof sites[0]);
+  }
 }
 
 }  // namespace
@@ -137,7 +89,10 @@ void build(Trouble& trouble) {
     return;
   }
   write_door(0, backstay_enter);
-  for (uint64_t i = 0; i < sizeof sites / sizeof sites[0]; ++i) write_door(i + 1, sites[i].door);
+  for (uint64_t i = 0; i < sizeof functions / sizeof functions[0]; ++i) {
+    write_door(i + 1, functions[i]);
+  }
+  write_door(lower_door, reinterpret_cast<Function>(start_lower_half));
   sys_protect(place, 4096, PROT_READ | PROT_EXEC);
 }
 

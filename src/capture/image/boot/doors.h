@@ -7,6 +7,7 @@
 #pragma once
 
 #include "capture/image/boot/window.h"
+#include "capture/lower/table.h"
 
 namespace backstay::image::doors {
 
@@ -20,10 +21,8 @@ void build(Trouble& trouble);
 // The true first instruction stands in the 8 bytes before the program's name (AT_EXECFN).
 inline constexpr uint64_t entry = place;
 
-// A request of the program to be replaced, as the kernel would get it.
-struct Call {
-  uint64_t number;
-  uint64_t arguments[6];
-};
+// Starts the lower half (lower_half.h), with the arguments of a function of the C ABI.
+inline constexpr uint64_t lower_door = 5;
+static_assert(place + lower_door * size == lower::start_door);
 
 }  // namespace backstay::image::doors

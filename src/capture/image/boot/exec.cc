@@ -6,6 +6,7 @@
 #include "capture/image/boot/files.h"
 #include "capture/image/boot/gate.h"
 #include "capture/image/boot/handover.h"
+#include "capture/image/boot/lower_half.h"
 #include "capture/image/boot/pages.h"
 #include "capture/image/boot/process.h"
 #include "capture/image/boot/program.h"
@@ -26,14 +27,14 @@ long owner = 0;  // the process that has a control thread: no child of it
 constexpr uint64_t own_words = 16;
 
 struct Exec {
-  const doors::Call* call;
+  const Call* call;
   uint64_t mask;  // the program's
   const char* path = nullptr;
   const char** arguments = nullptr;
   uint64_t environment = 0;
 };
 
-long by_kernel(const doors::Call& call) {
+long by_kernel(const Call& call) {
   const uint64_t* a = call.arguments;
   return system_call(static_cast<long>(call.number), static_cast<long>(a[0]),
                      static_cast<long>(a[1]), static_cast<long>(a[2]), static_cast<long>(a[3]),
@@ -41,7 +42,7 @@ long by_kernel(const doors::Call& call) {
 }
 
 // execveat: by a descriptor, or relative to one. False: it cannot be named by a path.
-bool name_by_descriptor(const doors::Call& call, Exec& exec) {
+bool name_by_descriptor(const Call& call, Exec& exec) {
   static char found[path_max];
   const char* path = reinterpret_cast<const char*>(call.arguments[1]);
   const uint64_t flags = call.arguments[4];
@@ -117,6 +118,8 @@ long become_boot(const Exec& exec, long control) {
   if (process.image[0] != 0) all.add("--image");
   if (process.image[0] != 0) all.add(process.image);
   if (kernel_clock) all.add("--no-vdso");
+  if (lower_folder() != nullptr) all.add("--mpi");
+  if (lower_folder() != nullptr) all.add(lower_folder());
   if (without_scan) all.add("--no-scan");
   all.add("--mask");
   all.add(numbers[1].c_str());
@@ -157,7 +160,7 @@ void call_on(char* stack_end, void (*function)(void*), void* argument) {
 }
 
 // Names are tried along PATH, and most are not there. Also where the path is no memory at all.
-bool may_exist(const doors::Call& call) {
+bool may_exist(const Call& call) {
   return call.number != __NR_execve ||
          system_call(__NR_faccessat, AT_FDCWD, static_cast<long>(call.arguments[0]),
                      1 /* X_OK */) == 0;
@@ -171,7 +174,7 @@ void remember_options(const Options& options) {
   owner = system_call(__NR_getpid);
 }
 
-long replace_program(const doors::Call& call) {
+long replace_program(const Call& call) {
   // A filter of system calls could end the boot program, which makes others than the program.
   if (system_call(__NR_getpid) != owner || system_call(__NR_prctl, PR_GET_SECCOMP) != 0 ||
       !may_exist(call)) {

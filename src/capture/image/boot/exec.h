@@ -3,6 +3,7 @@
 // threads, descriptors, signals, timers and memory are those of any exec.
 #pragma once
 
+#include "capture/image/boot/call_sites.h"
 #include "capture/image/boot/doors.h"
 #include "capture/image/boot/options.h"
 
@@ -14,6 +15,6 @@ void remember_options(const Options& options);
 // Returns -errno, as the kernel does, where the program is not replaced. Where the boot program
 // cannot start the new one (linked statically, set-user-id), or this is a child, the kernel does
 // what was asked. Any thread of the program, on its own stack.
-long replace_program(const doors::Call& call);
+long replace_program(const Call& call);
 
 }  // namespace backstay::image

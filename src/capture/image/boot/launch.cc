@@ -7,6 +7,7 @@
 #include "capture/image/boot/control.h"
 #include "capture/image/boot/doors.h"
 #include "capture/image/boot/files.h"
+#include "capture/image/boot/lower_half.h"
 #include "capture/image/boot/origin.h"
 #include "capture/image/boot/process.h"
 #include "capture/image/boot/program.h"
@@ -54,9 +55,33 @@ const char* push_origin(uint64_t& top) {
   return out;
 }
 
-bool is_origin(const char* variable) {
-  const uint64_t name = strlen(origin::variable);
-  return begins_with(variable, origin::variable) && variable[name] == '=';
+// A variable of the program that has another value than ours.
+struct Changed {
+  const char* name = nullptr;
+  const char* variable = nullptr;  // null: it stays as it is
+
+  bool is(const char* other) const {
+    return variable != nullptr && begins_with(other, name) && other[strlen(name)] == '=';
+  }
+};
+
+constexpr const char* search_path = "LD_LIBRARY_PATH";
+
+// The folder of our MPI libraries comes first among those in which the interpreter looks.
+const char* push_search_path(uint64_t& top, const Start& start, const char* folder) {
+  const char* old = start.variable(search_path);
+  if (old != nullptr && begins_with(old, folder)) return nullptr;
+  const char* parts[] = {search_path, "=", folder, old != nullptr ? ":" : "",
+                         old != nullptr ? old : ""};
+  uint64_t bytes = 1;
+  for (const char* part : parts) bytes += strlen(part);
+  top -= bytes;
+  auto* out = reinterpret_cast<char*>(top);
+  for (const char* part : parts) {
+    memcpy(out, part, strlen(part) + 1);
+    out += strlen(part);
+  }
+  return reinterpret_cast<const char*>(top);
 }
 
 uint64_t auxiliary_for(const Elf& elf, const Elf& interpreter, const char* path, uint64_t key,
@@ -79,8 +104,9 @@ struct Stack {
 
 Stack build_stack(const Options& options, const Start& start, const Elf& interpreter) {
   uint64_t top = static_cast<uint64_t>(address_of(start.arguments)) - 512;
-  const bool has_origin = origin::prepare(program.elf, interpreter);
-  const char* folder = has_origin ? push_origin(top) : nullptr;
+  Changed changed[] = {{origin::variable}, {search_path}};
+  if (origin::prepare(program.elf, interpreter)) changed[0].variable = push_origin(top);
+  if (options.mpi != nullptr) changed[1].variable = push_search_path(top, start, options.mpi);
   const char* path = push(top, program.path);
   top -= sizeof program.elf.entry;  // doors.h
   memcpy(reinterpret_cast<void*>(top), &program.elf.entry, sizeof program.elf.entry);
@@ -94,7 +120,7 @@ Stack build_stack(const Options& options, const Start& start, const Elf& interpr
     ++skip;
   }
   const uint64_t count = extra + start.count - skip;
-  const uint64_t words = 1 + count + 1 + start.environment_count + 2 + 2 * start.auxv_count;
+  const uint64_t words = 1 + count + 1 + start.environment_count + 3 + 2 * start.auxv_count;
   auto* out = reinterpret_cast<uint64_t*>((top - words * 8) & ~15ULL);
   Stack stack{static_cast<uint64_t>(address_of(out)), nullptr};
   *out++ = count;
@@ -104,10 +130,13 @@ Stack build_stack(const Options& options, const Start& start, const Elf& interpr
   }
   *out++ = 0;
   for (uint64_t i = 0; i < start.environment_count; ++i) {
-    if (has_origin && is_origin(start.environment[i])) continue;
+    const char* variable = start.environment[i];
+    if (changed[0].is(variable) || changed[1].is(variable)) continue;
     *out++ = static_cast<uint64_t>(address_of(start.environment[i]));
   }
-  if (folder != nullptr) *out++ = static_cast<uint64_t>(address_of(folder));
+  for (const Changed& one : changed) {
+    if (one.variable != nullptr) *out++ = static_cast<uint64_t>(address_of(one.variable));
+  }
   *out++ = 0;
   stack.auxv = out;
   for (uint64_t i = 0; i < start.auxv_count; ++i) {
@@ -163,8 +192,7 @@ void note_rseq(long fd, const Elf& interpreter) {
 }
 
 // The interpreter goes to the door, which goes to the program. The kernel was told the true entry.
-void enter_by_door(const Stack& stack, Trouble& trouble) {
-  doors::build(trouble);
+void enter_by_door(const Stack& stack) {
   for (uint64_t* pair = stack.auxv; *pair != AT_NULL; pair += 2) {
     if (*pair == AT_ENTRY) pair[1] = doors::entry;
   }
@@ -186,7 +214,7 @@ void launch(const Options& options, const Start& start) {
   } else {
     find_program(start.arguments[options.first], start, program, trouble);
   }
-  check(options, trouble, 127);
+  check(options, trouble, program.missing ? 127 : 126);  // as a shell
   map_elf(program.fd, program.path, program_hint(start), program.elf, trouble);
   check(options, trouble, 126);
   Elf interpreter;
@@ -202,7 +230,9 @@ void launch(const Options& options, const Start& start) {
     trouble << "this kernel does not let a program set its memory layout (PR_SET_MM_MAP, error "
             << -refused << "): its heap could not be brought back";
   }
-  if (options.control >= 0) enter_by_door(stack, trouble);
+  if (options.mpi != nullptr) prepare_lower_half(options.mpi, start);
+  if (options.control >= 0 || options.mpi != nullptr) doors::build(trouble);
+  if (options.control >= 0) enter_by_door(stack);
   check(options, trouble, 126);
   sys_close(fd);
   sys_close(program.fd);

@@ -5,6 +5,8 @@
 //   backstay-boot --companion FD -- PROGRAM ARGUMENTS...
 //   backstay-boot --companion FD --bring-back
 //
+// --mpi FOLDER starts a program that uses MPI with a lower half, which lies in FOLDER with our MPI
+// libraries (docs/protocol/lower-half.md). It cannot be saved yet.
 // --no-scan finds pages as on kernels before 6.7.
 //
 // It is static, has no libc, and lies at a fixed address of its own (window.h): the program that it

@@ -35,6 +35,26 @@ Start read_start(uint64_t* stack) {
   return start;
 }
 
+namespace {
+
+// The options whose value is a text. Null: `name` is none of them.
+const char** text_option(const char* name, Options& options) {
+  struct Option {
+    const char* name;
+    const char** value;
+  };
+  const Option all[] = {{"--image", &options.image},
+                        {"--restore", &options.restore},
+                        {"--mpi", &options.mpi},
+                        {"--program", &options.program}};
+  for (const Option& one : all) {
+    if (same_text(name, one.name)) return one.value;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 void read_options(const Start& start, Options& options, Trouble& trouble) {
   uint64_t at = 1;
   const auto value = [&]() -> const char* {
@@ -47,10 +67,8 @@ void read_options(const Start& start, Options& options, Trouble& trouble) {
       ++at;
       break;
     }
-    if (same_text(name, "--image")) {
-      options.image = value();
-    } else if (same_text(name, "--restore")) {
-      options.restore = value();
+    if (const char** text = text_option(name, options)) {
+      *text = value();
     } else if (same_text(name, "--control")) {
       const char* number = value();
       options.control = static_cast<long>(read_decimal(number));
@@ -60,8 +78,6 @@ void read_options(const Start& start, Options& options, Trouble& trouble) {
       options.companion = true;
     } else if (same_text(name, "--bring-back")) {
       options.bring_back = true;
-    } else if (same_text(name, "--program")) {
-      options.program = value();
     } else if (same_text(name, "--mask")) {
       const char* number = value();
       options.mask = read_hex(number);

@@ -78,6 +78,7 @@ void find_program(const char* name, const Start& start, Program& program, Troubl
     copy_text(path, path_max, name);
   } else if (!search(folders != nullptr ? folders : "/bin:/usr/bin", name, path)) {
     trouble << name << ": command not found";
+    program.missing = true;
     return;
   }
   open_program_at(path, program, trouble);
@@ -86,7 +87,9 @@ void find_program(const char* name, const Start& start, Program& program, Troubl
 void open_program_at(const char* path, Program& program, Trouble& trouble) {
   copy_text(program.path, path_max, path);
   if (!is_executable(program.path)) {
-    trouble << program.path << ": not found or not executable";
+    FileStatus status;
+    program.missing = !file_status(program.path, status);
+    trouble << program.path << (program.missing ? ": not found" : ": not executable");
     return;
   }
   open_program(program, trouble);

@@ -15,6 +15,7 @@
 #include "capture/image/boot/copy_sum.h"
 #include "capture/image/boot/doors.h"
 #include "capture/image/boot/files.h"
+#include "capture/image/boot/huge_pages.h"
 
 namespace backstay::image {
 
@@ -90,12 +91,14 @@ void make_room() {
   check(trouble);
   map_areas(tables, trouble);
   check(trouble);
+  ask_for_huge_pages(tables);
 }
 
 void settle_memory() {
   Trouble trouble;
   const Identity& identity = tables.identity;
   renew_thread_ids(tables);
+  end_huge_pages(tables);
   protect_areas(tables);
   place_vdso(tables);
   auto* auxv = reinterpret_cast<uint64_t*>(identity.auxv_start);
@@ -182,12 +185,22 @@ uint64_t run_at(uint64_t offset) {
 }
 
 // All pages by one call: a fault for each one takes longer than the copy. Older kernels refuse.
-void touch(const uint8_t* to, uint64_t bytes) {
+void touch(uint64_t start, uint64_t end) {
   constexpr long populate_for_writing = 23;  // MADV_POPULATE_WRITE
-  const auto first = reinterpret_cast<uint64_t>(to) & ~(page_bytes - 1);
-  const auto end = reinterpret_cast<uint64_t>(to) + bytes;
-  system_call(__NR_madvise, static_cast<long>(first), static_cast<long>(end - first),
+  start &= ~(page_bytes - 1);
+  if (start >= end) return;
+  system_call(__NR_madvise, static_cast<long>(start), static_cast<long>(end - start),
               populate_for_writing);
+}
+
+// What lies before and behind the part that comes in huge pages.
+void touch_small(const Run& run, const uint8_t* to, uint64_t bytes) {
+  const auto start = reinterpret_cast<uint64_t>(to);
+  const uint64_t end = start + bytes;
+  const Span huge = huge_part(tables, run);
+  if (huge.start == huge.end) return touch(start, end);
+  touch(start, end < huge.start ? end : huge.start);
+  touch(start > huge.end ? start : huge.end, end);
 }
 
 // What belongs to no page is the table, which is here already.
@@ -202,7 +215,7 @@ void take(const Request& request, Trouble& trouble) {
     const uint64_t first = run.offset < request.object ? request.object : run.offset;
     const uint64_t last = run_end < end ? run_end : end;
     uint8_t* to = place_of(tables, run) + (first - run.offset);
-    touch(to, last - first);
+    touch_small(run, to, last - first);
     memcpy(to, from + (first - request.object), last - first);
   }
 }

@@ -1,4 +1,5 @@
-// Where the boot program lies, and its own memory: one fixed range that no image ever holds.
+// Where the boot program lies, and its own memory: one fixed range that no image ever holds. Behind
+// it lies the range of the lower half, of which none holds anything either.
 //
 // The address is odd on purpose. It is far from where kernels put programs (0x400000, 0x55..),
 // stacks and libraries (0x7f.., and from 0x2aaa.. upwards where the stack is unlimited) and from
@@ -7,6 +8,7 @@
 #pragma once
 
 #include "capture/image/boot/text.h"
+#include "capture/lower/table.h"
 
 namespace backstay::image {
 
@@ -17,8 +19,9 @@ inline constexpr uint64_t arena_end = arena_start + (1ULL << 30);
 // The agent's pool, which the companion lends: the rest of the window.
 inline constexpr uint64_t pool_start = window_start + (1ULL << 33);
 
+static_assert(window_end == lower::range_start);
 inline bool in_window(uint64_t start, uint64_t end) {
-  return start >= window_start && end <= window_end;
+  return start >= window_start && end <= lower::range_end;
 }
 
 // The memory of one cut or one restart: given out front to back, all given back at once. Only one

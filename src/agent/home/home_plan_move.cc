@@ -1,0 +1,63 @@
+// A program renames files that are not at their paths yet.
+#include <algorithm>
+
+#include "agent/home/home_plan.h"
+
+namespace backstay::agent {
+
+Status HomePlan::move(VersionNumber number, const std::string& from, const std::string& to,
+                      std::uint64_t placed_ns) {
+  const auto at = versions_.find(number);
+  if (at == versions_.end()) return Error(Code::not_found, "this version is not known");
+  Version& version = at->second;
+  if (version.stage == Stage::known) {
+    for (std::size_t index = 0; index < version.files.size(); ++index) {
+      const File& file = version.files[index];
+      if (file.path->first != from) continue;
+      return move_file({file.placed_ns, number, index}, {to, placed_ns});
+    }
+    return Error(Code::not_found, from + " is no file of this version");
+  }
+  if (version.trouble) return *version.trouble;
+  const auto moved_before =
+      std::ranges::find_if(version.moved, [&](const auto& one) { return one.second.to == from; });
+  Moved& moved = moved_before != version.moved.end() ? moved_before->second : version.moved[from];
+  moved = {to, placed_ns};
+  return {};
+}
+
+// What it had overtaken at its former path stays so. What is to come nowhere stays a record of its
+// path, and is at home with the next mark.
+Status HomePlan::move_file(const Key& key, const Moved& moved) {
+  const auto* on_its_way = work_ ? std::get_if<BringFile>(&work_->order) : nullptr;
+  if (on_its_way != nullptr && (work_->key == key || on_its_way->to == moved.to)) {
+    return Error(Code::busy, on_its_way->to + " is on its way");
+  }
+  if (file_of(key).state != State::waiting) {
+    return Error(Code::state, "the file is at its path, or will not be brought there");
+  }
+  const auto from = file_of(key).path;
+  overtake(from->first, key);
+  unschedule(key);
+  if (moved.to.empty()) {
+    change(key, State::overtaken);
+    versions_.at(key.version).dirty = true;
+    return {};
+  }
+  File& file = file_of(key);
+  if (file.named.empty()) file.named = from->first;
+  from->second.erase(key);
+  if (from->second.empty()) {
+    paths_.erase(from);
+  } else {
+    schedule(*from->second.rbegin());
+  }
+  file.path = paths_.try_emplace(moved.to).first;
+  file.placed_ns = moved.placed_ns;
+  file.next_ns = 0;
+  file.tries = 0;
+  put_at_path({moved.placed_ns, key.version, key.index});
+  return {};
+}
+
+}  // namespace backstay::agent

@@ -1,0 +1,61 @@
+#include "bin/parts/mount_start.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "base/folders.h"
+#include "base/program.h"
+#include "bin/parts/collector.h"
+#include "bin/parts/print.h"
+#include "capture/collector/link.h"
+#include "capture/mount/record.h"
+#include "client/start.h"
+
+namespace backstay::bin {
+
+// Installed: in libexec; else where its target is in a build tree.
+Result<std::string> find_mount_program() {
+  const std::string folder = program_folder();
+  for (const char* step : {"/../libexec/backstay/", "/", "/../capture/mount/"}) {
+    const std::string path = folder + step + "backstay-mount";
+    if (is_program(path)) return path;
+  }
+  return Error(Code::unsupported,
+               "this build of Backstay cannot mount, as libfuse was missing: install libfuse3-dev "
+               "and fuse3 (apt install libfuse3-dev fuse3), then build again");
+}
+
+std::string mount_record(const Config& config, const std::string& folder) {
+  return mount::record_path(parent_of(client::agent_address(config, "").socket_path), folder);
+}
+
+Status start_mount(const Config& config, const std::string& file, const MountPlan& plan) {
+  BACKSTAY_ASSIGN(const std::string program, find_mount_program());
+  const std::string socket = client::agent_address(config, file).socket_path;
+  BACKSTAY_TRY(make_chosen_folder(parent_of(socket), "agent.socket"));
+  ::setenv("BACKSTAY_DIR", config.storage.dir.c_str(), 1);
+  ::setenv("BACKSTAY_AGENT_SOCKET", socket.c_str(), 1);
+  ::setenv("BACKSTAY_MOUNT_PATTERNS", plan.patterns.c_str(), 1);
+  const Status collects = set_up_collector(config, file, plan.job);
+  if (!collects.ok())
+    remark("files go to their places when they are closed: " + collects.error().message());
+  return files::start_daemon(
+      program, {plan.folder, plan.target, mount_record(config, plan.folder), plan.job});
+}
+
+bool wait_for_mount_end(const Config& config, const std::string& folder, double timeout_s) {
+  return mount::wait_for_end(mount_record(config, folder), timeout_s);
+}
+
+std::string job_of_mount(const Config& config, const std::string& folder) {
+  const auto record = mount::read_record(mount_record(config, folder));
+  return record.ok() && record->folder == folder ? record->job : "";
+}
+
+void remove_mount_record(const Config& config, const std::string& folder) {
+  (void)::unlink(mount_record(config, folder).c_str());
+}
+
+}  // namespace backstay::bin

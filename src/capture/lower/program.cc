@@ -1,0 +1,176 @@
+// backstay-lower: opens the real MPI and lends it to the program in the same process.
+//
+// It is the lower half (docs/protocol/lower-half.md): an ordinary program with an interpreter and a
+// libc of its own, which the boot program runs on a thread of its own. The thread fills in the
+// table, says that it is ready, and then runs jobs. Functions of MPI are called by the program's
+// threads with this thread's FS base, while this thread sleeps.
+#include <dlfcn.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "capture/lower/table.h"
+
+namespace backstay::lower {
+
+namespace {
+
+constexpr const char* names[] = {
+#include <functions.inc>
+};
+constexpr uint64_t names_count = sizeof names / sizeof names[0];
+static_assert(names_count <= functions_max);
+
+void* library = nullptr;
+
+// --- sleeping and waking, with any FS base: no libc
+// ------------------------------------------------
+
+long futex(uint32_t* word, long operation, uint32_t value) {
+  register long timeout __asm__("r10") = 0;
+  long result;
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "a"(SYS_futex), "D"(word), "S"(operation), "d"(value), "r"(timeout)
+                   : "rcx", "r11", "memory");
+  return result;
+}
+
+void wait_while(uint32_t* word, uint32_t value) {
+  while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == value) futex(word, FUTEX_WAIT_PRIVATE, value);
+}
+
+void set(uint32_t* word, uint32_t value) {
+  __atomic_store_n(word, value, __ATOMIC_RELEASE);
+  futex(word, FUTEX_WAKE_PRIVATE, 0x7fffffff);
+}
+
+// --- jobs
+// ------------------------------------------------------------------------------------------
+
+enum : uint32_t { idle = 0, asked = 1, done = 2 };
+struct Job {
+  uint32_t phase = idle;
+  void (*run)(void*) = nullptr;
+  void* argument = nullptr;
+};
+Job job;
+
+void do_job(void (*run)(void*), void* argument) {
+  job.run = run;
+  job.argument = argument;
+  set(&job.phase, asked);
+  wait_while(&job.phase, asked);
+  job.phase = idle;
+}
+
+[[noreturn]] void serve() {
+  for (;;) {
+    while (__atomic_load_n(&job.phase, __ATOMIC_ACQUIRE) != asked) {
+      wait_while(&job.phase, idle);
+      wait_while(&job.phase, done);
+    }
+    job.run(job.argument);
+    set(&job.phase, done);
+  }
+}
+
+// UCX would change mmap and shmat in libc once more, to make the system calls by itself; its cache
+// of registered memory is off then. Handlers that print a stack when the program crashes would be
+// handlers of the program, in code that an image does not hold.
+constexpr const char* own_variables[][2] = {{"UCX_MEM_EVENTS", "n"},
+                                            {"UCX_MEM_MMAP_HOOK_MODE", "none"},
+                                            {"OMPI_MCA_opal_signal", ""},
+                                            {"UCX_ERROR_SIGNALS", ""}};
+
+// Not the program's to change.
+bool is_kept(const char* name) {
+  for (const auto& own : own_variables) {
+    if (strcmp(name, own[0]) == 0) return true;
+  }
+  return strncmp(name, "LD_", 3) == 0 || strcmp(name, "GLIBC_TUNABLES") == 0;
+}
+
+void take_environment(void* environment) {
+  for (char** one = static_cast<char**>(environment); *one != nullptr; ++one) {
+    const char* value = strchr(*one, '=');
+    if (value == nullptr) continue;
+    char* name = strndup(*one, static_cast<size_t>(value - *one));
+    const char* old = getenv(name);
+    const bool same = old != nullptr && strcmp(old, value + 1) == 0;
+    if (!same && !is_kept(name)) setenv(name, value + 1, 1);
+    free(name);
+  }
+}
+
+// --- the table
+// -------------------------------------------------------------------------------------
+
+// In place of a function that this MPI does not have.
+template <size_t Index>
+int missing() {
+  dprintf(2, "backstay: the program calls %s, which %s does not have\n", names[Index],
+          table().library);
+  _exit(127);
+}
+
+template <size_t... Index>
+void fill(std::index_sequence<Index...>) {
+  void* const otherwise[] = {reinterpret_cast<void*>(&missing<Index>)...};
+  uint64_t sum = sum_start;
+  for (size_t i = 0; i < names_count; ++i) {
+    sum = add_name(sum, names[i]);
+    void* found = dlsym(library, names[i]);
+    table().function[i] = found != nullptr ? found : otherwise[i];
+  }
+  table().functions_count = names_count;
+  table().functions_sum = sum;
+}
+
+void* find(const char* symbol) { return dlsym(library, symbol); }
+
+uint64_t own_fs() {
+  uint64_t base = 0;
+  __asm__ volatile("mov %%fs:0, %0" : "=r"(base));
+  return base;
+}
+
+[[noreturn]] void fail(const char* what, const char* why) {
+  snprintf(table().reason.text, sizeof table().reason.text, "%s%s", what, why);
+  set(&table().state, static_cast<uint32_t>(State::failed));
+  for (;;) pause();
+}
+
+void begin() {
+  Table& shared = table();
+  if (shared.version != version)
+    fail("", "backstay-lower is of another version than backstay-boot");
+  const char* missed = shared.change_calls(reinterpret_cast<const void*>(&mmap));
+  if (missed != nullptr) fail("the C library is not known: this was not found in it: ", missed);
+  for (const auto& own : own_variables) setenv(own[0], own[1], 1);
+  // Global, as a program that is linked with it has it: Open MPI's plug-ins look there.
+  library = dlopen(shared.library, RTLD_NOW | RTLD_GLOBAL);
+  if (library == nullptr) fail("the real MPI cannot be opened: ", dlerror());
+  if (dlsym(library, "MPI_Init") == nullptr) fail("this is no MPI library: ", shared.library);
+  fill(std::make_index_sequence<names_count>());
+  shared.fs = own_fs();
+  shared.do_job = do_job;
+  shared.take_environment = take_environment;
+  shared.find = find;
+  set(&shared.state, static_cast<uint32_t>(State::ready));
+}
+
+}  // namespace
+
+}  // namespace backstay::lower
+
+int main() {
+  backstay::lower::begin();
+  backstay::lower::serve();
+}

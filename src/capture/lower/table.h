@@ -1,0 +1,71 @@
+// What the halves of an MPI process know of each other: one table at a fixed address, at the start
+// of the lower half's range (docs/protocol/lower-half.md).
+//
+// The boot program maps it and writes `Start`, backstay-lower fills in the functions, and our MPI
+// library reads it in each call. Everything is set before the state says ready, but for `upper_fs`
+// and the job, which belong to the thread of the program that is in a call.
+#pragma once
+
+#include <stdint.h>
+
+namespace backstay::lower {
+
+inline constexpr uint64_t range_start = 0x3b5e00000000;  // the end of the boot program's own part
+inline constexpr uint64_t range_end = range_start + (1ULL << 40);
+inline constexpr uint64_t table_bytes = 1 << 20;
+inline constexpr uint64_t first_free = range_start + table_bytes;
+
+inline constexpr uint32_t functions_max = 4096;
+inline constexpr uint32_t version = 1;
+
+// Door 5 of the boot program (docs/format/image.md, "Doors"): starts the lower half and waits for
+// it.
+inline constexpr uint64_t doors_page = 0x3a5efffff000;
+inline constexpr uint64_t start_door = doors_page + 5 * 32;
+// `library`: soname of the real MPI. Returns null where all is well, else why not: a sentence that
+// is valid until the next call.
+using StartDoor = const char* (*)(const char* library, char** environment);
+
+enum class State : uint32_t { starting = 0, ready = 1, failed = 2 };
+
+// Why a start has failed; also where the program has to say it itself.
+struct Reason {
+  char text[1024];
+};
+
+struct Table {
+  uint32_t version;
+  uint32_t state;  // State; a futex
+  // From the boot program, for backstay-lower.
+  const char* library;
+  // Changes the system calls of the library in which this address lies. Null, or which one is
+  // missing.
+  const char* (*change_calls)(const void* inside);
+  Reason reason;
+  // From backstay-lower.
+  uint64_t fs;        // FS base of its thread, which a call borrows
+  uint64_t upper_fs;  // of the thread that is in a call: callbacks set it
+  uint64_t functions_count;
+  uint64_t functions_sum;  // of their names: both sides were built from the same list
+  // Runs `run(argument)` on its thread and returns when that has ended. Called with any FS base.
+  void (*do_job)(void (*run)(void*), void* argument);
+  // Takes over variables of the program's environment. A job.
+  void (*take_environment)(void* environment);
+  void* (*find)(
+      const char* symbol);  // any symbol of the real library; null: none. Borrowed FS base
+  void* function[functions_max];
+};
+static_assert(sizeof(Table) <= table_bytes);
+
+inline Table& table() { return *reinterpret_cast<Table*>(range_start); }
+
+// FNV-1a over names and a separator each.
+inline constexpr uint64_t sum_start = 0xcbf29ce484222325;
+inline constexpr uint64_t add_name(uint64_t sum, const char* name) {
+  for (;; ++name) {
+    sum = (sum ^ static_cast<uint8_t>(*name)) * 0x100000001b3;
+    if (*name == 0) return sum;
+  }
+}
+
+}  // namespace backstay::lower

@@ -1,0 +1,350 @@
+#include "capture/mount/keeper.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/clock.h"
+#include "base/failpoint.h"
+#include "base/log.h"
+#include "capture/files/exclusive.h"
+#include "capture/files/rules.h"
+#include "capture/files/sink.h"
+
+namespace backstay::mount {
+
+namespace {
+
+constexpr double quiet_s = 60;
+
+SharedFd shared(int file) { return file < 0 ? nullptr : std::make_shared<const Fd>(file); }
+
+// The functions of sink.h have scratch memory of their own.
+std::mutex sink_mutex;
+
+}  // namespace
+
+Keeper::Keeper(Nodes& nodes, KeeperSettings settings, std::function<void(const std::string&)> stale)
+    : nodes_(nodes),
+      settings_(std::move(settings)),
+      stale_(std::move(stale)),
+      home_([this] { run(); }) {}
+
+Keeper::~Keeper() { end(); }
+
+void Keeper::end() {
+  {
+    const Lock lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_all();
+  if (home_.joinable()) home_.join();
+}
+
+// --- memory --------------------------------------------------------------------------------------
+
+bool Keeper::has_room(std::uint64_t bytes) const {
+  return held_.load() + bytes <= settings_.memory_bytes_max;
+}
+
+void Keeper::count(Node& node, std::uint64_t end) {
+  std::uint64_t before = node.counted.load();
+  while (end > before)
+    if (node.counted.compare_exchange_weak(before, end)) {
+      held_ += end - before;
+      return;
+    }
+}
+
+// Precondition: moving.
+void Keeper::forget_memory(Node& node) {
+  const std::unique_lock alone(node.lock);
+  node.memory.reset();
+  node.target.reset();
+  held_ -= node.counted.exchange(0);
+}
+
+// --- states --------------------------------------------------------------------------------------
+
+bool Keeper::start_moving(const std::shared_ptr<Node>& node, State from) {
+  std::unique_lock alone(node->lock);
+  node->changed.wait(alone, [&] { return !node->moving; });
+  if (node->state != from) return false;
+  node->moving = true;
+  return true;
+}
+
+void Keeper::stop_moving(const std::shared_ptr<Node>& node, State state) {
+  bool unpinned = false;
+  {
+    const std::unique_lock alone(node->lock);
+    unpinned = node->state != State::at_place && state == State::at_place;
+    node->state = state;
+    node->moving = false;
+  }
+  node->changed.notify_all();
+  if (unpinned) nodes_.unpin(node);
+}
+
+bool Keeper::may_begin(const std::shared_ptr<Node>& node, int target, int flags, bool fresh) {
+  if (::fstat(target, &node->opened) != 0) return false;
+  const files::Found found{node->opened, true, !fresh && files::open_elsewhere(target)};
+  return files::file_allows(found, flags) && (fresh || ::flistxattr(target, nullptr, 0) <= 0);
+}
+
+bool Keeper::begin(const std::shared_ptr<Node>& node, Fd target, int flags, bool fresh) {
+  if (!has_room(0) || !start_moving(node, State::at_place)) return false;
+  {
+    // Our own descriptors would look like those of another process.
+    const std::unique_lock alone(node->lock);
+    for (Handle* handle : node->handles) {
+      const std::lock_guard guard(handle->mutex);
+      handle->real.reset();
+    }
+  }
+  Fd memory(::memfd_create("backstay-mount", MFD_CLOEXEC));
+  if (!memory.valid() || !may_begin(node, target.get(), flags, fresh)) {
+    stop_moving(node, State::at_place);
+    return false;
+  }
+  nodes_.pin(node);
+  {
+    const std::unique_lock alone(node->lock);
+    node->memory = std::move(memory);
+    node->target = std::move(target);
+    node->closed_by_one = false;
+  }
+  stop_moving(node, State::in_memory);
+  failpoint("mount.begun");
+  return true;
+}
+
+// Precondition: moving, in memory. False: the file has no name any more.
+bool Keeper::set_out(const std::shared_ptr<Node>& node) {
+  struct stat placed = {};
+  if (::fstat(node->target.get(), &placed) != 0 || placed.st_nlink == 0) return false;
+  node->path = path_of(node->target.get());
+  node->placeholder = {placed.st_dev, placed.st_ino};
+  node->on_its_way = placed.st_nlink == 1;
+  nodes_.expect(node->path, node);
+  return true;
+}
+
+void Keeper::arrive(const std::shared_ptr<Node>& node, Fd placed) {
+  nodes_.release(node->path, node, std::move(placed));
+  node->on_its_way = false;
+}
+
+// --- closing -------------------------------------------------------------------------------------
+
+// Precondition: moving, in memory.
+bool Keeper::give_to_collector(const std::shared_ptr<Node>& node) {
+  struct stat memory = {};
+  if (settings_.collector.empty() || ::fstat(node->memory.get(), &memory) != 0) return false;
+  if (static_cast<std::uint64_t>(memory.st_size) < settings_.pool_bytes_min) return false;
+  if (system_clock().monotonic_ns() < quiet_until_ns_.load()) return false;
+  const Status kept =
+      files::keep(settings_.collector, settings_.collector_program,
+                  {node->memory.get(), node->target.get(), node->opened, settings_.until});
+  if (kept.ok()) return true;
+  if (kept.error().code() == Code::timeout) quiet_until_ns_ = deadline_in(quiet_s);
+  spdlog::info("a file goes to its place directly file={} why=\"{}\"", node->path,
+               kept.error().to_string());
+  return false;
+}
+
+// Precondition: moving, in memory; no name changes.
+int Keeper::place(const std::shared_ptr<Node>& node, bool sync) {
+  files::Kept kept;
+  {
+    const std::lock_guard guard(sink_mutex);
+    kept = files::keep_direct({node->memory.get(), node->target.get(), node->opened, sync});
+  }
+  failpoint("mount.placed");
+  if (kept.error != 0) return kept.error;
+  if (kept.placed < 0) return 0;
+  const SharedFd placed = shared(kept.placed);
+  nodes_.release(node->path, node, Fd(::open(link_to(kept.placed).c_str(), O_PATH | O_CLOEXEC)));
+  const std::unique_lock alone(node->lock);
+  // A mode without permission to write does not close a file to those who have it open.
+  for (Handle* handle : node->handles) {
+    const std::lock_guard guard(handle->mutex);
+    if (handle->writes()) handle->real = placed;
+  }
+  return 0;
+}
+
+int Keeper::hand_in(const std::shared_ptr<Node>& node) {
+  const std::shared_lock names(names_);
+  if (!start_moving(node, State::in_memory)) return 0;
+  if (!set_out(node)) {
+    stop_moving(node, State::in_memory);
+    return 0;
+  }
+  failpoint("mount.keeps");
+  if (give_to_collector(node)) {
+    failpoint("mount.kept");
+    stop_moving(node, State::pending);
+    bring(node);
+    return 0;
+  }
+  const int error = place(node, false);
+  arrive(node, Fd());
+  forget_memory(*node);
+  if (error != 0) lose_view(node);
+  stop_moving(node, State::at_place);
+  return error;
+}
+
+int Keeper::make_real_from_memory(const std::shared_ptr<Node>& node, bool sync) {
+  int error = 0;
+  if (set_out(node)) {
+    error = place(node, sync);
+    arrive(node, Fd());
+  } else {
+    const std::lock_guard guard(sink_mutex);
+    error = files::write_in_place({node->memory.get(), node->target.get(), node->opened, sync});
+  }
+  if (error == 0) forget_memory(*node);
+  stop_moving(node, error == 0 ? State::at_place : State::in_memory);
+  return error;
+}
+
+int Keeper::make_real(const std::shared_ptr<Node>& node, bool sync) {
+  {
+    const std::shared_lock names(names_);
+    if (start_moving(node, State::in_memory)) return make_real_from_memory(node, sync);
+  }
+  if (!start_moving(node, State::pending)) return 0;
+  const int error = come_home(node);
+  stop_moving(node, error == 0 ? State::at_place : State::pending);
+  if (error != 0 || !sync) return error;
+  const Fd file(::open(link_to(node->at()->get()).c_str(), O_RDONLY | O_CLOEXEC));
+  return !file.valid() || ::fsync(file.get()) == 0 ? 0 : errno;
+}
+
+// Precondition: moving, pending.
+int Keeper::come_home(const std::shared_ptr<Node>& node) {
+  failpoint("mount.settles");
+  const Status settled = files::settle(settings_.collector, settings_.collector_program,
+                                       node->placeholder.first, node->placeholder.second);
+  failpoint("mount.settled");
+  if (!settled.ok()) {
+    spdlog::warn("a file is not at its place file={} why=\"{}\"", node->path,
+                 settled.error().to_string());
+    return EIO;
+  }
+  arrive(node, Fd(::open(node->path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC)));
+  forget_memory(*node);
+  // The old file is kept for its number alone.
+  struct stat old = {};
+  if (node->anchor != node->place && ::fstat(node->anchor->get(), &old) == 0 && old.st_nlink == 0)
+    (void)!::truncate(link_to(node->anchor->get()).c_str(), 0);
+  return 0;
+}
+
+// --- giving up -----------------------------------------------------------------------------------
+
+void Keeper::lose_view(const std::shared_ptr<Node>& node) {
+  nodes_.detach(node);
+  const Lock lock(mutex_);
+  stale_paths_.push_back(path_of(node->place->get()));
+  changed_.notify_all();
+}
+
+void Keeper::drop(const std::shared_ptr<Node>& node) {
+  if (!start_moving(node, State::in_memory)) return;
+  spdlog::info("dropped, as its program was killed file={}", path_of(node->place->get()));
+  forget_memory(*node);
+  lose_view(node);
+  stop_moving(node, State::at_place);
+}
+
+void Keeper::drop_unnamed(const std::shared_ptr<Node>& node) {
+  if (!start_moving(node, State::in_memory)) return;
+  struct stat placed = {};
+  const bool named = ::fstat(node->target.get(), &placed) != 0 || placed.st_nlink != 0;
+  if (!named) forget_memory(*node);
+  stop_moving(node, named ? State::in_memory : State::at_place);
+}
+
+// --- names ---------------------------------------------------------------------------------------
+
+int Keeper::with_names(const Affected& affected, const std::function<int()>& act) {
+  for (;;) {
+    for (const auto& node : affected())
+      if (const int error = make_real(node, false)) return error;
+    const std::unique_lock alone(names_);
+    const auto left = affected();
+    const bool all = std::ranges::all_of(left, [](const auto& node) {
+      const std::shared_lock lock(node->lock);
+      return node->state == State::at_place;
+    });
+    if (all) return act();
+  }
+}
+
+// --- at home -------------------------------------------------------------------------------------
+
+void Keeper::bring(const std::shared_ptr<Node>& node) {
+  const Lock lock(mutex_);
+  waiting_.push_back(node);
+  changed_.notify_all();
+}
+
+void Keeper::run() {
+  Lock lock(mutex_);
+  while (!ends_) {
+    if (!stale_paths_.empty()) {
+      const std::string path = stale_paths_.front();
+      stale_paths_.pop_front();
+      lock.unlock();
+      stale_(path);
+      lock.lock();
+      continue;
+    }
+    if (waiting_.empty()) {
+      changed_.wait(lock);
+      continue;
+    }
+    const auto node = waiting_.front();
+    waiting_.pop_front();
+    busy_ = true;
+    lock.unlock();
+    const int error = make_real(node, false);
+    lock.lock();
+    busy_ = false;
+    if (error != 0) {
+      ++failures_;
+      waiting_.push_back(node);
+      changed_.notify_all();
+      changed_.wait_for(lock, std::chrono::seconds(1));
+    }
+    changed_.notify_all();
+  }
+}
+
+void Keeper::finish() {
+  for (const auto& node : nodes_.pinned()) {
+    bool closed = true;
+    {
+      const std::shared_lock lock(node->lock);
+      closed = std::ranges::all_of(
+          node->handles, [](const Handle* handle) { return !handle->writes() || handle->closing; });
+    }
+    closed ? (void)hand_in(node) : drop(node);
+  }
+  {
+    Lock lock(mutex_);
+    // Each that cannot be brought has been tried once more.
+    const std::uint64_t enough = failures_ + 1 + waiting_.size();
+    changed_.wait(lock, [&] { return (waiting_.empty() && !busy_) || failures_ > enough; });
+  }
+  end();
+}
+
+}  // namespace backstay::mount

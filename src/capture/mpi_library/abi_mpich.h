@@ -1,0 +1,90 @@
+// Handles of MPICH's ABI (libmpich.so.12): numbers of 4 bytes, whose two highest bits say how the
+// handle came to be, the next four what it is. Files are pointers.
+#pragma once
+
+#include "capture/mpi_library/slots.h"
+
+namespace backstay::mpi::abi {
+
+inline constexpr const char* library = "libmpich.so.12";
+inline constexpr bool handles_are_pointers = false;
+using RealElement = uint32_t;  // in an array of real handles
+
+template <Class Type>
+struct HandleOf {
+  using type = uint32_t;
+};
+template <>
+struct HandleOf<Class::file> {
+  using type = Slot*;
+};
+template <Class Type>
+using Handle = typename HandleOf<Type>::type;
+
+enum : uint32_t { made_null = 0, made_before = 1, made_direct = 2, made_indirect = 3 };
+inline constexpr uint32_t index_mask = 0x03ffffff;
+inline uint32_t made(uint32_t handle) { return handle >> 30; }
+
+// Handles of ours are marked as MPICH marks those beyond its first blocks. MPICH numbers messages
+// as requests; so do we, so that the number says what it is to a reader.
+template <Class Type>
+uint32_t number_of(const Slot* slot) {
+  constexpr auto type = static_cast<uint32_t>(Type == Class::message ? Class::request : Type);
+  return made_indirect << 30 | type << 26 | static_cast<uint32_t>(slot - slots);
+}
+
+// Null where the handle is no slot's.
+template <Class Type>
+Slot* slot_of(Handle<Type> handle) {
+  if constexpr (Type == Class::file) {
+    return handle;
+  } else {
+    return made(handle) == made_indirect ? &slots[handle & index_mask] : nullptr;
+  }
+}
+
+template <Class Type>
+uint64_t real(Handle<Type> handle) {
+  if constexpr (Type == Class::file) {
+    return handle != nullptr ? handle->real : 0;
+  } else {
+    return made(handle) == made_indirect ? slots[handle & index_mask].real : handle;
+  }
+}
+
+template <Class Type>
+bool is_null(uint64_t real) {
+  return Type == Class::file ? real == 0 : made(static_cast<uint32_t>(real)) == made_null;
+}
+
+// Handles that are the same in each process. Requests that are complete at once look so too, but
+// belong to one life of a process. The five types of pairs with gaps are made at MPICH's start.
+template <Class Type>
+bool is_predefined(uint64_t real) {
+  constexpr uint32_t pairs = 5;
+  const auto number = static_cast<uint32_t>(real);
+  if (is_null<Type>(real)) return true;
+  if (Type == Class::file || Type == Class::request) return false;
+  if (Type == Class::datatype && made(number) == made_direct) return (number & index_mask) < pairs;
+  return made(number) == made_before;
+}
+
+template <Class Type>
+Handle<Type> predefined(uint64_t real) {
+  if constexpr (Type == Class::file) {
+    return nullptr;
+  } else {
+    return static_cast<uint32_t>(real);
+  }
+}
+
+template <Class Type>
+Handle<Type> handle_of(Slot* slot) {
+  if constexpr (Type == Class::file) {
+    return slot;
+  } else {
+    return number_of<Type>(slot);
+  }
+}
+
+}  // namespace backstay::mpi::abi

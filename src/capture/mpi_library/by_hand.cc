@@ -1,0 +1,183 @@
+// Functions of which the prototype does not say enough.
+#include <stdarg.h>
+
+#include "capture/mpi_library/names.h"
+
+extern "C" char** environ;
+
+namespace backstay::mpi {
+
+namespace {
+
+constexpr int thread_serialized = 2;  // in both ABIs
+
+// MPI may look into the environment at its start; the program may have changed its own by then.
+void give_environment() { lower::table().do_job(lower::table().take_environment, environ); }
+
+uint64_t word(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
+
+using Communicator = abi::Handle<Class::comm>;
+
+// How many there are on the other side of a collective call.
+int64_t peers_of(Communicator comm) {
+  int inter = 0;
+  int size = 0;
+  call<int>(index_MPI_Comm_test_inter, abi::real<Class::comm>(comm), &inter);
+  const uint32_t index = inter != 0 ? index_MPI_Comm_remote_size : index_MPI_Comm_size;
+  call<int>(index, abi::real<Class::comm>(comm), &size);
+  return size;
+}
+
+struct Degrees {
+  int in = 0, out = 0;
+};
+
+// Of a communicator with a topology. Without one MPI refuses the call itself.
+Degrees degrees_of(Communicator comm) {
+  constexpr int cartesian = abi::handles_are_pointers ? 1 : 2;
+  constexpr int graph = abi::handles_are_pointers ? 2 : 1;
+  constexpr int distributed = abi::handles_are_pointers ? 4 : 3;
+  const uint64_t real = abi::real<Class::comm>(comm);
+  Degrees degrees;
+  int kind = -1;
+  int own = 0;
+  int weighted = 0;
+  call<int>(index_MPI_Topo_test, real, &kind);
+  if (kind == distributed) {
+    call<int>(index_MPI_Dist_graph_neighbors_count, real, &degrees.in, &degrees.out, &weighted);
+  } else if (kind == graph) {
+    call<int>(index_MPI_Comm_rank, real, &own);
+    call<int>(index_MPI_Graph_neighbors_count, real, own, &degrees.in);
+    degrees.out = degrees.in;
+  } else if (kind == cartesian) {
+    call<int>(index_MPI_Cartdim_get, real, &degrees.in);
+    degrees.out = degrees.in *= 2;
+  }
+  return degrees;
+}
+
+using Types = InArray<Class::datatype>;
+
+// Of a call that does not block, MPI may look at the array until the call is complete. Nothing
+// frees these copies yet (docs/protocol/lower-half.md, "Not yet").
+void* kept_types(const void* first, int64_t count) {
+  auto* types = static_cast<const abi::Handle<Class::datatype>*>(first);
+  auto* all = static_cast<abi::RealElement*>(
+      malloc(static_cast<size_t>(count + 1) * sizeof(abi::RealElement)));
+  if (all == nullptr) abort();
+  for (int64_t i = 0; types != nullptr && i < count; ++i) {
+    all[i] = static_cast<abi::RealElement>(abi::real<Class::datatype>(types[i]));
+  }
+  return all;
+}
+
+// With MPI_IN_PLACE the types to be sent are not looked at.
+constexpr uint64_t in_place = abi::handles_are_pointers ? 1 : ~0ULL;
+int64_t sent(const void* buffer, int64_t count) { return word(buffer) == in_place ? 0 : count; }
+
+}  // namespace
+
+extern "C" {
+
+int PMPI_Init(int* argc, char*** argv) {
+  give_environment();
+  return call_as_job(index_MPI_Init, word(argc), word(argv));
+}
+BACKSTAY_MPI_NAME(MPI_Init)
+
+// One FS base is lent, so one thread may be in MPI at a time.
+int PMPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
+  give_environment();
+  const int most = required > thread_serialized ? thread_serialized : required;
+  const int result = call_as_job(index_MPI_Init_thread, word(argc), word(argv),
+                                 static_cast<uint64_t>(most), word(provided));
+  if (provided != nullptr && *provided > thread_serialized) *provided = thread_serialized;
+  return result;
+}
+BACKSTAY_MPI_NAME(MPI_Init_thread)
+
+int PMPI_Finalize() { return call_as_job(index_MPI_Finalize); }
+BACKSTAY_MPI_NAME(MPI_Finalize)
+
+// It is there for tools; MPI itself does nothing.
+int PMPI_Pcontrol(const int, ...) { return 0; }
+BACKSTAY_MPI_NAME(MPI_Pcontrol)
+
+int PMPI_Alltoallw(void* from, void* send_counts, void* send_places, void* send_types, void* to,
+                   void* counts, void* places, void* types, Communicator comm) {
+  const int64_t peers = peers_of(comm);
+  Types sending(send_types, sent(from, peers));
+  Types receiving(types, peers);
+  return call<int>(index_MPI_Alltoallw, from, send_counts, send_places, sending.place(), to, counts,
+                   places, receiving.place(), abi::real<Class::comm>(comm));
+}
+BACKSTAY_MPI_NAME(MPI_Alltoallw)
+
+int PMPI_Neighbor_alltoallw(void* from, void* send_counts, void* send_places, void* send_types,
+                            void* to, void* counts, void* places, void* types, Communicator comm) {
+  const Degrees degrees = degrees_of(comm);
+  Types sending(send_types, degrees.out);
+  Types receiving(types, degrees.in);
+  return call<int>(index_MPI_Neighbor_alltoallw, from, send_counts, send_places, sending.place(),
+                   to, counts, places, receiving.place(), abi::real<Class::comm>(comm));
+}
+BACKSTAY_MPI_NAME(MPI_Neighbor_alltoallw)
+
+int PMPI_Ialltoallw(void* from, void* send_counts, void* send_places, void* send_types, void* to,
+                    void* counts, void* places, void* types, Communicator comm, void* request) {
+  const int64_t peers = peers_of(comm);
+  Out<Class::request> made(request);
+  const int result =
+      call<int>(index_MPI_Ialltoallw, from, send_counts, send_places,
+                kept_types(send_types, sent(from, peers)), to, counts, places,
+                kept_types(types, peers), abi::real<Class::comm>(comm), made.place());
+  made.put();
+  return result;
+}
+BACKSTAY_MPI_NAME(MPI_Ialltoallw)
+
+int PMPI_Alltoallw_init(void* from, void* send_counts, void* send_places, void* send_types,
+                        void* to, void* counts, void* places, void* types, Communicator comm,
+                        abi::Handle<Class::info> info, void* request) {
+  const int64_t peers = peers_of(comm);
+  Out<Class::request> made(request);
+  const int result = call<int>(index_MPI_Alltoallw_init, from, send_counts, send_places,
+                               kept_types(send_types, sent(from, peers)), to, counts, places,
+                               kept_types(types, peers), abi::real<Class::comm>(comm),
+                               abi::real<Class::info>(info), made.place());
+  made.put();
+  return result;
+}
+BACKSTAY_MPI_NAME(MPI_Alltoallw_init)
+
+int PMPI_Ineighbor_alltoallw(void* from, void* send_counts, void* send_places, void* send_types,
+                             void* to, void* counts, void* places, void* types, Communicator comm,
+                             void* request) {
+  const Degrees degrees = degrees_of(comm);
+  Out<Class::request> made(request);
+  const int result =
+      call<int>(index_MPI_Ineighbor_alltoallw, from, send_counts, send_places,
+                kept_types(send_types, sent(from, degrees.out)), to, counts, places,
+                kept_types(types, degrees.in), abi::real<Class::comm>(comm), made.place());
+  made.put();
+  return result;
+}
+BACKSTAY_MPI_NAME(MPI_Ineighbor_alltoallw)
+
+int PMPI_Neighbor_alltoallw_init(void* from, void* send_counts, void* send_places, void* send_types,
+                                 void* to, void* counts, void* places, void* types,
+                                 Communicator comm, abi::Handle<Class::info> info, void* request) {
+  const Degrees degrees = degrees_of(comm);
+  Out<Class::request> made(request);
+  const int result = call<int>(index_MPI_Neighbor_alltoallw_init, from, send_counts, send_places,
+                               kept_types(send_types, sent(from, degrees.out)), to, counts, places,
+                               kept_types(types, degrees.in), abi::real<Class::comm>(comm),
+                               abi::real<Class::info>(info), made.place());
+  made.put();
+  return result;
+}
+BACKSTAY_MPI_NAME(MPI_Neighbor_alltoallw_init)
+
+}  // extern "C"
+
+}  // namespace backstay::mpi

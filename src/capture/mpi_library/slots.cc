@@ -1,0 +1,45 @@
+#include "capture/mpi_library/slots.h"
+
+#include <string.h>
+#include <unistd.h>
+
+namespace backstay::mpi {
+
+Slot slots[slots_max];
+
+namespace {
+uint32_t first_free = 0;  // 0: none; slot 0 is never used
+uint32_t used = 1;        // those from here on were never taken
+}  // namespace
+
+Slot* take_slot(Class type, uint64_t real) {
+  uint32_t index = first_free;
+  if (index != 0) {
+    first_free = slots[index].next;
+  } else if (used < slots_max) {
+    index = used++;
+  } else {
+    constexpr char message[] =
+        "backstay: the program has more than 4 million MPI handles at once\n";
+    (void)!write(2, message, sizeof message - 1);
+    _exit(126);
+  }
+  slots[index] = Slot{real, static_cast<uint32_t>(type), 0};
+  return &slots[index];
+}
+
+void give_back(Slot* slot) {
+  slot->type = 0;
+  slot->real = 0;
+  slot->next = first_free;
+  first_free = static_cast<uint32_t>(slot - slots);
+}
+
+Slot* find_slot(Class type, uint64_t real) {
+  for (uint32_t i = 1; i < used; ++i) {
+    if (slots[i].real == real && slots[i].type == static_cast<uint32_t>(type)) return &slots[i];
+  }
+  return nullptr;
+}
+
+}  // namespace backstay::mpi

@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+"""Programs write a file, close it and rename it, and collector or agent is killed.
+
+    rename_test.py BACKSTAY FOLDER [--only NAME]
+
+No rename waits for a disk; under the new name there is the old file or the new one, whole; of a
+program that was told that its file is renamed, the new one, and none under the old name.
+"""
+
+import argparse
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+from capturing import World, temporary_files  # noqa: E402
+from processes import wait_for  # noqa: E402
+
+PYTHON = os.environ.get("BACKSTAY_NUMPY_PYTHON", sys.executable)
+MIB = 1 << 20
+# Argument 1: the file; 2: how often it is written; 3: what stands beside the renames.
+PROGRAM = """
+import os, sys
+name, turns, beside = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+def new(turn): return bytes([turn]) * (3 << 20)
+for turn in range(turns):
+    to = name + (str(turn) if beside == 'names' else '')
+    with open(name + '.tmp', 'wb') as f:
+        f.write(new(turn))
+        os.fchmod(f.fileno(), 0o640)
+    if beside == 'twice':
+        os.rename(name + '.tmp', name + '.ready')
+        os.rename(name + '.ready', to)
+    else:
+        os.rename(name + '.tmp', to)
+    if beside == 'look':
+        with open(to, 'rb') as f: same = f.read() == new(turn)
+        print('renamed', same, os.path.exists(name + '.tmp'), flush=True)
+if beside != 'look': print('renamed', flush=True)
+if beside == 'end': os._exit(0)
+"""
+
+
+def need(condition, what):
+    if not condition:
+        sys.exit(what)
+
+
+def new(turn):
+    return bytes([turn]) * (3 * MIB)
+
+
+def run(world, place, turns, beside):
+    return world.run(place, PYTHON, "-c", PROGRAM, place / "x", turns, beside,
+                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def fresh(folder, old):
+    place = folder / "place"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    if old:
+        (place / "x").write_bytes(b"old" * 1000)
+        (place / "x").chmod(0o600)
+    return place
+
+
+def check(place, files, done, what):
+    need(done.returncode == 0, f"{what}: {done}")
+    need("False" not in done.stdout.replace("True False", "True"), f"{what}: {done}")
+    found = sorted(path.name for path in place.iterdir())
+    need(found == sorted(files), f"{what}: {found} stand there, not {sorted(files)}")
+    for name, turn in files.items():
+        need((place / name).read_bytes() == new(turn), f"{what}: {name} is not the new file")
+        need((place / name).stat().st_mode & 0o777 == 0o640, f"{what}: {name} has another mode")
+
+
+def without_waiting(program, folder):
+    """Most renames are taken on the way: the log says so."""
+    turns = 12
+    for beside, old, files in (("end", True, {"x": turns - 1}), ("end", False, {"x": turns - 1}),
+                               ("twice", True, {"x": turns - 1}),
+                               ("names", False, {f"x{turn}": turn for turn in range(turns)})):
+        with World(program, BACKSTAY_AGENT_LOG_LEVEL="debug") as world:
+            place = fresh(folder, old)
+            done = run(world, place, turns, beside)
+            case = f"{beside}, {'an old file' if old else 'no file'}"
+            check(place, files, done, case)
+            taken = world.log().count("a file was renamed")
+            print(f"{case}: {taken} renames on the way")
+            need(taken >= turns // 2, f"{case}: most renames waited")
+
+
+COLLECTOR_STEPS = ("place_listed", "moved", "placeholder_gone", "settles", "settled")
+AGENT_STEPS = ("commit.1", "commit.4", "commit.6", "home.1", "home.2", "home.3", "home.4",
+               "home.5", "home.6")
+
+
+def start_with(world, place, failpoint, what):
+    """The collector or the agent, with a place at which it dies; those after it have none."""
+    before = dict(world.env)
+    world.env["BACKSTAY_FAILPOINT"] = failpoint
+    if what == "backstayd":
+        subprocess.run([world.program, "agent", "start"], env=world.env, check=True,
+                       stdout=subprocess.DEVNULL)
+    else:
+        world.run(place, "true")
+    world.env = before
+    return wait_for(lambda: world.pids(what), what)[0]
+
+
+def killed_at_each_step(program, folder):
+    cases = [("backstay-collector", f"collector.{step}") for step in COLLECTOR_STEPS]
+    cases += [("backstayd", step) for step in AGENT_STEPS]
+    for old in (True, False):
+        died = 0
+        for what, step in cases:
+            for beside, turns in (("look", 2), ("end", 1)):
+                with World(program) as world:
+                    place = fresh(folder, old)
+                    pid = start_with(world, place, f"{step}=kill", what)
+                    done = run(world, place, turns, beside)
+                    died += pid not in world.pids(what)
+                    case = f"killed at {step}, {beside}, {'an old file' if old else 'no file'}"
+                    check(place, {"x": turns - 1}, done, case)
+                    need(not temporary_files(place), f"{case}: left {temporary_files(place)}")
+        print(f"killed at {died} of {2 * len(cases)} steps")
+        need(died >= 2 * len(cases) - 8, "too few were killed: the test says nothing")
+
+
+def what_cannot_be_taken(program, folder):
+    """Each of these is what the kernel makes of it."""
+    script = """
+import os, sys
+os.chdir(sys.argv[1])
+def write(name, text):
+    with open(name, 'wb') as f: f.write(text * 300000)
+def fails(error, *names):
+    try: os.rename(*names)
+    except OSError as e: return e.errno == error
+    return False
+import errno
+write('a', b'a'); assert fails(errno.EISDIR, 'a', 'folder')
+write('b', b'b'); os.rename('b', 'folder/b')
+write('c', b'c'); os.rename('c', 'c')
+write('d', b'd'); f = open('held', 'rb'); os.rename('d', 'held'); assert f.read() == b'old'
+write('e', b'e'); os.rename('e', 'link')
+write('g', b'g'); os.rename('g', 'two')
+write('h', b'h'); assert fails(errno.ENOENT, 'h', 'none/h')
+write('i', b'i'); g = open('writes', 'wb'); g.write(b'w' * 300000); os.rename('i', 'writes'); g.close()
+"""
+    with World(program) as world:
+        place = fresh(folder, False)
+        (place / "folder").mkdir()
+        for name in ("held", "writes", "two", "goal"):
+            (place / name).write_bytes(b"old")
+        (place / "link").symlink_to("goal")
+        os.link(place / "two", place / "other")
+        done = world.run(place, PYTHON, "-c", script, place, stderr=subprocess.PIPE, text=True)
+        need(done.returncode == 0, f"not taken: {done}")
+        for name, byte in (("a", b"a"), ("folder/b", b"b"), ("c", b"c"), ("held", b"d"),
+                           ("link", b"e"), ("two", b"g"), ("h", b"h"), ("writes", b"i")):
+            need((place / name).read_bytes() == byte * 300000, f"not taken: {name}")
+        need((place / "other").read_bytes() == b"old" == (place / "goal").read_bytes(),
+             "not taken: a second name, or the goal of a link, was changed")
+        need(not (place / "link").is_symlink(), "not taken: the link is still there")
+    print("what cannot be taken is as the kernel does it")
+
+
+TESTS = {test.__name__: test for test in (without_waiting, what_cannot_be_taken,
+                                          killed_at_each_step)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("program", type=pathlib.Path)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--only", choices=TESTS)
+    options = parser.parse_args()
+    options.folder.parent.mkdir(parents=True, exist_ok=True)
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="rename", dir=options.folder.parent))
+    for name, test in TESTS.items():
+        if options.only in (None, name):
+            test(options.program, folder)
+            sys.stdout.flush()
+    shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()
