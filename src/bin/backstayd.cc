@@ -152,6 +152,29 @@ Result<std::unique_ptr<tier::Tier>> open_tier(const Config& config, const std::s
   return tier::open_dir_tier(config.writer.direct ? *direct : *buffered, make_ring, options);
 }
 
+class ConfiguredWorld final : public agent::ServerWorld {
+ public:
+  explicit ConfiguredWorld(const Config& config) : config_(config) {}
+  OpenedTier make_tier(const std::string& dir, const std::string& job, agent::Pool& pool,
+                       const agent::ReportDisk& report) override {
+    return backstay::make_tier(config_, dir, job, pool, report);
+  }
+  OpenedTier open_tier(const std::string& dir) override {
+    return backstay::open_tier(config_, dir);
+  }
+  OpenedTier open_shared(const std::string& dir) override {
+    return backstay::open_tier(config_, dir, writer_);
+  }
+  Result<agent::Network> make_network(const agent::MemberId& self,
+                                      const std::string& secret) override {
+    return bin::make_network(config_, self, secret);
+  }
+
+ private:
+  const Config& config_;
+  const std::string writer_ = random_word();
+};
+
 // From here on a signal ends the process, even if the disk hangs.
 void unblock_signals() { mask_ends(SIG_UNBLOCK); }
 
@@ -181,22 +204,13 @@ Status serve(const Config& config, const std::string& socket, bool foreground) {
   for (const auto& [key, value] : agent_settings(config)) options.settings.push_back({key, value});
   options.idle_exit_s = config.agent.idle_exit_s;
   if (config.agent.idle_exit_s > 0) options.job_idle_s = config.agent.idle_exit_s;
-  options.make_tier = [&config](const std::string& dir, const std::string& job, agent::Pool& shared,
-                                const agent::ReportDisk& report_disk) {
-    return make_tier(config, dir, job, shared, report_disk);
-  };
-  options.make_network = [&config](const agent::MemberId& self, const std::string& secret) {
-    return bin::make_network(config, self, secret);
-  };
   options.staging_buffers = config.protect.buffers;
   options.metrics_address = config.metrics.address;
   options.metrics_port = static_cast<std::uint16_t>(config.metrics.port);
   options.copy_stop_s = config.durable.stop_timeout_s;
   options.paths = &io::posix_filesystem();
-  options.open_tier = [&config](const std::string& dir) { return open_tier(config, dir); };
-  options.open_shared = [&config, name = random_word()](const std::string& dir) {
-    return open_tier(config, dir, name);
-  };
+  ConfiguredWorld world(config);
+  options.world = &world;
   failpoint("start.1");
   BACKSTAY_ASSIGN(auto server, agent::Server::create(std::move(options), std::move(pool)));
   spdlog::info("agent listens socket={} pool_mib={} buffer_mib={}", socket, config.pool.size_mib,

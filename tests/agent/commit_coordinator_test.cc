@@ -13,7 +13,6 @@
 
 #include "agent/checkpoint/version_output.h"
 #include "agent/group/blocker_publisher.h"
-#include "agent/group/request_publisher.h"
 #include "agent/version/levels.h"
 #include "agent/version/warnings.h"
 #include "base/machine.h"
@@ -153,7 +152,7 @@ TEST_F(CommitCoordinatorTest, AnAgentThatEndsWaitsForWhoMayStillBeWriting) {
   a_.coordinator.hurry();  // a program comes
   clock_.advance(100'000'000'000);
   EXPECT_TRUE(a_.coordinator.may_be_decided()) << "the other node lives, and its disk may be slow";
-  a_.state.blockers.learn(1, {"n1", {{1, Level::local, Code::no_space, "its disk is full"}}});
+  a_.state.versions.blocked(1, {"n1", {{1, Level::local, Code::no_space, "its disk is full"}}});
   EXPECT_FALSE(a_.coordinator.may_be_decided());
   a_.seal(2, 7);
   EXPECT_TRUE(a_.coordinator.may_be_decided()) << "of this one nothing is lacking";
@@ -191,7 +190,7 @@ TEST_F(CommitCoordinatorTest, AnAgentThatEndsDoesNotWaitForALostNode) {
 TEST_F(CommitCoordinatorTest, WhatAnotherNodeLacksIsTheAnswerToWhoWaits) {
   begin_run(7);
   b_.capture(3, 7);
-  Levels levels(b_.state, [](VersionNumber) { return std::string(); });
+  Levels levels(b_.state);
   levels.await(1, {3, Level::local});
   EXPECT_THAT(b_.answers, IsEmpty());
   const NodeBlockers said{"n0", {{3, Level::local, Code::no_space, "full"}}};
@@ -199,7 +198,8 @@ TEST_F(CommitCoordinatorTest, WhatAnotherNodeLacksIsTheAnswerToWhoWaits) {
   ASSERT_TRUE(until([&] { return !b_.facts.empty(); }));
   auto heard = decode_blockers(b_.facts[0]);
   ASSERT_TRUE(heard.ok());
-  for (const VersionNumber version : b_.state.blockers.learn(0, *heard)) levels.changed(version);
+  b_.state.versions.blocked(0, *heard);
+  for (const auto version : b_.state.versions.take_orders().changed) levels.changed(version);
   ASSERT_EQ(b_.answers.size(), 1u);
   EXPECT_EQ(b_.answers[0].code, Code::no_space);
   EXPECT_EQ(b_.answers[0].level, Level::captured);
@@ -221,10 +221,10 @@ TEST_F(CommitCoordinatorTest, WhoWaitsHopesForALostNodeForAWhile) {
   b_.capture(4, 7);
   constexpr std::uint64_t patience = 3'000'000'000;
   b_.state.lost_patience_ns = patience;
-  Levels levels(b_.state, [](VersionNumber) { return std::string(); });
+  Levels levels(b_.state);
   levels.await(1, {3, Level::local});
   levels.await_newer(9, {"job", "", 3, Level::local});
-  b_.state.blockers.lost(tree::NodeSet::of({{0, 1}}), clock_.monotonic_ns());
+  b_.state.versions.lost(tree::NodeSet::of({{0, 1}}), clock_.monotonic_ns());
   levels.changed();
   clock_.advance(patience - 1);
   levels.changed();
@@ -241,9 +241,9 @@ TEST_F(CommitCoordinatorTest, WhoWaitsHopesForALostNodeForAWhile) {
   levels.await(1, {3, Level::local});
   EXPECT_EQ(b_.answers.size(), 3u) << "it is lost for long: nothing to hope for";
   // It comes back and tells what it lacked while it was alone; it is about to make up for that.
-  b_.state.blockers.lost({}, clock_.monotonic_ns());
+  b_.state.versions.lost({}, clock_.monotonic_ns());
   levels.await(1, {4, Level::local});
-  b_.state.blockers.learn(0, {"n0", {{4, Level::local, Code::no_space, "full"}}});
+  b_.state.versions.blocked(0, {"n0", {{4, Level::local, Code::no_space, "full"}}});
   levels.changed();
   clock_.advance(patience - 1);
   levels.changed();
@@ -267,12 +267,12 @@ TEST_F(CommitCoordinatorTest, WhoWaitsForDurableHearsOfTheDurableDirectoryOnly) 
   b_.state.durable_settings.dir = "/shared";
   b_.state.replicas = 1;
   find_recorded(b_, 3, 7, Level::local);
-  Levels levels(b_.state, [](VersionNumber) { return std::string(); });
+  Levels levels(b_.state);
   levels.await(1, {3, Level::durable});
-  b_.state.blockers.learn(0, {"n0", {{3, Level::protected_, Code::no_space, "full"}}});
+  b_.state.versions.blocked(0, {"n0", {{3, Level::protected_, Code::no_space, "full"}}});
   levels.changed(3);
   EXPECT_THAT(b_.answers, IsEmpty());
-  b_.state.copy_failed = CopyFailed{3, Error(Code::io, "gone"), false};
+  b_.state.versions.not_copied({3, Error(Code::io, "gone"), false});
   levels.changed(3);
   ASSERT_EQ(b_.answers.size(), 1u);
   EXPECT_EQ(b_.answers[0].code, Code::io);
@@ -289,9 +289,9 @@ TEST_F(CommitCoordinatorTest, WhoWaitedInVainHearsOfTheLevelThatItWaitedFor) {
   b_.state.replicas = 1;
   find_recorded(b_, 3, 7, Level::local);
   b_.state.lost_patience_ns = 3'000'000'000;
-  Levels levels(b_.state, [](VersionNumber) { return std::string(); });
+  Levels levels(b_.state);
   levels.await(1, {3, Level::protected_});
-  b_.state.blockers.lost(tree::NodeSet::of({{0, 1}}), clock_.monotonic_ns());
+  b_.state.versions.lost(tree::NodeSet::of({{0, 1}}), clock_.monotonic_ns());
   levels.query(1, 3);
   levels.query(2, 3);
   ASSERT_EQ(b_.answers.size(), 2u);
@@ -301,13 +301,13 @@ TEST_F(CommitCoordinatorTest, WhoWaitedInVainHearsOfTheLevelThatItWaitedFor) {
 
 TEST_F(CommitCoordinatorTest, AVersionThatNewerOnesHaveOvertakenIsNoTrouble) {
   find_recorded(a_, 3, 7, Level::local);
-  a_.state.blockers.learn(0, {"n0", {{3, Level::protected_, Code::not_found, "no such file"}}});
+  a_.state.versions.blocked(0, {"n0", {{3, Level::protected_, Code::not_found, "no such file"}}});
   EXPECT_EQ(warnings(a_.state).size(), 1u);
   find_in_doubt(a_, 4, 7, {0});
   EXPECT_THAT(warnings(a_.state), IsEmpty());
   a_.write_record(4, 7);
   EXPECT_THAT(warnings(a_.state), IsEmpty());
-  a_.state.blockers.learn(0, {"n0", {{3, Level::protected_, Code::no_space, "full"}}});
+  a_.state.versions.blocked(0, {"n0", {{3, Level::protected_, Code::no_space, "full"}}});
   EXPECT_EQ(warnings(a_.state).size(), 1u);
 }
 
@@ -407,16 +407,16 @@ TEST_F(CommitCoordinatorTest, ARecordThatCouldNotBeWrittenIsTriedAgain) {
   a_.coordinator.on(RecordFailed{1, Level::local, Error(Code::io, "full")});
   EXPECT_FALSE(a_.has_asked());
   const std::vector<Blocker> blockers{{1, Level::local, Code::io, "full"}};
-  EXPECT_EQ(a_.coordinator.unrecorded(), blockers);
+  EXPECT_EQ(blockers_here(a_.state), blockers);
   ASSERT_TRUE(until([&] { return a_.has_asked(); }));
-  EXPECT_EQ(a_.coordinator.unrecorded(), blockers) << "until it is written";
+  EXPECT_EQ(blockers_here(a_.state), blockers) << "until it is written";
   ASSERT_TRUE(pass_ticks());
   EXPECT_THAT(a_.asked(), ElementsAre(1));
   a_.coordinator.on(RecordFailed{1, Level::local, Error(Code::not_found, "removed")});
   ASSERT_TRUE(pass_ticks());
   EXPECT_FALSE(a_.has_asked());
   a_.write_record(1, 7);
-  EXPECT_THAT(a_.coordinator.unrecorded(), IsEmpty());
+  EXPECT_THAT(blockers_here(a_.state), IsEmpty());
 }
 
 TEST_F(CommitCoordinatorTest, ARecordThatCannotBeWrittenIsToldToTheProgramOnceAnOutage) {
@@ -424,7 +424,7 @@ TEST_F(CommitCoordinatorTest, ARecordThatCannotBeWrittenIsToldToTheProgramOnceAn
   BlockerPublisher teller(a_.state);
   UnreportedWarnings unreported;
   const auto said = [&] {
-    teller.tell(a_.coordinator.run_membership(), a_.coordinator.unrecorded());
+    teller.tell(a_.coordinator.run_membership(), {});
     return unreported.take(a_.state);
   };
   const auto fail = [&](VersionNumber version) {

@@ -24,7 +24,7 @@ namespace backstay::agent::testing {
 inline constexpr double heartbeat_s = 0.01;
 
 // The decisions of one node; the test plays its store.
-class DecidingNode final : public Outbox, public StoreLink, private PeerEvents {
+class DecidingNode final : public Outbox, public StoreLink, private PeerEvents, private RunEvents {
  public:
   DecidingNode(NodeId node, std::uint32_t nodes, net::LoopbackNetwork& network, const Clock& clock)
       : network_(network),
@@ -38,87 +38,39 @@ class DecidingNode final : public Outbox, public StoreLink, private PeerEvents {
               .store = *this,
               .events = *this,
               .clock = clock},
-        coordinator(state, *this,
-                    {.membership = [](const tree::Membership&) {},
-                     .released = [](std::uint64_t, std::uint64_t) {},
-                     .reached = [](NodeId) {},
-                     .fact =
-                         [this](const tree::Fact& fact) {
-                           facts.push_back(fact.value);
-                           requests.learn(fact);
-                         },
-                     .ticked = [this] { ++ticks; }}) {}
+        coordinator(state, *this, *this) {}
 
-  void begin_run(RunId run) {
-    wire::Hello hello;
-    hello.run = run;
-    hello.node = state.node;
-    hello.nodes = state.nodes;
-    ASSERT_TRUE(coordinator.begin_run(hello).ok());
-    state.run = run;
-  }
-  StoredVersion stored(VersionNumber version, RunId run) const {
-    StoredVersion stored;
-    stored.version = version;
-    stored.record.version = version;
-    stored.record.run = run;
-    stored.record.nodes = state.nodes;
-    return stored;
-  }
+  void begin_run(RunId run);
+  StoredVersion stored(VersionNumber version, RunId run) const;
   // In the pool, on its way to the disk.
-  MemoryVersion& capture(VersionNumber version, RunId run) {
-    MemoryVersion& held = state.memory[version];
-    held.info = {version, run, state.node, state.nodes, 1, 4096};
-    held.captured = true;
-    return held;
-  }
-  void seal(VersionNumber version, RunId run) {
-    StoredVersion sealed = stored(version, run);
-    sealed.in_doubt = state.nodes > 1;
-    VersionSealed event;
-    event.stored = sealed;
-    coordinator.on(event);
-  }
-  void write_record(VersionNumber version, RunId run, Level level = Level::local) {
-    StoredVersion done = stored(version, run);
-    done.level = level;
-    coordinator.on(VersionRecorded{done});
-  }
+  MemoryVersion& capture(VersionNumber version, RunId run);
+  void seal(VersionNumber version, RunId run);
+  void write_record(VersionNumber version, RunId run, Level level = Level::local);
   // Levels that may be reported, in the order in which they were announced.
-  std::vector<std::pair<VersionNumber, Level>>& told() {
-    for (const Announcement& now : state.versions.take_orders().announced) {
-      told_.emplace_back(now.version.version, now.version.level);
-    }
-    return told_;
-  }
+  std::vector<std::pair<VersionNumber, Level>>& told();
   // Versions whose record the store was to write since the last call.
   std::vector<VersionNumber> asked() { return std::exchange(asked_, {}); }
   bool has_asked() const { return !asked_.empty(); }
 
   // StoreLink, Outbox
-  void post(Command command) override {
-    if (const auto* record = std::get_if<RecordVersion>(&command)) {
-      EXPECT_LE(record->record.level, Level::protected_);
-      (record->record.level == Level::local ? asked_ : protected_asked)
-          .push_back(record->record.version);
-    }
-    if (const auto* event = std::get_if<AppendEvent>(&command)) events.push_back(event->line);
-  }
+  void post(Command command) override;
   void post_drain(DrainCommand) override {}
   Result<Network> make_network(const MemberId& self, const std::string&) override {
     return Network{network_.make(self.text()), heartbeat_s};
   }
   Status watch(int) override { return {}; }
-  void send(ConnectionId, wire::Message message, std::vector<int>) override {
-    if (const auto* is = std::get_if<wire::LevelIs>(&message)) answers.push_back(*is);
-    tools_answered += std::holds_alternative<wire::Answer>(message) ? 1 : 0;
-  }
+  void send(ConnectionId, wire::Message message, std::vector<int>) override;
   void close(ConnectionId) override {}
 
  private:
   void message(NodeId, const wire::peer::Message&) override {}
   void offered(NodeId, std::uint64_t, std::uint64_t, OfferFrom) override {}
   void lost(NodeId, const Error&) override {}
+  void membership(const tree::Membership&) override {}
+  void released(std::uint64_t, std::uint64_t) override {}
+  void reached(NodeId) override {}
+  void fact(const tree::Fact& fact) override;
+  void ticked() override { ++ticks; }
 
   net::LoopbackNetwork& network_;
   std::unique_ptr<Pool> pool_;
@@ -135,45 +87,21 @@ class DecidingNode final : public Outbox, public StoreLink, private PeerEvents {
   JobState state;
   CommitCoordinator coordinator;
   // As ranks of this node read it.
-  std::uint32_t requested() const {
-    std::uint32_t word = 0;
-    EXPECT_EQ(::pread(page->descriptor(), &word, sizeof word, 0), ssize_t{sizeof word});
-    return word;
-  }
+  std::uint32_t requested() const;
   std::unique_ptr<ControlPage> page = std::move(ControlPage::create().value());
   RequestPublisher requests{state, *page};
 };
 
 // It is whole on the node's disk, with a record of that level.
-inline void find_recorded(DecidingNode& node, VersionNumber version, RunId run, Level level) {
-  StoredVersion found = node.stored(version, run);
-  found.level = level;
-  node.state.versions.found(found, Where::disk);
-}
+void find_recorded(DecidingNode& node, VersionNumber version, RunId run, Level level);
 // The parts of these nodes are on the node's disk, and no record is.
-inline void find_in_doubt(DecidingNode& node, VersionNumber version, RunId run,
-                          std::vector<NodeId> parts) {
-  StoredVersion found = node.stored(version, run);
-  found.in_doubt = true;
-  found.parts = std::move(parts);
-  node.state.versions.found(found, Where::disk);
-}
+void find_in_doubt(DecidingNode& node, VersionNumber version, RunId run, std::vector<NodeId> parts);
 
 class CommitCoordinatorTest : public ::testing::Test {
  protected:
   CommitCoordinatorTest() { spdlog::set_level(spdlog::level::critical); }
 
-  void begin_run(RunId run) {
-    clock_.advance(1);  // another incarnation
-    a_.begin_run(run);
-    b_.begin_run(run);
-    wire::Neighbours all;
-    all.neighbours = {{0, a_.coordinator.run_membership()->address(), ""},
-                      {1, b_.coordinator.run_membership()->address(), ""}};
-    ASSERT_TRUE(a_.coordinator.know(all).ok());
-    ASSERT_TRUE(b_.coordinator.know(all).ok());
-    ASSERT_TRUE(until([&] { return a_.coordinator.run_membership()->present() == 2; }));
-  }
+  void begin_run(RunId run);
   // False if it does not happen in 20 s.
   template <typename Condition>
   bool until(Condition done) {
@@ -189,10 +117,7 @@ class CommitCoordinatorTest : public ::testing::Test {
     return true;
   }
   // Several ticks of both, and what follows from them.
-  bool pass_ticks() {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
-    return until([&] { return std::chrono::steady_clock::now() > end; });
-  }
+  bool pass_ticks();
 
   ManualClock clock_;
   net::LoopbackNetwork network_{clock_};

@@ -102,7 +102,7 @@ TEST_F(DrainAlone, ItsVersionIsCopiedByARunOfSeveral) {
   world.begin_run(1, 80, {0});
   world.run_to_rest();
   EXPECT_EQ(world.there(), (Numbers{1}));
-  EXPECT_FALSE(world[0].state.copy_failed);
+  EXPECT_FALSE(world[0].state.versions.last_not_copied());
   world.expect_rest();
 }
 

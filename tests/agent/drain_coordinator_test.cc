@@ -53,7 +53,7 @@ TEST(DrainCoordinator, EveryNthAndThoseThatSomebodyAnywhereWaitsFor) {
   DrainWorldPlayed world(3, with(1, 3, 5));
   for (VersionNumber version = 1; version <= 4; ++version) world.save(version), world.run_to_rest();
   EXPECT_EQ(world.there(), (Numbers{3}));
-  world[2].waited = {4};
+  world[2].wait_durable(4);
   world[2].durability->consider();
   world.run_to_rest();
   EXPECT_EQ(world.there(), (Numbers{3, 4}));
@@ -334,7 +334,7 @@ TEST(DrainCoordinator, AfterAVersionThatWasGivenUpTheNextOneComesByItself) {
   world[1].slow = true;
   ASSERT_TRUE(world.run_until([&] { return world[1].writes(); }));
   world.save(2);
-  world[0].waited = world[2].waited = {2};
+  for (const NodeId node : {0u, 2u}) world[node].wait_durable(2);
   world.run_to_rest();
   EXPECT_EQ(world[2].why_not(1), Code::corrupt);
   world[1].slow = false;

@@ -16,7 +16,7 @@ TEST_F(CommitCoordinatorTest, WhatARestartReadFromOthersIsLocalOnceItsRecordIsKn
   begin_run(7);
   b_.state.keep = 2;
   b_.state.elsewhere = {{3, 6}, {}};
-  Levels levels(b_.state, [](VersionNumber) { return std::string(); });
+  Levels levels(b_.state);
   EXPECT_EQ(levels.level_of(3).level, Level::captured);
   begin_run(8);
   ASSERT_TRUE(until([&] { return levels.level_of(3).level == Level::local; }));

@@ -40,6 +40,7 @@ class JobTest : public ::testing::Test {
   }
 
  protected:
+  bool writing_fails() { return job_->job().state().versions.last_not_written().has_value(); }
   // Another agent on the same disk: what a crash of the first one leaves.
   void open(std::uint32_t buffers) {
     job_.reset();
@@ -473,8 +474,8 @@ TEST_F(JobTest, AnAgentThatEndsTriesOnceMoreToWriteWhatItHasInMemoryOnly) {
   job_->join_all(1);
   trouble_->full = true;
   ASSERT_EQ(save(1, 1, 3000).code, Code::ok);
-  job_->run_until("failed", [&] { return job_->job().state().write_failed.has_value(); });
-  job_->run_until("all back", [&] { return job_->job().state().memory.at(1).writing.empty(); });
+  const auto all_back = [&] { return job_->job().state().memory.at(1).writing.empty(); };
+  job_->run_until("failed", [&] { return writing_fails() && all_back(); });
   job_->leave(0);
   EXPECT_EQ(job_->job().only_in_memory().size(), 1u);
   trouble_->full = false;
@@ -490,9 +491,8 @@ TEST_F(JobTest, TheProgramHearsOnceThatItsVersionsDoNotReachTheDisk) {
   const auto fails = [&](VersionNumber version) {
     trouble_->full = true;
     const std::string said = save(2, version, 3000).message;
-    job_->run_until("failed", [&] { return job_->job().state().write_failed.has_value(); });
-    job_->run_until("all back",
-                    [&] { return job_->job().state().memory.at(version).writing.empty(); });
+    const auto all_back = [&] { return job_->job().state().memory.at(version).writing.empty(); };
+    job_->run_until("failed", [&] { return writing_fails() && all_back(); });
     return said;
   };
   // Whether it is captured before its write fails depends on the store's thread.

@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <memory>
+#include <vector>
+
 #include "agent/agents.h"
 
 namespace backstay::agent {
@@ -20,15 +24,10 @@ class Neighbours {
   // A new agent's, of the same run.
   void make(NodeId node) {
     Node& one = network[node];
-    Redundancy::Listener listener;
-    listener.listed = [this, node](const RemoteFiles& now) { around[node] = &now; };
-    listener.directory_complete = [] {};
-    listener.protected_here = [&one](VersionNumber version) { one.told.push_back(version); };
-    listener.kept = [](const HeldFile&) {};
-    listener.damaged = [](NodeId, const FileOf&, const Error&) {};
+    heard_[node] = std::make_unique<Heard>(one.told, around[node]);
     one.redundancy = std::make_unique<Redundancy>(
         one.state, one, PeerFileParts{one, one.serving, one.keeping},
-        ReplicatorSettings{replicas_, {}, 0}, std::nullopt, std::move(listener));
+        ReplicatorSettings{replicas_, {}, 0}, std::nullopt, *heard_[node]);
   }
   void begin() {
     for (NodeId node = 0; node < network.members(); ++node) network[node].list();
@@ -40,10 +39,24 @@ class Neighbours {
   }
 
   PlayedNetwork network;
-  std::vector<const RemoteFiles*> around;
+  std::vector<RemoteFiles*> around;
 
  private:
+  class Heard final : public RedundancyEvents {
+   public:
+    Heard(std::vector<VersionNumber>& told, RemoteFiles*& around) : told_(told), around_(around) {}
+    void listed(RemoteFiles& around) override { around_ = &around; }
+    void directory_complete() override {}
+    void protected_here(VersionNumber version) override { told_.push_back(version); }
+    void kept(const HeldFile&) override {}
+    void damaged(NodeId, const FileOf&, const Error&) override {}
+
+   private:
+    std::vector<VersionNumber>& told_;
+    RemoteFiles*& around_;
+  };
   const std::uint32_t replicas_;
+  std::map<NodeId, std::unique_ptr<Heard>> heard_;
 };
 
 TEST(RedundancyOfARun, GoesOnWithWhatItsAgentFinds) {

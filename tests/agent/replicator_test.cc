@@ -51,7 +51,7 @@ TEST(Replicas, AreTheSameBytesOnAsManyNodes) {
       EXPECT_TRUE(world.told(file.node, file.version));
     }
     for (NodeId node = 0; node < nodes; ++node) {
-      EXPECT_EQ(world.network[node].kept.size(), 3 * replicas) << "balanced";
+      EXPECT_EQ(world.network[node].kept_files.size(), 3 * replicas) << "balanced";
     }
     world.expect_rest();
   }
@@ -274,7 +274,7 @@ TEST(Replicas, AMessageThatMakesNoSenseIsAnswered) {
     world.network.send(0, 1, keep);
   }
   world.network.run_for();
-  EXPECT_TRUE(world.network[1].kept.empty());
+  EXPECT_TRUE(world.network[1].kept_files.empty());
   EXPECT_EQ(world.network.disks[1]->used_bytes(), 0u);
   world.expect_rest();
 }
@@ -497,8 +497,8 @@ TEST(Replicas, AMemberThatComesBackGetsTheRecordToo) {
   const StoredVersion there = look_at(*tier_on(*world.network.disks[1]), "job", 1);
   EXPECT_TRUE(there.good());
   EXPECT_EQ(there.record.manifests_sum, record.manifests_sum);
-  ASSERT_EQ(world.network[1].kept.size(), 1u);
-  EXPECT_TRUE(world.network[1].kept[0].record.has_value());
+  ASSERT_EQ(world.network[1].kept_files.size(), 1u);
+  EXPECT_TRUE(world.network[1].kept_files[0].record.has_value());
 }
 
 // Anything at any time; in the end all live and can reach each other, and everything is as it

@@ -493,7 +493,7 @@ TEST(Candidate, ThatIsDamagedInTheDurableDirectoryIsNamed) {
 
 TEST(Candidate, IsNotKnownWhereTheDurableDirectoryCannotBeRead) {
   AgentHarness agent(8, 8, {0});
-  agent.state().durable_error = Error(Code::io, "not mounted");
+  agent.state().versions.shared_unreadable(Error(Code::io, "not mounted"));
   const auto answer = newest_candidate(agent.state(), {});
   EXPECT_EQ(answer.code, Code::io);
   EXPECT_EQ(answer.message, "not mounted");

@@ -22,19 +22,12 @@ namespace backstay::agent::testing {
 // A peer of the agent: a rank or a tool.
 class Peer {
  public:
-  explicit Peer(const std::string& path) {
-    auto socket = wire::connect_to(path);
-    EXPECT_TRUE(socket.ok());
-    if (socket.ok()) socket_ = std::move(*socket);
-  }
+  explicit Peer(const std::string& path);
   int socket() const { return socket_.get(); }
   void close() { socket_.reset(); }
   void send(const wire::Message& message) { EXPECT_TRUE(wire::send(socket_.get(), message).ok()); }
   // True if something comes, or the connection ends, in time.
-  bool readable(int timeout_ms) {
-    pollfd look{socket_.get(), POLLIN, 0};
-    return ::poll(&look, 1, timeout_ms) == 1;
-  }
+  bool readable(int timeout_ms);
   // The next message, which must come within ten seconds and be a T.
   template <typename T>
   T take() {
@@ -55,7 +48,7 @@ class Peer {
   Fd socket_;
 };
 
-class ServerTest : public ::testing::Test {
+class ServerTest : public ::testing::Test, protected ServerWorld {
  protected:
   using Made = Result<std::unique_ptr<tier::Tier>>;
   static constexpr std::uint32_t buffer_bytes = 64 * 1024;
@@ -63,71 +56,36 @@ class ServerTest : public ::testing::Test {
   static constexpr double for_ever = 1e6;
 
   void SetUp() override { start(); }
-  void start(double job_idle_s = for_ever) {
-    // SIGTERM is the server's; the thread below inherits the mask.
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &set, nullptr);
-    std::string name = (std::filesystem::temp_directory_path() / "server-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-    ServerOptions options;
-    options.socket_path = path();
-    options.job_idle_s = job_idle_s;
-    options.settings = {{"pool.size_mib", "1"}};
-    options.make_tier = [this](const std::string& dir, const std::string&, Pool&,
-                               const ReportDisk&) { return make_tier(dir); };
-    adjust(options);
-    auto pool = Pool::create({buffers * buffer_bytes, buffer_bytes, false});
-    ASSERT_TRUE(pool.ok());
-    auto server = Server::create(std::move(options), std::move(*pool));
-    ASSERT_TRUE(server.ok());
-    server_ = std::move(*server);
-    thread_ = std::thread([this] { ended_ = server_->run(); });
-  }
-  void TearDown() override {
-    if (server_) end_server();
-    std::filesystem::remove_all(folder_);
-  }
+  void start(double job_idle_s = for_ever);
+  void TearDown() override;
   // Ends nothing by itself: it is blocked, and the server reads it from its signalfd.
   void ask_to_end() {
     pthread_kill(thread_.native_handle(), SIGTERM);  // NOLINT(bugprone-bad-signal-to-kill-thread)
   }
-  void end_server() {
-    ask_to_end();
-    thread_.join();
-    EXPECT_TRUE(ended_.ok());
-    server_.reset();
-  }
+  void end_server();
 
   virtual void adjust(ServerOptions&) {}
   // Called in a store's thread.
-  virtual Made make_tier(const std::string&) { return tier::make_memory_tier(); }
+  virtual Made tier_in(const std::string&) { return tier::make_memory_tier(); }
+  // ServerWorld
+  Made make_tier(const std::string& dir, const std::string&, Pool&, const ReportDisk&) override {
+    return tier_in(dir);
+  }
+  Made open_tier(const std::string&) override { return tier::make_memory_tier(); }
+  Made open_shared(const std::string&) override {
+    return Error(Code::unsupported, "this test has no shared storage");
+  }
+  Result<Network> make_network(const MemberId&, const std::string&) override {
+    return Error(Code::unsupported, "this agent serves jobs on one node only");
+  }
 
   std::string path() const { return folder_ + "/s/agent.sock"; }
 
   // Says hello for a job of one rank.
-  Peer join(const std::string& job, const std::string& dir) {
-    Peer rank(path());
-    wire::Hello hello;
-    hello.job = job;
-    hello.dir = dir;
-    hello.run = 7;
-    rank.send(hello);
-    return rank;
-  }
-  Peer tool() {
-    Peer one(path());
-    one.send(wire::Admin{});
-    return one;
-  }
+  Peer join(const std::string& job, const std::string& dir);
+  Peer tool();
   // The server's answer to a tool. It has by then handled everything that was sent to it before.
-  wire::Answer status() {
-    Peer one = tool();
-    one.send(wire::Status{});
-    return one.take<wire::Answer>();
-  }
+  wire::Answer status();
 
   std::string folder_;
   std::unique_ptr<Server> server_;

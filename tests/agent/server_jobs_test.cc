@@ -28,7 +28,7 @@ using nlohmann::json;
 class ServerJobs : public ServerTest {
  protected:
   void SetUp() override {}  // each test starts it
-  Made make_tier(const std::string&) override {
+  Made tier_in(const std::string&) override {
     return Made(std::make_unique<RefusingTier>(disk_, trouble_));
   }
 

@@ -152,15 +152,12 @@ class InDoubtServer : public ServerTest {
     auto& sinks = spdlog::default_logger()->sinks();
     std::erase(sinks, sink_);
   }
-  Made make_tier(const std::string&) override {
+  Made tier_in(const std::string&) override {
     return Made(std::make_unique<RefusingTier>(disk_, std::make_shared<Warning>()));
   }
-  void adjust(ServerOptions& options) override {
-    options.copy_stop_s = stop_s;
-    options.make_network = [this](const MemberId&, const std::string&) {
-      return Network{network_.make("here"), 0.01};
-    };
-    options.open_tier = [](const std::string&) { return Made(tier::make_memory_tier()); };
+  void adjust(ServerOptions& options) override { options.copy_stop_s = stop_s; }
+  Result<Network> make_network(const MemberId&, const std::string&) override {
+    return Network{network_.make("here"), 0.01};
   }
   Peer join_two() {
     Peer rank(path());

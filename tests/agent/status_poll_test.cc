@@ -59,11 +59,11 @@ wire::peer::Seen own(VersionOfRun version) {
 struct StatusPollTest : ::testing::Test {
   ManualClock clock;
   PlayedPeers peers{4};
-  StatusPoll status_poll{peers, clock, own};
+  StatusPoll status_poll{peers, clock};
 };
 
 TEST_F(StatusPollTest, IsDoneOnceAllHaveAnswered) {
-  const auto gathered = status_poll.ask({}, 64);
+  const auto gathered = status_poll.ask(own({}), {}, 64);
   EXPECT_THAT(peers.asked(), ElementsAre(0, 2, 3));
   const std::uint64_t ticket = peers.ticket();
   for (const NodeId node : {3u, 0u, 2u}) {
@@ -79,7 +79,7 @@ TEST_F(StatusPollTest, IsDoneOnceAllHaveAnswered) {
 }
 
 TEST_F(StatusPollTest, WhoDoesNotAnswerInTimeIsShownWithout) {
-  const auto gathered = status_poll.ask({}, 64);
+  const auto gathered = status_poll.ask(own({}), {}, 64);
   status_poll.on(0, seen(peers.ticket(), "n0"));
   status_poll.on(0, seen(peers.ticket(), "again"));
   status_poll.on(1, seen(peers.ticket(), "not asked"));
@@ -98,7 +98,7 @@ TEST_F(StatusPollTest, WhoDoesNotAnswerInTimeIsShownWithout) {
 }
 
 TEST_F(StatusPollTest, WhoIsLostIsNotAsked) {
-  const auto gathered = status_poll.ask(tree::NodeSet::of({{0, 1}, {2, 2}}), 64);
+  const auto gathered = status_poll.ask(own({}), tree::NodeSet::of({{0, 1}, {2, 2}}), 64);
   EXPECT_THAT(peers.asked(), IsEmpty());
   EXPECT_TRUE(gathered->done);
   EXPECT_EQ(gathered->members[2].state, MemberSeen::State::lost);
@@ -106,16 +106,16 @@ TEST_F(StatusPollTest, WhoIsLostIsNotAsked) {
 
 TEST_F(StatusPollTest, AsksNoMoreThanItMay) {
   PlayedPeers many(200);
-  StatusPoll large(many, clock, own);
-  const auto gathered = large.ask({}, 1000);
+  StatusPoll large(many, clock);
+  const auto gathered = large.ask(own({}), {}, 1000);
   EXPECT_EQ(many.asked().size(), StatusPoll::asked_max);
   EXPECT_EQ(gathered->members.size(), StatusPoll::asked_max + 1);
   EXPECT_EQ(gathered->left_out, 200 - 1 - StatusPoll::asked_max);
-  EXPECT_EQ(large.ask({}, 2)->members.size(), 3u);
+  EXPECT_EQ(large.ask(own({}), {}, 2)->members.size(), 3u);
 }
 
 TEST_F(StatusPollTest, AnswersWhoLooks) {
-  status_poll.on(2, wire::peer::Look{77, 0, 0});
+  status_poll.on(2, wire::peer::Look{77, 0, 0}, own({0, 0}));
   ASSERT_EQ(peers.sent.size(), 1u);
   EXPECT_EQ(peers.sent[0].first, 2u);
   const auto& answer = std::get<wire::peer::Seen>(peers.sent[0].second);
@@ -125,12 +125,12 @@ TEST_F(StatusPollTest, AnswersWhoLooks) {
 }
 
 TEST_F(StatusPollTest, AsksForTheFilesOfAVersion) {
-  const auto gathered = status_poll.ask({}, 64, {12, 99});
+  const auto gathered = status_poll.ask(own({12, 99}), {}, 64, {12, 99});
   const auto& look = std::get<wire::peer::Look>(peers.sent.back().second);
   EXPECT_EQ(look.version, 12u);
   EXPECT_EQ(look.run, 99u);
   EXPECT_THAT(gathered->members[1].seen.files, ElementsAre(4));
-  status_poll.on(2, wire::peer::Look{78, 12, 99});
+  status_poll.on(2, wire::peer::Look{78, 12, 99}, own({12, 99}));
   EXPECT_THAT(std::get<wire::peer::Seen>(peers.sent.back().second).files, ElementsAre(4));
 }
 
@@ -139,8 +139,8 @@ TEST(StatusPoll, ThatEndsLeavesNobodyWaiting) {
   PlayedPeers peers(3);
   std::shared_ptr<const Gathered> gathered;
   {
-    StatusPoll status_poll(peers, clock, own);
-    gathered = status_poll.ask({}, 64);
+    StatusPoll status_poll(peers, clock);
+    gathered = status_poll.ask(own({}), {}, 64);
     EXPECT_FALSE(gathered->done);
   }
   EXPECT_TRUE(gathered->done);

@@ -193,6 +193,32 @@ TEST_F(Table, T10CopiesForOthersAreNoPartOfThisNode) {
   EXPECT_TRUE(row(3).in_doubt()) << "in another run this node had another number";
 }
 
+TEST_F(Table, T10RetentionRemovesCopiesForOthersToo) {
+  StoredVersion copy = in_doubt(2, {1});
+  copy.needs = {{1, run}};
+  table.found(copy, Where::disk);
+  table.begin_run(run, self, 2, true);
+  EXPECT_EQ(table.needed_by({1, run}), 2u);
+  become(3, Level::local);
+  EXPECT_THAT(expired(table, 2), IsEmpty());
+  become(4, Level::local);
+  EXPECT_THAT(expired(table, 2), ElementsAre(2));
+  table.take_orders();
+  table.removed(2, Where::disk);
+  EXPECT_THAT(table.take_orders().gone, ElementsAre(2)) << "the rooms forget its files";
+  EXPECT_THAT(expired(table, 2), IsEmpty());
+  EXPECT_EQ(table.needed_by({1, run}), 0u);
+}
+
+TEST_F(Table, T10ACopyThatGetsItsRecordIsAVersionAsAnyOther) {
+  table.found(in_doubt(1, {1}), Where::disk);
+  table.begin_run(run, self, 2, true);
+  EXPECT_THAT(table.copies(), ::testing::SizeIs(1));
+  table.found(stored(1, Level::local), Where::disk);
+  EXPECT_THAT(table.copies(), IsEmpty());
+  EXPECT_TRUE(row(1).good());
+}
+
 // The nodes that would have announced it ended first: a restart may take it all the same.
 TEST_F(Table, T10aWhatIsRecordedAndWasNotAnnouncedCountsAsLocalInTheNextRun) {
   become_prepared(1);

@@ -21,7 +21,7 @@ using nlohmann::json;
 
 class WritersTest : public ServerTest {
  protected:
-  Made make_tier(const std::string&) override {
+  Made tier_in(const std::string&) override {
     return Made(std::make_unique<RefusingTier>(disk_, trouble_));
   }
 

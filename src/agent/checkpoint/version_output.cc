@@ -104,8 +104,7 @@ bool VersionOutput::on(const VersionFailed& event) {
   MemoryVersion* version = state_.in_memory(event.version);
   if (version == nullptr) return false;
   version->failed = event.error;
-  if (!state_.write_failed) ++state_.write_outages;
-  state_.write_failed = event;
+  state_.versions.not_written(event);
   state_.record("write_failed", {{"version", event.version},
                                  {"code", code_name(event.error.code())},
                                  {"why", event.error.message()}});

@@ -17,14 +17,15 @@ namespace backstay::agent {
 
 namespace peer = wire::peer;
 
-DrainCoordinator::DrainCoordinator(JobState& state, Peers* peers, const HeldFiles* held,
-                                   Events events)
+DrainCoordinator::DrainCoordinator(JobState& state, const Levels& levels, Peers* peers,
+                                   const HeldFiles* held, DrainEvents& events)
     : state_(state),
+      levels_(levels),
       peers_(peers),
       held_(held),
       self_(peers == nullptr ? 0 : peers->self()),
       members_(peers == nullptr ? 1 : peers->members()),
-      events_(std::move(events)),
+      events_(events),
       next_ticket_(state.clock.wall_ns()) {}
 
 DrainCoordinator::~DrainCoordinator() {
@@ -88,7 +89,7 @@ void DrainCoordinator::tell_due() {
   for (const auto& [number, row] : state_.versions.rows()) {
     if (!row.good() || row.durable()) continue;
     const format::CommitRecord& record = row.disk->record;
-    const bool waited = events_.waited(number);
+    const bool waited = levels_.wanted_durable(number);
     const bool left = record.run != state_.run && number > durable;
     if ((!waited && !left) || !said_.emplace(number, waited).second) continue;
     send(to, peer::Due{number, record.run, record.nodes, record.ranks, record.captured_ns, waited});
@@ -111,7 +112,7 @@ void DrainCoordinator::begin() {
   for (const auto& [number, row] : state_.versions.rows()) {
     // Of a version of several nodes a node alone has a part only.
     const bool has_all = !alone() || (row.good() && row.disk->record.nodes == 1);
-    if (row.good() && has_all) next.consider(number, events_.waited(number));
+    if (row.good() && has_all) next.consider(number, levels_.wanted_durable(number));
   }
   for (const auto& [number, due] : due_) next.consider(number, due.waited);
   const VersionNumber number = next.answer();

@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -23,6 +22,7 @@
 #include "agent/group/peers.h"
 #include "agent/version/held_files.h"
 #include "agent/version/job_state.h"
+#include "agent/version/levels.h"
 
 namespace backstay::agent {
 
@@ -31,18 +31,22 @@ using DrainMessage = std::variant<wire::peer::Due, wire::peer::Which, wire::peer
                                   wire::peer::Turn, wire::peer::TurnOver, wire::peer::Durable,
                                   wire::peer::NotDurable, wire::peer::DurableGone>;
 
+// What becomes of versions on shared storage.
+class DrainEvents {
+ public:
+  virtual ~DrainEvents() = default;
+  virtual void durable(const StoredVersion& stored) = 0;
+  virtual void failed(const CopyFailed& event) = 0;
+  virtual void gone(VersionNumber version) = 0;  // removed there
+};
+
 class DrainCoordinator final {
  public:
-  struct Events {
-    std::function<bool(VersionNumber)> waited;  // a rank or tool here waits for its level durable
-    std::function<void(const StoredVersion&)> durable;
-    std::function<void(const CopyFailed&)> failed;
-    std::function<void(VersionNumber)> gone;  // removed there
-  };
-  // `held`: what is on this node's disk, once listed() was called. Both are null in a run of one
-  // node: then the table of versions says what is on the disk, and the coordinator may outlive the
-  // run.
-  DrainCoordinator(JobState& state, Peers* peers, const HeldFiles* held, Events events);
+  // `levels`: which versions ranks and tools here wait for. `held`: what is on this node's disk,
+  // once listed() was called. Both pointers are null in a run of one node: then the table of
+  // versions says what is on the disk, and the coordinator may outlive the run.
+  DrainCoordinator(JobState& state, const Levels& levels, Peers* peers, const HeldFiles* held,
+                   DrainEvents& events);
   ~DrainCoordinator();
   DrainCoordinator(const DrainCoordinator&) = delete;
   DrainCoordinator& operator=(const DrainCoordinator&) = delete;
@@ -132,11 +136,12 @@ class DrainCoordinator final {
   void let_go(NodeId coordinator);
 
   JobState& state_;
+  const Levels& levels_;
   Peers* const peers_;
   const HeldFiles* const held_;
   const NodeId self_;
   const std::uint32_t members_;
-  const Events events_;
+  DrainEvents& events_;
   std::set<NodeId> lost_;
   std::set<VersionNumber> gone_;  // removed from shared storage in this run
   std::uint64_t next_ticket_;

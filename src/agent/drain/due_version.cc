@@ -1,6 +1,7 @@
 #include "agent/drain/due_version.h"
 
 #include <algorithm>
+#include <set>
 
 namespace backstay::agent {
 
@@ -12,9 +13,41 @@ VersionNumber newest_durable(const JobState& state) {
   return newest;
 }
 
+namespace {
+
+// What versions on this disk that are not durable yet need, and what that needs in its turn.
+std::set<VersionOfRun> needed_by_pending(const JobState& state) {
+  std::set<VersionOfRun> needed;
+  const auto& rows = state.versions.rows();
+  for (auto at = rows.rbegin(); at != rows.rend(); ++at) {  // what is needed is older
+    const auto& [number, row] = *at;
+    if (!row.good()) continue;
+    const bool pending = !row.durable() || needed.contains({number, row.disk->record.run});
+    if (!pending) continue;
+    for (const format::Need& need : row.disk->record.needs) needed.emplace(need.version, need.run);
+  }
+  return needed;
+}
+
+// The version from which `durable.every` counts. One that was copied because a newer one needs it,
+// before its own turn, does not count until that one is durable: the coordinator may have died
+// between the two.
+VersionNumber newest_on_schedule(const JobState& state) {
+  const std::set<VersionOfRun> needed = needed_by_pending(state);
+  VersionNumber newest = 0;
+  for (const auto& [number, row] : state.versions.rows()) {
+    if (!row.durable()) continue;
+    const bool has_its_turn = number >= newest + state.durable_settings.every;
+    if (has_its_turn || !needed.contains({number, row.shared->record.run})) newest = number;
+  }
+  return newest;
+}
+
+}  // namespace
+
 DueVersion::DueVersion(const JobState& state, VersionNumber target)
-    : state_(state), newest_durable_(newest_durable(state)), target_(target) {
-  if (state.copy_failed) given_up_ = state.copy_failed->version;
+    : state_(state), newest_durable_(newest_on_schedule(state)), target_(target) {
+  if (const auto& failed = state.versions.last_not_copied()) given_up_ = failed->version;
 }
 
 void DueVersion::consider(VersionNumber version, bool waited) {

@@ -10,7 +10,8 @@ VersionNumber newest_durable(const JobState& state);
 
 // Which of the given versions is to become durable next: the newest that is newer than the newest
 // durable one by durable.every, but first one that is waited for. What was given up, and what is
-// older, is not tried again, unless a newer one needs it.
+// older, is not tried again, unless a newer one needs it. What was copied before its turn because a
+// newer one needs it does not count until that one is durable.
 class DueVersion {
  public:
   // `target`: of the last answer. It stays due once something that it needs is durable.

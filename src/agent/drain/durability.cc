@@ -15,8 +15,7 @@ void Durability::open(DurableSettings settings, std::uint32_t nodes) {
   if (!goes_on) coordinator_.reset();  // what it does now would be taken for the new run's
   state_.durable_settings = std::move(settings);
   state_.versions.forget_shared();
-  state_.durable_error.reset();
-  state_.copy_failed.reset();
+  state_.versions.begin_copies();
   live_ = false;
   stale_looks_ += std::exchange(state_.durable_looks, 0);
   opening_ = state_.durable_settings.on();
@@ -40,7 +39,7 @@ bool Durability::on(const Scanned& event) {
     state_.versions.forget_shared();
   }
   if (!event.versions.ok()) {
-    state_.durable_error = event.versions.error();
+    state_.versions.shared_unreadable(event.versions.error());
     spdlog::error("the durable directory cannot be read job={} error=\"{}\"", state_.name,
                   event.versions.error().to_string());
     return true;
@@ -63,12 +62,8 @@ void Durability::consider() {
 void Durability::with(Peers& peers, const HeldFiles& held) { begin(&peers, &held); }
 
 void Durability::begin(Peers* peers, const HeldFiles* held) {
-  coordinator_.emplace(
-      state_, peers, held,
-      DrainCoordinator::Events{.waited = wanted_,
-                               .durable = [this](const StoredVersion& stored) { durable(stored); },
-                               .failed = [this](const CopyFailed& event) { failed(event); },
-                               .gone = [this](VersionNumber version) { gone(version); }});
+  DrainEvents& events = *this;
+  coordinator_.emplace(state_, levels_, peers, held, events);
 }
 
 void Durability::stand_still(bool on) {
@@ -102,7 +97,7 @@ void Durability::failed(const CopyFailed& event) {
       "version could not be copied to {} job={} version={} error=\"{}\"; the next "
       "version is tried again",
       state_.durable_settings.dir, state_.name, event.version, event.error.to_string());
-  state_.copy_failed = event;
+  state_.versions.not_copied(event);
   state_.record("durable_failed", {{"version", event.version},
                                    {"code", code_name(event.error.code())},
                                    {"why", event.error.message()}});

@@ -8,7 +8,6 @@
 // next version is. What is copied is not removed by retention meanwhile.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 
@@ -18,11 +17,9 @@
 
 namespace backstay::agent {
 
-class Durability {
+class Durability final : private DrainEvents {
  public:
-  // `wanted(version)`: a rank or tool waits for its level durable.
-  Durability(JobState& state, std::function<bool(VersionNumber)> wanted)
-      : state_(state), wanted_(std::move(wanted)) {}
+  Durability(JobState& state, const Levels& levels) : state_(state), levels_(levels) {}
 
   // A run begins with these settings: the directory is listed again. What an earlier run of
   // several nodes had under way ends. Of a run of one node it goes on in the next run of one node,
@@ -54,13 +51,14 @@ class Durability {
 
  private:
   void begin(Peers* peers, const HeldFiles* held);
-  void durable(const StoredVersion& stored);
-  void failed(const CopyFailed& event);
   void damaged(VersionNumber version, const std::string& why);
-  void gone(VersionNumber version);
+  // DrainEvents
+  void durable(const StoredVersion& stored) override;
+  void failed(const CopyFailed& event) override;
+  void gone(VersionNumber version) override;
 
   JobState& state_;
-  std::function<bool(VersionNumber)> wanted_;
+  const Levels& levels_;
   bool opening_ = false;
   std::uint32_t stale_looks_ = 0;  // asked for by restarts of a run before, and not answered
   bool stands_still_ = false;

@@ -1,18 +1,17 @@
 #include "agent/group/blocker_publisher.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
+#include "agent/version/why_not.h"
 #include "base/log.h"
 #include "base/machine.h"
 
 namespace backstay::agent {
 
 std::vector<Blocker> BlockerPublisher::own(std::vector<Blocker> all) const {
-  for (const auto& [number, version] : state_.memory) {
-    if (!version.failed || version.info.run != state_.run) continue;
-    all.push_back({number, Level::local, version.failed->code(), version.failed->message()});
-  }
+  std::ranges::move(blockers_here(state_), std::back_inserter(all));
   for (const Blocker& before : told_) {  // dropped for a newer one: it does not come any more
     if (before.level == Level::local && state_.is_gone(before.version)) all.push_back(before);
   }
@@ -30,7 +29,7 @@ void BlockerPublisher::tell(RunMembership* run_membership, std::vector<Blocker> 
     spdlog::warn("the other nodes are not told why versions stay behind job={} error=\"{}\"",
                  state_.name, published.error().to_string());
   }
-  learn(state_.node, std::move(all));
+  state_.versions.blocked(state_.node, std::move(all));
 }
 
 void BlockerPublisher::learn(const tree::Fact& fact) {
@@ -40,19 +39,8 @@ void BlockerPublisher::learn(const tree::Fact& fact) {
     return;
   }
   auto blockers = decode_blockers(fact.value);
-  if (blockers.ok()) return learn(fact.node, std::move(*blockers));
+  if (blockers.ok()) return state_.versions.blocked(fact.node, std::move(*blockers));
   spdlog::warn("what node {} lacks cannot be read job={}", fact.node, state_.name);
-}
-
-void BlockerPublisher::learn(NodeId node, NodeBlockers blockers) {
-  for (const VersionNumber version : state_.blockers.learn(node, std::move(blockers))) {
-    state_.versions.changed(version);
-  }
-}
-
-void BlockerPublisher::clear() {
-  told_.clear();
-  state_.blockers.clear();
 }
 
 }  // namespace backstay::agent

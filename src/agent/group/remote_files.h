@@ -27,15 +27,17 @@ class ObjectLookup {
   }
 };
 
-struct RemoteFiles {
-  ObjectLookup& directory;
-  FileReader& files;
+class RemoteFiles {
+ public:
+  virtual ~RemoteFiles() = default;
+  virtual ObjectLookup& directory() = 0;
+  virtual FileReader& files() = 0;
   // A file was found damaged at that holder, which may be ourselves.
-  std::function<void(NodeId holder, const FileOf& file, const Error& why)> damaged;
+  virtual void damaged(NodeId holder, const FileOf& file, const Error& why) = 0;
   // The file with that rank's object, made again by an agent that has parity of its group: whose
   // file that agent has then.
   using Rebuilt = std::function<void(const Result<NodeId>&)>;
-  std::function<void(NodeId agent, VersionOfRun version, Rank rank, Rebuilt done)> rebuild = {};
+  virtual void rebuild(NodeId agent, VersionOfRun version, Rank rank, Rebuilt done) = 0;
 };
 
 }  // namespace backstay::agent

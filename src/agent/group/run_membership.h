@@ -32,15 +32,10 @@ struct MembershipFacts {
   const Clock* clock = &system_clock();  // of the heartbeat
 };
 
-// What is to be done on this node, and what has become known.
-class MembershipOwner {
+// What becomes known of a run and its members.
+class RunEvents {
  public:
-  virtual ~MembershipOwner() = default;
-  // All members hold the version at this level: its record is to be written, then recorded()
-  // called.
-  virtual void record(tree::RunVersion version, Level level) = 0;
-  // All members have the record.
-  virtual void announced(tree::RunVersion version, Level level) = 0;
+  virtual ~RunEvents() = default;
   virtual void membership(const tree::Membership& change) = 0;
   // All members have entered the barrier so often.
   virtual void released(std::uint64_t barrier, std::uint64_t round) = 0;
@@ -50,6 +45,16 @@ class MembershipOwner {
   virtual void reached(NodeId member) = 0;
   // Time has passed; only where there are several members.
   virtual void ticked() = 0;
+};
+
+// What is to be done on this node, beside that.
+class MembershipOwner : public RunEvents {
+ public:
+  // All members hold the version at this level: its record is to be written, then recorded()
+  // called.
+  virtual void record(tree::RunVersion version, Level level) = 0;
+  // All members have the record.
+  virtual void announced(tree::RunVersion version, Level level) = 0;
   // What other agents say about files.
   virtual PeerEvents& files() = 0;
 };

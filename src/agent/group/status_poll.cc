@@ -9,15 +9,15 @@ StatusPoll::~StatusPoll() {
   for (auto& [ticket, open] : open_) open.gathered->done = true;
 }
 
-std::shared_ptr<const Gathered> StatusPoll::ask(const tree::NodeSet& lost, std::size_t others_max,
-                                                VersionOfRun version) {
+std::shared_ptr<const Gathered> StatusPoll::ask(wire::peer::Seen own, const tree::NodeSet& lost,
+                                                std::size_t others_max, VersionOfRun version) {
   const std::uint64_t ticket = ++last_ticket_;
   Open open{std::make_shared<Gathered>(), {}, clock_.monotonic_ns() + patience_ns};
   std::vector<MemberSeen>& members = open.gathered->members;
   std::size_t others = 0;
   for (NodeId node = 0; node < peers_.members(); ++node) {
     if (node == peers_.self()) {
-      members.push_back({node, MemberSeen::State::ok, "", own_(version)});
+      members.push_back({node, MemberSeen::State::ok, "", std::move(own)});
     } else if (others++ >= std::min(others_max, asked_max)) {
       ++open.gathered->left_out;
     } else if (lost.contains(node)) {
@@ -41,10 +41,9 @@ void StatusPoll::close_if_all(Open& open) {
   if (open.waiting.empty()) open.gathered->done = true;
 }
 
-void StatusPoll::on(NodeId from, const wire::peer::Look& look) {
-  wire::peer::Seen seen = own_({look.version, look.run});
-  seen.ticket = look.ticket;
-  peers_.send(from, std::move(seen));
+void StatusPoll::on(NodeId from, const wire::peer::Look& look, wire::peer::Seen own) {
+  own.ticket = look.ticket;
+  peers_.send(from, std::move(own));
 }
 
 void StatusPoll::on(NodeId from, const wire::peer::Seen& seen) {

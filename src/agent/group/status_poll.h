@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -40,20 +39,18 @@ class StatusPoll {
   static constexpr std::size_t asked_max = 64;
   static constexpr std::uint64_t patience_ns = 1'000'000'000;
 
-  // `own`: what is to be seen of this node, with its files of the version that is asked for.
-  StatusPoll(Peers& peers, const Clock& clock, std::function<wire::peer::Seen(VersionOfRun)> own)
-      : peers_(peers), clock_(clock), own_(std::move(own)) {}
+  StatusPoll(Peers& peers, const Clock& clock) : peers_(peers), clock_(clock) {}
   // What is under way is done as it is.
   ~StatusPoll();
   StatusPoll(const StatusPoll&) = delete;
   StatusPoll& operator=(const StatusPoll&) = delete;
 
-  // This node and at most `others_max` more; those that are lost are not asked.
-  // `version`: whose files are asked for as well; number 0: of none.
-  std::shared_ptr<const Gathered> ask(const tree::NodeSet& lost, std::size_t others_max,
-                                      VersionOfRun version = {});
-  // True if it was for us.
-  void on(NodeId from, const wire::peer::Look& look);
+  // This node, of which `own` is to be seen, and at most `others_max` more; those that are lost are
+  // not asked. `version`: whose files are asked for as well; number 0: of none.
+  std::shared_ptr<const Gathered> ask(wire::peer::Seen own, const tree::NodeSet& lost,
+                                      std::size_t others_max, VersionOfRun version = {});
+  // `own`: what is to be seen of this node, with its files of the version that is asked for.
+  void on(NodeId from, const wire::peer::Look& look, wire::peer::Seen own);
   void on(NodeId from, const wire::peer::Seen& seen);
   void lost(NodeId peer, const Error& why);
   // Ends what has waited long enough; answers when it wants to be called again (base/clock.h).
@@ -69,7 +66,6 @@ class StatusPoll {
 
   Peers& peers_;
   const Clock& clock_;
-  const std::function<wire::peer::Seen(VersionOfRun)> own_;
   std::uint64_t last_ticket_ = 0;
   std::map<std::uint64_t, Open> open_;
 };

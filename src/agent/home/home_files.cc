@@ -22,7 +22,7 @@ void HomeFiles::begin_run() {
     if (row.good()) {
       local(*row.disk);
     } else {
-      at_home_(number);  // nothing can be brought of what is damaged
+      at_home_.push_back(number);  // nothing can be brought of what is damaged
     }
   }
 }
@@ -126,7 +126,7 @@ void HomeFiles::tell(const HomeNews& news) {
   for (const HomeNews::Warning& warning : news.warnings) warn(warning);
   for (const VersionNumber version : news.at_home) {
     state_.record("home", {{"version", version}});
-    at_home_(version);
+    at_home_.push_back(version);
   }
   for (const HomeNews::Answer& answer : news.answers) {
     const auto asker = askers_.find(answer.ticket);

@@ -5,9 +5,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "agent/disk/store.h"
 #include "agent/home/home_plan.h"
@@ -18,9 +19,7 @@ namespace backstay::agent {
 
 class HomeFiles {
  public:
-  // `at_home(version)`: its files are at their paths, and retention may remove it.
-  HomeFiles(JobState& state, std::function<void(VersionNumber)> at_home)
-      : state_(state), at_home_(std::move(at_home)) {}
+  explicit HomeFiles(JobState& state) : state_(state) {}
 
   // A run of writers begins: what lies on the disk is looked at. Not where captured files stay in
   // the store (JobState::files_come_home).
@@ -33,6 +32,10 @@ class HomeFiles {
   // Answered by MovedHome, at once.
   void move(ConnectionId connection, const wire::MoveHome& wanted);
   void disconnected(ConnectionId connection);
+
+  // Since the last call: versions whose files are at their paths, so that retention may remove
+  // them.
+  std::vector<VersionNumber> take_at_home() { return std::exchange(at_home_, {}); }
 
   // Of the home thread; of the store: a version that could not be written. Others are not its.
   void on(const Event& event);
@@ -50,7 +53,7 @@ class HomeFiles {
   void warn(const HomeNews::Warning& warning);
 
   JobState& state_;
-  const std::function<void(VersionNumber)> at_home_;
+  std::vector<VersionNumber> at_home_;
   HomePlan plan_;
   bool began_ = false;
   std::uint64_t ticket_ = 0;

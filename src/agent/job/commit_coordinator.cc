@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "agent/disk/links.h"
+#include "agent/version/why_not.h"
 #include "base/check.h"
 #include "base/log.h"
 
@@ -91,8 +92,9 @@ std::uint64_t CommitCoordinator::patience_ends_ns() const {
 bool CommitCoordinator::may_be_decided() const {
   if (!in_doubt() || !present_->lost().empty()) return false;
   return std::ranges::any_of(state_.versions.rows(), [this](const auto& entry) {
-    return entry.second.in_doubt() && entry.second.is_of(state_.run) &&
-           !state_.blockers.of(entry.first, Level::captured, Level::local);
+    const VersionRow& row = entry.second;
+    return row.in_doubt() && row.is_of(state_.run) && !row.durable() &&
+           why_not(state_, entry.first, Level::local).empty();
   });
 }
 
@@ -185,14 +187,6 @@ void CommitCoordinator::on(const RecordFailed& event) {
   state_.versions.record_failed(event.version, event.level, event.error);
 }
 
-std::vector<Blocker> CommitCoordinator::unrecorded() const {
-  std::vector<Blocker> all;
-  for (const auto& [number, row] : state_.versions.rows()) {
-    if (row.unrecorded && row.is_of(state_.run)) all.push_back(*row.unrecorded);
-  }
-  return all;
-}
-
 void CommitCoordinator::held_protected(VersionNumber version) {
   if (!present_) return;
   state_.versions.replicated(version);
@@ -244,17 +238,17 @@ void CommitCoordinator::membership(const tree::Membership& change) {
     spdlog::warn("{} job={} nodes={}", what, state_.name, list.dump());
     state_.record(what, {{"nodes", std::move(list)}});
   }
-  listener_.membership(change);
+  events_.membership(change);
 }
 
 void CommitCoordinator::released(std::uint64_t barrier, std::uint64_t round) {
-  listener_.released(barrier, round);
+  events_.released(barrier, round);
 }
 
 void CommitCoordinator::ticked() {
   for (const auto& [version, level] : state_.versions.take_retries()) order_record(version, level);
   say_again();
-  listener_.ticked();
+  events_.ticked();
 }
 
 // The tree keeps what was said of some dozens of versions only (tree/floors.h). Where one node

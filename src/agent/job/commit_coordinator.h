@@ -16,7 +16,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <list>
 #include <memory>
 #include <vector>
@@ -29,16 +28,10 @@ namespace backstay::agent {
 
 class CommitCoordinator final : public MembershipOwner {
  public:
-  struct Listener {
-    std::function<void(const tree::Membership&)> membership;
-    std::function<void(std::uint64_t barrier, std::uint64_t round)> released;
-    std::function<void(NodeId)> reached;
-    std::function<void(const tree::Fact&)> fact;
-    std::function<void()> ticked;  // of any membership
-  };
-  // `files`: gets what other agents of the present run say about files.
-  CommitCoordinator(JobState& state, PeerEvents& files, Listener listener)
-      : state_(state), files_(files), listener_(std::move(listener)) {}
+  // `files`: gets what other agents of the present run say about files. `events`: gets what
+  // becomes known of the run, and the ticks of runs before it too.
+  CommitCoordinator(JobState& state, PeerEvents& files, RunEvents& events)
+      : state_(state), files_(files), events_(events) {}
 
   // A run begins; the fleets of those before stay while they have versions to decide. Errors: of
   // the network (port_in_use, config, permission, io), invalid.
@@ -51,10 +44,6 @@ class CommitCoordinator final : public MembershipOwner {
   void on(const VersionSealed& event);
   void on(const VersionRecorded& event);
   void on(const RecordFailed& event);
-
-  // Versions of the present run whose record this node cannot write, or could not when it last
-  // tried.
-  std::vector<Blocker> unrecorded() const;
 
   // This node's part is protected.
   void held_protected(VersionNumber version);
@@ -81,10 +70,8 @@ class CommitCoordinator final : public MembershipOwner {
   void announced(tree::RunVersion version, Level level) override;
   void membership(const tree::Membership& change) override;
   void released(std::uint64_t barrier, std::uint64_t round) override;
-  void reached(NodeId member) override { listener_.reached(member); }
-  void fact(const tree::Fact& fact) override {
-    if (listener_.fact) listener_.fact(fact);
-  }
+  void reached(NodeId member) override { events_.reached(member); }
+  void fact(const tree::Fact& fact) override { events_.fact(fact); }
   void ticked() override;
   PeerEvents& files() override { return files_; }
 
@@ -107,7 +94,7 @@ class CommitCoordinator final : public MembershipOwner {
 
   JobState& state_;
   PeerEvents& files_;
-  const Listener listener_;
+  RunEvents& events_;
   std::unique_ptr<RunMembership> present_;
   std::list<std::unique_ptr<RunMembership>>
       earlier_;  // of runs before, while they have versions to decide

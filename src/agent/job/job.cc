@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "agent/disk/links.h"
-#include "agent/job/job_status.h"
 #include "agent/restart/candidate.h"
 #include "base/log.h"
 #include "base/machine.h"
@@ -25,30 +23,14 @@ Job::Job(std::string name, std::string dir, Pool& pool, Outbox& outbox, StoreLin
              .events = store,
              .clock = clock},
       page_(std::move(page)),
-      levels_(state_, [this](VersionNumber version) { return version_text(*this, version); }),
+      levels_(state_),
       output_(state_),
       capture_(state_, output_),
       writers_(state_, output_),
-      home_files_(state_, [this](VersionNumber version) { writers_.brought_home(version); }),
-      durability_(state_,
-                  [this](VersionNumber version) { return levels_.wanted_durable(version); }),
+      home_files_(state_),
+      durability_(state_, levels_),
       files_(*this),
-      commit_coordinator_(
-          state_, files_,
-          {.membership = [this](const tree::Membership& change) { membership(change); },
-           .released = [this](std::uint64_t barrier, std::uint64_t) { released(barrier); },
-           .reached =
-               [this](NodeId member) {
-                 if (state_.blockers.cut_off(member, std::nullopt)) levels_.changed();
-                 if (redundancy_) redundancy_->reached(member);
-                 if (DrainCoordinator* drain = durability_.coordinator()) drain->reached(member);
-               },
-           .fact =
-               [this](const tree::Fact& fact) {
-                 blocker_publisher_.learn(fact);
-                 request_publisher_.learn(fact);
-               },
-           .ticked = [this] { levels_.changed(); }}),
+      commit_coordinator_(state_, files_, *this),
       blocker_publisher_(state_),
       request_publisher_(state_, *page_) {
   state_.store.post(ScanJob{});
@@ -104,7 +86,7 @@ void Job::answer_candidates() {
   }
 }
 
-void Job::set_around(const RemoteFiles* around) {
+void Job::set_around(RemoteFiles* around) {
   state_.around = around;
   answer_candidates();
 }
@@ -220,7 +202,6 @@ void Job::on(const Event& event) {
     if (redundancy_ && sealed->stored.record.run == state_.run) {
       redundancy_->sealed(held_of(*sealed));
     }
-    state_.write_failed.reset();
     commit_coordinator_.on(*sealed);
   } else if (const auto* recorded = std::get_if<VersionRecorded>(&event)) {
     if (redundancy_) redundancy_->recorded(recorded->stored.record);
@@ -300,8 +281,8 @@ void Job::pump() {
 }
 
 void Job::tell_facts() {
-  std::vector<Blocker> blockers = commit_coordinator_.unrecorded();
-  if (redundancy_) std::ranges::move(redundancy_->blockers(), std::back_inserter(blockers));
+  std::vector<Blocker> blockers;
+  if (redundancy_) blockers = redundancy_->blockers();
   blocker_publisher_.tell(commit_coordinator_.run_membership(), std::move(blockers));
   request_publisher_.tell(commit_coordinator_.run_membership());
 }

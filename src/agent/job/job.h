@@ -32,7 +32,7 @@
 
 namespace backstay::agent {
 
-class Job {
+class Job final : private RunEvents, private RedundancyEvents {
  public:
   Job(std::string name, std::string dir, Pool& pool, Outbox& outbox, StoreLink& store,
       const Clock& clock, std::unique_ptr<ControlPage> page);
@@ -79,7 +79,7 @@ class Job {
   // The other agents of the run, once what this node holds was announced to them; null when they
   // go. Before that, ranks of several nodes that ask for candidates wait. For tests; a run on
   // several nodes does it by itself.
-  void set_around(const RemoteFiles* around);
+  void set_around(RemoteFiles* around);
 
   // Status of the run's nodes; asks at most `others_max` other agents.
   // `version`: its files are listed as well; number 0: those of no version.
@@ -113,6 +113,7 @@ class Job {
   void await_newer(ConnectionId tool, const wire::AwaitNewer& await) {
     levels_.await_newer(tool, await);
     durability_.consider();
+    carry_out();
   }
 
   // A tool removes the version: no restart takes it any more. Errors: busy (it is still needed
@@ -202,9 +203,19 @@ class Job {
   bool may_begin_run() const;
   Status find_neighbours();
   Status know(const wire::Neighbours& neighbours);
-  void kept(const HeldFile& file);
-  void released(std::uint64_t barrier);
-  void membership(const tree::Membership& change);
+
+  // RunEvents
+  void membership(const tree::Membership& change) override;
+  void released(std::uint64_t barrier, std::uint64_t round) override;
+  void reached(NodeId member) override;
+  void fact(const tree::Fact& fact) override;
+  void ticked() override { levels_.changed(); }
+  // RedundancyEvents
+  void listed(RemoteFiles& around) override;
+  void directory_complete() override;
+  void protected_here(VersionNumber version) override;
+  void kept(const HeldFile& file) override;
+  void damaged(NodeId holder, const FileOf& file, const Error& why) override;
 
   void scanned(const Scanned& event);
   std::vector<VersionNumber> recorded_here() const;

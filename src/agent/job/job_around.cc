@@ -33,28 +33,10 @@ Status Job::find_neighbours() {
     spdlog::info("failure domain job={} node={} domain={}", state_.name, state_.node, own);
   std::optional<ParitySettings> parity;
   if (parity_) parity = ParitySettings{*parity_, settings.domains, protect_bytes_per_s_};
-  Redundancy::Listener listener;
-  listener.listed = [this](const RemoteFiles& around) {
-    set_around(&around);
-    if (DrainCoordinator* drain = durability_.coordinator()) drain->listed();
-  };
-  listener.directory_complete = [this] {
-    commit_coordinator_.run_membership()->enter(Redundancy::directory_barrier, 1);
-  };
-  listener.protected_here = [this](VersionNumber version) {
-    commit_coordinator_.held_protected(version);
-  };
-  listener.kept = [this](const HeldFile& file) { kept(file); };
-  listener.damaged = [this](NodeId holder, const FileOf& file, const Error& why) {
-    spdlog::warn("damaged job={} version={} file_of_node={} at={} why=\"{}\"", state_.name,
-                 file.version, file.node, holder, why.message());
-  };
-  redundancy_ =
-      std::make_unique<Redundancy>(state_, run_membership.peers(), *parts, std::move(settings),
-                                   std::move(parity), std::move(listener));
-  status_poll_ = std::make_unique<StatusPoll>(
-      run_membership.peers(), state_.clock,
-      [this](VersionOfRun version) { return seen_here(*this, version); });
+  RedundancyEvents& events = *this;
+  redundancy_ = std::make_unique<Redundancy>(state_, run_membership.peers(), *parts,
+                                             std::move(settings), std::move(parity), events);
+  status_poll_ = std::make_unique<StatusPoll>(run_membership.peers(), state_.clock);
   durability_.with(run_membership.peers(),
                    redundancy_->held());  // others may have a durable directory
   redundancy_->begin();
@@ -63,8 +45,10 @@ Status Job::find_neighbours() {
 }
 
 std::shared_ptr<const Gathered> Job::look(std::size_t others_max, VersionOfRun version) {
-  if (status_poll_)
-    return status_poll_->ask(commit_coordinator_.run_membership()->lost(), others_max, version);
+  if (status_poll_) {
+    return status_poll_->ask(seen_here(*this, version),
+                             commit_coordinator_.run_membership()->lost(), others_max, version);
+  }
   auto alone = std::make_shared<Gathered>();
   alone->done = true;
   if (state_.run != 0) {
@@ -104,6 +88,17 @@ const HeldFile* Job::parity_here(VersionOfRun version) const {
   return nullptr;
 }
 
+void Job::listed(RemoteFiles& around) {
+  set_around(&around);
+  if (DrainCoordinator* drain = durability_.coordinator()) drain->listed();
+}
+
+void Job::directory_complete() {
+  commit_coordinator_.run_membership()->enter(Redundancy::directory_barrier, 1);
+}
+
+void Job::protected_here(VersionNumber version) { commit_coordinator_.held_protected(version); }
+
 // A version of which there are only copies here is new to this node.
 void Job::kept(const HeldFile& file) {
   if (DrainCoordinator* drain = durability_.coordinator()) drain->kept(file.file);
@@ -112,14 +107,28 @@ void Job::kept(const HeldFile& file) {
   state_.versions.found({version, file.record->level, *file.record}, Where::disk);
 }
 
-void Job::released(std::uint64_t barrier) {
+void Job::damaged(NodeId holder, const FileOf& file, const Error& why) {
+  spdlog::warn("damaged job={} version={} file_of_node={} at={} why=\"{}\"", state_.name,
+               file.version, file.node, holder, why.message());
+}
+
+void Job::released(std::uint64_t barrier, std::uint64_t) {
   if (redundancy_ && barrier == Redundancy::directory_barrier) redundancy_->open();
 }
 
+void Job::reached(NodeId member) {
+  state_.versions.cut_off(member, std::nullopt);
+  if (redundancy_) redundancy_->reached(member);
+  if (DrainCoordinator* drain = durability_.coordinator()) drain->reached(member);
+}
+
+void Job::fact(const tree::Fact& fact) {
+  blocker_publisher_.learn(fact);
+  request_publisher_.learn(fact);
+}
+
 void Job::membership(const tree::Membership& change) {
-  if (state_.blockers.lost(commit_coordinator_.run_membership()->lost(),
-                           state_.clock.monotonic_ns()))
-    levels_.changed();
+  state_.versions.lost(commit_coordinator_.run_membership()->lost(), state_.clock.monotonic_ns());
   if (redundancy_) redundancy_->membership(change.lost, change.back);
   if (DrainCoordinator* drain = durability_.coordinator()) {
     drain->membership(tree::numbers(change.lost), tree::numbers(change.back));
@@ -158,7 +167,9 @@ void Job::Files::deliver(NodeId from, const wire::peer::Message& message) {
       [&](const peer::Rebuild& one) { files.on(from, one); },
       [&](const peer::Rebuilt& one) { files.on(from, one); },
       [&](const peer::Doubt& one) { redundancy.on(from, one); },
-      [&](const peer::Look& one) { poll.on(from, one); },
+      [&](const peer::Look& one) {
+        poll.on(from, one, seen_here(job_, {one.version, one.run}));
+      },
       [&](const peer::Seen& one) { poll.on(from, one); },
       [&](const peer::Due& one) { drain(one); },
       [&](const peer::Which& one) { drain(one); },
@@ -178,7 +189,7 @@ void Job::Files::offered(NodeId from, std::uint64_t ticket, std::uint64_t bytes,
 }
 
 void Job::Files::lost(NodeId peer, const Error& why) {
-  if (does_not_pass(why.code()) && job_.state_.blockers.cut_off(peer, why)) job_.levels_.changed();
+  if (does_not_pass(why.code())) job_.state_.versions.cut_off(peer, why);
   if (job_.status_poll_) job_.status_poll_->lost(peer, why);
   if (job_.redundancy_) job_.redundancy_->lost(peer, why);
   if (DrainCoordinator* drain = job_.durability_.coordinator()) drain->lost(peer, why);

@@ -229,7 +229,6 @@ void Job::forget_run() {
   status_poll_.reset();
   redundancy_.reset();
   state_.notes.clear();
-  state_.write_failed.reset();
   redundancy_wants_ns_ = no_deadline;
   files_.forget();
 }

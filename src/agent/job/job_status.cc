@@ -8,6 +8,8 @@
 #include "agent/disk/links.h"
 #include "agent/job/buffers_used.h"
 #include "agent/job/job.h"
+#include "agent/version/blockers.h"
+#include "agent/version/why_not.h"
 #include "base/machine.h"
 
 namespace backstay::agent {
@@ -18,18 +20,18 @@ std::string text_of(const json& document) {
   return document.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-json version_json(const Job& job, VersionNumber number) {
-  const wire::LevelIs level = job.level_of(number);
+json version_json(const JobState& state, VersionNumber number) {
+  const ReportedVersion now = reported(state, number);
   json out = {{"version", number},
-              {"level", level_name(level.level)},
+              {"level", level_name(now.level)},
               {"bytes", 0},
               {"written_bytes", 0},
               {"captured_ns", 0},
               {"local_ns", 0},
               {"durable_ns", 0},
               {"in_pool", false},
-              {"error", level.message}};
-  if (const auto at = job.state().memory.find(number); at != job.state().memory.end()) {
+              {"error", now.broken ? now.broken->message : ""}};
+  if (const auto at = state.memory.find(number); at != state.memory.end()) {
     out["bytes"] = at->second.bytes();
     out["written_bytes"] = at->second.written_bytes;
     out["captured_ns"] = at->second.captured_ns;
@@ -37,7 +39,7 @@ json version_json(const Job& job, VersionNumber number) {
     out["in_pool"] = at->second.captured && at->second.whole;
     out["filling"] = !at->second.captured;
   }
-  const VersionRow* row = job.state().versions.find(number);
+  const VersionRow* row = state.versions.find(number);
   if (row != nullptr && row->disk && row->announced != Level::none) {
     out["bytes"] = out["written_bytes"] = row->disk->record.payload_bytes;
     out["captured_ns"] = row->disk->record.captured_ns;
@@ -50,10 +52,6 @@ json version_json(const Job& job, VersionNumber number) {
     out["durable_ns"] = record.committed_ns;
   }
   return out;
-}
-
-std::string version_text(const Job& job, VersionNumber version) {
-  return text_of(version_json(job, version));
 }
 
 wire::peer::Seen seen_here(const Job& job, VersionOfRun files_of) {
@@ -78,9 +76,9 @@ wire::peer::Seen seen_here(const Job& job, VersionOfRun files_of) {
   for (const auto& [number, row] : state.versions.rows()) {
     if (row.disk && row.disk->damage.empty()) seen.newest = std::max(seen.newest, number);
   }
-  if (seen.newest != 0) seen.level = job.level_of(seen.newest).level;
-  if (const Blocker* blocker = state.blockers.newest(state.node)) {
-    seen.lacks = state.blockers.text(state.node);
+  if (seen.newest != 0) seen.level = reported(state, seen.newest).level;
+  if (const Blocker* blocker = state.versions.newest(state.node)) {
+    seen.lacks = line_of(*blocker);
     seen.lacks_level = blocker->level;
     seen.lacks_code = blocker->code;
   }

@@ -5,16 +5,15 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "agent/version/file_of.h"
+#include "agent/version/job_state.h"
 #include "wire/peer_message.h"
 
 namespace backstay::agent {
 
 class Job;
 
-// One entry of the status's `versions`, as a document and as text.
-nlohmann::json version_json(const Job& job, VersionNumber number);
-std::string version_text(const Job& job, VersionNumber version);
+// One entry of the status's `versions`.
+nlohmann::json version_json(const JobState& state, VersionNumber number);
 
 // The document in one line. A path or a message in it may hold bytes that are not UTF-8: they are
 // replaced.

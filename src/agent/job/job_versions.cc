@@ -7,6 +7,7 @@
 
 #include "agent/disk/links.h"
 #include "agent/job/job.h"
+#include "agent/job/job_status.h"
 #include "agent/version/retention.h"
 #include "base/log.h"
 
@@ -33,16 +34,21 @@ void Job::looked(const Looked& event) {
 }
 
 void Job::carry_out() {
+  for (const VersionNumber version : home_files_.take_at_home()) writers_.brought_home(version);
   for (;;) {
     const VersionOrders orders = state_.versions.take_orders();
-    if (orders.empty()) return;
+    if (orders.empty()) break;
     for (const VersionNumber version : orders.gone) gone(version);
     for (const Announcement& now : orders.announced) announced(now);
     for (const VersionNumber version : orders.changed) levels_.changed(version);
+    if (orders.all_changed) levels_.changed();
     if (!orders.retain) continue;
     std::vector<VersionNumber> due = expired(state_.versions, state_.keep);
     for (const VersionNumber version : due) state_.versions.ordered(version, StoreOrder::remove);
     if (!due.empty()) state_.store.post(RemoveVersions{std::move(due)});
+  }
+  for (const auto& [tool, version] : levels_.take_come()) {
+    state_.outbox.send(tool, wire::Answer{Code::ok, text_of(version_json(state_, version))});
   }
 }
 
@@ -111,7 +117,8 @@ bool Job::drop_unwritable() {
   state_.store.post(AbortVersion{number, found->second.info.node});
   state_.release(number);
   home_files_.gone(number);
-  levels_.changed(number);
+  state_.versions.changed(number);
+  carry_out();
   return true;
 }
 
@@ -131,10 +138,10 @@ std::vector<std::string> Job::left_in_doubt() const {
   if (!commit_coordinator_.in_doubt()) return left;
   for (const auto& [number, row] : state_.versions.rows()) {
     if (!row.in_doubt() || !row.is_of(state_.run)) continue;
-    const auto why = state_.blockers.of(number, Level::captured, Level::local);
+    const std::vector<WhyNot> why = why_not(state_, number, Level::local);
     left.push_back(fmt::format(
         "version {} of job {}: {}; it counts only where another node has its record", number,
-        state_.name, why ? why->message() : "not all nodes have said that they hold it"));
+        state_.name, why.empty() ? "not all nodes have said that they hold it" : why[0].message));
   }
   return left;
 }

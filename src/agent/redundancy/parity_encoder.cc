@@ -53,10 +53,10 @@ Result<ParityShape> check_parity(const std::string& text, std::uint32_t nodes) {
 }
 
 ParityEncoder::ParityEncoder(ReplicatorWorld world, StripeCoder& stripe_coder,
-                             const ParitySettings& settings, ParityEvents events)
+                             const ParitySettings& settings, FileEvents& events)
     : world_(world),
       stripe_coder_(stripe_coder),
-      events_(std::move(events)),
+      events_(events),
       bytes_per_s_(settings.bytes_per_s),
       parity_sender_(world.peers, world.state.clock,
                      parity_sender_patience_ns(settings, world.keeping.buffer_bytes())) {
@@ -502,8 +502,8 @@ void ParityEncoder::sealed(Task& task, const Result<HeldFile>& held) {
   task.blocker.reset();
   task.stripes.reset();
   if (task.removed) return;
-  if (events_.kept) events_.kept(*held);
-  if (events_.protected_here) events_.protected_here(task.version);
+  events_.kept(*held);
+  events_.protected_here(task.version);
   tell_weak(task);
 }
 

@@ -14,7 +14,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -22,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/redundancy/file_events.h"
 #include "agent/redundancy/parity_sender.h"
 #include "agent/redundancy/replica_receiver.h"
 #include "agent/redundancy/stripe_coder.h"
@@ -38,22 +38,15 @@ struct ParitySettings {
   std::uint64_t bytes_per_s = 0;     // that this node pulls; 0: no limit
 };
 
-struct ParityEvents {
-  // This node's parity of the version is there, synced.
-  std::function<void(VersionNumber)> protected_here;
-  std::function<void(const HeldFile&)> kept;
-};
-
 // "k,m" for so many nodes. Errors: config (no such parity), few_nodes (says what to do),
 // unsupported (built without ISA-L).
 Result<ParityShape> check_parity(const std::string& text, std::uint32_t nodes);
 
 class ParityEncoder {
  public:
-  // Preconditions: the run of `world.state` has begun; check_parity(). Both events may be left
-  // empty.
+  // Preconditions: the run of `world.state` has begun; check_parity().
   ParityEncoder(ReplicatorWorld world, StripeCoder& stripe_coder, const ParitySettings& settings,
-                ParityEvents events);
+                FileEvents& events);
   ~ParityEncoder();
   ParityEncoder(const ParityEncoder&) = delete;
   ParityEncoder& operator=(const ParityEncoder&) = delete;
@@ -149,7 +142,7 @@ class ParityEncoder {
 
   const ReplicatorWorld world_;
   StripeCoder& stripe_coder_;
-  const ParityEvents events_;
+  FileEvents& events_;
   const std::uint64_t bytes_per_s_;
   std::vector<NodeId> group_;              // this node's, in the order of the ring
   std::uint32_t self_ = 0;                 // this node's place in it

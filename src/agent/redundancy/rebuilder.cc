@@ -18,11 +18,11 @@ Error version_removed() { return Error(Code::again, "the version was removed"); 
 }  // namespace
 
 Rebuilder::Rebuilder(ReplicatorWorld world, StripeCoder& stripe_coder, ObjectDirectory& directory,
-                     std::function<void(const HeldFile&)> kept)
+                     FileEvents& events)
     : world_(world),
       stripe_coder_(stripe_coder),
       directory_(directory),
-      kept_(std::move(kept)),
+      events_(events),
       asked_(1 + world.state.clock.wall_ns()) {}
 
 // --- who asks ------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ void Rebuilder::make(const FileOf& file, Work& work) {
   ReplicatorWorld world{world_.state, world_.peers, *work.reader, world_.peer_files,
                         world_.keeping};
   work.keeper = std::make_unique<ReplicaReceiver>(
-      world, 0, [this](const wire::peer::Keep&, const HeldFile& held) { kept_(held); });
+      world, 0, [this](const wire::peer::Keep&, const HeldFile& held) { events_.kept(held); });
   work.keeper->keep(self, keep);
 }
 

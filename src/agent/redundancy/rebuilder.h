@@ -16,6 +16,7 @@
 
 #include "agent/group/pending_requests.h"
 #include "agent/redundancy/degraded_reader.h"
+#include "agent/redundancy/file_events.h"
 #include "agent/redundancy/object_directory.h"
 #include "agent/redundancy/replica_receiver.h"
 
@@ -25,9 +26,9 @@ class Rebuilder {
  public:
   // Whose file the agent that was asked has now.
   using Done = std::function<void(const Result<NodeId>&)>;
-  // All must live longer. `kept`: this node has another node's file from now on.
+  // All must live longer.
   Rebuilder(ReplicatorWorld world, StripeCoder& stripe_coder, ObjectDirectory& directory,
-            std::function<void(const HeldFile&)> kept);
+            FileEvents& events);
 
   // Asks an agent that has parity of the group for the file in which the rank's object is. `done`
   // is called once, later. Errors: lost (more is gone than the parity makes up for), agent_lost,
@@ -77,7 +78,7 @@ class Rebuilder {
   const ReplicatorWorld world_;
   StripeCoder& stripe_coder_;
   ObjectDirectory& directory_;
-  const std::function<void(const HeldFile&)> kept_;
+  FileEvents& events_;
   PendingRequests<Done> asked_;
   std::map<FileOf, std::vector<Asker>> reading_;  // by the parity whose manifest is read
   std::map<FileOf, Work> work_;

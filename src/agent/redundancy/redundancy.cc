@@ -13,36 +13,25 @@ namespace backstay::agent {
 
 Redundancy::Redundancy(JobState& state, Peers& peers, PeerFileParts parts,
                        ReplicatorSettings settings, std::optional<ParitySettings> parity,
-                       Listener listener)
+                       RedundancyEvents& events)
     : state_(state),
       peers_(peers),
       parts_(parts),
-      listener_(std::move(listener)),
+      events_(events),
       transfers_(peers, parts.peer_files, parts.serving, state.clock.wall_ns()),
       directory_(peers),
       protects_(settings.replicas > 0 || parity),
       replicator_({state, peers, transfers_, parts.peer_files, parts.keeping}, directory_.held(),
-                  std::move(settings),
-                  {.protected_here = [this](VersionNumber version) { protected_here(version); },
-                   .kept = [this](const HeldFile& file) { kept(file); }}),
+                  std::move(settings), *this),
       stripe_coder_(transfers_, parts.peer_files, parts.keeping.buffer_bytes()),
       retention_pin_(state),
       rebuilder_({state, peers, transfers_, parts.peer_files, parts.keeping}, stripe_coder_,
-                 directory_, [this](const HeldFile& file) { kept(file); }),
-      around_{directory_, transfers_,
-              [this](NodeId holder, const FileOf& file, const Error& why) {
-                listener_.damaged(holder, file, why);
-                doubt(holder, file);
-              },
-              [this](NodeId agent, VersionOfRun version, Rank rank, RemoteFiles::Rebuilt done) {
-                rebuilder_.ask(agent, version, rank, std::move(done));
-              }} {
+                 directory_, *this) {
   if (!parity) return;
+  FileEvents& events_of_parity = *this;
   parity_encoder_.emplace(
       ReplicatorWorld{state, peers, transfers_, parts.peer_files, parts.keeping}, stripe_coder_,
-      *parity,
-      ParityEvents{.protected_here = [this](VersionNumber version) { protected_here(version); },
-                   .kept = [this](const HeldFile& file) { hold(file); }});
+      *parity, events_of_parity);
 }
 
 // From now on what the file needs stays too.
@@ -71,7 +60,7 @@ void Redundancy::listed(Result<std::vector<HeldFile>> files) {
   directory_.announce(all);
   replicator_.listed(all);
   if (parity_encoder_) parity_encoder_->listed(all);
-  listener_.listed(around_);
+  events_.listed(*this);
 }
 
 void Redundancy::sealed(const HeldFile& file) {
@@ -103,7 +92,7 @@ void Redundancy::protected_here(VersionNumber version) {
     return tell_encoded();
   }
   retention_pin_.protected_here(version);
-  listener_.protected_here(version);
+  events_.protected_here(version);
 }
 
 // Where its group needs files that could not be made again: one of them.
@@ -133,7 +122,7 @@ void Redundancy::tell_encoded() {
     }
     at = encoded_.erase(at);
     retention_pin_.protected_here(version);
-    listener_.protected_here(version);
+    events_.protected_here(version);
   }
 }
 
@@ -186,15 +175,21 @@ void Redundancy::inherit(const FileOf& file, const std::vector<wire::peer::Holde
 
 void Redundancy::kept(const HeldFile& file) {
   hold(file);
+  if (file.file.parity) return;
   if (repaired_.erase(file.file) != 0) {
     spdlog::info("a damaged file is good again job={} version={} node={}", state_.name,
                  file.file.version, file.file.node);
     state_.record("repaired", {{"version", file.file.version}, {"of", file.file.node}});
   }
-  listener_.kept(file);
+  events_.kept(file);
 }
 
 // --- what was found damaged ----------------------------------------------------------------------
+
+void Redundancy::damaged(NodeId holder, const FileOf& file, const Error& why) {
+  events_.damaged(holder, file, why);
+  doubt(holder, file);
+}
 
 void Redundancy::doubt(NodeId holder, const FileOf& file) {
   if (holder == state_.node) return repair(file);
@@ -236,7 +231,7 @@ void Redundancy::membership(const tree::NodeSet& lost, const tree::NodeSet& back
 }
 
 std::uint64_t Redundancy::pump() {
-  if (directory_.complete() && !std::exchange(complete_told_, true)) listener_.directory_complete();
+  if (directory_.complete() && !std::exchange(complete_told_, true)) events_.directory_complete();
   if (protects_) retention_pin_.choose();
   transfers_.serve();
   const std::uint64_t parity_encoder_wants =

@@ -8,10 +8,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/disk/peer_file_parts.h"
@@ -56,26 +56,25 @@ struct FileMessages {
   void on(NodeId from, const wire::peer::Rebuilt& rebuilt) const { rebuilder.on(from, rebuilt); }
 };
 
-class Redundancy final {
+// What becomes known on this node of the run's files. Of the files that it keeps for others it
+// reports replicas, not parity.
+class RedundancyEvents : public FileEvents {
+ public:
+  // What this node holds is known, and told or on its way: `around` may be used.
+  virtual void listed(RemoteFiles& around) = 0;
+  // All registrars in reach know it: time for directory_barrier.
+  virtual void directory_complete() = 0;
+  // A file was found damaged at that agent.
+  virtual void damaged(NodeId holder, const FileOf& file, const Error& why) = 0;
+};
+
+class Redundancy final : private FileEvents, private RemoteFiles {
  public:
   static constexpr std::uint64_t directory_barrier = 1;
 
-  struct Listener {
-    // What this node holds is known, and told or on its way: `around` may be used.
-    std::function<void(const RemoteFiles& around)> listed;
-    // All registrars in reach know it: time for directory_barrier.
-    std::function<void()> directory_complete;
-    // This node's file of a version has all its copies.
-    std::function<void(VersionNumber)> protected_here;
-    // This node has a copy of another node's file.
-    std::function<void(const HeldFile&)> kept;
-    // A file was found damaged at that agent.
-    std::function<void(NodeId, const FileOf&, const Error&)> damaged;
-  };
-
   // The run of `state` has begun. All must live longer. With `parity` there are no replicas.
   Redundancy(JobState& state, Peers& peers, PeerFileParts parts, ReplicatorSettings settings,
-             std::optional<ParitySettings> parity, Listener listener);
+             std::optional<ParitySettings> parity, RedundancyEvents& events);
 
   void begin();
   // Everybody has entered directory_barrier.
@@ -111,17 +110,26 @@ class Redundancy final {
   void hold(const HeldFile& file);
   std::optional<Error> lacks_parity(VersionNumber version) const;
   void tell_encoded();
-  void protected_here(VersionNumber version);
-  void kept(const HeldFile& file);
   void inherit(const FileOf& file, const std::vector<wire::peer::Holder>& holders);
   void doubt(NodeId holder, const FileOf& file);
   void repair(const FileOf& file);
   bool repair_from(const FileOf& file, const std::vector<wire::peer::Holder>& holders);
 
+  // FileEvents
+  void protected_here(VersionNumber version) override;
+  void kept(const HeldFile& file) override;
+  // RemoteFiles
+  ObjectLookup& directory() override { return directory_; }
+  FileReader& files() override { return transfers_; }
+  void damaged(NodeId holder, const FileOf& file, const Error& why) override;
+  void rebuild(NodeId agent, VersionOfRun version, Rank rank, Rebuilt done) override {
+    rebuilder_.ask(agent, version, rank, std::move(done));
+  }
+
   JobState& state_;
   Peers& peers_;
   const PeerFileParts parts_;
-  const Listener listener_;
+  RedundancyEvents& events_;
   Transfers transfers_;
   ObjectDirectory directory_;
   const bool protects_;
@@ -130,7 +138,6 @@ class Redundancy final {
   std::optional<ParityEncoder> parity_encoder_;
   RetentionPin retention_pin_;
   Rebuilder rebuilder_;
-  const RemoteFiles around_;
   bool complete_told_ = false;
   bool listed_ = false;
   std::set<VersionNumber> gone_;  // while the list was on its way

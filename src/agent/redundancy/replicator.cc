@@ -78,7 +78,7 @@ Status check_replicas(std::uint32_t replicas, std::uint32_t nodes) {
 }
 
 Replicator::Replicator(ReplicatorWorld world, const HeldFiles& files, ReplicatorSettings settings,
-                       ReplicatorEvents events)
+                       FileEvents& events)
     : world_(world),
       held_(files),
       settings_([&] {
@@ -86,7 +86,7 @@ Replicator::Replicator(ReplicatorWorld world, const HeldFiles& files, Replicator
           settings.domains.assign(world.peers.members(), "");
         return std::move(settings);
       }()),
-      events_(std::move(events)),
+      events_(events),
       self_(world.peers.self()),
       replica_receiver_(
           world, settings_.bytes_per_s,
@@ -149,7 +149,7 @@ void Replicator::removed(VersionNumber version) {
 }
 
 void Replicator::have(const wire::peer::Keep& keep, const HeldFile& held) {
-  if (events_.kept) events_.kept(held);
+  events_.kept(held);
   const FileOf file = file_of(keep);
   if (file.run != world_.state.run || is_own(file)) return;
   Duty& duty = duties_[file];
@@ -345,7 +345,7 @@ void Replicator::complete(Entry& entry) {
     duty.lost_ns = 0;
   }
   const bool first = !std::exchange(duty.complete, true);
-  if (first && is_own(file) && events_.protected_here) events_.protected_here(file.version);
+  if (first && is_own(file)) events_.protected_here(file.version);
 }
 
 // Each holder must know who the others are, for the day when this node is lost.

@@ -13,7 +13,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -21,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/redundancy/file_events.h"
 #include "agent/redundancy/replica_receiver.h"
 #include "agent/version/blockers.h"
 #include "agent/version/held_files.h"
@@ -34,23 +34,16 @@ struct ReplicatorSettings {
   std::uint64_t bytes_per_s = 0;  // that this node pulls to keep them; 0: no limit
 };
 
-struct ReplicatorEvents {
-  // The file that this node wrote for the version has all its copies, synced.
-  std::function<void(VersionNumber)> protected_here;
-  // This node has another node's file from now on.
-  std::function<void(const HeldFile&)> kept;
-};
-
 // Errors: few_nodes (so many replicas are not possible with that many nodes; says what to do). One
 // node needs none.
 Status check_replicas(std::uint32_t replicas, std::uint32_t nodes);
 
 class Replicator final {
  public:
-  // Preconditions: the run of `world.state` has begun; check_replicas(). Both events may be left
-  // empty. `files`: what is on this node's disk.
+  // Preconditions: the run of `world.state` has begun; check_replicas(). `files`: what is on this
+  // node's disk.
   Replicator(ReplicatorWorld world, const HeldFiles& files, ReplicatorSettings settings,
-             ReplicatorEvents events);
+             FileEvents& events);
 
   // What this node had when its agent began: files of this run are looked after as if it had seen
   // them come.
@@ -126,7 +119,7 @@ class Replicator final {
   const ReplicatorWorld world_;
   const HeldFiles& held_;
   const ReplicatorSettings settings_;
-  const ReplicatorEvents events_;
+  FileEvents& events_;
   const NodeId self_;
   std::map<FileOf, Duty> duties_;  // older versions first
   std::set<VersionNumber> protected_;

@@ -55,13 +55,14 @@ wire::Candidate newest_candidate(const JobState& state, const wire::Candidates& 
     if (row.shared && !row.shared->damage.empty()) newest.consider_damaged(*row.shared);
   }
   if (state.around != nullptr) {
-    for (const auto& [file, held] : state.around->directory.held().all()) {
+    for (const auto& [file, held] : state.around->directory().held().all()) {
       if (held.record) newest.consider({file.version, file.run}, held.ranks_of_run);
     }
   }
   if (newest.any()) return newest.answer();
-  if (state.durable_error) {  // it is unknown what is there: not the time to begin again
-    return {0, 0, state.durable_error->code(), state.durable_error->message(), 0};
+  // It is unknown what is there: not the time to begin again.
+  if (const auto& why = state.versions.why_shared_unreadable()) {
+    return {0, 0, why->code(), why->message(), 0};
   }
   return {0, 0, Code::none, "no version of this job exists yet", 0};
 }

@@ -67,7 +67,7 @@ void SourceSelector::look_here(Search& search) {
   }
   if (alone() && local() != nullptr) search.left.push_back({Place::local, 0, Source::any_node});
   if (state_.around == nullptr) return;
-  const auto node = state_.around->directory.held().node_with(version_, search.rank);
+  const auto node = state_.around->directory().held().node_with(version_, search.rank);
   if (!node) return;
   // One that is in doubt too: where another node has the record, the version exists.
   const StoredVersion* stored = state_.on_disk(number);
@@ -106,14 +106,14 @@ void SourceSelector::look_around(Search& search) {
   search.asked = true;
   if (state_.around == nullptr) return take(search, std::vector<Holder>());
   ++lookups_;
-  state_.around->directory.lookup(version_, search.rank,
-                                  [this, &search, alive = std::weak_ptr<int>(alive_)](
-                                      const Result<std::vector<Holder>>& holders) {
-                                    if (alive.expired()) return;
-                                    take(search, holders);
-                                    if (wants_rebuilding(search)) look_for_parity(search);
-                                    if (--lookups_ == 0) answer();
-                                  });
+  state_.around->directory().lookup(version_, search.rank,
+                                    [this, &search, alive = std::weak_ptr<int>(alive_)](
+                                        const Result<std::vector<Holder>>& holders) {
+                                      if (alive.expired()) return;
+                                      take(search, holders);
+                                      if (wants_rebuilding(search)) look_for_parity(search);
+                                      if (--lookups_ == 0) answer();
+                                    });
 }
 
 // No holder has it any more as it was written.
@@ -122,8 +122,7 @@ bool SourceSelector::has_nothing(const Search& search) const {
 }
 
 bool SourceSelector::wants_rebuilding(const Search& search) const {
-  return has_nothing(search) && search.asked && !search.asked_parity && state_.around != nullptr &&
-         state_.around->rebuild;
+  return has_nothing(search) && search.asked && !search.asked_parity && state_.around != nullptr;
 }
 
 void SourceSelector::look_for_parity(Search& search) {
@@ -143,7 +142,7 @@ void SourceSelector::look_for_parity(Search& search) {
     if (search.rebuilders.size() > rebuilders_max) search.rebuilders.resize(rebuilders_max);
     rebuild(search);
   };
-  state_.around->directory.lookup(version_, search.rank, found, /*parity=*/true);
+  state_.around->directory().lookup(version_, search.rank, found, /*parity=*/true);
 }
 
 void SourceSelector::rebuild(Search& search) {
@@ -167,7 +166,7 @@ void SourceSelector::rebuild(Search& search) {
         search.left.push_front({Place::replica, agent, *node});
         // Holders of damaged copies found no good source earlier; there is one now.
         for (const auto& [holder, file] : search.doubted) {
-          if (file.node != *node || holder == agent || !state_.around->damaged) continue;
+          if (file.node != *node || holder == agent) continue;
           state_.around->damaged(holder, file, Error(Code::corrupt, "it was made again elsewhere"));
         }
         if (--lookups_ == 0) answer();
@@ -329,7 +328,7 @@ void SourceSelector::drop_one(Search& search, const Source& source, const Error&
   if (source.place == Place::pool) return;
   const NodeId holder = source.place == Place::local ? state_.node : source.holder;
   search.holders.push_back(holder);
-  if (damage && state_.around != nullptr && state_.around->damaged) {
+  if (damage && state_.around != nullptr) {
     search.doubted.emplace_back(holder, FileOf{number, run, source.node});
     state_.around->damaged(holder, {number, run, source.node}, why);
   }

@@ -30,7 +30,7 @@ RunId VersionChoice::known_run(VersionNumber number) const {
   }
   RunId run = state_.run;
   if (state_.around == nullptr) return run;
-  for (const auto& [file, held] : state_.around->directory.held().all()) {
+  for (const auto& [file, held] : state_.around->directory().held().all()) {
     if (file.version == number && held.record) run = file.run;
   }
   return run;
@@ -96,8 +96,9 @@ Error VersionChoice::not_wanted() const {
 
 Error VersionChoice::nothing() const {
   if (wanted_ != 0) return not_wanted();
-  if (state_.durable_error) {  // it is unknown what is there: not the time to begin again
-    return {state_.durable_error->code(), state_.durable_error->message()};
+  // It is unknown what is there: not the time to begin again.
+  if (const auto& why = state_.versions.why_shared_unreadable()) {
+    return {why->code(), why->message()};
   }
   const std::string why = damage();
   if (why.empty()) return {Code::none, "no version of this job exists yet"};

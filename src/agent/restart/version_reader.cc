@@ -108,11 +108,12 @@ format::CommitRecord VersionReader::record_at(Place place) const {
 void VersionReader::load_from_agent(const Source& source) {
   if (state_.around == nullptr) return loaded(source, Error(Code::agent_lost, "no other agents"));
   ++loads_;
-  state_.around->files.read_manifest(source.holder, file_of(source),
-                                     [this, source, opened = opened_](Result<Buffer> bytes) {
-                                       --loads_;
-                                       if (opened == opened_) loaded(source, check(source, bytes));
-                                     });
+  state_.around->files().read_manifest(source.holder, file_of(source),
+                                       [this, source, opened = opened_](Result<Buffer> bytes) {
+                                         --loads_;
+                                         if (opened == opened_)
+                                           loaded(source, check(source, bytes));
+                                       });
 }
 
 Result<ManifestPtr> VersionReader::check(const Source& source, const Result<Buffer>& bytes) const {
@@ -161,9 +162,9 @@ void VersionReader::read(const Source& source, const format::Manifest& manifest,
                 ReadChunk{version_.first, source.node, buffer, memory, chunk, ticket, older});
   }
   BACKSTAY_CHECK(state_.around != nullptr);
-  state_.around->files.read(source.holder, segment, chunk.segment_offset,
-                            memory.first(format::slot_bytes(chunk.length)),
-                            [this, ticket](const Status& status) { arrived(ticket, status); });
+  state_.around->files().read(source.holder, segment, chunk.segment_offset,
+                              memory.first(format::slot_bytes(chunk.length)),
+                              [this, ticket](const Status& status) { arrived(ticket, status); });
 }
 
 void VersionReader::arrived(std::uint64_t ticket, const Status& status) {

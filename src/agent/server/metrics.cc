@@ -136,7 +136,7 @@ void add_job(const Job& job, MetricsText& page) {
   const Labels labels = labels_of(job);
   page.add("backstay_job_nodes", "gauge", "Nodes of the job's run.", labels, state.nodes);
   page.add("backstay_job_lost_nodes", "gauge", "Nodes of the run that are taken for dead.", labels,
-           static_cast<double>(state.blockers.lost().count()));
+           static_cast<double>(state.versions.members_lost().count()));
   page.add("backstay_job_ranks", "gauge", "Ranks of the job's run.", labels, state.ranks);
   page.add("backstay_job_connected_ranks", "gauge", "Ranks of this node that are connected.",
            labels, static_cast<double>(state.links.size()));

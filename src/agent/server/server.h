@@ -34,6 +34,22 @@ namespace backstay::agent {
 
 using ReportDisk = std::function<void(const DiskFacts&)>;
 
+// What the agent needs of the machine around it.
+class ServerWorld {
+ public:
+  using OpenedTier = Result<std::unique_ptr<tier::Tier>>;
+  virtual ~ServerWorld() = default;
+  // Makes the tier of `job`, which keeps its versions below `dir`. Called in a store's thread.
+  virtual OpenedTier make_tier(const std::string& dir, const std::string& job, Pool& pool,
+                               const ReportDisk& report) = 0;
+  // Opens a directory that exists, to copy from and to. Called in threads of jobs.
+  virtual OpenedTier open_tier(const std::string& dir) = 0;
+  // The same where other agents may write the same names.
+  virtual OpenedTier open_shared(const std::string& dir) = 0;
+  // What the agents of a run on several nodes talk over. Called in the main loop's thread.
+  virtual Result<Network> make_network(const MemberId& self, const std::string& secret) = 0;
+};
+
 struct ServerOptions {
   std::string socket_path;
   std::vector<wire::Setting> settings;  // sent to each rank with its welcome
@@ -43,21 +59,12 @@ struct ServerOptions {
   // After SIGTERM copies to the durable directory go on, and other nodes are waited for, for so
   // long at most.
   double copy_stop_s = 60;
-  // Makes the tier of `job`, which keeps its versions below `dir`. Called in a store's thread.
-  std::function<Result<std::unique_ptr<tier::Tier>>(const std::string& dir, const std::string& job,
-                                                    Pool& pool, ReportDisk report)>
-      make_tier;
-  // What the agents of a run on several nodes talk over. Called in the main loop's thread.
-  std::function<Result<Network>(const MemberId& self, const std::string& secret)> make_network;
   // Buffers, of the pool's size, for other agents of a run.
   std::uint32_t staging_buffers = 8;
   // Where metrics are served (docs/guide/metrics.md); port 0: nowhere.
   std::string metrics_address = "127.0.0.1";
   std::uint16_t metrics_port = 0;
-  // Opens a directory that exists, to copy from and to. Called in a drain's thread.
-  std::function<Result<std::unique_ptr<tier::Tier>>(const std::string& dir)> open_tier;
-  // The same where other agents may write the same names.
-  std::function<Result<std::unique_ptr<tier::Tier>>(const std::string& dir)> open_shared;
+  ServerWorld* world = nullptr;  // outlives the server
   // The file systems to whose paths captured files are brought; null: they stay in the store. Used
   // by home threads, and outlives the server.
   io::FileSystem* paths = nullptr;
@@ -127,17 +134,14 @@ class Server final : public Outbox {
   Result<Job*> job_for(const Connection& connection, const std::string& job,
                        const std::string& dir);
   Error refusal_while_ending() const;
+  Status watch_network(std::uint64_t slot, int descriptor);
   void network_event(std::uint64_t slot);
   Slot* open_slot(const std::string& job, const std::string& dir);
   Result<Slot*> open_job(const std::string& job, const std::string& named_dir);
-  std::unique_ptr<Store> make_store(std::uint64_t slot, const std::string& job,
-                                    const std::string& dir, const HeldLock& job_lock);
-  std::unique_ptr<Drain> make_drain(std::uint64_t slot, const std::string& job,
-                                    const std::string& dir);
-  std::unique_ptr<Home> make_home(std::uint64_t slot, const std::string& job,
-                                  const std::string& dir, const HeldLock& lock);
-  std::unique_ptr<PeerFileThread> make_peer_files(std::uint64_t slot, const std::string& job,
-                                                  const std::string& dir, Slot& of);
+  std::unique_ptr<Store> make_store(const Slot& slot);
+  std::unique_ptr<Drain> make_drain(const Slot& slot);
+  std::unique_ptr<Home> make_home(const Slot& slot);
+  std::unique_ptr<PeerFileThread> make_peer_files(Slot& slot);
   void refuse(ConnectionId id, const Error& error);
   void flush(ConnectionId id, Connection& connection);
   void bury();

@@ -45,96 +45,93 @@ Result<Server::Slot*> Server::open_job(const std::string& job, const std::string
   }
   const std::string dir = normal_path(named_dir);
   if (Slot* open = open_slot(job, dir)) return open;
-  auto slot = std::make_unique<Slot>();
   BACKSTAY_ASSIGN(auto page, ControlPage::create());
   const std::uint64_t number = next_slot_++;
+  auto slot = std::make_unique<Slot>(*this, number, job, dir);
   slot->lock = std::make_shared<JobLock>(dir, job, JobLock::Kind::job);
-  slot->store = make_store(number, job, dir, slot->lock);
-  slot->make_drain = [this, number, job, dir] { return make_drain(number, job, dir); };
-  slot->make_home = [this, number, job, dir, raw = slot.get()] {
-    return make_home(number, job, dir, raw->lock);
-  };
-  slot->make_peer_files = [this, number, job, dir, raw = slot.get()] {
-    return make_peer_files(number, job, dir, *raw);
-  };
-  slot->network = options_.make_network;
-  slot->traffic_of_all = &traffic_;
-  slot->watch_network = [this, number](int descriptor) {
-    return watch(descriptor, from_network | number, false, false);
-  };
+  slot->store = make_store(*slot);
   slot->job =
       std::make_unique<Job>(job, dir, *pool_, *this, *slot, system_clock(), std::move(page));
   slot->job->set_settings(options_.settings, options_.paths != nullptr);
   return (slots_[number] = std::move(slot)).get();
 }
 
-std::unique_ptr<Store> Server::make_store(std::uint64_t slot, const std::string& job,
-                                          const std::string& dir, const HeldLock& job_lock) {
+Status Server::watch_network(std::uint64_t slot, int descriptor) {
+  return watch(descriptor, from_network | slot, false, false);
+}
+
+std::unique_ptr<Store> Server::make_store(const Slot& slot) {
+  const std::string folder = slot.dir + "/" + slot.name;
   return std::make_unique<Store>(
-      job,
-      [make = options_.make_tier, dir, job, pool = pool_.get(), shared = disk_facts_,
-       job_lock]() -> Result<std::unique_ptr<tier::Tier>> {
-        BACKSTAY_TRY(job_lock->take());
-        BACKSTAY_ASSIGN(auto tier, make(dir, job, *pool, [shared](const DiskFacts& facts) {
-                          const std::lock_guard lock(shared->mutex);
+      slot.name,
+      [world = options_.world, dir = slot.dir, job = slot.name, pool = pool_.get(),
+       shared = disk_facts_, lock = slot.lock]() -> Result<std::unique_ptr<tier::Tier>> {
+        BACKSTAY_TRY(lock->take());
+        BACKSTAY_ASSIGN(auto tier,
+                        world->make_tier(dir, job, *pool, [shared](const DiskFacts& facts) {
+                          const std::lock_guard guard(shared->mutex);
                           shared->facts = facts;
                         }));
-        return guarded(std::move(tier), job_lock);
+        return guarded(std::move(tier), lock);
       },
-      [this, slot, log = EventLog(dir + "/" + job)](Event event) {
+      [this, number = slot.number, log = EventLog(folder)](Event event) {
         if (auto* scanned = std::get_if<Scanned>(&event))
           scanned->finished = log.last_run_finished();
-        events_.put(Posted{slot, std::move(event), false});
+        events_.put(Posted{number, std::move(event), false});
       },
-      [log = EventLog(dir + "/" + job), job_lock](const std::string& line) {
-        if (job_lock->found()) log.append(line);
+      [log = EventLog(folder), lock = slot.lock](const std::string& line) {
+        if (lock->found()) log.append(line);
       });
 }
 
-std::unique_ptr<Drain> Server::make_drain(std::uint64_t slot, const std::string& job,
-                                          const std::string& dir) {
+std::unique_ptr<Drain> Server::make_drain(const Slot& slot) {
+  const std::string& job = slot.name;
   DrainWorld world;
-  world.local_dir = dir;
-  world.open_tier = options_.open_tier;
-  world.open_durable = options_.open_shared;
+  world.local_dir = slot.dir;
+  world.open_tier = [all = options_.world](const std::string& dir) { return all->open_tier(dir); };
+  world.open_durable = [all = options_.world](const std::string& dir) {
+    return all->open_shared(dir);
+  };
   world.lock = [job](const std::string& durable) { return lock_job(durable, job); };
   world.lock_live = [job](const std::string& durable) { return lock_live(durable, job); };
-  world.post_event = [this, slot](Event event) {
-    events_.put(Posted{slot, std::move(event), true});
+  world.post_event = [this, number = slot.number](Event event) {
+    events_.put(Posted{number, std::move(event), true});
   };
   return std::make_unique<Drain>(job, std::move(world));
 }
 
-std::unique_ptr<Home> Server::make_home(std::uint64_t slot, const std::string& job,
-                                        const std::string& dir, const HeldLock& lock) {
-  HomeWorld world;
-  world.job = job;
-  world.open_tier = [open = options_.open_tier, dir,
-                     lock]() -> Result<std::unique_ptr<tier::Tier>> {
-    BACKSTAY_ASSIGN(auto tier, open(dir));
+namespace {
+
+// The node's disk, as long as the job's lock is there.
+auto opens_guarded(ServerWorld* world, const std::string& dir, const HeldLock& lock) {
+  return [world, dir, lock]() -> Result<std::unique_ptr<tier::Tier>> {
+    BACKSTAY_ASSIGN(auto tier, world->open_tier(dir));
     return guarded(std::move(tier), lock);
   };
+}
+
+}  // namespace
+
+std::unique_ptr<Home> Server::make_home(const Slot& slot) {
+  HomeWorld world;
+  world.job = slot.name;
+  world.open_tier = opens_guarded(options_.world, slot.dir, slot.lock);
   world.files = options_.paths;
-  world.answer = [this, slot](HomeAnswer answer) {
-    std::visit([&](auto& one) { events_.put(Posted{slot, std::move(one), false}); }, answer);
+  world.answer = [this, number = slot.number](HomeAnswer answer) {
+    std::visit([&](auto& one) { events_.put(Posted{number, std::move(one), false}); }, answer);
   };
   return std::make_unique<Home>(std::move(world));
 }
 
 // With its buffers.
-std::unique_ptr<PeerFileThread> Server::make_peer_files(std::uint64_t slot, const std::string& job,
-                                                        const std::string& dir, Slot& of) {
+std::unique_ptr<PeerFileThread> Server::make_peer_files(Slot& slot) {
   const std::uint32_t buffers = std::max(options_.staging_buffers, 2u);
-  of.serving = std::make_unique<StagingBuffers>(buffers / 2, pool_->buffer_bytes());
-  of.keeping = std::make_unique<StagingBuffers>(buffers - buffers / 2, pool_->buffer_bytes());
+  slot.serving = std::make_unique<StagingBuffers>(buffers / 2, pool_->buffer_bytes());
+  slot.keeping = std::make_unique<StagingBuffers>(buffers - buffers / 2, pool_->buffer_bytes());
   return std::make_unique<PeerFileThread>(
-      job,
-      [open = options_.open_tier, dir, lock = of.lock]() -> Result<std::unique_ptr<tier::Tier>> {
-        BACKSTAY_ASSIGN(auto tier, open(dir));
-        return guarded(std::move(tier), lock);
-      },
-      [this, slot](PeerFileEvent event) {
-        events_.put(Posted{slot, Scanned{std::vector<StoredVersion>()}, false, std::move(event)});
+      slot.name, opens_guarded(options_.world, slot.dir, slot.lock),
+      [this, number = slot.number](PeerFileEvent event) {
+        events_.put(Posted{number, Scanned{std::vector<StoredVersion>()}, false, std::move(event)});
       });
 }
 

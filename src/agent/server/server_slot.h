@@ -1,11 +1,11 @@
 // A job as the server holds it: the job's state machine and its store thread.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "agent/disk/disk_threads.h"
 #include "agent/disk/job_lock.h"
@@ -28,31 +28,32 @@ struct Server::SharedDiskFacts {
 };
 
 struct Server::Slot final : StoreLink {
+  Slot(Server& of, std::uint64_t its_number, std::string its_name, std::string its_dir)
+      : server(of), number(its_number), name(std::move(its_name)), dir(std::move(its_dir)) {}
   void post(Command command) override {
     ++posts;
     store->post(std::move(command));
   }
   void post_drain(DrainCommand command) override {
-    if (drain == nullptr) drain = make_drain();
+    if (drain == nullptr) drain = server.make_drain(*this);
     ++drain_posts;
     drain->post(std::move(command));
   }
   void post_home(HomeOrder order) override {
-    if (home == nullptr) home = make_home();
+    if (home == nullptr) home = server.make_home(*this);
     home->post(std::move(order));
   }
   Result<Network> make_network(const MemberId& self, const std::string& secret) override {
-    if (!network) return Error(Code::unsupported, "this agent serves jobs on one node only");
-    return network(self, secret);
+    return server.options_.world->make_network(self, secret);
   }
-  Status watch(int descriptor) override { return watch_network(descriptor); }
-  DiskTraffic traffic() const override { return *traffic_of_all; }
+  Status watch(int descriptor) override { return server.watch_network(number, descriptor); }
+  DiskTraffic traffic() const override { return server.traffic_; }
   const PeerFileParts* peer_files() override {
-    if (!peer_file_parts && make_peer_files) {
-      peer_file_thread = make_peer_files();
+    if (!peer_file_parts) {
+      peer_file_thread = server.make_peer_files(*this);
       peer_file_parts.emplace(PeerFileParts{*peer_file_thread, *serving, *keeping});
     }
-    return peer_file_parts ? &*peer_file_parts : nullptr;
+    return &*peer_file_parts;
   }
   // The store has nothing left to do; asks it where that is not known. Ending its thread then does
   // not make the main loop wait for the disk.
@@ -65,6 +66,10 @@ struct Server::Slot final : StoreLink {
     return false;
   }
 
+  Server& server;
+  const std::uint64_t number;
+  const std::string name;  // of the job
+  const std::string dir;
   std::uint64_t posts = 0;          // commands so far
   std::uint64_t asked_posts = 0;    // so many of them when the store was asked last
   std::uint64_t settled_posts = 0;  // so many of them are known to be done
@@ -72,13 +77,7 @@ struct Server::Slot final : StoreLink {
   std::uint64_t asked_drain_posts = 0;
   std::uint64_t settled_drain_posts = 0;
   std::uint64_t unused_since_ns = 0;  // 0: in use
-  HeldLock lock;  // the store takes it; each writer to the job's folder looks at it
-  std::function<std::unique_ptr<Drain>()> make_drain;
-  std::function<std::unique_ptr<Home>()> make_home;
-  std::function<Result<Network>(const MemberId&, const std::string&)> network;
-  std::function<Status(int)> watch_network;
-  const DiskTraffic* traffic_of_all = nullptr;  // the server's
-  std::function<std::unique_ptr<PeerFileThread>()> make_peer_files;
+  HeldLock lock;                 // the store takes it; each writer to the job's folder looks at it
   std::unique_ptr<Store> store;  // outlives the job, which posts to it
   std::unique_ptr<Drain> drain;  // made for the first run with a durable directory
   std::unique_ptr<Home> home;    // made for the first captured files

@@ -85,7 +85,7 @@ json job_json(const Job& job, const Gathered* gathered) {
     if (row.is_listed() || row.shared) numbers.insert(number);
   }
   json versions = json::array();
-  for (const VersionNumber number : numbers) versions.push_back(version_json(job, number));
+  for (const VersionNumber number : numbers) versions.push_back(version_json(job.state(), number));
   json members = json::array();
   if (gathered != nullptr) {
     for (const MemberSeen& member : gathered->members) members.push_back(member_json(job, member));

@@ -97,80 +97,10 @@ Result<NodeBlockers> decode_blockers(const std::string& value) {
   return all;
 }
 
-const Blocker* Blockers::newest(NodeId node) const {
-  const auto known = nodes_.find(node);
-  return known == nodes_.end() || known->second.blockers.empty() ? nullptr
-                                                                 : &known->second.blockers.front();
-}
-
-std::string Blockers::text(NodeId node) const {
-  const Blocker* blocker = newest(node);
-  if (blocker == nullptr) return "";
-  return cut(fmt::format("version {} not {}: {}", blocker->version, level_name(blocker->level),
-                         blocker->why),
-             line_bytes_max);
-}
-
-std::set<VersionNumber> Blockers::learn(NodeId node, NodeBlockers blockers) {
-  NodeBlockers& known = nodes_[node];
-  std::set<VersionNumber> changed;
-  const auto note = [&changed](const std::vector<Blocker>& some,
-                               const std::vector<Blocker>& others) {
-    for (const Blocker& one : some) {
-      if (std::ranges::find(others, one) == others.end()) changed.insert(one.version);
-    }
-  };
-  note(known.blockers, blockers.blockers);
-  note(blockers.blockers, known.blockers);
-  known = std::move(blockers);
-  return changed;
-}
-
-bool Blockers::cut_off(NodeId node, std::optional<Error> why) {
-  if (!why) return cut_off_.erase(node) != 0;
-  const auto known = cut_off_.find(node);
-  if (known != cut_off_.end() && known->second.message() == why->message()) return false;
-  cut_off_.insert_or_assign(node, std::move(*why));
-  return true;
-}
-
-bool Blockers::lost(const tree::NodeSet& nodes, std::uint64_t now_ns) {
-  if (lost_ == nodes) return false;
-  lost_ = nodes;
-  lost_changed_ns_ = now_ns;
-  return true;
-}
-
-std::optional<Error> Blockers::of_all(VersionNumber version, Level has) const {
-  if (!cut_off_.empty()) {
-    const auto& [node, why] = *cut_off_.begin();
-    return why.context(fmt::format("version {} stays {}: no connection with node {}", version,
-                                   level_name(has), node));
-  }
-  if (lost_.empty()) return std::nullopt;
-  const auto ranges = lost_.ranges(1);
-  const std::uint64_t count = lost_.count();
-  return Error(
-      Code::agent_lost,
-      fmt::format("version {} stays {}: node {} {}", version, level_name(has), ranges[0].first,
-                  count > 1 ? fmt::format("and {} more are lost", count - 1) : "is lost"));
-}
-
-std::optional<Error> Blockers::of(VersionNumber version, Level has, Level wanted) const {
-  const Blocker* lowest = nullptr;
-  std::pair<NodeId, std::string> where;
-  for (const auto& [node, all] : nodes_) {
-    for (const Blocker& blocker : all.blockers) {
-      if (blocker.version != version || blocker.level <= has || blocker.level > wanted) continue;
-      if (lowest != nullptr && lowest->level <= blocker.level) continue;
-      lowest = &blocker;
-      where = {node, all.host};
-    }
-  }
-  if (lowest == nullptr) return of_all(version, has);
-  return Error(lowest->code,
-               fmt::format("node {} ({}) keeps version {} from level {}: {}", where.first,
-                           where.second, version, level_name(lowest->level), lowest->why));
+std::string line_of(const Blocker& blocker) {
+  return cut(
+      fmt::format("version {} not {}: {}", blocker.version, level_name(blocker.level), blocker.why),
+      line_bytes_max);
 }
 
 }  // namespace backstay::agent

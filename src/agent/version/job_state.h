@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "agent/memory/pool.h"
-#include "agent/version/blockers.h"
 #include "agent/version/event_sink.h"
 #include "agent/version/ranks.h"
 #include "agent/version/version_table.h"
@@ -115,14 +114,7 @@ struct JobState {
   };
   Elsewhere elsewhere = {};
   DurableSettings durable_settings = {};
-  std::optional<Error> durable_error = {};  // the durable directory cannot be read
-  std::uint32_t durable_looks = 0;  // restarts that have it listed once more, and wait for that
-  std::optional<CopyFailed> copy_failed = {};  // the last copy, if it failed
-  // The last version of the run that could not be written, until one reaches this node's disk
-  // again.
-  std::optional<VersionFailed> write_failed = {};
-  std::uint64_t write_outages = 0;     // how often that began
-  Blockers blockers = {};              // of all nodes of the run
+  std::uint32_t durable_looks = 0;     // restarts that have it listed once more, and wait for that
   std::uint64_t lost_patience_ns = 0;  // how long who waits hopes after a loss or return
   // Captured files are brought to their own places: until then a version of them stays.
   bool files_come_home = false;
@@ -137,7 +129,7 @@ struct JobState {
   NotHome not_home = {};
   std::vector<std::string> notes = {};  // sentences that concern the whole run, for tools
   // The run's other agents: null with one node, and before this one has found them.
-  const struct RemoteFiles* around = nullptr;
+  class RemoteFiles* around = nullptr;
 
   // What a rank refuses outside of a restart: to restart at all, or (code again) to be saved now.
   void take_refusal(Code code, const std::string& why);

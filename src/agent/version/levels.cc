@@ -4,85 +4,18 @@
 
 #include <algorithm>
 #include <set>
+#include <string>
 
 namespace backstay::agent {
 
-// The job was restarted from it, with other nodes' parts, and retention has not removed it since.
-bool Levels::is_elsewhere(VersionNumber version) const {
-  const bool restarted = version != 0 && version == state_.elsewhere.restarted_from.first;
-  if (!restarted || !state_.is_gone(version)) return false;
-  const auto& rows = state_.versions.rows();
-  const auto newer = std::count_if(rows.upper_bound(version), rows.end(),
-                                   [](const auto& entry) { return entry.second.good(); });
-  return newer < state_.keep;
-}
-
-// Its replicas may have been on nodes outside of this run, and whether all are made again is not
-// counted: such a version is reported as local at most.
-bool Levels::is_of_earlier_run(VersionNumber version) const {
-  if (state_.nodes == 1) return false;
-  const VersionRow* row = state_.versions.find(version);
-  return row != nullptr && row->is_listed() ? !row->is_of(state_.run) : is_elsewhere(version);
-}
-
-namespace {
-
-// Of a version that has bytes in the pool.
-wire::LevelIs level_in_pool(const MemoryVersion& held, bool local, const VersionRow* row) {
-  wire::LevelIs answer;
-  answer.version = held.info.version;
-  if (!held.captured) return answer;
-  answer.level = Level::captured;
-  if (local && row->is_listed()) {
-    answer.code = Code::corrupt;
-    answer.message = row->disk->damage;
-  }
-  if (held.failed) {
-    answer.code = held.failed->code();
-    answer.message = held.failed->message();
-  }
-  return answer;
-}
-
-}  // namespace
-
 wire::LevelIs Levels::level_of(VersionNumber version) const {
+  const ReportedVersion now = reported(state_, version);
   wire::LevelIs answer;
   answer.version = version;
-  if (state_.is_durable(version)) {
-    answer.level = Level::durable;
-    return answer;
-  }
-  const VersionRow* row = state_.versions.find(version);
-  if (row != nullptr && row->good()) {
-    answer.level = row->announced;
-    if (is_of_earlier_run(version)) answer.level = std::min(answer.level, Level::local);
-    return answer;
-  }
-  if (const auto held = state_.memory.find(version); held != state_.memory.end()) {
-    // Its buffers went once it was on the disk, and there it is damaged since: nothing of it is
-    // left.
-    const bool local = state_.is_local(held->second);
-    if (!local || held->second.whole) return level_in_pool(held->second, local, row);
-  }
-  // This node's part is on the disk; the other nodes have not said so.
-  if (row != nullptr && row->is_of(state_.run) && !row->is_listed()) {
-    answer.level = Level::captured;
-    return answer;
-  }
-  if ((row == nullptr || !row->is_listed()) && is_elsewhere(version)) {
-    // Without a record, another node's part may be in its pool alone.
-    const auto& [restarted_from, decided] = state_.elsewhere;
-    answer.level = decided.contains(restarted_from) ? Level::local : Level::captured;
-    return answer;
-  }
-  answer.code = Code::not_found;
-  answer.message =
-      fmt::format("version {0} of job {1} does not exist; `backstay ls {1}` lists what there is",
-                  version, state_.name);
-  if (row != nullptr && row->is_listed()) {
-    answer.code = Code::corrupt;
-    answer.message = row->disk->damage;
+  answer.level = now.level;
+  if (now.broken) {
+    answer.code = now.broken->code;
+    answer.message = now.broken->message;
   }
   return answer;
 }
@@ -93,8 +26,8 @@ void Levels::query(ConnectionId connection, VersionNumber version) {
   const auto last = std::find_if(waiters_.rbegin(), waiters_.rend(), [&](const Waiter& waiter) {
     return waiter.connection == connection && waiter.await.version == version;
   });
-  const Level wanted = last == waiters_.rend() ? highest() : last->await.level;
-  state_.outbox.send(connection, towards(version, wanted, /*waits=*/false));
+  const Level wanted = last == waiters_.rend() ? highest_level(state_) : last->await.level;
+  state_.outbox.send(connection, towards(version, wanted, Asker::query));
 }
 
 namespace {
@@ -103,57 +36,27 @@ bool is_over(const wire::LevelIs& now, Level wanted) {
   return now.code != Code::ok || now.level >= wanted;
 }
 
-wire::LevelIs not_configured(wire::LevelIs now, Level level, Level highest) {
-  now.code = Code::unsupported;
-  now.message = fmt::format("level {} is not configured; the highest here is {}", level_name(level),
-                            level_name(highest));
-  return now;
-}
-
 }  // namespace
 
-bool Levels::is_configured(Level level) const {
-  if (level == Level::protected_ && (state_.replicas > 0 || state_.parity)) return true;
-  return level <= Level::local || (level == Level::durable && state_.durable_settings.on());
-}
-
-Level Levels::highest() const {
-  for (const Level level : {Level::durable, Level::protected_}) {
-    if (is_configured(level)) return level;
-  }
-  return Level::local;
-}
-
-// Members were lost or came back a moment ago: what is lacking may be there again soon.
-bool Levels::may_pass() const {
-  const std::uint64_t changed_ns = state_.blockers.lost_changed_ns();
-  return changed_ns != 0 && state_.clock.monotonic_ns() < changed_ns + state_.lost_patience_ns;
+// Who waits hears of what may pass once nothing can be hoped for: members were lost or came back a
+// moment ago, and what is lacking may be there again soon. That the version is of an earlier run
+// is news only for who waits for it.
+bool Levels::is_told(const WhyNot& why, Asker asker) const {
+  if (why.cause == WhyNot::Cause::earlier_run) return asker == Asker::await;
+  if (asker == Asker::query || !why.may_pass()) return true;
+  const std::uint64_t changed_ns = state_.versions.lost_changed_ns();
+  return changed_ns == 0 || state_.clock.monotonic_ns() >= changed_ns + state_.lost_patience_ns;
 }
 
 // The level of a version, with the reason where it will not get as far as `wanted`.
-// `waits`: who asks hears it only once nothing can be hoped for.
-wire::LevelIs Levels::towards(VersionNumber version, Level wanted, bool waits) const {
+wire::LevelIs Levels::towards(VersionNumber version, Level wanted, Asker asker) const {
   wire::LevelIs now = level_of(version);
   if (is_over(now, wanted)) return now;
-  if (!is_configured(wanted)) {
-    return not_configured(now, wanted, highest());
-  }
-  // What is local everywhere becomes durable without copies on other nodes, and without nodes that
-  // are lost where there are some.
-  const bool durable = wanted == Level::durable;
-  if (durable && now.level >= Level::local) {
-    if (!state_.copy_failed || state_.copy_failed->version < version) return now;
-    now.code = state_.copy_failed->error.code();
-    now.message = state_.copy_failed->error.message();
-    if (state_.copy_failed->version != version) {
-      now.message = fmt::format("it was left out for version {}, which could not be copied: {}",
-                                state_.copy_failed->version, now.message);
-    }
-  } else if (const auto blocker =
-                 state_.blockers.of(version, now.level, durable ? Level::local : wanted);
-             blocker && !(waits && may_pass())) {
-    now.code = blocker->code();
-    now.message = blocker->message();
+  for (const WhyNot& why : why_not(state_, version, wanted)) {
+    if (!is_told(why, asker)) continue;
+    now.code = why.code;
+    now.message = why.message;
+    break;
   }
   return now;
 }
@@ -170,15 +73,7 @@ bool Levels::wanted_durable(VersionNumber version) const {
 }
 
 void Levels::await(ConnectionId connection, const wire::Await& await) {
-  wire::LevelIs now = towards(await.version, await.level, /*waits=*/true);
-  if (!is_over(now, await.level) && await.level == Level::protected_ &&
-      is_of_earlier_run(await.version)) {
-    now.code = Code::unsupported;
-    now.message = fmt::format(
-        "version {} is of an earlier run: it is on the disks, and the next version is the first "
-        "that this run protects",
-        await.version);
-  }
+  wire::LevelIs now = towards(await.version, await.level, Asker::await);
   if (is_over(now, await.level)) return state_.outbox.send(connection, std::move(now));
   // One that timed out and asks again is still here from the first time.
   std::erase_if(waiters_, [&](const Waiter& waiter) {
@@ -189,8 +84,8 @@ void Levels::await(ConnectionId connection, const wire::Await& await) {
 }
 
 void Levels::await_newer(ConnectionId connection, const wire::AwaitNewer& await) {
-  if (!is_configured(await.level)) {
-    const wire::LevelIs why = not_configured({}, await.level, Level::local);
+  if (!is_configured(state_, await.level)) {
+    const WhyNot why = not_configured(state_, await.level);
     return state_.outbox.send(connection, wire::Answer{why.code, why.message});
   }
   const Tool tool{connection, await};
@@ -206,23 +101,24 @@ std::set<VersionNumber> Levels::known() const {
 }
 
 // True if the tool has its answer now.
-bool Levels::answer(const Tool& tool, VersionNumber version) const {
+bool Levels::answer(const Tool& tool, VersionNumber version) {
   if (version <= tool.await.after) return false;
-  const wire::LevelIs now = towards(version, tool.await.level, /*waits=*/true);
+  const wire::LevelIs now = towards(version, tool.await.level, Asker::tool);
   // One that does not exist was given up while it was captured: the program may take another.
   if (now.code == Code::not_found || !is_over(now, tool.await.level)) return false;
-  wire::Answer answer{Code::ok, describe_(version)};
-  if (now.code != Code::ok) {
-    answer = {Code::io, fmt::format("version {} failed: {}", version, now.message)};
+  if (now.code == Code::ok) {
+    come_.push_back({tool.connection, version});
+  } else {
+    const std::string why = fmt::format("version {} failed: {}", version, now.message);
+    state_.outbox.send(tool.connection, wire::Answer{Code::io, why});
   }
-  state_.outbox.send(tool.connection, answer);
   return true;
 }
 
 void Levels::changed(VersionNumber version) {
   std::erase_if(waiters_, [&](const Waiter& waiter) {
     if (waiter.await.version != version) return false;
-    const wire::LevelIs now = towards(version, waiter.await.level, /*waits=*/true);
+    const wire::LevelIs now = towards(version, waiter.await.level, Asker::await);
     if (!is_over(now, waiter.await.level)) return false;
     state_.outbox.send(waiter.connection, now);
     return true;
@@ -241,6 +137,7 @@ void Levels::forget(ConnectionId connection) {
   const auto is_its = [connection](const auto& one) { return one.connection == connection; };
   std::erase_if(waiters_, is_its);
   std::erase_if(tools_, is_its);
+  std::erase_if(come_, [connection](const Come& one) { return one.tool == connection; });
 }
 
 void Levels::close() {

@@ -1,23 +1,18 @@
-// Who asked for a version's level, and what may be answered (docs/glossary.md: levels).
-//
-// The one place that turns what is known into a level: no level is reported that a crash at
-// that instant would not honour.
+// Who asked for a version's level, and when the answer is due (docs/glossary.md: levels). What the
+// answer is, why_not.h says.
 #pragma once
 
-#include <functional>
 #include <set>
-#include <string>
+#include <utility>
 #include <vector>
 
-#include "agent/version/job_state.h"
+#include "agent/version/why_not.h"
 
 namespace backstay::agent {
 
 class Levels {
  public:
-  // `describe`: a version as `status` shows it, for tools.
-  Levels(JobState& state, std::function<std::string(VersionNumber)> describe)
-      : state_(state), describe_(std::move(describe)) {}
+  explicit Levels(JobState& state) : state_(state) {}
 
   wire::LevelIs level_of(VersionNumber version) const;
   // A rank or a tool waits for `version` to be durable.
@@ -31,6 +26,12 @@ class Levels {
   // at each tick.
   void changed();
   void forget(ConnectionId connection);
+  // Tools whose version has come since the last call: the owner shows it to them.
+  struct Come {
+    ConnectionId tool = 0;
+    VersionNumber version = 0;
+  };
+  std::vector<Come> take_come() { return std::exchange(come_, {}); }
   // The job is closed: nothing will change any more.
   void close();
 
@@ -43,19 +44,16 @@ class Levels {
     ConnectionId connection;
     wire::AwaitNewer await;
   };
-  bool answer(const Tool& tool, VersionNumber version) const;
-  wire::LevelIs towards(VersionNumber version, Level wanted, bool waits) const;
-  bool may_pass() const;
-  bool is_elsewhere(VersionNumber version) const;
-  bool is_of_earlier_run(VersionNumber version) const;
+  enum class Asker { query, await, tool };
+  bool answer(const Tool& tool, VersionNumber version);
+  wire::LevelIs towards(VersionNumber version, Level wanted, Asker asker) const;
+  bool is_told(const WhyNot& why, Asker asker) const;
   std::set<VersionNumber> known() const;
-  bool is_configured(Level level) const;
-  Level highest() const;
 
   JobState& state_;
-  std::function<std::string(VersionNumber)> describe_;
   std::vector<Waiter> waiters_;
   std::vector<Tool> tools_;
+  std::vector<Come> come_;
 };
 
 }  // namespace backstay::agent

@@ -86,6 +86,7 @@ std::vector<VersionNumber> expired_with(const VersionTable& table, std::uint32_t
     const bool soon = std::ranges::find(recorded_soon, number) != recorded_soon.end();
     if (row.disk && !row.removing && !soon && counts(*row.disk)) all.push_back(*row.disk);
   }
+  for (const auto& [number, copies] : table.copies()) all.push_back(copies);
   std::ranges::sort(all, {}, &StoredVersion::version);
   std::vector<VersionNumber> out = expired(all, keep, table.newest_announced());
   // One that is on its way to a higher level: others may hear of that level before it is removed.
@@ -97,7 +98,10 @@ std::vector<VersionNumber> expired_with(const VersionTable& table, std::uint32_t
                 [&](VersionNumber version) { return table.is_pinned(version) || rises(version); });
   const auto is_needed = [&](VersionNumber version) {
     const VersionRow* row = table.find(version);
-    const RunId run = row == nullptr || !row->disk ? 0 : row->disk->record.run;
+    const auto copies = table.copies().find(version);
+    const RunId run = row != nullptr && row->disk      ? row->disk->record.run
+                      : copies != table.copies().end() ? copies->second.record.run
+                                                       : 0;
     return table.needed_by({version, run}, out) != 0;
   };
   keep_needed(out, is_needed);

@@ -1,5 +1,4 @@
-// What is known of one version: what it is, what lies of it in a tier, and why it could not be
-// written or copied.
+// What is known of one version: what it is, and what lies of it in a tier.
 #pragma once
 
 #include <optional>
@@ -40,17 +39,6 @@ struct StoredVersion {
   // its place.
   std::optional<Error> unreadable = {};
   bool good() const { return level != Level::none && damage.empty(); }
-};
-
-// Events of the store and the drain (agent/disk/store.h).
-struct VersionFailed {  // nothing of it is left on the tier, nothing of it is in flight
-  VersionNumber version = 0;
-  Error error{Code::internal, ""};
-};
-struct CopyFailed {  // nothing of it is left at the destination, or it is garbage
-  VersionNumber version = 0;
-  Error error{Code::internal, ""};
-  bool source_is_damaged = false;  // the version on the node's disk, found twice
 };
 
 }  // namespace backstay::agent

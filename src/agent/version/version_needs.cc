@@ -1,6 +1,6 @@
-#include "agent/version/version_needs.h"
-
 #include <algorithm>
+
+#include "agent/version/version_table.h"
 
 namespace backstay::agent {
 

@@ -62,8 +62,27 @@ std::optional<StoredVersion>* VersionTable::place(VersionNumber version, Where w
   return stored ? &stored : nullptr;
 }
 
+void VersionTable::check(VersionNumber version) const {
+  const VersionRow* row = find(version);
+  if (row == nullptr) return;
+  BACKSTAY_CHECK(row->disk || row->shared);
+  BACKSTAY_CHECK(!row->shared || row->shared->version == version);
+  BACKSTAY_CHECK(row->unrecorded || !row->retries);
+  if (row->disk) {
+    BACKSTAY_CHECK(row->disk->version == version);
+    BACKSTAY_CHECK(row->announced <= row->disk->level);
+    BACKSTAY_CHECK(!row->disk->in_doubt || row->disk->level == Level::none);
+    BACKSTAY_CHECK(!copies_.contains(version));
+  } else {
+    BACKSTAY_CHECK(row->announced == Level::none);
+    BACKSTAY_CHECK(!row->protected_here && !row->unrecorded);
+    BACKSTAY_CHECK(!row->removing && row->recording == 0);
+  }
+}
+
 void VersionTable::begin_run(RunId run, NodeId node, std::uint32_t nodes, bool protects) {
   run_ = run;
+  forget_blockers();
   newest_announced_ = protects ? 0 : format::version_max;
   std::vector<VersionNumber> copies;
   for (auto& [number, row] : rows_) {
@@ -77,7 +96,10 @@ void VersionTable::begin_run(RunId run, NodeId node, std::uint32_t nodes, bool p
     const bool lowered = nodes > 1 && row.disk->good() && row.announced == Level::protected_;
     if (lowered) row.announced = Level::local;
   }
-  for (const VersionNumber number : copies) leave_disk(number);
+  for (const VersionNumber number : copies) {
+    copies_[number] = *rows_.at(number).disk;
+    leave_disk(number);
+  }
 }
 
 // --- this node's disk ---------------------------------------------------------------------------
@@ -104,10 +126,13 @@ void VersionTable::prepared(const StoredVersion& stored, NodeId node) {
   BACKSTAY_CHECK(stored.level == Level::none && stored.damage.empty());
   VersionRow& row = rows_[stored.version];
   BACKSTAY_CHECK(row.announced == Level::none);
+  written();
   row.disk = stored;
   row.disk->parts = {node};
+  copies_.erase(stored.version);
   needs({stored.version, stored.record.run}, stored.record.needs);
   changed(stored.version);
+  check(stored.version);
 }
 
 void VersionTable::recorded(const StoredVersion& stored) {
@@ -123,6 +148,7 @@ void VersionTable::recorded(const StoredVersion& stored) {
   row->disk->in_doubt = false;
   row->disk->parts.clear();
   changed(stored.version);
+  check(stored.version);
 }
 
 void VersionTable::record_failed(VersionNumber version, Level level, const Error& why) {
@@ -131,6 +157,7 @@ void VersionTable::record_failed(VersionNumber version, Level level, const Error
   row->unrecorded = Blocker{version, level, why.code(), why.message()};
   row->retries = true;
   if (row->recording > 0) --row->recording;
+  check(version);
 }
 
 std::vector<std::pair<VersionNumber, Level>> VersionTable::take_retries() {
@@ -162,6 +189,7 @@ void VersionTable::announced(VersionOfRun version, Level level) {
   orders_.announced.push_back(std::move(now));
   orders_.retain = true;
   changed(version.first);
+  check(version.first);
 }
 
 // --- shared storage -----------------------------------------------------------------------------
@@ -181,11 +209,13 @@ void VersionTable::found(const StoredVersion& stored, Where where) {
     BACKSTAY_CHECK(stored.level != Level::none || !stored.damage.empty() || stored.in_doubt);
     row.disk = stored;
     row.announced = stored.level;
+    copies_.erase(stored.version);
     for (const auto& needed : {stored.record.needs, stored.needs}) {
       needs({stored.version, stored.record.run}, needed);
     }
   }
   changed(stored.version);
+  check(stored.version);
 }
 
 void VersionTable::quarantined(VersionNumber version, Where where, const std::string& why) {
@@ -194,6 +224,7 @@ void VersionTable::quarantined(VersionNumber version, Where where, const std::st
   if (stored == nullptr) return;
   (*stored)->damage = why;
   changed(version);
+  check(version);
 }
 
 void VersionTable::doubted(VersionNumber version, Where where, bool on) {
@@ -201,6 +232,12 @@ void VersionTable::doubted(VersionNumber version, Where where, bool on) {
 }
 
 void VersionTable::removed(VersionNumber version, Where where) {
+  if (where == Where::disk && copies_.erase(version) != 0) {
+    BACKSTAY_CHECK(row_on_disk(version) == nullptr);
+    forget_needs(version);
+    orders_.gone.push_back(version);
+    return;
+  }
   auto* stored = place(version, where);
   if (stored == nullptr) return;
   if (where == Where::disk) {
@@ -212,6 +249,7 @@ void VersionTable::removed(VersionNumber version, Where where) {
     if (!rows_.at(version).disk) rows_.erase(version);
   }
   changed(version);
+  check(version);
 }
 
 // --- the owner ----------------------------------------------------------------------------------
@@ -228,6 +266,12 @@ void VersionTable::ordered(VersionNumber version, StoreOrder what, bool on) {
   }
 }
 
-VersionOrders VersionTable::take_orders() { return std::exchange(orders_, {}); }
+VersionOrders VersionTable::take_orders() {
+  Changed blocked = take_changed();
+  VersionOrders orders = std::exchange(orders_, {});
+  orders.changed.merge(blocked.versions);
+  orders.all_changed = blocked.all;
+  return orders;
+}
 
 }  // namespace backstay::agent

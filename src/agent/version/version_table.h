@@ -13,15 +13,16 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "agent/version/blockers.h"
 #include "agent/version/file_of.h"
+#include "agent/version/level_blockers.h"
 #include "agent/version/stored_version.h"
-#include "agent/version/version_needs.h"
 #include "agent/version/version_pin.h"
+#include "format/need.h"
 
 namespace backstay::agent {
 
@@ -76,11 +77,37 @@ struct VersionOrders {
   std::vector<Announcement> announced;  // in order
   std::vector<VersionNumber> gone;      // from this node's disk: each room forgets its files of it
   std::set<VersionNumber> changed;      // their level, or why they do not reach one
+  bool all_changed = false;             // why none gets further
   bool retain = false;                  // retention is due
-  bool empty() const { return announced.empty() && gone.empty() && changed.empty() && !retain; }
+  bool empty() const {
+    return announced.empty() && gone.empty() && changed.empty() && !all_changed && !retain;
+  }
 };
 
-class VersionTable : public VersionNeeds {
+// What lies on this node's disk beside the rows: what the files of versions need
+// (docs/format/manifest.md, "Chunks in older versions"), and copies without a version.
+class VersionNeeds {
+ public:
+  // A file of it that came here needs these, also where the version has no row yet: a copy of
+  // another node's part may come before this node's own. They stay until the version is gone.
+  void needs(VersionOfRun version, std::span<const format::Need> needs);
+  // The newest version on this node's disk that needs it, but for `others`; 0: none does. What a
+  // kept version needs is kept with it. Run 0: it is not known, as its record cannot be read.
+  VersionNumber needed_by(VersionOfRun version, std::span<const VersionNumber> others = {}) const;
+
+  // Versions without a row of which files of other nodes lie here, and no record: this node has no
+  // part in their commit, but retention removes them.
+  const std::map<VersionNumber, StoredVersion>& copies() const { return copies_; }
+
+ protected:
+  void forget_needs(VersionNumber version);
+  std::map<VersionNumber, StoredVersion> copies_;
+
+ private:
+  std::map<VersionOfRun, std::vector<format::Need>> needs_;
+};
+
+class VersionTable : public VersionNeeds, public LevelBlockers {
  public:
   using Rows = std::map<VersionNumber, VersionRow>;
 
@@ -137,9 +164,9 @@ class VersionTable : public VersionNeeds {
   // not remove it.
   void ordered(VersionNumber version, StoreOrder what, bool on = true);
 
-  // Another room knows something new about it: the pool, what keeps it from a level.
+  // Another room knows something new about it: the pool, shared storage.
   void changed(VersionNumber version) { orders_.changed.insert(version); }
-  // What is to be carried out since the last call.
+  // What is to be carried out since the last call; of level blockers too.
   VersionOrders take_orders();
 
  private:
@@ -149,6 +176,8 @@ class VersionTable : public VersionNeeds {
   VersionRow* row_on_disk(VersionNumber version);
   std::optional<StoredVersion>* place(VersionNumber version, Where where);
   void leave_disk(VersionNumber version);
+  // What is true of each row after each event.
+  void check(VersionNumber version) const;
 
   Rows rows_;
   // How often each version is pinned, by reason. A version without pins has no entry.

@@ -5,21 +5,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/version/blockers.h"
 #include "agent/version/unprotected.h"
+#include "agent/version/why_not.h"
 #include "base/machine.h"
 
 namespace backstay::agent {
 
 namespace {
-
-// A failure is not reported once a newer version was copied.
-bool copy_fails(const JobState& state) {
-  if (!state.copy_failed) return false;
-  const auto& rows = state.versions.rows();
-  const bool newer = std::any_of(rows.upper_bound(state.copy_failed->version), rows.end(),
-                                 [](const auto& entry) { return entry.second.shared.has_value(); });
-  return !newer && !state.is_durable(state.copy_failed->version);
-}
 
 const char* advice(Code code) {
   return code == Code::no_space ? ": free space there, or set storage.dir" : "";
@@ -29,14 +22,14 @@ const char* advice(Code code) {
 
 std::vector<Warning> warnings(const JobState& state) {
   std::vector<Warning> all;
-  if (state.write_failed) {
-    all.push_back({Warning::Kind::not_written,
-                   fmt::format("version {} could not be written: {}; each checkpoint tries again{}",
-                               state.write_failed->version, state.write_failed->error.message(),
-                               advice(state.write_failed->error.code())),
-                   state.write_outages});
+  if (const auto& failed = state.versions.last_not_written()) {
+    all.push_back(
+        {Warning::Kind::not_written,
+         fmt::format("version {} could not be written: {}; each checkpoint tries again{}",
+                     failed->version, failed->error.message(), advice(failed->error.code())),
+         state.versions.write_outages()});
   }
-  const Blocker* blocker = state.blockers.newest(state.node);
+  const Blocker* blocker = state.versions.newest(state.node);
   const VersionRow* blocked = blocker == nullptr ? nullptr : state.versions.find(blocker->version);
   if (blocked != nullptr && blocker->level == Level::local && blocked->in_doubt()) {
     all.push_back({Warning::Kind::not_recorded,
@@ -46,19 +39,20 @@ std::vector<Warning> warnings(const JobState& state) {
   }
   if (blocker != nullptr && blocker->level > Level::local &&
       !is_overtaken(state, blocker->version, blocker->code)) {
-    all.push_back({Warning::Kind::not_protected, state.blockers.text(state.node)});
+    all.push_back({Warning::Kind::not_protected, line_of(*blocker)});
   }
   const bool none_shared = std::ranges::none_of(
       state.versions.rows(), [](const auto& entry) { return entry.second.shared.has_value(); });
-  if (state.durable_error && none_shared) {  // else it has come meanwhile
+  const auto& unreadable = state.versions.why_shared_unreadable();
+  if (unreadable && none_shared) {  // else it has come meanwhile
     all.push_back({Warning::Kind::durable_unreadable,
                    fmt::format("the durable directory {} cannot be used: {}",
-                               state.durable_settings.dir, state.durable_error->message())});
-  } else if (copy_fails(state)) {
-    all.push_back({Warning::Kind::not_copied,
-                   fmt::format("version {} could not be copied to {}: {}; the next one is tried",
-                               state.copy_failed->version, state.durable_settings.dir,
-                               state.copy_failed->error.message())});
+                               state.durable_settings.dir, unreadable->message())});
+  } else if (const CopyFailed* failed = failed_copy(state)) {
+    all.push_back(
+        {Warning::Kind::not_copied,
+         fmt::format("version {} could not be copied to {}: {}; the next one is tried",
+                     failed->version, state.durable_settings.dir, failed->error.message())});
   }
   return all;
 }
