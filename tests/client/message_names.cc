@@ -13,7 +13,7 @@ const char* name_of(const wire::Message& message) {
       "chunks",      "deliver",    "answer",     "failure",   "withdraw", "withdrawn", "forget",
       "await_newer", "neighbours", "candidates", "candidate", "ready",    "proceed",   "where",
       "end_ranks",   "join",       "open",       "opened",    "more",     "finish",    "abandon",
-      "bring_home",  "at_home"};
+      "bring_home",  "at_home",    "move_home",  "moved_home"};
   static_assert(names.size() == std::variant_size_v<wire::Message::variant>);
   return names.at(message.index());
 }
