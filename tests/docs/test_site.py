@@ -69,14 +69,16 @@ def test_a_dead_link_is_found(tmp_path):
 
 
 def test_every_function_of_the_interfaces_has_its_place(site):
-    c = Page(site / "docs" / "reference" / "c.html").anchors
-    for name in re.findall(r"^BACKSTAY_API .*?(backstay_\w+)\(",
-                           (ROOT / "include" / "backstay" / "backstay.h").read_text(), re.M):
-        assert f"c.{name}" in c, name
+    for header, page in (("backstay.h", "c.html"), ("backstay_streams.h", "streams.html")):
+        anchors = Page(site / "docs" / "reference" / page).anchors
+        text = (ROOT / "include" / "backstay" / header).read_text()
+        for name in re.findall(r"^BACKSTAY_API .*?(backstay_\w+)\(", text, re.M):
+            assert f"c.{name}" in anchors, name
     python = Page(site / "docs" / "reference" / "python.html").anchors
     homes = (ROOT / "python" / "backstay" / "__init__.py").read_text().split("_HOMES = {")[1]
-    for name in re.findall(r'"([a-z_]+)"', homes.split('"format"')[0])[1:]:
-        assert f"backstay.{name}" in python, name
+    for names in re.findall(r'"\w+": \((.*?)\)', homes.split('"format"')[0], re.S):
+        for name in re.findall(r'"([a-z_]+)"', names):
+            assert f"backstay.{name}" in python, name
 
 
 @browser.needed
