@@ -4,7 +4,7 @@
 //   open, write ..., close     any number, any order, in turn; nothing of it needs the other ranks
 //   ready()                    all are closed: the object's first region is known
 //   hand_over()                the last buffer, after which the rest of the object follows
-//   taken(), or give_up()      the version has them, or nobody; names are free again
+//   taken(), or give_up()      the version has them, or they are dropped; names are free again
 //
 // The first byte begins the version at the agent. Between calls this holds one buffer at most, the
 // one that it fills, and has asked for none: other conversations with the agent lose nothing.
@@ -60,7 +60,7 @@ class Streams {
 
   // The version is captured.
   void taken() { forget(); }
-  // Nothing of it is kept; the agent is told, where it still listens.
+  // Nothing of it is kept. Tells the agent, if it still listens.
   void give_up();
   // The connection is about to end, and what was written with it.
   void agent_is_lost();

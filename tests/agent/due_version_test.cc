@@ -48,7 +48,7 @@ TEST_F(DueVersionTest, IsEveryNth) {
   EXPECT_EQ(next(), 0u);
   find(6);
   EXPECT_EQ(next(), 6u);
-  copy(4);  // somebody waited for it
+  copy(4);  // a program waited for it
   EXPECT_EQ(next(), 0u) << "it counts from there";
 }
 

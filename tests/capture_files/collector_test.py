@@ -280,7 +280,7 @@ def run_waits(program, folder, _):
             for name, length in (("x", 3), ("y", 9)):
                 need((place / name).read_bytes() == bytes(length * MIB),
                      f"run: turn {turn}, {name}")
-        # Nobody asks any more: the collector ends by itself, and leaves nothing.
+        # No process asks any more: the collector ends by itself, and leaves nothing.
         wait_for(lambda: not world.pids("backstay-collector"), "the end of the collector")
         left = [path.name for path in (world.folder / "agent").glob("files-*")]
         need(not left, f"run: the collector left {left}")

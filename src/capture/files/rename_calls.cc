@@ -11,7 +11,7 @@
 namespace backstay::files {
 namespace {
 
-// A file gets its bytes before it gets another name, so that nobody finds the new name empty.
+// A file gets its bytes before it gets another name, so that no process finds the new name empty.
 // Returns an error number: then it must not get that name.
 int bring_path_home(int folder, const char* path) {
   if (!is_anything_captured()) return 0;
