@@ -101,7 +101,10 @@ void FakeAgent::loop() {
     std::vector<pollfd> wait{{wake_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
     for (const auto& [fd, link] : links_) wait.push_back({fd, POLLIN, 0});
     wait_for_any(wait);
-    if (wait[0].revents != 0) break;
+    // What was sent before stop() is obeyed.
+    const bool idle = std::all_of(wait.begin() + 1, wait.end(),
+                                  [](const pollfd& one) { return one.revents == 0; });
+    if (wait[0].revents != 0 && idle) break;
     if (wait[1].revents != 0) {
       auto accepted = wire::accept_from(listener_.get());
       if (accepted.ok()) {

@@ -56,8 +56,9 @@ class FakeAgent {
   FakeAgent(std::string path, Options options);
   ~FakeAgent();
 
-  // The agent's thread has ended, by itself or by stop().
+  // The agent obeys what ranks sent before the call; then its thread ends.
   void stop();
+  // The agent's thread has ended, by itself or by stop().
   bool dead() const { return dead_; }
   // Its thread, which lives, does nothing but wait as long as this is held: for who forks. A child
   // has a copy of the locks of a thread that it does not have, and the address sanitizer's

@@ -1,7 +1,6 @@
 // A parallel job whose ranks are threads: the group that a launcher would provide.
 #pragma once
 
-#include <barrier>
 #include <condition_variable>
 #include <cstring>
 #include <functional>
@@ -13,9 +12,7 @@
 
 namespace backstay::client::test {
 
-#ifdef __SANITIZE_THREAD__
-// As std::barrier, of which the thread sanitizer does not see that it orders what threads do: where
-// it is not compiled into the test, it takes the ranks' exchange of values for a race.
+// As std::barrier, of which the thread sanitizer does not see that it orders what threads do.
 class Barrier {
  public:
   explicit Barrier(int threads) : threads_(threads) {}
@@ -39,9 +36,6 @@ class Barrier {
   int arrived_ = 0;
   unsigned round_ = 0;
 };
-#else
-using Barrier = std::barrier<>;
-#endif
 
 class ThreadGroup {
  public:
