@@ -3,6 +3,7 @@
 // no stack protector. Built with the options that CMakeLists.txt gives.
 #pragma once
 
+#include "capture/lower/channel.h"
 #include "capture/lower/table.h"
 
 namespace backstay::mpi {
@@ -14,9 +15,28 @@ inline uint64_t own_fs() {
 }
 inline void set_fs(uint64_t base) { __asm__ volatile("wrfsbase %0" : : "r"(base) : "memory"); }
 
+// The slow path of a call: does what the channel's `attention` asks for. attend.cc
+[[gnu::cold]] void attend();
+inline bool is_asked() {
+  return __builtin_expect(__atomic_load_n(&lower::channel().attention, __ATOMIC_RELAXED) != 0, 0);
+}
+
+// The thread is in the real MPI while one of these lives.
+class InCall {
+ public:
+  InCall() { calls() = calls() + 1; }
+  ~InCall() { calls() = calls() - 1; }
+  InCall(const InCall&) = delete;
+  InCall& operator=(const InCall&) = delete;
+
+ private:
+  static volatile uint32_t& calls() { return lower::channel().calls; }
+};
+
 // Any function of the lower half.
 template <typename Result, typename... Argument>
 [[gnu::always_inline]] inline Result call_address(void* function, Argument... argument) {
+  const InCall in_call;
   lower::Table& table = lower::table();
   const uint64_t mine = own_fs();
   table.upper_fs = mine;
@@ -28,6 +48,7 @@ template <typename Result, typename... Argument>
 
 template <typename Result, typename... Argument>
 [[gnu::always_inline]] inline Result call(uint32_t index, Argument... argument) {
+  if (is_asked()) attend();
   return call_address<Result>(lower::table().function[index], argument...);
 }
 
@@ -49,6 +70,8 @@ inline int call_as_job(uint32_t index, uint64_t a = 0, uint64_t b = 0, uint64_t 
     uint64_t given[4];
     int result;
   };
+  if (is_asked()) attend();
+  const InCall in_call;
   lower::Table& table = lower::table();
   Job job{reinterpret_cast<decltype(Job::function)>(table.function[index]), {a, b, c, d}, 0};
   table.upper_fs = own_fs();

@@ -69,6 +69,7 @@ bool write_piece(void* context, const void* bytes, uint64_t size) {
 }
 
 bool any_inside() {
+  if (in_lower_half()) return true;
   for (uint64_t i = 0; i < stopped.count; ++i) {
     const uint64_t at = stopped.threads[i].context->registers[reg_rip];
     if (in_window(at, at)) return true;

@@ -9,6 +9,7 @@
 #include "capture/image/boot/steer.h"
 #include "capture/image/boot/thread.h"
 #include "capture/image/format/layout.h"
+#include "capture/lower/channel.h"
 #include "capture/lower/table.h"
 
 namespace backstay::image {
@@ -255,11 +256,19 @@ void start(const char* library, char** environment, Trouble& trouble) {
 
 void prepare_lower_half(const char* name, const Start& start) {
   copy_text(folder, sizeof folder, name);
+  const long channel = sys_map(lower::channel_place, page_bytes, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE);
+  if (channel != static_cast<long>(lower::channel_place)) {
+    give_up(Text() << "the address range of the boot program is taken (error " << -channel << ")",
+            126);
+  }
   auxv_count = start.auxv_count < 64 ? start.auxv_count : 64;
   memcpy(auxv, start.auxv, auxv_count * 16);
 }
 
 const char* lower_folder() { return folder[0] != 0 ? folder : nullptr; }
+
+bool in_lower_half() { return folder[0] != 0 && lower::channel().calls != 0; }
 
 void refuse_lower_half(Trouble& trouble) {
   const char* library = __atomic_load_n(&started, __ATOMIC_ACQUIRE);

@@ -12,6 +12,8 @@ void prepare_lower_half(const char* folder, const Start& start);
 // The folder; null without one.
 const char* lower_folder();
 
+// The program's thread is in a call into the real MPI. Read it while that thread is stopped.
+bool in_lower_half();
 // Trouble where it has been started: such a program cannot be saved yet. Any thread.
 void refuse_lower_half(Trouble& trouble);
 
