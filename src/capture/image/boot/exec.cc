@@ -3,6 +3,7 @@
 #include <linux/mman.h>
 #include <linux/prctl.h>
 
+#include "capture/image/boot/channel.h"
 #include "capture/image/boot/files.h"
 #include "capture/image/boot/gate.h"
 #include "capture/image/boot/handover.h"
@@ -24,7 +25,7 @@ bool by_companion = false;
 bool kernel_clock = false;
 long owner = 0;  // the process that has a control thread: no child of it
 
-constexpr uint64_t own_words = 16;
+constexpr uint64_t own_words = 20;
 
 struct Exec {
   const Call* call;
@@ -120,6 +121,8 @@ long become_boot(const Exec& exec, long control) {
   if (kernel_clock) all.add("--no-vdso");
   if (lower_folder() != nullptr) all.add("--mpi");
   if (lower_folder() != nullptr) all.add(lower_folder());
+  if (channel_name() != nullptr) all.add("--channel");
+  if (channel_name() != nullptr) all.add(channel_name());
   if (without_scan) all.add("--no-scan");
   all.add("--mask");
   all.add(numbers[1].c_str());

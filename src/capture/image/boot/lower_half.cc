@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <linux/mman.h>
 
+#include "capture/image/boot/channel.h"
 #include "capture/image/boot/gate.h"
 #include "capture/image/boot/maps.h"
 #include "capture/image/boot/program.h"
@@ -256,12 +257,9 @@ void start(const char* library, char** environment, Trouble& trouble) {
 
 void prepare_lower_half(const char* name, const Start& start) {
   copy_text(folder, sizeof folder, name);
-  const long channel = sys_map(lower::channel_place, page_bytes, PROT_READ | PROT_WRITE,
-                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE);
-  if (channel != static_cast<long>(lower::channel_place)) {
-    give_up(Text() << "the address range of the boot program is taken (error " << -channel << ")",
-            126);
-  }
+  static Trouble trouble;
+  map_channel(trouble);
+  if (!trouble.empty()) give_up(trouble, 126);
   auxv_count = start.auxv_count < 64 ? start.auxv_count : 64;
   memcpy(auxv, start.auxv, auxv_count * 16);
 }
