@@ -2,8 +2,8 @@
 """Unmodified MPI programs are cut at random moments, and their output stays what it is.
 
 Usage: cut_test.py BOOT MPIRUN FOLDER PROGRAMS MPI [unittest arguments]
-FOLDER holds backstay-lower and our libraries; PROGRAMS the programs, named program.MPI, and cut_job,
-which plays agents and checks each cut. BACKSTAY_SEED replays. Standard library only.
+FOLDER holds backstay-lower and our libraries; PROGRAMS the programs, named program.MPI, and
+cut_job, which plays agents and checks each cut. BACKSTAY_SEED replays. Standard library only.
 """
 
 import os
@@ -22,21 +22,21 @@ CUTS = int(os.environ.get("BACKSTAY_CUTS", "30"))
 DEADLINE_S = 120
 # So many steps that the cuts fit in.
 STEPS = {
-    "halo": 1500,
-    "ring": 6000,
-    "wavefront": 1500,
-    "exchange": 1500,
-    "any_source": 6000,
-    "master": 1500,
-    "synchronous": 4000,
-    "derived": 6000,
-    "persistent": 4000,
-    "probing": 4000,
-    "polling": 1500,
-    "transpose": 4000,
-    "rows": 1000,
-    "nonblocking": 3000,
-    "mixed": 5000,
+    "halo": 300,
+    "ring": 1200,
+    "wavefront": 300,
+    "exchange": 300,
+    "any_source": 1200,
+    "master": 300,
+    "synchronous": 800,
+    "derived": 1200,
+    "persistent": 800,
+    "probing": 800,
+    "polling": 300,
+    "transpose": 800,
+    "rows": 200,
+    "nonblocking": 600,
+    "mixed": 1000,
 }
 
 
@@ -93,6 +93,12 @@ def test_of(name):
         self.assertGreater(saved, CUTS // 2)
 
     return test
+
+
+class Restart(unittest.TestCase):
+    @unittest.skip("the boot program does not save programs with a lower half yet")
+    def test_an_image_of_each_rank_at_a_cut(self):
+        """Save all ranks at a cut, end the job, bring all back: the output is the same."""
 
 
 for pattern in STEPS:

@@ -246,8 +246,8 @@ static uint64_t rows(int step) {
   int size = 0, number = 0;
   MPI_Comm_size(pair, &size);
   MPI_Comm_rank(pair, &number);
-  MPI_Send(&sum, 1, MPI_UINT64_T, (number + 1) % size, 20, pair);
-  MPI_Recv(&all, 1, MPI_UINT64_T, (number + size - 1) % size, 20, pair, MPI_STATUS_IGNORE);
+  MPI_Sendrecv(&sum, 1, MPI_UINT64_T, (number + 1) % size, 20, &all, 1, MPI_UINT64_T,
+               (number + size - 1) % size, 20, pair, MPI_STATUS_IGNORE);
   MPI_Comm_free(&pair);
   if (step % 4 == 0) MPI_Barrier(MPI_COMM_WORLD);
   return mix(sum, all);
