@@ -67,6 +67,8 @@ void describe_signals(Tables& tables) {
   for (int signal = 1; signal <= static_cast<int>(signals); ++signal) {
     KernelAction action;
     sys_action(signal, nullptr, &action);
+    const bool lower = action.handler >= lower::range_start && action.handler < lower::range_end;
+    if (lower) action = KernelAction();
     *tables.handlers.add() = Handler{action.handler, action.flags, action.restorer, action.mask};
   }
   describe_intervals(tables);

@@ -230,7 +230,7 @@ void launch(const Options& options, const Start& start) {
     trouble << "this kernel does not let a program set its memory layout (PR_SET_MM_MAP, error "
             << -refused << "): its heap could not be brought back";
   }
-  if (options.mpi != nullptr) prepare_lower_half(options.mpi, start);
+  if (options.mpi != nullptr) prepare_lower_half(options, start);
   if (options.control >= 0 || options.mpi != nullptr) doors::build(trouble);
   if (options.control >= 0) enter_by_door(stack);
   check(options, trouble, 126);
