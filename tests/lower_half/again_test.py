@@ -132,6 +132,19 @@ class Again(Lives):
     def test_before_and_behind_mpi(self):
         self.lives(2, [0, 1, ROUNDS + 1, ROUNDS + 2])
 
+    def test_handlers_and_timers_go_on(self):
+        signals, go = PROGRAM.with_name(f"signals.{MPI}"), self.stops / "go"
+        options = ["--image", self.images / "{rank}", "--mpi", FOLDER, "--", signals, 100, go]
+        job = self.job(2, options, self.work)
+        for _ in range(2):
+            for rank in range(2):
+                self.wait_for(self.stops / f"go.{rank}", job)
+            job.save()
+            job.kill()
+            job = self.restart(2)
+        go.touch()
+        self.assertEqual(job.end(), (0, "right\n" * 2))
+
     def test_saved_and_not_killed(self):
         native = self.native(2)
         job = self.start(2, [2, 4])

@@ -96,6 +96,10 @@ class LowerHalf(unittest.TestCase):
         out = self.both(4, "calls")
         self.assertEqual(out.count("right"), 4, out)
 
+    def test_handlers_of_signals_in_calls(self):
+        out = self.both(2, "signals", 300)
+        self.assertEqual(out, "right\n" * 2)
+
     def test_a_shell_and_exec_in_between(self):
         halo = program("halo")
         _, native, _ = run([MPIRUN, "-n", 2, halo, 3])

@@ -3,6 +3,7 @@
 #include "capture/image/boot/children.h"
 #include "capture/image/boot/describe.h"
 #include "capture/image/boot/gate.h"
+#include "capture/image/boot/handlers.h"
 #include "capture/image/boot/lower_half.h"
 
 namespace backstay::image {
@@ -35,7 +36,8 @@ void add_notes(const char* given) {
 void describe_all(const char* notes, Trouble& trouble) {
   tables.begin();
   describe_signals(tables);  // timers before what is pending: one that fires between is not lost
-  const KernelAction& lent = stopped.action;
+  const KernelAction lent =
+      handlers::seen_by_program(static_cast<int>(stopped.signal), stopped.action);
   tables.handlers[stopped.signal - 1] = Handler{lent.handler, lent.flags, lent.restorer, lent.mask};
   describe_process(stopped, tables, trouble);
   add_notes(notes);

@@ -5,6 +5,7 @@
 
 #include "capture/image/boot/files.h"
 #include "capture/image/boot/gate.h"
+#include "capture/image/boot/handlers.h"
 #include "capture/image/boot/lower_descriptors.h"
 #include "capture/image/boot/lower_stack.h"
 #include "capture/image/boot/maps.h"
@@ -178,6 +179,7 @@ void prepare_lower_half(const Options& options, const Start& start) {
             126);
   }
   keep_auxiliary(start);
+  if ((kept_auxiliary(AT_HWCAP2) & fs_base_instructions) != 0) handlers::begin();
 }
 
 const char* lower_folder() { return folder[0] != 0 ? folder : nullptr; }
