@@ -132,6 +132,21 @@ class Again(Lives):
     def test_before_and_behind_mpi(self):
         self.lives(2, [0, 1, ROUNDS + 1, ROUNDS + 2])
 
+    def test_a_program_that_a_shell_has_become(self):
+        """The launcher's descriptors are not the program's, behind exec too."""
+        native = self.native(2)
+        shell = ["/bin/sh", "-c", 'true; exec "$@"', "sh", PROGRAM, ROUNDS, 3]
+        job = self.job(
+            2, ["--image", self.images / "{rank}", "--mpi", FOLDER, "--", *shell], self.work
+        )
+        self.wait_for_all_at(3, 2, job)
+        job.save()
+        job.kill()
+        job = self.restart(2)
+        self.let_go(3)
+        self.assertEqual(job.end(), (0, ""))
+        self.assertEqual(self.outputs(self.work), native)
+
     def test_handlers_and_timers_go_on(self):
         signals, go = PROGRAM.with_name(f"signals.{MPI}"), self.stops / "go"
         options = ["--image", self.images / "{rank}", "--mpi", FOLDER, "--", signals, 100, go]

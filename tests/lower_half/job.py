@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-DEADLINE_S = 20
+DEADLINE_S = 60
 RANK = Path(__file__).resolve().parent / "rank.py"
 
 

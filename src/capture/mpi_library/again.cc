@@ -71,6 +71,9 @@ void initialize() {
 
 }  // namespace
 
+// The program's own handles are not made again yet.
+[[gnu::weak]] void renew_handles() {}
+
 void note_start(int provided) {
   phase = Phase::initialized;
   level = provided;

@@ -19,7 +19,7 @@ bool has_ended_before();
 bool has_begun_again();
 
 void learn_objects();  // objects_*.cc
-// Makes the real handles in all slots anew. MPI is initialized. renew.cc
+// Makes the real handles in all slots anew. MPI is initialized.
 void renew_handles();
 
 }  // namespace backstay::mpi

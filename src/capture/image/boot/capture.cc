@@ -97,6 +97,15 @@ void pause(uint64_t ns) {
   system_call(__NR_nanosleep, address_of(time), 0);
 }
 
+void name_the_call(bool in_mpi, Trouble& trouble) {
+  if (in_mpi) {
+    trouble << "the program has been in a call of MPI (" << lower_library() << ")";
+  } else {
+    trouble << "a thread of the program has been in the boot program";
+  }
+  trouble << " for " << patience_ns / 1'000'000'000 << " s: it can be saved between two calls";
+}
+
 // A thread at a door is in code of this build, which no image may name. It is outside soon. One in
 // a call of MPI may stay there.
 void stop_outside(Trouble& trouble) {
@@ -109,9 +118,7 @@ void stop_outside(Trouble& trouble) {
     if (!in_mpi && !any_at_a_door()) return;
     resume_threads(stopped);
     if (now_ns(1) > end) {
-      trouble << "the program has been in a call of MPI (" << (in_mpi ? lower_library() : "start")
-              << ") for " << patience_ns / 1'000'000'000 << " s: it can be saved between two calls";
-      return;
+      return name_the_call(in_mpi, trouble);
     }
     if (in_mpi) pause(pause_ns);
   } while (!gate::is_wanted());
