@@ -3,6 +3,7 @@
 #include <linux/futex.h>
 #include <sys/syscall.h>
 
+#include "capture/mpi_library/again.h"
 #include "capture/mpi_library/requests.h"
 #include "capture/mpi_library/take_in.h"
 
@@ -62,6 +63,7 @@ void renew() {
   attending = true;
   register_barrier();
   // The handles first: they are what all else is made of.
+  begin_again();
   renew_counters();
   renew_requests();
   attending = false;

@@ -1,6 +1,7 @@
 // Functions of which the prototype does not say enough.
 #include <stdarg.h>
 
+#include "capture/mpi_library/again.h"
 #include "capture/mpi_library/names.h"
 #include "capture/mpi_library/requests.h"
 
@@ -13,7 +14,19 @@ namespace {
 constexpr int thread_serialized = 2;  // in both ABIs
 
 // MPI may look into the environment at its start; the program may have changed its own by then.
-void give_environment() { lower::table().do_job(lower::table().take_environment, environ); }
+// Behind a restart the program's is that of another launcher.
+void give_environment() {
+  if (is_asked()) {
+    enter();
+    leave();
+  }
+  if (!has_begun_again()) lower::table().do_job(lower::table().take_environment, environ);
+}
+
+int started(int result, int level) {
+  if (result == 0) note_start(level);
+  return result;
+}
 
 uint64_t word(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
@@ -110,7 +123,7 @@ extern "C" {
 int PMPI_Init(int* argc, char*** argv) {
   give_environment();
   const int result = call_as_job(index_MPI_Init, word(argc), word(argv));
-  return begun(result);
+  return begun(started(result, 0));
 }
 BACKSTAY_MPI_NAME(MPI_Init)
 
@@ -121,7 +134,7 @@ int PMPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
   const int result = call_as_job(index_MPI_Init_thread, word(argc), word(argv),
                                  static_cast<uint64_t>(most), word(provided));
   if (provided != nullptr && *provided > thread_serialized) *provided = thread_serialized;
-  return begun(result);
+  return begun(started(result, provided != nullptr ? *provided : most));
 }
 BACKSTAY_MPI_NAME(MPI_Init_thread)
 
@@ -129,10 +142,25 @@ BACKSTAY_MPI_NAME(MPI_Init_thread)
 int PMPI_Finalize() {
   const Collective ending(predefined_world());
   const int result = job(index_MPI_Finalize);
+  if (result == 0) note_end();
   end_counting();
   return result;
 }
 BACKSTAY_MPI_NAME(MPI_Finalize)
+
+int PMPI_Initialized(void* flag) {
+  const int result = call<int>(index_MPI_Initialized, flag);
+  if (has_ended_before()) *static_cast<int*>(flag) = 1;
+  return result;
+}
+BACKSTAY_MPI_NAME(MPI_Initialized)
+
+int PMPI_Finalized(void* flag) {
+  const int result = call<int>(index_MPI_Finalized, flag);
+  if (has_ended_before()) *static_cast<int*>(flag) = 1;
+  return result;
+}
+BACKSTAY_MPI_NAME(MPI_Finalized)
 
 int PMPI_Comm_free(void* comm) { return end_communicator(index_MPI_Comm_free, comm); }
 BACKSTAY_MPI_NAME(MPI_Comm_free)
