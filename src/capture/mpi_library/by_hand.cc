@@ -1,6 +1,7 @@
 // Functions of which the prototype does not say enough.
 #include <stdarg.h>
 
+#include "capture/mpi_library/attributes.h"
 #include "capture/mpi_library/names.h"
 
 extern "C" char** environ;
@@ -22,9 +23,9 @@ using Communicator = abi::Handle<Class::comm>;
 int64_t peers_of(Communicator comm) {
   int inter = 0;
   int size = 0;
-  call<int>(index_MPI_Comm_test_inter, abi::real<Class::comm>(comm), &inter);
+  inside(index_MPI_Comm_test_inter, abi::real<Class::comm>(comm), &inter);
   const uint32_t index = inter != 0 ? index_MPI_Comm_remote_size : index_MPI_Comm_size;
-  call<int>(index, abi::real<Class::comm>(comm), &size);
+  inside(index, abi::real<Class::comm>(comm), &size);
   return size;
 }
 
@@ -36,21 +37,21 @@ struct Degrees {
 Degrees degrees_of(Communicator comm) {
   constexpr int cartesian = abi::handles_are_pointers ? 1 : 2;
   constexpr int graph = abi::handles_are_pointers ? 2 : 1;
-  constexpr int distributed = abi::handles_are_pointers ? 4 : 3;
+  constexpr int distributed = 3;
   const uint64_t real = abi::real<Class::comm>(comm);
   Degrees degrees;
   int kind = -1;
   int own = 0;
   int weighted = 0;
-  call<int>(index_MPI_Topo_test, real, &kind);
+  inside(index_MPI_Topo_test, real, &kind);
   if (kind == distributed) {
-    call<int>(index_MPI_Dist_graph_neighbors_count, real, &degrees.in, &degrees.out, &weighted);
+    inside(index_MPI_Dist_graph_neighbors_count, real, &degrees.in, &degrees.out, &weighted);
   } else if (kind == graph) {
-    call<int>(index_MPI_Comm_rank, real, &own);
-    call<int>(index_MPI_Graph_neighbors_count, real, own, &degrees.in);
+    inside(index_MPI_Comm_rank, real, &own);
+    inside(index_MPI_Graph_neighbors_count, real, own, &degrees.in);
     degrees.out = degrees.in;
   } else if (kind == cartesian) {
-    call<int>(index_MPI_Cartdim_get, real, &degrees.in);
+    inside(index_MPI_Cartdim_get, real, &degrees.in);
     degrees.out = degrees.in *= 2;
   }
   return degrees;
@@ -80,6 +81,7 @@ int64_t sent(const void* buffer, int64_t count) { return word(buffer) == in_plac
 extern "C" {
 
 int PMPI_Init(int* argc, char*** argv) {
+  const InCall in_call;
   give_environment();
   return call_as_job(index_MPI_Init, word(argc), word(argv));
 }
@@ -87,6 +89,7 @@ BACKSTAY_MPI_NAME(MPI_Init)
 
 // One FS base is lent, so one thread may be in MPI at a time.
 int PMPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
+  const InCall in_call;
   give_environment();
   const int most = required > thread_serialized ? thread_serialized : required;
   const int result = call_as_job(index_MPI_Init_thread, word(argc), word(argv),
@@ -96,7 +99,11 @@ int PMPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
 }
 BACKSTAY_MPI_NAME(MPI_Init_thread)
 
-int PMPI_Finalize() { return call_as_job(index_MPI_Finalize); }
+int PMPI_Finalize() {
+  const InCall in_call;
+  delete_own_attributes();
+  return call_as_job(index_MPI_Finalize);
+}
 BACKSTAY_MPI_NAME(MPI_Finalize)
 
 // It is there for tools; MPI itself does nothing.
@@ -105,32 +112,34 @@ BACKSTAY_MPI_NAME(MPI_Pcontrol)
 
 int PMPI_Alltoallw(void* from, void* send_counts, void* send_places, void* send_types, void* to,
                    void* counts, void* places, void* types, Communicator comm) {
+  const InCall in_call;
   const int64_t peers = peers_of(comm);
   Types sending(send_types, sent(from, peers));
   Types receiving(types, peers);
-  return call<int>(index_MPI_Alltoallw, from, send_counts, send_places, sending.place(), to, counts,
-                   places, receiving.place(), abi::real<Class::comm>(comm));
+  return inside(index_MPI_Alltoallw, from, send_counts, send_places, sending.place(), to, counts,
+                places, receiving.place(), abi::real<Class::comm>(comm));
 }
 BACKSTAY_MPI_NAME(MPI_Alltoallw)
 
 int PMPI_Neighbor_alltoallw(void* from, void* send_counts, void* send_places, void* send_types,
                             void* to, void* counts, void* places, void* types, Communicator comm) {
+  const InCall in_call;
   const Degrees degrees = degrees_of(comm);
   Types sending(send_types, degrees.out);
   Types receiving(types, degrees.in);
-  return call<int>(index_MPI_Neighbor_alltoallw, from, send_counts, send_places, sending.place(),
-                   to, counts, places, receiving.place(), abi::real<Class::comm>(comm));
+  return inside(index_MPI_Neighbor_alltoallw, from, send_counts, send_places, sending.place(), to,
+                counts, places, receiving.place(), abi::real<Class::comm>(comm));
 }
 BACKSTAY_MPI_NAME(MPI_Neighbor_alltoallw)
 
 int PMPI_Ialltoallw(void* from, void* send_counts, void* send_places, void* send_types, void* to,
                     void* counts, void* places, void* types, Communicator comm, void* request) {
+  const InCall in_call;
   const int64_t peers = peers_of(comm);
   Out<Class::request> made(request);
-  const int result =
-      call<int>(index_MPI_Ialltoallw, from, send_counts, send_places,
-                kept_types(send_types, sent(from, peers)), to, counts, places,
-                kept_types(types, peers), abi::real<Class::comm>(comm), made.place());
+  const int result = inside(index_MPI_Ialltoallw, from, send_counts, send_places,
+                            kept_types(send_types, sent(from, peers)), to, counts, places,
+                            kept_types(types, peers), abi::real<Class::comm>(comm), made.place());
   made.put();
   return result;
 }
@@ -139,12 +148,13 @@ BACKSTAY_MPI_NAME(MPI_Ialltoallw)
 int PMPI_Alltoallw_init(void* from, void* send_counts, void* send_places, void* send_types,
                         void* to, void* counts, void* places, void* types, Communicator comm,
                         abi::Handle<Class::info> info, void* request) {
+  const InCall in_call;
   const int64_t peers = peers_of(comm);
   Out<Class::request> made(request);
-  const int result = call<int>(index_MPI_Alltoallw_init, from, send_counts, send_places,
-                               kept_types(send_types, sent(from, peers)), to, counts, places,
-                               kept_types(types, peers), abi::real<Class::comm>(comm),
-                               abi::real<Class::info>(info), made.place());
+  const int result = inside(index_MPI_Alltoallw_init, from, send_counts, send_places,
+                            kept_types(send_types, sent(from, peers)), to, counts, places,
+                            kept_types(types, peers), abi::real<Class::comm>(comm),
+                            abi::real<Class::info>(info), made.place());
   made.put();
   return result;
 }
@@ -153,12 +163,13 @@ BACKSTAY_MPI_NAME(MPI_Alltoallw_init)
 int PMPI_Ineighbor_alltoallw(void* from, void* send_counts, void* send_places, void* send_types,
                              void* to, void* counts, void* places, void* types, Communicator comm,
                              void* request) {
+  const InCall in_call;
   const Degrees degrees = degrees_of(comm);
   Out<Class::request> made(request);
   const int result =
-      call<int>(index_MPI_Ineighbor_alltoallw, from, send_counts, send_places,
-                kept_types(send_types, sent(from, degrees.out)), to, counts, places,
-                kept_types(types, degrees.in), abi::real<Class::comm>(comm), made.place());
+      inside(index_MPI_Ineighbor_alltoallw, from, send_counts, send_places,
+             kept_types(send_types, sent(from, degrees.out)), to, counts, places,
+             kept_types(types, degrees.in), abi::real<Class::comm>(comm), made.place());
   made.put();
   return result;
 }
@@ -167,12 +178,13 @@ BACKSTAY_MPI_NAME(MPI_Ineighbor_alltoallw)
 int PMPI_Neighbor_alltoallw_init(void* from, void* send_counts, void* send_places, void* send_types,
                                  void* to, void* counts, void* places, void* types,
                                  Communicator comm, abi::Handle<Class::info> info, void* request) {
+  const InCall in_call;
   const Degrees degrees = degrees_of(comm);
   Out<Class::request> made(request);
-  const int result = call<int>(index_MPI_Neighbor_alltoallw_init, from, send_counts, send_places,
-                               kept_types(send_types, sent(from, degrees.out)), to, counts, places,
-                               kept_types(types, degrees.in), abi::real<Class::comm>(comm),
-                               abi::real<Class::info>(info), made.place());
+  const int result = inside(index_MPI_Neighbor_alltoallw_init, from, send_counts, send_places,
+                            kept_types(send_types, sent(from, degrees.out)), to, counts, places,
+                            kept_types(types, degrees.in), abi::real<Class::comm>(comm),
+                            abi::real<Class::info>(info), made.place());
   made.put();
   return result;
 }

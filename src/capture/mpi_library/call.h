@@ -20,11 +20,24 @@ inline void set_fs(uint64_t base) { __asm__ volatile("wrfsbase %0" : : "r"(base)
 inline bool is_asked() {
   return __builtin_expect(__atomic_load_n(&lower::channel().attention, __ATOMIC_RELAXED) != 0, 0);
 }
+inline bool is_asked_to_renew() {
+  return (__atomic_load_n(&lower::channel().attention, __ATOMIC_RELAXED) & lower::attend_renew) !=
+         0;
+}
 
-// The thread is in the real MPI while one of these lives.
+// First in each function of MPI, before a real handle is read: while one of these lives no image is
+// taken, so what was read stays right. The outermost one heeds the channel: in a callback of the
+// real MPI nothing can be renewed.
 class InCall {
  public:
-  InCall() { calls() = calls() + 1; }
+  InCall() {
+    const uint32_t outside = calls();
+    calls() = outside + 1;
+    if (!is_asked() || outside != 0) return;
+    do {
+      attend();
+    } while (is_asked_to_renew());
+  }
   ~InCall() { calls() = calls() - 1; }
   InCall(const InCall&) = delete;
   InCall& operator=(const InCall&) = delete;
@@ -33,10 +46,9 @@ class InCall {
   static volatile uint32_t& calls() { return lower::channel().calls; }
 };
 
-// Any function of the lower half.
+// A function that runs with the FS base of the lower half. The caller has an InCall.
 template <typename Result, typename... Argument>
-[[gnu::always_inline]] inline Result call_address(void* function, Argument... argument) {
-  const InCall in_call;
+[[gnu::always_inline]] inline Result call_inside(void* function, Argument... argument) {
   lower::Table& table = lower::table();
   const uint64_t mine = own_fs();
   table.upper_fs = mine;
@@ -45,11 +57,10 @@ template <typename Result, typename... Argument>
   set_fs(mine);
   return result;
 }
-
-template <typename Result, typename... Argument>
-[[gnu::always_inline]] inline Result call(uint32_t index, Argument... argument) {
-  if (is_asked()) attend();
-  return call_address<Result>(lower::table().function[index], argument...);
+// The same by the function's number.
+template <typename Result = int, typename... Argument>
+[[gnu::always_inline]] inline Result inside(uint32_t index, Argument... argument) {
+  return call_inside<Result>(lower::table().function[index], argument...);
 }
 
 // What a function of the program runs in that the real MPI calls: its own FS base.
@@ -70,8 +81,6 @@ inline int call_as_job(uint32_t index, uint64_t a = 0, uint64_t b = 0, uint64_t 
     uint64_t given[4];
     int result;
   };
-  if (is_asked()) attend();
-  const InCall in_call;
   lower::Table& table = lower::table();
   Job job{reinterpret_cast<decltype(Job::function)>(table.function[index]), {a, b, c, d}, 0};
   table.upper_fs = own_fs();

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "capture/mpi_library/abi.h"
+#include "capture/mpi_library/describe.h"
 
 namespace backstay::mpi {
 
@@ -12,7 +13,11 @@ namespace backstay::mpi {
 template <Class Type>
 abi::Handle<Type> handle_for(uint64_t real) {
   if (abi::is_predefined<Type>(real)) return abi::predefined<Type>(real);
-  return abi::handle_of<Type>(take_slot(Type, real));
+  if constexpr (is_described(Type)) {
+    return handle_of_made<Type>(describe(Type, real));
+  } else {
+    return abi::handle_of<Type>(take_slot(Type, real));
+  }
 }
 
 // The same where the program may have one already: in callbacks, and from Fortran's numbers.
@@ -28,6 +33,7 @@ void settle(abi::Handle<Type>& handle, uint64_t before, uint64_t after) {
   if (after == before) return;
   Slot* slot = abi::slot_of<Type>(handle);
   if (abi::is_null<Type>(after) && slot != nullptr) {
+    if constexpr (is_described(Type)) detach(slot);
     give_back(slot);
     handle = abi::predefined<Type>(after);
   } else if (slot != nullptr) {
@@ -97,6 +103,7 @@ class Array {
       all_[i] = static_cast<Element>(abi::real<Type>(first_[i]));
     }
   }
+  uint64_t at(uint64_t index) const { return all_[index]; }
   void clear() {
     for (uint64_t i = 0; i < count_; ++i) all_[i] = 0;
   }
