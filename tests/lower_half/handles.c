@@ -253,6 +253,119 @@ static void attributes_of_types(void) {
   MPI_Type_free_keyval(&key);
 }
 
+/* --- Fortran's numbers */
+
+static void fortran_numbers(void) {
+  MPI_Comm comm;
+  MPI_Datatype type;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Type_contiguous(2, MPI_INT, &type);
+  const MPI_Fint number = MPI_Comm_c2f(comm), other = MPI_Type_c2f(type);
+  renew(0);
+  int size = 0;
+  MPI_Type_size(MPI_Type_f2c(other), &size);
+  say("Fortran: %d %d, size %d", MPI_Comm_f2c(number) == comm, MPI_Comm_c2f(comm) == number, size);
+  say("Fortran's own: %d %d %d", MPI_Comm_f2c(MPI_Comm_c2f(MPI_COMM_WORLD)) == MPI_COMM_WORLD,
+      MPI_Type_f2c(MPI_Type_c2f(MPI_DOUBLE)) == MPI_DOUBLE,
+      MPI_Comm_f2c(MPI_Comm_c2f(MPI_COMM_NULL)) == MPI_COMM_NULL);
+  say("Fortran's number of the world: %x", (unsigned)MPI_Comm_c2f(MPI_COMM_WORLD));
+  MPI_Comm_free(&comm);
+  MPI_Type_free(&type);
+}
+
+/* --- of windows, files and requests: no restart renews these, and their functions are called */
+
+static void on_window_error(MPI_Win* win, int* code, ...) {
+  MPI_Group group;
+  int size = 0;
+  (void)code;
+  MPI_Win_get_group(*win, &group);
+  MPI_Group_size(group, &size);
+  MPI_Group_free(&group);
+  say("handler of a window of %d", size);
+}
+static void on_file_error(MPI_File* file, int* code, ...) {
+  (void)code;
+  say("handler of a file: none %d", *file == MPI_FILE_NULL);
+}
+static int delete_of_window(MPI_Win win, int key, void* value, void* extra) {
+  (void)win, (void)key, (void)extra;
+  say("delete of a window's %d", *(int*)value);
+  return MPI_SUCCESS;
+}
+
+static void files(void) {
+  MPI_Errhandler of_file;
+  MPI_File file;
+  MPI_File_create_errhandler(on_file_error, &of_file);
+  MPI_File_set_errhandler(MPI_FILE_NULL, of_file);
+  MPI_File_open(MPI_COMM_SELF, "/no/such/file", MPI_MODE_RDONLY, MPI_INFO_NULL, &file);
+  MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_RETURN);
+  MPI_Errhandler_free(&of_file);
+}
+
+static void windows(void) {
+  int key, value = 7, *memory = NULL;
+  MPI_Win win;
+  MPI_Errhandler of_window;
+  if (ranks == 1) return; /* Open MPI has none then */
+  MPI_Alloc_mem(64, MPI_INFO_NULL, &memory);
+  memset(memory, 0, 64);
+  MPI_Win_create(memory, 64, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+  MPI_Win_create_errhandler(on_window_error, &of_window);
+  MPI_Win_set_errhandler(win, of_window);
+  MPI_Win_call_errhandler(win, MPI_ERR_OTHER);
+  MPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, delete_of_window, &key, NULL);
+  MPI_Win_set_attr(win, key, &value);
+  say_why("with a window");
+  MPI_Win_free(&win);
+  MPI_Errhandler_free(&of_window);
+  MPI_Free_mem(memory);
+  say_why("without");
+}
+
+static int query(void* extra, MPI_Status* status) {
+  MPI_Status_set_elements(status, MPI_BYTE, *(int*)extra);
+  MPI_Status_set_cancelled(status, 0);
+  status->MPI_SOURCE = MPI_UNDEFINED;
+  status->MPI_TAG = MPI_UNDEFINED;
+  return MPI_SUCCESS;
+}
+static int done(void* extra) {
+  say("done with %d", *(int*)extra);
+  return MPI_SUCCESS;
+}
+static int cancel(void* extra, int complete) {
+  say("cancel of %d, complete %d", *(int*)extra, complete);
+  return MPI_SUCCESS;
+}
+
+static void requests(void) {
+  int extra = 12, count = 0, class = 0, code = 0, length = 0, out = rank, got = -1;
+  char text[MPI_MAX_ERROR_STRING] = "";
+  MPI_Request request;
+  MPI_Status status;
+  static char buffer[4096];
+  void* detached = NULL;
+  MPI_Grequest_start(query, done, cancel, &extra, &request);
+  MPI_Cancel(&request);
+  MPI_Grequest_complete(request);
+  MPI_Wait(&request, &status);
+  MPI_Get_elements(&status, MPI_BYTE, &count);
+  say("generalized request: %d", count);
+  MPI_Buffer_attach(buffer, sizeof buffer);
+  MPI_Bsend(&out, 1, MPI_INT, rank, 4, MPI_COMM_WORLD);
+  MPI_Recv(&got, 1, MPI_INT, rank, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Buffer_detach(&detached, &length);
+  say("buffer: %d, got %d", detached == buffer && length == (int)sizeof buffer, got);
+  MPI_Add_error_class(&class);
+  MPI_Add_error_code(class, &code);
+  MPI_Add_error_string(code, "an error of the program");
+  MPI_Error_string(code, text, &length);
+  MPI_Error_class(code, &count);
+  say("error: '%s', of its class %d", text, count == class);
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   if (argc < 2) return 2;
@@ -262,8 +375,12 @@ int main(int argc, char** argv) {
   hints();
   error_handlers();
   attributes_of_types();
+  fortran_numbers();
   say("alive: %d", alive());
+  windows();
+  files();
   attributes(); /* it leaves one communicator, whose attribute cannot be deleted */
+  requests();   /* behind the last renewal: this MPI has the error codes already */
   MPI_Finalize();
   if (argc > 2) say("%d renewals", renewals);
   return 0;

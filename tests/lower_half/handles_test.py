@@ -43,8 +43,8 @@ class Handles(unittest.TestCase):
     def ours(self, ranks, *command, **changes):
         return self.lines(ranks, BOOT, "--mpi", FOLDER, "--", *command, **changes)
 
-    def same(self, name, least, *arguments):
-        for ranks in RANKS:
+    def same(self, name, least, *arguments, all_ranks=RANKS):
+        for ranks in all_ranks:
             with self.subTest(ranks=ranks):
                 native = self.lines(ranks, program(name), "FOLDER", *arguments)
                 self.assertGreater(len(native[0]), least)
@@ -54,10 +54,10 @@ class Handles(unittest.TestCase):
         self.same("communicators", 200)
 
     def test_datatypes(self):
-        self.same("datatypes", 200)
+        self.same("datatypes", 200, all_ranks=(1, 4))
 
     def test_operations_info_error_handlers_attributes(self):
-        self.same("handles", 60)
+        self.same("handles", 60, all_ranks=(1, 2, 4))
 
     def test_all_of_them_were_renewed(self):
         for name, least in (("communicators", 3), ("datatypes", 20), ("handles", 8)):

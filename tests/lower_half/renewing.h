@@ -46,3 +46,13 @@ __attribute__((unused)) static int alive(void) {
   int (*count)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "backstay_test_alive");
   return count != NULL ? count() : 0;
 }
+
+/* Why a restart could not renew the handles: the same natively, where nothing can say it. */
+__attribute__((unused)) static void say_why(const char* when) {
+  const char* (*why)(void) = (const char* (*)(void))dlsym(RTLD_DEFAULT, "backstay_test_why");
+  const char* said = why != NULL ? why() : NULL;
+  const char* wanted = strcmp(when, "with a window") == 0 ? "an MPI window is open" : NULL;
+  const int right =
+      why == NULL || (said == NULL ? wanted == NULL : wanted != NULL && strcmp(said, wanted) == 0);
+  say("%s: right %d", when, right);
+}

@@ -231,6 +231,19 @@ BACKSTAY_ATTRIBUTES(MPI_Attr_put, MPI_Attr_get, MPI_Attr_delete, comm)
 BACKSTAY_ATTRIBUTES(MPI_Type_set_attr, MPI_Type_get_attr, MPI_Type_delete_attr, datatype)
 BACKSTAY_ATTRIBUTES(MPI_Win_set_attr, MPI_Win_get_attr, MPI_Win_delete_attr, win)
 
+int PMPI_Win_free(void* win) {
+  const InCall in_call;
+  const auto handle = *static_cast<abi::Handle<Class::win>*>(win);
+  Kept<Attribute>* all = attributes_of(handle, Tag<Class::win>());
+  const int refused = all != nullptr ? delete_attributes<Class::win>(handle, *all) : 0;
+  if (refused != 0) return raise_error<Class::win>(handle, refused);
+  InOut<Class::win> win_(win);
+  const int result = inside(index_MPI_Win_free, win_.place());
+  win_.put();
+  return result;
+}
+BACKSTAY_MPI_NAME(MPI_Win_free)
+
 }  // extern "C"
 
 }  // namespace backstay::mpi

@@ -13,42 +13,50 @@ namespace backstay::mpi {
 
 namespace {
 
-// Of communicators; those of files and windows go without a change of their handle, see the page.
-using Handler = void (*)(abi::Handle<Class::comm>*, int*, ...);
+// What a function of the program is called with.
+template <Class Type>
+using Handler = void (*)(abi::Handle<Type>*, int*, ...);
 using RealHandler = void (*)(void*, int*, ...);
-Handler handlers[trampolines];
-uint32_t handlers_count = 0;
 
-template <uint32_t Index>
+template <Class Type>
+struct Handlers {
+  Handler<Type> all[trampolines];
+  uint32_t count;
+};
+template <Class Type>
+Handlers<Type> handlers;
+
+template <Class Type, uint32_t Index>
 void handle_error(void* real, int* code, ...) {
   const InProgram switched;
-  auto comm = known_handle_for<Class::comm>(*static_cast<abi::RealElement*>(real));
-  handlers[Index](&comm, code);
+  auto handle = handle_at<Type>(real);
+  handlers<Type>.all[Index](&handle, code);
 }
 
-template <uint32_t... Index>
+template <Class Type, uint32_t... Index>
 RealHandler handler_at(uint32_t at, std::integer_sequence<uint32_t, Index...>) {
-  static constexpr RealHandler all[] = {handle_error<Index>...};
+  static constexpr RealHandler all[] = {handle_error<Type, Index>...};
   return all[at];
 }
 
 struct HandlerMade : Made {
-  uint32_t at;  // which trampoline
+  uint32_t function;  // by which it is made, with the trampoline; 0: MPI itself made it
+  RealHandler trampoline;
 };
 
-int make(uint32_t at, uint64_t* real) {
-  return inside(index_MPI_Comm_create_errhandler,
-                handler_at(at, std::make_integer_sequence<uint32_t, trampolines>()), real);
-}
-
-int create(void* function, void* errhandler) {
-  const uint32_t at = place_of(handlers, handlers_count, reinterpret_cast<Handler>(function));
+template <Class Type>
+int create(uint32_t index, void* function, void* errhandler) {
+  auto& all = handlers<Type>;
+  const uint32_t at = place_of(all.all, all.count, reinterpret_cast<Handler<Type>>(function));
   if (at == trampolines) return abi::err_other;
+  const RealHandler trampoline =
+      handler_at<Type>(at, std::make_integer_sequence<uint32_t, trampolines>());
   uint64_t real = 0;
-  const int result = make(at, &real);
+  const int result = inside(index, trampoline, &real);
   if (result != 0) return result;
   auto* made = new_made<HandlerMade>(Class::errhandler, real);
-  made->at = at;
+  made->function = index;
+  made->trampoline = trampoline;
   *static_cast<abi::Handle<Class::errhandler>*>(errhandler) =
       handle_of_made<Class::errhandler>(made);
   return result;
@@ -97,9 +105,17 @@ Made* describe_error_handler(uint64_t real) {
 }
 
 uint64_t renew_error_handler(const Made* made) {
+  const auto* own = static_cast<const HandlerMade*>(made);
   uint64_t real = 0;
-  must(make(static_cast<const HandlerMade*>(made)->at, &real), "an error handler");
+  must(inside(own->function, own->trampoline, &real), "an error handler");
   return real;
+}
+
+bool is_an_error_handler_unknown() {
+  for (Made* made = first_made(Class::errhandler); made != nullptr; made = made->next) {
+    if (static_cast<HandlerMade*>(made)->function == 0) return true;
+  }
+  return false;
 }
 
 extern "C" {
@@ -122,17 +138,17 @@ int PMPI_Errhandler_free(void* errhandler) {
 }
 BACKSTAY_MPI_NAME(MPI_Errhandler_free)
 
-int PMPI_Comm_create_errhandler(void* function, void* errhandler) {
-  const InCall in_call;
-  return create(function, errhandler);
-}
-BACKSTAY_MPI_NAME(MPI_Comm_create_errhandler)
-
-int PMPI_Errhandler_create(void* function, void* errhandler) {
-  const InCall in_call;
-  return create(function, errhandler);
-}
-BACKSTAY_MPI_NAME(MPI_Errhandler_create)
+#define BACKSTAY_ERROR_HANDLERS(name, class, by)           \
+  int P##name(void* function, void* errhandler) {          \
+    const InCall in_call;                                  \
+    return create<Class::class>(by, function, errhandler); \
+  }                                                        \
+  BACKSTAY_MPI_NAME(name)
+BACKSTAY_ERROR_HANDLERS(MPI_Comm_create_errhandler, comm, index_MPI_Comm_create_errhandler)
+BACKSTAY_ERROR_HANDLERS(MPI_Errhandler_create, comm, index_MPI_Comm_create_errhandler)
+BACKSTAY_ERROR_HANDLERS(MPI_File_create_errhandler, file, index_MPI_File_create_errhandler)
+BACKSTAY_ERROR_HANDLERS(MPI_Win_create_errhandler, win, index_MPI_Win_create_errhandler)
+BACKSTAY_ERROR_HANDLERS(MPI_Session_create_errhandler, session, index_MPI_Session_create_errhandler)
 
 int PMPI_Comm_set_errhandler(abi::Handle<Class::comm> comm,
                              abi::Handle<Class::errhandler> errhandler) {

@@ -22,5 +22,8 @@ inline uint64_t real_handler(const ErrorHandler& one) {
 // Of one that MPI gave: a reference to one of the program's, which this library has already.
 Made* describe_error_handler(uint64_t real);
 uint64_t renew_error_handler(const Made* made);
+// Whether one is alive that only MPI knows: of a window or file whose handler the program had
+// freed.
+bool is_an_error_handler_unknown();
 
 }  // namespace backstay::mpi

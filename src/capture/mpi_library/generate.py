@@ -30,18 +30,23 @@ NUMBERS = {
     "MPI_T_cb_safety": "int",
     "double": "double",
 }
-# What makes and frees handles, and what a restart has to know of them: communicators.cc,
-# datatypes.cc, error_handlers.cc, operations.cc, infos.cc, keyvals.cc, attributes.cc.
+# What makes and frees handles, and what a restart has to know of them: attributes.cc,
+# communicators.cc, datatypes.cc, error_handlers.cc, fortran.cc, infos.cc, keyvals.cc, leftovers.cc,
+# operations.cc.
 BY_HAND_HANDLES = {
     f"MPI_{name}"
     for name in """
-    Attr_delete Attr_get Attr_put Comm_create_errhandler Comm_create_keyval Comm_delete_attr
-    Comm_disconnect Comm_dup Comm_dup_with_info Comm_free Comm_free_keyval Comm_get_attr Comm_idup
-    Comm_idup_with_info Comm_set_attr Comm_set_errhandler Comm_set_info Comm_set_name
-    Errhandler_create Errhandler_free Errhandler_set Info_delete Info_set Keyval_create Keyval_free
-    Op_create Type_commit Type_create_keyval Type_delete_attr Type_dup Type_free Type_free_keyval
-    Type_get_attr Type_get_contents Type_set_attr Type_set_name Win_create_keyval Win_delete_attr
-    Win_free_keyval Win_get_attr Win_set_attr
+    Add_error_class Add_error_code Add_error_string Alloc_mem Attr_delete Attr_get Attr_put
+    Buffer_attach Buffer_detach Comm_c2f Comm_create_errhandler Comm_create_keyval Comm_delete_attr
+    Comm_disconnect Comm_dup Comm_dup_with_info Comm_f2c Comm_free Comm_free_keyval Comm_get_attr
+    Comm_idup Comm_idup_with_info Comm_set_attr Comm_set_errhandler Comm_set_info Comm_set_name
+    Errhandler_c2f Errhandler_create Errhandler_f2c Errhandler_free Errhandler_set
+    File_create_errhandler Free_mem Grequest_start Group_c2f Group_f2c Info_c2f Info_delete
+    Info_f2c Info_set Keyval_create Keyval_free Message_c2f Message_f2c Op_c2f Op_create Op_f2c
+    Request_c2f Request_f2c Session_create_errhandler Type_c2f Type_commit Type_create_keyval
+    Type_delete_attr Type_dup Type_f2c Type_free Type_free_keyval Type_get_attr Type_get_contents
+    Type_set_attr Type_set_name Win_c2f Win_create_errhandler Win_create_keyval Win_delete_attr
+    Win_f2c Win_free Win_free_keyval Win_get_attr Win_set_attr
     """.split()
 }
 # Each is kept as the call that it is (datatypes.h); the arrays are as long as `count` or `ndims`.

@@ -20,11 +20,21 @@ abi::Handle<Type> handle_for(uint64_t real) {
   }
 }
 
-// The same where the program may have one already: in callbacks, and from Fortran's numbers.
+// The same in callbacks, where the program has one already. An object of MPI's own gets a slot
+// without a descriptor: nothing may be asked of MPI there.
 template <Class Type>
 abi::Handle<Type> known_handle_for(uint64_t real) {
-  Slot* slot = abi::is_predefined<Type>(real) ? nullptr : find_slot(Type, real);
-  return slot != nullptr ? abi::handle_of<Type>(slot) : handle_for<Type>(real);
+  if (abi::is_predefined<Type>(real)) return abi::predefined<Type>(real);
+  Slot* slot = find_slot(Type, real);
+  return abi::handle_of<Type>(slot != nullptr ? slot : take_slot(Type, real));
+}
+
+// A pointer to a handle that MPI gives to a function of the program.
+template <Class Type>
+abi::Handle<Type> handle_at(const void* real) {
+  constexpr bool is_short = !abi::handles_are_pointers && Type != Class::file;
+  return known_handle_for<Type>(is_short ? *static_cast<const uint32_t*>(real)
+                                         : *static_cast<const uint64_t*>(real));
 }
 
 // Behind a call that may have changed or freed the handle.

@@ -1,5 +1,7 @@
 #include "capture/mpi_library/made.h"
 
+#include "capture/mpi_library/keyvals.h"
+
 namespace backstay::mpi {
 
 Made* made_of_slot[slots_max];
@@ -29,6 +31,7 @@ void clear(Made* made) {
   if (made->type == Class::comm) clear_communicator(made);
   if (made->type == Class::group) clear_group(made);
   if (made->type == Class::info) clear_info(made);
+  for (const Attribute& one : made->attributes) unuse_keyval(one.keyval);
   made->attributes.clear();
   free(made->name);
   free(made);

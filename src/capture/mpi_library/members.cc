@@ -14,6 +14,13 @@ uint64_t world_group() {
   return world;
 }
 
+// A program that has begun with a session has none.
+bool has_world() {
+  int flag = 0;
+  if (world == 0) inside(index_MPI_Initialized, &flag);
+  return world != 0 || flag != 0;
+}
+
 // The longest run that begins at `ranks`.
 Run run_at(const int* ranks, const int* end) {
   Run run{ranks[0], ranks[0], 1};
@@ -31,6 +38,8 @@ int length(const Run& run) { return (run.last - run.first) / run.stride + 1; }
 
 Members members_of(uint64_t real_group) {
   Members members{};
+  members.is_foreign = !has_world();
+  if (members.is_foreign) return members;
   int count = 0;
   inside(index_MPI_Group_size, real_group, &count);
   const auto bytes = static_cast<uint64_t>(count) * 2 * sizeof(int);

@@ -20,7 +20,7 @@ uint32_t operations_count = 0;
 template <uint32_t Index>
 void operate(void* in, void* inout, int* count, void* datatype) {
   const InProgram switched;
-  auto type = known_handle_for<Class::datatype>(*static_cast<abi::RealElement*>(datatype));
+  auto type = handle_at<Class::datatype>(datatype);
   operations[Index](in, inout, count, &type);
 }
 

@@ -5,6 +5,7 @@
 #include "capture/mpi_library/attributes.h"
 #include "capture/mpi_library/communicators.h"
 #include "capture/mpi_library/datatypes.h"
+#include "capture/mpi_library/leftovers.h"
 #include "capture/mpi_library/names.h"
 #include "capture/mpi_library/operations.h"
 
@@ -101,6 +102,8 @@ void renew_handles() {
   free_unowned_error_handlers();
   renew_slots();
   renew_own_values();
+  renew_error_codes();
+  renew_buffer();
 }
 
 const char* why_not_renewable() {
@@ -112,6 +115,7 @@ const char* why_not_renewable() {
     return "a communicator has processes of another MPI_COMM_WORLD";
   }
   if (is_a_datatype_unknown()) return "the program has a datatype that MPI itself made";
+  if (is_an_error_handler_unknown()) return "the program has an error handler that MPI gave";
   return nullptr;
 }
 
