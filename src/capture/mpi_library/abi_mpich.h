@@ -21,6 +21,32 @@ struct HandleOf<Class::file> {
 template <Class Type>
 using Handle = typename HandleOf<Type>::type;
 
+// Real handles and values that this library itself uses.
+inline uint64_t world() { return 0x44000000; }
+inline uint64_t self() { return 0x44000001; }
+inline uint64_t no_datatype() { return 0x0c000000; }
+inline uint64_t byte() { return 0x4c00010d; }
+inline uint64_t uint64() { return 0x4c00083e; }
+inline uint64_t max() { return 0x58000001; }
+inline uint64_t no_info() { return 0x1c000000; }
+inline uint64_t no_error_handler() { return 0x14000000; }
+inline uint64_t errors_are_fatal() { return 0x54000000; }
+inline uint64_t errors_return() { return 0x54000001; }
+// What the standard leaves open: in which order attributes are copied, and whether MPI_Comm_dup
+// takes the hints along.
+inline constexpr bool copies_last_first = true;
+inline constexpr bool copies_hints = false;
+inline constexpr int undefined = -32766;
+inline constexpr int root = -3;
+inline constexpr int proc_null = -1;
+inline constexpr int keyval_invalid = 0x24000000;
+inline constexpr int err_other = 15;
+inline constexpr int err_no_mem = 34;
+// MPICH's own address where the program gives one that means something else than an array.
+void* real_address(void* address);
+void* unweighted();
+inline constexpr int graph = 1, cartesian = 2, distributed_graph = 3;
+
 enum : uint32_t { made_null = 0, made_before = 1, made_direct = 2, made_indirect = 3 };
 inline constexpr uint32_t index_mask = 0x03ffffff;
 inline uint32_t made(uint32_t handle) { return handle >> 30; }
@@ -76,6 +102,12 @@ Handle<Type> predefined(uint64_t real) {
   } else {
     return static_cast<uint32_t>(real);
   }
+}
+
+// The handle that an argument's word is.
+template <typename Type>
+Type handle_of_word(uint64_t word) {
+  return static_cast<Type>(word);
 }
 
 template <Class Type>

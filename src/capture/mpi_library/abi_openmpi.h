@@ -5,8 +5,10 @@
 #include "capture/mpi_library/slots.h"
 
 extern "C" {
-extern char ompi_mpi_comm_world[], ompi_mpi_comm_self[], ompi_mpi_byte[], ompi_mpi_errors_return[];
+extern char ompi_mpi_comm_world[], ompi_mpi_comm_self[], ompi_mpi_byte[], ompi_mpi_uint64_t[];
 extern char ompi_mpi_packed[], ompi_request_null[], ompi_message_no_proc[];
+extern char ompi_mpi_op_max[], ompi_mpi_datatype_null[], ompi_mpi_info_null[];
+extern char ompi_mpi_errhandler_null[], ompi_mpi_errors_are_fatal[], ompi_mpi_errors_return[];
 }
 
 namespace backstay::mpi::abi {
@@ -17,6 +19,32 @@ using RealElement = uint64_t;
 
 template <Class>
 using Handle = Slot*;
+
+// Real handles and values that this library itself uses.
+inline uint64_t real_of(const char* object) { return *reinterpret_cast<const uint64_t*>(object); }
+inline uint64_t world() { return real_of(ompi_mpi_comm_world); }
+inline uint64_t self() { return real_of(ompi_mpi_comm_self); }
+inline uint64_t no_datatype() { return real_of(ompi_mpi_datatype_null); }
+inline uint64_t byte() { return real_of(ompi_mpi_byte); }
+inline uint64_t uint64() { return real_of(ompi_mpi_uint64_t); }
+inline uint64_t max() { return real_of(ompi_mpi_op_max); }
+inline uint64_t no_info() { return real_of(ompi_mpi_info_null); }
+inline uint64_t no_error_handler() { return real_of(ompi_mpi_errhandler_null); }
+inline uint64_t errors_are_fatal() { return real_of(ompi_mpi_errors_are_fatal); }
+inline uint64_t errors_return() { return real_of(ompi_mpi_errors_return); }
+// What the standard leaves open: in which order attributes are copied, and whether MPI_Comm_dup
+// takes the hints along.
+inline constexpr bool copies_last_first = false;
+inline constexpr bool copies_hints = true;
+inline constexpr int undefined = -32766;
+inline constexpr int root = -4;
+inline constexpr int proc_null = -2;
+inline constexpr int keyval_invalid = -1;
+inline constexpr int err_other = 16;
+inline constexpr int err_no_mem = 39;
+inline void* real_address(void* address) { return address; }
+inline void* unweighted() { return reinterpret_cast<void*>(2); }
+inline constexpr int cartesian = 1, graph = 2, distributed_graph = 3;
 
 // An object of which programs name the address. Its bytes are where the program has them.
 struct Object {
@@ -58,6 +86,12 @@ bool is_predefined(uint64_t real) {
 template <Class Type>
 Slot* predefined(uint64_t real) {
   return find_object(Type, real);
+}
+
+// The handle that an argument's word is.
+template <typename Type>
+Type handle_of_word(uint64_t word) {
+  return reinterpret_cast<Type>(word);
 }
 
 template <Class>

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "capture/mpi_library/names.h"
+#include "capture/mpi_library/renew.h"
 
 namespace backstay::mpi {
 
@@ -71,9 +72,6 @@ void initialize() {
 
 }  // namespace
 
-// The program's own handles are not made again yet.
-[[gnu::weak]] void renew_handles() {}
-
 void note_start(int provided) {
   phase = Phase::initialized;
   level = provided;
@@ -102,7 +100,6 @@ void begin_again() {
     renew_handles();
   }
   under_way = false;
-  __atomic_fetch_and(&lower::channel().attention, ~lower::attend_renew, __ATOMIC_SEQ_CST);
 }
 
 }  // namespace backstay::mpi

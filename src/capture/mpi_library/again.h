@@ -10,7 +10,7 @@ void note_start(int level);
 void note_end();
 
 // Where `attention` says so: initializes MPI if the program had done that, learns the predefined
-// objects and renews the handles; then takes the bit back. Inside of itself it does nothing. It
+// objects and renews the handles. Inside of itself it does nothing. It
 // ends the process with a sentence where the new MPI is no place for the program.
 void begin_again();
 // MPI had ended before this life began: what it says of itself is what it said then.
@@ -19,7 +19,5 @@ bool has_ended_before();
 bool has_begun_again();
 
 void learn_objects();  // objects_*.cc
-// Makes the real handles in all slots anew. MPI is initialized.
-void renew_handles();
 
 }  // namespace backstay::mpi

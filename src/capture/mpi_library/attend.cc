@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 
 #include "capture/mpi_library/again.h"
+#include "capture/mpi_library/renew.h"
 #include "capture/mpi_library/requests.h"
 #include "capture/mpi_library/take_in.h"
 
@@ -59,19 +60,24 @@ void take_in_once() {
   if (has_news) tell();
 }
 
+// Counted as a call: no image is taken of handles that are half renewed.
 void renew() {
   attending = true;
+  set_calls(1);
   register_barrier();
   // The handles first: they are what all else is made of.
   begin_again();
   renew_counters();
   renew_requests();
+  set_calls(0);
   attending = false;
   __atomic_and_fetch(&shared().attention, ~lower::attend_renew, __ATOMIC_SEQ_CST);
 }
 
 // Outside of all calls. While a cut says "stand".
 void hold() {
+  const char* why = is_held() ? why_not_renewable() : nullptr;
+  if (why != nullptr) refuse(why);
   while (is_held()) {
     if (order() == CutOrder::close) {
       set(Situation::closed);

@@ -2,6 +2,7 @@
 #include <stdarg.h>
 
 #include "capture/mpi_library/again.h"
+#include "capture/mpi_library/attributes.h"
 #include "capture/mpi_library/names.h"
 #include "capture/mpi_library/requests.h"
 
@@ -36,9 +37,9 @@ using Comm = abi::Handle<Class::comm>;
 int64_t peers_of(Comm comm) {
   int inter = 0;
   int size = 0;
-  call<int>(index_MPI_Comm_test_inter, abi::real<Class::comm>(comm), &inter);
+  inside(index_MPI_Comm_test_inter, abi::real<Class::comm>(comm), &inter);
   const uint32_t index = inter != 0 ? index_MPI_Comm_remote_size : index_MPI_Comm_size;
-  call<int>(index, abi::real<Class::comm>(comm), &size);
+  inside(index, abi::real<Class::comm>(comm), &size);
   return size;
 }
 
@@ -50,21 +51,21 @@ struct Degrees {
 Degrees degrees_of(Comm comm) {
   constexpr int cartesian = abi::handles_are_pointers ? 1 : 2;
   constexpr int graph = abi::handles_are_pointers ? 2 : 1;
-  constexpr int distributed = abi::handles_are_pointers ? 4 : 3;
+  constexpr int distributed = 3;
   const uint64_t real = abi::real<Class::comm>(comm);
   Degrees degrees;
   int kind = -1;
   int own = 0;
   int weighted = 0;
-  call<int>(index_MPI_Topo_test, real, &kind);
+  inside(index_MPI_Topo_test, real, &kind);
   if (kind == distributed) {
-    call<int>(index_MPI_Dist_graph_neighbors_count, real, &degrees.in, &degrees.out, &weighted);
+    inside(index_MPI_Dist_graph_neighbors_count, real, &degrees.in, &degrees.out, &weighted);
   } else if (kind == graph) {
-    call<int>(index_MPI_Comm_rank, real, &own);
-    call<int>(index_MPI_Graph_neighbors_count, real, own, &degrees.in);
+    inside(index_MPI_Comm_rank, real, &own);
+    inside(index_MPI_Graph_neighbors_count, real, own, &degrees.in);
     degrees.out = degrees.in;
   } else if (kind == cartesian) {
-    call<int>(index_MPI_Cartdim_get, real, &degrees.in);
+    inside(index_MPI_Cartdim_get, real, &degrees.in);
     degrees.out = degrees.in *= 2;
   }
   return degrees;
@@ -97,30 +98,12 @@ int begun(int result) {
   return result;
 }
 
-// It returns when all members have begun it: a member that has freed it could not make it again for
-// one that has not, in another process.
-int end_communicator(uint32_t index, void* comm) {
-  auto& handle = *static_cast<Comm*>(comm);
-  InOut<Class::comm> freed(comm);
-  const Communicator* known = communicator_of(handle);
-  const bool is_shared = known != nullptr && known->number != 0;
-  const Collective ending(handle);
-  if (is_shared && !abi::is_world(handle)) {
-    inside(index_MPI_Barrier, abi::real<Class::comm>(handle));
-    count_freed(handle);
-  } else if (known != nullptr && abi::slot_of<Class::comm>(handle) != nullptr) {
-    count_freed(handle);
-  }
-  const int result = inside(index, freed.place());
-  freed.put();
-  return result;
-}
-
 }  // namespace
 
 extern "C" {
 
 int PMPI_Init(int* argc, char*** argv) {
+  const InCall in_call;
   give_environment();
   const int result = call_as_job(index_MPI_Init, word(argc), word(argv));
   return begun(started(result, 0));
@@ -129,6 +112,7 @@ BACKSTAY_MPI_NAME(MPI_Init)
 
 // One FS base is lent, so one thread may be in MPI at a time.
 int PMPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
+  const InCall in_call;
   give_environment();
   const int most = required > thread_serialized ? thread_serialized : required;
   const int result = call_as_job(index_MPI_Init_thread, word(argc), word(argv),
@@ -141,6 +125,7 @@ BACKSTAY_MPI_NAME(MPI_Init_thread)
 // No rank is in front of it and another one behind it at a cut: it is a collective call.
 int PMPI_Finalize() {
   const Collective ending(predefined_world());
+  delete_own_attributes();
   const int result = job(index_MPI_Finalize);
   if (result == 0) note_end();
   end_counting();
@@ -162,47 +147,40 @@ int PMPI_Finalized(void* flag) {
 }
 BACKSTAY_MPI_NAME(MPI_Finalized)
 
-int PMPI_Comm_free(void* comm) { return end_communicator(index_MPI_Comm_free, comm); }
-BACKSTAY_MPI_NAME(MPI_Comm_free)
-
-int PMPI_Comm_disconnect(void* comm) { return end_communicator(index_MPI_Comm_disconnect, comm); }
-BACKSTAY_MPI_NAME(MPI_Comm_disconnect)
-
 // It is there for tools; MPI itself does nothing.
 int PMPI_Pcontrol(const int, ...) { return 0; }
 BACKSTAY_MPI_NAME(MPI_Pcontrol)
 
 int PMPI_Alltoallw(void* from, void* send_counts, void* send_places, void* send_types, void* to,
                    void* counts, void* places, void* types, Comm comm) {
+  const Collective begun(comm);
   const int64_t peers = peers_of(comm);
   Types sending(send_types, sent(from, peers));
   Types receiving(types, peers);
-  const Collective begun(comm);
-  return inside<int>(index_MPI_Alltoallw, from, send_counts, send_places, sending.place(), to,
-                     counts, places, receiving.place(), abi::real<Class::comm>(comm));
+  return inside(index_MPI_Alltoallw, from, send_counts, send_places, sending.place(), to, counts,
+                places, receiving.place(), abi::real<Class::comm>(comm));
 }
 BACKSTAY_MPI_NAME(MPI_Alltoallw)
 
 int PMPI_Neighbor_alltoallw(void* from, void* send_counts, void* send_places, void* send_types,
                             void* to, void* counts, void* places, void* types, Comm comm) {
+  const Collective begun(comm);
   const Degrees degrees = degrees_of(comm);
   Types sending(send_types, degrees.out);
   Types receiving(types, degrees.in);
-  const Collective begun(comm);
-  return inside<int>(index_MPI_Neighbor_alltoallw, from, send_counts, send_places, sending.place(),
-                     to, counts, places, receiving.place(), abi::real<Class::comm>(comm));
+  return inside(index_MPI_Neighbor_alltoallw, from, send_counts, send_places, sending.place(), to,
+                counts, places, receiving.place(), abi::real<Class::comm>(comm));
 }
 BACKSTAY_MPI_NAME(MPI_Neighbor_alltoallw)
 
 int PMPI_Ialltoallw(void* from, void* send_counts, void* send_places, void* send_types, void* to,
                     void* counts, void* places, void* types, Comm comm, void* request) {
+  const Collective begun(comm);
   const int64_t peers = peers_of(comm);
   Out<Class::request> made(request);
-  const Collective begun(comm);
-  const int result =
-      inside<int>(index_MPI_Ialltoallw, from, send_counts, send_places,
-                  kept_types(send_types, sent(from, peers)), to, counts, places,
-                  kept_types(types, peers), abi::real<Class::comm>(comm), made.place());
+  const int result = inside(index_MPI_Ialltoallw, from, send_counts, send_places,
+                            kept_types(send_types, sent(from, peers)), to, counts, places,
+                            kept_types(types, peers), abi::real<Class::comm>(comm), made.place());
   made.put();
   if (result == 0) note_request(made_request(request), Request::Kind::collective);
   return result;
@@ -212,13 +190,14 @@ BACKSTAY_MPI_NAME(MPI_Ialltoallw)
 int PMPI_Alltoallw_init(void* from, void* send_counts, void* send_places, void* send_types,
                         void* to, void* counts, void* places, void* types, Comm comm,
                         abi::Handle<Class::info> info, void* request) {
+  const InCall in_call;
   refuse("it has made a persistent collective operation");
   const int64_t peers = peers_of(comm);
   Out<Class::request> made(request);
-  const int result = call<int>(index_MPI_Alltoallw_init, from, send_counts, send_places,
-                               kept_types(send_types, sent(from, peers)), to, counts, places,
-                               kept_types(types, peers), abi::real<Class::comm>(comm),
-                               abi::real<Class::info>(info), made.place());
+  const int result = inside(index_MPI_Alltoallw_init, from, send_counts, send_places,
+                            kept_types(send_types, sent(from, peers)), to, counts, places,
+                            kept_types(types, peers), abi::real<Class::comm>(comm),
+                            abi::real<Class::info>(info), made.place());
   made.put();
   return result;
 }
@@ -227,13 +206,13 @@ BACKSTAY_MPI_NAME(MPI_Alltoallw_init)
 int PMPI_Ineighbor_alltoallw(void* from, void* send_counts, void* send_places, void* send_types,
                              void* to, void* counts, void* places, void* types, Comm comm,
                              void* request) {
+  const Collective begun(comm);
   const Degrees degrees = degrees_of(comm);
   Out<Class::request> made(request);
-  const Collective begun(comm);
   const int result =
-      inside<int>(index_MPI_Ineighbor_alltoallw, from, send_counts, send_places,
-                  kept_types(send_types, sent(from, degrees.out)), to, counts, places,
-                  kept_types(types, degrees.in), abi::real<Class::comm>(comm), made.place());
+      inside(index_MPI_Ineighbor_alltoallw, from, send_counts, send_places,
+             kept_types(send_types, sent(from, degrees.out)), to, counts, places,
+             kept_types(types, degrees.in), abi::real<Class::comm>(comm), made.place());
   made.put();
   if (result == 0) note_request(made_request(request), Request::Kind::collective);
   return result;
@@ -243,13 +222,14 @@ BACKSTAY_MPI_NAME(MPI_Ineighbor_alltoallw)
 int PMPI_Neighbor_alltoallw_init(void* from, void* send_counts, void* send_places, void* send_types,
                                  void* to, void* counts, void* places, void* types, Comm comm,
                                  abi::Handle<Class::info> info, void* request) {
+  const InCall in_call;
   refuse("it has made a persistent collective operation");
   const Degrees degrees = degrees_of(comm);
   Out<Class::request> made(request);
-  const int result = call<int>(index_MPI_Neighbor_alltoallw_init, from, send_counts, send_places,
-                               kept_types(send_types, sent(from, degrees.out)), to, counts, places,
-                               kept_types(types, degrees.in), abi::real<Class::comm>(comm),
-                               abi::real<Class::info>(info), made.place());
+  const int result = inside(index_MPI_Neighbor_alltoallw_init, from, send_counts, send_places,
+                            kept_types(send_types, sent(from, degrees.out)), to, counts, places,
+                            kept_types(types, degrees.in), abi::real<Class::comm>(comm),
+                            abi::real<Class::info>(info), made.place());
   made.put();
   return result;
 }

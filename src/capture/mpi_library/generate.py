@@ -32,14 +32,39 @@ NUMBERS = {
     "MPI_T_cb_safety": "int",
     "double": "double",
 }
+# What makes and frees handles, and what a restart has to know of them: attributes.cc,
+# communicators.cc, datatypes.cc, error_handlers.cc, fortran.cc, infos.cc, keyvals.cc, leftovers.cc,
+# operations.cc.
+BY_HAND_HANDLES = {
+    f"MPI_{name}"
+    for name in """
+    Add_error_class Add_error_code Add_error_string Alloc_mem Attr_delete Attr_get Attr_put
+    Buffer_attach Buffer_detach Comm_c2f Comm_create_errhandler Comm_create_keyval Comm_delete_attr
+    Comm_disconnect Comm_dup Comm_dup_with_info Comm_f2c Comm_free Comm_free_keyval Comm_get_attr
+    Comm_idup Comm_idup_with_info Comm_set_attr Comm_set_errhandler Comm_set_info Comm_set_name
+    Errhandler_c2f Errhandler_create Errhandler_f2c Errhandler_free Errhandler_set
+    File_create_errhandler Free_mem Grequest_start Group_c2f Group_f2c Info_c2f Info_delete
+    Info_f2c Info_set Keyval_create Keyval_free Message_c2f Message_f2c Op_c2f Op_create Op_f2c
+    Request_c2f Request_f2c Session_create_errhandler Type_c2f Type_commit Type_create_keyval
+    Type_delete_attr Type_dup Type_f2c Type_free Type_free_keyval Type_get_attr Type_get_contents
+    Type_set_attr Type_set_name Win_c2f Win_create_errhandler Win_create_keyval Win_delete_attr
+    Win_f2c Win_free Win_free_keyval Win_get_attr Win_set_attr
+    """.split()
+}
+# Each is kept as the call that it is (datatypes.h); the arrays are as long as `count` or `ndims`.
+TYPE_CONSTRUCTORS = {
+    f"MPI_Type_{name}"
+    for name in """
+    contiguous create_darray create_f90_complex create_f90_integer create_f90_real create_hindexed
+    create_hindexed_block create_hvector create_indexed_block create_resized create_struct
+    create_subarray hindexed hvector indexed struct vector
+    """.split()
+}
 # Functions of the program, lengths that no argument says, or the lower half's own thread:
-# by_hand.cc, callbacks.cc, operations.cc.
+# by_hand.cc.
 BY_HAND = {
     "MPI_Alltoallw",
     "MPI_Alltoallw_init",
-    "MPI_Comm_create_errhandler",
-    "MPI_Comm_create_keyval",
-    "MPI_Errhandler_create",
     "MPI_Finalize",
     "MPI_Finalized",
     "MPI_Ialltoallw",
@@ -47,13 +72,9 @@ BY_HAND = {
     "MPI_Init",
     "MPI_Init_thread",
     "MPI_Initialized",
-    "MPI_Keyval_create",
     "MPI_Neighbor_alltoallw",
     "MPI_Neighbor_alltoallw_init",
-    "MPI_Op_create",
     "MPI_Pcontrol",
-    "MPI_Type_create_keyval",
-    "MPI_Win_create_keyval",
 } | counted.BY_HAND
 
 
@@ -71,6 +92,7 @@ class Parameter:
         self.direction, kind, stars, self.name, arrays = found.groups()
         self.is_pointer = bool(stars or arrays)
         self.handle = CLASSES.get(kind)
+        self.kind = kind
         self.length = arrays[1:-1] if arrays else ""
         self.number = NUMBERS.get(kind, "void*")
         # Wrapped: pointer to handles. Statuses go as they are.
@@ -83,11 +105,20 @@ class Parameter:
             return f"abi::Handle<Class::{self.handle}> {self.name}"
         return f"{self.number} {self.name}"
 
+    def may_be_special(self):
+        """An address that may mean something else than an array."""
+        weights = ("weights", "sourceweights", "destweights")
+        return (self.is_pointer and self.name in weights) or (
+            not self.is_pointer and self.kind == "MPI_T_pvar_handle"
+        )
+
     def argument(self):
         if self.is_wrapped:
             return f"{self.name}_.place()"
         if self.handle:
             return f"abi::real<Class::{self.handle}>({self.name})"
+        if self.may_be_special():
+            return f"abi::real_address({self.name})"
         return self.name
 
     def wrapper(self):
@@ -106,8 +137,7 @@ def function(result, name, parameters):
     kind = f"abi::Handle<Class::{handle}>" if handle else NUMBERS.get(result, "int")
     arguments = ", ".join([f"index_{name}", *(one.argument() for one in parameters)])
     real = "uint64_t" if handle else kind
-    how = "inside" if counted.is_collective(name) else "call"
-    call = f"{how}<{real}>({arguments})"
+    call = f"inside<{real}>({arguments})"
     before = list(counted.before(name, parameters))
     after = list(counted.after(name, parameters))
     wrapped = [one for one in parameters if one.is_wrapped]
@@ -115,6 +145,9 @@ def function(result, name, parameters):
         if any(other.name == one.length and other.is_pointer for other in parameters):
             one.length = f"pointed({one.length})"
     yield f"{kind} P{name}({', '.join(one.declaration() for one in parameters)}) {{"
+    # Before a real handle is read. A collective call is entered by what counts it.
+    if not counted.is_collective(name):
+        yield "  const InCall in_call;"
     yield from before
     if handle:
         # What MPICH gives in a register has 4 bytes that count.
@@ -131,17 +164,44 @@ def function(result, name, parameters):
     yield f"BACKSTAY_MPI_NAME({name})"
 
 
+def letter(parameter):
+    """Of an argument of a datatype's constructor, as datatypes.h names them."""
+    if parameter.handle:
+        return "T" if parameter.is_pointer else "t"
+    if not parameter.is_pointer:
+        return "n"
+    return {"int": "i", "MPI_Aint": "a"}[parameter.kind]
+
+
+def type_constructor(name, parameters):
+    *given, made = parameters
+    shape = "".join(letter(one) for one in given)
+    words = ", ".join(f"word({one.name})" for one in given)
+    lengths = [one.name for one in given if one.name in ("count", "ndims")]
+    length = lengths[0] if lengths else "0"
+    yield f"int P{name}({', '.join(one.declaration() for one in parameters)}) {{"
+    yield "  const InCall in_call;"
+    yield f'  return construct_type(index_{name}, "{shape}", {{{words}}}, {length}, {made.name});'
+    yield "}"
+    yield f"BACKSTAY_MPI_NAME({name})"
+
+
 def calls(path):
+    yield '#include "capture/mpi_library/datatypes.h"'
     yield '#include "capture/mpi_library/names.h"'
     yield '#include "capture/mpi_library/requests.h"'
     yield "namespace backstay::mpi {"
     yield 'extern "C" {'
     for line in lines_of(path):
         result, name, rest = PROTOTYPE.match(line).groups()
-        if name in BY_HAND:
+        if name in BY_HAND or name in BY_HAND_HANDLES:
             continue
         words = [] if rest in ("", "void") else rest.split(", ")
-        yield from function(result, name, [Parameter(word) for word in words])
+        parameters = [Parameter(word) for word in words]
+        if name in TYPE_CONSTRUCTORS:
+            yield from type_constructor(name, parameters)
+        else:
+            yield from function(result, name, parameters)
     yield "}"
     yield "}"
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "capture/mpi_library/abi.h"
+#include "capture/mpi_library/describe.h"
 
 namespace backstay::mpi {
 
@@ -12,14 +13,28 @@ namespace backstay::mpi {
 template <Class Type>
 abi::Handle<Type> handle_for(uint64_t real) {
   if (abi::is_predefined<Type>(real)) return abi::predefined<Type>(real);
-  return abi::handle_of<Type>(take_slot(Type, real));
+  if constexpr (is_described(Type)) {
+    return handle_of_made<Type>(describe(Type, real));
+  } else {
+    return abi::handle_of<Type>(take_slot(Type, real));
+  }
 }
 
-// The same where the program may have one already: in callbacks, and from Fortran's numbers.
+// The same in callbacks, where the program has one already. An object of MPI's own gets a slot
+// without a descriptor: nothing may be asked of MPI there.
 template <Class Type>
 abi::Handle<Type> known_handle_for(uint64_t real) {
-  Slot* slot = abi::is_predefined<Type>(real) ? nullptr : find_slot(Type, real);
-  return slot != nullptr ? abi::handle_of<Type>(slot) : handle_for<Type>(real);
+  if (abi::is_predefined<Type>(real)) return abi::predefined<Type>(real);
+  Slot* slot = find_slot(Type, real);
+  return abi::handle_of<Type>(slot != nullptr ? slot : take_slot(Type, real));
+}
+
+// A pointer to a handle that MPI gives to a function of the program.
+template <Class Type>
+abi::Handle<Type> handle_at(const void* real) {
+  constexpr bool is_short = !abi::handles_are_pointers && Type != Class::file;
+  return known_handle_for<Type>(is_short ? *static_cast<const uint32_t*>(real)
+                                         : *static_cast<const uint64_t*>(real));
 }
 
 // Behind a call that may have changed or freed the handle.
@@ -28,6 +43,7 @@ void settle(abi::Handle<Type>& handle, uint64_t before, uint64_t after) {
   if (after == before) return;
   Slot* slot = abi::slot_of<Type>(handle);
   if (abi::is_null<Type>(after) && slot != nullptr) {
+    if constexpr (is_described(Type)) detach(slot);
     give_back(slot);
     handle = abi::predefined<Type>(after);
   } else if (slot != nullptr) {
@@ -98,6 +114,7 @@ class Array {
       all_[i] = static_cast<Element>(abi::real<Type>(first_[i]));
     }
   }
+  uint64_t at(uint64_t index) const { return all_[index]; }
   void clear() {
     for (uint64_t i = 0; i < count_; ++i) all_[i] = 0;
   }

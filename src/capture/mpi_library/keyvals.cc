@@ -1,6 +1,4 @@
-// Attributes with functions of the program that copy and delete them. The extra state, which MPI
-// hands to them, leads to the program's functions and its own extra state.
-#include <stdlib.h>
+#include "capture/mpi_library/keyvals.h"
 
 #include "capture/mpi_library/names.h"
 
@@ -8,44 +6,33 @@ namespace backstay::mpi {
 
 namespace {
 
-template <Class Type>
-struct Keyval {
-  using Copy = int (*)(abi::Handle<Type>, int, void*, void*, void*, int*);
-  using Delete = int (*)(abi::Handle<Type>, int, void*, void*);
-  Copy copy;
-  Delete remove;
-  void* extra;
-};
+Kept<Keyval> keyvals;
+uint32_t keyvals_unused = 0;
 
-template <Class Type>
-int copy(uint64_t real, int keyval, void* extra, void* value, void* to, int* flag) {
-  const InProgram switched;
-  const auto& own = *static_cast<Keyval<Type>*>(extra);
-  if (own.copy == nullptr) {  // MPICH's MPI_NULL_COPY_FN
-    *flag = 0;
-    return 0;
+int create(Class type, void* copy, void* remove, void* keyval, void* extra) {
+  const Keyval one{type, copy, remove, extra, 1, false};
+  uint32_t at = 0;
+  if (keyvals_unused == 0) {
+    at = keyvals.count;
+    keyvals.add(one);
+  } else {
+    while (keyvals[at].uses != 0) ++at;
+    keyvals[at] = one;
+    --keyvals_unused;
   }
-  return own.copy(known_handle_for<Type>(real_result<Type>(real)), keyval, own.extra, value, to,
-                  flag);
+  *static_cast<int*>(keyval) = first_keyval + static_cast<int>(at);
+  return 0;
 }
 
-template <Class Type>
-int remove(uint64_t real, int keyval, void* value, void* extra) {
-  const InProgram switched;
-  const auto& own = *static_cast<Keyval<Type>*>(extra);
-  if (own.remove == nullptr) return 0;
-  return own.remove(known_handle_for<Type>(real_result<Type>(real)), keyval, value, own.extra);
-}
-
-// It stays as long as the process: attributes may live longer than their keyval.
-template <Class Type>
-int create(uint32_t index, void* copy_function, void* delete_function, void* keyval, void* extra) {
-  auto* own = static_cast<Keyval<Type>*>(malloc(sizeof(Keyval<Type>)));
-  if (own == nullptr) abort();
-  own->copy = reinterpret_cast<typename Keyval<Type>::Copy>(copy_function);
-  own->remove = reinterpret_cast<typename Keyval<Type>::Delete>(delete_function);
-  own->extra = extra;
-  return call<int>(index, copy<Type>, remove<Type>, keyval, own);
+int end(Class type, uint32_t index, void* keyval) {
+  const InCall in_call;
+  auto* number = static_cast<int*>(keyval);
+  Keyval* one = find_keyval(type, *number);
+  if (one == nullptr) return inside(index, number);  // MPI names the mistake
+  one->is_freed = true;
+  unuse_keyval(*number);
+  *number = abi::keyval_invalid;
+  return 0;
 }
 
 int duplicate(void* value, void* to, int* flag) {
@@ -56,31 +43,33 @@ int duplicate(void* value, void* to, int* flag) {
 
 }  // namespace
 
+Keyval& keyval_at(int keyval) { return keyvals[static_cast<uint32_t>(keyval - first_keyval)]; }
+
+Keyval* find_keyval(Class type, int keyval) {
+  if (!is_keyval_of_program(keyval)) return nullptr;
+  const auto at = static_cast<uint32_t>(keyval - first_keyval);
+  if (at >= keyvals.count || keyvals[at].type != type || keyvals[at].is_freed) return nullptr;
+  return &keyvals[at];
+}
+
+void use_keyval(int keyval) { ++keyval_at(keyval).uses; }
+void unuse_keyval(int keyval) {
+  if (--keyval_at(keyval).uses == 0) ++keyvals_unused;
+}
+
 extern "C" {
 
-int PMPI_Comm_create_keyval(void* copy_function, void* delete_function, void* keyval, void* extra) {
-  return create<Class::comm>(index_MPI_Comm_create_keyval, copy_function, delete_function, keyval,
-                             extra);
-}
-BACKSTAY_MPI_NAME(MPI_Comm_create_keyval)
-
-int PMPI_Keyval_create(void* copy_function, void* delete_function, void* keyval, void* extra) {
-  return create<Class::comm>(index_MPI_Comm_create_keyval, copy_function, delete_function, keyval,
-                             extra);
-}
-BACKSTAY_MPI_NAME(MPI_Keyval_create)
-
-int PMPI_Type_create_keyval(void* copy_function, void* delete_function, void* keyval, void* extra) {
-  return create<Class::datatype>(index_MPI_Type_create_keyval, copy_function, delete_function,
-                                 keyval, extra);
-}
-BACKSTAY_MPI_NAME(MPI_Type_create_keyval)
-
-int PMPI_Win_create_keyval(void* copy_function, void* delete_function, void* keyval, void* extra) {
-  return create<Class::win>(index_MPI_Win_create_keyval, copy_function, delete_function, keyval,
-                            extra);
-}
-BACKSTAY_MPI_NAME(MPI_Win_create_keyval)
+#define BACKSTAY_KEYVALS(create_name, free_name, class)                                   \
+  int P##create_name(void* copy, void* remove, void* keyval, void* extra) {               \
+    return create(Class::class, copy, remove, keyval, extra);                             \
+  }                                                                                       \
+  BACKSTAY_MPI_NAME(create_name)                                                          \
+  int P##free_name(void* keyval) { return end(Class::class, index_##free_name, keyval); } \
+  BACKSTAY_MPI_NAME(free_name)
+BACKSTAY_KEYVALS(MPI_Comm_create_keyval, MPI_Comm_free_keyval, comm)
+BACKSTAY_KEYVALS(MPI_Keyval_create, MPI_Keyval_free, comm)
+BACKSTAY_KEYVALS(MPI_Type_create_keyval, MPI_Type_free_keyval, datatype)
+BACKSTAY_KEYVALS(MPI_Win_create_keyval, MPI_Win_free_keyval, win)
 
 // The functions that the standard defines, under the names that each ABI has for them.
 #define BACKSTAY_DUPLICATE(name)                                     \

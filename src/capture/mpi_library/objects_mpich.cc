@@ -1,27 +1,48 @@
-// Variables that MPICH exports: programs compare with them, or hold copies of them.
+// Variables that MPICH exports: addresses that mean something else than an array. Programs hold
+// copies of them, which nothing can be written to. So they are addresses of ours, and a call gets
+// MPICH's own in their place.
 #include "capture/mpi_library/names.h"
 
 extern "C" {
-// As MPICH has them: addresses that mean something else than an array.
-void* MPI_UNWEIGHTED = nullptr;
-void* MPI_WEIGHTS_EMPTY = nullptr;
-void* MPI_T_PVAR_ALL_HANDLES = nullptr;
+namespace {
+int unweighted, no_weights, all_handles;
+}
+extern void* const MPI_UNWEIGHTED;
+extern void* const MPI_WEIGHTS_EMPTY;
+extern void* const MPI_T_PVAR_ALL_HANDLES;
+void* const MPI_UNWEIGHTED = &unweighted;
+void* const MPI_WEIGHTS_EMPTY = &no_weights;
+void* const MPI_T_PVAR_ALL_HANDLES = &all_handles;
 }
 
 namespace backstay::mpi {
 
+namespace {
+
+struct Variable {
+  const char* name;
+  void* own;
+  void* real;
+};
+Variable variables[] = {{"MPI_UNWEIGHTED", &unweighted, nullptr},
+                        {"MPI_WEIGHTS_EMPTY", &no_weights, nullptr},
+                        {"MPI_T_PVAR_ALL_HANDLES", &all_handles, nullptr}};
+
+}  // namespace
+
+void* abi::real_address(void* address) {
+  for (const Variable& one : variables) {
+    if (one.own == address) return one.real;
+  }
+  return address;
+}
+void* abi::unweighted() { return variables[0].real; }
+
 void learn_objects() {
-  struct Variable {
-    const char* name;
-    void** place;
-  };
-  static const Variable all[] = {{"MPI_UNWEIGHTED", &MPI_UNWEIGHTED},
-                                 {"MPI_WEIGHTS_EMPTY", &MPI_WEIGHTS_EMPTY},
-                                 {"MPI_T_PVAR_ALL_HANDLES", &MPI_T_PVAR_ALL_HANDLES}};
   void* const find = reinterpret_cast<void*>(lower::table().find);
-  for (const Variable& one : all) {
-    const auto found = call_address<uint64_t>(find, one.name);
-    if (found != 0) *one.place = *reinterpret_cast<void**>(found);
+  for (Variable& one : variables) {
+    const auto found = call_inside<uint64_t>(find, one.name);
+    if (found != 0) one.real = *reinterpret_cast<void**>(found);
   }
 }
 

@@ -48,8 +48,7 @@ void learn_objects() {
   for (uint32_t i = 0; i < all.count; ++i) {
     const abi::Object& one = all.first[i];
     const auto type = static_cast<uint32_t>(one.type);
-    one.place->real =
-        call_address<uint64_t>(reinterpret_cast<void*>(lower::table().find), one.name);
+    one.place->real = call_inside<uint64_t>(reinterpret_cast<void*>(lower::table().find), one.name);
     abi::Range& range = abi::of_class[type];
     if (range.end == 0) range.first = i;
     range.end = i + 1;

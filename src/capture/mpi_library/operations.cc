@@ -1,17 +1,16 @@
-// Operations and error handlers of the program. The real MPI calls them without saying whose they
-// are, so each has a trampoline of its own.
+// The real MPI calls an operation without saying whose it is, so each function has a trampoline of
+// its own.
+#include "capture/mpi_library/operations.h"
+
 #include <utility>
 
 #include "capture/mpi_library/names.h"
+#include "capture/mpi_library/renew.h"
+#include "capture/mpi_library/trampolines.h"
 
 namespace backstay::mpi {
 
 namespace {
-
-constexpr uint32_t trampolines = 256;
-
-// --- operations
-// ------------------------------------------------------------------------------------
 
 using Operation = void (*)(void*, void*, int*, abi::Handle<Class::datatype>*);
 using RealOperation = void (*)(void*, void*, int*, void*);
@@ -21,7 +20,7 @@ uint32_t operations_count = 0;
 template <uint32_t Index>
 void operate(void* in, void* inout, int* count, void* datatype) {
   const InProgram switched;
-  auto type = known_handle_for<Class::datatype>(*static_cast<abi::RealElement*>(datatype));
+  auto type = handle_at<Class::datatype>(datatype);
   operations[Index](in, inout, count, &type);
 }
 
@@ -31,75 +30,42 @@ RealOperation operation_at(uint32_t at, std::integer_sequence<uint32_t, Index...
   return all[at];
 }
 
-// --- error handlers
-// --------------------------------------------------------------------------------
+struct OperationMade : Made {
+  uint32_t at;  // which trampoline
+  int commutes;
+};
 
-// Of communicators; those of files and windows go without a change of their handle, see the page.
-using Handler = void (*)(abi::Handle<Class::comm>*, int*, ...);
-using RealHandler = void (*)(void*, int*, ...);
-Handler handlers[trampolines];
-uint32_t handlers_count = 0;
-
-template <uint32_t Index>
-void handle_error(void* real, int* code, ...) {
-  const InProgram switched;
-  auto comm = known_handle_for<Class::comm>(*static_cast<abi::RealElement*>(real));
-  handlers[Index](&comm, code);
-}
-
-template <uint32_t... Index>
-RealHandler handler_at(uint32_t at, std::integer_sequence<uint32_t, Index...>) {
-  static constexpr RealHandler all[] = {handle_error<Index>...};
-  return all[at];
-}
-
-// The place of a function, which keeps it: a handle may outlive its free. `trampolines`: no room.
-template <typename Function>
-uint32_t place_of(Function* all, uint32_t& count, Function function) {
-  for (uint32_t i = 0; i < count; ++i) {
-    if (all[i] == function) return i;
-  }
-  if (count == trampolines) return trampolines;
-  all[count] = function;
-  return count++;
-}
-
-constexpr int err_other = abi::handles_are_pointers ? 16 : 15;
-constexpr auto sequence = std::make_integer_sequence<uint32_t, trampolines>();
-
-int create_errhandler(uint32_t index, void* function, void* errhandler) {
-  const uint32_t at = place_of(handlers, handlers_count, reinterpret_cast<Handler>(function));
-  if (at == trampolines) return err_other;
-  Out<Class::errhandler> made(errhandler);
-  const int result = call<int>(index, handler_at(at, sequence), made.place());
-  made.put();
-  return result;
+int make(uint32_t at, int commutes, uint64_t* real) {
+  return inside(index_MPI_Op_create,
+                operation_at(at, std::make_integer_sequence<uint32_t, trampolines>()), commutes,
+                real);
 }
 
 }  // namespace
 
+uint64_t renew_operation(const Made* made) {
+  const auto* own = static_cast<const OperationMade*>(made);
+  uint64_t real = 0;
+  must(make(own->at, own->commutes, &real), "an operation");
+  return real;
+}
+
 extern "C" {
 
 int PMPI_Op_create(void* function, int commutes, void* op) {
+  const InCall in_call;
   const uint32_t at = place_of(operations, operations_count, reinterpret_cast<Operation>(function));
-  if (at == trampolines) return err_other;
-  Out<Class::op> made(op);
-  const int result =
-      call<int>(index_MPI_Op_create, operation_at(at, sequence), commutes, made.place());
-  made.put();
+  if (at == trampolines) return abi::err_other;
+  uint64_t real = 0;
+  const int result = make(at, commutes, &real);
+  if (result != 0) return result;
+  auto* made = new_made<OperationMade>(Class::op, real);
+  made->at = at;
+  made->commutes = commutes;
+  *static_cast<abi::Handle<Class::op>*>(op) = handle_of_made<Class::op>(made);
   return result;
 }
 BACKSTAY_MPI_NAME(MPI_Op_create)
-
-int PMPI_Comm_create_errhandler(void* function, void* errhandler) {
-  return create_errhandler(index_MPI_Comm_create_errhandler, function, errhandler);
-}
-BACKSTAY_MPI_NAME(MPI_Comm_create_errhandler)
-
-int PMPI_Errhandler_create(void* function, void* errhandler) {
-  return create_errhandler(index_MPI_Comm_create_errhandler, function, errhandler);
-}
-BACKSTAY_MPI_NAME(MPI_Errhandler_create)
 
 }  // extern "C"
 

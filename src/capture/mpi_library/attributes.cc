@@ -1,0 +1,249 @@
+#include "capture/mpi_library/attributes.h"
+
+#include "capture/mpi_library/communicators.h"
+#include "capture/mpi_library/datatypes.h"
+#include "capture/mpi_library/keyvals.h"
+#include "capture/mpi_library/names.h"
+
+namespace backstay::mpi {
+
+namespace {
+
+// Where the attributes of an object are; null: it is none of MPI's.
+Kept<Attribute>* attributes_of(abi::Handle<Class::comm> handle, Tag<Class::comm> /*class*/) {
+  CommunicatorMade* made = communicator(handle);
+  return made != nullptr ? &made->attributes : nullptr;
+}
+Kept<Attribute>* attributes_of(abi::Handle<Class::datatype> handle,
+                               Tag<Class::datatype> /*class*/) {
+  Made* made = datatype(handle);
+  return made != nullptr ? &made->attributes : nullptr;
+}
+Kept<Attribute>* attributes_of(abi::Handle<Class::win> handle, Tag<Class::win> /*class*/) {
+  const Slot* slot = abi::slot_of<Class::win>(handle);
+  return slot != nullptr && made_of(slot) != nullptr ? &made_of(slot)->attributes : nullptr;
+}
+
+template <Class Type>
+struct Functions;
+template <>
+struct Functions<Class::comm> {
+  enum : uint32_t {
+    set = index_MPI_Comm_set_attr,
+    get = index_MPI_Comm_get_attr,
+    remove = index_MPI_Comm_delete_attr,
+    raise = index_MPI_Comm_call_errhandler
+  };
+};
+template <>
+struct Functions<Class::datatype> {
+  enum : uint32_t {
+    set = index_MPI_Type_set_attr,
+    get = index_MPI_Type_get_attr,
+    remove = index_MPI_Type_delete_attr,
+    raise = index_MPI_Comm_call_errhandler
+  };
+};
+template <>
+struct Functions<Class::win> {
+  enum : uint32_t {
+    set = index_MPI_Win_set_attr,
+    get = index_MPI_Win_get_attr,
+    remove = index_MPI_Win_delete_attr,
+    raise = index_MPI_Win_call_errhandler
+  };
+};
+
+// Types have no error handler: that of MPI_COMM_WORLD.
+uint64_t judge(abi::Handle<Class::comm> handle, Tag<Class::comm> /*class*/) {
+  return abi::real<Class::comm>(handle);
+}
+uint64_t judge(abi::Handle<Class::datatype> /*handle*/, Tag<Class::datatype> /*class*/) {
+  return abi::world();
+}
+uint64_t judge(abi::Handle<Class::win> handle, Tag<Class::win> /*class*/) {
+  return abi::real<Class::win>(handle);
+}
+
+uint32_t place_of_keyval(const Kept<Attribute>& all, int keyval) {
+  uint32_t at = 0;
+  while (at < all.count && all[at].keyval != keyval) ++at;
+  return at;
+}
+
+template <Class Type>
+int set(abi::Handle<Type> handle, int keyval, void* value) {
+  const InCall in_call;
+  Kept<Attribute>* all = attributes_of(handle, Tag<Type>());
+  if (all == nullptr || find_keyval(Type, keyval) == nullptr) {  // MPI names the mistake
+    return inside(Functions<Type>::set, abi::real<Type>(handle), abi::keyval_invalid, value);
+  }
+  const uint32_t at = place_of_keyval(*all, keyval);
+  if (at == all->count) {
+    use_keyval(keyval);
+    all->add({keyval, value});
+    return 0;
+  }
+  const int refused = call_delete<Type>(handle, (*all)[at]);
+  if (refused != 0) return raise_error<Type>(handle, refused);
+  (*all)[at].value = value;
+  return 0;
+}
+
+template <Class Type>
+int remove(abi::Handle<Type> handle, int keyval) {
+  const InCall in_call;
+  Kept<Attribute>* all = attributes_of(handle, Tag<Type>());
+  const uint32_t at = all != nullptr ? place_of_keyval(*all, keyval) : 0;
+  if (all == nullptr || at == all->count) {
+    const bool is_known = all != nullptr && find_keyval(Type, keyval) != nullptr;
+    // Nothing is there to be deleted: MPICH is silent about that.
+    if (is_known && !abi::handles_are_pointers) return 0;
+    return inside(Functions<Type>::remove, abi::real<Type>(handle), abi::keyval_invalid);
+  }
+  const int refused = call_delete<Type>(handle, (*all)[at]);
+  if (refused != 0) return raise_error<Type>(handle, refused);
+  all->remove(place_of_keyval(*all, keyval));
+  unuse_keyval(keyval);
+  return 0;
+}
+
+// MPI's own attributes of communicators are numbers in its memory. The program gets pointers to
+// these, which stay right.
+struct OwnValue {
+  int keyval, value;
+};
+OwnValue own_values[16];
+uint32_t own_values_count = 0;
+
+void* own_value(int keyval, int value) {
+  uint32_t at = 0;
+  while (at < own_values_count && own_values[at].keyval != keyval) ++at;
+  if (at == sizeof own_values / sizeof own_values[0]) return nullptr;
+  if (at == own_values_count) ++own_values_count;
+  own_values[at] = {keyval, value};
+  return &own_values[at].value;
+}
+
+template <Class Type>
+int get_own(abi::Handle<Type> handle, int keyval, void* value, void* flag) {
+  const int result = inside(Functions<Type>::get, abi::real<Type>(handle), keyval, value, flag);
+  if (Type != Class::comm || result != 0 || *static_cast<int*>(flag) == 0) return result;
+  auto** place = static_cast<int**>(value);
+  void* own = own_value(keyval, **place);
+  if (own != nullptr) *place = static_cast<int*>(own);
+  return result;
+}
+
+template <Class Type>
+int get(abi::Handle<Type> handle, int keyval, void* value, void* flag) {
+  const InCall in_call;
+  if (!is_keyval_of_program(keyval)) return get_own<Type>(handle, keyval, value, flag);
+  const Kept<Attribute>* all = attributes_of(handle, Tag<Type>());
+  if (all == nullptr || find_keyval(Type, keyval) == nullptr) {
+    return inside(Functions<Type>::get, abi::real<Type>(handle), abi::keyval_invalid, value, flag);
+  }
+  const uint32_t at = place_of_keyval(*all, keyval);
+  *static_cast<int*>(flag) = at < all->count ? 1 : 0;
+  if (at < all->count) *static_cast<void**>(value) = (*all)[at].value;
+  return 0;
+}
+
+}  // namespace
+
+template <Class Type>
+int raise_error(abi::Handle<Type> handle, int code) {
+  inside(Functions<Type>::raise, judge(handle, Tag<Type>()), code);
+  return code;
+}
+
+template <Class Type>
+int copy_attributes(abi::Handle<Type> handle, const Kept<Attribute>& from, Kept<Attribute>& to) {
+  const uint32_t count = from.count;  // the functions may set others meanwhile
+  for (uint32_t i = 0; i < count; ++i) {
+    const Attribute one = from[abi::copies_last_first ? count - 1 - i : i];
+    void* value = nullptr;
+    int flag = 0;
+    const int refused = call_copy<Type>(handle, one, &value, &flag);
+    if (refused != 0) return refused;
+    if (flag == 0) continue;
+    use_keyval(one.keyval);
+    to.add({one.keyval, value});
+  }
+  for (uint32_t i = 0; abi::copies_last_first && i < to.count / 2; ++i) {
+    const Attribute one = to[i];
+    to[i] = to[to.count - 1 - i];
+    to[to.count - 1 - i] = one;
+  }
+  return 0;
+}
+
+template <Class Type>
+int delete_attributes(abi::Handle<Type> handle, Kept<Attribute>& all) {
+  while (all.count != 0) {
+    const int keyval = all[all.count - 1].keyval;
+    const int refused = call_delete<Type>(handle, all[all.count - 1]);
+    if (refused != 0) return refused;
+    const uint32_t at = place_of_keyval(all, keyval);
+    if (at == all.count) continue;
+    all.remove(at);
+    unuse_keyval(keyval);
+  }
+  return 0;
+}
+
+void renew_own_values() {
+  for (uint32_t i = 0; i < own_values_count; ++i) {
+    int* value = nullptr;
+    int flag = 0;
+    inside(index_MPI_Comm_get_attr, abi::world(), own_values[i].keyval, &value, &flag);
+    if (flag != 0) own_values[i].value = *value;
+  }
+}
+
+#define BACKSTAY_INSTANCES(type)                                                              \
+  template int copy_attributes<Class::type>(abi::Handle<Class::type>, const Kept<Attribute>&, \
+                                            Kept<Attribute>&);                                \
+  template int delete_attributes<Class::type>(abi::Handle<Class::type>, Kept<Attribute>&);    \
+  template int raise_error<Class::type>(abi::Handle<Class::type>, int);
+BACKSTAY_INSTANCES(comm)
+BACKSTAY_INSTANCES(datatype)
+BACKSTAY_INSTANCES(win)
+
+extern "C" {
+
+// MPI_Attr_put, _get and _delete are the same under names of MPI 1.
+#define BACKSTAY_ATTRIBUTES(set_name, get_name, delete_name, class)                        \
+  int P##set_name(abi::Handle<Class::class> handle, int keyval, void* value) {             \
+    return set<Class::class>(handle, keyval, value);                                       \
+  }                                                                                        \
+  BACKSTAY_MPI_NAME(set_name)                                                              \
+  int P##get_name(abi::Handle<Class::class> handle, int keyval, void* value, void* flag) { \
+    return get<Class::class>(handle, keyval, value, flag);                                 \
+  }                                                                                        \
+  BACKSTAY_MPI_NAME(get_name)                                                              \
+  int P##delete_name(abi::Handle<Class::class> handle, int keyval) {                       \
+    return remove<Class::class>(handle, keyval);                                           \
+  }                                                                                        \
+  BACKSTAY_MPI_NAME(delete_name)
+BACKSTAY_ATTRIBUTES(MPI_Comm_set_attr, MPI_Comm_get_attr, MPI_Comm_delete_attr, comm)
+BACKSTAY_ATTRIBUTES(MPI_Attr_put, MPI_Attr_get, MPI_Attr_delete, comm)
+BACKSTAY_ATTRIBUTES(MPI_Type_set_attr, MPI_Type_get_attr, MPI_Type_delete_attr, datatype)
+BACKSTAY_ATTRIBUTES(MPI_Win_set_attr, MPI_Win_get_attr, MPI_Win_delete_attr, win)
+
+int PMPI_Win_free(void* win) {
+  const InCall in_call;
+  const auto handle = *static_cast<abi::Handle<Class::win>*>(win);
+  Kept<Attribute>* all = attributes_of(handle, Tag<Class::win>());
+  const int refused = all != nullptr ? delete_attributes<Class::win>(handle, *all) : 0;
+  if (refused != 0) return raise_error<Class::win>(handle, refused);
+  InOut<Class::win> win_(win);
+  const int result = inside(index_MPI_Win_free, win_.place());
+  win_.put();
+  return result;
+}
+BACKSTAY_MPI_NAME(MPI_Win_free)
+
+}  // extern "C"
+
+}  // namespace backstay::mpi

@@ -1,0 +1,25 @@
+// Which handles have a descriptor, and how one comes to it that MPI gave.
+#pragma once
+
+#include "capture/mpi_library/abi.h"
+#include "capture/mpi_library/made.h"
+
+namespace backstay::mpi {
+
+constexpr bool is_described(Class type) {
+  return type == Class::comm || type == Class::group || type == Class::datatype ||
+         type == Class::errhandler || type == Class::op || type == Class::info ||
+         type == Class::win;
+}
+
+// Behind the call that gave it; of a communicator at all members.
+Made* describe(Class type, uint64_t real);
+
+template <Class Type>
+abi::Handle<Type> handle_of_made(Made* made) {
+  Slot* slot = take_slot(Type, made->real);
+  attach(slot, made);
+  return abi::handle_of<Type>(slot);
+}
+
+}  // namespace backstay::mpi

@@ -1,0 +1,168 @@
+// The real MPI calls an error handler without saying whose it is, so each has a trampoline of its
+// own.
+#include "capture/mpi_library/error_handlers.h"
+
+#include <utility>
+
+#include "capture/mpi_library/communicators.h"
+#include "capture/mpi_library/names.h"
+#include "capture/mpi_library/renew.h"
+#include "capture/mpi_library/trampolines.h"
+
+namespace backstay::mpi {
+
+namespace {
+
+// What a function of the program is called with.
+template <Class Type>
+using Handler = void (*)(abi::Handle<Type>*, int*, ...);
+using RealHandler = void (*)(void*, int*, ...);
+
+template <Class Type>
+struct Handlers {
+  Handler<Type> all[trampolines];
+  uint32_t count;
+};
+template <Class Type>
+Handlers<Type> handlers;
+
+template <Class Type, uint32_t Index>
+void handle_error(void* real, int* code, ...) {
+  const InProgram switched;
+  auto handle = handle_at<Type>(real);
+  handlers<Type>.all[Index](&handle, code);
+}
+
+template <Class Type, uint32_t... Index>
+RealHandler handler_at(uint32_t at, std::integer_sequence<uint32_t, Index...>) {
+  static constexpr RealHandler all[] = {handle_error<Type, Index>...};
+  return all[at];
+}
+
+struct HandlerMade : Made {
+  uint32_t function;  // by which it is made, with the trampoline; 0: MPI itself made it
+  RealHandler trampoline;
+};
+
+template <Class Type>
+int create(uint32_t index, void* function, void* errhandler) {
+  auto& all = handlers<Type>;
+  const uint32_t at = place_of(all.all, all.count, reinterpret_cast<Handler<Type>>(function));
+  if (at == trampolines) return abi::err_other;
+  const RealHandler trampoline =
+      handler_at<Type>(at, std::make_integer_sequence<uint32_t, trampolines>());
+  uint64_t real = 0;
+  const int result = inside(index, trampoline, &real);
+  if (result != 0) return result;
+  auto* made = new_made<HandlerMade>(Class::errhandler, real);
+  made->function = index;
+  made->trampoline = trampoline;
+  *static_cast<abi::Handle<Class::errhandler>*>(errhandler) =
+      handle_of_made<Class::errhandler>(made);
+  return result;
+}
+
+int set(uint32_t index, abi::Handle<Class::comm> handle, abi::Handle<Class::errhandler> handler) {
+  const int result =
+      inside(index, abi::real<Class::comm>(handle), abi::real<Class::errhandler>(handler));
+  CommunicatorMade* made = result == 0 ? communicator(handle) : nullptr;
+  if (made == nullptr) return result;
+  Made* const old = made->handler.made;
+  made->handler = handler_for(handler);
+  unuse(old);
+  return result;
+}
+
+}  // namespace
+
+ErrorHandler handler_for(abi::Handle<Class::errhandler> handle) {
+  const Slot* slot = abi::slot_of<Class::errhandler>(handle);
+  if (slot == nullptr) return {nullptr, handle};
+  use(made_of(slot));
+  return {made_of(slot), {}};
+}
+
+ErrorHandler handler_of(uint64_t real_comm) {
+  uint64_t real = 0;
+  inside(index_MPI_Comm_get_errhandler, real_comm, &real);
+  if (abi::is_predefined<Class::errhandler>(real)) {
+    return {nullptr, abi::predefined<Class::errhandler>(real)};
+  }
+  Made* made = find_made(Class::errhandler, real);
+  if (made == nullptr) {
+    return {nullptr, abi::predefined<Class::errhandler>(abi::errors_are_fatal())};
+  }
+  use(made);
+  inside(index_MPI_Errhandler_free, &real);  // the communicator keeps its own
+  return {made, {}};
+}
+
+Made* describe_error_handler(uint64_t real) {
+  Made* made = find_made(Class::errhandler, real);
+  if (made == nullptr) return new_made<HandlerMade>(Class::errhandler, real);
+  if (made->handles != 0) inside(index_MPI_Errhandler_free, &real);
+  return made;
+}
+
+uint64_t renew_error_handler(const Made* made) {
+  const auto* own = static_cast<const HandlerMade*>(made);
+  uint64_t real = 0;
+  must(inside(own->function, own->trampoline, &real), "an error handler");
+  return real;
+}
+
+bool is_an_error_handler_unknown() {
+  for (Made* made = first_made(Class::errhandler); made != nullptr; made = made->next) {
+    if (static_cast<HandlerMade*>(made)->function == 0) return true;
+  }
+  return false;
+}
+
+extern "C" {
+
+// MPI has one reference for all handles of it.
+int PMPI_Errhandler_free(void* errhandler) {
+  const InCall in_call;
+  auto* handle = static_cast<abi::Handle<Class::errhandler>*>(errhandler);
+  Slot* slot = handle != nullptr ? abi::slot_of<Class::errhandler>(*handle) : nullptr;
+  if (slot != nullptr && made_of(slot) != nullptr && made_of(slot)->handles > 1) {
+    detach(slot);
+    give_back(slot);
+    *handle = abi::predefined<Class::errhandler>(abi::no_error_handler());
+    return 0;
+  }
+  InOut<Class::errhandler> errhandler_(errhandler);
+  const int result = inside(index_MPI_Errhandler_free, errhandler_.place());
+  errhandler_.put();
+  return result;
+}
+BACKSTAY_MPI_NAME(MPI_Errhandler_free)
+
+#define BACKSTAY_ERROR_HANDLERS(name, class, by)           \
+  int P##name(void* function, void* errhandler) {          \
+    const InCall in_call;                                  \
+    return create<Class::class>(by, function, errhandler); \
+  }                                                        \
+  BACKSTAY_MPI_NAME(name)
+BACKSTAY_ERROR_HANDLERS(MPI_Comm_create_errhandler, comm, index_MPI_Comm_create_errhandler)
+BACKSTAY_ERROR_HANDLERS(MPI_Errhandler_create, comm, index_MPI_Comm_create_errhandler)
+BACKSTAY_ERROR_HANDLERS(MPI_File_create_errhandler, file, index_MPI_File_create_errhandler)
+BACKSTAY_ERROR_HANDLERS(MPI_Win_create_errhandler, win, index_MPI_Win_create_errhandler)
+BACKSTAY_ERROR_HANDLERS(MPI_Session_create_errhandler, session, index_MPI_Session_create_errhandler)
+
+int PMPI_Comm_set_errhandler(abi::Handle<Class::comm> comm,
+                             abi::Handle<Class::errhandler> errhandler) {
+  const InCall in_call;
+  return set(index_MPI_Comm_set_errhandler, comm, errhandler);
+}
+BACKSTAY_MPI_NAME(MPI_Comm_set_errhandler)
+
+int PMPI_Errhandler_set(abi::Handle<Class::comm> comm, abi::Handle<Class::errhandler> errhandler) {
+  const InCall in_call;
+  return set(index_MPI_Comm_set_errhandler, comm, errhandler);
+}
+BACKSTAY_MPI_NAME(MPI_Errhandler_set)
+
+}  // extern "C"
+
+}  // namespace backstay::mpi

@@ -1,0 +1,62 @@
+// Fortran's numbers of handles. Open MPI numbers the handles that it has given, in a table that a
+// restart begins anew; so slots have numbers of their own, above those of MPI's predefined handles.
+// For MPICH a handle is its number.
+#include "capture/mpi_library/names.h"
+
+namespace backstay::mpi {
+
+namespace {
+
+constexpr int first_number = 1 << 24;
+
+template <Class Type>
+int to_fortran(uint32_t index, abi::Handle<Type> handle) {
+  if constexpr (abi::handles_are_pointers) {
+    const Slot* slot = abi::slot_of<Type>(handle);
+    return slot != nullptr ? first_number + static_cast<int>(slot - slots)
+                           : inside(index, abi::real<Type>(handle));
+  } else {
+    return static_cast<int>(handle);
+  }
+}
+
+template <Class Type>
+abi::Handle<Type> from_fortran(uint32_t index, int number) {
+  if constexpr (abi::handles_are_pointers) {
+    const int at = number - first_number;
+    const bool is_slot = at > 0 && at < static_cast<int>(slots_end()) &&
+                         slots[at].type == static_cast<uint32_t>(Type);
+    return is_slot ? &slots[at] : abi::predefined<Type>(inside<uint64_t>(index, number));
+  } else {
+    return static_cast<abi::Handle<Type>>(number);
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+#define BACKSTAY_FORTRAN(name, class)                                  \
+  int PMPI_##name##_c2f(abi::Handle<Class::class> handle) {            \
+    const InCall in_call;                                              \
+    return to_fortran<Class::class>(index_MPI_##name##_c2f, handle);   \
+  }                                                                    \
+  BACKSTAY_MPI_NAME(MPI_##name##_c2f)                                  \
+  abi::Handle<Class::class> PMPI_##name##_f2c(int number) {            \
+    const InCall in_call;                                              \
+    return from_fortran<Class::class>(index_MPI_##name##_f2c, number); \
+  }                                                                    \
+  BACKSTAY_MPI_NAME(MPI_##name##_f2c)
+BACKSTAY_FORTRAN(Comm, comm)
+BACKSTAY_FORTRAN(Errhandler, errhandler)
+BACKSTAY_FORTRAN(Group, group)
+BACKSTAY_FORTRAN(Info, info)
+BACKSTAY_FORTRAN(Message, message)
+BACKSTAY_FORTRAN(Op, op)
+BACKSTAY_FORTRAN(Request, request)
+BACKSTAY_FORTRAN(Type, datatype)
+BACKSTAY_FORTRAN(Win, win)
+
+}  // extern "C"
+
+}  // namespace backstay::mpi

@@ -1,0 +1,63 @@
+// Descriptors: of each handle that the program made, how to make it again in another MPI
+// (docs/protocol/lower-half.md, "Handles after a restart").
+//
+// A descriptor is one object of the real MPI; several handles of the program may stand for it, and
+// other descriptors may use it when the program has freed them all. Memory of the program. One
+// thread of the program is in MPI at a time, so nothing is locked.
+#pragma once
+
+#include "capture/mpi_library/kept.h"
+#include "capture/mpi_library/slots.h"
+
+namespace backstay::mpi {
+
+struct Attribute {
+  int keyval;
+  void* value;
+};
+
+struct Made {
+  Class type;
+  uint32_t handles;  // slots that stand for it
+  uint32_t uses;     // descriptors that need it
+  uint64_t real;     // 0: MPI has freed it, as no handle is left
+  Made* before;
+  Made* next;  // of the same class, in the order in which they were made
+  char* name;  // null: the program has given none, and MPI none of its own
+  Kept<Attribute> attributes;
+};
+
+// A block of zeros at the end of its class's list.
+template <typename Kind>
+Kind* new_made(Class type, uint64_t real);
+Made* begin_made(Class type, uint64_t real, uint64_t bytes);
+template <typename Kind>
+Kind* new_made(Class type, uint64_t real) {
+  return static_cast<Kind*>(begin_made(type, real, sizeof(Kind)));
+}
+Made* first_made(Class type);
+// The last one of a real handle; null: none. It looks at all.
+Made* find_made(Class type, uint64_t real);
+
+inline void use(Made* made) {
+  if (made != nullptr) ++made->uses;
+}
+void unuse(Made* made);
+// Ends it if nothing needs it any more.
+void end_if_unneeded(Made* made);
+
+// The descriptor of a slot; null where its class has none.
+extern Made* made_of_slot[slots_max];
+inline Made*& made_of(const Slot* slot) { return made_of_slot[slot - slots]; }
+void attach(Slot* slot, Made* made);
+void detach(Slot* slot);
+
+void rename(char*& name, const char* to);
+
+// Frees what a class keeps in its descriptors, and lets go of others.
+void clear_type(Made* made);
+void clear_communicator(Made* made);
+void clear_group(Made* made);
+void clear_info(Made* made);
+
+}  // namespace backstay::mpi

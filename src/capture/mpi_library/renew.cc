@@ -1,0 +1,122 @@
+#include "capture/mpi_library/renew.h"
+
+#include <unistd.h>
+
+#include "capture/mpi_library/attributes.h"
+#include "capture/mpi_library/communicators.h"
+#include "capture/mpi_library/datatypes.h"
+#include "capture/mpi_library/leftovers.h"
+#include "capture/mpi_library/names.h"
+#include "capture/mpi_library/operations.h"
+
+namespace backstay::mpi {
+
+void learn_objects();  // objects_*.cc
+
+namespace {
+
+void say(const char* text) { (void)!write(2, text, strlen(text)); }
+
+// Errors in between come back to this library: MPI would end the program at the first one.
+void let_errors_return() {
+  inside(index_MPI_Comm_set_errhandler, abi::world(), abi::errors_return());
+  inside(index_MPI_Comm_set_errhandler, abi::self(), abi::errors_return());
+}
+
+template <typename Renew>
+void renew_class(Class type, Renew renew) {
+  for (Made* made = first_made(type); made != nullptr; made = made->next) made->real = renew(made);
+}
+
+void renew_slots() {
+  for (uint32_t i = 1; i < slots_end(); ++i) {
+    const Made* made = slots[i].type != 0 ? made_of_slot[i] : nullptr;
+    if (made != nullptr) slots[i].real = made->real;
+  }
+}
+
+// A communicator keeps the error handler that the program has freed.
+void free_unowned_error_handlers() {
+  for (Made* made = first_made(Class::errhandler); made != nullptr; made = made->next) {
+    uint64_t real = made->real;
+    if (made->handles == 0) inside(index_MPI_Errhandler_free, &real);
+  }
+}
+
+const char* open_of(Class type) {
+  switch (type) {
+    case Class::win: return "an MPI window is open";
+    case Class::file: return "an MPI file is open";
+    case Class::message: return "a message was matched by MPI_Mprobe and not received";
+    case Class::session: return "an MPI session is open";
+    default: return nullptr;
+  }
+}
+
+bool is_a_communicator_foreign() {
+  for (Made* made = first_made(Class::comm); made != nullptr; made = made->next) {
+    const auto* one = static_cast<CommunicatorMade*>(made);
+    if (one->local.is_foreign || one->remote.is_foreign) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void must(int code, const char* what) {
+  if (code == 0) return;
+  char text[1024] = "";
+  int length = 0;
+  inside(index_MPI_Error_string, code, text, &length);
+  say("backstay: the restart fails: the MPI library cannot make ");
+  say(what);
+  say(" again: ");
+  say(text);
+  say("\n");
+  _exit(126);
+}
+
+Made* describe(Class type, uint64_t real) {
+  switch (type) {
+    case Class::comm: return describe_communicator(real);
+    case Class::group: return describe_group(real);
+    case Class::info: return describe_info(real);
+    case Class::datatype: return describe_datatype(real);
+    case Class::errhandler: return describe_error_handler(real);
+    default: return new_made<Made>(type, real);
+  }
+}
+
+void renew_handles() {
+  learn_objects();
+  forget_world();
+  let_errors_return();
+  renew_class(Class::group, renew_group);
+  renew_class(Class::info, renew_info);
+  renew_datatypes();
+  renew_class(Class::op, renew_operation);
+  renew_class(Class::errhandler, renew_error_handler);
+  renew_communicators();
+  renew_own_communicators();
+  free_unowned_datatypes();
+  free_unowned_error_handlers();
+  renew_slots();
+  renew_own_values();
+  renew_error_codes();
+  renew_buffer();
+}
+
+const char* why_not_renewable() {
+  for (uint32_t i = 1; i < slots_end(); ++i) {
+    const char* why = open_of(static_cast<Class>(slots[i].type));
+    if (why != nullptr) return why;
+  }
+  if (is_a_communicator_foreign()) {
+    return "a communicator has processes of another MPI_COMM_WORLD";
+  }
+  if (is_a_datatype_unknown()) return "the program has a datatype that MPI itself made";
+  if (is_an_error_handler_unknown()) return "the program has an error handler that MPI gave";
+  return nullptr;
+}
+
+}  // namespace backstay::mpi

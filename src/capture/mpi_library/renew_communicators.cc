@@ -1,0 +1,104 @@
+// All communicators of the program, each by a call of its members alone: MPI_Comm_create_group on a
+// duplicate of MPI_COMM_WORLD, in the order of their numbers. Of those that a rank and another one
+// both have, both make the lowest first; so no ranks wait for each other in a circle.
+#include <stdlib.h>
+
+#include "capture/mpi_library/communicators.h"
+#include "capture/mpi_library/names.h"
+#include "capture/mpi_library/renew.h"
+
+namespace backstay::mpi {
+
+namespace {
+
+constexpr int tag = 0;  // one is made at a time, and nothing else comes over the duplicate
+
+// The duplicate.
+struct Carrier {
+  uint64_t comm;
+  uint64_t group;
+};
+
+void free_communicator(uint64_t real) { inside(index_MPI_Comm_free, &real); }
+
+uint64_t make_local(const Carrier& carrier, const CommunicatorMade& made) {
+  const uint64_t group = make_group(made.local, carrier.group);
+  uint64_t real = 0;
+  must(inside(index_MPI_Comm_create_group, carrier.comm, group, tag, &real), "a communicator");
+  free_group(group);
+  return real;
+}
+
+uint64_t make_between(const Carrier& carrier, const CommunicatorMade& made, uint64_t local) {
+  uint64_t real = 0;
+  must(inside(index_MPI_Intercomm_create, local, 0, carrier.comm, made.remote.runs[0].first, tag,
+              &real),
+       "an inter-communicator");
+  return real;
+}
+
+uint64_t make_shape(const Carrier& carrier, const CommunicatorMade& made) {
+  const uint64_t local = make_local(carrier, made);
+  if (!made.is_inter && made.topology.kind == 0) return local;
+  const uint64_t real =
+      made.is_inter ? make_between(carrier, made, local) : make_topology(made.topology, local);
+  free_communicator(local);
+  return real;
+}
+
+uint64_t make(const Carrier& carrier, const CommunicatorMade& made) {
+  const uint64_t shape = make_shape(carrier, made);
+  if (made.given.count == 0) return shape;
+  uint64_t hints = make_info(made.given);
+  uint64_t real = 0;
+  must(inside(index_MPI_Comm_dup_with_info, shape, hints, &real), "a communicator with hints");
+  inside(index_MPI_Info_free, &hints);
+  free_communicator(shape);
+  return real;
+}
+
+// MPICH 4.0.2 crashes in MPI_Comm_create_group on a communicator whose group was never asked for.
+// The program may have asked for it in the old MPI.
+void ask_for_group(uint64_t comm) {
+  uint64_t group = 0;
+  inside(index_MPI_Comm_group, comm, &group);
+  free_group(group);
+}
+
+void furnish(const CommunicatorMade& made) {
+  ask_for_group(made.real);
+  if (made.name != nullptr) inside(index_MPI_Comm_set_name, made.real, made.name);
+  if (made.hints.count != 0) {
+    uint64_t hints = make_info(made.hints);
+    inside(index_MPI_Comm_set_info, made.real, hints);
+    inside(index_MPI_Info_free, &hints);
+  }
+  inside(index_MPI_Comm_set_errhandler, made.real, real_handler(made.handler));
+}
+
+int by_number(const void* a, const void* b) {
+  return compare((*static_cast<CommunicatorMade* const*>(a))->number,
+                 (*static_cast<CommunicatorMade* const*>(b))->number);
+}
+
+}  // namespace
+
+void renew_communicators() {
+  Kept<CommunicatorMade*> all{};
+  for (Made* made = first_made(Class::comm); made != nullptr; made = made->next) {
+    all.add(static_cast<CommunicatorMade*>(made));
+  }
+  Carrier carrier{};
+  must(inside(index_MPI_Comm_dup, abi::world(), &carrier.comm), "a duplicate of MPI_COMM_WORLD");
+  inside(index_MPI_Comm_group, carrier.comm, &carrier.group);
+  if (all.count != 0) qsort(all.all, all.count, sizeof all[0], by_number);
+  for (CommunicatorMade* made : all) {
+    made->real = make(carrier, *made);
+    furnish(*made);
+  }
+  free_group(carrier.group);
+  free_communicator(carrier.comm);
+  all.clear();
+}
+
+}  // namespace backstay::mpi
