@@ -22,9 +22,11 @@ namespace backstay::image {
 
 class BootProcess {
  public:
-  // `words`: the program and its arguments; none: a saved one is brought back.
+  // `words`: the program and its arguments; none: a saved one is brought back. `mpi`: the folder of
+  // the lower half (docs/protocol/lower-half.md); "": none.
   // Errors: io, not_found (the boot program).
-  static Result<std::unique_ptr<BootProcess>> start(const std::vector<std::string>& words);
+  static Result<std::unique_ptr<BootProcess>> start(const std::vector<std::string>& words,
+                                                    const std::string& mpi);
   ~BootProcess();  // ends it, if it was not left
   BootProcess(const BootProcess&) = delete;
   BootProcess& operator=(const BootProcess&) = delete;

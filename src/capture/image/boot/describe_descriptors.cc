@@ -3,6 +3,7 @@
 #include "capture/image/boot/describe.h"
 #include "capture/image/boot/files.h"
 #include "capture/image/boot/pipes.h"
+#include "capture/image/boot/process.h"
 
 namespace backstay::image {
 
@@ -102,6 +103,7 @@ void add_descriptor(uint64_t number, Tables& tables, Trouble& trouble) {
       !file_status(link.c_str(), open.status)) {
     return;  // closed meanwhile: of the kernel's, none of the program's
   }
+  if (number == process.launcher_descriptor && begins_with(open.path, "socket:")) return;
   Descriptor* out = tables.descriptors.add();
   if (out == nullptr) {
     trouble << "more descriptors are open than an image can name";
