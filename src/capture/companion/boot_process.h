@@ -45,6 +45,7 @@ class BootProcess {
   // Where memory of the pool that was lent lies in it.
   std::uint64_t in_pool(std::span<const std::byte> memory) const;
 
+  pid_t pid() const { return pid_; }
   void signal(int number) const;
   // The exit code, once it has ended; that of a signal is 128 and its number. Does not block.
   std::optional<int> reap();

@@ -25,6 +25,8 @@ class Moments {
   virtual ~Moments() = default;
   // Collective: all companions call it again and again.
   virtual Orders next(const Wishes& mine) = 0;
+  // Whether MPI holds nothing of the programs where they are saved (docs/protocol/cut.md).
+  virtual bool settles_mpi() const = 0;
 };
 
 // All programs are saved as soon as all companions know that it is time, wherever they are. Good
@@ -35,6 +37,7 @@ class Lockstep final : public Moments {
   Lockstep(const Company& company, client::Session& session)
       : group_(company.group()), session_(session) {}
   Orders next(const Wishes& mine) override;
+  bool settles_mpi() const override { return false; }
 
  private:
   bool any(bool mine) const;

@@ -13,6 +13,7 @@
 #include "capture/companion/image_source.h"
 #include "capture/companion/image_target.h"
 #include "capture/companion/inherited.h"
+#include "capture/companion/mpi_in_program.h"
 
 namespace backstay::image {
 namespace {
@@ -195,6 +196,11 @@ Result<std::unique_ptr<client::ObjectSource>> Rank::take_image(client::Connectio
   using Source = std::unique_ptr<client::ObjectSource>;
   if (ended_) return Source(std::make_unique<EndedRank>(origin));
   auto image = ImageSource::begin(*boot_, agent, notes_of_image(origin), has_child_);
+  const auto mpi = image.ok() ? mpi_library_of(boot_->pid(), options_.mpi) : std::string();
+  if (!mpi.empty() && !moments_->settles_mpi()) {
+    return Error(Code::unsupported,
+                 fmt::format("the program uses MPI ({}): such a program cannot be saved yet", mpi));
+  }
   if (image.ok() || image.error().code() != Code::rank_lost || !company_.several()) return image;
   if (boot_->wait() == 0) return Source(std::make_unique<EndedRank>(origin));
   return image;
