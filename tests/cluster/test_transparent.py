@@ -15,7 +15,7 @@ from supervised import BACKSTAY, LAUNCHERS, SETTINGS, SILENT_S
 
 SHARED = "/mnt/shared"
 RANKS = 4
-STEPS = 600
+STEPS = 1000
 SOURCE = (HERE.parent / "support" / "ranks.py").read_text()
 COUNTER = re.search(r'COUNTER = """\n(.*?)"""', SOURCE, re.DOTALL)[1]
 PROTECTED = {"BACKSTAY_PROTECT_REPLICAS": "1"}
@@ -118,10 +118,11 @@ def test_what_dies_on_another_host(job, whole, undisturbed, kind):
     """An agent costs no life of the job; a companion, and a program, one."""
     one = job(LAUNCHERS[kind])
     running = one.start("--retries 9", hosts_option(kind, "n0", "n1"))
-    for victim in ("[/]backstayd ", "[/]backstay-companion ", "[/]backstay-boot "):
+    for victim in ("[/]backstayd ", "[/]backstay-companion ", "^/usr/bin/python3 app.py"):
         seen = one.protected()
         one.wait_for_protected(above=seen)
-        whole.on("n1", f"pkill -KILL -o -f '{victim}'")
+        kill = f"pkill -KILL -o -f '{victim}' && echo ended || true"
+        waiting.until(lambda: "ended" in whole.on("n1", kill), f"{victim} on n1")
     code, output = finish(running)
     assert code == 0, output
     assert one.outputs() == undisturbed, output
@@ -142,10 +143,10 @@ def test_srun_in_an_allocation(job, whole, undisturbed):
         running = whole.start("exec", "n0", "--", "salloc", "-N2", "-n4", "--overcommit", "bash",
                               "-c", script)
         waiting.until(lambda: "out.3" in one.outputs(), "all ranks")
-        waiting.until(lambda: whole.on("n0", "pgrep -f '[/]backstay-companion ' || true").split(),
-                      "a companion")
+        one.wait_for_protected()
+        whole.on("n1", "pkill -KILL -o -f '[/]backstay-companion '")
         code, output = finish(running)
-        assert code == 0, output
+        assert code == 0 and "restart 1 of 9 from version" in output, output
         assert one.outputs() == undisturbed, output
     finally:
         whole("slurm", "down")
