@@ -240,5 +240,20 @@ def test_several_programs_on_this_host(world, launcher):
 def test_a_refused_program_is_told_once(world, launcher):
     done = world.run("run", "--transparent", "--job", "app", "--",
                      *line(launcher, RANKS, "/bin/su"))
-    assert done.returncode == 78 and done.stderr.count("set-user-id") >= 1, done.stderr
+    assert done.returncode == 126 and "set-user-id" in done.stderr, done.stderr
     assert "restart 1" not in done.stderr, done.stderr
+
+
+@launchers
+def test_a_program_of_mpi_runs_to_its_end(world, launcher):
+    """Its lower half is under the companion; a cut is refused by name."""
+    halo = Path(PROGRAM).resolve().parents[2] / "tests/lower_half" / f"halo.{launcher}"
+    if not halo.exists():
+        pytest.skip(f"{halo} was not built")
+    words = list(map(str, line(launcher, RANKS, halo)))
+    native = subprocess.run(words, env=world.env, cwd=world.folder, stdin=subprocess.DEVNULL,
+                            capture_output=True, text=True, timeout=100)
+    done = world.run("run", "--transparent", "--interval", 0.1, "--job", "app", "--", *words)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == sorted(native.stdout.splitlines())
+    assert "the program uses MPI (libmpi" in done.stderr, done.stderr
