@@ -15,8 +15,6 @@ struct Process {
   // Where libc says how its rseq areas lie (set after its start); 0 after a restart, or without
   // them.
   uint64_t rseq_offset_at = 0, rseq_bytes_at = 0;
-  // By it MPI speaks with the launcher (PMI_FD): of no image, as the next start has its own.
-  uint64_t launcher_descriptor = ~0ULL;
 };
 extern Process process [[gnu::visibility("hidden")]];
 
