@@ -1,34 +1,47 @@
 #include "client/object_session.h"
 
-#include <fmt/format.h>
-
 namespace backstay::client {
 
 Status ObjectSession::checkpoint(const Begin& begin) {
   BACKSTAY_TRY(session_.count(session_.ready(Status())));
   session_.due_->checkpoint_begins();
   auto source = begin(*session_.agent_, session_.origin_);
-  return session_.count(source.ok() ? session_.take_version_of(**source) : Status(source.error()));
+  const Status begun = session_.group_.agree(source.ok() ? Status() : Status(source.error()));
+  return session_.count(begun.ok() ? session_.take_version_of(**source) : begun);
 }
 
 Result<VersionNumber> ObjectSession::restart(const BeginTarget& begin) {
-  return session_.restart_by(
-      [&](bool&) { return bring_back(begin(*session_.agent_, session_.origin_)); });
+  return session_.restart_by([&](bool& touched) -> Result<VersionNumber> {
+    if (session_.group_.nodes() > 1) return bring_back_anywhere(begin, touched);
+    return bring_back(begin(*session_.agent_, session_.origin_));
+  });
 }
 
 void ObjectSession::cannot_save(const std::string& why) {
   if (session_.agent_ != nullptr) (void)session_.agent_->send(wire::Refuse{0, Code::again, why});
 }
 
-// What a failure leaves behind is the new process's, and ends with it.
+// What a failure leaves behind is the new process's, and ends with it: `touched` says nothing here.
 Result<VersionNumber> ObjectSession::bring_back(ObjectTarget& target) {
+  const Group& group = session_.group_;
   Restore restore(*session_.agent_, target);
   const RestoreOutcome outcome = restore.run(wire::Restart{0, 0});
-  if (outcome.complete) return outcome.version;
-  if (outcome.status.error().code() != Code::rank_count) return outcome.status.error();
-  return Error(Code::mismatch, fmt::format("version {} was saved by {} ranks, and this program has "
-                                           "one: start under another job name, or with --fresh",
-                                           outcome.version, outcome.saved_ranks));
+  const Status agreed = group.agree(outcome.complete ? Status() : outcome.status);
+  if (agreed.ok()) return outcome.version;
+  if (agreed.error().code() != Code::rank_count) return agreed.error();
+  return of_other_ranks(outcome.version, outcome.saved_ranks, group.ranks());
+}
+
+Result<VersionNumber> ObjectSession::bring_back_anywhere(const BeginTarget& begin, bool& touched) {
+  const int ranks = session_.group_.ranks();
+  const RestartPlan plan{
+      [&]() -> ObjectTarget& { return begin(*session_.agent_, session_.origin_); },
+      [ranks](VersionNumber version, RunId, std::uint32_t saved_ranks, bool&) -> Status {
+        return of_other_ranks(version, saved_ranks, ranks);
+      }};
+  auto version = session_.bring_back_anywhere(plan, touched);
+  touched = false;
+  return version;
 }
 
 }  // namespace backstay::client

@@ -1,6 +1,6 @@
 // A session's checkpoints and restarts of an object that is not made of this process's regions: the
-// whole process of another program, for one. A job of one rank. The session must outlive it; its
-// other functions are used as always.
+// whole process of another program, for one. The session must outlive it; its other functions are
+// used as always.
 #pragma once
 
 #include <functional>
@@ -15,12 +15,13 @@ class ObjectSession {
  public:
   explicit ObjectSession(Session& session) : session_(session) {}
 
-  // `begin` is called once an agent is there; its error ends the checkpoint, and the agent does not
-  // hear of it. Errors: as Session::checkpoint().
+  // Collective. `begin` is called once all agents are there; the gravest error of any rank ends the
+  // checkpoint on all, and no agent hears of it. Errors: as Session::checkpoint(), and of `begin`.
   using Begin = std::function<Result<std::unique_ptr<ObjectSource>>(Connection&, const Origin&)>;
   Status checkpoint(const Begin& begin);
 
-  // `begin` is called once for each try. Errors: as Session::restart().
+  // Collective. `begin` is called once for each try; what it made before is not used any more.
+  // Errors: as Session::restart(); mismatch (another number of ranks saved the version).
   using BeginTarget = std::function<ObjectTarget&(Connection&, const Origin&)>;
   Result<VersionNumber> restart(const BeginTarget& begin);
 
@@ -32,6 +33,7 @@ class ObjectSession {
 
  private:
   Result<VersionNumber> bring_back(ObjectTarget& target);
+  Result<VersionNumber> bring_back_anywhere(const BeginTarget& begin, bool& touched);
   Session& session_;
 };
 

@@ -6,8 +6,6 @@
 #include <variant>
 
 #include "base/tell.h"
-#include "client/redistribution.h"
-#include "client/restore.h"
 
 namespace backstay::client {
 
@@ -20,6 +18,13 @@ bool passable(Code code) {
 }
 
 }  // namespace
+
+Error of_other_ranks(VersionNumber version, std::uint32_t saved_ranks, int ranks) {
+  return {Code::mismatch,
+          fmt::format("version {} was saved by {} ranks, and this program has {}: start under "
+                      "another job name, or with --fresh",
+                      version, saved_ranks, ranks == 1 ? "one" : std::to_string(ranks))};
+}
 
 Result<VersionNumber> RestartAnywhere::run(bool& touched) {
   for (Version below;;) {
@@ -102,16 +107,15 @@ Status RestartAnywhere::take(const Version& version, bool& touched) {
     return restore(version, touched);
   }
   bool taken_in_part = false;
-  const Status moved = Redistribution(group_, agent_, regions_, origin_, version.number,
-                                      version.run, version.saved_ranks)
-                           .run(taken_in_part);
+  const Status moved =
+      plan_.redistribute(version.number, version.run, version.saved_ranks, taken_in_part);
   touched = touched || (taken_in_part && !moved.ok());
   return moved;
 }
 
 Status RestartAnywhere::restore(const Version& version, bool& touched) {
-  SessionTarget target(regions_, files_, origin_);
-  Restore attempt(agent_, target, [this](const Status& mine) { return group_.agree(mine); });
+  Restore attempt(agent_, plan_.target(),
+                  [this](const Status& mine) { return group_.agree(mine); });
   const RestoreOutcome outcome = attempt.run(wire::Restart{version.number, 0, version.run});
   if (!outcome.agreed.ok()) return outcome.agreed;
   agreed_ = true;

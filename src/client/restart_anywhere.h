@@ -4,30 +4,41 @@
 //      tried.
 //   2. Every rank asks its agent for that one, and verifies. All agree, once: the ranks keep it
 //      only if every rank of every node has verified everything. If another number of ranks saved
-//      it, they redistribute it.
+//      it, they redistribute it, where it is made of regions.
 //   3. A rank that cannot have its object says why; all skip the version and go on with the next
 //      older one.
 // So no rank's regions change before all have agreed.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
 #include "base/result.h"
 #include "client/connection.h"
 #include "client/group.h"
-#include "client/origin.h"
-#include "client/targets.h"
+#include "client/restore.h"
 
 namespace backstay::client {
+
+// What a restart brings back.
+struct RestartPlan {
+  // A new target for each version that is tried; the last one has what was brought back.
+  std::function<ObjectTarget&()> target;
+  // Brings back a version that another number of ranks saved, where that can be.
+  std::function<Status(VersionNumber version, RunId run, std::uint32_t saved_ranks, bool& touched)>
+      redistribute;
+};
+
+// The error of one that cannot be redistributed.
+Error of_other_ranks(VersionNumber version, std::uint32_t saved_ranks, int ranks);
 
 class RestartAnywhere {
  public:
   // All arguments outlive this.
-  RestartAnywhere(const Group& group, Connection& agent, const Regions& regions,
-                  const RoutedFiles& files, const Origin& origin)
-      : group_(group), agent_(agent), regions_(regions), files_(files), origin_(origin) {}
+  RestartAnywhere(const Group& group, Connection& agent, const RestartPlan& plan)
+      : group_(group), agent_(agent), plan_(plan) {}
 
   // The same outcome on all ranks. `touched`: some rank's regions may have been written to.
   // Errors: none (there is no version), corrupt, lost, io (of none that there is; says why of
@@ -52,9 +63,7 @@ class RestartAnywhere {
 
   const Group& group_;
   Connection& agent_;
-  const Regions& regions_;
-  const RoutedFiles& files_;
-  const Origin& origin_;
+  const RestartPlan& plan_;
   RunId saved_by_ = 0;
   bool agreed_ = false;           // all ranks had verified the last one
   std::optional<Error> skipped_;  // why there is no newer version

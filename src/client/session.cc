@@ -381,31 +381,19 @@ Result<VersionNumber> Session::restart_by(const BringBack& bring_back) {
   return version;
 }
 
-// The same error on all ranks; `backstay run` asks the agents.
-void Session::tell_refusal(const Error& why) {
-  const bool refused = why.code() == Code::mismatch || why.code() == Code::rank_count;
-  if (!refused || group_.local_rank() != 0 || agent_ == nullptr) return;
-  (void)agent_->send(wire::Refuse{0, why.code(), why.message()});
-}
-
-void Session::tell_finished(VersionNumber version) {
-  if (version_ != 0 || group_.rank() != 0 || !agent_->welcomed().finished) return;
-  const std::string& job = config_.job.name;
-  tell_user(
-      fmt::format("job {0} had finished; it goes on from version {1} (to start afresh: "
-                  "`backstay run --fresh`, or `backstay rm {0} --all` before)",
-                  job, version));
-}
-
 // One try; one outcome for all ranks. A rank that has everything succeeds, even if the agent was
 // lost. But if any rank was touched and another one lacks something, all are undefined: then
 // `touched` becomes true on all ranks.
 Result<VersionNumber> Session::bring_back(bool& touched) {
   if (group_.nodes() > 1) {
-    RestartAnywhere anywhere(group_, *agent_, regions_, files_, origin_);
-    BACKSTAY_ASSIGN(const VersionNumber version, anywhere.run(touched));
-    restarted_ = {version, anywhere.saved_by()};
-    return version;
+    std::optional<SessionTarget> target;
+    const RestartPlan plan{
+        [&]() -> ObjectTarget& { return target.emplace(regions_, files_, origin_); },
+        [&](VersionNumber version, RunId run, std::uint32_t saved_ranks, bool& in_part) {
+          return Redistribution(group_, *agent_, regions_, origin_, version, run, saved_ranks)
+              .run(in_part);
+        }};
+    return bring_back_anywhere(plan, touched);
   }
   std::optional<Error> unreadable;  // why a newer version was passed over
   for (VersionNumber below = 0;;) {

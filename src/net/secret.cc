@@ -29,6 +29,13 @@ Result<Secret> Secret::from_hex(const std::string& digits) {
   return secret;
 }
 
+std::string Secret::hex() const {
+  std::string digits(2 * bytes + 1, '\0');
+  sodium_bin2hex(digits.data(), digits.size(), value_.data(), bytes);
+  digits.pop_back();
+  return digits;
+}
+
 Secret::~Secret() { sodium_memzero(value_.data(), bytes); }
 
 }  // namespace backstay::net

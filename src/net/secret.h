@@ -21,6 +21,7 @@ class Secret {
   static Secret random();
   // 64 hexadecimal digits. Errors: invalid.
   static Result<Secret> from_hex(const std::string& digits);
+  std::string hex() const;
   Secret(const Secret&) = default;
   Secret& operator=(const Secret&) = default;
   ~Secret();

@@ -216,7 +216,6 @@ def test_the_example(world):
 
 @pytest.mark.parametrize("words, why", [
     (["/bin/su"], "set-user-id"),
-    (["mpirun", "-n", "2", "/bin/true"], "saves one process"),
     (["nowhere/app"], "not found"),
 ])
 def test_refuses_by_name(world, words, why):

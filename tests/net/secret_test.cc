@@ -27,6 +27,13 @@ TEST(Secret, AnythingElseIsRefused) {
   }
 }
 
+TEST(Secret, IsWrittenAsItIsRead) {
+  const auto secret = net::Secret::random();
+  const auto again = net::Secret::from_hex(secret.hex());
+  ASSERT_TRUE(is_ok(again));
+  EXPECT_EQ(*again, secret);
+}
+
 TEST(Secret, IsAnotherOneEachTime) { EXPECT_FALSE(net::Secret::random() == net::Secret::random()); }
 
 }  // namespace

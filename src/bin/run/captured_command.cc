@@ -23,17 +23,6 @@ Status check_program(const Words& words, std::size_t at) {
   return program.front().empty() ? Status() : check_takes_library(program);
 }
 
-// The first word of the line that starts programs by means that are not known here; "" if there is
-// none.
-std::string unknown_launcher(const Words& words) {
-  const ProgramOfLine program = program_of_line(words, is_here);
-  const auto end = std::find(words.begin(), words.end(), program.file);
-  const auto found = std::find_if(words.begin(), end, [](const std::string& word) {
-    return is_launcher(std::filesystem::path(word).filename().string());
-  });
-  return found == end ? "" : *found;
-}
-
 Result<CapturedCommand> without_launcher(const Words& words, const Words& added) {
   if (const std::string launcher = unknown_launcher(words); !launcher.empty())
     return Error(Code::invalid,
@@ -50,6 +39,15 @@ Result<CapturedCommand> without_launcher(const Words& words, const Words& added)
 }
 
 }  // namespace
+
+std::string unknown_launcher(const Words& words) {
+  const ProgramOfLine program = program_of_line(words, is_here);
+  const auto end = std::find(words.begin(), words.end(), program.file);
+  const auto found = std::find_if(words.begin(), end, [](const std::string& word) {
+    return is_launcher(std::filesystem::path(word).filename().string());
+  });
+  return found == end ? "" : *found;
+}
 
 Result<CapturedCommand> captured_command(const CaptureOptions& options, const Config& config,
                                          const Words& words,

@@ -16,6 +16,10 @@ struct CapturedCommand {
   std::optional<LauncherLine> launcher;  // of these words
 };
 
+// The first word of a line without a known launcher that starts programs by means that are not
+// known here; "" if there is none.
+std::string unknown_launcher(const Words& words);
+
 // Checks what can be checked before the start: patterns, the library, and each program that is
 // found on this host. `job`: a name for programs that do not get this process's variables; "":
 // none. Errors: invalid (patterns; a program is not found; a launcher that is not known),

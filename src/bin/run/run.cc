@@ -164,7 +164,9 @@ Result<int> run(RunCommandOptions options) {
   if (agents_of_its_own) give_agents_of_its_own(config);
   RunOptions run = options.run;
   if (options.transparent) {
-    BACKSTAY_ASSIGN(run.words, transparent_line(options.run, launcher, config));
+    BACKSTAY_ASSIGN(auto whole, transparent_command(options.run, launcher, config));
+    run.words = std::move(whole.words);
+    launcher = std::move(whole.launcher);
   }
   if (std::filesystem::path(program.file).filename().string().starts_with("python"))
     run.language = Language::python;
@@ -260,7 +262,7 @@ Action declare_run(CLI::App& app) {
       "  backstay run -- mpirun -n 4 ./lj in.lj\n"
       "  backstay run --job lj --retries 10 -- mpiexec -n 64 ./lj in.lj\n"
       "  backstay run --fresh -- mpirun -n 4 ./lj in.lj               from the beginning\n"
-      "  backstay run --transparent -- ./app                          any program, without MPI\n"
+      "  backstay run --transparent -- mpirun -n 4 ./app              any program, as it is\n"
       "  kill -USR1 PID      of `backstay run`: a checkpoint now\n"
       "  kill -TERM PID      a checkpoint, then the end; start the same command to go on\n"
       "  backstay run -- mpirun -n 64 --hostfile hosts ./lj in.lj     goes on without hosts that "

@@ -18,6 +18,7 @@
 #include "bin/parts/spawn.h"
 #include "bin/run/slurm.h"
 #include "bin/run/this_host.h"
+#include "meet/server.h"
 
 namespace backstay::bin {
 namespace {
@@ -313,11 +314,13 @@ bool RunHosts::runs_here() const {
 
 bool RunHosts::starts_here() const { return is_this_host(choice_.in_use().front().name); }
 
-// Passes our own settings along, as a remote shell passes no variables on.
+// Passes our own settings along, as a remote shell passes no variables on. What leads to the ranks'
+// meeting is for ranks alone: others can read a command line.
 Words RunHosts::on_host(const std::string& host, const Words& arguments) const {
   Words command{"env"};
   for (const std::string& name : own_variables())
-    command.push_back(name + "=" + std::getenv(name.c_str()));
+    if (!name.starts_with(meet::addresses_variable))
+      command.push_back(name + "=" + std::getenv(name.c_str()));
   command.push_back(program_folder() + "/backstay");
   command.insert(command.end(), arguments.begin(), arguments.end());
   return shell_->run(host, command);

@@ -49,6 +49,7 @@ Status Runner::prepare(const std::optional<LauncherLine>& launcher) {
   const auto tell = [this](const char* event, const std::string& text, const Json& more) {
     say(event, text, more);
   };
+  if (options_.transparent && launcher) companions_of_ = launcher->kind;
   BACKSTAY_ASSIGN(hosts_, RunHosts::make(options_.hosts, options_.words, launcher, tell));
   if (options_.hosts.requeue && !starts_agents())
     return Error(Code::invalid, "--requeue is for srun in an allocation of Slurm");
@@ -73,9 +74,28 @@ Status Runner::end_all(const RanksAlive& alive) const {
 
 Status Runner::start() {
   began_ns_ = system_clock().monotonic_ns();
+  if (companions_of_) BACKSTAY_TRY(start_meeting());
   if (!hosts_) return child_.start(options_.words);
   BACKSTAY_ASSIGN(const Words words, hosts_->command());
   return child_.start(words);
+}
+
+// Each attempt has one of its own, so that no rank of an earlier one comes to it.
+Status Runner::start_meeting() {
+  meet::ServerOptions options;
+  options.several_hosts = hosts_ || *companions_of_ == LauncherKind::slurm;
+  options.device = config_.network.device;
+  meeting_.reset();
+  BACKSTAY_ASSIGN(meeting_, meet::Server::start(options));
+  ::setenv(meet::addresses_variable, meeting_->addresses().c_str(), 1);
+  ::setenv(meet::secret_variable, meeting_->secret().c_str(), 1);
+  return {};
+}
+
+std::vector<pollfd> Runner::watched() const {
+  auto all = hosts_ ? hosts_->fds() : std::vector<pollfd>{};
+  if (meeting_ && stage_ == Stage::running) all.push_back({meeting_->descriptor(), POLLIN, 0});
+  return all;
 }
 
 Result<int> Runner::run() {
@@ -126,13 +146,14 @@ int Runner::wait_for_end() {
 
 void Runner::watch() {
   for (;;) {
-    const int signal = child_.wait(wait_s(), hosts_ ? hosts_->fds() : std::vector<pollfd>{});
+    const int signal = child_.wait(wait_s(), watched());
     if (signal == SIGCHLD) return;
     if (signal != 0) {
       act(signal);
       continue;
     }
     look_at_hosts();
+    look_at_ranks();
     if (system_clock().monotonic_ns() >= deadline_) escalate();
   }
 }
@@ -162,7 +183,17 @@ double Runner::wait_s() const {
 }
 
 void Runner::look_at_hosts() {
-  if (hosts_ && hosts_->lost() && stage_ == Stage::running) enter(Stage::deserted);
+  if (!hosts_ || !hosts_->lost() || stage_ != Stage::running) return;
+  deserted_ = "the launcher still waits for the lost host; it is ended";
+  enter(Stage::deserted);
+}
+
+void Runner::look_at_ranks() {
+  if (!meeting_ || stage_ != Stage::running) return;
+  const auto loss = meeting_->loss();
+  if (!loss) return;
+  deserted_ = fmt::format("{}, and the launcher lets the others run; it is ended", loss->text());
+  enter(Stage::deserted);
 }
 
 bool Runner::ask(bool stop) const {
@@ -203,7 +234,7 @@ void Runner::stop() {
 void Runner::escalate() {
   if (stage_ == Stage::deserted) {
     // The program is lost anyway, so there is no second SIGTERM.
-    say("deserted", "the launcher still waits for the lost host; it is ended");
+    say("deserted", deserted_);
     enter(Stage::terminated_again);
     child_.send(SIGTERM);
   } else if (stage_ == Stage::running || stage_ == Stage::asked) {

@@ -7,7 +7,8 @@
 // MPICH's mpiexec ends them at SIGTERM. After SIGINT, SIGTERM or SIGHUP there is no restart.
 //
 // After the loss of a host the launcher has a few seconds to notice it by itself and end; then it
-// is ended as above.
+// is ended as above. So it has after the loss of a rank that is not modified, which the meeting of
+// their companions tells of (docs/protocol/meeting.md).
 #pragma once
 
 #include <unistd.h>
@@ -25,6 +26,7 @@
 #include "bin/run/restart_policy.h"
 #include "bin/run/run_hosts.h"
 #include "bin/run/run_summary.h"
+#include "meet/server.h"
 
 namespace backstay::bin {
 
@@ -72,6 +74,8 @@ class Runner {
   void say(const char* event, const std::string& text, const nlohmann::ordered_json& more) const;
   int cannot_start(const Error& error) const;
   Status start();
+  Status start_meeting();
+  std::vector<pollfd> watched() const;
   void note_signals();
   int wait_for_end();
   void watch();
@@ -84,6 +88,7 @@ class Runner {
   void stop();
   void escalate();
   void look_at_hosts();
+  void look_at_ranks();
   bool another_run_lives();
   Status end_all(const RanksAlive& alive) const;
   Newest newest() const;
@@ -108,7 +113,10 @@ class Runner {
   const std::string job_;
   RestartPolicy policy_;
   std::unique_ptr<RunHosts> hosts_;
-  const OutputFile output_{STDOUT_FILENO};  // as it was before the first attempt
+  std::optional<LauncherKind> companions_of_;  // the launcher starts each with a companion
+  std::unique_ptr<meet::Server> meeting_;      // of the present attempt
+  std::string deserted_;                       // why the launcher is in the stage of that name
+  const OutputFile output_{STDOUT_FILENO};     // as it was before the first attempt
   Child child_;
   Stage stage_ = Stage::running;
   std::uint64_t deadline_;            // of the stage

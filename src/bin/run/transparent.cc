@@ -2,9 +2,68 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "base/program.h"
+#include "bin/run/captured_command.h"
+#include "meet/place.h"
 
 namespace backstay::bin {
+namespace {
+
+bool is_here(const std::string& word) { return !find_program(word).empty(); }
+
+// With the lower half and our MPI libraries (docs/protocol/lower-half.md). Installed: beside the
+// companion; in a build tree at its top. "": it is not there.
+std::string find_mpi_folder(const std::string& companion) {
+  const std::string folder = std::filesystem::path(companion).parent_path().string();
+  for (const char* step : {"/mpi", "/../../../mpi"})
+    if (is_program(folder + step + "/backstay-lower"))
+      return std::filesystem::path(folder + step).lexically_normal().string();
+  return "";
+}
+
+Error refused(const std::string& why) { return {Code::invalid, "--transparent " + why}; }
+
+Status check_launcher(const Words& words, const std::optional<LauncherLine>& launcher) {
+  constexpr const char* known = "mpirun or mpiexec of Open MPI or MPICH, or srun";
+  if (!launcher) {
+    const auto at = find_launcher(words);
+    const std::string name = at ? words[*at] : unknown_launcher(words);
+    if (name.empty()) return {};
+    return refused(
+        fmt::format("takes the launchers that it knows, {}, and {} is none of them", known, name));
+  }
+  const std::string& name = words[launcher->launcher];
+  if (!launcher->app_file.empty())
+    return refused(
+        fmt::format("puts its companion before each program, and {} has its programs in "
+                    "{}: write them on the command line",
+                    name, launcher->app_file));
+  if (launcher->several_programs && launcher->has_hosts())
+    return refused(
+        fmt::format("takes several programs (\":\") on this host alone, and {} names hosts", name));
+  return {};
+}
+
+meet::Launcher as_met(LauncherKind kind) {
+  switch (kind) {
+    case LauncherKind::openmpi: return meet::Launcher::openmpi;
+    case LauncherKind::mpich: return meet::Launcher::mpich;
+    case LauncherKind::slurm: return meet::Launcher::slurm;
+  }
+  return meet::Launcher::openmpi;
+}
+
+Words companion_of(const std::string& program, const LauncherLine& launcher) {
+  Words words{program, "--launcher", std::string(meet::launcher_name(as_met(launcher.kind)))};
+  if (const std::string folder = find_mpi_folder(program); !folder.empty())
+    words.insert(words.end(), {"--mpi", folder});
+  words.emplace_back("--");
+  return words;
+}
+
+}  // namespace
 
 // Installed: in libexec; else where its target is in a build tree.
 Result<std::string> find_companion() {
@@ -19,13 +78,10 @@ Result<std::string> find_companion() {
                            folder));
 }
 
-Result<Words> transparent_line(const RunOptions& options,
-                               const std::optional<LauncherLine>& launcher, const Config& config) {
-  if (launcher)
-    return Error(Code::invalid,
-                 fmt::format("--transparent saves one process, and {} starts several: programs of "
-                             "MPI cannot be saved without a change yet",
-                             options.words.front()));
+Result<TransparentCommand> transparent_command(const RunOptions& options,
+                                               const std::optional<LauncherLine>& launcher,
+                                               const Config& config) {
+  BACKSTAY_TRY(check_launcher(options.words, launcher));
   if (options.capture.any())
     return Error(
         Code::invalid,
@@ -36,9 +92,16 @@ Result<Words> transparent_line(const RunOptions& options,
                  "checkpoint.policy is calls, which counts calls that a program under "
                  "--transparent does not make: set --interval, or the policy daly or request");
   BACKSTAY_ASSIGN(const std::string companion, find_companion());
-  Words line{companion, "--"};
-  line.insert(line.end(), options.words.begin(), options.words.end());
-  return line;
+  TransparentCommand command{{companion, "--"}, std::nullopt};
+  if (!launcher) {
+    command.words.insert(command.words.end(), options.words.begin(), options.words.end());
+    return command;
+  }
+  BACKSTAY_ASSIGN(command.words, with_words_before_programs(options.words, *launcher,
+                                                            companion_of(companion, *launcher)));
+  command.launcher =
+      parse_launcher_line(command.words, launcher->launcher, launcher->kind, is_here);
+  return command;
 }
 
 }  // namespace backstay::bin

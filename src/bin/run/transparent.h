@@ -1,4 +1,5 @@
-// `backstay run --transparent`: the companion in front of the program (docs/guide/transparent.md).
+// `backstay run --transparent`: the companion in front of each program
+// (docs/guide/transparent.md).
 #pragma once
 
 #include <optional>
@@ -14,10 +15,17 @@ namespace backstay::bin {
 // The companion's program. Errors: not_found (Backstay is not installed as a whole).
 Result<std::string> find_companion();
 
-// The command line that starts the program with its companion.
-// Errors: invalid (a launcher of several processes, settings that need calls of the program,
-// captured files), not_found (the companion is not installed).
-Result<Words> transparent_line(const RunOptions& options,
-                               const std::optional<LauncherLine>& launcher, const Config& config);
+struct TransparentCommand {
+  Words words;
+  std::optional<LauncherLine> launcher;  // of these words
+};
+
+// The command line that starts each program with its companion.
+// Errors: invalid (a launcher that is not known or has its programs in a file, several programs on
+// several hosts, settings that need calls of the program, captured files), not_found (the companion
+// is not installed).
+Result<TransparentCommand> transparent_command(const RunOptions& options,
+                                               const std::optional<LauncherLine>& launcher,
+                                               const Config& config);
 
 }  // namespace backstay::bin

@@ -22,9 +22,11 @@ namespace backstay::image {
 
 class BootProcess {
  public:
-  // `words`: the program and its arguments; none: a saved one is brought back.
+  // `words`: the program and its arguments; none: a saved one is brought back. `mpi`: the folder of
+  // the lower half (docs/protocol/lower-half.md); "": none.
   // Errors: io, not_found (the boot program).
-  static Result<std::unique_ptr<BootProcess>> start(const std::vector<std::string>& words);
+  static Result<std::unique_ptr<BootProcess>> start(const std::vector<std::string>& words,
+                                                    const std::string& mpi);
   ~BootProcess();  // ends it, if it was not left
   BootProcess(const BootProcess&) = delete;
   BootProcess& operator=(const BootProcess&) = delete;
@@ -43,6 +45,7 @@ class BootProcess {
   // Where memory of the pool that was lent lies in it.
   std::uint64_t in_pool(std::span<const std::byte> memory) const;
 
+  pid_t pid() const { return pid_; }
   void signal(int number) const;
   // The exit code, once it has ended; that of a signal is 128 and its number. Does not block.
   std::optional<int> reap();

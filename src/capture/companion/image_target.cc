@@ -9,6 +9,7 @@
 #include "base/failpoint.h"
 #include "base/tell.h"
 #include "capture/companion/command_note.h"
+#include "capture/companion/ended_rank.h"
 #include "format/footer.h"
 
 namespace backstay::image {
@@ -64,17 +65,23 @@ std::vector<format::Note> notes_of(std::string_view text) {
 std::uint64_t ImageTarget::table_bytes() const { return table_bytes_most; }
 
 Result<std::uint64_t> ImageTarget::tail_bytes(Bytes footer, std::uint64_t object_bytes) {
-  if (!format::is_image(footer)) {
-    return Error(Code::mismatch,
-                 "this job's versions were saved by a program that uses Backstay itself: start it "
-                 "without --transparent, under another name with --job, or afresh with --fresh");
+  if (format::is_image(footer)) {
+    BACKSTAY_ASSIGN(const Footer found, decode_footer(footer, object_bytes));
+    return found.table_bytes + footer_bytes;
   }
-  BACKSTAY_ASSIGN(const Footer found, decode_footer(footer, object_bytes));
+  BACKSTAY_ASSIGN(const format::Footer found, format::decode_footer(footer, object_bytes));
   return found.table_bytes + footer_bytes;
 }
 
 Status ImageTarget::match_tail(Bytes tail, std::uint64_t object_bytes) {
+  boot_.reset();
   const std::size_t table = tail.size() - footer_bytes;
+  ended_ = !format::is_image(tail.subspan(table));
+  if (ended_) {
+    BACKSTAY_ASSIGN(const format::Footer footer,
+                    format::decode_footer(tail.subspan(table), object_bytes));
+    return match_ended(tail.first(table), footer);
+  }
   BACKSTAY_ASSIGN(const Footer footer, decode_footer(tail.subspan(table), object_bytes));
   BACKSTAY_ASSIGN(const Image image, decode_table(tail.first(table), footer));
   const std::uint32_t notes = image.identity.notes;
@@ -84,7 +91,7 @@ Status ImageTarget::match_tail(Bytes tail, std::uint64_t object_bytes) {
   command_ = command_of(saved.notes);
   const Status started = start(tail, object_bytes);
   if (!started.ok()) boot_.reset();
-  if (started.ok() && reads_from_a_pipe(image)) {
+  if (started.ok() && tells_ && reads_from_a_pipe(image)) {
     tell_user(
         "standard input was a pipe when this version was saved: what the program has read "
         "from it since then does not come again. With a file (< FILE) it does");
@@ -92,11 +99,18 @@ Status ImageTarget::match_tail(Bytes tail, std::uint64_t object_bytes) {
   return started;
 }
 
+Status ImageTarget::match_ended(Bytes table, const format::Footer& footer) {
+  BACKSTAY_ASSIGN(const format::Table saved, format::decode_table(table, footer));
+  if (is_of_ended_rank(saved)) return origin_.check(saved);
+  return Error(Code::mismatch,
+               "this job's versions were saved by a program that uses Backstay itself: start it "
+               "without --transparent, under another name with --job, or afresh with --fresh");
+}
+
 Status ImageTarget::start(Bytes tail, std::uint64_t object_bytes) {
-  boot_.reset();
   copies_ = false;
   BACKSTAY_ASSIGN(const Fd table, in_memory(tail));
-  BACKSTAY_ASSIGN(boot_, BootProcess::start({}));
+  BACKSTAY_ASSIGN(boot_, BootProcess::start({}, mpi_));
   BACKSTAY_TRY(boot_->lend(agent_.pool()));
   Request request{};
   request.kind = static_cast<std::uint32_t>(Ask::table);
@@ -110,6 +124,10 @@ Status ImageTarget::start(Bytes tail, std::uint64_t object_bytes) {
 // The boot program copies while the next chunk is verified here. Where a sum is wanted, the chunk's
 // buffer goes away on return.
 Status ImageTarget::place(std::uint64_t object_offset, Bytes chunk, Checksum* sum) {
+  if (ended_) {
+    if (sum != nullptr) sum->update(chunk);
+    return {};
+  }
   BACKSTAY_TRY(await());
   Request request{};
   request.kind = static_cast<std::uint32_t>(Ask::take);
@@ -129,8 +147,10 @@ Status ImageTarget::await() {
   return {};
 }
 
-Status ImageTarget::finish() {
-  BACKSTAY_TRY(await());
+Status ImageTarget::finish() { return await(); }
+
+Status ImageTarget::go() {
+  if (ended_) return {};
   Request request{};
   request.kind = static_cast<std::uint32_t>(Ask::go);
   failpoint("image.go");

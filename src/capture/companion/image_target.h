@@ -1,6 +1,6 @@
 // A saved process that is brought back: the boot program checks that this machine has what the
-// image needs and maps its memory; the chunks are copied there from the pool; finish() lets the
-// program go on. Until then nothing of it has run, and a failure ends the new process alone.
+// image needs and maps its memory; the chunks are copied there from the pool; go() lets the program
+// go on. Until then nothing of it has run, and a failure ends the new process alone.
 #pragma once
 
 #include <memory>
@@ -19,9 +19,11 @@ std::vector<format::Note> notes_of(std::string_view text);
 
 class ImageTarget final : public client::ObjectTarget {
  public:
-  // Both must outlive it.
-  ImageTarget(const client::Origin& origin, const client::Connection& agent)
-      : origin_(origin), agent_(agent) {}
+  // The first two must outlive it. `mpi`: as BootProcess::start() has it. `tells`: speaks to the
+  // user.
+  ImageTarget(const client::Origin& origin, const client::Connection& agent, std::string mpi,
+              bool tells)
+      : origin_(origin), agent_(agent), mpi_(std::move(mpi)), tells_(tells) {}
 
   std::uint64_t table_bytes() const override;
   Result<std::uint64_t> tail_bytes(Bytes footer, std::uint64_t object_bytes) override;
@@ -32,19 +34,25 @@ class ImageTarget final : public client::ObjectTarget {
   bool takes_early() const override { return true; }
   Status finish() override;
 
-  // The program, after finish().
+  // After finish(), once: the program goes on. Errors: as BootProcess::ask().
+  Status go();
+  // The program, after go(); null where it had ended when it was saved.
   std::unique_ptr<BootProcess> take() { return std::move(boot_); }
   // Its command line, as command_text() has it; "": the image does not say it.
   const std::string& command() const { return command_; }
 
  private:
+  Status match_ended(Bytes table, const format::Footer& footer);
   Status start(Bytes tail, std::uint64_t object_bytes);
   Status await();
 
   const client::Origin& origin_;
   const client::Connection& agent_;
+  const std::string mpi_;
+  const bool tells_;
   std::unique_ptr<BootProcess> boot_;
   std::string command_;
+  bool ended_ = false;   // the program had, when it was saved
   bool copies_ = false;  // the boot program is busy with the last chunk
 };
 

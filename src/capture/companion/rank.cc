@@ -1,0 +1,252 @@
+#include "capture/companion/rank.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/signalfd.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "base/tell.h"
+#include "capture/companion/command_note.h"
+#include "capture/companion/ended_rank.h"
+#include "capture/companion/image_source.h"
+#include "capture/companion/image_target.h"
+#include "capture/companion/inherited.h"
+#include "capture/companion/mpi_in_program.h"
+
+namespace backstay::image {
+namespace {
+
+using client::Session;
+
+constexpr int exit_failed = 1;
+constexpr int exit_refused = 78;  // as the boot program's
+constexpr int terminated = 128 + SIGTERM;
+
+Fd block_signals() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int number : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1}) {
+    ::sigaddset(&set, number);
+  }
+  ::sigprocmask(SIG_BLOCK, &set, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+  return Fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+}  // namespace
+
+Rank::Rank(Options options)
+    : options_(std::move(options)), command_(command_text(options_.words)) {}
+
+int Rank::run() {
+  if (options_.launcher) keep_from_program();
+  signals_ = block_signals();
+  if (const Status ready = start_session(); !ready.ok()) return give_up(ready.error());
+  Status status = bring_back();
+  if (!status.ok() && status.error().code() == Code::none) status = begin();
+  if (status.ok()) return serve();
+  objects_->refuse(status.error());
+  return give_up(status.error());
+}
+
+Status Rank::start_session() {
+  BACKSTAY_TRY(company_.meet(options_.launcher));
+  BACKSTAY_ASSIGN(session_, Session::start(company_.group(), nullptr));
+  objects_.emplace(*session_);
+  moments_ = std::make_unique<Lockstep>(company_, *session_);
+  return {};
+}
+
+// The first rank speaks for all; where there is no company yet, each for itself.
+int Rank::give_up(const Error& why) {
+  if (company_.is_first()) tell_user(told(company_.cause(why)));
+  boot_.reset();
+  const int code = refused_code_ != 0 ? refused_code_ : objects_ ? exit_refused : exit_failed;
+  company_.leave(code);
+  if (session_) session_->leave_silently();
+  return code;
+}
+
+std::string Rank::told(const Error& why) const {
+  const std::string& text = why.message();
+  return company_.several() && !text.starts_with("rank ") ? "rank 0: " + text : text;
+}
+
+// Errors: none (there is no version to go on from).
+Status Rank::bring_back() {
+  std::unique_ptr<ImageTarget> target;
+  BACKSTAY_TRY(objects_->restart(
+      [&](client::Connection& agent, const client::Origin& origin) -> client::ObjectTarget& {
+        target.reset();
+        target = std::make_unique<ImageTarget>(origin, agent, options_.mpi, company_.is_first());
+        return *target;
+      }));
+  BACKSTAY_TRY(company_.group().agree(target->go()));
+  boot_ = target->take();
+  ended_ = boot_ == nullptr;
+  if (target->command().empty() || target->command() == command_) return {};
+  if (company_.is_first()) {
+    tell_user(
+        fmt::format("goes on with the command that was saved: {}. For {} start afresh "
+                    "(--fresh), or give it another name (--job)",
+                    target->command(), command_));
+  }
+  command_ = target->command();
+  return {};
+}
+
+Status Rank::begin() {
+  const Status mine = start_program();
+  if (!mine.ok()) refused_code_ = boot_ ? boot_->wait() : exit_refused;
+  return company_.group().agree(mine);
+}
+
+// A request that changes nothing: its answer says whether the program can be saved at all.
+Status Rank::start_program() {
+  BACKSTAY_ASSIGN(boot_, BootProcess::start(options_.words, options_.mpi));
+  Request request{};
+  request.kind = static_cast<std::uint32_t>(Ask::resume);
+  const auto runs = boot_->ask(request);
+  if (runs.ok() || runs.error().code() != Code::mismatch) return {};  // the first cut says more
+  return runs.error();
+}
+
+int Rank::serve() {
+  for (;;) {
+    wait_a_moment();
+    if (const auto code = failure()) {
+      company_.leave(*code);
+      session_->leave_silently();
+      return *code;
+    }
+    const bool wants_stop = stop_asked_ && !stop_tried_;
+    const Orders orders = moments_->next({asked_, wants_stop, ended_});
+    if (company_.is_over()) return serve_alone();
+    if (orders.all_ended) return end();
+    look_whether_due(orders);
+  }
+}
+
+// Nobody saves the program any more; it ends by itself.
+int Rank::serve_alone() {
+  if (company_.lost_run() && company_.is_first()) {
+    tell_user("`backstay run` is gone: the program runs on, and is not saved any more");
+  }
+  session_->leave_silently();
+  if (!boot_) return stopped_ ? terminated : 0;
+  if (stop_asked_) boot_->signal(SIGTERM);
+  stop_tried_ = true;  // each further SIGTERM is the program's
+  for (;;) {
+    if (const auto code = boot_->reap()) return stopped_ ? terminated : *code;
+    wait_a_moment();
+  }
+}
+
+void Rank::wait_a_moment() {
+  const auto timeout = static_cast<int>(look_every_s() * 1000);
+  pollfd look{signals_.get(), POLLIN, 0};
+  ::poll(&look, 1, std::max(timeout, 1));
+  take_signals();
+}
+
+double Rank::look_every_s() const {
+  const auto& checkpoint = session_->config().checkpoint;
+  constexpr double longest_s = 0.05;
+  if (checkpoint.policy != "interval") return longest_s;
+  return std::clamp(checkpoint.interval_s / 20, 0.001, longest_s);
+}
+
+void Rank::take_signals() {
+  signalfd_siginfo signal{};
+  while (::read(signals_.get(), &signal, sizeof signal) == sizeof signal) {
+    const int number = static_cast<int>(signal.ssi_signo);
+    if (number == SIGUSR1) asked_ = true;
+    if (number == SIGTERM && stop_tried_ && boot_) boot_->signal(SIGTERM);
+    if (number == SIGTERM) stop_asked_ = true;
+    const bool passed_on = number == SIGINT || number == SIGHUP || number == SIGQUIT;
+    if (passed_on && boot_) boot_->signal(number);
+  }
+}
+
+// The exit code of a program that has ended otherwise than in order.
+std::optional<int> Rank::failure() {
+  const auto code = boot_ ? boot_->reap() : std::nullopt;
+  if (!code) return std::nullopt;
+  ended_ = stopped_ || *code == 0;
+  return ended_ ? std::nullopt : code;
+}
+
+void Rank::look_whether_due(const Orders& orders) {
+  asked_ = false;
+  if (orders.stop && !stop_tried_) return stop();
+  if (orders.save && !stopped_) save();
+}
+
+std::string Rank::notes_of_image(const client::Origin& origin) const {
+  auto notes = origin.notes();
+  notes.push_back({std::string(note_command), command_});
+  return text_of(notes);
+}
+
+// A program may end at any moment; then it is saved as one that has ended.
+Result<std::unique_ptr<client::ObjectSource>> Rank::take_image(client::Connection& agent,
+                                                               const client::Origin& origin) {
+  using Source = std::unique_ptr<client::ObjectSource>;
+  if (ended_) return Source(std::make_unique<EndedRank>(origin));
+  auto image = ImageSource::begin(*boot_, agent, notes_of_image(origin), has_child_);
+  const auto mpi = image.ok() ? mpi_library_of(boot_->pid(), options_.mpi) : std::string();
+  if (!mpi.empty() && !moments_->settles_mpi()) {
+    return Error(Code::unsupported,
+                 fmt::format("the program uses MPI ({}): such a program cannot be saved yet", mpi));
+  }
+  if (image.ok() || image.error().code() != Code::rank_lost || !company_.several()) return image;
+  if (boot_->wait() == 0) return Source(std::make_unique<EndedRank>(origin));
+  return image;
+}
+
+// Tells each reason once; the program goes on in any case. One that has a child is saved when that
+// has ended: until then each look tries it, which stops nothing.
+void Rank::save() {
+  const Status saved =
+      objects_->checkpoint([this](client::Connection& agent, const client::Origin& origin) {
+        return take_image(agent, origin);
+      });
+  const bool child = !saved.ok() && saved.error().code() == Code::busy;
+  asked_ = asked_ || child;
+  const bool known = child && has_child_;
+  has_child_ = child;
+  if (saved.ok() || saved.error().code() == Code::rank_lost) return cannot_.clear();
+  if (!known) tell_why_not(saved.error());
+}
+
+void Rank::tell_why_not(const Error& why) {
+  const std::string text = told(why);
+  if (company_.group().local_rank() != 0 || text == cannot_ || company_.is_over()) return;
+  cannot_ = text;
+  const bool program_is_why = why.code() == Code::unsupported || why.code() == Code::busy;
+  if (program_is_why) objects_->cannot_save(cannot_);
+  if (!company_.is_first()) return;
+  const char* what = program_is_why ? "cannot be saved now, because" : "was not saved:";
+  tell_user(fmt::format("the program {} {}; it runs on", what, cannot_));
+}
+
+// What the program does after the cut is done again by the run that goes on from it.
+void Rank::stop() {
+  stop_tried_ = true;
+  const VersionNumber before = session_->version();
+  save();
+  stopped_ = session_->version() != before;
+  if (boot_) boot_->signal(stopped_ ? SIGKILL : SIGTERM);
+}
+
+int Rank::end() {
+  if (const Status finished = session_->finish(); !finished.ok() && company_.is_first()) {
+    tell_user(told(finished.error()));
+  }
+  company_.leave(0);
+  return stopped_ ? terminated : 0;
+}
+
+}  // namespace backstay::image

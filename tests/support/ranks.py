@@ -1,0 +1,77 @@
+"""Programs without MPI behind a launcher, saved together by `backstay run --transparent`."""
+
+import os
+import shutil
+from pathlib import Path
+
+from processes import wait_for
+from transparent import PYTHON, start
+
+# Counts into a file of its own, which holds a checksum of all that it has done.
+COUNTER = """
+import hashlib, os, sys, time
+rank = next(os.environ[name] for name in ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
+            if name in os.environ)
+ranks = next(os.environ[name] for name in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
+             if name in os.environ)
+done = hashlib.sha256()
+with open(f"out.{rank}", "w") as out:
+    for step in range(int(sys.argv[1])):
+        for i in range(300):
+            done.update(b"%s %d %d" % (rank.encode(), step, i))
+        print(step, done.hexdigest(), file=out, flush=True)
+        time.sleep(0.005)
+        if step == 20 and rank in sys.argv[2:]:
+            break
+    print("end of", rank, "of", ranks, file=out)
+"""
+LAUNCHERS = {"openmpi": ["mpirun.openmpi", "--oversubscribe"], "mpich": ["mpiexec.mpich"]}
+HERE = [name for name, words in LAUNCHERS.items() if shutil.which(words[0])]
+
+
+def line(launcher, ranks, *words):
+    return [*LAUNCHERS[launcher], "-n", ranks, *words]
+
+
+def counter(world, steps, *early):
+    """The words that start it; the ranks in `early` end sooner than the others."""
+    path = world.folder / "app.py"
+    path.write_text(COUNTER)
+    return [PYTHON, path, steps, *early]
+
+
+def outputs(world):
+    return {one.name: one.read_text() for one in sorted(world.folder.glob("out.*"))}
+
+
+def undisturbed(world, launcher, ranks, words):
+    """What each rank writes without us."""
+    import subprocess
+    subprocess.run(list(map(str, line(launcher, ranks, *words))), cwd=world.folder, check=True,
+                   env=world.env, stdin=subprocess.DEVNULL, timeout=100)
+    found = outputs(world)
+    for name in found:
+        (world.folder / name).unlink()
+    assert len(found) == ranks
+    return found
+
+
+def begin(world, launcher, ranks, words, *options, **more):
+    return start(world, line(launcher, ranks, *words), "--job", "app", *options, **more)
+
+
+def newest(world):
+    """The newest version of which all ranks are on the disk."""
+    import json
+    done = world.run("ls", "app", "--json")
+    found = json.loads(done.stdout).get("versions", []) if done.returncode == 0 else []
+    return max((one["version"] for one in found if one["level"] != "none"), default=0)
+
+
+def wait_for_version(world, running, above=0):
+    wait_for(lambda: running.poll() is not None or newest(world) > above, "a version")
+    assert running.poll() is None, running.communicate()
+
+
+def files_of(pid):
+    return os.readlink(Path(f"/proc/{pid}/exe"))
