@@ -30,7 +30,8 @@ class JobCut : public ::testing::Test {
       }
       for (const auto& output : machine[rank].take()) {
         if (const auto* report = std::get_if<cut::Report>(&output)) tell(rank, *report);
-        if (std::holds_alternative<cut::Stop>(output)) machine[rank].stands();
+        const bool stops = std::holds_alternative<cut::Stop>(output);
+        if (stops && rank != computes) machine[rank].stands();
         if (std::holds_alternative<cut::GoOn>(output)) ++gone_on[rank];
       }
     }
@@ -63,6 +64,7 @@ class JobCut : public ::testing::Test {
   cut::OrderParts parts[2];
   int gone_on[2] = {};
   VersionNumber version = 0;
+  std::optional<Rank> computes;     // this rank does not call MPI
   std::optional<Rank> keep_closed;  // this rank does not say that it is closed
   std::optional<cut::Report> kept;
 };
@@ -125,6 +127,27 @@ TEST_F(JobCut, AVersionThatIsGivenUpIsRefusedLaterAndItsNumberIsUsedUp) {
   for (const Rank rank : {0U, 1U}) image(rank);
   turn();
   EXPECT_EQ(job.captured(2).code, Code::ok);
+}
+
+TEST_F(JobCut, WhoAskedHearsWhichRankIsLate) {
+  computes = 1;
+  job.receive(0, wire::AskCut{0, 20});
+  job.run_until("the end", [&] {
+    turn();
+    return job.has<wire::CutOver>(0);
+  });
+  const auto over = job.take<wire::CutOver>(0);
+  EXPECT_EQ(over.code, Code::again);
+  EXPECT_TRUE(over.message.starts_with("rank 1 (")) << over.message;
+  EXPECT_NE(over.message.find("has not called MPI"), std::string::npos) << over.message;
+  EXPECT_EQ(job.job().state().cannot_save, over.message);
+  // The next try comes by itself.
+  computes.reset();
+  version = 0;
+  job.run_until("another cut", [&] {
+    turn();
+    return version != 0;
+  });
 }
 
 }  // namespace

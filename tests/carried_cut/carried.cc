@@ -264,7 +264,7 @@ void CarriedRun::fault(bool at_0) {
   --faults_;
   ++outcome_.faults;
   const NodeId node = at_0 ? 0 : random_.below(limits_.nodes);
-  switch (random_.below(limits_.ranks_die ? 4 : 3)) {
+  switch (random_.below(limits_.ranks_die ? 5 : 4)) {
     case 0:
       if (agents_[node].tree) kill(node);
       return;
@@ -277,8 +277,24 @@ void CarriedRun::fault(bool at_0) {
       if (links.parent && agents_[*links.parent].tree) break_connection(node, *links.parent);
       return;
     }
+    case 3: return reconnect(node);
     default: kill_rank();
   }
+}
+
+// As all ranks do when an agent of their run was lost.
+void CarriedRun::reconnect(NodeId node) {
+  Agent& agent = agents_[node];
+  if (!agent.relay || unfound_.contains(node)) return;
+  for (const cut::RankNumber rank : ranks_of(node)) {
+    if (world_->process(rank).dead) continue;
+    see(node);
+    agent.relay->left(rank, /*goodbye=*/true);
+    agent.ended.clear();
+    collect(node);
+  }
+  lose_ranks_of(node);
+  unfound_.insert(node);
 }
 
 void CarriedRun::kill_rank() {

@@ -73,6 +73,7 @@ class CarriedRun {
   void break_connection(NodeId one, NodeId other);
   void lose_ranks_of(NodeId node);
   void find_ranks_of(NodeId node);
+  void reconnect(NodeId node);
   void kill_rank();
   void send(NodeId from, NodeId to, Packet packet);
   void see(NodeId node);

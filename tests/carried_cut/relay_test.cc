@@ -123,6 +123,26 @@ TEST_F(Relay, WhatTheCoordinatorCannotActOnStaysHere) {
   EXPECT_EQ(told[1].reached, 4U);
 }
 
+TEST_F(Relay, ANeedAndAClockBeyondTheTargetsAreToldAtOnce) {
+  order(run_on);
+  cut::Report behind = answer(1);
+  behind.reached = 0;
+  report(2, behind);
+  report(3, answer(1));
+  child_reports(answer(2));
+  take();
+  ASSERT_EQ(to_agent<wire::CutReport>(0).size(), 1U);
+  behind.needs = {{2, 5, cut::Need::What::message, 7}};
+  report(2, behind);
+  take();
+  ASSERT_EQ(to_agent<wire::CutReport>(0).size(), 1U);
+  EXPECT_EQ(to_agent<wire::CutReport>(0)[0].needs.size(), 1U);
+  behind.clocks = {{1, 4, 4}};
+  report(2, behind);
+  take();
+  EXPECT_EQ(to_agent<wire::CutReport>(0).size(), 1U);
+}
+
 TEST_F(Relay, ANewParentEndsTheCutForAllBelow) {
   order(run_on);
   take();
@@ -205,6 +225,22 @@ TEST_F(Relay, WithoutARankThereIsNoCut) {
   order(run_on);
   take();
   EXPECT_TRUE(to_rank<wire::CutOrder>(2).empty());
+  ASSERT_EQ(to_agent<wire::RefuseCut>(0).size(), 1U);
+  EXPECT_EQ(to_agent<wire::RefuseCut>(0)[0].message, "rank 3 (n1) has left its agent");
+  EXPECT_EQ(to_agent<wire::RefuseCut>(0)[0].code, Code::again) << "it may come back";
+  look();
+  relay.joined(3);
+  order(run_on, 10);
+  take();
+  EXPECT_EQ(to_rank<wire::CutOrder>(3).size(), 1U);
+}
+
+TEST_F(Relay, AProcessThatHasEndedIsInNoCutAnyMore) {
+  order(run_on);
+  cut::Report ended = answer(1);
+  ended.ended = 1;
+  report(3, ended);
+  take();
   ASSERT_EQ(to_agent<wire::RefuseCut>(0).size(), 1U);
   EXPECT_EQ(to_agent<wire::RefuseCut>(0)[0].message, "rank 3 (n1) has ended");
   EXPECT_EQ(to_agent<wire::RefuseCut>(0)[0].code, Code::rank_lost);

@@ -40,10 +40,14 @@ void CutRelay::joined(Rank rank) {
 
 void CutRelay::left(Rank rank, bool goodbye) {
   if (ranks_.erase(rank) == 0) return;
-  gone_[rank] = fmt::format("rank {} ({}) has {}", rank, facts_.host, goodbye ? "ended" : "died");
+  // A rank that says goodbye may connect again: another agent of its run was lost.
+  const Error why(
+      goodbye ? Code::again : Code::rank_lost,
+      fmt::format("rank {} ({}) has {}", rank, facts_.host, goodbye ? "left its agent" : "died"));
+  gone_.insert_or_assign(rank, why);
   asked_.erase(rank);
   serving_.erase(rank);
-  fail(Code::rank_lost, gone_[rank]);
+  fail(why.code(), why.message());
 }
 
 // --- orders -------------------------------------------------------------------------------------
@@ -71,7 +75,7 @@ bool CutRelay::begin(const Order& order) {
   own_ = below_ = {};
   if (ranks_.size() == facts_.local_ranks) return true;
   if (!gone_.empty()) {
-    fail(Code::rank_lost, gone_.begin()->second);
+    fail(gone_.begin()->second.code(), gone_.begin()->second.message());
   } else {
     fail(Code::again, fmt::format("{} of {} ranks of node {} ({}) are connected to their agent",
                                   ranks_.size(), facts_.local_ranks, facts_.node, facts_.host));

@@ -131,8 +131,8 @@ class CutRelay {
   tree::Links links_;
   std::uint32_t present_ = 0;
   VersionNumber newest_ = 0;
-  std::set<Rank> ranks_;              // connected
-  std::map<Rank, std::string> gone_;  // and not back: why
+  std::set<Rank> ranks_;        // connected
+  std::map<Rank, Error> gone_;  // and not back: why
   std::map<Rank, cut::ReportParts> parts_;
   std::map<NodeId, cut::ReportParts> child_parts_;
   cut::OrderParts order_parts_;

@@ -41,8 +41,7 @@ Status CutRelay::report(Rank rank, const wire::CutReport& part) {
   }
   if (!is_of_now(report.cut)) return {};
   if (report.ended > 0) {
-    gone_[rank] = fmt::format("rank {} ({}) has ended", rank, facts_.host);
-    fail(Code::rank_lost, gone_[rank]);
+    fail(Code::rank_lost, fmt::format("rank {} ({}) has ended", rank, facts_.host));
     return {};
   }
   own_.put(rank, report);

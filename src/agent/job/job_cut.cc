@@ -12,6 +12,7 @@ void Job::begin_cuts() {
   const MemberId& self = commit_coordinator_.run_membership()->facts().self;
   cuts_ = std::make_unique<CutRelay>(CutFacts{state_.node, host_name(), state_.nodes, state_.ranks,
                                               state_.local_ranks, self.incarnation});
+  capture_.hold(0);  // nothing of the run before
 }
 
 CutRelay* Job::cuts() {
