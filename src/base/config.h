@@ -38,6 +38,7 @@ struct Config {
     double mtti_s = 86400;          // policy daly: mean time to interrupt of the whole job
     bool strict = false;            // a failed checkpoint ends the program
     bool wait_at_end = false;       // finalize waits for level local
+    double cut_timeout_s = 60;      // ranks of an unmodified MPI program agree on a cut
   } checkpoint;
   struct Capture {                   // of files that programs write
     std::string close = "captured";  // what close waits for: captured, local, home

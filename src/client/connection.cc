@@ -27,6 +27,11 @@ bool nothing_can_be_there(const Error& error) {
   return error.code() == Code::not_found || error.sys_errno() == ENOTDIR ||
          error.sys_errno() == ELOOP;
 }
+
+bool is_unasked(const wire::Message& message) {
+  return std::holds_alternative<wire::CutOrder>(message) ||
+         std::holds_alternative<wire::CutOver>(message);
+}
 }  // namespace
 
 Result<std::unique_ptr<Connection>> Connection::open(const std::string& socket_path,
@@ -141,7 +146,7 @@ bool Connection::usable() {
   while (usable_) {
     pollfd look{socket_.get(), POLLIN, 0};
     if (::poll(&look, 1, 0) <= 0) break;
-    (void)receive();  // an answer that came too late, or the end
+    (void)receive_one();  // an answer that came too late, or the end
   }
   return usable_;
 }
@@ -157,8 +162,20 @@ Status Connection::send(const wire::Message& message) {
 }
 
 Result<wire::Message> Connection::receive(std::uint64_t deadline) {
-  if (!usable_) return Error(Code::agent_lost, "the agent is gone");
-  BACKSTAY_TRY(wait_patiently(POLLIN, deadline));
+  while (true) {
+    if (!usable_) return Error(Code::agent_lost, "the agent is gone");
+    BACKSTAY_TRY(wait_patiently(POLLIN, deadline));
+    BACKSTAY_ASSIGN(auto message, receive_one());
+    if (message.has_value()) return *std::move(message);
+  }
+}
+
+std::vector<wire::Message> Connection::take_unasked() {
+  (void)usable();
+  return std::exchange(unasked_, {});
+}
+
+Result<std::optional<wire::Message>> Connection::receive_one() {
   auto received = wire::receive(socket_.get());
   if (!received.ok()) return lost(received.error());
   if (const auto* failure = std::get_if<wire::Failure>(&received->message)) {
@@ -166,7 +183,11 @@ Result<wire::Message> Connection::receive(std::uint64_t deadline) {
     cut_off_ = true;
     return Error(failure->code, "the agent ended the connection: " + failure->message);
   }
-  return std::move(received->message);
+  if (is_unasked(received->message)) {
+    unasked_.push_back(std::move(received->message));
+    return std::optional<wire::Message>();
+  }
+  return std::optional<wire::Message>(std::move(received->message));
 }
 
 Error Connection::lost(const Error& cause) {

@@ -10,8 +10,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -54,7 +56,14 @@ class Connection {
   void give_up_after(double seconds) { hang_timeout_s_ = seconds; }
 
   Status send(const wire::Message& message);
-  // The next message. Errors: timeout, agent_lost, protocol; a Failure becomes its error.
+  // Messages about cuts come without a question; receive() and usable() keep them for
+  // take_unasked(). All that are here, without blocking.
+  std::vector<wire::Message> take_unasked();
+  // Readable when a message has come that nobody has looked at yet.
+  int descriptor() const { return socket_.get(); }
+
+  // The next message that is no unasked one. Errors: timeout, agent_lost, protocol; a Failure
+  // becomes its error.
   Result<wire::Message> receive(std::uint64_t deadline = no_deadline);
 
   // Bytes of a buffer of the pool. Errors: protocol (no such buffer, or longer than one).
@@ -68,10 +77,6 @@ class Connection {
   Pool pool() const;
   // What the agent said at the start.
   const wire::Welcome& welcomed() const { return welcome_; }
-  // The address of this agent for the run's other agents; "" with one node.
-  const std::string& address() const { return welcome_.address; }
-  // The settings with which the agent was started.
-  const std::vector<wire::Setting>& settings() const { return welcome_.settings; }
 
   // The control page: requests to checkpoint so far, and whether the job shall stop.
   std::uint32_t requests() const;
@@ -81,12 +86,15 @@ class Connection {
   Connection() = default;
   Status welcome(std::uint64_t deadline);
   Status map(const wire::Welcome& welcome, Fd pool, const Fd& control);
+  // One packet, which is there. Nothing: it was an unasked one.
+  Result<std::optional<wire::Message>> receive_one();
   Status wait_for(short events, std::uint64_t deadline) const;
   Status wait_patiently(short events, std::uint64_t deadline);
   Error hung(double seconds) const;
   Error lost(const Error& cause);
 
   Fd socket_;
+  std::vector<wire::Message> unasked_;
   wire::Welcome welcome_;
   Fd pool_memory_;
   Mapping pool_;

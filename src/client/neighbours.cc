@@ -100,7 +100,7 @@ Status Reach::add(const std::string& host, const std::string& address) {
 Status introduce_agents(const Group& group, Connection& agent, const Config& config) {
   if (group.nodes() == 1) return {};
   Card mine;
-  BACKSTAY_TRY(group.agree(fill(mine, agent.address(), config)));
+  BACKSTAY_TRY(group.agree(fill(mine, agent.welcomed().address, config)));
   wire::Neighbours all;
   Status told;
   Reach reach;

@@ -223,6 +223,7 @@ Status Session::connect() {
   BACKSTAY_ASSIGN(const std::int64_t newest, group_.maximum(static_cast<std::int64_t>(seen)));
   newest_used_ = static_cast<VersionNumber>(newest);
   loss_reported_ = false;
+  ++connected_;
   pin_pool();
   tell_other_settings();
   if (due_ != nullptr) due_->agent_changed();
@@ -233,7 +234,7 @@ Status Session::connect() {
 void Session::tell_other_settings() {
   if (settings_told_ || group_.local_rank() != 0) return;
   const bool several = group_.nodes() > 1;
-  const std::string text = other_settings(config_, agent_->settings(), several);
+  const std::string text = other_settings(config_, agent_->welcomed().settings, several);
   settings_told_ = !text.empty();
   if (text.empty()) return;
   tell_user(several ? fmt::format("node {} ({}): {}", group_.node(), host_name(), text) : text);
@@ -302,15 +303,6 @@ void Session::report_lost(const Error& error, const char* what_now) {
 
 Status Session::checkpoint() { return count(take_version()); }
 
-Status Session::count(const Status& outcome) {
-  if (outcome.ok()) {
-    due_->checkpoint_captured();
-  } else {
-    due_->checkpoint_failed();
-  }
-  return outcome;
-}
-
 Status Session::take_version() {
   auto snapshot = streams_.ready().ok() ? Snapshot::of(regions_, files_, origin_.notes(), streams_)
                                         : Result<Snapshot>(streams_.ready().error());
@@ -337,9 +329,10 @@ Status Session::connect_for_streams(const Status& outcome) {
 }
 
 Status Session::take_version_of(ObjectSource& source) {
-  const VersionNumber version = ++newest_used_;
+  VersionNumber version = 0;
   std::string warning;
-  Status mine = streams_.hand_over();
+  Status mine = next_version(version);
+  if (mine.ok()) mine = streams_.hand_over();
   if (mine.ok()) mine = capture(*agent_, source, version, warning);
   BACKSTAY_TRY(adopt(group_.agree(mine)));
   if (!warning.empty() && group_.local_rank() == 0) tell_user(warning);  // once a node

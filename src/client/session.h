@@ -68,6 +68,7 @@ class Session {
   const Config& config() const { return config_; }
 
  private:
+  friend class CutLink;
   friend class ObjectSession;
   friend class StreamSession;
   class Requests;  // due()'s view of the agent and of signals
@@ -84,6 +85,7 @@ class Session {
   Status connect_for_streams(const Status& outcome);
   Status take_version();
   Status take_version_of(ObjectSource& source);
+  Status next_version(VersionNumber& version);
   Status count(const Status& outcome);  // of a checkpoint
   using BringBack = std::function<Result<VersionNumber>(bool& touched)>;
   Result<VersionNumber> restart_by(const BringBack& bring_back);
@@ -117,6 +119,11 @@ class Session {
   // On several nodes: the version that was brought back, and the run that saved it.
   std::pair<VersionNumber, RunId> restarted_;
   VersionNumber newest_used_ = 0;  // the same on all ranks; the next is one more
+  // The version that a cut has ordered, for the next checkpoint; and at which of the agents that
+  // this session has had (docs/protocol/cut.md). 0: the next checkpoint is one of all ranks.
+  VersionNumber ordered_version_ = 0;
+  std::uint64_t ordered_by_ = 0;
+  std::uint64_t connected_ = 0;  // how often
   bool loss_reported_ = false;
   bool settings_told_ = false;
   bool agent_silent_ = false;  // at the last message to it

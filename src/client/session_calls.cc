@@ -1,7 +1,10 @@
-// The calls of a session that are not collective: questions about one version.
+// The calls of a session that are not collective: questions about one version, and which the next
+// one is.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 #include "base/clock.h"
 #include "client/fetch.h"
@@ -29,6 +32,24 @@ Result<wire::LevelIs> Session::ask_level(const wire::Message& question, VersionN
     if (answer == nullptr || answer->version != version) continue;
     if (answer->code != Code::ok || answer->level >= least) return *answer;
   }
+}
+
+Status Session::count(const Status& outcome) {
+  if (outcome.ok()) {
+    due_->checkpoint_captured();
+  } else {
+    due_->checkpoint_failed();
+  }
+  return outcome;
+}
+
+// Only the agent that has passed the order on holds the version of a cut back until it counts.
+Status Session::next_version(VersionNumber& version) {
+  const VersionNumber ordered = std::exchange(ordered_version_, 0);
+  version = ordered == 0 ? newest_used_ + 1 : ordered;
+  newest_used_ = std::max(newest_used_, version);
+  if (ordered == 0 || ordered_by_ == connected_) return {};
+  return Error(Code::agent_lost, "the agent was lost while the ranks agreed on a checkpoint");
 }
 
 Status Session::test(VersionNumber version, Level& level) {

@@ -34,7 +34,7 @@ void Coordinator::receive(const Report& all) {
     if (!is_settled(all)) return give_up("ranks went on after they had stopped");
     if (all.sent != all.taken_in) return;
     phase_ = Phase::closing;
-    order(Order::What::save);
+    order(Order::What::save, all.newest + 1);
   } else if (phase_ == Phase::closing && all.closed == ranks_) {
     phase_ = Phase::saving;
     order(Order::What::go_on);
@@ -73,8 +73,8 @@ void Coordinator::next_round(const Report& all) {
   order(Order::What::run_on);
 }
 
-void Coordinator::order(Order::What what) {
-  Order order{cut_, what, round_, {}, {}};
+void Coordinator::order(Order::What what, VersionNumber version) {
+  Order order{cut_, what, round_, {}, {}, version};
   if (what == Order::What::run_on) {
     for (const auto& [communicator, clock] : targets_)
       order.targets.push_back({communicator, clock});

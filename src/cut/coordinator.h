@@ -44,7 +44,7 @@ class Coordinator {
   void lead_on(const Report& all);
   bool has_news(const Report& all) const;
   void next_round(const Report& all);
-  void order(Order::What what);
+  void order(Order::What what, VersionNumber version = 0);
   void end(bool saved, const std::string& why);
 
   std::uint32_t ranks_;

@@ -24,6 +24,7 @@ void join(Report& all, const Report& other) {
   all.ended += other.ended;
   all.sent += other.sent;
   all.taken_in += other.taken_in;
+  all.newest = std::max(all.newest, other.newest);
   std::vector<Clock> clocks;
   clocks.reserve(all.clocks.size() + other.clocks.size());
   std::merge(all.clocks.begin(), all.clocks.end(), other.clocks.begin(), other.clocks.end(),

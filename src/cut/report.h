@@ -1,5 +1,5 @@
 // What ranks and the coordinator of a cut say to each other (docs/protocol/cut.md). Plain values;
-// no messages yet.
+// message.h makes messages of them.
 //
 // Reports of several ranks are joined into one on their way up the tree of agents: counts and sums
 // are added, and each communicator has its least and its greatest clock. So what arrives at the
@@ -11,6 +11,8 @@
 #include <string>
 #include <tuple>
 #include <vector>
+
+#include "base/ids.h"
 
 namespace backstay::cut {
 
@@ -61,12 +63,13 @@ struct Report {
   std::uint32_t ended = 0;     // processes that have ended or gave the cut up
   std::uint64_t sent = 0;      // messages, since the program's start
   std::uint64_t taken_in = 0;  // those that have left MPI, at their receivers
+  VersionNumber newest = 0;    // the highest number of a version that was used; the owner's to say
   std::vector<Clock> clocks;   // by communicator
   std::vector<Need> needs;     // sorted
 
   auto fields() const {
     return std::tie(cut, round, ranks, reached, standing, closed, saved, ended, sent, taken_in,
-                    clocks, needs);
+                    newest, clocks, needs);
   }
   bool operator==(const Report& other) const { return fields() == other.fields(); }
 };
@@ -81,6 +84,12 @@ class Reports {
   void put(std::uint32_t child, const Report& report);
   // Only a complete one is passed on: see `ranks`.
   Report joined() const;
+  std::size_t count() const { return last_.size(); }
+  // Null: it has not reported.
+  const Report* of(std::uint32_t child) const {
+    const auto found = last_.find(child);
+    return found == last_.end() ? nullptr : &found->second;
+  }
 
   auto fields() const { return std::tie(cut_, last_); }
 
@@ -109,8 +118,9 @@ struct Order {
   std::uint32_t round = 0;
   std::vector<Target> targets;
   std::vector<Need> needs;
+  VersionNumber version = 0;  // of save: the number of the version that it is, the same everywhere
 
-  auto fields() const { return std::tie(cut, what, round, targets, needs); }
+  auto fields() const { return std::tie(cut, what, round, targets, needs, version); }
 };
 
 }  // namespace backstay::cut

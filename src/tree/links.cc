@@ -77,6 +77,7 @@ void Tree::accept(Neighbour parent, const std::vector<NodeId>& path, std::uint32
   }
   if (parent_) send(parent_->peer, Leave{parent_->link});
   parent_ = std::move(parent);
+  ++links_changed_;
   path_ = path;
   path_age_ = age;
   home_in_ticks_ = settings_.home_ticks;
@@ -95,6 +96,7 @@ void Tree::on(NodeId, const Refuse& refused) {
 void Tree::lose_parent(bool silent) {
   const NodeId lost = parent_->peer.node;
   parent_.reset();
+  ++links_changed_;
   attempt_.reset();
   path_age_ = 0;
   search_.begin(std::exchange(path_, {}), silent ? std::optional(lost) : std::nullopt);
@@ -168,6 +170,7 @@ void Tree::adopt(const Join& join) {
   const NodeId node = join.link.child;
   drop_child(node);
   Child& child = children_[node];
+  ++links_changed_;
   child.peer = {node, join.address};
   child.link = join.link;
   send(child.peer, Accept{join.link, path_below(), path_age_});
@@ -177,6 +180,7 @@ void Tree::drop_child(NodeId child) {
   if (children_.erase(child) == 0) return;
   floors_.drop_child(child);
   children_changed_ = true;
+  ++links_changed_;
 }
 
 // --- both ----------------------------------------------------------------------------------------
@@ -222,6 +226,14 @@ void Tree::drop_silent() {
     send(parent_->peer, Leave{parent_->link});
     lose_parent(false);
   }
+}
+
+Links Tree::links() const {
+  Links links;
+  if (parent_) links.parent = parent_->peer.node;
+  for (const auto& [node, child] : children_) links.children.push_back(node);
+  links.changes = links_changed_;
+  return links;
 }
 
 Tree::Child* Tree::child_of(const LinkId& link) {

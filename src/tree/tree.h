@@ -70,6 +70,12 @@ struct Membership {  // changes since the last one
 };
 using Output = std::variant<Send, Record, Announce, Released, Fact, Membership>;
 
+struct Links {
+  std::optional<NodeId> parent;
+  std::vector<NodeId> children;
+  std::uint64_t changes = 0;  // grows with each link that begins or ends
+};
+
 class Tree {
  public:
   // The limit of an address (host and port). A longer one is not taken, so that no message grows
@@ -102,7 +108,8 @@ class Tree {
 
   std::vector<Output> take();
 
-  bool is_root() const { return !parent_.has_value(); }
+  // Parent and children as they are now.
+  Links links() const;
   NodeId root() const { return path_.empty() ? self_.node : path_.front(); }
   const std::vector<NodeId>& path() const { return path_; }
   const NodeSet& present() const { return present_; }  // at and below this node
@@ -135,6 +142,8 @@ class Tree {
     LinkId link;
     std::uint32_t ticks = 0;
   };
+
+  bool is_root() const { return !parent_.has_value(); }
 
   // Links: links.cc.
   void on(NodeId from, const wire::tree::Join& join);
@@ -194,6 +203,7 @@ class Tree {
   NodeSet members_below_;  // of those
   std::uint64_t present_changed_ = 0;
   bool children_changed_ = true;  // since present_ was counted
+  std::uint64_t links_changed_ = 0;
   std::optional<Peer> lower_root_;
   NodeSet lost_told_;
   std::vector<Output> out_;

@@ -1,6 +1,7 @@
 #include "wire/message.h"
 
 #include "wire/codec.h"
+#include "wire/cut_fields.h"
 
 namespace backstay::wire {
 

@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "wire/cut_message.h"
 #include "wire/limits.h"
 
 namespace backstay::wire {
@@ -304,7 +305,8 @@ class Message
                           Grant, Captured, LevelIs, Plan, Chunks, Deliver, Answer, Failure,
                           Withdraw, Withdrawn, Forget, AwaitNewer, Neighbours, Candidates,
                           Candidate, Ready, Proceed, Where, EndRanks, Join, Open, Opened, More,
-                          Finish, Abandon, BringHome, AtHome, MoveHome, MovedHome> {
+                          Finish, Abandon, BringHome, AtHome, MoveHome, MovedHome, AskCut,
+                          CutReport, RefuseCut, CutOrder, CutOver> {
  public:
   template <AlternativeOf<variant> T>
   Message(T&& value)  // NOLINT(google-explicit-constructor): as a variant

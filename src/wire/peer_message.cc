@@ -1,6 +1,7 @@
 #include "wire/peer_message.h"
 
 #include "wire/codec.h"
+#include "wire/cut_fields.h"
 
 namespace backstay::wire {
 
@@ -73,6 +74,9 @@ template <>
 constexpr auto fields_of<peer::DurableGone> = std::tuple(&peer::DurableGone::version,
                                                          &peer::DurableGone::run);
 
+template <>
+constexpr auto fields_of<peer::WhoIsLate> = std::tuple(&peer::WhoIsLate::cut,
+                                                       &peer::WhoIsLate::seconds);
 template <>
 constexpr auto fields_of<peer::Rebuild> = std::tuple(&peer::Rebuild::ticket,
                                                      &peer::Rebuild::version, &peer::Rebuild::run,

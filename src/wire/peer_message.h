@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "wire/cut_message.h"
 #include "wire/limits.h"
 
 namespace backstay::wire::peer {
@@ -198,10 +199,18 @@ struct Doubt {
   NodeId node = 0;
 };
 
+// Of the first rank at or below the receiver that a cut waits for: answered by RefuseCut with its
+// name (docs/protocol/cut.md).
+struct WhoIsLate {
+  std::uint64_t cut = 0;
+  std::uint32_t seconds = 0;  // how long the cut has lasted
+};
+
 // The order is the type number on the wire, from 1: append only.
 using Message =
     std::variant<Get, No, Keep, Kept, Holds, HoldsSeen, Lookup, Holders, Look, Seen, Due, Which,
-                 Parts, Turn, TurnOver, Durable, NotDurable, DurableGone, Rebuild, Rebuilt, Doubt>;
+                 Parts, Turn, TurnOver, Durable, NotDurable, DurableGone, Rebuild, Rebuilt, Doubt,
+                 AskCut, CutReport, RefuseCut, CutOrder, CutOver, WhoIsLate>;
 
 // One message. Errors: too_large, invalid.
 Result<Buffer> encode(const Message& message);

@@ -151,6 +151,10 @@ class Pace {
 
 }  // namespace
 
+Scene random_scene(SplitMix64& random, std::uint32_t ranks, std::uint32_t calls) {
+  return with_expected(Dealer(random, ranks, /*any=*/false).deal(calls));
+}
+
 Outcome play(std::uint64_t seed, const Limits& limits) {
   SplitMix64 random(seed);
   Outcome outcome;

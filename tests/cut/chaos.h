@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/random.h"
 #include "cut/world.h"
 
 namespace backstay::cut {
@@ -24,5 +25,8 @@ struct Outcome {
 };
 
 Outcome play(std::uint64_t seed, const Limits& limits);
+
+// A random program of so many ranks, with what each of them receives where nothing disturbs it.
+Scene random_scene(SplitMix64& random, std::uint32_t ranks, std::uint32_t calls);
 
 }  // namespace backstay::cut

@@ -1,6 +1,7 @@
 // The control plane of a World: actions, what the machines put out, and what is checked.
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "cut/world.h"
 
@@ -86,10 +87,12 @@ void World::apply_to_rank(const Action& action) {
   } else if (action.what == Action::What::save) {
     process.imaged = true;
     process.machine.saved();
+    if (scene_->imaged) scene_->imaged(action.rank);
   } else {
     const Order order = process.down.front();
     process.down.pop_front();
     process.in_cut = process.in_cut || order.what == Order::What::run_on;
+    if (order.what == Order::What::save) process.version = order.version;
     process.machine.receive(order);
   }
 }
@@ -133,6 +136,7 @@ void World::break_part(const Action& action) {
 }
 
 void World::hear(const Report& report, std::uint32_t child) {
+  if (scene_->reported) return scene_->reported(child, report);
   if (scene_->arity == 0) {
     reports_.put(child, report);
     coordinator_.receive(reports_.joined());
@@ -204,27 +208,55 @@ void World::check_cut() {
   }
 }
 
-// The images of all ranks are started, with an empty network, and come to the same end.
 void World::check_images() {
-  Scene scene = *scene_;
-  scene.requests = scene.deadlines = scene.kills = scene.breaks = 0;
-  World world(scene);
+  std::vector<Image> images;
   for (RankNumber rank = 0; rank < ranks_.size(); ++rank) {
-    Process& process = ranks_[rank];
-    if (!process.image) {
+    auto image = take_image(rank);
+    if (!image) {
       broken = "the cut has no image of rank " + std::to_string(rank);
       return;
     }
+    images.push_back(std::move(*image));
+  }
+  if (const std::string why = start_from(images); !why.empty()) broken = why;
+}
+
+std::optional<World::Image> World::take_image(RankNumber rank) {
+  Process& process = ranks_[rank];
+  if (!process.image) return std::nullopt;
+  Image image{*std::exchange(process.image, {}), *std::exchange(process.image_machine, {})};
+  return image;
+}
+
+std::string World::start_from(const std::vector<Image>& images) const {
+  Scene scene = *scene_;
+  scene.requests = scene.deadlines = scene.kills = scene.breaks = 0;
+  scene.reported = {};
+  scene.imaged = {};
+  World world(scene);
+  for (RankNumber rank = 0; rank < ranks_.size(); ++rank) {
     Process& now = world.ranks_[rank];
-    now.memory = *process.image;
-    now.machine = *process.image_machine;
+    now.memory = images[rank].memory;
+    now.machine = images[rank].machine;
     now.machine.lose_coordinator();
     now.machine.take();
     if (now.memory.in == Memory::In::door) now.memory.in = Memory::In::program;
-    process.image.reset();
-    process.image_machine.reset();
   }
-  if (!run_undisturbed(world)) broken = "after a restart: " + world.wrong_at_rest();
+  return run_undisturbed(world) ? "" : "after a restart: " + world.wrong_at_rest();
+}
+
+void World::lose_agent(RankNumber rank) {
+  Process& process = ranks_[rank];
+  process.cut_off = true;
+  process.up.clear();
+  process.down.clear();
+  process.machine.lose_coordinator();
+  collect(rank);
+}
+
+void World::find_agent(RankNumber rank) {
+  ranks_[rank].cut_off = false;
+  ranks_[rank].machine.find_coordinator();
 }
 
 std::string World::wrong_at_rest() const {

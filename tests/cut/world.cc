@@ -201,7 +201,8 @@ bool World::may_stand(const Process& process) const {
 bool World::may_drain(const Process& process) const {
   if (process.dead || process.arrived.empty() || process.saving) return false;
   if (process.stood) return true;
-  const bool in_cut = !coordinator_.is_idle() || process.stop;
+  const bool is_carried = scene_->reported && process.in_cut;
+  const bool in_cut = !coordinator_.is_idle() || is_carried || process.stop;
   const Memory& memory = process.memory;
   return in_cut && (memory.in == Memory::In::door || memory.in == Memory::In::waiting);
 }

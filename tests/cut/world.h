@@ -4,6 +4,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -47,6 +48,10 @@ struct Scene {
   std::uint32_t breaks = 0;     // of links between a rank and the coordinator
   std::uint32_t arity = 0;      // ranks below one agent; 0: all report to the coordinator
   bool any = false;             // receives from any rank: what is received may differ
+  // Others carry reports and orders, and own the coordinator: they get what ranks report, and hear
+  // which rank has its image. Then give(), lose_agent() and find_agent() are theirs to call.
+  std::function<void(RankNumber, const Report&)> reported;
+  std::function<void(RankNumber)> imaged;
   std::vector<std::vector<std::uint64_t>> expected;  // what each rank receives, undisturbed
 };
 
@@ -93,6 +98,7 @@ struct Process {
   std::deque<Order> down;
   std::optional<Memory> image;
   std::optional<Rank> image_machine;
+  VersionNumber version = 0;  // that was ordered last
   auto fields() const {
     return std::tie(memory, machine, awake, stop, stood, saving, imaged, dead, cut_off, arrived, up,
                     down, image);
@@ -136,6 +142,21 @@ class World {
   void apply(const Action& action);
   // A history has come to its end: what is wrong with that.
   std::string wrong_at_rest() const;
+  // For those who carry.
+  struct Image {
+    Memory memory;
+    Rank machine;
+  };
+  void give(RankNumber rank, const Order& order) { ranks_[rank].down.push_back(order); }
+  void lose_agent(RankNumber rank);
+  void find_agent(RankNumber rank);
+  const Process& process(RankNumber rank) const { return ranks_[rank]; }
+  std::optional<Image> take_image(RankNumber rank);
+  // The images of all ranks are started, with an empty network. "": they come to the same end.
+  std::string start_from(const std::vector<Image>& images) const;
+  // When the coordinator orders to save; sets `broken`.
+  void check_cut();
+
   // What each rank received.
   std::vector<std::vector<std::uint64_t>> received() const;
 
@@ -169,7 +190,6 @@ class World {
   void collect(RankNumber rank);
   void collect_coordinator();
   void hear(const Report& report, std::uint32_t child);
-  void check_cut();
   void check_images();
 
   const Scene* scene_;

@@ -154,7 +154,7 @@ class Cluster {
     const auto alive = std::count_if(agents_.begin(), agents_.end(),
                                      [](const auto& agent) { return agent != nullptr; });
     return std::any_of(agents_.begin(), agents_.end(), [&](const auto& agent) {
-      return agent && agent->is_root() &&
+      return agent && !agent->links().parent &&
              agent->present().count() == static_cast<std::size_t>(alive);
     });
   }

@@ -269,6 +269,23 @@ std::vector<format::Region> random_regions(Random& random) {
 
 namespace {
 
+wire::CutReport sample_cut_report() {
+  return {8,
+          3,
+          64,
+          60,
+          5,
+          4,
+          3,
+          2,
+          1ULL << 33,
+          (1ULL << 33) - 1,
+          11,
+          {{1ULL << 40, 5, 6}, {9, 7, 7}},
+          {{1, 2, 1, 4}, {5, UINT32_MAX, 0, 0}},
+          true};
+}
+
 std::vector<wire::Message> last_messages() {
   using namespace wire;
   return {EndRanks{"job", "/versions", 0x1122334455667788},
@@ -281,7 +298,12 @@ std::vector<wire::Message> last_messages() {
           BringHome{"/w/out"},
           AtHome{"/w/out", Code::no_space, "the disk is full"},
           MoveHome{12, "/w/out.tmp", "/w/out", 1'700'000'000'000'000'000},
-          MovedHome{12, "/w/out", Code::busy, "/w/out is on its way"}};
+          MovedHome{12, "/w/out", Code::busy, "/w/out is on its way"},
+          AskCut{7, 60'000},
+          sample_cut_report(),
+          RefuseCut{8, Code::rank_lost, "rank 2 (n1) has ended"},
+          CutOrder{8, 1, 3, 12, {{1ULL << 40, 6}, {9, 7}}, {{1, UINT32_MAX, 0, 4}}, true},
+          CutOver{8, Code::again, "rank 3 (n1) has not called MPI for 60 s"}};
 }
 
 std::vector<wire::Message> first_messages() {
@@ -352,10 +374,10 @@ std::vector<wire::tree::Message> one_of_each_tree_message() {
 }
 
 namespace {
-constexpr RunId peer_run = 0x1122334455667788;
-}  // namespace
 
-std::vector<wire::peer::Message> one_of_each_peer_message() {
+constexpr RunId peer_run = 0x1122334455667788;
+
+std::vector<wire::peer::Message> peer_messages_of_files() {
   using namespace wire::peer;
   Keep keep{12, peer_run, 3, 1ULL << 33, 7, 64, Level::local, 1ULL << 32, 99, 41, 42, {3, 5}, {}};
   keep.needs = {{9, peer_run}, {11, peer_run}};
@@ -399,6 +421,23 @@ std::vector<wire::peer::Message> one_of_each_peer_message() {
           Rebuild{10, 12, peer_run, 63},
           Rebuilt{10, Code::lost, "too much is lost", 3},
           Doubt{12, peer_run, 3}};
+}
+
+std::vector<wire::peer::Message> peer_messages_of_cuts() {
+  return {wire::AskCut{7, 60'000},
+          sample_cut_report(),
+          wire::RefuseCut{8, Code::rank_lost, "rank 2 (n1) has ended"},
+          wire::CutOrder{8, 4, 3, 0, {{9, 7}}, {{1, 2, 1, 4}}, false},
+          wire::CutOver{8, Code::ok, ""},
+          wire::peer::WhoIsLate{8, 60}};
+}
+
+}  // namespace
+
+std::vector<wire::peer::Message> one_of_each_peer_message() {
+  std::vector<wire::peer::Message> all = peer_messages_of_files();
+  for (wire::peer::Message& message : peer_messages_of_cuts()) all.push_back(std::move(message));
+  return all;
 }
 
 }  // namespace backstay::test

@@ -104,9 +104,9 @@ TEST(Join, ALostAcceptIsMadeGoodByABeat) {
     return std::holds_alternative<Accept>(message);
   };
   few.start_all();
-  EXPECT_TRUE(few.at(1).is_root());
+  EXPECT_FALSE(few.at(1).links().parent);
   few.tick();
-  EXPECT_FALSE(few.at(1).is_root());
+  EXPECT_TRUE(few.at(1).links().parent);
 }
 
 TEST(Join, AMessageOfAnUnknownLinkIsAnsweredWithLeave) {

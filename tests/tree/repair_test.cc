@@ -94,13 +94,13 @@ TEST_F(Repair, HalvesOfACutNetworkMeetAgain) {
 }
 
 TEST_F(Repair, WhoFindsItselfInItsPathLeaves) {
-  ASSERT_FALSE(few.at(3).is_root());
+  ASSERT_TRUE(few.at(3).links().parent);
   few.with(3, [](Tree& tree) {
     const NodeId parent = tree.path().back();
     for (std::uint64_t attempt = 1; attempt < 5; ++attempt) {
       tree.receive(parent, Beat{{3, 4, attempt}, 1000, 0, {9, 3, parent}, 0, {}, false, {}, 0});
     }
-    EXPECT_TRUE(tree.is_root());
+    EXPECT_FALSE(tree.links().parent);
   });
   few.tick(5);
   expect_one_tree(0, nodes);
@@ -114,17 +114,17 @@ TEST_F(Repair, WordOfARootGrowsOldAndIsNotFollowed) {
     tree.receive(
         parent,
         Beat{{3, 4, 1}, 1000, 0, {0, parent}, few.settings.age_ticks_max, {}, false, {}, 0});
-    EXPECT_FALSE(tree.is_root());
+    EXPECT_TRUE(tree.links().parent);
     tree.receive(
         parent,
         Beat{{3, 4, 1}, 1001, 0, {0, parent}, few.settings.age_ticks_max + 1, {}, false, {}, 0});
-    EXPECT_TRUE(tree.is_root());
+    EXPECT_FALSE(tree.links().parent);
   });
 }
 
 TEST_F(Repair, AnUnreachablePeerIsLeftAtOnce) {
   few.with(3, [](Tree& tree) { tree.unreachable(tree.path().back()); });
-  EXPECT_FALSE(few.at(3).is_root()) << "it asked the next one, or the same again";
+  EXPECT_TRUE(few.at(3).links().parent) << "it asked the next one, or the same again";
   few.tick(20);
   expect_one_tree(0, nodes);
 }
@@ -134,7 +134,7 @@ TEST_F(Repair, ACleanEndIsNoticedAtOnce) {
   few.with(1, [](Tree& tree) { tree.leave(); });
   few.kill(1);
   EXPECT_FALSE(few.at(0).needs(1));
-  EXPECT_TRUE(few.at(2).is_root());
+  EXPECT_FALSE(few.at(2).links().parent);
   few.tick(20);
   expect_one_tree(0, nodes - 1);
 }

@@ -32,10 +32,15 @@ struct Protocol {
   std::string page;
   std::string code;  // without .h and .cc
   std::string prefix;
+  // Types of two protocols.
+  std::string shared_header = {};
+  std::string shared_table = {};
 };
-const Protocol agent = {"docs/protocol/agent.md", "src/wire/message", ""};
+const std::string of_cuts = "src/wire/cut_message.h", fields_of_cuts = "src/wire/cut_fields.h";
+const Protocol agent = {"docs/protocol/agent.md", "src/wire/message", "", of_cuts, fields_of_cuts};
 const Protocol tree_of_agents = {"docs/protocol/tree.md", "src/wire/tree_message", "tree::"};
-const Protocol peers = {"docs/protocol/peers.md", "src/wire/peer_message", "peer::"};
+const Protocol peers = {"docs/protocol/peers.md", "src/wire/peer_message", "peer::", of_cuts,
+                        fields_of_cuts};
 
 std::string text_of(const std::string& file) {
   std::ifstream in(BACKSTAY_SOURCE_DIR "/" + file);
@@ -116,18 +121,28 @@ std::string kind_of(const std::string& type) {
       {"std::vector<std::uint32_t>", "list of u32"},
       {"std::vector<ChunkInPool>", "list of chunk"},
       {"std::vector<Neighbour>", "list of neighbour"},
-      {"std::vector<Setting>", "list of setting"}};
+      {"std::vector<Setting>", "list of setting"},
+      {"std::vector<CutClock>", "list of cut_clock"},
+      {"std::vector<CutNeed>", "list of cut_need"},
+      {"std::vector<CutTarget>", "list of cut_target"}};
   const auto found = kinds.find(type);
   return found == kinds.end() ? "a kind that this test does not know: " + type : found->second;
 }
 
 // Fields of a struct of the header in the order of the table in the .cc file.
 Fields fields_in_code(const Protocol& protocol, const std::string& name) {
-  const std::string header = text_of(protocol.code + ".h");
-  const std::string table = text_of(protocol.code + ".cc");
+  std::string header = text_of(protocol.code + ".h");
+  std::string table = text_of(protocol.code + ".cc");
+  std::string full_name = protocol.prefix + name;
   std::smatch body;
-  EXPECT_TRUE(std::regex_search(header, body, std::regex("struct " + name + " \\{([^}]*)\\}")))
-      << name;
+  const std::regex definition("struct " + name + " \\{([^}]*)\\}");
+  if (!std::regex_search(header, body, definition) && !protocol.shared_header.empty()) {
+    header = text_of(protocol.shared_header);
+    table = text_of(protocol.shared_table);
+    full_name = name;
+    std::regex_search(header, body, definition);
+  }
+  EXPECT_FALSE(body.empty()) << name;
   std::map<std::string, std::string> kinds;
   const std::string members = body[1];
   const std::regex member(R"(\n  (bool|[\w:]+(?:<[\w:]+>)?) (\w+)(?: = [^;]*)?;)");
@@ -136,7 +151,6 @@ Fields fields_in_code(const Protocol& protocol, const std::string& name) {
   }
   Fields fields;
   std::smatch list;
-  const std::string full_name = protocol.prefix + name;
   const std::regex entries_of("fields_of<" + full_name + ">\\s*=\\s*std::tuple\\(([^)]*)\\)");
   if (std::regex_search(table, list, entries_of)) {
     const std::string entries = list[1];
@@ -188,7 +202,10 @@ const std::map<std::string, std::vector<std::string>> composed = {
     {"floor", {"key", "u64"}},
     {"fact", {"u32", "u64", "u64", "text", "text"}},
     {"holder", {"u32", "u32"}},
-    {"need", {"u64", "u64"}}};
+    {"need", {"u64", "u64"}},
+    {"cut_clock", {"u64", "u64", "u64"}},
+    {"cut_need", {"u32", "u32", "u32", "u64"}},
+    {"cut_target", {"u64", "u64"}}};
 
 // A body as the page describes it; every number is another one.
 class BodyFromPage {

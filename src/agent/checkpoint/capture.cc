@@ -171,12 +171,31 @@ Status Capture::end(const RankLink& link, const wire::End& end) {
   at->second.ended = true;
   filling_version().rank_ns[link.rank].second = state_.clock.wall_ns();
   failpoint("capture.end");
+  end_if_all_have();
+  return {};
+}
+
+void Capture::end_if_all_have() {
+  if (!filling_ || filling_->all_ended || filling_->version == held_) return;
   const auto& ranks = filling_->ranks;
   if (ranks.size() == state_.local_ranks &&
       std::all_of(ranks.begin(), ranks.end(), [](const auto& r) { return r.second.ended; })) {
     all_ended();
   }
-  return {};
+}
+
+void Capture::let_go() {
+  held_ = 0;
+  end_if_all_have();
+}
+
+void Capture::give_up(VersionNumber version, const Error& why) {
+  held_ = 0;
+  if (filling_ && filling_->version == version && !filling_->all_ended) return abort(why);
+  if (version <= state_.newest) return;  // it was begun, and has ended
+  state_.newest = version;               // no other version gets its number
+  given_up_ = version;
+  given_up_why_ = why;
 }
 
 void Capture::all_ended() {

@@ -43,6 +43,13 @@ class Capture {
   // Gives up the version in progress, if any, and sends every rank the reason.
   void abort(const Error& why);
 
+  // The version is not captured before let_go(), though all of its ranks have ended: until then it
+  // must not count (docs/protocol/cut.md, "The version").
+  void hold(VersionNumber version) { held_ = version; }
+  void let_go();
+  // A version that is held, or to be begun, is given up: who begins it still is told why.
+  void give_up(VersionNumber version, const Error& why);
+
   // Every node has it, and its record.
   void local(const StoredVersion& stored);
 
@@ -85,6 +92,7 @@ class Capture {
   MemoryVersion& filling_version();
   Status start(VersionNumber version, std::uint64_t bytes);
   std::string used_up() const;
+  void end_if_all_have();
   void all_ended();
   void captured();
   void drop_superseded();
@@ -98,6 +106,7 @@ class Capture {
   // Buffers granted for a version that was given up, of ranks that have not answered yet.
   std::map<Rank, std::set<std::uint32_t>> unanswered_;
   UnreportedWarnings unreported_;
+  VersionNumber held_ = 0;
   // The last version that was given up, and why. A rank that has not read that message yet, or has
   // read it while it waited for something else, may begin it later.
   VersionNumber given_up_ = 0;

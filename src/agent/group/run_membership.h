@@ -89,6 +89,8 @@ class RunMembership final : private PeerConnectionEvents {
   const tree::NodeSet& lost() const { return tree_.lost(); }
   // Members that the tree reaches from here downwards; the root's are all that are there.
   std::uint32_t present() const;
+  // Parent and children in the tree as they are now.
+  tree::Links links() const { return tree_.links(); }
 
   // As those of the tree. May call the owner back before they return.
   void held(VersionNumber version, Level level);

@@ -46,6 +46,8 @@ Status Job::receive(ConnectionId connection, const wire::Message& message) {
   Status status;
   if (auto taken = capture_.receive(rank, message)) {
     status = std::move(*taken);
+  } else if (auto heard = cut_message(rank.rank, message)) {
+    status = std::move(*heard);
   } else if (const auto* query = std::get_if<wire::Query>(&message)) {
     levels_.query(connection, query->version);
   } else if (const auto* await = std::get_if<wire::Await>(&message)) {
@@ -187,6 +189,8 @@ void Job::disconnected(ConnectionId connection, bool goodbye) {
     refuse_incomplete_restart();
   }
   capture_.rank_lost(rank);
+  if (CutRelay* relay = cuts()) relay->left(rank, goodbye);
+  carry_out_cuts();
   reap_restores();
   if (state_.links.empty()) run_ends();
   carry_out();
@@ -256,7 +260,8 @@ std::uint64_t Job::next_deadline_ns() const {
   const std::uint64_t settles = commit_coordinator_.settles_at_ns();
   const bool matters = settles != 0 && !waiting_.empty();
   return std::min({matters ? settles : no_deadline, redundancy_wants_ns_, status_poll_wants_ns_,
-                   network_pause_.ends_ns(), home_files_.wakes_at_ns()});
+                   network_pause_.ends_ns(), home_files_.wakes_at_ns(),
+                   cuts_ ? cuts_->wakes_at_ns() : no_deadline});
 }
 
 void Job::pump() {
@@ -277,6 +282,8 @@ void Job::pump() {
   capture_.grant();
   writers_.grant();
   home_files_.pump();
+  if (CutRelay* relay = cuts()) relay->pump();
+  carry_out_cuts();
   tell_facts();
   if (!restores_.empty()) restores_.front()->pump();
   reap_restores();  // what comes from other agents comes past on()

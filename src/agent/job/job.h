@@ -14,6 +14,7 @@
 
 #include "agent/checkpoint/capture.h"
 #include "agent/checkpoint/writers.h"
+#include "agent/cut/cut_relay.h"
 #include "agent/disk/links.h"
 #include "agent/disk/store.h"
 #include "agent/drain/durability.h"
@@ -230,6 +231,26 @@ class Job final : private RunEvents, private RedundancyEvents {
   void answer_candidates();
   void tell_facts();
 
+  // Cuts: job_cut.cc.
+  void begin_cuts();
+  // With what it is to know of this moment; null: no run has begun.
+  CutRelay* cuts();
+  std::optional<Status> cut_message(Rank rank, const wire::Message& message);
+  template <typename Message>
+  void cut_message(NodeId from, const Message& message) {
+    if (CutRelay* relay = cuts()) relay->on(from, message);
+    carry_out_cuts();
+  }
+  void carry_out_cuts();
+  void carry_out(const TellRank& it);
+  void carry_out(const TellAgent& it);
+  void carry_out(const HoldVersion& it) { capture_.hold(it.version); }
+  void carry_out(const LetVersionGo&) { capture_.let_go(); }
+  void carry_out(const CutBegan& it);
+  void carry_out(const CutSaved&) { state_.forget_refusals(); }
+  void carry_out(const CutGivenUp& it);
+  void carry_out(const CutEnded& it);
+
   JobState state_;
   std::unique_ptr<ControlPage> page_;
   Levels levels_;
@@ -250,6 +271,7 @@ class Job final : private RunEvents, private RedundancyEvents {
   std::unique_ptr<StatusPoll> status_poll_;  // with it
   std::uint64_t status_poll_wants_ns_ = no_deadline;
   NetworkPause network_pause_;
+  std::unique_ptr<CutRelay> cuts_;  // of the present run
   bool scanned_ = false;
   std::set<Launch> taken_over_;  // launches whose ranks a tool has ended, for another one
   bool looked_ = false;          // since the last run began, whether its versions are still there

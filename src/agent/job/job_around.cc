@@ -179,6 +179,12 @@ void Job::Files::deliver(NodeId from, const wire::peer::Message& message) {
       [&](const peer::Durable& one) { drain(one); },
       [&](const peer::NotDurable& one) { drain(one); },
       [&](const peer::DurableGone& one) { drain(one); },
+      [&](const wire::AskCut& one) { job_.cut_message(from, one); },
+      [&](const wire::CutReport& one) { job_.cut_message(from, one); },
+      [&](const wire::RefuseCut& one) { job_.cut_message(from, one); },
+      [&](const wire::CutOrder& one) { job_.cut_message(from, one); },
+      [&](const wire::CutOver& one) { job_.cut_message(from, one); },
+      [&](const peer::WhoIsLate& one) { job_.cut_message(from, one); },
   };
   hand_out(message, table);
 }

@@ -136,6 +136,7 @@ Status Job::join_rank(ConnectionId connection, const wire::Hello& hello) {
     return Error(Code::busy, fmt::format("rank {} of this run is connected already", hello.rank));
   }
   state_.lost.erase(hello.rank);
+  if (CutRelay* relay = cuts()) relay->joined(hello.rank);
   welcome(connection, link.home, /*writer=*/0);
   return {};
 }
@@ -219,6 +220,7 @@ Status Job::new_run(const wire::Hello& hello) {
   blocker_publisher_.clear();
   page_->clear();
   request_publisher_.clear();
+  begin_cuts();
   record_run(hello);
   return {};
 }
