@@ -47,6 +47,7 @@ const char** text_option(const char* name, Options& options) {
                         {"--restore", &options.restore},
                         {"--mpi", &options.mpi},
                         {"--handed-in", &options.handed_in},
+                        {"--channel", &options.channel},
                         {"--program", &options.program}};
   for (const Option& one : all) {
     if (same_text(name, one.name)) return one.value;
