@@ -147,6 +147,19 @@ class Again(Lives):
         self.assertEqual(job.end(), (0, ""))
         self.assertEqual(self.outputs(self.work), native)
 
+    def test_threads_that_mpi_starts_late(self):
+        go = self.stops / "go"
+        lazy = [PROGRAM.with_name(f"lazy.{MPI}"), go]
+        job = self.job(
+            1, ["--image", self.images / "{rank}", "--mpi", FOLDER, "--", *lazy], self.work
+        )
+        self.wait_for(self.stops / "go.0", job)
+        job.save()
+        job.kill()
+        job = self.restart(1)
+        go.touch()
+        self.assertEqual(job.end(), (0, "right\n"))
+
     def test_handlers_and_timers_go_on(self):
         signals, go = PROGRAM.with_name(f"signals.{MPI}"), self.stops / "go"
         options = ["--image", self.images / "{rank}", "--mpi", FOLDER, "--", signals, 100, go]
