@@ -206,14 +206,16 @@ class OneRank {
   }
 
   void hand_on() {
-    for (const auto& one : member_.take()) {
+    for (auto all = member_.take(); !all.empty(); all = member_.take()) hand_on(all);
+  }
+
+  void hand_on(const std::vector<image::CutMember::Output>& all) {
+    for (const auto& one : all) {
       if (const auto* said = std::get_if<cut::Report>(&one)) {
         put(link_, words_of(*said));
       } else if (std::holds_alternative<image::CutMember::TakeImage>(one)) {
         put(link_, counts());
         member_.saved();
-        hand_on();
-        return;
       } else if (const auto* no = std::get_if<image::CutMember::Refused>(&one)) {
         put(link_, text(refused, no->cut, no->why));
       }

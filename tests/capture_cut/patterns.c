@@ -112,6 +112,7 @@ static uint64_t serve(int tasks) {
 }
 
 static uint64_t master(int step) {
+  MPI_Barrier(MPI_COMM_WORLD);
   if (rank == 0) return serve(20 + step % 3);
   uint64_t answer[2] = {0, 0};
   MPI_Send(answer, 2, MPI_UINT64_T, 0, 7, MPI_COMM_WORLD);

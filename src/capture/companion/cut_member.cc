@@ -46,7 +46,13 @@ void CutMember::receive(const cut::Order& order) {
   if (order.what == cut::Order::What::run_on && cut_ == 0) begin(order);
   if (cut_ == 0) return;
   observe();
-  rank_->receive(order);
+  if (order.what == cut::Order::What::save && order.cut == cut_ && stands_) {
+    // Closed is who takes in no more: a library that is just taking something in is not yet.
+    set_order(CutOrder::close);
+    closing_ = order;
+  } else {
+    rank_->receive(order);
+  }
   hand_on();
   look();
 }
@@ -69,7 +75,8 @@ void CutMember::begin(const cut::Order& order) {
 
 std::string CutMember::why_not() const {
   if (read(channel_.has_ended) != 0) return "it has called MPI_Finalize";
-  if (read(channel_.ranks) == 0) return "it has not called MPI_Init yet";
+  if (read(channel_.ranks) == 0)
+    return "it has not called MPI_Init, or not MPI since it was brought back";
   if (read(channel_.refuses) == 0) return "";
   return {channel_.why, ::strnlen(channel_.why, sizeof channel_.why)};
 }
@@ -125,9 +132,9 @@ void CutMember::look() {
     observe();
     rank_->stands();
   }
-  if (phase_ == Phase::closing && is_outside()) {
-    phase_ = Phase::saving;
-    out_.emplace_back(TakeImage{});
+  if (closing_ && is_outside()) {
+    rank_->receive(*closing_);
+    closing_.reset();
   }
   hand_on();
 }
@@ -161,6 +168,7 @@ void CutMember::find_coordinator() {
 }
 
 void CutMember::hand_on() {
+  bool takes_image = false;  // behind the report that says closed: others need not wait for it
   for (cut::RankOutput& one : rank_->take()) {
     if (auto* report = std::get_if<cut::Report>(&one)) {
       out_.emplace_back(std::move(*report));
@@ -168,12 +176,13 @@ void CutMember::hand_on() {
       phase_ = Phase::stop;
       set_order(CutOrder::stop);
     } else if (std::holds_alternative<cut::Save>(one)) {
-      phase_ = Phase::closing;
-      set_order(CutOrder::close);
+      phase_ = Phase::saving;
+      takes_image = true;
     } else if (std::holds_alternative<cut::GoOn>(one)) {
       let_go();
     }
   }
+  if (takes_image) out_.emplace_back(TakeImage{});
 }
 
 // A full fence behind it: then the library sees the order, or its call is seen.
@@ -186,6 +195,7 @@ void CutMember::set_order(CutOrder order) {
 void CutMember::let_go() {
   if (cut_ == 0) return;
   cut_ = 0;
+  closing_.reset();
   __atomic_and_fetch(&channel_.attention, ~lower::attend_cut, __ATOMIC_SEQ_CST);
   set_order(CutOrder::none);
   out_.emplace_back(GoOn{});

@@ -51,7 +51,7 @@ class CutMember {
   std::string describe() const;
 
  private:
-  enum class Phase : std::uint8_t { run_on, stop, closing, saving };
+  enum class Phase : std::uint8_t { run_on, stop, saving };
 
   void begin(const cut::Order& order);
   void refuse(const std::string& why);
@@ -67,6 +67,7 @@ class CutMember {
   cut::CutNumber cut_ = 0;  // 0: none
   Phase phase_ = Phase::run_on;
   bool stands_ = false;
+  std::optional<cut::Order> closing_;  // to save; the library is still taking something in
   std::vector<Output> out_;
 };
 
