@@ -244,16 +244,29 @@ def test_a_refused_program_is_told_once(world, launcher):
     assert "restart 1" not in done.stderr, done.stderr
 
 
+def halo(launcher):
+    path = Path(PROGRAM).resolve().parents[2] / "tests/lower_half" / f"halo.{launcher}"
+    if not path.exists():
+        pytest.skip(f"{path} was not built")
+    return path
+
+
 @launchers
-def test_a_program_of_mpi_runs_to_its_end(world, launcher):
-    """Its lower half is under the companion; a cut is refused by name."""
-    halo = Path(PROGRAM).resolve().parents[2] / "tests/lower_half" / f"halo.{launcher}"
-    if not halo.exists():
-        pytest.skip(f"{halo} was not built")
-    words = list(map(str, line(launcher, RANKS, halo)))
+@pytest.mark.parametrize("victim", ["program", "companion"])
+def test_a_program_of_mpi_goes_on_from_a_cut(world, launcher, victim):
+    """Killed among messages and collective calls it prints what an undisturbed run prints."""
+    words = list(map(str, line(launcher, RANKS, halo(launcher), 3000)))
     native = subprocess.run(words, env=world.env, cwd=world.folder, stdin=subprocess.DEVNULL,
                             capture_output=True, text=True, timeout=100)
-    done = world.run("run", "--transparent", "--interval", 0.1, "--job", "app", "--", *words)
-    assert done.returncode == 0, done.stderr
-    assert sorted(done.stdout.splitlines()) == sorted(native.stdout.splitlines())
-    assert "the program uses MPI (libmpi" in done.stderr, done.stderr
+    expected = native.stdout.splitlines()
+    assert native.returncode == 0 and len(expected) == 3000, native.stderr
+    with open(world.folder / "out", "w") as out:
+        running = start(world, words, "--job", "app", *QUICK, out=out)
+        wait_for_version(world, running)
+        name = {"program": "backstay-boot", "companion": "backstay-companion"}[victim]
+        kill(processes_of(world, name)[-1:])
+        _, told = running.communicate(timeout=200)
+    assert running.returncode == 0, told
+    assert re.search(r"restart 1 of \d+ from version", told), told
+    # What a rank printed behind the version is printed again.
+    assert set((world.folder / "out").read_text().splitlines()) == set(expected), told

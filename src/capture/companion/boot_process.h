@@ -20,13 +20,18 @@
 
 namespace backstay::image {
 
+// Of a program that may use MPI (docs/protocol/lower-half.md).
+struct LowerHalf {
+  std::string folder;   // of the lower half and of our libraries; "": none
+  std::string channel;  // CutChannel::path() for this life of the program; "": none
+};
+
 class BootProcess {
  public:
-  // `words`: the program and its arguments; none: a saved one is brought back. `mpi`: the folder of
-  // the lower half (docs/protocol/lower-half.md); "": none.
+  // `words`: the program and its arguments; none: a saved one is brought back.
   // Errors: io, not_found (the boot program).
   static Result<std::unique_ptr<BootProcess>> start(const std::vector<std::string>& words,
-                                                    const std::string& mpi);
+                                                    const LowerHalf& lower);
   ~BootProcess();  // ends it, if it was not left
   BootProcess(const BootProcess&) = delete;
   BootProcess& operator=(const BootProcess&) = delete;

@@ -15,7 +15,7 @@ Status check_saving() {
   const Fd memory(::memfd_create("backstay-check", MFD_CLOEXEC));
   if (::ftruncate(memory.get(), pool_bytes) != 0) return errno_error("take memory", errno);
   BACKSTAY_ASSIGN(const auto mapped, client::Mapping::of(memory, pool_bytes, true));
-  BACKSTAY_ASSIGN(const auto boot, BootProcess::start({"/bin/sleep", "60"}, ""));
+  BACKSTAY_ASSIGN(const auto boot, BootProcess::start({"/bin/sleep", "60"}, {}));
   BACKSTAY_TRY(boot->lend({memory.get(), mapped.bytes(), {}}));
   Request request{};
   request.kind = static_cast<std::uint32_t>(Ask::cut);

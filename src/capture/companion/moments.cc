@@ -8,11 +8,22 @@ bool Lockstep::any(bool mine) const {
   return most.ok() && *most != 0;
 }
 
+CutOrders Lockstep::agree(const CutWishes& mine) const {
+  CutOrders all;
+  all.is_busy = any(mine.is_busy);
+  if (!all.is_busy && !any(mine.agent_lost)) return all;
+  all.is_ready = !any(!mine.is_ready);
+  all.gave_up = any(mine.gave_up);
+  all.agent_lost = any(mine.agent_lost);
+  return all;
+}
+
 // Most calls find nothing new: one exchange, and that of due().
 Orders Lockstep::next(const Wishes& mine) {
   constexpr std::int64_t runs = 1;
   constexpr std::int64_t has_wishes = 2;
-  const std::int64_t said = (mine.save || mine.stop ? has_wishes : 0) | (mine.ended ? 0 : runs);
+  const bool wishes = mine.save || mine.stop || mine.cut.is_busy || mine.cut.agent_lost;
+  const std::int64_t said = (wishes ? has_wishes : 0) | (mine.ended ? 0 : runs);
   const auto most = group_.maximum(said);
   Orders orders;
   if (!most.ok()) return orders;
@@ -20,6 +31,7 @@ Orders Lockstep::next(const Wishes& mine) {
     orders.save = any(mine.save);
     orders.stop = any(mine.stop);
     orders.all_ended = !any(!mine.ended);
+    orders.cut = agree(mine.cut);
   } else {
     orders.all_ended = *most == 0;
   }

@@ -6,11 +6,23 @@
 
 namespace backstay::image {
 
+// What one rank knows of the cut that MPI programs need (agreed_cut.h).
+struct CutWishes {
+  bool uses_mpi = false;
+  bool is_busy = false;     // a cut is wanted, or under way
+  bool is_ready = false;    // the image is to be taken
+  bool gave_up = false;     // the cut that was asked for will not be
+  bool agent_lost = false;  // and has to be found again
+};
+// Of any rank; `is_ready` of all.
+using CutOrders = CutWishes;
+
 // What one rank knows.
 struct Wishes {
   bool save = false;   // a signal has asked for it, or a cut is to be tried again
   bool stop = false;   // a signal has asked for it
   bool ended = false;  // the program has, with exit code 0 or as it was asked to
+  CutWishes cut = {};
 };
 
 // The same on all ranks.
@@ -18,6 +30,7 @@ struct Orders {
   bool save = false;
   bool stop = false;
   bool all_ended = false;
+  CutOrders cut = {};
 };
 
 class Moments {
@@ -27,6 +40,12 @@ class Moments {
   virtual Orders next(const Wishes& mine) = 0;
   // Whether MPI holds nothing of the programs where they are saved (docs/protocol/cut.md).
   virtual bool settles_mpi() const = 0;
+  // After an order to save, before this rank's program is stopped. Errors: why it is not saved.
+  virtual Status may_save() const { return {}; }
+  // How that save has ended: the same on all ranks.
+  virtual void saved(const Status&) {}
+  // next() is to be called again at once.
+  virtual bool is_hurried() const { return false; }
 };
 
 // All programs are saved as soon as all companions know that it is time, wherever they are. Good
@@ -39,8 +58,10 @@ class Lockstep final : public Moments {
   Orders next(const Wishes& mine) override;
   bool settles_mpi() const override { return false; }
 
- private:
   bool any(bool mine) const;
+
+ private:
+  CutOrders agree(const CutWishes& mine) const;
 
   const client::Group& group_;
   client::Session& session_;

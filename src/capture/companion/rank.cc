@@ -8,6 +8,7 @@
 #include <csignal>
 
 #include "base/tell.h"
+#include "capture/companion/agreed_cut.h"
 #include "capture/companion/command_note.h"
 #include "capture/companion/ended_rank.h"
 #include "capture/companion/image_source.h"
@@ -55,7 +56,6 @@ Status Rank::start_session() {
   BACKSTAY_TRY(company_.meet(options_.launcher));
   BACKSTAY_ASSIGN(session_, Session::start(company_.group(), nullptr));
   objects_.emplace(*session_);
-  moments_ = std::make_unique<Lockstep>(company_, *session_);
   return {};
 }
 
@@ -80,7 +80,7 @@ Status Rank::bring_back() {
   BACKSTAY_TRY(objects_->restart(
       [&](client::Connection& agent, const client::Origin& origin) -> client::ObjectTarget& {
         target.reset();
-        target = std::make_unique<ImageTarget>(origin, agent, options_.mpi, company_.is_first());
+        target = std::make_unique<ImageTarget>(origin, agent, lower_half(), company_.is_first());
         return *target;
       }));
   BACKSTAY_TRY(company_.group().agree(target->go()));
@@ -105,7 +105,7 @@ Status Rank::begin() {
 
 // A request that changes nothing: its answer says whether the program can be saved at all.
 Status Rank::start_program() {
-  BACKSTAY_ASSIGN(boot_, BootProcess::start(options_.words, options_.mpi));
+  BACKSTAY_ASSIGN(boot_, BootProcess::start(options_.words, lower_half()));
   Request request{};
   request.kind = static_cast<std::uint32_t>(Ask::resume);
   const auto runs = boot_->ask(request);
@@ -113,7 +113,20 @@ Status Rank::start_program() {
   return runs.error();
 }
 
+// What a life of the program needs for MPI; the life before has ended.
+LowerHalf Rank::lower_half() {
+  if (options_.mpi.empty()) return {};
+  auto channel = CutChannel::make();
+  channel_ = channel.ok() ? std::move(channel).value() : nullptr;
+  return {options_.mpi, channel_ ? channel_->path() : ""};
+}
+
 int Rank::serve() {
+  if (channel_) {
+    moments_ = std::make_unique<AgreedCut>(company_, *session_, channel_->memory());
+  } else {
+    moments_ = std::make_unique<Lockstep>(company_, *session_);
+  }
   for (;;) {
     wait_a_moment();
     if (const auto code = failure()) {
@@ -122,7 +135,7 @@ int Rank::serve() {
       return *code;
     }
     const bool wants_stop = stop_asked_ && !stop_tried_;
-    const Orders orders = moments_->next({asked_, wants_stop, ended_});
+    const Orders orders = moments_->next({asked_, wants_stop, ended_, {}});
     if (company_.is_over()) return serve_alone();
     if (orders.all_ended) return end();
     look_whether_due(orders);
@@ -152,6 +165,7 @@ void Rank::wait_a_moment() {
 }
 
 double Rank::look_every_s() const {
+  if (moments_ && moments_->is_hurried()) return 0.001;
   const auto& checkpoint = session_->config().checkpoint;
   constexpr double longest_s = 0.05;
   if (checkpoint.policy != "interval") return longest_s;
@@ -194,6 +208,7 @@ std::string Rank::notes_of_image(const client::Origin& origin) const {
 Result<std::unique_ptr<client::ObjectSource>> Rank::take_image(client::Connection& agent,
                                                                const client::Origin& origin) {
   using Source = std::unique_ptr<client::ObjectSource>;
+  BACKSTAY_TRY(moments_->may_save());
   if (ended_) return Source(std::make_unique<EndedRank>(origin));
   auto image = ImageSource::begin(*boot_, agent, notes_of_image(origin), has_child_);
   const auto mpi = image.ok() ? mpi_library_of(boot_->pid(), options_.mpi) : std::string();
@@ -213,6 +228,7 @@ void Rank::save() {
       objects_->checkpoint([this](client::Connection& agent, const client::Origin& origin) {
         return take_image(agent, origin);
       });
+  moments_->saved(saved);
   const bool child = !saved.ok() && saved.error().code() == Code::busy;
   asked_ = asked_ || child;
   const bool known = child && has_child_;

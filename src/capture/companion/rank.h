@@ -15,6 +15,7 @@
 
 #include "capture/companion/boot_process.h"
 #include "capture/companion/company.h"
+#include "capture/companion/cut_channel.h"
 #include "capture/companion/moments.h"
 #include "capture/companion/options.h"
 #include "client/object_session.h"
@@ -34,6 +35,7 @@ class Rank {
   Status start_program();
   int give_up(const Error& why);
   int serve();
+  LowerHalf lower_half();
   int serve_alone();
   void wait_a_moment();
   void take_signals();
@@ -54,6 +56,7 @@ class Rank {
   Company company_;
   std::unique_ptr<client::Session> session_;
   std::optional<client::ObjectSession> objects_;
+  std::unique_ptr<CutChannel> channel_;  // of the program's present life; null without MPI
   std::unique_ptr<Moments> moments_;
   std::unique_ptr<BootProcess> boot_;  // null: it had ended when it was saved
   Fd signals_;
