@@ -1,25 +1,24 @@
-// What calls cost, medians: nanoseconds of calls that are counted and of one that is not, latency
-// and bandwidth between two ranks. Usage: calls_cost, on two ranks
+// What calls cost, the least of many: nanoseconds of calls that are counted and of one that is not,
+// latency and bandwidth between two ranks. Usage: calls_cost, on two ranks
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { times = 15 };
+enum { times = 61 };
 static int rank;
 
-static int by_value(const void* a, const void* b) {
-  const double x = *(const double*)a, y = *(const double*)b;
-  return x < y ? -1 : x > y;
+// The machine has other work; what is added by that is not what is asked for.
+static double best(const double* all, int largest) {
+  double found = all[0];
+  for (int i = 1; i < times; ++i) {
+    if (largest ? all[i] > found : all[i] < found) found = all[i];
+  }
+  return found;
 }
 
-static double median(double* all) {
-  qsort(all, times, sizeof *all, by_value);
-  return all[times / 2];
-}
-
-static void print(const char* what, double* all, double scale) {
-  if (rank == 0) printf("%-34s %10.2f\n", what, median(all) * scale);
+static void print(const char* what, const double* all, double scale) {
+  if (rank == 0) printf("%-34s %10.2f\n", what, best(all, scale == 1e-9) * scale);
 }
 
 static void no_message(void) {
@@ -27,24 +26,24 @@ static void no_message(void) {
   for (int i = 0; i < times; ++i) {
     const double begin = MPI_Wtime();
     int number = 0;
-    for (int k = 0; k < 100000; ++k) MPI_Comm_rank(MPI_COMM_WORLD, &number);
-    all[i] = (MPI_Wtime() - begin) / 100000;
+    for (int k = 0; k < 10000; ++k) MPI_Comm_rank(MPI_COMM_WORLD, &number);
+    all[i] = (MPI_Wtime() - begin) / 10000;
   }
   print("Comm_rank, ns", all, 1e9);
 }
 
 static void to_itself(void) {
   double all[times];
-  char byte = 0;
+  char from = 0, to = 0;
   for (int i = 0; i < times; ++i) {
     const double begin = MPI_Wtime();
-    for (int k = 0; k < 20000; ++k) {
+    for (int k = 0; k < 1000; ++k) {
       MPI_Request request[2];
-      MPI_Irecv(&byte, 1, MPI_CHAR, 0, 1, MPI_COMM_SELF, &request[0]);
-      MPI_Isend(&byte, 1, MPI_CHAR, 0, 1, MPI_COMM_SELF, &request[1]);
+      MPI_Irecv(&to, 1, MPI_CHAR, 0, 1, MPI_COMM_SELF, &request[0]);
+      MPI_Isend(&from, 1, MPI_CHAR, 0, 1, MPI_COMM_SELF, &request[1]);
       MPI_Waitall(2, request, MPI_STATUSES_IGNORE);
     }
-    all[i] = (MPI_Wtime() - begin) / 20000;
+    all[i] = (MPI_Wtime() - begin) / 1000;
   }
   print("Irecv, Isend, Waitall to itself, ns", all, 1e9);
 }
@@ -75,8 +74,8 @@ static void barrier(void) {
   double all[times];
   for (int i = 0; i < times; ++i) {
     const double begin = MPI_Wtime();
-    for (int k = 0; k < 5000; ++k) MPI_Barrier(MPI_COMM_WORLD);
-    all[i] = (MPI_Wtime() - begin) / 5000;
+    for (int k = 0; k < 100; ++k) MPI_Barrier(MPI_COMM_WORLD);
+    all[i] = (MPI_Wtime() - begin) / 100;
   }
   print("Barrier, ns", all, 1e9);
 }
@@ -87,10 +86,10 @@ int main(int argc, char** argv) {
   no_message();
   to_itself();
   barrier();
-  ping_pong(1, 20000, "latency of 1 byte, ns", 1e9);
-  ping_pong(1024, 10000, "latency of 1 KiB, ns", 1e9);
-  ping_pong(65536, 2000, "64 KiB, GB/s", -1);
-  ping_pong(4 << 20, 40, "4 MiB, GB/s", -1);
+  ping_pong(1, 200, "latency of 1 byte, ns", 1e9);
+  ping_pong(1024, 200, "latency of 1 KiB, ns", 1e9);
+  ping_pong(65536, 20, "64 KiB, GB/s", -1);
+  ping_pong(4 << 20, 2, "4 MiB, GB/s", -1);
   MPI_Finalize();
   return 0;
 }
