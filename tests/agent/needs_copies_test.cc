@@ -100,6 +100,51 @@ TEST_F(NeedsCopies, NoneIsKeptWithoutWhatItNeeds) {
   EXPECT_THAT(why->message(), HasSubstr("it needs version 1, whose segment of node 0 is missing"));
 }
 
+// An agent that died has left a part of a copy: its segment, perhaps not all of it.
+TEST_F(NeedsCopies, ASegmentWithoutItsManifestIsNoCopyOfWhatIsNeeded) {
+  SCOPED_TRACE(test::replay());
+  const FileOf older = world.write(0, 1, 5);
+  for (NodeId disk = 1; disk < 4; ++disk) {
+    const auto tier = tier_on(*world.network.disks[disk]);
+    ASSERT_TRUE(tier->put(segment_of(older), world.segments[older]).ok());
+  }
+  const FileOf file = write_needing(2, older);
+  seal(file);
+  world.network.run_for();
+  EXPECT_FALSE(world.told(0, 2));
+  EXPECT_EQ(world.copies(file), 1u);
+  const auto why = world.network[0].replicator->blockers(2);
+  ASSERT_TRUE(why);
+  EXPECT_THAT(why->message(), HasSubstr("whose manifest of node 0 is not here"));
+}
+
+// The store does not look at pins any more.
+TEST_F(NeedsCopies, NoneIsBegunWhileWhatItNeedsIsBeingRemoved) {
+  SCOPED_TRACE(test::replay());
+  const FileOf older = world.write(0, 1, 5);
+  world.network[0].directory->add(held(older));
+  const FileOf file = write_needing(2, older);
+  for (NodeId node = 1; node < 4; ++node) {
+    VersionTable& versions = world.network[node].state.versions;
+    StoredVersion one;
+    one.version = 1;
+    one.level = Level::local;
+    one.record.version = 1;
+    one.record.run = run;
+    versions.found(one, Where::disk);
+    versions.ordered(1, StoreOrder::remove);
+  }
+  seal(file);
+  world.network.run_for();
+  EXPECT_EQ(world.copies(file), 1u);
+  for (NodeId node = 1; node < 4; ++node) {
+    world.network[node].state.versions.ordered(1, StoreOrder::remove, false);
+  }
+  world.network.run_for();
+  EXPECT_TRUE(world.told(0, 2));
+  EXPECT_EQ(world.copies(file), 2u);
+}
+
 TEST_F(NeedsCopies, ACopyGetsTheNeedsIntoItsRecord) {
   SCOPED_TRACE(test::replay());
   const FileOf older = world.write(0, 1, 5);

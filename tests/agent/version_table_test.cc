@@ -262,6 +262,23 @@ TEST_F(Table, T13WhatIsBeingRemovedIsNotOrderedAgain) {
   EXPECT_THAT(expired(table, 2), ElementsAre(1)) << "the store could not remove it";
 }
 
+TEST_F(Table, T13AVersionIsLeavingUntilTheStoreHasAnswered) {
+  become(1, Level::local);
+  table.found(in_doubt(2, {5}), Where::disk);
+  table.begin_run(run, 0, 2, true);
+  ASSERT_TRUE(table.copies().contains(2));
+  for (const VersionNumber version : {1, 2}) {
+    EXPECT_FALSE(is_leaving(table, version));
+    table.ordered(version, StoreOrder::remove);
+    EXPECT_TRUE(is_leaving(table, version));
+    table.ordered(version, StoreOrder::remove, false);
+    EXPECT_FALSE(is_leaving(table, version)) << "the store could not";
+    table.ordered(version, StoreOrder::remove);
+    table.removed(version, Where::disk);
+    EXPECT_FALSE(is_leaving(table, version));
+  }
+}
+
 TEST_F(Table, T14ARemovedVersionLeavesSharedStorageAlone) {
   become(1, Level::protected_);
   become(2, Level::local);

@@ -101,53 +101,50 @@ void FakeAgent::loop() {
     std::vector<pollfd> wait{{wake_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
     for (const auto& [fd, link] : links_) wait.push_back({fd, POLLIN, 0});
     wait_for_any(wait);
-    // What was sent before stop() is obeyed.
     const bool idle = std::all_of(wait.begin() + 1, wait.end(),
                                   [](const pollfd& one) { return one.revents == 0; });
     if (wait[0].revents != 0 && idle) break;
-    if (wait[1].revents != 0) {
-      auto accepted = wire::accept_from(listener_.get());
-      if (accepted.ok()) {
-        const int fd = accepted->get();
-        links_[fd].socket = std::move(*accepted);
-      }
-    }
+    if (wait[1].revents != 0) accept();
+    Action action = Action::go_on;
     for (std::size_t i = 2; i < wait.size(); ++i) {
-      const auto found = links_.find(wait[i].fd);
-      if (wait[i].revents == 0 || found == links_.end()) continue;
-      auto received = wire::receive(found->first);
-      if (!received.ok()) {
-        lost(found->second);
-        links_.erase(found);
-        continue;
-      }
-      log.emplace_back(name_of(received->message));
-      const Action action = options_.hook ? options_.hook(received->message) : Action::go_on;
-      if (action == Action::die) {
-        dead_ = true;
-        links_.clear();
-        listener_.reset();
-        return;
-      }
-      if (action == Action::reborn) {
-        forget_all();
-        break;
-      }
-      if (action == Action::ignore) continue;
-      if (action == Action::cut_off) {
-        send(found->second, wire::Failure{Code::invalid, "cut off for a test"});
-      }
-      if (action == Action::drop_rank || action == Action::cut_off) {
-        lost(found->second);
-        links_.erase(found);
-        continue;
-      }
-      obey(found->second, received->message);
+      if (wait[i].revents != 0) action = hear(wait[i].fd);
+      if (action == Action::die || action == Action::reborn) break;
     }
+    if (action == Action::die) break;
+    if (action == Action::reborn) forget_all();
   }
   dead_ = true;
   links_.clear();
   listener_.reset();
+}
+
+void FakeAgent::accept() {
+  auto accepted = wire::accept_from(listener_.get());
+  if (!accepted.ok()) return;
+  const int fd = accepted->get();
+  links_[fd].socket = std::move(*accepted);
+}
+
+FakeAgent::Action FakeAgent::hear(int fd) {
+  const auto found = links_.find(fd);
+  if (found == links_.end()) return Action::go_on;
+  auto received = wire::receive(fd);
+  if (!received.ok()) {
+    lost(found->second);
+    links_.erase(found);
+    return Action::go_on;
+  }
+  log.emplace_back(name_of(received->message));
+  const Action action = options_.hook ? options_.hook(received->message) : Action::go_on;
+  if (action == Action::go_on) obey(found->second, received->message);
+  if (action == Action::cut_off) {
+    send(found->second, wire::Failure{Code::invalid, "cut off for a test"});
+  }
+  if (action == Action::drop_rank || action == Action::cut_off) {
+    lost(found->second);
+    links_.erase(found);
+  }
+  return action;
 }
 
 void FakeAgent::obey(Link& link, const wire::Message& message) {

@@ -108,6 +108,8 @@ class FakeAgent {
   };
 
   void loop();
+  void accept();
+  Action hear(int fd);  // returns what is to become of the agent
   void wait_for_any(std::vector<pollfd>& descriptors);
   void forget_all();
   void obey(Link& link, const wire::Message& message);

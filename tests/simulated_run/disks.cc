@@ -62,7 +62,14 @@ void SimulatedRun::check_needs(HostId id) {
     for (const io::Entry& entry : *entries) {
       const std::string name = folder + "/" + entry.name;
       if (!format::node_of_manifest(entry.name) || has_needed(id, name)) continue;
-      fail(fmt::format("host {} has {} and not all that it needs", id, name));
+      std::string missing;
+      for (const agent::FileOf& file : needs_of(id, name)) {
+        const std::string data = agent::names_of("job", file).data;
+        if (!hosts_.at(id).disk->open(local_dir + "/" + data, io::Open::read).ok()) {
+          missing += (missing.empty() ? "" : ", ") + data;
+        }
+      }
+      fail(fmt::format("host {} has {} and not what it needs: {}", id, name, missing));
     }
   }
 }

@@ -87,13 +87,20 @@ Status IncomingReplica::understand(std::uint64_t segment_bytes, std::uint64_t pi
   return {};
 }
 
-// The owner asked for those copies before this one; one may have failed.
+// The owner asked for those copies before this one; one may have failed. A segment alone is what an
+// agent that died has left of one: the manifest comes last.
 Status IncomingReplica::check_needs() {
   for (const FileOf& file : held_.needs) {
-    const auto there = open_needed(tier_, job_, file);
-    if (there.ok()) continue;
-    return Error(is_damage(there.error().code()) ? Code::again : there.error().code(),
-                 there.error().message() + " here");
+    const auto segment = open_needed(tier_, job_, file);
+    if (!segment.ok()) {
+      return Error(is_damage(segment.error().code()) ? Code::again : segment.error().code(),
+                   segment.error().message() + " here");
+    }
+    const auto manifest = tier_.open(names_of(job_, file).manifest);
+    if (manifest.ok()) continue;
+    return Error(manifest.error().code() == Code::not_found ? Code::again : manifest.error().code(),
+                 fmt::format("it needs version {}, whose manifest of node {} is not here",
+                             file.version, file.node));
   }
   return {};
 }

@@ -159,6 +159,9 @@ void Job::reap_restores() {
     }
     const auto version = restores_.front()->brought_back();
     if (version && redundancy_) redundancy_->brought_back(*version);
+    if (version) {
+      state_.went_on_from = VersionPin(state_.versions, version->first, PinReason::went_on_from);
+    }
     restores_.pop_front();
     if (!restores_.empty()) restores_.front()->start();
   }

@@ -64,6 +64,8 @@ void Job::gone(VersionNumber version) {
 // Every node has recorded it.
 void Job::announced(const Announcement& now) {
   const StoredVersion& stored = now.version;
+  const bool goes_on = stored.record.run == state_.run;
+  if (goes_on && stored.version > state_.went_on_from.version()) state_.went_on_from.release();
   if (now.before == Level::none) {
     writers_.run_began() ? writers_.local(stored) : capture_.local(stored);
     home_files_.local(stored);

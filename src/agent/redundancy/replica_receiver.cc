@@ -93,6 +93,16 @@ bool ReplicaReceiver::waits_for_needs(const Copy& copy) const {
   });
 }
 
+// A removal that is under way takes no notice of a pin. Behind it the copy is made, or what it
+// needs is missing and its owner hears so.
+bool ReplicaReceiver::waits_for_removal(const Copy& copy) const {
+  const VersionTable& versions = world_.state.versions;
+  return is_leaving(versions, copy.file.version) ||
+         std::ranges::any_of(copy.what.needs, [&](const wire::peer::Need& need) {
+           return is_leaving(versions, need.version);
+         });
+}
+
 // What is worked on: what was begun, then older versions, then the files of the next higher nodes,
 // round the circle. With one order for all, every keeper would begin with the same owner, and wait
 // for its link while others idle.
@@ -105,7 +115,8 @@ std::vector<ReplicaReceiver::Copy*> ReplicaReceiver::first_ones() {
   };
   std::vector<Copy*> all;
   for (auto& [file, copy] : copies_) {
-    if (!copy.is_pulled()) all.push_back(&copy);  // else it waits for one of the others
+    if (copy.is_pulled()) continue;  // it waits for one of the others
+    if (copy.is_active() || !waits_for_removal(copy)) all.push_back(&copy);
   }
   const auto end = all.begin() + static_cast<std::ptrdiff_t>(std::min(all.size(), pulled_max));
   std::ranges::partial_sort(all, end, {}, place);

@@ -82,6 +82,7 @@ class ReplicaReceiver {
   };
 
   bool waits_for_needs(const Copy& copy) const;
+  bool waits_for_removal(const Copy& copy) const;
   std::vector<Copy*> first_ones();
   void start(Copy& copy);
   void got_manifest(Copy& copy, Result<Buffer> manifest);

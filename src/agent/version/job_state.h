@@ -113,6 +113,8 @@ struct JobState {
     std::set<VersionOfRun> decided = {};
   };
   Elsewhere elsewhere = {};
+  // Newer versions that the restart had to skip look good here, and retention would count them.
+  VersionPin went_on_from = {};
   DurableSettings durable_settings = {};
   std::uint32_t durable_looks = 0;     // restarts that have it listed once more, and wait for that
   std::uint64_t lost_patience_ns = 0;  // how long who waits hopes after a loss or return

@@ -86,7 +86,9 @@ std::vector<VersionNumber> expired_with(const VersionTable& table, std::uint32_t
     const bool soon = std::ranges::find(recorded_soon, number) != recorded_soon.end();
     if (row.disk && !row.removing && !soon && counts(*row.disk)) all.push_back(*row.disk);
   }
-  for (const auto& [number, copies] : table.copies()) all.push_back(copies);
+  for (const auto& [number, copies] : table.copies()) {
+    if (!is_leaving(table, number)) all.push_back(copies);
+  }
   std::ranges::sort(all, {}, &StoredVersion::version);
   std::vector<VersionNumber> out = expired(all, keep, table.newest_announced());
   // One that is on its way to a higher level: others may hear of that level before it is removed.

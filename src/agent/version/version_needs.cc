@@ -23,8 +23,9 @@ VersionNumber VersionNeeds::needed_by(VersionOfRun version,
   return 0;
 }
 
-void VersionNeeds::forget_needs(VersionNumber version) {
-  std::erase_if(needs_, [version](const auto& entry) { return entry.first.first == version; });
+bool VersionNeeds::forget_needs(VersionNumber version) {
+  return std::erase_if(needs_,
+                       [version](const auto& entry) { return entry.first.first == version; }) != 0;
 }
 
 }  // namespace backstay::agent

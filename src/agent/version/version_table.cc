@@ -107,7 +107,7 @@ void VersionTable::begin_run(RunId run, NodeId node, std::uint32_t nodes, bool p
 void VersionTable::write_failed(VersionNumber version) {
   VersionRow* row = row_on_disk(version);
   if (row == nullptr || row->disk->level != Level::none || row->in_doubt()) return;
-  forget_needs(version);
+  if (forget_needs(version)) orders_.retain = true;
   leave_disk(version);
 }
 
@@ -232,16 +232,17 @@ void VersionTable::doubted(VersionNumber version, Where where, bool on) {
 }
 
 void VersionTable::removed(VersionNumber version, Where where) {
+  if (where == Where::disk) leaving_copies_.erase(version);
   if (where == Where::disk && copies_.erase(version) != 0) {
     BACKSTAY_CHECK(row_on_disk(version) == nullptr);
-    forget_needs(version);
+    if (forget_needs(version)) orders_.retain = true;
     orders_.gone.push_back(version);
     return;
   }
   auto* stored = place(version, where);
   if (stored == nullptr) return;
   if (where == Where::disk) {
-    forget_needs(version);
+    if (forget_needs(version)) orders_.retain = true;
     leave_disk(version);
     orders_.gone.push_back(version);
   } else {
@@ -256,6 +257,10 @@ void VersionTable::removed(VersionNumber version, Where where) {
 
 void VersionTable::ordered(VersionNumber version, StoreOrder what, bool on) {
   VersionRow* row = row_on_disk(version);
+  if (what == StoreOrder::remove) {
+    leaving_copies_.erase(version);
+    if (on && copies_.contains(version)) leaving_copies_.insert(version);
+  }
   if (row == nullptr) return;
   if (what == StoreOrder::remove) {
     row->removing = on;
@@ -264,6 +269,11 @@ void VersionTable::ordered(VersionNumber version, StoreOrder what, bool on) {
   } else if (row->recording > 0) {
     --row->recording;
   }
+}
+
+bool is_leaving(const VersionTable& table, VersionNumber version) {
+  const VersionRow* row = table.find(version);
+  return table.leaving_copies().contains(version) || (row != nullptr && row->removing);
 }
 
 VersionOrders VersionTable::take_orders() {

@@ -98,10 +98,14 @@ class VersionNeeds {
   // Versions without a row of which files of other nodes lie here, and no record: this node has no
   // part in their commit, but retention removes them.
   const std::map<VersionNumber, StoredVersion>& copies() const { return copies_; }
+  // Of these, those that the store was ordered to remove.
+  const std::set<VersionNumber>& leaving_copies() const { return leaving_copies_; }
 
  protected:
-  void forget_needs(VersionNumber version);
+  // True: it needed others, which may be expired now.
+  bool forget_needs(VersionNumber version);
   std::map<VersionNumber, StoredVersion> copies_;
+  std::set<VersionNumber> leaving_copies_;
 
  private:
   std::map<VersionOfRun, std::vector<format::Need>> needs_;
@@ -160,8 +164,8 @@ class VersionTable : public VersionNeeds, public LevelBlockers {
   void removed(VersionNumber version, Where where);
 
   // --- orders to the store (retention.h decides what is removed) ---
-  // The store was ordered to remove it from the disk, or to write its record; `on` false: it could
-  // not remove it.
+  // The store was ordered to remove it from the disk (also as copies without a row), or to write
+  // its record; `on` false: it could not remove it.
   void ordered(VersionNumber version, StoreOrder what, bool on = true);
 
   // Another room knows something new about it: the pool, shared storage.
@@ -186,5 +190,8 @@ class VersionTable : public VersionNeeds, public LevelBlockers {
   RunId run_ = 0;
   VersionNumber newest_announced_ = 0;
 };
+
+// The store was ordered to remove it from the disk and has not answered: a pin comes too late.
+bool is_leaving(const VersionTable& table, VersionNumber version);
 
 }  // namespace backstay::agent

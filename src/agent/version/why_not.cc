@@ -13,14 +13,10 @@ using Cause = WhyNot::Cause;
 
 WhyNot because(Cause cause, const Error& why) { return {cause, why.code(), why.message()}; }
 
-// The job was restarted from it, with other nodes' parts, and retention has not removed it since.
+// The run was restarted from it, with other nodes' parts, and those keep it so far.
 bool is_elsewhere(const JobState& state, VersionNumber version) {
   const bool restarted = version != 0 && version == state.elsewhere.restarted_from.first;
-  if (!restarted || !state.is_gone(version)) return false;
-  const auto& rows = state.versions.rows();
-  const auto newer = std::count_if(rows.upper_bound(version), rows.end(),
-                                   [](const auto& entry) { return entry.second.good(); });
-  return newer < state.keep;
+  return restarted && version == state.went_on_from.version() && state.is_gone(version);
 }
 
 // Its replicas may have been on nodes outside of this run, and whether all are made again is not

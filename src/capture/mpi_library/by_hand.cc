@@ -1,7 +1,9 @@
 // Functions of which the prototype does not say enough.
 #include <stdarg.h>
 
+#include "capture/mpi_library/again.h"
 #include "capture/mpi_library/names.h"
+#include "capture/mpi_library/requests.h"
 
 extern "C" char** environ;
 
@@ -12,14 +14,26 @@ namespace {
 constexpr int thread_serialized = 2;  // in both ABIs
 
 // MPI may look into the environment at its start; the program may have changed its own by then.
-void give_environment() { lower::table().do_job(lower::table().take_environment, environ); }
+// Behind a restart the program's is that of another launcher.
+void give_environment() {
+  if (is_asked()) {
+    enter();
+    leave();
+  }
+  if (!has_begun_again()) lower::table().do_job(lower::table().take_environment, environ);
+}
+
+int started(int result, int level) {
+  if (result == 0) note_start(level);
+  return result;
+}
 
 uint64_t word(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
-using Communicator = abi::Handle<Class::comm>;
+using Comm = abi::Handle<Class::comm>;
 
 // How many there are on the other side of a collective call.
-int64_t peers_of(Communicator comm) {
+int64_t peers_of(Comm comm) {
   int inter = 0;
   int size = 0;
   call<int>(index_MPI_Comm_test_inter, abi::real<Class::comm>(comm), &inter);
@@ -33,7 +47,7 @@ struct Degrees {
 };
 
 // Of a communicator with a topology. Without one MPI refuses the call itself.
-Degrees degrees_of(Communicator comm) {
+Degrees degrees_of(Comm comm) {
   constexpr int cartesian = abi::handles_are_pointers ? 1 : 2;
   constexpr int graph = abi::handles_are_pointers ? 2 : 1;
   constexpr int distributed = abi::handles_are_pointers ? 4 : 3;
@@ -75,13 +89,41 @@ void* kept_types(const void* first, int64_t count) {
 constexpr uint64_t in_place = abi::handles_are_pointers ? 1 : ~0ULL;
 int64_t sent(const void* buffer, int64_t count) { return word(buffer) == in_place ? 0 : count; }
 
+Comm predefined_world() { return abi::predefined<Class::comm>(abi::known(abi::Known::world)); }
+
+int begun(int result) {
+  const InCall in_call;
+  if (result == 0) begin_counting();
+  return result;
+}
+
+// It returns when all members have begun it: a member that has freed it could not make it again for
+// one that has not, in another process.
+int end_communicator(uint32_t index, void* comm) {
+  auto& handle = *static_cast<Comm*>(comm);
+  InOut<Class::comm> freed(comm);
+  const Communicator* known = communicator_of(handle);
+  const bool is_shared = known != nullptr && known->number != 0;
+  const Collective ending(handle);
+  if (is_shared && !abi::is_world(handle)) {
+    inside(index_MPI_Barrier, abi::real<Class::comm>(handle));
+    count_freed(handle);
+  } else if (known != nullptr && abi::slot_of<Class::comm>(handle) != nullptr) {
+    count_freed(handle);
+  }
+  const int result = inside(index, freed.place());
+  freed.put();
+  return result;
+}
+
 }  // namespace
 
 extern "C" {
 
 int PMPI_Init(int* argc, char*** argv) {
   give_environment();
-  return call_as_job(index_MPI_Init, word(argc), word(argv));
+  const int result = call_as_job(index_MPI_Init, word(argc), word(argv));
+  return begun(started(result, 0));
 }
 BACKSTAY_MPI_NAME(MPI_Init)
 
@@ -92,53 +134,85 @@ int PMPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
   const int result = call_as_job(index_MPI_Init_thread, word(argc), word(argv),
                                  static_cast<uint64_t>(most), word(provided));
   if (provided != nullptr && *provided > thread_serialized) *provided = thread_serialized;
-  return result;
+  return begun(started(result, provided != nullptr ? *provided : most));
 }
 BACKSTAY_MPI_NAME(MPI_Init_thread)
 
-int PMPI_Finalize() { return call_as_job(index_MPI_Finalize); }
+// No rank is in front of it and another one behind it at a cut: it is a collective call.
+int PMPI_Finalize() {
+  const Collective ending(predefined_world());
+  const int result = job(index_MPI_Finalize);
+  if (result == 0) note_end();
+  end_counting();
+  return result;
+}
 BACKSTAY_MPI_NAME(MPI_Finalize)
+
+int PMPI_Initialized(void* flag) {
+  const int result = call<int>(index_MPI_Initialized, flag);
+  if (has_ended_before()) *static_cast<int*>(flag) = 1;
+  return result;
+}
+BACKSTAY_MPI_NAME(MPI_Initialized)
+
+int PMPI_Finalized(void* flag) {
+  const int result = call<int>(index_MPI_Finalized, flag);
+  if (has_ended_before()) *static_cast<int*>(flag) = 1;
+  return result;
+}
+BACKSTAY_MPI_NAME(MPI_Finalized)
+
+int PMPI_Comm_free(void* comm) { return end_communicator(index_MPI_Comm_free, comm); }
+BACKSTAY_MPI_NAME(MPI_Comm_free)
+
+int PMPI_Comm_disconnect(void* comm) { return end_communicator(index_MPI_Comm_disconnect, comm); }
+BACKSTAY_MPI_NAME(MPI_Comm_disconnect)
 
 // It is there for tools; MPI itself does nothing.
 int PMPI_Pcontrol(const int, ...) { return 0; }
 BACKSTAY_MPI_NAME(MPI_Pcontrol)
 
 int PMPI_Alltoallw(void* from, void* send_counts, void* send_places, void* send_types, void* to,
-                   void* counts, void* places, void* types, Communicator comm) {
+                   void* counts, void* places, void* types, Comm comm) {
   const int64_t peers = peers_of(comm);
   Types sending(send_types, sent(from, peers));
   Types receiving(types, peers);
-  return call<int>(index_MPI_Alltoallw, from, send_counts, send_places, sending.place(), to, counts,
-                   places, receiving.place(), abi::real<Class::comm>(comm));
+  const Collective begun(comm);
+  return inside<int>(index_MPI_Alltoallw, from, send_counts, send_places, sending.place(), to,
+                     counts, places, receiving.place(), abi::real<Class::comm>(comm));
 }
 BACKSTAY_MPI_NAME(MPI_Alltoallw)
 
 int PMPI_Neighbor_alltoallw(void* from, void* send_counts, void* send_places, void* send_types,
-                            void* to, void* counts, void* places, void* types, Communicator comm) {
+                            void* to, void* counts, void* places, void* types, Comm comm) {
   const Degrees degrees = degrees_of(comm);
   Types sending(send_types, degrees.out);
   Types receiving(types, degrees.in);
-  return call<int>(index_MPI_Neighbor_alltoallw, from, send_counts, send_places, sending.place(),
-                   to, counts, places, receiving.place(), abi::real<Class::comm>(comm));
+  const Collective begun(comm);
+  return inside<int>(index_MPI_Neighbor_alltoallw, from, send_counts, send_places, sending.place(),
+                     to, counts, places, receiving.place(), abi::real<Class::comm>(comm));
 }
 BACKSTAY_MPI_NAME(MPI_Neighbor_alltoallw)
 
 int PMPI_Ialltoallw(void* from, void* send_counts, void* send_places, void* send_types, void* to,
-                    void* counts, void* places, void* types, Communicator comm, void* request) {
+                    void* counts, void* places, void* types, Comm comm, void* request) {
   const int64_t peers = peers_of(comm);
   Out<Class::request> made(request);
+  const Collective begun(comm);
   const int result =
-      call<int>(index_MPI_Ialltoallw, from, send_counts, send_places,
-                kept_types(send_types, sent(from, peers)), to, counts, places,
-                kept_types(types, peers), abi::real<Class::comm>(comm), made.place());
+      inside<int>(index_MPI_Ialltoallw, from, send_counts, send_places,
+                  kept_types(send_types, sent(from, peers)), to, counts, places,
+                  kept_types(types, peers), abi::real<Class::comm>(comm), made.place());
   made.put();
+  if (result == 0) note_request(made_request(request), Request::Kind::collective);
   return result;
 }
 BACKSTAY_MPI_NAME(MPI_Ialltoallw)
 
 int PMPI_Alltoallw_init(void* from, void* send_counts, void* send_places, void* send_types,
-                        void* to, void* counts, void* places, void* types, Communicator comm,
+                        void* to, void* counts, void* places, void* types, Comm comm,
                         abi::Handle<Class::info> info, void* request) {
+  refuse("it has made a persistent collective operation");
   const int64_t peers = peers_of(comm);
   Out<Class::request> made(request);
   const int result = call<int>(index_MPI_Alltoallw_init, from, send_counts, send_places,
@@ -151,22 +225,25 @@ int PMPI_Alltoallw_init(void* from, void* send_counts, void* send_places, void* 
 BACKSTAY_MPI_NAME(MPI_Alltoallw_init)
 
 int PMPI_Ineighbor_alltoallw(void* from, void* send_counts, void* send_places, void* send_types,
-                             void* to, void* counts, void* places, void* types, Communicator comm,
+                             void* to, void* counts, void* places, void* types, Comm comm,
                              void* request) {
   const Degrees degrees = degrees_of(comm);
   Out<Class::request> made(request);
+  const Collective begun(comm);
   const int result =
-      call<int>(index_MPI_Ineighbor_alltoallw, from, send_counts, send_places,
-                kept_types(send_types, sent(from, degrees.out)), to, counts, places,
-                kept_types(types, degrees.in), abi::real<Class::comm>(comm), made.place());
+      inside<int>(index_MPI_Ineighbor_alltoallw, from, send_counts, send_places,
+                  kept_types(send_types, sent(from, degrees.out)), to, counts, places,
+                  kept_types(types, degrees.in), abi::real<Class::comm>(comm), made.place());
   made.put();
+  if (result == 0) note_request(made_request(request), Request::Kind::collective);
   return result;
 }
 BACKSTAY_MPI_NAME(MPI_Ineighbor_alltoallw)
 
 int PMPI_Neighbor_alltoallw_init(void* from, void* send_counts, void* send_places, void* send_types,
-                                 void* to, void* counts, void* places, void* types,
-                                 Communicator comm, abi::Handle<Class::info> info, void* request) {
+                                 void* to, void* counts, void* places, void* types, Comm comm,
+                                 abi::Handle<Class::info> info, void* request) {
+  refuse("it has made a persistent collective operation");
   const Degrees degrees = degrees_of(comm);
   Out<Class::request> made(request);
   const int result = call<int>(index_MPI_Neighbor_alltoallw_init, from, send_counts, send_places,

@@ -12,6 +12,8 @@ only.
 import re
 import sys
 
+import counted
+
 PROTOTYPE = re.compile(r"(\w+) (\w+)\((.*)\)$")
 PARAMETER = re.compile(r"(?:(in|out|inout) )?(?:const )?(\w+)(\**) (\w+)((?:\[[^]]*\])*)$")
 CLASSES = {
@@ -39,10 +41,12 @@ BY_HAND = {
     "MPI_Comm_create_keyval",
     "MPI_Errhandler_create",
     "MPI_Finalize",
+    "MPI_Finalized",
     "MPI_Ialltoallw",
     "MPI_Ineighbor_alltoallw",
     "MPI_Init",
     "MPI_Init_thread",
+    "MPI_Initialized",
     "MPI_Keyval_create",
     "MPI_Neighbor_alltoallw",
     "MPI_Neighbor_alltoallw_init",
@@ -50,7 +54,7 @@ BY_HAND = {
     "MPI_Pcontrol",
     "MPI_Type_create_keyval",
     "MPI_Win_create_keyval",
-}
+} | counted.BY_HAND
 
 
 def lines_of(path):
@@ -102,21 +106,26 @@ def function(result, name, parameters):
     kind = f"abi::Handle<Class::{handle}>" if handle else NUMBERS.get(result, "int")
     arguments = ", ".join([f"index_{name}", *(one.argument() for one in parameters)])
     real = "uint64_t" if handle else kind
-    call = f"call<{real}>({arguments})"
+    how = "inside" if counted.is_collective(name) else "call"
+    call = f"{how}<{real}>({arguments})"
+    before = list(counted.before(name, parameters))
+    after = list(counted.after(name, parameters))
     wrapped = [one for one in parameters if one.is_wrapped]
     for one in wrapped:
         if any(other.name == one.length and other.is_pointer for other in parameters):
             one.length = f"pointed({one.length})"
     yield f"{kind} P{name}({', '.join(one.declaration() for one in parameters)}) {{"
+    yield from before
     if handle:
         # What MPICH gives in a register has 4 bytes that count.
         yield f"  return known_handle_for<Class::{handle}>(real_result<Class::{handle}>({call}));"
-    elif not wrapped:
+    elif not wrapped and not after:
         yield f"  return {call};"
     else:
         yield from (f"  {one.wrapper()}" for one in wrapped)
         yield f"  const {kind} result = {call};"
         yield from (f"  {one.name}_.put();" for one in wrapped)
+        yield from after
         yield "  return result;"
     yield "}"
     yield f"BACKSTAY_MPI_NAME({name})"
@@ -124,6 +133,7 @@ def function(result, name, parameters):
 
 def calls(path):
     yield '#include "capture/mpi_library/names.h"'
+    yield '#include "capture/mpi_library/requests.h"'
     yield "namespace backstay::mpi {"
     yield 'extern "C" {'
     for line in lines_of(path):

@@ -42,4 +42,6 @@ Slot* find_slot(Class type, uint64_t real) {
   return nullptr;
 }
 
+uint32_t slots_end() { return used; }
+
 }  // namespace backstay::mpi

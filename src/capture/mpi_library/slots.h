@@ -37,5 +37,7 @@ Slot* take_slot(Class type, uint64_t real);
 void give_back(Slot* slot);
 // The slot of a real handle, null where there is none. It looks at all: for callbacks only.
 Slot* find_slot(Class type, uint64_t real);
+// All slots that were ever taken lie before this one.
+uint32_t slots_end();
 
 }  // namespace backstay::mpi
