@@ -22,8 +22,6 @@ MUTANTS = [
      "all.most = std::max(all.most, other.most);", "all.most = std::min(all.most, other.most);"),
     ("the newest version of others is not asked for", "src/cut/report.cc",
      "  all.newest = std::max(all.newest, other.newest);\n", ""),
-    ("what was told counts for the next order too", "src/agent/cut/cut_relay.cc",
-     "  told_.reset();\n", ""),
     ("an agent whose links have changed goes on", "src/agent/cut/cut_relay.cc",
      "  fail(Code::again, fmt::format(\"the agents around",
      "  if (false) fail(Code::again, fmt::format(\"the agents around"),
