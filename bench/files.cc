@@ -8,7 +8,9 @@
 // Processes write one new file each, all at the same time, in chunks of one size. The time goes
 // from open to the end of the last write, of the slowest process; that of close stands beside it.
 // The claim is about the first: while the program writes, capturing costs it little more than
-// memory. Each file's length is checked. The files of a round are removed before the next one.
+// memory. Each file is read back at once, against a copy in memory: one that is not at its place
+// yet comes out of memory. `native_sync` and `pool_sync` call fsync before they close. Each file's
+// length is checked. The files of a round are removed before the next one.
 //
 //   bench/files
 //   bench/files --mib 64 --repetitions 3 --dir /scratch/bench
@@ -48,6 +50,7 @@ struct Way {
   std::string name;
   std::string folder;
   enum class How { native, preload, pool } how;  // mounts: native
+  bool syncs = false;                            // before it closes
 };
 
 struct Writer {
@@ -77,13 +80,14 @@ Writer start(const Options& options, const Way& way, const std::string& file, lo
     }
     const std::string bytes = std::to_string(options.mib << 20);
     const std::string step = std::to_string(chunk);
+    const char* sync = way.syncs ? "sync" : nullptr;
     if (way.how == Way::How::pool) {
       const std::string globs = "--capture-files=" + way.folder + "/*";
       ::execl(options.backstay.c_str(), "backstay", "exec", "--job=bench", globs.c_str(), "--",
-              options.writer.c_str(), file.c_str(), bytes.c_str(), step.c_str(), nullptr);
+              options.writer.c_str(), file.c_str(), bytes.c_str(), step.c_str(), sync, nullptr);
     }
     ::execl(options.writer.c_str(), options.writer.c_str(), file.c_str(), bytes.c_str(),
-            step.c_str(), nullptr);
+            step.c_str(), sync, nullptr);
     ::_exit(127);
   }
   ::close(down[0]);
@@ -95,7 +99,11 @@ Writer start(const Options& options, const Way& way, const std::string& file, lo
 // The times of the slowest process.
 struct Times {
   double write_s = 0;
+  double sync_s = 0;
   double close_s = 0;
+  double open_s = 0;
+  double read_s = 0;
+  double copy_s = 0;
 };
 
 Times finish(const std::vector<Writer>& writers) {
@@ -105,10 +113,12 @@ Times finish(const std::vector<Writer>& writers) {
   for (const Writer& writer : writers) {
     Times one;
     const std::string line = read_line(writer.from);
-    if (std::sscanf(line.c_str(), "%lf %lf", &one.write_s, &one.close_s) != 2)
+    if (std::sscanf(line.c_str(), "%lf %lf %lf %lf %lf %lf", &one.write_s, &one.sync_s,
+                    &one.close_s, &one.open_s, &one.read_s, &one.copy_s) != 6)
       die("a writer has failed");
-    slowest.write_s = std::max(slowest.write_s, one.write_s);
-    slowest.close_s = std::max(slowest.close_s, one.close_s);
+    for (double Times::*what : {&Times::write_s, &Times::sync_s, &Times::close_s, &Times::open_s,
+                                &Times::read_s, &Times::copy_s})
+      slowest.*what = std::max(slowest.*what, one.*what);
     ::close(writer.to);
     ::close(writer.from);
     ::waitpid(writer.pid, nullptr, 0);
@@ -128,6 +138,10 @@ void measure(const Options& options, const Way& way, int processes, long chunk, 
       way.name + "_" + std::to_string(chunk >> 10) + "k_x" + std::to_string(processes);
   samples.add(key + "_s", times.write_s);
   samples.add(key + "_close_s", times.close_s);
+  samples.add(key + "_open_s", times.open_s);
+  samples.add(key + "_read_s", times.read_s);
+  samples.add(key + "_memcpy_s", times.copy_s);
+  if (way.syncs) samples.add(key + "_local_s", times.write_s + times.sync_s);
   for (const std::string& file : files) {
     if (fs::file_size(file) != options.mib << 20) die(file + " has the wrong length");
     fs::remove(file);
@@ -210,6 +224,10 @@ std::vector<Ratio> ratios(bool with_mount) {
       for (const std::string& way : {std::string("preload"), std::string("pool")})
         all.push_back({way + "_over_tmpfs_" + shape, way + "_" + shape + "_s",
                        "tmpfs_" + shape + "_s", 1 / 0.7});
+      all.push_back({"read_over_memcpy_" + shape, "pool_" + shape + "_read_s",
+                     "pool_" + shape + "_memcpy_s", 1 / 0.5});
+      all.push_back({"local_over_native_" + shape, "pool_sync_" + shape + "_local_s",
+                     "native_sync_" + shape + "_local_s", 1.15});
       if (with_mount)
         all.push_back({"mount_over_tmpfs_" + shape, "mount_" + shape + "_s",
                        "tmpfs_" + shape + "_s", 1 / 0.3});
@@ -230,7 +248,9 @@ nlohmann::json run(const Options& options) {
   std::vector<Way> ways = {{"tmpfs", memory, Way::How::native},
                            {"preload", disk, Way::How::preload},
                            {"pool", disk / "pool", Way::How::pool},
-                           {"native", disk, Way::How::native}};
+                           {"native", disk, Way::How::native},
+                           {"pool_sync", disk / "pool", Way::How::pool, true},
+                           {"native_sync", disk, Way::How::native, true}};
   fs::create_directories(disk / "pool");
   auto mounts = std::make_unique<Mounts>(options);
   const auto mounted = mounts->ways(disk);
@@ -285,6 +305,13 @@ void print_table(const nlohmann::json& json) {
             " %16.2f",
             1 / json["ratios"][std::string(way) + "_over_tmpfs_" + shape]["value"].get<double>());
       std::printf("\n");
+      const std::string pool = "pool_" + shape;
+      std::printf(
+          "  read back: opened after %.4f, %.2f of memcpy (0.5)   local / native fsync: %.2f "
+          "(1.15)\n",
+          json[pool + "_open_s"].get<double>(),
+          1 / json["ratios"]["read_over_memcpy_" + shape]["value"].get<double>(),
+          json["ratios"]["local_over_native_" + shape]["value"].get<double>());
       print_mounts(json, shape);
     }
   }

@@ -42,6 +42,7 @@ struct Config {
   } checkpoint;
   struct Capture {                   // of files that programs write
     std::string close = "captured";  // what close waits for: captured, local, home
+    std::string fsync = "local";     // what fsync waits for: local, home
   } capture;
   struct Pool {
     std::uint64_t size_mib = 0;  // 0: the smaller of 1024 and 1/16 of the memory

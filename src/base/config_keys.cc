@@ -144,6 +144,15 @@ const std::vector<ConfigSlot>& config_table() {
        false,
        "What close() of a captured file waits for: its bytes are captured, local, or at its place. "
        "Files below 256 KiB are always brought to their places at once."},
+      {"capture.fsync",
+       BACKSTAY_SLOT(capture.fsync),
+       0,
+       0,
+       {"local", "home"},
+       false,
+       "What fsync() of a captured file waits for: its bytes are local, or on the disk at its "
+       "place. "
+       "Files below 256 KiB are always brought to their places."},
       {"pool.size_mib",
        BACKSTAY_SLOT(pool.size_mib),
        0,

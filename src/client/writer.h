@@ -61,6 +61,8 @@ class Writer {
   // Begins a version. Errors: state (one is begun already), too_large (no number is left),
   // agent_lost.
   Status begin();
+  // That was begun; 0: none is.
+  VersionNumber begun() const { return version_; }
   // Copies `bytes` bytes behind those before. Blocks while the pool is full. After an error the
   // version is given up and abandon() is not needed; agent_lost: the writer is over.
   // Errors: state (none is begun), the agent's reason for giving it up (no_space, io ...),

@@ -27,6 +27,18 @@ TEST_F(HomePlanTest, AFileMayBeRenamedBeforeItsTableIsKnown) {
   EXPECT_EQ(answers(), (Answers{{1, "ok"}}));
 }
 
+TEST_F(HomePlanTest, WhatIsNotKnownIsNotRenamedToWhereAnOlderOneIsOnItsWay) {
+  store(1, {{"/w/x", 10}});
+  EXPECT_EQ(step(), "look at 1");
+  const auto order = plan_.next(now_);
+  ASSERT_TRUE(order);
+  store_[2].found.files = {{"/w/x.tmp", 20}};
+  plan_.captured(2);
+  EXPECT_EQ(plan_.move(2, "/w/x.tmp", "/w/x", 30).error().code(), Code::busy);
+  EXPECT_TRUE(plan_.move(2, "/w/x.tmp", "/w/y", 30).ok());
+  EXPECT_EQ(carry_out(std::get<BringFile>(*order)), "bring /w/x of 1");
+}
+
 TEST_F(HomePlanTest, WhatIsRenamedAgainAndAgainIsBroughtOnce) {
   for (VersionNumber version = 1; version <= 3; ++version) {
     store(version, {{"/w/x.tmp", 10 * version}});

@@ -65,6 +65,10 @@ class HomePlanTest : public ::testing::Test {
     std::string what = bring.path + " of " + std::to_string(bring.version);
     if (bring.to != bring.path) what += " to " + bring.to;
     const auto& refused = store_.at(bring.version).refused;
+    if (held_.contains(bring.version)) {
+      plan_.on(FileBrought{bring.version, bring.to, Brought::held, "a program has it open"}, now_);
+      return "hold " + what;
+    }
     if (kept_.contains(bring.to)) {
       plan_.on(FileBrought{bring.version, bring.to, Brought::kept, "newer"}, now_);
       return "keep " + what;
@@ -120,6 +124,7 @@ class HomePlanTest : public ::testing::Test {
   std::map<VersionNumber, std::uint64_t> captured_ns_;
   std::map<VersionNumber, Error> unreadable_;
   std::set<std::string> kept_;
+  std::set<VersionNumber> held_;  // a program has them open
   std::set<std::string> unsynced_;
   std::map<VersionNumber, std::string> mark_errors_;
   std::map<std::string, VersionNumber> home_;

@@ -210,6 +210,37 @@ os.close(w); os.wait()
         need(not (world.target / "z").exists(), "z came back")
 
 
+def synced(program):
+    """fsync returns once the file is local; it stays in memory. A crash leaves what was synced."""
+    script = """
+import os, sys
+f = open('x', 'wb', buffering=0); f.write(b's' * 500000); os.fsync(f.fileno())
+print('synced', flush=True); sys.stdin.readline()
+f.write(b't' * 100000); f.close()
+"""
+    new, newer = b"s" * 500000, b"s" * 500000 + b"t" * 100000
+    for killed in ("", "program", "backstay-mount", "backstayd", "backstay-collector"):
+        with MountWorld(program) as world:
+            (world.target / "x").write_bytes(OLD)
+            world.mount()
+            running = subprocess.Popen([sys.executable, "-c", script], cwd=world.mounted, text=True,
+                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            need(running.stdout.readline() == "synced\n", "it was not synced")
+            need((world.target / "x").read_bytes() == OLD, "fsync: it is at its place")
+            need(len(list((world.folder / "versions").rglob("commit.local"))) == 1, "not local")
+            if killed == "program":
+                running.kill()
+            elif killed:
+                need(world.kill(killed) == 1, f"no {killed}")
+            with contextlib.suppress(BrokenPipeError):
+                running.communicate("\n")
+            world.unmount()
+            wanted = (new, newer) if killed in ("program", "backstay-mount") else (newer,)
+            found = (world.target / "x").read_bytes()
+            need(found in wanted, f"{killed} killed after fsync: {len(found)} bytes")
+            need("newer file" not in world.log(), f"{killed}: a version was kept")
+
+
 def narrowed(program):
     """Files that do not match go to their places natively."""
     with MountWorld(program) as world:
@@ -231,7 +262,7 @@ def narrowed(program):
 
 TESTS = {test.__name__: test for test in (
     killed_at_each_step, killed_while_open, killed_program, killed_others, small_memory,
-    full_target, kept_open, narrowed)}
+    full_target, kept_open, synced, narrowed)}
 
 
 def main():

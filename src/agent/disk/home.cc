@@ -76,6 +76,10 @@ void HomeWorker::handle(const BringFile& order) {
 Result<FileBrought> HomeWorker::bring(const BringFile& order) {
   const auto known = known_.find(order.version);
   if (known == known_.end()) return Error(Code::internal, "a version that was not looked at");
+  const auto hold = world_.hold({order.version, known->second.record.run});
+  if (!hold) {
+    return FileBrought{.path = order.to, .how = Brought::held, .why = "a program has it open"};
+  }
   BACKSTAY_TRY(open(known->second));
   const auto entry = files_->files().find(order.path);
   if (entry == files_->files().end()) return Error(Code::internal, "a file that is not there");

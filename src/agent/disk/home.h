@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "agent/disk/home_path.h"
 #include "agent/disk/version_files.h"
 #include "base/clock.h"
+#include "base/hold.h"
 #include "io/file.h"
 #include "tier/tier.h"
 
@@ -29,6 +31,9 @@ struct HomeWorld {
   io::FileSystem* files = nullptr;  // of the paths
   const Clock* clock = &system_clock();
   std::function<void(HomeAnswer)> answer;
+  // The hold of this version (base/hold.h), while its file is brought; none where a program or the
+  // collector has it.
+  std::function<std::optional<Hold>(HeldVersion)> hold = [](HeldVersion) { return Hold::take(""); };
 };
 
 // What the thread does, without the thread: a test may play it step by step. One thread.

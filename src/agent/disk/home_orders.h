@@ -54,6 +54,7 @@ enum class Brought {
   home,       // it stands under its name; its folder is not synced yet
   overtaken,  // a newer captured file of this path was brought before
   kept,       // another program's file at its path is newer
+  held,       // a program that has synced it has it open
   failed,
 };
 struct FileBrought {

@@ -135,8 +135,9 @@ void HomePlan::overtake(const std::string& path, const Key& by) {
     if (file_of(key).state == State::home) continue;
     unschedule(key);
     change(key, State::overtaken);
-    versions_.at(key.version).dirty = true;
-    versions_.at(key.version).stale = true;
+    Version& version = versions_.at(key.version);
+    version.dirty = version.stale = true;
+    version.held = false;
   }
 }
 
@@ -166,6 +167,19 @@ void HomePlan::retry_now(const Key& key) {
   if (paused_.erase({file_of(key).next_ns, key.version, key.index}) == 0) return;
   file_of(key).next_ns = 0;
   schedule(key);
+}
+
+// A program that has synced it still has it open.
+void HomePlan::hold(const Key& key, const std::string& why, std::uint64_t now_ns) {
+  constexpr std::uint64_t look_again_ns = 10'000'000'000;
+  File& file = file_of(key);
+  unschedule(key);
+  change(key, State::waiting, Code::busy);
+  file.tried = answers_;
+  file.why = why;
+  file.next_ns = now_ns + look_again_ns;
+  versions_.at(key.version).held = true;
+  if (*file.path->second.rbegin() == key) schedule(key);
 }
 
 void HomePlan::fail(const Key& key, const Error& why, std::uint64_t now_ns) {
@@ -211,7 +225,8 @@ std::optional<HomeOrder> HomePlan::next(std::uint64_t now_ns) {
 std::optional<HomeOrder> HomePlan::mark_due(std::uint64_t now_ns, std::size_t untried_max) {
   const auto at = std::ranges::find_if(versions_, [&](const auto& one) {
     const Version& version = one.second;
-    return version.dirty && version.next_ns <= now_ns && version.untried <= untried_max;
+    return version.dirty && !version.held && version.next_ns <= now_ns &&
+           version.untried <= untried_max;
   });
   if (at == versions_.end()) return std::nullopt;
   MarkHome mark{at->first, {}};
@@ -255,7 +270,8 @@ std::uint64_t HomePlan::wakes_at_ns() const {
   if (!ready_.empty()) return 0;
   std::uint64_t wakes = paused_.empty() ? no_deadline : std::get<0>(*paused_.begin());
   for (const auto& [number, version] : versions_) {
-    if (version.dirty || version.stage == Stage::unread) wakes = std::min(wakes, version.next_ns);
+    const bool mark = version.dirty && !version.held;
+    if (mark || version.stage == Stage::unread) wakes = std::min(wakes, version.next_ns);
   }
   return wakes;
 }
@@ -311,10 +327,12 @@ void HomePlan::take(const FilesLookedAt& answer, std::uint64_t now_ns) {
 }
 
 void HomePlan::take(const FileBrought& answer, const Key& key, std::uint64_t now_ns) {
-  const bool settled = answer.how != Brought::failed;
+  const bool settled = answer.how != Brought::failed && answer.how != Brought::held;
   if (settled) overtake(answer.path, key);  // also where the version is gone by now
   const auto at = versions_.find(key.version);
   if (at == versions_.end()) return;
+  if (answer.how == Brought::held) return hold(key, answer.why, now_ns);
+  at->second.held = false;
   if (!settled) return fail(key, Error(answer.code, answer.why), now_ns);
   unschedule(key);
   File& file = file_of(key);
@@ -366,7 +384,8 @@ HomePlan::Counts HomePlan::counts() const {
     for (const File& file : version.files) {
       if (file.state == State::home) continue;
       ++(file.state == State::kept ? counts.kept : counts.waiting);
-      if (file.state == State::waiting && file.code != Code::ok) ++counts.failed;
+      const bool tried = file.code != Code::ok && file.code != Code::busy;
+      if (file.state == State::waiting && tried) ++counts.failed;
     }
   }
   return counts;

@@ -121,6 +121,7 @@ class HomePlan {
     bool dirty = false;                       // its mark says something else, or is missing
     bool stale = false;                       // it says so of a file that was overtaken
     bool told = false;                        // in news_.at_home
+    bool held = false;                        // a program has a file of it open: no mark yet
     std::map<std::string, Moved> moved = {};  // before its table is known; by the path there
     // Reading the table, or writing the mark, failed.
     std::optional<Error> trouble = {};
@@ -144,6 +145,7 @@ class HomePlan {
   void add(VersionNumber number, const FileInVersion& found, const std::string& named, bool marked,
            const format::FileNotHome* as_marked);
   void unsynced(const HomeMarked& answer, Version& version, std::uint64_t now_ns);
+  void hold(const Key& key, const std::string& why, std::uint64_t now_ns);
   void fail(const Key& key, const Error& why, std::uint64_t now_ns);
   void fail(VersionNumber number, Version& version, const Error& why, std::uint64_t now_ns);
   Status move_file(const Key& key, const Moved& moved);

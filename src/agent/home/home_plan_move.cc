@@ -19,6 +19,10 @@ Status HomePlan::move(VersionNumber number, const std::string& from, const std::
     return Error(Code::not_found, from + " is no file of this version");
   }
   if (version.trouble) return *version.trouble;
+  const auto* on_its_way = work_ ? std::get_if<BringFile>(&work_->order) : nullptr;
+  if (on_its_way != nullptr && on_its_way->to == to) {
+    return Error(Code::busy, on_its_way->to + " is on its way");
+  }
   const auto moved_before =
       std::ranges::find_if(version.moved, [&](const auto& one) { return one.second.to == from; });
   Moved& moved = moved_before != version.moved.end() ? moved_before->second : version.moved[from];
@@ -42,6 +46,7 @@ Status HomePlan::move_file(const Key& key, const Moved& moved) {
   if (moved.to.empty()) {
     change(key, State::overtaken);
     versions_.at(key.version).dirty = true;
+    versions_.at(key.version).held = false;
     return {};
   }
   File& file = file_of(key);

@@ -82,6 +82,7 @@ HomePlan::Outcome HomePlan::outcome_of(const Key& key, const std::set<Key>& keys
   if (key != *keys.rbegin()) return Status();  // the newest counts
   const bool failed = file.code != Code::ok && file.tried > asked.since;
   if (!failed) return std::nullopt;
+  if (version.held) return Status();  // what its program has open is not awaited
   return Error(file.code, file.why);
 }
 

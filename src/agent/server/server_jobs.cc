@@ -8,6 +8,8 @@
 #include "agent/server/server.h"
 #include "agent/server/server_slot.h"
 #include "base/clock.h"
+#include "base/folders.h"
+#include "base/hold.h"
 
 namespace backstay::agent {
 
@@ -117,6 +119,9 @@ std::unique_ptr<Home> Server::make_home(const Slot& slot) {
   world.job = slot.name;
   world.open_tier = opens_guarded(options_.world, slot.dir, slot.lock);
   world.files = options_.paths;
+  world.hold = [folder = parent_of(options_.socket_path), job = slot.name](HeldVersion version) {
+    return Hold::take(hold_path(folder, job, version));
+  };
   world.answer = [this, number = slot.number](HomeAnswer answer) {
     std::visit([&](auto& one) { events_.put(Posted{number, std::move(one), false}); }, answer);
   };

@@ -42,6 +42,7 @@ Status set_up_collector(const Config& config, const std::string& file, const std
   set_variable("BACKSTAY_COLLECTOR", socket);
   set_variable("BACKSTAY_COLLECTOR_PROGRAM", program);
   set_variable("BACKSTAY_CAPTURE_CLOSE", config.capture.close);
+  set_variable("BACKSTAY_CAPTURE_FSYNC", config.capture.fsync);
   set_variable("BACKSTAY_CAPTURE_ROOT", fmt::format("{}", ::getpid()));
   return {};
 }

@@ -7,6 +7,8 @@
 #include <chrono>
 
 #include "base/failpoint.h"
+#include "base/folders.h"
+#include "base/hold.h"
 #include "base/log.h"
 #include "capture/collector/hand_in.h"
 #include "client/files_job.h"
@@ -29,6 +31,8 @@ Collector::Collector(client::WriterSettings settings, std::unique_ptr<PendingLis
                      std::uint64_t memory_bytes_max)
     : writers_(settings),
       job_(client::files_job_name(settings.job)),
+      folder_(parent_of(settings.agent.socket_path)),
+      store_(settings.dir + "/" + job_),
       memory_bytes_max_(memory_bytes_max),
       list_(std::move(list)),
       home_([this] { run(); }) {}
@@ -61,17 +65,22 @@ Status Collector::keep(const Question& question, Fd memory, Fd target,
   BACKSTAY_ASSIGN(PendingFile made,
                   PendingFile::of(question, std::move(memory), std::move(target)));
   const auto file = std::make_shared<PendingFile>(std::move(made));
+  File before;  // it was synced
   {
     const Lock lock(mutex_);
-    if (files_.contains(file->key())) return Error(Code::busy, "the file is on its way already");
-    if (!list_->list(file->placed.st_dev, file->placed.st_ino)) {
-      return Error(Code::too_large, "too many files are on their way");
-    }
+    BACKSTAY_ASSIGN(before, begin_work(*file));
+    open_.erase(file->key());
     files_[file->key()] = file;
   }
   failpoint("collector.listed");
+  const Until until = question.version != 0 ? Until::local : question.until;
   Status taken = file->may_be_replaced();
-  if (taken.ok()) taken = hand_over(*file, question.until, go_on);
+  if (taken.ok() && before && file->is_as_synced(*before)) {
+    taken = take_as_synced(*file, *before);
+  } else if (taken.ok()) {
+    taken = hand_over(*file, until, go_on);
+    if (taken.ok() && question.version != 0) call_back(question.version);
+  }
   const Lock lock(mutex_);
   file->busy = false;
   if (taken.ok()) {
@@ -79,10 +88,24 @@ Status Collector::keep(const Question& question, Fd memory, Fd target,
   } else {
     spdlog::info("a file goes to its place directly job={} file={} why=\"{}\"", job_, file->path,
                  taken.error().to_string());
-    release(*file);
+    release(*file, before);
   }
   changed_.notify_all();
   return taken;
+}
+
+// The one of its last sync, if any. From now on it is listed.
+Result<Collector::File> Collector::begin_work(const PendingFile& file) {
+  if (files_.contains(file.key())) return Error(Code::busy, "the file is on its way already");
+  const auto synced = open_.find(file.key());
+  if (synced != open_.end()) {
+    if (synced->second->busy) return Error(Code::busy, "the file is being synced");
+    return synced->second;
+  }
+  if (!list_->list(file.placed.st_dev, file.placed.st_ino)) {
+    return Error(Code::too_large, "too many files are on their way");
+  }
+  return File();
 }
 
 Status Collector::hand_over(PendingFile& file, Until until, const std::function<bool()>& go_on) {
@@ -102,8 +125,12 @@ Status Collector::hand_over(PendingFile& file, Until until, const std::function<
 
 Status Collector::put_in(PendingFile& file, client::Writer& writer,
                          const std::function<bool()>& go_on) {
-  BACKSTAY_ASSIGN(const VersionNumber version, hand_in(writer, file, go_on));
+  const auto begun = [&](VersionNumber number) {
+    return file.hold.valid() ? name_hold(file, {number, writer.run()}) : Status();
+  };
+  BACKSTAY_ASSIGN(const VersionNumber version, hand_in(writer, file, begun, go_on));
   const Lock lock(mutex_);
+  if (file.hold.valid() && file.version != 0) file.former.push_back(file.of_run());
   file.version = version;
   file.run = writer.run();
   file.named = file.path;
@@ -140,11 +167,20 @@ Status Collector::hand_in_again(PendingFile& file, client::Writer& writer) {
   const VersionNumber former = file.version;
   const std::string named = file.named;
   BACKSTAY_TRY(put_in(file, writer, [] { return true; }));
-  if (named == file.path) return {};
-  const Status dropped = writer.move(former, named, "", 0);
+  return named == file.path ? Status() : drop(file, former, named, writer);
+}
+
+// The agent that has this version, if any, does not know that the file was renamed.
+Status Collector::drop(const PendingFile& file, VersionNumber version, const std::string& named,
+                       client::Writer& writer) {
+  Status dropped = writer.move(version, named, "", 0);
+  if (!dropped.ok() && dropped.error().code() == Code::busy) {
+    (void)writer.settle(named, -1);
+    dropped = writer.move(version, named, "", 0);
+  }
   if (dropped.ok()) return {};
-  if (dropped.error().code() == Code::busy) (void)writer.settle(named, -1);
-  if (file.is_same(named)) (void)::unlink(named.c_str());
+  if (dropped.error().code() == Code::agent_lost) return dropped;
+  if (named != file.path && file.is_same(named)) (void)::unlink(named.c_str());
   return {};
 }
 
@@ -153,6 +189,7 @@ Status Collector::settle_at_its_path(PendingFile& file, client::Writer& writer) 
   Lock lock(mutex_);
   for (;;) {
     const std::string path = file.path;
+    const unsigned shows = file.shows;
     file.settling = true;
     changed_.notify_all();
     lock.unlock();
@@ -160,11 +197,16 @@ Status Collector::settle_at_its_path(PendingFile& file, client::Writer& writer) 
     lock.lock();
     changed_.wait(lock, [&] { return !file.moving; });
     file.settling = false;
-    if (file.gone || file.path == path) return settled;
+    if (file.whole) {
+      lock.unlock();
+      return finish_whole(file);
+    }
+    if (file.gone || (file.path == path && file.shows == shows)) return settled;
   }
 }
 
 Status Collector::bring(PendingFile& file) {
+  if (is_whole(file)) return finish_whole(file);
   const Status brought = bring_by_agent(file);
   if (brought.ok() || file.gone || file.is_removed()) return {};
   if (!file.memory.valid()) return brought;
@@ -209,10 +251,15 @@ void Collector::note(const File& file, const Status& brought) {
   changed_.notify_all();
 }
 
-void Collector::release(PendingFile& file) {
+// `before`: what is left of it is its last sync.
+void Collector::release(PendingFile& file, const File& before) {
   file.gone = true;
-  list_->unlist(file.placed.st_dev, file.placed.st_ino);
   const auto key = file.key();
+  if (before) {
+    open_[key] = before;
+  } else {
+    list_->unlist(key.first, key.second);
+  }
   order_.remove_if([&](const File& one) { return one->key() == key; });
   files_.erase(key);
 }
@@ -224,9 +271,10 @@ Collector::File Collector::next_to_bring(std::uint64_t now_ns) const {
   return found == order_.end() ? nullptr : *found;
 }
 
-// What the page lists is known to the agent alone: all of it is awaited.
+// What the page lists is known to the agent alone: all of it is awaited. A power cut takes the page
+// away; what the store has may not be at its place then.
 void Collector::settle_leftovers() {
-  if (list_->count() != 0) {
+  if (list_->count() != 0 || ::access(store_.c_str(), F_OK) == 0) {
     leftovers_ = writers_.with([](client::Writer& writer) { return writer.settle("", -1); });
   }
   const Lock lock(mutex_);
@@ -239,6 +287,7 @@ void Collector::run() {
   settle_leftovers();
   Lock lock(mutex_);
   while (!ends_) {
+    take_ended(lock);
     if (const File file = next_to_bring(system_clock().monotonic_ns())) {
       bring_and_note(file, lock);
     } else {
@@ -249,12 +298,14 @@ void Collector::run() {
 
 // --- asking --------------------------------------------------------------------------------------
 
-Status Collector::settle(PendingFile::Key key) {
+Status Collector::settle(PendingFile::Key key, bool reads) {
   wait_until_ready();
   Lock lock(mutex_);
+  take_ended(lock);
   const auto found = files_.find(key);
   if (found == files_.end()) return {};
   const File file = found->second;
+  if (reads && is_shown(file, lock)) return {};
   const unsigned before = file->tries;
   changed_.wait(lock, [&] { return file->gone || (!file->busy && !file->moving); });
   // What failed while we waited is tried once more: that try may have begun before our question.
@@ -302,10 +353,15 @@ Status Collector::settle_all(const Tell& tell) {
   std::list<Awaited> awaited;
   Status all;
   {
-    const Lock lock(mutex_);
+    Lock lock(mutex_);
+    take_ended(lock);
     awaited = pending_now();
     all = leftovers_;
     leftovers_ = Status();
+  }
+  // Of a collector before this one, whose program may have ended since.
+  if (all.ok() && has_holds(folder_, job_)) {
+    all = writers_.with([](client::Writer& writer) { return writer.settle("", -1); });
   }
   if (!all.ok()) {
     tell(
@@ -329,7 +385,7 @@ Status Collector::settle_all(const Tell& tell) {
 
 bool Collector::may_end() {
   const Lock lock(mutex_);
-  return ready_ && std::ranges::all_of(files_, [](const auto& entry) {
+  return ready_ && open_.empty() && std::ranges::all_of(files_, [](const auto& entry) {
            return !entry.second->busy && !entry.second->moving && entry.second->local &&
                   !entry.second->why.empty();
          });

@@ -44,15 +44,31 @@ class Collector {
   // `go_on`: false where no caller waits for the answer. An error leaves the file with the
   // caller.
   Status keep(const Question& question, Fd memory, Fd target, const std::function<bool()>& go_on);
+  // An open file, as a program syncs it.
+  struct Synced {
+    Fd memory;
+    Fd target;
+    Fd hold;  // locked, without a name
+    pid_t program = 0;
+  };
+  // Once it returns, what the file had is local. It stays with its program, and comes to its place
+  // only where that ends without another word. Errors: the program helps itself.
+  Result<VersionNumber> sync(const Question& question, Synced from,
+                             const std::function<bool()>& go_on);
+  // The file of a sync is at its place by now, or not wanted: the version is not to be brought.
+  Status let_go(VersionNumber version);
   // The file gets another name in its folder, at once as far as any captured process can see. An
   // error: nothing has changed, and it must be settled before it is renamed.
   Status rename(PendingFile::Key key, const Question& question);
-  // Blocks until this file is at its place. Errors: why it cannot be.
-  Status settle(PendingFile::Key key);
+  // Blocks until this file is at its place; `reads`: or a whole copy of it is. Errors: why it
+  // cannot be.
+  Status settle(PendingFile::Key key, bool reads);
   // The same for all that are pending now. Says what it waits for, and which files are not at their
   // places in the end; the error is that of one of them.
   Status settle_all(const Tell& tell);
 
+  // Blocks until what a collector before this one has left is at its place, or was tried.
+  void wait_until_ready();
   // Nothing is pending but what the agent's disk has and nothing here can bring to its place.
   bool may_end();
   // No process can ask any more.
@@ -76,17 +92,35 @@ class Collector {
 
   void run();
   void settle_leftovers();
-  void wait_until_ready();
   Status put_in(PendingFile& file, client::Writer& writer, const std::function<bool()>& go_on);
   Status hand_over(PendingFile& file, Until until, const std::function<bool()>& go_on);
   Status reach_local(PendingFile& file);
   Status bring(PendingFile& file);
   Status bring_by_agent(PendingFile& file);
   Status hand_in_again(PendingFile& file, client::Writer& writer);
+  Status drop(const PendingFile& file, VersionNumber version, const std::string& named,
+              client::Writer& writer);
   Status settle_at_its_path(PendingFile& file, client::Writer& writer);
   void bring_and_note(const File& file, Lock& lock);
   void note(const File& file, const Status& brought);
-  void release(PendingFile& file);
+  Result<File> begin_work(const PendingFile& file);
+  void release(PendingFile& file, const File& before = nullptr);
+  // --- syncs (sync.cc)
+  std::string hold_of(HeldVersion version) const;
+  Status name_hold(const PendingFile& file, HeldVersion version) const;
+  Status make_local(PendingFile& file, const std::function<bool()>& go_on);
+  Status take_as_synced(PendingFile& file, const PendingFile& before);
+  void call_back(HeldVersion version, const std::string& path);
+  void call_back(VersionNumber version);
+  bool let_come(PendingFile& file);
+  void take_ended(Lock& lock);
+  // --- reads (read.cc)
+  bool is_shown(const File& file, Lock& lock);
+  Status show(const File& file);
+  Status hold_here(PendingFile& file) const;
+  Result<NewPlace> copy_to_place(const PendingFile& file, std::string& temporary);
+  bool is_whole(const PendingFile& file);
+  Status finish_whole(PendingFile& file);
   // --- renames (rename.cc)
   Status rename_taken(const File& file, const Question& question);
   Result<NewPlace> new_place(const PendingFile& file, const std::string& path);
@@ -102,12 +136,15 @@ class Collector {
 
   Writers writers_;
   const std::string job_;
+  const std::string folder_;  // of the agent's socket
+  const std::string store_;   // the folder of the job's versions
   const std::uint64_t memory_bytes_max_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::unique_ptr<PendingList> list_;
   std::map<PendingFile::Key, File> files_;
-  std::list<File> order_;  // of those that are taken
+  std::list<File> order_;                  // of those that are taken
+  std::map<PendingFile::Key, File> open_;  // synced, and open in their programs; listed too
   bool ready_ = false;
   bool ends_ = false;
   Status leftovers_;  // of a collector before this one

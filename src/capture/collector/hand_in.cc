@@ -74,10 +74,12 @@ Result<format::CapturedFile> fill(client::Writer& writer, const PendingFile& fil
 }  // namespace
 
 Result<VersionNumber> hand_in(client::Writer& writer, const PendingFile& file,
+                              const std::function<Status(VersionNumber)>& begun,
                               const std::function<bool()>& go_on) {
   BACKSTAY_TRY(writer.begin());
+  const Status ready = begun(writer.begun());
   failpoint("collector.begun");
-  auto record = fill(writer, file, go_on);
+  auto record = ready.ok() ? fill(writer, file, go_on) : ready.error();
   if (!record.ok()) {
     (void)writer.abandon();
     return record.error();

@@ -11,9 +11,10 @@
 namespace backstay::files {
 
 // Copies the bytes into the pool, hole by hole, and ends the version: when this returns it is
-// captured. `go_on`: asked now and then; false: the version is given up (code again). Errors: those
-// of the writer.
+// captured. `begun`: called with its number once the agent knows it; an error gives it up. `go_on`:
+// asked now and then; false: the version is given up (code again). Errors: those of the writer.
 Result<VersionNumber> hand_in(client::Writer& writer, const PendingFile& file,
+                              const std::function<Status(VersionNumber)>& begun,
                               const std::function<bool()>& go_on);
 
 }  // namespace backstay::files

@@ -1,11 +1,12 @@
 #include "capture/collector/link.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -38,33 +39,38 @@ using Tell = std::function<void(const std::string&)>;
 
 void no_words(const std::string&) {}
 
-// `file`: of keep, else null.
-Status send_question(int socket, const Question& question, const Handed* file) {
+using Descriptors = std::vector<int>;
+
+Status send_question(int socket, const Question& question, const Descriptors& descriptors) {
   Question copy = question;
   iovec part{&copy, sizeof copy};
-  alignas(cmsghdr) char room[CMSG_SPACE(2 * sizeof(int))] = {};
+  alignas(cmsghdr) char room[CMSG_SPACE(handed_max * sizeof(int))] = {};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  if (file != nullptr) {
-    const std::array<int, 2> descriptors{file->memory, file->target};
+  if (!descriptors.empty()) {
+    const std::size_t bytes = descriptors.size() * sizeof(int);
     message.msg_control = room;
-    message.msg_controllen = sizeof room;
+    message.msg_controllen = CMSG_SPACE(bytes);
     cmsghdr* header = CMSG_FIRSTHDR(&message);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof descriptors);
-    std::memcpy(CMSG_DATA(header), descriptors.data(), sizeof descriptors);
+    header->cmsg_len = CMSG_LEN(bytes);
+    std::memcpy(CMSG_DATA(header), descriptors.data(), bytes);
   }
   while (::sendmsg(socket, &message, MSG_NOSIGNAL) < 0)
     if (errno != EINTR) return errno_error("ask the collector", errno);
   return {};
 }
 
-// The error number of the last answer.
-Result<int> ask(int socket, const Question& question, const Tell& tell,
-                const Handed* file = nullptr) {
-  BACKSTAY_TRY(send_question(socket, question, file));
+// The last answer, without its words.
+struct Done {
+  int error = 0;
+  VersionNumber version = 0;
+};
+Result<Done> ask_whole(int socket, const Question& question, const Tell& tell,
+                       const Descriptors& descriptors) {
+  BACKSTAY_TRY(send_question(socket, question, descriptors));
   for (;;) {
     pollfd look{socket, POLLIN, 0};
     const int ready = ::poll(&look, 1, silence_ms_max);
@@ -75,9 +81,27 @@ Result<int> ask(int socket, const Question& question, const Tell& tell,
     if (got < static_cast<ssize_t>(answer_bytes_min)) {
       return Error(Code::agent_lost, "the collector of captured files has ended");
     }
-    if (answer.said == Said::done) return answer.error;
+    if (answer.said == Said::done) return Done{answer.error, answer.version};
     if (answer.said == Said::words) tell({answer.words, answer.bytes});
   }
+}
+
+// The error number of the last answer.
+Result<int> ask(int socket, const Question& question, const Tell& tell,
+                const Descriptors& descriptors = {}) {
+  BACKSTAY_ASSIGN(const Done done, ask_whole(socket, question, tell, descriptors));
+  return done.error;
+}
+
+Question question_of(Ask what, const Handed& file) {
+  Question question;
+  question.ask = what;
+  question.until = file.until;
+  question.opened_bytes = file.opened.st_size;
+  question.opened_s = file.opened.st_mtim.tv_sec;
+  question.opened_ns = file.opened.st_mtim.tv_nsec;
+  question.version = file.synced;
+  return question;
 }
 
 // It is stopped, or hangs: no other may take its place while it lives, and what it has, the agent
@@ -122,15 +146,34 @@ Status ensure_collector(const std::string& socket, const std::string& program) {
 
 Status keep(const std::string& socket, const std::string& program, const Handed& file) {
   BACKSTAY_ASSIGN(const Fd connected, connect_or_start(socket, program));
-  Question question;
-  question.ask = Ask::keep;
-  question.until = file.until;
-  question.opened_bytes = file.opened.st_size;
-  question.opened_s = file.opened.st_mtim.tv_sec;
-  question.opened_ns = file.opened.st_mtim.tv_nsec;
-  BACKSTAY_ASSIGN(const int answered, ask(connected.get(), question, no_words, &file));
+  BACKSTAY_ASSIGN(const int answered, ask(connected.get(), question_of(Ask::keep, file), no_words,
+                                          {file.memory, file.target}));
   if (answered == 0) return {};
   return errno_error("hand a file to the collector", answered);
+}
+
+Fd make_hold(const std::string& socket) {
+  Fd hold(::open(parent_of(socket).c_str(), O_RDWR | O_TMPFILE | O_CLOEXEC, 0600));
+  if (hold.valid() && ::flock(hold.get(), LOCK_EX | LOCK_NB) != 0) hold.reset();
+  return hold;
+}
+
+Result<VersionNumber> sync(const std::string& socket, const std::string& program,
+                           const Handed& file, int hold) {
+  BACKSTAY_ASSIGN(const Fd connected, connect_or_start(socket, program));
+  BACKSTAY_ASSIGN(const Done done, ask_whole(connected.get(), question_of(Ask::sync, file),
+                                             no_words, {file.memory, file.target, hold}));
+  if (done.error == 0) return done.version;
+  return errno_error("sync a file by the collector", done.error);
+}
+
+Status let_go(const std::string& socket, const std::string& program, VersionNumber synced) {
+  Question question;
+  question.ask = Ask::let_go;
+  question.version = synced;
+  BACKSTAY_ASSIGN(const Fd connected, connect_or_start(socket, program));
+  const auto answered = ask(connected.get(), question, no_words);
+  return answered.ok() ? Status() : Status(answered.error());
 }
 
 Status settle(const std::string& socket, const std::string& program, std::uint64_t device,

@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "base/config.h"
+#include "base/fd.h"
+#include "base/ids.h"
 #include "base/result.h"
 #include "capture/files/collect.h"
 #include "client/start.h"
@@ -35,10 +37,20 @@ struct Handed {
   int target = -1;
   struct stat opened = {};
   Until until = Until::captured;
+  std::uint64_t synced = 0;  // the version of its last sync; 0: there was none
 };
 // Hands a file over. ok: it will come to its place, whatever becomes of this process. Errors: the
 // caller brings it there; timeout: the collector is silent, and the next question would be too.
 Status keep(const std::string& socket, const std::string& program, const Handed& file);
+
+// A descriptor with the lock of a new hold beside this socket; invalid where none can be made.
+Fd make_hold(const std::string& socket);
+// Blocks until what the open file has so far is local, and returns the version that has it. It is
+// not brought to its place while this process has the hold. Errors: as of keep.
+Result<VersionNumber> sync(const std::string& socket, const std::string& program,
+                           const Handed& file, int hold);
+// The file of a sync is at its place by now, or is not wanted.
+Status let_go(const std::string& socket, const std::string& program, VersionNumber synced);
 
 // Blocks until the pending file whose placeholder has this device and inode is at its place. ok
 // where none is pending. A collector that is gone or silent is followed by another one. Errors: io

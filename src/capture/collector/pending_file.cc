@@ -100,10 +100,35 @@ bool PendingFile::is_same(const std::string& at) const {
          nanoseconds(there.st_mtim) == nanoseconds(ours.st_mtim);
 }
 
-void PendingFile::remove_placeholder() const {
+bool PendingFile::stands() const {
   struct stat there = {};
-  if (::lstat(path.c_str(), &there) != 0) return;
-  if (there.st_ino == placed.st_ino && there.st_dev == placed.st_dev) ::unlink(path.c_str());
+  return ::lstat(path.c_str(), &there) == 0 && there.st_ino == placed.st_ino &&
+         there.st_dev == placed.st_dev;
+}
+
+std::string PendingFile::name_now() const {
+  if (stands()) return path;
+  char text[path_max];
+  const std::string link = "/proc/self/fd/" + std::to_string(target.get());
+  const ssize_t length = ::readlink(link.c_str(), text, sizeof text);
+  PendingFile now;
+  now.placed = placed;
+  now.path.assign(text, static_cast<std::size_t>(std::max<ssize_t>(length, 0)));
+  return now.stands() ? now.path : "";
+}
+
+bool PendingFile::is_as_synced(const PendingFile& before) const {
+  struct stat now = {};
+  const auto same = [](const struct timespec& one, const struct timespec& other) {
+    return one.tv_sec == other.tv_sec && one.tv_nsec == other.tv_nsec;
+  };
+  return path == before.path && same(placed.st_ctim, before.placed.st_ctim) &&
+         ::fstat(memory.get(), &now) == 0 && now.st_size == before.synced.st_size &&
+         same(now.st_mtim, before.synced.st_mtim) && same(now.st_ctim, before.synced.st_ctim);
+}
+
+void PendingFile::remove_placeholder() const {
+  if (stands()) ::unlink(path.c_str());
 }
 
 }  // namespace backstay::files

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/hold.h"
 #include "base/ids.h"
 #include "base/result.h"
 #include "capture/files/collect.h"
@@ -36,6 +38,12 @@ struct PendingFile {
   bool is_removed() const;
   // Whether a file at this path is this one: the same size and time of change.
   bool is_same(const std::string& at) const;
+  // Its placeholder stands under its name.
+  bool stands() const;
+  // The name under which its placeholder stands now; "": under none.
+  std::string name_now() const;
+  // Nothing was written since `before` was synced, and the file at its place is as it was.
+  bool is_as_synced(const PendingFile& before) const;
   // Its placeholder goes, where it still stands at the path.
   void remove_placeholder() const;
 
@@ -48,7 +56,19 @@ struct PendingFile {
   std::uint64_t placed_ns = 0;
   std::uint32_t mode = 0;  // of the file; the placeholder may have another one
 
+  // Waits for an agent only, or for nothing.
+  bool may_move() const { return !gone && !moving && (!busy || settling); }
+
+  // --- synced: its program has it open, and `version` is not to come home
+  Fd hold;                  // has the lock of the hold
+  Fd process;               // of the program; readable once that has ended
+  struct stat synced = {};  // of the memory file, before its bytes were read
+  // Versions with the same hold that were handed in before, to agents that died: they may be on the
+  // disk all the same.
+  std::vector<HeldVersion> former;
+
   // --- what the collector notes (guarded by its lock)
+  HeldVersion of_run() const { return {version, run}; }
   RunId run = 0;              // of the agent's job that has the bytes
   VersionNumber version = 0;  // in which they are
   std::string named;          // the path that this version's table has for it
@@ -56,6 +76,8 @@ struct PendingFile {
   bool busy = true;       // a thread works on it
   bool settling = false;  // that one only waits for the agent
   bool moving = false;    // it gets another name
+  bool whole = false;     // its placeholder is a whole copy, which will be synced where it stands
+  unsigned shows = 0;     // how often one was begun
   bool gone = false;      // it is at its place, or was not taken at all
   std::string why;        // it could not be brought
   unsigned tries = 0;

@@ -51,12 +51,20 @@ bool PendingList::list(std::uint64_t device, std::uint64_t inode) {
     PendingSlot& slot = page_->slots[number];
     if (slot.inode.load() != 0) continue;
     slot.device.store(device);
+    slot.whole.store(0);
     slot.inode.store(inode);
     if (number >= page_->used.load()) page_->used.store(number + 1);
     page_->count.fetch_add(1);
     return true;
   }
   return false;
+}
+
+void PendingList::set_whole(std::uint64_t device, std::uint64_t inode) {
+  for (std::uint32_t number = 0; number < page_->used.load(); ++number) {
+    PendingSlot& slot = page_->slots[number];
+    if (slot.inode.load() == inode && slot.device.load() == device) slot.whole.store(1);
+  }
 }
 
 void PendingList::unlist(std::uint64_t device, std::uint64_t inode) {

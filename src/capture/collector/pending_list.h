@@ -26,6 +26,8 @@ class PendingList {
   std::uint32_t count() const { return page_->count.load(); }
   // From now on processes that look at this file ask first. False: the page is full.
   bool list(std::uint64_t device, std::uint64_t inode);
+  // Who only reads it need not ask any more.
+  void set_whole(std::uint64_t device, std::uint64_t inode);
   void unlist(std::uint64_t device, std::uint64_t inode);
   void clear();
   // Nothing is pending and nothing will be: the page goes. Precondition: no process can ask any

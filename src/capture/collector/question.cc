@@ -9,14 +9,10 @@
 
 namespace backstay::files {
 
-namespace {
-constexpr std::size_t descriptors_max = 2;
-}  // namespace
-
 Result<Asked> receive_question(int from) {
   Asked asked;
   iovec part{&asked.question, sizeof asked.question};
-  alignas(cmsghdr) char room[CMSG_SPACE(descriptors_max * sizeof(int))];
+  alignas(cmsghdr) char room[CMSG_SPACE(handed_max * sizeof(int))];
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
@@ -38,25 +34,39 @@ Result<Asked> receive_question(int from) {
   const bool whole = got == static_cast<ssize_t>(sizeof asked.question) &&
                      asked.question.magic == collect_magic &&
                      (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
-  const std::size_t wanted = asked.question.ask == Ask::keep ? 2 : 0;
-  if (!whole || asked.descriptors.size() != wanted) {
+  if (!whole || std::ssize(asked.descriptors) != handed_with(asked.question.ask)) {
     return Error(Code::protocol, "a question of another release");
   }
   return asked;
 }
 
-bool send_answer(int to, Said said, int error, const std::string& words) {
-  Answer answer;
-  answer.said = said;
-  answer.error = error;
-  answer.bytes = static_cast<std::uint32_t>(std::min(words.size(), words_max));
-  std::memcpy(answer.words, words.data(), answer.bytes);
+namespace {
+
+bool send_answer(int to, const Answer& answer) {
   const std::size_t bytes = answer_bytes_min + answer.bytes;
   for (;;) {
     const ssize_t sent = ::send(to, &answer, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent >= 0) return true;
     if (errno != EINTR) return errno == EAGAIN;
   }
+}
+
+}  // namespace
+
+bool send_done(int to, int error, std::uint64_t version) {
+  Answer answer;
+  answer.said = Said::done;
+  answer.error = error;
+  answer.version = version;
+  return send_answer(to, answer);
+}
+
+bool send_answer(int to, Said said, const std::string& words) {
+  Answer answer;
+  answer.said = said;
+  answer.bytes = static_cast<std::uint32_t>(std::min(words.size(), words_max));
+  std::memcpy(answer.words, words.data(), answer.bytes);
+  return send_answer(to, answer);
 }
 
 bool has_left(int socket) {

@@ -12,13 +12,14 @@ namespace backstay::files {
 
 struct Asked {
   Question question;
-  std::vector<Fd> descriptors;  // of keep two, else none
+  std::vector<Fd> descriptors;  // as many as handed_with() says
 };
 
 // Blocks for the one packet. Errors: agent_lost (the other end is gone), protocol.
 Result<Asked> receive_question(int from);
 // False: the process that asked is gone.
-bool send_answer(int to, Said said, int error = 0, const std::string& words = "");
+bool send_answer(int to, Said said, const std::string& words = "");
+bool send_done(int to, int error, std::uint64_t version = 0);
 // The other end is closed.
 bool has_left(int socket);
 

@@ -19,11 +19,6 @@ namespace backstay::files {
 
 namespace {
 
-// Waits for an agent only, or for nothing.
-bool may_move(const PendingFile& file) {
-  return !file.gone && !file.moving && (!file.busy || file.settling);
-}
-
 // The path of the new name in the folder of the file. Errors: unsupported.
 Result<std::string> path_beside(const PendingFile& file, const Question& question) {
   const std::string folder = parent_of(file.path);
@@ -51,7 +46,7 @@ Status Collector::rename(PendingFile::Key key, const Question& question) {
   const auto found = files_.find(key);
   if (found == files_.end()) return not_here("it is at its place");
   const File file = found->second;
-  changed_.wait(lock, [&] { return file->gone || may_move(*file); });
+  changed_.wait(lock, [&] { return file->gone || file->may_move(); });
   if (file->gone || file->key() != key) return not_here("it is at its place");
   file->moving = true;
   lock.unlock();
@@ -64,6 +59,7 @@ Status Collector::rename(PendingFile::Key key, const Question& question) {
 
 Status Collector::rename_taken(const File& file, const Question& question) {
   if (!file->memory.valid()) return not_here("its bytes are with the agent only");
+  if (is_whole(*file)) return not_here("its place has it by now");
   BACKSTAY_ASSIGN(const std::string path, path_beside(*file, question));
   BACKSTAY_ASSIGN(NewPlace place, new_place(*file, path));
   failpoint("collector.place_listed");
@@ -71,11 +67,12 @@ Status Collector::rename_taken(const File& file, const Question& question) {
       static_cast<std::uint64_t>(place.placed.st_ctim.tv_sec) * 1'000'000'000 +
       static_cast<std::uint64_t>(place.placed.st_ctim.tv_nsec);
   const std::uint64_t placed_ns = std::max(system_clock().wall_ns(), changed_ns);
+  bool called_back = true;
   const Status moved = writers_.with([&](client::Writer& writer) -> Status {
     if (writer.run() != file->run) return not_here("another agent has the job");
     BACKSTAY_TRY(writer.move(file->version, file->path, path, placed_ns));
     // It is not to come back once this one has left the name again.
-    if (place.before) (void)writer.move(place.before->version, path, "", 0);
+    if (place.before) called_back = writer.move(place.before->version, path, "", 0).ok();
     return {};
   });
   if (!moved.ok()) {
@@ -90,8 +87,9 @@ Status Collector::rename_taken(const File& file, const Question& question) {
   failpoint("collector.placeholder_gone");
   spdlog::info("a file is renamed on its way file={} to={}", file->path, path);
   take_place(file, std::move(place), placed_ns);
-  // What was pending there has come home a moment before, so what stands there is not listed.
-  if (!stands) {
+  // What was pending there has come home a moment before, so what stands there is not listed; or it
+  // is on its way, and must not come after this one has left the name again.
+  if (!stands || !called_back) {
     (void)writers_.with([&](client::Writer& writer) { return writer.settle(path, -1); });
   }
   return {};
@@ -140,7 +138,8 @@ Result<Collector::NewPlace> Collector::place_of_pending(const std::string& path,
                                                         PendingFile::Key key) {
   const Lock lock(mutex_);
   const auto found = files_.find(key);
-  if (found == files_.end() || !may_move(*found->second) || found->second->path != path) {
+  if (found == files_.end() || !found->second->may_move() || found->second->whole ||
+      found->second->path != path) {
     return not_here("the file at the new name is on its way");
   }
   const File before = found->second;

@@ -95,10 +95,22 @@ void Server::answer(const std::shared_ptr<Client>& client) {
   const int socket = client->socket.get();
   auto asked = receive_question(socket);
   if (asked.ok()) {
-    const Status done = carry_out(client, std::move(*asked));
-    send_answer(socket, Said::done, number_of(done));
+    const bool syncs = asked->question.ask == Ask::sync;
+    VersionNumber version = 0;
+    const Status done =
+        syncs ? sync(client, std::move(*asked), version) : carry_out(client, std::move(*asked));
+    send_done(socket, number_of(done), version);
   }
   ended(client);
+}
+
+Status Server::sync(const std::shared_ptr<Client>& client, Asked asked, VersionNumber& version) {
+  const int socket = client->socket.get();
+  auto& fds = asked.descriptors;
+  Collector::Synced file{std::move(fds[0]), std::move(fds[1]), std::move(fds[2]), peer_of(socket)};
+  BACKSTAY_ASSIGN(version, collector_.sync(asked.question, std::move(file),
+                                           [socket] { return !has_left(socket); }));
+  return {};
 }
 
 Status Server::carry_out(const std::shared_ptr<Client>& client, Asked asked) {
@@ -109,13 +121,16 @@ Status Server::carry_out(const std::shared_ptr<Client>& client, Asked asked) {
       return collector_.keep(question, std::move(asked.descriptors[0]),
                              std::move(asked.descriptors[1]),
                              [socket] { return !has_left(socket); });
-    case Ask::settle: return collector_.settle({question.device, question.inode});
+    case Ask::settle:
+      return collector_.settle({question.device, question.inode}, question.reads != 0);
     case Ask::settle_all:
       return collector_.settle_all([&](const std::string& words) {
-        if (question.talks != 0) send_answer(socket, Said::words, 0, words);
+        if (question.talks != 0) send_answer(socket, Said::words, words);
       });
     case Ask::rename: return collector_.rename({question.device, question.inode}, question);
-    case Ask::watch: return {};
+    case Ask::let_go: return collector_.let_go(question.version);
+    case Ask::watch: collector_.wait_until_ready(); return {};
+    case Ask::sync: break;  // answered with a version
   }
   return Error(Code::protocol, "a question of another release");
 }

@@ -34,6 +34,7 @@ class Server {
   void tick();
   bool is_needed();
   void answer(const std::shared_ptr<Client>& client);
+  Status sync(const std::shared_ptr<Client>& client, Asked asked, VersionNumber& version);
   Status carry_out(const std::shared_ptr<Client>& client, Asked asked);
   void ended(const std::shared_ptr<Client>& client);
 

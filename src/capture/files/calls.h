@@ -43,10 +43,6 @@
        (fd, parts, count, at), bytes_of(parts, count))                                             \
   CALL(ssize_t, pwritev64, (int fd, const struct iovec* parts, int count, off_t at),               \
        (fd, parts, count, at), bytes_of(parts, count))                                             \
-  CALL(ssize_t, pwritev2, (int fd, const struct iovec* parts, int count, off_t at, int flags),     \
-       (fd, parts, count, at, flags), bytes_of(parts, count))                                      \
-  CALL(ssize_t, pwritev64v2, (int fd, const struct iovec* parts, int count, off_t at, int flags),  \
-       (fd, parts, count, at, flags), bytes_of(parts, count))                                      \
   CALL(ssize_t, sendfile, (int fd, int in, off_t* at, size_t bytes), (fd, in, at, bytes), bytes)   \
   CALL(ssize_t, sendfile64, (int fd, int in, off_t* at, size_t bytes), (fd, in, at, bytes), bytes) \
   CALL(int, ftruncate, (int fd, off_t bytes), (fd, bytes), 0)                                      \
@@ -54,11 +50,10 @@
   CALL(int, posix_fallocate, (int fd, off_t at, off_t bytes), (fd, at, bytes), bytes)              \
   CALL(int, posix_fallocate64, (int fd, off_t at, off_t bytes), (fd, at, bytes), bytes)
 
-// The bytes have to be on the disk: the file comes home first and stays there.
+// The bytes have to be on a disk (capture.h).
 #define BACKSTAY_CALLS_THAT_SYNC(CALL)                                        \
   CALL(int, fsync, (int fd), (fd))                                            \
   CALL(int, fdatasync, (int fd), (fd))                                        \
-  CALL(int, syncfs, (int fd), (fd))                                           \
   CALL(int, sync_file_range, (int fd, off_t at, off_t bytes, unsigned flags), \
        (fd, at, bytes, flags))
 

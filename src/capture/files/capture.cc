@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "capture/files/descriptors.h"
 #include "capture/files/leave.h"
@@ -29,6 +30,29 @@ void tell_loss(const MemoryFile& file, int error) {
   const long bytes = raw::readlink(link, path, sizeof(path));
   tell(" could not be brought to its place: ",
        {path, bytes > 0 ? static_cast<std::size_t>(bytes) : 0}, ::strerrordesc_np(error));
+}
+
+// Its bytes are at its place: those of its last sync are not to come there any more.
+void let_go(MemoryFile& file) {
+  if (const std::uint64_t synced = std::exchange(file.synced, 0)) let_go_in_pool(synced);
+}
+
+// Nothing is to take back what was synced.
+int finish(MemoryFile& file) {
+  const Finished finished = finished_of(file, file.synced != 0);
+  if (keep_in_pool(finished, file.synced)) return 0;
+  const Kept kept = keep_direct(finished);
+  if (kept.placed >= 0) raw::close(kept.placed);
+  if (kept.error == 0) let_go(file);
+  return kept.error;
+}
+
+bool make_local(MemoryFile& file) {
+  if (file.hold < 0) file.hold = move_descriptor(the_table, make_hold());
+  const std::uint64_t version =
+      file.hold < 0 ? 0 : sync_in_pool(finished_of(file, true), file.hold);
+  if (version != 0) file.synced = version;
+  return version != 0;
 }
 
 }  // namespace
@@ -60,15 +84,7 @@ void take_ownership() { owner = raw::getpid(); }
 
 int end_descriptor(int fd) {
   const Ended ended = the_table.end(fd);
-  int error = 0;
-  if (ended.file != nullptr) {
-    const Finished finished = finished_of(*ended.file, false);
-    if (!keep_in_pool(finished)) {
-      const Kept kept = keep_direct(finished);
-      if (kept.placed >= 0) raw::close(kept.placed);
-      error = kept.error;
-    }
-  }
+  const int error = ended.file != nullptr ? finish(*ended.file) : 0;
   the_table.unbind(fd);
   if (ended.opening != nullptr) drop_opening(the_table, *ended.opening);
   return error;
@@ -78,18 +94,21 @@ int bring_home(MemoryFile& file, bool sync) {
   const StoppedWriters stopped(the_table, file);
   struct stat target = {};
   raw::fstat(file.target, &target);
-  const Kept kept = target.st_nlink == 0 ? Kept{write_in_place(finished_of(file, sync)), -1}
-                                         : keep_direct(finished_of(file, sync));
+  const Finished finished = finished_of(file, sync || file.synced != 0);
+  const Kept kept =
+      target.st_nlink == 0 ? Kept{write_in_place(finished), -1} : keep_direct(finished);
   if (kept.error != 0) {
     let_writers_go_on(the_table, file);
     return kept.error;
   }
+  let_go(file);
   switch_over(the_table, file, kept.placed);
   if (kept.placed >= 0) raw::close(kept.placed);
   return 0;
 }
 
 int make_real(MemoryFile& file) {
+  if (file.synced != 0) return bring_home(file, true);
   const StoppedWriters stopped(the_table, file);
   const int error = write_in_place(finished_of(file, false));
   if (error != 0) {
@@ -135,6 +154,14 @@ int sync_descriptor(int fd) {
   if (opening_of(fd) == nullptr) return 0;
   Lock lock;
   Opening* opening = the_table.find(fd);
+  if (opening == nullptr || make_local(*opening->file)) return 0;
+  return bring_home(*opening->file, true);
+}
+
+int place_descriptor(int fd) {
+  if (opening_of(fd) == nullptr) return 0;
+  Lock lock;
+  Opening* opening = the_table.find(fd);
   return opening == nullptr ? 0 : bring_home(*opening->file, true);
 }
 
@@ -153,6 +180,7 @@ void forget_all() {
     }
     raw::close(file->memory);
     raw::close(file->target);
+    if (file->hold >= 0) raw::close(file->hold);
   }
   the_table.clear();
   take_ownership();

@@ -47,8 +47,10 @@ int make_real(MemoryFile& file);              // lock held; the same, where it s
 
 // make_real for the file of a descriptor, where it is one.
 int make_descriptor_real(int fd);
-// bring_home for the file of a descriptor.
+// What was written so far survives a power cut: it is local, or at its place.
 int sync_descriptor(int fd);
+// bring_home for the file of a descriptor, synced.
+int place_descriptor(int fd);
 // The memory file that a path leads to; null if none.
 MemoryFile* file_at_path(int folder, const char* path, int flags);
 

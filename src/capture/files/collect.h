@@ -11,7 +11,7 @@
 
 namespace backstay::files {
 
-inline constexpr std::uint32_t collect_magic = 0x43534b02;  // the last byte counts the formats
+inline constexpr std::uint32_t collect_magic = 0x43534b04;  // the last byte counts the formats
 
 enum class Ask : std::uint32_t {
   keep = 1,        // take this file; with two descriptors: the memory file, the file at its place
@@ -19,7 +19,12 @@ enum class Ask : std::uint32_t {
   settle_all = 3,  // all that are pending now
   watch = 4,       // this process may have files later
   rename = 5,      // give the pending file with this device and inode another name in its folder
+  sync = 6,    // make local what this file has so far; as keep, with a third descriptor: its hold
+  let_go = 7,  // the version of a sync is not to be brought to its place
 };
+
+inline constexpr int handed_max = 3;  // descriptors of a question
+constexpr int handed_with(Ask ask) { return ask == Ask::keep ? 2 : ask == Ask::sync ? 3 : 0; }
 
 // How far a file that is kept has to be before the answer.
 enum class Until : std::uint32_t { captured = 0, local = 1 };
@@ -31,12 +36,14 @@ struct Question {
   Ask ask = Ask::watch;
   Until until = Until::captured;
   std::uint32_t talks = 0;  // 1: it wants words (of settle_all), to show them to people
+  std::uint32_t reads = 0;  // 1: of settle: it only looks, so a whole copy at the place will do
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
   // Of keep: the file at its place when it was opened. What differs now was changed by others.
   std::int64_t opened_bytes = 0;
   std::int64_t opened_s = 0;
   std::int64_t opened_ns = 0;
+  std::uint64_t version = 0;  // of keep, let_go: of the last sync; 0: there was none
   // Of rename.
   std::uint64_t folder_device = 0;
   std::uint64_t folder_inode = 0;
@@ -55,6 +62,7 @@ struct Answer {
   Said said = Said::works;
   std::int32_t error = 0;  // of done: an error number, 0 for success
   std::uint32_t bytes = 0;
+  std::uint64_t version = 0;  // of sync: that has the bytes
   char words[words_max] = {};
 };
 inline constexpr std::size_t answer_bytes_min = offsetof(Answer, words);
@@ -68,6 +76,7 @@ inline constexpr int works_every_ms = 1'000;
 struct PendingSlot {
   std::atomic<std::uint64_t> inode;  // 0: free
   std::atomic<std::uint64_t> device;
+  std::atomic<std::uint64_t> whole;  // 1: who only reads need not ask
 };
 inline constexpr std::uint32_t pending_max = 2000;
 struct PendingPage {
@@ -80,12 +89,15 @@ struct PendingPage {
 // The name of the page beside that of the socket.
 inline constexpr char page_suffix[] = ".pending";
 
-inline bool is_listed(const PendingPage& page, std::uint64_t device, std::uint64_t inode) {
+// `reads`: of a call that only looks, for which one that is whole does not count.
+inline bool is_listed(const PendingPage& page, std::uint64_t device, std::uint64_t inode,
+                      bool reads = false) {
   if (page.count.load() == 0) return false;
   const std::uint32_t used = page.used.load();
   for (std::uint32_t number = 0; number < used && number < pending_max; ++number) {
     const PendingSlot& slot = page.slots[number];
-    if (slot.inode.load() == inode && slot.device.load() == device) return true;
+    if (slot.inode.load() != inode || slot.device.load() != device) continue;
+    return !reads || slot.whole.load() == 0;
   }
   return false;
 }

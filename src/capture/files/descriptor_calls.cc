@@ -64,6 +64,29 @@ BACKSTAY_CALLS_THAT_WRITE(THAT_WRITES)
   }
 BACKSTAY_CALLS_THAT_SYNC(THAT_SYNCS)
 
+EXPORT(int, syncfs, (int fd)) {
+  if (const int error = place_descriptor(fd)) return answer(error);
+  return NEXT(syncfs)(fd);
+}
+
+// What was written with this flag has to be on a disk.
+static ssize_t and_sync(int fd, ssize_t written, int flags) {
+  if (written < 0 || (flags & (RWF_SYNC | RWF_DSYNC)) == 0) return written;
+  const int error = sync_descriptor(fd);
+  return error != 0 ? answer(error) : written;
+}
+
+#define THAT_MAY_SYNC(name)                                                                    \
+  EXPORT(ssize_t, name, (int fd, const struct iovec* parts, int count, off_t at, int flags)) { \
+    if (table().find(fd) == nullptr) return NEXT(name)(fd, parts, count, at, flags);           \
+    expect_write(fd, static_cast<unsigned long long>(bytes_of(parts, count)));                 \
+    const ssize_t first = NEXT(name)(fd, parts, count, at, flags);                             \
+    const bool again = first < 0 && left_memory();                                             \
+    return and_sync(fd, again ? NEXT(name)(fd, parts, count, at, flags) : first, flags);       \
+  }
+THAT_MAY_SYNC(pwritev2)
+THAT_MAY_SYNC(pwritev64v2)
+
 EXPORT(void, sync, ()) {
   bring_all_home();
   NEXT(sync)();

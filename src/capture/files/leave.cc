@@ -100,6 +100,7 @@ int let_writers_go_on(Table& table, MemoryFile& file) {
 void switch_over(Table& table, MemoryFile& file, int placed) {
   const int memory = file.memory;
   const int target = file.target;
+  const int hold = file.hold;
   for (Opening* opening = table.next_opening(file); opening != nullptr;
        opening = table.next_opening(file, opening)) {
     int to = opening->real;
@@ -115,6 +116,7 @@ void switch_over(Table& table, MemoryFile& file, int placed) {
   }
   close_descriptor(table, memory);
   close_descriptor(table, target);
+  close_descriptor(table, hold);
 }
 
 void drop_opening(Table& table, Opening& opening) {
@@ -124,6 +126,7 @@ void drop_opening(Table& table, Opening& opening) {
   if (file.openings != 0) return;
   close_descriptor(table, file.memory);
   close_descriptor(table, file.target);
+  close_descriptor(table, file.hold);
 }
 
 }  // namespace backstay::files

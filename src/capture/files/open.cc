@@ -103,6 +103,8 @@ int begin(int fd, const struct stat& placed, int flags) {
   file->target = keep_descriptor(table(), fd);
   file->memory = move_descriptor(table(), raw::memfd("backstay"));
   file->placed = placed;
+  file->synced = 0;
+  file->hold = -1;
   int error = real < 0 || file->target < 0 || file->memory < 0 ? EMFILE : 0;
   if (error == 0) {
     const struct timespec times[2] = {placed.st_atim, {0, UTIME_OMIT}};
@@ -217,8 +219,10 @@ int open_settled(int folder, const char* path, int flags, mode_t mode) {
 int open_file(int folder, const char* path, int flags, mode_t mode) {
   constexpr int attempts = 10;
   const int look = (flags & O_NOFOLLOW) != 0 ? AT_SYMLINK_NOFOLLOW : 0;
+  const bool reads = (flags & O_ACCMODE) == O_RDONLY && (flags & O_TRUNC) == 0;
   for (int attempt = 0;; ++attempt) {
-    if ((flags & O_DIRECTORY) == 0 && settle_file(folder, path, look) != 0) return answer(EIO);
+    const bool folder_only = (flags & O_DIRECTORY) != 0;
+    if (!folder_only && settle_file(folder, path, look, reads) != 0) return answer(EIO);
     const int fd = open_settled(folder, path, flags, mode);
     if (fd < 0 || attempt == attempts || !was_pending(fd, flags)) return fd;
     raw::close(fd);

@@ -1,6 +1,7 @@
 #include "capture/files/pool.h"
 
 #include <poll.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -100,7 +101,7 @@ int connect_or_start() {
 
 bool send_question(int to, const Question& question, const int* descriptors, int count) {
   struct iovec part = {const_cast<Question*>(&question), sizeof(question)};
-  alignas(struct cmsghdr) char room[CMSG_SPACE(2 * sizeof(int))] = {};
+  alignas(struct cmsghdr) char room[CMSG_SPACE(handed_max * sizeof(int))] = {};
   struct msghdr message = {};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
@@ -123,7 +124,7 @@ constexpr int no_collector = -1;
 constexpr int went_away = -2;
 constexpr int silent = -3;
 
-int read_answers(int from) {
+int read_answers(int from, std::uint64_t& version) {
   Answer answer;
   for (;;) {
     const int ready = wait_on(from, POLLIN, silence_ms_max);
@@ -133,6 +134,7 @@ int read_answers(int from) {
     const long got = raw::call(SYS_recvfrom, from, &answer, sizeof(answer), 0, nullptr, nullptr);
     if (got == -EINTR || got == -EAGAIN) continue;
     if (got < static_cast<long>(answer_bytes_min)) return went_away;
+    version = answer.version;
     if (answer.said == Said::done) return answer.error;
     if (answer.said == Said::words && answer.bytes <= words_max) {
       tell("", {answer.words, answer.bytes}, "");
@@ -159,14 +161,20 @@ long now_s() {
   return now.tv_sec;
 }
 
-int ask(const Question& question, const int* descriptors, int count) {
+int ask(const Question& question, const int* descriptors, std::uint64_t& version) {
   const int fd = connect_or_start();
   if (fd < 0) return no_collector;
-  const bool sent = send_question(fd, question, descriptors, count);
-  const int answered = sent ? read_answers(fd) : went_away;
-  if (answered == silent && question.ask != Ask::keep) end_listener(fd);
+  const bool sent = send_question(fd, question, descriptors, handed_with(question.ask));
+  const int answered = sent ? read_answers(fd, version) : went_away;
+  const bool files = question.ask == Ask::keep || question.ask == Ask::sync;
+  if (answered == silent && !files) end_listener(fd);
   raw::close(fd);
   return answered;
+}
+
+int ask(const Question& question) {
+  std::uint64_t none = 0;
+  return ask(question, nullptr, none);
 }
 
 // A collector that goes away while it brings files home is followed by another one.
@@ -174,7 +182,7 @@ int settle(const Question& question) {
   constexpr int attempts = 3;
   int answered = went_away;
   for (int attempt = 0; attempt < attempts && answered < 0 && answered != no_collector; ++attempt) {
-    answered = ask(question, nullptr, 0);
+    answered = ask(question);
   }
   if (answered >= 0) return answered;
   if (!told.exchange(true)) {
@@ -195,23 +203,74 @@ void start_pool() {
   if (settings.socket[0] != '\0') page.store(map_page());
 }
 
-bool keep_in_pool(const Finished& finished) {
-  constexpr long quiet_s = 60;
+namespace {
+
+// Of a file that the collector may take. False: it may not.
+bool ask_to_take(Ask what, const Finished& finished, Question& question) {
   if (settings.socket[0] == '\0' || out_of_pool.load() || now_s() < quiet_until.load())
     return false;
   struct stat memory = {};
   if (raw::fstat(finished.memory, &memory) != 0) return false;
   if (static_cast<unsigned long long>(memory.st_size) < settings.bytes_min) return false;
-  Question question;
-  question.ask = Ask::keep;
+  question.ask = what;
   question.until = settings.until_local ? Until::local : Until::captured;
   question.opened_bytes = finished.opened.st_size;
   question.opened_s = finished.opened.st_mtim.tv_sec;
   question.opened_ns = finished.opened.st_mtim.tv_nsec;
-  const int descriptors[2] = {finished.memory, finished.target};
-  const int answered = ask(question, descriptors, 2);
+  return true;
+}
+
+void note_silence(int answered) {
+  constexpr long quiet_s = 60;
   if (answered == silent) quiet_until.store(now_s() + quiet_s);
+}
+
+}  // namespace
+
+bool keep_in_pool(const Finished& finished, std::uint64_t synced) {
+  Question question;
+  if (!ask_to_take(Ask::keep, finished, question)) return false;
+  question.version = synced;
+  const int descriptors[2] = {finished.memory, finished.target};
+  std::uint64_t none = 0;
+  const int answered = ask(question, descriptors, none);
+  note_silence(answered);
   return answered == 0;
+}
+
+int make_hold() {
+  char folder[sizeof(settings.socket)];
+  std::strcpy(folder, settings.socket);
+  char* slash = std::strrchr(folder, '/');
+  if (slash == nullptr) return -ENOENT;
+  slash[slash == folder ? 1 : 0] = '\0';
+  const int fd = raw::openat(AT_FDCWD, folder, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+  if (fd < 0) return fd;
+  const long locked = raw::call(SYS_flock, fd, LOCK_EX | LOCK_NB);
+  if (locked == 0) return fd;
+  raw::close(fd);
+  return static_cast<int>(locked);
+}
+
+std::uint64_t sync_in_pool(const Finished& finished, int hold) {
+  constexpr int attempts = 3;
+  Question question;
+  if (!settings.sync_local || !ask_to_take(Ask::sync, finished, question)) return 0;
+  const int descriptors[3] = {finished.memory, finished.target, hold};
+  std::uint64_t version = 0;
+  int answered = went_away;
+  for (int attempt = 0; attempt < attempts && answered == went_away; ++attempt) {
+    answered = ask(question, descriptors, version);
+  }
+  note_silence(answered);
+  return answered == 0 ? version : 0;
+}
+
+void let_go_in_pool(std::uint64_t synced) {
+  Question question;
+  question.ask = Ask::let_go;
+  question.version = synced;
+  settle(question);
 }
 
 bool is_anything_pending() {
@@ -224,6 +283,11 @@ bool is_pending(const struct stat& found) {
   return mapped != nullptr && is_listed(*mapped, found.st_dev, found.st_ino);
 }
 
+bool is_awaited(const struct stat& found) {
+  const PendingPage* mapped = present_page();
+  return mapped != nullptr && is_listed(*mapped, found.st_dev, found.st_ino, true);
+}
+
 Renamed rename_in_pool(const struct stat& found, const struct stat& folder, const char* name) {
   Question question;
   if (std::strlen(name) > name_max) return Renamed::no;
@@ -233,17 +297,18 @@ Renamed rename_in_pool(const struct stat& found, const struct stat& folder, cons
   question.folder_device = folder.st_dev;
   question.folder_inode = folder.st_ino;
   std::strcpy(question.name, name);
-  const int answered = ask(question, nullptr, 0);
+  const int answered = ask(question);
   if (answered == 0) return Renamed::yes;
   return answered > 0 || answered == no_collector ? Renamed::no : Renamed::failed;
 }
 
-int settle_found(const struct stat& found) {
-  if (!is_pending(found)) return 0;
+int settle_found(const struct stat& found, bool reads) {
+  if (reads ? !is_awaited(found) : !is_pending(found)) return 0;
   Question question;
   question.ask = Ask::settle;
   question.device = found.st_dev;
   question.inode = found.st_ino;
+  question.reads = reads ? 1 : 0;
   return settle(question);
 }
 
@@ -256,11 +321,11 @@ int settle_path(int folder, const char* path, int flags) {
   return 0;
 }
 
-int settle_file(int folder, const char* path, int flags) {
+int settle_file(int folder, const char* path, int flags, bool reads) {
   if (!is_anything_pending() || path == nullptr) return 0;
   struct stat found = {};
   if (raw::fstatat(folder, path, &found, flags & AT_SYMLINK_NOFOLLOW) != 0) return 0;
-  return settle_found(found);
+  return settle_found(found, reads);
 }
 
 void settle_all() {

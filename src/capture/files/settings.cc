@@ -62,6 +62,8 @@ PoolSettings read_pool_settings() {
   settings.bytes_min = (kib != nullptr ? std::strtoull(kib, nullptr, 10) : small_kib) << 10;
   const char* close = std::getenv("BACKSTAY_CAPTURE_CLOSE");
   settings.until_local = close != nullptr && std::strcmp(close, "local") == 0;
+  const char* sync = std::getenv("BACKSTAY_CAPTURE_FSYNC");
+  settings.sync_local = sync == nullptr || std::strcmp(sync, "home") != 0;
   const char* root = std::getenv("BACKSTAY_CAPTURE_ROOT");
   settings.root = root != nullptr ? static_cast<pid_t>(std::strtol(root, nullptr, 10)) : 0;
   settings.environment = environment_for_collector();

@@ -7,6 +7,7 @@
 //                            are brought to their places by this library
 //     BACKSTAY_COLLECTOR_PROGRAM   what to start where no collector answers there
 //     BACKSTAY_CAPTURE_CLOSE       captured, or local: what close waits for
+//     BACKSTAY_CAPTURE_FSYNC       local, or home: what fsync waits for
 //     BACKSTAY_CAPTURE_ROOT        process id of the first process of the tree: it waits at its end
 //     BACKSTAY_CAPTURE_POOL_KIB    smaller files do not go to the collector; without it 256
 //     BACKSTAY_CAPTURE_MIB   how much memory the open files of this process may fill together;
@@ -30,6 +31,7 @@ struct PoolSettings {
   char program[4096] = {};  // "": it cannot be started here
   std::uint64_t bytes_min = 0;
   bool until_local = false;
+  bool sync_local = true;
   pid_t root = 0;
   char** environment = nullptr;  // for a collector: copied at start
 };

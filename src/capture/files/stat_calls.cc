@@ -30,10 +30,10 @@ int corrected(int result, struct stat* found) {
   return result;
 }
 
-// The file that was found has come home, or cannot: its path is asked once more.
+// The file that was found stands there whole by now, or cannot: its path is asked once more.
 bool settled(int result, const struct stat* found) {
-  if (result != 0 || !is_anything_pending() || !is_pending(*found)) return false;
-  settle_found(*found);
+  if (result != 0 || !is_anything_pending() || !is_awaited(*found)) return false;
+  settle_found(*found, true);
   return true;
 }
 

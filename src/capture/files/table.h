@@ -27,6 +27,10 @@ struct MemoryFile {
   struct stat placed;  // of the file at its place, when it was opened
   struct stat memory_stat;
   int openings;  // 0: this entry is free
+  // Of the last fsync: the version that has the bytes (0: none), and the hold that keeps it from
+  // coming to the file's place (docs/protocol/collector.md); -1: there is none; ours
+  std::uint64_t synced;
+  int hold;
 };
 
 struct Opening {

@@ -76,9 +76,9 @@ void write_buf(fuse_req_t request, fuse_ino_t, fuse_bufvec* from, off_t offset,
 void fsync(fuse_req_t request, fuse_ino_t, int datasync, fuse_file_info* info) {
   FileSystem& fs = file_system(request);
   Handle& handle = handle_of(*info);
-  if (const int error = fs.keeper.make_real(handle.node, true))
-    return (void)fuse_reply_err(request, error);
+  if (const int error = fs.keeper.sync(handle.node)) return (void)fuse_reply_err(request, error);
   const std::shared_lock shared(handle.node->lock);
+  if (handle.node->state != State::at_place) return (void)fuse_reply_err(request, 0);
   const SharedFd real = real_of(fs, handle);
   if (real == nullptr) return (void)fuse_reply_err(request, errno);
   const int done = datasync != 0 ? ::fdatasync(real->get()) : ::fsync(real->get());

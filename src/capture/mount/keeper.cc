@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/failpoint.h"
@@ -65,6 +66,7 @@ void Keeper::forget_memory(Node& node) {
   const std::unique_lock alone(node.lock);
   node.memory.reset();
   node.target.reset();
+  node.hold.reset();
   held_ -= node.counted.exchange(0);
 }
 
@@ -142,19 +144,64 @@ void Keeper::arrive(const std::shared_ptr<Node>& node, Fd placed) {
 // --- closing -------------------------------------------------------------------------------------
 
 // Precondition: moving, in memory.
-bool Keeper::give_to_collector(const std::shared_ptr<Node>& node) {
+bool Keeper::may_give(const std::shared_ptr<Node>& node) const {
   struct stat memory = {};
   if (settings_.collector.empty() || ::fstat(node->memory.get(), &memory) != 0) return false;
   if (static_cast<std::uint64_t>(memory.st_size) < settings_.pool_bytes_min) return false;
-  if (system_clock().monotonic_ns() < quiet_until_ns_.load()) return false;
-  const Status kept =
-      files::keep(settings_.collector, settings_.collector_program,
-                  {node->memory.get(), node->target.get(), node->opened, settings_.until});
-  if (kept.ok()) return true;
+  return system_clock().monotonic_ns() >= quiet_until_ns_.load();
+}
+
+// Precondition: moving, in memory.
+bool Keeper::give_to_collector(const std::shared_ptr<Node>& node) {
+  if (!may_give(node)) return false;
+  const Status kept = files::keep(
+      settings_.collector, settings_.collector_program,
+      {node->memory.get(), node->target.get(), node->opened, settings_.until, node->synced});
+  if (kept.ok()) {
+    node->synced = 0;
+    return true;
+  }
   if (kept.error().code() == Code::timeout) quiet_until_ns_ = deadline_in(quiet_s);
   spdlog::info("a file goes to its place directly file={} why=\"{}\"", node->path,
                kept.error().to_string());
   return false;
+}
+
+// Precondition: moving, in memory.
+bool Keeper::make_local(const std::shared_ptr<Node>& node) {
+  if (!settings_.sync_local || !may_give(node)) return false;
+  if (!node->hold.valid()) node->hold = files::make_hold(settings_.collector);
+  if (!node->hold.valid()) return false;
+  const auto synced =
+      files::sync(settings_.collector, settings_.collector_program,
+                  {node->memory.get(), node->target.get(), node->opened}, node->hold.get());
+  if (synced.ok()) {
+    node->synced = *synced;
+    return true;
+  }
+  if (synced.error().code() == Code::timeout) quiet_until_ns_ = deadline_in(quiet_s);
+  spdlog::info("a file is synced at its place file={} why=\"{}\"", path_of(node->target.get()),
+               synced.error().to_string());
+  return false;
+}
+
+// Its bytes are at its place, or not wanted: those of its last sync are not to come there any more.
+void Keeper::let_go(Node& node) {
+  if (const std::uint64_t synced = std::exchange(node.synced, 0))
+    (void)files::let_go(settings_.collector, settings_.collector_program, synced);
+}
+
+int Keeper::sync(const std::shared_ptr<Node>& node) {
+  {
+    const std::shared_lock names(names_);
+    if (start_moving(node, State::in_memory)) {
+      const bool local = make_local(node);
+      failpoint("mount.synced");
+      stop_moving(node, State::in_memory);
+      if (local) return 0;
+    }
+  }
+  return make_real(node, true);
 }
 
 // Precondition: moving, in memory; no name changes.
@@ -162,10 +209,12 @@ int Keeper::place(const std::shared_ptr<Node>& node, bool sync) {
   files::Kept kept;
   {
     const std::lock_guard guard(sink_mutex);
-    kept = files::keep_direct({node->memory.get(), node->target.get(), node->opened, sync});
+    kept = files::keep_direct(
+        {node->memory.get(), node->target.get(), node->opened, sync || node->synced != 0});
   }
   failpoint("mount.placed");
   if (kept.error != 0) return kept.error;
+  let_go(*node);
   if (kept.placed < 0) return 0;
   const SharedFd placed = shared(kept.placed);
   nodes_.release(node->path, node, Fd(::open(link_to(kept.placed).c_str(), O_PATH | O_CLOEXEC)));
@@ -209,6 +258,7 @@ int Keeper::make_real_from_memory(const std::shared_ptr<Node>& node, bool sync) 
     const std::lock_guard guard(sink_mutex);
     error = files::write_in_place({node->memory.get(), node->target.get(), node->opened, sync});
   }
+  if (error == 0) let_go(*node);
   if (error == 0) forget_memory(*node);
   stop_moving(node, error == 0 ? State::at_place : State::in_memory);
   return error;
@@ -258,6 +308,11 @@ void Keeper::lose_view(const std::shared_ptr<Node>& node) {
 
 void Keeper::drop(const std::shared_ptr<Node>& node) {
   if (!start_moving(node, State::in_memory)) return;
+  if (node->synced != 0) {
+    // What it has now is not older.
+    stop_moving(node, State::in_memory);
+    return (void)hand_in(node);
+  }
   spdlog::info("dropped, as its program was killed file={}", path_of(node->place->get()));
   forget_memory(*node);
   lose_view(node);
@@ -268,6 +323,7 @@ void Keeper::drop_unnamed(const std::shared_ptr<Node>& node) {
   if (!start_moving(node, State::in_memory)) return;
   struct stat placed = {};
   const bool named = ::fstat(node->target.get(), &placed) != 0 || placed.st_nlink != 0;
+  if (!named) let_go(*node);
   if (!named) forget_memory(*node);
   stop_moving(node, named ? State::in_memory : State::at_place);
 }

@@ -27,6 +27,7 @@ struct KeeperSettings {
   std::string collector_program;
   std::uint64_t pool_bytes_min = 256 << 10;  // smaller files go to their places directly
   files::Until until = files::Until::captured;
+  bool sync_local = true;  // else fsync brings a file to its place
   std::uint64_t memory_bytes_max = 0;
 };
 
@@ -46,7 +47,10 @@ class Keeper {
   int hand_in(const std::shared_ptr<Node>& node);
   // Its bytes are at its place, and synced there if asked. Nothing to do where they are there.
   int make_real(const std::shared_ptr<Node>& node, bool sync);
-  // The program was killed while it wrote: the file at its place stays as it was.
+  // What was written so far survives a power cut: it is local, or at its place.
+  int sync(const std::shared_ptr<Node>& node);
+  // The program was killed while it wrote: the file at its place stays as it was, or as it was
+  // synced.
   void drop(const std::shared_ptr<Node>& node);
   // No descriptor and no name leads to it any more.
   void drop_unnamed(const std::shared_ptr<Node>& node);
@@ -75,7 +79,10 @@ class Keeper {
   bool may_begin(const std::shared_ptr<Node>& node, int target, int flags, bool fresh);
   bool set_out(const std::shared_ptr<Node>& node);
   void arrive(const std::shared_ptr<Node>& node, Fd placed);
+  bool may_give(const std::shared_ptr<Node>& node) const;
   bool give_to_collector(const std::shared_ptr<Node>& node);
+  bool make_local(const std::shared_ptr<Node>& node);
+  void let_go(Node& node);
   int place(const std::shared_ptr<Node>& node, bool sync);
   int make_real_from_memory(const std::shared_ptr<Node>& node, bool sync);
   int come_home(const std::shared_ptr<Node>& node);

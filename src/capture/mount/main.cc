@@ -2,8 +2,9 @@
 // which has looked at the folders; settings come from the environment:
 //
 //   BACKSTAY_COLLECTOR, _PROGRAM   the job's collector; without it files go to their places
-//   directly BACKSTAY_CAPTURE_CLOSE         captured or local BACKSTAY_CAPTURE_POOL_KIB smaller
-//   files go to their places directly BACKSTAY_CAPTURE_MIB           memory that files may fill
+//   directly BACKSTAY_CAPTURE_CLOSE         captured or local BACKSTAY_CAPTURE_FSYNC         local
+//   or home BACKSTAY_CAPTURE_POOL_KIB      smaller files go to their places directly
+//   BACKSTAY_CAPTURE_MIB           memory that files may fill
 //   BACKSTAY_MOUNT_PATTERNS        which files are captured, relative to FOLDER, one a line
 //   BACKSTAY_MOUNT_WRITE_THROUGH   each write comes to this process at once (to measure)
 #include <fcntl.h>
@@ -63,6 +64,7 @@ SessionSettings settings_for(const char* folder, const char* target) {
   settings.keeper.collector_program = variable("BACKSTAY_COLLECTOR_PROGRAM");
   settings.keeper.pool_bytes_min = number("BACKSTAY_CAPTURE_POOL_KIB", 256) << 10;
   if (variable("BACKSTAY_CAPTURE_CLOSE") == "local") settings.keeper.until = files::Until::local;
+  settings.keeper.sync_local = variable("BACKSTAY_CAPTURE_FSYNC") != "home";
   settings.keeper.memory_bytes_max = number("BACKSTAY_CAPTURE_MIB", memory_left().bytes / 4 >> 20)
                                      << 20;
   return settings;

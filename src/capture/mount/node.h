@@ -59,7 +59,9 @@ struct Node {
   // --- not at_place: the bytes, and the placeholder, open for writing
   Fd memory;
   Fd target;
-  struct stat opened = {};                 // of the placeholder, when the file was opened
+  std::uint64_t synced = 0;  // the version of its last fsync (docs/protocol/collector.md); 0: none
+  Fd hold;                   // of that version
+  struct stat opened = {};   // of the placeholder, when the file was opened
   bool closed_by_one = false;              // a program has closed it well while another had it open
   std::atomic<std::uint64_t> counted = 0;  // bytes of memory that the keeper has counted
 
