@@ -5,7 +5,6 @@
 #include "capture/image/boot/lower_descriptors.h"
 #include "capture/image/boot/lower_half.h"
 #include "capture/image/boot/pipes.h"
-#include "capture/image/boot/process.h"
 
 namespace backstay::image {
 
