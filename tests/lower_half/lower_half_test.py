@@ -16,8 +16,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "image"))
-from booted import Booted, Refused  # noqa: E402
+from job import environment
 
 BOOT, MPIRUN, FOLDER, PROGRAMS, MPI = sys.argv[1:6]
 REAL = {"mpich": "libmpich.so.12", "openmpi": "libmpi.so.40"}[MPI]
@@ -51,17 +50,6 @@ thermo 10
 thermo_modify format float %20.15g
 run 50
 """
-
-
-def environment(**changes):
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("BACKSTAY_")}
-    return {
-        **kept,
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "OMPI_MCA_rmaps_base_oversubscribe": "1",
-        **changes,
-    }
 
 
 def run(command, **changes):
@@ -107,6 +95,10 @@ class LowerHalf(unittest.TestCase):
     def test_handles_callbacks_and_arrays(self):
         out = self.both(4, "calls")
         self.assertEqual(out.count("right"), 4, out)
+
+    def test_handlers_of_signals_in_calls(self):
+        out = self.both(2, "signals", 300)
+        self.assertEqual(out, "right\n" * 2)
 
     def test_a_shell_and_exec_in_between(self):
         halo = program("halo")
@@ -157,26 +149,6 @@ class LowerHalf(unittest.TestCase):
     def test_without_the_boot_program(self):
         words = "started by backstay-boot --mpi only"
         self.refused(words, [program("halo")], LD_LIBRARY_PATH=FOLDER)
-
-    def test_a_cut_is_refused_by_name_and_the_program_goes_on(self):
-        command = [program("halo"), 4000]
-        code, native, _ = run(command)
-        self.assertEqual(code, 0)
-        with tempfile.TemporaryDirectory() as folder, open(Path(folder) / "out", "w+") as out:
-            image = Path(folder) / "image"
-            options = ["--image", image, "--mpi", FOLDER, "--", *command]
-            life = Booted(options, out=out, env=environment())
-            self.addCleanup(life.kill)
-            with self.assertRaises(Refused) as refused:  # the lower half starts at some time
-                while life.cut() is not None:
-                    pass
-            self.assertEqual(
-                str(refused.exception),
-                f"the program uses MPI ({REAL}): such a program cannot be saved yet",
-            )
-            self.assertEqual(life.end(), 0)
-            out.seek(0)
-            self.assertEqual(out.read(), native)
 
     @unittest.skipUnless(program("lammps").exists(), "it needs liblammps for this MPI")
     def test_lammps(self):

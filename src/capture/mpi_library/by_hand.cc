@@ -1,6 +1,7 @@
 // Functions of which the prototype does not say enough.
 #include <stdarg.h>
 
+#include "capture/mpi_library/again.h"
 #include "capture/mpi_library/attributes.h"
 #include "capture/mpi_library/names.h"
 
@@ -13,7 +14,15 @@ namespace {
 constexpr int thread_serialized = 2;  // in both ABIs
 
 // MPI may look into the environment at its start; the program may have changed its own by then.
-void give_environment() { lower::table().do_job(lower::table().take_environment, environ); }
+// Behind a restart the program's is that of another launcher.
+void give_environment() {
+  if (!has_begun_again()) lower::table().do_job(lower::table().take_environment, environ);
+}
+
+int started(int result, int level) {
+  if (result == 0) note_start(level);
+  return result;
+}
 
 uint64_t word(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
@@ -83,7 +92,7 @@ extern "C" {
 int PMPI_Init(int* argc, char*** argv) {
   const InCall in_call;
   give_environment();
-  return call_as_job(index_MPI_Init, word(argc), word(argv));
+  return started(call_as_job(index_MPI_Init, word(argc), word(argv)), 0);
 }
 BACKSTAY_MPI_NAME(MPI_Init)
 
@@ -95,16 +104,34 @@ int PMPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
   const int result = call_as_job(index_MPI_Init_thread, word(argc), word(argv),
                                  static_cast<uint64_t>(most), word(provided));
   if (provided != nullptr && *provided > thread_serialized) *provided = thread_serialized;
-  return result;
+  return started(result, provided != nullptr ? *provided : most);
 }
 BACKSTAY_MPI_NAME(MPI_Init_thread)
 
 int PMPI_Finalize() {
   const InCall in_call;
-  delete_own_attributes();
-  return call_as_job(index_MPI_Finalize);
+  if (!has_ended_before()) delete_own_attributes();
+  const int result = call_as_job(index_MPI_Finalize);
+  if (result == 0) note_end();
+  return result;
 }
 BACKSTAY_MPI_NAME(MPI_Finalize)
+
+int PMPI_Initialized(void* flag) {
+  const InCall in_call;
+  const int result = inside(index_MPI_Initialized, flag);
+  if (has_ended_before()) *static_cast<int*>(flag) = 1;
+  return result;
+}
+BACKSTAY_MPI_NAME(MPI_Initialized)
+
+int PMPI_Finalized(void* flag) {
+  const InCall in_call;
+  const int result = inside(index_MPI_Finalized, flag);
+  if (has_ended_before()) *static_cast<int*>(flag) = 1;
+  return result;
+}
+BACKSTAY_MPI_NAME(MPI_Finalized)
 
 // It is there for tools; MPI itself does nothing.
 int PMPI_Pcontrol(const int, ...) { return 0; }

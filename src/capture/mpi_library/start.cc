@@ -3,13 +3,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "capture/mpi_library/again.h"
 #include "capture/mpi_library/names.h"
 
 extern "C" char** environ;
 
 namespace backstay::mpi {
-
-void learn_objects();  // objects_*.cc
 
 namespace {
 

@@ -37,7 +37,13 @@ void start_threads(const Tables& tables, Trouble& trouble);
 // held.
 void renew_thread_ids(const Tables& tables);
 
-void open_descriptors(const Tables& tables, long& control, Trouble& trouble);
+// Closes what the image does not have, but for `control` and the launcher's descriptor, which move
+// to numbers above all of the image. `reserve`: something takes each of the image's numbers, so
+// that what the lower half opens goes elsewhere.
+void clear_descriptors(const Tables& tables, bool reserve, long& control, Trouble& trouble);
+void open_descriptors(const Tables& tables, Trouble& trouble);
+// Copies the image's note of this name; false: it has none.
+bool note_of(const Tables& tables, const char* name, char* room, size_t bytes);
 void set_signals(const Tables& tables);
 void set_timers(const Tables& tables);
 // Lets all threads go on, the calling one as the image's leader. Does not return.

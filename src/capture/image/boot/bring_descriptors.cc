@@ -1,5 +1,6 @@
 #include "capture/image/boot/bring_back.h"
 #include "capture/image/boot/files.h"
+#include "capture/image/boot/lower_half.h"
 
 namespace backstay::image {
 
@@ -182,28 +183,52 @@ void close_range(long first, long last) {
   if (first <= last) system_call(__NR_close_range, first, last, 0);
 }
 
-// What this process was started with, and the image does not have.
-void close_others(const Tables& tables, long control) {
+// What this process was started with, and the image does not have. Both kept ones lie above.
+void close_others(const Tables& tables, long control, long launcher) {
   constexpr long last = 0x7fffffff;
-  for (long fd = 0; fd < 3; ++fd) {
+  for (long fd = 0; fd < static_cast<long>(standard); ++fd) {
     if (!is_named(tables, static_cast<uint64_t>(fd)) && fd != control) sys_close(fd);
   }
-  if (control < 3) {
-    close_range(3, last);
-  } else {
-    close_range(3, control - 1);
-    close_range(control + 1, last);
+  const long low = control < launcher ? control : launcher;
+  const long high = control < launcher ? launcher : control;
+  close_range(standard, low - 1);
+  close_range((low < static_cast<long>(standard) ? static_cast<long>(standard) : low + 1),
+              high - 1);
+  close_range((high < static_cast<long>(standard) ? static_cast<long>(standard) : high + 1), last);
+}
+
+void take_numbers(const Tables& tables, Trouble& trouble) {
+  const long null = sys_open("/dev/null", O_RDWR | O_CLOEXEC);
+  const long fd = null >= 0 ? lift(null) : null;
+  if (fd < 0) trouble << "/dev/null cannot be opened (error " << -fd << ")";
+  if (fd < 0) return;
+  FileStatus status;
+  for (const Descriptor& one : tables.descriptors) {
+    if (descriptor_status(one.number, status)) continue;
+    system_call(__NR_dup3, fd, one.number, O_CLOEXEC);
   }
+  sys_close(fd);
 }
 
 }  // namespace
 
-void open_descriptors(const Tables& tables, long& control, Trouble& trouble) {
+void clear_descriptors(const Tables& tables, bool reserve, long& control, Trouble& trouble) {
   for (const Descriptor& one : tables.descriptors) {
     if (static_cast<long>(one.number) >= above) above = static_cast<long>(one.number) + 1;
   }
+  if (above < static_cast<long>(standard)) above = standard;
   if (control >= 0) control = lift(control);
-  close_others(tables, control);
+  long launcher = launcher_descriptor();
+  if (launcher >= 0) {
+    launcher = lift(launcher);
+    if (launcher < 0) trouble << "no number is free for the launcher's descriptor";
+    if (launcher >= 0) move_launcher_descriptor(launcher);
+  }
+  close_others(tables, control, launcher);
+  if (reserve && trouble.empty()) take_numbers(tables, trouble);
+}
+
+void open_descriptors(const Tables& tables, Trouble& trouble) {
   for (const Descriptor& one : tables.descriptors) {
     if (trouble.empty()) open_descriptor(tables, one, trouble);
   }

@@ -1,6 +1,7 @@
 #include <linux/time.h>
 
 #include "capture/image/boot/bring_back.h"
+#include "capture/image/boot/handlers.h"
 
 namespace backstay::image {
 
@@ -51,7 +52,7 @@ void set_signals(const Tables& tables) {
     if (signal == signal_kill || signal == signal_stop) continue;
     const Handler& handler = tables.handlers[static_cast<uint64_t>(signal) - 1];
     const KernelAction action{handler.handler, handler.flags, handler.restorer, handler.mask};
-    sys_action(signal, &action);
+    handlers::install(signal, action);
   }
 }
 

@@ -11,7 +11,6 @@ namespace backstay::image {
 
 namespace {
 
-constexpr uint64_t stacks = window_start + (2ULL << 30);
 constexpr uint64_t stack_bytes = 16 << 10;
 constexpr uint32_t rseq_signature = 0x53053053;
 
@@ -97,7 +96,7 @@ const Thread* leader_of(const Tables& tables) {
 void start_threads(const Tables& tables, Trouble& trouble) {
   image = &tables;
   ids.add(tables.identity.pid, static_cast<uint32_t>(sys_thread_id()));
-  uint64_t stack = stacks;
+  uint64_t stack = new_stacks_place;
   for (const Thread& thread : tables.threads) {
     if ((thread.flags & thread_leader) != 0) continue;
     NewThread start;

@@ -3,6 +3,7 @@
 #include "capture/image/boot/children.h"
 #include "capture/image/boot/describe.h"
 #include "capture/image/boot/gate.h"
+#include "capture/image/boot/handlers.h"
 #include "capture/image/boot/lower_half.h"
 
 namespace backstay::image {
@@ -22,13 +23,24 @@ struct Position {
 };
 Position position;
 
+// With one of our own, so that a restart knows which MPI the process needs.
+void add_notes(const char* given) {
+  static char all[notes_max + sizeof "mpi=\n" + 64];
+  Text own;
+  if (lower_library() != nullptr) own << "mpi=" << lower_library() << "\n";
+  copy_text(all, sizeof all, given);
+  copy_text(all + strlen(all), own.size() + 1, own.c_str());
+  if (all[0] != 0) tables.identity.notes = tables.add_text(all);
+}
+
 void describe_all(const char* notes, Trouble& trouble) {
   tables.begin();
   describe_signals(tables);  // timers before what is pending: one that fires between is not lost
-  const KernelAction& lent = stopped.action;
+  const KernelAction lent =
+      handlers::seen_by_program(static_cast<int>(stopped.signal), stopped.action);
   tables.handlers[stopped.signal - 1] = Handler{lent.handler, lent.flags, lent.restorer, lent.mask};
   describe_process(stopped, tables, trouble);
-  if (notes[0] != 0) tables.identity.notes = tables.add_text(notes);
+  add_notes(notes);
   describe_threads(stopped, tables);
   if (trouble.empty()) describe_descriptors(tables, trouble);
   if (trouble.empty()) describe_areas(tables, trouble);
@@ -68,8 +80,7 @@ bool write_piece(void* context, const void* bytes, uint64_t size) {
   return to->sink.write(to->sink.context, bytes, size, to->trouble);
 }
 
-bool any_inside() {
-  if (in_lower_half()) return true;
+bool any_at_a_door() {
   for (uint64_t i = 0; i < stopped.count; ++i) {
     const uint64_t at = stopped.threads[i].context->registers[reg_rip];
     if (in_window(at, at)) return true;
@@ -77,21 +88,45 @@ bool any_inside() {
   return false;
 }
 
-// A thread at a door is in code of this build, which no image may name. It is outside soon.
+constexpr uint64_t patience_ns = 2'000'000'000;
+constexpr uint64_t pause_ns = 500'000;
+
+// Nothing tells when a call of MPI returns; a thread that is in one must get time to run.
+void pause(uint64_t ns) {
+  const uint64_t time[2] = {0, ns};
+  system_call(__NR_nanosleep, address_of(time), 0);
+}
+
+void name_the_call(bool in_mpi, Trouble& trouble) {
+  if (in_mpi) {
+    trouble << "the program has been in a call of MPI (" << lower_library() << ")";
+  } else {
+    trouble << "a thread of the program has been in the boot program";
+  }
+  trouble << " for " << patience_ns / 1'000'000'000 << " s: it can be saved between two calls";
+}
+
+// A thread at a door is in code of this build, which no image may name. It is outside soon. One in
+// a call of MPI may stay there.
 void stop_outside(Trouble& trouble) {
+  const uint64_t end = now_ns(1) + patience_ns;
   do {
     stopped = Stopped();
     stop_threads(stopped, trouble);
-    if (!trouble.empty() || !any_inside()) return;
+    if (!trouble.empty()) return;
+    const bool in_mpi = in_lower_half();
+    if (!in_mpi && !any_at_a_door()) return;
     resume_threads(stopped);
+    if (now_ns(1) > end) {
+      return name_the_call(in_mpi, trouble);
+    }
+    if (in_mpi) pause(pause_ns);
   } while (!gate::is_wanted());
   trouble << exec_under_way;
 }
 
 // Before threads are stopped: one that has just started a child does not stop before its exec.
 Refused refuse_at_once(bool tersely, Trouble& trouble) {
-  refuse_lower_half(trouble);
-  if (!trouble.empty()) return Refused::now;
   refuse_children(!tersely, trouble);
   return trouble.empty() ? Refused::no : Refused::child;
 }

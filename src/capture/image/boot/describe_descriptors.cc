@@ -2,6 +2,8 @@
 // state, and those that it was started with.
 #include "capture/image/boot/describe.h"
 #include "capture/image/boot/files.h"
+#include "capture/image/boot/lower_descriptors.h"
+#include "capture/image/boot/lower_half.h"
 #include "capture/image/boot/pipes.h"
 
 namespace backstay::image {
@@ -12,6 +14,7 @@ constexpr uint32_t flag_close_on_exec = 02000000;
 constexpr uint32_t access_mode = 3;
 constexpr uint32_t write_only = 1;
 constexpr uint64_t standard = 3;  // 0, 1, 2: given by what starts the program
+constexpr int looks_max = 4;
 
 struct Open {
   uint64_t number;
@@ -102,11 +105,13 @@ void add_descriptor(uint64_t number, Tables& tables, Trouble& trouble) {
       !file_status(link.c_str(), open.status)) {
     return;  // closed meanwhile: of the kernel's, none of the program's
   }
+  if (lower_descriptors::has(number, open.status.inode)) return;
   Descriptor* out = tables.descriptors.add();
   if (out == nullptr) {
     trouble << "more descriptors are open than an image can name";
     return;
   }
+  *out = Descriptor{};
   out->number = static_cast<uint32_t>(number);
   out->same_as = out->number;
   out->device = open.status.device;
@@ -154,12 +159,38 @@ void settle_pipes(Tables& tables, Trouble& trouble) {
   }
 }
 
+// Threads of the lower half run on: one of them may have opened what its bitmap does not have yet,
+// or be about to close what its bitmap does not have any more.
+bool is_certain(const Tables& tables) {
+  FileStatus now;
+  for (const Descriptor& one : tables.descriptors) {
+    Text link;
+    link << "/proc/self/fd/" << uint64_t{one.number};
+    if (lower_descriptors::has(one.number, one.inode) || !file_status(link.c_str(), now) ||
+        now.inode != one.inode || now.device != one.device) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void add_descriptors(Tables& tables, Trouble& trouble) {
+  const uint64_t contents = tables.contents.size();
+  for (int look = 0; look < looks_max; ++look) {
+    trouble.clear();
+    tables.descriptors.resize(0);
+    tables.contents.resize(contents);
+    each_number("/proc/self/fd", [&](uint64_t number) {
+      if (trouble.empty()) add_descriptor(number, tables, trouble);
+    });
+    if (lower_library() == nullptr || (trouble.empty() && is_certain(tables))) return;
+  }
+}
+
 }  // namespace
 
 void describe_descriptors(Tables& tables, Trouble& trouble) {
-  each_number("/proc/self/fd", [&](uint64_t number) {
-    if (trouble.empty()) add_descriptor(number, tables, trouble);
-  });
+  add_descriptors(tables, trouble);
   if (!trouble.empty()) return;
   find_shared(tables);
   settle_pipes(tables, trouble);

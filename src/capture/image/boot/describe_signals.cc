@@ -1,5 +1,6 @@
 #include "capture/image/boot/describe.h"
 #include "capture/image/boot/files.h"
+#include "capture/image/boot/handlers.h"
 
 namespace backstay::image {
 
@@ -67,6 +68,9 @@ void describe_signals(Tables& tables) {
   for (int signal = 1; signal <= static_cast<int>(signals); ++signal) {
     KernelAction action;
     sys_action(signal, nullptr, &action);
+    const bool lower = action.handler >= lower::range_start && action.handler < lower::range_end;
+    if (lower) action = KernelAction();
+    action = handlers::seen_by_program(signal, action);
     *tables.handlers.add() = Handler{action.handler, action.flags, action.restorer, action.mask};
   }
   describe_intervals(tables);

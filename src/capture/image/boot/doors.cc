@@ -5,6 +5,7 @@
 
 #include "capture/image/boot/call_sites.h"
 #include "capture/image/boot/exec.h"
+#include "capture/image/boot/handlers.h"
 #include "capture/image/boot/lower_half.h"
 #include "capture/image/boot/maps.h"
 #include "capture/image/boot/options.h"
@@ -16,6 +17,9 @@ BACKSTAY_CALL_SITE_FUNCTION(backstay_execve_inline, backstay_replace, 59, -4096)
 BACKSTAY_CALL_SITE_FUNCTION(backstay_execveat, backstay_replace, 322, -4095)
 BACKSTAY_CALL_SITE_FUNCTION(backstay_execveat_inline, backstay_replace, 322, -4096)
 
+BACKSTAY_CALL_SITE_FUNCTION(backstay_sigaction, backstay_change_handler, 13, -4095)
+BACKSTAY_CALL_SITE_FUNCTION(backstay_sigaction_inline, backstay_change_handler, 13, -4096)
+
 extern "C" [[gnu::naked, gnu::used]] void backstay_enter() {
   __asm__ volatile(
       "mov %rsp, %rdi\n\tpush %rdx\n\tpush %rdx\n\t"
@@ -24,6 +28,9 @@ extern "C" [[gnu::naked, gnu::used]] void backstay_enter() {
 }
 
 extern "C" [[gnu::used]] long backstay_replace(const Call* call) { return replace_program(*call); }
+extern "C" [[gnu::used]] long backstay_change_handler(const Call* call) {
+  return handlers::change(*call);
+}
 
 namespace {
 
@@ -34,6 +41,14 @@ constexpr CallSite sites[] = {{place + 1 * size, 59, -4095},
                               {place + 2 * size, 59, -4096},
                               {place + 3 * size, 322, -4095},
                               {place + 4 * size, 322, -4096}};
+
+constexpr uint64_t first_handler_door = lower_door + 1;
+constexpr Function handler_functions[] = {backstay_sigaction, backstay_sigaction_inline};
+constexpr CallSite handler_sites[] = {{place + first_handler_door * size, 13, -4095},
+                                      {place + (first_handler_door + 1) * size, 13, -4096}};
+
+bool changes_exec = true;
+bool changes_handlers = false;
 
 // `endbr64; movabs $function, %r11; jmp *%r11`: a system call may change r11 too.
 void write_door(uint64_t number, void (*function)()) {
@@ -61,7 +76,8 @@ void change_libc() {
     if (is_libc(one) && count < 8) ranges[count++] = Range{one.start, one.end};
   });
   for (uint64_t i = 0; i < count; ++i) {
-    change_sites(ranges[i].start, ranges[i].end, sites, sizeof sites / sizeof sites[0]);
+    if (changes_exec) change_sites(ranges[i].start, ranges[i].end, sites, 4);
+    if (changes_handlers) change_sites(ranges[i].start, ranges[i].end, handler_sites, 2);
   }
 }
 
@@ -81,6 +97,11 @@ extern "C" [[gnu::used]] uint64_t backstay_first_instruction(uint64_t* stack) {
   return first;
 }
 
+void choose(bool exec, bool handlers) {
+  changes_exec = exec;
+  changes_handlers = handlers;
+}
+
 void build(Trouble& trouble) {
   const long at = sys_map(place, 4096, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE);
@@ -93,6 +114,8 @@ void build(Trouble& trouble) {
     write_door(i + 1, functions[i]);
   }
   write_door(lower_door, reinterpret_cast<Function>(start_lower_half));
+  write_door(first_handler_door, handler_functions[0]);
+  write_door(first_handler_door + 1, handler_functions[1]);
   sys_protect(place, 4096, PROT_READ | PROT_EXEC);
 }
 

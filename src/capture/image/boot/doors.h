@@ -3,7 +3,8 @@
 // (docs/format/image.md, "Doors").
 //
 // The program's libc is changed in its memory where it asks the kernel to replace the program
-// (execve, execveat): the call goes through a door to exec.cc, on the program's own thread.
+// (execve, execveat): the call goes through a door to exec.cc, on the program's own thread. So does
+// the one that sets handlers of signals, to handlers.cc, where the program may have a lower half.
 #pragma once
 
 #include "capture/image/boot/window.h"
@@ -16,6 +17,9 @@ inline constexpr uint64_t size = 32;  // of one door
 
 // Maps them. Once, before the program runs.
 void build(Trouble& trouble);
+// Which calls of the program's libc are to go through doors: those that replace the program, and
+// those that set handlers of signals.
+void choose(bool exec, bool handlers);
 
 // The first instruction of the program enters here, behind its interpreter: libc is there by then.
 // The true first instruction stands in the 8 bytes before the program's name (AT_EXECFN).

@@ -6,6 +6,7 @@
 #include "capture/image/boot/files.h"
 #include "capture/image/boot/gate.h"
 #include "capture/image/boot/handover.h"
+#include "capture/image/boot/lower_descriptors.h"
 #include "capture/image/boot/lower_half.h"
 #include "capture/image/boot/pages.h"
 #include "capture/image/boot/process.h"
@@ -19,12 +20,12 @@ namespace {
 // One at a time, behind the gate: on a stack of its own, as a thread may have little.
 alignas(4096) char exec_stack[128 << 10];
 Program program;
-Text numbers[2];
+Text numbers[3];
 bool by_companion = false;
 bool kernel_clock = false;
 long owner = 0;  // the process that has a control thread: no child of it
 
-constexpr uint64_t own_words = 16;
+constexpr uint64_t own_words = 20;
 
 struct Exec {
   const Call* call;
@@ -118,8 +119,13 @@ long become_boot(const Exec& exec, long control) {
   if (process.image[0] != 0) all.add("--image");
   if (process.image[0] != 0) all.add(process.image);
   if (kernel_clock) all.add("--no-vdso");
-  if (lower_folder() != nullptr) all.add("--mpi");
-  if (lower_folder() != nullptr) all.add(lower_folder());
+  if (lower_folder() != nullptr) {
+    lower_descriptors::list(numbers[2]);
+    all.add("--mpi");
+    all.add(lower_folder());
+    all.add("--handed-in");
+    all.add(numbers[2].c_str());
+  }
   if (without_scan) all.add("--no-scan");
   all.add("--mask");
   all.add(numbers[1].c_str());

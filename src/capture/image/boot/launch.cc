@@ -230,9 +230,10 @@ void launch(const Options& options, const Start& start) {
     trouble << "this kernel does not let a program set its memory layout (PR_SET_MM_MAP, error "
             << -refused << "): its heap could not be brought back";
   }
-  if (options.mpi != nullptr) prepare_lower_half(options.mpi, start);
+  if (options.mpi != nullptr) prepare_lower_half(options, start);
   if (options.control >= 0 || options.mpi != nullptr) doors::build(trouble);
-  if (options.control >= 0) enter_by_door(stack);
+  doors::choose(options.control >= 0, options.mpi != nullptr);
+  if (options.control >= 0 || options.mpi != nullptr) enter_by_door(stack);
   check(options, trouble, 126);
   sys_close(fd);
   sys_close(program.fd);

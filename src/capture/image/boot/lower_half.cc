@@ -3,7 +3,11 @@
 #include <elf.h>
 #include <linux/mman.h>
 
+#include "capture/image/boot/files.h"
 #include "capture/image/boot/gate.h"
+#include "capture/image/boot/handlers.h"
+#include "capture/image/boot/lower_descriptors.h"
+#include "capture/image/boot/lower_stack.h"
 #include "capture/image/boot/maps.h"
 #include "capture/image/boot/program.h"
 #include "capture/image/boot/steer.h"
@@ -18,24 +22,15 @@ namespace {
 
 constexpr uint64_t stack_bytes = 8 << 20;
 constexpr uint64_t fs_base_instructions = 2;  // in AT_HWCAP2
-constexpr const char* search_path = "LD_LIBRARY_PATH=";
-constexpr const char* tunables = "GLIBC_TUNABLES=";
-// No rseq area for a thread that has one of the program's libc, see the page.
-constexpr const char* no_rseq = "glibc.pthread.rseq=0";
+constexpr const char* launcher_variable = "PMI_FD";
 
 char folder[path_max];
-uint64_t auxv[2 * 64];
-uint64_t auxv_count = 0;
 uint64_t entry_stack = 0;
 uint64_t entry_address = 0;
-const char* started = nullptr;  // the library for which it was started
-
-uint64_t auxiliary(uint64_t key) {
-  for (uint64_t i = 0; i < auxv_count; ++i) {
-    if (auxv[2 * i] == key) return auxv[2 * i + 1];
-  }
-  return 0;
-}
+char library_name[64];  // of the real MPI: no pointer into the program, which an image replaces
+uint32_t started = 0;   // for that library
+char** kept = nullptr;  // behind a restart: the environment of this process
+long moved = -1;        // and where the descriptor is that its PMI_FD names
 
 // --- its interpreter and libc
 // ----------------------------------------------------------------------
@@ -52,7 +47,8 @@ const char* change_library(const void* inside) {
     break;
   }
   if ((code.protection & PROT_EXEC) == 0) return "its code";
-  return steer::change_calls(code.start, code.end, true);
+  const char* missing = steer::change_calls(code.start, code.end, true);
+  return missing != nullptr ? missing : lower_descriptors::change_calls(code.start, code.end);
 }
 
 const char* change_interpreter(const Elf& elf) {
@@ -64,104 +60,6 @@ const char* change_interpreter(const Elf& elf) {
     return steer::change_calls(start, elf.base + one.p_vaddr + one.p_memsz, false);
   }
   return "its code";
-}
-
-// --- what it finds on its stack
-// --------------------------------------------------------------------
-
-struct Stack {
-  uint64_t top = 0;
-  void push(const char* text, uint64_t bytes) {
-    top -= bytes + 1;
-    memcpy(reinterpret_cast<void*>(top), text, bytes);
-    reinterpret_cast<char*>(top)[bytes] = 0;
-  }
-  // Puts `text` in front of the string that begins at the top.
-  void prepend(const char* text) {
-    top -= strlen(text);
-    memcpy(reinterpret_cast<void*>(top), text, strlen(text));
-  }
-};
-
-// The program's variables, with these changes: our library is not found, no library of a tool is
-// loaded a second time, and libc registers no rseq area. False: it has no such variable.
-bool push_variable(Stack& stack, const char* variable) {
-  if (begins_with(variable, "LD_PRELOAD=") || begins_with(variable, "LD_ORIGIN_PATH=") ||
-      begins_with(variable, tunables)) {
-    return false;
-  }
-  const char* value = variable;
-  if (begins_with(variable, search_path)) {
-    value += strlen(search_path);
-    if (!begins_with(value, folder)) {
-      stack.push(variable, strlen(variable));
-      return true;
-    }
-    value += strlen(folder);
-    if (*value == ':') ++value;
-    if (*value == 0) return false;
-    stack.push(value, strlen(value));
-    stack.prepend(search_path);
-    return true;
-  }
-  stack.push(value, strlen(value));
-  return true;
-}
-
-void push_tunables(Stack& stack, char** environment) {
-  stack.push(no_rseq, strlen(no_rseq));
-  for (char** one = environment; *one != nullptr; ++one) {
-    if (!begins_with(*one, tunables)) continue;
-    stack.prepend(":");
-    stack.prepend(*one + strlen(tunables));
-    break;
-  }
-  stack.prepend(tunables);
-}
-
-uint64_t auxiliary_for(const Program& program, const Elf& interpreter, uint64_t path,
-                       uint64_t random, uint64_t key, uint64_t value) {
-  switch (key) {
-    case AT_PHDR: return program.elf.headers;
-    case AT_PHNUM: return program.elf.headers_count;
-    case AT_ENTRY: return program.elf.entry;
-    case AT_BASE: return interpreter.base;
-    case AT_EXECFN: return path;
-    case AT_RANDOM: return random;
-    default: return value;
-  }
-}
-
-// Returns where its stack ends for a start: count, argument, environment, auxiliary values.
-uint64_t build_stack(uint64_t end, const Program& program, const Elf& interpreter,
-                     char** environment) {
-  Stack stack{end - 64};
-  stack.top -= 16;
-  const uint64_t random = stack.top;
-  system_call(__NR_getrandom, static_cast<long>(random), 16, 0);
-  stack.push(program.path, strlen(program.path));
-  const uint64_t path = stack.top;
-  uint64_t count = 0;
-  while (environment[count] != nullptr) ++count;
-  auto* out = static_cast<uint64_t*>(arena::take((count + 2 * auxv_count + 8) * 8));
-  uint64_t* const first = out;
-  *out++ = 1;
-  *out++ = path;
-  *out++ = 0;
-  push_tunables(stack, environment);
-  *out++ = stack.top;
-  for (uint64_t i = 0; i < count; ++i) {
-    if (push_variable(stack, environment[i])) *out++ = stack.top;
-  }
-  *out++ = 0;
-  for (uint64_t i = 0; i < auxv_count; ++i) {
-    *out++ = auxv[2 * i];
-    *out++ = auxiliary_for(program, interpreter, path, random, auxv[2 * i], auxv[2 * i + 1]);
-  }
-  const auto bytes = static_cast<uint64_t>(out - first) * 8;
-  stack.top = (stack.top - bytes) & ~15ULL;
-  memcpy(reinterpret_cast<void*>(stack.top), first, bytes);
-  return stack.top;
 }
 
 // --- the thread
@@ -179,7 +77,7 @@ uint64_t build_stack(uint64_t end, const Program& program, const Elf& interprete
   __builtin_unreachable();
 }
 
-void map_table(const char* library, Trouble& trouble) {
+void map_table(Trouble& trouble) {
   const long at = sys_map(lower::range_start, lower::table_bytes, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE);
   if (at != static_cast<long>(lower::range_start)) {
@@ -188,7 +86,7 @@ void map_table(const char* library, Trouble& trouble) {
   }
   lower::Table& table = lower::table();
   table.version = lower::version;
-  table.library = library;
+  table.library = library_name;
   table.change_calls = change_library;
 }
 
@@ -219,8 +117,12 @@ void run_thread(const Program& program, const Elf& interpreter, char** environme
     trouble << "no memory for a stack of the lower half (error " << -room << ")";
     return;
   }
-  const uint64_t end = static_cast<uint64_t>(room) + stack_bytes;
-  entry_stack = build_stack(end, program, interpreter, environment);
+  const LowerStart start{program, interpreter, environment, folder, moved};
+  entry_stack = build_lower_stack(static_cast<uint64_t>(room), stack_bytes, start);
+  if (entry_stack == 0) {
+    trouble << "the environment is too large for the lower half's stack";
+    return;
+  }
   entry_address = interpreter.entry;
   NewThread thread;
   thread.flags = clone_memory | clone_place | clone_descriptors | clone_handlers | clone_thread |
@@ -231,49 +133,69 @@ void run_thread(const Program& program, const Elf& interpreter, char** environme
   if (tid < 0) trouble << "a thread cannot be started (error " << -tid << ")";
 }
 
-void start(const char* library, char** environment, Trouble& trouble) {
-  static Program program;
-  Elf interpreter;
+void check_possible(const char* library, Trouble& trouble) {
   if (folder[0] == 0) {
     trouble << "this program uses MPI (" << library << "), and no folder was given by --mpi";
-  } else if ((auxiliary(AT_HWCAP2) & fs_base_instructions) == 0) {
+  } else if ((kept_auxiliary(AT_HWCAP2) & fs_base_instructions) == 0) {
     trouble << "this processor or kernel does not let programs set the FS base (FSGSBASE, Linux "
             << "5.9): an MPI program cannot be saved here";
   }
-  if (trouble.empty()) __atomic_store_n(&started, library, __ATOMIC_RELEASE);
-  if (trouble.empty()) map_table(library, trouble);
+}
+
+void start(const char* library, char** environment, Trouble& trouble) {
+  static Program program;
+  Elf interpreter;
+  check_possible(library, trouble);
+  copy_text(library_name, sizeof library_name, library);
+  if (trouble.empty()) __atomic_store_n(&started, 1, __ATOMIC_RELEASE);
+  if (trouble.empty()) map_table(trouble);
   if (trouble.empty()) map_program(program, interpreter, trouble);
-  arena::begin();
   if (trouble.empty()) run_thread(program, interpreter, environment, trouble);
-  arena::end();
   if (!trouble.empty()) return;
   lower::Table& table = lower::table();
   wait_while(&table.state, static_cast<uint32_t>(lower::State::starting));
   if (table.state == static_cast<uint32_t>(lower::State::failed)) trouble << table.reason.text;
 }
 
+long descriptor_of(const char* number) {
+  return number != nullptr && *number >= '0' && *number <= '9'
+             ? static_cast<long>(read_decimal(number))
+             : -1;
+}
+
 }  // namespace
 
-void prepare_lower_half(const char* name, const Start& start) {
-  copy_text(folder, sizeof folder, name);
+void prepare_lower_half(const Options& options, const Start& start) {
+  copy_text(folder, sizeof folder, options.mpi);
+  if (options.handed_in != nullptr) {
+    lower_descriptors::note_list(options.handed_in);
+  } else {
+    lower_descriptors::note_handed_in(options.control);
+  }
   const long channel = sys_map(lower::channel_place, page_bytes, PROT_READ | PROT_WRITE,
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE);
   if (channel != static_cast<long>(lower::channel_place)) {
     give_up(Text() << "the address range of the boot program is taken (error " << -channel << ")",
             126);
   }
-  auxv_count = start.auxv_count < 64 ? start.auxv_count : 64;
-  memcpy(auxv, start.auxv, auxv_count * 16);
+  keep_auxiliary(start);
+  if ((kept_auxiliary(AT_HWCAP2) & fs_base_instructions) != 0) handlers::begin();
 }
 
 const char* lower_folder() { return folder[0] != 0 ? folder : nullptr; }
 
+const char* lower_library() {
+  return __atomic_load_n(&started, __ATOMIC_ACQUIRE) != 0 ? library_name : nullptr;
+}
+
 bool in_lower_half() { return folder[0] != 0 && lower::channel().calls != 0; }
 
-void refuse_lower_half(Trouble& trouble) {
-  const char* library = __atomic_load_n(&started, __ATOMIC_ACQUIRE);
-  if (library == nullptr) return;
-  trouble << "the program uses MPI (" << library << "): such a program cannot be saved yet";
+bool is_of_lower_half(long tid) {
+  if (folder[0] == 0) return false;
+  uint64_t list = 0;
+  uint64_t bytes = 0;
+  const long told = system_call(__NR_get_robust_list, tid, address_of(&list), address_of(&bytes));
+  return told == 0 && list >= lower::range_start && list < lower::range_end;
 }
 
 const char* start_lower_half(const char* library, char** environment) {
@@ -281,10 +203,57 @@ const char* start_lower_half(const char* library, char** environment) {
   const uint64_t mask = set_mask(~0ULL);
   gate::begin_exec();
   trouble.clear();
-  start(library, environment, trouble);
+  start(library, kept != nullptr ? kept : environment, trouble);
   gate::end_exec();
   set_mask(mask);
   return trouble.empty() ? nullptr : trouble.c_str();
+}
+
+void keep_for_lower_half(const Start& start) {
+  kept = keep_environment(start);
+  if (kept == nullptr) give_up(Text() << "no memory for the environment", 126);
+}
+
+void check_lower_half(const char* library, Trouble& trouble) {
+  check_possible(library, trouble);
+  if (!trouble.empty()) return;
+  Text path;
+  path << folder << "/" << library;
+  FileStatus status;
+  if (!file_status(path.c_str(), status)) {
+    trouble << path.c_str() << " is missing: the program uses this MPI";
+    return;
+  }
+  // A launcher of another MPI would make each rank a job of its own.
+  const bool mpich = begins_with(library, "libmpich");
+  const bool by_open_mpi = variable_of(kept, "OMPI_COMM_WORLD_SIZE") != nullptr;
+  const bool by_hydra = variable_of(kept, launcher_variable) != nullptr;
+  if ((mpich && by_open_mpi && !by_hydra) || (!mpich && by_hydra && !by_open_mpi)) {
+    trouble << "the program uses " << library << ", and this process was started by the launcher "
+            << "of another MPI";
+    return;
+  }
+  static Program program;
+  path.clear();
+  path << folder << "/backstay-lower";
+  open_program_at(path.c_str(), program, trouble);
+  if (program.fd >= 0) sys_close(program.fd);
+}
+
+long launcher_descriptor() {
+  return kept != nullptr ? descriptor_of(variable_of(kept, launcher_variable)) : -1;
+}
+
+void move_launcher_descriptor(long number) {
+  lower_descriptors::forget(static_cast<uint64_t>(launcher_descriptor()));
+  lower_descriptors::note(static_cast<uint64_t>(number));
+  moved = number;
+}
+
+void restart_lower_half(const char* library, Trouble& trouble) {
+  start(library, kept, trouble);
+  if (!trouble.empty()) return;
+  __atomic_fetch_or(&lower::channel().attention, lower::attend_renew, __ATOMIC_SEQ_CST);
 }
 
 }  // namespace backstay::image

@@ -6,7 +6,7 @@
 //   backstay-boot --companion FD --bring-back
 //
 // --mpi FOLDER starts a program that uses MPI with a lower half, which lies in FOLDER with our MPI
-// libraries (docs/protocol/lower-half.md). It cannot be saved yet.
+// libraries (docs/protocol/lower-half.md); a restart of such a program needs it again.
 // --no-scan finds pages as on kernels before 6.7.
 //
 // It is static, has no libc, and lies at a fixed address of its own (window.h): the program that it

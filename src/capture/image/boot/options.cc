@@ -46,6 +46,7 @@ const char** text_option(const char* name, Options& options) {
   const Option all[] = {{"--image", &options.image},
                         {"--restore", &options.restore},
                         {"--mpi", &options.mpi},
+                        {"--handed-in", &options.handed_in},
                         {"--program", &options.program}};
   for (const Option& one : all) {
     if (same_text(name, one.name)) return one.value;

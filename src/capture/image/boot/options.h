@@ -13,6 +13,8 @@ struct Options {
   bool bring_back = false;        // with a companion: an image to go on from comes from there
   bool kernel_clock = false;      // the program sees no vdso
   const char* mpi = nullptr;      // the folder of the lower half and of our MPI libraries
+  const char* handed_in =
+      nullptr;                    // descriptors that are the lower half's, by a boot program before
   const char* program = nullptr;  // the file that execve named; else the first word names it
   bool masked = false;
   uint64_t mask = 0;   // which signals the program blocks, where `masked`

@@ -3,7 +3,7 @@
 // 2. Unmap what the kernel gave this process; only the boot program's window is left.
 // 3. Start as many threads as there were; they wait in the window.
 // 4. Map the areas where they were, fill them, renew thread ids, put heap and vdso in place.
-// 5. Descriptors, working directory, handlers, timers.
+// 5. The lower half, where the program had one; descriptors, working directory, handlers, timers.
 // 6. Start the control thread; each thread returns from the signal that stopped it.
 #include "capture/image/boot/restore.h"
 
@@ -16,6 +16,7 @@
 #include "capture/image/boot/doors.h"
 #include "capture/image/boot/files.h"
 #include "capture/image/boot/huge_pages.h"
+#include "capture/image/boot/lower_half.h"
 
 namespace backstay::image {
 
@@ -76,8 +77,18 @@ void remember_process() {
             tables.text(tables.identity.interpreter));
 }
 
+// Of the real MPI; empty: the program had no lower half.
+char real_library[64];
+
+void check_library(Trouble& trouble) {
+  if (note_of(tables, "mpi", real_library, sizeof real_library)) {
+    check_lower_half(real_library, trouble);
+  }
+}
+
 void check_all(Trouble& trouble) {
-  check_machine(tables, trouble);
+  check_library(trouble);
+  if (trouble.empty()) check_machine(tables, trouble);
   if (trouble.empty()) check_files(tables, trouble);
   if (trouble.empty()) check_descriptors(tables, trouble);
 }
@@ -111,8 +122,13 @@ void settle_memory() {
 
 [[noreturn]] void start_again(Options& options) {
   Trouble trouble;
-  open_descriptors(tables, options.control, trouble);
+  const bool lower = real_library[0] != 0;
+  clear_descriptors(tables, lower, options.control, trouble);
   control = options.control;
+  check(trouble);
+  if (lower) restart_lower_half(real_library, trouble);
+  check(trouble);
+  open_descriptors(tables, trouble);
   check(trouble);
   set_signals(tables);
   if (by_companion) companion::answer(control, trouble);
@@ -248,11 +264,16 @@ void take(const Request& request, Trouble& trouble) {
 
 }  // namespace
 
-void restore(const Options& asked, const Start&) {
+void restore(const Options& asked, const Start& start) {
   Options options = asked;  // the arguments lie in memory that goes away
   by_companion = options.companion;
   keeps_outputs = by_companion;
   control = options.control;
+  if (options.mpi != nullptr) {
+    prepare_lower_half(options, start);
+    keep_for_lower_half(start);
+    options.mpi = lower_folder();
+  }
   arena::begin();
   Trouble trouble;
   doors::build(trouble);

@@ -2,6 +2,7 @@
 
 #include "capture/image/boot/gate.h"
 #include "capture/image/boot/interrupted.h"
+#include "capture/image/boot/lower_half.h"
 #include "capture/image/boot/maps.h"
 
 namespace backstay::image {
@@ -58,7 +59,8 @@ void park(int signal, Info* info, Context* context) {
     return;
   }
   const uint32_t mine = __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
-  if (mine % 2 == 0) return;  // of a cut that was given up
+  if (mine % 2 == 0) return;        // of a cut that was given up
+  if (is_of_lower_half(0)) return;  // it was so new that nothing told it from the program's
   const uint32_t slot = __atomic_fetch_add(&claimed, 1, __ATOMIC_ACQ_REL);
   if (slot < threads_max) fill_slot(parked[slot], context);
   __atomic_fetch_add(&parked_count, 1, __ATOMIC_ACQ_REL);
@@ -101,7 +103,9 @@ int choose_signal() {
   uint64_t blocked = 0;
   const auto self = static_cast<uint64_t>(sys_thread_id());
   each_number("/proc/self/task", [&](uint64_t tid) {
-    if (tid != self) blocked |= status_of(tid).blocked;
+    if (tid != self && !is_of_lower_half(static_cast<long>(tid))) {
+      blocked |= status_of(tid).blocked;
+    }
   });
   for (int i = 0; i < 33; ++i) {
     const int signal = i == 0 ? 33 : i == 1 ? 32 : 66 - i;
@@ -167,7 +171,7 @@ uint32_t ask_all(bool& leader_ended, bool& anyone_new) {
   uint32_t living = 0;
   anyone_new = false;
   each_number("/proc/self/task", [&](uint64_t tid) {
-    if (tid == self) return;
+    if (tid == self || is_of_lower_half(static_cast<long>(tid))) return;
     if (status_of(tid).ended) {
       leader_ended = leader_ended || tid == static_cast<uint64_t>(process);
       return;

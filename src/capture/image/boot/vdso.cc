@@ -10,8 +10,8 @@ namespace backstay::image {
 
 namespace {
 
-constexpr uint64_t place = window_start + (3ULL << 30);  // this process's own
-constexpr uint64_t saved_place = place + (1ULL << 24);   // the image's, as bytes
+constexpr uint64_t place = vdso_place;                  // this process's own
+constexpr uint64_t saved_place = place + (1ULL << 24);  // the image's, as bytes
 constexpr uint64_t vdso_max = 1 << 20;
 constexpr long move_flags = 3;  // MREMAP_MAYMOVE | MREMAP_FIXED
 

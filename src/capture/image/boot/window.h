@@ -8,6 +8,7 @@
 #pragma once
 
 #include "capture/image/boot/text.h"
+#include "capture/lower/channel.h"
 #include "capture/lower/table.h"
 
 namespace backstay::image {
@@ -18,6 +19,12 @@ inline constexpr uint64_t arena_start = window_start + (1ULL << 32);
 inline constexpr uint64_t arena_end = arena_start + (1ULL << 30);
 // The agent's pool, which the companion lends: the rest of the window.
 inline constexpr uint64_t pool_start = window_start + (1ULL << 33);
+// Below the arena: the program itself, then what a restart needs, and the channel.
+inline constexpr uint64_t new_stacks_place = window_start + (2ULL << 30);
+inline constexpr uint64_t vdso_place = window_start + (5ULL << 29);
+inline constexpr uint64_t kept_environment_place = vdso_place + (1ULL << 28);
+static_assert(kept_environment_place < lower::channel_place);
+static_assert(lower::channel_place + lower::channel_bytes_max < arena_start);
 
 static_assert(window_end == lower::range_start);
 inline bool in_window(uint64_t start, uint64_t end) {

@@ -1,0 +1,26 @@
+// System calls of a mapped library that are changed to jumps to a stub of their own, near the code.
+// Unlike the calls of call_sites.h a stub touches neither the stack below the caller's nor what
+// lies behind the system call, so it fits into any function that makes it with its number in sight.
+#pragma once
+
+#include "capture/image/boot/call_sites.h"
+
+namespace backstay::image {
+
+struct Stubs {
+  uint64_t start, end;  // readable and executable; at most 2 GiB away from the code
+  uint64_t next;        // the first free byte
+};
+
+// Changes the places of [start, end) that are one of these:
+//   mov $number, %eax; syscall
+//   mov $number, %eax; up to 10 bytes; syscall; cmp $errors, %rax
+//   mov 8(%rsp), %r9; syscall; cmp $errors, %rax     libc's syscall(), with any number
+// `wants(number)` says whether a number is to be changed, and is told of each one that was.
+// `function` finds the registers of the system call with its number in eax, and changes those that
+// the kernel may change. False: no room is left for a stub, or the code is too far away.
+bool change_to_stubs(uint64_t start, uint64_t end, bool (*wants)(uint32_t number),
+                     void (*function)(), Stubs& stubs);
+inline constexpr uint32_t any_number = 0xffffffff;  // of libc's syscall()
+
+}  // namespace backstay::image

@@ -1,0 +1,107 @@
+#include "capture/mpi_library/again.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "capture/mpi_library/names.h"
+#include "capture/mpi_library/renew.h"
+
+namespace backstay::mpi {
+
+namespace {
+
+enum class Phase : uint32_t { before, initialized, finalized };
+struct Place {
+  int rank = -1;
+  int ranks = -1;
+};
+
+// Memory of the program: an image holds it.
+Phase phase = Phase::before;
+int level = 0;
+Place saved;
+bool again = false;
+bool ended_here = false;  // in this life
+bool under_way = false;
+
+uint64_t world() {
+  if (!abi::handles_are_pointers) return 0x44000000;
+  void* const find = reinterpret_cast<void*>(lower::table().find);
+  return call_inside<uint64_t>(find, "ompi_mpi_comm_world");
+}
+
+Place find_place() {
+  Place place;
+  const uint64_t comm = world();
+  inside(index_MPI_Comm_rank, comm, &place.rank);
+  inside(index_MPI_Comm_size, comm, &place.ranks);
+  return place;
+}
+
+[[noreturn]] void end(const char* text) {
+  (void)!write(2, text, __builtin_strlen(text));
+  _exit(126);
+}
+
+void check_build() {
+  const lower::Table& table = lower::table();
+  if (table.functions_count == functions_count && table.functions_sum == sum_of_names()) return;
+  end("backstay: backstay-lower and this MPI library are of different builds of Backstay\n");
+}
+
+void check_place() {
+  const Place place = find_place();
+  if (place.rank == saved.rank && place.ranks == saved.ranks) return;
+  char text[256];
+  snprintf(text, sizeof text,
+           "backstay: cannot restart: rank %d of %d was saved, and MPI has started this process as "
+           "rank %d of %d\n",
+           saved.rank, saved.ranks, place.rank, place.ranks);
+  end(text);
+}
+
+void initialize() {
+  int provided = 0;
+  const int result = call_as_job(index_MPI_Init_thread, 0, 0, static_cast<uint64_t>(level),
+                                 reinterpret_cast<uint64_t>(&provided));
+  if (result != 0) end("backstay: cannot restart: MPI_Init_thread has failed\n");
+  if (provided < level) {
+    end("backstay: cannot restart: this MPI gives the program fewer threads than the one before\n");
+  }
+}
+
+}  // namespace
+
+void note_start(int provided) {
+  phase = Phase::initialized;
+  level = provided;
+  saved = find_place();
+}
+
+void note_end() {
+  phase = Phase::finalized;
+  ended_here = true;
+}
+
+bool has_begun_again() { return again; }
+
+bool has_ended_before() { return again && phase == Phase::finalized && !ended_here; }
+
+void begin_again() {
+  if (under_way) return;
+  const InCall in_call;  // no image is taken of what is half renewed
+  under_way = true;
+  again = true;
+  ended_here = false;
+  check_build();
+  if (phase == Phase::initialized) initialize();
+  learn_objects();
+  if (phase == Phase::initialized) {
+    check_place();
+    renew_handles();
+  }
+  under_way = false;
+  __atomic_fetch_and(&lower::channel().attention, ~lower::attend_renew, __ATOMIC_SEQ_CST);
+}
+
+}  // namespace backstay::mpi

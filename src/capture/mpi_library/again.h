@@ -1,0 +1,23 @@
+// What MPI knew of the program and has to be told again, in a process that an image was brought
+// back into (docs/protocol/lower-half.md, "Cuts and restarts"). The thread of the program that is
+// in a call.
+#pragma once
+
+namespace backstay::mpi {
+
+// MPI_Init or MPI_Init_thread has returned success, with this level; MPI_Finalize has.
+void note_start(int level);
+void note_end();
+
+// Where `attention` says so: initializes MPI if the program had done that, learns the predefined
+// objects and renews the handles; then takes the bit back. Inside of itself it does nothing. It
+// ends the process with a sentence where the new MPI is no place for the program.
+void begin_again();
+// MPI had ended before this life began: what it says of itself is what it said then.
+bool has_ended_before();
+// This has happened in some life of the program: the launcher's environment is not the program's.
+bool has_begun_again();
+
+void learn_objects();  // objects_*.cc
+
+}  // namespace backstay::mpi
