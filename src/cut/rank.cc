@@ -54,6 +54,20 @@ void Rank::woke() {
   tell();
 }
 
+void Rank::observe(Observed now) {
+  if (phase_ != Phase::none) {
+    for (auto& [communicator, begun] : now.begun) {
+      const auto known = clocks_.find(communicator);
+      if (known != clocks_.end()) begun = std::max(begun, known->second);
+    }
+  }
+  clocks_ = std::move(now.begun);
+  if (now.peers.size() == peers_.size()) peers_ = std::move(now.peers);
+  awaited_ = std::move(now.awaited);
+  in_collective_ = now.in_collective;
+  tell();
+}
+
 void Rank::stands() {
   if (phase_ != Phase::stopping) return;
   phase_ = Phase::standing;
@@ -163,7 +177,7 @@ Report Rank::report() const {
   report.round = round_;
   report.ranks = 1;
   report.ended = ended_ ? 1 : 0;
-  const bool reached = phase_ != Phase::run_on || !may_run_on();
+  const bool reached = phase_ != Phase::run_on || (!may_run_on() && !in_collective_);
   report.reached = reached ? 1 : 0;
   report.standing = phase_ >= Phase::standing ? 1 : 0;
   report.closed = phase_ == Phase::saving ? 1 : 0;

@@ -55,6 +55,23 @@ class Rank {
   void waits(std::vector<Awaited> awaited);
   void woke();
 
+  // The same counters as a whole, for an owner who reads them where another process counts; the
+  // calls above that count are then not used, may_begin() excepted. A call that it has allowed is
+  // counted at once, also where the reader still sees the older clock.
+  struct Observed {
+    std::map<CommunicatorNumber, std::uint64_t> begun;
+    struct Messages {
+      std::uint64_t sent = 0, taken_in = 0, taken = 0;
+      auto fields() const { return std::tie(sent, taken_in, taken); }
+    };
+    std::vector<Messages> peers;  // as many as there are ranks
+    std::vector<Awaited> awaited;
+    // In a collective call that blocks: the program may be a member of a new communicator when it
+    // comes out, so it cannot have reached a round.
+    bool in_collective = false;
+  };
+  void observe(Observed now);
+
   // The answer to Stop: outside of every call into MPI that blocks, with all collective calls that
   // were begun complete.
   void stands();
@@ -71,15 +88,12 @@ class Rank {
 
   auto fields() const {
     return std::tie(self_, peers_, clocks_, awaited_, phase_, cut_, round_, targets_, needs_,
-                    has_image_, all_closed_, alone_, ended_, told_);
+                    has_image_, all_closed_, alone_, ended_, in_collective_, told_);
   }
 
  private:
   enum class Phase : std::uint8_t { none, run_on, stopping, standing, saving };
-  struct Peer {
-    std::uint64_t sent = 0, taken_in = 0, taken = 0;
-    auto fields() const { return std::tie(sent, taken_in, taken); }
-  };
+  using Peer = Observed::Messages;
 
   bool is_behind() const;
   bool is_needed() const;
@@ -104,6 +118,7 @@ class Rank {
   bool all_closed_ = false;  // no message that is sent from now on can come into an image
   bool alone_ = false;       // without a coordinator
   bool ended_ = false;
+  bool in_collective_ = false;
   std::optional<Report> told_;
   std::vector<RankOutput> out_;
 };

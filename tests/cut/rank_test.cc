@@ -108,6 +108,46 @@ TEST(CutRank, OrdersThatDoNotFitChangeNothing) {
   EXPECT_TRUE(rank.take().empty()) << "it does not stand";
 }
 
+Rank::Observed observed(std::uint64_t begun, bool in_collective = false) {
+  Rank::Observed now;
+  now.begun[0] = begun;
+  now.peers = {{}, {5, 2, 1}};
+  now.in_collective = in_collective;
+  return now;
+}
+
+TEST(CutRank, TakesCountersAsAWhole) {
+  Rank rank(0, 2);
+  rank.observe(observed(3));
+  EXPECT_TRUE(rank.take().empty());
+  rank.receive(order(Order::What::run_on, 1, {{0, 4}}));
+  Rank::Observed waiting = observed(3);
+  waiting.awaited = {{1, Need::What::message}};
+  rank.observe(waiting);
+  const Report report = last_report(rank);
+  EXPECT_EQ(report.clocks, (std::vector<Clock>{{0, 3, 3}}));
+  EXPECT_EQ(report.needs, (std::vector<Need>{{0, 1, Need::What::message, 2}}));
+}
+
+TEST(CutRank, WhatItHasAllowedCountsAlsoWhereTheReaderDoesNotSeeItYet) {
+  Rank rank(0, 2);
+  rank.observe(observed(3));
+  rank.receive(order(Order::What::run_on, 1, {{0, 4}}));
+  EXPECT_TRUE(rank.may_begin(0));
+  rank.observe(observed(3));
+  EXPECT_EQ(rank.begun(0), 4U);
+  EXPECT_FALSE(rank.may_begin(0));
+}
+
+TEST(CutRank, InACollectiveCallThatBlocksItHasNotReachedTheRound) {
+  Rank rank(0, 2);
+  rank.receive(order(Order::What::run_on));
+  rank.observe(observed(3, true));
+  EXPECT_EQ(last_report(rank).reached, 0U);
+  rank.observe(observed(3));
+  EXPECT_EQ(last_report(rank).reached, 1U);
+}
+
 TEST(CutRank, IgnoresWhatStillComesFromALostCoordinator) {
   Rank rank(0, 2);
   rank.open(0);

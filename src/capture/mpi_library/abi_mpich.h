@@ -119,4 +119,29 @@ Handle<Type> handle_of(Slot* slot) {
   }
 }
 
+// --- what a call says and gets by number
+
+struct Status {
+  int count_low, count_high;  // the high one's lowest bit: cancelled
+  int source, tag, error;
+};
+inline uint64_t bytes_of(const Status& status) {
+  return static_cast<uint32_t>(status.count_low) |
+         static_cast<uint64_t>(static_cast<uint32_t>(status.count_high) >> 1) << 32;
+}
+inline bool is_ignored(const void* status) { return reinterpret_cast<uint64_t>(status) <= 1; }
+inline constexpr int any_source = -2;
+inline constexpr int process_null = -1;
+inline constexpr int error_in_status = 17;
+
+enum class Known { world, self, byte, packed, errors_return, request_null, message_none };
+inline uint64_t known(Known what) {
+  constexpr uint32_t all[] = {0x44000000, 0x44000001, 0x4c00010d, 0x4c00010f,
+                              0x54000001, 0x2c000000, 0x6c000000};
+  return all[static_cast<int>(what)];
+}
+inline uint64_t null_message() { return 0x2c000000; }
+inline bool is_world(uint32_t handle) { return handle == 0x44000000; }
+inline bool is_self(uint32_t handle) { return handle == 0x44000001; }
+
 }  // namespace backstay::mpi::abi

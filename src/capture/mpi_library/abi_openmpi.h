@@ -4,9 +4,12 @@
 
 #include "capture/mpi_library/slots.h"
 
-extern "C" char ompi_mpi_comm_world[], ompi_mpi_comm_self[], ompi_mpi_byte[], ompi_mpi_uint64_t[],
-    ompi_mpi_op_max[], ompi_mpi_datatype_null[], ompi_mpi_info_null[], ompi_mpi_errhandler_null[],
-    ompi_mpi_errors_are_fatal[], ompi_mpi_errors_return[];
+extern "C" {
+extern char ompi_mpi_comm_world[], ompi_mpi_comm_self[], ompi_mpi_byte[], ompi_mpi_uint64_t[];
+extern char ompi_mpi_packed[], ompi_request_null[], ompi_message_no_proc[];
+extern char ompi_mpi_op_max[], ompi_mpi_datatype_null[], ompi_mpi_info_null[];
+extern char ompi_mpi_errhandler_null[], ompi_mpi_errors_are_fatal[], ompi_mpi_errors_return[];
+}
 
 namespace backstay::mpi::abi {
 
@@ -95,5 +98,30 @@ template <Class>
 Slot* handle_of(Slot* slot) {
   return slot;
 }
+
+// --- what a call says and gets by number
+
+struct Status {
+  int source, tag, error, cancelled;
+  uint64_t bytes;
+};
+inline uint64_t bytes_of(const Status& status) { return status.bytes; }
+inline bool is_ignored(const void* status) { return status == nullptr; }
+inline constexpr int any_source = -1;
+inline constexpr int process_null = -2;
+inline constexpr int error_in_status = 18;
+
+enum class Known { world, self, byte, packed, errors_return, request_null, message_none };
+inline uint64_t known(Known what) {
+  char* const all[] = {ompi_mpi_comm_world, ompi_mpi_comm_self,     ompi_mpi_byte,
+                       ompi_mpi_packed,     ompi_mpi_errors_return, ompi_request_null,
+                       ompi_message_no_proc};
+  return reinterpret_cast<Slot*>(all[static_cast<int>(what)])->real;
+}
+inline uint64_t null_message() { return null_handle[static_cast<uint32_t>(Class::message)]; }
+inline bool is_world(Slot* handle) {
+  return reinterpret_cast<char*>(handle) == ompi_mpi_comm_world;
+}
+inline bool is_self(Slot* handle) { return reinterpret_cast<char*>(handle) == ompi_mpi_comm_self; }
 
 }  // namespace backstay::mpi::abi

@@ -1,14 +1,249 @@
-// What the channel's `attention` asks of the program's thread, before its next call into the real
-// MPI.
+#include "capture/mpi_library/attend.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+
 #include "capture/mpi_library/again.h"
-#include "capture/mpi_library/call.h"
+#include "capture/mpi_library/requests.h"
+#include "capture/mpi_library/take_in.h"
 
 namespace backstay::mpi {
 
-// `calls` is raised, so no image is taken of handles that are half renewed. Whoever waits for
-// something here lowers it meanwhile.
+namespace {
+
+using lower::CutOrder;
+using lower::Situation;
+
+// Inside of what a cut or a restart makes the library do: its own calls are not held.
+bool attending = false;
+
+lower::Channel& shared() { return lower::channel(); }
+uint32_t attention() { return __atomic_load_n(&shared().attention, __ATOMIC_ACQUIRE); }
+CutOrder order() {
+  if ((attention() & lower::attend_cut) == 0) return CutOrder::none;
+  return static_cast<CutOrder>(__atomic_load_n(&shared().order, __ATOMIC_ACQUIRE));
+}
+bool is_held() { return order() >= CutOrder::stop; }
+
+long system_call(long number, const void* a, long b, long c) {
+  register long timeout __asm__("r10") = 0;
+  long result;
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "a"(number), "D"(a), "S"(b), "d"(c), "r"(timeout)
+                   : "rcx", "r11", "memory");
+  return result;
+}
+
+void set_calls(uint32_t calls) {
+  __atomic_store_n(&shared().calls, calls, __ATOMIC_SEQ_CST);
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+void set(Situation situation) {
+  const auto now = static_cast<uint32_t>(situation);
+  if (__atomic_load_n(&shared().situation, __ATOMIC_RELAXED) == now) return;
+  __atomic_store_n(&shared().situation, now, __ATOMIC_RELEASE);
+  tell();
+}
+
+// Takes in what has arrived. Counted as a call meanwhile, so that the boot program does not stop
+// the thread inside of the lower half.
+void take_in_once() {
+  attending = true;
+  set_calls(1);
+  // Whoever orders "close" and then finds no call takes the image.
+  const bool has_news = order() != CutOrder::close && take_in_all();
+  set_calls(0);
+  attending = false;
+  if (has_news) tell();
+}
+
+void renew() {
+  attending = true;
+  register_barrier();
+  // The handles first: they are what all else is made of.
+  begin_again();
+  renew_counters();
+  renew_requests();
+  attending = false;
+  __atomic_and_fetch(&shared().attention, ~lower::attend_renew, __ATOMIC_SEQ_CST);
+}
+
+// Outside of all calls. While a cut says "stand".
+void hold() {
+  while (is_held()) {
+    if (order() == CutOrder::close) {
+      set(Situation::closed);
+      system_call(SYS_futex, &shared().order, FUTEX_WAIT, static_cast<long>(CutOrder::close));
+    } else {
+      take_in_once();
+      set(Situation::stands);
+      yield();
+    }
+  }
+}
+
+// Outside of all calls: does all that is asked for, until the program may go on.
 void attend() {
-  if (is_asked_to_renew()) begin_again();
+  if ((attention() & lower::attend_renew) != 0) renew();
+  hold();
+  set(order() == CutOrder::none ? Situation::none : Situation::runs);
+}
+
+bool may_go();
+
+// Counted again, behind what was done outside.
+void enter_again() {
+  set_calls(1);
+  while (!may_go()) {
+    set_calls(0);
+    attend();
+    set_calls(1);
+  }
+}
+
+bool may_go() { return (attention() & lower::attend_renew) == 0 && !is_held(); }
+
+}  // namespace
+
+// The companion makes all threads pass a barrier when it has set `attention`.
+void register_barrier() {
+  constexpr long register_global_expedited = 4;
+  const auto* command = reinterpret_cast<const void*>(register_global_expedited);
+  if (system_call(SYS_membarrier, command, 0, 0) != 0) {
+    refuse("this kernel has no barrier for all threads (membarrier)");
+  }
+}
+
+void yield() { system_call(SYS_sched_yield, nullptr, 0, 0); }
+
+void tell() {
+  if (attending) return;
+  __atomic_add_fetch(&shared().told, 1, __ATOMIC_SEQ_CST);
+  system_call(SYS_futex, &shared().told, FUTEX_WAKE, 1);
+}
+
+void enter_asked() {
+  if (shared().calls > 1 || attending) return;  // in a callback
+  set_calls(0);
+  attend();
+  enter_again();
+}
+
+namespace {
+
+class Wish {
+ public:
+  void say(uint64_t communicator);
+  bool is_granted() const;
+
+ private:
+  bool is_said_ = false;
+};
+
+// Says what it wants, once for each time that it is held.
+void Wish::say(uint64_t communicator) {
+  if (is_said_) return;
+  is_said_ = true;
+  lower::Channel& channel = shared();
+  channel.wish = communicator;
+  channel.wish_number = channel.wish_number + 1;
+  __atomic_store_n(&channel.situation, static_cast<uint32_t>(Situation::wants), __ATOMIC_RELEASE);
+  tell();
+}
+
+bool Wish::is_granted() const {
+  return is_said_ && order() != CutOrder::none &&
+         __atomic_load_n(&shared().granted, __ATOMIC_ACQUIRE) == shared().wish_number;
+}
+
+// Outside of all calls: until the companion allows a collective call, or nothing is asked for.
+bool wait_for_permission(uint64_t communicator) {
+  Wish wish;
+  while (order() != CutOrder::none && !wish.is_granted()) {
+    if ((attention() & lower::attend_renew) != 0) renew();
+    if (is_held()) {
+      hold();
+      wish = Wish();
+    } else {
+      wish.say(communicator);
+      take_in_once();
+      yield();
+    }
+  }
+  return wish.is_granted();
+}
+
+}  // namespace
+
+// Where the clock was raised before `attention` was read, the companion may have seen that; then it
+// grants the call at once. Else it has not, and counts it when it grants it.
+void Collective::begin_asked(bool is_counted) {
+  for (bool is_granted = false; !is_granted && (is_asked() || !is_counted);) {
+    if (is_counted) lower::channel().clock[of_->row].begun = --of_->begun;
+    set_inside(0);
+    set_calls(0);
+    if ((attention() & lower::attend_renew) != 0) renew();
+    is_granted = wait_for_permission(of_->number);
+    set_inside(1);
+    count();
+    is_counted = true;
+    set_calls(1);
+  }
+  set(order() == CutOrder::none ? Situation::none : Situation::runs);
+}
+
+void Awaited::add(int world) {
+  if (count_ == lower::awaited_max) {
+    peer_[0] = lower::awaited_any;
+    count_ = 1;
+  } else if (count_ == 0 || peer_[0] != lower::awaited_any) {
+    peer_[count_++] = static_cast<uint32_t>(world);
+  }
+}
+
+void Awaited::add_any() {
+  peer_[0] = lower::awaited_any;
+  count_ = 1;
+}
+
+void Awaited::publish() const {
+  lower::Channel& channel = shared();
+  bool same = channel.awaited_count == count_ &&
+              channel.situation == static_cast<uint32_t>(Situation::waits);
+  for (uint32_t i = 0; i < count_; ++i) {
+    same = same && channel.awaited[i] == peer_[i];
+    channel.awaited[i] = peer_[i];
+  }
+  channel.awaited_count = count_;
+  __atomic_store_n(&channel.situation, static_cast<uint32_t>(Situation::waits), __ATOMIC_RELEASE);
+  if (!same) tell();
+}
+
+void wait_turn(const Awaited& awaited) {
+  if (shared().calls > 1 || attending) return yield();
+  set_calls(0);
+  if (!may_go()) attend();
+  if (order() == CutOrder::run_on) {
+    take_in_once();
+    awaited.publish();
+  }
+  yield();
+  enter_again();
+}
+
+void found_nothing(const Awaited& awaited) {
+  if (shared().calls > 1 || attending || order() != CutOrder::run_on) return;
+  set_calls(0);
+  take_in_once();
+  awaited.publish();
+  enter_again();
+}
+
+void stop_waiting() {
+  if (attending || shared().situation != static_cast<uint32_t>(Situation::waits)) return;
+  set(order() == CutOrder::none ? Situation::none : Situation::runs);
 }
 
 }  // namespace backstay::mpi

@@ -4,6 +4,7 @@
 #include "capture/mpi_library/again.h"
 #include "capture/mpi_library/attributes.h"
 #include "capture/mpi_library/names.h"
+#include "capture/mpi_library/requests.h"
 
 extern "C" char** environ;
 
@@ -26,10 +27,10 @@ int started(int result, int level) {
 
 uint64_t word(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
-using Communicator = abi::Handle<Class::comm>;
+using Comm = abi::Handle<Class::comm>;
 
 // How many there are on the other side of a collective call.
-int64_t peers_of(Communicator comm) {
+int64_t peers_of(Comm comm) {
   int inter = 0;
   int size = 0;
   inside(index_MPI_Comm_test_inter, abi::real<Class::comm>(comm), &inter);
@@ -43,7 +44,7 @@ struct Degrees {
 };
 
 // Of a communicator with a topology. Without one MPI refuses the call itself.
-Degrees degrees_of(Communicator comm) {
+Degrees degrees_of(Comm comm) {
   constexpr int cartesian = abi::handles_are_pointers ? 1 : 2;
   constexpr int graph = abi::handles_are_pointers ? 2 : 1;
   constexpr int distributed = 3;
@@ -85,6 +86,14 @@ void* kept_types(const void* first, int64_t count) {
 constexpr uint64_t in_place = abi::handles_are_pointers ? 1 : ~0ULL;
 int64_t sent(const void* buffer, int64_t count) { return word(buffer) == in_place ? 0 : count; }
 
+Comm predefined_world() { return abi::predefined<Class::comm>(abi::known(abi::Known::world)); }
+
+int begun(int result) {
+  const InCall in_call;
+  if (result == 0) begin_counting();
+  return result;
+}
+
 }  // namespace
 
 extern "C" {
@@ -92,7 +101,8 @@ extern "C" {
 int PMPI_Init(int* argc, char*** argv) {
   const InCall in_call;
   give_environment();
-  return started(call_as_job(index_MPI_Init, word(argc), word(argv)), 0);
+  const int result = call_as_job(index_MPI_Init, word(argc), word(argv));
+  return begun(started(result, 0));
 }
 BACKSTAY_MPI_NAME(MPI_Init)
 
@@ -104,15 +114,17 @@ int PMPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
   const int result = call_as_job(index_MPI_Init_thread, word(argc), word(argv),
                                  static_cast<uint64_t>(most), word(provided));
   if (provided != nullptr && *provided > thread_serialized) *provided = thread_serialized;
-  return started(result, provided != nullptr ? *provided : most);
+  return begun(started(result, provided != nullptr ? *provided : most));
 }
 BACKSTAY_MPI_NAME(MPI_Init_thread)
 
+// No rank is in front of it and another one behind it at a cut: it is a collective call.
 int PMPI_Finalize() {
-  const InCall in_call;
+  const Collective ending(predefined_world());
   if (!has_ended_before()) delete_own_attributes();
-  const int result = call_as_job(index_MPI_Finalize);
+  const int result = job(index_MPI_Finalize);
   if (result == 0) note_end();
+  end_counting();
   return result;
 }
 BACKSTAY_MPI_NAME(MPI_Finalize)
@@ -138,44 +150,47 @@ int PMPI_Pcontrol(const int, ...) { return 0; }
 BACKSTAY_MPI_NAME(MPI_Pcontrol)
 
 int PMPI_Alltoallw(void* from, void* send_counts, void* send_places, void* send_types, void* to,
-                   void* counts, void* places, void* types, Communicator comm) {
-  const InCall in_call;
+                   void* counts, void* places, void* types, Comm comm) {
+  const Collective begun(comm);
   const int64_t peers = peers_of(comm);
   Types sending(send_types, sent(from, peers));
   Types receiving(types, peers);
-  return inside(index_MPI_Alltoallw, from, send_counts, send_places, sending.place(), to, counts,
-                places, receiving.place(), abi::real<Class::comm>(comm));
+  return inside<int>(index_MPI_Alltoallw, from, send_counts, send_places, sending.place(), to,
+                     counts, places, receiving.place(), abi::real<Class::comm>(comm));
 }
 BACKSTAY_MPI_NAME(MPI_Alltoallw)
 
 int PMPI_Neighbor_alltoallw(void* from, void* send_counts, void* send_places, void* send_types,
-                            void* to, void* counts, void* places, void* types, Communicator comm) {
-  const InCall in_call;
+                            void* to, void* counts, void* places, void* types, Comm comm) {
+  const Collective begun(comm);
   const Degrees degrees = degrees_of(comm);
   Types sending(send_types, degrees.out);
   Types receiving(types, degrees.in);
-  return inside(index_MPI_Neighbor_alltoallw, from, send_counts, send_places, sending.place(), to,
-                counts, places, receiving.place(), abi::real<Class::comm>(comm));
+  return inside<int>(index_MPI_Neighbor_alltoallw, from, send_counts, send_places, sending.place(),
+                     to, counts, places, receiving.place(), abi::real<Class::comm>(comm));
 }
 BACKSTAY_MPI_NAME(MPI_Neighbor_alltoallw)
 
 int PMPI_Ialltoallw(void* from, void* send_counts, void* send_places, void* send_types, void* to,
-                    void* counts, void* places, void* types, Communicator comm, void* request) {
-  const InCall in_call;
+                    void* counts, void* places, void* types, Comm comm, void* request) {
+  const Collective begun(comm);
   const int64_t peers = peers_of(comm);
   Out<Class::request> made(request);
-  const int result = inside(index_MPI_Ialltoallw, from, send_counts, send_places,
-                            kept_types(send_types, sent(from, peers)), to, counts, places,
-                            kept_types(types, peers), abi::real<Class::comm>(comm), made.place());
+  const int result =
+      inside<int>(index_MPI_Ialltoallw, from, send_counts, send_places,
+                  kept_types(send_types, sent(from, peers)), to, counts, places,
+                  kept_types(types, peers), abi::real<Class::comm>(comm), made.place());
   made.put();
+  if (result == 0) note_request(made_request(request), Request::Kind::collective);
   return result;
 }
 BACKSTAY_MPI_NAME(MPI_Ialltoallw)
 
 int PMPI_Alltoallw_init(void* from, void* send_counts, void* send_places, void* send_types,
-                        void* to, void* counts, void* places, void* types, Communicator comm,
+                        void* to, void* counts, void* places, void* types, Comm comm,
                         abi::Handle<Class::info> info, void* request) {
   const InCall in_call;
+  refuse("it has made a persistent collective operation");
   const int64_t peers = peers_of(comm);
   Out<Class::request> made(request);
   const int result = inside(index_MPI_Alltoallw_init, from, send_counts, send_places,
@@ -188,24 +203,26 @@ int PMPI_Alltoallw_init(void* from, void* send_counts, void* send_places, void* 
 BACKSTAY_MPI_NAME(MPI_Alltoallw_init)
 
 int PMPI_Ineighbor_alltoallw(void* from, void* send_counts, void* send_places, void* send_types,
-                             void* to, void* counts, void* places, void* types, Communicator comm,
+                             void* to, void* counts, void* places, void* types, Comm comm,
                              void* request) {
-  const InCall in_call;
+  const Collective begun(comm);
   const Degrees degrees = degrees_of(comm);
   Out<Class::request> made(request);
   const int result =
-      inside(index_MPI_Ineighbor_alltoallw, from, send_counts, send_places,
-             kept_types(send_types, sent(from, degrees.out)), to, counts, places,
-             kept_types(types, degrees.in), abi::real<Class::comm>(comm), made.place());
+      inside<int>(index_MPI_Ineighbor_alltoallw, from, send_counts, send_places,
+                  kept_types(send_types, sent(from, degrees.out)), to, counts, places,
+                  kept_types(types, degrees.in), abi::real<Class::comm>(comm), made.place());
   made.put();
+  if (result == 0) note_request(made_request(request), Request::Kind::collective);
   return result;
 }
 BACKSTAY_MPI_NAME(MPI_Ineighbor_alltoallw)
 
 int PMPI_Neighbor_alltoallw_init(void* from, void* send_counts, void* send_places, void* send_types,
-                                 void* to, void* counts, void* places, void* types,
-                                 Communicator comm, abi::Handle<Class::info> info, void* request) {
+                                 void* to, void* counts, void* places, void* types, Comm comm,
+                                 abi::Handle<Class::info> info, void* request) {
   const InCall in_call;
+  refuse("it has made a persistent collective operation");
   const Degrees degrees = degrees_of(comm);
   Out<Class::request> made(request);
   const int result = inside(index_MPI_Neighbor_alltoallw_init, from, send_counts, send_places,

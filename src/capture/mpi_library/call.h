@@ -15,38 +15,43 @@ inline uint64_t own_fs() {
 }
 inline void set_fs(uint64_t base) { __asm__ volatile("wrfsbase %0" : : "r"(base) : "memory"); }
 
-// The slow path of a call: does what the channel's `attention` asks for. attend.cc
-[[gnu::cold]] void attend();
 inline bool is_asked() {
   return __builtin_expect(__atomic_load_n(&lower::channel().attention, __ATOMIC_RELAXED) != 0, 0);
 }
-inline bool is_asked_to_renew() {
-  return (__atomic_load_n(&lower::channel().attention, __ATOMIC_RELAXED) & lower::attend_renew) !=
-         0;
+
+// --- the way in and out (attend.cc)
+// A call is counted, and then `attention` is read. Whoever sets `attention` makes each thread pass
+// a barrier and then reads `calls`: so it sees the call, or the call sees the word.
+
+// In place of enter() where `attention` is set: does what it asks for, and holds the program while
+// a cut says "stand". The call is counted when it returns.
+[[gnu::cold]] void enter_asked();
+// Tells the companion of a change during a cut.
+[[gnu::cold]] void tell();
+
+inline void enter() {
+  volatile uint32_t& calls = lower::channel().calls;
+  calls = calls + 1;
+  __asm__ volatile("" : : : "memory");
+  if (is_asked()) enter_asked();
+}
+inline void leave() {
+  __asm__ volatile("" : : : "memory");
+  volatile uint32_t& calls = lower::channel().calls;
+  calls = calls - 1;
+  if (is_asked()) tell();
 }
 
-// First in each function of MPI, before a real handle is read: while one of these lives no image is
-// taken, so what was read stays right. The outermost one heeds the channel: in a callback of the
-// real MPI nothing can be renewed.
+// The thread is in the real MPI while one of these lives.
 class InCall {
  public:
-  InCall() {
-    const uint32_t outside = calls();
-    calls() = outside + 1;
-    if (!is_asked() || outside != 0) return;
-    do {
-      attend();
-    } while (is_asked_to_renew());
-  }
-  ~InCall() { calls() = calls() - 1; }
+  InCall() { enter(); }
+  ~InCall() { leave(); }
   InCall(const InCall&) = delete;
   InCall& operator=(const InCall&) = delete;
-
- private:
-  static volatile uint32_t& calls() { return lower::channel().calls; }
 };
 
-// A function that runs with the FS base of the lower half. The caller has an InCall.
+// A function that runs with the FS base of the lower half; of a call that is counted.
 template <typename Result, typename... Argument>
 [[gnu::always_inline]] inline Result call_inside(void* function, Argument... argument) {
   lower::Table& table = lower::table();
@@ -63,6 +68,25 @@ template <typename Result = int, typename... Argument>
   return call_inside<Result>(lower::table().function[index], argument...);
 }
 
+// Any function of the lower half.
+template <typename Result, typename... Argument>
+[[gnu::always_inline]] inline Result call_address(void* function, Argument... argument) {
+  const InCall in_call;
+  return call_inside<Result>(function, argument...);
+}
+
+template <typename Result, typename... Argument>
+[[gnu::always_inline]] inline Result call(uint32_t index, Argument... argument) {
+  const InCall in_call;
+  return inside<Result>(index, argument...);
+}
+
+// A function of the real MPI, for code that has the lower half's FS base already.
+template <typename... Argument>
+[[gnu::always_inline]] inline int native(uint32_t index, Argument... argument) {
+  return reinterpret_cast<int (*)(Argument...)>(lower::table().function[index])(argument...);
+}
+
 // What a function of the program runs in that the real MPI calls: its own FS base.
 class InProgram {
  public:
@@ -74,24 +98,29 @@ class InProgram {
 
 // A function of MPI that runs on the lower half's own thread. Its arguments are pointers and
 // numbers, four at most: what a function does not take does not reach it.
-inline int call_as_job(uint32_t index, uint64_t a = 0, uint64_t b = 0, uint64_t c = 0,
-                       uint64_t d = 0) {
+// Of a call that is counted already.
+inline int job(uint32_t index, uint64_t a = 0, uint64_t b = 0, uint64_t c = 0, uint64_t d = 0) {
   struct Job {
     int (*function)(uint64_t, uint64_t, uint64_t, uint64_t);
     uint64_t given[4];
     int result;
   };
   lower::Table& table = lower::table();
-  Job job{reinterpret_cast<decltype(Job::function)>(table.function[index]), {a, b, c, d}, 0};
+  Job one{reinterpret_cast<decltype(Job::function)>(table.function[index]), {a, b, c, d}, 0};
   table.upper_fs = own_fs();
   table.do_job(
       [](void* context) {
-        auto* one = static_cast<Job*>(context);
-        const uint64_t* given = one->given;
-        one->result = one->function(given[0], given[1], given[2], given[3]);
+        auto* of = static_cast<Job*>(context);
+        const uint64_t* given = of->given;
+        of->result = of->function(given[0], given[1], given[2], given[3]);
       },
-      &job);
-  return job.result;
+      &one);
+  return one.result;
+}
+inline int call_as_job(uint32_t index, uint64_t a = 0, uint64_t b = 0, uint64_t c = 0,
+                       uint64_t d = 0) {
+  const InCall in_call;
+  return job(index, a, b, c, d);
 }
 
 }  // namespace backstay::mpi

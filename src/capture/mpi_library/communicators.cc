@@ -1,6 +1,7 @@
 #include "capture/mpi_library/communicators.h"
 
 #include "capture/mpi_library/attributes.h"
+#include "capture/mpi_library/counters.h"
 #include "capture/mpi_library/names.h"
 #include "capture/mpi_library/renew.h"
 
@@ -117,7 +118,9 @@ void note_hints(CommunicatorMade& made, const Hints& hints) {
 int duplicate(CommHandle parent, uint64_t real, const Hints& hints, void* newcomm) {
   Made* made = describe_communicator(real);
   note_hints(*static_cast<CommunicatorMade*>(made), hints);
-  return finish(parent, real, made, newcomm);
+  const int result = finish(parent, real, made, newcomm);
+  if (result == 0) count_made(parent, *static_cast<CommHandle*>(newcomm));
+  return result;
 }
 
 // The members of one that is not complete yet cannot be asked for: they are its parent's.
@@ -132,12 +135,20 @@ int duplicate_later(CommHandle parent, uint64_t real, const Hints& hints, void* 
   return finish(parent, real, made, newcomm);
 }
 
+// It returns when all members have begun it: a member that has freed it could not make it again for
+// one that has not, in another process.
 int end(uint32_t index, void* comm) {
   auto* handle = static_cast<CommHandle*>(comm);
-  const Slot* slot = handle != nullptr ? abi::slot_of<Class::comm>(*handle) : nullptr;
+  const Collective ending(*handle);
+  const Slot* slot = abi::slot_of<Class::comm>(*handle);
   if (slot != nullptr && made_of(slot) != nullptr) {
     const int refused = delete_attributes<Class::comm>(*handle, made_of(slot)->attributes);
     if (refused != 0) return raise_error<Class::comm>(*handle, refused);
+  }
+  const Communicator* known = communicator_of(*handle);
+  if (known != nullptr && slot != nullptr) {
+    if (known->number != 0) inside(index_MPI_Barrier, abi::real<Class::comm>(*handle));
+    count_freed(*handle);
   }
   InOut<Class::comm> comm_(comm);
   const int result = inside(index, comm_.place());
@@ -215,7 +226,7 @@ void delete_own_attributes() {
 extern "C" {
 
 int PMPI_Comm_dup(CommHandle comm, void* newcomm) {
-  const InCall in_call;
+  const Collective begun(comm);
   uint64_t real = 0;
   const int result = inside(index_MPI_Comm_dup, abi::real<Class::comm>(comm), &real);
   return result != 0 ? result : duplicate(comm, real, hints_of(comm), newcomm);
@@ -223,7 +234,7 @@ int PMPI_Comm_dup(CommHandle comm, void* newcomm) {
 BACKSTAY_MPI_NAME(MPI_Comm_dup)
 
 int PMPI_Comm_dup_with_info(CommHandle comm, abi::Handle<Class::info> hints, void* newcomm) {
-  const InCall in_call;
+  const Collective begun(comm);
   uint64_t real = 0;
   const int result = inside(index_MPI_Comm_dup_with_info, abi::real<Class::comm>(comm),
                             abi::real<Class::info>(hints), &real);
@@ -233,6 +244,7 @@ BACKSTAY_MPI_NAME(MPI_Comm_dup_with_info)
 
 int PMPI_Comm_idup(CommHandle comm, void* newcomm, void* request) {
   const InCall in_call;
+  refuse("it has called MPI_Comm_idup");
   uint64_t real = 0;
   Out<Class::request> request_(request);
   const int result =
@@ -245,6 +257,7 @@ BACKSTAY_MPI_NAME(MPI_Comm_idup)
 int PMPI_Comm_idup_with_info(CommHandle comm, abi::Handle<Class::info> hints, void* newcomm,
                              void* request) {
   const InCall in_call;
+  refuse("it has called MPI_Comm_idup");
   uint64_t real = 0;
   Out<Class::request> request_(request);
   const int result = inside(index_MPI_Comm_idup_with_info, abi::real<Class::comm>(comm),
@@ -254,16 +267,10 @@ int PMPI_Comm_idup_with_info(CommHandle comm, abi::Handle<Class::info> hints, vo
 }
 BACKSTAY_MPI_NAME(MPI_Comm_idup_with_info)
 
-int PMPI_Comm_free(void* comm) {
-  const InCall in_call;
-  return end(index_MPI_Comm_free, comm);
-}
+int PMPI_Comm_free(void* comm) { return end(index_MPI_Comm_free, comm); }
 BACKSTAY_MPI_NAME(MPI_Comm_free)
 
-int PMPI_Comm_disconnect(void* comm) {
-  const InCall in_call;
-  return end(index_MPI_Comm_disconnect, comm);
-}
+int PMPI_Comm_disconnect(void* comm) { return end(index_MPI_Comm_disconnect, comm); }
 BACKSTAY_MPI_NAME(MPI_Comm_disconnect)
 
 int PMPI_Comm_set_name(CommHandle comm, void* name) {

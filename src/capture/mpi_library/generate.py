@@ -12,6 +12,8 @@ only.
 import re
 import sys
 
+import counted
+
 PROTOTYPE = re.compile(r"(\w+) (\w+)\((.*)\)$")
 PARAMETER = re.compile(r"(?:(in|out|inout) )?(?:const )?(\w+)(\**) (\w+)((?:\[[^]]*\])*)$")
 CLASSES = {
@@ -73,7 +75,7 @@ BY_HAND = {
     "MPI_Neighbor_alltoallw",
     "MPI_Neighbor_alltoallw_init",
     "MPI_Pcontrol",
-}
+} | BY_HAND_HANDLES | counted.BY_HAND
 
 
 def lines_of(path):
@@ -136,21 +138,26 @@ def function(result, name, parameters):
     arguments = ", ".join([f"index_{name}", *(one.argument() for one in parameters)])
     real = "uint64_t" if handle else kind
     call = f"inside<{real}>({arguments})"
+    before = list(counted.before(name, parameters))
+    after = list(counted.after(name, parameters))
     wrapped = [one for one in parameters if one.is_wrapped]
     for one in wrapped:
         if any(other.name == one.length and other.is_pointer for other in parameters):
             one.length = f"pointed({one.length})"
     yield f"{kind} P{name}({', '.join(one.declaration() for one in parameters)}) {{"
-    yield "  const InCall in_call;"
+    if not counted.is_collective(name):
+        yield "  const InCall in_call;"
+    yield from before
     if handle:
         # What MPICH gives in a register has 4 bytes that count.
         yield f"  return known_handle_for<Class::{handle}>(real_result<Class::{handle}>({call}));"
-    elif not wrapped:
+    elif not wrapped and not after:
         yield f"  return {call};"
     else:
         yield from (f"  {one.wrapper()}" for one in wrapped)
         yield f"  const {kind} result = {call};"
         yield from (f"  {one.name}_.put();" for one in wrapped)
+        yield from after
         yield "  return result;"
     yield "}"
     yield f"BACKSTAY_MPI_NAME({name})"
@@ -181,11 +188,12 @@ def type_constructor(name, parameters):
 def calls(path):
     yield '#include "capture/mpi_library/datatypes.h"'
     yield '#include "capture/mpi_library/names.h"'
+    yield '#include "capture/mpi_library/requests.h"'
     yield "namespace backstay::mpi {"
     yield 'extern "C" {'
     for line in lines_of(path):
         result, name, rest = PROTOTYPE.match(line).groups()
-        if name in BY_HAND or name in BY_HAND_HANDLES:
+        if name in BY_HAND:
             continue
         words = [] if rest in ("", "void") else rest.split(", ")
         parameters = [Parameter(word) for word in words]

@@ -108,6 +108,7 @@ class Array {
   Array& operator=(const Array&) = delete;
 
   void* place() { return first_ != nullptr ? all_ : nullptr; }
+  bool is_null_at(int i) const { return abi::is_null<Type>(all_[i]); }
   void read() {
     for (uint64_t i = 0; i < count_; ++i) {
       all_[i] = static_cast<Element>(abi::real<Type>(first_[i]));

@@ -3,6 +3,7 @@
 #include <linux/mman.h>
 #include <linux/prctl.h>
 
+#include "capture/image/boot/channel.h"
 #include "capture/image/boot/files.h"
 #include "capture/image/boot/gate.h"
 #include "capture/image/boot/handover.h"
@@ -126,6 +127,8 @@ long become_boot(const Exec& exec, long control) {
     all.add("--handed-in");
     all.add(numbers[2].c_str());
   }
+  if (channel_name() != nullptr) all.add("--channel");
+  if (channel_name() != nullptr) all.add(channel_name());
   if (without_scan) all.add("--no-scan");
   all.add("--mask");
   all.add(numbers[1].c_str());

@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <linux/mman.h>
 
+#include "capture/image/boot/channel.h"
 #include "capture/image/boot/files.h"
 #include "capture/image/boot/gate.h"
 #include "capture/image/boot/handlers.h"
@@ -172,12 +173,9 @@ void prepare_lower_half(const Options& options, const Start& start) {
   } else {
     lower_descriptors::note_handed_in(options.control);
   }
-  const long channel = sys_map(lower::channel_place, page_bytes, PROT_READ | PROT_WRITE,
-                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE);
-  if (channel != static_cast<long>(lower::channel_place)) {
-    give_up(Text() << "the address range of the boot program is taken (error " << -channel << ")",
-            126);
-  }
+  static Trouble trouble;
+  map_channel(trouble);
+  if (!trouble.empty()) give_up(trouble, 126);
   keep_auxiliary(start);
   if ((kept_auxiliary(AT_HWCAP2) & fs_base_instructions) != 0) handlers::begin();
 }

@@ -1,0 +1,209 @@
+#include "capture/companion/cut_member.h"
+
+#include <fmt/format.h>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <climits>
+#include <utility>
+
+namespace backstay::image {
+
+namespace {
+
+using lower::CutOrder;
+using lower::Situation;
+
+template <typename T>
+T read(const T& word) {
+  return __atomic_load_n(&word, __ATOMIC_ACQUIRE);
+}
+
+Situation situation_of(const lower::Channel& channel) {
+  return static_cast<Situation>(read(channel.situation));
+}
+
+// Of all threads of all programs that have registered themselves, as our MPI library does.
+void pass_barrier() { ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0); }
+
+// For whom the program waits, as it is in the channel.
+std::vector<cut::Rank::Awaited> awaited_in(const lower::Channel& channel) {
+  std::vector<cut::Rank::Awaited> all;
+  const std::uint32_t count = std::min(read(channel.awaited_count), lower::awaited_max);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint32_t peer = read(channel.awaited[i]);
+    all.push_back({peer == lower::awaited_any ? cut::any_rank : peer, cut::Need::What::message});
+  }
+  return all;
+}
+
+}  // namespace
+
+void CutMember::receive(const cut::Order& order) {
+  if (order.what == cut::Order::What::run_on && cut_ == 0) begin(order);
+  if (cut_ == 0) return;
+  observe();
+  rank_->receive(order);
+  hand_on();
+  look();
+}
+
+void CutMember::begin(const cut::Order& order) {
+  if (!rank_ && read(channel_.ranks) > 0) rank_.emplace(channel_.rank, channel_.ranks);
+  const std::string why = why_not();
+  if (!why.empty()) {
+    out_.emplace_back(Refused{order.cut, why});
+    return;
+  }
+  cut_ = order.cut;
+  phase_ = Phase::run_on;
+  stands_ = false;
+  set_order(CutOrder::run_on);
+  __atomic_or_fetch(&channel_.attention, lower::attend_cut, __ATOMIC_SEQ_CST);
+  // From here on each call sees the word, or is seen.
+  pass_barrier();
+}
+
+std::string CutMember::why_not() const {
+  if (read(channel_.has_ended) != 0) return "it has called MPI_Finalize";
+  if (read(channel_.ranks) == 0) return "it has not called MPI_Init yet";
+  if (read(channel_.refuses) == 0) return "";
+  return {channel_.why, ::strnlen(channel_.why, sizeof channel_.why)};
+}
+
+// The library writes a counter before it says where the program is, so that is read first.
+void CutMember::observe() {
+  cut::Rank::Observed now;
+  const Situation situation = situation_of(channel_);
+  const bool is_granted =
+      situation == Situation::wants && read(channel_.granted) == read(channel_.wish_number);
+  if (situation == Situation::waits) now.awaited = awaited_in(channel_);
+  now.in_collective = is_granted || read(channel_.in_collective) != 0;
+  const std::uint32_t rows = std::min(read(channel_.communicators), lower::communicators_max);
+  for (std::uint32_t i = 0; i < rows; ++i) {
+    const std::uint64_t number = read(channel_.clock[i].number);
+    if (number != 0) now.begun[number] = read(channel_.clock[i].begun);
+  }
+  const lower::PeerCounts* peers = lower::peers_in(channel_);
+  now.peers.reserve(read(channel_.ranks));
+  for (std::uint32_t i = 0; i < read(channel_.ranks); ++i) {
+    now.peers.push_back({read(peers[i].sent), read(peers[i].taken_in), read(peers[i].taken)});
+  }
+  rank_->observe(std::move(now));
+}
+
+// The program may begin the collective call that it wants to begin, where the cut allows it. A
+// clock that the program had raised when it saw the cut counts as begun.
+void CutMember::grant() {
+  if (situation_of(channel_) != Situation::wants) return;
+  const std::uint32_t wish = read(channel_.wish_number);
+  if (read(channel_.granted) == wish) return;
+  const std::uint64_t communicator = read(channel_.wish);
+  std::uint64_t begun = 0;
+  for (std::uint32_t i = 0; i < read(channel_.communicators); ++i) {
+    if (read(channel_.clock[i].number) == communicator) begun = read(channel_.clock[i].begun);
+  }
+  if (rank_->begun(communicator) == begun && !rank_->may_begin(communicator)) return;
+  __atomic_store_n(&channel_.granted, wish, __ATOMIC_RELEASE);
+}
+
+// The next call of the program sees what was ordered.
+bool CutMember::is_outside() const { return read(channel_.calls) == 0; }
+
+void CutMember::look() {
+  if (cut_ == 0) return;
+  if (read(channel_.refuses) != 0) return refuse(why_not());
+  if (read(channel_.has_ended) != 0) rank_->ends();
+  observe();
+  if (phase_ == Phase::run_on) grant();
+  const bool is_quiet = is_outside() || situation_of(channel_) == Situation::stands;
+  if (phase_ == Phase::stop && !stands_ && is_quiet && read(channel_.open_collectives) == 0) {
+    stands_ = true;
+    observe();
+    rank_->stands();
+  }
+  if (phase_ == Phase::closing && is_outside()) {
+    phase_ = Phase::saving;
+    out_.emplace_back(TakeImage{});
+  }
+  hand_on();
+}
+
+void CutMember::refuse(const std::string& why) {
+  out_.emplace_back(Refused{cut_, why});
+  // This rank's part is over, as after "give up".
+  rank_->receive({cut_, cut::Order::What::give_up, 0, {}, {}});
+  hand_on();
+}
+
+void CutMember::saved() {
+  if (cut_ == 0 || phase_ != Phase::saving) return;
+  rank_->saved();
+  hand_on();
+}
+
+void CutMember::ended() {
+  if (cut_ == 0) return;
+  rank_->ends();
+  hand_on();
+}
+
+void CutMember::lose_coordinator() {
+  if (rank_) rank_->lose_coordinator();
+  if (rank_) hand_on();
+}
+
+void CutMember::find_coordinator() {
+  if (rank_) rank_->find_coordinator();
+}
+
+void CutMember::hand_on() {
+  for (cut::RankOutput& one : rank_->take()) {
+    if (auto* report = std::get_if<cut::Report>(&one)) {
+      out_.emplace_back(std::move(*report));
+    } else if (std::holds_alternative<cut::Stop>(one)) {
+      phase_ = Phase::stop;
+      set_order(CutOrder::stop);
+    } else if (std::holds_alternative<cut::Save>(one)) {
+      phase_ = Phase::closing;
+      set_order(CutOrder::close);
+    } else if (std::holds_alternative<cut::GoOn>(one)) {
+      let_go();
+    }
+  }
+}
+
+// A full fence behind it: then the library sees the order, or its call is seen.
+void CutMember::set_order(CutOrder order) {
+  __atomic_store_n(&channel_.order, static_cast<std::uint32_t>(order), __ATOMIC_SEQ_CST);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  ::syscall(SYS_futex, &channel_.order, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+void CutMember::let_go() {
+  if (cut_ == 0) return;
+  cut_ = 0;
+  __atomic_and_fetch(&channel_.attention, ~lower::attend_cut, __ATOMIC_SEQ_CST);
+  set_order(CutOrder::none);
+  out_.emplace_back(GoOn{});
+}
+
+std::string CutMember::describe() const {
+  switch (situation_of(channel_)) {
+    case Situation::wants: return "it is held before a collective call";
+    case Situation::waits: return "it waits for a message";
+    case Situation::stands:
+    case Situation::closed: return "it stands";
+    default: break;
+  }
+  if (read(channel_.in_collective) != 0) return "it is in a collective call";
+  if (read(channel_.calls) != 0) return "it is in a call of MPI";
+  return "it computes, and has not called MPI since the cut was asked for";
+}
+
+std::vector<CutMember::Output> CutMember::take() { return std::exchange(out_, {}); }
+
+}  // namespace backstay::image

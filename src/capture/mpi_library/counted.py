@@ -1,0 +1,81 @@
+"""Which functions of MPI are counted, and which make that a program cannot be saved.
+
+generate.py asks. docs/protocol/cut.md says why.
+"""
+
+import re
+
+# Sends, receives, probes and waits, and what frees a communicator: written by hand.
+BY_HAND = {
+    f"MPI_{name}"
+    for name in (
+        "Send Bsend Rsend Ssend Isend Ibsend Irsend Issend "
+        "Recv_init Send_init Bsend_init Rsend_init Ssend_init Start Startall "
+        "Recv Irecv Sendrecv Sendrecv_replace Probe Iprobe Mprobe Improbe Mrecv Imrecv "
+        "Wait Waitall Waitany Waitsome Test Testall Testany Testsome "
+        "Request_free Request_get_status Cancel Comm_free Comm_disconnect"
+    ).split()
+}
+OPERATIONS = (
+    "Allgather Allgatherv Allreduce Alltoall Alltoallv Alltoallw Barrier Bcast Exscan Gather "
+    "Gatherv Neighbor_allgather Neighbor_allgatherv Neighbor_alltoall Neighbor_alltoallv "
+    "Neighbor_alltoallw Reduce Reduce_scatter Reduce_scatter_block Scan Scatter Scatterv"
+).split()
+BLOCKING = {f"MPI_{name}" for name in OPERATIONS}
+BEGINNING = {f"MPI_I{name.lower()}" for name in OPERATIONS}
+MAKING = {
+    f"MPI_{name}"
+    for name in (
+        "Cart_create Cart_sub Comm_create Comm_dup Comm_dup_with_info Comm_split Comm_split_type "
+        "Dist_graph_create Dist_graph_create_adjacent Graph_create"
+    ).split()
+}
+# By the beginning of the name, behind MPI_; the end of a sentence "cannot be saved, because".
+REFUSED = (
+    (r"Comm_idup", "it has called MPI_Comm_idup"),
+    (r"Comm_create_(group|from_group)$", "it has made a communicator of a group of ranks alone"),
+    (r"Inter", "it has made an inter-communicator"),
+    (r"Comm_(accept|connect|join|spawn)", "it has connected to processes beside its own"),
+    (r"File_(open|delete)$", "it has used files of MPI"),
+    (r"Win_(allocate|create$|create_dynamic)", "it has used one-sided communication"),
+    (r"Grequest_start$", "it has made requests of its own"),
+    (r"(Psend|Precv)_init$", "it has used partitioned communication"),
+    (rf"({'|'.join(OPERATIONS)})_init$", "it has made a persistent collective operation"),
+    (r"Buffer_attach$", "it has given MPI a buffer"),
+    (r"Session_init$", "it has used a session of MPI"),
+    (r"Isendrecv", "it has called MPI_Isendrecv"),
+)
+
+
+def refusal(name):
+    """Return why a program that has called it cannot be saved, or None."""
+    for pattern, why in REFUSED:
+        if re.match(pattern, name.removeprefix("MPI_")):
+            return why
+    return None
+
+
+def is_collective(name):
+    return name in BLOCKING or name in BEGINNING or name in MAKING
+
+
+def before(name, parameters):
+    """Yield what stands before the real call, and whether the call is counted by it."""
+    why = refusal(name)
+    if why:
+        yield f'  refuse("{why}");'
+    if is_collective(name):
+        yield f"  const Collective begun({communicator(parameters)});"
+
+
+def after(name, parameters):
+    """Yield what stands behind it; `result` is what it returned."""
+    if name in BEGINNING:
+        yield "  if (result == 0) note_request(made_request(request), Request::Kind::collective);"
+    if name in MAKING:
+        new = next(one.name for one in parameters if one.handle == "comm" and one.is_pointer)
+        yield f"  if (result == 0) count_made({communicator(parameters)}, made_comm({new}));"
+
+
+def communicator(parameters):
+    return next(one.name for one in parameters if one.handle == "comm" and not one.is_pointer)

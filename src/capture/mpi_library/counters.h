@@ -1,0 +1,102 @@
+// What the library counts in each call (docs/protocol/cut.md, "Counting"): collective calls by
+// communicator, messages by rank of MPI_COMM_WORLD. The program's memory holds the counters, so an
+// image has them; each change is written through to the channel, where the companion reads it.
+#pragma once
+
+#include "capture/mpi_library/abi.h"
+#include "capture/mpi_library/call.h"
+
+namespace backstay::mpi {
+
+struct Communicator {
+  uint64_t number;  // 0: not counted: it has one member
+  uint64_t begun;
+  Communicator* next;  // of all that the program has
+  abi::Handle<Class::comm> handle;
+  uint32_t row;  // in the channel
+  int size;      // 0: none is here
+  int* world;    // rank in it to rank of MPI_COMM_WORLD. Null: they are the same
+  int world_rank(int rank) const { return world != nullptr ? world[rank] : rank; }
+};
+
+// Null: not known (an inter-communicator, or a wrong handle): MPI itself says so.
+Communicator* communicator_of(abi::Handle<Class::comm> handle);
+Communicator* first_communicator();
+
+// Behind a call that has made a communicator of `parent`'s members. `clock`: the parent's when the
+// call began. MPI_COMM_NULL and what is no communicator are passed over. In a call that is counted.
+void count_made(abi::Handle<Class::comm> parent, abi::Handle<Class::comm> made);
+// Before it is freed.
+void count_freed(abi::Handle<Class::comm> handle);
+
+// Behind MPI_Init, in each process's life; behind MPI_Finalize.
+void begin_counting();
+void end_counting();
+// In another process: writes all counters into its channel.
+void renew_counters();
+
+// The program cannot be saved from here on; a sentence's end, behind "because".
+void refuse(const char* why);
+
+lower::PeerCounts* peers();  // by rank of MPI_COMM_WORLD
+int world_size();
+
+inline lower::PeerCounts& shown(int world) { return lower::peers_in(lower::channel())[world]; }
+inline void count_sent(const Communicator* in, int to) {
+  if (in == nullptr || to < 0 || to >= in->size) return;
+  const int world = in->world_rank(to);
+  shown(world).sent = ++peers()[world].sent;
+}
+inline void count_taken_in(const Communicator* in, int from) {
+  if (in == nullptr || from < 0 || from >= in->size) return;
+  const int world = in->world_rank(from);
+  shown(world).taken_in = ++peers()[world].taken_in;
+}
+inline void count_taken(const Communicator* in, int from) {
+  if (in == nullptr || from < 0 || from >= in->size) return;
+  const int world = in->world_rank(from);
+  shown(world).taken = ++peers()[world].taken;
+}
+
+// A collective call, blocking or not: counted, and in a cut begun only with the companion's
+// permission. Lives as long as the real call.
+class Collective {
+ public:
+  explicit Collective(abi::Handle<Class::comm> handle) : of_(communicator_of(handle)) { begin(); }
+  explicit Collective(Communicator* of) : of_(of) { begin(); }
+  ~Collective() {
+    if (!nested_) set_inside(0);
+    leave();
+  }
+  Collective(const Collective&) = delete;
+  Collective& operator=(const Collective&) = delete;
+
+ private:
+  static void set_inside(uint32_t inside) {
+    *const_cast<volatile uint32_t*>(&lower::channel().in_collective) = inside;
+  }
+  // Counted first, and then `attention` is read: see call.h. It is read before that as well: in a
+  // cut the companion does not see a clock that is raised and then lowered again.
+  void begin() {
+    volatile uint32_t& calls = lower::channel().calls;
+    calls = calls + 1;
+    nested_ = calls > 1;
+    __asm__ volatile("" : : : "memory");
+    if (of_ == nullptr || of_->number == 0 || nested_) {
+      if (is_asked()) enter_asked();
+      return;
+    }
+    if (is_asked()) return begin_asked(false);
+    set_inside(1);
+    count();
+    __asm__ volatile("" : : : "memory");
+    if (is_asked()) begin_asked(true);
+  }
+  void count() { lower::channel().clock[of_->row].begun = ++of_->begun; }
+  [[gnu::cold]] void begin_asked(bool is_counted);  // attend.cc
+
+  Communicator* of_;
+  bool nested_ = false;
+};
+
+}  // namespace backstay::mpi

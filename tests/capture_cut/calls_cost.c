@@ -1,0 +1,96 @@
+// What calls cost, medians: nanoseconds of calls that are counted and of one that is not, latency
+// and bandwidth between two ranks. Usage: calls_cost, on two ranks
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { times = 15 };
+static int rank;
+
+static int by_value(const void* a, const void* b) {
+  const double x = *(const double*)a, y = *(const double*)b;
+  return x < y ? -1 : x > y;
+}
+
+static double median(double* all) {
+  qsort(all, times, sizeof *all, by_value);
+  return all[times / 2];
+}
+
+static void print(const char* what, double* all, double scale) {
+  if (rank == 0) printf("%-34s %10.2f\n", what, median(all) * scale);
+}
+
+static void no_message(void) {
+  double all[times];
+  for (int i = 0; i < times; ++i) {
+    const double begin = MPI_Wtime();
+    int number = 0;
+    for (int k = 0; k < 100000; ++k) MPI_Comm_rank(MPI_COMM_WORLD, &number);
+    all[i] = (MPI_Wtime() - begin) / 100000;
+  }
+  print("Comm_rank, ns", all, 1e9);
+}
+
+static void to_itself(void) {
+  double all[times];
+  char byte = 0;
+  for (int i = 0; i < times; ++i) {
+    const double begin = MPI_Wtime();
+    for (int k = 0; k < 20000; ++k) {
+      MPI_Request request[2];
+      MPI_Irecv(&byte, 1, MPI_CHAR, 0, 1, MPI_COMM_SELF, &request[0]);
+      MPI_Isend(&byte, 1, MPI_CHAR, 0, 1, MPI_COMM_SELF, &request[1]);
+      MPI_Waitall(2, request, MPI_STATUSES_IGNORE);
+    }
+    all[i] = (MPI_Wtime() - begin) / 20000;
+  }
+  print("Irecv, Isend, Waitall to itself, ns", all, 1e9);
+}
+
+static void ping_pong(int bytes, int turns, const char* what, double scale) {
+  double all[times];
+  char* buffer = calloc(1, (size_t)bytes + 1);
+  for (int i = 0; i < times; ++i) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    const double begin = MPI_Wtime();
+    for (int k = 0; k < turns; ++k) {
+      if (rank == 0) {
+        MPI_Send(buffer, bytes, MPI_CHAR, 1, 1, MPI_COMM_WORLD);
+        MPI_Recv(buffer, bytes, MPI_CHAR, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      } else {
+        MPI_Recv(buffer, bytes, MPI_CHAR, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Send(buffer, bytes, MPI_CHAR, 0, 1, MPI_COMM_WORLD);
+      }
+    }
+    all[i] = (MPI_Wtime() - begin) / turns / 2;
+    if (scale < 0) all[i] = bytes / all[i];
+  }
+  print(what, all, scale < 0 ? 1e-9 : scale);
+  free(buffer);
+}
+
+static void barrier(void) {
+  double all[times];
+  for (int i = 0; i < times; ++i) {
+    const double begin = MPI_Wtime();
+    for (int k = 0; k < 5000; ++k) MPI_Barrier(MPI_COMM_WORLD);
+    all[i] = (MPI_Wtime() - begin) / 5000;
+  }
+  print("Barrier, ns", all, 1e9);
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  no_message();
+  to_itself();
+  barrier();
+  ping_pong(1, 20000, "latency of 1 byte, ns", 1e9);
+  ping_pong(1024, 10000, "latency of 1 KiB, ns", 1e9);
+  ping_pong(65536, 2000, "64 KiB, GB/s", -1);
+  ping_pong(4 << 20, 40, "4 MiB, GB/s", -1);
+  MPI_Finalize();
+  return 0;
+}

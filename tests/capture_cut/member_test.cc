@@ -1,0 +1,180 @@
+// The companion's side of a cut, with a channel in which this test plays the MPI library.
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "capture/companion/cut_channel.h"
+#include "capture/companion/cut_member.h"
+
+namespace backstay::image {
+namespace {
+
+using lower::CutOrder;
+using lower::Situation;
+
+class Member : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    channel().rank = 1;
+    channel().ranks = 3;
+    channel().communicators = 1;
+    channel().clock[0] = {1, 7};
+  }
+
+  lower::Channel& channel() { return channel_->memory(); }
+  lower::PeerCounts& peer(int rank) { return lower::peers_in(channel())[rank]; }
+  CutOrder ordered() { return static_cast<CutOrder>(channel().order); }
+  void be(Situation situation) { channel().situation = static_cast<std::uint32_t>(situation); }
+  void order(cut::Order::What what, std::uint32_t round = 0, std::uint64_t target = 0) {
+    cut::Order one{4, what, round, {}, {}};
+    if (target != 0) one.targets.push_back({1, target});
+    member_.receive(one);
+  }
+  // What came out last of this kind.
+  template <typename T>
+  std::optional<T> last() {
+    std::optional<T> found;
+    for (auto& one : member_.take()) {
+      if (auto* of = std::get_if<T>(&one)) found = *of;
+    }
+    return found;
+  }
+
+  std::unique_ptr<CutChannel> channel_ = std::move(CutChannel::make()).value();
+  CutMember member_{channel_->memory()};
+};
+
+TEST_F(Member, ARankThatComputesStandsAsItIs) {
+  peer(0).sent = 3;
+  peer(2).taken_in = 2;
+  order(cut::Order::What::run_on, 1);
+  EXPECT_EQ(channel().attention, lower::attend_cut);
+  auto report = last<cut::Report>();
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->reached, 1U);
+  EXPECT_EQ(report->clocks, (std::vector<cut::Clock>{{1, 7, 7}}));
+  order(cut::Order::What::stop);
+  EXPECT_EQ(ordered(), CutOrder::stop);
+  report = last<cut::Report>();
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->standing, 1U);
+  EXPECT_EQ(report->sent, 3U);
+  EXPECT_EQ(report->taken_in, 2U);
+  order(cut::Order::What::save);
+  EXPECT_EQ(ordered(), CutOrder::close);
+  EXPECT_TRUE(last<CutMember::TakeImage>());
+  order(cut::Order::What::go_on);
+  EXPECT_TRUE(member_.is_busy());
+  member_.saved();
+  EXPECT_TRUE(last<CutMember::GoOn>());
+  EXPECT_EQ(channel().attention, 0U);
+  EXPECT_EQ(ordered(), CutOrder::none);
+}
+
+TEST_F(Member, ACollectiveCallIsBegunWhenATargetAllowsIt) {
+  order(cut::Order::What::run_on, 1);
+  be(Situation::wants);
+  channel().wish = 1;
+  channel().wish_number = 1;
+  member_.look();
+  EXPECT_EQ(channel().granted, 0U);
+  order(cut::Order::What::run_on, 2, 8);
+  EXPECT_EQ(channel().granted, 1U);
+  // It is in the call from the permission on, also where it has not raised its clock yet.
+  member_.look();
+  auto report = last<cut::Report>();
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->clocks.front().most, 8U);
+  EXPECT_EQ(report->reached, 0U);
+  channel().clock[0].begun = 8;
+  be(Situation::runs);
+  member_.look();
+  report = last<cut::Report>();
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->reached, 1U);
+}
+
+TEST_F(Member, AClockThatWasSeenRaisedCountsAsBegun) {
+  channel().clock[0].begun = 8;
+  channel().calls = 1;
+  channel().in_collective = 1;
+  order(cut::Order::What::run_on, 1);
+  // The library saw the cut just then, lowered its clock and asks.
+  channel().clock[0].begun = 7;
+  channel().calls = channel().in_collective = 0;
+  be(Situation::wants);
+  channel().wish = 1;
+  channel().wish_number = 5;
+  member_.look();
+  EXPECT_EQ(channel().granted, 5U);
+}
+
+TEST_F(Member, InACallOfMpiItDoesNotStand) {
+  channel().calls = 1;
+  order(cut::Order::What::run_on, 1);
+  order(cut::Order::What::stop);
+  auto report = last<cut::Report>();
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->standing, 0U);
+  channel().calls = 0;
+  channel().open_collectives = 1;
+  member_.look();
+  EXPECT_FALSE(last<cut::Report>());
+  channel().open_collectives = 0;
+  member_.look();
+  report = last<cut::Report>();
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->standing, 1U);
+  // It is just taking in a message when the cut closes.
+  channel().calls = 1;
+  order(cut::Order::What::save);
+  EXPECT_FALSE(last<CutMember::TakeImage>());
+  channel().calls = 0;
+  member_.look();
+  EXPECT_TRUE(last<CutMember::TakeImage>());
+}
+
+TEST_F(Member, ARankThatIsBehindAndWaitsHasANeed) {
+  peer(2).taken_in = 9;
+  order(cut::Order::What::run_on, 1, 8);
+  be(Situation::waits);
+  channel().awaited[0] = 2;
+  channel().awaited_count = 1;
+  member_.look();
+  const auto report = last<cut::Report>();
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->needs, (std::vector<cut::Need>{{1, 2, cut::Need::What::message, 9}}));
+}
+
+TEST_F(Member, WhatCannotBeSavedSaysWhy) {
+  channel().ranks = 0;
+  order(cut::Order::What::run_on, 1);
+  auto refused = last<CutMember::Refused>();
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->why, "it has not called MPI_Init yet");
+  EXPECT_EQ(channel().attention, 0U);
+  channel().ranks = 3;
+  order(cut::Order::What::run_on, 1);
+  EXPECT_FALSE(last<CutMember::Refused>());
+  // It calls such a function in a cut.
+  std::strcpy(channel().why, "it has used files of MPI");
+  channel().refuses = 1;
+  member_.look();
+  refused = last<CutMember::Refused>();
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->why, "it has used files of MPI");
+  EXPECT_EQ(channel().attention, 0U);
+  EXPECT_FALSE(member_.is_busy());
+}
+
+TEST_F(Member, WithoutACoordinatorTheProgramGoesOn) {
+  order(cut::Order::What::run_on, 1);
+  order(cut::Order::What::stop);
+  member_.lose_coordinator();
+  EXPECT_EQ(channel().attention, 0U);
+  EXPECT_EQ(ordered(), CutOrder::none);
+  EXPECT_FALSE(member_.is_busy());
+}
+
+}  // namespace
+}  // namespace backstay::image
