@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Handles are renewed in a running MPI, and programs see nothing of it.
+"""Handles are renewed in a running MPI, and behind restarts; programs see nothing of it.
 
 Usage: handles_test.py BOOT MPIRUN FOLDER PROGRAMS MPI [unittest arguments]
 FOLDER holds backstay-lower and the libraries that renew at a program's wish (renewing.cc). The seed
@@ -15,6 +15,7 @@ from pathlib import Path
 
 REST = sys.argv[6:]
 sys.argv = sys.argv[:6]
+from again_test import Lives  # noqa: E402
 from lower_half_test import BOOT, FOLDER, MPIRUN, program, run  # noqa: E402
 
 RANKS = (1, 2, 4, 6)
@@ -73,6 +74,50 @@ class Handles(unittest.TestCase):
                     native = self.lines(ranks, *command)
                     self.assertGreater(len(native[0]), 0)
                     self.assertEqual(self.ours(ranks, *command), native)
+
+
+class BehindARestart(Lives):
+    """The same programs, saved and brought back with another MPI at one of those points."""
+
+    def lives_once(self, name, ranks, stop, *arguments):
+        folders = self.scratch / f"native.{name}", self.scratch / f"ours.{name}"
+        for folder in folders:
+            folder.mkdir()
+        run([MPIRUN, "-n", ranks, program(name), folders[0], *arguments])
+        options = ["--image", self.images / "{rank}", "--mpi", FOLDER, "--"]
+        job = self.job(
+            ranks, [*options, program(name), folders[1], *arguments], self.work, STOP_AT=str(stop)
+        )
+        self.wait_for_all_at(stop, ranks, job)
+        job.save()
+        job.kill()
+        job = self.restart(ranks)
+        self.let_go(stop)
+        self.assertEqual(job.end(), (0, ""))
+        native, ours = (
+            [(folder / str(rank)).read_text().splitlines() for rank in range(ranks)]
+            for folder in folders
+        )
+        self.assertGreater(len(native[0]), 10)
+        self.assertEqual(ours, native)
+
+    def test_communicators_and_groups(self):
+        for stop in (1, 3):
+            with self.subTest(stop=stop):
+                self.setUp()
+                self.lives_once("communicators", 4, stop)
+
+    def test_datatypes(self):
+        for stop in (1, 9):
+            with self.subTest(stop=stop):
+                self.setUp()
+                self.lives_once("datatypes", 2, stop)
+
+    def test_operations_info_error_handlers_attributes(self):
+        for stop in (2, 5, 8):
+            with self.subTest(stop=stop):
+                self.setUp()
+                self.lives_once("handles", 2, stop)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-/* For programs of the tests: renews all handles where the MPI library can; natively nothing. What
+/* For programs of the tests: renews all handles where the MPI library can; natively nothing. With
+ * STOP_AT the program stops there instead, in the folder STOPS, to be saved and brought back. What
  * a rank says are lines of a file of its own, so those of two runs can be compared. */
 #pragma once
 
@@ -8,8 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-static int rank, ranks, renewals;
+static int rank, ranks, renewals, points;
 static FILE* lines;
 
 /* Behind MPI_Init, in the folder that the program is given. */
@@ -32,9 +35,24 @@ __attribute__((format(printf, 1, 2), unused)) static void say(const char* format
   fprintf(lines, "%s\n", line);
 }
 
+/* Outside of MPI, until the file go.STOP is there; then perhaps in another process. */
+__attribute__((unused)) static void stop_here(const char* folder) {
+  char name[4096];
+  struct stat status;
+  snprintf(name, sizeof name, "%s/at.%d.%d", folder, rank, points);
+  fclose(fopen(name, "w"));
+  snprintf(name, sizeof name, "%s/go.%d", folder, points);
+  while (stat(name, &status) != 0) usleep(1000);
+}
+
 /* Collective. `kept`: how many real handles may stay, as MPI caches them. */
 __attribute__((unused)) static void renew(int kept) {
-  if (getenv("TEST_WITHOUT_RENEWALS") != NULL) return;
+  const char *folder = getenv("STOPS"), *at = getenv("STOP_AT");
+  ++points;
+  if (at != NULL) {
+    if (atoi(at) == points) stop_here(folder);
+    return;
+  }
   int (*now)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "backstay_test_renew");
   if (now == NULL) return;
   ++renewals;

@@ -125,7 +125,7 @@ BACKSTAY_MPI_NAME(MPI_Init_thread)
 // No rank is in front of it and another one behind it at a cut: it is a collective call.
 int PMPI_Finalize() {
   const Collective ending(predefined_world());
-  delete_own_attributes();
+  if (!has_ended_before()) delete_own_attributes();
   const int result = job(index_MPI_Finalize);
   if (result == 0) note_end();
   end_counting();

@@ -1,9 +1,9 @@
 #include "capture/mpi_library/communicators.h"
 
 #include "capture/mpi_library/attributes.h"
+#include "capture/mpi_library/counters.h"
 #include "capture/mpi_library/names.h"
 #include "capture/mpi_library/renew.h"
-#include "capture/mpi_library/requests.h"
 
 namespace backstay::mpi {
 
@@ -118,7 +118,9 @@ void note_hints(CommunicatorMade& made, const Hints& hints) {
 int duplicate(CommHandle parent, uint64_t real, const Hints& hints, void* newcomm) {
   Made* made = describe_communicator(real);
   note_hints(*static_cast<CommunicatorMade*>(made), hints);
-  return finish(parent, real, made, newcomm);
+  const int result = finish(parent, real, made, newcomm);
+  if (result == 0) count_made(parent, *static_cast<CommHandle*>(newcomm));
+  return result;
 }
 
 // The members of one that is not complete yet cannot be asked for: they are its parent's.
@@ -133,31 +135,25 @@ int duplicate_later(CommHandle parent, uint64_t real, const Hints& hints, void* 
   return finish(parent, real, made, newcomm);
 }
 
+// It returns when all members have begun it: a member that has freed it could not make it again for
+// one that has not, in another process.
 int end(uint32_t index, void* comm) {
   auto* handle = static_cast<CommHandle*>(comm);
-  const Slot* slot = handle != nullptr ? abi::slot_of<Class::comm>(*handle) : nullptr;
+  const Collective ending(*handle);
+  const Slot* slot = abi::slot_of<Class::comm>(*handle);
   if (slot != nullptr && made_of(slot) != nullptr) {
     const int refused = delete_attributes<Class::comm>(*handle, made_of(slot)->attributes);
     if (refused != 0) return raise_error<Class::comm>(*handle, refused);
+  }
+  const Communicator* known = communicator_of(*handle);
+  if (known != nullptr && slot != nullptr) {
+    if (known->number != 0) inside(index_MPI_Barrier, abi::real<Class::comm>(*handle));
+    count_freed(*handle);
   }
   InOut<Class::comm> comm_(comm);
   const int result = inside(index, comm_.place());
   comm_.put();
   return result;
-}
-
-// It returns when all members have begun it: a member that has freed it could not make it again for
-// one that has not, in another process.
-int end_counted(uint32_t index, void* comm) {
-  const auto handle = *static_cast<CommHandle*>(comm);
-  const Communicator* known = communicator_of(handle);
-  const bool is_shared = known != nullptr && known->number != 0 && !abi::is_world(handle);
-  const Collective ending(handle);
-  if (is_shared) inside(index_MPI_Barrier, abi::real<Class::comm>(handle));
-  if (known != nullptr && (is_shared || abi::slot_of<Class::comm>(handle) != nullptr)) {
-    count_freed(handle);
-  }
-  return end(index, comm);
 }
 
 }  // namespace
@@ -232,21 +228,17 @@ extern "C" {
 int PMPI_Comm_dup(CommHandle comm, void* newcomm) {
   const Collective begun(comm);
   uint64_t real = 0;
-  int result = inside(index_MPI_Comm_dup, abi::real<Class::comm>(comm), &real);
-  if (result == 0) result = duplicate(comm, real, hints_of(comm), newcomm);
-  if (result == 0) count_made(comm, made_comm(newcomm));
-  return result;
+  const int result = inside(index_MPI_Comm_dup, abi::real<Class::comm>(comm), &real);
+  return result != 0 ? result : duplicate(comm, real, hints_of(comm), newcomm);
 }
 BACKSTAY_MPI_NAME(MPI_Comm_dup)
 
 int PMPI_Comm_dup_with_info(CommHandle comm, abi::Handle<Class::info> hints, void* newcomm) {
   const Collective begun(comm);
   uint64_t real = 0;
-  int result = inside(index_MPI_Comm_dup_with_info, abi::real<Class::comm>(comm),
-                      abi::real<Class::info>(hints), &real);
-  if (result == 0) result = duplicate(comm, real, hints_of_info(hints), newcomm);
-  if (result == 0) count_made(comm, made_comm(newcomm));
-  return result;
+  const int result = inside(index_MPI_Comm_dup_with_info, abi::real<Class::comm>(comm),
+                            abi::real<Class::info>(hints), &real);
+  return result != 0 ? result : duplicate(comm, real, hints_of_info(hints), newcomm);
 }
 BACKSTAY_MPI_NAME(MPI_Comm_dup_with_info)
 
@@ -265,7 +257,7 @@ BACKSTAY_MPI_NAME(MPI_Comm_idup)
 int PMPI_Comm_idup_with_info(CommHandle comm, abi::Handle<Class::info> hints, void* newcomm,
                              void* request) {
   const InCall in_call;
-  refuse("it has called MPI_Comm_idup_with_info");
+  refuse("it has called MPI_Comm_idup");
   uint64_t real = 0;
   Out<Class::request> request_(request);
   const int result = inside(index_MPI_Comm_idup_with_info, abi::real<Class::comm>(comm),
@@ -275,10 +267,10 @@ int PMPI_Comm_idup_with_info(CommHandle comm, abi::Handle<Class::info> hints, vo
 }
 BACKSTAY_MPI_NAME(MPI_Comm_idup_with_info)
 
-int PMPI_Comm_free(void* comm) { return end_counted(index_MPI_Comm_free, comm); }
+int PMPI_Comm_free(void* comm) { return end(index_MPI_Comm_free, comm); }
 BACKSTAY_MPI_NAME(MPI_Comm_free)
 
-int PMPI_Comm_disconnect(void* comm) { return end_counted(index_MPI_Comm_disconnect, comm); }
+int PMPI_Comm_disconnect(void* comm) { return end(index_MPI_Comm_disconnect, comm); }
 BACKSTAY_MPI_NAME(MPI_Comm_disconnect)
 
 int PMPI_Comm_set_name(CommHandle comm, void* name) {

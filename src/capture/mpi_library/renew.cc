@@ -11,8 +11,6 @@
 
 namespace backstay::mpi {
 
-void learn_objects();  // objects_*.cc
-
 namespace {
 
 void say(const char* text) { (void)!write(2, text, strlen(text)); }
@@ -88,7 +86,6 @@ Made* describe(Class type, uint64_t real) {
 }
 
 void renew_handles() {
-  learn_objects();
   forget_world();
   let_errors_return();
   renew_class(Class::group, renew_group);

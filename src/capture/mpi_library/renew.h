@@ -4,7 +4,8 @@
 
 namespace backstay::mpi {
 
-// All ranks of MPI_COMM_WORLD call it, outside of every call, when MPI_Init is over. Slots and
+// All ranks of MPI_COMM_WORLD call it, behind MPI_Init and learn_objects(), in a call that has read
+// no real handle yet. Slots and
 // their numbers stay; each has its real handle of this MPI then. The process ends with a sentence
 // where MPI refuses one: without it the program cannot go on.
 void renew_handles();
