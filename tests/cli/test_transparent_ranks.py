@@ -268,5 +268,6 @@ def test_a_program_of_mpi_goes_on_from_a_cut(world, launcher, victim):
         _, told = running.communicate(timeout=200)
     assert running.returncode == 0, told
     assert re.search(r"restart 1 of \d+ from version", told), told
-    # What a rank printed behind the version is printed again.
-    assert set((world.folder / "out").read_text().splitlines()) == set(expected), told
+    # What a rank printed behind the version is printed again, and its last line may be cut short.
+    printed = (world.folder / "out").read_text().splitlines()
+    assert set(expected) <= set(printed) and printed[-1] == expected[-1], told
