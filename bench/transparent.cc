@@ -109,7 +109,7 @@ void bring_back(const Pool& pool, std::uint64_t bytes, Samples& samples) {
   const Bytes end = object.last(tail);
   if (::write(table.get(), end.data(), end.size()) != static_cast<ssize_t>(tail)) die("no memory");
   const std::uint64_t began = system_clock().monotonic_ns();
-  const auto boot = sure(BootProcess::start({}, ""));
+  const auto boot = sure(BootProcess::start({}, {}));
   if (!boot->lend(pool.lent()).ok()) die("the pool was refused");
   Request request = request_for(Ask::table);
   request.bytes = tail;
@@ -141,7 +141,7 @@ Json run(const Options& options) {
   std::vector<std::byte> to(bytes, std::byte{2});
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
   const auto boot =
-      sure(BootProcess::start({self, "--child", std::to_string(options.mib), ready}, ""));
+      sure(BootProcess::start({self, "--child", std::to_string(options.mib), ready}, {}));
   while (!std::filesystem::exists(ready)) ::usleep(10'000);
   if (!boot->lend(pool.lent()).ok()) die("the pool was refused");
   Samples samples;
