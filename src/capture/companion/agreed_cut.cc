@@ -1,6 +1,10 @@
 #include "capture/companion/agreed_cut.h"
 
+#include <fmt/format.h>
+
 #include <utility>
+
+#include "base/tell.h"
 
 namespace backstay::image {
 
@@ -56,11 +60,29 @@ void AgreedCut::hear(const client::CutLink::News& news) {
     cut_ = order->cut;
     member_.receive(*order);
   } else if (const auto* over = std::get_if<client::CutLink::Over>(&news)) {
-    if (!over->how.ok() && over->how.error().code() != Code::again) over_ = over->how.error();
+    if (!over->how.ok()) hear_why(over->how.error());
   } else {
     lost_ = std::holds_alternative<client::CutLink::AgentLost>(news);
     lost_ ? member_.lose_coordinator() : member_.find_coordinator();
   }
+}
+
+// One that is tried again is told once for each reason.
+void AgreedCut::hear_why(const Error& why) {
+  if (why.code() != Code::again) {
+    over_ = why;
+  } else if (why.message() != told_) {
+    told_ = why.message();
+    tell_user(
+        fmt::format("the program cannot be saved now, because {}; it runs on, and is tried "
+                    "again",
+                    told_));
+  }
+}
+
+void AgreedCut::leave() {
+  member_.lose_coordinator();
+  (void)member_.take();
 }
 
 void AgreedCut::hand_on() {

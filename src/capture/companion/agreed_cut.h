@@ -8,6 +8,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "capture/companion/cut_member.h"
 #include "capture/companion/moments.h"
@@ -30,11 +31,13 @@ class AgreedCut final : public Moments {
   Status may_save() const override { return why_not_ ? Status(*why_not_) : Status(); }
   void saved(const Status& status) override;
   bool is_hurried() const override { return member_.is_busy(); }
+  void leave() override;
 
  private:
   Orders order_cut(Orders orders);
   void pump();
   void hear(const client::CutLink::News& news);
+  void hear_why(const Error& why);
   void hand_on();
 
   const Company& company_;
@@ -47,6 +50,7 @@ class AgreedCut final : public Moments {
   bool ready_ = false;        // the image of the present cut is to be taken
   bool lost_ = false;         // the agent
   cut::CutNumber cut_ = 0;    // the newest that an order has named
+  std::string told_;          // to the user: why a cut was given up and is tried again
   std::optional<Error> over_;     // how the cut that this rank has asked for was given up
   std::optional<Error> why_not_;  // the save that was ordered last is none: why
 };

@@ -46,6 +46,8 @@ class Moments {
   virtual void saved(const Status&) {}
   // next() is to be called again at once.
   virtual bool is_hurried() const { return false; }
+  // The other companions are lost, or `backstay run`: the program is let go.
+  virtual void leave() {}
 };
 
 // All programs are saved as soon as all companions know that it is time, wherever they are. Good

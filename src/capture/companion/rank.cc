@@ -147,6 +147,7 @@ int Rank::serve_alone() {
   if (company_.lost_run() && company_.is_first()) {
     tell_user("`backstay run` is gone: the program runs on, and is not saved any more");
   }
+  moments_->leave();
   session_->leave_silently();
   if (!boot_) return stopped_ ? terminated : 0;
   if (stop_asked_) boot_->signal(SIGTERM);
