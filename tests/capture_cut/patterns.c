@@ -182,9 +182,11 @@ static uint64_t persistent(int step) {
 
 static uint64_t probing(int step) {
   uint64_t sum = 0;
-  MPI_Send(own, 1 + (step + rank) % words, MPI_UINT64_T, right, 15, MPI_COMM_WORLD);
-  MPI_Send(own, 2 + (step + rank) % words, MPI_UINT64_T, right, 16, MPI_COMM_WORLD);
-  MPI_Send(own, 3 + (step + rank) % words, MPI_UINT64_T, right, 17, MPI_COMM_WORLD);
+  const int least =
+      (step + rank) % (words / 4);  // sends of larger messages may wait for each other
+  MPI_Send(own, 1 + least, MPI_UINT64_T, right, 15, MPI_COMM_WORLD);
+  MPI_Send(own, 2 + least, MPI_UINT64_T, right, 16, MPI_COMM_WORLD);
+  MPI_Send(own, 3 + least, MPI_UINT64_T, right, 17, MPI_COMM_WORLD);
   MPI_Status status;
   MPI_Message message;
   int count = 0, flag = 0;

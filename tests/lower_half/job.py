@@ -3,6 +3,7 @@
 Standard library only.
 """
 
+import contextlib
 import os
 import signal
 import socket
@@ -89,9 +90,11 @@ class Job:
         return [line.answer() for line in self.lines]
 
     def kill(self):
-        """Ranks first, as a lost connection to mpirun is something that MPI sees."""
+        """Ranks first, as a lost connection to mpirun is something that MPI sees. The launcher ends
+        the others when it sees that one has ended."""
         for line in self.lines:
-            os.kill(line.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(line.pid, signal.SIGKILL)
         self.end()
 
     def end(self):
