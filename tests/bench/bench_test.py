@@ -71,8 +71,9 @@ class Benchmarks(unittest.TestCase):
             for shape in shapes:
                 for way in ("mount", "through"):
                     self.check_samples(result, (f"{way}_{shape}_s", f"{way}_{shape}_close_s"), 2)
-        self.assertEqual(set(result["ratios"]), {f"{way}_over_tmpfs_{shape}" for shape in shapes
-                                                 for way in ways})
+        names = [f"{way}_over_tmpfs" for way in ways] + ["read_over_memcpy", "local_over_native"]
+        self.assertEqual(set(result["ratios"]), {f"{name}_{shape}" for shape in shapes
+                                                 for name in names})
         # A captured file comes to the disk at close, and so close takes its time.
         self.assertGreater(result["preload_1024k_x1_close_s"], result["tmpfs_1024k_x1_close_s"])
 
