@@ -227,7 +227,9 @@ bool CarriedRun::deliver_one() {
     if (!queue.empty()) some.push_back(pair);
   }
   if (some.empty()) return false;
-  const auto [from, to] = some[random_.below(static_cast<std::uint32_t>(some.size()))];
+  const auto chosen = some[random_.below(static_cast<std::uint32_t>(some.size()))];
+  const auto from = chosen.first;
+  const auto to = chosen.second;
   const Packet packet = std::move(net_[{from, to}].front());
   net_[{from, to}].pop_front();
   Agent& agent = agents_[to];
