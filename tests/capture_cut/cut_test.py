@@ -20,7 +20,7 @@ BOOT, MPIRUN, FOLDER, PROGRAMS, MPI = sys.argv[1:6]
 SEED = int(os.environ.get("BACKSTAY_SEED", time.time_ns() % 1_000_000))
 SOAK = os.environ.get("BACKSTAY_SOAK") == "1"
 CUTS = int(os.environ.get("BACKSTAY_CUTS", "30" if SOAK else "8"))
-RANKS = (2, 3, 4) if SOAK else (3,)
+RANKS = (2, 3, 4) if SOAK else (2,)  # waiting ranks take a core each
 DEADLINE_S = 120
 # So many steps that the cuts fit in.
 STEPS = {

@@ -242,32 +242,3 @@ def test_a_refused_program_is_told_once(world, launcher):
                      *line(launcher, RANKS, "/bin/su"))
     assert done.returncode == 126 and "set-user-id" in done.stderr, done.stderr
     assert "restart 1" not in done.stderr, done.stderr
-
-
-def halo(launcher):
-    path = Path(PROGRAM).resolve().parents[2] / "tests/lower_half" / f"halo.{launcher}"
-    if not path.exists():
-        pytest.skip(f"{path} was not built")
-    return path
-
-
-@launchers
-@pytest.mark.parametrize("victim", ["program", "companion"])
-def test_a_program_of_mpi_goes_on_from_a_cut(world, launcher, victim):
-    """Killed among messages and collective calls it prints what an undisturbed run prints."""
-    words = list(map(str, line(launcher, RANKS, halo(launcher), 3000)))
-    native = subprocess.run(words, env=world.env, cwd=world.folder, stdin=subprocess.DEVNULL,
-                            capture_output=True, text=True, timeout=100)
-    expected = native.stdout.splitlines()
-    assert native.returncode == 0 and len(expected) == 3000, native.stderr
-    with open(world.folder / "out", "w") as out:
-        running = start(world, words, "--job", "app", *QUICK, out=out)
-        wait_for_version(world, running)
-        name = {"program": "backstay-boot", "companion": "backstay-companion"}[victim]
-        kill(processes_of(world, name)[-1:])
-        _, told = running.communicate(timeout=200)
-    assert running.returncode == 0, told
-    assert re.search(r"restart 1 of \d+ from version", told), told
-    # What a rank printed behind the version is printed again, and its last line may be cut short.
-    printed = (world.folder / "out").read_text().splitlines()
-    assert set(expected) <= set(printed) and printed[-1] == expected[-1], told
