@@ -1,5 +1,5 @@
-"""`backstay run --transparent -- mpirun -n 2 PROGRAM`: an unmodified program of MPI is killed and goes
-on from a cut.
+"""`backstay run --transparent -- mpirun -n 2 PROGRAM`: an unmodified program of MPI is killed, and
+goes on from a cut.
 """
 
 import os
@@ -18,7 +18,8 @@ if not HERE:
     pytest.skip("no launcher is installed", allow_module_level=True)
 launchers = pytest.mark.parametrize("launcher", HERE)
 RANKS = 2  # waiting ranks take a core each
-STEPS = 2000
+STEPS = 400
+PAUSE_MS = 20  # so that it takes some cuts in its life, on any machine
 
 
 def halo(launcher):
@@ -32,7 +33,7 @@ def halo(launcher):
 @pytest.mark.parametrize("victim", ["program", "companion"])
 def test_a_program_of_mpi_goes_on_from_a_cut(world, launcher, victim):
     """Killed among messages and collective calls it prints what an undisturbed run prints."""
-    words = list(map(str, line(launcher, RANKS, halo(launcher), STEPS)))
+    words = list(map(str, line(launcher, RANKS, halo(launcher), STEPS, PAUSE_MS)))
     native = subprocess.run(words, env=world.env, cwd=world.folder, stdin=subprocess.DEVNULL,
                             capture_output=True, text=True, timeout=100)
     expected = native.stdout.splitlines()

@@ -1,10 +1,11 @@
 // A program as users have it: a heat equation on a ring of strips, halos by different ways of MPI,
-// and a checksum that is the same in each run, bit for bit. Usage: halo [STEPS]
+// and a checksum that is the same in each run, bit for bit. Usage: halo [STEPS [PAUSE_MS]]
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { rows = 64, columns = 96 };
 static double field[2][rows + 2][columns];
@@ -127,6 +128,7 @@ static int end(void) {
 
 int main(int argc, char** argv) {
   const int steps = argc > 1 ? atoi(argv[1]) : 30;
+  const int pause_ms = argc > 2 ? atoi(argv[2]) : 0;  // after each step
   MPI_Init(&argc, &argv);
   begin();
   for (int step = 0; step < steps; ++step) {
@@ -134,6 +136,7 @@ int main(int argc, char** argv) {
     exchange(field[step % 2], ring, kept[step % 2], step);
     const double local = relax(field[step % 2], next);
     report(step, local, checksum(next));
+    if (pause_ms > 0) usleep((useconds_t)pause_ms * 1000);
   }
   return end();
 }

@@ -22,8 +22,7 @@ Orders AgreedCut::next(const Wishes& mine) {
 Orders AgreedCut::order_cut(Orders orders) {
   why_not_.reset();
   const bool asked = orders.save || orders.stop;
-  if (asked && !wanted_ && !lockstep_.any(__atomic_load_n(&channel_.ranks, __ATOMIC_ACQUIRE) != 0))
-    return orders;
+  if (asked && !wanted_ && !lockstep_.any(uses_mpi())) return orders;
   stop_wanted_ = stop_wanted_ || orders.stop;
   if (asked && company_.is_first() && !wanted_) (void)link_.request();
   wanted_ = wanted_ || asked;
@@ -37,6 +36,12 @@ Orders AgreedCut::order_cut(Orders orders) {
   if (now) wanted_ = false;
   if (now) over_.reset();
   return orders;
+}
+
+// Also where it is in MPI_Init: it could not be stopped outside of MPI.
+bool AgreedCut::uses_mpi() const {
+  return __atomic_load_n(&channel_.ranks, __ATOMIC_ACQUIRE) != 0 ||
+         __atomic_load_n(&channel_.calls, __ATOMIC_ACQUIRE) != 0;
 }
 
 void AgreedCut::saved(const Status& status) {

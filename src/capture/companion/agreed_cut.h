@@ -35,6 +35,7 @@ class AgreedCut final : public Moments {
 
  private:
   Orders order_cut(Orders orders);
+  bool uses_mpi() const;
   void pump();
   void hear(const client::CutLink::News& news);
   void hear_why(const Error& why);
