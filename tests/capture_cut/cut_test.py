@@ -40,6 +40,15 @@ STEPS = {
     "nonblocking": 600,
     "mixed": 1000,
 }
+OPENED = {
+    "duplicates": 10000,
+    "some_ranks": 10000,
+    "halves": 10000,
+    "file": 10000,
+    "window": 10000,
+    "own_request": 4000,
+    "buffered": 4000,
+}
 
 
 def run(command):
@@ -77,12 +86,14 @@ class Cuts(unittest.TestCase):
         assert len(sys.argv) > 6 or cls.saved > CUTS, f"only {cls.saved} cuts were saved"
 
     def cut(self, ranks, name, seed):
-        program = [Path(PROGRAMS) / f"patterns.{MPI}", name, STEPS[name]]
+        file, steps = ("patterns", STEPS) if name in STEPS else ("opened", OPENED)
+        program = [Path(PROGRAMS) / f"{file}.{MPI}", name, steps[name]]
         launcher = [MPIRUN, "-n", ranks]
-        native = run([*launcher, *program])
-        self.assertEqual(native[0], 0, native)
         job = Path(PROGRAMS) / "cut_job"
         with tempfile.TemporaryDirectory() as folder:
+            os.environ["PATTERN_FILE"] = str(Path(folder) / "file")
+            native = run([*launcher, *program])
+            self.assertEqual(native[0], 0, native)
             socket = Path(folder) / "lead"
             rank = [job, "rank", socket, BOOT, FOLDER, "--"]
             lead = [job, "lead", socket, ranks, CUTS, seed, "--"]
@@ -104,7 +115,7 @@ def test_of(name):
     return test
 
 
-for pattern in STEPS:
+for pattern in [*STEPS, *OPENED]:
     setattr(Cuts, f"test_{pattern}", test_of(pattern))
 
 

@@ -77,8 +77,13 @@ std::string CutMember::why_not() const {
   if (read(channel_.has_ended) != 0) return "it has called MPI_Finalize";
   if (read(channel_.ranks) == 0)
     return "it has not called MPI_Init, or not MPI since it was brought back";
-  if (read(channel_.refuses) == 0) return "";
-  return {channel_.why, ::strnlen(channel_.why, sizeof channel_.why)};
+  // The library may change the reason meanwhile.
+  for (;;) {
+    const std::uint32_t reason = read(channel_.refuses);
+    if (reason == 0) return "";
+    std::string why(channel_.why, ::strnlen(channel_.why, sizeof channel_.why));
+    if (read(channel_.refuses) == reason) return why;
+  }
 }
 
 // The library writes a counter before it says where the program is, so that is read first.
@@ -122,7 +127,9 @@ bool CutMember::is_outside() const { return read(channel_.calls) == 0; }
 
 void CutMember::look() {
   if (cut_ == 0) return;
-  if (read(channel_.refuses) != 0) return refuse(why_not());
+  if (const std::string why = why_not(); read(channel_.has_ended) == 0 && !why.empty()) {
+    return refuse(why);
+  }
   if (read(channel_.has_ended) != 0) rank_->ends();
   observe();
   if (phase_ == Phase::run_on) grant();

@@ -67,7 +67,8 @@ struct Channel {
   uint32_t rank;
   uint32_t has_ended;         // MPI_Finalize was called
   uint32_t open_collectives;  // that were begun without blocking and are not known to be complete
-  uint32_t refuses;           // the program cannot be saved: `why` says why. For its life
+  uint32_t refuses;           // the program cannot be saved, and `why` says why: another number
+                              // with each reason; 0: it can, or the reason is being changed
   uint32_t communicators;     // rows of `clock` that were ever used
   uint32_t told;              // a futex, shared: raised where the library has news during a cut
   uint32_t situation;         // Situation

@@ -77,7 +77,7 @@ void renew() {
 // Outside of all calls. While a cut says "stand".
 void hold() {
   const char* why = is_held() ? why_not_renewable() : nullptr;
-  if (why != nullptr) refuse(why);
+  if (why != nullptr) hold_back(Open::what_stands, why);
   while (is_held()) {
     if (order() == CutOrder::close) {
       set(Situation::closed);
@@ -88,6 +88,7 @@ void hold() {
       yield();
     }
   }
+  if (why != nullptr) let_go(Open::what_stands);
 }
 
 // Outside of all calls: does all that is asked for, until the program may go on.

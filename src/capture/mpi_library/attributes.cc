@@ -240,6 +240,7 @@ int PMPI_Win_free(void* win) {
   InOut<Class::win> win_(win);
   const int result = inside(index_MPI_Win_free, win_.place());
   win_.put();
+  if (result == 0) let_go(Open::window);
   return result;
 }
 BACKSTAY_MPI_NAME(MPI_Win_free)

@@ -4,6 +4,7 @@
 #include "capture/mpi_library/counters.h"
 #include "capture/mpi_library/names.h"
 #include "capture/mpi_library/renew.h"
+#include "capture/mpi_library/requests.h"
 
 namespace backstay::mpi {
 
@@ -20,6 +21,15 @@ uint64_t fresh_number() {
   inside(index_MPI_Comm_rank, abi::world(), &rank);
   return (static_cast<uint64_t>(rank) << 32) + first_number + numbers_given++;
 }
+
+uint64_t mix(uint64_t word) {
+  word += 0x9e3779b97f4a7c15;
+  word = (word ^ word >> 30) * 0xbf58476d1ce4e5b9;
+  word = (word ^ word >> 27) * 0x94d049bb133111eb;
+  return word ^ word >> 31;
+}
+// Of the duplicate that is the parent's so-many-th: another number for each pair.
+uint64_t derived(uint64_t parent, uint64_t duplicate) { return mix(mix(parent) + duplicate); }
 
 // The first member's. No counter of messages knows of it: it is part of the call that makes the
 // communicator, which all members have begun.
@@ -91,6 +101,7 @@ int finish(CommHandle parent, uint64_t real, Made* described, void* newcomm) {
     return 0;
   }
   Slot* slot = abi::slot_of<Class::comm>(handle);
+  count_freed(handle);
   detach(slot);
   give_back(slot);
   inside(index_MPI_Comm_free, &real);
@@ -118,20 +129,19 @@ void note_hints(CommunicatorMade& made, const Hints& hints) {
 int duplicate(CommHandle parent, uint64_t real, const Hints& hints, void* newcomm) {
   Made* made = describe_communicator(real);
   note_hints(*static_cast<CommunicatorMade*>(made), hints);
-  const int result = finish(parent, real, made, newcomm);
-  if (result == 0) count_made(parent, *static_cast<CommHandle*>(newcomm));
-  return result;
+  return finish(parent, real, made, newcomm);
 }
 
-// The members of one that is not complete yet cannot be asked for: they are its parent's.
-int duplicate_later(CommHandle parent, uint64_t real, const Hints& hints, void* newcomm) {
+// MPI can be asked for nothing of it before its request is complete: its members are its parent's.
+int duplicate_later(CommHandle parent, uint64_t real, const Hints& hints, void* newcomm,
+                    void* request) {
   auto* made = new_made<CommunicatorMade>(Class::comm, real);
   read_shape(abi::real<Class::comm>(parent), *made);
   CommunicatorMade* from = communicator(parent);
-  made->number.agreed = from->number.agreed;
-  for (const uint32_t one : from->number.duplicates) made->number.duplicates.add(one);
-  made->number.duplicates.add(from->duplicates++);
+  made->number = derived(from->number, from->duplicates++);
   note_hints(*made, hints);
+  Request* making = note_request(made_request(request), Request::Kind::collective);
+  if (making != nullptr) making->makes_communicator = true;
   return finish(parent, real, made, newcomm);
 }
 
@@ -146,10 +156,10 @@ int end(uint32_t index, void* comm) {
     if (refused != 0) return raise_error<Class::comm>(*handle, refused);
   }
   const Communicator* known = communicator_of(*handle);
-  if (known != nullptr && slot != nullptr) {
-    if (known->number != 0) inside(index_MPI_Barrier, abi::real<Class::comm>(*handle));
-    count_freed(*handle);
+  if (known != nullptr && slot != nullptr && known->number != 0) {
+    inside(index_MPI_Barrier, abi::real<Class::comm>(*handle));
   }
+  if (slot != nullptr) count_freed(*handle);
   InOut<Class::comm> comm_(comm);
   const int result = inside(index, comm_.place());
   comm_.put();
@@ -158,23 +168,13 @@ int end(uint32_t index, void* comm) {
 
 }  // namespace
 
-int compare(const Number& a, const Number& b) {
-  if (a.agreed != b.agreed) return a.agreed < b.agreed ? -1 : 1;
-  const uint32_t shorter =
-      a.duplicates.count < b.duplicates.count ? a.duplicates.count : b.duplicates.count;
-  for (uint32_t i = 0; i < shorter; ++i) {
-    if (a.duplicates[i] != b.duplicates[i]) return a.duplicates[i] < b.duplicates[i] ? -1 : 1;
-  }
-  return static_cast<int>(a.duplicates.count) - static_cast<int>(b.duplicates.count);
-}
-
 CommunicatorMade* communicator(CommHandle handle) {
   const Slot* slot = abi::slot_of<Class::comm>(handle);
   if (slot != nullptr) return static_cast<CommunicatorMade*>(made_of(slot));
   const uint64_t real = abi::real<Class::comm>(handle);
   if (real != abi::world() && real != abi::self()) return nullptr;
   const bool is_self = real == abi::self();
-  own[is_self].number.agreed = is_self ? number_of_self : number_of_world;
+  own[is_self].number = is_self ? number_of_self : number_of_world;
   return &own[is_self];
 }
 
@@ -183,7 +183,7 @@ Made* describe_communicator(uint64_t real) {
   read_shape(real, *made);
   made->name = name_of(real);
   if (!is_foreign(*made)) {
-    made->number.agreed = made->is_inter ? agree_between(real) : agree(real);
+    made->number = made->is_inter ? agree_between(real) : agree(real);
   }
   return made;
 }
@@ -195,7 +195,6 @@ void clear_communicator(Made* made) {
   one->topology.numbers.clear();
   clear(one->given);
   clear(one->hints);
-  one->number.duplicates.clear();
   unuse(one->handler.made);
 }
 
@@ -243,27 +242,29 @@ int PMPI_Comm_dup_with_info(CommHandle comm, abi::Handle<Class::info> hints, voi
 BACKSTAY_MPI_NAME(MPI_Comm_dup_with_info)
 
 int PMPI_Comm_idup(CommHandle comm, void* newcomm, void* request) {
-  const InCall in_call;
-  refuse("it has called MPI_Comm_idup");
+  const Collective begun(comm);
+  hold_back(Open::duplicate);
   uint64_t real = 0;
   Out<Class::request> request_(request);
   const int result =
       inside(index_MPI_Comm_idup, abi::real<Class::comm>(comm), &real, request_.place());
   request_.put();
-  return result != 0 ? result : duplicate_later(comm, real, hints_of(comm), newcomm);
+  if (result != 0) let_go(Open::duplicate);
+  return result != 0 ? result : duplicate_later(comm, real, hints_of(comm), newcomm, request);
 }
 BACKSTAY_MPI_NAME(MPI_Comm_idup)
 
 int PMPI_Comm_idup_with_info(CommHandle comm, abi::Handle<Class::info> hints, void* newcomm,
                              void* request) {
-  const InCall in_call;
-  refuse("it has called MPI_Comm_idup");
+  const Collective begun(comm);
+  hold_back(Open::duplicate);
   uint64_t real = 0;
   Out<Class::request> request_(request);
   const int result = inside(index_MPI_Comm_idup_with_info, abi::real<Class::comm>(comm),
                             abi::real<Class::info>(hints), &real, request_.place());
   request_.put();
-  return result != 0 ? result : duplicate_later(comm, real, hints_of_info(hints), newcomm);
+  if (result != 0) let_go(Open::duplicate);
+  return result != 0 ? result : duplicate_later(comm, real, hints_of_info(hints), newcomm, request);
 }
 BACKSTAY_MPI_NAME(MPI_Comm_idup_with_info)
 

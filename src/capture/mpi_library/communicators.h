@@ -8,16 +8,6 @@
 
 namespace backstay::mpi {
 
-// The same at all members, and of no other communicator. The first member chooses it: its rank in
-// MPI_COMM_WORLD and a count. A duplicate that was made without blocking has its parent's number,
-// and how many such ones came before it; so it needs no message.
-struct Number {
-  uint64_t agreed;
-  Kept<uint32_t> duplicates;
-};
-// <0, 0, >0: one order at all ranks.
-int compare(const Number& a, const Number& b);
-
 struct CommunicatorMade : Made {
   Members local;
   Members remote;  // of an inter-communicator
@@ -26,9 +16,16 @@ struct CommunicatorMade : Made {
   KeyValues given;  // hints with which it was duplicated: Open MPI takes more of these
   KeyValues hints;  // of MPI_Comm_set_info
   ErrorHandler handler;
-  Number number;
+  // The same at all members, and of no other communicator: of its clock, and the order in which a
+  // restart makes them. The first member chooses it: its rank in MPI_COMM_WORLD and a count. That
+  // of a duplicate that was made without blocking follows from its parent's, as no message may be
+  // waited for.
+  uint64_t number;
   uint32_t duplicates;  // made without blocking
 };
+
+// Of two numbers: <0, 0, >0.
+inline int compare(uint64_t a, uint64_t b) { return a < b ? -1 : static_cast<int>(a > b); }
 
 // Null: no communicator. Those of MPI's start have a descriptor as well.
 CommunicatorMade* communicator(abi::Handle<Class::comm> handle);

@@ -32,27 +32,38 @@ MAKING = {
 }
 # By the beginning of the name, behind MPI_; the end of a sentence "cannot be saved, because".
 REFUSED = (
-    (r"Comm_idup", "it has called MPI_Comm_idup"),
-    (r"Comm_create_(group|from_group)$", "it has made a communicator of a group of ranks alone"),
-    (r"Inter", "it has made an inter-communicator"),
+    (r"Comm_create_from_group$", "it has made a communicator without MPI_COMM_WORLD"),
     (r"Comm_(accept|connect|join|spawn)", "it has connected to processes beside its own"),
-    (r"File_(open|delete)$", "it has used files of MPI"),
-    (r"Win_(allocate|create$|create_dynamic)", "it has used one-sided communication"),
-    (r"Grequest_start$", "it has made requests of its own"),
     (r"(Psend|Precv)_init$", "it has used partitioned communication"),
     (rf"({'|'.join(OPERATIONS)})_init$", "it has made a persistent collective operation"),
-    (r"Buffer_attach$", "it has given MPI a buffer"),
     (r"Session_init$", "it has used a session of MPI"),
     (r"Isendrecv", "it has called MPI_Isendrecv"),
 )
 
 
+# What cannot be saved while it is open: refusals.h. MPI_Win_free is written by hand.
+OPENING = (
+    (r"File_open$", "file"),
+    (r"Win_(allocate|create$|create_dynamic)", "window"),
+)
+CLOSING = ((r"File_close$", "file"),)
+# Or while the call lasts: it may wait for ranks that a cut holds, and no clock says so.
+DURING = (
+    (r"Comm_create_group$", "group_call"),
+    (r"Intercomm_", "inter_communicator"),
+)
+
+
+def first_match(rows, name):
+    for pattern, what in rows:
+        if re.match(pattern, name.removeprefix("MPI_")):
+            return what
+    return None
+
+
 def refusal(name):
     """Return why a program that has called it cannot be saved, or None."""
-    for pattern, why in REFUSED:
-        if re.match(pattern, name.removeprefix("MPI_")):
-            return why
-    return None
+    return first_match(REFUSED, name)
 
 
 def is_collective(name):
@@ -64,6 +75,10 @@ def before(name, parameters):
     why = refusal(name)
     if why:
         yield f'  refuse("{why}");'
+    if opened := first_match(OPENING, name):
+        yield f"  hold_back(Open::{opened});"
+    if waiting := first_match(DURING, name):
+        yield f"  const HeldBack held_back(Open::{waiting});"
     if is_collective(name):
         yield f"  const Collective begun({communicator(parameters)});"
 
@@ -72,9 +87,10 @@ def after(name, parameters):
     """Yield what stands behind it; `result` is what it returned."""
     if name in BEGINNING:
         yield "  if (result == 0) note_request(made_request(request), Request::Kind::collective);"
-    if name in MAKING:
-        new = next(one.name for one in parameters if one.handle == "comm" and one.is_pointer)
-        yield f"  if (result == 0) count_made({communicator(parameters)}, made_comm({new}));"
+    if opened := first_match(OPENING, name):
+        yield f"  if (result != 0) let_go(Open::{opened});"
+    if closed := first_match(CLOSING, name):
+        yield f"  if (result == 0) let_go(Open::{closed});"
 
 
 def communicator(parameters):

@@ -5,6 +5,7 @@
 
 #include "capture/mpi_library/attend.h"
 #include "capture/mpi_library/chunks.h"
+#include "capture/mpi_library/communicators.h"
 #include "capture/mpi_library/names.h"
 
 namespace backstay::mpi {
@@ -13,8 +14,6 @@ namespace {
 
 using Handle = abi::Handle<Class::comm>;
 
-constexpr uint64_t world_number = 1;
-
 Chunks<Communicator> by_slot;
 Communicator of_world;
 Communicator of_self;
@@ -22,15 +21,6 @@ Communicator* first = nullptr;
 lower::PeerCounts* counts = nullptr;
 int own_rank = 0;
 uint32_t rows = 0;
-const char* refusal = nullptr;
-
-// Its inputs are the same at all members, and differ from those of every other communicator.
-uint64_t mix(uint64_t number, uint64_t word) {
-  uint64_t mixed = (number ^ word) + 0x9e3779b97f4a7c15;
-  mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9;
-  mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111eb;
-  return mixed ^ mixed >> 31;
-}
 
 uint32_t take_row() {
   for (uint32_t i = 0; i < rows; ++i) {
@@ -59,28 +49,14 @@ void add(Communicator& one) {
   show(one);
 }
 
-// The members' ranks in MPI_COMM_WORLD; the least of them, or -1.
-int learn_members(const Communicator& parent, uint64_t real_parent, uint64_t real,
-                  Communicator& made) {
-  uint64_t of_parent = 0;
-  uint64_t of_made = 0;
-  inside(index_MPI_Comm_size, real, &made.size);
-  auto* own = static_cast<int*>(malloc(static_cast<size_t>(made.size) * sizeof(int)));
-  made.world = static_cast<int*>(malloc(static_cast<size_t>(made.size) * sizeof(int)));
-  if (own == nullptr || made.world == nullptr) abort();
-  for (int i = 0; i < made.size; ++i) own[i] = i;
-  inside(index_MPI_Comm_group, real_parent, &of_parent);
-  inside(index_MPI_Comm_group, real, &of_made);
-  inside(index_MPI_Group_translate_ranks, of_made, made.size, own, of_parent, made.world);
-  inside(index_MPI_Group_free, &of_parent);
-  inside(index_MPI_Group_free, &of_made);
-  free(own);
-  int least = -1;
-  for (int i = 0; i < made.size; ++i) {
-    made.world[i] = parent.world_rank(made.world[i]);
-    if (least < 0 || made.world[i] < least) least = made.world[i];
+void learn_members(const Members& members, Communicator& made) {
+  for (const Run& run : members.runs) made.size += length(run);
+  made.world = static_cast<int*>(malloc(static_cast<size_t>(made.size) * sizeof(int) + 1));
+  if (made.world == nullptr) abort();
+  int* at = made.world;
+  for (const Run& run : members.runs) {
+    for (int i = 0; i < length(run); ++i) *at++ = run.first + i * run.stride;
   }
-  return least;
 }
 
 }  // namespace
@@ -98,22 +74,24 @@ Communicator* first_communicator() { return first; }
 lower::PeerCounts* peers() { return counts; }
 int world_size() { return of_world.size; }
 
-void count_made(Handle parent, Handle made) {
-  const Communicator* from = communicator_of(parent);
-  Slot* slot = abi::slot_of<Class::comm>(made);
-  if (slot == nullptr) return;  // MPI_COMM_NULL
-  const uint64_t real = abi::real<Class::comm>(made);
-  int inter = 0;
-  inside(index_MPI_Comm_test_inter, real, &inter);
-  if (from == nullptr || inter != 0) return refuse("it has made an inter-communicator");
-  Communicator& one = by_slot.at(slot);
-  one.handle = made;
-  const int least = learn_members(*from, abi::real<Class::comm>(parent), real, one);
-  one.number = mix(mix(from->number, from->begun), static_cast<uint64_t>(least));
+void count_made(Handle handle) {
+  const CommunicatorMade* made = communicator(handle);
+  if (made->local.is_foreign || made->remote.is_foreign) {
+    return refuse("it has connected to processes beside its own");
+  }
+  if (made->is_inter) return hold_back(Open::inter_communicator);
+  Communicator& one = by_slot.at(abi::slot_of<Class::comm>(handle));
+  one.handle = handle;
+  learn_members(made->local, one);
+  one.number = made->number;
   add(one);
 }
 
 void count_freed(Handle handle) {
+  const CommunicatorMade* made = communicator(handle);
+  if (made != nullptr && made->is_inter && !made->remote.is_foreign) {
+    return let_go(Open::inter_communicator);
+  }
   Communicator* one = communicator_of(handle);
   if (one == nullptr) return;
   Communicator** at = &first;
@@ -137,7 +115,7 @@ void begin_counting() {
   if (counts == nullptr || self == nullptr) abort();
   *self = own_rank;
   of_world.handle = abi::predefined<Class::comm>(abi::known(abi::Known::world));
-  of_world.number = world_number;
+  of_world.number = communicator(of_world.handle)->number;
   of_world.size = size;
   of_self.handle = abi::predefined<Class::comm>(abi::known(abi::Known::self));
   of_self.size = 1;
@@ -160,16 +138,8 @@ void renew_counters() {
   memcpy(lower::peers_in(channel), counts, static_cast<size_t>(of_world.size) * sizeof *counts);
   channel.communicators = rows;
   channel.rank = static_cast<uint32_t>(own_rank);
-  if (refusal != nullptr) refuse(refusal);
+  renew_refusals();
   __atomic_store_n(&channel.ranks, static_cast<uint32_t>(of_world.size), __ATOMIC_RELEASE);
-}
-
-void refuse(const char* why) {
-  lower::Channel& channel = lower::channel();
-  refusal = why;
-  if (channel.refuses != 0) return;
-  strncpy(channel.why, why, sizeof channel.why - 1);
-  __atomic_store_n(&channel.refuses, 1, __ATOMIC_RELEASE);
 }
 
 }  // namespace backstay::mpi

@@ -5,11 +5,12 @@
 
 #include "capture/mpi_library/abi.h"
 #include "capture/mpi_library/call.h"
+#include "capture/mpi_library/refusals.h"
 
 namespace backstay::mpi {
 
 struct Communicator {
-  uint64_t number;  // 0: not counted: it has one member
+  uint64_t number;  // of its descriptor; 0: not counted, as it has one member
   uint64_t begun;
   Communicator* next;  // of all that the program has
   abi::Handle<Class::comm> handle;
@@ -23,9 +24,9 @@ struct Communicator {
 Communicator* communicator_of(abi::Handle<Class::comm> handle);
 Communicator* first_communicator();
 
-// Behind a call that has made a communicator of `parent`'s members. `clock`: the parent's when the
-// call began. MPI_COMM_NULL and what is no communicator are passed over. In a call that is counted.
-void count_made(abi::Handle<Class::comm> parent, abi::Handle<Class::comm> made);
+// Behind the call that has given it, at all members; it has a descriptor. Both in a call that is
+// counted.
+void count_made(abi::Handle<Class::comm> handle);
 // Before it is freed.
 void count_freed(abi::Handle<Class::comm> handle);
 
@@ -34,9 +35,6 @@ void begin_counting();
 void end_counting();
 // In another process: writes all counters into its channel.
 void renew_counters();
-
-// The program cannot be saved from here on; a sentence's end, behind "because".
-void refuse(const char* why);
 
 lower::PeerCounts* peers();  // by rank of MPI_COMM_WORLD
 int world_size();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "capture/mpi_library/abi.h"
+#include "capture/mpi_library/counters.h"
 #include "capture/mpi_library/made.h"
 
 namespace backstay::mpi {
@@ -19,7 +20,9 @@ template <Class Type>
 abi::Handle<Type> handle_of_made(Made* made) {
   Slot* slot = take_slot(Type, made->real);
   attach(slot, made);
-  return abi::handle_of<Type>(slot);
+  const abi::Handle<Type> handle = abi::handle_of<Type>(slot);
+  if constexpr (Type == Class::comm) count_made(handle);
+  return handle;
 }
 
 }  // namespace backstay::mpi

@@ -70,6 +70,7 @@ int done(void* state) {
   auto* own = static_cast<Generalized*>(state);
   const int result = own->done(own->extra);
   free(own);
+  let_go(Open::own_request);
   return result;
 }
 int cancel(void* state, int is_complete) {
@@ -118,7 +119,6 @@ BACKSTAY_MPI_NAME(MPI_Add_error_string)
 
 int PMPI_Buffer_attach(void* start, int bytes) {
   const InCall in_call;
-  refuse("it has given MPI a buffer");
   const int result = inside(index_MPI_Buffer_attach, start, bytes);
   if (result == 0) buffer = {start, bytes};
   return result;
@@ -156,7 +156,7 @@ BACKSTAY_MPI_NAME(MPI_Free_mem)
 int PMPI_Grequest_start(void* query_function, void* free_function, void* cancel_function,
                         void* extra, void* request) {
   const InCall in_call;
-  refuse("it has made requests of its own");
+  hold_back(Open::own_request);
   auto* own = static_cast<Generalized*>(malloc(sizeof(Generalized)));
   if (own == nullptr) return abi::err_no_mem;
   own->query = reinterpret_cast<decltype(own->query)>(query_function);
@@ -166,7 +166,10 @@ int PMPI_Grequest_start(void* query_function, void* free_function, void* cancel_
   Out<Class::request> request_(request);
   const int result = inside(index_MPI_Grequest_start, query, done, cancel, own, request_.place());
   request_.put();
-  if (result != 0) free(own);
+  if (result != 0) {
+    free(own);
+    let_go(Open::own_request);
+  }
   return result;
 }
 BACKSTAY_MPI_NAME(MPI_Grequest_start)

@@ -32,8 +32,6 @@ Run run_at(const int* ranks, const int* end) {
   return run;
 }
 
-int length(const Run& run) { return (run.last - run.first) / run.stride + 1; }
-
 }  // namespace
 
 Members members_of(uint64_t real_group) {

@@ -10,6 +10,7 @@ namespace backstay::mpi {
 struct Run {
   int first, last, stride;
 };
+inline int length(const Run& run) { return (run.last - run.first) / run.stride + 1; }
 
 struct Members {
   Kept<Run> runs;

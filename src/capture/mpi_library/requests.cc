@@ -33,7 +33,10 @@ bool was_cancelled(const abi::Status& status) {
 
 // Its end is known: what the companion counts.
 void count_end(Request& request, int source, bool is_taken) {
-  if (request.kind == Kind::collective) add_open_collective(-1);
+  if (request.kind == Kind::collective) {
+    add_open_collective(-1);
+    if (request.makes_communicator) let_go(Open::duplicate);
+  }
   if (request.kind != Kind::receive) return;
   count_taken_in(request.communicator, source);
   if (is_taken) count_taken(request.communicator, source);

@@ -17,7 +17,8 @@ struct Request {
   bool is_done;       // complete, and the program does not know it yet: `status` and `error`
   bool is_cancelled;  // the program has asked for it
   bool is_orphan;     // the program has freed it
-  bool is_taken;      // done, and its message is counted as taken, or there is none
+  bool makes_communicator;
+  bool is_taken;  // done, and its message is counted as taken, or there is none
   int error;
   uint64_t sequence;  // of its begin, among receives
   // Of a receive, and of one that is persistent. `make`: the function's number in the table.
@@ -70,9 +71,6 @@ bool drive_requests();
 // For generated functions: what a call has made.
 inline RequestHandle made_request(const void* request) {
   return *static_cast<const RequestHandle*>(request);
-}
-inline abi::Handle<Class::comm> made_comm(const void* comm) {
-  return *static_cast<const abi::Handle<Class::comm>*>(comm);
 }
 // In another process: begins all open receives and makes all persistent requests.
 void renew_requests();

@@ -1,0 +1,40 @@
+// Why the program cannot be saved: for its life, or while it has something open that no image can
+// hold. The channel has one reason, which the companion reads (docs/protocol/cut.md, "Counting").
+#pragma once
+
+#include <stdint.h>
+
+namespace backstay::mpi {
+
+enum class Open : uint32_t {
+  file,
+  window,
+  inter_communicator,
+  own_request,
+  duplicate,   // MPI_Comm_idup. Open MPI 4.1 does not always complete it in a loop of tests
+  group_call,  // a call that waits for some ranks and that no clock counts
+  what_stands  // seen when a cut has stopped the program
+};
+
+// From here on. `why`: a string literal, a sentence's end behind "because".
+void refuse(const char* why);
+// Until let_go() was called as often. Both of a call that is counted.
+void hold_back(Open what);
+void let_go(Open what);
+// Where `what` has a reason of its own each time.
+void hold_back(Open what, const char* why);
+// In another process: writes the reason into its channel.
+void renew_refusals();
+
+class HeldBack {
+ public:
+  explicit HeldBack(Open what) : what_(what) { hold_back(what); }
+  ~HeldBack() { let_go(what_); }
+  HeldBack(const HeldBack&) = delete;
+  HeldBack& operator=(const HeldBack&) = delete;
+
+ private:
+  Open what_;
+};
+
+}  // namespace backstay::mpi
