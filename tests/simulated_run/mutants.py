@@ -3,6 +3,7 @@
 
 Usage: mutants.py ROOT CMAKE [NAME ...]; NAME: part of a mutant's name; without any, all are
 played. `make soak` runs it; by hand: tests/simulated_run/mutants.py . cmake 38735a4
+`mutants.py ROOT --apply` only looks whether the sources still have what each of them changes.
 
 The sources are copied to build/mutants below ROOT, which stays, and only what has changed there is
 compiled: a mutant costs two runs of the compiler, one with it and one (from ccache, where there is
@@ -11,8 +12,10 @@ one) without it. Each is played until a seed finds it, for BACKSTAY_SIMULATED_RU
 """
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -31,6 +34,11 @@ MUTANTS = {
             "restore.cc",
             "return done() && succeeded_ && others ?",
             "return done() && (succeeded_ || others) && succeeded_ ?",
+        ),
+        (
+            "why_not.cc",
+            "decided.contains(restarted_from) ? Level::local",
+            "decided.contains(restarted_from) || true ? Level::local",
         ),
     ],
     "38735a4 what is recorded as protected takes the place of what was announced": [
@@ -58,7 +66,7 @@ MUTANTS = {
     "6ed1a80 a copy of another node's part is taken for this node's own": [
         (
             "version_table.cc",
-            "rows_[number].disk.reset();\n    if (!rows_[number].shared) rows_.erase(number);",
+            "copies_[number] = *rows_.at(number).disk;\n    leave_disk(number);",
             "(void)number;",
         ),
     ],
@@ -167,7 +175,18 @@ def change(folder: Path, name: str, changes: list[tuple[str, str, str]]) -> None
         path.write_text(text.replace(old, new))
 
 
+def apply_all(root: Path) -> int:
+    with tempfile.TemporaryDirectory() as place:
+        for name, changes in MUTANTS.items():
+            folder = Path(place) / name[:7]
+            shutil.copytree(root / "src/agent", folder / "src/agent")
+            change(folder, name, changes)
+    return 0
+
+
 def main() -> int:
+    if sys.argv[2] == "--apply":
+        return apply_all(Path(sys.argv[1]))
     root, cmake, wanted = Path(sys.argv[1]).resolve(), sys.argv[2], sys.argv[3:]
     folder = root / "build/mutants"
     copy(root, folder)
