@@ -12,7 +12,7 @@ static double field[2][rows + 2][columns];
 static int rank, ranks, left, right;
 
 static MPI_Comm ring, half;
-static MPI_Datatype row;
+static MPI_Datatype row, unlike;
 static MPI_Op mix;
 static MPI_Request kept[2][4];  // of both fields: odd steps write the second
 
@@ -44,7 +44,10 @@ static void exchange(double (*of)[columns], MPI_Comm comm, MPI_Request* requests
   } else if (step % 3 == 1) {
     MPI_Request request[4];
     MPI_Status status[4];
-    MPI_Irecv(of[0], 1, row, left, ranks > 2 ? MPI_ANY_TAG : 2, comm, &request[0]);
+    MPI_Datatype once;
+    MPI_Type_dup(row, &once);
+    MPI_Irecv(of[0], 1, once, left, ranks > 2 ? MPI_ANY_TAG : 2, comm, &request[0]);
+    MPI_Type_free(&once);  // MPI keeps it for the receive
     MPI_Irecv(of[rows + 1], 1, row, right, 1, comm, &request[1]);
     MPI_Isend(of[1], 1, row, left, 1, comm, &request[2]);
     MPI_Isend(of[rows], 1, row, right, 2, comm, &request[3]);
@@ -74,12 +77,18 @@ static void begin(void) {
   for (int i = 1; i <= rows; ++i) {
     for (int k = 0; k < columns; ++k) field[0][i][k] = (rank * 131 + i * 17 + k * 7) % 1000 * 0.37;
   }
+  MPI_Datatype once;
+  MPI_Type_dup(row, &once);
   for (int f = 0; f < 2; ++f) {
-    MPI_Recv_init(field[f][0], 1, row, left, 2, ring, &kept[f][0]);
-    MPI_Recv_init(field[f][rows + 1], 1, row, right, 1, ring, &kept[f][1]);
-    MPI_Send_init(field[f][1], 1, row, left, 1, ring, &kept[f][2]);
-    MPI_Send_init(field[f][rows], 1, row, right, 2, ring, &kept[f][3]);
+    MPI_Recv_init(field[f][0], 1, once, left, 2, ring, &kept[f][0]);
+    MPI_Recv_init(field[f][rows + 1], 1, once, right, 1, ring, &kept[f][1]);
+    MPI_Send_init(field[f][1], 1, once, left, 1, ring, &kept[f][2]);
+    MPI_Send_init(field[f][rows], 1, once, right, 2, ring, &kept[f][3]);
   }
+  // As programs do; its number may be used again, for another type.
+  MPI_Type_free(&once);
+  MPI_Type_contiguous(3, MPI_CHAR, &unlike);
+  MPI_Type_commit(&unlike);
 }
 
 static double relax(double (*now)[columns], double (*next)[columns]) {
@@ -119,6 +128,7 @@ static int end(void) {
   for (int i = 0; i < 8; ++i) MPI_Request_free(&kept[i / 4][i % 4]);
   MPI_Op_free(&mix);
   MPI_Type_free(&row);
+  MPI_Type_free(&unlike);
   MPI_Comm_free(&half);
   MPI_Comm_free(&ring);
   if (ring != MPI_COMM_NULL || row != MPI_DATATYPE_NULL || mix != MPI_OP_NULL) return 5;

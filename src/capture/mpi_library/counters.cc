@@ -7,6 +7,7 @@
 #include "capture/mpi_library/chunks.h"
 #include "capture/mpi_library/communicators.h"
 #include "capture/mpi_library/names.h"
+#include "capture/mpi_library/requests.h"
 
 namespace backstay::mpi {
 
@@ -100,6 +101,7 @@ void count_freed(Handle handle) {
   if (one->number != 0) {
     __atomic_store_n(&lower::channel().clock[one->row].number, 0, __ATOMIC_RELEASE);
   }
+  keep_for_requests(*one);
   free(one->world);
   *one = Communicator{};
 }

@@ -14,9 +14,10 @@ struct Communicator {
   uint64_t begun;
   Communicator* next;  // of all that the program has
   abi::Handle<Class::comm> handle;
-  uint32_t row;  // in the channel
-  int size;      // 0: none is here
-  int* world;    // rank in it to rank of MPI_COMM_WORLD. Null: they are the same
+  uint32_t row;      // in the channel
+  int size;          // 0: none is here
+  uint32_t kept_by;  // requests, of one that the program has freed (requests.h)
+  int* world;        // rank in it to rank of MPI_COMM_WORLD. Null: they are the same
   int world_rank(int rank) const { return world != nullptr ? world[rank] : rank; }
 };
 

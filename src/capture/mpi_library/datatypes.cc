@@ -114,6 +114,14 @@ int duplicate_attributes(TypeHandle from, TypeHandle* newtype) {
   return raise_error<Class::datatype>(from, refused);
 }
 
+int forget_handle(TypeHandle& handle) {
+  Slot* slot = abi::slot_of<Class::datatype>(handle);
+  detach(slot);
+  give_back(slot);
+  handle = abi::predefined<Class::datatype>(abi::no_datatype());
+  return 0;
+}
+
 }  // namespace
 
 int construct_type(uint32_t function, const char* shape, std::initializer_list<uint64_t> given,
@@ -170,6 +178,7 @@ void clear_type(Made* made) {
   }
   for (const Part& part : own->parts) unuse(part.made);
   own->parts.clear();
+  if (made->real != 0 && own->shape != nullptr) inside(index_MPI_Type_free, &made->real);
 }
 
 void renew_datatypes() {
@@ -185,14 +194,6 @@ void renew_datatypes() {
     if (one->name != nullptr) {
       inside(index_MPI_Type_set_name, real_part(one->parts[0]), one->name);
     }
-  }
-}
-
-void free_unowned_datatypes() {
-  for (Made* made = first_made(Class::datatype); made != nullptr; made = made->next) {
-    if (made->handles != 0) continue;
-    inside(index_MPI_Type_free, &made->real);
-    made->real = 0;
   }
 }
 
@@ -228,21 +229,18 @@ int PMPI_Type_commit(void* datatype) {
 }
 BACKSTAY_MPI_NAME(MPI_Type_commit)
 
-// MPI has one reference for all handles of a type: it goes with the last of them.
+// MPI has one reference for all handles of a type, and for what uses it here: it goes with the last
+// of them (clear_type).
 int PMPI_Type_free(void* type) {
   const InCall in_call;
   auto* handle = static_cast<TypeHandle*>(type);
   Slot* slot = handle != nullptr ? abi::slot_of<Class::datatype>(*handle) : nullptr;
   Made* made = slot != nullptr ? made_of(slot) : nullptr;
-  if (made != nullptr && made->handles > 1) {
-    detach(slot);
-    give_back(slot);
-    *handle = abi::predefined<Class::datatype>(abi::no_datatype());
-    return 0;
-  }
+  if (made != nullptr && made->handles > 1) return forget_handle(*handle);
   const int refused =
       made != nullptr ? delete_attributes<Class::datatype>(*handle, made->attributes) : 0;
   if (refused != 0) return raise_error<Class::datatype>(*handle, refused);
+  if (made != nullptr && made->uses != 0) return forget_handle(*handle);
   InOut<Class::datatype> type_(type);
   const int result = inside(index_MPI_Type_free, type_.place());
   if (result == 0 && made != nullptr) made->real = 0;

@@ -28,8 +28,6 @@ Made* describe_datatype(uint64_t real);
 
 // In the order in which they were made, which is one in which they can be made.
 void renew_datatypes();
-// Those that the program had freed were made for others that are built on them.
-void free_unowned_datatypes();
 // Whether one is alive that only MPI knows how to make.
 bool is_a_datatype_unknown();
 

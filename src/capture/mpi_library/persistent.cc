@@ -21,13 +21,13 @@ int make(uint32_t index, Kind kind, void* buffer, int count, Type type, int peer
   if (result != 0) return result;
   Request* request = request_of(*static_cast<RequestHandle*>(to));
   if (request == nullptr) return result;
-  *request = Request{};
+  clear(*request);
   request->kind = kind;
   request->is_persistent = true;
   request->make = index;
   request->buffer = buffer;
   request->count = count;
-  request->type = type;
+  set_type(*request, type);
   request->peer = peer;
   request->tag = tag;
   request->communicator = communicator_of(comm);
@@ -41,8 +41,7 @@ int start(RequestHandle handle) {
     Stored* one = take_stored(request->communicator, request->peer, request->tag);
     if (one != nullptr) {
       abi::Status status;
-      const int error = deliver(one, request->buffer, request->count,
-                                abi::real<Class::datatype>(request->type), status);
+      const int error = deliver(one, request->buffer, request->count, real_type(*request), status);
       start_done(*request, status, error);
       return 0;
     }

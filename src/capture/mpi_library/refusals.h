@@ -11,9 +11,10 @@ enum class Open : uint32_t {
   window,
   inter_communicator,
   own_request,
-  duplicate,   // MPI_Comm_idup. Open MPI 4.1 does not always complete it in a loop of tests
-  group_call,  // a call that waits for some ranks and that no clock counts
-  what_stands  // seen when a cut has stopped the program
+  freed_communicator,  // with an open receive
+  duplicate,           // MPI_Comm_idup. Open MPI 4.1 does not always complete it in a loop of tests
+  group_call,          // a call that waits for some ranks and that no clock counts
+  what_stands          // seen when a cut has stopped the program
 };
 
 // From here on. `why`: a string literal, a sentence's end behind "because".

@@ -95,7 +95,6 @@ void renew_handles() {
   renew_class(Class::errhandler, renew_error_handler);
   renew_communicators();
   renew_own_communicators();
-  free_unowned_datatypes();
   free_unowned_error_handlers();
   renew_slots();
   renew_own_values();

@@ -42,11 +42,18 @@ void count_end(Request& request, int source, bool is_taken) {
   if (is_taken) count_taken(request.communicator, source);
 }
 
+void let_go_of_communicator(Communicator* of) {
+  if (of == nullptr || of->kept_by == 0 || --of->kept_by != 0) return;
+  free(of->world);
+  free(of);
+  let_go(Open::freed_communicator);
+}
+
 void forget(Request& request) {
   if (request.is_persistent) {
     request.is_active = request.is_done = request.is_cancelled = request.is_taken = false;
   } else {
-    request = Request{};
+    clear(request);
   }
 }
 
@@ -82,7 +89,7 @@ void for_each(Visit visit) {
 void drop(Slot& slot, Request& request) {
   if (request.is_persistent) inside(index_MPI_Request_free, &slot.real);
   if (request.is_done || request.is_cancelled) --held_back;
-  request = Request{};
+  clear(request);
   give_back(&slot);
 }
 
@@ -104,8 +111,8 @@ void renew(Slot& slot, Request& request) {
   const uint64_t comm =
       request.communicator != nullptr ? abi::real<Class::comm>(request.communicator->handle) : 0;
   if (request.is_persistent) {
-    inside(request.make, request.buffer, request.count, abi::real<Class::datatype>(request.type),
-           request.peer, request.tag, comm, &slot.real);
+    inside(request.make, request.buffer, request.count, real_type(request), request.peer,
+           request.tag, comm, &slot.real);
     if (!request.is_active || request.is_done) return;
     if (request.kind == Kind::send) return end_send(slot, request);
     inside(index_MPI_Start, &slot.real);
@@ -114,8 +121,8 @@ void renew(Slot& slot, Request& request) {
   } else if (request.kind == Kind::send) {
     end_send(slot, request);
   } else if (request.kind == Kind::receive) {
-    inside(index_MPI_Irecv, request.buffer, request.count, abi::real<Class::datatype>(request.type),
-           request.peer, request.tag, comm, &slot.real);
+    inside(index_MPI_Irecv, request.buffer, request.count, real_type(request), request.peer,
+           request.tag, comm, &slot.real);
   }
 }
 
@@ -126,6 +133,35 @@ int by_sequence(const void* a, const void* b) {
 }
 
 }  // namespace
+
+void set_type(Request& request, abi::Handle<Class::datatype> type) {
+  const Slot* slot = abi::slot_of<Class::datatype>(type);
+  request.type = type;
+  request.type_made = slot != nullptr ? made_of(slot) : nullptr;
+  use(request.type_made);
+}
+
+void clear(Request& request) {
+  unuse(request.type_made);
+  let_go_of_communicator(request.communicator);
+  request = Request{};
+}
+
+void keep_for_requests(Communicator& of) {
+  Communicator* kept = nullptr;
+  for_each([&](Slot&, Request& request) {
+    if (request.communicator != &of) return;
+    if (kept == nullptr) {
+      kept = static_cast<Communicator*>(malloc(sizeof of));
+      if (kept == nullptr) abort();
+      *kept = of;
+      of.world = nullptr;  // it is the copy's
+      hold_back(Open::freed_communicator);
+    }
+    ++kept->kept_by;
+    request.communicator = kept;
+  });
+}
 
 Request* request_of(RequestHandle handle) {
   const Slot* slot = abi::slot_of<Class::request>(handle);
@@ -147,7 +183,7 @@ void note_receive(RequestHandle handle, void* buffer, int count, abi::Handle<Cla
   if (request == nullptr) return;
   request->buffer = buffer;
   request->count = count;
-  request->type = type;
+  set_type(*request, type);
   request->peer = source;
   request->tag = tag;
   request->communicator = in;
@@ -157,7 +193,7 @@ void note_receive(RequestHandle handle, void* buffer, int count, abi::Handle<Cla
 RequestHandle done_request(const abi::Status& status, int error) {
   Slot* slot = take_slot(Class::request, null_request());
   Request& request = by_slot.at(slot);
-  request = Request{};
+  clear(request);
   set_done(request, status, error);
   return abi::handle_of<Class::request>(slot);
 }
@@ -229,7 +265,7 @@ void free_request(RequestHandle& handle) {
   } else if (!request.is_persistent && !request.is_done) {
     inside(index_MPI_Request_free, &slot->real);
     if (request.is_cancelled) --held_back;
-    request = Request{};
+    clear(request);
     give_back(slot);
   } else {
     drop(*slot, request);

@@ -26,11 +26,21 @@ struct Request {
   int count, peer, tag;
   void* buffer;
   abi::Handle<Class::datatype> type;
+  Made* type_made;  // null: MPI's own type. The program may have freed its handle
   Communicator* communicator;
   abi::Status status;
 };
 
 using RequestHandle = abi::Handle<Class::request>;
+
+// Keeps the type as long as the request needs it.
+void set_type(Request& request, abi::Handle<Class::datatype> type);
+inline uint64_t real_type(const Request& request) {
+  return request.type_made != nullptr ? request.type_made->real
+                                      : abi::real<Class::datatype>(request.type);
+}
+// Lets go of what it keeps.
+void clear(Request& request);
 
 // Behind a call that has made a request. Null: it has no slot.
 Request* note_request(RequestHandle handle, Request::Kind kind);
@@ -74,6 +84,9 @@ inline RequestHandle made_request(const void* request) {
 }
 // In another process: begins all open receives and makes all persistent requests.
 void renew_requests();
+// Before a communicator is freed: requests of it keep what they need of it, and no cut comes
+// until they have ended.
+void keep_for_requests(Communicator& of);
 // How often this process was brought back.
 uint64_t lives();
 
