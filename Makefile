@@ -43,6 +43,7 @@ everything: setup ## build also the examples, tests and benchmarks
 	@scripts/build release everything
 
 soak: everything ## the long tests: many random crash points, fuzzers
+	@scripts/setup soak
 	@scripts/soak
 
 bench: everything ## all benchmarks beside the limits of this machine, one table
