@@ -17,6 +17,7 @@ import unittest
 from pathlib import Path
 
 BOOT, MPIRUN, FOLDER, PROGRAMS, MPI = sys.argv[1:6]
+CUT_JOB = os.environ.get("BACKSTAY_CUT_JOB", Path(PROGRAMS) / "cut_job")
 SEED = int(os.environ.get("BACKSTAY_SEED", time.time_ns() % 1_000_000))
 SOAK = os.environ.get("BACKSTAY_SOAK") == "1"
 CUTS = int(os.environ.get("BACKSTAY_CUTS", "30" if SOAK else "8"))
@@ -77,7 +78,9 @@ def run(command):
     return process.returncode, sorted(out.splitlines()), error
 
 
-class Cuts(unittest.TestCase):
+class Cutting(unittest.TestCase):
+    """What tests of one kind of programs share."""
+
     # Of all programs: a quick one may end before its first cut.
     saved = 0
 
@@ -85,11 +88,9 @@ class Cuts(unittest.TestCase):
     def tearDownClass(cls):
         assert len(sys.argv) > 6 or cls.saved > CUTS, f"only {cls.saved} cuts were saved"
 
-    def cut(self, ranks, name, seed):
-        file, steps = ("patterns", STEPS) if name in STEPS else ("opened", OPENED)
-        program = [Path(PROGRAMS) / f"{file}.{MPI}", name, steps[name]]
+    def cut(self, ranks, name, program, seed):
         launcher = [MPIRUN, "-n", ranks]
-        job = Path(PROGRAMS) / "cut_job"
+        job = CUT_JOB
         with tempfile.TemporaryDirectory() as folder:
             os.environ["PATTERN_FILE"] = str(Path(folder) / "file")
             native = run([*launcher, *program])
@@ -107,16 +108,22 @@ class Cuts(unittest.TestCase):
         return int(saved[1])
 
 
-def test_of(name):
+class Cuts(Cutting):
+    pass
+
+
+def test_of(kind, name, program):
     def test(self):
         for ranks in RANKS:
-            Cuts.saved += self.cut(ranks, name, SEED + ranks)
+            kind.saved += self.cut(ranks, name, program, SEED + ranks)
 
     return test
 
 
 for pattern in [*STEPS, *OPENED]:
-    setattr(Cuts, f"test_{pattern}", test_of(pattern))
+    file, steps = ("patterns", STEPS) if pattern in STEPS else ("opened", OPENED)
+    words = [Path(PROGRAMS) / f"{file}.{MPI}", pattern, steps[pattern]]
+    setattr(Cuts, f"test_{pattern}", test_of(Cuts, pattern, words))
 
 
 if __name__ == "__main__":

@@ -2,17 +2,12 @@
 goes on from a cut.
 """
 
-import os
-import re
-import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 from conftest import PROGRAM
-from ranks import HERE, line, wait_for_version
-from transparent import (  # noqa: F401 (two are fixtures)
-    WAITS, nothing_is_left, processes_of, program, seed, start)
+from ranks import HERE, goes_on_from_a_cut, line
+from transparent import nothing_is_left, program, seed  # noqa: F401 (fixtures)
 
 if not HERE:
     pytest.skip("no launcher is installed", allow_module_level=True)
@@ -33,19 +28,6 @@ def halo(launcher):
 @pytest.mark.parametrize("victim", ["program", "companion"])
 def test_a_program_of_mpi_goes_on_from_a_cut(world, launcher, victim):
     """Killed among messages and collective calls it prints what an undisturbed run prints."""
-    words = list(map(str, line(launcher, RANKS, halo(launcher), STEPS, PAUSE_MS)))
-    native = subprocess.run(words, env=world.env, cwd=world.folder, stdin=subprocess.DEVNULL,
-                            capture_output=True, text=True, timeout=100)
-    expected = native.stdout.splitlines()
-    assert native.returncode == 0 and len(expected) == STEPS, native.stderr
-    with open(world.folder / "out", "w") as out:
-        running = start(world, words, "--job", "app", "--interval", 0.1, "--retries", 9, out=out)
-        wait_for_version(world, running)
-        name = {"program": "backstay-boot", "companion": "backstay-companion"}[victim]
-        os.kill(processes_of(world, name)[-1], signal.SIGKILL)
-        _, told = running.communicate(timeout=200)
-    assert running.returncode == 0, told
-    assert re.search(r"restart 1 of \d+ from version", told), told
-    # What a rank printed behind the version is printed again, and its last line may be cut short.
-    printed = (world.folder / "out").read_text().splitlines()
-    assert set(expected) <= set(printed) and printed[-1] == expected[-1], told
+    words = line(launcher, RANKS, halo(launcher), STEPS, PAUSE_MS)
+    victims = {"program": "backstay-boot", "companion": "backstay-companion"}
+    goes_on_from_a_cut(world, words, STEPS, victims[victim])

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 from processes import wait_for
-from transparent import PYTHON, start
+from transparent import PYTHON, processes_of, start
 
 # Counts into a file of its own, which holds a checksum of all that it has done.
 COUNTER = """
@@ -71,6 +71,28 @@ def newest(world):
 def wait_for_version(world, running, above=0):
     wait_for(lambda: running.poll() is not None or newest(world) > above, "a version")
     assert running.poll() is None, running.communicate()
+
+
+def goes_on_from_a_cut(world, words, lines, victim="backstay-boot"):
+    """One rank is killed behind a version; `lines` lines come as of an undisturbed run."""
+    import re
+    import signal
+    import subprocess
+    words = list(map(str, words))
+    native = subprocess.run(words, env=world.env, cwd=world.folder, stdin=subprocess.DEVNULL,
+                            capture_output=True, text=True, timeout=100)
+    expected = native.stdout.splitlines()
+    assert native.returncode == 0 and len(expected) == lines, native.stderr
+    with open(world.folder / "out", "w") as out:
+        running = start(world, words, "--job", "app", "--interval", 0.1, "--retries", 9, out=out)
+        wait_for_version(world, running)
+        os.kill(processes_of(world, victim)[-1], signal.SIGKILL)
+        _, told = running.communicate(timeout=200)
+    assert running.returncode == 0, told
+    assert re.search(r"restart 1 of \d+ from version", told), told
+    # What a rank printed behind the version is printed again, and its last line may be cut short.
+    printed = (world.folder / "out").read_text().splitlines()
+    assert set(expected) <= set(printed) and printed[-1] == expected[-1], told
 
 
 def files_of(pid):

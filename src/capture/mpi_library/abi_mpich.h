@@ -40,6 +40,9 @@ inline constexpr int undefined = -32766;
 inline constexpr int root = -3;
 inline constexpr int proc_null = -1;
 inline constexpr int keyval_invalid = 0x24000000;
+// The second number of each is Fortran's.
+inline bool is_win_base(int keyval) { return keyval == 0x66000001 || keyval == 0x66000002; }
+inline bool is_win_size(int keyval) { return keyval == 0x66000003 || keyval == 0x66000004; }
 inline constexpr int err_other = 15;
 inline constexpr int err_no_mem = 34;
 // MPICH's own address where the program gives one that means something else than an array.

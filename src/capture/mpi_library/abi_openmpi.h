@@ -40,6 +40,8 @@ inline constexpr int undefined = -32766;
 inline constexpr int root = -4;
 inline constexpr int proc_null = -2;
 inline constexpr int keyval_invalid = -1;
+inline bool is_win_base(int keyval) { return keyval == 7; }
+inline bool is_win_size(int keyval) { return keyval == 8; }
 inline constexpr int err_other = 16;
 inline constexpr int err_no_mem = 39;
 inline void* real_address(void* address) { return address; }

@@ -72,7 +72,7 @@ uint32_t place_of_keyval(const Kept<Attribute>& all, int keyval) {
 }
 
 template <Class Type>
-int set(abi::Handle<Type> handle, int keyval, void* value) {
+int set(abi::Handle<Type> handle, int keyval, void* value, Given given = Given::pointer) {
   const InCall in_call;
   Kept<Attribute>* all = attributes_of(handle, Tag<Type>());
   if (all == nullptr || find_keyval(Type, keyval) == nullptr) {  // MPI names the mistake
@@ -81,12 +81,12 @@ int set(abi::Handle<Type> handle, int keyval, void* value) {
   const uint32_t at = place_of_keyval(*all, keyval);
   if (at == all->count) {
     use_keyval(keyval);
-    all->add({keyval, value});
+    all->add({keyval, given, value});
     return 0;
   }
   const int refused = call_delete<Type>(handle, (*all)[at]);
   if (refused != 0) return raise_error<Type>(handle, refused);
-  (*all)[at].value = value;
+  (*all)[at] = {keyval, given, value};
   return 0;
 }
 
@@ -126,8 +126,15 @@ void* own_value(int keyval, int value) {
 }
 
 template <Class Type>
-int get_own(abi::Handle<Type> handle, int keyval, void* value, void* flag) {
+int get_own(abi::Handle<Type> handle, int keyval, void* value, void* flag, Given as) {
   const int result = inside(Functions<Type>::get, abi::real<Type>(handle), keyval, value, flag);
+  if (as != Given::pointer && result == 0 && *static_cast<int*>(flag) != 0) {
+    auto* number = static_cast<int64_t*>(value);  // now it is where the number is
+    if (Type == Class::win && abi::is_win_base(keyval)) return 0;
+    const bool is_long = Type == Class::win && abi::is_win_size(keyval);
+    *number = is_long ? *reinterpret_cast<int64_t*>(*number) : *reinterpret_cast<int*>(*number);
+    return 0;
+  }
   if (Type != Class::comm || result != 0 || *static_cast<int*>(flag) == 0) return result;
   auto** place = static_cast<int**>(value);
   void* own = own_value(keyval, **place);
@@ -136,16 +143,19 @@ int get_own(abi::Handle<Type> handle, int keyval, void* value, void* flag) {
 }
 
 template <Class Type>
-int get(abi::Handle<Type> handle, int keyval, void* value, void* flag) {
+int get(abi::Handle<Type> handle, int keyval, void* value, void* flag, Given as = Given::pointer) {
   const InCall in_call;
-  if (!is_keyval_of_program(keyval)) return get_own<Type>(handle, keyval, value, flag);
+  if (!is_keyval_of_program(keyval)) return get_own<Type>(handle, keyval, value, flag, as);
   const Kept<Attribute>* all = attributes_of(handle, Tag<Type>());
   if (all == nullptr || find_keyval(Type, keyval) == nullptr) {
     return inside(Functions<Type>::get, abi::real<Type>(handle), abi::keyval_invalid, value, flag);
   }
   const uint32_t at = place_of_keyval(*all, keyval);
   *static_cast<int*>(flag) = at < all->count ? 1 : 0;
-  if (at < all->count) *static_cast<void**>(value) = (*all)[at].value;
+  if (at < all->count) {
+    const Attribute& one = (*all)[at];
+    *static_cast<void**>(value) = as == Given::pointer ? in_c(one) : one.value;
+  }
   return 0;
 }
 
@@ -168,7 +178,7 @@ int copy_attributes(abi::Handle<Type> handle, const Kept<Attribute>& from, Kept<
     if (refused != 0) return refused;
     if (flag == 0) continue;
     use_keyval(one.keyval);
-    to.add({one.keyval, value});
+    to.add({one.keyval, one.given, value});
   }
   for (uint32_t i = 0; abi::copies_last_first && i < to.count / 2; ++i) {
     const Attribute one = to[i];
@@ -244,6 +254,24 @@ int PMPI_Win_free(void* win) {
   return result;
 }
 BACKSTAY_MPI_NAME(MPI_Win_free)
+
+}  // extern "C"
+
+extern "C" {
+
+// For Fortran: values are numbers, of 8 bytes where they are given back. The names are MPICH's.
+#define BACKSTAY_NUMBERS(name, class)                                                   \
+  int MPII_##name##_set_attr(abi::Handle<Class::class> handle, int keyval, void* value, \
+                             Given given) {                                             \
+    return set<Class::class>(handle, keyval, value, given);                             \
+  }                                                                                     \
+  int MPII_##name##_get_attr(abi::Handle<Class::class> handle, int keyval, void* value, \
+                             void* flag, Given as) {                                    \
+    return get<Class::class>(handle, keyval, value, flag, as);                          \
+  }
+BACKSTAY_NUMBERS(Comm, comm)
+BACKSTAY_NUMBERS(Type, datatype)
+BACKSTAY_NUMBERS(Win, win)
 
 }  // extern "C"
 

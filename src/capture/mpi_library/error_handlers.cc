@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "capture/mpi_library/communicators.h"
+#include "capture/mpi_library/fortran.h"
 #include "capture/mpi_library/names.h"
 #include "capture/mpi_library/renew.h"
 #include "capture/mpi_library/trampolines.h"
@@ -18,9 +19,17 @@ template <Class Type>
 using Handler = void (*)(abi::Handle<Type>*, int*, ...);
 using RealHandler = void (*)(void*, int*, ...);
 
+// Of Open MPI's Fortran: the object is a number.
+using FortranHandler = void (*)(int*, int*);
+struct Function {
+  void* function;
+  bool is_fortran;
+  bool operator==(const Function&) const = default;
+};
+
 template <Class Type>
 struct Handlers {
-  Handler<Type> all[trampolines];
+  Function all[trampolines];
   uint32_t count;
 };
 template <Class Type>
@@ -30,7 +39,15 @@ template <Class Type, uint32_t Index>
 void handle_error(void* real, int* code, ...) {
   const InProgram switched;
   auto handle = handle_at<Type>(real);
-  handlers<Type>.all[Index](&handle, code);
+  const Function own = handlers<Type>.all[Index];
+  if (!own.is_fortran) {
+    reinterpret_cast<Handler<Type>>(own.function)(&handle, code);
+    return;
+  }
+  if constexpr (Type != Class::session) {
+    int number = number_of<Type>(handle);
+    reinterpret_cast<FortranHandler>(own.function)(&number, code);
+  }
 }
 
 template <Class Type, uint32_t... Index>
@@ -45,9 +62,10 @@ struct HandlerMade : Made {
 };
 
 template <Class Type>
-int create(uint32_t index, void* function, void* errhandler) {
+int create(uint32_t index, void* function, void* errhandler, bool is_fortran = false) {
   auto& all = handlers<Type>;
-  const uint32_t at = place_of(all.all, all.count, reinterpret_cast<Handler<Type>>(function));
+  const Function own{function, is_fortran};
+  const uint32_t at = place_of(all.all, all.count, own);
   if (at == trampolines) return abi::err_other;
   const RealHandler trampoline =
       handler_at<Type>(at, std::make_integer_sequence<uint32_t, trampolines>());
@@ -149,6 +167,20 @@ BACKSTAY_ERROR_HANDLERS(MPI_Errhandler_create, comm, index_MPI_Comm_create_errha
 BACKSTAY_ERROR_HANDLERS(MPI_File_create_errhandler, file, index_MPI_File_create_errhandler)
 BACKSTAY_ERROR_HANDLERS(MPI_Win_create_errhandler, win, index_MPI_Win_create_errhandler)
 BACKSTAY_ERROR_HANDLERS(MPI_Session_create_errhandler, session, index_MPI_Session_create_errhandler)
+
+// For Open MPI's Fortran (fortran_openmpi/).
+int backstay_comm_create_errhandler_fortran(void* function, void* errhandler) {
+  const InCall in_call;
+  return create<Class::comm>(index_MPI_Comm_create_errhandler, function, errhandler, true);
+}
+int backstay_win_create_errhandler_fortran(void* function, void* errhandler) {
+  const InCall in_call;
+  return create<Class::win>(index_MPI_Win_create_errhandler, function, errhandler, true);
+}
+int backstay_file_create_errhandler_fortran(void* function, void* errhandler) {
+  const InCall in_call;
+  return create<Class::file>(index_MPI_File_create_errhandler, function, errhandler, true);
+}
 
 int PMPI_Comm_set_errhandler(abi::Handle<Class::comm> comm,
                              abi::Handle<Class::errhandler> errhandler) {

@@ -1,6 +1,8 @@
 // Fortran's numbers of handles. Open MPI numbers the handles that it has given, in a table that a
 // restart begins anew; so slots have numbers of their own, above those of MPI's predefined handles.
 // For MPICH a handle is its number.
+#include "capture/mpi_library/fortran.h"
+
 #include "capture/mpi_library/names.h"
 
 namespace backstay::mpi {
@@ -16,7 +18,7 @@ int to_fortran(uint32_t index, abi::Handle<Type> handle) {
     return slot != nullptr ? first_number + static_cast<int>(slot - slots)
                            : inside(index, abi::real<Type>(handle));
   } else {
-    return static_cast<int>(handle);
+    return (int)(intptr_t)handle;  // also where it is a pointer, and this is left out
   }
 }
 
@@ -28,11 +30,33 @@ abi::Handle<Type> from_fortran(uint32_t index, int number) {
                          slots[at].type == static_cast<uint32_t>(Type);
     return is_slot ? &slots[at] : abi::predefined<Type>(inside<uint64_t>(index, number));
   } else {
-    return static_cast<abi::Handle<Type>>(number);
+    return (abi::Handle<Type>)(intptr_t)number;
   }
 }
 
+template <Class>
+constexpr uint32_t index_to_fortran = 0;
+template <>
+constexpr uint32_t index_to_fortran<Class::comm> = index_MPI_Comm_c2f;
+template <>
+constexpr uint32_t index_to_fortran<Class::datatype> = index_MPI_Type_c2f;
+template <>
+constexpr uint32_t index_to_fortran<Class::win> = index_MPI_Win_c2f;
+
 }  // namespace
+
+template <Class Type>
+int number_of(abi::Handle<Type> handle) {
+  if constexpr (Type == Class::file) {
+    return inside(index_MPI_File_c2f, abi::real<Type>(handle));  // files have MPI's numbers
+  } else {
+    return to_fortran<Type>(index_to_fortran<Type>, handle);
+  }
+}
+template int number_of<Class::comm>(abi::Handle<Class::comm>);
+template int number_of<Class::datatype>(abi::Handle<Class::datatype>);
+template int number_of<Class::file>(abi::Handle<Class::file>);
+template int number_of<Class::win>(abi::Handle<Class::win>);
 
 extern "C" {
 

@@ -9,21 +9,6 @@ namespace {
 Kept<Keyval> keyvals;
 uint32_t keyvals_unused = 0;
 
-int create(Class type, void* copy, void* remove, void* keyval, void* extra) {
-  const Keyval one{type, copy, remove, extra, 1, false};
-  uint32_t at = 0;
-  if (keyvals_unused == 0) {
-    at = keyvals.count;
-    keyvals.add(one);
-  } else {
-    while (keyvals[at].uses != 0) ++at;
-    keyvals[at] = one;
-    --keyvals_unused;
-  }
-  *static_cast<int*>(keyval) = first_keyval + static_cast<int>(at);
-  return 0;
-}
-
 int end(Class type, uint32_t index, void* keyval) {
   const InCall in_call;
   auto* number = static_cast<int*>(keyval);
@@ -43,6 +28,21 @@ int duplicate(void* value, void* to, int* flag) {
 
 }  // namespace
 
+int create_keyval(Class type, void* copy, void* remove, void* keyval, void* extra) {
+  const Keyval one{type, copy, remove, extra, nullptr, nullptr, 1, false};
+  uint32_t at = 0;
+  if (keyvals_unused == 0) {
+    at = keyvals.count;
+    keyvals.add(one);
+  } else {
+    while (keyvals[at].uses != 0) ++at;
+    keyvals[at] = one;
+    --keyvals_unused;
+  }
+  *static_cast<int*>(keyval) = first_keyval + static_cast<int>(at);
+  return 0;
+}
+
 Keyval& keyval_at(int keyval) { return keyvals[static_cast<uint32_t>(keyval - first_keyval)]; }
 
 Keyval* find_keyval(Class type, int keyval) {
@@ -61,7 +61,7 @@ extern "C" {
 
 #define BACKSTAY_KEYVALS(create_name, free_name, class)                                   \
   int P##create_name(void* copy, void* remove, void* keyval, void* extra) {               \
-    return create(Class::class, copy, remove, keyval, extra);                             \
+    return create_keyval(Class::class, copy, remove, keyval, extra);                      \
   }                                                                                       \
   BACKSTAY_MPI_NAME(create_name)                                                          \
   int P##free_name(void* keyval) { return end(Class::class, index_##free_name, keyval); } \
@@ -70,6 +70,13 @@ BACKSTAY_KEYVALS(MPI_Comm_create_keyval, MPI_Comm_free_keyval, comm)
 BACKSTAY_KEYVALS(MPI_Keyval_create, MPI_Keyval_free, comm)
 BACKSTAY_KEYVALS(MPI_Type_create_keyval, MPI_Type_free_keyval, datatype)
 BACKSTAY_KEYVALS(MPI_Win_create_keyval, MPI_Win_free_keyval, win)
+
+// What MPICH's Fortran library says of a keyval that it has made.
+void MPII_Keyval_set_proxy(int keyval, void* copy, void* remove) {
+  if (!is_keyval_of_program(keyval)) return;
+  keyval_at(keyval).copy_proxy = copy;
+  keyval_at(keyval).remove_proxy = remove;
+}
 
 // The functions that the standard defines, under the names that each ABI has for them.
 #define BACKSTAY_DUPLICATE(name)                                     \

@@ -55,20 +55,38 @@ Buffer buffer;  // null: none
 
 // What the real MPI hands to each of the three functions. It ends with the last of them, `done`.
 struct Generalized {
-  int (*query)(void*, void*);
-  int (*done)(void*);
-  int (*cancel)(void*, int);
+  void* query;
+  void* done;
+  void* cancel;
   void* extra;
+  bool is_fortran;
 };
+using Query = int (*)(void*, void*);
+using Done = int (*)(void*);
+using Cancel = int (*)(void*, int);
+using FortranQuery = void (*)(void*, void*, int*);
+using FortranDone = void (*)(void*, int*);
+using FortranCancel = void (*)(void*, int*, int*);
+Generalized* newest = nullptr;  // the request that was made last
+
 int query(void* state, void* status) {
   const InProgram switched;
   const auto* own = static_cast<Generalized*>(state);
-  return own->query(own->extra, status);
+  if (!own->is_fortran) return reinterpret_cast<Query>(own->query)(own->extra, status);
+  int result = 0;
+  reinterpret_cast<FortranQuery>(own->query)(own->extra, status, &result);
+  return result;
 }
 int done(void* state) {
   const InProgram switched;
   auto* own = static_cast<Generalized*>(state);
-  const int result = own->done(own->extra);
+  int result = 0;
+  if (own->is_fortran) {
+    reinterpret_cast<FortranDone>(own->done)(own->extra, &result);
+  } else {
+    result = reinterpret_cast<Done>(own->done)(own->extra);
+  }
+  if (newest == own) newest = nullptr;
   free(own);
   let_go(Open::own_request);
   return result;
@@ -76,7 +94,10 @@ int done(void* state) {
 int cancel(void* state, int is_complete) {
   const InProgram switched;
   const auto* own = static_cast<Generalized*>(state);
-  return own->cancel(own->extra, is_complete);
+  if (!own->is_fortran) return reinterpret_cast<Cancel>(own->cancel)(own->extra, is_complete);
+  int result = 0;
+  reinterpret_cast<FortranCancel>(own->cancel)(own->extra, &is_complete, &result);
+  return result;
 }
 
 }  // namespace
@@ -159,13 +180,15 @@ int PMPI_Grequest_start(void* query_function, void* free_function, void* cancel_
   hold_back(Open::own_request);
   auto* own = static_cast<Generalized*>(malloc(sizeof(Generalized)));
   if (own == nullptr) return abi::err_no_mem;
-  own->query = reinterpret_cast<decltype(own->query)>(query_function);
-  own->done = reinterpret_cast<decltype(own->done)>(free_function);
-  own->cancel = reinterpret_cast<decltype(own->cancel)>(cancel_function);
+  own->query = query_function;
+  own->done = free_function;
+  own->cancel = cancel_function;
   own->extra = extra;
+  own->is_fortran = false;
   Out<Class::request> request_(request);
   const int result = inside(index_MPI_Grequest_start, query, done, cancel, own, request_.place());
   request_.put();
+  newest = result == 0 ? own : nullptr;
   if (result != 0) {
     free(own);
     let_go(Open::own_request);
@@ -173,6 +196,11 @@ int PMPI_Grequest_start(void* query_function, void* free_function, void* cancel_
   return result;
 }
 BACKSTAY_MPI_NAME(MPI_Grequest_start)
+
+// What a Fortran library says of the request that it has just made. The name is MPICH's.
+void MPII_Grequest_set_lang_f77(abi::Handle<Class::request> /*request*/) {
+  if (newest != nullptr) newest->is_fortran = true;
+}
 
 }  // extern "C"
 

@@ -11,8 +11,13 @@
 
 namespace backstay::mpi {
 
+// What an attribute was given as, and is asked for as: a pointer in C, a number in Fortran. MPICH's
+// numbers: its Fortran library says them.
+enum class Given : int { pointer = 0, address_number = 1, number = 3 };
+
 struct Attribute {
   int keyval;
+  Given given;
   void* value;
 };
 

@@ -13,6 +13,12 @@ extern void* const MPI_T_PVAR_ALL_HANDLES;
 void* const MPI_UNWEIGHTED = &unweighted;
 void* const MPI_WEIGHTS_EMPTY = &no_weights;
 void* const MPI_T_PVAR_ALL_HANDLES = &all_handles;
+
+// MPICH's Fortran library writes here which addresses stand for no status.
+int *MPI_F_STATUS_IGNORE, *MPI_F_STATUSES_IGNORE;
+int MPIR_F08_MPI_STATUS_IGNORE_OBJ[5], MPIR_F08_MPI_STATUSES_IGNORE_OBJ[5];
+void* MPI_F08_STATUS_IGNORE = MPIR_F08_MPI_STATUS_IGNORE_OBJ;
+void* MPI_F08_STATUSES_IGNORE = MPIR_F08_MPI_STATUSES_IGNORE_OBJ;
 }
 
 namespace backstay::mpi {

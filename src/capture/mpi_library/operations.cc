@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "capture/mpi_library/fortran.h"
 #include "capture/mpi_library/names.h"
 #include "capture/mpi_library/renew.h"
 #include "capture/mpi_library/trampolines.h"
@@ -14,14 +15,27 @@ namespace {
 
 using Operation = void (*)(void*, void*, int*, abi::Handle<Class::datatype>*);
 using RealOperation = void (*)(void*, void*, int*, void*);
-Operation operations[trampolines];
+// Of Open MPI's Fortran: the datatype is a number.
+using FortranOperation = void (*)(void*, void*, int*, int*);
+struct Function {
+  void* function;
+  bool is_fortran;
+  bool operator==(const Function&) const = default;
+};
+Function operations[trampolines];
 uint32_t operations_count = 0;
 
 template <uint32_t Index>
 void operate(void* in, void* inout, int* count, void* datatype) {
   const InProgram switched;
   auto type = handle_at<Class::datatype>(datatype);
-  operations[Index](in, inout, count, &type);
+  const Function own = operations[Index];
+  if (!own.is_fortran) {
+    reinterpret_cast<Operation>(own.function)(in, inout, count, &type);
+    return;
+  }
+  int number = number_of<Class::datatype>(type);
+  reinterpret_cast<FortranOperation>(own.function)(in, inout, count, &number);
 }
 
 template <uint32_t... Index>
@@ -41,6 +55,20 @@ int make(uint32_t at, int commutes, uint64_t* real) {
                 real);
 }
 
+int create(Function function, int commutes, void* op) {
+  const InCall in_call;
+  const uint32_t at = place_of(operations, operations_count, function);
+  if (at == trampolines) return abi::err_other;
+  uint64_t real = 0;
+  const int result = make(at, commutes, &real);
+  if (result != 0) return result;
+  auto* made = new_made<OperationMade>(Class::op, real);
+  made->at = at;
+  made->commutes = commutes;
+  *static_cast<abi::Handle<Class::op>*>(op) = handle_of_made<Class::op>(made);
+  return result;
+}
+
 }  // namespace
 
 uint64_t renew_operation(const Made* made) {
@@ -53,19 +81,14 @@ uint64_t renew_operation(const Made* made) {
 extern "C" {
 
 int PMPI_Op_create(void* function, int commutes, void* op) {
-  const InCall in_call;
-  const uint32_t at = place_of(operations, operations_count, reinterpret_cast<Operation>(function));
-  if (at == trampolines) return abi::err_other;
-  uint64_t real = 0;
-  const int result = make(at, commutes, &real);
-  if (result != 0) return result;
-  auto* made = new_made<OperationMade>(Class::op, real);
-  made->at = at;
-  made->commutes = commutes;
-  *static_cast<abi::Handle<Class::op>*>(op) = handle_of_made<Class::op>(made);
-  return result;
+  return create({function, false}, commutes, op);
 }
 BACKSTAY_MPI_NAME(MPI_Op_create)
+
+// For Open MPI's Fortran (fortran_openmpi/).
+int backstay_op_create_fortran(void* function, int commutes, void* op) {
+  return create({function, true}, commutes, op);
+}
 
 }  // extern "C"
 
