@@ -315,7 +315,7 @@ int PMPI_Type_get_contents(TypeHandle type, int max_integers, int max_addresses,
       continue;
     }
     uint64_t given = parts.at(i);
-    if (part.made->handles == 0) {
+    if (part.made->real == 0) {
       part.made->real = given;
     } else if (!is_of_mpi(static_cast<DatatypeMade*>(part.made)->function)) {
       inside(index_MPI_Type_free, &given);
