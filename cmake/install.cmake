@@ -84,7 +84,8 @@ endforeach()
 # The lower half and our MPI libraries, for unmodified programs: the target backstay_mpi_folder.
 install(DIRECTORY ${PROJECT_BINARY_DIR}/mpi/
         DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/backstay/mpi
-        USE_SOURCE_PERMISSIONS FILES_MATCHING PATTERN "backstay-lower" PATTERN "lib*.so.*")
+        USE_SOURCE_PERMISSIONS FILES_MATCHING PATTERN "backstay-lower" PATTERN "lib*.so.*"
+        PATTERN "backstay-*-abi.so")
 foreach(library backstay_mpich backstay_openmpi)
   if(TARGET ${library})
     set_target_properties(${library} PROPERTIES INSTALL_RPATH "$ORIGIN")

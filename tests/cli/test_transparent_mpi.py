@@ -2,12 +2,14 @@
 goes on from a cut.
 """
 
+import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 from conftest import PROGRAM
-from ranks import HERE, goes_on_from_a_cut, line
-from transparent import nothing_is_left, program, seed  # noqa: F401 (fixtures)
+from ranks import HERE, goes_on_from_a_cut, line, wait_for_version
+from transparent import nothing_is_left, program, seed, start  # noqa: F401 (some are fixtures)
 
 if not HERE:
     pytest.skip("no launcher is installed", allow_module_level=True)
@@ -31,3 +33,41 @@ def test_a_program_of_mpi_goes_on_from_a_cut(world, launcher, victim):
     words = line(launcher, RANKS, halo(launcher), STEPS, PAUSE_MS)
     victims = {"program": "backstay-boot", "companion": "backstay-companion"}
     goes_on_from_a_cut(world, words, STEPS, victims[victim])
+
+
+def end(running):
+    """It saves the program once more, and ends."""
+    running.send_signal(signal.SIGTERM)
+    _, told = running.communicate(timeout=100)
+    assert running.returncode == 143, told
+    return told
+
+
+@pytest.mark.skipif(not {"mpich", "openmpi"} <= set(HERE), reason="one MPI only")
+@pytest.mark.parametrize("launcher", ["mpich", "openmpi"])
+def test_a_program_of_one_mpi_goes_on_under_the_other(world, launcher):
+    """Saved among messages of all kinds, it is given the other MPI's mpirun, and prints what an
+    undisturbed run prints."""
+    path = Path(PROGRAM).resolve().parents[2] / "tests/capture_cut" / f"patterns.{launcher}"
+    if not path.exists():
+        pytest.skip(f"{path} was not built")
+    other = {"mpich": "openmpi", "openmpi": "mpich"}[launcher]
+    words = [path, "mixed", "30000"]
+    native = subprocess.run(list(map(str, line(launcher, RANKS, *words))), env=world.env,
+                            cwd=world.folder, stdin=subprocess.DEVNULL, capture_output=True,
+                            text=True, timeout=100)
+    expected = native.stdout.splitlines()
+    assert native.returncode == 0 and len(expected) > 1000, native.stderr
+    with open(world.folder / "out", "w") as out:
+        for mpi in (launcher, other):
+            command = list(map(str, line(mpi, RANKS, *words)))
+            running = start(world, command, "--job", "app", "--interval", 0.1, out=out)
+            if mpi == launcher:
+                wait_for_version(world, running)
+                end(running)
+            else:
+                _, told = running.communicate(timeout=200)
+    assert running.returncode == 0, told
+    assert "is linked with" in told and "whose launcher has started it" in told, told
+    printed = (world.folder / "out").read_text().splitlines()
+    assert set(expected) <= set(printed) and set(printed[-RANKS:]) == set(expected[-RANKS:]), told

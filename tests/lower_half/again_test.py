@@ -230,8 +230,12 @@ class Refusals(Lives):
             (other / REAL).write_text("this is no library")
             words = f"the real MPI cannot be opened: {other}/{REAL}: "
             self.refused(words, "--mpi", FOLDER, LD_LIBRARY_PATH=str(other))
-        launcher = {"OMPI_COMM_WORLD_SIZE": "1"} if MPI == "mpich" else {"PMI_FD": "17"}
-        self.refused("by the launcher of another MPI", "--mpi", FOLDER, **launcher)
+        hydra = {"PMI_FD": "17", "MPI_LOCALNRANKS": "1"}
+        launcher = {"OMPI_COMM_WORLD_SIZE": "1"} if MPI == "mpich" else hydra
+        with tempfile.TemporaryDirectory() as folder:
+            for one in (REAL, "backstay-lower"):
+                shutil.copy(Path(FOLDER) / one, folder)
+            self.refused("by the launcher of another MPI, and", "--mpi", folder, **launcher)
         self.assertEqual(
             (self.work / "out.0").read_text(), written["out.0"] + "behind the cut\n"
         )

@@ -39,7 +39,9 @@ int by_number(const void* a, const void* b) {
 Kept<Old> all_of(Class type) {
   Kept<Old> all{};
   for (Made* made = first_made(type); made != nullptr; made = made->next) {
-    if (made->handles != 0) all.add({made, made->real});
+    // A datatype that the program has freed lives on where another one is built on it.
+    const bool lives_on = type == Class::datatype && made->real != 0;
+    if (made->handles != 0 || lives_on) all.add({made, made->real});
   }
   if (type == Class::comm && all.count != 0) qsort(all.all, all.count, sizeof(Old), by_number);
   return all;

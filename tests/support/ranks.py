@@ -1,7 +1,10 @@
 """Programs without MPI behind a launcher, saved together by `backstay run --transparent`."""
 
 import os
+import re
 import shutil
+import signal
+import subprocess
 from pathlib import Path
 
 from processes import wait_for
@@ -46,7 +49,6 @@ def outputs(world):
 
 def undisturbed(world, launcher, ranks, words):
     """What each rank writes without us."""
-    import subprocess
     subprocess.run(list(map(str, line(launcher, ranks, *words))), cwd=world.folder, check=True,
                    env=world.env, stdin=subprocess.DEVNULL, timeout=100)
     found = outputs(world)
@@ -75,9 +77,6 @@ def wait_for_version(world, running, above=0):
 
 def goes_on_from_a_cut(world, words, lines, victim="backstay-boot"):
     """One rank is killed behind a version; `lines` lines come as of an undisturbed run."""
-    import re
-    import signal
-    import subprocess
     words = list(map(str, words))
     native = subprocess.run(words, env=world.env, cwd=world.folder, stdin=subprocess.DEVNULL,
                             capture_output=True, text=True, timeout=100)

@@ -133,7 +133,12 @@ void fill(std::index_sequence<Index...>) {
   table().functions_sum = sum;
 }
 
-void* find(const char* symbol) { return dlsym(library, symbol); }
+using Find = void* (*)(const char*);
+Find find_by_adapter = nullptr;  // null: the MPI is the program's own
+
+void* find(const char* symbol) {
+  return find_by_adapter != nullptr ? find_by_adapter(symbol) : dlsym(library, symbol);
+}
 
 uint64_t own_fs() {
   uint64_t base = 0;
@@ -147,6 +152,23 @@ uint64_t own_fs() {
   for (;;) pause();
 }
 
+// Global, as a program that is linked with it has it: Open MPI's plug-ins look there.
+void open_library(const char* name) {
+  library = dlopen(name, RTLD_NOW | RTLD_GLOBAL);
+  if (library == nullptr) fail("the real MPI cannot be opened: ", dlerror());
+}
+
+// The adapter opens the MPI of the launcher. Its own functions are for the table alone.
+void open_adapter(const char* path) {
+  library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) fail("the adapter to another MPI cannot be opened: ", dlerror());
+  const auto open = reinterpret_cast<const char* (*)()>(dlsym(library, "backstay_adapter_open"));
+  find_by_adapter = reinterpret_cast<Find>(dlsym(library, "backstay_adapter_find"));
+  if (open == nullptr || find_by_adapter == nullptr) fail("this is no adapter to an MPI: ", path);
+  const char* why = open();
+  if (why != nullptr) fail("the launcher's MPI cannot be used: ", why);
+}
+
 void begin() {
   Table& shared = table();
   if (shared.version != version)
@@ -154,9 +176,11 @@ void begin() {
   const char* missed = shared.change_calls(reinterpret_cast<const void*>(&mmap));
   if (missed != nullptr) fail("the C library is not known: this was not found in it: ", missed);
   for (const auto& own : own_variables) setenv(own[0], own[1], 1);
-  // Global, as a program that is linked with it has it: Open MPI's plug-ins look there.
-  library = dlopen(shared.library, RTLD_NOW | RTLD_GLOBAL);
-  if (library == nullptr) fail("the real MPI cannot be opened: ", dlerror());
+  if (shared.adapter != nullptr) {
+    open_adapter(shared.adapter);
+  } else {
+    open_library(shared.library);
+  }
   if (dlsym(library, "MPI_Init") == nullptr) fail("this is no MPI library: ", shared.library);
   fill(std::make_index_sequence<names_count>());
   shared.fs = own_fs();

@@ -16,7 +16,7 @@ inline constexpr uint64_t table_bytes = 1 << 20;
 inline constexpr uint64_t first_free = range_start + table_bytes;
 
 inline constexpr uint32_t functions_max = 4096;
-inline constexpr uint32_t version = 1;
+inline constexpr uint32_t version = 2;
 
 // Door 5 of the boot program (docs/format/image.md, "Doors"): starts the lower half and waits for
 // it.
@@ -38,6 +38,8 @@ struct Table {
   uint32_t state;  // State; a futex
   // From the boot program, for backstay-lower.
   const char* library;
+  // Path of an adapter that gives this library's ABI and calls another MPI; null: none is needed.
+  const char* adapter;
   // Changes the system calls of the library in which this address lies. Null, or which one is
   // missing.
   const char* (*change_calls)(const void* inside);

@@ -25,6 +25,8 @@ struct DatatypeMade : Made {
   int length;                     // of arrays
   uint64_t given[arguments_max];  // numbers, and own copies of arrays; of a type nothing
   Kept<Part> parts;               // in the order of the arguments
+  int64_t lower_bound, extent;    // of a type that is not MPI's own
+  uint64_t unresized;             // what `real` is resized from (renew_extent); else 0
   bool is_committed;
 };
 
@@ -103,6 +105,32 @@ void note_name(DatatypeMade& made) {
   rename(made.name, name);
 }
 
+void note_extent(DatatypeMade& made) {
+  inside(index_MPI_Type_get_extent, made.real, &made.lower_bound, &made.extent);
+}
+
+// Another MPI may round an extent where this one did not, or hand a resized type's bounds on to
+// what is built on it. The program has laid out its memory by what it was told.
+void renew_extent(DatatypeMade& made) {
+  int64_t lower_bound = 0;
+  int64_t extent = 0;
+  inside(index_MPI_Type_get_extent, made.real, &lower_bound, &extent);
+  if (lower_bound == made.lower_bound && extent == made.extent) return;
+  uint64_t resized = 0;
+  must(inside(index_MPI_Type_create_resized, made.real, made.lower_bound, made.extent, &resized),
+       "a datatype's extent");
+  made.unresized = made.real;
+  made.real = resized;
+}
+
+// What the program has made: it may ask how.
+uint64_t constructed(TypeHandle type) {
+  const Slot* slot = abi::slot_of<Class::datatype>(type);
+  const auto* made = slot != nullptr ? static_cast<DatatypeMade*>(made_of(slot)) : nullptr;
+  const bool is_resized = made != nullptr && made->unresized != 0;
+  return is_resized ? made->unresized : abi::real<Class::datatype>(type);
+}
+
 int duplicate_attributes(TypeHandle from, TypeHandle* newtype) {
   const Made* old = datatype(from);
   Slot* slot = abi::slot_of<Class::datatype>(*newtype);
@@ -138,6 +166,7 @@ int construct_type(uint32_t function, const char* shape, std::initializer_list<u
   if (result == 0 && known == nullptr) {
     made->real = real;
     made->is_committed = is_of_mpi(function);
+    if (!is_of_mpi(function)) note_extent(*made);
     note_name(*made);
     *static_cast<TypeHandle*>(newtype) = abi::is_predefined<Class::datatype>(real)
                                              ? abi::predefined<Class::datatype>(real)
@@ -179,13 +208,15 @@ void clear_type(Made* made) {
   for (const Part& part : own->parts) unuse(part.made);
   own->parts.clear();
   if (made->real != 0 && own->shape != nullptr) inside(index_MPI_Type_free, &made->real);
+  if (own->unresized != 0) inside(index_MPI_Type_free, &own->unresized);
 }
 
 void renew_datatypes() {
   for (Made* one = first_made(Class::datatype); one != nullptr; one = one->next) {
     auto* made = static_cast<DatatypeMade*>(one);
-    made->real = 0;
+    made->real = made->unresized = 0;
     must(make(*made, &made->real), "a datatype");
+    if (!is_of_mpi(made->function)) renew_extent(*made);
     const bool is_open = made->is_committed && !is_of_mpi(made->function);
     if (is_open) must(inside(index_MPI_Type_commit, &made->real), "a datatype's commit");
     if (made->name != nullptr) inside(index_MPI_Type_set_name, made->real, made->name);
@@ -258,14 +289,21 @@ int PMPI_Type_set_name(TypeHandle type, void* name) {
 }
 BACKSTAY_MPI_NAME(MPI_Type_set_name)
 
+int PMPI_Type_get_envelope(TypeHandle type, void* integers, void* addresses, void* types,
+                           void* combiner) {
+  const InCall in_call;
+  return inside(index_MPI_Type_get_envelope, constructed(type), integers, addresses, types,
+                combiner);
+}
+BACKSTAY_MPI_NAME(MPI_Type_get_envelope)
+
 // MPI gives a reference to each part. Where the program has a handle of it, this library has one.
 int PMPI_Type_get_contents(TypeHandle type, int max_integers, int max_addresses, int max_datatypes,
                            void* integers, void* addresses, void* datatypes) {
   const InCall in_call;
   OutArray<Class::datatype> parts(datatypes, max_datatypes);
-  const int result =
-      inside(index_MPI_Type_get_contents, abi::real<Class::datatype>(type), max_integers,
-             max_addresses, max_datatypes, integers, addresses, parts.place());
+  const int result = inside(index_MPI_Type_get_contents, constructed(type), max_integers,
+                            max_addresses, max_datatypes, integers, addresses, parts.place());
   const Slot* slot = abi::slot_of<Class::datatype>(type);
   const auto* made = slot != nullptr ? static_cast<DatatypeMade*>(made_of(slot)) : nullptr;
   if (result != 0 || made == nullptr) return result;
@@ -277,7 +315,7 @@ int PMPI_Type_get_contents(TypeHandle type, int max_integers, int max_addresses,
       continue;
     }
     uint64_t given = parts.at(i);
-    if (part.made->handles == 0) {
+    if (part.made->real == 0) {
       part.made->real = given;
     } else if (!is_of_mpi(static_cast<DatatypeMade*>(part.made)->function)) {
       inside(index_MPI_Type_free, &given);

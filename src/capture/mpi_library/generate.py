@@ -47,9 +47,10 @@ BY_HAND_HANDLES = {
     File_create_errhandler Free_mem Grequest_start Group_c2f Group_f2c Info_c2f Info_delete
     Info_f2c Info_set Keyval_create Keyval_free Message_c2f Message_f2c Op_c2f Op_create Op_f2c
     Request_c2f Request_f2c Session_create_errhandler Type_c2f Type_commit Type_create_keyval
-    Type_delete_attr Type_dup Type_f2c Type_free Type_free_keyval Type_get_attr Type_get_contents
-    Type_set_attr Type_set_name Win_c2f Win_create_errhandler Win_create_keyval Win_delete_attr
-    Win_f2c Win_free Win_free_keyval Win_get_attr Win_set_attr
+    Type_delete_attr Type_dup Type_f2c Type_free Type_free_keyval Type_get_attr
+    Type_get_contents Type_get_envelope Type_set_attr Type_set_name Win_c2f
+    Win_create_errhandler Win_create_keyval Win_delete_attr Win_f2c Win_free Win_free_keyval
+    Win_get_attr Win_set_attr
     """.split()
 }
 # Each is kept as the call that it is (datatypes.h); the arrays are as long as `count` or `ndims`.

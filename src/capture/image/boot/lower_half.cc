@@ -28,6 +28,7 @@ constexpr const char* launcher_variable = "PMI_FD";
 char folder[path_max];
 uint64_t entry_stack = 0;
 uint64_t entry_address = 0;
+char adapter_path[path_max];
 char library_name[64];  // of the real MPI: no pointer into the program, which an image replaces
 uint32_t started = 0;   // for that library
 char** kept = nullptr;  // behind a restart: the environment of this process
@@ -88,6 +89,7 @@ void map_table(Trouble& trouble) {
   lower::Table& table = lower::table();
   table.version = lower::version;
   table.library = library_name;
+  table.adapter = adapter_path[0] != 0 ? adapter_path : nullptr;
   table.change_calls = change_library;
 }
 
@@ -143,10 +145,48 @@ void check_possible(const char* library, Trouble& trouble) {
   }
 }
 
+// Hydra's word for a rank tells it from Slurm, which sets PMI_FD for programs of either MPI.
+bool is_of_other_launcher(const char* library, char** environment) {
+  const bool by_open_mpi = variable_of(environment, "OMPI_COMM_WORLD_SIZE") != nullptr;
+  const bool by_hydra = variable_of(environment, launcher_variable) != nullptr &&
+                        variable_of(environment, "MPI_LOCALNRANKS") != nullptr;
+  return begins_with(library, "libmpich") ? by_open_mpi && !by_hydra : by_hydra && !by_open_mpi;
+}
+
+// A launcher of another MPI would make each rank a job of its own. So the launcher's MPI runs then,
+// and an adapter gives the program the one that it is linked with.
+void choose_adapter(const char* library, char** environment, Trouble& trouble) {
+  adapter_path[0] = 0;
+  if (!is_of_other_launcher(library, environment)) return;
+  Text path;
+  path << folder
+       << (begins_with(library, "libmpich") ? "/backstay-mpich-abi.so"
+                                            : "/backstay-openmpi-abi.so");
+  FileStatus status;
+  if (!file_status(path.c_str(), status)) {
+    trouble << "the program uses " << library << ", this process was started by the launcher of "
+            << "another MPI, and " << path.c_str() << " is missing, by which it could use that one";
+    return;
+  }
+  copy_text(adapter_path, sizeof adapter_path, path.c_str());
+}
+
+// Once for the job.
+void say_adapter(const char* library, char** environment) {
+  const bool over_hydra = begins_with(library, "libmpi.");
+  const char* rank = variable_of(environment, over_hydra ? "PMI_RANK" : "OMPI_COMM_WORLD_RANK");
+  if (rank == nullptr || rank[0] != '0' || rank[1] != 0) return;
+  Text text;
+  text << "backstay: the program is linked with " << library << " and runs over "
+       << (over_hydra ? "MPICH" : "Open MPI") << ", whose launcher has started it\n";
+  sys_write(2, text.c_str(), text.size());
+}
+
 void start(const char* library, char** environment, Trouble& trouble) {
   static Program program;
   Elf interpreter;
   check_possible(library, trouble);
+  if (trouble.empty()) choose_adapter(library, environment, trouble);
   copy_text(library_name, sizeof library_name, library);
   if (trouble.empty()) __atomic_store_n(&started, 1, __ATOMIC_RELEASE);
   if (trouble.empty()) map_table(trouble);
@@ -156,6 +196,7 @@ void start(const char* library, char** environment, Trouble& trouble) {
   lower::Table& table = lower::table();
   wait_while(&table.state, static_cast<uint32_t>(lower::State::starting));
   if (table.state == static_cast<uint32_t>(lower::State::failed)) trouble << table.reason.text;
+  if (trouble.empty() && table.adapter != nullptr) say_adapter(library, environment);
 }
 
 long descriptor_of(const char* number) {
@@ -222,15 +263,8 @@ void check_lower_half(const char* library, Trouble& trouble) {
     trouble << path.c_str() << " is missing: the program uses this MPI";
     return;
   }
-  // A launcher of another MPI would make each rank a job of its own.
-  const bool mpich = begins_with(library, "libmpich");
-  const bool by_open_mpi = variable_of(kept, "OMPI_COMM_WORLD_SIZE") != nullptr;
-  const bool by_hydra = variable_of(kept, launcher_variable) != nullptr;
-  if ((mpich && by_open_mpi && !by_hydra) || (!mpich && by_hydra && !by_open_mpi)) {
-    trouble << "the program uses " << library << ", and this process was started by the launcher "
-            << "of another MPI";
-    return;
-  }
+  choose_adapter(library, kept, trouble);
+  if (!trouble.empty()) return;
   static Program program;
   path.clear();
   path << folder << "/backstay-lower";
