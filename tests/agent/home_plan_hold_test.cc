@@ -29,6 +29,37 @@ TEST_F(HomePlanTest, WhatWasLetGoComesWhenSomebodyAsks) {
   EXPECT_EQ(answers(), (Answers{{1, "ok"}}));
 }
 
+// The home thread has looked at the hold; then the program closes the file, and the collector asks.
+TEST_F(HomePlanTest, WhatWasLetGoWhileItWasLookedAtIsLookedAtAgain) {
+  store(1, {{"/w/x", 10}});
+  EXPECT_EQ(step(), "look at 1");
+  for (const char* asked : {"/w/x", "/w/", ""}) {
+    const auto order = plan_.next(now_);
+    ASSERT_TRUE(order.has_value()) << asked;
+    const auto& bring = std::get<BringFile>(*order);
+    plan_.settle(1, asked, now_);
+    plan_.settle(2, "/w/other", now_);
+    plan_.on(FileBrought{bring.version, bring.to, Brought::held, "a program has it open"}, now_);
+    EXPECT_EQ(answers(), (Answers{{2, "ok"}})) << "that look began before the question: " << asked;
+    plan_.forget(1);
+  }
+  plan_.settle(1, "/w/x", now_);
+  EXPECT_EQ(run(), (Steps{"bring /w/x of 1", "mark 1"}));
+  EXPECT_EQ(answers(), (Answers{{1, "ok"}}));
+}
+
+TEST_F(HomePlanTest, ATryThatBeganBeforeTheQuestionDoesNotAnswerIt) {
+  store(1, {{"/w/x", 10}});
+  EXPECT_EQ(step(), "look at 1");
+  const auto order = plan_.next(now_);
+  ASSERT_TRUE(order.has_value());
+  plan_.settle(1, "/w/x", now_);
+  plan_.on(FileBrought{1, "/w/x", Brought::failed, "no space left", Code::no_space}, now_);
+  EXPECT_EQ(answers(), Answers{});
+  EXPECT_EQ(run(), (Steps{"mark 1 not /w/x", "bring /w/x of 1", "mark 1"})) << "at once";
+  EXPECT_EQ(answers(), (Answers{{1, "ok"}}));
+}
+
 TEST_F(HomePlanTest, WhatWasLetGoComesByItselfToo) {
   held_ = {1};
   store(1, {{"/w/x", 10}});

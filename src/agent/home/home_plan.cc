@@ -177,7 +177,7 @@ void HomePlan::hold(const Key& key, const std::string& why, std::uint64_t now_ns
   change(key, State::waiting, Code::busy);
   file.tried = answers_;
   file.why = why;
-  file.next_ns = now_ns + look_again_ns;
+  file.next_ns = is_wanted_again(key) ? 0 : now_ns + look_again_ns;
   versions_.at(key.version).held = true;
   if (*file.path->second.rbegin() == key) schedule(key);
 }
@@ -188,7 +188,8 @@ void HomePlan::fail(const Key& key, const Error& why, std::uint64_t now_ns) {
   unschedule(key);
   change(key, State::waiting, why.code());
   file.tried = answers_;
-  file.next_ns = now_ns + pause_ns(++file.tries);
+  ++file.tries;
+  file.next_ns = is_wanted_again(key) ? 0 : now_ns + pause_ns(file.tries);
   if (file.why != why.message() || version.dirty) {
     if (file.why != why.message()) {
       news_.warnings.push_back({key.version, file.path->first, why.message()});

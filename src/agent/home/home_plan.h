@@ -131,7 +131,7 @@ class HomePlan {
   };
   struct Asked {
     std::string path;
-    std::uint64_t since = 0;  // answers_
+    std::uint64_t since = 0;  // answers_, with that of the file that was being brought
   };
   // What the thread works on. The key is that of a file.
   struct Work {
@@ -170,6 +170,8 @@ class HomePlan {
   template <typename Use>
   void for_each_in(const std::string& asked, Use use) const;
   void answer_all();
+  bool is_bringing() const;
+  bool is_wanted_again(const Key& key) const;
   Outcome outcome_of(const Asked& asked) const;
   Outcome outcome_of(const Version& version, const Asked& asked) const;
   Outcome outcome_of(const Key& key, const std::set<Key>& keys, const Asked& asked) const;

@@ -27,8 +27,24 @@ void HomePlan::settle(std::uint64_t ticket, std::string path, std::uint64_t now_
   for_each_in(path, [&](const Key& key, const std::set<Key>&) { keys.push_back(key); });
   for (const Key& key : keys) retry_now(key);
   for (auto& [number, version] : versions_) version.next_ns = std::min(version.next_ns, now_ns);
-  asked_[ticket] = {std::move(path), answers_};
+  asked_[ticket] = {std::move(path), answers_ + (is_bringing() ? 1 : 0)};
   answer_all();
+}
+
+bool HomePlan::is_bringing() const {
+  return work_ && std::holds_alternative<BringFile>(work_->order);
+}
+
+// Somebody has asked for it since its last try began, which may have found it held by a program
+// that has let it go meanwhile.
+bool HomePlan::is_wanted_again(const Key& key) const {
+  const File& file = file_of(key);
+  return std::ranges::any_of(asked_, [&](const auto& entry) {
+    const Asked& asked = entry.second;
+    const bool meant = asks_for_many(asked.path) ? file.path->first.starts_with(asked.path)
+                                                 : file.path->first == asked.path;
+    return meant && asked.since >= file.tried;
+  });
 }
 
 void HomePlan::answer_all() {
