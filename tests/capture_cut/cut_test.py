@@ -26,6 +26,7 @@ DEADLINE_S = 120
 # So many steps that the cuts fit in.
 STEPS = {
     "halo": 300,
+    "edges": 1200,
     "ring": 1200,
     "wavefront": 300,
     "exchange": 300,

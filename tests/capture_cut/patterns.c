@@ -16,6 +16,21 @@ static uint64_t halo(int step) {
   return mix(sum_of(got, size), sum_of(other, size));
 }
 
+// The first and the last rank have no neighbour on one side.
+static uint64_t edges(int step) {
+  MPI_Request request[4];
+  const int size = size_of(step);
+  const int before = rank > 0 ? rank - 1 : MPI_PROC_NULL;
+  const int behind = rank + 1 < ranks ? rank + 1 : MPI_PROC_NULL;
+  MPI_Irecv(got, size, MPI_UINT64_T, before, 26, MPI_COMM_WORLD, &request[0]);
+  MPI_Irecv(other, size, MPI_UINT64_T, behind, 27, MPI_COMM_WORLD, &request[1]);
+  MPI_Isend(own, size, MPI_UINT64_T, behind, 26, MPI_COMM_WORLD, &request[2]);
+  MPI_Isend(own, size, MPI_UINT64_T, before, 27, MPI_COMM_WORLD, &request[3]);
+  MPI_Waitall(4, request, MPI_STATUSES_IGNORE);
+  own[step % words] ^= mix(got[step % words], other[3]);
+  return mix(sum_of(got, size), sum_of(other, size));
+}
+
 static uint64_t ring(int step) {
   uint64_t token = (uint64_t)step;
   MPI_Status status;
@@ -261,6 +276,7 @@ static uint64_t mixed(int step) {
 }
 
 static const struct Pattern all[] = {{"halo", halo},
+                                     {"edges", edges},
                                      {"ring", ring},
                                      {"wavefront", wavefront},
                                      {"exchange", exchange},

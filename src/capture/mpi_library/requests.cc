@@ -31,6 +31,12 @@ bool was_cancelled(const abi::Status& status) {
   return flag != 0;
 }
 
+// Whose message it has received. MPICH 4.0 writes nothing into the status of a receive from
+// MPI_PROC_NULL: it would count as one of rank 0.
+int source_of(const Request& request, const abi::Status& status) {
+  return request.peer == abi::any_source ? status.source : request.peer;
+}
+
 // Its end is known: what the companion counts.
 void count_end(Request& request, int source, bool is_taken) {
   if (request.kind == Kind::collective) {
@@ -101,7 +107,7 @@ bool poll(Slot& slot, Request& request) {
   const int error = inside(index_MPI_Test, &slot.real, &is_complete, &status);
   if (error == 0 && is_complete == 0) return false;
   const bool is_gone = request.is_cancelled && was_cancelled(status);
-  if (!is_gone) count_end(request, status.source, false);
+  if (!is_gone) count_end(request, source_of(request, status), false);
   set_done(request, status, error);
   request.is_taken = is_gone;
   return true;
@@ -237,7 +243,7 @@ int hand_over(RequestHandle& handle, void* status) {
   copy_status(request.status, status);
   const int error = request.error;
   if (request.kind == Kind::receive && !request.is_taken) {
-    count_taken(request.communicator, request.status.source);
+    count_taken(request.communicator, source_of(request, request.status));
   }
   --held_back;
   forget(request);
