@@ -44,8 +44,6 @@ STEPS = {
 }
 OPENED = {
     "duplicates": 10000,
-    "some_ranks": 10000,
-    "halves": 10000,
     "file": 10000,
     "window": 10000,
     "own_request": 4000,

@@ -31,48 +31,6 @@ static uint64_t duplicates(int step) {
   return mix(sum, more);
 }
 
-// All ranks but one, another one each time; and it is used for a few steps.
-static uint64_t some_ranks(int step) {
-  static MPI_Comm comm = MPI_COMM_NULL;
-  if (step % 4 == 0) {
-    const int left_out = ranks > 2 ? step / 4 % ranks : ranks;
-    MPI_Group all, some = MPI_GROUP_NULL;
-    if (comm != MPI_COMM_NULL) MPI_Comm_free(&comm);
-    if (rank != left_out) {
-      MPI_Comm_group(MPI_COMM_WORLD, &all);
-      if (left_out < ranks) MPI_Group_excl(all, 1, &left_out, &some);
-      MPI_Comm_create_group(MPI_COMM_WORLD, left_out < ranks ? some : all, step, &comm);
-      if (left_out < ranks) MPI_Group_free(&some);
-      MPI_Group_free(&all);
-    }
-  }
-  uint64_t word = own[step % words];
-  if (comm != MPI_COMM_NULL) word = sum_over(comm, word);
-  MPI_Sendrecv(&word, 1, MPI_UINT64_T, right, 5, got, 1, MPI_UINT64_T, left, 5, MPI_COMM_WORLD,
-               MPI_STATUS_IGNORE);
-  return mix(word, got[0]);
-}
-
-// Two halves, messages between them, and one communicator of both that is used when the two are
-// gone.
-static uint64_t halves(int step) {
-  static MPI_Comm whole = MPI_COMM_NULL;
-  if (step % 50 == 0) {
-    MPI_Comm half, between;
-    if (whole != MPI_COMM_NULL) MPI_Comm_free(&whole);
-    const int upper = rank >= ranks / 2;
-    MPI_Comm_split(MPI_COMM_WORLD, upper, 0, &half);
-    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, upper ? 0 : ranks / 2, 9, &between);
-    uint64_t word = own[0];
-    MPI_Bcast(&word, 1, MPI_UINT64_T, upper ? 0 : rank == 0 ? MPI_ROOT : MPI_PROC_NULL, between);
-    own[1] ^= word;
-    MPI_Intercomm_merge(between, upper, &whole);
-    MPI_Comm_free(&between);
-    MPI_Comm_free(&half);
-  }
-  return sum_over(whole, own[step % words]);
-}
-
 // --- what is open for a while
 
 static uint64_t file(int step) {
@@ -154,8 +112,10 @@ static uint64_t buffered(int step) {
   return mix(sum_of(got, words), sum_of(other, words / 2));
 }
 
-static const struct Pattern all[] = {
-    {"duplicates", duplicates}, {"some_ranks", some_ranks},   {"halves", halves},    {"file", file},
-    {"window", window},         {"own_request", own_request}, {"buffered", buffered}};
+static const struct Pattern all[] = {{"duplicates", duplicates},
+                                     {"file", file},
+                                     {"window", window},
+                                     {"own_request", own_request},
+                                     {"buffered", buffered}};
 
 int main(int argc, char** argv) { return play(argc, argv, all, sizeof all / sizeof all[0]); }

@@ -19,7 +19,6 @@ Reason reasons[] = {{"it has a file of MPI open", 0},
                     {"it has an open request of its own (MPI_Grequest_start)", 0},
                     {"it has freed a communicator with an open receive", 0},
                     {"it is duplicating a communicator (MPI_Comm_idup)", 0},
-                    {"it makes a communicator of some ranks alone", 0},
                     {nullptr, 0}};
 const char* for_life = nullptr;
 

@@ -13,7 +13,6 @@ enum class Open : uint32_t {
   own_request,
   freed_communicator,  // with an open receive
   duplicate,           // MPI_Comm_idup. Open MPI 4.1 does not always complete it in a loop of tests
-  group_call,          // a call that waits for some ranks and that no clock counts
   what_stands          // seen when a cut has stopped the program
 };
 
@@ -26,16 +25,5 @@ void let_go(Open what);
 void hold_back(Open what, const char* why);
 // In another process: writes the reason into its channel.
 void renew_refusals();
-
-class HeldBack {
- public:
-  explicit HeldBack(Open what) : what_(what) { hold_back(what); }
-  ~HeldBack() { let_go(what_); }
-  HeldBack(const HeldBack&) = delete;
-  HeldBack& operator=(const HeldBack&) = delete;
-
- private:
-  Open what_;
-};
 
 }  // namespace backstay::mpi
