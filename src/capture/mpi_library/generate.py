@@ -10,29 +10,14 @@ It prints C++. docs/protocol/lower-half.md says what a line of FUNCTIONS.TXT is.
 only.
 """
 
-import re
 import sys
+from pathlib import Path
 
 import counted
 
-PROTOTYPE = re.compile(r"(\w+) (\w+)\((.*)\)$")
-PARAMETER = re.compile(r"(?:(in|out|inout) )?(?:const )?(\w+)(\**) (\w+)((?:\[[^]]*\])*)$")
-CLASSES = {
-    f"MPI_{name}": name.lower()
-    for name in (
-        "Comm Group Datatype Op Request Info Errhandler Message Win File Session".split()
-    )
-}
-# By-value types that are no handles; all else by value is an opaque pointer of MPI's tools.
-NUMBERS = {
-    "int": "int",
-    "MPI_Fint": "int",
-    "MPI_Aint": "int64_t",
-    "MPI_Count": "int64_t",
-    "MPI_Offset": "int64_t",
-    "MPI_T_cb_safety": "int",
-    "double": "double",
-}
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lower"))
+from prototypes import CLASSES, NUMBERS, Argument, lines_of, prototypes  # noqa: E402
+
 # What makes and frees handles, and what a restart has to know of them: attributes.cc,
 # communicators.cc, datatypes.cc, error_handlers.cc, fortran.cc, infos.cc, keyvals.cc, leftovers.cc,
 # operations.cc.
@@ -80,32 +65,16 @@ BY_HAND = {
 } | counted.BY_HAND
 
 
-def lines_of(path):
-    with open(path) as file:
-        return [line.strip() for line in file if line.strip() and not line.startswith("#")]
-
-
-class Parameter:
+class Parameter(Argument):
     """One argument: how the program gives it, and what the real MPI gets."""
 
     def __init__(self, text):
-        found = PARAMETER.match(text)
-        assert found, text
-        self.direction, kind, stars, self.name, arrays = found.groups()
-        self.is_pointer = bool(stars or arrays)
-        self.handle = CLASSES.get(kind)
-        self.kind = kind
-        self.length = arrays[1:-1] if arrays else ""
-        self.number = NUMBERS.get(kind, "void*")
+        super().__init__(text)
         # Wrapped: pointer to handles. Statuses go as they are.
         self.is_wrapped = self.handle is not None and self.is_pointer
 
     def declaration(self):
-        if self.is_pointer:
-            return f"void* {self.name}"
-        if self.handle:
-            return f"abi::Handle<Class::{self.handle}> {self.name}"
-        return f"{self.number} {self.name}"
+        return self.declared("abi::Handle")
 
     def may_be_special(self):
         """An address that may mean something else than an array."""
@@ -194,11 +163,9 @@ def calls(path):
     yield '#include "capture/mpi_library/requests.h"'
     yield "namespace backstay::mpi {"
     yield 'extern "C" {'
-    for line in lines_of(path):
-        result, name, rest = PROTOTYPE.match(line).groups()
+    for result, name, words in prototypes(path):
         if name in BY_HAND or name in BY_HAND_HANDLES:
             continue
-        words = [] if rest in ("", "void") else rest.split(", ")
         parameters = [Parameter(word) for word in words]
         if name in TYPE_CONSTRUCTORS:
             yield from type_constructor(name, parameters)
@@ -209,7 +176,7 @@ def calls(path):
 
 
 def indices(path):
-    names = [PROTOTYPE.match(line).group(2) for line in lines_of(path)]
+    names = [name for _, name, _ in prototypes(path)]
     yield "#pragma once"
     yield '#include "capture/lower/table.h"'
     yield "namespace backstay::mpi {"

@@ -13,23 +13,9 @@ import re
 import sys
 from pathlib import Path
 
-PROTOTYPE = re.compile(r"(\w+) (\w+)\((.*)\)$")
-PARAMETER = re.compile(r"(?:(in|out|inout) )?(?:const )?(\w+)(\**) (\w+)((?:\[[^]]*\])*)$")
-CLASSES = {
-    f"MPI_{name}": name.lower()
-    for name in (
-        "Comm Group Datatype Op Request Info Errhandler Message Win File Session".split()
-    )
-}
-NUMBERS = {
-    "int": "int",
-    "MPI_Fint": "int",
-    "MPI_Aint": "int64_t",
-    "MPI_Count": "int64_t",
-    "MPI_Offset": "int64_t",
-    "MPI_T_cb_safety": "int",
-    "double": "double",
-}
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from prototypes import CLASSES, NUMBERS, Argument, lines_of, prototypes  # noqa: E402
+
 # Functions of the program, texts with a limit, arrays whose length no argument says, codes:
 # by_hand.cc, callbacks.cc, errors.cc, texts.cc.
 BY_HAND = {
@@ -90,28 +76,14 @@ RANKS_GIVEN, RANKS_WRITTEN = "ranks1", "ranks2"
 CODES = {"errorcode", "errorclass"}
 
 
-def lines_of(path):
-    with open(path) as file:
-        return [line.strip() for line in file if line.strip() and not line.startswith("#")]
-
-
-class Parameter:
+class Parameter(Argument):
     def __init__(self, function, text):
-        found = PARAMETER.match(text)
-        assert found, text
+        super().__init__(text)
         self.function = function
-        self.direction, self.kind, stars, self.name, arrays = found.groups()
-        self.is_pointer = bool(stars or arrays)
-        self.handle = CLASSES.get(self.kind)
-        self.length = arrays[1:-1] if arrays else ""
         self.is_status = self.kind == "MPI_Status"
 
     def declaration(self):
-        if self.is_pointer:
-            return f"void* {self.name}"
-        if self.handle:
-            return f"Front<Class::{self.handle}> {self.name}"
-        return f"{NUMBERS.get(self.kind, 'void*')} {self.name}"
+        return self.declared("Front")
 
     def object(self):
         """One that lives during the call: its type and what it is made of."""
@@ -171,8 +143,7 @@ class Parameter:
         return f"written(set_{of}, {self.name});" if of else None
 
 
-def parameters_of(name, rest):
-    words = [] if rest in ("", "void") else rest.split(", ")
+def parameters_of(name, words):
     parameters = [Parameter(name, word) for word in words]
     counts = [one.name for one in parameters if one.name in ("count", "incount")]
     for one in parameters:
@@ -206,10 +177,10 @@ def calls(path):
     yield "namespace backstay::adapter {"
     yield 'extern "C" {'
     yield "#pragma GCC visibility push(default)"
-    lines = [PROTOTYPE.match(line).groups() for line in lines_of(path)]
-    for index, (result, name, rest) in enumerate(lines):
+    lines = list(prototypes(path))
+    for index, (result, name, words) in enumerate(lines):
         if name not in BY_HAND:
-            yield from function(index, result, name, parameters_of(name, rest))
+            yield from function(index, result, name, parameters_of(name, words))
     yield "#pragma GCC visibility pop"
     yield "}"
     yield "const char* const function_names[] = {"
@@ -269,8 +240,8 @@ def sets(constants, handles, functions):
     yield "  handles_count"
     yield "};"
     yield "enum Index : uint32_t {"
-    for index, line in enumerate(lines_of(functions)):
-        yield f"  index_{PROTOTYPE.match(line).group(2)} = {index},"
+    for index, (_, name, _) in enumerate(prototypes(functions)):
+        yield f"  index_{name} = {index},"
     yield "  indices_count"
     yield "};"
     yield "}"
