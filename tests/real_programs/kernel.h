@@ -21,11 +21,13 @@ static double* numbers(size_t count) {
   return made;
 }
 
+static int rank, ranks;
 static FILE* out;  // of rank 0
 
-static void open_output(int argc, char** argv) {
-  int rank;
+static void begin(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (rank != 0) return;
   out = argc > 1 ? fopen(argv[1], "w") : stdout;
   if (out == NULL) {
@@ -42,8 +44,6 @@ static void print_step(int step, const double* values, size_t count) {
     memcpy(&bits, &values[i], sizeof bits);
     mine = (mine ^ bits) * 1099511628211ULL;
   }
-  int rank;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Reduce(&mine, &all, 1, MPI_UNSIGNED_LONG_LONG, MPI_BXOR, 0, MPI_COMM_WORLD);
   if (rank == 0) {
     fprintf(out, "%d %016llx\n", step, all);

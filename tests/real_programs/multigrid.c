@@ -7,7 +7,6 @@
 #include "kernel.h"
 
 enum { levels_at_most = 4, iterations = 4 };
-static int rank, ranks;
 
 typedef struct {
   int n, planes;  // without the halo of one cell around
@@ -103,10 +102,7 @@ static void solve(double* solution, double* p, double* q) {
 }
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  open_output(argc, argv);
+  begin(argc, argv);
   const int steps = argument(argc, argv, 2, 100);
   int n = argument(argc, argv, 3, 32), planes = argument(argc, argv, 4, 16);
   while (count < levels_at_most) {

@@ -5,7 +5,7 @@
 //   wavefront FILE STEPS [COLUMNS [ROWS_A_RANK [TILE]]]
 #include "kernel.h"
 
-static int rank, ranks, columns, rows, tile;
+static int columns, rows, tile;
 static double *grid, *edge;
 
 // Tile `at` of one sweep, in the direction `dx`, `dy` (1 or -1).
@@ -49,10 +49,7 @@ static void sweep(int dx, int dy) {
 }
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  open_output(argc, argv);
+  begin(argc, argv);
   const int steps = argument(argc, argv, 2, 100);
   columns = argument(argc, argv, 3, 1000);
   rows = argument(argc, argv, 4, 200);

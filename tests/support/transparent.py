@@ -136,8 +136,8 @@ def newest(world):
     return max((one["version"] for one in versions(world, "app")), default=0)
 
 
-def kill_at_random(world, running, lives, victim, one=False):
-    """Ends the victim, or one of them, with SIGKILL at random moments; returns how often.
+def kill_at_random(world, running, lives, victim):
+    """Ends the victim with SIGKILL at random moments; returns how often.
 
     Each life has saved a version: two without one are a crash loop.
     """
@@ -149,8 +149,7 @@ def kill_at_random(world, running, lives, victim, one=False):
         if running.poll() is not None:
             break
         seen = newest(world)
-        victims = processes_of(world, victim)
-        for pid in random.sample(victims, min(1, len(victims))) if one else victims:
+        for pid in processes_of(world, victim):
             try:
                 os.kill(pid, 9)
                 killed += 1

@@ -35,8 +35,8 @@ bool HomePlan::is_bringing() const {
   return work_ && std::holds_alternative<BringFile>(work_->order);
 }
 
-// Somebody has asked for it since its last try began, which may have found it held by a program
-// that has let it go meanwhile.
+// A question for it came after its last try had begun. That try may have found the file held, and
+// the program may have let it go before the question.
 bool HomePlan::is_wanted_again(const Key& key) const {
   const File& file = file_of(key);
   return std::ranges::any_of(asked_, [&](const auto& entry) {

@@ -2,8 +2,7 @@
 //
 // Open MPI over MPICH: a handle of the front is MPICH's number with a bit above it, which makes an
 // address of it that nothing lies at. MPICH over Open MPI: a number that stands in a table. A
-// handle of the back keeps its number for ever, also when it is freed: Open MPI uses the address
-// again.
+// handle of the back keeps its number when it is freed, because Open MPI uses the address again.
 #pragma once
 
 #include "capture/lower/adapter/abi.h"
