@@ -89,6 +89,21 @@ static MPI_Comm make_between(MPI_Comm from) {
   return made;
 }
 
+/* The same at all members of one side, and another one on the other side. */
+static int is_upper(MPI_Comm between) {
+  MPI_Group sides[2], world;
+  int first = 0, places_in_world[2];
+  MPI_Comm_group(between, &sides[0]);
+  MPI_Comm_remote_group(between, &sides[1]);
+  MPI_Comm_group(MPI_COMM_WORLD, &world);
+  for (int i = 0; i < 2; ++i) {
+    MPI_Group_translate_ranks(sides[i], 1, &first, world, &places_in_world[i]);
+    MPI_Group_free(&sides[i]);
+  }
+  MPI_Group_free(&world);
+  return places_in_world[0] > places_in_world[1];
+}
+
 static void make_comm(int from, int to) {
   const int how = dice(9), colours = 1 + dice(3), kind = dice(4);
   if (to == 0 || is_taken[to] || (from != 0 && !is_taken[from])) return;
@@ -107,7 +122,7 @@ static void make_comm(int from, int to) {
   if (how == 3 || how == 4) MPI_Comm_split(old, own % colours, how == 3 ? own : -own, &comms[to]);
   if (how == 5 && !is_inter[from]) comms[to] = make_topology(old, kind);
   if (how == 6 && !is_inter[from]) comms[to] = make_between(old);
-  if (how == 7 && is_inter[from]) MPI_Intercomm_merge(old, own % 2, &comms[to]);
+  if (how == 7 && is_inter[from]) MPI_Intercomm_merge(old, is_upper(old), &comms[to]);
   if (how == 8) MPI_Comm_split(old, own == 0 ? MPI_UNDEFINED : 1, own, &comms[to]);
   if (comms[to] != MPI_COMM_NULL) MPI_Comm_test_inter(comms[to], &is_inter[to]);
 }

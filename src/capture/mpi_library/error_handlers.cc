@@ -21,11 +21,6 @@ using RealHandler = void (*)(void*, int*, ...);
 
 // Of Open MPI's Fortran: the object is a number.
 using FortranHandler = void (*)(int*, int*);
-struct Function {
-  void* function;
-  bool is_fortran;
-  bool operator==(const Function&) const = default;
-};
 
 template <Class Type>
 struct Handlers {
@@ -168,7 +163,7 @@ BACKSTAY_ERROR_HANDLERS(MPI_File_create_errhandler, file, index_MPI_File_create_
 BACKSTAY_ERROR_HANDLERS(MPI_Win_create_errhandler, win, index_MPI_Win_create_errhandler)
 BACKSTAY_ERROR_HANDLERS(MPI_Session_create_errhandler, session, index_MPI_Session_create_errhandler)
 
-// For Open MPI's Fortran (fortran_openmpi/).
+// For Open MPI's Fortran (mpifh_objects.cc).
 int backstay_comm_create_errhandler_fortran(void* function, void* errhandler) {
   const InCall in_call;
   return create<Class::comm>(index_MPI_Comm_create_errhandler, function, errhandler, true);

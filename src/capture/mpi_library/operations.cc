@@ -17,11 +17,6 @@ using Operation = void (*)(void*, void*, int*, abi::Handle<Class::datatype>*);
 using RealOperation = void (*)(void*, void*, int*, void*);
 // Of Open MPI's Fortran: the datatype is a number.
 using FortranOperation = void (*)(void*, void*, int*, int*);
-struct Function {
-  void* function;
-  bool is_fortran;
-  bool operator==(const Function&) const = default;
-};
 Function operations[trampolines];
 uint32_t operations_count = 0;
 
@@ -85,7 +80,7 @@ int PMPI_Op_create(void* function, int commutes, void* op) {
 }
 BACKSTAY_MPI_NAME(MPI_Op_create)
 
-// For Open MPI's Fortran (fortran_openmpi/).
+// For Open MPI's Fortran (mpifh_objects.cc).
 int backstay_op_create_fortran(void* function, int commutes, void* op) {
   return create({function, true}, commutes, op);
 }
