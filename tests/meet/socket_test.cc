@@ -169,7 +169,8 @@ TEST(MeetSocketsTcp, AStrangerIsIgnored) {
     strangers.push_back(std::move(socket));
   }
   // Those that say nothing hold the door for 5 s.
-  EXPECT_TRUE(is_ok(join(environment(*server), 0, 1)));
+  const auto member = join(environment(*server), 0, 1);
+  EXPECT_TRUE(is_ok(member));
   EXPECT_FALSE(server->loss());
 }
 
