@@ -192,6 +192,7 @@ for step in range(30):
                 life = booted.Booted(
                     ["--image", image, "--", program],
                     out=out,
+                    cwd=folder,  # that of the build may be closed to this user
                     user=65534,
                     group=65534,
                     extra_groups=[],

@@ -32,7 +32,7 @@ TOLD = (
 STEPS = 40
 STARTED = {
     "patterns": ("any_source", "derived", "persistent", "probing", "nonblocking", "mixed"),
-    "opened": ("halves", "file", "window", "own_request", "buffered"),
+    "opened": ("duplicates", "file", "window", "own_request", "buffered"),
 }
 # What the standard leaves to each MPI, and is another one behind a restart: names of types that the
 # program did not name, and the highest tag.
