@@ -208,7 +208,14 @@ def test_little_memory_and_a_file_of_a_tebibyte(job, newest, name):
     assert read_as("me", job) == str(NEWEST if name.endswith("segment") else OLDER)
 
 
+def is_closed():
+    """To another user: the checkout, or the modules that the reader needs."""
+    places = [pathlib.Path(__file__), pathlib.Path(sys.prefix), pathlib.Path(sys.base_prefix)]
+    return any(not folder.stat().st_mode & 1 for one in places for folder in one.parents)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+@pytest.mark.skipif(is_closed(), reason="another user may not enter the checkout or its modules")
 @pytest.mark.parametrize("name", FILES)
 def test_without_permission(job, newest, name):
     for folder in [job, *job.parents]:
