@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Programs write a file, close it and rename it, and collector or agent is killed.
 
-    rename_test.py BACKSTAY FOLDER [--only NAME]
+    rename_test.py BACKSTAY FOLDER [--only NAME]...
 
 No rename waits for a disk; under the new name there is the old file or the new one, whole; of a
 program that was told that its file is renamed, the new one, and none under the old name.
@@ -181,12 +181,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program", type=pathlib.Path)
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--only", choices=TESTS)
+    parser.add_argument("--only", choices=TESTS, action="append")
     options = parser.parse_args()
     options.folder.parent.mkdir(parents=True, exist_ok=True)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="rename", dir=options.folder.parent.resolve()))
     for name, test in TESTS.items():
-        if options.only in (None, name):
+        if not options.only or name in options.only:
             test(options.program, folder)
             sys.stdout.flush()
     shutil.rmtree(folder)
