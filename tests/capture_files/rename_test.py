@@ -11,6 +11,7 @@ import argparse
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -133,6 +134,57 @@ def killed_at_each_step(program, folder):
         need(died >= 2 * len(cases) - 8, "too few were killed: the test says nothing")
 
 
+def start(world, place, turns, beside):
+    words = world.words(place, PYTHON, "-c", PROGRAM, place / "x", turns, beside)
+    return subprocess.Popen(words, env=world.env, cwd=world.folder, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def finish(program):
+    out, err = program.communicate(timeout=100)
+    return subprocess.CompletedProcess(program.args, program.returncode, out, err)
+
+
+def renamed_and_on_the_disk(program, world):
+    need(program.stdout.readline() == "renamed\n", "it renames no file")
+    wait_for(lambda: list((world.folder / "versions").rglob("commit.local")), "a version")
+
+
+def on_the_disk_under_the_former_name(program, folder):
+    """An agent dies that has written a version down and told nobody: the next one finds a table
+    with the former name of a file that has another name, or was replaced, by then."""
+    for old in (True, False):
+        for turns in (1, 2):
+            with World(program) as world:
+                place = fresh(folder, old)
+                start_with(world, place, "commit.5=hang", "backstayd")
+                running = start(world, place, turns, "end")
+                renamed_and_on_the_disk(running, world)
+                world.kill("backstayd")
+                check(place, {"x": turns - 1}, finish(running), f"{turns} turns, old: {old}")
+    print("no file stays under a former name")
+
+
+def brought_to_the_former_name(program, folder):
+    """The next agent brings the file there before it is told, and dies as well."""
+    with World(program) as world:
+        place = fresh(folder, False)
+        start_with(world, place, "commit.5=hang", "backstayd")
+        # Stops again before it tells the next agent.
+        collector = start_with(world, place, "collector.begun=stop@2", "backstay-collector")
+        running = start(world, place, 1, "end")
+        renamed_and_on_the_disk(running, world)
+        os.kill(collector, signal.SIGSTOP)
+        world.kill("backstayd")
+        start_with(world, place, "home.5=hang", "backstayd")
+        os.kill(collector, signal.SIGCONT)
+        wait_for((place / "x.tmp").exists, "the agent brings it to the former name")
+        world.kill("backstayd")
+        os.kill(collector, signal.SIGCONT)
+        check(place, {"x": 0}, finish(running), "an agent that was at it")
+    print("a file that an agent had brought to a former name is removed")
+
+
 def what_cannot_be_taken(program, folder):
     """Each of these is what the kernel makes of it."""
     script = """
@@ -173,8 +225,9 @@ os.rename('i', 'writes'); g.close()
     print("what cannot be taken is as the kernel does it")
 
 
-TESTS = {test.__name__: test for test in (without_waiting, what_cannot_be_taken,
-                                          killed_at_each_step)}
+TESTS = {test.__name__: test for test in (
+    without_waiting, what_cannot_be_taken, on_the_disk_under_the_former_name,
+    brought_to_the_former_name, killed_at_each_step)}
 
 
 def main():

@@ -130,7 +130,10 @@ Status Collector::put_in(PendingFile& file, client::Writer& writer,
   };
   BACKSTAY_ASSIGN(const VersionNumber version, hand_in(writer, file, begun, go_on));
   const Lock lock(mutex_);
-  if (file.hold.valid() && file.version != 0) file.former.push_back(file.of_run());
+  if (file.version != 0) {
+    if (file.hold.valid()) file.former.push_back(file.of_run());
+    if (file.named != file.path) file.elsewhere.push_back(file.elsewhere_of());
+  }
   file.version = version;
   file.run = writer.run();
   file.named = file.path;
@@ -155,32 +158,43 @@ Status Collector::reach_local(PendingFile& file) {
 Status Collector::bring_by_agent(PendingFile& file) {
   return writers_.with([&](client::Writer& writer) -> Status {
     if (writer.run() != file.run && file.memory.valid()) {
-      BACKSTAY_TRY(hand_in_again(file, writer));
+      BACKSTAY_TRY(put_in(file, writer, [] { return true; }));
     }
+    BACKSTAY_TRY(drop_elsewhere(file, writer));
     failpoint("collector.settles");
     return settle_at_its_path(file, writer);
   });
 }
 
-// What the disk has of it under a former path is not to be brought any more.
-Status Collector::hand_in_again(PendingFile& file, client::Writer& writer) {
-  const VersionNumber former = file.version;
-  const std::string named = file.named;
-  BACKSTAY_TRY(put_in(file, writer, [] { return true; }));
-  return named == file.path ? Status() : drop(file, former, named, writer);
+// An agent that was not told of a rename may have brought the file, or be at it. No file with these
+// bytes is to stay but at the path `stays`.
+Status Collector::drop(const PendingFile::Elsewhere& one, const std::string& stays,
+                       client::Writer& writer) {
+  Status dropped = writer.move(one.version, one.path, "", 0);
+  if (!dropped.ok() && dropped.error().code() == Code::busy) {
+    (void)writer.settle(one.path, -1);
+    dropped = writer.move(one.version, one.path, "", 0);
+  }
+  if (!dropped.ok() && dropped.error().code() == Code::agent_lost) return dropped;
+  if (one.path != stays && one.stands()) (void)::unlink(one.path.c_str());
+  return {};
 }
 
-// The agent that has this version, if any, does not know that the file was renamed.
-Status Collector::drop(const PendingFile& file, VersionNumber version, const std::string& named,
-                       client::Writer& writer) {
-  Status dropped = writer.move(version, named, "", 0);
-  if (!dropped.ok() && dropped.error().code() == Code::busy) {
-    (void)writer.settle(named, -1);
-    dropped = writer.move(version, named, "", 0);
+// The agent's mark says it before this file is settled: nobody would tell the agent after this one.
+Status Collector::drop_elsewhere(PendingFile& file, client::Writer& writer) {
+  std::vector<PendingFile::Elsewhere> all;
+  {
+    const Lock lock(mutex_);
+    all = file.elsewhere;
   }
-  if (dropped.ok()) return {};
-  if (dropped.error().code() == Code::agent_lost) return dropped;
-  if (named != file.path && file.is_same(named)) (void)::unlink(named.c_str());
+  for (const PendingFile::Elsewhere& one : all) {
+    if (one.told == writer.run()) continue;
+    BACKSTAY_TRY(drop(one, file.path, writer));
+    const Status marked = writer.settle(one.path, -1);
+    if (!marked.ok() && marked.error().code() == Code::agent_lost) return marked;
+  }
+  const Lock lock(mutex_);
+  for (PendingFile::Elsewhere& one : file.elsewhere) one.told = writer.run();
   return {};
 }
 

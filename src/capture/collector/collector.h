@@ -97,9 +97,8 @@ class Collector {
   Status reach_local(PendingFile& file);
   Status bring(PendingFile& file);
   Status bring_by_agent(PendingFile& file);
-  Status hand_in_again(PendingFile& file, client::Writer& writer);
-  Status drop(const PendingFile& file, VersionNumber version, const std::string& named,
-              client::Writer& writer);
+  Status drop(const PendingFile::Elsewhere& one, const std::string& stays, client::Writer& writer);
+  Status drop_elsewhere(PendingFile& file, client::Writer& writer);
   Status settle_at_its_path(PendingFile& file, client::Writer& writer);
   void bring_and_note(const File& file, Lock& lock);
   void note(const File& file, const Status& brought);

@@ -44,6 +44,7 @@ Result<PendingFile> PendingFile::of(const Question& question, Fd memory, Fd targ
   file.opened.st_mtim = {question.opened_s, question.opened_ns};
   file.mode = file.placed.st_mode & 07777U;
   file.bytes = static_cast<std::uint64_t>(bytes.st_size);
+  file.modified = bytes.st_mtim;
   file.memory = std::move(memory);
   file.target = std::move(target);
   return file;
@@ -92,12 +93,11 @@ bool PendingFile::is_removed() const {
          ::lstat(path.c_str(), &there) != 0 && errno == ENOENT;
 }
 
-bool PendingFile::is_same(const std::string& at) const {
+bool PendingFile::Elsewhere::stands() const {
   struct stat there = {};
-  struct stat ours = {};
-  return ::lstat(at.c_str(), &there) == 0 && ::fstat(memory.get(), &ours) == 0 &&
-         S_ISREG(there.st_mode) && there.st_size == ours.st_size &&
-         nanoseconds(there.st_mtim) == nanoseconds(ours.st_mtim);
+  return ::lstat(path.c_str(), &there) == 0 && S_ISREG(there.st_mode) &&
+         static_cast<std::uint64_t>(there.st_size) == bytes &&
+         nanoseconds(there.st_mtim) == nanoseconds(modified);
 }
 
 bool PendingFile::stands() const {

@@ -36,8 +36,6 @@ struct PendingFile {
   Status place();
   // Its name is gone, and no other file has it: the bytes are not wanted.
   bool is_removed() const;
-  // Whether a file at this path is this one: the same size and time of change.
-  bool is_same(const std::string& at) const;
   // Its placeholder stands under its name.
   bool stands() const;
   // The name under which its placeholder stands now; "": under none.
@@ -52,6 +50,7 @@ struct PendingFile {
   struct stat opened = {};  // size and time of change, when the program opened it
   struct stat placed = {};  // when it came here
   std::uint64_t bytes = 0;
+  struct timespec modified = {};
   std::string path;
   std::uint64_t placed_ns = 0;
   std::uint32_t mode = 0;  // of the file; the placeholder may have another one
@@ -67,11 +66,25 @@ struct PendingFile {
   // disk all the same.
   std::vector<HeldVersion> former;
 
+  // A version that has this file, or one that it has replaced, under a path at which that is not to
+  // stand any more: an agent that was not told of the rename would bring it there.
+  struct Elsewhere {
+    VersionNumber version = 0;
+    std::string path;  // in the version's table
+    std::uint64_t bytes = 0;
+    struct timespec modified = {};
+    RunId told = 0;  // the last run of an agent that knows that it is not to be brought
+    // A file with the same size and time of change is at the path.
+    bool stands() const;
+  };
+  Elsewhere elsewhere_of() const { return {version, named, bytes, modified, run}; }
+
   // --- what the collector notes (guarded by its lock)
   HeldVersion of_run() const { return {version, run}; }
   RunId run = 0;              // of the agent's job that has the bytes
   VersionNumber version = 0;  // in which they are
   std::string named;          // the path that this version's table has for it
+  std::vector<Elsewhere> elsewhere;
   bool local = false;
   bool busy = true;       // a thread works on it
   bool settling = false;  // that one only waits for the agent

@@ -104,9 +104,13 @@ Status Collector::finish_whole(PendingFile& file) {
     }
   }
   failpoint("collector.copy_synced");
-  BACKSTAY_TRY(writers_.with([&](client::Writer& writer) {
-    return drop(file, file.version, writer.run() == file.run ? path : file.named, writer);
-  }));
+  const Status dropped = writers_.with([&](client::Writer& writer) -> Status {
+    BACKSTAY_TRY(drop_elsewhere(file, writer));
+    PendingFile::Elsewhere copied = file.elsewhere_of();
+    if (writer.run() == file.run) copied.path = path;
+    return drop(copied, path, writer);
+  });
+  BACKSTAY_TRY(dropped);
   (void)::unlink(hold_of(file.of_run()).c_str());
   file.hold.reset();
   return {};

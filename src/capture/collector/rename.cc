@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 
 #include "base/failpoint.h"
 #include "base/folders.h"
@@ -189,6 +190,11 @@ void Collector::give_up(const NewPlace& place) {
 void Collector::take_place(const File& file, NewPlace place, std::uint64_t placed_ns) {
   const Lock lock(mutex_);
   if (const File before = place.before) {
+    auto& all = file->elsewhere;
+    std::ranges::move(before->elsewhere, std::back_inserter(all));
+    all.push_back(before->elsewhere_of());
+    // The agent has written the marks of what was replaced so long ago.
+    if (all.size() > pending_max) all.erase(all.begin());
     before->gone = true;
     before->moving = false;
     order_.remove(before);
