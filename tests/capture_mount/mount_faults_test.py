@@ -241,6 +241,27 @@ f.write(b't' * 100000); f.close()
             need("newer file" not in world.log(), f"{killed}: a version was kept")
 
 
+def in_another_namespace(program):
+    """A container that was started meanwhile has the mount, too: unmount does not wait for it."""
+    user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    words = ["unshare", *user, "--mount", "--propagation", "private"]
+    with MountWorld(program) as world:
+        world.mount()
+        other = subprocess.Popen([*words, "sh", "-c", "echo there; read end"], text=True,
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        if other.stdout.readline() != "there\n":
+            print("left out: no namespace can be made here")
+            world.unmount()
+            return
+        (world.mounted / "x").write_bytes(NEW)
+        done = world.command("unmount", world.mounted, "--timeout", "20", timeout=100)
+        seen = pathlib.Path(f"/proc/{other.pid}/mountinfo").read_text()
+        other.communicate("\n")
+        need(str(world.mounted) in seen, "the other namespace did not have it")
+        need(done.returncode == 0, f"unmounted while another namespace has it: {done}")
+        need((world.target / "x").read_bytes() == NEW, "x at home")
+
+
 def narrowed(program):
     """Files that do not match go to their places natively."""
     with MountWorld(program) as world:
@@ -262,7 +283,7 @@ def narrowed(program):
 
 TESTS = {test.__name__: test for test in (
     killed_at_each_step, killed_while_open, killed_program, killed_others, small_memory,
-    full_target, kept_open, synced, narrowed)}
+    full_target, kept_open, synced, in_another_namespace, narrowed)}
 
 
 def main():

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <string>
 
@@ -28,13 +29,15 @@ TEST(Mounts, AreThoseOfThisKind) {
 
 TEST(Mounts, AFolderThatAnswersIsNotDead) { EXPECT_FALSE(is_dead("/")); }
 
+volatile std::sig_atomic_t told = 0;  // to end
+
 TEST(Record, IsLockedAndReadBack) {
   std::string folder = testing::TempDir() + "record-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   const std::string path = record_path(folder, "/mnt/a");
   EXPECT_NE(path, record_path(folder, "/mnt/b"));
   EXPECT_EQ(read_record(path).error().code(), Code::not_found);
-  EXPECT_TRUE(wait_for_end(path, 0.01));
+  EXPECT_TRUE(end_daemon(path, 0.01));
   {
     const auto held = write_record(path, {::getpid(), "job", "/mnt/a", "/scratch"});
     ASSERT_TRUE(held.ok());
@@ -45,9 +48,12 @@ TEST(Record, IsLockedAndReadBack) {
     EXPECT_EQ(read->job, "job");
     EXPECT_EQ(read->folder, "/mnt/a");
     EXPECT_EQ(read->target, "/scratch");
-    EXPECT_FALSE(wait_for_end(path, 0.01));
+    ::signal(SIGTERM, [](int) { told = told + 1; });
+    EXPECT_FALSE(end_daemon(path, 0.01));
+    ::signal(SIGTERM, SIG_DFL);
+    EXPECT_EQ(told, 1);
   }
-  EXPECT_TRUE(wait_for_end(path, 0.01));
+  EXPECT_TRUE(end_daemon(path, 0.01));
   ::unlink(path.c_str());
   ::rmdir(folder.c_str());
 }

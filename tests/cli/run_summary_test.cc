@@ -162,6 +162,10 @@ TEST(RunSummary, SaysWhyThereIsNoVersion) {
   EXPECT_THAT(why_no_version(ran, {"request", -1, 0}), HasSubstr("none was requested"));
   EXPECT_THAT(why_no_version(ran, {"calls", -1, 0}), HasSubstr("not called that often"));
   EXPECT_THAT(why_no_version(Log().read(), daly), HasSubstr("no rank called Backstay"));
+  RunSummary unwritten = Log().read();
+  unwritten.unwritten = true;
+  EXPECT_THAT(why_no_version(unwritten, daly), HasSubstr("`backstay ls` shows the versions"));
+  EXPECT_EQ(sentences(unwritten, daly, {}).size(), 1u) << "it may have called Backstay";
   const auto failed = Log()
                           .begin("a", 100)
                           .add("capture_failed", "a", 105, R"(,"why":"the disk is full")")

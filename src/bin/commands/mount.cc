@@ -108,7 +108,7 @@ Result<int> unmount(const UnmountOptions& options) {
   BACKSTAY_TRY(take_away(folder, dead));
   {
     const Progress progress("files come to their places", 0);
-    if (!dead && !wait_for_mount_end(config, folder, options.timeout_s))
+    if (!dead && !end_mount_daemon(config, folder, options.timeout_s))
       return Error(Code::timeout,
                    fmt::format("{} is unmounted, and its files are not all at their places yet; "
                                "`backstay ls --files {}` shows them",

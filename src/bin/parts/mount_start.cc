@@ -45,8 +45,8 @@ Status start_mount(const Config& config, const std::string& file, const MountPla
       program, {plan.folder, plan.target, mount_record(config, plan.folder), plan.job});
 }
 
-bool wait_for_mount_end(const Config& config, const std::string& folder, double timeout_s) {
-  return mount::wait_for_end(mount_record(config, folder), timeout_s);
+bool end_mount_daemon(const Config& config, const std::string& folder, double timeout_s) {
+  return mount::end_daemon(mount_record(config, folder), timeout_s);
 }
 
 std::string job_of_mount(const Config& config, const std::string& folder) {

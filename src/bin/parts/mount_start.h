@@ -25,8 +25,8 @@ std::string mount_record(const Config& config, const std::string& folder);
 // named_job.h are set. Errors: agent_lost (it has ended; its words), timeout.
 Status start_mount(const Config& config, const std::string& file, const MountPlan& plan);
 
-// Blocks until the daemon of this mount has ended; false: it still lives after `timeout_s`.
-bool wait_for_mount_end(const Config& config, const std::string& folder, double timeout_s);
+// It is unmounted: blocks until its daemon has ended; false: it still lives after `timeout_s`.
+bool end_mount_daemon(const Config& config, const std::string& folder, double timeout_s);
 // Its job; "" where that is not known.
 std::string job_of_mount(const Config& config, const std::string& folder);
 // What a daemon that was killed has left.

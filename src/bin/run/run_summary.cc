@@ -205,6 +205,9 @@ RunSummary summary_of(const std::vector<std::string>& lines, const std::string& 
 
 std::string why_no_version(const RunSummary& summary, const FirstDue& due) {
   if (summary.versions > 0) return "";
+  if (summary.unwritten)
+    return "what was saved is not known yet, as the disk is busy and the event log not written: "
+           "`backstay ls` shows the versions";
   if (summary.runs == 0 && due.transparent)
     return "no version was taken: the program was refused, or was not saved before its end";
   if (summary.runs == 0)
@@ -237,7 +240,7 @@ std::vector<std::string> sentences(const RunSummary& summary, const FirstDue& du
   if (summary.runs == 0 && end.captures) return {};  // files need no call
   if (summary.versions == 0) {
     lines.push_back(why_no_version(summary, due));
-    if (summary.runs == 0 && !due.transparent) add_how_to_save(end, lines);
+    if (summary.runs == 0 && !due.transparent && !summary.unwritten) add_how_to_save(end, lines);
   } else {
     lines.push_back(fmt::format("{} in {}{}; the newest, {}, is {}",
                                 count_text(summary.versions, "version"),

@@ -24,6 +24,8 @@ struct FirstDue {
 struct RunSummary {
   unsigned runs = 0;  // in which ranks connected on this node
   bool ended = true;  // the log has the end of the last one: until then lines may be on their way
+  // The agent knows a run, and its log has none yet, as its disk is busy: versions may be there.
+  bool unwritten = false;
   unsigned failures = 0;
   std::uint64_t versions = 0;  // captured
   VersionNumber newest = 0;

@@ -384,6 +384,7 @@ std::optional<RunSummary> Runner::summary() const {
        comes && !is_whole() && system_clock().monotonic_ns() < deadline; read = look())
     ::poll(nullptr, 0, 20);
   const bool elsewhere = hosts_ && !hosts_->runs_here();
+  read.unwritten = comes && read.runs == 0;
   if (read.runs == 0 && elsewhere) return std::nullopt;  // `backstay report` brings logs together
   return read;
 }
@@ -423,7 +424,7 @@ int Runner::finish(int code) {
   Json facts{{"exit_code", code}, {"restarts", policy_.restarts()}};
   if (hosts_) facts.update(hosts_->summary());
   if (told) facts.update(as_json(*told));
-  if (told) facts["called_backstay"] = told->runs > 0;
+  if (told) facts["called_backstay"] = told->runs > 0 || told->unwritten;
   if (told && told->versions == 0) facts["why_no_version"] = why_no_version(*told, first_due());
   if (options_.json || (policy_.restarts() > 0 && code == 0))
     say("end",

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <fstream>
 #include <span>
 
@@ -49,13 +50,15 @@ Result<Record> read_record(const std::string& path) {
   return record;
 }
 
-bool wait_for_end(const std::string& path, double timeout_s) {
+bool end_daemon(const std::string& path, double timeout_s) {
   const auto record = read_record(path);
   if (!record.ok()) return true;
-  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid() || ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) return true;
+  // In this order: what has the lock after the process was opened is that process.
   const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, record->pid, 0)));
-  if (!process.valid()) return true;
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!process.valid() || !file.valid()) return true;
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) return true;
+  (void)::syscall(SYS_pidfd_send_signal, process.get(), SIGTERM, nullptr, 0);
   const std::uint64_t deadline = deadline_in(timeout_s);
   pollfd ended{process.get(), POLLIN, 0};
   int ready = 0;

@@ -24,8 +24,9 @@ std::string record_path(const std::string& folder, const std::string& mounted_at
 Result<Fd> write_record(const std::string& path, const Record& record);
 // Errors: not_found, format.
 Result<Record> read_record(const std::string& path);
-// Blocks until its daemon has ended; false: it still lives after `timeout_s`. True where there is
-// no record.
-bool wait_for_end(const std::string& path, double timeout_s);
+// Its folder is unmounted: tells the daemon so, and blocks until that has ended. The kernel tells
+// it by itself only where no other mount namespace (a container that was started meanwhile) has the
+// mount, too. False: it still lives after `timeout_s`. True where there is no record.
+bool end_daemon(const std::string& path, double timeout_s);
 
 }  // namespace backstay::mount

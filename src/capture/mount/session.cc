@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "capture/mount/file_system.h"
 #include "capture/mount/kernel_link.h"
+#include "capture/mount/mounts.h"
 
 namespace backstay::mount {
 
@@ -63,6 +64,14 @@ void lose_entry(fuse_session* session, Nodes& nodes, const std::string& path) {
   fuse_lowlevel_notify_inval_entry(session, ino, name.c_str(), name.size());
 }
 
+// The kernel's number of the mount at this folder; "": none is there.
+std::string number_at(const std::string& folder) {
+  std::string number;
+  for (const Mount& one : mounts())
+    if (one.folder == folder) number = one.id;
+  return number;
+}
+
 struct End {
   void operator()(fuse_session* session) const { fuse_session_destroy(session); }
   void operator()(fuse_loop_config* config) const { fuse_loop_cfg_destroy(config); }
@@ -103,13 +112,16 @@ Status serve(const SessionSettings& settings, const std::function<void()>& answe
     fuse_remove_signal_handlers(kernel);
     return Error(Code::unsupported, settings.folder + " could not be mounted");
   }
+  const std::string number = number_at(settings.folder);
   if (const int error = use_kernel_link(kernel)) spdlog::warn("writes are slow errno={}", error);
   spdlog::info("mounted folder={} target={}", settings.folder, settings.target);
   const int ended = loop(kernel);
   spdlog::info("no longer mounted folder={} ended={}", settings.folder, ended);
-  fuse_remove_signal_handlers(kernel);
-  fuse_session_unmount(kernel);
+  // Where it is unmounted already, that would take what lies below it.
+  if (number_at(settings.folder) == number) fuse_session_unmount(kernel);
   keeper.finish();
+  // Not before: `backstay unmount` tells a daemon to end that may have seen the end by itself.
+  fuse_remove_signal_handlers(kernel);
   return {};
 }
 
