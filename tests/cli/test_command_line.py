@@ -296,6 +296,27 @@ def test_the_commands_of_doctor_fix_mend_what_it_found(world, check, words, env)
                                         "mkdir ", "chmod ", "backstay "))]
 
 
+@pytest.mark.parametrize("title, package", [("MPICH", "mpich libmpich-dev"),
+                                            ("Open MPI", "openmpi-bin libopenmpi-dev")])
+def test_doctor_names_the_packages_of_an_mpi_that_is_not_there(world, title, package):
+    def found(program, path):
+        done = subprocess.run([program, "doctor", "--quick", "--json"], cwd=world.folder,
+                              env=world.env | {"PATH": path}, capture_output=True, text=True,
+                              timeout=60, check=False)
+        return [one for one in json.loads(done.stdout)["checks"] if one["check"] == title][0]
+    no_launcher = found(PROGRAM, "/nowhere")
+    assert no_launcher["result"] == "note" and package in no_launcher["advice"]
+    alone = world.folder / "backstay"  # as one that was built where no MPI was
+    shutil.copy2(PROGRAM, alone)
+    tools = world.folder / "tools"
+    tools.mkdir()
+    for launcher in ("mpiexec.mpich", "mpirun.openmpi"):
+        (tools / launcher).symlink_to("/bin/true")
+    assert package in found(alone, "/nowhere")["advice"]
+    not_built = found(alone, str(tools))
+    assert "was not built" in not_built["found"] and package in not_built["advice"]
+
+
 def test_doctor_looks_at_the_durable_directory(world):
     def durable(path, code):
         report = world.json("doctor", "--quick", code=code, env={"BACKSTAY_DURABLE_DIR": str(path)})
