@@ -75,7 +75,7 @@ def says(done: subprocess.CompletedProcess, code: int, *words: str) -> None:
 def no_root(machine: Machine) -> None:
     machine.debian(installed=False, root=False)
     machine.tool("apt-get", "exit 1")
-    done = machine.run("setup", "demo")
+    done = machine.run("setup", "demo", BACKSTAY_PIP_ARGS="--no-index")
     says(done, 1, "sudo apt-get update && sudo apt-get install --no-install-recommends",
          " liblammps-dev ", " cmake ")
     assert " pandoc " not in done.stderr, "what the demonstration does not need"
