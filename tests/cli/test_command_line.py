@@ -50,7 +50,15 @@ def test_all_help_opens_with_one_example(world):
         command = " ".join(["backstay", *words])
         assert re.match(rf'Example: (.* |eval "\$\()?{command}', example), (words, example)
         assert blank == "" and "Usage: " in text, words
-        assert "Example:" not in "\n".join(rest) or words[0] in ("export", "report", "plan")
+        assert "Example:" not in "\n".join(rest) or words == ("plan",)
+        assert "; `backstay" not in " ".join(text.split()), "examples in one row"
+
+
+def test_help_of_the_agents_program_opens_with_an_example(world):
+    agent = pathlib.Path(PROGRAM).with_name("backstayd")
+    text = subprocess.run([agent, "--help"], capture_output=True, text=True, timeout=60,
+                          check=True).stdout
+    assert text.startswith("Example: backstayd ") and "TEXT" not in text
 
 
 def test_help_lists_every_command(world):
