@@ -34,6 +34,13 @@ def test_each_table_has_its_head_and_each_row_its_columns():
     assert {page: rows for page, rows in broken.items() if rows} == {}
 
 
+def test_each_page_of_a_protocol_opens_with_its_picture():
+    first = {page.name: page.read_text(encoding="utf-8").splitlines()[:12]
+             for page in (ROOT / "docs" / "protocol").glob("*.md")}
+    assert [name for name, lines in sorted(first.items())
+            if not any(line.startswith("    ") for line in lines)] == []
+
+
 def test_a_broken_table_is_found():
     head = "| a | b |\n|---|---|\n"
     assert broken_tables(head + "| c | d \\| e |\n") == []
