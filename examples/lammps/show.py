@@ -201,7 +201,8 @@ def summary(demo: Demo, expected: DriverRun, found: DriverRun, verdict: str) -> 
         "blocked": f"{len(blocked)} versions, each stopped the program for "
                    f"{1000 * statistics.median(blocked):.1f} ms (median; most "
                    f"{1000 * blocked[-1]:.1f} ms), "
-                   f"{sum(blocked):.3f} s of {found.seconds:.1f} s in all",
+                   f"{sum(blocked):.3f} s of {found.seconds:.1f} s in all; also the time in which "
+                   f"ranks wait for each other",
         "result": verdict,
     }
     for name, text in rows.items():

@@ -39,7 +39,7 @@ constexpr Command commands[] = {
     {"unmount", running, "End a mount once its files are at their places", declare_unmount},
     {"checkpoint", running, "Ask a running job for a checkpoint", declare_checkpoint},
     {"status", running, "What this node's agent is doing", declare_status},
-    {"top", running, "The same, live", declare_top},
+    {"top", running, "What this node's agent is doing, live", declare_top},
     {"agent", running, "Start or stop this node's agent", declare_agent},
     {"ls", versions, "List jobs, or the versions of one", declare_ls},
     {"show", versions, "The regions of a version: type, shape, bytes, ranks", declare_show},

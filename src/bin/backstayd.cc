@@ -259,14 +259,16 @@ int run(const Arguments& arguments) {
 int start(int argc, char** argv) {
   Arguments arguments;
   CLI::App app(
+      "Example: backstayd --foreground --socket /tmp/me/agent.sock\n\n"
       "backstayd: the agent of a node; keeps the versions of this user's programs.\n"
       "Programs start it by themselves; 'backstay agent' and 'backstay run' do too.",
       "backstayd");
-  app.add_option("--config", arguments.config, "TOML file (default: as for programs)");
-  app.add_option("--socket", arguments.socket, "where to listen (default: agent.socket)");
+  app.add_option("--config", arguments.config, "TOML file (default: as for programs)")
+      ->type_name("FILE");
+  app.add_option("--socket", arguments.socket, "where to listen (default: agent.socket)")
+      ->type_name("PATH");
   app.add_flag("--foreground", arguments.foreground, "log to the terminal");
   app.set_version_flag("--version", std::string("backstayd ") + BACKSTAY_VERSION);
-  app.footer("Example:\n  backstayd --foreground --socket /tmp/me/agent.sock");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

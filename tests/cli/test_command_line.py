@@ -50,7 +50,15 @@ def test_all_help_opens_with_one_example(world):
         command = " ".join(["backstay", *words])
         assert re.match(rf'Example: (.* |eval "\$\()?{command}', example), (words, example)
         assert blank == "" and "Usage: " in text, words
-        assert "Example:" not in "\n".join(rest) or words[0] in ("export", "report", "plan")
+        assert "Example:" not in "\n".join(rest) or words == ("plan",)
+        assert "; `backstay" not in " ".join(text.split()), "examples in one row"
+
+
+def test_help_of_the_agents_program_opens_with_an_example(world):
+    agent = pathlib.Path(PROGRAM).with_name("backstayd")
+    text = subprocess.run([agent, "--help"], capture_output=True, text=True, timeout=60,
+                          check=True).stdout
+    assert text.startswith("Example: backstayd ") and "TEXT" not in text
 
 
 def test_help_lists_every_command(world):
@@ -294,6 +302,27 @@ def test_the_commands_of_doctor_fix_mend_what_it_found(world, check, words, env)
     assert not [line for line in printed.splitlines()
                 if not line.startswith(("#", "export ", "sudo ", "apt-get ", "sysctl ", "echo ",
                                         "mkdir ", "chmod ", "backstay "))]
+
+
+@pytest.mark.parametrize("title, package", [("MPICH", "mpich libmpich-dev"),
+                                            ("Open MPI", "openmpi-bin libopenmpi-dev")])
+def test_doctor_names_the_packages_of_an_mpi_that_is_not_there(world, title, package):
+    def found(program, path):
+        done = subprocess.run([program, "doctor", "--quick", "--json"], cwd=world.folder,
+                              env=world.env | {"PATH": path}, capture_output=True, text=True,
+                              timeout=60, check=False)
+        return [one for one in json.loads(done.stdout)["checks"] if one["check"] == title][0]
+    no_launcher = found(PROGRAM, "/nowhere")
+    assert no_launcher["result"] == "note" and package in no_launcher["advice"]
+    alone = world.folder / "backstay"  # as one that was built where no MPI was
+    shutil.copy2(PROGRAM, alone)
+    tools = world.folder / "tools"
+    tools.mkdir()
+    for launcher in ("mpiexec.mpich", "mpirun.openmpi"):
+        (tools / launcher).symlink_to("/bin/true")
+    assert package in found(alone, "/nowhere")["advice"]
+    not_built = found(alone, str(tools))
+    assert "was not built" in not_built["found"] and package in not_built["advice"]
 
 
 def test_doctor_looks_at_the_durable_directory(world):

@@ -25,15 +25,16 @@ from .ranges import Range, range_of
 from .rebuild import place_of, rebuild
 from .usage import on_terminal, say
 
-EPILOG = (
-    "Examples: `backstay export lj --region x -o out` (out/x.npy, or one file a rank); "
-    "`backstay export lj 12 --format raw -o out` (everything, as plain bytes); "
-    "`backstay export lj --file /scratch/lj/dump.bin -o out` "
-    "(out/files/scratch/lj/dump.bin); `backstay export app -o out && gdb ./app "
-    "out/rank-00000.core` (a process that `run --transparent` saved). "
-    "Exit codes: 0 ok, 1 could not be written, 2 wrong usage, 3 no such job, version or region, 4 "
-    "damaged."
-)
+EPILOG = """\b
+Examples:
+  backstay export lj --region x -o out                  out/x.npy, or one file a rank
+  backstay export lj 12 --format raw -o out             everything, as plain bytes
+  backstay export lj --file /scratch/dump.bin -o out    out/files/scratch/dump.bin
+  backstay export app -o out                            out/rank-00000.core, for a debugger,
+                                                        of what `run --transparent` saved
+
+Exit codes: 0 ok, 1 could not be written, 2 wrong usage, 3 no such job, version or region, 4
+damaged."""
 
 
 class Format(str, Enum):

@@ -13,13 +13,14 @@ from . import measured
 from .pictures import needs, write_page
 from .usage import CommandError, say
 
-EPILOG = (
-    "Examples: `backstay report lj -o report.html`; `backstay report lj --dir /scratch/versions "
-    "--mtti 86400`; all nodes of a "
-    "job, whose logs were copied to one folder: `backstay report lj --log logs`. "
-    "Exit codes: 0 ok, 1 could not be read or written, 2 wrong usage or another job's log, 3 no "
-    "such job, log or version."
-)
+EPILOG = """\b
+Examples:
+  backstay report lj -o report.html
+  backstay report lj --log logs       all nodes of a job, whose logs were copied to one folder
+  backstay report lj --dir /scratch/versions --mtti 86400
+
+Exit codes: 0 ok, 1 could not be read or written, 2 wrong usage or another job's log, 3 no such job,
+log or version."""
 PATH = "backstay report"
 
 

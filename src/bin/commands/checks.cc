@@ -243,7 +243,8 @@ Finding check_mpi(const std::string& title, const std::vector<std::string>& laun
         as_root("apt-get install --no-install-recommends " + package)};
   if (ours.empty())
     return {title, Health::note, launcher + ", but " + library + " was not built",
-            "install its compiler wrapper and build again"};
+            fmt::format("needed only for its programs: apt install {}, then build again", package),
+            as_root("apt-get install --no-install-recommends " + package)};
   return {title, Health::good, launcher + ", " + ours, ""};
 }
 
@@ -295,20 +296,20 @@ std::string_view health_name(Health health) {
 }
 
 std::vector<Finding> check_machine(const Config& config) {
-  std::vector<Finding> findings{
-      check_kernel(),
-      check_storage(config),
-      check_direct(config),
-      check_ring(config),
-      check_memlock(config),
-      check_memory(config),
-      check_huge_pages(config),
-      check_socket(config),
-      check_agent(config),
-      check_transparent(),
-      check_mpi("MPICH", {"mpiexec.mpich", "mpiexec.hydra"}, "libbackstay_mpich.so", "mpich"),
-      check_mpi("Open MPI", {"mpirun.openmpi", "orterun", "prterun"}, "libbackstay_openmpi.so",
-                "openmpi-bin libopenmpi-dev")};
+  std::vector<Finding> findings{check_kernel(),
+                                check_storage(config),
+                                check_direct(config),
+                                check_ring(config),
+                                check_memlock(config),
+                                check_memory(config),
+                                check_huge_pages(config),
+                                check_socket(config),
+                                check_agent(config),
+                                check_transparent(),
+                                check_mpi("MPICH", {"mpiexec.mpich", "mpiexec.hydra"},
+                                          "libbackstay_mpich.so", "mpich libmpich-dev"),
+                                check_mpi("Open MPI", {"mpirun.openmpi", "orterun", "prterun"},
+                                          "libbackstay_openmpi.so", "openmpi-bin libopenmpi-dev")};
   for (Finding& one : check_durable(config)) findings.push_back(std::move(one));
   for (Finding& one : check_mounts()) findings.push_back(std::move(one));
   return findings;

@@ -210,9 +210,7 @@ Action declare_copy(CLI::App& app) {
   app.footer(
       "Every chunk is held against its checksum on the way. Versions that it needs are copied "
       "first.\n"
-      "The copy exists once it is whole; "
-      "after an\n"
-      "interruption run the same command again.\n"
+      "The copy exists once it is whole; after an interruption run the same command again.\n"
       "Examples:\n"
       "  backstay copy lj --to /shared/backups       the newest complete version\n"
       "  backstay copy lj 12 --from /shared/backups  one version back, before a restart\n"

@@ -72,7 +72,7 @@ def command(
                      typer.Option("--steps", metavar="N", help="Steps between checkpoints")] = 20.0,
     as_json: AsJson = False,
 ) -> None:
-    """Compares two ways to write: all together, or in writer groups.
+    """All processes write, or writer groups: which is faster.
 
     Speed-up of writer groups over collective writing and of the production run (paper 004, eqs. 1
     to 7). The defaults are the paper's 64K case; eq. 1 lives by measured ratios, not by --np and
