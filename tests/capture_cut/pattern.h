@@ -1,5 +1,6 @@
 // What the programs here share: a step for each way to use MPI, and a checksum of each step and
-// rank, which is the same in each run. Usage of each program: PROGRAM NAME STEPS
+// rank, which is the same in each run. Usage of each program: PROGRAM NAME STEPS [FILE]
+// Each rank then writes into FILE.RANK: what goes through a launcher may be lost when that dies.
 #pragma once
 #include <mpi.h>
 #include <stdint.h>
@@ -44,6 +45,13 @@ static int play(int argc, char** argv, const struct Pattern* all, size_t count) 
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  FILE* out = stdout;
+  if (argc > 3) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s.%d", argv[3], rank);
+    out = fopen(path, "w");
+    if (out == NULL) MPI_Abort(MPI_COMM_WORLD, 3);
+  }
   left = (rank + ranks - 1) % ranks;
   right = (rank + 1) % ranks;
   for (int i = 0; i < large; ++i) own[i] = mix((uint64_t)rank, (uint64_t)i);
@@ -52,8 +60,8 @@ static int play(int argc, char** argv, const struct Pattern* all, size_t count) 
     work(step);
     sum = mix(sum, run(step));
     if (step % 50 == 0 || step + 1 == steps) {
-      printf("%s %d of rank %d: %016llx\n", argv[1], step, rank, (unsigned long long)sum);
-      fflush(stdout);
+      fprintf(out, "%s %d of rank %d: %016llx\n", argv[1], step, rank, (unsigned long long)sum);
+      fflush(out);
     }
   }
   MPI_Finalize();

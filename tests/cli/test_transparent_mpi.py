@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import PROGRAM
+from killed import kill_and_compare
 from ranks import HERE, goes_on_from_a_cut, line, wait_for_version
 from transparent import nothing_is_left, program, seed, start  # noqa: F401 (some are fixtures)
 
@@ -19,11 +20,23 @@ STEPS = 400
 PAUSE_MS = 20  # so that it takes some cuts in its life, on any machine
 
 
-def halo(launcher):
-    path = Path(PROGRAM).resolve().parents[2] / "tests/lower_half" / f"halo.{launcher}"
+def built(folder, name, launcher):
+    path = Path(PROGRAM).resolve().parents[2] / "tests" / folder / f"{name}.{launcher}"
     if not path.exists():
         pytest.skip(f"{path} was not built")
     return path
+
+
+def halo(launcher):
+    return built("lower_half", "halo", launcher)
+
+
+def sums(world):
+    """What each rank has written, without the files."""
+    found = {path.name: path.read_text() for path in world.folder.glob("sums.*")}
+    for name in found:
+        (world.folder / name).unlink()
+    return found
 
 
 @launchers
@@ -33,6 +46,15 @@ def test_a_program_of_mpi_goes_on_from_a_cut(world, launcher, victim):
     words = line(launcher, RANKS, halo(launcher), STEPS, PAUSE_MS)
     victims = {"program": "backstay-boot", "companion": "backstay-companion"}
     goes_on_from_a_cut(world, words, STEPS, victims[victim])
+
+
+@launchers
+@pytest.mark.parametrize("pattern, steps", [("pairs", 2000), ("merges", 1200)])
+def test_communicators_of_some_ranks_alone_come_back(world, launcher, pattern, steps):
+    """Killed at random moments, among calls that make communicators of a group and between two."""
+    program = built("capture_cut", "groups", launcher)
+    words = line(launcher, RANKS, program, pattern, steps, "sums")
+    kill_and_compare(world, words, lambda: sums(world))
 
 
 def end(running):

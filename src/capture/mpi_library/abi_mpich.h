@@ -32,10 +32,11 @@ inline uint64_t no_info() { return 0x1c000000; }
 inline uint64_t no_error_handler() { return 0x14000000; }
 inline uint64_t errors_are_fatal() { return 0x54000000; }
 inline uint64_t errors_return() { return 0x54000001; }
-// What the standard leaves open: in which order attributes are copied, and whether MPI_Comm_dup
-// takes the hints along.
+// What the standard leaves open: in which order attributes are copied, whether MPI_Comm_dup takes
+// the hints along, and MPI_Comm_create_group the error handler.
 inline constexpr bool copies_last_first = true;
 inline constexpr bool copies_hints = false;
+inline constexpr bool copies_error_handler = false;
 inline constexpr int undefined = -32766;
 inline constexpr int root = -3;
 inline constexpr int proc_null = -1;

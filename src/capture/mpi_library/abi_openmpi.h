@@ -32,10 +32,11 @@ inline uint64_t no_info() { return real_of(ompi_mpi_info_null); }
 inline uint64_t no_error_handler() { return real_of(ompi_mpi_errhandler_null); }
 inline uint64_t errors_are_fatal() { return real_of(ompi_mpi_errors_are_fatal); }
 inline uint64_t errors_return() { return real_of(ompi_mpi_errors_return); }
-// What the standard leaves open: in which order attributes are copied, and whether MPI_Comm_dup
-// takes the hints along.
+// What the standard leaves open: in which order attributes are copied, whether MPI_Comm_dup takes
+// the hints along, and MPI_Comm_create_group the error handler.
 inline constexpr bool copies_last_first = false;
 inline constexpr bool copies_hints = true;
+inline constexpr bool copies_error_handler = true;
 inline constexpr int undefined = -32766;
 inline constexpr int root = -4;
 inline constexpr int proc_null = -2;

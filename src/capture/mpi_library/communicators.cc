@@ -16,11 +16,6 @@ CommunicatorMade own[2];  // MPI_COMM_WORLD, MPI_COMM_SELF
 enum : uint64_t { number_of_world = 1, number_of_self = 2, first_number = 16 };
 
 uint32_t numbers_given = 0;
-uint64_t fresh_number() {
-  int rank = 0;
-  inside(index_MPI_Comm_rank, abi::world(), &rank);
-  return (static_cast<uint64_t>(rank) << 32) + first_number + numbers_given++;
-}
 
 uint64_t mix(uint64_t word) {
   word += 0x9e3779b97f4a7c15;
@@ -166,7 +161,18 @@ int end(uint32_t index, void* comm) {
   return result;
 }
 
+uint64_t real_of_own(const ErrorHandler& handler) {
+  const bool is_set = handler.made != nullptr || handler.own != decltype(handler.own){};
+  return is_set ? real_handler(handler) : abi::errors_are_fatal();
+}
+
 }  // namespace
+
+uint64_t fresh_number() {
+  return (static_cast<uint64_t>(own_world_rank()) << 32) + first_number + numbers_given++;
+}
+
+uint64_t real_handler_of(CommHandle handle) { return real_of_own(communicator(handle)->handler); }
 
 CommunicatorMade* communicator(CommHandle handle) {
   const Slot* slot = abi::slot_of<Class::comm>(handle);
@@ -178,10 +184,16 @@ CommunicatorMade* communicator(CommHandle handle) {
   return &own[is_self];
 }
 
-Made* describe_communicator(uint64_t real) {
+Made* describe_communicator(uint64_t real, uint64_t number) {
   auto* made = new_made<CommunicatorMade>(Class::comm, real);
   read_shape(real, *made);
   made->name = name_of(real);
+  made->number = number;
+  return made;
+}
+
+Made* describe_communicator(uint64_t real) {
+  auto* made = static_cast<CommunicatorMade*>(describe_communicator(real, 0));
   if (!is_foreign(*made)) {
     made->number = made->is_inter ? agree_between(real) : agree(real);
   }
@@ -207,10 +219,7 @@ void renew_own_communicators() {
       inside(index_MPI_Comm_set_info, real, hints);
       inside(index_MPI_Info_free, &hints);
     }
-    const bool is_set =
-        one.handler.made != nullptr || one.handler.own != decltype(one.handler.own){};
-    inside(index_MPI_Comm_set_errhandler, real,
-           is_set ? real_handler(one.handler) : abi::errors_are_fatal());
+    inside(index_MPI_Comm_set_errhandler, real, real_of_own(one.handler));
   }
 }
 

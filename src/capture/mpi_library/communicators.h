@@ -32,6 +32,10 @@ CommunicatorMade* communicator(abi::Handle<Class::comm> handle);
 
 // Behind the call that made it, at all members.
 Made* describe_communicator(uint64_t real);
+// Where they have agreed on its number before.
+Made* describe_communicator(uint64_t real, uint64_t number);
+uint64_t fresh_number();
+uint64_t real_handler_of(abi::Handle<Class::comm> handle);
 
 // All, in an order that is the same at each rank. Collective over MPI_COMM_WORLD.
 void renew_communicators();

@@ -5,7 +5,8 @@ generate.py asks. docs/protocol/cut.md says why.
 
 import re
 
-# Sends, receives, probes and waits, and what frees a communicator: written by hand.
+# Sends, receives, probes and waits, what frees a communicator, and what makes one by a call of some
+# ranks alone: written by hand.
 BY_HAND = {
     f"MPI_{name}"
     for name in (
@@ -13,7 +14,8 @@ BY_HAND = {
         "Recv_init Send_init Bsend_init Rsend_init Ssend_init Start Startall "
         "Recv Irecv Sendrecv Sendrecv_replace Probe Iprobe Mprobe Improbe Mrecv Imrecv "
         "Wait Waitall Waitany Waitsome Test Testall Testany Testsome "
-        "Request_free Request_get_status Cancel Comm_free Comm_disconnect"
+        "Request_free Request_get_status Cancel Comm_free Comm_disconnect "
+        "Comm_create_group Intercomm_create"
     ).split()
 }
 OPERATIONS = (
@@ -27,16 +29,13 @@ MAKING = {
     f"MPI_{name}"
     for name in (
         "Cart_create Cart_sub Comm_create Comm_dup Comm_dup_with_info Comm_split Comm_split_type "
-        "Dist_graph_create Dist_graph_create_adjacent Graph_create"
+        "Dist_graph_create Dist_graph_create_adjacent Graph_create Intercomm_merge"
     ).split()
 }
 # By the beginning of the name, behind MPI_; the end of a sentence "cannot be saved, because".
 REFUSED = (
-    # Open MPI 4.1 passes messages with the program's tag over the parent communicator there, and a
-    # rank that a cut holds would take them in.
-    (r"Comm_create_group$", "it has made a communicator of some ranks alone"),
-    (r"Intercomm_", "it has made an inter-communicator"),
-    (r"Comm_create_from_group$", "it has made a communicator without MPI_COMM_WORLD"),
+    (r"(Comm_create_from_group|Intercomm_create_from_groups)$",
+     "it has made a communicator without MPI_COMM_WORLD"),
     (r"Comm_(accept|connect|join|spawn)", "it has connected to processes beside its own"),
     (r"(Psend|Precv)_init$", "it has used partitioned communication"),
     (rf"({'|'.join(OPERATIONS)})_init$", "it has made a persistent collective operation"),

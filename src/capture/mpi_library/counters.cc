@@ -6,6 +6,7 @@
 #include "capture/mpi_library/attend.h"
 #include "capture/mpi_library/chunks.h"
 #include "capture/mpi_library/communicators.h"
+#include "capture/mpi_library/hidden.h"
 #include "capture/mpi_library/names.h"
 #include "capture/mpi_library/requests.h"
 
@@ -41,23 +42,43 @@ void show(const Communicator& one) {
   __atomic_store_n(&lower::channel().clock[one.row].number, one.number, __ATOMIC_RELEASE);
 }
 
-void add(Communicator& one) {
+void add(Communicator& one, int members) {
   one.begun = 0;
-  if (one.size < 2) one.number = 0;
+  if (members < 2) one.number = 0;
   if (one.number != 0) one.row = take_row();
   one.next = first;
   first = &one;
   show(one);
 }
 
-void learn_members(const Members& members, Communicator& made) {
-  for (const Run& run : members.runs) made.size += length(run);
+int count_of(const Members& members) {
+  int count = 0;
+  for (const Run& run : members.runs) count += length(run);
+  return count;
+}
+
+// Those to whom messages go: of two groups the other one.
+void learn_peers(const CommunicatorMade& of, Communicator& made) {
+  const Members& members = of.is_inter ? of.remote : of.local;
+  made.size = count_of(members);
   made.world = static_cast<int*>(malloc(static_cast<size_t>(made.size) * sizeof(int) + 1));
   if (made.world == nullptr) abort();
   int* at = made.world;
   for (const Run& run : members.runs) {
     for (int i = 0; i < length(run); ++i) *at++ = run.first + i * run.stride;
   }
+}
+
+void drop(Communicator& one) {
+  Communicator** at = &first;
+  while (*at != &one) at = &(*at)->next;
+  *at = one.next;
+  if (one.number != 0) {
+    __atomic_store_n(&lower::channel().clock[one.row].number, 0, __ATOMIC_RELEASE);
+  }
+  keep_for_requests(one);
+  free(one.world);
+  one = Communicator{};
 }
 
 }  // namespace
@@ -74,37 +95,39 @@ Communicator* communicator_of(Handle handle) {
 Communicator* first_communicator() { return first; }
 lower::PeerCounts* peers() { return counts; }
 int world_size() { return of_world.size; }
+int own_world_rank() { return own_rank; }
 
 void count_made(Handle handle) {
   const CommunicatorMade* made = communicator(handle);
   if (made->local.is_foreign || made->remote.is_foreign) {
     return refuse("it has connected to processes beside its own");
   }
-  if (made->is_inter) return hold_back(Open::inter_communicator);
   Communicator& one = by_slot.at(abi::slot_of<Class::comm>(handle));
   one.handle = handle;
-  learn_members(made->local, one);
+  learn_peers(*made, one);
   one.number = made->number;
-  add(one);
+  add(one, count_of(made->local) + count_of(made->remote));
 }
 
 void count_freed(Handle handle) {
-  const CommunicatorMade* made = communicator(handle);
-  if (made != nullptr && made->is_inter && !made->remote.is_foreign) {
-    return let_go(Open::inter_communicator);
-  }
   Communicator* one = communicator_of(handle);
-  if (one == nullptr) return;
-  Communicator** at = &first;
-  while (*at != one) at = &(*at)->next;
-  *at = one->next;
-  if (one->number != 0) {
-    __atomic_store_n(&lower::channel().clock[one->row].number, 0, __ATOMIC_RELEASE);
-  }
-  keep_for_requests(*one);
-  free(one->world);
-  *one = Communicator{};
+  if (one != nullptr) drop(*one);
 }
+
+Communicator& count_expected(const Slot* slot, uint64_t number, int members) {
+  Communicator& one = by_slot.at(slot);
+  one.number = number;
+  add(one, members);
+  return one;
+}
+
+void count_expected_made(Handle handle) {
+  Communicator& one = by_slot.at(abi::slot_of<Class::comm>(handle));
+  one.handle = handle;
+  learn_peers(*communicator(handle), one);
+}
+
+void count_expected_failed(const Slot* slot) { drop(by_slot.at(slot)); }
 
 void begin_counting() {
   int size = 0;
@@ -122,8 +145,13 @@ void begin_counting() {
   of_self.handle = abi::predefined<Class::comm>(abi::known(abi::Known::self));
   of_self.size = 1;
   of_self.world = self;
-  add(of_self);
-  add(of_world);
+  add(of_self, 1);
+  add(of_world, size);
+  if (make_hidden() != 0) return refuse("MPI has not made a duplicate of MPI_COMM_WORLD");
+  Communicator& of_hidden = by_slot.at(&slots[0]);
+  of_hidden.handle = hidden();
+  of_hidden.size = size;
+  add(of_hidden, 1);
   register_barrier();
   renew_counters();
 }

@@ -10,18 +10,18 @@
 namespace backstay::mpi {
 
 struct Communicator {
-  uint64_t number;  // of its descriptor; 0: not counted, as it has one member
+  uint64_t number;  // of its descriptor; 0: no clock, as it has one member, or is the hidden one
   uint64_t begun;
   Communicator* next;  // of all that the program has
   abi::Handle<Class::comm> handle;
   uint32_t row;      // in the channel
-  int size;          // 0: none is here
+  int size;          // of the group that messages go to. 0: none is here, or it is being made
   uint32_t kept_by;  // requests, of one that the program has freed (requests.h)
-  int* world;        // rank in it to rank of MPI_COMM_WORLD. Null: they are the same
+  int* world;        // rank in that group to rank of MPI_COMM_WORLD. Null: they are the same
   int world_rank(int rank) const { return world != nullptr ? world[rank] : rank; }
 };
 
-// Null: not known (an inter-communicator, or a wrong handle): MPI itself says so.
+// Null: not known (a wrong handle, or processes of another MPI_COMM_WORLD): MPI itself says so.
 Communicator* communicator_of(abi::Handle<Class::comm> handle);
 Communicator* first_communicator();
 
@@ -30,6 +30,11 @@ Communicator* first_communicator();
 void count_made(abi::Handle<Class::comm> handle);
 // Before it is freed.
 void count_freed(abi::Handle<Class::comm> handle);
+// Of one that its members make alone, before the call: from here on it has a clock, and the call is
+// the first one on it. `members`: how many it will have. Then one of the next two.
+Communicator& count_expected(const Slot* slot, uint64_t number, int members);
+void count_expected_made(abi::Handle<Class::comm> handle);
+void count_expected_failed(const Slot* slot);
 
 // Behind MPI_Init, in each process's life; behind MPI_Finalize.
 void begin_counting();
@@ -39,6 +44,7 @@ void renew_counters();
 
 lower::PeerCounts* peers();  // by rank of MPI_COMM_WORLD
 int world_size();
+int own_world_rank();
 
 inline lower::PeerCounts& shown(int world) { return lower::peers_in(lower::channel())[world]; }
 inline void count_sent(const Communicator* in, int to) {

@@ -15,7 +15,6 @@ struct Reason {
 // By `Open`.
 Reason reasons[] = {{"it has a file of MPI open", 0},
                     {"it has a window of MPI open", 0},
-                    {"it has an inter-communicator", 0},
                     {"it has an open request of its own (MPI_Grequest_start)", 0},
                     {"it has freed a communicator with an open receive", 0},
                     {"it is duplicating a communicator (MPI_Comm_idup)", 0},

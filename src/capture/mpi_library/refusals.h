@@ -9,7 +9,6 @@ namespace backstay::mpi {
 enum class Open : uint32_t {
   file,
   window,
-  inter_communicator,
   own_request,
   freed_communicator,  // with an open receive
   duplicate,           // MPI_Comm_idup. Open MPI 4.1 does not always complete it in a loop of tests

@@ -1,9 +1,10 @@
-// All communicators of the program, each by a call of its members alone: MPI_Comm_create_group on a
-// duplicate of MPI_COMM_WORLD, in the order of their numbers. Of those that a rank and another one
-// both have, both make the lowest first; so no ranks wait for each other in a circle.
+// All communicators of the program, each by a call of its members alone: MPI_Comm_create_group on
+// the hidden one, in the order of their numbers. Of those that a rank and another one both have,
+// both make the lowest first; so no ranks wait for each other in a circle.
 #include <stdlib.h>
 
 #include "capture/mpi_library/communicators.h"
+#include "capture/mpi_library/hidden.h"
 #include "capture/mpi_library/names.h"
 #include "capture/mpi_library/renew.h"
 
@@ -11,43 +12,36 @@ namespace backstay::mpi {
 
 namespace {
 
-constexpr int tag = 0;  // one is made at a time, and nothing else comes over the duplicate
-
-// The duplicate.
-struct Carrier {
-  uint64_t comm;
-  uint64_t group;
-};
-
 void free_communicator(uint64_t real) { inside(index_MPI_Comm_free, &real); }
 
-uint64_t make_local(const Carrier& carrier, const CommunicatorMade& made) {
-  const uint64_t group = make_group(made.local, carrier.group);
+uint64_t make_local(uint64_t world, const CommunicatorMade& made) {
+  const uint64_t group = make_group(made.local, world);
   uint64_t real = 0;
-  must(inside(index_MPI_Comm_create_group, carrier.comm, group, tag, &real), "a communicator");
+  must(inside(index_MPI_Comm_create_group, real_hidden(), group, tag_of_mpi, &real),
+       "a communicator");
   free_group(group);
   return real;
 }
 
-uint64_t make_between(const Carrier& carrier, const CommunicatorMade& made, uint64_t local) {
+uint64_t make_between(const CommunicatorMade& made, uint64_t local) {
   uint64_t real = 0;
-  must(inside(index_MPI_Intercomm_create, local, 0, carrier.comm, made.remote.runs[0].first, tag,
-              &real),
+  must(inside(index_MPI_Intercomm_create, local, 0, real_hidden(), made.remote.runs[0].first,
+              tag_of_mpi, &real),
        "an inter-communicator");
   return real;
 }
 
-uint64_t make_shape(const Carrier& carrier, const CommunicatorMade& made) {
-  const uint64_t local = make_local(carrier, made);
+uint64_t make_shape(uint64_t world, const CommunicatorMade& made) {
+  const uint64_t local = make_local(world, made);
   if (!made.is_inter && made.topology.kind == 0) return local;
   const uint64_t real =
-      made.is_inter ? make_between(carrier, made, local) : make_topology(made.topology, local);
+      made.is_inter ? make_between(made, local) : make_topology(made.topology, local);
   free_communicator(local);
   return real;
 }
 
-uint64_t make(const Carrier& carrier, const CommunicatorMade& made) {
-  const uint64_t shape = make_shape(carrier, made);
+uint64_t make(uint64_t world, const CommunicatorMade& made) {
+  const uint64_t shape = make_shape(world, made);
   if (made.given.count == 0) return shape;
   uint64_t hints = make_info(made.given);
   uint64_t real = 0;
@@ -88,16 +82,15 @@ void renew_communicators() {
   for (Made* made = first_made(Class::comm); made != nullptr; made = made->next) {
     all.add(static_cast<CommunicatorMade*>(made));
   }
-  Carrier carrier{};
-  must(inside(index_MPI_Comm_dup, abi::world(), &carrier.comm), "a duplicate of MPI_COMM_WORLD");
-  inside(index_MPI_Comm_group, carrier.comm, &carrier.group);
+  must(make_hidden(), "a duplicate of MPI_COMM_WORLD");
+  uint64_t world = 0;
+  inside(index_MPI_Comm_group, real_hidden(), &world);
   if (all.count != 0) qsort(all.all, all.count, sizeof all[0], by_number);
   for (CommunicatorMade* made : all) {
-    made->real = make(carrier, *made);
+    made->real = make(world, *made);
     furnish(*made);
   }
-  free_group(carrier.group);
-  free_communicator(carrier.comm);
+  free_group(world);
   all.clear();
 }
 

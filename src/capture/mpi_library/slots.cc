@@ -5,7 +5,7 @@
 
 namespace backstay::mpi {
 
-Slot slots[slots_max];
+Slot slots[slots_max];  // the first one is the hidden communicator's (hidden.h)
 
 namespace {
 uint32_t first_free = 0;  // 0: none; slot 0 is never used

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "capture/mpi_library/attend.h"
+#include "capture/mpi_library/hidden.h"
 #include "capture/mpi_library/messages.h"
 #include "capture/mpi_library/names.h"
 #include "capture/mpi_library/requests.h"
@@ -50,6 +51,12 @@ class Bytes {
   bool is_made_ = false;
 };
 
+// Over the hidden communicator MPI's own messages go by, which are not to be taken.
+int tag_of(const Communicator& in) {
+  constexpr int any_tag = -1;
+  return in.handle == hidden() ? tag_of_ours : any_tag;
+}
+
 // The communicator over which a stored message is sent to the program: its own process alone.
 uint64_t own_communicator() {
   static uint64_t own = 0;
@@ -65,13 +72,14 @@ uint64_t own_communicator() {
 
 bool take_in(const Communicator& in) {
   bool has_news = false;
+  if (in.size == 0) return false;  // it is being made
   const uint64_t real = abi::real<Class::comm>(in.handle);
   for (;;) {
     int is_there = 0;
     uint64_t message = 0;
     abi::Status status;
     memset(&status, 0, sizeof status);
-    inside(index_MPI_Improbe, abi::any_source, -1, real, &is_there, &message, &status);
+    inside(index_MPI_Improbe, abi::any_source, tag_of(in), real, &is_there, &message, &status);
     if (is_there == 0) return has_news;
     Stored* one = begin_taking(message, &in, status);
     drive(*one);
