@@ -302,4 +302,9 @@ Status Writer::move(VersionNumber version, const std::string& from, const std::s
   }
 }
 
+Status Writer::note(const wire::NoteWrites& written) {
+  BACKSTAY_TRY(ready(/*begun=*/false));
+  return agent_->send(written);
+}
+
 }  // namespace backstay::client

@@ -94,6 +94,10 @@ class Writer {
   Status move(VersionNumber version, const std::string& from, const std::string& to,
               std::uint64_t placed_ns);
 
+  // For the job's event log: what programs have written since the call before. Not waited for.
+  // Errors: agent_lost.
+  Status note(const wire::NoteWrites& written);
+
   RunId run() const { return agent_->welcomed().run; }
   std::uint32_t number() const { return agent_->welcomed().writer; }
 

@@ -136,6 +136,20 @@ template <>
 constexpr auto fields_of<MovedHome> = std::tuple(&MovedHome::version, &MovedHome::to,
                                                  &MovedHome::code, &MovedHome::message);
 
+template <>
+constexpr auto fields_of<WriteSize> = std::tuple(&WriteSize::below, &WriteSize::writes,
+                                                 &WriteSize::bytes, &WriteSize::ns);
+template <>
+constexpr auto fields_of<CallWait> = std::tuple(&CallWait::call, &CallWait::calls, &CallWait::ns,
+                                                &CallWait::longest_ns);
+template <>
+constexpr auto fields_of<NoteWrites> = std::tuple(&NoteWrites::captured_files,
+                                                  &NoteWrites::captured_bytes,
+                                                  &NoteWrites::direct_files,
+                                                  &NoteWrites::direct_bytes,
+                                                  &NoteWrites::real_files, &NoteWrites::real_bytes,
+                                                  &NoteWrites::sizes, &NoteWrites::waits);
+
 static_assert(all_described<Message>);
 
 }  // namespace codec

@@ -170,6 +170,29 @@ struct MoveHome {  // answered by MovedHome
   std::string to;
   std::uint64_t placed_ns = 0;  // of the new path
 };
+// What programs have written into captured files since the message before (docs/format/events.md).
+struct WriteSize {
+  std::uint64_t below = 0;  // bytes of each write are fewer; 0: no limit
+  std::uint64_t writes = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t ns = 0;
+};
+struct CallWait {
+  std::string call;
+  std::uint64_t calls = 0;
+  std::uint64_t ns = 0;
+  std::uint64_t longest_ns = 0;
+};
+struct NoteWrites {  // no answer
+  std::uint64_t captured_files = 0;
+  std::uint64_t captured_bytes = 0;
+  std::uint64_t direct_files = 0;
+  std::uint64_t direct_bytes = 0;
+  std::uint64_t real_files = 0;
+  std::uint64_t real_bytes = 0;
+  std::vector<WriteSize> sizes;
+  std::vector<CallWait> waits;
+};
 struct Abandon {  // the writer gives it up; a rank or writer has heard that it was given up
   VersionNumber version = 0;
 };
@@ -306,7 +329,7 @@ class Message
                           Withdraw, Withdrawn, Forget, AwaitNewer, Neighbours, Candidates,
                           Candidate, Ready, Proceed, Where, EndRanks, Join, Open, Opened, More,
                           Finish, Abandon, BringHome, AtHome, MoveHome, MovedHome, AskCut,
-                          CutReport, RefuseCut, CutOrder, CutOver> {
+                          CutReport, RefuseCut, CutOrder, CutOver, NoteWrites> {
  public:
   template <AlternativeOf<variant> T>
   Message(T&& value)  // NOLINT(google-explicit-constructor): as a variant

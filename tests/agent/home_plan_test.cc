@@ -122,6 +122,18 @@ TEST_F(HomePlanTest, AVersionThatGoesWhileItsFileIsOnItsWayStillOvertakes) {
   EXPECT_EQ(run(), Steps{"mark 1"});
 }
 
+TEST_F(HomePlanTest, ItCountsTheBytesThatWait) {
+  store(1, {{"/w/a", 10, 100}, {"/w/b", 20, 30}, {"/w/c", 30, 7}});
+  kept_.insert("/w/a");
+  store_[1].refused["/w/b"] = "the disk is full";
+  EXPECT_EQ(step(), "look at 1");
+  EXPECT_EQ(plan_.counts().waiting, 3U);
+  EXPECT_EQ(plan_.counts().waiting_bytes, 137U);
+  run();
+  EXPECT_EQ(plan_.counts().waiting, 1U) << "one is at home, one is kept";
+  EXPECT_EQ(plan_.counts().waiting_bytes, 30U);
+}
+
 TEST_F(HomePlanTest, AKeptFileIsNotTriedAgainAndKeepsItsVersion) {
   store(1, {{"/w/a", 10}});
   store(2, {{"/w/a", 20}, {"/w/b", 21}});

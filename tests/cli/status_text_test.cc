@@ -38,6 +38,23 @@ TEST(StatusText, JobsWithTheNewestVersionFirst) {
                   StartsWith("  version    2"), StartsWith("empty"), "  no version yet"));
 }
 
+TEST(StatusText, CapturedFilesThatAreNotAtHomeHaveALine) {
+  Json job{{"job", "lj.files.n0"}, {"versions", Json::array({version(1, "local", 9, 9)})}};
+  job["home"] = {{"waiting", 3},
+                 {"waiting_bytes", 5 << 20},
+                 {"failed", 1},
+                 {"kept", 2},
+                 {"on_its_way", "/w/out/" + std::string(80, 'x')}};
+  const Json status{{"jobs", Json::array({job})}};
+  EXPECT_THAT(job_lines(status, 2),
+              ElementsAre(StartsWith("lj.files.n0"), StartsWith("  version    1"),
+                          "  captured files: 3 waiting, 5.00 MiB; 1 of them failed; 2 kept",
+                          StartsWith("    on its way: /w/out/xxx")));
+  EXPECT_LE(job_lines(status, 2).back().size(), 82);  // two bytes more for the mark of the cut
+  job["home"] = {{"waiting", 0}, {"failed", 0}, {"kept", 0}, {"on_its_way", ""}};
+  EXPECT_EQ(job_lines(Json{{"jobs", Json::array({job})}}, 2).size(), 2);
+}
+
 TEST(StatusText, SeveralNodesHaveALineEach) {
   Json good{{"node", 0},      {"state", "ok"},        {"host", "n0"},  {"ranks", 2},
             {"connected", 2}, {"busy", 16},           {"buffers", 64}, {"written_bytes", 4096},

@@ -303,7 +303,9 @@ std::vector<wire::Message> last_messages() {
           sample_cut_report(),
           RefuseCut{8, Code::rank_lost, "rank 2 (n1) has ended"},
           CutOrder{8, 1, 3, 12, {{1ULL << 40, 6}, {9, 7}}, {{1, UINT32_MAX, 0, 4}}, true},
-          CutOver{8, Code::again, "rank 3 (n1) has not called MPI for 60 s"}};
+          CutOver{8, Code::again, "rank 3 (n1) has not called MPI for 60 s"},
+          NoteWrites{
+              2, 9000, 1, 10, 3, 30, {{64, 4, 100, 9}, {0, 1, 8900, 700}}, {{"close", 2, 50, 40}}}};
 }
 
 std::vector<wire::Message> first_messages() {

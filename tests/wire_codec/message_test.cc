@@ -127,6 +127,10 @@ TEST(Message, FieldsOfWritersComeBack) {
   EXPECT_EQ(there_and_back(AtHome{"/w/", Code::io, "why"}).message, "why");
   EXPECT_EQ(there_and_back(MoveHome{3, "/w/a", "/w/b", 7}).to, "/w/b");
   EXPECT_EQ(there_and_back(MovedHome{3, "/w/b", Code::busy, "why"}).code, Code::busy);
+  const auto noted =
+      there_and_back(NoteWrites{.sizes = {{64, 4, 100, 9}}, .waits = {{"close", 2}}});
+  EXPECT_EQ(noted.sizes.at(0).bytes, 100);
+  EXPECT_EQ(noted.waits.at(0).call, "close");
 }
 
 TEST(Message, UnknownTypesAreRefused) {

@@ -122,6 +122,8 @@ std::string kind_of(const std::string& type) {
       {"std::vector<ChunkInPool>", "list of chunk"},
       {"std::vector<Neighbour>", "list of neighbour"},
       {"std::vector<Setting>", "list of setting"},
+      {"std::vector<WriteSize>", "list of write_size"},
+      {"std::vector<CallWait>", "list of call_wait"},
       {"std::vector<CutClock>", "list of cut_clock"},
       {"std::vector<CutNeed>", "list of cut_need"},
       {"std::vector<CutTarget>", "list of cut_target"}};
@@ -203,6 +205,8 @@ const std::map<std::string, std::vector<std::string>> composed = {
     {"fact", {"u32", "u64", "u64", "text", "text"}},
     {"holder", {"u32", "u32"}},
     {"need", {"u64", "u64"}},
+    {"write_size", {"u64", "u64", "u64", "u64"}},
+    {"call_wait", {"text", "u64", "u64", "u64"}},
     {"cut_clock", {"u64", "u64", "u64"}},
     {"cut_need", {"u32", "u32", "u32", "u64"}},
     {"cut_target", {"u64", "u64"}}};

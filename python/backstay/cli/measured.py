@@ -8,7 +8,7 @@ import re
 import typer
 
 from ..plan import files
-from ..report import events, history, logs
+from ..report import captured_files, events, history, logs
 from .usage import CommandError
 
 PROBED = {"copy_bytes_per_s": ("memory", "copy_bytes_per_s"),
@@ -52,6 +52,12 @@ def probe_how(file: pathlib.Path) -> dict:
             one in parts.items() if key in (*numbers, "direct") and isinstance(one, int | float)}
 
 
+def chosen_folder(directory: str | None) -> pathlib.Path:
+    """The folder of all jobs' versions."""
+    return pathlib.Path(directory or os.environ.get("BACKSTAY_DIR")
+                        or f"/var/tmp/backstay-{os.environ.get('USER', 'root')}")
+
+
 def job_folder(path: str, job: str, directory: str | None,
                needed: bool = True) -> pathlib.Path | None:
     """The job's folder. `path`: the command, for the message. None if it is not there and not
@@ -59,8 +65,8 @@ def job_folder(path: str, job: str, directory: str | None,
     """
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}", job):
         raise typer.BadParameter(f"{job!r} is no name of a job")
-    chosen = directory or os.environ.get("BACKSTAY_DIR") or f"/var/tmp/backstay-{os.environ.get('USER', 'root')}"
-    folder = pathlib.Path(chosen) / job
+    chosen = chosen_folder(directory)
+    folder = chosen / job
     if folder.is_dir():
         return folder
     if needed:
@@ -96,3 +102,24 @@ def job_history(
         raise CommandError(path, f"{told} no captured version; there is nothing to use", 3,
                            "not_found")
     return made, log.unreadable
+
+
+def files_profile(
+    path: str, job: str, directory: str | None
+) -> tuple[captured_files.Profile | None, list[str]]:
+    """What the programs of a job wrote into captured files on this node, by the logs of JOB and of
+    JOB.files.HOST, and the lines of these logs that cannot be read; None where nothing was.
+    """
+    own = [job_folder(path, job, directory, needed=False)] if ".files." in job else []
+    all_events, unreadable = [], []
+    for folder in [*own, *sorted(chosen_folder(directory).glob(f"{job}.files.*"))]:
+        if folder is None or not logs.has_log(folder):
+            continue
+        try:
+            log = events.read(folder)
+        except logs.LogError as error:
+            unreadable.append(str(error))
+            continue
+        all_events += log.events
+        unreadable += log.unreadable if folder not in own else []
+    return captured_files.of(sorted(all_events, key=lambda event: event["t_ns"])), unreadable

@@ -8,6 +8,7 @@ history   versions, failures, restarts          times     where the time went  s
           nodes differ
 charts    the same as Plotly's figures          page      HTML                 as_data      for
           --json
+captured_files, files_page        what programs wrote into captured files
 node_charts, node_page            of several nodes                            text         times and
                                   sizes
 

@@ -13,6 +13,7 @@ from .logs import LogError as LogError  # what read raises
 
 WHOLE, NUMBERS = ("node", "of"), ("version", "bytes", "seconds", "write_seconds", "ranks", "rank",
                                   "t_ns", "begin_ns", "end_ns")
+FILES = ("captured", "direct", "real")  # of files_written
 TEXTS, LISTS = ("run", "from", "why"), ("nodes",)
 ALWAYS, NODES_MAX = ("t_ns", "run", "node"), 2**32
 NEEDED = {
@@ -42,7 +43,15 @@ NEEDED = {
     "restored": ("version", "from", "bytes", "seconds"),
     "restart_failed": ("version",),
     "refused": (),
+    "home": ("version",),
+    "files_written": ("captured", "direct", "real", "writes", "waits"),
 }  # fmt: skip
+
+
+# Lists of records, and the numbers that each record has.
+RECORDS = {("captured", "ranks"): ("rank", "bytes", "begin_ns", "end_ns"),
+           ("files_written", "writes"): ("below", "writes", "bytes", "seconds"),
+           ("files_written", "waits"): ("calls", "seconds", "longest")}  # fmt: skip
 
 
 class Log(NamedTuple):
@@ -60,14 +69,17 @@ def _is_node(value) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < NODES_MAX
 
 
+def _has_numbers(value, needed: tuple[str, ...]) -> bool:
+    return isinstance(value, dict) and all(_is_number(value.get(part)) for part in needed)
+
+
 def _wrong_field(event: dict, key: str) -> bool:
     value = event.get(key)
-    if key == "ranks" and event["event"] == "captured":
-        needed = ("rank", "bytes", "begin_ns", "end_ns")
-        return not isinstance(value, list) or not all(
-            # fmt: skip.
-            isinstance(one, dict) and all(_is_number(one.get(part)) for part in needed) for one
-            in value)
+    if (event["event"], key) in RECORDS:
+        needed = RECORDS[event["event"], key]
+        return not isinstance(value, list) or not all(_has_numbers(one, needed) for one in value)
+    if key in FILES:
+        return not _has_numbers(value, ("files", "bytes"))
     if key in WHOLE:
         return not _is_node(value)
     if key in LISTS:

@@ -160,8 +160,8 @@ class History:
 TOGETHER_S = 1e-3  # a launcher needs longer to notice a death and end the other ranks
 LEVELS = ("local", "protected", "durable")
 PLACES = ("pool", "local", "replica", "durable")  # nearest first
-LATER = ("removed", "set_aside", "skipped", "nodes_lost",
-         "nodes_back")  # also by tools, or by agents that end, long after the run
+LATER = ("removed", "set_aside", "skipped", "nodes_lost", "nodes_back", "home",
+         "files_written")  # also by tools, or by agents that end, long after the run
 MARKS = ("capture_failed", "write_failed", "removed", "set_aside", "skipped", "restart_failed",
          "durable_failed",
          "protect_failed", "overtaken", "reprotect_begin", "reprotected", "repaired",

@@ -8,7 +8,8 @@ import re
 from plotly.offline import get_plotlyjs
 
 from ..plan.words import counted, grouped, plural, sentence
-from . import charts, node_charts, node_page, spread, text
+from . import charts, files_page, node_charts, node_page, spread, text
+from .captured_files import Profile
 from .history import History
 from .nodes import listed
 from .times import Times
@@ -130,10 +131,8 @@ def _limit(probe: dict | None) -> str:
     return f"The limits are what `backstay probe` measured: {', '.join(words)}." if words else ""
 
 
-def render(history: History, times: Times, probe: dict | None, unreadable: list[str]) -> str:
-    """The page. `history` has at least one captured version. `probe`: memory and disk in B/s, or
-    None.
-    """
+def _parts(history: History, times: Times, probe: dict | None) -> list[tuple]:
+    """Title, words, figure and table of each part."""
     limit = _limit(probe)
     parts = [
         ("Versions and levels",
@@ -164,22 +163,50 @@ def render(history: History, times: Times, probe: dict | None, unreadable: list[
         parts[-1:-1] = [("Lost nodes", "", None, node_page.losses(history, _table))]
     if copies := node_page.copies(history, _table):
         parts[-1:-1] = [("Copies and repairs", "", None, copies)]
+    return parts
+
+
+def _files(profile: Profile) -> tuple:
+    shown = "".join(_table(head, rows) for head, rows in files_page.tables(profile))
+    return files_page.TITLE, files_page.words(profile), None, shown
+
+
+def _unread(unreadable: list[str]) -> str:
+    if not unreadable:
+        return ""
+    shown = "".join(f"<li>{html.escape(one)}</li>" for one in unreadable[:20])
+    lines, are = counted(len(unreadable), "line"), plural(len(unreadable), "is", "are")
+    return f'<div class="warn"><p>{lines} of the log could not be read and {are} left out:</p><ul>{shown}</ul></div>'
+
+
+def render(
+    history: History | None,
+    times: Times | None,
+    probe: dict | None,
+    unreadable: list[str],
+    profile: Profile | None = None,
+    job: str = "",
+) -> str:
+    """The page. `history` has at least one captured version; None: of `job` only the captured files
+    of `profile` are known. `probe`: memory and disk in B/s, or None.
+    """
+    parts = _parts(history, times, probe) if history else []
+    if profile is not None:
+        parts.append(_files(profile))
     body = "".join(_section(number, *part) for number, part in enumerate(parts))
     figures = {f"plot{number}": part[2] for number, part in enumerate(parts) if part[2] is not None}
     data = json.dumps(figures, allow_nan=False).replace("<", "\\u003c")
-    warning = "".join(f'<div class="warn">{_paragraph(one)}</div>' for one
-                      in node_page.notes(history))
-    if unreadable:
-        shown = "".join(f"<li>{html.escape(one)}</li>" for one in unreadable[:20])
-        lines, are = counted(len(unreadable), "line"), plural(len(unreadable), "is", "are")
-        warning += f'<div class="warn"><p>{lines} of the log could not be read and {are} left out:</p><ul>{shown}</ul></div>'
-    job = html.escape(history.job)
+    notes = node_page.notes(history) if history else []
+    warning = "".join(f'<div class="warn">{_paragraph(one)}</div>' for one in notes)
+    warning += _unread(unreadable)
+    summary = html.escape(_summary(history)) if history else ""
+    job = html.escape(history.job if history else job)
     return (f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{job}: '
             f'report</title>'
             f'<meta name="viewport" content="width=device-width, initial-scale=1">'
             f'<link rel="icon" '
             f'href="data:,"><style>{STYLE}</style><script>{get_plotlyjs()}</script></head><body>'
-            f"<h1>{job}</h1><p>{html.escape(_summary(history))}</p>{warning}{body}"
+            f"<h1>{job}</h1><p>{summary}</p>{warning}{body}"
             f'<script>const figures={data};for(const id in figures)'
             f"Plotly.newPlot(id,figures[id].data,figures[id].layout,{{responsive:true,displaylogo:false,modeBarButtonsToRemove:['select2d','lasso2d','autoScale2d','zoomIn2d','zoomOut2d']}});"
             f"document.body.dataset.drawn=Object.keys(figures).length;</script></body></html>\n")  # fmt: skip

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "agent/checkpoint/written_files.h"
 #include "agent/disk/links.h"
 #include "base/failpoint.h"
 #include "base/log.h"
@@ -71,6 +72,10 @@ Status Writers::receive(ConnectionId connection, const wire::Message& message) {
   if (const auto* last = std::get_if<wire::Finish>(&message)) return finish(writer, *last);
   if (const auto* given_up = std::get_if<wire::Abandon>(&message)) {
     return abandon(writer, *given_up);
+  }
+  if (const auto* noted = std::get_if<wire::NoteWrites>(&message)) {
+    record_writes(state_, *noted);
+    return {};
   }
   return Error(Code::invalid, "a writer may not send this message");
 }

@@ -112,6 +112,7 @@ void HomeFiles::pump() {
   tell(plan_.take_news());
   const HomePlan::Counts counts = plan_.counts();
   state_.not_home.waiting = counts.waiting;
+  state_.not_home.waiting_bytes = counts.waiting_bytes;
   state_.not_home.failed = counts.failed;
   state_.not_home.kept = counts.kept;
   state_.not_home.on_its_way = plan_.on_its_way();

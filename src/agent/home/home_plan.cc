@@ -91,7 +91,8 @@ void HomePlan::add(VersionNumber number, const FileInVersion& found, const std::
   Version& version = versions_.at(number);
   const Key key{found.placed_ns, number, version.files.size()};
   const auto path = paths_.try_emplace(found.path).first;
-  version.files.push_back({.path = path, .placed_ns = found.placed_ns, .named = named});
+  version.files.push_back(
+      {.path = path, .placed_ns = found.placed_ns, .bytes = found.bytes, .named = named});
   ++version.open;
   ++version.untried;
   if (marked && as_marked == nullptr) change(key, State::home);
@@ -385,6 +386,7 @@ HomePlan::Counts HomePlan::counts() const {
     for (const File& file : version.files) {
       if (file.state == State::home) continue;
       ++(file.state == State::kept ? counts.kept : counts.waiting);
+      if (file.state != State::kept) counts.waiting_bytes += file.bytes;
       const bool tried = file.code != Code::ok && file.code != Code::busy;
       if (file.state == State::waiting && tried) ++counts.failed;
     }

@@ -75,6 +75,7 @@ class HomePlan {
     std::uint64_t waiting = 0;  // not at home yet, or not marked so
     std::uint64_t failed = 0;   // of these: could not be brought so far
     std::uint64_t kept = 0;
+    std::uint64_t waiting_bytes = 0;
     std::uint64_t versions = 0;  // of these files, or not read yet
   };
   Counts counts() const;
@@ -98,6 +99,7 @@ class HomePlan {
   struct File {
     Paths::iterator path;  // to which it comes
     std::uint64_t placed_ns = 0;
+    std::uint64_t bytes = 0;
     State state = State::waiting;
     std::string why = {};
     Code code = Code::ok;       // of a waiting one: why the last try failed

@@ -54,11 +54,9 @@ json member_json(const Job& job, const MemberSeen& member) {
 
 // Of captured files (docs/protocol/home.md).
 json home_json(const JobState::NotHome& home) {
-  return {{"waiting", home.waiting},
-          {"failed", home.failed},
-          {"kept", home.kept},
-          {"on_its_way", home.on_its_way},
-          {"warnings", home.warnings}};
+  return {{"waiting", home.waiting},       {"waiting_bytes", home.waiting_bytes},
+          {"failed", home.failed},         {"kept", home.kept},
+          {"on_its_way", home.on_its_way}, {"warnings", home.warnings}};
 }
 
 // What waits for its first try is no news.

@@ -123,8 +123,9 @@ struct JobState {
   // Of captured files: what is not at its own path yet.
   struct NotHome {
     std::uint64_t waiting = 0;  // files
-    std::uint64_t failed = 0;   // of these: could not be brought so far
-    std::uint64_t kept = 0;     // another program's newer file is at their paths
+    std::uint64_t waiting_bytes = 0;
+    std::uint64_t failed = 0;  // of these: could not be brought so far
+    std::uint64_t kept = 0;    // another program's newer file is at their paths
     std::string on_its_way = {};
     std::vector<std::string> warnings = {};  // the newest, in sentences
   };

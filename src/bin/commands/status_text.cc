@@ -147,6 +147,22 @@ void add_members(const Json& job, std::vector<std::string>& lines) {
   }
 }
 
+// What is not at its own path yet; no line where all is.
+void add_files(const Json& job, std::vector<std::string>& lines) {
+  const auto found = job.find("home");
+  if (found == job.end() || !found->is_object()) return;
+  const std::uint64_t waiting = number(*found, "waiting"), failed = number(*found, "failed");
+  const std::uint64_t kept = number(*found, "kept");
+  if (waiting + kept == 0) return;
+  std::string line = fmt::format("  captured files: {} waiting, {}", waiting,
+                                 bytes_text(number(*found, "waiting_bytes")));
+  if (failed > 0) line += fmt::format("; {} of them failed", failed);
+  if (kept > 0) line += fmt::format("; {} kept", kept);
+  lines.push_back(line);
+  if (const std::string now = text(*found, "on_its_way"); !now.empty())
+    lines.push_back(cut("    on its way: " + printable(now)));
+}
+
 }  // namespace
 
 std::vector<std::string> wrapped(const std::string& text, std::size_t indent, std::size_t columns) {
@@ -178,6 +194,7 @@ std::vector<std::string> job_lines(const Json& status, std::size_t versions_max)
                                   bytes_text(number(version, "bytes")), level_text(version),
                                   age_text(number(version, "captured_ns"))));
     if (versions.empty()) lines.push_back("  no version yet");
+    add_files(job, lines);
     add_members(job, lines);
     for (const Json& note : job.value("notes", std::vector<Json>{})) {
       if (!note.is_string()) continue;

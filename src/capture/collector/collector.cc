@@ -81,6 +81,7 @@ Status Collector::keep(const Question& question, Fd memory, Fd target,
     taken = hand_over(*file, until, go_on);
     if (taken.ok() && question.version != 0) call_back(question.version);
   }
+  if (taken.ok()) written_.add_captured(file->bytes);
   const Lock lock(mutex_);
   file->busy = false;
   if (taken.ok()) {
@@ -395,6 +396,17 @@ Status Collector::settle_all(const Tell& tell) {
     all = Error(Code::io, file->why);
   }
   return all;
+}
+
+// A job of which nothing was ever captured has no event log, and gets none for this.
+void Collector::note_written() {
+  if (!written_.any() || !writers_.has_joined()) return;
+  const wire::NoteWrites noted = written_.take();
+  const Status sent = writers_.with([&](client::Writer& writer) { return writer.note(noted); });
+  if (!sent.ok()) {
+    spdlog::info("what was written is not in the event log job={} why=\"{}\"", job_,
+                 sent.error().to_string());
+  }
 }
 
 bool Collector::may_end() {

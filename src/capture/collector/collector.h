@@ -24,6 +24,7 @@
 #include "capture/collector/pending_file.h"
 #include "capture/collector/pending_list.h"
 #include "capture/collector/writers.h"
+#include "capture/collector/written.h"
 
 namespace backstay::files {
 
@@ -66,6 +67,11 @@ class Collector {
   // The same for all that are pending now. Says what it waits for, and which files are not at their
   // places in the end; the error is that of one of them.
   Status settle_all(const Tell& tell);
+
+  // What a process has counted; it comes with every question.
+  void count(const Counts& counts) { written_.add(counts); }
+  // What all have counted goes to the event log, where an agent has this job.
+  void note_written();
 
   // Blocks until what a collector before this one has left is at its place, or was tried.
   void wait_until_ready();
@@ -134,6 +140,7 @@ class Collector {
   std::uint64_t held_bytes() const;
 
   Writers writers_;
+  Written written_;
   const std::string job_;
   const std::string folder_;  // of the agent's socket
   const std::string store_;   // the folder of the job's versions

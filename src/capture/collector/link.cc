@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/folders.h"
 #include "capture/files/collect.h"
+#include "capture/files/counts.h"
 #include "client/launch.h"
 #include "wire/socket.h"
 
@@ -43,6 +44,7 @@ using Descriptors = std::vector<int>;
 
 Status send_question(int socket, const Question& question, const Descriptors& descriptors) {
   Question copy = question;
+  copy.counts = take_counts();
   iovec part{&copy, sizeof copy};
   alignas(cmsghdr) char room[CMSG_SPACE(handed_max * sizeof(int))] = {};
   msghdr message{};
@@ -58,8 +60,11 @@ Status send_question(int socket, const Question& question, const Descriptors& de
     header->cmsg_len = CMSG_LEN(bytes);
     std::memcpy(CMSG_DATA(header), descriptors.data(), bytes);
   }
-  while (::sendmsg(socket, &message, MSG_NOSIGNAL) < 0)
-    if (errno != EINTR) return errno_error("ask the collector", errno);
+  while (::sendmsg(socket, &message, MSG_NOSIGNAL) < 0) {
+    if (errno == EINTR) continue;
+    give_back(copy.counts);
+    return errno_error("ask the collector", errno);
+  }
   return {};
 }
 

@@ -54,6 +54,7 @@ Status run(const std::string& socket) {
   wire::remove_name(socket, id);
   listener.reset();
   server.finish();
+  collector.note_written();
   (void)::unlink((socket + ".lock").c_str());  // of the listener; the page's lock still holds
   collector.end();
   spdlog::info("collector ends job={}", config.job.name);

@@ -15,6 +15,7 @@ namespace backstay::files {
 
 namespace {
 
+constexpr double note_every_s = 10;
 constexpr double first_patience_s = 10;  // for the process that has started us
 
 pid_t peer_of(int socket) {
@@ -33,12 +34,17 @@ int number_of(const Status& status) {
 void Server::serve(int listener) {
   const std::uint64_t not_before = deadline_in(first_patience_s);
   std::uint64_t next_tick = 0;
+  std::uint64_t next_note = deadline_in(note_every_s);
   for (unsigned needless = 0; needless < 2;) {
     pollfd look{listener, POLLIN, 0};
     if (::poll(&look, 1, milliseconds_until(next_tick)) > 0) accept(listener);
     if (system_clock().monotonic_ns() < next_tick) continue;
     next_tick = deadline_in(works_every_ms / 1000.0);
     tick();
+    if (system_clock().monotonic_ns() >= next_note) {
+      next_note = deadline_in(note_every_s);
+      collector_.note_written();
+    }
     const bool awaited = !was_asked_ && system_clock().monotonic_ns() < not_before;
     needless = is_needed() || awaited ? 0 : needless + 1;
   }
@@ -95,6 +101,7 @@ void Server::answer(const std::shared_ptr<Client>& client) {
   const int socket = client->socket.get();
   auto asked = receive_question(socket);
   if (asked.ok()) {
+    collector_.count(asked->question.counts);
     const bool syncs = asked->question.ask == Ask::sync;
     VersionNumber version = 0;
     const Status done =
@@ -113,6 +120,14 @@ Status Server::sync(const std::shared_ptr<Client>& client, Asked asked, VersionN
   return {};
 }
 
+Status Server::settle_all(int socket, bool talks) {
+  const Status settled = collector_.settle_all([&](const std::string& words) {
+    if (talks) send_answer(socket, Said::words, words);
+  });
+  if (talks) collector_.note_written();  // a program has ended, and its report may be wanted
+  return settled;
+}
+
 Status Server::carry_out(const std::shared_ptr<Client>& client, Asked asked) {
   const int socket = client->socket.get();
   const Question& question = asked.question;
@@ -123,11 +138,11 @@ Status Server::carry_out(const std::shared_ptr<Client>& client, Asked asked) {
                              [socket] { return !has_left(socket); });
     case Ask::settle:
       return collector_.settle({question.device, question.inode}, question.reads != 0);
-    case Ask::settle_all:
-      return collector_.settle_all([&](const std::string& words) {
-        if (question.talks != 0) send_answer(socket, Said::words, words);
-      });
+    case Ask::settle_all: return settle_all(socket, question.talks != 0);
     case Ask::rename: return collector_.rename({question.device, question.inode}, question);
+    case Ask::note:
+      if (question.last != 0) collector_.note_written();
+      return {};
     case Ask::let_go: return collector_.let_go(question.version);
     case Ask::watch: collector_.wait_until_ready(); return {};
     case Ask::sync: break;  // answered with a version

@@ -36,6 +36,7 @@ class Server {
   void answer(const std::shared_ptr<Client>& client);
   Status sync(const std::shared_ptr<Client>& client, Asked asked, VersionNumber& version);
   Status carry_out(const std::shared_ptr<Client>& client, Asked asked);
+  Status settle_all(int socket, bool talks);
   void ended(const std::shared_ptr<Client>& client);
 
   Collector& collector_;

@@ -13,7 +13,9 @@ Result<std::unique_ptr<client::Writer>> Writers::take() {
       return writer;
     }
   }
-  return client::Writer::join(settings_);
+  BACKSTAY_ASSIGN(auto joined, client::Writer::join(settings_));
+  joined_ = true;
+  return joined;
 }
 
 void Writers::put_back(std::unique_ptr<client::Writer> writer) {

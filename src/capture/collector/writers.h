@@ -3,6 +3,7 @@
 // Any thread.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -20,12 +21,15 @@ class Writers {
   // Calls `use` with a writer that no other thread has; again with another one where the agent was
   // lost: it is started again then. Errors: what `use` returns, and those of joining.
   Status with(const std::function<Status(client::Writer&)>& use);
+  // An agent has been asked to serve this job.
+  bool has_joined() const { return joined_.load(); }
 
  private:
   Result<std::unique_ptr<client::Writer>> take();
   void put_back(std::unique_ptr<client::Writer> writer);
 
   const client::WriterSettings settings_;
+  std::atomic<bool> joined_ = false;
   std::mutex mutex_;
   std::vector<std::unique_ptr<client::Writer>> idle_;
 };

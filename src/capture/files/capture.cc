@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "capture/files/counts.h"
 #include "capture/files/descriptors.h"
 #include "capture/files/leave.h"
 #include "capture/files/pattern.h"
@@ -37,13 +38,23 @@ void let_go(MemoryFile& file) {
   if (const std::uint64_t synced = std::exchange(file.synced, 0)) let_go_in_pool(synced);
 }
 
+std::uint64_t size_of(const MemoryFile& file) {
+  struct stat now = {};
+  raw::fstat(file.memory, &now);
+  return static_cast<std::uint64_t>(now.st_size);
+}
+
 // Nothing is to take back what was synced.
 int finish(MemoryFile& file) {
+  const CountedWait waits(Waited::close);
   const Finished finished = finished_of(file, file.synced != 0);
   if (keep_in_pool(finished, file.synced)) return 0;
   const Kept kept = keep_direct(finished);
   if (kept.placed >= 0) raw::close(kept.placed);
-  if (kept.error == 0) let_go(file);
+  if (kept.error == 0) {
+    count_direct(size_of(file));
+    let_go(file);
+  }
   return kept.error;
 }
 
@@ -102,6 +113,7 @@ int bring_home(MemoryFile& file, bool sync) {
     return kept.error;
   }
   let_go(file);
+  count_real(size_of(file));
   switch_over(the_table, file, kept.placed);
   if (kept.placed >= 0) raw::close(kept.placed);
   return 0;
@@ -115,6 +127,7 @@ int make_real(MemoryFile& file) {
     let_writers_go_on(the_table, file);
     return error;
   }
+  count_real(size_of(file));
   switch_over(the_table, file, -1);
   return 0;
 }
@@ -153,6 +166,7 @@ int make_descriptor_real(int fd) {
 int sync_descriptor(int fd) {
   if (opening_of(fd) == nullptr) return 0;
   Lock lock;
+  const CountedWait waits(Waited::fsync);
   Opening* opening = the_table.find(fd);
   if (opening == nullptr || make_local(*opening->file)) return 0;
   return bring_home(*opening->file, true);

@@ -9,9 +9,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "capture/files/counts.h"
+
 namespace backstay::files {
 
-inline constexpr std::uint32_t collect_magic = 0x43534b04;  // the last byte counts the formats
+inline constexpr std::uint32_t collect_magic = 0x43534b05;  // the last byte counts the formats
 
 enum class Ask : std::uint32_t {
   keep = 1,        // take this file; with two descriptors: the memory file, the file at its place
@@ -21,6 +23,7 @@ enum class Ask : std::uint32_t {
   rename = 5,      // give the pending file with this device and inode another name in its folder
   sync = 6,    // make local what this file has so far; as keep, with a third descriptor: its hold
   let_go = 7,  // the version of a sync is not to be brought to its place
+  note = 8,    // it carries counts, as every question does, and asks for nothing
 };
 
 inline constexpr int handed_max = 3;  // descriptors of a question
@@ -36,6 +39,7 @@ struct Question {
   Ask ask = Ask::watch;
   Until until = Until::captured;
   std::uint32_t talks = 0;  // 1: it wants words (of settle_all), to show them to people
+  std::uint32_t last = 0;   // 1: of note: the first process of a tree ends
   std::uint32_t reads = 0;  // 1: of settle: it only looks, so a whole copy at the place will do
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
@@ -48,6 +52,7 @@ struct Question {
   std::uint64_t folder_device = 0;
   std::uint64_t folder_inode = 0;
   char name[name_max + 1] = {};
+  Counts counts;  // since the question before; the asking side fills them in when it sends
 };
 
 enum class Said : std::uint32_t {

@@ -11,6 +11,7 @@
 
 #include "capture/files/calls.h"
 #include "capture/files/capture.h"
+#include "capture/files/counts.h"
 #include "capture/files/export.h"
 #include "capture/files/raw.h"
 
@@ -50,10 +51,12 @@ BACKSTAY_CALLS_ON_REAL(ON_REAL)
 #define THAT_WRITES(result, name, parameters, arguments, length)  \
   EXPORT(result, name, parameters) {                              \
     if (table().find(fd) == nullptr) return NEXT(name) arguments; \
-    expect_write(fd, static_cast<unsigned long long>(length));    \
+    const auto wanted = static_cast<unsigned long long>(length);  \
+    expect_write(fd, wanted);                                     \
+    const CountedWrite counted(wanted);                           \
     const result first = NEXT(name) arguments;                    \
-    if (first >= 0 || !left_memory()) return first;               \
-    return NEXT(name) arguments;                                  \
+    const bool again = first < 0 && left_memory();                \
+    return counted.done(again ? NEXT(name) arguments : first);    \
   }
 BACKSTAY_CALLS_THAT_WRITE(THAT_WRITES)
 
@@ -79,10 +82,13 @@ static ssize_t and_sync(int fd, ssize_t written, int flags) {
 #define THAT_MAY_SYNC(name)                                                                    \
   EXPORT(ssize_t, name, (int fd, const struct iovec* parts, int count, off_t at, int flags)) { \
     if (table().find(fd) == nullptr) return NEXT(name)(fd, parts, count, at, flags);           \
-    expect_write(fd, static_cast<unsigned long long>(bytes_of(parts, count)));                 \
+    const auto wanted = static_cast<unsigned long long>(bytes_of(parts, count));               \
+    expect_write(fd, wanted);                                                                  \
+    const CountedWrite counted(wanted);                                                        \
     const ssize_t first = NEXT(name)(fd, parts, count, at, flags);                             \
     const bool again = first < 0 && left_memory();                                             \
-    return and_sync(fd, again ? NEXT(name)(fd, parts, count, at, flags) : first, flags);       \
+    const ssize_t done = again ? NEXT(name)(fd, parts, count, at, flags) : first;              \
+    return and_sync(fd, counted.done(done), flags);                                            \
   }
 THAT_MAY_SYNC(pwritev2)
 THAT_MAY_SYNC(pwritev64v2)
@@ -170,9 +176,11 @@ EXPORT(ssize_t, copy_file_range,
   const bool memory = table().find(fd) != nullptr || table().find(out) != nullptr;
   if (!memory) return NEXT(copy_file_range)(fd, in_at, out, out_at, bytes, flags);
   expect_write(out, bytes);
-  const ssize_t result = NEXT(copy_file_range)(fd, in_at, out, out_at, bytes, flags);
-  if (result >= 0 || errno != EXDEV) return result;
-  return copy_across(fd, in_at, out, out_at, bytes);
+  const bool writes = table().find(out) != nullptr;
+  const CountedWrite counted(bytes);
+  ssize_t done = NEXT(copy_file_range)(fd, in_at, out, out_at, bytes, flags);
+  if (done < 0 && errno == EXDEV) done = copy_across(fd, in_at, out, out_at, bytes);
+  return writes ? counted.done(done) : done;
 }
 
 }  // namespace backstay::files

@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "capture/files/capture.h"
+#include "capture/files/counts.h"
 #include "capture/files/descriptors.h"
 #include "capture/files/exclusive.h"
 #include "capture/files/export.h"
@@ -210,6 +211,7 @@ int open_settled(int folder, const char* path, int flags, mode_t mode) {
     return next_openat(folder, path, flags, mode);
   }
   if (!candidate) return open_beside(folder, path, flags, mode);
+  const CountedWait waits(Waited::open);
   const int fd = open_native(folder, path, flags, mode);
   return fd < 0 ? fd : settle_open(fd, flags, true);
 }
@@ -237,7 +239,9 @@ void expect_write(int fd, unsigned long long bytes) {
   written_since_check = 0;
   // The program's own memory may have grown since the start.
   const bool full = memory_used() + bytes > settings.memory_bytes_max;
-  if (full || !control_group_has(4 * step + bytes)) make_all_real();
+  if (!full && control_group_has(4 * step + bytes)) return;
+  const CountedWait waits(Waited::room);
+  make_all_real();
 }
 
 void start_capture() {

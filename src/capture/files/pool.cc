@@ -11,7 +11,9 @@
 #include <cstdio>
 #include <cstring>
 
+#include "capture/files/capture.h"
 #include "capture/files/collect.h"
+#include "capture/files/counts.h"
 #include "capture/files/pattern.h"
 #include "capture/files/pool_start.h"
 #include "capture/files/raw.h"
@@ -161,10 +163,18 @@ long now_s() {
   return now.tv_sec;
 }
 
+// With all that was counted. What a collector that ends at once had of it is lost.
+bool send_counted(int to, Question question, const int* descriptors) {
+  question.counts = take_counts();
+  const bool sent = send_question(to, question, descriptors, handed_with(question.ask));
+  if (!sent) give_back(question.counts);
+  return sent;
+}
+
 int ask(const Question& question, const int* descriptors, std::uint64_t& version) {
   const int fd = connect_or_start();
   if (fd < 0) return no_collector;
-  const bool sent = send_question(fd, question, descriptors, handed_with(question.ask));
+  const bool sent = send_counted(fd, question, descriptors);
   const int answered = sent ? read_answers(fd, version) : went_away;
   const bool files = question.ask == Ask::keep || question.ask == Ask::sync;
   if (answered == silent && !files) end_listener(fd);
@@ -335,10 +345,21 @@ void settle_all() {
   settle(question);
 }
 
+void note_at_end() {
+  if (settings.socket[0] == '\0' || !has_counts() || !is_owner()) return;
+  const int fd = connect_patiently();
+  if (fd < 0) return;
+  Question question;
+  question.ask = Ask::note;
+  question.last = raw::getpid() == settings.root ? 1 : 0;
+  std::uint64_t none = 0;
+  if (send_counted(fd, question, nullptr)) read_answers(fd, none);
+  raw::close(fd);
+}
+
 void settle_at_end() {
-  if (settings.socket[0] == '\0' || raw::getpid() != settings.root || !is_anything_pending()) {
-    return;
-  }
+  if (settings.socket[0] == '\0') return;
+  if (raw::getpid() != settings.root || !is_anything_pending()) return note_at_end();
   Question question;
   question.ask = Ask::settle_all;
   question.talks = 1;

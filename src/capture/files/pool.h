@@ -51,7 +51,11 @@ int settle_path(int folder, const char* path, int flags);
 int settle_file(int folder, const char* path, int flags, bool reads = false);
 int settle_found(const struct stat& found, bool reads = false);
 void settle_all();
-// At the end of the first process of a tree: waits for all files, and tells people about it.
+// At the end of the first process of a tree: waits for all files, and tells people about it. Of any
+// other: hands over what it has counted.
 void settle_at_end();
+// Hands over what was counted and has not travelled with a question yet. This process ends, or
+// becomes another program.
+void note_at_end();
 
 }  // namespace backstay::files

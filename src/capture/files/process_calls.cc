@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "capture/files/capture.h"
+#include "capture/files/counts.h"
 #include "capture/files/export.h"
 #include "capture/files/pool.h"
 #include "capture/files/raw.h"
@@ -28,6 +29,7 @@ void before_fork() {
 void after_fork_in_child() {
   const bool mine = parent_has_files;
   renew_lock_in_child();
+  forget_counts();
   if (mine) forget_all();
 }
 
@@ -108,6 +110,7 @@ int next_clone(int (*body)(void*), void* stack, int flags, void* argument) {
 static void before_exec() {
   bring_all_home();
   settle_all();
+  note_at_end();
 }
 
 EXPORT(void, _exit, (int status)) {

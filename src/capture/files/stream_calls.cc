@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "capture/files/capture.h"
+#include "capture/files/counts.h"
 #include "capture/files/export.h"
 #include "capture/files/pool.h"
 #include "capture/files/raw.h"
@@ -137,14 +138,30 @@ EXPORT(FILE*, freopen64, (const char* path, const char* mode, FILE* stream)) {
   return NEXT(freopen64)(path, mode, stream);
 }
 
+namespace {
+
+// `next` writes to the stream, and returns how many elements.
+template <typename Next>
+size_t write_elements(size_t bytes, size_t count, FILE* stream, Next next) {
+  const int fd = table().empty() ? -1 : ::fileno(stream);
+  if (table().find(fd) == nullptr) return next();
+  expect_write(fd, bytes * count);
+  const CountedWrite counted(bytes * count);
+  const size_t done = next();
+  counted.done(static_cast<ssize_t>(done * bytes));
+  return done;
+}
+
+}  // namespace
+
 EXPORT(size_t, fwrite, (const void* from, size_t bytes, size_t count, FILE* stream)) {
-  if (!table().empty()) expect_write(::fileno(stream), bytes * count);
-  return NEXT(fwrite)(from, bytes, count, stream);
+  return write_elements(bytes, count, stream,
+                        [&] { return NEXT(fwrite)(from, bytes, count, stream); });
 }
 
 EXPORT(size_t, fwrite_unlocked, (const void* from, size_t bytes, size_t count, FILE* stream)) {
-  if (!table().empty()) expect_write(::fileno(stream), bytes * count);
-  return NEXT(fwrite_unlocked)(from, bytes, count, stream);
+  return write_elements(bytes, count, stream,
+                        [&] { return NEXT(fwrite_unlocked)(from, bytes, count, stream); });
 }
 
 }  // namespace backstay::files

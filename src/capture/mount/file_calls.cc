@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include "capture/files/counts.h"
 #include "capture/mount/file_system.h"
 
 namespace backstay::mount {
@@ -54,10 +55,11 @@ ssize_t write_somewhere(FileSystem& fs, Handle& handle, fuse_bufvec& from, off_t
   const std::uint64_t end = static_cast<std::uint64_t>(offset) + fuse_buf_size(&from);
   const std::uint64_t counted = node->counted.load();
   if (end > counted && !fs.keeper.has_room(end - counted)) return -EAGAIN;
+  const files::CountedWrite counted_write(fuse_buf_size(&from));
   const ssize_t written = write_to(node->memory.get(), from, offset);
   if (written == -ENOSPC || written == -ENOMEM) return -EAGAIN;
   if (written > 0) fs.keeper.count(*node, static_cast<std::uint64_t>(offset + written));
-  return written;
+  return counted_write.done(written);
 }
 
 void write_buf(fuse_req_t request, fuse_ino_t, fuse_bufvec* from, off_t offset,
@@ -66,6 +68,7 @@ void write_buf(fuse_req_t request, fuse_ino_t, fuse_bufvec* from, off_t offset,
   Handle& handle = handle_of(*info);
   ssize_t written = write_somewhere(fs, handle, *from, offset);
   while (written == -EAGAIN) {
+    const files::CountedWait waits(files::Waited::room);
     const int error = fs.keeper.make_real(handle.node, false);
     written = error != 0 ? -error : write_somewhere(fs, handle, *from, offset);
   }

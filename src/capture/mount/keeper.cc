@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/log.h"
+#include "capture/files/counts.h"
 #include "capture/files/exclusive.h"
 #include "capture/files/rules.h"
 #include "capture/files/sink.h"
@@ -21,6 +22,11 @@ namespace backstay::mount {
 namespace {
 
 constexpr double quiet_s = 60;
+
+std::uint64_t size_of(const Node& node) {
+  struct stat memory = {};
+  return ::fstat(node.memory.get(), &memory) == 0 ? static_cast<std::uint64_t>(memory.st_size) : 0;
+}
 
 SharedFd shared(int file) { return file < 0 ? nullptr : std::make_shared<const Fd>(file); }
 
@@ -195,6 +201,7 @@ int Keeper::sync(const std::shared_ptr<Node>& node) {
   {
     const std::shared_lock names(names_);
     if (start_moving(node, State::in_memory)) {
+      const files::CountedWait waits(files::Waited::fsync);
       const bool local = make_local(node);
       failpoint("mount.synced");
       stop_moving(node, State::in_memory);
@@ -235,13 +242,16 @@ int Keeper::hand_in(const std::shared_ptr<Node>& node) {
     return 0;
   }
   failpoint("mount.keeps");
+  const files::CountedWait waits(files::Waited::close);
   if (give_to_collector(node)) {
     failpoint("mount.kept");
     stop_moving(node, State::pending);
     bring(node);
     return 0;
   }
+  const std::uint64_t bytes = size_of(*node);
   const int error = place(node, false);
+  if (error == 0) files::count_direct(bytes);
   arrive(node, Fd());
   forget_memory(*node);
   if (error != 0) lose_view(node);
@@ -259,6 +269,7 @@ int Keeper::make_real_from_memory(const std::shared_ptr<Node>& node, bool sync) 
     error = files::write_in_place({node->memory.get(), node->target.get(), node->opened, sync});
   }
   if (error == 0) let_go(*node);
+  if (error == 0) files::count_real(size_of(*node));
   if (error == 0) forget_memory(*node);
   stop_moving(node, error == 0 ? State::at_place : State::in_memory);
   return error;

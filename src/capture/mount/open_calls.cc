@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "base/log.h"
+#include "capture/files/counts.h"
 #include "capture/files/rules.h"
 #include "capture/mount/file_system.h"
 #include "capture/mount/holders.h"
@@ -71,6 +72,7 @@ bool try_capture(FileSystem& fs, Handle& handle, SharedFd& real, bool fresh) {
   const auto& node = handle.node;
   if (!handle.writes() || !files::flags_allow(handle.flags | O_CREAT) || !fs.captures(*node))
     return false;
+  const files::CountedWait waits(files::Waited::open);
   Fd target(::fcntl(real->get(), F_DUPFD_CLOEXEC, 3));
   real.reset();
   if (!target.valid()) return false;

@@ -10,6 +10,8 @@ import typer
 from ...plan import aggregation, files
 from ...plan.check import PlanError, positive, whole
 from ...plan.words import counted, grouped
+from .. import measured
+from ..usage import CommandError
 from . import output
 from .output import AsJson, seconds, sized
 
@@ -19,10 +21,12 @@ EPILOG = (
     "  backstay plan aggregation --profile bt.C.64 --pool 512e6 --disk-bandwidth 2e9 "
     "--request-time 1e-4\n"
     "  backstay plan aggregation --histogram writes.csv --processes 64      (columns "
-    "size_bytes,count)\n\n"
+    "size_bytes,count)\n"
+    "  backstay plan aggregation --job lj --checkpoints 10\n\n"
     f"{output.EXIT_CODES}"
 )
 
+PATH = "backstay plan aggregation"
 _COLUMNS = ["size_bytes", "count"]
 
 
@@ -59,9 +63,30 @@ def read_histogram(path: str) -> aggregation.Histogram:
     return aggregation.Histogram(np.array(sizes), np.array(counts))
 
 
-def histogram_of(profile, histogram_file) -> aggregation.Histogram:
-    if (profile is None) == (histogram_file is None):
-        raise PlanError("profile", "or --histogram must be given, one of them")
+def counted_writes(job: str, directory: Optional[str], checkpoints: float
+                   ) -> aggregation.Histogram:  # fmt: skip
+    """What all processes of a job here wrote into captured files, for each of so many checkpoints.
+
+    Raises CommandError where its logs have none.
+    """
+    profile, _ = measured.files_profile(PATH, job, directory)
+    sizes = [] if profile is None else [one for one in profile.sizes if one.bytes > 0]
+    if not sizes:
+        raise CommandError(PATH, f"no captured files of job {job} under "
+                                 f"{measured.chosen_folder(directory)} have been written; "
+                                 f"`backstay ls` lists what there is", 3, "not_found")
+    return aggregation.Histogram(np.array([one.bytes / one.writes for one in sizes]),
+                                 np.array([one.writes / checkpoints for one in sizes]))
+
+
+def histogram_of(profile, histogram_file, job, directory, checkpoints) -> aggregation.Histogram:
+    if sum(one is not None for one in (profile, histogram_file, job)) != 1:
+        raise PlanError("profile", "or --histogram or --job must be given, one of them")
+    if job is not None:
+        return counted_writes(job, directory, 1 if checkpoints is None
+                              else positive("checkpoints", checkpoints))
+    if checkpoints is not None:
+        raise PlanError("checkpoints", "counts with --job only")
     if profile is None:
         return read_histogram(histogram_file)
     if profile not in aggregation.PROFILES:
@@ -84,9 +109,23 @@ def command(
         Optional[str],
         typer.Option("--histogram", metavar="FILE", help="CSV of one process's writes instead")
     ] = None,
-    processes: Annotated[int,
-                         typer.Option("--processes", parser=output.whole_number, metavar="N",
-                                      help="Of one node")] = aggregation.PROCESSES,
+    job: Annotated[
+        Optional[str],
+        typer.Option("--job", metavar="JOB", help="What this job wrote into captured files here")
+    ] = None,
+    directory: Annotated[
+        Optional[str],
+        typer.Option("--dir", help="With --job: folder of the versions (storage.dir)")
+    ] = None,
+    checkpoints: Annotated[
+        Optional[float],
+        typer.Option("--checkpoints", metavar="N", help="With --job: how many it wrote; default 1")
+    ] = None,
+    processes: Annotated[
+        Optional[int],
+        typer.Option("--processes", parser=output.whole_number, metavar="N",
+                     help=f"Of one node; default {aggregation.PROCESSES}")
+    ] = None,
     pool_bytes: Annotated[float,
                           typer.Option("--pool", metavar="BYTES", help="The buffer pool")] = 64
                           * 2**20,
@@ -114,8 +153,11 @@ def command(
     from a histogram of the writes (paper 003; the pool as in paper 000, eq. 4.1). The defaults are
     the machine of the slides.
     """
-    writes = histogram_of(profile, histogram_file)
-    n = whole("processes", processes)
+    writes = histogram_of(profile, histogram_file, job, directory, checkpoints)
+    if job is not None and processes is not None:
+        raise PlanError("processes", "the log has the writes of all processes of the node")
+    by_default = 1 if job is not None else aggregation.PROCESSES
+    n = whole("processes", by_default if processes is None else processes)
     if positive("buffer_bytes", buffer_bytes) > positive("pool_bytes", pool_bytes):
         raise PlanError("buffer_bytes", "must not be larger than --pool")
     plain = aggregation.without_pool(writes, n, disk_bytes_per_s, request_s, merge_below_bytes)

@@ -7,6 +7,7 @@ import typer
 
 from ...plan import files
 from ...plan.check import PlanError
+from ...plan.creates import read
 from ...plan.tables import nearest
 from ..pictures import needs
 from ..usage import shown
@@ -16,7 +17,8 @@ from .output import AsJson
 EPILOG = (
     "\b\nExamples:\n"
     "  backstay plan figures --out figures\n"
-    "  backstay plan figures --out figures --only 002-table-2-survival --json\n\n"
+    "  backstay plan figures --out figures --only 002-table-2-survival --json\n"
+    "  backstay plan figures --out figures --creates creates-1.json --creates creates-8.json\n\n"
     f"{output.EXIT_CODES}"
 )
 
@@ -26,20 +28,30 @@ def command(
                       typer.Option("--out", metavar="DIR", help="Folder; made if missing")],
     only: Annotated[Optional[list[str]],
                     typer.Option("--only", metavar="NAME", help="One; may be repeated")] = None,
+    creates: Annotated[
+        Optional[list[pathlib.Path]],
+        typer.Option("--creates", metavar="FILE",
+                     help="What `bench/creates --json` printed: Fig. 4.2; may be repeated")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Draw the papers' figures from the models.
 
-    Paper 000, Figs. 3.2 to 3.4 and 4.3 to 4.6; paper 001, Table I; paper 002, Table 2 and losses
-    against replicas; paper 004, production improvement and speed-up. Each as PNG and SVG.
+    Paper 000, Figs. 3.2 to 3.4 and 4.3 to 4.6, and 4.2 from measurements; paper 001, Table I; paper
+    002, Table 2 and losses against replicas; paper 004, production improvement and speed-up. Each
+    as PNG and SVG.
     """
     with needs("matplotlib", "backstay plan figures"):
         from ...plan import figures
+    known = [*figures.FIGURES, *(figures.MEASURED if creates else ())]
     for name in only or ():
-        if name not in figures.FIGURES:
-            raise PlanError("only", f"{name} is not known{nearest(name, figures.FIGURES)}")
+        if name in figures.MEASURED and not creates:
+            raise PlanError("only", f"{name} is drawn from measurements: give --creates")
+        if name not in known:
+            raise PlanError("only", f"{name} is not known{nearest(name, known)}")
+    measured = [read(path) for path in creates or ()]
     files.make_folder(folder)
-    made = [file for name in shown(list(only or figures.FIGURES), "figures") for file
-            in figures.draw(name, folder)]
+    made = [file for name in shown(list(only or known), "figures") for file
+            in figures.draw(name, folder, creates=measured)]
     result = {"files": [str(file) for file in made]}
     output.show(result, [(str(file), "") for file in made], as_json)

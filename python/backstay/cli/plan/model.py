@@ -5,6 +5,7 @@ from typing import Annotated, Optional
 
 import typer
 
+from ...plan import creates
 from ...plan import model as models
 from ...plan import systems
 from ...plan.check import PlanError
@@ -69,6 +70,11 @@ def command(
         typer.Option("--startup", metavar="S",
                      help="Creating files, s; default 0 for pfs, n/60000 else"),
     ] = None,
+    creates_file: Annotated[
+        Optional[str],
+        typer.Option("--creates", metavar="FILE",
+                     help="Startup from what `bench/creates --json` printed, instead")
+    ] = None,
     systems_file: Annotated[
         Optional[str], typer.Option("--systems", metavar="FILE", help="TOML file of more machines")
     ] = None,
@@ -88,6 +94,10 @@ def command(
     n = processors_of(machine, processors)
     if staging_bytes is not None and method is not Method.overlay:
         raise PlanError("staging_bytes", "counts with --method overlay only")
+    if creates_file is not None:
+        if startup_s is not None:
+            raise PlanError("startup_s", "or --creates may be given, one of them")
+        startup_s = creates.startup_s(n, creates.read(creates_file), method.value)
     point = models.checkpoint(machine, n, method.value, staging_bytes, startup_s)
     result = {"system": machine.name, "processors": n, "method": method.value, **point._asdict()}
     lines = [
@@ -95,6 +105,7 @@ def command(
          "; ".join(filter(None, (method.value, machine.source)))),
         ("checkpoint", sized(point.data_bytes)),
         ("latency", seconds(point.latency_s)),
+        *([("creating files or objects", seconds(point.startup_s))] if creates_file else []),
         ("throughput", f"{sized(point.throughput_bytes_per_s)}/s, bound by: {point.limit}"),
         ("mean time to interrupt", seconds(point.mtti_s)),
         ("interval", seconds(point.interval_s)),

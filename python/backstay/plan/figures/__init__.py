@@ -9,10 +9,11 @@ import pathlib
 import matplotlib
 
 from .. import files
-from . import paper_000, paper_001, paper_002, paper_004
+from . import measured, paper_000, paper_001, paper_002, paper_004
 from .style import RULES
 
 FIGURES = {**paper_000.FIGURES, **paper_001.FIGURES, **paper_002.FIGURES, **paper_004.FIGURES}
+MEASURED = (measured.CREATES,)  # drawn where a measurement is given
 FORMATS = ("png", "svg")
 
 
@@ -26,10 +27,12 @@ def save(figure, path: pathlib.Path) -> None:
                        metadata={"Date": None} if form == "svg" else {"Software": None})
 
 
-def draw(name: str, folder: pathlib.Path, formats=FORMATS) -> list[pathlib.Path]:
-    """Draws one figure into `folder`, which must exist; returns the files."""
+def draw(name: str, folder: pathlib.Path, formats=FORMATS, creates=()) -> list[pathlib.Path]:
+    """Draws one figure into `folder`, which must exist; returns the files. `creates`: what the
+    figure of MEASURED shows.
+    """
     with matplotlib.rc_context(RULES):
-        figure = FIGURES[name]()
+        figure = measured.creates(creates) if name == measured.CREATES else FIGURES[name]()
     made = [folder / f"{name}.{form}" for form in formats]
     for path in made:
         save(figure, path)
