@@ -102,6 +102,18 @@ class Benchmarks(unittest.TestCase):
         for ratio in result["ratios"].values():
             self.assertEqual(set(ratio), RATIO_KEYS)
 
+    @unittest.skipUnless(shutil.which("mpirun.openmpi") or shutil.which("mpiexec.mpich"), "no MPI")
+    def test_unchanged_programs(self):
+        script = pathlib.Path(__file__).resolve().parents[2] / "bench" / "unchanged"
+        command = [script, "--quick", "--json", "--build", BIN.parent, "--dir",
+                   self.folder.name + "/unchanged"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for case in json.loads(done.stdout)["cases"]:
+            for key in ("native_s", "watched_s", "start_s", "cut_s", "copy_s", "bytes", "local_s",
+                        "restart_s", "disk_bytes_per_s"):
+                self.assertGreater(case[key], 0, (key, case["launcher"]))
+
     def test_wrong_agent_is_reported(self):
         command = [BIN / "checkpoint", "--agent", "/nonexistent", "--mib", "1", "--dir",
                    self.folder.name + "/none"]
