@@ -143,7 +143,7 @@ def _parts(history: History, times: Times, probe: dict | None) -> list[tuple]:
          "and, with several nodes, elsewhere.",
          charts.level_times(history), ""),
         ("I/O time of each rank",
-         "A point is a rank, as in Figs. 9 to 11 of paper 004." + _chosen(history),
+         "Each point is a rank, of the version that is chosen." + _chosen(history),
          charts.ranks(history), ""),
         ("Bandwidth", "What the program sees, what the disk does. " + limit,
          charts.bandwidths(history, probe), ""),
