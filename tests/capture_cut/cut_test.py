@@ -55,7 +55,8 @@ GROUPS = {
     "sides": 600,
     "merges": 300,
 }
-PROGRAMS_OF = {"patterns": STEPS, "opened": OPENED, "groups": GROUPS}
+THREADS = {"turns": 300}
+PROGRAMS_OF = {"patterns": STEPS, "opened": OPENED, "groups": GROUPS, "threads": THREADS}
 
 
 def run(command):
@@ -129,8 +130,8 @@ def test_of(kind, name, program, least):
 
 
 for file, patterns in PROGRAMS_OF.items():
-    # What they have open all the time once kept them from being saved at all.
-    least = 1 if file == "groups" else 0
+    # What they do all the time once kept them from being saved at all.
+    least = 1 if file in ("groups", "threads") else 0
     for pattern, steps in patterns.items():
         words = [Path(PROGRAMS) / f"{file}.{MPI}", pattern, steps]
         setattr(Cuts, f"test_{pattern}", test_of(Cuts, pattern, words, least))

@@ -10,6 +10,7 @@
 
 enum { words = 600, large = 40000 };
 static int rank, ranks, left, right;
+static int threads_wanted = MPI_THREAD_SINGLE;
 static uint64_t own[large], got[large], other[large];
 
 static uint64_t mix(uint64_t sum, uint64_t word) {
@@ -42,7 +43,8 @@ static int play(int argc, char** argv, const struct Pattern* all, size_t count) 
     if (strcmp(all[i].name, argv[1]) == 0) run = all[i].step;
   }
   if (run == NULL) return 2;
-  MPI_Init(&argc, &argv);
+  int level = 0;
+  MPI_Init_thread(&argc, &argv, threads_wanted, &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   FILE* out = stdout;

@@ -10,13 +10,15 @@ import pytest
 from conftest import PROGRAM
 from killed import kill_and_compare
 from ranks import HERE, goes_on_from_a_cut, line, wait_for_version
-from transparent import nothing_is_left, program, seed, start  # noqa: F401 (some are fixtures)
+from transparent import (LIVES, nothing_is_left, program, seed,  # noqa: F401 (some are fixtures)
+                         start)
 
 if not HERE:
     pytest.skip("no launcher is installed", allow_module_level=True)
 launchers = pytest.mark.parametrize("launcher", HERE)
 RANKS = 2  # waiting ranks take a core each
 STEPS = 400
+MANY_KILLS = 10  # of the soak
 PAUSE_MS = 20  # so that it takes some cuts in its life, on any machine
 
 
@@ -65,12 +67,33 @@ def end(running):
     return told
 
 
-@pytest.mark.skipif(not {"mpich", "openmpi"} <= set(HERE), reason="one MPI only")
-@pytest.mark.parametrize("launcher", ["mpich", "openmpi"])
+def crossed(test):
+    test = pytest.mark.parametrize("launcher", ["mpich", "openmpi"])(test)
+    both = {"mpich", "openmpi"} <= set(HERE)
+    return pytest.mark.skipif(not both, reason="one MPI only")(test)
+
+
+def run_crossed(world, launcher, words, out):
+    """Saved and ended under its own launcher, and brought to its end under the other one's: what
+    was said then."""
+    other = {"mpich": "openmpi", "openmpi": "mpich"}[launcher]
+    for mpi in (launcher, other):
+        command = list(map(str, line(mpi, RANKS, *words)))
+        running = start(world, command, "--job", "app", "--interval", 0.1, out=out)
+        if mpi == launcher:
+            wait_for_version(world, running)
+            end(running)
+        else:
+            _, told = running.communicate(timeout=200)
+    assert running.returncode == 0, told
+    assert "is linked with" in told and "whose launcher has started it" in told, told
+    return told
+
+
+@crossed
 def test_a_program_of_one_mpi_goes_on_under_the_other(world, launcher):
     """Saved among messages and collective calls, it is given the other MPI's mpirun, and prints
     what an undisturbed run prints."""
-    other = {"mpich": "openmpi", "openmpi": "mpich"}[launcher]
     steps = 150
     words = [halo(launcher), steps, PAUSE_MS]
     native = subprocess.run(list(map(str, line(launcher, RANKS, *words))), env=world.env,
@@ -79,15 +102,47 @@ def test_a_program_of_one_mpi_goes_on_under_the_other(world, launcher):
     expected = native.stdout.splitlines()
     assert native.returncode == 0 and len(expected) == steps, native.stderr
     with open(world.folder / "out", "w") as out:
-        for mpi in (launcher, other):
-            command = list(map(str, line(mpi, RANKS, *words)))
-            running = start(world, command, "--job", "app", "--interval", 0.1, out=out)
-            if mpi == launcher:
-                wait_for_version(world, running)
-                end(running)
-            else:
-                _, told = running.communicate(timeout=200)
-    assert running.returncode == 0, told
-    assert "is linked with" in told and "whose launcher has started it" in told, told
+        told = run_crossed(world, launcher, words, out)
     printed = (world.folder / "out").read_text().splitlines()
     assert set(expected) <= set(printed) and printed[-1] == expected[-1], told
+
+
+# So many steps that a version comes before the end. The others in `make soak`.
+PATTERNS = {
+    "patterns": {
+        "halo": 2000,
+        "edges": 6000,
+        "ring": 20000,
+        "wavefront": 2000,
+        "exchange": 2000,
+        "any_source": 6000,
+        "master": 2000,
+        "synchronous": 5000,
+        "derived": 6000,
+        "persistent": 5000,
+        "probing": 5000,
+        "polling": 2000,
+        "transpose": 10000,
+        "rows": 2000,
+        "nonblocking": 2000,
+        "mixed": 10000,
+    },
+    "opened": {"duplicates": 20000, "window": 20000, "own_request": 10000, "buffered": 10000},
+    "groups": {"pairs": 3000, "all_but_one": 6000, "sides": 3000, "merges": 2000},
+    "threads": {"turns": 2000},
+}
+SOME = ("persistent", "nonblocking", "merges")
+
+
+@crossed
+@pytest.mark.parametrize("file, pattern", [
+    (file, pattern) for file, patterns in PATTERNS.items() for pattern in patterns
+    if LIVES >= MANY_KILLS or pattern in SOME])
+def test_patterns_go_on_under_the_other(world, launcher, file, pattern):
+    """One way to use MPI each: what each rank writes is what it writes undisturbed."""
+    words = [built("capture_cut", file, launcher), pattern, PATTERNS[file][pattern], "sums"]
+    subprocess.run(list(map(str, line(launcher, RANKS, *words))), env=world.env, cwd=world.folder,
+                   stdin=subprocess.DEVNULL, check=True, timeout=100)
+    expected = sums(world)
+    told = run_crossed(world, launcher, words, subprocess.DEVNULL)
+    assert sums(world) == expected and len(expected) == RANKS, told

@@ -20,6 +20,7 @@ struct Place {
 Phase phase = Phase::before;
 int level = 0;
 Place saved;
+uint64_t main_thread = 0;  // the FS base of the thread that called MPI_Init: a restart keeps it
 bool again = false;
 bool ended_here = false;  // in this life
 bool under_way = false;
@@ -76,7 +77,10 @@ void note_start(int provided) {
   phase = Phase::initialized;
   level = provided;
   saved = find_place();
+  main_thread = own_fs();
 }
+
+bool is_main_thread() { return own_fs() == main_thread; }
 
 void note_end() {
   phase = Phase::finalized;

@@ -8,6 +8,8 @@ namespace backstay::mpi {
 // MPI_Init or MPI_Init_thread has returned success, with this level; MPI_Finalize has.
 void note_start(int level);
 void note_end();
+// Whether the calling thread is the one that called MPI_Init.
+bool is_main_thread();
 
 // Where `attention` says so: initializes MPI if the program had done that, learns the predefined
 // objects and renews the handles. Inside of itself it does nothing. It

@@ -147,6 +147,14 @@ int PMPI_Finalized(void* flag) {
 }
 BACKSTAY_MPI_NAME(MPI_Finalized)
 
+// To the real MPI all threads are one: the lower half's.
+int PMPI_Is_thread_main(void* flag) {
+  const int result = call<int>(index_MPI_Is_thread_main, flag);
+  if (result == 0) *static_cast<int*>(flag) = is_main_thread() ? 1 : 0;
+  return result;
+}
+BACKSTAY_MPI_NAME(MPI_Is_thread_main)
+
 // It is there for tools; MPI itself does nothing.
 int PMPI_Pcontrol(const int, ...) { return 0; }
 BACKSTAY_MPI_NAME(MPI_Pcontrol)

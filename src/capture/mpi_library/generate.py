@@ -59,6 +59,7 @@ BY_HAND = {
     "MPI_Init",
     "MPI_Init_thread",
     "MPI_Initialized",
+    "MPI_Is_thread_main",
     "MPI_Neighbor_alltoallw",
     "MPI_Neighbor_alltoallw_init",
     "MPI_Pcontrol",
