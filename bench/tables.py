@@ -15,10 +15,17 @@ CLAIMS = {  # key of a ratio -> how it reads
     "encode_3_1_over_isal": "parity (3, 1): encode / ISA-L alone",
     "encode_2_2_over_isal": "parity (2, 2): encode / ISA-L alone",
     "encode_8_2_over_isal": "parity (8, 2): encode / ISA-L alone",
+    "preload_over_pool": "write pattern, captured by the library / regions through the pool",
+    "mount_over_pool": "write pattern, captured by a mount / regions through the pool",
 } | {
     f"{way}_over_tmpfs_{kib}k_x{processes}":
         f"captured writes of {kib} KiB, {processes} at once{by} / into tmpfs"
-    for way, by in (("preload", ""), ("pool", ", through the pool"))
+    for way, by in (("preload", ""), ("pool", ", through the pool"), ("mount", ", by a mount"))
+    for processes in (1, 4) for kib in (4, 128, 1024)
+} | {
+    f"{key}_{kib}k_x{processes}": f"{what}, written in {kib} KiB, {processes} at once"
+    for key, what in (("read_over_memcpy", "a captured file read back / memcpy"),
+                      ("local_over_native", "`fsync` of a captured file / natively"))
     for processes in (1, 4) for kib in (4, 128, 1024)
 }
 CLAIMS_HEAD = ("claim", "ours s", "limit s", "ratio", "target", "")

@@ -1,9 +1,11 @@
-// Replay of the write profile of paper 003 in three ways (docs/benchmarks.md):
+// Replay of the write profile of paper 003 in these ways (docs/benchmarks.md):
 //
 //   direct      one file a process, one write() a piece, fsync          (BLCR as it was)
 //   aggregate   pieces below 256 KiB gathered in a buffer a process     (the paper's basic WAG)
 //   pool        the pieces as protected regions through the agent, whose pool holds one version
 //   pool_paper  the same with 8 MiB of pool a process, as in the paper (64 MB for 8 processes)
+//   preload     one file a process, one write() a piece, by programs under `backstay exec`
+//   mount       the same in a folder that `backstay mount` has mounted, where that can be done
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -14,6 +16,7 @@
 
 #include "base/fd.h"
 #include "bench/harness/agent.h"
+#include "bench/harness/captured.h"
 #include "bench/harness/disk.h"
 #include "bench/harness/program.h"
 #include "bench/harness/samples.h"
@@ -29,7 +32,11 @@ struct Options : CommonOptions {
   int processes = 64;
   unsigned shrink = 1;
   std::uint64_t seed = 3;
+  std::string backstay = BACKSTAY_BENCH_FILES_PROGRAM;
+  std::string writer = BACKSTAY_BENCH_PATTERN_WRITER;
 };
+
+constexpr double target_over_pool = 1.25;
 
 struct Way {
   Samples samples;
@@ -74,17 +81,49 @@ class Replay {
     const std::uint64_t all_mib = processes * (44 / options_.shrink + 8);
     with_agent("pool", all_mib, true);
     with_agent("pool_paper", processes * 8, false);
+    captured("preload", all_mib);
+    if (const std::string why = cannot_mount(); !why.empty()) {
+      std::fprintf(stderr, "write_pattern: without the way mount: %s\n", why.c_str());
+    } else {
+      captured("mount", all_mib);
+    }
     return to_json();
   }
 
  private:
-  void with_agent(const std::string& name, std::uint64_t pool_mib, bool others_too) {
+  AgentOptions agent_for(const std::string& name, std::uint64_t pool_mib) const {
     AgentOptions agent_options;
     agent_options.program = options_.agent;
     agent_options.folder = std::filesystem::absolute(options_.dir) / name;
     agent_options.job = "bench-" + name;
     agent_options.pool_mib = pool_mib;
-    Agent agent(agent_options);
+    return agent_options;
+  }
+
+  void captured(const std::string& name, std::uint64_t pool_mib) {
+    Agent agent(agent_for(name, pool_mib));
+    agent.start();
+    Way& way = ways_[name];
+    way.memory_bytes = agent.pool_bytes();
+    CapturedPattern pattern({options_.backstay, options_.writer, agent.config_path(),
+                             std::filesystem::absolute(files_dir()), options_.processes,
+                             options_.seed, options_.shrink},
+                            name == "mount");
+    Samples unmeasured;  // the first one, as of the pool
+    pattern.measure(unmeasured);
+    for (int i = 1; i <= options_.repetitions; ++i) {
+      std::fprintf(stderr, "write_pattern: %s, repetition %d of %d\n", name.c_str(), i,
+                   options_.repetitions);
+      sync_disk(options_.dir);
+      const std::int64_t before = device_writes(options_.dir);
+      pattern.measure(way.samples);
+      const std::int64_t after = device_writes(options_.dir);
+      way.samples.add("write_requests", before < 0 ? -1.0 : static_cast<double>(after - before));
+    }
+  }
+
+  void with_agent(const std::string& name, std::uint64_t pool_mib, bool others_too) {
+    Agent agent(agent_for(name, pool_mib));
     agent.start();
     WriterPlace place{files_dir(), agent.config_path(), options_.seed, options_.shrink};
     Workers workers(options_.processes, make_writer(place));
@@ -128,7 +167,19 @@ class Replay {
       entry["speedup"] = direct_s / way.samples.median_of("blocked_s");
       entry["memory_bytes"] = way.memory_bytes;
     }
+    json["ratios"] = ratios();
     return json;
+  }
+
+  nlohmann::json ratios() const {
+    Samples blocked;
+    std::vector<Ratio> claims;
+    for (const auto& [name, way] : ways_) {
+      for (const double one : way.samples.of("blocked_s")) blocked.add(name, one);
+      if (name == "preload" || name == "mount")
+        claims.push_back({name + "_over_pool", name, "pool", target_over_pool});
+    }
+    return compare(blocked, claims);
   }
 
   std::string files_dir() const { return options_.dir + "/files"; }
@@ -150,6 +201,9 @@ void print_table(const nlohmann::json& json) {
                 way["speedup"].get<double>(), way["memory_bytes"].get<double>() / mebibyte,
                 way["write_requests"].get<double>());
   }
+  for (const auto& [name, ratio] : json["ratios"].items())
+    std::printf("%-18s %5.2f (at most %.2f)\n", name.c_str(), ratio["value"].get<double>(),
+                ratio["target"].get<double>());
 }
 
 int run_with(int argc, char** argv) {

@@ -27,6 +27,11 @@ class Benchmarks(unittest.TestCase):
         self.assertEqual(result["benchmark"], name)
         return result
 
+    def can_mount(self):
+        mounts = (BIN.parent / "src" / "capture" / "mount" / "backstay-mount").exists()
+        usable = os.access("/dev/fuse", os.R_OK | os.W_OK) and shutil.which("fusermount3")
+        return bool(mounts and usable)
+
     def check_samples(self, result, keys, count):
         for key in keys:
             self.assertGreater(result[key], 0, key)
@@ -50,7 +55,13 @@ class Benchmarks(unittest.TestCase):
     def test_write_pattern(self):
         result = self.run_one("write_pattern", "--processes", "2", "--shrink", "20",
                               "--repetitions", "1")
-        self.assertEqual(set(result["ways"]), {"direct", "aggregate", "pool", "pool_paper"})
+        captured = {"preload", *(["mount"] if self.can_mount() else [])}
+        self.assertEqual(set(result["ways"]), captured | {"direct", "aggregate", "pool",
+                                                          "pool_paper"})
+        self.assertEqual(set(result["ratios"]), {f"{way}_over_pool" for way in captured})
+        for ratio in result["ratios"].values():
+            self.assertEqual(set(ratio), RATIO_KEYS)
+            self.assertEqual(ratio["target"], 1.25)
         for way in result["ways"].values():
             self.check_samples(way, ("blocked_s", "on_disk_s"), 1)
             self.assertIn("write_requests", way)
@@ -65,8 +76,7 @@ class Benchmarks(unittest.TestCase):
             for way in ("tmpfs", "preload", "pool", "native"):
                 self.check_samples(result, (f"{way}_{shape}_s", f"{way}_{shape}_close_s"), 2)
         ways = ["preload", "pool"]
-        mounts = (BIN.parent / "src" / "capture" / "mount" / "backstay-mount").exists()
-        if mounts and os.access("/dev/fuse", os.R_OK | os.W_OK) and shutil.which("fusermount3"):
+        if self.can_mount():
             ways.append("mount")
             for shape in shapes:
                 for way in ("mount", "through"):

@@ -57,6 +57,28 @@ class Documents(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("full size", done.stderr)
 
+    def run_only(self, scratch, name, result):
+        """`bench/run --only NAME` of a program that prints this result."""
+        program = pathlib.Path(scratch) / "bench" / name
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f"#!/bin/sh\ncat <<'end'\n{json.dumps(result)}\nend\n")
+        program.chmod(0o755)
+        done = subprocess.run([sys.executable, ROOT / "bench/run", "--build", scratch, "--out",
+                               pathlib.Path(scratch) / "out", "--only", name],
+                              capture_output=True, text=True, check=False)  # fmt: skip
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_one_benchmark_prints_its_claims_as_the_whole_table_does(self):
+        ratio = {"ours": 0.5, "limit": 0.25, "value": 2.0, "target": 1.25, "reached": False}
+        with tempfile.TemporaryDirectory() as scratch:
+            said = self.run_only(scratch, "write_pattern", {"ratios": {"preload_over_pool": ratio}})
+            bare = self.run_only(scratch, "creates", {"files_per_s": 7})
+        self.assertRegex(said, "^claim +ours s +limit s +ratio +target")
+        self.assertRegex(said, "captured by the library / regions through the pool +0.5000 +0.2500 "
+                               "+2.00 +1.25 +missed by 60.0 %")
+        self.assertEqual(json.loads(bare), {"files_per_s": 7})
+
 
 if __name__ == "__main__":
     unittest.main()

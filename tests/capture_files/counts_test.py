@@ -14,8 +14,8 @@ from capturing import World  # noqa: E402
 from written import Sum, need  # noqa: E402
 
 PYTHON = os.environ.get("BACKSTAY_NUMPY_PYTHON", sys.executable)
-# A thread, a child and a stream write as well; `kept` is synced and written after that; `small` is not for
-# the pool; `shared` is made real.
+# A thread, a child and a stream write as well; `kept` is synced and written after that; `small` is
+# not for the pool; `shared` is made real.
 PROGRAM = """
 import ctypes, mmap, os, sys, threading
 os.chdir(sys.argv[1])
@@ -41,7 +41,8 @@ many('small', 3, 256)
 libc = ctypes.CDLL(None)
 libc.fopen.restype = ctypes.c_void_p
 stream = ctypes.c_void_p(libc.fopen(b'stream', b'w'))
-for number in range(50): libc.fwrite(b'f' * 100, ctypes.c_size_t(10), ctypes.c_size_t(10), stream)
+ten = ctypes.c_size_t(10)
+for number in range(50): libc.fwrite(b'f' * 100, ten, ten, stream)
 libc.fclose(stream)
 copied, kept = make('copied'), os.open('kept', os.O_RDONLY)
 while os.copy_file_range(kept, copied, 65000): pass
