@@ -1,11 +1,13 @@
 // An unmodified process of S MiB under the boot program, without an agent: how long it stands still
-// for a cut beside a memcpy of its memory, and how long it takes to bring it back from the pool.
+// for a cut beside a memcpy of its memory, and how long it takes to bring it back from the pool;
+// and the same for a cut that keeps what did not change, where a twentieth of the memory did.
 // Each repetition measures limit and ours in turn. The process is this program with --child; it
 // does not know that it is saved.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -54,12 +56,26 @@ double seconds_since(std::uint64_t began_ns) {
   return static_cast<double>(system_clock().monotonic_ns() - began_ns) * 1e-9;
 }
 
-// The process that is saved: fills its memory, says so by a file, and waits.
+// The process that is saved: fills its memory, says so by a file, and waits. At each SIGUSR2 it
+// writes a twentieth of it, in one piece, and says so again.
 [[noreturn]] void be_saved(std::uint64_t mib, const std::string& ready) {
+  static volatile std::sig_atomic_t asked = 0;
+  std::signal(SIGUSR2, [](int) { asked = 1; });
+  sigset_t blocked;
+  sigset_t before;
+  ::sigemptyset(&blocked);
+  ::sigaddset(&blocked, SIGUSR2);
+  ::sigprocmask(SIG_BLOCK, &blocked, &before);
   std::vector<std::uint64_t> memory(mib * mebibyte / sizeof(std::uint64_t));
   for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = i * 0x9e3779b97f4a7c15 + 1;
-  std::ofstream(ready) << "ready\n";
-  for (;;) ::pause();
+  const std::size_t part = memory.size() / 20;
+  for (std::size_t at = 0;; at += part) {
+    std::ofstream(ready) << "ready\n";
+    while (!asked) ::sigsuspend(&before);
+    asked = 0;
+    if (at + part > memory.size()) at = 0;
+    for (std::size_t i = at; i < at + part; ++i) memory[i] += 1;
+  }
 }
 
 class Pool {
@@ -83,22 +99,34 @@ Request request_for(Ask what) {
   return request;
 }
 
-// Returns the bytes of the object, which lies at the pool's start.
-std::uint64_t cut(BootProcess& boot, Samples& samples) {
+// Returns the bytes of the object that were copied to the pool's start: all, or what is not kept.
+std::uint64_t cut(BootProcess& boot, bool keeps, Samples& samples) {
   const std::uint64_t began = system_clock().monotonic_ns();
-  const Answer begun = sure(boot.ask(request_for(Ask::cut)));
-  for (std::uint64_t at = 0; at < begun.bytes; at += buffer_bytes) {
+  Request request = request_for(Ask::cut);
+  request.bytes = buffer_bytes;
+  request.watches = 1;
+  request.keeps = keeps ? 1 : 0;
+  const Answer begun = sure(boot.ask(request));
+  const std::uint64_t bytes = begun.bytes - begun.kept_bytes;
+  for (std::uint64_t at = 0; at < bytes; at += buffer_bytes) {
     Request fill = request_for(Ask::fill);
     fill.at = at;
-    fill.bytes = std::min(buffer_bytes, begun.bytes - at);
+    fill.bytes = std::min(buffer_bytes, bytes - at);
     sure(boot.ask(fill));
   }
   const Answer ended = sure(boot.ask(request_for(Ask::resume)));
-  samples.add("cut_s", seconds_since(began));
-  samples.add("stopped_s", static_cast<double>(ended.stopped_ns) * 1e-9);
-  samples.add("agreeing_s", static_cast<double>(begun.agreeing_ns) * 1e-9);
-  samples.add("describing_s", static_cast<double>(begun.describing_ns) * 1e-9);
-  return begun.bytes;
+  const std::string of = keeps ? "kept_" : "";
+  samples.add(of + "cut_s", seconds_since(began));
+  samples.add(of + "stopped_s", static_cast<double>(ended.stopped_ns) * 1e-9);
+  samples.add(of + "agreeing_s", static_cast<double>(begun.agreeing_ns) * 1e-9);
+  samples.add(of + "describing_s", static_cast<double>(begun.describing_ns) * 1e-9);
+  samples.add(of + "mib", static_cast<double>(bytes) / mebibyte);
+  return bytes;
+}
+
+void await_ready(const std::string& ready) {
+  while (!std::filesystem::exists(ready)) ::usleep(1000);
+  std::filesystem::remove(ready);
 }
 
 void bring_back(const Pool& pool, std::uint64_t bytes, Samples& samples) {
@@ -142,29 +170,35 @@ Json run(const Options& options) {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
   const auto boot =
       sure(BootProcess::start({self, "--child", std::to_string(options.mib), ready}, {}));
-  while (!std::filesystem::exists(ready)) ::usleep(10'000);
+  await_ready(ready);
   if (!boot->lend(pool.lent()).ok()) die("the pool was refused");
   Samples samples;
   std::uint64_t object_bytes = 0;
   for (int i = 0; i < options.repetitions; ++i) {
     copy_memory(to, from, samples);
-    object_bytes = cut(*boot, samples);
+    object_bytes = cut(*boot, /*keeps=*/false, samples);
     bring_back(pool, object_bytes, samples);
+    boot->signal(SIGUSR2);
+    await_ready(ready);
+    cut(*boot, /*keeps=*/true, samples);
   }
-  Json json{{"mib", options.mib},
+  Json json{{"memory_mib", options.mib},
             {"image_over_memory_mib", (object_bytes - bytes) / 1.0 / mebibyte}};
   samples.write_to(json);
-  json["ratios"] = compare(samples, {{"stopped_over_memcpy", "stopped_s", "memcpy_s", 1.25},
-                                     {"restart_over_memcpy", "restart_pool_s", "memcpy_s", 4}});
+  json["ratios"] =
+      compare(samples, {{"stopped_over_memcpy", "stopped_s", "memcpy_s", 1.25},
+                        {"restart_over_memcpy", "restart_pool_s", "memcpy_s", 4},
+                        {"kept_over_full_stopped", "kept_stopped_s", "stopped_s", 0.125},
+                        {"kept_over_full_bytes", "kept_mib", "mib", 0.125}});
   return json;
 }
 
 void print_table(const Json& json) {
   std::printf("one process of %llu MiB; image larger than that by %.1f MiB\n",
-              json.at("mib").get<unsigned long long>(),
+              json.at("memory_mib").get<unsigned long long>(),
               json.at("image_over_memory_mib").get<double>());
-  for (const char* key :
-       {"memcpy_s", "stopped_s", "agreeing_s", "describing_s", "cut_s", "restart_pool_s"}) {
+  for (const char* key : {"memcpy_s", "stopped_s", "agreeing_s", "describing_s", "cut_s",
+                          "restart_pool_s", "kept_stopped_s", "kept_describing_s", "kept_cut_s"}) {
     std::printf("  %-16s %8.1f ms\n", key, 1e3 * json.at(key).get<double>());
   }
   for (const auto& [name, ratio] : json.at("ratios").items()) {

@@ -136,6 +136,14 @@ const std::vector<ConfigSlot>& config_table() {
        false,
        "Seconds that the ranks of an unmodified MPI program may take to come to a common point; "
        "after them the checkpoint is given up and tried again later."},
+      {"checkpoint.full_every",
+       BACKSTAY_SLOT(checkpoint.full_every),
+       1,
+       20,
+       {},
+       false,
+       "Every n-th version of an unmodified program holds all of its memory; those between keep "
+       "what did not change in the one before, which they then need. 1: every one holds all."},
       {"capture.close",
        BACKSTAY_SLOT(capture.close),
        0,

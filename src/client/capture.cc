@@ -54,6 +54,20 @@ class Filler {
   std::uint64_t left_;
 };
 
+Status tell_kept(Connection& agent, const ObjectSource& source, VersionNumber version) {
+  const ObjectSource::Kept kept = source.kept();
+  const std::uint64_t left = source.object_bytes() - source.handed_over();
+  for (std::size_t at = 0; at < kept.chunks.size(); at += wire::list_entries_max) {
+    const std::size_t end = std::min(kept.chunks.size(), at + wire::list_entries_max);
+    BACKSTAY_TRY(agent.send(wire::Kept{version,
+                                       kept.base,
+                                       left,
+                                       {kept.chunks.begin() + static_cast<std::ptrdiff_t>(at),
+                                        kept.chunks.begin() + static_cast<std::ptrdiff_t>(end)}}));
+  }
+  return {};
+}
+
 Status fill_all(Filler& filler, const wire::Grant& grant) {
   for (const std::uint32_t index : grant.buffers) BACKSTAY_TRY(filler.fill(index));
   return filler.hand_over();
@@ -65,6 +79,7 @@ Status capture(Connection& agent, ObjectSource& source, VersionNumber version,
                std::string& warning) {
   Filler filler(agent, source, version);
   failpoint("rank.begin");
+  BACKSTAY_TRY(tell_kept(agent, source, version));
   BACKSTAY_TRY(agent.send(wire::Begin{version, source.object_bytes()}));
   while (true) {
     BACKSTAY_ASSIGN(const wire::Message message, agent.receive());

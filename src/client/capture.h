@@ -22,8 +22,14 @@ class ObjectSource {
  public:
   virtual ~ObjectSource() = default;
   virtual std::uint64_t object_bytes() const = 0;
-  // So much of its front went to the agent before, as streams.
+  // So much of its front went to the agent before, as streams, or is kept.
   virtual std::uint64_t handed_over() const { return 0; }
+  // What of that front is kept of an older version: its chunks, in order (docs/protocol/agent.md).
+  struct Kept {
+    VersionNumber base = 0;
+    std::vector<wire::KeptChunk> chunks;
+  };
+  virtual Kept kept() const { return {}; }
   // Puts the next to.size() bytes of the object into `to`, which lies in the pool of the
   // connection, and returns their checksum. The caller asks for all of it.
   virtual Result<std::uint64_t> read_next(std::span<std::byte> to) = 0;

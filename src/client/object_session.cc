@@ -5,9 +5,23 @@ namespace backstay::client {
 Status ObjectSession::checkpoint(const Begin& begin) {
   BACKSTAY_TRY(session_.count(session_.ready(Status())));
   session_.due_->checkpoint_begins();
+  base_ = find_base();
   auto source = begin(*session_.agent_, session_.origin_);
   const Status begun = session_.group_.agree(source.ok() ? Status() : Status(source.error()));
-  return session_.count(begun.ok() ? session_.take_version_of(**source) : begun);
+  if (!begun.ok()) return session_.count(begun);
+  const Status taken = session_.count(session_.take_version_of(**source));
+  taken_ = taken.ok() ? session_.version_ : 0;
+  taken_by_ = session_.connected_;
+  return taken;
+}
+
+// An agent that came after it knows nothing of its chunks.
+VersionNumber ObjectSession::find_base() {
+  const bool known = taken_ != 0 && taken_by_ == session_.connected_;
+  if (!known || session_.group_.nodes() > 1) return 0;
+  Level level = Level::none;
+  (void)session_.test(taken_, level);
+  return level >= Level::local ? taken_ : 0;
 }
 
 Result<VersionNumber> ObjectSession::restart(const BeginTarget& begin) {

@@ -20,6 +20,10 @@ class ObjectSession {
   using Begin = std::function<Result<std::unique_ptr<ObjectSource>>(Connection&, const Origin&)>;
   Status checkpoint(const Begin& begin);
 
+  // Inside of `begin`: the version of which chunks may be kept; 0: none. It is the last one that
+  // was begun, if it is local; in a job of one node.
+  VersionNumber base() const { return base_; }
+
   // Collective. `begin` is called once for each try; what it made before is not used any more.
   // Errors: as Session::restart(); mismatch (another number of ranks saved the version).
   using BeginTarget = std::function<ObjectTarget&(Connection&, const Origin&)>;
@@ -32,9 +36,13 @@ class ObjectSession {
   void cannot_save(const std::string& why);
 
  private:
+  VersionNumber find_base();
   Result<VersionNumber> bring_back(ObjectTarget& target);
   Result<VersionNumber> bring_back_anywhere(const BeginTarget& begin, bool& touched);
   Session& session_;
+  VersionNumber base_ = 0;
+  VersionNumber taken_ = 0;     // the last one that was begun; 0: it has failed
+  std::uint64_t taken_by_ = 0;  // which of the agents that the session has had
 };
 
 }  // namespace backstay::client

@@ -30,6 +30,11 @@ constexpr auto fields_of<Begin> = std::tuple(&Begin::version, &Begin::object_byt
 template <>
 constexpr auto fields_of<Filled> = std::tuple(&Filled::version, &Filled::chunks);
 template <>
+constexpr auto fields_of<KeptChunk> = std::tuple(&KeptChunk::offset, &KeptChunk::length);
+template <>
+constexpr auto fields_of<Kept> = std::tuple(&Kept::version, &Kept::base, &Kept::left,
+                                            &Kept::chunks);
+template <>
 constexpr auto fields_of<End> = std::tuple(&End::version);
 template <>
 constexpr auto fields_of<Query> = std::tuple(&Query::version);

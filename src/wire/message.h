@@ -61,6 +61,19 @@ struct Filled {
   VersionNumber version = 0;
   std::vector<ChunkInPool> chunks;
 };
+// A chunk of the rank's object in an older version.
+struct KeptChunk {
+  std::uint64_t offset = 0;  // in that object
+  std::uint32_t length = 0;
+};
+// The front of the object, before Begin: chunks of an older version, as they are. The agent knows
+// where they lie.
+struct Kept {
+  VersionNumber version = 0;
+  VersionNumber base = 0;  // that has them
+  std::uint64_t left = 0;  // bytes of the object that will be filled
+  std::vector<KeptChunk> chunks;
+};
 struct End {
   VersionNumber version = 0;
 };
@@ -329,7 +342,8 @@ class Message
                           Withdraw, Withdrawn, Forget, AwaitNewer, Neighbours, Candidates,
                           Candidate, Ready, Proceed, Where, EndRanks, Join, Open, Opened, More,
                           Finish, Abandon, BringHome, AtHome, MoveHome, MovedHome, AskCut,
-                          CutReport, RefuseCut, CutOrder, CutOver, NoteWrites> {
+                          CutReport, RefuseCut, CutOrder, CutOver, NoteWrites,
+                          Kept> {
  public:
   template <AlternativeOf<variant> T>
   Message(T&& value)  // NOLINT(google-explicit-constructor): as a variant

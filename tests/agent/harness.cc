@@ -82,8 +82,9 @@ void JobHarness::leave(Rank rank, bool goodbye) {
   std::erase_if(todo_, [rank](const auto& entry) { return entry.first == rank; });
 }
 
-void JobHarness::begin(Rank rank, VersionNumber version, std::vector<std::byte> data) {
-  outgoing_[rank] = {version, std::move(data), 0};
+void JobHarness::begin(Rank rank, VersionNumber version, std::vector<std::byte> data,
+                       std::size_t front) {
+  outgoing_[rank] = {version, std::move(data), front};
   receive(rank, wire::Begin{version, outgoing_[rank].data.size()});
 }
 

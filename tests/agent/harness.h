@@ -81,7 +81,8 @@ class JobHarness final : public Outbox, public StoreLink {
   void leave(Rank rank, bool goodbye = true);
 
   // Announces and hands over `data` as far as buffers come; finish() ends it.
-  void begin(Rank rank, VersionNumber version, std::vector<std::byte> data);
+  // `front` bytes of it are chunks of an older version, which was told before.
+  void begin(Rank rank, VersionNumber version, std::vector<std::byte> data, std::size_t front = 0);
   bool sent_all(Rank rank) const { return outgoing_.at(rank).at == outgoing_.at(rank).data.size(); }
   void end(Rank rank) { receive(rank, wire::End{outgoing_.at(rank).version}); }
 

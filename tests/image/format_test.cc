@@ -72,6 +72,44 @@ TEST(ImageFormat, WorkedExampleOfThePage) {
   EXPECT_EQ(encode_tail(*image, test::sample_table_offset), tail);
 }
 
+// The sample's page behind another one that no run names.
+Image sample_that_keeps() {
+  Image image = test::sample_image();
+  image.runs[0].offset = page_bytes;
+  return image;
+}
+
+TEST(ImageFormat, OneThatKeepsPagesMayHaveSomeThatAreNobodys) {
+  const std::uint64_t table = 2 * page_bytes;
+  const Buffer tail = encode_tail(sample_that_keeps(), table, format_kept);
+  const auto image = read(tail, table);
+  ASSERT_TRUE(image.ok()) << image.error().to_string();
+  EXPECT_EQ(image->runs[0].offset, page_bytes);
+  EXPECT_FALSE(read(encode_tail(sample_that_keeps(), table), table).ok()) << "format 1 has none";
+}
+
+TEST(ImageFormat, RunsOfOneThatKeepsPagesShareNone) {
+  const std::uint64_t table = 2 * page_bytes;
+  const auto refused = [&](std::uint64_t offset, std::uint64_t pages) {
+    Image image = sample_that_keeps();
+    image.runs[0] = {image.areas[0].start, 1, page_bytes, 0};
+    image.runs.push_back({image.areas[0].start + page_bytes, pages, offset, 0});
+    return !read(encode_tail(image, table, format_kept), table).ok();
+  };
+  EXPECT_FALSE(refused(0, 1)) << "in another order than that of the addresses";
+  EXPECT_TRUE(refused(page_bytes, 1)) << "the same page twice";
+  EXPECT_TRUE(refused(2 * page_bytes, 1)) << "of the table";
+  EXPECT_TRUE(refused(8, 1)) << "no page";
+}
+
+TEST(ImageFormat, AFormatThatIsNotKnownIsNamed) {
+  const Buffer tail = encode_tail(test::sample_image(), test::sample_table_offset, 3);
+  const auto image = read(tail, test::sample_table_offset);
+  ASSERT_FALSE(image.ok());
+  EXPECT_EQ(image.error().code(), Code::format);
+  EXPECT_THAT(image.error().message(), HasSubstr("format 3"));
+}
+
 TEST(ImageFormat, EveryFlippedByteIsNoticed) {
   const Buffer tail = encode_tail(test::sample_image(), test::sample_table_offset);
   backstay::test::for_every_flip(tail, [](const Buffer& damaged, std::size_t at) {

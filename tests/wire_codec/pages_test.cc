@@ -194,6 +194,7 @@ std::string page_name(const std::string& name) {
 // What the pages say of composed kinds.
 const std::map<std::string, std::vector<std::string>> composed = {
     {"chunk", {"u32", "u32", "u64", "u64"}},
+    {"kept_chunk", {"u64", "u32"}},
     {"neighbour", {"u32", "text", "text"}},
     {"setting", {"text", "text"}},
     {"link", {"u32", "u64", "u64"}},

@@ -133,8 +133,8 @@ def _footer(data):
     footer = raw.view(FOOTER)[0]
     if footer["magic"] != b"BKSTIMG1":
         raise DamagedError("image: its footer does not begin with BKSTIMG1")
-    if footer["format"] != 1:
-        raise UnsupportedError(f"image: has format {footer['format']}, this reader knows 1")
+    if footer["format"] not in (1, 2):
+        raise UnsupportedError(f"image: has format {footer['format']}, this reader knows 1 and 2")
     if not checksum.matches(raw[:-8].tobytes(), int(footer["checksum"])):
         raise DamagedError("image: the footer's checksum does not match")
     if int(footer["table_offset"]) + int(footer["table_bytes"]) + FOOTER.itemsize != len(data):
@@ -160,12 +160,12 @@ def read_image(data) -> Image:
         at += HEADER.itemsize
         good = len(header) == 1 and header[0]["kind"] == kind
         if not good or header[0]["record_bytes"] != dtype.itemsize:
-            raise DamagedError(f"image: section {name} is not that of format 1")
+            raise DamagedError(f"image: section {name} is not that of an image")
         size = int(header[0]["count"]) * dtype.itemsize
         if size > len(table) - at:
             raise DamagedError(f"image: section {name} is longer than the table")
         sections[name] = table[at : at + size].view(dtype)
         at += (size + 7) // 8 * 8
     if at != len(table) or len(sections["identity"]) != 1:
-        raise DamagedError("image: the table's sections are not those of format 1")
+        raise DamagedError("image: the table's sections are not those of an image")
     return Image(data, sections)

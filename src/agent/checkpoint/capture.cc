@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "agent/checkpoint/older.h"
 #include "agent/disk/links.h"
 #include "base/failpoint.h"
 #include "base/log.h"
@@ -34,6 +35,7 @@ std::optional<Status> Capture::receive(const RankLink& link, const wire::Message
   if (const auto* begins = std::get_if<wire::Begin>(&message)) return begin(link, *begins);
   if (const auto* wanted = std::get_if<wire::More>(&message)) return more(link, *wanted);
   if (const auto* chunks = std::get_if<wire::Filled>(&message)) return filled(link, *chunks);
+  if (const auto* older = std::get_if<wire::Kept>(&message)) return kept(link, *older);
   if (const auto* ended = std::get_if<wire::End>(&message)) return end(link, *ended);
   const auto* given_up = std::get_if<wire::Abandon>(&message);
   if (given_up == nullptr) return std::nullopt;
@@ -102,6 +104,30 @@ Status Capture::more(const RankLink& link, const wire::More& more) {
   rank->wanted =
       std::min(rank->wanted + std::min(more.buffers, streams_wanted_max), streams_wanted_max);
   grant();
+  return {};
+}
+
+// Pinned before the version begins: what it needs must not make room for it.
+Status Capture::kept(const RankLink& link, const wire::Kept& kept) {
+  VersionPin pin(state_.versions, kept.base, PinReason::base);
+  const auto base = find_base(state_, kept.base);
+  BACKSTAY_ASSIGN(RankProgress* const rank, join(link, kept.version, kept.left));
+  if (rank == nullptr) return {};
+  if (rank->begun || kept.base >= kept.version) {
+    return Error(Code::state, "kept after begin, or of a newer version");
+  }
+  if (!base.ok()) {
+    abort(base.error());
+    return {};
+  }
+  MemoryVersion& version = filling_version();
+  version.base = std::move(pin);
+  version.whole = false;
+  for (const wire::KeptChunk& chunk : kept.chunks) {
+    BACKSTAY_ASSIGN(OlderChunk older, keep(**base, link.rank, chunk, rank->received_bytes));
+    rank->received_bytes += chunk.length;
+    version.older.push_back(std::move(older));
+  }
   return {};
 }
 

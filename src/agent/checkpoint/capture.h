@@ -12,6 +12,8 @@
 //   They stay its own until it answers that it has heard, or until it is gone.
 // - A version that the store could not write stays in the pool and is tried again when the next
 //   version begins, until a newer one is captured.
+// - A rank may keep chunks of an older version, which are not in the pool: such a version is
+//   captured once it is local, too.
 // - A rank that writes streams asks for buffers before it knows its object's length, also long
 //   before the other ranks begin. Between its calls it holds one buffer at most, that it has begun
 //   to fill; a rank that waits for one holds none. So there is no deadlock where the pool has a
@@ -81,6 +83,7 @@ class Capture {
 
   Status begin(const RankLink& link, const wire::Begin& begin);
   Status more(const RankLink& link, const wire::More& more);
+  Status kept(const RankLink& link, const wire::Kept& kept);
   Status filled(const RankLink& link, const wire::Filled& filled);
   bool fits(const RankProgress& progress, const wire::ChunkInPool& chunk) const;
   Status end(const RankLink& link, const wire::End& end);

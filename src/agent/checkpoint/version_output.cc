@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "agent/checkpoint/older.h"
 #include "agent/disk/links.h"
 #include "base/failpoint.h"
 #include "base/log.h"
@@ -57,7 +58,7 @@ void VersionOutput::send_to_store(MemoryVersion& version, HeldChunk& chunk) {
 }
 
 void VersionOutput::seal(const MemoryVersion& version) {
-  SealVersion seal{version.info.version, version.captured_ns, {}};
+  SealVersion seal{version.info.version, version.captured_ns, {}, older_chunks(version.older)};
   seal.object_bytes.assign(version.object_bytes.begin(), version.object_bytes.end());
   state_.store.post(std::move(seal));
 }
@@ -119,6 +120,7 @@ void VersionOutput::local(const StoredVersion& stored) const {
   nlohmann::json fields{{"version", stored.version}, {"bytes", record.payload_bytes}};
   if (MemoryVersion* version = state_.in_memory(stored.version)) {
     version->local_ns = now;
+    version->base.release();
     fields["write_seconds"] = version->write_seconds(now);
   } else if (record.run != state_.run) {
     return;  // that run has ended: the time to local is unknown

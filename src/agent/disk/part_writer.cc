@@ -77,14 +77,20 @@ Result<VersionSealed> PartWriter::finish(tier::Tier& tier, SealVersion& command)
   failpoint("commit.1");
   BACKSTAY_TRY(writer_->seal(next_offset_));
   failpoint("commit.2");
-  BACKSTAY_ASSIGN(const format::Manifest manifest, make_manifest(command));
+  BACKSTAY_ASSIGN(format::Manifest made, make_manifest(command));
+  const auto shared = std::make_shared<const format::Manifest>(std::move(made));
+  const format::Manifest& manifest = *shared;
   const std::vector<FileOf> needs = needed_files(manifest);
   for (const FileOf& file : needs) BACKSTAY_TRY(open_needed(tier, job_, file));
   const Buffer encoded = format::encode(manifest);
   BACKSTAY_TRY(tier.put(format::manifest_name(folder_, manifest.node), encoded));
   failpoint("commit.3");
-  return VersionSealed{as_sealed(format::record_of(manifest, encoded)), manifest.node,
-                       manifest.segment_bytes, manifest.ranks_here(), needs};
+  return VersionSealed{as_sealed(format::record_of(manifest, encoded)),
+                       manifest.node,
+                       manifest.segment_bytes,
+                       manifest.ranks_here(),
+                       needs,
+                       shared};
 }
 
 Result<format::Manifest> PartWriter::make_manifest(SealVersion& command) {

@@ -155,6 +155,7 @@ struct VersionSealed {
   std::uint64_t segment_bytes = 0;
   std::vector<Rank> ranks;         // whose regions it has
   std::vector<FileOf> needs = {};  // files of older versions that its chunks lie in
+  std::shared_ptr<const format::Manifest> manifest = {};
 };
 HeldFile held_of(const VersionSealed& sealed);  // this node's part, without a record
 struct VersionRecorded {

@@ -157,6 +157,7 @@ void CommitCoordinator::on(const VersionSealed& event) {
   const VersionNumber number = event.stored.version;
   sealed_ns_ = state_.clock.monotonic_ns();
   state_.versions.prepared(event.stored, event.node);
+  state_.newest_part = event.manifest;
   if (const MemoryVersion* version = state_.in_memory(number)) record_written(*version);
   if (RunMembership* run_membership = membership_of(event.stored.record))
     run_membership->held(number, Level::local);
@@ -167,7 +168,7 @@ void CommitCoordinator::record_written(const MemoryVersion& version) const {
   const std::uint64_t now = state_.clock.wall_ns();
   const std::uint64_t passed_ns = now - std::min(now, version.captured_ns);
   state_.record("written", {{"version", version.info.version},
-                            {"bytes", version.bytes()},
+                            {"bytes", version.bytes() - version.bytes_in_older()},
                             {"seconds", 1e-9 * static_cast<double>(passed_ns)},
                             {"write_seconds", version.write_seconds(now)}});
 }

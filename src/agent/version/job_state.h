@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
@@ -16,6 +17,7 @@
 #include "agent/version/ranks.h"
 #include "agent/version/version_table.h"
 #include "base/clock.h"
+#include "format/manifest.h"
 #include "format/object_id.h"
 #include "wire/message.h"
 
@@ -30,16 +32,24 @@ struct HeldChunk {
   bool released = false;  // the buffer was given back
 };
 
+// A chunk of a version that lies in an older one.
+struct OlderChunk {
+  format::Need in;           // that version
+  format::ChunkEntry chunk;  // its `need` is not set
+};
+
 // A version with bytes in the pool, from the first begin() until its buffers are needed elsewhere.
 struct MemoryVersion {
   VersionInfo info;
   std::map<format::ObjectId, std::uint64_t> object_bytes;           // a rank alone: its regions
   std::map<Rank, std::pair<std::uint64_t, std::uint64_t>> rank_ns;  // begin and end of its capture
   std::vector<HeldChunk> chunks;
+  std::vector<OlderChunk> older;  // beside them: not in the pool, so the version is not whole
+  VersionPin base;                // the version that has them, until this one is local
   std::unordered_map<std::uint32_t, std::size_t> writing;  // buffer -> chunk the store has
   std::size_t first_held = 0;                              // every chunk before it was released
   bool captured = false;
-  bool whole = true;            // no chunk was released: a restart can be served from the pool
+  bool whole = true;            // every chunk is in the pool: a restart can be served from there
   std::uint64_t handed_ns = 0;  // when its first chunk went to the store, in this try; 0: none did
   std::uint64_t captured_ns = 0;
   std::uint64_t local_ns = 0;
@@ -58,6 +68,11 @@ struct MemoryVersion {
   std::uint64_t bytes() const {
     std::uint64_t sum = 0;
     for (const auto& [object, bytes] : object_bytes) sum += bytes;
+    return sum;
+  }
+  std::uint64_t bytes_in_older() const {
+    std::uint64_t sum = 0;
+    for (const OlderChunk& one : older) sum += one.chunk.length;
     return sum;
   }
 };
@@ -92,10 +107,12 @@ struct JobState {
   EventSink& events;
   const Clock& clock;
 
-  std::map<Rank, RankLink> links = {};  // connected ranks of the present run
-  std::map<VersionNumber, MemoryVersion> memory = {};
-  VersionTable versions = {};    // on this node's disk and on shared storage
-  VersionNumber newest = 0;      // highest number ever used
+  std::map<Rank, RankLink> links = {};                 // connected ranks of the present run
+  VersionTable versions = {};                          // on this node's disk and on shared storage
+  std::map<VersionNumber, MemoryVersion> memory = {};  // their pins end before the table
+  VersionNumber newest = 0;                            // highest number ever used
+  // Of the version that this agent wrote last: chunks of it may be kept by the next one.
+  std::shared_ptr<const format::Manifest> newest_part = {};
   bool finished_before = false;  // the run before the present one ended by itself
   // By the ranks of the present run: what they were to restart from does not fit.
   struct Refused {

@@ -14,9 +14,10 @@ enum class PinReason {
   copying,        // it is on its way to shared storage
   retention_pin,  // its turn to become protected (agent/redundancy/retention_pin.h)
   not_home,       // captured files: they are not at their own places yet
+  base,           // a version that is taken keeps chunks of it
   went_on_from,   // the run was restarted from it, and no newer version of the run is announced
 };
-inline constexpr std::size_t pin_reasons = 7;
+inline constexpr std::size_t pin_reasons = 8;
 
 class VersionTable;
 

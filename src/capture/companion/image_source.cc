@@ -7,24 +7,46 @@
 
 namespace backstay::image {
 
-Result<std::unique_ptr<client::ObjectSource>> ImageSource::begin(BootProcess& boot,
-                                                                 client::Connection& agent,
-                                                                 const std::string& notes,
-                                                                 bool tersely) {
+Result<std::unique_ptr<ImageSource>> ImageSource::begin(BootProcess& boot,
+                                                        client::Connection& agent,
+                                                        const What& what) {
   Request request{};
   request.kind = static_cast<std::uint32_t>(Ask::cut);
-  request.tersely = tersely ? 1 : 0;
-  std::memcpy(request.notes, notes.data(), std::min<std::size_t>(notes.size(), notes_max - 1));
+  request.tersely = what.tersely ? 1 : 0;
+  request.watches = what.cut.watches ? 1 : 0;
+  request.keeps = what.cut.keeps ? 1 : 0;
+  request.bytes = agent.buffer_bytes();
+  std::memcpy(request.notes, what.notes.data(),
+              std::min<std::size_t>(what.notes.size(), notes_max - 1));
   // A program that is just replacing itself answers when it is another one.
   for (;;) {
     BACKSTAY_TRY(boot.lend(agent.pool()));
     const auto answer = boot.ask(request);
     if (answer.ok()) {
       failpoint("image.cut");
-      return std::unique_ptr<client::ObjectSource>(new ImageSource(boot, answer.value().bytes));
+      std::unique_ptr<ImageSource> source(new ImageSource(boot, *answer));
+      BACKSTAY_TRY(source->ask_kept(what.base));
+      return source;
     }
     if (answer.error().code() != Code::again) return answer.error();
   }
+}
+
+Status ImageSource::ask_kept(VersionNumber base) {
+  kept_.base = base;
+  Request request{};
+  request.kind = static_cast<std::uint32_t>(Ask::kept);
+  for (std::uint64_t bytes = 0; bytes < kept_bytes_;) {
+    request.at = kept_.chunks.size();
+    BACKSTAY_ASSIGN(const Answer answer, boot_.ask(request));
+    for (const KeptChunk& one : answer.kept) {
+      if (one.bytes == 0) break;
+      kept_.chunks.push_back({one.offset, static_cast<std::uint32_t>(one.bytes)});
+      bytes += one.bytes;
+    }
+    if (answer.kept[0].bytes == 0) return Error(Code::internal, "a kept chunk is missing");
+  }
+  return {};
 }
 
 ImageSource::~ImageSource() { ImageSource::complete(); }

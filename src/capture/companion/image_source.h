@@ -6,30 +6,40 @@
 #include <string>
 
 #include "capture/companion/boot_process.h"
+#include "capture/companion/full_every.h"
 #include "client/capture.h"
 
 namespace backstay::image {
 
 class ImageSource final : public client::ObjectSource {
  public:
-  // Stops the program. `notes`: a text of at most notes_max - 1 bytes, kept in the image.
-  // `tersely`: an error need not name a child. Errors: busy (the program has a child), unsupported
-  // (the program cannot be saved now; says why), rank_lost (it has ended).
-  static Result<std::unique_ptr<client::ObjectSource>> begin(BootProcess& boot,
-                                                             client::Connection& agent,
-                                                             const std::string& notes,
-                                                             bool tersely);
+  struct What {
+    std::string notes;     // at most notes_max - 1 bytes, kept in the image
+    bool tersely = false;  // an error need not name a child
+    FullEvery::Cut cut = {};
+    VersionNumber base = 0;  // where the cut keeps chunks: of this version
+  };
+  // Stops the program. Errors: busy (the program has a child), unsupported (the program cannot be
+  // saved now; says why), rank_lost (it has ended).
+  static Result<std::unique_ptr<ImageSource>> begin(BootProcess& boot, client::Connection& agent,
+                                                    const What& what);
   ~ImageSource() override;
 
   std::uint64_t object_bytes() const override { return bytes_; }
+  std::uint64_t handed_over() const override { return kept_bytes_; }
+  Kept kept() const override { return kept_; }
   Result<std::uint64_t> read_next(std::span<std::byte> to) override;
   void complete() override;
 
  private:
-  ImageSource(BootProcess& boot, std::uint64_t bytes) : boot_(boot), bytes_(bytes) {}
+  ImageSource(BootProcess& boot, const Answer& cut)
+      : boot_(boot), bytes_(cut.bytes), kept_bytes_(cut.kept_bytes) {}
+  Status ask_kept(VersionNumber base);
 
   BootProcess& boot_;
   const std::uint64_t bytes_;
+  const std::uint64_t kept_bytes_;
+  Kept kept_;
   bool stopped_ = true;
 };
 

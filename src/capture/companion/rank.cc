@@ -56,6 +56,7 @@ Status Rank::start_session() {
   BACKSTAY_TRY(company_.meet(options_.launcher));
   BACKSTAY_ASSIGN(session_, Session::start(company_.group(), nullptr));
   objects_.emplace(*session_);
+  full_every_.emplace(session_->config().checkpoint.full_every);
   return {};
 }
 
@@ -205,31 +206,46 @@ std::string Rank::notes_of_image(const client::Origin& origin) const {
   return text_of(notes);
 }
 
+Result<std::unique_ptr<ImageSource>> Rank::cut(client::Connection& agent,
+                                               const client::Origin& origin) {
+  const VersionNumber base = objects_->base();
+  auto image = ImageSource::begin(
+      *boot_, agent, {notes_of_image(origin), has_child_, full_every_->next(base != 0), base});
+  image_bytes_ = image.ok() ? (*image)->object_bytes() : 0;
+  kept_bytes_ = image.ok() ? (*image)->handed_over() : 0;
+  return image;
+}
+
 // A program may end at any moment; then it is saved as one that has ended.
 Result<std::unique_ptr<client::ObjectSource>> Rank::take_image(client::Connection& agent,
                                                                const client::Origin& origin) {
   using Source = std::unique_ptr<client::ObjectSource>;
   BACKSTAY_TRY(moments_->may_save());
   if (ended_) return Source(std::make_unique<EndedRank>(origin));
-  auto image = ImageSource::begin(*boot_, agent, notes_of_image(origin), has_child_);
+  auto image = cut(agent, origin);
   const auto mpi = image.ok() ? mpi_library_of(boot_->pid(), options_.mpi) : std::string();
   if (!mpi.empty() && !moments_->settles_mpi()) {
     return Error(Code::unsupported,
                  fmt::format("the program uses MPI ({}): such a program cannot be saved yet", mpi));
   }
-  if (image.ok() || image.error().code() != Code::rank_lost || !company_.several()) return image;
+  if (image.ok()) return Source(std::move(*image));
+  if (image.error().code() != Code::rank_lost || !company_.several()) return image.error();
   if (boot_->wait() == 0) return Source(std::make_unique<EndedRank>(origin));
-  return image;
+  return image.error();
 }
 
 // Tells each reason once; the program goes on in any case. One that has a child is saved when that
 // has ended: until then each look tries it, which stops nothing.
 void Rank::save() {
+  image_bytes_ = 0;
   const Status saved =
       objects_->checkpoint([this](client::Connection& agent, const client::Origin& origin) {
         return take_image(agent, origin);
       });
   moments_->saved(saved);
+  if (image_bytes_ > 0) {
+    saved.ok() ? full_every_->taken(image_bytes_, kept_bytes_) : full_every_->failed();
+  }
   const bool child = !saved.ok() && saved.error().code() == Code::busy;
   asked_ = asked_ || child;
   const bool known = child && has_child_;

@@ -16,6 +16,8 @@
 #include "capture/companion/boot_process.h"
 #include "capture/companion/company.h"
 #include "capture/companion/cut_channel.h"
+#include "capture/companion/full_every.h"
+#include "capture/companion/image_source.h"
 #include "capture/companion/moments.h"
 #include "capture/companion/options.h"
 #include "client/object_session.h"
@@ -44,6 +46,7 @@ class Rank {
   void save();
   Result<std::unique_ptr<client::ObjectSource>> take_image(client::Connection& agent,
                                                            const client::Origin& origin);
+  Result<std::unique_ptr<ImageSource>> cut(client::Connection& agent, const client::Origin& origin);
   void tell_why_not(const Error& why);
   void stop();
   int end();
@@ -59,6 +62,9 @@ class Rank {
   std::unique_ptr<CutChannel> channel_;  // of the program's present life; null without MPI
   std::unique_ptr<Moments> moments_;
   std::unique_ptr<BootProcess> boot_;  // null: it had ended when it was saved
+  std::optional<FullEvery> full_every_;
+  std::uint64_t image_bytes_ = 0;  // of the last image, like the next; 0: none was made
+  std::uint64_t kept_bytes_ = 0;
   Fd signals_;
   bool asked_ = false;       // by SIGUSR1, or a cut is to be tried again
   bool has_child_ = false;   // at the last try, on any rank, and was told

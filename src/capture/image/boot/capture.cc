@@ -4,7 +4,9 @@
 #include "capture/image/boot/describe.h"
 #include "capture/image/boot/gate.h"
 #include "capture/image/boot/handlers.h"
+#include "capture/image/boot/kept.h"
 #include "capture/image/boot/lower_half.h"
+#include "capture/image/boot/watch.h"
 
 namespace backstay::image {
 
@@ -18,6 +20,7 @@ uint64_t begun_ns = 0;
 struct Position {
   uint64_t run = 0, inside = 0;  // in its pages
   const Area* area = nullptr;    // of the run
+  uint64_t kept_bytes = 0;       // runs before this offset are not read
   const uint8_t* tail = nullptr;
   uint64_t tail_bytes = 0;
 };
@@ -33,7 +36,7 @@ void add_notes(const char* given) {
   if (all[0] != 0) tables.identity.notes = tables.add_text(all);
 }
 
-void describe_all(const char* notes, Trouble& trouble) {
+void describe_all(const char* notes, Watching watching, Trouble& trouble) {
   tables.begin();
   describe_signals(tables);  // timers before what is pending: one that fires between is not lost
   const KernelAction lent =
@@ -43,7 +46,7 @@ void describe_all(const char* notes, Trouble& trouble) {
   add_notes(notes);
   describe_threads(stopped, tables);
   if (trouble.empty()) describe_descriptors(tables, trouble);
-  if (trouble.empty()) describe_areas(tables, trouble);
+  if (trouble.empty()) describe_areas(tables, watching, trouble);
 }
 
 // Pages that may not be read are made readable meanwhile: no other thread runs.
@@ -131,10 +134,39 @@ Refused refuse_at_once(bool tersely, Trouble& trouble) {
   return trouble.empty() ? Refused::no : Refused::child;
 }
 
+Watching watching_for(const CutWishes& wishes) {
+  if (!wishes.watches && !wishes.keeps) return Watching::off;
+  if (!watch::begin()) return Watching::off;
+  return wishes.keeps && kept::any() ? Watching::goes_on : Watching::begins;
+}
+
+// Where each page lies in the object, and the tables behind them.
+void lay_out(const CutWishes& wishes, Watching watching, CutResult& result, Trouble& trouble) {
+  uint64_t kept_bytes = 0;
+  if (watching == Watching::goes_on) {
+    kept_bytes = kept::place(tables.areas, tables.runs, trouble);
+    if (!trouble.empty()) return;
+  }
+  if (kept_bytes > 0) tables.format = format_kept;
+  uint64_t end = kept_bytes;
+  for (const Run& run : tables.runs) {
+    result.pages += run.pages;
+    const uint64_t run_end = run.offset + run.pages * page_bytes;
+    if (run_end > end) end = run_end;
+  }
+  uint8_t* tail = nullptr;
+  const uint64_t tail_bytes = encode(tables, end, &tail);
+  position = Position{0, 0, tables.areas.begin(), kept_bytes, tail, tail_bytes};
+  result.bytes = end + tail_bytes;
+  result.kept_bytes = kept_bytes;
+  kept::forget();
+  if (watching != Watching::off) kept::remember(tables.runs, kept_bytes, end, wishes.chunk_bytes);
+}
+
 }  // namespace
 
-void begin_cut(const char* notes, bool tersely, CutResult& result, Trouble& trouble) {
-  result.refused = refuse_at_once(tersely, trouble);
+void begin_cut(const CutWishes& wishes, CutResult& result, Trouble& trouble) {
+  result.refused = refuse_at_once(wishes.tersely, trouble);
   if (!trouble.empty()) return;
   arena::end();  // what is left of a restart
   arena::begin();
@@ -153,20 +185,16 @@ void begin_cut(const char* notes, bool tersely, CutResult& result, Trouble& trou
   }
   if (stopped.leader_ended) trouble << "the program's first thread has ended before the others";
   const uint64_t agreed = now_ns(1);
-  if (trouble.empty()) describe_all(notes, trouble);
+  const Watching watching = watching_for(wishes);
+  if (trouble.empty()) describe_all(wishes.notes, watching, trouble);
+  if (trouble.empty()) lay_out(wishes, watching, result, trouble);
   if (!trouble.empty()) result.refused = Refused::now;
-  if (trouble.empty()) refuse_children(!tersely, trouble);  // one that was started meanwhile
+  if (trouble.empty()) refuse_children(!wishes.tersely, trouble);  // one that was started meanwhile
   if (!trouble.empty()) {
     if (result.refused == Refused::no) result.refused = Refused::child;
+    kept::forget();
     return end_cut(result);
   }
-  uint64_t pages = 0;
-  for (const Run& run : tables.runs) pages += run.pages;
-  uint8_t* tail = nullptr;
-  const uint64_t tail_bytes = encode(tables, pages * page_bytes, &tail);
-  position = Position{0, 0, tables.areas.begin(), tail, tail_bytes};
-  result.pages = pages;
-  result.bytes = pages * page_bytes + tail_bytes;
   result.agreeing_ns = agreed - begun_ns;
   result.describing_ns = now_ns(1) - agreed;
 }
@@ -174,7 +202,11 @@ void begin_cut(const char* notes, bool tersely, CutResult& result, Trouble& trou
 bool read_cut(uint64_t size, const Visitor& visitor) {
   bool good = true;
   while (good && size > 0 && position.run < tables.runs.size()) {
-    size -= read_of_run(size, visitor, good);
+    if (tables.runs[position.run].offset < position.kept_bytes) {
+      ++position.run;
+    } else {
+      size -= read_of_run(size, visitor, good);
+    }
   }
   if (!good || size == 0) return good;
   if (size > position.tail_bytes) return false;
@@ -192,7 +224,7 @@ void end_cut(CutResult& result) {
 }
 
 void cut(const Sink& sink, CutResult& result, Trouble& trouble) {
-  begin_cut("", false, result, trouble);
+  begin_cut({}, result, trouble);
   if (!trouble.empty()) return;
   ToSink to{sink, trouble};
   read_cut(result.bytes, Visitor{&to, write_piece});

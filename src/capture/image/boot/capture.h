@@ -10,15 +10,23 @@ namespace backstay::image {
 
 struct CutResult {
   uint64_t bytes = 0, pages = 0;
+  uint64_t kept_bytes = 0;     // of `bytes`, its front: chunks of the last image (kept.h), not read
   uint64_t agreeing_ns = 0;    // until the last thread stood still
   uint64_t describing_ns = 0;  // the tables, and which pages hold something
   uint64_t stopped_ns = 0;     // from the first that stood still until all went on
   Refused refused = Refused::no;
 };
 
-// `notes`: a text for the image, empty for none. `tersely`: a child need not be named. Trouble: the
-// threads have gone on, and `refused` says how to go on with it.
-void begin_cut(const char* notes, bool tersely, CutResult& result, Trouble& trouble);
+struct CutWishes {
+  const char* notes = "";    // a text for the image
+  bool tersely = false;      // a child need not be named
+  bool watches = false;      // which pages are written is noted from now on
+  bool keeps = false;        // what the last image has and was not written since then stays there
+  uint64_t chunk_bytes = 0;  // in which the image will be read
+};
+
+// Trouble: the threads have gone on, and `refused` says how to go on with it.
+void begin_cut(const CutWishes& wishes, CutResult& result, Trouble& trouble);
 // The next bytes of the image, in pieces: visit(const void*, uint64_t) -> bool, false to stop.
 // False: stopped, or the image has no such bytes.
 struct Visitor {

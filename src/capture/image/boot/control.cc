@@ -5,6 +5,7 @@
 #include "capture/image/boot/copy_sum.h"
 #include "capture/image/boot/exec.h"
 #include "capture/image/boot/handover.h"
+#include "capture/image/boot/kept.h"
 #include "capture/image/boot/process.h"
 #include "capture/image/boot/thread.h"
 
@@ -71,13 +72,24 @@ void begin(Request& request, Answer& said, Trouble& trouble) {
     trouble << "no pool is lent";
     result.refused = Refused::again;
   } else {
-    begin_cut(request.notes, request.tersely != 0, result, trouble);
+    begin_cut({request.notes, request.tersely != 0, request.watches != 0, request.keeps != 0,
+               request.bytes},
+              result, trouble);
   }
   said.refused = static_cast<uint32_t>(result.refused);
   stopped = trouble.empty();
   said.bytes = result.bytes;
+  said.kept_bytes = result.kept_bytes;
   said.agreeing_ns = result.agreeing_ns;
   said.describing_ns = result.describing_ns;
+}
+
+void tell_kept(const Request& request, Answer& said) {
+  const Row<kept::Piece>& pieces = kept::pieces();
+  for (uint64_t i = 0; i < kept_max && request.at + i < pieces.size(); ++i) {
+    const kept::Piece& piece = pieces[request.at + i];
+    said.kept[i] = KeptChunk{piece.offset, piece.bytes};
+  }
 }
 
 void end(Answer& said) {
@@ -97,6 +109,10 @@ void serve(Request& request, long descriptor) {
     case Ask::fill:
       if (!stopped) trouble << "no cut is under way";
       if (stopped) fill(request, said, trouble);
+      break;
+    case Ask::kept:
+      if (!stopped) trouble << "no cut is under way";
+      if (stopped && result.kept_bytes > 0) tell_kept(request, said);
       break;
     case Ask::resume: end(said); break;
     default: trouble << "this process runs already"; break;

@@ -3,6 +3,7 @@
 // Called by the control thread, while all others are parked.
 #pragma once
 
+#include "capture/image/boot/pages.h"
 #include "capture/image/boot/stop.h"
 #include "capture/image/boot/tables.h"
 
@@ -12,7 +13,7 @@ void describe_process(const Stopped& stopped, Tables& tables, Trouble& trouble);
 void describe_threads(const Stopped& stopped, Tables& tables);
 void describe_signals(Tables& tables);  // handlers, timers, what is pending
 void describe_descriptors(Tables& tables, Trouble& trouble);
-void describe_areas(Tables& tables, Trouble& trouble);  // areas, files, runs
+void describe_areas(Tables& tables, Watching watching, Trouble& trouble);  // areas, files, runs
 
 // Learns by what the mapped files are known, so that a cut need not while the program stands still.
 void learn_files();

@@ -5,7 +5,6 @@
 #include "capture/image/boot/elf.h"
 #include "capture/image/boot/identify.h"
 #include "capture/image/boot/maps.h"
-#include "capture/image/boot/pages.h"
 
 namespace backstay::image {
 
@@ -72,10 +71,10 @@ void add_shared_pages(Area area, Tables& tables, Trouble& trouble) {
   const uint64_t end =
       area.start + (bytes - area.offset + page_bytes - 1) / page_bytes * page_bytes;
   if (end < area.end) area.end = end;
-  find_pages(area, Which::whole, tables.runs, trouble);
+  find_pages(area, Which::whole, Watching::off, tables.runs, trouble);
 }
 
-void add_area(const Mapping& mapping, Tables& tables, Trouble& trouble) {
+void add_area(const Mapping& mapping, Tables& tables, Watching watching, Trouble& trouble) {
   const AreaKind kind = kind_of(mapping, trouble);
   const uint32_t file =
       trouble.empty() && has_file(kind) ? file_of(mapping, tables, trouble) : no_index;
@@ -98,7 +97,7 @@ void add_area(const Mapping& mapping, Tables& tables, Trouble& trouble) {
   const bool all = kind == AreaKind::shared_memory || kind == AreaKind::vdso ||
                    (kind == AreaKind::anonymous && mapping.is_path());
   if (kind == AreaKind::shared_file || kind == AreaKind::vdso_data) return;
-  find_pages(*area, all ? Which::all : which, tables.runs, trouble);
+  find_pages(*area, all ? Which::all : which, watching, tables.runs, trouble);
 }
 
 }  // namespace
@@ -114,9 +113,9 @@ void learn_files() {
   });
 }
 
-void describe_areas(Tables& tables, Trouble& trouble) {
+void describe_areas(Tables& tables, Watching watching, Trouble& trouble) {
   const bool read = each_mapping([&](const Mapping& mapping) {
-    if (trouble.empty()) add_area(mapping, tables, trouble);
+    if (trouble.empty()) add_area(mapping, tables, watching, trouble);
   });
   if (!read && trouble.empty()) trouble << "/proc/self/maps cannot be read";
 }

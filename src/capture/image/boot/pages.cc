@@ -2,6 +2,9 @@
 
 #include <linux/mman.h>
 
+#include "capture/image/boot/kept.h"
+#include "capture/image/boot/watch.h"
+
 namespace backstay::image {
 
 namespace {
@@ -30,7 +33,7 @@ bool is_wanted(uint64_t entry, Which which) {
 bool add_page(Row<Run>& runs, uint64_t area_start, uint64_t address) {
   Run* last = runs.size() > 0 ? &runs[runs.size() - 1] : nullptr;
   const uint64_t offset = last != nullptr ? last->offset + last->pages * page_bytes : 0;
-  if (last != nullptr && last->address >= area_start &&
+  if (last != nullptr && last->address >= area_start && last->version == 0 &&
       last->address + last->pages * page_bytes == address) {
     ++last->pages;
     return true;
@@ -67,6 +70,12 @@ bool add_pages(Row<Run>& runs, uint64_t area_start, uint64_t start, uint64_t end
   return true;
 }
 
+bool add_unwritten(Row<Run>& runs, uint64_t start, uint64_t end) {
+  Run* run = runs.add();
+  if (run != nullptr) *run = Run{start, (end - start) / page_bytes, 0, kept::unwritten};
+  return run != nullptr;
+}
+
 // PAGEMAP_SCAN, of Linux 6.7 and later: ranges instead of a word a page.
 struct Scan {
   uint64_t bytes, flags, start, end, walk_end, ranges, ranges_max, pages_max;
@@ -76,17 +85,22 @@ struct Range {
   uint64_t start, end, categories;
 };
 constexpr long scan_call = 0xc0606610;
+constexpr uint64_t scan_watched_alone = 2;  // fails where the memory is not watched
+constexpr uint64_t scan_and_watch = 1;      // what was found counts as unwritten from now on
+constexpr uint64_t scan_written = 2;
 constexpr uint64_t scan_file = 4;
 constexpr uint64_t scan_present = 8;
 constexpr uint64_t scan_swapped = 16;
 constexpr uint64_t scan_zero = 32;
 
-// False where this kernel does not know it, or the row is full: `full` says which.
-bool scan_pages(long fd, const Area& area, Which which, Row<Run>& runs, bool& full) {
+// False where this kernel does not know it, the area is not watched, or the row is full (`full`).
+bool scan_pages(long fd, const Area& area, Which which, Watching watching, Row<Run>& runs,
+                bool& full) {
   static Range ranges[512];
   const uint64_t without = scan_zero | (which == Which::changed ? scan_file : 0);
+  const bool watched = watching != Watching::off;
   Scan scan{sizeof scan,
-            0,
+            watched ? scan_watched_alone | scan_and_watch : 0,
             area.start,
             area.end,
             0,
@@ -96,12 +110,15 @@ bool scan_pages(long fd, const Area& area, Which which, Row<Run>& runs, bool& fu
             without,
             without,
             scan_present | scan_swapped,
-            scan_present};
+            scan_present | (watching == Watching::goes_on ? scan_written : 0)};
   while (scan.start < area.end) {
     const long count = system_call(__NR_ioctl, fd, scan_call, address_of(&scan));
     if (count < 0) return false;
     for (long i = 0; i < count; ++i) {
-      full = !add_pages(runs, area.start, ranges[i].start, ranges[i].end);
+      const Range& range = ranges[i];
+      const bool read = watching != Watching::goes_on || (range.categories & scan_written) != 0;
+      full = read ? !add_pages(runs, area.start, range.start, range.end)
+                  : !add_unwritten(runs, range.start, range.end);
       if (full) return false;
     }
     scan.start = scan.walk_end;
@@ -133,7 +150,28 @@ bool read_pagemap(long fd, const Area& area, Which which, Row<Run>& runs, Troubl
 
 bool without_scan = false;
 
-void find_pages(const Area& area, Which which, Row<Run>& runs, Trouble& trouble) {
+bool is_written(const Area& page) {
+  const long fd = sys_open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+  Range range{};
+  Scan scan{sizeof scan,
+            scan_watched_alone | scan_and_watch,
+            page.start,
+            page.end,
+            0,
+            reinterpret_cast<uint64_t>(&range),
+            1,
+            0,
+            0,
+            scan_written,
+            scan_present | scan_swapped,
+            scan_written};
+  const long count = system_call(__NR_ioctl, fd, scan_call, address_of(&scan));
+  sys_close(fd);
+  return count == 1;
+}
+
+void find_pages(const Area& area, Which which, Watching watching, Row<Run>& runs,
+                Trouble& trouble) {
   const Readable readable(area, (area.protection & PROT_READ) == 0);
   bool full = false;
   if (which == Which::all || which == Which::whole) {
@@ -145,7 +183,13 @@ void find_pages(const Area& area, Which which, Row<Run>& runs, Trouble& trouble)
       trouble << "/proc/self/pagemap cannot be read (error " << -fd << ")";
       return;
     }
-    if (without_scan || (!scan_pages(fd, area, which, runs, full) && !full)) {
+    if (which != Which::present || !watch::add(area)) watching = Watching::off;
+    bool found = !without_scan && scan_pages(fd, area, which, watching, runs, full);
+    if (!found && !full && watching != Watching::off) {
+      runs.resize(before);  // a part of it is not watched
+      found = scan_pages(fd, area, which, Watching::off, runs, full);
+    }
+    if (!found && !full) {
       runs.resize(before);  // an older kernel
       full = !read_pagemap(fd, area, which, runs, trouble);
     }

@@ -1,4 +1,5 @@
-// Which pages of an area an image holds: those that are there and not zeros.
+// Which pages of an area an image holds: those that are there and not zeros; and which of them were
+// written since the last look.
 #pragma once
 
 #include "capture/image/boot/tables.h"
@@ -15,7 +16,17 @@ enum class Which {
 // Reads a word a page, as on kernels before 6.7. For tests.
 extern bool without_scan [[gnu::visibility("hidden")]];
 
+// How private memory without a file is watched (watch.h).
+enum class Watching {
+  off,
+  begins,   // this look is the first one that counts
+  goes_on,  // pages that were not written since the look before are marked (kept.h), and not read
+};
+
+// Of one watched page that is there; from now on it counts as unwritten.
+bool is_written(const Area& page);
+
 // Adds its runs, with offsets behind those of the runs before.
-void find_pages(const Area& area, Which which, Row<Run>& runs, Trouble& trouble);
+void find_pages(const Area& area, Which which, Watching watching, Row<Run>& runs, Trouble& trouble);
 
 }  // namespace backstay::image

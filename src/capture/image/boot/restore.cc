@@ -170,6 +170,34 @@ void fill_from(const Source& source, Trouble& trouble) {
 
 // --- from a companion ----------------------------------------------------------------------------
 
+// The runs in the order of the object, which may be another one than that of their addresses.
+Row<const Run*> by_offset;
+
+void sink_down(uint64_t at, uint64_t size) {
+  for (uint64_t child = 2 * at + 1; child < size; at = child, child = 2 * at + 1) {
+    if (child + 1 < size && by_offset[child]->offset < by_offset[child + 1]->offset) ++child;
+    if (by_offset[at]->offset >= by_offset[child]->offset) return;
+    const Run* other = by_offset[at];
+    by_offset[at] = by_offset[child];
+    by_offset[child] = other;
+  }
+}
+
+// By a heap: there is no library that sorts.
+void sort_runs() {
+  by_offset.begin(tables.runs.size());
+  for (const Run& run : tables.runs) *by_offset.add() = &run;
+  if (tables.format == format_whole) return;
+  const uint64_t size = by_offset.size();
+  for (uint64_t at = size / 2; at > 0; --at) sink_down(at - 1, size);
+  for (uint64_t left = size; left > 1; --left) {
+    const Run* last = by_offset[left - 1];
+    by_offset[left - 1] = by_offset[0];
+    by_offset[0] = last;
+    sink_down(0, left - 1);
+  }
+}
+
 void take_table(const Request& request, long descriptor, Trouble& trouble) {
   const long at = sys_map(0, request.bytes, PROT_READ, MAP_SHARED, descriptor);
   sys_close(descriptor);
@@ -181,16 +209,17 @@ void take_table(const Request& request, long descriptor, Trouble& trouble) {
                   request.object};
   read_tables(Source{&tail, request.object, read_tail}, trouble);
   sys_unmap(static_cast<uint64_t>(at), request.bytes);
+  if (trouble.empty()) sort_runs();
   if (trouble.empty()) check_all(trouble);
 }
 
-// The first run that ends behind `offset`.
+// The first in the order of the object that ends behind `offset`.
 uint64_t run_at(uint64_t offset) {
   uint64_t first = 0;
-  uint64_t last = tables.runs.size();
+  uint64_t last = by_offset.size();
   while (first < last) {
     const uint64_t middle = first + (last - first) / 2;
-    const Run& run = tables.runs[middle];
+    const Run& run = *by_offset[middle];
     if (run.offset + run.pages * page_bytes <= offset) {
       first = middle + 1;
     } else {
@@ -224,8 +253,8 @@ void take(const Request& request, Trouble& trouble) {
   const uint8_t* from = companion::pool(request.at, request.bytes, trouble);
   if (!trouble.empty()) return;
   const uint64_t end = request.object + request.bytes;
-  for (uint64_t i = run_at(request.object); i < tables.runs.size(); ++i) {
-    const Run& run = tables.runs[i];
+  for (uint64_t i = run_at(request.object); i < by_offset.size(); ++i) {
+    const Run& run = *by_offset[i];
     if (run.offset >= end) return;
     const uint64_t run_end = run.offset + run.pages * page_bytes;
     const uint64_t first = run.offset < request.object ? request.object : run.offset;

@@ -59,6 +59,7 @@ void Tables::begin() {
   runs.begin(4 << 20);
   files.begin(8192);
   threads.begin(4096);
+  format = format_whole;
   handlers.begin(signals);
   timers.begin(1024);
   descriptors.begin(65536);
@@ -94,7 +95,7 @@ uint64_t encode(const Tables& tables, uint64_t table_offset, uint8_t** bytes) {
   out = put(out, Section::contents, tables.contents);
   out = put(out, Section::texts, tables.texts);
   const auto table_bytes = static_cast<uint64_t>(out - begin);
-  Footer footer{{}, format_number, sections_count, table_offset, table_bytes, 0, page_bytes, 0, 0};
+  Footer footer{{}, tables.format, sections_count, table_offset, table_bytes, 0, page_bytes, 0, 0};
   memcpy(footer.magic, image_magic, sizeof footer.magic);
   footer.table_checksum = checksum_of(begin, table_bytes);
   footer.checksum = footer_checksum(footer);
@@ -107,8 +108,8 @@ void check_footer(const Footer& footer, uint64_t object_bytes, Trouble& trouble)
   const uint64_t end = object_bytes - sizeof footer;
   if (object_bytes < sizeof footer || memcmp(footer.magic, image_magic, 8) != 0) {
     trouble << "this is no image of a process";
-  } else if (footer.format != format_number) {
-    trouble << "the image has format " << uint64_t{footer.format} << "; this release reads 1";
+  } else if (footer.format != format_whole && footer.format != format_kept) {
+    trouble << "the image has format " << uint64_t{footer.format} << "; this release reads 1 and 2";
   } else if (footer.checksum != footer_checksum(footer) || footer.page_bytes != page_bytes ||
              footer.table_offset % page_bytes != 0 || footer.table_offset > end ||
              footer.table_bytes != end - footer.table_offset) {
@@ -136,6 +137,7 @@ void decode(const Footer& footer, uint8_t* table, Tables& tables, Trouble& troub
     return;
   }
   tables.identity = identity[0];
+  tables.format = footer.format;
 }
 
 }  // namespace backstay::image

@@ -17,6 +17,7 @@ struct Tables {
   Row<Descriptor> descriptors;
   Row<uint8_t> contents;
   Row<char> texts;
+  uint32_t format = format_whole;
 
   void begin();  // gives each row its room
   uint32_t add_text(const char* text);

@@ -17,6 +17,10 @@ inline constexpr uint64_t window_start = 0x3a5e00000000;
 inline constexpr uint64_t window_end = window_start + (1ULL << 40);
 inline constexpr uint64_t arena_start = window_start + (1ULL << 32);
 inline constexpr uint64_t arena_end = arena_start + (1ULL << 30);
+// What is remembered of an image until the next one (kept.h).
+inline constexpr uint64_t before_place = window_start + (6ULL << 30);
+inline constexpr uint64_t trial_place = before_place + (1ULL << 30);
+static_assert(arena_end <= before_place);
 // The agent's pool, which the companion lends: the rest of the window.
 inline constexpr uint64_t pool_start = window_start + (1ULL << 33);
 // Below the arena: the program itself, then what a restart needs, and the channel.

@@ -73,32 +73,54 @@ bool is_area(const Area& area, const Image& image) {
   return whole && known && (of_file ? area.file < image.files.size() : area.file == no_index);
 }
 
-// Runs are in the order of their addresses, and of the object's bytes; each lies in one area.
+// The runs of format 1 follow each other in the object, and nothing else is before the table.
+Status check_whole(const Image& image, const Footer& footer) {
+  std::uint64_t next = 0;
+  for (const Run& run : image.runs) {
+    if (run.offset != next || run.pages > (footer.table_offset - next) / page_bytes) {
+      return damaged("a run of pages is not where the one before ends");
+    }
+    next += run.pages * page_bytes;
+  }
+  if (next != footer.table_offset) return damaged("pages that no run names");
+  return {};
+}
+
+// Those of format 2 share no page.
+Status check_kept(const Image& image, const Footer& footer) {
+  std::vector<Run> runs = image.runs;
+  std::ranges::sort(runs, {}, &Run::offset);
+  std::uint64_t end = 0;
+  for (const Run& run : runs) {
+    if (run.offset % page_bytes != 0 || run.offset < end || run.offset > footer.table_offset ||
+        run.pages > (footer.table_offset - run.offset) / page_bytes) {
+      return damaged("a run of pages is not before the table, or shares a page with another");
+    }
+    end = run.offset + run.pages * page_bytes;
+  }
+  return {};
+}
+
+// Runs are in the order of their addresses; each lies in one area.
 Status check_memory(const Image& image, const Footer& footer) {
   std::uint64_t end = 0;
   for (const Area& area : image.areas) {
     if (!is_area(area, image) || area.start < end) return damaged("an area of the map");
     end = area.end;
   }
-  std::uint64_t next = 0;
   auto area = image.areas.begin();
   std::uint64_t address = 0;
   for (const Run& run : image.runs) {
     while (area != image.areas.end() && area->end <= run.address) ++area;
-    if (run.version != 0) return damaged("pages of another version, which format 1 does not have");
+    if (run.version != 0) return damaged("pages of another version");
     if (area == image.areas.end() || run.address % page_bytes != 0 || run.pages == 0 ||
         run.address < std::max(area->start, address) ||
         run.pages > (area->end - run.address) / page_bytes) {
       return damaged("a run of pages outside of the map");
     }
-    if (run.offset != next || run.pages > (footer.table_offset - next) / page_bytes) {
-      return damaged("a run of pages is not where the one before ends");
-    }
-    next += run.pages * page_bytes;
     address = run.address + run.pages * page_bytes;
   }
-  if (next != footer.table_offset) return damaged("pages that no run names");
-  return {};
+  return footer.format == format_whole ? check_whole(image, footer) : check_kept(image, footer);
 }
 
 bool texts_are_there(const Image& image) {
@@ -134,7 +156,7 @@ Status check_rest(const Image& image) {
 
 }  // namespace
 
-Buffer encode_tail(const Image& image, std::uint64_t table_offset) {
+Buffer encode_tail(const Image& image, std::uint64_t table_offset, std::uint32_t format) {
   ByteWriter out;
   put<Identity>(out, Section::identity, std::span(&image.identity, 1));
   put<Area>(out, Section::areas, image.areas);
@@ -148,7 +170,7 @@ Buffer encode_tail(const Image& image, std::uint64_t table_offset) {
   put<char>(out, Section::texts, image.texts);
   Footer footer{};
   std::memcpy(footer.magic, image_magic, sizeof footer.magic);
-  footer.format = format_number;
+  footer.format = format;
   footer.sections = sections_count;
   footer.table_offset = table_offset;
   footer.table_bytes = out.size();
@@ -168,9 +190,9 @@ Result<Footer> decode_footer(Bytes last, std::uint64_t object_bytes) {
   if (std::memcmp(footer.magic, image_magic, sizeof footer.magic) != 0) {
     return Error(Code::format, "image: its footer does not begin with BKSTIMG1");
   }
-  if (footer.format != format_number) {
+  if (footer.format != format_whole && footer.format != format_kept) {
     return Error(Code::format, "image: has format " + std::to_string(footer.format) +
-                                   ", this release reads format 1");
+                                   ", this release reads formats 1 and 2");
   }
   if (footer.checksum != checksum_of(footer))
     return damaged("the footer's checksum does not match");
@@ -189,7 +211,7 @@ Result<Image> decode_table(Bytes table, const Footer& footer) {
   }
   Image image;
   ByteReader in(table);
-  if (!get_all(in, image)) return damaged("the table's sections are not those of format 1");
+  if (!get_all(in, image)) return damaged("the table's sections are not those of an image");
   BACKSTAY_TRY(check_memory(image, footer));
   BACKSTAY_TRY(check_rest(image));
   return image;

@@ -33,7 +33,8 @@ struct Image {
 };
 
 // Table and footer, to be put at `table_offset`: the pages' end, a multiple of page_bytes.
-Buffer encode_tail(const Image& image, std::uint64_t table_offset);
+Buffer encode_tail(const Image& image, std::uint64_t table_offset,
+                   std::uint32_t format = format_whole);
 
 // `last` is the last footer_bytes bytes of the object. Errors: format, corrupt.
 Result<Footer> decode_footer(Bytes last, std::uint64_t object_bytes);

@@ -8,7 +8,8 @@
 namespace backstay::image {
 
 inline constexpr uint64_t page_bytes = 4096;
-inline constexpr uint32_t format_number = 1;
+inline constexpr uint32_t format_whole = 1;
+inline constexpr uint32_t format_kept = 2;  // it keeps pages of an older image
 inline constexpr char image_magic[9] = "BKSTIMG1";
 inline constexpr uint32_t signals = 64;
 inline constexpr uint32_t no_index = 0xffffffff;

@@ -5,7 +5,8 @@
 // The boot program serves one request at a time and answers each one. A cut:
 //   pool     once for each connection to an agent: maps the pool, whose descriptor comes along
 //   cut      stops the program's threads and describes the process; they stay stopped
-//   fill     copies the next bytes of the object into the pool; as often as it takes
+//   kept     tells which chunks of the last cut's object this one begins with, some at once
+//   fill     copies the next bytes of the object, behind those, into the pool; as often as it takes
 //   resume   lets the threads go on; tells how much of a pool is mapped
 // A program that replaces itself (exec) is the same process with another boot program, which has no
 // pool yet: it reads the requests that wait. A cut that meets this is to be asked again.
@@ -23,19 +24,22 @@
 
 namespace backstay::image {
 
-enum class Ask : uint32_t { pool = 1, cut, fill, resume, table, take, go };
+enum class Ask : uint32_t { pool = 1, cut, fill, resume, table, take, go, kept };
 
 inline constexpr uint32_t notes_max = 1024;
 
 struct Request {
   uint32_t kind;          // Ask
   uint32_t tersely;       // cut: 1: need not name a child
-  uint64_t at;            // fill, take: in the pool
-  uint64_t bytes;         // pool: of the pool; fill, take: how many; table: of the tail
+  uint64_t at;            // fill, take: in the pool; kept: the first one, counted from 0
+  uint64_t bytes;         // pool: of the pool; fill, take: how many; table: of the tail; cut: of a
+                          // chunk of the object
   uint64_t object;        // take: offset in the object; table: bytes of the object
+  uint32_t watches;       // cut: 1: the next one may keep chunks of its object
+  uint32_t keeps;         // cut: 1: keeps chunks of the last one's, where that watches
   char notes[notes_max];  // cut: a text for the image (docs/format/image.md, identity)
 };
-static_assert(sizeof(Request) == 32 + notes_max);
+static_assert(sizeof(Request) == 40 + notes_max);
 
 inline constexpr uint32_t why_max = 1024;
 
@@ -47,15 +51,22 @@ enum class Refused : uint32_t {
   child = 4,  // the program has a child; nothing was stopped, or for a moment
 };
 
+struct KeptChunk {
+  uint64_t offset, bytes;  // in the last cut's object
+};
+inline constexpr uint32_t kept_max = 64;
+
 struct Answer {
   uint32_t refused;  // Refused; `why` says why
   uint32_t zeros;
   uint64_t bytes;                       // cut: of the object; resume: of the pool
+  uint64_t kept_bytes;                  // cut: of these, at the front, that are not filled
+  KeptChunk kept[kept_max];             // kept: the next ones, in order; of 0 bytes: no more
   uint64_t sum;                         // fill, take: checksum of the bytes
   uint64_t agreeing_ns, describing_ns;  // cut
   uint64_t stopped_ns;                  // resume: since the first thread was asked to stop
   char why[why_max];
 };
-static_assert(sizeof(Answer) == 48 + why_max);
+static_assert(sizeof(Answer) == 56 + kept_max * sizeof(KeptChunk) + why_max);
 
 }  // namespace backstay::image

@@ -1,0 +1,62 @@
+#include "agent/checkpoint/older.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "format/segment.h"
+
+namespace backstay::agent {
+
+Result<std::shared_ptr<const format::Manifest>> find_base(const JobState& state,
+                                                          VersionNumber version) {
+  const auto none = [version](std::string_view why) {
+    return Error(Code::again, fmt::format("nothing of version {} can be kept: {}", version, why));
+  };
+  const auto& part = state.newest_part;
+  if (part == nullptr || part->version != version || part->run != state.run) {
+    return none("it is not the one that this agent wrote last");
+  }
+  const VersionRow* row = state.versions.find(version);
+  if (row == nullptr || !row->good() || !row->is_of(state.run)) return none("it is not local");
+  if (is_leaving(state.versions, version)) return none("it is just being removed");
+  return part;
+}
+
+Result<OlderChunk> keep(const format::Manifest& base, const format::ObjectId& object,
+                        const wire::KeptChunk& chunk, std::uint64_t offset) {
+  const format::ObjectEntry* entry = base.find(object);
+  std::span<const format::ChunkEntry> all;
+  if (entry != nullptr) all = base.chunks_of(*entry);
+  const auto found =
+      std::ranges::lower_bound(all, chunk.offset, {}, &format::ChunkEntry::object_offset);
+  if (found == all.end() || found->object_offset != chunk.offset || found->length != chunk.length ||
+      chunk.length % format::segment_alignment != 0) {
+    return Error(Code::invalid, fmt::format("version {} has no chunk of {} bytes at {}",
+                                            base.version, chunk.length, chunk.offset));
+  }
+  OlderChunk kept{{base.version, base.run}, *found};
+  if (found->here()) {
+    kept.chunk.node = base.node;
+  } else {
+    kept.in = base.needs[found->need - 1];
+  }
+  kept.chunk.object_offset = offset;
+  kept.chunk.need = 0;
+  return kept;
+}
+
+OlderChunks older_chunks(const std::vector<OlderChunk>& chunks) {
+  OlderChunks out;
+  for (const OlderChunk& one : chunks) out.needs.push_back(one.in);
+  std::ranges::sort(out.needs, {}, &format::Need::version);
+  out.needs.erase(std::ranges::unique(out.needs).begin(), out.needs.end());
+  for (const OlderChunk& one : chunks) {
+    const auto need = std::ranges::find(out.needs, one.in);
+    out.chunks.push_back(one.chunk);
+    out.chunks.back().need = static_cast<std::uint32_t>(need - out.needs.begin()) + 1;
+  }
+  return out;
+}
+
+}  // namespace backstay::agent

@@ -1,0 +1,25 @@
+// Chunks that a new version keeps of an older one: where they lie (docs/format/manifest.md,
+// "Chunks in older versions"). Pure.
+#pragma once
+
+#include <vector>
+
+#include "agent/disk/store.h"
+#include "agent/version/job_state.h"
+
+namespace backstay::agent {
+
+// The version that chunks may be kept of. Errors: again (there is none of this number that may be
+// one: not the newest of this run here, not local, damaged, about to go; says why).
+Result<std::shared_ptr<const format::Manifest>> find_base(const JobState& state,
+                                                          VersionNumber version);
+
+// Where this chunk of the base's object lies, at `offset` in the new one. Errors: invalid (the base
+// has no such chunk).
+Result<OlderChunk> keep(const format::Manifest& base, const format::ObjectId& object,
+                        const wire::KeptChunk& chunk, std::uint64_t offset);
+
+// For the manifest.
+OlderChunks older_chunks(const std::vector<OlderChunk>& chunks);
+
+}  // namespace backstay::agent

@@ -1,0 +1,180 @@
+#include "capture/image/boot/kept.h"
+
+#include <linux/mman.h>
+
+namespace backstay::image::kept {
+
+namespace {
+
+// Images with more are not remembered: the next one is whole.
+constexpr uint64_t runs_max = 1 << 20;
+constexpr uint64_t pieces_max = 1 << 16;
+constexpr uint64_t place_bytes = runs_max * sizeof(Run) + pieces_max * sizeof(Piece);
+
+// Of the image before: in memory of its own, as the arena ends with each cut.
+Row<Run> runs_before;
+Row<Piece> pieces_before;
+bool mapped = false;
+bool known = false;
+// Of the image that is made: in the arena.
+Row<Piece> kept_pieces;
+
+bool map() {
+  if (mapped) return true;
+  const long at = sys_map(before_place, place_bytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE);
+  mapped = at == static_cast<long>(before_place);
+  if (!mapped) return false;
+  runs_before.adopt(reinterpret_cast<Run*>(before_place), 0);
+  pieces_before.adopt(reinterpret_cast<Piece*>(before_place + runs_max * sizeof(Run)), 0);
+  return true;
+}
+
+uint64_t end_of(const Run& run) { return run.address + run.pages * page_bytes; }
+
+// The piece that holds this offset; null: none does. Pieces follow each other from 0 on.
+Piece* piece_at(uint64_t offset) {
+  uint64_t first = 0;
+  uint64_t last = pieces_before.size();
+  while (first < last) {
+    const uint64_t middle = first + (last - first) / 2;
+    const Piece& piece = pieces_before[middle];
+    if (piece.offset + piece.bytes <= offset) {
+      first = middle + 1;
+    } else {
+      last = middle;
+    }
+  }
+  return first < pieces_before.size() ? &pieces_before[first] : nullptr;
+}
+
+// Adds pages that lie in the image before at `offset`, cut where its pieces end. Their `version` is
+// the number of the piece, from 1; 0: in none, so they are written again.
+bool add_pages(Row<Run>& out, uint64_t start, uint64_t end, uint64_t offset) {
+  while (start < end) {
+    Piece* piece = piece_at(offset);
+    uint64_t bytes = end - start;
+    if (piece != nullptr) {
+      const uint64_t left = piece->offset + piece->bytes - offset;
+      if (left < bytes) bytes = left;
+      piece->live += bytes;
+    }
+    Run* run = out.add();
+    if (run == nullptr) return false;
+    const auto number = piece == nullptr ? 0 : static_cast<uint64_t>(piece - &pieces_before[0]) + 1;
+    *run = Run{start, bytes / page_bytes, offset, number};
+    start += bytes;
+    offset += bytes;
+  }
+  return true;
+}
+
+// What of it the image before has; what that has not is zeros. `at`: the first run there that may
+// meet it.
+bool add_unwritten(Row<Run>& out, const Run& run, uint64_t& at) {
+  const uint64_t end = end_of(run);
+  while (at < runs_before.size() && end_of(runs_before[at]) <= run.address) ++at;
+  for (; at < runs_before.size() && runs_before[at].address < end; ++at) {
+    const Run& old = runs_before[at];
+    const uint64_t first = old.address > run.address ? old.address : run.address;
+    const uint64_t last = end_of(old) < end ? end_of(old) : end;
+    if (!add_pages(out, first, last, old.offset + (first - old.address))) return false;
+    if (end_of(old) > end) break;  // the rest of it may meet the next one
+  }
+  return true;
+}
+
+// Those of which at least half is alive stay. Returns their bytes.
+uint64_t choose() {
+  uint64_t next = 0;
+  for (Piece& piece : pieces_before) {
+    if (piece.live * 2 < piece.bytes) continue;
+    piece.moved = next;
+    next += piece.bytes;
+    *kept_pieces.add() = piece;
+  }
+  return next;
+}
+
+void give_offsets(const Row<Area>& areas, Row<Run>& runs, uint64_t kept_bytes) {
+  const Area* area = areas.begin();
+  uint64_t next = kept_bytes;
+  uint64_t count = 0;
+  for (Run run : runs) {
+    const Piece* piece = run.version == 0 ? nullptr : &pieces_before[run.version - 1];
+    if (piece != nullptr && piece->moved != not_kept) {
+      run.offset = piece->moved + (run.offset - piece->offset);
+    } else {
+      run.offset = next;
+      next += run.pages * page_bytes;
+    }
+    run.version = 0;
+    while (area->end <= run.address) ++area;
+    Run* last = count > 0 ? &runs[count - 1] : nullptr;
+    if (last != nullptr && last->address >= area->start && end_of(*last) == run.address &&
+        last->offset + last->pages * page_bytes == run.offset) {
+      last->pages += run.pages;
+    } else {
+      runs[count++] = run;
+    }
+  }
+  runs.resize(count);
+}
+
+bool remember_pieces(uint64_t kept_bytes, uint64_t pages_end, uint64_t chunk_bytes) {
+  uint64_t count = 0;
+  for (uint64_t i = 0; kept_bytes > 0 && i < kept_pieces.size(); ++i) {
+    pieces_before[count++] = Piece{kept_pieces[i].moved, kept_pieces[i].bytes, 0, not_kept};
+  }
+  // The last chunk holds the table too: it is not kept.
+  for (uint64_t at = kept_bytes; at + chunk_bytes <= pages_end; at += chunk_bytes) {
+    if (count == pieces_max) return false;
+    pieces_before[count++] = Piece{at, chunk_bytes, 0, not_kept};
+  }
+  pieces_before.resize(count);
+  return true;
+}
+
+}  // namespace
+
+bool any() { return known; }
+
+uint64_t place(const Row<Area>& areas, Row<Run>& runs, Trouble& trouble) {
+  Row<Run> out;
+  out.begin(runs.room());
+  uint64_t at = 0;
+  for (const Run& run : runs) {
+    bool good = true;
+    if (run.version == unwritten) {
+      good = add_unwritten(out, run, at);
+    } else {
+      Run* added = out.add();
+      good = added != nullptr;
+      if (good) *added = Run{run.address, run.pages, 0, 0};
+    }
+    if (!good) {
+      trouble << "the memory has more pieces than an image can name";
+      return 0;
+    }
+  }
+  kept_pieces.begin(pieces_max);
+  const uint64_t bytes = choose();
+  give_offsets(areas, out, bytes);
+  runs = out;
+  return bytes;
+}
+
+const Row<Piece>& pieces() { return kept_pieces; }
+
+void remember(const Row<Run>& runs, uint64_t kept_bytes, uint64_t pages_end, uint64_t chunk_bytes) {
+  known = false;
+  if (runs.size() > runs_max || chunk_bytes == 0 || !map()) return;
+  if (!remember_pieces(kept_bytes, pages_end, chunk_bytes)) return;
+  memcpy(runs_before.begin(), runs.begin(), runs.size() * sizeof(Run));
+  runs_before.resize(runs.size());
+  known = true;
+}
+
+void forget() { known = false; }
+
+}  // namespace backstay::image::kept

@@ -1,0 +1,19 @@
+// Which pages of the program's private memory are written: the kernel notes it from one look to the
+// next (userfaultfd, write-protected asynchronously; Linux 6.7 and later). The first write to a
+// page after a look costs one fault, which the kernel handles by itself.
+//
+// The notes belong to the mapping: memory that is mapped anew, moved or not watched yet counts as
+// written. The control thread holds the descriptor; a child that the program forks is not watched.
+#pragma once
+
+#include "capture/image/boot/tables.h"
+
+namespace backstay::image::watch {
+
+// False: this kernel, or the machine's settings, have nothing of the kind; or this kernel takes
+// memory for unwritten that was moved (mremap), as early ones do.
+bool begin();
+// From now on. What is watched already stays so. False: not this one.
+bool add(const Area& area);
+
+}  // namespace backstay::image::watch
