@@ -136,7 +136,7 @@ Refused refuse_at_once(bool tersely, Trouble& trouble) {
 
 Watching watching_for(const CutWishes& wishes) {
   if (!wishes.watches && !wishes.keeps) return Watching::off;
-  if (!watch::begin()) return Watching::off;
+  if (writes_come_unseen() || !watch::begin()) return Watching::off;
   return wishes.keeps && kept::any() ? Watching::goes_on : Watching::begins;
 }
 

@@ -50,6 +50,19 @@ bool is_plain_device(const char* path) {
   return false;
 }
 
+bool is_terminal(const char* path) {
+  return begins_with(path, "/dev/pts/") || begins_with(path, "/dev/tty") ||
+         same_text(path, "/dev/console");
+}
+
+bool look_at(uint64_t number, Open& open) {
+  open.number = number;
+  Text link;
+  link << "/proc/self/fd/" << number;
+  return read_link(link.c_str(), open.path, sizeof open.path) &&
+         file_status(link.c_str(), open.status);
+}
+
 // The other end of a pipe is among the program's own descriptors.
 bool has_both_ends(const Tables& tables, const Descriptor& one) {
   for (const Descriptor& other : tables.descriptors) {
@@ -88,9 +101,8 @@ DescriptorKind kind_of(const Open& open, Trouble& trouble) {
   if (status.is_directory()) return DescriptorKind::directory;
   if (status.is_pipe()) return DescriptorKind::pipe;
   if (status.is_device() && is_plain_device(open.path)) return DescriptorKind::device;
-  const bool terminal = begins_with(open.path, "/dev/pts/") || begins_with(open.path, "/dev/tty") ||
-                        same_text(open.path, "/dev/console");
-  if (open.number < standard || (status.is_device() && terminal)) return DescriptorKind::inherited;
+  const bool terminal = status.is_device() && is_terminal(open.path);
+  if (open.number < standard || terminal) return DescriptorKind::inherited;
   trouble << "descriptor " << open.number << " is "
           << (begins_with(open.path, "socket:") ? "a socket" : open.path) << ": it cannot be saved";
   return DescriptorKind::inherited;
@@ -98,13 +110,7 @@ DescriptorKind kind_of(const Open& open, Trouble& trouble) {
 
 void add_descriptor(uint64_t number, Tables& tables, Trouble& trouble) {
   static Open open;
-  open.number = number;
-  Text link;
-  link << "/proc/self/fd/" << number;
-  if (!read_link(link.c_str(), open.path, sizeof open.path) ||
-      !file_status(link.c_str(), open.status)) {
-    return;  // closed meanwhile: of the kernel's, none of the program's
-  }
+  if (!look_at(number, open)) return;  // closed meanwhile: of the kernel's, none of the program's
   if (lower_descriptors::has(number, open.status.inode)) return;
   Descriptor* out = tables.descriptors.add();
   if (out == nullptr) {
@@ -188,6 +194,18 @@ void add_descriptors(Tables& tables, Trouble& trouble) {
 }
 
 }  // namespace
+
+bool writes_come_unseen() {
+  bool unseen = false;
+  each_number("/proc/self/fd", [&](uint64_t number) {
+    static Open open;
+    if (unseen || !look_at(number, open)) return;
+    const bool device =
+        open.status.is_device() && !is_plain_device(open.path) && !is_terminal(open.path);
+    unseen = device || same_text(open.path, "anon_inode:[io_uring]");
+  });
+  return unseen;
+}
 
 void describe_descriptors(Tables& tables, Trouble& trouble) {
   add_descriptors(tables, trouble);
