@@ -58,7 +58,10 @@ void Rank::observe(Observed now) {
   if (phase_ != Phase::none) {
     for (auto& [communicator, begun] : now.begun) {
       const auto known = clocks_.find(communicator);
-      if (known != clocks_.end()) begun = std::max(begun, known->second);
+      if (known == clocks_.end()) continue;
+      // What has counted as begun will begin: the cut does not come in front of it.
+      if (begun < known->second) now.in_collective = true;
+      begun = known->second;
     }
   }
   clocks_ = std::move(now.begun);

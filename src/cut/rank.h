@@ -56,8 +56,9 @@ class Rank {
   void woke();
 
   // The same counters as a whole, for an owner who reads them where another process counts; the
-  // calls above that count are then not used, may_begin() excepted. A call that it has allowed is
-  // counted at once, also where the reader still sees the older clock.
+  // calls above that count are then not used, may_begin() excepted. In a cut a clock is what it was
+  // when the cut came, and what may_begin() has allowed since: a reader may still see an older one,
+  // or a newer one of a call that will be taken back and ask.
   struct Observed {
     std::map<CommunicatorNumber, std::uint64_t> begun;
     struct Messages {

@@ -100,14 +100,42 @@ TEST_F(Member, AClockThatWasSeenRaisedCountsAsBegun) {
   channel().calls = 1;
   channel().in_collective = 1;
   order(cut::Order::What::run_on, 1);
-  // The library saw the cut just then, lowered its clock and asks.
+  // The library saw the cut just then, and lowers its clock.
+  channel().clock[0].begun = 7;
+  channel().calls = channel().in_collective = 0;
+  member_.look();
+  auto report = last<cut::Report>();
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->clocks.front().most, 8U);
+  EXPECT_EQ(report->reached, 0U) << "a cut would come in front of the call, and count it";
+  be(Situation::wants);
+  channel().wish = 1;
+  channel().wish_number = 5;
+  member_.look();
+  EXPECT_EQ(channel().granted, 5U);
+  channel().clock[0].begun = 8;
+  be(Situation::runs);
+  member_.look();
+  report = last<cut::Report>();
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->reached, 1U);
+}
+
+// It had not counted the call when the cut began, so it will see the cut and ask.
+TEST_F(Member, AClockThatIsRaisedInACutIsNotCountedWithoutPermission) {
+  order(cut::Order::What::run_on, 1);
+  EXPECT_EQ(last<cut::Report>()->reached, 1U);
+  channel().clock[0].begun = 8;
+  channel().calls = channel().in_collective = 1;
+  member_.look();
+  EXPECT_EQ(last<cut::Report>()->clocks.front().most, 7U);
   channel().clock[0].begun = 7;
   channel().calls = channel().in_collective = 0;
   be(Situation::wants);
   channel().wish = 1;
   channel().wish_number = 5;
   member_.look();
-  EXPECT_EQ(channel().granted, 5U);
+  EXPECT_EQ(channel().granted, 0U) << "the coordinator may have ordered to stop";
 }
 
 TEST_F(Member, InACallOfMpiItDoesNotStand) {
