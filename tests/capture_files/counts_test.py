@@ -11,7 +11,7 @@ import sys
 
 sys.dont_write_bytecode = True
 from capturing import World  # noqa: E402
-from written import Sum, need  # noqa: E402
+from written import need, sum_with  # noqa: E402
 
 PYTHON = os.environ.get("BACKSTAY_NUMPY_PYTHON", sys.executable)
 # A thread, a child and a stream write as well; `kept` is synced and written after that; `small` is
@@ -64,7 +64,7 @@ CAPTURED = (6, 63000 + 409600 + 7 * (300 << 10) + KEPT + 5000 + KEPT)
 def by_library(world, folder):
     done = world.run(folder, PYTHON, "-c", PROGRAM, folder)
     need(done.returncode == 0, done)
-    found = Sum(world)
+    found = sum_with(world, closes=7, captured=CAPTURED[0])
     need(found.writes == WRITES, f"writes: {found.writes}, not {WRITES}")
     files = found.files
     need((files["captured"], files["captured bytes"]) == CAPTURED, files)
@@ -81,7 +81,7 @@ def killed(world, folder):
     done = world.run(folder, PYTHON, "-c", program, folder)
     need(done.returncode != 0, done)
     need(world.run(folder, "true").returncode == 0, "settled")
-    found = Sum(world)
+    found = sum_with(world, closes=0, captured=1)
     need(found.writes == {16 << 10: (5, 40000)}, found.writes)
     need((found.files["captured"], found.files["captured bytes"]) == (1, 40000), found.files)
 

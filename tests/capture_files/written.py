@@ -4,6 +4,8 @@ import collections
 import json
 import sys
 
+from processes import wait_for
+
 
 def need(condition, what):
     if not condition:
@@ -34,3 +36,14 @@ class Sum:
             self.calls[one["call"]] += one["calls"]
             self.seconds[one["call"]] += one["seconds"]
             need(0 < one["longest"] <= one["seconds"], one)
+
+
+def sum_with(world, closes, captured):
+    """The sum, once it has so many calls of close and files in the pool: the agent writes the lines
+    in the background.
+    """
+    def found():
+        now = Sum(world)
+        return now if now.calls["close"] >= closes and now.files["captured"] >= captured else None
+
+    return wait_for(found, f"{closes} closes and {captured} files in the event log")

@@ -10,7 +10,7 @@ import sys
 
 sys.dont_write_bytecode = True
 from mounting import MountWorld, can_mount  # noqa: E402
-from written import Sum, need  # noqa: E402
+from written import need, sum_with  # noqa: E402
 
 MIB = 1 << 20
 
@@ -34,7 +34,7 @@ def main():
         write(mounted / "synced", MIB, sync=True)
         write(mounted / "small", 5000)
         world.unmount()
-        found = Sum(world)
+        found = sum_with(world, closes=3, captured=2)
         files = found.files
         need((files["captured"], files["captured bytes"]) == (2, 4 * MIB), files)
         need((files["direct"], files["direct bytes"]) == (1, 5000), files)

@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::uint64_t second_ns = 1'000'000'000;
 constexpr double local_patience_s = 5;
+constexpr double note_every_s = 10;
 
 std::string in_words(std::uint64_t bytes) {
   return bytes < (1 << 20) ? fmt::format("{} KiB", (bytes + 1023) >> 10)
@@ -300,9 +301,16 @@ void Collector::settle_leftovers() {
 
 void Collector::run() {
   settle_leftovers();
+  std::uint64_t next_note = deadline_in(note_every_s);
   Lock lock(mutex_);
   while (!ends_) {
     take_ended(lock);
+    if (system_clock().monotonic_ns() >= next_note) {
+      next_note = deadline_in(note_every_s);
+      lock.unlock();
+      note_written();
+      lock.lock();
+    }
     if (const File file = next_to_bring(system_clock().monotonic_ns())) {
       bring_and_note(file, lock);
     } else {

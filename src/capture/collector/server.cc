@@ -15,7 +15,6 @@ namespace backstay::files {
 
 namespace {
 
-constexpr double note_every_s = 10;
 constexpr double first_patience_s = 10;  // for the process that has started us
 
 pid_t peer_of(int socket) {
@@ -34,17 +33,12 @@ int number_of(const Status& status) {
 void Server::serve(int listener) {
   const std::uint64_t not_before = deadline_in(first_patience_s);
   std::uint64_t next_tick = 0;
-  std::uint64_t next_note = deadline_in(note_every_s);
   for (unsigned needless = 0; needless < 2;) {
     pollfd look{listener, POLLIN, 0};
     if (::poll(&look, 1, milliseconds_until(next_tick)) > 0) accept(listener);
     if (system_clock().monotonic_ns() < next_tick) continue;
     next_tick = deadline_in(works_every_ms / 1000.0);
     tick();
-    if (system_clock().monotonic_ns() >= next_note) {
-      next_note = deadline_in(note_every_s);
-      collector_.note_written();
-    }
     const bool awaited = !was_asked_ && system_clock().monotonic_ns() < not_before;
     needless = is_needed() || awaited ? 0 : needless + 1;
   }
