@@ -9,6 +9,7 @@ import array
 import contextlib
 import mmap
 import os
+import select
 import socket
 import struct
 import subprocess
@@ -157,11 +158,15 @@ class Lines:
     def __init__(self):
         self.to_read, self.to_write = os.pipe()
         self.out_read, self.out_write = os.pipe()
-        self.answers = os.fdopen(self.out_read)
 
     def say(self, word):
         os.write(self.to_write, f"{word}\n".encode())
-        return self.answers.readline()
+        line = b""
+        while not line.endswith(b"\n"):
+            ready, _, _ = select.select([self.out_read], [], [], END_S)
+            assert ready, "the program does not answer"
+            line += os.read(self.out_read, 4096)
+        return line
 
 
 @contextlib.contextmanager

@@ -120,6 +120,7 @@ std::string kind_of(const std::string& type) {
       {"std::int32_t", "i32"},
       {"std::vector<std::uint32_t>", "list of u32"},
       {"std::vector<ChunkInPool>", "list of chunk"},
+      {"std::vector<KeptChunk>", "list of kept_chunk"},
       {"std::vector<Neighbour>", "list of neighbour"},
       {"std::vector<Setting>", "list of setting"},
       {"std::vector<WriteSize>", "list of write_size"},
