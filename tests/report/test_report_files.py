@@ -98,7 +98,7 @@ def test_the_page_and_the_terminal_show_them_also_of_a_job_that_has_no_ranks(fol
     for text in ("3 files of 30 MB into the pool", "1 105 writes of 34.55 MB"):
         assert text in page and text in out
     for cells in (["below 64 B", "1 000", "90.5", "50 kB", "0.1", "1 s", "25.0"],
-                  ["above", "15", "1.4", "30 MB", "86.8", "2 s", "50.0"],
+                  ["1 MiB and more", "15", "1.4", "30 MB", "86.8", "2 s", "50.0"],
                   ["captured to home", "3", "2 s", "3 s"]):  # fmt: skip
         assert "".join(f'<td class="short">{cell}</td>' for cell in cells) in page
 

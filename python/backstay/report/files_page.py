@@ -8,6 +8,7 @@ TITLE = "Captured files"
 HEADS = {"sizes": ["size of the writes", "writes", "%", "data", "%", "time", "%"],
          "waits": ["calls of the programs", "calls", "all together", "longest"],
          "levels": ["versions of captured files", "versions", "median", "longest"]}  # fmt: skip
+GREATEST = "1 MiB and more"
 CALLS = {"room": "write, making room in memory"}
 REACHED = {"captured": "begun to captured", "local": "captured to local",
            "home": "captured to home"}  # fmt: skip
@@ -37,13 +38,12 @@ def words(profile: Profile) -> str:
 
 
 def _sizes(profile: Profile) -> list[list[str]]:
-    seconds, rows, before = sum(one.seconds for one in profile.sizes), [], ""
+    seconds, rows = sum(one.seconds for one in profile.sizes), []
     for one in profile.sizes:
-        label = f"below {_binary(one.below)}" if one.below else f"{before or 'any size'}"
+        label = f"below {_binary(one.below)}" if one.below else GREATEST
         rows.append([label, grouped(one.writes), _share(one.writes, profile.writes),
                      text.size(one.bytes), _share(one.bytes, profile.bytes),
                      text.time(one.seconds), _share(one.seconds, seconds)])  # fmt: skip
-        before = "above"
     return rows
 
 
