@@ -21,6 +21,13 @@ bool Rank::may_begin(CommunicatorNumber communicator, std::optional<Communicator
   return true;
 }
 
+bool Rank::permit(CommunicatorNumber communicator) {
+  const bool was = std::exchange(in_collective_, true);  // before a report says the clock
+  if (may_begin(communicator)) return true;
+  in_collective_ = was;
+  return false;
+}
+
 void Rank::closed(CommunicatorNumber communicator) {
   clocks_.erase(communicator);
   tell();

@@ -56,8 +56,8 @@ class Rank {
   void woke();
 
   // The same counters as a whole, for an owner who reads them where another process counts; the
-  // calls above that count are then not used, may_begin() excepted. In a cut a clock is what it was
-  // when the cut came, and what may_begin() has allowed since: a reader may still see an older one,
+  // calls above that count are then not used. In a cut a clock is what it was
+  // when the cut came, and what permit() has allowed since: a reader may still see an older one,
   // or a newer one of a call that will be taken back and ask.
   struct Observed {
     std::map<CommunicatorNumber, std::uint64_t> begun;
@@ -72,6 +72,9 @@ class Rank {
     bool in_collective = false;
   };
   void observe(Observed now);
+  // may_begin() of such a program, which comes to the call later: until it is seen there or behind
+  // it, it has not reached the round.
+  bool permit(CommunicatorNumber communicator);
 
   // The answer to Stop: outside of every call into MPI that blocks, with all collective calls that
   // were begun complete.

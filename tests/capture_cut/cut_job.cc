@@ -4,9 +4,9 @@
 //   cut_job lead SOCKET RANKS CUTS SEED -- COMMAND...     starts it, and cuts it at random moments
 //   cut_job rank SOCKET BOOT FOLDER -- PROGRAM...         what COMMAND starts for each rank
 //
-// At each cut it checks that all ranks stand outside of MPI, and for each pair of ranks that as
-// many messages were taken in as were sent. The result is 0 where every cut has come, before its
-// deadline.
+// At each cut it checks that all ranks stand outside of MPI, that all members of a communicator
+// have the same clock, and for each pair of ranks that as many messages were taken in as were sent.
+// The result is 0 where every cut has come, before its deadline.
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
@@ -230,6 +230,10 @@ class OneRank {
       words.push_back(lower::peers_in(channel)[i].sent);
       words.push_back(lower::peers_in(channel)[i].taken_in);
     }
+    for (std::uint32_t i = 0; i < channel.communicators; ++i) {
+      if (channel.clock[i].number == 0) continue;
+      words.insert(words.end(), {channel.clock[i].number, channel.clock[i].begun});
+    }
     return words;
   }
 
@@ -350,11 +354,25 @@ class Lead {
     hand_on();
   }
 
+  // All members of a communicator have begun as many collective calls on it.
+  void check_clocks() {
+    std::map<std::uint64_t, std::uint64_t> clocks;
+    for (const auto& [rank, words] : counts_) {
+      for (std::size_t at = 3 + 2 * ranks_; at < words.size(); at += 2) {
+        const auto [known, is_new] = clocks.emplace(words[at], words[at + 1]);
+        if (is_new || known->second == words[at + 1]) continue;
+        fail(fmt::format("rank {} has begun {} calls on {:x}, another one {}", rank, words[at + 1],
+                         words[at], known->second));
+      }
+    }
+  }
+
   // As many messages were taken in as were sent, for each pair; and no rank is in MPI.
   void check() {
     const double ms = std::chrono::duration<double, std::milli>(Clock::now() - began_).count();
     slowest_ms_ = std::max(slowest_ms_, ms);
     all_ms_ += ms;
+    check_clocks();
     for (std::uint32_t from = 0; from < ranks_; ++from) {
       if (counts_[from].at(2) != 0) fail(fmt::format("rank {} is in a call of MPI", from));
       for (std::uint32_t to = 0; to < ranks_; ++to) {

@@ -118,7 +118,7 @@ void CutMember::grant() {
   for (std::uint32_t i = 0; i < read(channel_.communicators); ++i) {
     if (read(channel_.clock[i].number) == communicator) begun = read(channel_.clock[i].begun);
   }
-  if (rank_->begun(communicator) == begun && !rank_->may_begin(communicator)) return;
+  if (rank_->begun(communicator) == begun && !rank_->permit(communicator)) return;
   __atomic_store_n(&channel_.granted, wish, __ATOMIC_RELEASE);
 }
 
