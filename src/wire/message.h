@@ -342,8 +342,7 @@ class Message
                           Withdraw, Withdrawn, Forget, AwaitNewer, Neighbours, Candidates,
                           Candidate, Ready, Proceed, Where, EndRanks, Join, Open, Opened, More,
                           Finish, Abandon, BringHome, AtHome, MoveHome, MovedHome, AskCut,
-                          CutReport, RefuseCut, CutOrder, CutOver, NoteWrites,
-                          Kept> {
+                          CutReport, RefuseCut, CutOrder, CutOver, NoteWrites, Kept> {
  public:
   template <AlternativeOf<variant> T>
   Message(T&& value)  // NOLINT(google-explicit-constructor): as a variant

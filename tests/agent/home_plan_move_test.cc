@@ -60,6 +60,22 @@ TEST_F(HomePlanTest, ARenameComesAfterVersionsThatEndedBeforeIt) {
   EXPECT_EQ(step(), "bring /w/index of 2");
 }
 
+TEST_F(HomePlanTest, AMarkThatIsBeingWrittenDoesNotKnowWhatIsCalledBackMeanwhile) {
+  store(1, {{"/w/x", 10}});
+  store_[1].refused["/w/x"] = "the disk is full";
+  EXPECT_EQ(step(), "look at 1");
+  EXPECT_EQ(step(), "fail /w/x of 1");
+  const auto mark = plan_.next(now_);
+  ASSERT_TRUE(mark && std::holds_alternative<MarkHome>(*mark));
+  EXPECT_TRUE(plan_.move(1, "/w/x", "", 0).ok());
+  plan_.on(HomeMarked{1, {}, {}}, now_);
+  answers();
+  EXPECT_TRUE(at_home_.empty()) << "the mark says that it waits";
+  EXPECT_EQ(run(), Steps{"mark 1"});
+  answers();
+  EXPECT_EQ(at_home_, std::vector<VersionNumber>{1});
+}
+
 TEST_F(HomePlanTest, WhatIsOnItsWayOrAtHomeIsNotRenamed) {
   store(1, {{"/w/x.tmp", 10}});
   EXPECT_EQ(plan_.move(2, "/w/x.tmp", "/w/x", 30).error().code(), Code::not_found);

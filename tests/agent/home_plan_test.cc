@@ -152,6 +152,19 @@ TEST_F(HomePlanTest, AKeptFileIsNotTriedAgainAndKeepsItsVersion) {
   EXPECT_EQ(plan_.counts().versions, 0U);
 }
 
+TEST_F(HomePlanTest, AKeptFileThatIsCalledBackIsNotKept) {
+  store(1, {{"/w/a", 10}});
+  kept_.insert("/w/a");
+  run();
+  EXPECT_EQ(plan_.counts().kept, 1U);
+  EXPECT_EQ(plan_.move(1, "/w/a", "/w/b", 20).error().code(), Code::state);
+  EXPECT_TRUE(plan_.move(1, "/w/a", "", 0).ok());
+  EXPECT_EQ(run(), Steps{"mark 1"});
+  answers();
+  EXPECT_EQ(at_home_, std::vector<VersionNumber>{1});
+  EXPECT_EQ(plan_.counts().kept, 0U);
+}
+
 TEST_F(HomePlanTest, AFolderThatCannotBeSyncedHasItsFilesBroughtAgain) {
   store(1, {{"/bad/a", 10}, {"/w/b", 20}});
   unsynced_ = {"/bad"};

@@ -169,7 +169,26 @@ def full_disks(program, folder, _):
                        check=True, stdout=subprocess.DEVNULL)
         need((found / "files" / str(place)[1:] / "x").read_bytes() == bytes(3 * MIB),
              "target full: export gives other bytes")
+    written_in_place(program, folder)
     print("full disks: of the versions, of the target")
+
+
+def written_in_place(program, folder):
+    """No room for a copy beside the old file, so that is overwritten: the file is at its place, and
+    no agent brings it again once the program's user has removed it."""
+    with World(program) as world, small_disk(folder / "narrow", "5m"):
+        place = folder / "narrow"
+        (place / "x").write_bytes(b"old" * MIB)
+        check_new(place, write(world, place, 3 * MIB, "end"), "written in place")
+        job = next((world.folder / "versions").glob("test.files.*")).name
+        listed = subprocess.run([world.program, "ls", "--files", job], env=world.env, text=True,
+                                stdout=subprocess.PIPE, check=False).stdout
+        need("No space left" not in listed and "kept" not in listed, f"not at home: {listed}")
+        (place / "x").unlink()
+        subprocess.run([world.program, "agent", "stop"], env=world.env, check=True,
+                       stdout=subprocess.DEVNULL)
+        world.run(place, "true")
+        need(not (place / "x").exists(), "a file that was removed has come back")
 
 
 def one_after_the_other(program, folder, _):

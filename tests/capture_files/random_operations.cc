@@ -129,7 +129,10 @@ void do_truncate() {
 void do_allocate() {
   const int fd = some_descriptor();
   switch (below(4)) {
-    case 0: result("posix_fallocate", -posix_fallocate(fd, some_offset(), 1 + below(9000))); break;
+    case 0:
+      errno = posix_fallocate(fd, some_offset(), 1 + below(9000));  // which leaves errno alone
+      result("posix_fallocate", -errno);
+      break;
     case 1:
       result("keep", fallocate(fd, FALLOC_FL_KEEP_SIZE, some_offset(), 1 + below(9000)));
       break;

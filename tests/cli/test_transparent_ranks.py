@@ -154,6 +154,21 @@ def test_without_backstay_run_the_ranks_run_on_unsaved(world, launcher):
     assert told.count("`backstay run` is gone: the program runs on") == 1, told
 
 
+@launchers
+def test_ranks_without_backstay_run_are_taken_over(world, launcher):
+    words = counter(world, 2 * STEPS)
+    expected = undisturbed(world, launcher, RANKS, words)
+    running = begin(world, launcher, RANKS, words, *QUICK)
+    wait_for_version(world, running)
+    running.kill()
+    running.wait()
+    told = finish(begin(world, launcher, RANKS, words, *QUICK), None)
+    assert "--take-over" in told, told
+    told = finish(begin(world, launcher, RANKS, words, *QUICK, "--take-over"))
+    assert "ended rank" in told, told
+    assert outputs(world) == expected
+
+
 @pytest.mark.skipif("openmpi" not in HERE, reason="Open MPI is missing")
 def test_a_launcher_that_does_not_end_its_other_ranks_is_ended(world):
     """As srun does not, and Open MPI with this setting."""

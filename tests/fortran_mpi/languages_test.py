@@ -43,7 +43,7 @@ class Languages(cut_test.Cutting):
 
 for kind in FORTRAN:
     words = [Path(PROGRAMS) / f"steps.{kind}.{MPI}", STEPS, PAUSE_MS]
-    setattr(Languages, f"test_{kind}", cut_test.test_of(Languages, kind, words))
+    setattr(Languages, f"test_{kind}", cut_test.test_of(Languages, kind, words, 0))
 
 
 if __name__ == "__main__":

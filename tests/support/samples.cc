@@ -305,7 +305,8 @@ std::vector<wire::Message> last_messages() {
           CutOrder{8, 1, 3, 12, {{1ULL << 40, 6}, {9, 7}}, {{1, UINT32_MAX, 0, 4}}, true},
           CutOver{8, Code::again, "rank 3 (n1) has not called MPI for 60 s"},
           NoteWrites{
-              2, 9000, 1, 10, 3, 30, {{64, 4, 100, 9}, {0, 1, 8900, 700}}, {{"close", 2, 50, 40}}}};
+              2, 9000, 1, 10, 3, 30, {{64, 4, 100, 9}, {0, 1, 8900, 700}}, {{"close", 2, 50, 40}}},
+          Kept{12, 11, 1ULL << 33, {{1ULL << 32, 4 << 20}, {0, 4096}}}};
 }
 
 std::vector<wire::Message> first_messages() {

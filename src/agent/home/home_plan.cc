@@ -137,7 +137,8 @@ void HomePlan::overtake(const std::string& path, const Key& by) {
     unschedule(key);
     change(key, State::overtaken);
     Version& version = versions_.at(key.version);
-    version.dirty = version.stale = true;
+    version.needs_mark();
+    version.stale = true;
     version.held = false;
   }
 }
@@ -196,7 +197,7 @@ void HomePlan::fail(const Key& key, const Error& why, std::uint64_t now_ns) {
       news_.warnings.push_back({key.version, file.path->first, why.message()});
     }
     file.why = why.message();
-    version.dirty = true;
+    version.needs_mark();
   }
   if (*file.path->second.rbegin() == key) schedule(key);
 }
@@ -231,6 +232,7 @@ std::optional<HomeOrder> HomePlan::mark_due(std::uint64_t now_ns, std::size_t un
            version.untried <= untried_max;
   });
   if (at == versions_.end()) return std::nullopt;
+  at->second.outdated = false;
   MarkHome mark{at->first, {}};
   for (const File& file : at->second.files) {
     if (file.state != State::waiting && file.state != State::kept) continue;
@@ -338,7 +340,7 @@ void HomePlan::take(const FileBrought& answer, const Key& key, std::uint64_t now
   if (!settled) return fail(key, Error(answer.code, answer.why), now_ns);
   unschedule(key);
   File& file = file_of(key);
-  at->second.dirty = true;
+  at->second.needs_mark();
   file.tries = 0;
   file.next_ns = 0;
   file.why = answer.why;
@@ -357,6 +359,7 @@ void HomePlan::take(const HomeMarked& answer, std::uint64_t now_ns) {
   version.tries = 0;
   version.next_ns = 0;
   if (!answer.unsynced.empty()) return unsynced(answer, version, now_ns);
+  if (version.outdated) return;  // a file was called back meanwhile: the next mark says so
   version.dirty = version.stale = false;
   for (std::size_t index = 0; index < version.files.size(); ++index) {
     const File& file = version.files[index];

@@ -53,10 +53,10 @@ class HomePlan {
   // It was removed.
   void gone(VersionNumber version);
   // The program has renamed this file, which is not at its path: it comes to `to` instead, where it
-  // counts as of `placed_ns`. An empty `to`: it is not to be brought at all. Errors, and nothing
-  // has changed: busy (it is on its way, or an older file of `to` is), state (it is at home, or
-  // will not be brought), not_found. Precondition, unless `to` is empty: no life of an agent before
-  // this one knew the version.
+  // counts as of `placed_ns`. An empty `to`: it is not to be brought at all, nor kept. Errors, and
+  // nothing has changed: busy (it is on its way, or an older file of `to` is), state (it is at
+  // home, or will not be brought), not_found. Precondition, unless `to` is empty: no life of an
+  // agent before this one knew the version.
   Status move(VersionNumber version, const std::string& from, const std::string& to,
               std::uint64_t placed_ns);
 
@@ -121,6 +121,7 @@ class HomePlan {
     std::size_t open = 0;                     // files that are not at home
     std::size_t untried = 0;                  // of these: neither brought, kept nor failed
     bool dirty = false;                       // its mark says something else, or is missing
+    bool outdated = false;                    // the mark that is being written will do so, too
     bool stale = false;                       // it says so of a file that was overtaken
     bool told = false;                        // in news_.at_home
     bool held = false;                        // a program has a file of it open: no mark yet
@@ -130,6 +131,7 @@ class HomePlan {
     unsigned tries = 0;
     std::uint64_t next_ns = 0;
     std::uint64_t tried = 0;
+    void needs_mark() { dirty = outdated = true; }
   };
   struct Asked {
     std::string path;

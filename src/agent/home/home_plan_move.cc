@@ -37,7 +37,8 @@ Status HomePlan::move_file(const Key& key, const Moved& moved) {
   if (on_its_way != nullptr && (work_->key == key || on_its_way->to == moved.to)) {
     return Error(Code::busy, on_its_way->to + " is on its way");
   }
-  if (file_of(key).state != State::waiting) {
+  const State state = file_of(key).state;
+  if (state != State::waiting && !(state == State::kept && moved.to.empty())) {
     return Error(Code::state, "the file is at its path, or will not be brought there");
   }
   const auto from = file_of(key).path;
@@ -45,7 +46,7 @@ Status HomePlan::move_file(const Key& key, const Moved& moved) {
   unschedule(key);
   if (moved.to.empty()) {
     change(key, State::overtaken);
-    versions_.at(key.version).dirty = true;
+    versions_.at(key.version).needs_mark();
     versions_.at(key.version).held = false;
     return {};
   }

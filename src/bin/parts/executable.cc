@@ -114,8 +114,7 @@ std::string extra_rights(const std::string& path) {
 }
 
 constexpr const char* other_ways =
-    "What works with it: without --capture-files, `backstay_route_file` in its source brings files "
-    "into versions (docs/guide/getting-started.md)";
+    "What works with it: `backstay mount` in place of --capture-files (docs/guide/files.md)";
 
 // Why the loader would load no library into the ELF file; "" if it would.
 std::string why_not_loaded(const std::string& path, const Elf& elf) {

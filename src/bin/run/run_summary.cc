@@ -206,7 +206,7 @@ RunSummary summary_of(const std::vector<std::string>& lines, const std::string& 
 std::string why_no_version(const RunSummary& summary, const FirstDue& due) {
   if (summary.versions > 0) return "";
   if (summary.unwritten)
-    return "what was saved is not known yet, as the disk is busy and the event log not written: "
+    return "what was saved is not known, as the event log does not show it, or not yet: "
            "`backstay ls` shows the versions";
   if (summary.runs == 0 && due.transparent)
     return "no version was taken: the program was refused, or was not saved before its end";

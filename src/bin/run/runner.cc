@@ -24,9 +24,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr double deserted_s = 10;     // for a launcher to notice a lost host by itself
 constexpr double after_signal_s = 5;  // for a launcher to end
-// It waits for all nodes, then reports the end of the step to Slurm.
-constexpr double srun_ends_s = 15;
-constexpr double hang_up_s = 1;  // for the other ends of the lines to hosts
+constexpr double srun_ends_s = 15;    // waits for all nodes, then tells Slurm of the step's end
+constexpr double hang_up_s = 1;       // for the other ends of the lines to hosts
 
 }  // namespace
 
@@ -103,9 +102,10 @@ Result<int> Runner::run() {
   for (;;) {
     if (const Status started = start(); !started.ok()) return finish(cannot_start(started.error()));
     if (first_began_ns_ == 0) first_began_ns_ = now_ns;
-    const int code = wait_for_end();
+    int code = wait_for_end();
     note_signals();
     stopping_ = stopping_ || (code != 0 && stop_was_asked());
+    if (stopping_ && has_saved_and_ended(code)) code = 128 + SIGTERM;
     if (code == 0 || stopping_) return finish(code);
     busy_ = another_run_lives();
     if (busy_) return finish(exit_refused);
@@ -113,6 +113,12 @@ Result<int> Runner::run() {
     note_signals();
     if (stopping_) return finish(code);
   }
+}
+
+// A launcher may kill the other ranks once one has ended, and tell that (MPICH's does so by 9).
+bool Runner::has_saved_and_ended(int code) const {
+  const bool untouched = stage_ == Stage::asked || stage_ == Stage::running;
+  return options_.transparent && untouched && (code == SIGKILL || code == 128 + SIGKILL);
 }
 
 // Takes signals that came with the program's end, or while hosts were asked: there is no program

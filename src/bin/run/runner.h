@@ -77,6 +77,7 @@ class Runner {
   Status start_meeting();
   std::vector<pollfd> watched() const;
   void note_signals();
+  bool has_saved_and_ended(int code) const;
   int wait_for_end();
   void watch();
   void act(int signal);

@@ -168,38 +168,6 @@ Status Collector::bring_by_agent(PendingFile& file) {
   });
 }
 
-// An agent that was not told of a rename may have brought the file, or be at it. No file with these
-// bytes is to stay but at the path `stays`.
-Status Collector::drop(const PendingFile::Elsewhere& one, const std::string& stays,
-                       client::Writer& writer) {
-  Status dropped = writer.move(one.version, one.path, "", 0);
-  if (!dropped.ok() && dropped.error().code() == Code::busy) {
-    (void)writer.settle(one.path, -1);
-    dropped = writer.move(one.version, one.path, "", 0);
-  }
-  if (!dropped.ok() && dropped.error().code() == Code::agent_lost) return dropped;
-  if (one.path != stays && one.stands()) (void)::unlink(one.path.c_str());
-  return {};
-}
-
-// The agent's mark says it before this file is settled: nobody would tell the agent after this one.
-Status Collector::drop_elsewhere(PendingFile& file, client::Writer& writer) {
-  std::vector<PendingFile::Elsewhere> all;
-  {
-    const Lock lock(mutex_);
-    all = file.elsewhere;
-  }
-  for (const PendingFile::Elsewhere& one : all) {
-    if (one.told == writer.run()) continue;
-    BACKSTAY_TRY(drop(one, file.path, writer));
-    const Status marked = writer.settle(one.path, -1);
-    if (!marked.ok() && marked.error().code() == Code::agent_lost) return marked;
-  }
-  const Lock lock(mutex_);
-  for (PendingFile::Elsewhere& one : file.elsewhere) one.told = writer.run();
-  return {};
-}
-
 // The program may rename it meanwhile, or let another file take its place.
 Status Collector::settle_at_its_path(PendingFile& file, client::Writer& writer) {
   Lock lock(mutex_);
@@ -230,7 +198,10 @@ Status Collector::bring(PendingFile& file) {
   spdlog::warn("the agent cannot bring a file to its place job={} file={} why=\"{}\" placed={}",
                job_, file.path, brought.error().to_string(),
                placed.ok() ? "yes" : placed.error().to_string());
-  if (placed.ok()) return {};
+  if (placed.ok()) {
+    drop_placed(file);
+    return {};
+  }
   if (file.local) return brought;
   const Status local = writers_.with([&](client::Writer& writer) -> Status {
     if (writer.run() != file.run) return Error(Code::agent_lost, "another agent has the job");
@@ -337,9 +308,11 @@ Status Collector::settle(PendingFile::Key key, bool reads) {
   return Error(Code::io, fmt::format("{} (tried {} times)", file->why, file->tries - before));
 }
 
-std::list<Collector::Awaited> Collector::pending_now() {
+std::list<Collector::Awaited> Collector::pending_now(bool paused_too) {
+  const std::uint64_t now_ns = system_clock().monotonic_ns();
   std::list<Awaited> awaited;
   for (const auto& [key, file] : files_) {
+    if (!paused_too && !file->busy && file->next_ns > now_ns) continue;
     awaited.push_back({file, file->tries + (file->busy ? 1 : 0)});
     file->next_ns = 0;
   }
@@ -371,14 +344,14 @@ void Collector::wait_for(std::list<Awaited>& awaited, const Tell& tell) {
   }
 }
 
-Status Collector::settle_all(const Tell& tell) {
+Status Collector::settle_all(const Tell& tell, bool paused_too) {
   wait_until_ready();
   std::list<Awaited> awaited;
   Status all;
   {
     Lock lock(mutex_);
     take_ended(lock);
-    awaited = pending_now();
+    awaited = pending_now(paused_too);
     all = leftovers_;
     leftovers_ = Status();
   }

@@ -64,9 +64,10 @@ class Collector {
   // Blocks until this file is at its place; `reads`: or a whole copy of it is. Errors: why it
   // cannot be.
   Status settle(PendingFile::Key key, bool reads);
-  // The same for all that are pending now. Says what it waits for, and which files are not at their
+  // The same for all that are pending now; `paused_too`: also for those that could not be brought a
+  // moment ago, which are tried once more. Says what it waits for, and which files are not at their
   // places in the end; the error is that of one of them.
-  Status settle_all(const Tell& tell);
+  Status settle_all(const Tell& tell, bool paused_too);
 
   // What a process has counted; it comes with every question.
   void count(const Counts& counts) { written_.add(counts); }
@@ -105,6 +106,7 @@ class Collector {
   Status bring_by_agent(PendingFile& file);
   Status drop(const PendingFile::Elsewhere& one, const std::string& stays, client::Writer& writer);
   Status drop_elsewhere(PendingFile& file, client::Writer& writer);
+  void drop_placed(PendingFile& file);
   Status settle_at_its_path(PendingFile& file, client::Writer& writer);
   void bring_and_note(const File& file, Lock& lock);
   void note(const File& file, const Status& brought);
@@ -135,7 +137,7 @@ class Collector {
   void give_up(const NewPlace& place);
   void take_place(const File& file, NewPlace place, std::uint64_t placed_ns);
   File next_to_bring(std::uint64_t now_ns) const;
-  std::list<Awaited> pending_now();
+  std::list<Awaited> pending_now(bool paused_too);
   void wait_for(std::list<Awaited>& awaited, const Tell& tell);
   std::uint64_t held_bytes() const;
 

@@ -115,9 +115,10 @@ Status Server::sync(const std::shared_ptr<Client>& client, Asked asked, VersionN
 }
 
 Status Server::settle_all(int socket, bool talks) {
-  const Status settled = collector_.settle_all([&](const std::string& words) {
+  const auto tell = [&](const std::string& words) {
     if (talks) send_answer(socket, Said::words, words);
-  });
+  };
+  const Status settled = collector_.settle_all(tell, talks);
   if (talks) collector_.note_written();  // a program has ended, and its report may be wanted
   return settled;
 }

@@ -143,13 +143,20 @@ int Rank::serve() {
   }
 }
 
-// Nobody saves the program any more; it ends by itself.
+// Nobody saves the program any more; it ends by itself. Where `backstay run` is gone the agent goes
+// on knowing this process, so that another one can end it (--take-over).
 int Rank::serve_alone() {
   if (company_.lost_run() && company_.is_first()) {
     tell_user("`backstay run` is gone: the program runs on, and is not saved any more");
   }
   moments_->leave();
+  if (!company_.lost_run()) session_->leave_silently();
+  const int code = wait_for_program();
   session_->leave_silently();
+  return code;
+}
+
+int Rank::wait_for_program() {
   if (!boot_) return stopped_ ? terminated : 0;
   if (stop_asked_) boot_->signal(SIGTERM);
   stop_tried_ = true;  // each further SIGTERM is the program's

@@ -39,6 +39,7 @@ class Rank {
   int serve();
   LowerHalf lower_half();
   int serve_alone();
+  int wait_for_program();
   void wait_a_moment();
   void take_signals();
   std::optional<int> failure();

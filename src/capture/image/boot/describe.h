@@ -15,8 +15,8 @@ void describe_signals(Tables& tables);  // handlers, timers, what is pending
 void describe_descriptors(Tables& tables, Trouble& trouble);
 void describe_areas(Tables& tables, Watching watching, Trouble& trouble);  // areas, files, runs
 
-// Of MPI too: a device, such as a network card, or the kernel by io_uring may write into memory that
-// it keeps pinned. No page table tells.
+// Of MPI too: a device, such as a network card, or the kernel by io_uring may write into memory
+// that it keeps pinned. No page table tells.
 bool writes_come_unseen();
 
 // Learns by what the mapped files are known, so that a cut need not while the program stands still.

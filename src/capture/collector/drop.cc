@@ -1,0 +1,59 @@
+// What an agent must not bring any more (docs/protocol/collector.md, "Renames").
+#include <unistd.h>
+
+#include <vector>
+
+#include "base/log.h"
+#include "capture/collector/collector.h"
+
+namespace backstay::files {
+
+// An agent that was not told of a rename may have brought the file, or be at it. No file with these
+// bytes is to stay but at the path `stays`.
+Status Collector::drop(const PendingFile::Elsewhere& one, const std::string& stays,
+                       client::Writer& writer) {
+  Status dropped = writer.move(one.version, one.path, "", 0);
+  if (!dropped.ok() && dropped.error().code() == Code::busy) {
+    (void)writer.settle(one.path, -1);
+    dropped = writer.move(one.version, one.path, "", 0);
+  }
+  if (!dropped.ok() && dropped.error().code() == Code::agent_lost) return dropped;
+  if (one.path != stays && one.stands()) (void)::unlink(one.path.c_str());
+  return {};
+}
+
+// The agent's mark says it before this file is settled: nobody would tell the agent after this one.
+Status Collector::drop_elsewhere(PendingFile& file, client::Writer& writer) {
+  std::vector<PendingFile::Elsewhere> all;
+  {
+    const Lock lock(mutex_);
+    all = file.elsewhere;
+  }
+  for (const PendingFile::Elsewhere& one : all) {
+    if (one.told == writer.run()) continue;
+    BACKSTAY_TRY(drop(one, file.path, writer));
+    const Status marked = writer.settle(one.path, -1);
+    if (!marked.ok() && marked.error().code() == Code::agent_lost) return marked;
+  }
+  const Lock lock(mutex_);
+  for (PendingFile::Elsewhere& one : file.elsewhere) one.told = writer.run();
+  return {};
+}
+
+// We have brought it: the agent, or one after it, would bring these bytes once more, perhaps after
+// the program has removed the file.
+void Collector::drop_placed(PendingFile& file) {
+  const Status dropped = writers_.with([&](client::Writer& writer) -> Status {
+    BACKSTAY_TRY(drop_elsewhere(file, writer));
+    PendingFile::Elsewhere placed = file.elsewhere_of();
+    if (writer.run() == file.run) placed.path = file.path;
+    BACKSTAY_TRY(drop(placed, file.path, writer));
+    return writer.settle(placed.path, -1);
+  });
+  if (!dropped.ok()) {
+    spdlog::warn("an agent may bring a file again job={} file={} why=\"{}\"", job_, file.path,
+                 dropped.error().to_string());
+  }
+}
+
+}  // namespace backstay::files
