@@ -1,7 +1,10 @@
 #include "capture/companion/company.h"
 
+#include <poll.h>
+
 #include <cstdlib>
 
+#include "base/clock.h"
 #include "base/machine.h"
 #include "meet/server.h"
 
@@ -24,6 +27,15 @@ bool Company::is_over() {
   if (!member_) return false;
   member_->look();
   return !member_->over().empty();
+}
+
+void Company::wait_for_first() {
+  constexpr double patience_s = 1;
+  constexpr int look_every_ms = 5;
+  const std::uint64_t deadline = deadline_in(patience_s);
+  while (member_ && !is_over() && system_clock().monotonic_ns() < deadline) {
+    ::poll(nullptr, 0, look_every_ms);
+  }
 }
 
 Error Company::cause(const Error& why) {

@@ -23,6 +23,8 @@ class Company {
   bool several() const { return group_.ranks() > 1; }
   // Whether the others are lost, as far as is known here; does not block.
   bool is_over();
+  // Until the first rank has left, or another was lost; a second at most.
+  void wait_for_first();
   // `why`, or what has ended the company in its place.
   Error cause(const Error& why);
   bool lost_run() const { return member_ && member_->without_server(); }

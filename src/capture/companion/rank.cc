@@ -60,9 +60,14 @@ Status Rank::start_session() {
   return {};
 }
 
-// The first rank speaks for all; where there is no company yet, each for itself.
+// The first rank speaks for all; where there is no company yet, each for itself. Some launchers end
+// all ranks once one has ended: the others wait for it.
 int Rank::give_up(const Error& why) {
-  if (company_.is_first()) tell_user(told(company_.cause(why)));
+  if (company_.is_first()) {
+    tell_user(told(company_.cause(why)));
+  } else {
+    company_.wait_for_first();
+  }
   boot_.reset();
   const int code = refused_code_ != 0 ? refused_code_ : objects_ ? exit_refused : exit_failed;
   company_.leave(code);
