@@ -50,7 +50,7 @@ OlderChunks older_chunks(const std::vector<OlderChunk>& chunks) {
   OlderChunks out;
   for (const OlderChunk& one : chunks) out.needs.push_back(one.in);
   std::ranges::sort(out.needs, {}, &format::Need::version);
-  out.needs.erase(std::ranges::unique(out.needs).begin(), out.needs.end());
+  out.needs.erase(std::unique(out.needs.begin(), out.needs.end()), out.needs.end());
   for (const OlderChunk& one : chunks) {
     const auto need = std::ranges::find(out.needs, one.in);
     out.chunks.push_back(one.chunk);
