@@ -244,6 +244,7 @@ void FakeAgent::send(Link& link, const wire::Message& message, const std::vector
 // --- capture -------------------------------------------------------------------------------------
 
 void FakeAgent::begin(Link& link, const wire::Begin& begin) {
+  if (begin.version == given_up_) return;  // a slow rank's, which has been told
   if (filling_.empty()) filling_version_ = begin.version;
   if (begin.version != filling_version_) complain("ranks begin different versions");
   if (objects.count(begin.version) != 0) complain("a version number was used twice");
@@ -293,13 +294,11 @@ void FakeAgent::end(Link& link, const wire::End& end) {
   at->second.ended = true;
   for (const std::uint32_t rest : std::exchange(at->second.granted, {})) free_.push_back(rest);
   if (filling_.size() < link.hello.local_ranks) return;
-  if (!std::all_of(filling_.begin(), filling_.end(), [](auto& one) { return one.second.ended; })) {
+  if (!std::all_of(filling_.begin(), filling_.end(), [](auto& one) { return one.second.ended; }))
     return;
-  }
   const Code code = end_with;
-  if (code == Code::ok) {
+  if (code == Code::ok)
     for (auto& [rank, mine] : filling_) objects[filling_version_][rank] = std::move(mine.object);
-  }
   filling_.clear();
   for (auto& [fd, other] : links_) send(other, wire::Captured{filling_version_, code, ""});
 }
@@ -525,6 +524,7 @@ void FakeAgent::lost(const Link& link) {
       to.insert(to.end(), mine.granted.begin(), mine.granted.end());
     }
     filling_.clear();
+    given_up_ = filling_version_;
     for (auto& [fd, other] : links_) {
       if (other.welcome && other.hello.rank != rank) {
         send(other, wire::Captured{filling_version_, Code::rank_lost, "a rank was lost"});

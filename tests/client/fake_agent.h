@@ -155,6 +155,7 @@ class FakeAgent {
   std::vector<std::uint32_t> free_;
   std::map<int, Link> links_;
   VersionNumber filling_version_ = 0;
+  VersionNumber given_up_ = 0;  // as a rank was lost
   std::map<Rank, Filling> filling_;
   std::map<Rank, std::vector<std::uint32_t>> unanswered_;  // of a version that was given up
   std::set<Rank> restarting_;
