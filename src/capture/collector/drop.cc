@@ -22,7 +22,8 @@ Status Collector::drop(const PendingFile::Elsewhere& one, const std::string& sta
   return {};
 }
 
-// The agent's mark says it before this file is settled: nobody would tell the agent after this one.
+// Each agent's mark has to say so before this file is settled: afterwards nobody would tell the
+// next agent.
 Status Collector::drop_elsewhere(PendingFile& file, client::Writer& writer) {
   std::vector<PendingFile::Elsewhere> all;
   {

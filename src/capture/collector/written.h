@@ -15,7 +15,7 @@ class Written {
   // A file that was taken.
   void add_captured(std::uint64_t bytes);
   bool any() const;
-  // All so far; from now on it counts anew.
+  // Returns all that was counted since the last call.
   wire::NoteWrites take();
 
  private:

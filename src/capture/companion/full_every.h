@@ -20,7 +20,7 @@ class FullEvery {
   // Of the next cut. `has_base`: the version before may be a base. Each call has its taken() or
   // failed().
   Cut next(bool has_base);
-  // Of `bytes` of its object so many are chunks of the version before.
+  // The version is taken. `kept_bytes` of its `bytes` are chunks of the version before.
   void taken(std::uint64_t bytes, std::uint64_t kept_bytes);
   void failed() { watched_ = false; }
 
