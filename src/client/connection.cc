@@ -97,7 +97,6 @@ Status Connection::map(const wire::Welcome& welcome, Fd pool, const Fd& control)
   BACKSTAY_ASSIGN(control_, Mapping::of(control, control_bytes, false));
   pool_memory_ = std::move(pool);
   welcome_ = welcome;
-  touch(this->pool().home);
   return {};
 }
 

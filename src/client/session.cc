@@ -104,11 +104,13 @@ Result<Loaded> load(const char* path) {
 
 }  // namespace
 
-Result<std::unique_ptr<Session>> Session::start(const Group& group, const char* config) {
+Result<std::unique_ptr<Session>> Session::start(const Group& group, const char* config,
+                                                Copier copier) {
   auto loaded = load(config);
   BACKSTAY_TRY(group.agree(loaded.ok() ? Status() : Status(loaded.error())));
   if (!loaded.ok()) return loaded.error();  // cannot fail: agree() checked it
-  std::unique_ptr<Session> session(new Session(group, std::move(loaded->config), loaded->file));
+  std::unique_ptr<Session> session(
+      new Session(group, std::move(loaded->config), loaded->file, copier));
   session->warn_of_variables();
   session->keep_what_is_possible();
   BACKSTAY_TRY(take_settings_of_rank_0(session->group_, session->config_));
@@ -127,8 +129,9 @@ Result<std::unique_ptr<Session>> Session::start(const Group& group, const char* 
   return session;
 }
 
-Session::Session(const Group& group, Config config, const std::string& config_file)
+Session::Session(const Group& group, Config config, const std::string& config_file, Copier copier)
     : group_(group),
+      copier_(copier),
       config_(std::move(config)),
       address_(agent_address(config_, config_file)),
       files_("") {}
@@ -224,6 +227,7 @@ Status Session::connect() {
   newest_used_ = static_cast<VersionNumber>(newest);
   loss_reported_ = false;
   ++connected_;
+  if (copier_ == Copier::this_process) touch(agent_->pool().home);
   pin_pool();
   tell_other_settings();
   if (due_ != nullptr) due_->agent_changed();

@@ -34,11 +34,16 @@
 
 namespace backstay::client {
 
+// Which process copies the objects of a rank into the pool. This one touches its part of the pool
+// once it is connected.
+enum class Copier { this_process, another };
+
 class Session {
  public:
   // Collective. `config` may be NULL. On failure `group` is not released.
   // Errors: config, agent_lost, protocol, busy, permission, long_path (of the socket).
-  static Result<std::unique_ptr<Session>> start(const Group& group, const char* config);
+  static Result<std::unique_ptr<Session>> start(const Group& group, const char* config,
+                                                Copier copier = Copier::this_process);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -73,7 +78,7 @@ class Session {
   friend class StreamSession;
   class Requests;  // due()'s view of the agent and of signals
 
-  Session(const Group& group, Config config, const std::string& config_file);
+  Session(const Group& group, Config config, const std::string& config_file, Copier copier);
   void warn_of_variables() const;
   void keep_what_is_possible();
   Status agree_on_job();
@@ -103,6 +108,7 @@ class Session {
   void tell_other_settings();
 
   Group group_;
+  const Copier copier_;
   Config config_;
   Origin origin_;
   AgentAddress address_;

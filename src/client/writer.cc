@@ -94,6 +94,7 @@ Result<std::unique_ptr<Writer>> Writer::join(const WriterSettings& settings) {
   auto agent = connect_or_start(settings.agent, hello, /*was_silent=*/false, died);
   if (!agent.ok() && died) agent = connect_or_start(settings.agent, hello, false, died);
   if (!agent.ok()) return agent.error();
+  touch((*agent)->pool().home);
   (*agent)->give_up_after(settings.agent.hang_timeout_s);
   return std::unique_ptr<Writer>(new Writer(std::move(*agent)));
 }

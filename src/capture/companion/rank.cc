@@ -54,7 +54,7 @@ int Rank::run() {
 
 Status Rank::start_session() {
   BACKSTAY_TRY(company_.meet(options_.launcher));
-  BACKSTAY_ASSIGN(session_, Session::start(company_.group(), nullptr));
+  BACKSTAY_ASSIGN(session_, Session::start(company_.group(), nullptr, client::Copier::another));
   objects_.emplace(*session_);
   full_every_.emplace(session_->config().checkpoint.full_every);
   return {};
