@@ -97,12 +97,16 @@ Result<std::unique_ptr<tier::Tier>> make_tier(const Config& config, const std::s
   const auto facts = std::make_shared<agent::DiskFacts>();  // the store's thread owns it
   auto make_ring = [&config, &pool, report_disk, facts,
                     dir]() -> Result<std::unique_ptr<io::Ring>> {
-    pool.wait_until_touched();
+    // Pages that are pinned before they have been touched stay scattered. Nobody waits for that.
+    const bool early = !pool.touched();
+    io::RingOptions options{.depth = config.writer.depth, .allow_io_uring = config.writer.io_uring};
+    if (!early) options.registered = {pool.memory()};
     io::RingKind kind;
-    BACKSTAY_ASSIGN(auto ring, io::make_ring({.depth = config.writer.depth,
-                                              .allow_io_uring = config.writer.io_uring,
-                                              .registered = {pool.memory()}},
-                                             &kind));
+    BACKSTAY_ASSIGN(auto ring, io::make_ring(options, &kind));
+    if (early) {
+      ring->make_stopgap();
+      return ring;
+    }
     spdlog::info("ring for the local tier dir={} io_uring={} registered_buffers={} why_not=\"{}\"",
                  dir, kind.io_uring, kind.registered_buffers, kind.why_not);
     say_ring(kind);

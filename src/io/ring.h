@@ -39,6 +39,13 @@ class Ring {
   virtual std::vector<Completion> reap(bool wait) = 0;
   // The system has refused requests for good, and all later ones fail too. Make another ring.
   virtual bool broken() const { return false; }
+
+  // Made because a better one could not be made yet: who keeps rings for later does not keep it.
+  void make_stopgap() { stopgap_ = true; }
+  bool stopgap() const { return stopgap_; }
+
+ private:
+  bool stopgap_ = false;
 };
 
 // The kind of Ring that was made, for the log and `backstay doctor`.

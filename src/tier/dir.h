@@ -61,8 +61,9 @@ struct DirOptions {
 };
 
 // `fs` must live as long as the tier and all its readers and writers. A ring is made for each
-// Reader and Writer that lives at the same time and used again after it; prepare() makes the first,
-// so that the first create() does not pay for it. Errors: invalid (no root).
+// Reader and Writer that lives at the same time and used again after it, unless it is a stopgap.
+// prepare() makes the first one, so that the first create() does not pay for it. Errors: invalid
+// (no root).
 Result<std::unique_ptr<Tier>> open_dir_tier(io::FileSystem& fs, MakeRing make_ring,
                                             DirOptions options);
 

@@ -18,7 +18,7 @@ Result<std::unique_ptr<io::Ring>> RingShelf::take() {
 
 void RingShelf::put_back(std::unique_ptr<io::Ring> ring) {
   BACKSTAY_CHECK(ring->in_flight() == 0);
-  if (ring->broken()) return;
+  if (ring->broken() || ring->stopgap()) return;
   const std::lock_guard lock(mutex_);
   if (idle_.size() < idle_max) idle_.push_back(std::move(ring));
 }

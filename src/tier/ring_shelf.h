@@ -16,7 +16,8 @@ class RingShelf {
  public:
   explicit RingShelf(MakeRing make_ring) : make_ring_(std::move(make_ring)) {}
   Result<std::unique_ptr<io::Ring>> take();
-  // Nothing may be in flight. A broken ring is destroyed: the next reader or writer gets another.
+  // Nothing may be in flight. A broken ring or a stopgap is destroyed: the next reader or writer
+  // gets another one.
   void put_back(std::unique_ptr<io::Ring> ring);
 
  private:

@@ -217,6 +217,22 @@ TEST(DirTier, CreateFailsCleanlyOnAFullDisk) {
   EXPECT_TRUE(is_ok((*tier)->put("job/v1/m", pattern(9'000, 1))));
 }
 
+TEST(DirTier, AStopgapIsUsedOnce) {
+  io::MemoryFileSystem fs;
+  int made = 0;
+  const auto make_ring = [&made]() -> Result<std::unique_ptr<io::Ring>> {
+    auto ring = io::make_memory_ring();
+    if (++made <= 2) ring->make_stopgap();
+    return ring;
+  };
+  auto tier = tier::open_dir_tier(fs, make_ring, {.root = "/tier"});
+  ASSERT_TRUE(is_ok(tier));
+  for (std::uint64_t version = 1; version < 5; ++version) {
+    ASSERT_TRUE(is_ok(write_segment(**tier, version)));
+  }
+  EXPECT_EQ(made, 3);
+}
+
 TEST(DirTier, ARingIsMadeOnceAndUsedAgain) {
   io::MemoryFileSystem fs;
   int made = 0;

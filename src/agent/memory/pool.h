@@ -42,11 +42,11 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  // Blocks until the pages have been touched. For callers that pin them: pinned pages stay
-  // scattered. Any thread.
-  void wait_until_touched() const { touched_.wait(false); }
-  // True from then on. Any thread.
+  // All pages have been touched. Nobody pins them before, as pinned pages stay scattered. Any
+  // thread.
   bool touched() const { return touched_; }
+  // Blocks until then, a second of processor time for 1 GiB. Any thread.
+  void wait_until_touched() const { touched_.wait(false); }
 
   int descriptor() const { return memory_fd_.get(); }
   std::uint64_t bytes() const { return std::uint64_t{count_} * buffer_bytes_; }
