@@ -4,6 +4,7 @@ them: killed at random moments, and the results are those of an undisturbed run.
 BACKSTAY_SEED repeats a run; BACKSTAY_LIVES says how often a rank of each program is killed.
 """
 
+import os
 import re
 import shutil
 import subprocess
@@ -123,3 +124,16 @@ def test_killed_at_random(world, what):
     words = line("openmpi", RANKS, *what.prepare(world.folder))
     kill_and_compare(world, words, lambda: what.results(world.folder),
                      lambda: what.prepare(world.folder))
+
+
+def test_the_example(world):
+    if shutil.which("lmp") is None or not {"openmpi", "mpich"} <= set(HERE):
+        pytest.skip("no lmp, or not both MPIs (Debian: lammps, openmpi-bin, mpich)")
+    example = Path(__file__).resolve().parents[2] / "examples" / "transparent" / "lammps"
+    folders = f"{Path(os.environ['BACKSTAY_TEST_PROGRAM']).parent}:{world.env['PATH']}"
+    done = subprocess.run([example, world.folder], env={**world.env, "PATH": folders},
+                          cwd=world.folder, stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "102 lines of results are those of the undisturbed run" in done.stdout
+    assert "exit code 137" in done.stderr and "runs over MPICH" in done.stderr, done.stderr
