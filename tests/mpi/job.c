@@ -114,6 +114,13 @@ static void check_streams(uint64_t version) {
   if (rank == 0) printf("streams %s\n", good ? "as they were written" : "differ");
 }
 
+static void check(uint64_t version) { /* it exists, on whichever nodes it is */
+  backstay_level level = BACKSTAY_CAPTURED;
+  const int known = backstay_test(version, &level);
+  if (known == BACKSTAY_ENOTFOUND) must(known, "test of the version restarted from");
+  check_streams(version);
+}
+
 static void wait_at_gate(const char* gate) {
   char reached[4096];
   struct stat info;
@@ -128,6 +135,7 @@ int main(int argc, char** argv) {
   long steps = atol(argv[1]);
   const long every = atol(argv[2]);
   uint64_t version = 0;
+  streams = number(argc, argv, "streams");
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
@@ -140,16 +148,10 @@ int main(int argc, char** argv) {
   if (restarted == BACKSTAY_OK && rank == 0) {
     printf("restarted version=%llu step=%lld\n", (unsigned long long)version, (long long)step);
   }
-  streams = number(argc, argv, "streams");
-  if (restarted == BACKSTAY_OK) check_streams(version);
   const long more_steps = number(argc, argv, "after_restart");
   if (restarted == BACKSTAY_OK && more_steps > 0) steps = (long)step + more_steps;
   if (restarted != BACKSTAY_ENONE) must(restarted, "restart");
-  if (restarted == BACKSTAY_OK) { /* it exists, on whichever nodes it is */
-    backstay_level level = BACKSTAY_CAPTURED;
-    const int known = backstay_test(version, &level);
-    if (known == BACKSTAY_ENOTFOUND) must(known, "test of the version restarted from");
-  }
+  if (restarted == BACKSTAY_OK) check(version);
 
   const long step_ms = number(argc, argv, "step_ms");
   const int until_stop = number(argc, argv, "until_stop") == 1;
