@@ -141,6 +141,17 @@ TEST_F(StoreTogether, AVersionThatIsOpenedAgainIsNotSealedByItsFormerSeal) {
   EXPECT_THAT(news(), ElementsAre("sealed 1", "failed 2", "sealed 2"));
 }
 
+TEST_F(StoreTogether, WhatWasOnlyHopedForNeedsNoRoom) {
+  trouble_->room_bytes = 1 << 20;
+  const VersionInfo info{1, /*run=*/7, 0, 1, 1, chunk_bytes};
+  store_.take(OpenVersion{info, chunk_bytes, {}, /*hoped_bytes=*/1 << 30});
+  store_.take(
+      WriteChunk{1, captured_files, 0, memory_.span(), chunk_bytes, 0, checksum(memory_.span())});
+  store_.take(SealVersion{1, 42, {{captured_files, chunk_bytes}}});
+  store_.do_later();
+  EXPECT_THAT(news(), ElementsAre("sealed 1"));
+}
+
 TEST_F(StoreTogether, SoManyAreEnough) {
   for (VersionNumber version = 1; version <= 40; ++version) write(version);
   EXPECT_EQ(news().size(), 32U);

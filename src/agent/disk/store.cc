@@ -160,7 +160,10 @@ class StoreWorker::Impl {
     const VersionNumber version = command.info.version;
     const auto [at, fresh] = parts_.try_emplace(version, job_, command.info);
     BACKSTAY_CHECK(fresh);
-    Status opened = open(at->second, command.bytes);
+    Status opened = open(at->second, std::max(command.bytes, command.hoped_bytes));
+    if (!opened.ok() && command.hoped_bytes > command.bytes) {
+      opened = open(at->second, command.bytes);
+    }
     if (!opened.ok() && opened.error().code() == Code::no_space && make_room(command.reclaim)) {
       opened = open(at->second, command.bytes);
     }

@@ -59,6 +59,7 @@ struct OpenVersion {
   // Removed first where there is no room: the order to remove them may still be waiting behind this
   // one.
   Reclaim reclaim = {};
+  std::uint64_t hoped_bytes = 0;  // more than `bytes`: reserved instead, where there is room
 };
 struct WriteChunk {
   VersionNumber version = 0;
