@@ -1,10 +1,12 @@
 // One process of bench/write_pattern that knows nothing of Backstay: writes the pieces of a pattern
 // into a file, one write() each.
 //
-//     pattern_writer FILE SEED PROCESS SHRINK
+//     pattern_writer FILE SEED PROCESS SHRINK [CHECKPOINTS WORK]
 //
 // Makes its bytes, says "ready", waits for a byte; then opens, writes and closes. Prints when it
 // began and when the close had returned, in ns of CLOCK_MONOTONIC, and how many bytes it wrote.
+// With CHECKPOINTS it does so as often, over the same file, and fills its memory WORK times before
+// each, which is what it computes.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -41,7 +43,9 @@ bool write_pieces(const char* path, const std::vector<std::uint64_t>& sizes,
 }  // namespace
 
 int main(int count, char** words) {
-  if (count != 5) return 2;
+  if (count != 5 && count != 7) return 2;
+  const int checkpoints = count == 7 ? std::atoi(words[5]) : 1;
+  const int work = count == 7 ? std::atoi(words[6]) : 0;
   const auto sizes =
       backstay::bench::make_pattern(std::strtoull(words[2], nullptr, 10), std::atoi(words[3]),
                                     static_cast<unsigned>(std::atoi(words[4])));
@@ -51,9 +55,13 @@ int main(int count, char** words) {
   std::puts("ready");
   if (std::fflush(stdout) != 0 || ::read(STDIN_FILENO, &go, 1) != 1) return 2;
   const long long began = now_ns();
-  if (!write_pieces(words[1], sizes, all)) {
-    std::perror(words[1]);
-    return 1;
+  for (int checkpoint = 0; checkpoint < checkpoints; ++checkpoint) {
+    for (int pass = 0; pass < work; ++pass)
+      backstay::bench::fill_content(all, static_cast<std::uint64_t>(pass));
+    if (!write_pieces(words[1], sizes, all)) {
+      std::perror(words[1]);
+      return 1;
+    }
   }
   std::printf("%lld %lld %zu\n", began, now_ns(), all.size());
   return 0;

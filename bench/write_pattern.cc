@@ -9,10 +9,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "base/fd.h"
 #include "bench/harness/agent.h"
@@ -32,6 +35,11 @@ struct Options : CommonOptions {
   int processes = 64;
   unsigned shrink = 1;
   std::uint64_t seed = 3;
+  std::vector<std::string> ways = {"direct", "aggregate", "pool", "pool_paper", "preload", "mount"};
+  std::uint64_t pool_mib = 0;  // 0: one version
+  std::uint64_t threshold_kib = aggregation_threshold >> 10;
+  int checkpoints = 0;  // of a run; 0: none is measured
+  int work = 20;
   std::string backstay = BACKSTAY_BENCH_FILES_PROGRAM;
   std::string writer = BACKSTAY_BENCH_PATTERN_WRITER;
 };
@@ -49,10 +57,11 @@ void sync_disk(const std::string& dir) {
 }
 
 // All processes save once; everything until the data is on the disk counts.
-Outcome measure(Way& way, Workers& workers, int command, const std::string& dir) {
+Outcome measure(Way& way, Workers& workers, int command, std::uint64_t argument,
+                const std::string& dir) {
   sync_disk(dir);
   const std::int64_t before = device_writes(dir);
-  const Outcome outcome = workers.command(command);
+  const Outcome outcome = workers.command(command, argument);
   const std::int64_t after = device_writes(dir);
   way.samples.add("blocked_s", outcome.slowest_s);
   way.samples.add("on_disk_s",
@@ -78,19 +87,26 @@ class Replay {
 
   nlohmann::json run() {
     const std::uint64_t processes = static_cast<std::uint64_t>(options_.processes);
-    const std::uint64_t all_mib = processes * (44 / options_.shrink + 8);
+    const std::uint64_t all_mib =
+        options_.pool_mib > 0 ? options_.pool_mib : processes * (44 / options_.shrink + 8);
     with_agent("pool", all_mib, true);
-    with_agent("pool_paper", processes * 8, false);
-    captured("preload", all_mib);
-    if (const std::string why = cannot_mount(); !why.empty()) {
-      std::fprintf(stderr, "write_pattern: without the way mount: %s\n", why.c_str());
-    } else {
-      captured("mount", all_mib);
+    if (wants("pool_paper")) with_agent("pool_paper", processes * 8, false);
+    if (wants("preload")) captured("preload", all_mib);
+    if (wants("mount")) {
+      if (const std::string why = cannot_mount(); !why.empty()) {
+        std::fprintf(stderr, "write_pattern: without the way mount: %s\n", why.c_str());
+      } else {
+        captured("mount", all_mib);
+      }
     }
     return to_json();
   }
 
  private:
+  bool wants(const std::string& way) const {
+    return std::ranges::find(options_.ways, way) != options_.ways.end();
+  }
+
   AgentOptions agent_for(const std::string& name, std::uint64_t pool_mib) const {
     AgentOptions agent_options;
     agent_options.program = options_.agent;
@@ -107,7 +123,7 @@ class Replay {
     way.memory_bytes = agent.pool_bytes();
     CapturedPattern pattern({options_.backstay, options_.writer, agent.config_path(),
                              std::filesystem::absolute(files_dir()), options_.processes,
-                             options_.seed, options_.shrink},
+                             options_.seed, options_.shrink, options_.checkpoints, options_.work},
                             name == "mount");
     Samples unmeasured;  // the first one, as of the pool
     pattern.measure(unmeasured);
@@ -119,6 +135,7 @@ class Replay {
       pattern.measure(way.samples);
       const std::int64_t after = device_writes(options_.dir);
       way.samples.add("write_requests", before < 0 ? -1.0 : static_cast<double>(after - before));
+      if (options_.checkpoints > 0) pattern.measure_run(way.samples);
     }
   }
 
@@ -136,20 +153,44 @@ class Replay {
                    options_.repetitions);
       repeat(name, workers, static_cast<std::uint64_t>(i), others_too);
     }
-    ways_[name].memory_bytes = agent.pool_bytes();
+    if (wants(name)) ways_[name].memory_bytes = agent.pool_bytes();
     workers.command(pool_leave);
   }
 
   void repeat(const std::string& name, Workers& workers, std::uint64_t seed, bool others_too) {
     workers.command(piece_fill, seed);
-    if (others_too) {
-      measure(ways_["direct"], workers, write_direct, options_.dir);
-      Way& aggregate = ways_["aggregate"];
-      aggregate.memory_bytes = measure(aggregate, workers, write_aggregate, options_.dir).value_sum;
+    if (others_too && wants("direct")) {
+      measure(ways_["direct"], workers, write_direct, 0, options_.dir);
+      measure_run(ways_["direct"], workers, write_direct, 0);
     }
-    measure(ways_[name], workers, write_pool, options_.dir);
+    if (others_too && wants("aggregate")) {
+      Way& aggregate = ways_["aggregate"];
+      const std::uint64_t threshold = options_.threshold_kib << 10;
+      aggregate.memory_bytes =
+          measure(aggregate, workers, write_aggregate, threshold, options_.dir).value_sum;
+      measure_run(aggregate, workers, write_aggregate, threshold);
+    }
+    if (!wants(name)) return;
+    workers.command(piece_fill, seed);
+    measure(ways_[name], workers, write_pool, 0, options_.dir);
     workers.command(pool_restart, seed);
     workers.command(piece_verify, seed);
+    measure_run(ways_[name], workers, pool_save, 0);
+  }
+
+  // A program that saves several times.
+  void measure_run(Way& way, Workers& workers, int command, std::uint64_t argument) const {
+    if (options_.checkpoints == 0) return;
+    sync_disk(options_.dir);
+    const std::int64_t began_ns = now_ns();
+    Outcome last;
+    for (int i = 0; i < options_.checkpoints; ++i) {
+      workers.command(piece_work, static_cast<std::uint64_t>(options_.work));
+      last = workers.command(command, argument);
+    }
+    way.samples.add("program_s", 1e-9 * static_cast<double>(last.last_end_ns - began_ns));
+    if (command == pool_save) last = workers.command(pool_wait);
+    way.samples.add("run_s", 1e-9 * static_cast<double>(last.last_later_ns - began_ns));
   }
 
   nlohmann::json to_json() const {
@@ -160,11 +201,14 @@ class Replay {
                            {"writes", totals_.pieces},
                            {"seed", options_.seed},
                            {"requests_from", "/proc/diskstats, all writers of the device"}};
-    const double direct_s = ways_.at("direct").samples.median_of("blocked_s");
+    const auto direct = ways_.find("direct");
     for (const auto& [name, way] : ways_) {
       nlohmann::json& entry = json["ways"][name];
       way.samples.write_to(entry);
-      entry["speedup"] = direct_s / way.samples.median_of("blocked_s");
+      if (direct != ways_.end()) {
+        entry["speedup"] =
+            direct->second.samples.median_of("blocked_s") / way.samples.median_of("blocked_s");
+      }
       entry["memory_bytes"] = way.memory_bytes;
     }
     json["ratios"] = ratios();
@@ -174,6 +218,7 @@ class Replay {
   nlohmann::json ratios() const {
     Samples blocked;
     std::vector<Ratio> claims;
+    if (!ways_.contains("pool")) return nlohmann::json::object();
     for (const auto& [name, way] : ways_) {
       for (const double one : way.samples.of("blocked_s")) blocked.add(name, one);
       if (name == "preload" || name == "mount")
@@ -198,7 +243,7 @@ void print_table(const nlohmann::json& json) {
   for (const auto& [name, way] : json["ways"].items()) {
     std::printf("%-12s %10.3f %10.3f %9.1f %12.0f %15.0f\n", name.c_str(),
                 way["blocked_s"].get<double>(), way["on_disk_s"].get<double>(),
-                way["speedup"].get<double>(), way["memory_bytes"].get<double>() / mebibyte,
+                way.value("speedup", 0.0), way["memory_bytes"].get<double>() / mebibyte,
                 way["write_requests"].get<double>());
   }
   for (const auto& [name, ratio] : json["ratios"].items())
@@ -214,6 +259,16 @@ int run_with(int argc, char** argv) {
         app.add_option("--shrink", options.shrink, "divide writes and bytes")
             ->check(CLI::Range(1, 40));
         app.add_option("--seed", options.seed, "of the sizes");
+        app.add_option("--ways", options.ways)
+            ->delimiter(',')
+            ->check(CLI::IsMember(Options().ways));
+        app.add_option("--pool-mib", options.pool_mib, "of all ways with a pool; 0: one version");
+        app.add_option("--threshold-kib", options.threshold_kib, "of the way aggregate")
+            ->check(CLI::Range(1, 1024));
+        app.add_option("--checkpoints", options.checkpoints,
+                       "also measure the run time of a program that saves so often; 0: not")
+            ->check(CLI::Range(0, 100));
+        app.add_option("--work", options.work, "how often it fills its memory before each");
       },
       [&] { return Replay(options).run(); }, print_table};
   return run_program("Replay of the write profile of a BLCR checkpoint: files, aggregation, pool",

@@ -66,14 +66,8 @@ Started start(const std::vector<std::string>& words) {
   return {pid, down[1], up[0]};
 }
 
-struct Written {
-  long long began_ns = 0;
-  long long closed_ns = 0;
-  std::uintmax_t bytes = 0;
-};
-
-Written read_times(const Started& process) {
-  Written one;
+CapturedPattern::Written read_times(const Started& process) {
+  CapturedPattern::Written one;
   const std::string line = read_line(process.from);
   if (std::sscanf(line.c_str(), "%lld %lld %ju", &one.began_ns, &one.closed_ns, &one.bytes) != 3)
     die("a writer has failed");
@@ -116,14 +110,15 @@ std::string CapturedPattern::file_of(int process) const {
   return "process-" + std::to_string(process);
 }
 
-void CapturedPattern::measure(Samples& samples) {
+CapturedPattern::Took CapturedPattern::run(int checkpoints, int work) const {
   std::vector<Started> processes;
   for (int process = 0; process < options_.processes; ++process) {
     std::vector<std::string> words;
     if (!by_mount_) words = {options_.backstay, "exec", "--capture-files=" + place_ + "/*", "--"};
     for (const std::string& word :
          {options_.writer, place_ + "/" + file_of(process), std::to_string(options_.seed),
-          std::to_string(process), std::to_string(options_.shrink)})
+          std::to_string(process), std::to_string(options_.shrink), std::to_string(checkpoints),
+          std::to_string(work)})
       words.push_back(word);
     processes.push_back(start(words));
   }
@@ -138,18 +133,38 @@ void CapturedPattern::measure(Samples& samples) {
   if (by_mount_)
     for (int process = 0; process < options_.processes; ++process)
       if (::chmod((place_ + "/" + file_of(process)).c_str(), 0600) != 0) die("chmod");
-  const std::int64_t home_ns = now_ns();
-  long long slowest_ns = 0, first_ns = all.front().began_ns;
+  return took(all, now_ns());
+}
+
+CapturedPattern::Took CapturedPattern::took(const std::vector<Written>& all,
+                                            std::int64_t home_ns) const {
+  Took took;
+  long long first_ns = all.front().began_ns, last_ns = 0;
   for (int process = 0; process < options_.processes; ++process) {
     const Written& one = all[static_cast<std::size_t>(process)];
-    slowest_ns = std::max(slowest_ns, one.closed_ns - one.began_ns);
+    took.slowest_s =
+        std::max(took.slowest_s, 1e-9 * static_cast<double>(one.closed_ns - one.began_ns));
     first_ns = std::min(first_ns, one.began_ns);
+    last_ns = std::max(last_ns, one.closed_ns);
     const std::string file = at_home_ + "/" + file_of(process);
     if (fs::file_size(file) != one.bytes) die(file + " has the wrong length");
     fs::remove(place_ + "/" + file_of(process));
   }
-  samples.add("blocked_s", 1e-9 * static_cast<double>(slowest_ns));
-  samples.add("on_disk_s", 1e-9 * static_cast<double>(home_ns - first_ns));
+  took.span_s = 1e-9 * static_cast<double>(last_ns - first_ns);
+  took.home_s = 1e-9 * static_cast<double>(home_ns - first_ns);
+  return took;
+}
+
+void CapturedPattern::measure(Samples& samples) {
+  const Took took = run(1, 0);
+  samples.add("blocked_s", took.slowest_s);
+  samples.add("on_disk_s", took.home_s);
+}
+
+void CapturedPattern::measure_run(Samples& samples) {
+  const Took took = run(options_.checkpoints, options_.work);
+  samples.add("program_s", took.span_s);
+  samples.add("run_s", took.home_s);
 }
 
 }  // namespace backstay::bench

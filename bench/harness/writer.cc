@@ -42,7 +42,7 @@ class WriterProgram {
     std::uint64_t aggregated = 0;
     for (const std::uint64_t size : sizes) {
       bytes_ += size;
-      if (size < aggregation_threshold) aggregated += size;
+      if (size < threshold_max) aggregated += size;
     }
     std::byte* at = map_touched(bytes_, false);
     all_ = {at, bytes_};
@@ -61,9 +61,22 @@ class WriterProgram {
       case piece_fill: fill_content(all_, own_seed); return report;
       case piece_count: report.value = pieces_.size(); return report;
       case write_direct: return direct();
-      case write_aggregate: return aggregate();
+      case write_aggregate: return aggregate(seed);
+      case piece_work: work(seed); return report;
       case pool_join: return join();
       case write_pool: return timed_checkpoint();
+      case pool_save:
+        report.start_ns = now_ns();
+        if (backstay_checkpoint() != BACKSTAY_OK) return library_failure("checkpoint");
+        report.end_ns = report.later_ns = now_ns();
+        return report;
+      case pool_wait:
+        report.start_ns = now_ns();
+        if (backstay_wait(backstay_version(), BACKSTAY_LOCAL, -1) != BACKSTAY_OK) {
+          return library_failure("wait");
+        }
+        report.end_ns = report.later_ns = now_ns();
+        return report;
       case pool_restart:
         fill_content(all_, ~own_seed);
         if (backstay_restart(nullptr) != BACKSTAY_OK) return library_failure("restart");
@@ -92,15 +105,18 @@ class WriterProgram {
     return report;
   }
 
-  Report aggregate() {
+  void work(std::uint64_t passes) const {
+    for (std::uint64_t i = 0; i < passes; ++i) fill_content(all_, i);
+  }
+
+  Report aggregate(std::uint64_t threshold) {
     ::unlink(path_.c_str());
     Report report;
-    report.value = aggregate_.size();
     report.start_ns = now_ns();
     const Fd file(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     std::size_t filled = 0;
     for (const Piece& piece : pieces_) {
-      if (piece.size() < aggregation_threshold) {
+      if (piece.size() < threshold) {
         std::memcpy(aggregate_.data() + filled, piece.data(), piece.size());
         filled += piece.size();
       } else if (!write_all(file.get(), piece)) {
@@ -108,6 +124,7 @@ class WriterProgram {
       }
     }
     if (!write_all(file.get(), aggregate_.first(filled))) return system_failure("write");
+    report.value = filled;
     if (fsync(file.get()) != 0) return system_failure("fsync");
     report.end_ns = report.later_ns = now_ns();
     return report;

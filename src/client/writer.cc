@@ -131,8 +131,10 @@ Status Writer::or_give_up(Status done) {
   return done;
 }
 
-Status Writer::begin() {
+Status Writer::begin(std::uint64_t bytes) {
   BACKSTAY_TRY(ready(/*begun=*/false));
+  const std::uint64_t buffers = bytes / agent_->buffer_bytes() + 1;
+  window_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(buffers, window_max));
   failpoint("writer.begin");
   Status begun = open();
   failpoint("writer.begun");

@@ -58,9 +58,10 @@ class Writer {
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
-  // Begins a version. Errors: state (one is begun already), too_large (no number is left),
-  // agent_lost.
-  Status begin();
+  // Begins a version. `bytes`: about so many will be appended, where that is known: buffers are
+  // then asked for together rather than more and more of them. Errors: state (one is begun
+  // already), too_large (no number is left), agent_lost.
+  Status begin(std::uint64_t bytes = 0);
   // That was begun; 0: none is.
   VersionNumber begun() const { return version_; }
   // Copies `bytes` bytes behind those before. Blocks while the pool is full. After an error the

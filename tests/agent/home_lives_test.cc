@@ -36,7 +36,8 @@ class RandomLife {
                                 io::Fault::flip};
     io::FaultPlan plan{faults[random_.between(0, 6)], random_.between(1, 120)};
     machine_.clock.advance(second);
-    agent_ = std::make_unique<HomeAgent>(machine_, faulty ? plan : io::FaultPlan{});
+    agent_ = std::make_unique<HomeAgent>(machine_, faulty ? plan : io::FaultPlan{},
+                                         random_.between(1, 8));
     for (const auto& [number, record] : stored_) agent_->add(record);
   }
   void act() {

@@ -34,9 +34,9 @@ TEST_F(HomePlanTest, WhatWasLetGoWhileItWasLookedAtIsLookedAtAgain) {
   store(1, {{"/w/x", 10}});
   EXPECT_EQ(step(), "look at 1");
   for (const char* asked : {"/w/x", "/w/", ""}) {
-    const auto order = plan_.next(now_);
-    ASSERT_TRUE(order.has_value()) << asked;
-    const auto& bring = std::get<BringFile>(*order);
+    const HomeOrders orders = plan_.next(now_);
+    ASSERT_EQ(orders.size(), 1U) << asked;
+    const auto& bring = std::get<BringFile>(orders.front());
     plan_.settle(1, asked, now_);
     plan_.settle(2, "/w/other", now_);
     plan_.on(FileBrought{bring.version, bring.to, Brought::held, "a program has it open"}, now_);
@@ -51,8 +51,8 @@ TEST_F(HomePlanTest, WhatWasLetGoWhileItWasLookedAtIsLookedAtAgain) {
 TEST_F(HomePlanTest, ATryThatBeganBeforeTheQuestionDoesNotAnswerIt) {
   store(1, {{"/w/x", 10}});
   EXPECT_EQ(step(), "look at 1");
-  const auto order = plan_.next(now_);
-  ASSERT_TRUE(order.has_value());
+  const HomeOrders orders = plan_.next(now_);
+  ASSERT_EQ(orders.size(), 1U);
   plan_.settle(1, "/w/x", now_);
   plan_.on(FileBrought{1, "/w/x", Brought::failed, "no space left", Code::no_space}, now_);
   EXPECT_EQ(answers(), Answers{});

@@ -30,13 +30,13 @@ TEST_F(HomePlanTest, AFileMayBeRenamedBeforeItsTableIsKnown) {
 TEST_F(HomePlanTest, WhatIsNotKnownIsNotRenamedToWhereAnOlderOneIsOnItsWay) {
   store(1, {{"/w/x", 10}});
   EXPECT_EQ(step(), "look at 1");
-  const auto order = plan_.next(now_);
-  ASSERT_TRUE(order);
+  const HomeOrders orders = plan_.next(now_);
+  ASSERT_EQ(orders.size(), 1U);
   store_[2].found.files = {{"/w/x.tmp", 20}};
   plan_.captured(2);
   EXPECT_EQ(plan_.move(2, "/w/x.tmp", "/w/x", 30).error().code(), Code::busy);
   EXPECT_TRUE(plan_.move(2, "/w/x.tmp", "/w/y", 30).ok());
-  EXPECT_EQ(carry_out(std::get<BringFile>(*order)), "bring /w/x of 1");
+  EXPECT_EQ(carry_out(std::get<BringFile>(orders.front())), "bring /w/x of 1");
 }
 
 TEST_F(HomePlanTest, WhatIsRenamedAgainAndAgainIsBroughtOnce) {
@@ -65,8 +65,8 @@ TEST_F(HomePlanTest, AMarkThatIsBeingWrittenDoesNotKnowWhatIsCalledBackMeanwhile
   store_[1].refused["/w/x"] = "the disk is full";
   EXPECT_EQ(step(), "look at 1");
   EXPECT_EQ(step(), "fail /w/x of 1");
-  const auto mark = plan_.next(now_);
-  ASSERT_TRUE(mark && std::holds_alternative<MarkHome>(*mark));
+  const HomeOrders marks = plan_.next(now_);
+  ASSERT_TRUE(!marks.empty() && std::holds_alternative<MarkHome>(marks.front()));
   EXPECT_TRUE(plan_.move(1, "/w/x", "", 0).ok());
   plan_.on(HomeMarked{1, {}, {}}, now_);
   answers();
@@ -81,10 +81,10 @@ TEST_F(HomePlanTest, WhatIsOnItsWayOrAtHomeIsNotRenamed) {
   EXPECT_EQ(plan_.move(2, "/w/x.tmp", "/w/x", 30).error().code(), Code::not_found);
   EXPECT_EQ(step(), "look at 1");
   EXPECT_EQ(plan_.move(1, "/w/other", "/w/x", 30).error().code(), Code::not_found);
-  const auto order = plan_.next(now_);
-  ASSERT_TRUE(order);
+  const HomeOrders orders = plan_.next(now_);
+  ASSERT_EQ(orders.size(), 1U);
   EXPECT_EQ(plan_.move(1, "/w/x.tmp", "/w/x", 30).error().code(), Code::busy);
-  EXPECT_EQ(carry_out(std::get<BringFile>(*order)), "bring /w/x.tmp of 1");
+  EXPECT_EQ(carry_out(std::get<BringFile>(orders.front())), "bring /w/x.tmp of 1");
   EXPECT_EQ(plan_.move(1, "/w/x.tmp", "/w/x", 30).error().code(), Code::state);
   run();
   EXPECT_EQ(plan_.move(1, "/w/x.tmp", "/w/x", 30).error().code(), Code::state);
@@ -121,9 +121,9 @@ TEST_F(HomePlanTest, WhileAnOlderFileOfTheNewPathIsOnItsWayNothingIsRenamed) {
   store(2, {{"/w/x.tmp", 20}});
   EXPECT_EQ(step(), "look at 1");
   EXPECT_EQ(step(), "look at 2");
-  const auto order = plan_.next(now_);
+  const HomeOrders orders = plan_.next(now_);
   EXPECT_EQ(plan_.move(2, "/w/x.tmp", "/w/x", 30).error().code(), Code::busy);
-  EXPECT_EQ(carry_out(std::get<BringFile>(*order)), "bring /w/x of 1");
+  EXPECT_EQ(carry_out(std::get<BringFile>(orders.front())), "bring /w/x of 1");
   EXPECT_TRUE(plan_.move(2, "/w/x.tmp", "/w/x", 30).ok());
   EXPECT_EQ(run(), (Steps{"mark 1", "bring /w/x.tmp of 2 to /w/x", "mark 2"}));
 }

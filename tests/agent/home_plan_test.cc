@@ -113,11 +113,11 @@ TEST_F(HomePlanTest, AVersionThatGoesWhileItsFileIsOnItsWayStillOvertakes) {
   store(2, {{"/w/a", 20}});
   step();
   step();
-  const auto order = plan_.next(now_);
-  ASSERT_TRUE(order && std::get_if<BringFile>(&*order) != nullptr);
+  const HomeOrders orders = plan_.next(now_);
+  ASSERT_TRUE(!orders.empty() && std::holds_alternative<BringFile>(orders.front()));
   EXPECT_EQ(plan_.on_its_way(), "/w/a");
   plan_.gone(2);
-  EXPECT_EQ(plan_.next(now_), std::nullopt) << "the thread does one thing at a time";
+  EXPECT_TRUE(plan_.next(now_).empty()) << "the thread has its orders";
   plan_.on(FileBrought{2, "/w/a"}, now_);
   EXPECT_EQ(run(), Steps{"mark 1"});
 }
@@ -319,6 +319,55 @@ TEST_F(HomePlanTest, SettleTellsThatAVersionWasNotWritten) {
   plan_.settle(3, "/w/a", now_);
   run();
   EXPECT_EQ(answers(), (Answers{{3, "ok"}}));
+}
+
+// --- several at a time ---------------------------------------------------------------------------
+
+TEST_F(HomePlanTest, SeveralFilesComeAtATimeAndThenTheirMarks) {
+  for (VersionNumber version = 1; version <= 3; ++version) {
+    store(version, {{"/w/" + std::to_string(version), 10 * version}});
+  }
+  EXPECT_EQ(run_at_once(2),
+            (Steps{"look at 1", "look at 2", "look at 3", "bring /w/1 of 1; bring /w/2 of 2",
+                   "mark 1; mark 2", "bring /w/3 of 3", "mark 3"}));
+  answers();
+  EXPECT_EQ(at_home_, (std::vector<VersionNumber>{1, 2, 3}));
+}
+
+TEST_F(HomePlanTest, OfThoseThatComeTogetherEachMayFail) {
+  store(1, {{"/gone/a", 10}, {"/w/b", 11}});
+  store(2, {{"/w/c", 20}});
+  store_[1].refused["/gone/a"] = "no such folder";
+  plan_.settle(1, "", now_);
+  EXPECT_EQ(run_at_once(8),
+            (Steps{"look at 1", "look at 2", "fail /gone/a of 1; bring /w/b of 1; bring /w/c of 2",
+                   "mark 1 not /gone/a; mark 2"}));
+  EXPECT_EQ(answers(), (Answers{{1, "no such folder"}}));
+  EXPECT_EQ(at_home_, std::vector<VersionNumber>{2});
+}
+
+TEST_F(HomePlanTest, LargeFilesComeOneByOne) {
+  constexpr std::uint64_t large = 40 << 20;
+  store(1, {{"/w/a", 10, large}, {"/w/b", 11, large}, {"/w/c", 12, 1}});
+  EXPECT_EQ(run_at_once(8),
+            (Steps{"look at 1", "bring /w/a of 1", "bring /w/b of 1; bring /w/c of 1", "mark 1"}));
+}
+
+TEST_F(HomePlanTest, AQuestionForAnyOfThoseOnTheirWayIsAnsweredByALaterTry) {
+  store(1, {{"/w/a", 10}, {"/w/b", 11}});
+  EXPECT_EQ(step(), "look at 1");
+  const HomeOrders orders = plan_.next(now_, 8);
+  ASSERT_EQ(orders.size(), 2U);
+  plan_.settle(1, "/w/b", now_);
+  EXPECT_EQ(plan_.move(1, "/w/a", "/w/c", 30).error().code(), Code::busy);
+  EXPECT_EQ(plan_.move(1, "/w/b", "/w/c", 30).error().code(), Code::busy);
+  EXPECT_TRUE(plan_.next(now_, 8).empty());
+  plan_.on(FileBrought{1, "/w/b", Brought::failed, "no space left", Code::no_space}, now_);
+  EXPECT_TRUE(plan_.next(now_, 8).empty()) << "the other one is not answered";
+  plan_.on(FileBrought{1, "/w/a"}, now_);
+  EXPECT_EQ(answers(), Answers{});
+  EXPECT_EQ(run_at_once(8), (Steps{"mark 1 not /w/b", "bring /w/b of 1", "mark 1"}));
+  EXPECT_EQ(answers(), (Answers{{1, "ok"}}));
 }
 
 TEST_F(HomePlanTest, WhoIsGoneGetsNoAnswer) {

@@ -37,11 +37,24 @@ class HomePlanTest : public ::testing::Test {
 
   // One order, carried out. What was done, in words; "" : there was none.
   std::string step() {
-    const auto order = plan_.next(now_);
-    if (!order) return "";
-    if (const auto* look = std::get_if<LookAtFiles>(&*order)) return carry_out(*look);
-    if (const auto* bring = std::get_if<BringFile>(&*order)) return carry_out(*bring);
-    return carry_out(std::get<MarkHome>(*order));
+    const HomeOrders orders = plan_.next(now_);
+    return orders.empty() ? "" : carry_out(orders.front());
+  }
+  std::string carry_out(const HomeOrder& order) {
+    if (const auto* look = std::get_if<LookAtFiles>(&order)) return carry_out(*look);
+    if (const auto* bring = std::get_if<BringFile>(&order)) return carry_out(*bring);
+    return carry_out(std::get<MarkHome>(order));
+  }
+  // Several orders at a time: what was done, with a line for each time.
+  std::vector<std::string> run_at_once(std::size_t most) {
+    std::vector<std::string> all;
+    for (HomeOrders orders = plan_.next(now_, most); !orders.empty();
+         orders = plan_.next(now_, most)) {
+      std::string line;
+      for (const HomeOrder& order : orders) line += (line.empty() ? "" : "; ") + carry_out(order);
+      all.push_back(line);
+    }
+    return all;
   }
   std::vector<std::string> run() {
     std::vector<std::string> all;

@@ -137,12 +137,13 @@ void HomeAgent::run() {
 }
 
 bool HomeAgent::step() {
-  const auto order = plan_.next(machine_.clock.monotonic_ns());
-  if (!order) return false;
-  answer_.reset();
-  worker_.handle(*order);
-  EXPECT_TRUE(answer_.has_value());
-  plan_.on(*answer_, machine_.clock.monotonic_ns());
+  const HomeOrders orders = plan_.next(machine_.clock.monotonic_ns(), at_once_max_);
+  if (orders.empty()) return false;
+  worker_.handle(orders);
+  EXPECT_EQ(thread_answers_.size(), orders.size());
+  for (const HomeAnswer& answer : std::exchange(thread_answers_, {})) {
+    plan_.on(answer, machine_.clock.monotonic_ns());
+  }
   return true;
 }
 

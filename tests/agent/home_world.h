@@ -72,24 +72,26 @@ std::vector<std::string> mark_of(Machine& machine, VersionNumber version);
 using Names = std::vector<std::string>;
 
 // One life of an agent, as far as it brings files home. Every call to the machine's files is
-// counted, and one goes wrong as `plan` says.
+// counted, and one goes wrong as `plan` says. `at_once_max`: orders that the thread has at a time.
 class HomeAgent {
  public:
-  explicit HomeAgent(Machine& machine, io::FaultPlan plan = {})
+  explicit HomeAgent(Machine& machine, io::FaultPlan plan = {}, std::size_t at_once_max = 1)
       : machine_(machine),
+        at_once_max_(at_once_max),
         faults_(std::make_shared<io::Faults>(plan)),
         files_(io::make_faulty_filesystem(machine.files, faults_)),
         worker_({.job = job,
                  .open_tier = [this] { return tier(); },
                  .files = files_.get(),
                  .clock = &machine.clock,
-                 .answer = [this](HomeAnswer answer) { answer_ = std::move(answer); }}) {}
+                 .answer = [this](HomeAnswer one) { thread_answers_.push_back(std::move(one)); },
+                 .at_once = run_in_turn}) {}
 
   void add(const format::CommitRecord& record);
 
   // All that can be done now. Ends early where the machine has stopped.
   void run();
-  // One order.
+  // Orders that come together.
   bool step();
   // Also what is paused, as often as that.
   void run_patiently(int pauses = 3);
@@ -107,11 +109,12 @@ class HomeAgent {
   void take_news();
 
   Machine& machine_;
+  const std::size_t at_once_max_;
   const std::shared_ptr<io::Faults> faults_;
   const std::unique_ptr<io::FileSystem> files_;
   HomePlan plan_;
   HomeWorker worker_;
-  std::optional<HomeAnswer> answer_;
+  std::vector<HomeAnswer> thread_answers_;
   std::uint64_t ticket_ = 0;
   std::map<std::uint64_t, std::string> answers_;
   std::vector<VersionNumber> at_home_;

@@ -14,7 +14,8 @@ namespace backstay::agent::testing {
 // Set by the test, read by the store's thread.
 struct Warning {
   std::atomic<bool> full = false;  // create() fails: a full disk that is cleaned up later
-  std::atomic<bool> room_when_removed = false;  // full until a version is removed
+  std::atomic<std::uint64_t> room_bytes = UINT64_MAX;  // create() of more fails
+  std::atomic<bool> room_when_removed = false;         // full until a version is removed
   std::atomic<int> failing_gets = 0;  // so many get() of names with this ending fail, then none
   std::string ending;
   std::atomic<int> failing_opens = 0;  // so many open() fail, then none
@@ -28,7 +29,8 @@ class RefusingTier final : public tier::Tier {
       : inner_(std::move(inner)), trouble_(std::move(trouble)) {}
   Result<std::unique_ptr<tier::Writer>> create(const std::string& name,
                                                std::uint64_t bytes) override {
-    if (trouble_->full) return Error(Code::no_space, "the disk is full");
+    if (trouble_->full || bytes > trouble_->room_bytes)
+      return Error(Code::no_space, "the disk is full");
     return inner_->create(name, bytes);
   }
   Result<std::unique_ptr<tier::Reader>> open(const std::string& name) override {

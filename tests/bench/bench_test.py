@@ -69,6 +69,47 @@ class Benchmarks(unittest.TestCase):
             self.assertGreater(way["speedup"], 0)
         self.assertGreater(result["ways"]["aggregate"]["memory_bytes"], 0)
 
+    def test_pattern_sweeps(self):
+        script = pathlib.Path(__file__).resolve().parents[2] / "bench" / "pattern_sweeps"
+        command = [script, "--quick", "--json", "--build", BIN.parent, "--out",
+                   self.folder.name + "/sweeps.json"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = json.loads(done.stdout)
+        captured = {"preload", *(["mount"] if self.can_mount() else [])}
+        for row in result["pools"]:
+            self.assertEqual(set(row["ways"]), captured | {"direct", "pool"})
+            self.assertEqual(row["ways"]["pool"]["memory_bytes"], row["pool_mib"] << 20)
+        for row in result["thresholds"]:
+            self.assertGreater(row["ways"]["aggregate"]["memory_bytes"], 0)
+        for way in result["run_time"].values():
+            self.check_samples(way, ("blocked_s", "program_s", "run_s"), 1)
+            self.assertGreaterEqual(way["run_s"], way["program_s"])
+        if "throttled" in result["left_out"]:
+            self.assertNotIn("throttled", result)
+            return
+        for way in result["throttled"].values():
+            self.assertGreater(way["write_requests"], 0)
+
+    def test_many_files(self):
+        script = pathlib.Path(__file__).resolve().parents[2] / "bench" / "many_files"
+        command = [script, "--quick", "--json", "--build", BIN.parent, "--out",
+                   self.folder.name + "/many.json"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        ways = json.loads(done.stdout)["ways"]
+        self.assertEqual(set(ways), {"native", "synced", "captured"})
+        for way in ways.values():
+            self.assertGreaterEqual(way["safe_s"], way["program_s"])
+
+    def test_creates(self):
+        result = self.run_one("creates", "--processes", "2", "--files", "20", "--mib", "1",
+                              "--repetitions", "1")
+        self.check_samples(result, [f"{what}_per_s" for what in (
+            "files", "streams", "files_synced", "streams_synced", "own_file_bytes",
+            "shared_file_bytes", "stream_bytes")], 1)
+        self.assertGreater(result["streams_over_files"], 0)
+
     def test_files(self):
         result = self.run_one("files", "--mib", "2", "--repetitions", "2")
         shapes = [f"{kib}k_x{processes}" for kib in (4, 128, 1024) for processes in (1, 4)]

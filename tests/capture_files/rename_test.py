@@ -97,6 +97,41 @@ def without_waiting(program, folder):
             need(taken >= turns // 2, f"{case}: most renames waited")
 
 
+# Renames when it is told to.
+TOLD = PROGRAM.replace("    else:\n        os.rename(",
+                       "    else:\n        print('closed', flush=True)\n"
+                       "        sys.stdin.readline()\n        os.rename(")
+
+
+def as_it_comes_to_its_place(program, folder):
+    """The agent has the file's bytes beside its path, and takes no other name any more."""
+    for old in (True, False):
+        with World(program, BACKSTAY_AGENT_LOG_LEVEL="debug",
+                   BACKSTAY_FAILPOINT="home.3=wait") as world:
+            pipe = world.folder / "pipe"
+            world.env["BACKSTAY_FAILPOINT_PIPE"] = str(pipe)
+            for end in (".reached", ".go"):
+                os.mkfifo(f"{pipe}{end}")
+            place = fresh(folder, old)
+            words = world.words(place, PYTHON, "-c", TOLD, place / "x", 1, "end")
+            running = subprocess.Popen(words, env=world.env, cwd=world.folder, text=True,
+                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE)
+            need(running.stdout.readline() == "closed\n", "the program does not close its file")
+            pathlib.Path(f"{pipe}.reached").read_bytes()
+            running.stdin.write("rename\n")
+            running.stdin.flush()
+            wait_for(lambda: "a file was not renamed" in world.log(), "the agent's no")
+            need(running.poll() is None, "the rename did not wait")
+            pathlib.Path(f"{pipe}.go").write_bytes(b"")
+            stdout, stderr = running.communicate(timeout=60)
+            done = subprocess.CompletedProcess(words, running.returncode, stdout, stderr)
+            case = f"renamed as it comes, {'an old file' if old else 'no file'}"
+            need("is on its way" in world.log(), f"{case}: {world.log()}")
+            check(place, {"x": 0}, done, case)
+            need(not temporary_files(place), f"{case}: left {temporary_files(place)}")
+
+
 COLLECTOR_STEPS = ("place_listed", "moved", "placeholder_gone", "settles", "settled")
 AGENT_STEPS = ("commit.1", "commit.4", "commit.6", "home.1", "home.2", "home.3", "home.4",
                "home.5", "home.6")
@@ -226,8 +261,8 @@ os.rename('i', 'writes'); g.close()
 
 
 TESTS = {test.__name__: test for test in (
-    without_waiting, what_cannot_be_taken, on_the_disk_under_the_former_name,
-    brought_to_the_former_name, killed_at_each_step)}
+    without_waiting, as_it_comes_to_its_place, what_cannot_be_taken,
+    on_the_disk_under_the_former_name, brought_to_the_former_name, killed_at_each_step)}
 
 
 def main():

@@ -45,6 +45,15 @@ def test_durable_in_turns_and_back_from_there_alone(nodes, undisturbed, shared):
     assert "restarted version=4 step=20" in again and result(again) == undisturbed[40]
 
 
+def test_streams_come_back_from_shared_storage_alone(nodes, shared):
+    durable = {"durable_dir": shared, "protect_replicas": 0, "streams": 40}
+    nodes.run(["n0", "n1"], 20, wait=DURABLE, **durable)
+    for host in ("n0", "n1"):
+        nodes.lose(host)
+    again = nodes.run(["n2", "n3"], 40, wait=DURABLE, **durable)
+    assert "restarted version=4 step=20" in again and "streams as they were written" in again
+
+
 @pytest.mark.parametrize("hosts", [["n3", "n0"], ["n3", "n2", "n1", "n0"]], ids="-".join)
 def test_durable_comes_back_on_other_hosts(nodes, undisturbed, shared, hosts):
     durable = {"durable_dir": shared}

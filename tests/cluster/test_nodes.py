@@ -37,9 +37,10 @@ class Nodes:
         self.job = next(names)
 
     def start(self, hosts, steps, ranks=6, wait=PROTECTED, gate_step=None, gate=None,
-              safe_step=None, **settings):
+              safe_step=None, streams=None, **settings):
         more = [f"gate_step={gate_step}", f"gate={gate}"] if gate else []
         more += [f"safe_step={safe_step}"] if safe_step else []
+        more += [f"streams={streams}"] if streams else []
         return self.start_program(hosts, ranks, [JOB, steps, 5, f"wait_level={wait}", *more],
                                   **settings)
 
@@ -247,6 +248,15 @@ def test_hosts_are_lost_with_parity(nodes, undisturbed, parity, hosts, lost, lef
     again = nodes.run(left, 40, protect_parity="1,1")
     assert "restarted version=4 step=20" in again and result(again) == undisturbed[40], again + nodes.logs()
     assert rebuilt in nodes.logs()
+
+
+@pytest.mark.parametrize("settings", [{"protect_replicas": 1}, {"protect_parity": "2,1"}], ids=str)
+def test_streams_come_back_from_other_nodes(nodes, settings):
+    nodes.run(["n0", "n1", "n2"], 20, streams=40, **settings)
+    nodes.stop_agents("n0", "n2")
+    nodes.lose("n1")
+    again = nodes.run(["n0", "n2"], 40, streams=40, protect_replicas=1)
+    assert "restarted version=4 step=20" in again and "streams as they were written" in again
 
 
 def test_more_hosts_are_lost_than_parity_makes_up_for(nodes):

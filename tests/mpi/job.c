@@ -12,6 +12,7 @@
  *   after_restart=N          after a restart N steps are done, in place of STEPS
  *   step_ms=N                each step takes so long at least
  *   until_stop=1             ignores EVERY; checkpoints when due, ends when asked to stop
+ *   streams=N                each checkpoint also has N streams of each rank; a restart reads them
  */
 #include <mpi.h>
 #include <signal.h>
@@ -24,11 +25,13 @@
 
 #include "backstay/backstay.h"
 #include "backstay/backstay_mpi.h"
+#include "backstay/backstay_streams.h"
 
 enum { cells = 300000 };
 static double u[cells];
 static int64_t step;
 static int rank, ranks;
+static long streams; /* of each rank and version; none: 0 or less */
 
 static const char* option(int argc, char** argv, const char* name) {
   const size_t length = strlen(name);
@@ -72,6 +75,52 @@ static void print_result(void) {
   free(sums);
 }
 
+/* Stream i of a rank, as it is saved in this step: its bytes follow from all three. */
+static size_t fill_stream(char* data, int i) {
+  const size_t bytes = (size_t)(1000 * i + 7 * rank);
+  for (size_t at = 0; at < bytes; ++at) data[at] = (char)(at * 31 + (size_t)(step + 3 * rank + i));
+  return bytes;
+}
+
+enum { stream_max = 100000 };
+
+static int save(void) {
+  static char data[stream_max];
+  for (int i = 0; i < streams; ++i) {
+    char name[32];
+    backstay_stream stream = 0;
+    snprintf(name, sizeof name, "stream %d", i);
+    must(backstay_stream_open(name, &stream), "open a stream");
+    must(backstay_stream_write(stream, data, fill_stream(data, i)), "write a stream");
+    must(backstay_stream_close(stream), "close a stream");
+  }
+  return backstay_checkpoint();
+}
+
+static void check_streams(uint64_t version) {
+  static char wanted[stream_max], found[stream_max];
+  uint64_t count = 0;
+  if (streams <= 0) return;
+  must(backstay_stream_count(version, &count), "count the streams");
+  int good = count == (uint64_t)streams;
+  for (int i = 0; i < streams && good; ++i) {
+    char name[32];
+    const size_t bytes = fill_stream(wanted, i);
+    snprintf(name, sizeof name, "stream %d", i);
+    must(backstay_stream_read(version, name, 0, found, bytes), "read a stream");
+    good = memcmp(wanted, found, bytes) == 0;
+  }
+  MPI_Allreduce(MPI_IN_PLACE, &good, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  if (rank == 0) printf("streams %s\n", good ? "as they were written" : "differ");
+}
+
+static void check(uint64_t version) { /* it exists, on whichever nodes it is */
+  backstay_level level = BACKSTAY_CAPTURED;
+  const int known = backstay_test(version, &level);
+  if (known == BACKSTAY_ENOTFOUND) must(known, "test of the version restarted from");
+  check_streams(version);
+}
+
 static void wait_at_gate(const char* gate) {
   char reached[4096];
   struct stat info;
@@ -86,6 +135,7 @@ int main(int argc, char** argv) {
   long steps = atol(argv[1]);
   const long every = atol(argv[2]);
   uint64_t version = 0;
+  streams = number(argc, argv, "streams");
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
@@ -101,11 +151,7 @@ int main(int argc, char** argv) {
   const long more_steps = number(argc, argv, "after_restart");
   if (restarted == BACKSTAY_OK && more_steps > 0) steps = (long)step + more_steps;
   if (restarted != BACKSTAY_ENONE) must(restarted, "restart");
-  if (restarted == BACKSTAY_OK) { /* it exists, on whichever nodes it is */
-    backstay_level level = BACKSTAY_CAPTURED;
-    const int known = backstay_test(version, &level);
-    if (known == BACKSTAY_ENOTFOUND) must(known, "test of the version restarted from");
-  }
+  if (restarted == BACKSTAY_OK) check(version);
 
   const long step_ms = number(argc, argv, "step_ms");
   const int until_stop = number(argc, argv, "until_stop") == 1;
@@ -114,7 +160,7 @@ int main(int argc, char** argv) {
     if (step_ms > 0) usleep((unsigned)step_ms * 1000);
     const int due = backstay_due();
     if (until_stop ? due : step % every == 0) {
-      const int code = backstay_checkpoint();
+      const int code = save();
       if (rank == 0) {
         printf("checkpoint step=%lld code=%d version=%llu\n", (long long)step, code,
                (unsigned long long)backstay_version());

@@ -18,8 +18,9 @@ MemoryVersion& VersionOutput::begin(VersionNumber number) {
   return version;
 }
 
-void VersionOutput::open(const MemoryVersion& version, std::uint64_t bytes) {
-  state_.store.post(OpenVersion{version.info, bytes, reclaimable()});
+void VersionOutput::open(const MemoryVersion& version, std::uint64_t bytes,
+                         std::uint64_t hoped_bytes) {
+  state_.store.post(OpenVersion{version.info, bytes, reclaimable(), hoped_bytes});
 }
 
 // What was ordered to be recorded, and versions of one node that are on their way to the disk, have

@@ -19,8 +19,9 @@ class VersionOutput {
 
   // A new version in the pool, of the present run. Precondition: its number is new.
   MemoryVersion& begin(VersionNumber number);
-  // The store opens it. `bytes`: a guess of its length.
-  void open(const MemoryVersion& version, std::uint64_t bytes);
+  // The store opens it. `bytes`: a guess of its length; `hoped_bytes`: another one, for which room
+  // is reserved where there is some.
+  void open(const MemoryVersion& version, std::uint64_t bytes, std::uint64_t hoped_bytes = 0);
   // Precondition: open.
   void take_in(MemoryVersion& version, const format::ObjectId& object,
                const wire::ChunkInPool& chunk);

@@ -154,11 +154,17 @@ Status Writers::take_in(const Member& writer, const wire::ChunkInPool& chunk) {
                                             writer.number));
   }
   MemoryVersion& version = *state_.in_memory(writer.version);
-  if (!open.in_store) output_.open(version, chunk.length);
+  if (!open.in_store) output_.open(version, chunk.length, hoped_bytes(chunk));
   open.in_store = true;
   open.received_bytes += chunk.length;
   output_.take_in(version, open.object, chunk);
   return {};
+}
+
+// Programs write files of one size again and again, and what is reserved together may lie on blocks
+// of a version that was removed.
+std::uint64_t Writers::hoped_bytes(const wire::ChunkInPool& first) const {
+  return first.length < state_.pool.buffer_bytes() ? first.length : last_bytes_;
 }
 
 Status Writers::finish(Member& writer, const wire::Finish& finish) {
@@ -175,6 +181,7 @@ Status Writers::finish(Member& writer, const wire::Finish& finish) {
   version.object_bytes[open->object] = finish.object_bytes;
   version.captured_ns = state_.clock.wall_ns();
   open->finished = true;
+  last_bytes_ = finish.object_bytes;
   failpoint("writers.finish");
   if (version.failed && !version.whole) {
     give_up(finish.version, *version.failed);

@@ -81,6 +81,7 @@ class Writers {
   Status more(Member& writer, const wire::More& more);
   Status filled(Member& writer, const wire::Filled& filled);
   Status take_in(const Member& writer, const wire::ChunkInPool& chunk);
+  std::uint64_t hoped_bytes(const wire::ChunkInPool& first) const;
   Status finish(Member& writer, const wire::Finish& finish);
   Status abandon(Member& writer, const wire::Abandon& abandon);
   // The one that the writer has open and has not finished; null: none, or another one.
@@ -99,6 +100,7 @@ class Writers {
   bool run_began_ = false;
   std::uint32_t next_number_ = 0;
   std::uint64_t asked_ = 0;
+  std::uint64_t last_bytes_ = 0;  // of the version that was finished last
   std::uint64_t retried_ns_ = 0;
   std::map<ConnectionId, Member> writers_;
   std::map<VersionNumber, OpenVersionOf> open_;

@@ -21,7 +21,8 @@ Store::Store(std::string job, MakeTier make_tier, StoreWorker::PostEvent post_ev
              StoreWorker::AppendLine append_event)
     : DiskThread([job = std::move(job), make_tier = std::move(make_tier),
                   post_event = std::move(post_event), append_event = std::move(append_event)] {
-        return std::make_unique<StoreWorker>(job, make_tier, post_event, append_event);
+        return std::make_unique<StoreInThread>(
+            std::make_unique<StoreWorker>(job, make_tier, post_event, append_event));
       }) {}
 
 Drain::Drain(std::string job, DrainWorld world)

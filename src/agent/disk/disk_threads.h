@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "agent/disk/disk_thread.h"
 #include "agent/disk/drain.h"
@@ -14,10 +15,23 @@
 
 namespace backstay::agent {
 
-class Store final : public DiskThread<StoreWorker, Command> {
+// The store's worker as its thread has it: does together what comes together.
+class StoreInThread final {
+ public:
+  explicit StoreInThread(std::unique_ptr<StoreWorker> worker) : worker_(std::move(worker)) {}
+  void handle(Command command) { worker_->take(std::move(command)); }
+  std::uint64_t wakes_ns() const { return worker_->wakes_ns(); }
+  void carry_on(bool wait) { worker_->carry_on(wait); }
+  void finish() { worker_->finish(); }
+
+ private:
+  const std::unique_ptr<StoreWorker> worker_;
+};
+
+class Store final : public DiskThread<StoreInThread, Command> {
  public:
   using MakeTier = StoreWorker::MakeTier;
-  // All three are called in the store's thread; the tier is that thread's alone.
+  // All three are called in the store's thread; the tier is that thread's and its helpers'.
   Store(std::string job, MakeTier make_tier, StoreWorker::PostEvent post_event,
         StoreWorker::AppendLine append_event = {});
 };
@@ -47,11 +61,11 @@ class Home final {
   Home(const Home&) = delete;
   Home& operator=(const Home&) = delete;
 
-  void post(HomeOrder order) { thread_.post(std::move(order)); }
+  void post(HomeOrders orders) { thread_.post(std::move(orders)); }
 
  private:
   std::atomic<bool> ends_ = false;
-  DiskThread<HomeWorker, HomeOrder> thread_;
+  DiskThread<HomeWorker, HomeOrders> thread_;
 };
 
 }  // namespace backstay::agent

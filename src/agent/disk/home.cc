@@ -15,34 +15,48 @@ HomeWorker::HomeWorker(HomeWorld world, std::function<bool()> stop)
       stop_(std::move(stop)),
       paths_(world_.job, *world_.files, *world_.clock) {}
 
-void HomeWorker::handle(const HomeOrder& order) {
-  std::visit([this](const auto& one) { handle(one); }, order);
+void HomeWorker::handle(const HomeOrders& orders) {
+  std::vector<const BringFile*> files;
+  std::vector<const MarkHome*> marks;
+  for (const HomeOrder& order : orders) {
+    if (const auto* one = std::get_if<LookAtFiles>(&order)) look(*one);
+    if (const auto* one = std::get_if<BringFile>(&order)) files.push_back(one);
+    if (const auto* one = std::get_if<MarkHome>(&order)) marks.push_back(one);
+  }
+  if (!files.empty()) bring(files);
+  if (!marks.empty()) mark(marks);
+}
+
+Status HomeWorker::open_tier() {
+  if (tier_ != nullptr) return {};
+  BACKSTAY_ASSIGN(tier_, world_.open_tier());
+  return {};
 }
 
 // --- looking -------------------------------------------------------------------------------------
 
-void HomeWorker::handle(const LookAtFiles& order) {
+void HomeWorker::look(const LookAtFiles& order) {
   Known& known = known_[order.record.version];
   known.record = order.record;
   known.node = order.node;
-  world_.answer(FilesLookedAt{order.record.version, look(known)});
+  world_.answer(FilesLookedAt{order.record.version, found_in(known)});
 }
 
 Status HomeWorker::open(const Known& known) {
   if (opened_ == known.record.version) return {};
   opened_ = 0;
   files_.reset();
-  tier_.reset();
-  BACKSTAY_ASSIGN(tier_, world_.open_tier());
+  BACKSTAY_TRY(open_tier());
   auto files = VersionFiles::open(*tier_, known.record, known.node);
   // What is wrong is read once more, as the trouble may pass.
   if (!files.ok()) files = VersionFiles::open(*tier_, known.record, known.node);
+  if (!files.ok()) tier_.reset();
   BACKSTAY_ASSIGN(files_, std::move(files));
   opened_ = known.record.version;
   return {};
 }
 
-Result<FilesFound> HomeWorker::look(const Known& known) {
+Result<FilesFound> HomeWorker::found_in(const Known& known) {
   BACKSTAY_TRY(open(known));
   std::string why_not;
   BACKSTAY_ASSIGN(auto mark, read_home_mark(*tier_, known.record, known.node, &why_not));
@@ -63,61 +77,128 @@ Result<FilesFound> HomeWorker::look(const Known& known) {
 
 // --- bringing ------------------------------------------------------------------------------------
 
-void HomeWorker::handle(const BringFile& order) {
-  auto brought = bring(order);
-  if (brought.ok()) {
-    brought->version = order.version;
-    return world_.answer(*brought);
+void HomeWorker::bring(const std::vector<const BringFile*>& orders) {
+  std::vector<OnItsWay> all;
+  for (const BringFile* order : orders) all.push_back(begin(*order));
+  Pieces syncs;
+  for (OnItsWay& one : all) {
+    if (one.file.comes()) syncs.emplace_back([&file = one.file] { file.sync(); });
   }
-  const Error& why = brought.error();
-  world_.answer(FileBrought{order.version, order.to, Brought::failed, why.message(), why.code()});
+  world_.at_once(syncs);
+  for (OnItsWay& one : all) {
+    FileBrought brought = end(one);
+    brought.version = one.order->version;
+    world_.answer(std::move(brought));
+  }
 }
 
-Result<FileBrought> HomeWorker::bring(const BringFile& order) {
+HomeWorker::OnItsWay HomeWorker::begin(const BringFile& order) {
   const auto known = known_.find(order.version);
-  if (known == known_.end()) return Error(Code::internal, "a version that was not looked at");
-  const auto hold = world_.hold({order.version, known->second.record.run});
-  if (!hold) {
-    return FileBrought{.path = order.to, .how = Brought::held, .why = "a program has it open"};
+  if (known == known_.end()) {
+    OnItsWay unknown{&order};
+    unknown.file.status = Error(Code::internal, "a version that was not looked at");
+    return unknown;
   }
-  BACKSTAY_TRY(open(known->second));
+  OnItsWay one{&order, world_.hold({order.version, known->second.record.run})};
+  if (!one.hold) {
+    one.file.how = Brought::held;
+    return one;
+  }
+  auto begun = written(order, known->second);
+  if (begun.ok()) {
+    one.file = std::move(*begun);
+  } else {
+    one.file.status = begun.error();
+  }
+  return one;
+}
+
+Result<HomeFile> HomeWorker::written(const BringFile& order, const Known& known) {
+  BACKSTAY_TRY(open(known));
   const auto entry = files_->files().find(order.path);
   if (entry == files_->files().end()) return Error(Code::internal, "a file that is not there");
   VersionFiles::Entry placed = entry->second;
   placed.file.path = order.to;
   placed.file.placed_ns = order.placed_ns;
-  FileBrought brought = paths_.bring(*files_, placed, stop_);
-  if (brought.how == Brought::home) known->second.unsynced.insert(parent_of(order.to));
+  return paths_.begin(*files_, placed, stop_);
+}
+
+FileBrought HomeWorker::end(OnItsWay& one) {
+  const HomeFile& file = one.file;
+  if (file.how == Brought::held) {
+    return {.path = one.order->to, .how = Brought::held, .why = "a program has it open"};
+  }
+  if (file.temporary.empty()) {  // it was not begun
+    const Error& why = file.status.error();
+    return {
+        .path = one.order->to, .how = Brought::failed, .why = why.message(), .code = why.code()};
+  }
+  FileBrought brought = paths_.end(one.file);
+  if (brought.how == Brought::home) {
+    known_.at(one.order->version).unsynced.insert(parent_of(one.order->to));
+  }
   if (brought.code == Code::corrupt || brought.code == Code::io) opened_ = 0;  // read it again
   return brought;
 }
 
 // --- marking -------------------------------------------------------------------------------------
 
-void HomeWorker::handle(const MarkHome& order) {
-  HomeMarked answer{order.version, {}};
-  answer.status = mark(order, answer);
-  world_.answer(std::move(answer));
+void HomeWorker::mark(const std::vector<const MarkHome*>& orders) {
+  const std::map<std::string, Status> folders = sync_folders(orders);
+  const Status tier = open_tier();
+  std::vector<HomeMarked> answers;
+  Pieces writes;
+  answers.reserve(orders.size());
+  for (const MarkHome* order : orders) {
+    HomeMarked& answer = answers.emplace_back(HomeMarked{order->version, tier});
+    const auto known = known_.find(order->version);
+    if (known == known_.end()) {
+      answer.status = Error(Code::internal, "a version that was not looked at");
+      continue;
+    }
+    for (const std::string& folder : std::exchange(known->second.unsynced, {})) {
+      const Status& synced = folders.at(folder);
+      if (!synced.ok()) answer.unsynced.emplace(folder, synced.error());
+    }
+    failpoint("home.5");
+    if (!answer.unsynced.empty()) answer.status = Status();
+    if (!answer.unsynced.empty() || !tier.ok()) continue;
+    writes.emplace_back([this, order, &answer] { answer.status = write_mark(*order); });
+  }
+  world_.at_once(writes);
+  for (HomeMarked& answer : answers) {
+    if (!answer.status.ok()) tier_.reset();
+    world_.answer(std::move(answer));
+  }
 }
 
-Status HomeWorker::mark(const MarkHome& order, HomeMarked& answer) {
-  const auto at = known_.find(order.version);
-  if (at == known_.end()) return Error(Code::internal, "a version that was not looked at");
-  Known& known = at->second;
-  for (const std::string& folder : std::exchange(known.unsynced, {})) {
-    const Status synced = world_.files->sync_directory(folder);
-    if (!synced.ok()) answer.unsynced.emplace(folder, synced.error());
+std::map<std::string, Status> HomeWorker::sync_folders(const std::vector<const MarkHome*>& orders) {
+  std::map<std::string, Status> folders;
+  for (const MarkHome* order : orders) {
+    const auto known = known_.find(order->version);
+    if (known == known_.end()) continue;
+    for (const std::string& folder : known->second.unsynced) folders.emplace(folder, Status());
   }
-  failpoint("home.5");
-  if (!answer.unsynced.empty()) return {};
-  BACKSTAY_ASSIGN(const auto tier, world_.open_tier());
+  Pieces syncs;
+  for (auto& [folder, status] : folders) {
+    syncs.emplace_back([this, &folder = folder, &status = status] {
+      status = world_.files->sync_directory(folder);
+    });
+  }
+  world_.at_once(syncs);
+  return folders;
+}
+
+// Any thread.
+Status HomeWorker::write_mark(const MarkHome& order) const {
+  const Known& known = known_.at(order.version);
   // A version that was removed meanwhile is not to come back as a folder with a mark.
-  if (look_at(*tier, known.record.job, order.version).level == Level::none) {
+  if (look_at(*tier_, known.record.job, order.version).level == Level::none) {
     return Error(Code::not_found, "the version is not there any more");
   }
   const format::HomeMark mark{known.record.job, known.node, known.record.version, known.record.run,
                               order.files};
-  BACKSTAY_TRY(write_home_mark(*tier, mark));
+  BACKSTAY_TRY(write_home_mark(*tier_, mark));
   failpoint("home.6");
   return {};
 }

@@ -1,8 +1,9 @@
 // The home thread of one job: reads the captured files of versions on the node's disk and brings
 // them to their own paths (docs/protocol/home.md).
 //
-// It gets one order at a time from the home plan (agent/home) and answers it. The file system of a
-// path may hang: nothing else waits for this thread but its own destructor.
+// It gets orders from the home plan (agent/home) and answers them. Those that come together have
+// their syncs together: a file system with a journal then commits once for all of them. The file
+// system of a path may hang: nothing else waits for this thread but its own destructor.
 #pragma once
 
 #include <functional>
@@ -12,10 +13,12 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "agent/disk/home_orders.h"
 #include "agent/disk/home_path.h"
 #include "agent/disk/version_files.h"
+#include "base/at_once.h"
 #include "base/clock.h"
 #include "base/hold.h"
 #include "io/file.h"
@@ -34,6 +37,7 @@ struct HomeWorld {
   // The hold of this version (base/hold.h), while its file is brought; none where a program or the
   // collector has it.
   std::function<std::optional<Hold>(HeldVersion)> hold = [](HeldVersion) { return Hold::take(""); };
+  std::function<void(const Pieces&)> at_once = run_at_once;  // the syncs
 };
 
 // What the thread does, without the thread: a test may play it step by step. One thread.
@@ -42,9 +46,9 @@ class HomeWorker {
   // `stop`: asked between two pieces of a file; true gives up the order, with code again.
   explicit HomeWorker(
       HomeWorld world, std::function<bool()> stop = [] { return false; });
-  void handle(const HomeOrder& order);
+  void handle(const HomeOrders& orders);
 
-  // For DiskThread: an order is carried out at once.
+  // For DiskThread: orders are carried out at once.
   std::uint64_t wakes_ns() const { return no_deadline; }
   void carry_on(bool) {}
   void finish() {}
@@ -55,20 +59,29 @@ class HomeWorker {
     NodeId node = 0;
     std::set<std::string> unsynced = {};  // folders with files that were brought
   };
-  void handle(const LookAtFiles& order);
-  void handle(const BringFile& order);
-  void handle(const MarkHome& order);
+  struct OnItsWay {
+    const BringFile* order = nullptr;
+    std::optional<Hold> hold = {};
+    HomeFile file = {};  // how: held where somebody else has the hold
+  };
+  void look(const LookAtFiles& order);
+  Status open_tier();
   Status open(const Known& known);
-  Result<FilesFound> look(const Known& known);
-  Result<FileBrought> bring(const BringFile& order);
-  Status mark(const MarkHome& order, HomeMarked& answer);
+  Result<FilesFound> found_in(const Known& known);
+  void bring(const std::vector<const BringFile*>& orders);
+  OnItsWay begin(const BringFile& order);
+  Result<HomeFile> written(const BringFile& order, const Known& known);
+  FileBrought end(OnItsWay& one);
+  void mark(const std::vector<const MarkHome*>& orders);
+  std::map<std::string, Status> sync_folders(const std::vector<const MarkHome*>& orders);
+  Status write_mark(const MarkHome& order) const;
 
   const HomeWorld world_;
   const std::function<bool()> stop_;
   HomePaths paths_;
   std::map<VersionNumber, Known> known_;
-  std::unique_ptr<tier::Tier> tier_;
-  VersionNumber opened_ = 0;  // whose files are open; 0: of none
+  std::unique_ptr<tier::Tier> tier_;  // null after an error
+  VersionNumber opened_ = 0;          // whose files are open; 0: of none
   std::unique_ptr<VersionFiles> files_;
 };
 

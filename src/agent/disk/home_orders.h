@@ -14,7 +14,7 @@
 
 namespace backstay::agent {
 
-// --- orders: the thread has one at a time --------------------------------------------------------
+// --- orders --------------------------------------------------------------------------------------
 struct LookAtFiles {  // answered by FilesLookedAt
   format::CommitRecord record;
   NodeId node = 0;
@@ -32,6 +32,9 @@ struct MarkHome {
   std::vector<format::FileNotHome> files;  // sorted by path
 };
 using HomeOrder = std::variant<LookAtFiles, BringFile, MarkHome>;
+// What the thread has at a time: several of one kind, of different versions or paths, whose syncs
+// it asks for together. Each is answered by itself, in their order.
+using HomeOrders = std::vector<HomeOrder>;
 
 // --- answers -------------------------------------------------------------------------------------
 struct FileInVersion {

@@ -34,29 +34,50 @@ std::string temporary_name(const std::string& job, const std::string& path) {
 
 io::Moment HomePaths::now() const { return moment_of(clock_.wall_ns()); }
 
-FileBrought HomePaths::bring(VersionFiles& version, const VersionFiles::Entry& entry,
-                             const std::function<bool()>& stop) {
-  const std::string& path = entry.file.path;
-  const std::string temporary = temporary_name(job_, path);
-  FileBrought brought{.path = path};
-  const auto how = compare(entry.file);
-  Status status = how.ok() ? Status() : Status(how.error());
-  if (how.ok()) brought.how = *how;
-  if (how.ok() && *how == Brought::home) {
-    status = make(version, entry, temporary, stop);
-    if (status.ok()) status = place(entry.file, temporary);
-    if (status.ok()) return brought;
+void HomeFile::sync() {
+  if (!comes()) return;
+  status = written->sync();
+  written.reset();
+  if (status.ok()) failpoint("home.3");
+}
+
+HomeFile HomePaths::begin(VersionFiles& version, const VersionFiles::Entry& entry,
+                          const std::function<bool()>& stop) {
+  HomeFile begun{.file = entry.file, .temporary = temporary_name(job_, entry.file.path)};
+  look_again(begun);
+  if (begun.comes()) begun.status = make(version, entry, begun, stop);
+  return begun;
+}
+
+// Another program may have written there, also while others were written and synced.
+void HomePaths::look_again(HomeFile& file) {
+  const auto how = compare(file.file);
+  if (how.ok()) {
+    file.how = *how;
+  } else {
+    file.status = how.error();
   }
-  if (!status.ok()) {
+}
+
+FileBrought HomePaths::end(HomeFile& file) {
+  FileBrought brought{.path = file.file.path};
+  if (file.comes()) look_again(file);
+  if (file.comes()) {
+    file.status = place(file.file, file.temporary);
+    if (file.status.ok()) return brought;
+  }
+  brought.how = file.how;
+  if (!file.status.ok()) {
     brought.how = Brought::failed;
-    brought.code = status.error().code();
-    brought.why = status.error().message();
-  } else if (*how == Brought::kept) {
+    brought.code = file.status.error().code();
+    brought.why = file.status.error().message();
+  } else if (file.how == Brought::kept) {
     brought.why = "another program has put a newer file at its path";
   }
-  const Status gone = io::gone_is_fine(files_.remove(temporary));
+  file.written.reset();
+  const Status gone = io::gone_is_fine(files_.remove(file.temporary));
   if (!gone.ok() && gone.error().sys_errno() != ENOTDIR) {
-    spdlog::info("a temporary file stays job={} file={} error=\"{}\"", job_, temporary,
+    spdlog::info("a temporary file stays job={} file={} error=\"{}\"", job_, file.temporary,
                  gone.error().to_string());
   }
   return brought;
@@ -80,22 +101,19 @@ Result<Brought> HomePaths::compare(const format::CapturedFile& file) {
   return written_later || came_later ? Brought::kept : Brought::home;
 }
 
-Status HomePaths::make(VersionFiles& version, const VersionFiles::Entry& entry,
-                       const std::string& temporary, const std::function<bool()>& stop) {
+Status HomePaths::make(VersionFiles& version, const VersionFiles::Entry& entry, HomeFile& begun,
+                       const std::function<bool()>& stop) {
   const format::CapturedFile& file = entry.file;
-  BACKSTAY_ASSIGN(const auto begun, files_.open(temporary, io::Open::create));
+  BACKSTAY_ASSIGN(begun.written, files_.open(begun.temporary, io::Open::create));
   failpoint("home.1");
   BACKSTAY_TRY(version.read(entry, [&](std::uint64_t offset, Bytes bytes) -> Status {
     if (stop()) return Error(Code::again, "the agent ends");
-    return begun->write_at(offset, bytes);
+    return begun.written->write_at(offset, bytes);
   }));
-  BACKSTAY_TRY(begun->truncate(file.bytes));
+  BACKSTAY_TRY(begun.written->truncate(file.bytes));
   failpoint("home.2");
-  BACKSTAY_TRY(
-      begun->set_attributes({file.mode, moment_of(file.accessed), moment_of(file.modified)}));
-  BACKSTAY_TRY(begun->sync());
-  failpoint("home.3");
-  return {};
+  return begun.written->set_attributes(
+      {file.mode, moment_of(file.accessed), moment_of(file.modified)});
 }
 
 Status HomePaths::place(const format::CapturedFile& file, const std::string& temporary) {

@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "agent/disk/home_orders.h"
@@ -18,17 +19,32 @@ namespace backstay::agent {
 // Of the same job and path always the same, in the same folder.
 std::string temporary_name(const std::string& job, const std::string& path);
 
+// On its way: its bytes are in a temporary file beside its path, or it does not come there.
+struct HomeFile {
+  format::CapturedFile file;
+  std::string temporary = {};
+  Brought how = Brought::home;  // as far as is known
+  Status status = {};
+  std::unique_ptr<io::File> written = {};  // closed once it is synced
+
+  bool comes() const { return how == Brought::home && status.ok(); }
+  void sync();  // any thread
+};
+
 class HomePaths {
  public:
   // All must live longer.
   HomePaths(std::string job, io::FileSystem& files, const Clock& clock)
       : job_(std::move(job)), files_(files), clock_(clock), known_since_(now()) {}
 
-  // The name is safe once the folder is synced. `stop`: asked between two chunks; true gives the
-  // file up (failed, code again). After failed and kept the path has what it had, and there is no
-  // temporary file unless it could not be removed.
-  FileBrought bring(VersionFiles& version, const VersionFiles::Entry& entry,
-                    const std::function<bool()>& stop);
+  // Writes the file beside its path. `stop`: asked between two chunks; true gives the file up
+  // (failed, code again).
+  HomeFile begin(VersionFiles& version, const VersionFiles::Entry& entry,
+                 const std::function<bool()>& stop);
+  // Of one that is synced, or does not come: it is at its path, whose name is safe once the folder
+  // is synced. After failed and kept the path has what it had, and there is no temporary file
+  // unless it could not be removed.
+  FileBrought end(HomeFile& file);
 
  private:
   struct Mine {  // what stands at a path since it was brought
@@ -39,7 +55,8 @@ class HomePaths {
   };
   io::Moment now() const;
   Result<Brought> compare(const format::CapturedFile& file);
-  Status make(VersionFiles& version, const VersionFiles::Entry& entry, const std::string& temporary,
+  void look_again(HomeFile& file);
+  Status make(VersionFiles& version, const VersionFiles::Entry& entry, HomeFile& begun,
               const std::function<bool()>& stop);
   Status place(const format::CapturedFile& file, const std::string& temporary);
   void remember(const format::CapturedFile& file);

@@ -44,7 +44,7 @@ class StoreLink : public EventSink {
   virtual void post(Command command) = 0;
   virtual void post_drain(DrainCommand command) = 0;
   // Of a job whose captured files come home. The answers are events of the job.
-  virtual void post_home(HomeOrder) { BACKSTAY_CHECK(!"captured files stay in the store here"); }
+  virtual void post_home(HomeOrders) { BACKSTAY_CHECK(!"captured files stay in the store here"); }
   void append(std::string line) final { post(AppendEvent{std::move(line)}); }
   // What a run on several nodes needs; who serves one node only has none of it.
   // `secret`: 64 hexadecimal digits. Errors: unsupported (there is no network here), invalid,

@@ -4,6 +4,7 @@
 
 #include "agent/disk/needed_segment.h"
 #include "agent/version/needed_files.h"
+#include "base/at_once.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "format/names.h"
@@ -110,6 +111,21 @@ Result<format::Manifest> PartWriter::make_manifest(SealVersion& command) {
                          command.older.chunks.end());
   BACKSTAY_TRY(format::index_objects(manifest, command.object_bytes));
   return manifest;
+}
+
+Status remove_part(tier::Tier& tier, const std::string& folder, const VersionInfo& part) {
+  if (part.nodes == 1) return tier.remove(folder);
+  BACKSTAY_TRY(tier.remove(format::manifest_name(folder, part.node)));
+  BACKSTAY_TRY(tier.remove(format::segment_name(folder, part.node)));
+  return tier.remove_if_empty(folder);
+}
+
+void finish_at_once(tier::Tier& tier, std::vector<Finishing>& parts) {
+  Pieces pieces;
+  for (Finishing& one : parts) {
+    pieces.emplace_back([&] { one.sealed = one.part->finish(tier, *one.command); });
+  }
+  run_at_once(pieces);
 }
 
 }  // namespace backstay::agent

@@ -59,4 +59,17 @@ class PartWriter {
   std::optional<Error> error_;
 };
 
+// What a part that is tried again has left. Copies of other nodes' parts may lie there already, and
+// their owners count on them.
+Status remove_part(tier::Tier& tier, const std::string& folder, const VersionInfo& part);
+
+// A part that is finished, as PartWriter::finish() has it.
+struct Finishing {
+  PartWriter* part = nullptr;
+  SealVersion* command = nullptr;
+  std::optional<Result<VersionSealed>> sealed = {};
+};
+// All at the same time, of different versions.
+void finish_at_once(tier::Tier& tier, std::vector<Finishing>& parts);
+
 }  // namespace backstay::agent

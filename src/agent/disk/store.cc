@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
-#include <unordered_map>
 
+#include "agent/disk/chunk_reads.h"
+#include "agent/disk/commands_for_later.h"
 #include "agent/disk/needed_segment.h"
 #include "agent/disk/part_writer.h"
+#include "agent/disk/records.h"
 #include "agent/version/held_files.h"
+#include "base/at_once.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/log.h"
@@ -23,19 +25,37 @@ class StoreWorker::Impl {
       : job_(std::move(job)),
         tier_(make_tier()),
         post_event_(std::move(post_event)),
-        append_event_(std::move(append_event)) {}
+        append_event_(std::move(append_event)),
+        reads_([this](Event event) { post_event_(std::move(event)); }) {}
 
   void handle(Command& command) {
     std::visit([this](auto& one) { handle(one); }, command);
   }
   bool has_tier() const { return tier_.ok(); }
-  bool busy() const { return writes_in_flight() > 0 || reads_open(); }
+  bool busy() const { return writes_in_flight() > 0 || reads_.open(); }
+  bool puts_off() const { return !later_.empty(); }
+
+  void take(Command& command) {
+    if (later_.take(command)) {
+      if (later_.full()) do_later();
+      return;
+    }
+    if (!later_.lets_pass(command)) do_later();
+    handle(command);
+  }
+
+  void do_later() {
+    CommandsForLater now = std::exchange(later_, later_.emptied());
+    if (!now.seals.empty()) seal(now.seals);
+    if (!now.records.empty()) record(now.records);
+    if (!now.removals.empty()) (void)remove(now.removals, /*at_once=*/true);
+  }
 
   void reap(bool wait) {
     // Reading, and each version that is written, has a ring of its own: the thread sleeps on one of
     // them, and then looks at the others.
-    bool sleeps = wait && !reads_open();
-    if (reads_open()) reap_reads(wait);
+    bool sleeps = wait && !reads_.open();
+    if (reads_.open()) reads_.reap(wait);
     for (auto& [version, part] : parts_) {
       if (part.in_flight() > 0) reap_writes(part, std::exchange(sleeps, false));
     }
@@ -43,22 +63,10 @@ class StoreWorker::Impl {
   }
 
  private:
-  struct Reading {
-    FileOf segment;  // run 0: of the version itself
-    std::unique_ptr<tier::Reader> reader;
-    std::uint64_t next_tag = 0;
-    std::unordered_map<std::uint64_t, ChunkRead> reads;  // by tag
-    std::vector<ChunkRead> arrived;                      // not posted yet (post_arrived)
-  };
-
   unsigned writes_in_flight() const {
     unsigned sum = 0;
     for (const auto& [version, part] : parts_) sum += part.in_flight();
     return sum;
-  }
-  unsigned reads_in_flight() const { return reading_ ? reading_->reader->in_flight() : 0; }
-  bool reads_open() const {
-    return reading_ && (reading_->reader->in_flight() > 0 || !reading_->arrived.empty());
   }
 
   // --- scan and removal ---------------------------------------------------------------------
@@ -94,15 +102,24 @@ class StoreWorker::Impl {
 
   void handle(RemoveVersions& command) { (void)remove(command.versions); }
 
-  // True if there was one.
-  bool remove(const std::vector<VersionNumber>& versions) {
+  // True if there was one. `at_once`: none of them needs another one.
+  bool remove(const std::vector<VersionNumber>& versions, bool at_once = false) {
     Removed removed;
     std::set<VersionNumber> needed = in_use_needs_;  // by versions that stay
     for (const auto& [version, needs] : sealed_needs_) needed.insert(needs.begin(), needs.end());
+    std::map<VersionNumber, bool> gone;
+    Pieces pieces;
+    for (const VersionNumber version : at_once ? versions : std::vector<VersionNumber>()) {
+      if (version == in_use_ || needed.contains(version)) continue;
+      const auto [at, fresh] = gone.try_emplace(version);
+      if (fresh) pieces.emplace_back([this, at = at] { at->second = remove_one(at->first); });
+    }
+    run_at_once(pieces);
     for (const VersionNumber version : versions) {
-      const bool gone = version != in_use_ && !needed.contains(version) && remove_one(version);
-      (gone ? removed.versions : removed.stayed).push_back(version);
-      if (!gone) add_needs_of(version, needed);
+      const bool stays = version == in_use_ || needed.contains(version);
+      const bool done = !stays && (at_once ? gone.at(version) : remove_one(version));
+      (done ? removed.versions : removed.stayed).push_back(version);
+      done ? forget(version) : add_needs_of(version, needed);
     }
     const bool any = !removed.versions.empty();
     if (!versions.empty()) post_event_(std::move(removed));
@@ -115,18 +132,20 @@ class StoreWorker::Impl {
     for (const format::Need& need : needs_there(**tier_, job_, stays)) needed.insert(need.version);
   }
 
-  bool remove_one(VersionNumber version) {
+  bool remove_one(VersionNumber version) {  // any thread
     const Status status = tier_.ok() ? (*tier_)->remove(format::version_folder(job_, version))
                                      : Status(tier_.error());
     if (!status.ok()) {
       spdlog::warn("cannot remove an expired version job={} version={} error=\"{}\"", job_, version,
                    status.error().to_string());
-      return false;
     }
+    return status.ok();
+  }
+
+  void forget(VersionNumber version) {
     unrecorded_.erase(version);
     recorded_early_.erase(version);
     sealed_needs_.erase(version);
-    return true;
   }
 
   void handle(SetAside& command) {
@@ -141,7 +160,10 @@ class StoreWorker::Impl {
     const VersionNumber version = command.info.version;
     const auto [at, fresh] = parts_.try_emplace(version, job_, command.info);
     BACKSTAY_CHECK(fresh);
-    Status opened = open(at->second, command.bytes);
+    Status opened = open(at->second, std::max(command.bytes, command.hoped_bytes));
+    if (!opened.ok() && command.hoped_bytes > command.bytes) {
+      opened = open(at->second, command.bytes);
+    }
     if (!opened.ok() && opened.error().code() == Code::no_space && make_room(command.reclaim)) {
       opened = open(at->second, command.bytes);
     }
@@ -172,16 +194,29 @@ class StoreWorker::Impl {
   }
 
   void handle(SealVersion& command) {
-    const auto found = parts_.find(command.version);
-    if (found == parts_.end()) return;
-    PartWriter& part = found->second;
-    while (part.in_flight() > 0) reap_writes(part, true);
-    if (!part.error()) {
-      auto event = part.finish(**tier_, command);
-      if (event.ok()) return sealed(std::move(*event));
-      part.fail(event.error());
+    std::vector<SealVersion> one;
+    one.push_back(std::move(command));
+    seal(one);
+  }
+
+  void seal(std::vector<SealVersion>& commands) {
+    std::vector<Finishing> parts;
+    for (SealVersion& command : commands) {
+      const auto found = parts_.find(command.version);
+      if (found == parts_.end()) continue;
+      PartWriter& part = found->second;
+      while (part.in_flight() > 0) reap_writes(part, true);
+      part.error() ? give_up(command.version) : parts.push_back({&part, &command});
     }
-    give_up(command.version);
+    if (!parts.empty()) finish_at_once(**tier_, parts);
+    for (Finishing& one : parts) {
+      if (one.sealed->ok()) {
+        sealed(std::move(**one.sealed));
+      } else {
+        one.part->fail(one.sealed->error());
+        give_up(one.command->version);
+      }
+    }
   }
 
   void sealed(VersionSealed event) {
@@ -193,62 +228,67 @@ class StoreWorker::Impl {
   }
 
   void handle(RecordVersion& command) {
-    format::CommitRecord& record = command.record;
+    std::vector<RecordVersion> one{std::move(command)};
+    record(one);
+  }
+
+  void record(std::vector<RecordVersion>& commands) {
+    std::vector<Recording> records;
+    for (RecordVersion& command : commands) {
+      if (is_to_record(command)) records.push_back({&command.record});
+    }
+    if (!records.empty()) put_at_once(**tier_, job_, records);
+    for (const auto& [record, done] : records) {
+      if (!done.ok()) {
+        record_failed(*record, done.error());
+        continue;
+      }
+      unrecorded_.erase(record->version);
+      post_event_(VersionRecorded{StoredVersion{record->version, record->level, *record}});
+    }
+  }
+
+  // False: it is answered.
+  bool is_to_record(const RecordVersion& command) {
+    const format::CommitRecord& record = command.record;
     sealed_needs_.erase(record.version);
-    if (const Status here = has_part(command); !here.ok()) {
-      if (here.error().code() != Code::not_found) return record_failed(record, here.error());
+    const Status here = has_part(command);
+    if (!here.ok() && here.error().code() != Code::not_found) {
+      record_failed(record, here.error());
+    } else if (!here.ok()) {
       const Error why(Code::not_found, "no part of it is here any more");
-      return post_event_(RecordFailed{record.version, record.level, why});
+      post_event_(RecordFailed{record.version, record.level, why});
+    } else if (const auto early = recorded_early_.extract(record.version); !early.empty()) {
+      post_event_(VersionRecorded{StoredVersion{record.version, Level::local, early.mapped()}});
+    } else {
+      return true;
     }
-    if (const auto early = recorded_early_.extract(record.version); !early.empty()) {
-      return post_event_(
-          VersionRecorded{StoredVersion{record.version, Level::local, early.mapped()}});
-    }
-    record.committed_ns = system_clock().wall_ns();
-    if (const Status done = put_record(record); !done.ok()) {
-      return record_failed(record, done.error());
-    }
-    unrecorded_.erase(record.version);
-    post_event_(VersionRecorded{StoredVersion{record.version, record.level, record}});
+    return false;
   }
 
   Status has_part(const RecordVersion& command) {
     if (!tier_.ok()) return tier_.error();
     if (unrecorded_.contains(command.record.version)) return {};
-    const std::string folder = format::version_folder(job_, command.record.version);
-    if (command.part || command.record.nodes == 1) {
-      const auto manifest = (*tier_)->open(format::manifest_name(folder, command.part.value_or(0)));
-      return manifest.ok() ? Status() : Status(manifest.error());
-    }
-    BACKSTAY_ASSIGN(const std::vector<std::string> names, (*tier_)->list(folder));
-    const bool any = std::ranges::any_of(
-        names, [](const std::string& name) { return format::node_of_manifest(name).has_value(); });
-    return any ? Status() : Status(Error(Code::not_found, folder));
+    return find_part(**tier_, job_, command.record, command.part);
   }
 
   // Versions of one node take the place of those to be removed. Their order to be recorded may
   // still be waiting behind this one, and no other node has a say in it.
   bool make_room(const Reclaim& reclaim) {
+    do_later();
     for (const auto& [version, record] : std::exchange(unrecorded_, {})) {
+      std::vector<Recording> one(1);
       format::CommitRecord now = record;
       now.level = Level::local;
-      now.committed_ns = system_clock().wall_ns();
-      const bool done = put_record(now).ok();
+      one.front().record = &now;
+      put_at_once(**tier_, job_, one);
+      const bool done = one.front().done.ok();
       (done ? recorded_early_[version] : unrecorded_[version]) = done ? now : record;
     }
     const bool all = std::ranges::all_of(reclaim.once_recorded, [this](VersionNumber version) {
       return look_at(**tier_, job_, version).level != Level::none;
     });
     return remove(all ? reclaim.later : reclaim.versions);
-  }
-
-  Status put_record(const format::CommitRecord& record) {
-    const std::string folder = format::version_folder(job_, record.version);
-    BACKSTAY_TRY((*tier_)->put(format::commit_name(folder, record.level), format::encode(record)));
-    failpoint("commit.4");
-    BACKSTAY_TRY((*tier_)->sync(job_));
-    failpoint("commit.5");
-    return {};
   }
 
   // In a run of one node no other node can have the record: the version is given up as if its data
@@ -302,18 +342,9 @@ class StoreWorker::Impl {
 
   void remove_rest(const PartWriter& part) {
     if (!tier_.ok()) return;
-    if (const Status status = remove_part(part.folder(), part.info()); !status.ok()) {
+    if (const Status status = remove_part(**tier_, part.folder(), part.info()); !status.ok()) {
       spdlog::warn("cannot remove {}: {}", part.folder(), status.error().to_string());
     }
-  }
-
-  // It is tried again. Copies of other nodes' parts may lie there already, and their owners count
-  // on them.
-  Status remove_part(const std::string& folder, const VersionInfo& part) {
-    if (part.nodes == 1) return (*tier_)->remove(folder);
-    BACKSTAY_TRY((*tier_)->remove(format::manifest_name(folder, part.node)));
-    BACKSTAY_TRY((*tier_)->remove(format::segment_name(folder, part.node)));
-    return (*tier_)->remove_if_empty(folder);
   }
 
   // --- reading ------------------------------------------------------------------------------
@@ -340,37 +371,26 @@ class StoreWorker::Impl {
   }
 
   void handle(ReadChunk& command) {
-    ChunkRead event{command.version, command.buffer, command.ticket, {}, command.chunk.length};
     const FileOf segment = command.older.value_or(FileOf{command.version, 0, command.node});
-    if (!reading_ || reading_->segment != segment) {
-      if (const Status status = open_segment(segment); !status.ok()) {
-        event.status = status;
-        return post_event_(std::move(event));
-      }
+    if (const Status status = open_segment(segment); !status.ok()) {
+      return post_event_(
+          ChunkRead{command.version, command.buffer, command.ticket, status, command.chunk.length});
     }
-    if (reads_in_flight() >= reading_->reader->depth()) {
-      post_arrived();
-      collect_reads(true);
-    }
-    const std::uint64_t tag = reading_->next_tag++;
-    reading_->reads.emplace(tag, std::move(event));
-    reading_->reader->read(command.chunk.segment_offset,
-                           command.memory.first(format::slot_bytes(command.chunk.length)), tag);
+    reads_.read(command);
   }
 
   Status open_segment(const FileOf& segment) {
-    finish_reads();
+    if (reads_.has(segment)) return {};
+    reads_.finish();
     if (!tier_.ok()) return tier_.error();
     BACKSTAY_ASSIGN(auto reader, segment.run == 0 ? (*tier_)->open(names_of(job_, segment).data)
                                                   : open_needed(**tier_, job_, segment));
-    reading_ = Reading{};
-    reading_->segment = segment;
-    reading_->reader = std::move(reader);
+    reads_.begin(segment, std::move(reader));
     return {};
   }
 
   void handle(DoneReading&) {
-    finish_reads();
+    reads_.finish();
     in_use_ = 0;
     in_use_needs_.clear();
   }
@@ -389,33 +409,6 @@ class StoreWorker::Impl {
     for (const ChunkWritten& written : part.reap(wait)) post_event_(written);
   }
 
-  // What arrived is posted when there is nothing left to hand to the disk, or before sleeping.
-  // Posting wakes the thread that serves the ranks, and then the ranks; on a node with few cores
-  // they run before us, and the disk must not stand idle meanwhile.
-  void reap_reads(bool wait) {
-    collect_reads(wait && reading_->arrived.empty());
-    if (wait) post_arrived();
-  }
-
-  void collect_reads(bool wait) {
-    for (const tier::Done& done : reading_->reader->reap(wait)) {
-      auto node = reading_->reads.extract(done.tag);
-      BACKSTAY_CHECK(!node.empty());
-      node.mapped().status = done.status;
-      reading_->arrived.push_back(std::move(node.mapped()));
-    }
-  }
-
-  void post_arrived() {
-    for (ChunkRead& event : reading_->arrived) post_event_(std::move(event));
-    reading_->arrived.clear();
-  }
-
-  void finish_reads() {
-    while (reads_open()) reap_reads(true);
-    reading_.reset();
-  }
-
   const std::string job_;
   Result<std::unique_ptr<tier::Tier>> tier_;
   PostEvent post_event_;
@@ -427,9 +420,10 @@ class StoreWorker::Impl {
   std::map<VersionNumber, PartWriter> parts_;  // that are written
   // Of sealed ones without an order to record: what may go was chosen before they were known.
   std::map<VersionNumber, std::set<VersionNumber>> sealed_needs_;
-  std::optional<Reading> reading_;
+  ChunkReads reads_;
   VersionNumber in_use_ = 0;  // a restart has its manifest; 0: none
   std::set<VersionNumber> in_use_needs_;
+  CommandsForLater later_;
 };
 
 StoreWorker::StoreWorker(std::string job, const MakeTier& make_tier, PostEvent post_event,
@@ -440,6 +434,11 @@ StoreWorker::StoreWorker(std::string job, const MakeTier& make_tier, PostEvent p
 StoreWorker::~StoreWorker() = default;
 
 void StoreWorker::handle(Command command) { impl_->handle(command); }
+
+void StoreWorker::take(Command command) { impl_->take(command); }
+
+void StoreWorker::do_later() { impl_->do_later(); }
+bool StoreWorker::puts_off() const { return impl_->puts_off(); }
 
 bool StoreWorker::has_tier() const { return impl_->has_tier(); }
 

@@ -59,6 +59,7 @@ struct OpenVersion {
   // Removed first where there is no room: the order to remove them may still be waiting behind this
   // one.
   Reclaim reclaim = {};
+  std::uint64_t hoped_bytes = 0;  // more than `bytes`: reserved instead, where there is room
 };
 struct WriteChunk {
   VersionNumber version = 0;
@@ -229,6 +230,11 @@ class StoreWorker {
   StoreWorker& operator=(const StoreWorker&) = delete;
 
   void handle(Command command);
+  // As handle(), but what is better done together with what comes next (commands_for_later.h) waits
+  // for do_later().
+  void take(Command command);
+  void do_later();
+  bool puts_off() const;
   // The tier could be opened. Without one every command ends with that error, or does nothing.
   bool has_tier() const;
   // Requests to the disk are in flight, or were read and not told yet: reap() is to be called.
@@ -237,12 +243,14 @@ class StoreWorker {
   // when nothing more is to be handed to the disk: in reap(true), or when handle() has to wait.
   void reap(bool wait);
 
-  // For DiskThread.
-  std::uint64_t wakes_ns() const { return busy() ? 0 : no_deadline; }
+  // For DiskThread, by way of StoreInThread.
+  std::uint64_t wakes_ns() const { return busy() || puts_off() ? 0 : no_deadline; }
   void carry_on(bool wait) {
+    if (wait && puts_off()) return do_later();  // nothing else waits now
     if (busy()) reap(wait);
   }
   void finish() {
+    do_later();
     while (busy()) reap(/*wait=*/true);
   }
 

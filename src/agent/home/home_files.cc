@@ -13,6 +13,7 @@ namespace backstay::agent {
 namespace {
 
 constexpr std::size_t warnings_max = 8;
+constexpr std::size_t at_once_max = 32;  // each has a thread while it is synced
 
 }  // namespace
 
@@ -63,6 +64,8 @@ void HomeFiles::move(ConnectionId connection, const wire::MoveHome& wanted) {
   } else {
     answer.code = moved.error().code();
     answer.message = moved.error().message();
+    spdlog::info("a file was not renamed job={} version={} from={} to={} why=\"{}\"", state_.name,
+                 wanted.version, wanted.from, wanted.to, answer.message);
   }
   state_.outbox.send(connection, std::move(answer), {});
   pump();
@@ -106,9 +109,8 @@ void HomeFiles::answered(const HomeAnswer& answer) {
 
 void HomeFiles::pump() {
   if (!began_) return;
-  if (auto order = plan_.next(state_.clock.monotonic_ns())) {
-    state_.store.post_home(std::move(*order));
-  }
+  HomeOrders orders = plan_.next(state_.clock.monotonic_ns(), at_once_max);
+  if (!orders.empty()) state_.store.post_home(std::move(orders));
   tell(plan_.take_news());
   const HomePlan::Counts counts = plan_.counts();
   state_.not_home.waiting = counts.waiting;

@@ -215,62 +215,76 @@ void HomePlan::fail(VersionNumber number, Version& version, const Error& why,
 
 // --- the thread's next order ---------------------------------------------------------------------
 
-std::optional<HomeOrder> HomePlan::next(std::uint64_t now_ns) {
-  if (work_) return std::nullopt;
-  if (auto mark = mark_due(now_ns, 0)) return mark;
-  if (auto look = look_due(now_ns)) return look;
-  if (auto file = file_due(now_ns)) return file;
-  return mark_due(now_ns, SIZE_MAX);
+HomeOrders HomePlan::next(std::uint64_t now_ns, std::size_t at_once_max) {
+  if (works()) return {};
+  (void)(marks_due(now_ns, 0, at_once_max) || look_due(now_ns) || files_due(now_ns, at_once_max) ||
+         marks_due(now_ns, SIZE_MAX, at_once_max));
+  HomeOrders orders;
+  for (const Work& work : works_) orders.push_back(work.order);
+  return orders;
 }
 
 // First of versions whose files have all had their turn. Others are waited for, as each mark costs
 // the disk some syncs, until nothing else is to be done.
-std::optional<HomeOrder> HomePlan::mark_due(std::uint64_t now_ns, std::size_t untried_max) {
-  const auto at = std::ranges::find_if(versions_, [&](const auto& one) {
-    const Version& version = one.second;
-    return version.dirty && !version.held && version.next_ns <= now_ns &&
-           version.untried <= untried_max;
-  });
-  if (at == versions_.end()) return std::nullopt;
-  at->second.outdated = false;
-  MarkHome mark{at->first, {}};
-  for (const File& file : at->second.files) {
-    if (file.state != State::waiting && file.state != State::kept) continue;
-    const bool kept = file.state == State::kept;
-    mark.files.push_back({file.named.empty() ? file.path->first : file.named,
-                          kept ? format::NotHome::kept : format::NotHome::waits,
-                          file.why.empty() ? "a newer version has it" : file.why});
+bool HomePlan::marks_due(std::uint64_t now_ns, std::size_t untried_max, std::size_t at_once_max) {
+  for (auto& [number, version] : versions_) {
+    if (works_.size() == at_once_max) break;
+    const bool due = version.dirty && !version.held && version.next_ns <= now_ns &&
+                     version.untried <= untried_max;
+    if (!due) continue;
+    version.outdated = false;
+    MarkHome mark{number, {}};
+    for (const File& file : version.files) {
+      if (file.state != State::waiting && file.state != State::kept) continue;
+      const bool kept = file.state == State::kept;
+      mark.files.push_back({file.named.empty() ? file.path->first : file.named,
+                            kept ? format::NotHome::kept : format::NotHome::waits,
+                            file.why.empty() ? "a newer version has it" : file.why});
+    }
+    std::ranges::sort(mark.files, {}, &format::FileNotHome::path);
+    works_.push_back({std::move(mark)});
   }
-  std::ranges::sort(mark.files, {}, &format::FileNotHome::path);
-  work_ = Work{mark};
-  return work_->order;
+  return works();
 }
 
-std::optional<HomeOrder> HomePlan::look_due(std::uint64_t now_ns) {
+bool HomePlan::look_due(std::uint64_t now_ns) {
   const auto at = std::ranges::find_if(versions_, [&](const auto& one) {
     return one.second.stage == Stage::unread && one.second.next_ns <= now_ns;
   });
-  if (at == versions_.end()) return std::nullopt;
-  work_ = Work{LookAtFiles{at->second.record, at->second.node}};
-  return work_->order;
+  if (at == versions_.end()) return false;
+  works_.push_back({LookAtFiles{at->second.record, at->second.node}});
+  return true;
 }
 
-std::optional<HomeOrder> HomePlan::file_due(std::uint64_t now_ns) {
+// Those of a turn are written before the first of them is synced, so they are not to be too large.
+bool HomePlan::files_due(std::uint64_t now_ns, std::size_t at_once_max) {
+  constexpr std::uint64_t bytes_max = std::uint64_t{64} << 20;
   while (!paused_.empty() && std::get<0>(*paused_.begin()) <= now_ns) {
     const auto [until, version, index] = *paused_.begin();
     retry_now({versions_.at(version).files[index].placed_ns, version, index});
   }
-  if (ready_.empty()) return std::nullopt;
-  const auto [ended, version, index] = *ready_.begin();
-  const File& file = versions_.at(version).files[index];
-  const std::string& to = file.path->first;
-  work_ = Work{BringFile{version, file.named.empty() ? to : file.named, to, file.placed_ns},
-               {file.placed_ns, version, index}};
-  return work_->order;
+  std::uint64_t bytes = 0;
+  for (const auto& [ended, version, index] : ready_) {
+    const File& file = versions_.at(version).files[index];
+    bytes += file.bytes;
+    if (works_.size() == at_once_max || (works() && bytes > bytes_max)) break;
+    const std::string& to = file.path->first;
+    works_.push_back({BringFile{version, file.named.empty() ? to : file.named, to, file.placed_ns},
+                      {file.placed_ns, version, index}});
+  }
+  return works();
+}
+
+const BringFile* HomePlan::on_its_way(const Key* key, const std::string& to) const {
+  for (const Work& work : works_) {
+    const auto* file = std::get_if<BringFile>(&work.order);
+    if (file != nullptr && (file->to == to || (key != nullptr && work.key == *key))) return file;
+  }
+  return nullptr;
 }
 
 std::uint64_t HomePlan::wakes_at_ns() const {
-  if (work_) return no_deadline;
+  if (works()) return no_deadline;
   if (!ready_.empty()) return 0;
   std::uint64_t wakes = paused_.empty() ? no_deadline : std::get<0>(*paused_.begin());
   for (const auto& [number, version] : versions_) {
@@ -283,9 +297,8 @@ std::uint64_t HomePlan::wakes_at_ns() const {
 // --- what the thread answers ---------------------------------------------------------------------
 
 void HomePlan::on(const HomeAnswer& answer, std::uint64_t now_ns) {
-  BACKSTAY_CHECK(work_.has_value());
   ++answers_;
-  const Work work = *std::exchange(work_, std::nullopt);
+  const Work work = take_work(answer);
   bool news = true;
   if (const auto* looked = std::get_if<FilesLookedAt>(&answer)) take(*looked, now_ns);
   if (const auto* marked = std::get_if<HomeMarked>(&answer)) take(*marked, now_ns);
@@ -294,6 +307,27 @@ void HomePlan::on(const HomeAnswer& answer, std::uint64_t now_ns) {
     news = ready_.empty();  // else a mark ends the pass, and says more
   }
   if (news) answer_all();
+}
+
+// The order that this is the answer to.
+HomePlan::Work HomePlan::take_work(const HomeAnswer& answer) {
+  const auto version_of = [](const auto& one) { return one.version; };
+  const VersionNumber version = std::visit(version_of, answer);
+  const auto* brought = std::get_if<FileBrought>(&answer);
+  const auto at = std::ranges::find_if(works_, [&](const Work& work) {
+    if (const auto* look = std::get_if<LookAtFiles>(&work.order)) {
+      return std::holds_alternative<FilesLookedAt>(answer) && look->record.version == version;
+    }
+    if (const auto* file = std::get_if<BringFile>(&work.order)) {
+      return brought != nullptr && file->version == version && file->to == brought->path;
+    }
+    return std::holds_alternative<HomeMarked>(answer) &&
+           std::get<MarkHome>(work.order).version == version;
+  });
+  BACKSTAY_CHECK(at != works_.end());
+  Work work = std::move(*at);
+  works_.erase(at);
+  return work;
 }
 
 void HomePlan::take(const FilesLookedAt& answer, std::uint64_t now_ns) {
@@ -398,7 +432,7 @@ HomePlan::Counts HomePlan::counts() const {
 }
 
 std::string HomePlan::on_its_way() const {
-  const auto* file = work_ ? std::get_if<BringFile>(&work_->order) : nullptr;
+  const auto* file = works() ? std::get_if<BringFile>(&works_.front().order) : nullptr;
   return file == nullptr ? "" : file->to;
 }
 

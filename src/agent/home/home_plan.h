@@ -65,8 +65,9 @@ class HomePlan {
   void forget(std::uint64_t ticket) { asked_.erase(ticket); }
 
   // --- the home thread
-  // What it does next; none while it works, and where there is nothing to do before wakes_at_ns().
-  std::optional<HomeOrder> next(std::uint64_t now_ns);
+  // What it does next, at most so many at a time: files, or marks. None while it works, and where
+  // there is nothing to do before wakes_at_ns().
+  HomeOrders next(std::uint64_t now_ns, std::size_t at_once_max = 1);
   void on(const HomeAnswer& answer, std::uint64_t now_ns);
   std::uint64_t wakes_at_ns() const;
 
@@ -81,8 +82,8 @@ class HomePlan {
   Counts counts() const;
   // The file that is on its way now; "" : none is.
   std::string on_its_way() const;
-  // The thread has an order.
-  bool works() const { return work_.has_value(); }
+  // The thread has orders.
+  bool works() const { return !works_.empty(); }
 
  private:
   // The greatest of a path counts.
@@ -164,9 +165,13 @@ class HomePlan {
   void finish();
   const File& file_of(const Key& key) const { return versions_.at(key.version).files[key.index]; }
   File& file_of(const Key& key) { return versions_.at(key.version).files[key.index]; }
-  std::optional<HomeOrder> mark_due(std::uint64_t now_ns, std::size_t untried_max);
-  std::optional<HomeOrder> look_due(std::uint64_t now_ns);
-  std::optional<HomeOrder> file_due(std::uint64_t now_ns);
+  // The file that is on its way to this path, or is this one; null: none is.
+  const BringFile* on_its_way(const Key* key, const std::string& to) const;
+  Work take_work(const HomeAnswer& answer);
+  // Each adds to works_ what is due, and says whether that was any.
+  bool marks_due(std::uint64_t now_ns, std::size_t untried_max, std::size_t at_once_max);
+  bool look_due(std::uint64_t now_ns);
+  bool files_due(std::uint64_t now_ns, std::size_t at_once_max);
 
   // --- who waits (home_plan_settle.cc)
   // What is known of one thing that somebody waits for: none while it is under way.
@@ -187,7 +192,7 @@ class HomePlan {
   std::set<std::tuple<std::uint64_t, VersionNumber, std::size_t>> paused_;  // until when
   std::map<std::uint64_t, Asked> asked_;                                    // by ticket
   std::uint64_t answers_ = 0;                                               // of the thread so far
-  std::optional<Work> work_;
+  std::vector<Work> works_;
   HomeNews news_;
 };
 

@@ -19,10 +19,7 @@ Status HomePlan::move(VersionNumber number, const std::string& from, const std::
     return Error(Code::not_found, from + " is no file of this version");
   }
   if (version.trouble) return *version.trouble;
-  const auto* on_its_way = work_ ? std::get_if<BringFile>(&work_->order) : nullptr;
-  if (on_its_way != nullptr && on_its_way->to == to) {
-    return Error(Code::busy, on_its_way->to + " is on its way");
-  }
+  if (on_its_way(nullptr, to) != nullptr) return Error(Code::busy, to + " is on its way");
   const auto moved_before =
       std::ranges::find_if(version.moved, [&](const auto& one) { return one.second.to == from; });
   Moved& moved = moved_before != version.moved.end() ? moved_before->second : version.moved[from];
@@ -33,9 +30,8 @@ Status HomePlan::move(VersionNumber number, const std::string& from, const std::
 // What it had overtaken at its former path stays so. What is to come nowhere stays a record of its
 // path, and is at home with the next mark.
 Status HomePlan::move_file(const Key& key, const Moved& moved) {
-  const auto* on_its_way = work_ ? std::get_if<BringFile>(&work_->order) : nullptr;
-  if (on_its_way != nullptr && (work_->key == key || on_its_way->to == moved.to)) {
-    return Error(Code::busy, on_its_way->to + " is on its way");
+  if (const BringFile* file = on_its_way(&key, moved.to)) {
+    return Error(Code::busy, file->to + " is on its way");
   }
   const State state = file_of(key).state;
   if (state != State::waiting && !(state == State::kept && moved.to.empty())) {

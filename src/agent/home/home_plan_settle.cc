@@ -27,12 +27,12 @@ void HomePlan::settle(std::uint64_t ticket, std::string path, std::uint64_t now_
   for_each_in(path, [&](const Key& key, const std::set<Key>&) { keys.push_back(key); });
   for (const Key& key : keys) retry_now(key);
   for (auto& [number, version] : versions_) version.next_ns = std::min(version.next_ns, now_ns);
-  asked_[ticket] = {std::move(path), answers_ + (is_bringing() ? 1 : 0)};
+  asked_[ticket] = {std::move(path), answers_ + (is_bringing() ? works_.size() : 0)};
   answer_all();
 }
 
 bool HomePlan::is_bringing() const {
-  return work_ && std::holds_alternative<BringFile>(work_->order);
+  return works() && std::holds_alternative<BringFile>(works_.front().order);
 }
 
 // A question for it came after its last try had begun. That try may have found the file held, and

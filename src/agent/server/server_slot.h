@@ -39,9 +39,9 @@ struct Server::Slot final : StoreLink {
     ++drain_posts;
     drain->post(std::move(command));
   }
-  void post_home(HomeOrder order) override {
+  void post_home(HomeOrders orders) override {
     if (home == nullptr) home = server.make_home(*this);
-    home->post(std::move(order));
+    home->post(std::move(orders));
   }
   Result<Network> make_network(const MemberId& self, const std::string& secret) override {
     return server.options_.world->make_network(self, secret);

@@ -20,6 +20,12 @@ format::FileTime time_of(const struct timespec& time) {
   return {time.tv_sec, static_cast<std::uint32_t>(time.tv_nsec)};
 }
 
+// Without its holes.
+std::uint64_t bytes_in(int memory) {
+  struct stat stat = {};
+  return ::fstat(memory, &stat) == 0 ? static_cast<std::uint64_t>(stat.st_blocks) * 512 : 0;
+}
+
 // The next data from `at` on; none: `begin` is the file's size.
 Result<format::Extent> next_data(int memory, std::uint64_t at, std::uint64_t size) {
   const off_t begin = ::lseek(memory, static_cast<off_t>(at), SEEK_DATA);
@@ -76,7 +82,7 @@ Result<format::CapturedFile> fill(client::Writer& writer, const PendingFile& fil
 Result<VersionNumber> hand_in(client::Writer& writer, const PendingFile& file,
                               const std::function<Status(VersionNumber)>& begun,
                               const std::function<bool()>& go_on) {
-  BACKSTAY_TRY(writer.begin());
+  BACKSTAY_TRY(writer.begin(bytes_in(file.memory.get())));
   const Status ready = begun(writer.begun());
   failpoint("collector.begun");
   auto record = ready.ok() ? fill(writer, file, go_on) : ready.error();
