@@ -7,8 +7,6 @@ BACKSTAY_SEED repeats a run.
 import json
 import os
 import signal
-import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -235,3 +233,39 @@ def test_ranks_of_mpi_go_on_from_forked_snapshots(world, launcher):
     forks(world, pool_mib=8)
     goes_on_from_a_cut(world, line(launcher, RANKS, halo(launcher), STEPS, PAUSE_MS), STEPS)
     assert set(ways(world)) == {"fork"}
+
+
+def runs_on_while_the_disk_is_stuck(world, words):
+    """The first version never comes to the disk, and one of the next has no room in the pool."""
+    world.env.update(BACKSTAY_CHECKPOINT_FULL_EVERY="1", BACKSTAY_POOL_BUFFER_MIB="1")
+    out = world.folder / "out"
+    with open(out, "wb") as file:
+        running = start(world, words, "--job", "app", "--interval", 0.1, out=file,
+                        env=failpoint("commit.1", "hang", 1))
+    stuck = wait_for(lambda: running.poll() is not None or snapshots(world), "a snapshot")
+    assert stuck is not True, running.communicate()
+    # One that waits for the pool is there when the program has run on for long.
+    before = lines_of(out)
+    wait_for(lambda: lines_of(out) > before + 100, "the program to run on")
+    there = wait_for(lambda: snapshots(world), "a snapshot that waits")
+    before = lines_of(out)
+    wait_for(lambda: lines_of(out) > before + 100, "the program to run on beside it")
+    still = snapshots(world)
+    running.kill()
+    for name in (COMPANION, "backstay-boot", "backstayd"):
+        for pid in processes_of(world, name):
+            os.kill(pid, signal.SIGKILL)
+    running.communicate(timeout=60)
+    return set(there) & set(still)
+
+
+def test_a_copy_that_waits_for_the_disk_goes_on_in_a_snapshot(world):
+    world.env["BACKSTAY_POOL_SIZE_MIB"] = "40"  # two versions fit
+    assert runs_on_while_the_disk_is_stuck(world, [*program(world, REWRITES), 3000])
+
+
+@pytest.mark.skipif(not HERE, reason="no launcher is installed")
+def test_ranks_of_mpi_run_on_while_the_disk_is_stuck(world):
+    forks(world, pool_mib=8)
+    words = line(HERE[0], RANKS, halo(HERE[0]), 4000, PAUSE_MS)
+    assert runs_on_while_the_disk_is_stuck(world, words)
