@@ -163,7 +163,8 @@ def test_kill_of_the_program_while_its_snapshot_lives(world):
                         env=failpoint("rank.filled", "stop", 1))
         kill(running)
         running.communicate(timeout=60)
-        assert seen == [0] and newest(world) == 1
+        assert seen == [0]
+        wait_for(lambda: newest(world) == 1, "that version on the disk")
         last = start(world, words, "--job", "app", "--interval", 0.2, out=file)
         _, told = last.communicate(timeout=100)
     assert (last.returncode, out.read_bytes() == expected) == (0, True), told
