@@ -170,6 +170,33 @@ def test_kill_of_the_program_while_its_snapshot_lives(world):
     assert (last.returncode, out.read_bytes() == expected) == (0, True), told
 
 
+POINTS = ["image.forked", "image.resume", "rank.begin", "rank.end", "rank.ended"]
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_kill_of_the_companion_at(world, point):
+    forks(world)
+    told = same_output(world, failpoint(point), None, [*program(world, REWRITES), 300])
+    assert "from version" in told
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_kill_of_the_program_at(world, point):
+    forks(world)
+    killed = []
+
+    def kill_each(running):
+        while (companion := has_stopped(world, running)) is not None:
+            for pid in programs(world):
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+            goes_on(companion)
+
+    told = same_output(world, failpoint(point, "stop"), kill_each,
+                       [*program(world, REWRITES), 300])
+    assert killed and "from version" in told, told
+
+
 def test_a_snapshot_ends_with_its_companion(world):
     forks(world)
     words = [*program(world, REWRITES), 300]
