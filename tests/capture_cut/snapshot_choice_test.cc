@@ -1,6 +1,10 @@
 #include "capture/companion/snapshot_choice.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "capture/companion/kernel_work.h"
 
 namespace backstay::image {
 namespace {
@@ -63,6 +67,25 @@ TEST(SnapshotChoice, WhatWasDearIsTriedAgain) {
     ++copies;
   }
   EXPECT_EQ(copies, 16);
+}
+
+TEST(SlowDown, IsTheTimeInTheKernelThatFaultsExplain) {
+  EXPECT_DOUBLE_EQ(slow_down_s({100, 1.0}, {100100, 1.25}), 0.25);
+  EXPECT_DOUBLE_EQ(slow_down_s({100, 1.0}, {1100, 1.25}), 0.01);
+  EXPECT_DOUBLE_EQ(slow_down_s({100, 1.0}, {0, 0}), 0);  // it has ended
+}
+
+TEST(SlowDown, IsReadOfAProcess) {
+  const auto faults = [] {
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    return static_cast<std::uint64_t>(usage.ru_minflt);
+  };
+  const std::uint64_t before = faults();
+  const KernelWork work = kernel_work_of(::getpid());
+  EXPECT_GE(work.faults, before);
+  EXPECT_LE(work.faults, faults());
+  EXPECT_EQ(kernel_work_of(-1).faults, 0U);
 }
 
 }  // namespace

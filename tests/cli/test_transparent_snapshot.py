@@ -120,95 +120,6 @@ def test_the_program_runs_on_while_its_version_is_taken(world):
                 [*program(world, REWRITES), 300])
 
 
-@pytest.mark.parametrize("point", ["image.forked", "image.resume", "rank.begin", "rank.filled"])
-def test_kill_of_the_snapshot_at(world, point):
-    """It costs a version, and never the program."""
-    forks(world)
-    killed = []
-
-    def kill(running):
-        companion = has_stopped(world, running)
-        for pid in snapshots(world):
-            os.kill(pid, signal.SIGKILL)
-            killed.append(pid)
-        goes_on(companion)
-        wait_for(lambda: running.poll() is not None or newest(world) > 0, "a version after it")
-
-    told = same_output(world, failpoint(point, "stop", 1), kill, [*program(world, REWRITES), 300])
-    assert len(killed) == 1 and "restart 1" not in told, told
-    if point != "image.forked":
-        assert "snapshot of the program was killed" in told, told
-
-
-def test_kill_of_the_program_while_its_snapshot_lives(world):
-    """The version is completed, and the program goes on from it."""
-    forks(world)
-    seen = []
-
-    def kill(running):
-        companion = has_stopped(world, running)
-        for pid in programs(world):
-            os.kill(pid, signal.SIGKILL)
-        assert len(snapshots(world)) == 1
-        seen.append(newest(world))
-        goes_on(companion)
-        wait_for(lambda: running.poll() is not None or newest(world) > seen[0], "that version")
-
-    # A restart reads the variable anew: the second life stops at its first buffer too.
-    words = [*program(world, REWRITES), 300]
-    world.env["BACKSTAY_CHECKPOINT_FULL_EVERY"] = "1"
-    expected, out = undisturbed(words, world.folder), world.folder / "out"
-    with open(out, "wb") as file:
-        running = start(world, words, "--job", "app", "--interval", 0.2, "--retries", 0, out=file,
-                        env=failpoint("rank.filled", "stop", 1))
-        kill(running)
-        running.communicate(timeout=60)
-        assert seen == [0]
-        wait_for(lambda: newest(world) == 1, "that version on the disk")
-        last = start(world, words, "--job", "app", "--interval", 0.2, out=file)
-        _, told = last.communicate(timeout=100)
-    assert (last.returncode, out.read_bytes() == expected) == (0, True), told
-
-
-POINTS = ["image.forked", "image.resume", "rank.begin", "rank.end", "rank.ended"]
-
-
-@pytest.mark.parametrize("point", POINTS)
-def test_kill_of_the_companion_at(world, point):
-    forks(world)
-    told = same_output(world, failpoint(point), None, [*program(world, REWRITES), 300])
-    assert "from version" in told
-
-
-@pytest.mark.parametrize("point", POINTS)
-def test_kill_of_the_program_at(world, point):
-    forks(world)
-    killed = []
-
-    def kill_each(running):
-        while (companion := has_stopped(world, running)) is not None:
-            for pid in programs(world):
-                os.kill(pid, signal.SIGKILL)
-                killed.append(pid)
-            goes_on(companion)
-
-    told = same_output(world, failpoint(point, "stop"), kill_each,
-                       [*program(world, REWRITES), 300])
-    assert killed and "from version" in told, told
-
-
-def test_a_snapshot_ends_with_its_companion(world):
-    forks(world)
-    words = [*program(world, REWRITES), 300]
-    running = start(world, words, "--job", "app", "--interval", 0.2, "--retries", 0,
-                    env=failpoint("rank.filled", "stop", 1))
-    companion = has_stopped(world, running)
-    assert len(snapshots(world)) == 1
-    os.kill(companion, signal.SIGKILL)
-    running.communicate(timeout=60)
-    wait_for(lambda: not processes_of(world), "the snapshot and the program to end")
-
-
 def test_a_fork_that_fails(world):
     """The program is copied as it stands, and that is said once."""
     forks(world)
@@ -256,8 +167,8 @@ def test_a_signal_reaches_a_program_whose_version_is_taken(world):
 
 
 @pytest.mark.skipif(not HERE, reason="no launcher is installed")
-@pytest.mark.parametrize("launcher", HERE)
-def test_ranks_of_mpi_go_on_from_forked_snapshots(world, launcher):
+def test_ranks_of_mpi_go_on_from_forked_snapshots(world):
+    launcher = HERE[-1]
     forks(world, pool_mib=8)
     goes_on_from_a_cut(world, line(launcher, RANKS, halo(launcher), STEPS, PAUSE_MS), STEPS)
     assert set(ways(world)) == {"fork"}

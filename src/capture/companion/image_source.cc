@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "base/failpoint.h"
-#include "capture/companion/page_faults.h"
 
 namespace backstay::image {
 
@@ -14,9 +13,6 @@ namespace {
 // A copy that gets no buffer for so long waits for the disk.
 constexpr std::uint64_t patience_ns = 20'000'000;
 constexpr int look_every_ms = 10;
-// A page that the program writes first after a fork: the fault, and the copy of the page, beside
-// another processor that copies, too.
-constexpr double fault_s = 2e-6;
 
 double seconds_since(std::uint64_t began_ns) {
   return 1e-9 * static_cast<double>(system_clock().monotonic_ns() - began_ns);
@@ -72,7 +68,7 @@ void ImageSource::fork() {
   snapshot_ = std::move(*snapshot);
   record_.fork_s = seconds_since(began_ns);
   record_.forked = true;
-  faults_ = page_faults_of(boot_.pid());
+  work_ = kernel_work_of(boot_.pid());
   resume();
 }
 
@@ -124,8 +120,7 @@ void ImageSource::complete() {
   if (snapshot_) {
     record_.all_copied = true;
     snapshot_.reset();
-    const std::uint64_t faults = page_faults_of(boot_.pid());
-    record_.slow_down_s = fault_s * static_cast<double>(faults - std::min(faults, faults_));
+    record_.slow_down_s = slow_down_s(work_, kernel_work_of(boot_.pid()));
   }
   resume();
 }

@@ -10,6 +10,7 @@
 
 #include "capture/companion/boot_process.h"
 #include "capture/companion/full_every.h"
+#include "capture/companion/kernel_work.h"
 #include "capture/companion/snapshot.h"
 #include "capture/companion/snapshot_choice.h"
 #include "client/capture.h"
@@ -66,7 +67,7 @@ class ImageSource final : public client::ObjectSource {
   bool stopped_ = true;
   bool may_fork_ = true;             // it was not tried
   std::uint64_t idle_since_ns_ = 0;  // there was no buffer to fill
-  std::uint64_t faults_ = 0;         // of the program, when the snapshot was made
+  KernelWork work_;                  // for the program, when the snapshot was made
   std::optional<Stop> stop_;
 };
 
