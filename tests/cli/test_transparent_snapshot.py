@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from processes import wait_for
 from ranks import HERE, goes_on_from_a_cut, line
-from test_transparent_faults import COMPANION, LARGE, failpoint, has_stopped, same_output, state_of
+from test_transparent_faults import COMPANION, failpoint, has_stopped, same_output, state_of
 from test_transparent_kept import Written
 from test_transparent_mpi import PAUSE_MS, RANKS, STEPS, halo
 from transparent import (  # noqa: F401 (two are fixtures)
@@ -79,7 +79,7 @@ def goes_on(companion):
 
 @pytest.mark.parametrize("how", ["fork", "auto"])
 def test_killed_and_brought_back_from_a_pool_smaller_than_the_program(world, how):
-    forks(world)
+    forks(world, pool_mib=4)
     world.env["BACKSTAY_CHECKPOINT_SNAPSHOT"] = how
     killed = []
 
@@ -89,7 +89,8 @@ def test_killed_and_brought_back_from_a_pool_smaller_than_the_program(world, how
             os.kill(pid, signal.SIGKILL)
             killed.append(pid)
 
-    assert "from version" in same_output(world, {}, kill_once, program(world, LARGE))
+    words = [*program(world, REWRITES), 300]
+    assert "from version" in same_output(world, {}, kill_once, words)
     # Where it decides by itself, what fits into the pool is copied: before the memory is there.
     assert killed and "fork" in ways(world) and (how == "auto" or set(ways(world)) == {"fork"})
     ranks = [one for event in events(world, "captured") for one in event["ranks"]]

@@ -9,8 +9,10 @@ import signal
 
 import pytest
 from processes import wait_for
-from test_transparent_faults import failpoint, has_stopped, same_output
+from ranks import HERE, line
+from test_transparent_faults import COMPANION, failpoint, has_stopped, same_output, state_of
 from test_transparent_snapshot import REWRITES, forks, goes_on, programs, snapshots
+from test_transparent_mpi import PAUSE_MS, RANKS, STEPS, halo
 from transparent import (  # noqa: F401 (two are fixtures)
     newest, nothing_is_left, processes_of, program, seed, start, undisturbed)
 
@@ -102,3 +104,28 @@ def test_a_snapshot_ends_with_its_companion(world):
     os.kill(companion, signal.SIGKILL)
     running.communicate(timeout=60)
     wait_for(lambda: not processes_of(world), "the snapshot and the program to end")
+
+
+@pytest.mark.skipif(not HERE, reason="no launcher is installed")
+def test_kill_of_the_snapshot_of_one_rank(world):
+    """It costs all ranks a version; they run on, and the next one is taken."""
+    forks(world)
+    out = world.folder / "out"
+    with open(out, "wb") as file:
+        running = start(world, line(HERE[0], RANKS, halo(HERE[0]), STEPS, PAUSE_MS), "--job", "app",
+                        "--interval", 0.1, "--retries", 0, out=file,
+                        env=failpoint("rank.filled", "stop", 1))
+
+    def stopped():
+        return [pid for pid in processes_of(world, COMPANION) if state_of(pid) == "T"]
+
+    wait_for(lambda: running.poll() is not None or len(stopped()) == RANKS, "all at their point")
+    there = snapshots(world)
+    assert len(there) == RANKS
+    os.kill(there[0], signal.SIGKILL)
+    for companion in stopped():
+        goes_on(companion)
+    wait_for(lambda: running.poll() is not None or newest(world) > 0, "a version after it")
+    _, told = running.communicate(timeout=100)
+    assert running.returncode == 0 and newest(world) > 0, told
+    assert len(out.read_bytes().splitlines()) == STEPS, told

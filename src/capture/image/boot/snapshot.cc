@@ -14,6 +14,7 @@ constexpr long untraced = 0x800000;     // CLONE_UNTRACED
 constexpr long end_with_parent = 1;     // PR_SET_PDEATHSIG
 constexpr long set_name = 15;           // PR_SET_NAME
 constexpr long kill_signal = 9;
+constexpr long core_bytes = 4;  // RLIMIT_CORE
 
 // Pages that other processes may write, too, are copied while the program stands still.
 constexpr uint64_t shared_most = 1 << 20;
@@ -104,6 +105,9 @@ void settle(long channel, long parent, const Tables& tables, uint64_t kept_bytes
   system_call(__NR_prctl, set_name, address_of("backstay-snap"));
   system_call(__NR_close_range, channel + 1, ~0U, 0);
   if (channel > 0) system_call(__NR_close_range, 0, channel - 1, 0);
+  const uint64_t none[2] = {0, 0};
+  system_call(__NR_setrlimit, core_bytes,
+              address_of(none));  // what it fails by is not the program's
   end_before_the_program();
   settle_memory(tables, kept_bytes, trouble);
 }
