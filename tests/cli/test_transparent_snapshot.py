@@ -97,8 +97,10 @@ def test_killed_and_brought_back_from_a_pool_smaller_than_the_program(world, how
     assert all(one["stopped_ns"] > 0 for one in ranks)
 
 
-def test_a_small_program_is_copied(world):
-    same_output(world, {})
+def test_where_copies_are_wanted_there_is_no_snapshot(world):
+    forks(world, pool_mib=4)
+    world.env["BACKSTAY_CHECKPOINT_SNAPSHOT"] = "copy"
+    same_output(world, {}, None, [*program(world, REWRITES), 100])
     assert set(ways(world)) == {"copy"}
 
 

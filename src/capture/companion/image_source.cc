@@ -132,7 +132,8 @@ void ImageSource::resume() {
   Request request{};
   request.kind = static_cast<std::uint32_t>(Ask::resume);
   const auto answer = boot_.ask(request);  // a program that has ended needs none
-  if (answer.ok()) stop_ = Stop{answer->stopped_ns, record_.forked};
+  const std::uint64_t until_now_ns = system_clock().monotonic_ns() - began_ns_;
+  stop_ = Stop{answer.ok() ? answer->stopped_ns : until_now_ns, record_.forked};
 }
 
 }  // namespace backstay::image

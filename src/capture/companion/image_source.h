@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "base/clock.h"
 #include "capture/companion/boot_process.h"
 #include "capture/companion/full_every.h"
 #include "capture/companion/kernel_work.h"
@@ -65,7 +66,8 @@ class ImageSource final : public client::ObjectSource {
   Kept kept_;
   std::unique_ptr<Snapshot> snapshot_;
   bool stopped_ = true;
-  bool may_fork_ = true;             // it was not tried
+  bool may_fork_ = true;  // it was not tried
+  const std::uint64_t began_ns_ = system_clock().monotonic_ns();
   std::uint64_t idle_since_ns_ = 0;  // there was no buffer to fill
   KernelWork work_;                  // for the program, when the snapshot was made
   std::optional<Stop> stop_;
