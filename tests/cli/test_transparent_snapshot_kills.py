@@ -20,7 +20,7 @@ from transparent import (  # noqa: F401 (two are fixtures)
 @pytest.mark.parametrize("point", ["image.forked", "image.resume", "rank.begin", "rank.filled"])
 def test_kill_of_the_snapshot_at(world, point):
     """It costs a version, and never the program."""
-    forks(world)
+    forks(world, pool_mib=4)  # no message to the agent has all of the image
     killed = []
 
     def kill(running):
@@ -109,12 +109,12 @@ def test_a_snapshot_ends_with_its_companion(world):
 @pytest.mark.skipif(not HERE, reason="no launcher is installed")
 def test_kill_of_the_snapshot_of_one_rank(world):
     """It costs all ranks a version; they run on, and the next one is taken."""
-    forks(world)
+    forks(world, pool_mib=4)
     out = world.folder / "out"
     with open(out, "wb") as file:
         running = start(world, line(HERE[0], RANKS, halo(HERE[0]), STEPS, PAUSE_MS), "--job", "app",
                         "--interval", 0.1, "--retries", 0, out=file,
-                        env=failpoint("rank.filled", "stop", 1))
+                        env=failpoint("rank.begin", "stop", 1))
 
     def stopped():
         return [pid for pid in processes_of(world, COMPANION) if state_of(pid) == "T"]
@@ -128,4 +128,5 @@ def test_kill_of_the_snapshot_of_one_rank(world):
     wait_for(lambda: running.poll() is not None or newest(world) > 0, "a version after it")
     _, told = running.communicate(timeout=100)
     assert running.returncode == 0 and newest(world) > 0, told
+    assert "snapshot of the program was killed" in told, told
     assert len(out.read_bytes().splitlines()) == STEPS, told
