@@ -1,10 +1,13 @@
 // An unmodified process of S MiB under the boot program, without an agent: how long it stands still
 // for a cut beside a memcpy of its memory, and how long it takes to bring it back from the pool;
-// and the same for a cut that keeps what did not change, where a twentieth of the memory did.
+// and the same for a cut that keeps what did not change, where a twentieth of the memory did; and
+// for a forked snapshot, beside a bare fork of the same process, and what it costs the process to
+// rewrite all of its memory after it.
 // Each repetition measures limit and ours in turn. The process is this program with --child; it
 // does not know that it is saved.
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -22,6 +25,7 @@
 #include "bench/harness/program.h"
 #include "bench/harness/samples.h"
 #include "capture/companion/boot_process.h"
+#include "capture/companion/snapshot.h"
 #include "capture/image/format/image.h"
 #include "client/mapping.h"
 
@@ -56,8 +60,31 @@ double seconds_since(std::uint64_t began_ns) {
   return static_cast<double>(system_clock().monotonic_ns() - began_ns) * 1e-9;
 }
 
+// What the process that is saved does when it is asked to.
+enum class Task : char {
+  part = 'p',     // writes a twentieth of its memory, in one piece
+  rewrite = 'r',  // writes all of it
+  fork = 'f',     // forks itself; the child ends at once
+};
+
+double do_task(Task task, std::vector<std::uint64_t>& memory, std::size_t& at) {
+  const std::uint64_t began = system_clock().monotonic_ns();
+  if (task == Task::fork) {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(0);
+    const double seconds = seconds_since(began);
+    ::waitpid(child, nullptr, 0);
+    return seconds;
+  }
+  const std::size_t part = task == Task::part ? memory.size() / 20 : memory.size();
+  if (at + part > memory.size()) at = 0;
+  for (std::size_t i = at; i < at + part; ++i) memory[i] += 1;
+  at += task == Task::part ? part : 0;
+  return seconds_since(began);
+}
+
 // The process that is saved: fills its memory, says so by a file, and waits. At each SIGUSR2 it
-// writes a twentieth of it, in one piece, and says so again.
+// does the task that another file names, and says how many seconds that took.
 [[noreturn]] void be_saved(std::uint64_t mib, const std::string& ready) {
   static volatile std::sig_atomic_t asked = 0;
   std::signal(SIGUSR2, [](int) { asked = 1; });
@@ -68,13 +95,13 @@ double seconds_since(std::uint64_t began_ns) {
   ::sigprocmask(SIG_BLOCK, &blocked, &before);
   std::vector<std::uint64_t> memory(mib * mebibyte / sizeof(std::uint64_t));
   for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = i * 0x9e3779b97f4a7c15 + 1;
-  const std::size_t part = memory.size() / 20;
-  for (std::size_t at = 0;; at += part) {
-    std::ofstream(ready) << "ready\n";
+  double seconds = 0;
+  for (std::size_t at = 0;;) {
+    std::ofstream(ready + ".new") << seconds << "\n";
+    std::filesystem::rename(ready + ".new", ready);
     while (!asked) ::sigsuspend(&before);
     asked = 0;
-    if (at + part > memory.size()) at = 0;
-    for (std::size_t i = at; i < at + part; ++i) memory[i] += 1;
+    seconds = do_task(static_cast<Task>(std::ifstream(ready + ".task").get()), memory, at);
   }
 }
 
@@ -124,9 +151,47 @@ std::uint64_t cut(BootProcess& boot, bool keeps, Samples& samples) {
   return bytes;
 }
 
-void await_ready(const std::string& ready) {
+// Returns how long its task took.
+double await_ready(const std::string& ready) {
   while (!std::filesystem::exists(ready)) ::usleep(1000);
+  double seconds = 0;
+  std::ifstream(ready) >> seconds;
   std::filesystem::remove(ready);
+  return seconds;
+}
+
+void ask_for(Task task, const BootProcess& boot, const std::string& ready) {
+  std::ofstream(ready + ".task") << static_cast<char>(task);
+  boot.signal(SIGUSR2);
+}
+
+double do_and_wait(Task task, const BootProcess& boot, const std::string& ready) {
+  ask_for(task, boot, ready);
+  return await_ready(ready);
+}
+
+// Nothing is watched, so that its cost is that of the copies alone.
+void cut_by_snapshot(BootProcess& boot, const std::string& ready, Samples& samples) {
+  do_and_wait(Task::rewrite, boot, ready);
+  samples.add("rewrite_s", do_and_wait(Task::rewrite, boot, ready));
+  samples.add("bare_fork_s", do_and_wait(Task::fork, boot, ready));
+  const std::uint64_t began = system_clock().monotonic_ns();
+  Request request = request_for(Ask::cut);
+  request.bytes = buffer_bytes;
+  const Answer begun = sure(boot.ask(request));
+  auto snapshot = sure(image::Snapshot::take(boot));
+  const Answer ended = sure(boot.ask(request_for(Ask::resume)));
+  ask_for(Task::rewrite, boot, ready);
+  for (std::uint64_t at = 0; at < begun.bytes; at += buffer_bytes) {
+    Request fill = request_for(Ask::fill);
+    fill.at = at;
+    fill.bytes = std::min(buffer_bytes, begun.bytes - at);
+    sure(snapshot->ask(fill));
+  }
+  samples.add("snapshot_s", seconds_since(began));
+  samples.add("snapshot_stopped_s", static_cast<double>(ended.stopped_ns) * 1e-9);
+  samples.add("snapshot_describing_s", static_cast<double>(begun.describing_ns) * 1e-9);
+  samples.add("rewrite_beside_snapshot_s", await_ready(ready));
 }
 
 void bring_back(const Pool& pool, std::uint64_t bytes, Samples& samples) {
@@ -178,9 +243,9 @@ Json run(const Options& options) {
     copy_memory(to, from, samples);
     object_bytes = cut(*boot, /*keeps=*/false, samples);
     bring_back(pool, object_bytes, samples);
-    boot->signal(SIGUSR2);
-    await_ready(ready);
+    do_and_wait(Task::part, *boot, ready);
     cut(*boot, /*keeps=*/true, samples);
+    cut_by_snapshot(*boot, ready, samples);
   }
   Json json{{"memory_mib", options.mib},
             {"image_over_memory_mib", (object_bytes - bytes) / 1.0 / mebibyte}};
@@ -189,7 +254,8 @@ Json run(const Options& options) {
       compare(samples, {{"stopped_over_memcpy", "stopped_s", "memcpy_s", 1.25},
                         {"restart_over_memcpy", "restart_pool_s", "memcpy_s", 4},
                         {"kept_over_full_stopped", "kept_stopped_s", "stopped_s", 0.125},
-                        {"kept_over_full_bytes", "kept_mib", "mib", 0.125}});
+                        {"kept_over_full_bytes", "kept_mib", "mib", 0.125},
+                        {"snapshot_over_fork", "snapshot_stopped_s", "bare_fork_s", 4}});
   return json;
 }
 
@@ -197,12 +263,14 @@ void print_table(const Json& json) {
   std::printf("one process of %llu MiB; image larger than that by %.1f MiB\n",
               json.at("memory_mib").get<unsigned long long>(),
               json.at("image_over_memory_mib").get<double>());
-  for (const char* key : {"memcpy_s", "stopped_s", "agreeing_s", "describing_s", "cut_s",
-                          "restart_pool_s", "kept_stopped_s", "kept_describing_s", "kept_cut_s"}) {
-    std::printf("  %-16s %8.1f ms\n", key, 1e3 * json.at(key).get<double>());
+  for (const char* key :
+       {"memcpy_s", "stopped_s", "agreeing_s", "describing_s", "cut_s", "restart_pool_s",
+        "kept_stopped_s", "kept_describing_s", "kept_cut_s", "bare_fork_s", "snapshot_stopped_s",
+        "snapshot_describing_s", "snapshot_s", "rewrite_s", "rewrite_beside_snapshot_s"}) {
+    std::printf("  %-26s %8.1f ms\n", key, 1e3 * json.at(key).get<double>());
   }
   for (const auto& [name, ratio] : json.at("ratios").items()) {
-    std::printf("  %-22s %.2f (target %.2f)\n", name.c_str(), ratio.at("value").get<double>(),
+    std::printf("  %-26s %.2f (target %.2f)\n", name.c_str(), ratio.at("value").get<double>(),
                 ratio.at("target").get<double>());
   }
 }

@@ -40,6 +40,7 @@ struct Config {
     bool wait_at_end = false;       // finalize waits for level local
     double cut_timeout_s = 60;      // ranks of an unmodified MPI program agree on a cut
     std::uint32_t full_every = 8;   // versions of an unmodified program; 1: all are full
+    std::string snapshot = "auto";  // of an unmodified program's memory: auto, copy, fork
   } checkpoint;
   struct Capture {                   // of files that programs write
     std::string close = "captured";  // what close waits for: captured, local, home

@@ -144,6 +144,16 @@ const std::vector<ConfigSlot>& config_table() {
        false,
        "Every n-th version of an unmodified program holds all of its memory; those between keep "
        "what did not change in the one before, which they then need. 1: every one holds all."},
+      {"checkpoint.snapshot",
+       BACKSTAY_SLOT(checkpoint.snapshot),
+       0,
+       0,
+       {"auto", "copy", "fork"},
+       false,
+       "How the memory of an unmodified program is saved: copied while the program stands still, "
+       "or "
+       "forked and copied while it runs on. auto: forked where the copy would wait for the disk, "
+       "or has taken longer than a fork costs the program."},
       {"capture.close",
        BACKSTAY_SLOT(capture.close),
        0,

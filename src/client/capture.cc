@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/failpoint.h"
+#include "client/attended.h"
 
 namespace backstay::client {
 
@@ -68,8 +69,11 @@ Status tell_kept(Connection& agent, const ObjectSource& source, VersionNumber ve
   return {};
 }
 
-Status fill_all(Filler& filler, const wire::Grant& grant) {
-  for (const std::uint32_t index : grant.buffers) BACKSTAY_TRY(filler.fill(index));
+Status fill_all(Filler& filler, const wire::Grant& grant, Attended& attended) {
+  for (const std::uint32_t index : grant.buffers) {
+    BACKSTAY_TRY(filler.fill(index));
+    attended.now();
+  }
   return filler.hand_over();
 }
 
@@ -78,6 +82,7 @@ Status fill_all(Filler& filler, const wire::Grant& grant) {
 Status capture(Connection& agent, ObjectSource& source, VersionNumber version,
                std::string& warning) {
   Filler filler(agent, source, version);
+  Attended attended(agent, [&source] { return source.attend(); });
   failpoint("rank.begin");
   BACKSTAY_TRY(tell_kept(agent, source, version));
   BACKSTAY_TRY(agent.send(wire::Begin{version, source.object_bytes()}));
@@ -96,7 +101,7 @@ Status capture(Connection& agent, ObjectSource& source, VersionNumber version,
     }
     const auto* grant = std::get_if<wire::Grant>(&message);
     if (grant == nullptr || grant->version != version || filler.complete()) continue;
-    if (Status filled = fill_all(filler, *grant); !filled.ok()) {
+    if (Status filled = fill_all(filler, *grant, attended); !filled.ok()) {
       // The only way to give a version up; the agent tells the other ranks. A process that has
       // ended in the middle of it is a death to the agent, too.
       filled.error().code() == Code::rank_lost ? agent.leave_silently() : agent.end();
@@ -105,7 +110,8 @@ Status capture(Connection& agent, ObjectSource& source, VersionNumber version,
     if (!filler.complete()) continue;
     source.complete();
     failpoint("rank.end");
-    BACKSTAY_TRY(agent.send(wire::End{version}));
+    const auto stop = source.stop().value_or(ObjectSource::Stop{});
+    BACKSTAY_TRY(agent.send(wire::End{version, stop.ns, stop.snapshot}));
     failpoint("rank.ended");
   }
 }

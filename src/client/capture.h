@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -35,6 +36,15 @@ class ObjectSource {
   virtual Result<std::uint64_t> read_next(std::span<std::byte> to) = 0;
   // All bytes are in the pool: the object may change from now on.
   virtual void complete() {}
+  // What else its owner has to see to while the version is taken: called after each buffer, and
+  // while the agent is waited for. Returns in how many milliseconds again; -1: after the next one.
+  virtual int attend() { return -1; }
+  // After complete(): how long the program stood still for the object, where that is known.
+  struct Stop {
+    std::uint64_t ns = 0;
+    bool snapshot = false;  // the object was read out of a copy of the process
+  };
+  virtual std::optional<Stop> stop() const { return std::nullopt; }
 };
 
 // Blocks until the version is captured or given up. Errors: agent_lost, rank_lost, invalid (a

@@ -100,11 +100,24 @@ Status Connection::map(const wire::Welcome& welcome, Fd pool, const Fd& control)
   return {};
 }
 
-Status Connection::wait_for(short events, std::uint64_t deadline) const {
+void Connection::attend() {
+  if (attend_) attend_in_ms_ = attend_();
+}
+
+// Who waits for an answer attends to what else there is.
+Status Connection::wait_for(short events, std::uint64_t deadline) {
+  const bool attends = attend_ != nullptr && events == POLLIN;
   while (true) {
     pollfd wait{socket_.get(), events, 0};
-    const int ready = ::poll(&wait, 1, milliseconds_until(deadline));
+    const int left_ms = milliseconds_until(deadline);
+    const bool sooner = attends && attend_in_ms_ >= 0 && (left_ms < 0 || attend_in_ms_ < left_ms);
+    const int ready = ::poll(&wait, 1, sooner ? attend_in_ms_ : left_ms);
     if (ready > 0) return {};
+    if (ready == 0 && sooner) {
+      attend();
+      if (has_news()) return {};
+      continue;
+    }
     if (ready == 0 && system_clock().monotonic_ns() >= deadline) {
       return Error(Code::timeout, "the agent has not answered in time");
     }
@@ -145,7 +158,8 @@ bool Connection::usable() {
   while (usable_) {
     pollfd look{socket_.get(), POLLIN, 0};
     if (::poll(&look, 1, 0) <= 0) break;
-    (void)receive_one();  // an answer that came too late, or the end
+    auto answer = receive_one();  // one that came too late, or the end
+    if (attend_ && answer.ok() && answer->has_value()) early_.push_back(**std::move(answer));
   }
   return usable_;
 }
@@ -162,10 +176,17 @@ Status Connection::send(const wire::Message& message) {
 
 Result<wire::Message> Connection::receive(std::uint64_t deadline) {
   while (true) {
+    if (!early_.empty()) {
+      wire::Message first = std::move(early_.front());
+      early_.pop_front();
+      return first;
+    }
     if (!usable_) return Error(Code::agent_lost, "the agent is gone");
     BACKSTAY_TRY(wait_patiently(POLLIN, deadline));
+    if (has_news()) continue;
     BACKSTAY_ASSIGN(auto message, receive_one());
     if (message.has_value()) return *std::move(message);
+    attend();
   }
 }
 

@@ -9,10 +9,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -84,18 +87,24 @@ class Connection {
   bool stop_requested() const;
 
  private:
+  friend class Attended;
   Connection() = default;
   Status welcome(std::uint64_t deadline);
   Status map(const wire::Welcome& welcome, Fd pool, const Fd& control);
   // One packet, which is there. Nothing: it was an unasked one.
   Result<std::optional<wire::Message>> receive_one();
-  Status wait_for(short events, std::uint64_t deadline) const;
+  void attend();  // to what an Attended has named; else to nothing
+  Status wait_for(short events, std::uint64_t deadline);
+  bool has_news() const { return !usable_ || !early_.empty(); }
   Status wait_patiently(short events, std::uint64_t deadline);
   Error hung(double seconds) const;
   Error lost(const Error& cause);
 
   Fd socket_;
   std::vector<wire::Message> unasked_;
+  std::function<int()> attend_;
+  int attend_in_ms_ = -1;
+  std::deque<wire::Message> early_;  // answers that came while attend_ looked
   wire::Welcome welcome_;
   Fd pool_memory_;
   Mapping pool_;

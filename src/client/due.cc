@@ -84,11 +84,13 @@ void Due::checkpoint_begins() {
   requests_at_begin_ = source_.requests();
 }
 
-void Due::checkpoint_captured() {
+void Due::checkpoint_captured(std::optional<std::uint64_t> stood_still_ns) {
   answered_requests_ = requests_at_begin_;
   stop_answered_ = stop_answered_ || stop_;
   source_.clear_checkpoint_signal();
-  policy_.captured(checkpoint_began_ns_, clock_.monotonic_ns());
+  const std::uint64_t ended_ns =
+      stood_still_ns ? checkpoint_began_ns_ + *stood_still_ns : clock_.monotonic_ns();
+  policy_.captured(checkpoint_began_ns_, ended_ns);
   restart_clock();
 }
 

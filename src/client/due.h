@@ -15,6 +15,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 
 #include "base/clock.h"
 #include "base/config.h"
@@ -55,7 +56,8 @@ class Due {
 
   // Around a checkpoint, on all ranks.
   void checkpoint_begins();
-  void checkpoint_captured();
+  // `stood_still_ns`: where the program did not stand still to the end.
+  void checkpoint_captured(std::optional<std::uint64_t> stood_still_ns = std::nullopt);
   void checkpoint_failed();
   void restarted();
   // Another agent counts requests from the beginning.

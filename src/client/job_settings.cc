@@ -67,6 +67,7 @@ void for_each(Settings& config, Each&& each) {
   each(config.checkpoint.wait_at_end);
   each(config.checkpoint.cut_timeout_s);
   each(config.checkpoint.full_every);
+  each(config.checkpoint.snapshot);
   each(config.protect.replicas);
   each(config.protect.parity);
   each(config.protect.rate_limit_mib_s);

@@ -9,7 +9,10 @@ Status ObjectSession::checkpoint(const Begin& begin) {
   auto source = begin(*session_.agent_, session_.origin_);
   const Status begun = session_.group_.agree(source.ok() ? Status() : Status(source.error()));
   if (!begun.ok()) return session_.count(begun);
-  const Status taken = session_.count(session_.take_version_of(**source));
+  const Status outcome = session_.take_version_of(**source);
+  const auto stop = (*source)->stop();
+  const Status taken =
+      session_.count(outcome, stop && stop->snapshot ? std::optional(stop->ns) : std::nullopt);
   taken_ = taken.ok() ? session_.version_ : 0;
   taken_by_ = session_.connected_;
   return taken;

@@ -91,7 +91,8 @@ class Session {
   Status take_version();
   Status take_version_of(ObjectSource& source);
   Status next_version(VersionNumber& version);
-  Status count(const Status& outcome);  // of a checkpoint
+  // Of a checkpoint. `stood_still_ns`: as Due::checkpoint_captured() has it.
+  Status count(const Status& outcome, std::optional<std::uint64_t> stood_still_ns = std::nullopt);
   using BringBack = std::function<Result<VersionNumber>(bool& touched)>;
   Result<VersionNumber> restart_by(const BringBack& bring_back);
   Status adopt(const Status& outcome);

@@ -34,9 +34,9 @@ Result<wire::LevelIs> Session::ask_level(const wire::Message& question, VersionN
   }
 }
 
-Status Session::count(const Status& outcome) {
+Status Session::count(const Status& outcome, std::optional<std::uint64_t> stood_still_ns) {
   if (outcome.ok()) {
-    due_->checkpoint_captured();
+    due_->checkpoint_captured(stood_still_ns);
   } else {
     due_->checkpoint_failed();
   }

@@ -35,7 +35,7 @@ template <>
 constexpr auto fields_of<Kept> = std::tuple(&Kept::version, &Kept::base, &Kept::left,
                                             &Kept::chunks);
 template <>
-constexpr auto fields_of<End> = std::tuple(&End::version);
+constexpr auto fields_of<End> = std::tuple(&End::version, &End::stopped_ns, &End::snapshot);
 template <>
 constexpr auto fields_of<Query> = std::tuple(&Query::version);
 template <>

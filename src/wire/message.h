@@ -76,6 +76,10 @@ struct Kept {
 };
 struct End {
   VersionNumber version = 0;
+  // Of a program that is stopped to be saved: how long it stood still; 0: it is none, or has
+  // ended.
+  std::uint64_t stopped_ns = 0;
+  bool snapshot = false;  // its object was read out of a copy of the process
 };
 struct Query {
   VersionNumber version = 0;

@@ -220,6 +220,21 @@ TEST(Due, ARequestIsAnsweredByOneCheckpoint) {
   EXPECT_EQ(one.calls_until_due(60 * millisecond, 50), 0);
 }
 
+TEST(Due, ACheckpointCostsWhatTheProgramStoodStill) {
+  auto config = policy("daly");
+  config.mtti_s = 1000;
+  OneRank whole(config);
+  whole.due.checkpoint_begins();
+  whole.clock.advance(100 * second);
+  whole.due.checkpoint_captured();
+  EXPECT_EQ(whole.calls_until_due(second, 100), 0);
+  OneRank forked(config);  // it ran on for the most part: sqrt(2 x 0.1 s x 1000 s) are over
+  forked.due.checkpoint_begins();
+  forked.clock.advance(100 * second);
+  forked.due.checkpoint_captured(100 * millisecond);
+  EXPECT_EQ(forked.calls_until_due(second, 100), 1);
+}
+
 TEST(Due, ARequestThatFailedIsTriedAgainLater) {
   OneRank one(policy("request"));
   one.requests.count = 1;

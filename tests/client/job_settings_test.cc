@@ -22,7 +22,7 @@ TEST(JobSettings, AllTakeThoseOfRank0AndKeepTheirNodes) {
   first.storage = {"/disk0", 5};
   first.durable = {"/shared", 3, 4, 6, 7};
   first.drain.nodes_max = 8;
-  first.checkpoint = {"calls", 1.5, 9, 2.5, true, true, 45, 3};
+  first.checkpoint = {"calls", 1.5, 9, 2.5, true, true, 45, 3, "fork"};
   first.protect.replicas = 2;
   first.protect.parity = "2,1";
   first.protect.rate_limit_mib_s = 11;
@@ -50,6 +50,7 @@ TEST(JobSettings, AllTakeThoseOfRank0AndKeepTheirNodes) {
     EXPECT_TRUE(config.checkpoint.wait_at_end);
     EXPECT_EQ(config.checkpoint.cut_timeout_s, 45);
     EXPECT_EQ(config.checkpoint.full_every, 3u);
+    EXPECT_EQ(config.checkpoint.snapshot, "fork");
     EXPECT_EQ(config.protect.replicas, 2u);
     EXPECT_EQ(config.protect.parity, "2,1");
     EXPECT_EQ(config.protect.rate_limit_mib_s, 11u);

@@ -1,30 +1,19 @@
 """Images that keep chunks of the one before: what the boot program makes of memory that is written,
 zeroed, mapped anew, moved and given back, and the same process out of the chunks.
 
-The test plays the companion (src/capture/image/format/requests.h). BACKSTAY_SEED repeats a run.
+The test plays the companion (companion.py). BACKSTAY_SEED repeats a run.
 Usage: kept_test.py BOOT
 """
 
-import array
 import contextlib
-import mmap
 import os
-import select
-import socket
-import struct
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from booted import BOOT, END_S, seed
-
-CHUNK = 256 << 10
-POOL = 256 << 20
-REQUEST = struct.Struct("<II QQQ II 1024s")
-ANSWER = struct.Struct("<II QQ 128Q QQQQ 1024s")
-POOL_ASK, CUT, FILL, RESUME, TABLE, TAKE, GO, KEPT = range(1, 9)
+from booted import END_S, seed
+from companion import Companion, Lines, bring_back, new_pool, take_image
 
 # Changes its memory in a random way at each line that it reads, and prints a checksum of all.
 PROGRAM = """
@@ -84,91 +73,6 @@ while line := sys.stdin.readline():
 """
 
 
-class Companion:
-    """A life of a program under the boot program."""
-
-    def __init__(self, pool, words, stdin, stdout, stderr=None):
-        self.ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.ours.settimeout(60)
-        with theirs:
-            command = [BOOT, "--companion", str(theirs.fileno()), *words]
-            self.process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=stdin,
-                                            stdout=stdout, stderr=stderr)
-        self.ask(POOL_ASK, bytes_=POOL, descriptor=pool)
-
-    def ask(self, kind, at=0, bytes_=0, object_=0, watches=0, keeps=0, descriptor=None):
-        packet = REQUEST.pack(kind, 0, at, bytes_, object_, watches, keeps, b"")
-        rights = []
-        if descriptor is not None:
-            rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [descriptor]))]
-        self.ours.sendmsg([packet], rights)
-        answer = ANSWER.unpack(self.ours.recv(ANSWER.size))
-        assert answer[0] == 0, answer[-1].split(b"\0")[0].decode()
-        return {"bytes": answer[2], "kept_bytes": answer[3],
-                "kept": list(zip(answer[4:132:2], answer[5:132:2], strict=True))}
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-        self.ours.close()
-
-
-def kept_chunks(life, kept_bytes):
-    chunks = []
-    while sum(size for _, size in chunks) < kept_bytes:
-        some = [one for one in life.ask(KEPT, at=len(chunks))["kept"] if one[1] > 0]
-        assert some, "a kept chunk is missing"
-        chunks += some
-    return chunks
-
-
-def take_image(life, memory, before):
-    """The object, of chunks of the one before and what is filled; and how much was filled."""
-    begun = life.ask(CUT, bytes_=CHUNK, watches=1, keeps=1 if before else 0)
-    image = bytearray()
-    for offset, size in kept_chunks(life, begun["kept_bytes"]):
-        image += before[offset : offset + size]
-    filled = begun["bytes"] - len(image)
-    for at in range(0, filled, CHUNK):
-        size = min(CHUNK, filled - at)
-        life.ask(FILL, at=0, bytes_=size)
-        image += memory[:size]
-    life.ask(RESUME)
-    return image, filled
-
-
-def bring_back(pool, memory, image, stdin, stdout):
-    life = Companion(pool, ["--bring-back"], stdin, stdout)
-    table = struct.unpack_from("<Q", image, len(image) - 64 + 16)[0]
-    tail = os.memfd_create("table")
-    os.write(tail, image[table:])
-    life.ask(TABLE, bytes_=len(image) - table, object_=len(image), descriptor=tail)
-    os.close(tail)
-    for at in range(0, len(image), CHUNK):
-        piece = image[at : at + CHUNK]
-        memory[: len(piece)] = piece
-        life.ask(TAKE, bytes_=len(piece), object_=at)
-    life.ask(GO)
-    return life
-
-
-class Lines:
-    """The program's input and output, which stay while its lives change."""
-
-    def __init__(self):
-        self.to_read, self.to_write = os.pipe()
-        self.out_read, self.out_write = os.pipe()
-
-    def say(self, word):
-        os.write(self.to_write, f"{word}\n".encode())
-        line = b""
-        while not line.endswith(b"\n"):
-            ready, _, _ = select.select([self.out_read], [], [], END_S)
-            assert ready, "the program does not answer"
-            line += os.read(self.out_read, 4096)
-        return line
-
-
 @contextlib.contextmanager
 def started(pool, lines, value, stderr=None):
     with tempfile.TemporaryDirectory() as scratch:
@@ -215,9 +119,7 @@ def test_random_changes_come_back(value, pool, memory):
 
 def main():
     value = seed()
-    pool = os.memfd_create("pool")
-    os.ftruncate(pool, POOL)
-    memory = mmap.mmap(pool, POOL)
+    pool, memory = new_pool()
     if not keeps_what_is_unchanged(pool, memory):
         print("left out: this kernel does not watch writes (userfaultfd of Linux 6.7)")
         return 77

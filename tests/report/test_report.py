@@ -78,6 +78,19 @@ def test_pauses_between_runs_do_not_count(made):
                          [*made_log.events()[0], tool]).observed_s == pytest.approx(made.observed_s)
 
 
+def test_a_program_that_ran_on_did_not_wait(made):
+    lines = made_log.events()[0]
+    captured = next(one for one in lines if one["event"] == "captured" and one["version"] == 3)
+    for one in captured["ranks"]:
+        one.update(stopped_ns=2_000_000 + one["rank"], by="fork")
+    found = history.build("lj", lines).captured[2]
+    assert found.blocked_s == pytest.approx(2e-3, rel=0.1)
+    assert found.blocked_s < made.captured[2].blocked_s
+    assert max(one.copied_s for one in found.ranks) == made.captured[2].blocked_s
+    assert "1 version by forked snapshots" in page._snapshots(history.build("lj", lines))
+    assert page._snapshots(made) == ""
+
+
 def test_levels_of_several_nodes_are_drawn_when_they_are_in_the_log(made):
     assert {one["name"] for one in charts.timeline(made)["data"]}.isdisjoint({"protected",
         "durable"})

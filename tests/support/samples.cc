@@ -319,7 +319,7 @@ std::vector<wire::Message> first_messages() {
             3,       1 << 20, 4,    2,           "3,1", 1 << 19,   std::string(64, 'a')},
       Begin{12, 1ULL << 33},
       Filled{12, chunks},
-      End{12},
+      End{12, 8'000'000, true},
       Query{11},
       Await{10, Level::durable},
       Restart{9, 12},

@@ -15,8 +15,10 @@ class Rank(NamedTuple):
 
     rank: int
     bytes: int
-    seconds: float
+    seconds: float  # that it waited
     node: str = ""
+    copied_s: float = 0.0  # from begin to end: longer, where its snapshot was copied
+    forked: bool = False
 
 
 @dataclasses.dataclass
@@ -214,8 +216,7 @@ class _Builder:
     def _captured(self, event: dict, node: str, at: float) -> None:
         part = self._part(event, node, max(0.0, at - event["seconds"]), "captured_s")
         part.captured_s, part.bytes = at, event["bytes"]
-        part.ranks = [Rank(int(r["rank"]), r["bytes"], max(0, r["end_ns"] - r["begin_ns"]) / 1e9,
-                           node) for r in event["ranks"]]
+        part.ranks = [_rank(one, node) for one in event["ranks"]]
         part.blocked_s = max((one.seconds for one in part.ranks), default=event["seconds"])
 
     def _reached(self, event: dict, node: str, at: float) -> None:
@@ -271,6 +272,15 @@ def _last(version: Version, name: str, first: float) -> float | None:
     times = [at for part in version.parts.values() if (at := getattr(part, name)) is not None]
     times += [at for at in [getattr(version, name, None)] if at is not None]
     return max([*times, first]) if times else None
+
+
+def _rank(one: dict, node: str) -> Rank:
+    """Of an unmodified program the log says how long it stood still."""
+    copied_s = max(0, one["end_ns"] - one["begin_ns"]) / 1e9
+    stopped = one.get("stopped_ns")
+    known = isinstance(stopped, int) and 0 < stopped < 1e19
+    return Rank(int(one["rank"]), one["bytes"], stopped / 1e9 if known else copied_s, node,
+                copied_s, one.get("by") == "fork")
 
 
 def _sum_up(version: Version) -> None:

@@ -86,6 +86,18 @@ def _summary(history: History) -> str:
             f"of {counted(len(last.ranks), 'rank')}{on}.")  # fmt: skip
 
 
+def _snapshots(history: History) -> str:
+    forked = [[one for one in version.ranks if one.forked] for version in history.captured]
+    forked = [ranks for ranks in forked if ranks]
+    if not forked:
+        return ""
+    stood, copied = (max(getattr(one, name) for ranks in forked for one in ranks)
+                     for name in ("seconds", "copied_s"))
+    return (f"{counted(len(forked), 'version')} by forked snapshots: the programs stood still for "
+            f"at most {text.time(stood)}, and ran on while at most {text.time(copied)} passed "
+            "until the copy was done.")
+
+
 def _lost(times: Times) -> str:
     words = [sentence(times.why)] if times.why else []
     if times.interval_s is not None:
@@ -140,7 +152,7 @@ def _parts(history: History, times: Times, probe: dict | None) -> list[tuple]:
          charts.timeline(history), ""),
         ("Blocked, and time to each level",
          "From the first rank's begin: how long the program waited, until the version was on disk "
-         "and, with several nodes, elsewhere.",
+         f"and, with several nodes, elsewhere. {_snapshots(history)}",
          charts.level_times(history), ""),
         ("I/O time of each rank",
          "Each point is a rank, of the version that is chosen." + _chosen(history),

@@ -80,7 +80,7 @@ Status Capture::begin(const RankLink& link, const wire::Begin& begin) {
   rank->object_bytes = begin.object_bytes;
   rank->wanted = buffers_for(left, state_.pool.buffer_bytes());
   filling_version().object_bytes[link.rank] = begin.object_bytes;
-  filling_version().rank_ns[link.rank].first = state_.clock.wall_ns();
+  filling_version().captures[link.rank].begin_ns = state_.clock.wall_ns();
   state_.make_room_at_home(link, rank->wanted);
   grant();
   return {};
@@ -195,7 +195,10 @@ Status Capture::end(const RankLink& link, const wire::End& end) {
   }
   take_back(at->second.granted);
   at->second.ended = true;
-  filling_version().rank_ns[link.rank].second = state_.clock.wall_ns();
+  RankCapture& capture = filling_version().captures[link.rank];
+  capture.end_ns = state_.clock.wall_ns();
+  capture.stopped_ns = end.stopped_ns;
+  capture.snapshot = end.snapshot;
   failpoint("capture.end");
   end_if_all_have();
   return {};
@@ -249,10 +252,15 @@ void Capture::record_captured(const MemoryVersion& version) const {
   nlohmann::json ranks = nlohmann::json::array();
   std::uint64_t first_ns = UINT64_MAX;
   for (const auto& [object, bytes] : version.object_bytes) {
-    const auto [begin_ns, end_ns] = version.rank_ns.at(object.number);
-    first_ns = std::min(first_ns, begin_ns);
-    ranks.push_back(
-        {{"rank", object.number}, {"bytes", bytes}, {"begin_ns", begin_ns}, {"end_ns", end_ns}});
+    const RankCapture& rank = version.captures.at(object.number);
+    first_ns = std::min(first_ns, rank.begin_ns);
+    ranks.push_back({{"rank", object.number},
+                     {"bytes", bytes},
+                     {"begin_ns", rank.begin_ns},
+                     {"end_ns", rank.end_ns}});
+    if (rank.stopped_ns == 0) continue;
+    ranks.back()["stopped_ns"] = rank.stopped_ns;
+    ranks.back()["by"] = rank.snapshot ? "fork" : "copy";
   }
   state_.record("captured",
                 {{"version", version.info.version},

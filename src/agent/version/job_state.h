@@ -38,11 +38,18 @@ struct OlderChunk {
   format::ChunkEntry chunk;  // its `need` is not set
 };
 
+// How a rank's object came into the pool.
+struct RankCapture {
+  std::uint64_t begin_ns = 0, end_ns = 0;
+  std::uint64_t stopped_ns = 0;  // of an unmodified program, if it was stopped
+  bool snapshot = false;         // it ran on while its snapshot was copied
+};
+
 // A version with bytes in the pool, from the first begin() until its buffers are needed elsewhere.
 struct MemoryVersion {
   VersionInfo info;
-  std::map<format::ObjectId, std::uint64_t> object_bytes;           // a rank alone: its regions
-  std::map<Rank, std::pair<std::uint64_t, std::uint64_t>> rank_ns;  // begin and end of its capture
+  std::map<format::ObjectId, std::uint64_t> object_bytes;  // a rank alone: its regions
+  std::map<Rank, RankCapture> captures;
   std::vector<HeldChunk> chunks;
   std::vector<OlderChunk> older;  // beside them: not in the pool, so the version is not whole
   VersionPin base;                // the version that has them, until this one is local

@@ -29,6 +29,8 @@ class AgreedCut final : public Moments {
   Orders next(const Wishes& mine) override;
   bool settles_mpi() const override { return !why_not_; }
   Status may_save() const override { return why_not_ ? Status(*why_not_) : Status(); }
+  void fixed() override;
+  void attend() override { pump(); }
   void saved(const Status& status) override;
   bool is_hurried() const override { return member_.is_busy(); }
   void leave() override;

@@ -9,13 +9,12 @@
 #include <sys/wait.h>
 #include <sys/xattr.h>
 
-#include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <filesystem>
 
 #include "base/program.h"
+#include "capture/companion/boot_line.h"
 
 namespace backstay::image {
 
@@ -147,39 +146,12 @@ Result<Answer> BootProcess::ask(const Request& request, int descriptor) {
 // A boot program that has refused to start has left its reason: answer() reads it behind the errors
 // that its end causes here.
 void BootProcess::begin(const Request& request, int descriptor) {
-  iovec piece{const_cast<Request*>(&request), sizeof request};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> rights{};
-  msghdr message{};
-  message.msg_iov = &piece;
-  message.msg_iovlen = 1;
-  if (descriptor >= 0) {
-    message.msg_control = rights.data();
-    message.msg_controllen = rights.size();
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
-  }
-  while (::sendmsg(socket_.get(), &message, MSG_NOSIGNAL) < 0 && errno == EINTR) {
-  }
+  send_request(socket_.get(), request, descriptor);
 }
 
 Result<Answer> BootProcess::answer() {
-  Answer answer{};
-  ssize_t got = -1;
-  do {
-    got = ::recv(socket_.get(), &answer, sizeof answer, 0);
-  } while (got < 0 && (errno == EINTR || errno == ECONNRESET));
-  if (got != sizeof answer) return gone(pid_, program_);
-  answer.why[why_max - 1] = '\0';
-  switch (static_cast<Refused>(answer.refused)) {
-    case Refused::no: return answer;
-    case Refused::now: return Error(Code::unsupported, answer.why);
-    case Refused::again: return Error(Code::again, answer.why);
-    case Refused::child: return Error(Code::busy, answer.why);
-    default: return Error(Code::mismatch, answer.why);
-  }
+  const std::optional<Answer> answer = receive_answer(socket_.get());
+  return answer ? allowed(*answer) : gone(pid_, program_);
 }
 
 void BootProcess::signal(int number) const {

@@ -3,13 +3,26 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/clock.h"
 #include "base/failpoint.h"
 
 namespace backstay::image {
 
+namespace {
+
+// A copy that gets no buffer for so long waits for the disk.
+constexpr std::uint64_t patience_ns = 20'000'000;
+constexpr int look_every_ms = 10;
+
+double seconds_since(std::uint64_t began_ns) {
+  return 1e-9 * static_cast<double>(system_clock().monotonic_ns() - began_ns);
+}
+
+}  // namespace
+
 Result<std::unique_ptr<ImageSource>> ImageSource::begin(BootProcess& boot,
-                                                        client::Connection& agent,
-                                                        const What& what) {
+                                                        client::Connection& agent, const What& what,
+                                                        CutRecord& record) {
   Request request{};
   request.kind = static_cast<std::uint32_t>(Ask::cut);
   request.tersely = what.tersely ? 1 : 0;
@@ -24,21 +37,48 @@ Result<std::unique_ptr<ImageSource>> ImageSource::begin(BootProcess& boot,
     const auto answer = boot.ask(request);
     if (answer.ok()) {
       failpoint("image.cut");
-      std::unique_ptr<ImageSource> source(new ImageSource(boot, *answer));
-      BACKSTAY_TRY(source->ask_kept(what.base));
+      record.bytes = answer->bytes;
+      record.kept_bytes = answer->kept_bytes;
+      std::unique_ptr<ImageSource> source(new ImageSource(boot, what, record));
+      const std::uint64_t bytes = answer->bytes - answer->kept_bytes;
+      if (what.choice != nullptr && what.choice->forks(bytes, agent.pool().home.size())) {
+        source->fork();
+      }
+      BACKSTAY_TRY(source->ask_kept());
       return source;
     }
     if (answer.error().code() != Code::again) return answer.error();
   }
 }
 
-Status ImageSource::ask_kept(VersionNumber base) {
-  kept_.base = base;
+Result<Answer> ImageSource::ask(const Request& request) {
+  return snapshot_ ? snapshot_->ask(request) : boot_.ask(request);
+}
+
+// From here on the image is read out of the snapshot. Without one the program stands still as
+// before.
+void ImageSource::fork() {
+  may_fork_ = false;
+  const std::uint64_t began_ns = system_clock().monotonic_ns();
+  auto snapshot = Snapshot::take(boot_);
+  if (!snapshot.ok()) {
+    record_.no_snapshot = snapshot.error();
+    return;
+  }
+  snapshot_ = std::move(*snapshot);
+  record_.fork_s = seconds_since(began_ns);
+  record_.forked = true;
+  work_ = kernel_work_of(boot_.pid());
+  resume();
+}
+
+Status ImageSource::ask_kept() {
+  kept_.base = what_.base;
   Request request{};
   request.kind = static_cast<std::uint32_t>(Ask::kept);
-  for (std::uint64_t bytes = 0; bytes < kept_bytes_;) {
+  for (std::uint64_t bytes = 0; bytes < record_.kept_bytes;) {
     request.at = kept_.chunks.size();
-    BACKSTAY_ASSIGN(const Answer answer, boot_.ask(request));
+    BACKSTAY_ASSIGN(const Answer answer, ask(request));
     for (const KeptChunk& one : answer.kept) {
       if (one.bytes == 0) break;
       kept_.chunks.push_back({one.offset, static_cast<std::uint32_t>(one.bytes)});
@@ -49,24 +89,51 @@ Status ImageSource::ask_kept(VersionNumber base) {
   return {};
 }
 
-ImageSource::~ImageSource() { ImageSource::complete(); }
+ImageSource::~ImageSource() {
+  snapshot_.reset();
+  resume();
+}
 
 Result<std::uint64_t> ImageSource::read_next(std::span<std::byte> to) {
   Request request{};
   request.kind = static_cast<std::uint32_t>(Ask::fill);
   request.at = boot_.in_pool(to);
   request.bytes = to.size();
-  BACKSTAY_ASSIGN(const Answer answer, boot_.ask(request));
+  const std::uint64_t began_ns = system_clock().monotonic_ns();
+  BACKSTAY_ASSIGN(const Answer answer, ask(request));
+  record_.copy_s += seconds_since(began_ns);
+  idle_since_ns_ = system_clock().monotonic_ns();
   return answer.sum;
 }
 
+int ImageSource::attend() {
+  if (!stopped_) return what_.attend ? what_.attend() : -1;
+  const std::uint64_t now = system_clock().monotonic_ns();
+  if (idle_since_ns_ == 0) idle_since_ns_ = now;
+  const bool waits = now - idle_since_ns_ >= patience_ns;
+  const bool may = may_fork_ && what_.choice != nullptr && what_.choice->forks_late();
+  if (may && waits) fork();
+  return may && stopped_ ? look_every_ms : stopped_ ? -1 : 0;
+}
+
 void ImageSource::complete() {
+  if (snapshot_) {
+    record_.all_copied = true;
+    snapshot_.reset();
+    record_.slow_down_s = slow_down_s(work_, kernel_work_of(boot_.pid()));
+  }
+  resume();
+}
+
+void ImageSource::resume() {
   if (!stopped_) return;
   stopped_ = false;
   failpoint("image.resume");
   Request request{};
   request.kind = static_cast<std::uint32_t>(Ask::resume);
-  (void)boot_.ask(request);  // a program that has ended needs none
+  const auto answer = boot_.ask(request);  // a program that has ended needs none
+  const std::uint64_t until_now_ns = system_clock().monotonic_ns() - began_ns_;
+  stop_ = Stop{answer.ok() ? answer->stopped_ns : until_now_ns, record_.forked};
 }
 
 }  // namespace backstay::image

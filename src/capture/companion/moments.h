@@ -42,6 +42,10 @@ class Moments {
   virtual bool settles_mpi() const = 0;
   // After an order to save, before this rank's program is stopped. Errors: why it is not saved.
   virtual Status may_save() const { return {}; }
+  // In that save: the image of this rank's program is fixed, and the program runs on where it may.
+  virtual void fixed() {}
+  // Not collective: while the version is taken.
+  virtual void attend() {}
   // How that save has ended: the same on all ranks.
   virtual void saved(const Status&) {}
   // next() is to be called again at once.

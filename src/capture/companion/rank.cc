@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <utility>
 
 #include "base/tell.h"
 #include "capture/companion/agreed_cut.h"
@@ -57,6 +58,7 @@ Status Rank::start_session() {
   BACKSTAY_ASSIGN(session_, Session::start(company_.group(), nullptr, client::Copier::another));
   objects_.emplace(*session_);
   full_every_.emplace(session_->config().checkpoint.full_every);
+  choice_.emplace(session_->config().checkpoint.snapshot);
   return {};
 }
 
@@ -221,11 +223,19 @@ std::string Rank::notes_of_image(const client::Origin& origin) const {
 Result<std::unique_ptr<ImageSource>> Rank::cut(client::Connection& agent,
                                                const client::Origin& origin) {
   const VersionNumber base = objects_->base();
-  auto image = ImageSource::begin(
-      *boot_, agent, {notes_of_image(origin), has_child_, full_every_->next(base != 0), base});
-  image_bytes_ = image.ok() ? (*image)->object_bytes() : 0;
-  kept_bytes_ = image.ok() ? (*image)->handed_over() : 0;
-  return image;
+  ImageSource::What what{notes_of_image(origin), has_child_, full_every_->next(base != 0), base};
+  if (!stop_tried_) what.choice = &*choice_;  // else the program ends behind it
+  what.attend = [this] { return attend(); };
+  return ImageSource::begin(*boot_, agent, what, record_);
+}
+
+// While a version is taken of a program that runs on: what serve() sees to otherwise, but for what
+// all ranks do together.
+int Rank::attend() {
+  take_signals();
+  if (!std::exchange(fixed_, true)) moments_->fixed();
+  moments_->attend();
+  return static_cast<int>(look_every_s() * 1000);
 }
 
 // A program may end at any moment; then it is saved as one that has ended.
@@ -240,6 +250,7 @@ Result<std::unique_ptr<client::ObjectSource>> Rank::take_image(client::Connectio
     return Error(Code::unsupported,
                  fmt::format("the program uses MPI ({}): such a program cannot be saved yet", mpi));
   }
+  if (image.ok() && record_.forked && !std::exchange(fixed_, true)) moments_->fixed();
   if (image.ok()) return Source(std::move(*image));
   if (image.error().code() != Code::rank_lost || !company_.several()) return image.error();
   if (boot_->wait() == 0) return Source(std::make_unique<EndedRank>(origin));
@@ -249,21 +260,40 @@ Result<std::unique_ptr<client::ObjectSource>> Rank::take_image(client::Connectio
 // Tells each reason once; the program goes on in any case. One that has a child is saved when that
 // has ended: until then each look tries it, which stops nothing.
 void Rank::save() {
-  image_bytes_ = 0;
+  record_ = CutRecord();
+  fixed_ = false;
   const Status saved =
       objects_->checkpoint([this](client::Connection& agent, const client::Origin& origin) {
         return take_image(agent, origin);
       });
   moments_->saved(saved);
-  if (image_bytes_ > 0) {
-    saved.ok() ? full_every_->taken(image_bytes_, kept_bytes_) : full_every_->failed();
-  }
+  learn(saved);
   const bool child = !saved.ok() && saved.error().code() == Code::busy;
   asked_ = asked_ || child;
   const bool known = child && has_child_;
   has_child_ = child;
   if (saved.ok() || saved.error().code() == Code::rank_lost) return cannot_.clear();
   if (!known) tell_why_not(saved.error());
+}
+
+void Rank::learn(const Status& saved) {
+  tell_no_snapshot();
+  if (record_.bytes == 0) return;
+  const std::uint64_t copied = record_.bytes - record_.kept_bytes;
+  saved.ok() ? full_every_->taken(record_.bytes, record_.kept_bytes) : full_every_->failed();
+  if (record_.all_copied) choice_->forked(record_.fork_s, record_.slow_down_s);
+  if (saved.ok() && !record_.forked) choice_->copied(copied, record_.copy_s);
+}
+
+// Once for each reason. Where the machine has none to give, or where nothing else was wanted.
+void Rank::tell_no_snapshot() {
+  if (!record_.no_snapshot || company_.is_over()) return;
+  const bool wanted = session_->config().checkpoint.snapshot == "fork";
+  const std::string& why = record_.no_snapshot->message();
+  const bool machine = record_.no_snapshot->code() == Code::again;
+  if ((!machine && !wanted) || why == no_snapshot_ || !company_.is_first()) return;
+  no_snapshot_ = why;
+  tell_user(fmt::format("the program stood still while its memory was copied, because {}", why));
 }
 
 void Rank::tell_why_not(const Error& why) {

@@ -20,6 +20,7 @@
 #include "capture/companion/image_source.h"
 #include "capture/companion/moments.h"
 #include "capture/companion/options.h"
+#include "capture/companion/snapshot_choice.h"
 #include "client/object_session.h"
 
 namespace backstay::image {
@@ -48,6 +49,9 @@ class Rank {
   Result<std::unique_ptr<client::ObjectSource>> take_image(client::Connection& agent,
                                                            const client::Origin& origin);
   Result<std::unique_ptr<ImageSource>> cut(client::Connection& agent, const client::Origin& origin);
+  int attend();
+  void learn(const Status& saved);
+  void tell_no_snapshot();
   void tell_why_not(const Error& why);
   void stop();
   int end();
@@ -64,9 +68,10 @@ class Rank {
   std::unique_ptr<Moments> moments_;
   std::unique_ptr<BootProcess> boot_;  // null: it had ended when it was saved
   std::optional<FullEvery> full_every_;
-  std::uint64_t image_bytes_ = 0;  // of the last image, like the next; 0: none was made
-  std::uint64_t kept_bytes_ = 0;
+  std::optional<SnapshotChoice> choice_;
+  CutRecord record_;  // of the last cut
   Fd signals_;
+  bool fixed_ = false;       // the image of the present save, while the program runs on
   bool asked_ = false;       // by SIGUSR1, or a cut is to be tried again
   bool has_child_ = false;   // at the last try, on any rank, and was told
   bool stop_asked_ = false;  // by SIGTERM
@@ -75,6 +80,7 @@ class Rank {
   bool ended_ = false;       // the program, in order
   int refused_code_ = 0;     // of a program that could not be started
   std::string cannot_;       // why the program could not be saved at the last try
+  std::string no_snapshot_;  // why there was none, as it was told
 };
 
 }  // namespace backstay::image

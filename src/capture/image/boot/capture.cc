@@ -6,6 +6,7 @@
 #include "capture/image/boot/handlers.h"
 #include "capture/image/boot/kept.h"
 #include "capture/image/boot/lower_half.h"
+#include "capture/image/boot/snapshot.h"
 #include "capture/image/boot/watch.h"
 
 namespace backstay::image {
@@ -221,6 +222,10 @@ void end_cut(CutResult& result) {
   gate::end_cut();
   result.stopped_ns = now_ns(1) - begun_ns;
   arena::end();
+}
+
+long fork_cut(long channel, Refused& refused, Trouble& trouble) {
+  return snapshot::fork(channel, tables, position.kept_bytes, refused, trouble);
 }
 
 void cut(const Sink& sink, CutResult& result, Trouble& trouble) {

@@ -35,6 +35,9 @@ struct Visitor {
 };
 bool read_cut(uint64_t size, const Visitor& visitor);
 void end_cut(CutResult& result);
+// While a cut is under way: a copy of the process, in which the cut goes on, whatever becomes of
+// this one (snapshot.h). read_cut() goes on there where it is here.
+long fork_cut(long channel, Refused& refused, Trouble& trouble);
 
 // All of it.
 void cut(const Sink& sink, CutResult& result, Trouble& trouble);

@@ -12,6 +12,7 @@ constexpr long close_on_exec = 0x40000000;  // MSG_CMSG_CLOEXEC
 constexpr long no_signal = 0x4000;          // MSG_NOSIGNAL
 constexpr long populate_for_writing = 23;   // MADV_POPULATE_WRITE
 constexpr long not_for_children = 10;       // MADV_DONTFORK
+constexpr long for_children = 11;           // MADV_DOFORK
 
 uint64_t pool_bytes = 0;
 
@@ -70,6 +71,12 @@ void map_pool(long descriptor, uint64_t bytes, Trouble& trouble) {
     }
   }
   if (descriptor >= 0) sys_close(descriptor);
+}
+
+void give_pool_to_children(bool give) {
+  if (pool_bytes == 0) return;
+  system_call(__NR_madvise, static_cast<long>(pool_start), static_cast<long>(pool_bytes),
+              give ? for_children : not_for_children);
 }
 
 uint64_t lent_bytes() { return pool_bytes; }

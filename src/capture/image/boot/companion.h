@@ -18,6 +18,8 @@ void answer(long fd, const Trouble& trouble);  // empty: yes
 void map_pool(long descriptor, uint64_t bytes, Trouble& trouble);
 // Of the pool that is mapped; 0: none.
 uint64_t lent_bytes();
+// Whether a copy of this process has the pool, too.
+void give_pool_to_children(bool give);
 // Memory of the pool. Trouble: it has no such bytes.
 uint8_t* pool(uint64_t at, uint64_t bytes, Trouble& trouble);
 

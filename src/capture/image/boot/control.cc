@@ -99,6 +99,41 @@ void end(Answer& said) {
   said.bytes = companion::lent_bytes();
 }
 
+// Of a snapshot: until nobody asks any more.
+[[noreturn]] void serve_copy(const Trouble& trouble) {
+  static Request request;
+  companion::answer(requests, trouble);
+  long descriptor = -1;
+  while (trouble.empty() && companion::next(requests, request, descriptor)) {
+    Answer said{};
+    Trouble wrong;
+    const auto what = static_cast<Ask>(request.kind);
+    if (what == Ask::fill) fill(request, said, wrong);
+    if (what == Ask::kept) tell_kept(request, said);
+    if (what != Ask::fill && what != Ask::kept) wrong << "this is a copy of the process";
+    if (!wrong.empty()) said.refused = static_cast<uint32_t>(Refused::now);
+    copy_text(said.why, sizeof said.why, wrong.c_str());
+    companion::answer(requests, said);
+  }
+  sys_exit(0);
+}
+
+void fork_snapshot(long channel, Answer& said, Trouble& trouble) {
+  if (!stopped || channel < 0) {
+    trouble << "no cut is under way";
+  } else {
+    Refused refused = Refused::no;
+    const long process = fork_cut(channel, refused, trouble);
+    if (process == 0) {
+      requests = channel;
+      serve_copy(trouble);
+    }
+    if (!trouble.empty()) said.refused = static_cast<uint32_t>(refused);
+    if (trouble.empty()) said.process = static_cast<uint32_t>(process);
+  }
+  if (channel >= 0) sys_close(channel);
+}
+
 void serve(Request& request, long descriptor) {
   static Answer said;
   said = Answer();
@@ -114,6 +149,7 @@ void serve(Request& request, long descriptor) {
       if (!stopped) trouble << "no cut is under way";
       if (stopped && result.kept_bytes > 0) tell_kept(request, said);
       break;
+    case Ask::snapshot: fork_snapshot(descriptor, said, trouble); break;
     case Ask::resume: end(said); break;
     default: trouble << "this process runs already"; break;
   }

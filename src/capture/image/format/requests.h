@@ -7,6 +7,10 @@
 //   cut      stops the program's threads and describes the process; they stay stopped
 //   kept     tells which chunks of the last cut's object this one begins with, some at once
 //   fill     copies the next bytes of the object, behind those, into the pool; as often as it takes
+//   snapshot copies the stopped process by fork. The copy says over the socket that comes along
+//            whether it is of use (an answer without a request), and from then on answers `kept`
+//            and `fill` there, going on where this one is, until the socket is closed. Refused:
+//            now (this program has none), again (the machine gives none); the cut goes on then
 //   resume   lets the threads go on; tells how much of a pool is mapped
 // A program that replaces itself (exec) is the same process with another boot program, which has no
 // pool yet: it reads the requests that wait. A cut that meets this is to be asked again.
@@ -24,7 +28,7 @@
 
 namespace backstay::image {
 
-enum class Ask : uint32_t { pool = 1, cut, fill, resume, table, take, go, kept };
+enum class Ask : uint32_t { pool = 1, cut, fill, resume, table, take, go, kept, snapshot };
 
 inline constexpr uint32_t notes_max = 1024;
 
@@ -47,7 +51,7 @@ enum class Refused : uint32_t {
   no = 0,
   now = 1,    // nothing has changed
   ends = 2,   // this process ends
-  again = 3,  // the program is just replacing itself
+  again = 3,  // the program is just replacing itself; snapshot: see there
   child = 4,  // the program has a child; nothing was stopped, or for a moment
 };
 
@@ -57,8 +61,8 @@ struct KeptChunk {
 inline constexpr uint32_t kept_max = 64;
 
 struct Answer {
-  uint32_t refused;  // Refused; `why` says why
-  uint32_t zeros;
+  uint32_t refused;                     // Refused; `why` says why
+  uint32_t process;                     // snapshot: the copy's; a child of who asks
   uint64_t bytes;                       // cut: of the object; resume: of the pool
   uint64_t kept_bytes;                  // cut: of these, at the front, that are not filled
   KeptChunk kept[kept_max];             // kept: the next ones, in order; of 0 bytes: no more

@@ -1,0 +1,32 @@
+#include "capture/companion/snapshot_choice.h"
+
+namespace backstay::image {
+
+namespace {
+
+// A stop that is shorter is not worth a try.
+constexpr double least_s = 0.02;
+// A program changes: what a snapshot costs is tried again behind so many copies.
+constexpr std::uint32_t copies_between_tries = 16;
+
+}  // namespace
+
+bool SnapshotChoice::forks(std::uint64_t bytes, std::uint64_t room) const {
+  if (always_ || never_) return always_;
+  if (bytes > room) return true;
+  const double copy_s = copy_s_per_byte_ * static_cast<double>(bytes);
+  if (copy_s < least_s) return false;
+  return forgotten_in_ == 0 || copy_s > fork_s_;
+}
+
+void SnapshotChoice::copied(std::uint64_t bytes, double seconds) {
+  if (forgotten_in_ > 0) --forgotten_in_;
+  if (bytes > 0) copy_s_per_byte_ = seconds / static_cast<double>(bytes);
+}
+
+void SnapshotChoice::forked(double seconds, double slow_down_s) {
+  fork_s_ = seconds + slow_down_s;
+  forgotten_in_ = copies_between_tries;
+}
+
+}  // namespace backstay::image
