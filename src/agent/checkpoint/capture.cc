@@ -230,7 +230,15 @@ void Capture::all_ended() {
   version.captured_ns = state_.clock.wall_ns();
   if (version.failed && !version.whole) return abort(*version.failed);
   if (!version.failed) output_.seal(version);
-  if (version.whole) captured();  // else once it is local
+  if (version.whole) captured();  // else once it is safe on the disk
+}
+
+// On several nodes nothing takes back what this one has prepared. The others' ranks may wait for
+// ours, and not for what their nodes have: an agent there may have died.
+void Capture::prepared(VersionNumber version) {
+  if (!filling_ || filling_->version != version || state_.nodes == 1) return;
+  filling_version().base.release();
+  captured();
 }
 
 void Capture::captured() {
