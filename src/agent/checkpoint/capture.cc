@@ -116,12 +116,15 @@ Status Capture::kept(const RankLink& link, const wire::Kept& kept) {
   if (rank->begun || kept.base >= kept.version) {
     return Error(Code::state, "kept after begin, or of a newer version");
   }
-  if (!base.ok()) {
-    abort(base.error());
+  auto may_need =
+      base.ok() ? needs_on(state_, **base) : Result<std::vector<format::Need>>(base.error());
+  if (!may_need.ok()) {
+    abort(may_need.error());
     return {};
   }
   MemoryVersion& version = filling_version();
   version.base = std::move(pin);
+  version.may_need = std::move(*may_need);
   version.whole = false;
   for (const wire::KeptChunk& chunk : kept.chunks) {
     BACKSTAY_ASSIGN(OlderChunk older, keep(**base, link.rank, chunk, rank->received_bytes));

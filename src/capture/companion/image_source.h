@@ -17,7 +17,7 @@ class ImageSource final : public client::ObjectSource {
     std::string notes;     // at most notes_max - 1 bytes, kept in the image
     bool tersely = false;  // an error need not name a child
     FullEvery::Cut cut = {};
-    VersionNumber base = 0;  // where the cut keeps chunks: of this version
+    VersionNumber base = 0;  // of the version; the cut may keep chunks of it
   };
   // Stops the program. Errors: busy (the program has a child), unsupported (the program cannot be
   // saved now; says why), rank_lost (it has ended).
