@@ -73,7 +73,19 @@ bool SimulatedRun::checkpoint() {
     captured_ = 0;
   }
   say(text);
+  if (base != 0 && captured_ != 0) check_base(base);
   return true;
+}
+
+// Each node keeps its part of a base, though perhaps only another node's part needs that.
+void SimulatedRun::check_base(VersionNumber base) {
+  if (nodes_.size() == 1) return;
+  for (const HostId id : nodes_) {
+    const agent::VersionTable& table = hosts_.at(id).agent->job().state().versions;
+    if (table.needed_by({base, run_}) >= captured_) continue;
+    fail(fmt::format("host {} may remove version {}, of which version {} keeps chunks", id, base,
+                     captured_));
+  }
 }
 
 }  // namespace backstay::simulated

@@ -111,6 +111,7 @@ class SimulatedRun {
   bool checkpoint();
   VersionNumber find_base();
   Promises::Kept choose_kept(VersionNumber base);
+  void check_base(VersionNumber base);
   void stop_program();
 
   // --- faults ---
