@@ -8,9 +8,10 @@ import itertools
 import json
 import shlex
 import signal
+import sys
 
 import pytest
-from conftest import finish
+from conftest import HERE, finish
 from minicluster import waiting
 from supervised import BACKSTAY, LAUNCHERS, SETTINGS, SILENT_S
 from test_transparent import hosts_option, kinds
@@ -88,6 +89,15 @@ class Writers:
         return json.loads(self.mini.on(
             host, f"{self.words} {BACKSTAY} verify {self.job} {more} --json"))["versions"]
 
+    def read_by_numpy(self, version, host):
+        """Checks all that lies on this host, also what the parts there need."""
+        folder = f"/var/tmp/backstay-root/{self.job}/v{version:016d}"
+        reads = (f"import backstay.format; version = backstay.format.open('{folder}'); "
+                 "print(*(rank for rank in version.ranks_here() "
+                 "if len(version.image(rank).areas)))")
+        path = HERE.parent.parent / "python"
+        return self.mini.on(host, f'PYTHONPATH={path} {sys.executable} -c "{reads}"').split()
+
     def let_end(self):
         for step in range(1, STEPS + 1):
             self.step(step)
@@ -126,6 +136,7 @@ def test_a_host_dies_and_the_job_goes_on_elsewhere(job, whole, undisturbed, kind
     one.versions_of_steps(2, "protected")
     assert [one.needs(version) for version in (1, 2, 3)] == [[], [1], [1, 2]]
     assert all(found["good"] for found in one.verify("n1"))
+    assert one.read_by_numpy(3, "n1") == ["0", "1", "2", "3"], "also copies of the other's part"
     whole("kill", "n1")
     one.let_end()
     code, output = finish(running)
