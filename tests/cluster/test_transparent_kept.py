@@ -6,6 +6,7 @@ Programs take each step when a test lets them, so what a version holds does not 
 
 import itertools
 import json
+import re
 import shlex
 import signal
 import sys
@@ -200,4 +201,27 @@ def test_an_agent_that_dies_ends_the_chain_on_all_hosts(job, whole, undisturbed)
     one.let_end()
     code, output = finish(running)
     assert code == 0, output
+    assert one.outputs() == undisturbed, output
+
+
+def test_an_agent_dies_as_it_writes_such_a_version(job, whole, undisturbed):
+    """The ranks of the other host have theirs, and do not wait for a level that never comes."""
+    killed = f"{SHARED}/agent-killed"
+    agent = SETTINGS["BACKSTAY_AGENT_PROGRAM"]
+    script = ("#!/bin/sh\n[ $(hostname) = n1 ] && mkdir /tmp/kept-began 2>/dev/null && "
+              f'export BACKSTAY_FAILPOINT=commit.2=kill@2\nexec {agent} "$@"')
+    whole.on("n0", f"cat >{killed} <<'END'\n{script}\nEND\nchmod +x {killed}")
+    one = job(LAUNCHERS["openmpi"], BACKSTAY_PROTECT_REPLICAS="1", BACKSTAY_AGENT_PROGRAM=killed)
+    one.end_agents()
+    running = one.start("--retries 9", hosts_option("openmpi", "n0", "n1"))
+    one.versions_of_steps(0, "protected")
+    one.step(1)
+    one.all_wrote(2)
+    save = f"{one.words} {BACKSTAY} checkpoint {one.job} --wait --level protected --timeout 5"
+    saved = waiting.until(lambda: re.search(r"version (\d+) is protected",
+                                            one.mini.on("n0", f"{save} || true")), "a version")
+    assert int(saved[1]) > 2 and one.needs(3) == []
+    one.let_end()
+    code, output = finish(running)
+    assert code == 0 and "restart 1" not in output, output
     assert one.outputs() == undisturbed, output
