@@ -57,8 +57,10 @@ class Filler {
 
 Status tell_kept(Connection& agent, const ObjectSource& source, VersionNumber version) {
   const ObjectSource::Kept kept = source.kept();
+  if (kept.base == 0) return {};
   const std::uint64_t left = source.object_bytes() - source.handed_over();
-  for (std::size_t at = 0; at < kept.chunks.size(); at += wire::list_entries_max) {
+  // The agent hears of the base also where no chunk of it is kept here.
+  for (std::size_t at = 0; at == 0 || at < kept.chunks.size(); at += wire::list_entries_max) {
     const std::size_t end = std::min(kept.chunks.size(), at + wire::list_entries_max);
     BACKSTAY_TRY(agent.send(wire::Kept{version,
                                        kept.base,

@@ -26,6 +26,7 @@ class ObjectSource {
   // So much of its front went to the agent before, as streams, or is kept.
   virtual std::uint64_t handed_over() const { return 0; }
   // What of that front is kept of an older version: its chunks, in order (docs/protocol/agent.md).
+  // There may be a base and no chunks of it; base 0: there is none.
   struct Kept {
     VersionNumber base = 0;
     std::vector<wire::KeptChunk> chunks;

@@ -2,10 +2,12 @@
 
 namespace backstay::client {
 
-Status ObjectSession::checkpoint(const Begin& begin) {
+Status ObjectSession::checkpoint(const Begin& begin, bool keeps) {
   BACKSTAY_TRY(session_.count(session_.ready(Status())));
   session_.due_->checkpoint_begins();
-  base_ = find_base();
+  const auto base = find_base(keeps);
+  if (!base.ok()) return session_.count(base.error());
+  base_ = *base;
   auto source = begin(*session_.agent_, session_.origin_);
   const Status begun = session_.group_.agree(source.ok() ? Status() : Status(source.error()));
   if (!begun.ok()) return session_.count(begun);
@@ -18,13 +20,16 @@ Status ObjectSession::checkpoint(const Begin& begin) {
   return taken;
 }
 
-// An agent that came after it knows nothing of its chunks.
-VersionNumber ObjectSession::find_base() {
-  const bool known = taken_ != 0 && taken_by_ == session_.connected_;
-  if (!known || session_.group_.nodes() > 1) return 0;
+// Collective. An agent that came after the version knows nothing of its chunks. Every node has the
+// record of a version before any agent tells it as local (docs/protocol/tree.md).
+Result<VersionNumber> ObjectSession::find_base(bool keeps) {
+  const Group& group = session_.group_;
+  BACKSTAY_ASSIGN(const std::int64_t any_keeps, group.maximum(keeps ? 1 : 0));
+  if (any_keeps == 0) return VersionNumber{0};
   Level level = Level::none;
-  (void)session_.test(taken_, level);
-  return level >= Level::local ? taken_ : 0;
+  if (taken_ != 0 && taken_by_ == session_.connected_) (void)session_.test(taken_, level);
+  BACKSTAY_ASSIGN(const std::int64_t all_may, group.minimum(level >= Level::local ? 1 : 0));
+  return all_may != 0 ? taken_ : 0;
 }
 
 Result<VersionNumber> ObjectSession::restart(const BeginTarget& begin) {

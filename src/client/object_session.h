@@ -17,11 +17,13 @@ class ObjectSession {
 
   // Collective. `begin` is called once all agents are there; the gravest error of any rank ends the
   // checkpoint on all, and no agent hears of it. Errors: as Session::checkpoint(), and of `begin`.
+  // `keeps`: this rank would keep chunks of the last version, if it may.
   using Begin = std::function<Result<std::unique_ptr<ObjectSource>>(Connection&, const Origin&)>;
-  Status checkpoint(const Begin& begin);
+  Status checkpoint(const Begin& begin, bool keeps = false);
 
-  // Inside of `begin`: the version of which chunks may be kept; 0: none. It is the last one that
-  // was begun, if it is local; in a job of one node.
+  // Inside of `begin`: the version of which chunks may be kept, the same on all ranks; 0: none. Not
+  // 0, each source tells it, also one that keeps nothing. It is the last one that was begun, if
+  // each rank's agent says that it is local, and if any rank would keep some of it.
   VersionNumber base() const { return base_; }
 
   // Collective. `begin` is called once for each try; what it made before is not used any more.
@@ -36,7 +38,7 @@ class ObjectSession {
   void cannot_save(const std::string& why);
 
  private:
-  VersionNumber find_base();
+  Result<VersionNumber> find_base(bool keeps);
   Result<VersionNumber> bring_back(ObjectTarget& target);
   Result<VersionNumber> bring_back_anywhere(const BeginTarget& begin, bool& touched);
   Session& session_;

@@ -95,6 +95,16 @@ TEST_F(JobOnTheNetwork, WhoWaitsIsToldOfALostNodeInTheEnd) {
   EXPECT_NE(answer.message.find("node 1"), std::string::npos) << answer.message;
 }
 
+// Its ranks' answer must not wait for the other node: ranks there whose agent has died wait for
+// ours.
+TEST_F(JobOnTheNetwork, WhatIsTooLargeForThePoolIsCapturedOnceThisNodeHasItsPart) {
+  const auto captured = job.capture(1, 1, [](Rank) {
+    return std::vector<std::byte>(20 * JobHarness::buffer_bytes, std::byte{5});
+  });
+  EXPECT_EQ(captured.code, Code::ok) << captured.message;
+  EXPECT_EQ(job.job().level_of(1).level, Level::captured);
+}
+
 class JobWithADurableDirectory : public JobOnTheNetwork {
  protected:
   JobWithADurableDirectory() { job.durable.dir = "/shared"; }

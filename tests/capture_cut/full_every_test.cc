@@ -11,7 +11,7 @@ namespace {
 std::string history(FullEvery& every, int versions, std::uint64_t changed) {
   std::string all;
   for (int i = 0; i < versions; ++i) {
-    const FullEvery::Cut cut = every.next(/*has_base=*/true);
+    const FullEvery::Cut cut = every.next(every.wants_base());
     all += cut.keeps ? 'k' : 'f';
     every.taken(100, cut.keeps ? 100 - changed : 0);
   }
@@ -30,9 +30,9 @@ TEST(FullEvery, TheFirstAndEveryNthIsFull) {
 
 TEST(FullEvery, WritesAreNotWatchedBeforeAFullOne) {
   FullEvery two(2);
-  EXPECT_TRUE(two.next(true).watches);
+  EXPECT_TRUE(two.next(false).watches);
   two.taken(100, 0);
-  EXPECT_FALSE(two.next(true).watches);
+  EXPECT_FALSE(two.next(two.wants_base()).watches);
 }
 
 TEST(FullEvery, WithoutABaseItIsFullAndBeginsAnew) {
@@ -55,17 +55,35 @@ TEST(FullEvery, AProgramThatWritesMostOfItsPagesIsLeftAlone) {
   FullEvery every(3);
   EXPECT_EQ(history(every, 2, 80), "fk");
   for (int i = 0; i < 3; ++i) {
-    const FullEvery::Cut cut = every.next(true);
+    EXPECT_FALSE(every.wants_base()) << i;
+    const FullEvery::Cut cut = every.next(false);
     EXPECT_FALSE(cut.keeps || cut.watches) << i;
     every.taken(100, 0);
   }
-  EXPECT_TRUE(every.next(true).watches);
+  EXPECT_TRUE(every.next(false).watches);
+}
+
+// The second program writes most of its pages. Both ranks begin each chain at the same version.
+TEST(FullEvery, RanksOfOneJobEndAChainAtTheSameVersion) {
+  FullEvery first(4), second(4);
+  std::string of_first, of_second;
+  for (int i = 0; i < 9; ++i) {
+    const bool has_base = first.wants_base() || second.wants_base();
+    const FullEvery::Cut one = first.next(has_base), other = second.next(has_base);
+    of_first += one.keeps ? 'k' : 'f';
+    of_second += other.keeps ? 'k' : 'f';
+    first.taken(100, one.keeps ? 95 : 0);
+    second.taken(100, other.keeps ? 20 : 0);
+  }
+  EXPECT_EQ(of_first, "fkkkfkkkf");
+  EXPECT_EQ(of_second, "fkfffffkf");
 }
 
 TEST(FullEvery, WhereNothingWasKeptItIsFull) {
   FullEvery every(3);
   EXPECT_EQ(history(every, 2, 100), "fk");
-  EXPECT_FALSE(every.next(true).keeps);
+  EXPECT_FALSE(every.wants_base());
+  EXPECT_FALSE(every.next(false).keeps);
 }
 
 }  // namespace

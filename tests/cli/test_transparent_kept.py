@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 
@@ -78,9 +79,9 @@ class Written:
             self.step()
             self.save()
 
-    def save(self):
+    def save(self, *level):
         wait_for(lambda: len(lines_of(self.out)) > self.steps, "its output")
-        done = self.world.run("checkpoint", "app", "--wait")
+        done = self.world.run("checkpoint", "app", "--wait", *level)
         assert done.returncode == 0, done.stderr
 
     def step(self):
@@ -168,6 +169,53 @@ def test_a_damaged_page_in_a_base_is_damage_of_what_needs_it(world):
     damage_each_chunk(written.segment(2))
     found = json.loads(world.run("verify", "app", "--json").stdout)["versions"]
     assert [one["good"] for one in found] == [True, False, False], found
+    written.goes_on()
+
+
+def test_a_chain_that_is_copied_comes_back_from_the_copy_alone(world):
+    written = Written(world, 2)
+    written.kill()
+    there = world.folder / "there"
+    there.mkdir()
+    done = world.json("copy", "app", "--to", there)
+    assert done["version"] == 3 and done["needed"] == [1, 2]
+    found = world.json("verify", "app", "--dir", there)["versions"]
+    assert [(one["version"], one["good"]) for one in found] == [(1, True), (2, True), (3, True)]
+    shutil.rmtree(world.dir / "app")
+    assert world.json("copy", "app", "--from", there)["needed"] == [1, 2]
+    written.goes_on()
+
+
+def test_a_chain_that_is_durable_comes_back_from_shared_storage_alone(world):
+    """Every third version is copied, with what it needs; the first has its turn by itself."""
+    shared = world.folder / "shared"
+    shared.mkdir()
+    world.env.update(BACKSTAY_DURABLE_DIR=str(shared), BACKSTAY_DURABLE_EVERY="3")
+    written = Written(world, 2)
+    written.step()
+    written.save("--level", "durable")
+    assert world.json("show", "app", 4, "--dir", shared)["needs"] == [1, 2, 3]
+    found = world.json("verify", "app", "--dir", shared)["versions"]
+    assert [one["version"] for one in found] == [1, 2, 3, 4]
+    assert all(one["good"] for one in found), found
+    written.kill()
+    shutil.rmtree(world.dir / "app")
+    written.goes_on()
+
+
+def test_shared_storage_keeps_what_its_versions_need_and_no_more(world):
+    shared = world.folder / "shared"
+    shared.mkdir()
+    world.env.update(BACKSTAY_DURABLE_DIR=str(shared), BACKSTAY_DURABLE_KEEP="1")
+    written = Written(world, 2, every=3)
+    written.save("--level", "durable")  # the full one
+    written.step()
+    written.save("--level", "durable")
+    wait_for(lambda: [one["version"] for one in
+                      world.json("ls", "app", "--dir", shared)["versions"]] == [4, 5],
+             "the chain before to be removed there")
+    written.kill()
+    shutil.rmtree(world.dir / "app")
     written.goes_on()
 
 

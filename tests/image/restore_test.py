@@ -141,7 +141,7 @@ for step in range(30):
 
     def test_gzip_of_a_file(self):
         content = b"".join(
-            hashlib.sha512(str(i).encode()).hexdigest().encode() for i in range(20_000)
+            hashlib.sha512(str(i).encode()).hexdigest().encode() for i in range(100_000)
         )
         folder = self.folder()
         (folder / "file").write_bytes(content)

@@ -395,68 +395,6 @@ def test_manifest_that_was_not_committed(version):
         fmt.open(version)
 
 
-# --- several nodes -------------------------------------------------------------------------------
-
-
-def split(version):
-    """Makes the golden version one of two nodes, rank r on node r."""
-    manifest = fmt.open(version)._nodes[0].manifest
-    segment = (version / "node-0000000.segment").read_bytes()
-    digests = 0
-    for node in (0, 1):
-        entry = manifest.objects[node : node + 1].copy()
-        first, count = int(entry["first_chunk"][0]), int(entry["chunks"][0])
-        entry["first_chunk"] = 0
-        data = bytearray((version / "node-0000000.manifest").read_bytes()[:192])
-        struct.pack_into("<I", data, 12, node)
-        struct.pack_into("<IIQ", data, 40, 1, 2, count)
-        seal(data, 184)
-        chunks = manifest.chunks[first : first + count].copy()
-        chunks["object"] = 0
-        data += entry.tobytes() + chunks.tobytes() + bytes(8)
-        seal(data, len(data) - 8)
-        digests += struct.unpack("<Q", data[-8:])[0]
-        (version / f"new-{node}").write_bytes(data)
-        header = bytearray(segment)
-        struct.pack_into("<I", header, 12, node)
-        seal(header, 152)
-        (version / f"node-{node:07d}.segment").write_bytes(header)
-    for node in (0, 1):
-        (version / f"new-{node}").rename(version / f"node-{node:07d}.manifest")
-    change(version / "commit.local", 32, "I", 2)
-    change(version / "commit.local", 48, "Q", digests % 2**64, seals=(504,))
-
-
-def test_two_nodes(version):
-    split(version)
-    v = fmt.open(version)
-    assert v.nodes == 2 and v.complete
-    assert v.verify() == v.payload_bytes
-    np.testing.assert_array_equal(v["rows"], 100 * np.arange(6)[:, None] + np.arange(8))
-
-
-def test_node_that_is_elsewhere(version):
-    split(version)
-    (version / "node-0000001.manifest").unlink()
-    v = fmt.open(version)
-    assert not v.complete and v.ranks_here() == [0]
-    np.testing.assert_array_equal(v.rank(0)["u"], np.arange(1500) / 4)
-    with pytest.raises(fmt.NotFoundError, match="on a node whose files are not in this folder"):
-        v.rank(1)
-    for use in (lambda: v["u"], lambda: v["rows"], v.verify):
-        with pytest.raises(fmt.IncompleteError, match="1 of 2 nodes"):
-            use()
-
-
-def test_rank_on_two_nodes(version):
-    split(version)
-    path = version / "node-0000001.manifest"
-    path.write_bytes((version / "node-0000000.manifest").read_bytes())
-    change(path, 12, "I", 1, seals=(184, -8))
-    with pytest.raises(fmt.DamagedError, match="two nodes claim rank 0"):
-        fmt.open(version)
-
-
 # --- assembling ----------------------------------------------------------------------------------
 
 

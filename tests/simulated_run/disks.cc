@@ -101,6 +101,30 @@ void SimulatedRun::check_restarted(HostId id) {
                    number, restarted_from_.second));
 }
 
+// What is told as durable can be read there alone, and so can what it needs.
+void SimulatedRun::check_shared(VersionNumber version) {
+  const std::string folder = shared_dir + "/" + format::version_folder("job", version);
+  const auto entries = shared_.list(folder);
+  if (!entries.ok()) return fail(fmt::format("version {} is durable, and is not there", version));
+  for (const io::Entry& entry : *entries) {
+    if (!format::node_of_manifest(entry.name)) continue;
+    const auto bytes =
+        io::read_file(shared_, folder + "/" + entry.name, format::manifest_bytes_max);
+    if (!bytes.ok()) continue;
+    const auto manifest = format::decode_manifest(*bytes);
+    if (!manifest.ok()) continue;
+    for (const agent::FileOf& file : agent::needed_files(*manifest)) {
+      const agent::FileNames names = agent::names_of("job", file);
+      const auto record =
+          format::commit_name(format::version_folder("job", file.version), Level::durable);
+      for (const std::string& name : {names.data, names.manifest, record}) {
+        if (shared_.open(shared_dir + "/" + name, io::Open::read).ok()) continue;
+        fail(fmt::format("version {} is durable, and {} that it needs is not", version, name));
+      }
+    }
+  }
+}
+
 void SimulatedRun::check_disks(HostId changed) {
   check_needs(changed);
   counts_.needing += hosts_.at(changed).agent->take_needing();

@@ -33,9 +33,11 @@ void Promises::begin_run(RunId run, std::vector<HostId> hosts, std::uint32_t tol
   std::iota(begun.groups[0].begin(), begun.groups[0].end(), NodeId{0});
 }
 
-void Promises::taking(VersionOfRun version, std::vector<std::size_t> bytes, VersionOfRun like) {
+void Promises::taking(VersionOfRun version, std::vector<std::size_t> bytes, VersionOfRun like,
+                      Kept kept) {
   versions_[version].bytes = std::move(bytes);
   versions_[version].like = like;
+  versions_[version].kept = std::move(kept);
 }
 
 bool Promises::announced(VersionOfRun version, Level level) {
@@ -65,8 +67,8 @@ bool Promises::survives(VersionOfRun version, Level level, const std::set<HostId
 
 // --- what the disks hold -------------------------------------------------------------------------
 
-Promises::Kept Promises::kept(VersionOfRun version, const std::vector<NodeId>& group,
-                              const std::set<HostId>& hosts, const FilesOf& files) const {
+Promises::OnDisks Promises::kept(VersionOfRun version, const std::vector<NodeId>& group,
+                                 const std::set<HostId>& hosts, const FilesOf& files) const {
   const Run& run = runs_.at(version.second);
   std::map<NodeId, std::uint32_t> copies;
   std::set<NodeId> parity;
@@ -76,7 +78,7 @@ Promises::Kept Promises::kept(VersionOfRun version, const std::vector<NodeId>& g
     for (const NodeId node : here.segments) ++copies[node];
     parity.insert(here.parity.begin(), here.parity.end());
   }
-  Kept kept{missing(run, group, hosts), 0, UINT32_MAX, 0};
+  OnDisks kept{missing(run, group, hosts), 0, UINT32_MAX, 0};
   for (const NodeId node : group) {
     kept.members += copies[node] > 0 && parity.contains(node) ? 1 : 0;
     if (copies[node] >= kept.copies_min) continue;
@@ -86,7 +88,7 @@ Promises::Kept Promises::kept(VersionOfRun version, const std::vector<NodeId>& g
   return kept;
 }
 
-bool Promises::bears(const Run& run, std::size_t group_size, const Kept& kept,
+bool Promises::bears(const Run& run, std::size_t group_size, const OnDisks& kept,
                      std::uint32_t losses) {
   if (kept.copies_min > losses) return true;
   return run.parity && kept.members + run.tolerates >= group_size + losses;
@@ -116,7 +118,7 @@ std::string Promises::endangered(const std::set<HostId>& hosts, const FilesOf& f
     if (!survives(version, what.level, hosts)) continue;  // losses have used it up
     const Run& run = runs_.at(version.second);
     for (const auto& group : run.groups) {
-      const Kept now = kept(version, group, hosts, files);
+      const OnDisks now = kept(version, group, hosts, files);
       const std::uint32_t left = what.level == Level::protected_ ? run.tolerates - now.lost : 0;
       if (bears(run, group.size(), now, left)) continue;
       if (what.level == Level::local && is_overtaken(version, hosts, files)) break;
@@ -147,10 +149,25 @@ Promises::Owed Promises::owed(const std::set<HostId>& hosts) const {
   return {};
 }
 
+// Chunks of the base, then this.
+std::vector<std::byte> Promises::behind(const Kept& kept, Rank rank,
+                                        const std::vector<std::byte>& own) const {
+  const std::vector<std::byte> base = expected(kept.base, rank);
+  std::vector<std::byte> data;
+  for (const std::size_t chunk : kept.chunks.at(rank)) {
+    const auto at = base.begin() + static_cast<std::ptrdiff_t>(chunk * buffer_bytes);
+    data.insert(data.end(), at, at + buffer_bytes);
+  }
+  data.insert(data.end(), own.begin(), own.end());
+  return data;
+}
+
 std::vector<std::byte> Promises::expected(VersionOfRun version, Rank rank) const {
   const auto known = versions_.find(version);
   if (known == versions_.end() || rank >= known->second.bytes.size()) return {};
   std::vector<std::byte> data = content(version, rank, known->second.bytes[rank]);
+  const Kept& kept = known->second.kept;
+  if (kept.base.first != 0) return behind(kept, rank, data);
   const VersionOfRun like = known->second.like;
   if (like.first == 0) return data;
   const std::vector<std::byte> older = expected(like, rank);

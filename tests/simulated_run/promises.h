@@ -37,9 +37,14 @@ class Promises {
   // `groups`.
   void begin_run(RunId run, std::vector<HostId> hosts, std::uint32_t tolerates,
                  protect::Groups groups);
-  // All ranks hand over so many bytes each, some of them as an older version has them (number 0:
-  // none does), so that chunks repeat.
-  void taking(VersionOfRun version, std::vector<std::size_t> bytes, VersionOfRun like = {});
+  // Whole chunks of an older version's objects, by rank and index there. Version 0: none.
+  struct Kept {
+    VersionOfRun base;
+    std::vector<std::vector<std::size_t>> chunks;
+  };
+  // Each rank keeps these chunks and hands over so many bytes behind them. Where it keeps none,
+  // some of these are as an older version has them (number 0: none does), so that chunks repeat.
+  void taking(VersionOfRun version, std::vector<std::size_t> bytes, VersionOfRun like, Kept kept);
   // An agent would answer a rank with this level. True: no agent has said so before.
   bool announced(VersionOfRun version, Level level);
   // The host's disk is gone.
@@ -78,20 +83,24 @@ class Promises {
   struct Version {
     std::vector<std::size_t> bytes;
     VersionOfRun like;
+    Kept kept;
     Level level = Level::none;  // the highest that was announced
     bool superseded = false;    // a newer one was announced at that level or a higher one
   };
   // A parity group of a version's run, or all of its nodes, as the disks are.
-  struct Kept {
+  struct OnDisks {
     std::uint32_t lost = 0;        // nodes of it
     std::uint32_t members = 0;     // nodes whose segment and whose parity are both on a disk
     std::uint32_t copies_min = 0;  // of the segment that the fewest disks have
     NodeId scarce = 0;             // whose segment that is
   };
-  Kept kept(VersionOfRun version, const std::vector<NodeId>& group, const std::set<HostId>& hosts,
-            const FilesOf& files) const;
+  OnDisks kept(VersionOfRun version, const std::vector<NodeId>& group,
+               const std::set<HostId>& hosts, const FilesOf& files) const;
+  std::vector<std::byte> behind(const Kept& kept, Rank rank,
+                                const std::vector<std::byte>& own) const;
   // Whether these files of a group bear so many more losses.
-  static bool bears(const Run& run, std::size_t group_size, const Kept& kept, std::uint32_t losses);
+  static bool bears(const Run& run, std::size_t group_size, const OnDisks& kept,
+                    std::uint32_t losses);
   bool is_here(HostId host, const std::set<HostId>& hosts) const {
     return hosts.count(host) != 0 && lost_.count(host) == 0;
   }

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "base/checksum.h"
+#include "simulated_run/promises.h"
 
 namespace backstay::simulated {
 
@@ -62,11 +63,17 @@ void SimulatedRank::ask_for_candidate(const wire::Candidates& question) {
 
 // --- a checkpoint ------------------------------------------------------------------------------
 
-void SimulatedRank::save(VersionNumber version, std::vector<std::byte> object) {
+void SimulatedRank::save(VersionNumber version, std::vector<std::byte> object, VersionNumber base,
+                         const std::vector<std::size_t>& chunks) {
   saving_ = version;
   outgoing_ = std::move(object);
-  sent_ = 0;
+  sent_ = chunks.size() * buffer_bytes;
   captured_.reset();
+  wire::Kept kept{version, base, outgoing_.size() - sent_, {}};
+  for (const std::size_t chunk : chunks) {
+    kept.chunks.push_back({chunk * buffer_bytes, buffer_bytes});
+  }
+  if (base != 0) say(kept);
   say(wire::Begin{version, outgoing_.size()});
 }
 

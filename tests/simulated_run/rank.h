@@ -39,8 +39,10 @@ class SimulatedRank {
   void ask_for_candidate(const wire::Candidates& question);
   const std::optional<wire::Candidate>& candidate() const { return candidate_; }
 
-  // Hands over `object`; the answer is captured().
-  void save(VersionNumber version, std::vector<std::byte> object);
+  // Hands over `object`; the answer is captured(). It begins with these chunks of version `base`,
+  // all of them full; base 0: there is none.
+  void save(VersionNumber version, std::vector<std::byte> object, VersionNumber base,
+            const std::vector<std::size_t>& chunks);
   const std::optional<wire::Captured>& captured() const { return captured_; }
 
   void restart(const wire::Restart& wanted);

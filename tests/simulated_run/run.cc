@@ -129,7 +129,9 @@ void SimulatedRun::look(HostId id) {
   const auto note = [&](VersionNumber number, const agent::StoredVersion& stored) {
     const Level level = job.level_of(number).level;
     if (level < Level::local) return;
-    changed = promises_.announced({number, stored.record.run}, level) || changed;
+    const bool news = promises_.announced({number, stored.record.run}, level);
+    changed = news || changed;
+    if (news && level == Level::durable) check_shared(number);
     ++counts_.announced[level];
   };
   if (job.state().run != 0) {  // its ranks may be gone, tools are answered all the same
@@ -179,6 +181,7 @@ bool SimulatedRun::start() {
   promises_.begin_run(run_, nodes_, std::min<std::uint32_t>(settings_.tolerates, nodes_.size() - 1),
                       groups);
   restarted_from_ = latest_ = {};
+  captured_ = 0;
   say(fmt::format("start {} on hosts {}", run_, fmt::join(nodes_, " ")));
   return connect();
 }
@@ -435,31 +438,6 @@ bool SimulatedRun::restart_alone() {
   return broken_.empty();
 }
 
-// --- the program: checkpoint --------------------------------------------------------------------
-
-bool SimulatedRun::checkpoint() {
-  const VersionOfRun version{next_version_++, run_};
-  std::vector<std::size_t> bytes;
-  for (std::size_t number = 0; number < ranks_.size(); ++number)
-    bytes.push_back(random_.between(1, 5 * buffer_bytes));
-  promises_.taking(version, bytes, std::exchange(latest_, version));
-  for (const auto& one : ranks_) {
-    one->save(version.first, promises_.expected(version, one->number()));
-  }
-  const bool answered = run_until("captured", [&] {
-    return std::all_of(ranks_.begin(), ranks_.end(),
-                       [](const auto& one) { return one->captured().has_value(); });
-  });
-  if (!answered) return false;
-  ++counts_.versions;
-  std::string text = fmt::format("version {} captured", version.first);
-  for (const auto& one : ranks_) {
-    if (one->captured()->code != Code::ok) text = one->captured()->message;
-  }
-  say(text);
-  return true;
-}
-
 // --- faults -------------------------------------------------------------------------------------
 
 void SimulatedRun::kill_agent(HostId host, End how) {
@@ -472,6 +450,7 @@ void SimulatedRun::kill_agent(HostId host, End how) {
   at.agent.reset();
   at.vouched = 0;
   agent_died_ = true;
+  captured_ = 0;
 }
 
 void SimulatedRun::power_off(HostId host, bool disk_is_lost) {

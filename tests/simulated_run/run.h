@@ -57,6 +57,7 @@ class SimulatedRun {
   struct Counts {
     std::uint64_t steps = 0, versions = 0, restarts = 0, from_older = 0;
     std::uint64_t needing = 0;  // parts of versions that need older ones
+    std::uint64_t on_base = 0;  // versions that keep chunks of the one before
     std::map<Level, std::uint64_t> announced;
   };
   const Counts& counts() const { return counts_; }
@@ -86,6 +87,7 @@ class SimulatedRun {
   std::set<HostId> all_hosts() const;
   void check_needs(HostId id);
   void check_restarted(HostId id);
+  void check_shared(VersionNumber version);
   void check_disks(HostId changed);
   void check_vouched(HostId id, bool changed);
   void check_room();
@@ -107,6 +109,9 @@ class SimulatedRun {
   bool restarted_from(VersionOfRun version);
   bool restart_alone();
   bool checkpoint();
+  VersionNumber find_base();
+  Promises::Kept choose_kept(VersionNumber base);
+  void check_base(VersionNumber base);
   void stop_program();
 
   // --- faults ---
@@ -149,6 +154,8 @@ class SimulatedRun {
   VersionNumber next_version_ = 1;
   VersionOfRun restarted_from_;  // by this start of the program; number 0: not yet
   VersionOfRun latest_;          // that this start of the program has: taken, or restarted from
+  VersionNumber captured_ = 0;   // the last one, by the agents that live; 0: it has failed
+  unsigned chain_ = 0;           // versions since the last one without a base
   bool agent_died_ = false;      // since the ranks connected
   // What happens to a host in so many steps, whatever the program does then.
   struct Doom {

@@ -109,14 +109,27 @@ class Version(Mapping):
     def _check_whole(self) -> None:
         if not self.complete:
             return
-        manifests = [files.manifest for files in self._nodes.values()]
+        manifests = self._counted()
         if sum(m.digest for m in manifests) % 2**64 != self._commit.manifests_sum:
             raise DamagedError(f"{self.path}: the manifests are not those that were committed")
         saved = sum(int(m.objects["bytes"].sum()) for m in manifests)
         if len(self._node_of) not in (0, self.ranks) or saved != self.payload_bytes:
             raise DamagedError(f"{self.path}: the manifests do not list what was committed")
-        if {need for m in manifests for need in m.needs.tolist()} != set(self._commit.needs):
+        needs = {need for m in manifests for need in m.needs.tolist()}
+        named = set(self._commit.needs)
+        if not needs <= named or (self._counts_all() and needs != named):
             raise DamagedError(f"{self.path}: the manifests need other versions than was committed")
+
+    def _counts_all(self) -> bool:
+        """Whether the record counts the parts of all nodes, and not that of one of several."""
+        return self.nodes == 1 or self.level == "durable"
+
+    def _counted(self) -> list:
+        """The manifests that the record counts."""
+        manifests = [files.manifest for files in self._nodes.values()]
+        if self._counts_all():
+            return manifests
+        return [m for m in manifests if m.digest == self._commit.manifests_sum]
 
     @property
     def complete(self) -> bool:

@@ -116,12 +116,15 @@ Status Capture::kept(const RankLink& link, const wire::Kept& kept) {
   if (rank->begun || kept.base >= kept.version) {
     return Error(Code::state, "kept after begin, or of a newer version");
   }
-  if (!base.ok()) {
-    abort(base.error());
+  auto may_need =
+      base.ok() ? needs_on(state_, **base) : Result<std::vector<format::Need>>(base.error());
+  if (!may_need.ok()) {
+    abort(may_need.error());
     return {};
   }
   MemoryVersion& version = filling_version();
   version.base = std::move(pin);
+  version.may_need = std::move(*may_need);
   version.whole = false;
   for (const wire::KeptChunk& chunk : kept.chunks) {
     BACKSTAY_ASSIGN(OlderChunk older, keep(**base, link.rank, chunk, rank->received_bytes));
@@ -233,7 +236,15 @@ void Capture::all_ended() {
   version.captured_ns = state_.clock.wall_ns();
   if (version.failed && !version.whole) return abort(*version.failed);
   if (!version.failed) output_.seal(version);
-  if (version.whole) captured();  // else once it is local
+  if (version.whole) captured();  // else once it is safe on the disk
+}
+
+// On several nodes nothing takes back what this one has prepared. The others' ranks may wait for
+// ours, and not for what their nodes have: an agent there may have died.
+void Capture::prepared(VersionNumber version) {
+  if (!filling_ || filling_->version != version || state_.nodes == 1) return;
+  filling_version().base.release();
+  captured();
 }
 
 void Capture::captured() {

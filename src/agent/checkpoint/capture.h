@@ -5,15 +5,16 @@
 //   rank waits, it does not fail.
 // - Chunks are handed to the store as they arrive.
 // - A version is captured when every rank has ended and every byte is in the pool. Where the pool
-//   was too small to hold it whole, ranks wait until it is local instead: otherwise a later write
-//   error could take back what was announced to them.
+//   was too small to hold it whole, ranks wait until it is safe on the disk instead: otherwise a
+//   later write error could take back what was announced to them. On one node that is when it is
+//   local, on several once this node has prepared it.
 // - A rank that disappears before its end gives the version up for all.
 // - A rank may still copy into the buffers that it has been granted when its version is given up.
 //   They stay its own until it answers that it has heard, or until it is gone.
 // - A version that the store could not write stays in the pool and is tried again when the next
 //   version begins, until a newer one is captured.
 // - A rank may keep chunks of an older version, which are not in the pool: such a version is
-//   captured once it is local, too.
+//   captured once it is safe on the disk, too.
 // - A rank that writes streams asks for buffers before it knows its object's length, also long
 //   before the other ranks begin. Between its calls it holds one buffer at most, that it has begun
 //   to fill; a rank that waits for one holds none. So there is no deadlock where the pool has a
@@ -52,6 +53,8 @@ class Capture {
   // A version that is held, or to be begun, is given up: who begins it still is told why.
   void give_up(VersionNumber version, const Error& why);
 
+  // This node's part is on its disk.
+  void prepared(VersionNumber version);
   // Every node has it, and its record.
   void local(const StoredVersion& stored);
 

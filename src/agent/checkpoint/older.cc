@@ -46,6 +46,19 @@ Result<OlderChunk> keep(const format::Manifest& base, const format::ObjectId& ob
   return kept;
 }
 
+Result<std::vector<format::Need>> needs_on(const JobState& state, const format::Manifest& base) {
+  if (state.nodes == 1) return std::vector<format::Need>();
+  const StoredVersion* stored = state.on_disk(base.version);
+  BACKSTAY_CHECK(stored != nullptr);  // find_base() has found it
+  const format::Need itself{base.version, base.run};
+  auto needs = format::both_needs(stored->record.needs, std::span(&itself, 1));
+  if (needs.size() <= format::needs_max) return needs;
+  return Error(Code::again,
+               fmt::format("nothing of version {} can be kept: it would be the {}th version of one "
+                           "chain",
+                           base.version, needs.size() + 1));
+}
+
 OlderChunks older_chunks(const std::vector<OlderChunk>& chunks) {
   OlderChunks out;
   for (const OlderChunk& one : chunks) out.needs.push_back(one.in);

@@ -19,6 +19,11 @@ Result<std::shared_ptr<const format::Manifest>> find_base(const JobState& state,
 Result<OlderChunk> keep(const format::Manifest& base, const format::ObjectId& object,
                         const wire::KeptChunk& chunk, std::uint64_t offset);
 
+// What the parts of a version may need that has this base, on whichever node: in a run of one node
+// that is what its one manifest says. The ranks of a run agree on the base, so each agent comes to
+// the same. Errors: again (too many).
+Result<std::vector<format::Need>> needs_on(const JobState& state, const format::Manifest& base);
+
 // For the manifest.
 OlderChunks older_chunks(const std::vector<OlderChunk>& chunks);
 

@@ -59,7 +59,8 @@ void VersionOutput::send_to_store(MemoryVersion& version, HeldChunk& chunk) {
 }
 
 void VersionOutput::seal(const MemoryVersion& version) {
-  SealVersion seal{version.info.version, version.captured_ns, {}, older_chunks(version.older)};
+  SealVersion seal{
+      version.info.version, version.captured_ns, {}, older_chunks(version.older), version.may_need};
   seal.object_bytes.assign(version.object_bytes.begin(), version.object_bytes.end());
   state_.store.post(std::move(seal));
 }

@@ -86,12 +86,10 @@ Result<VersionSealed> PartWriter::finish(tier::Tier& tier, SealVersion& command)
   const Buffer encoded = format::encode(manifest);
   BACKSTAY_TRY(tier.put(format::manifest_name(folder_, manifest.node), encoded));
   failpoint("commit.3");
-  return VersionSealed{as_sealed(format::record_of(manifest, encoded)),
-                       manifest.node,
-                       manifest.segment_bytes,
-                       manifest.ranks_here(),
-                       needs,
-                       shared};
+  format::CommitRecord record = format::record_of(manifest, encoded);
+  record.needs = format::both_needs(record.needs, command.may_need);
+  return VersionSealed{as_sealed(record),     manifest.node, manifest.segment_bytes,
+                       manifest.ranks_here(), needs,         shared};
 }
 
 Result<format::Manifest> PartWriter::make_manifest(SealVersion& command) {

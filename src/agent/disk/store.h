@@ -81,6 +81,7 @@ struct SealVersion {
   std::uint64_t captured_ns = 0;
   std::vector<std::pair<format::ObjectId, std::uint64_t>> object_bytes;
   OlderChunks older = {};
+  std::vector<format::Need> may_need = {};  // stands in the record beside what this part needs
 };
 struct AbortVersion {  // it will not be written (again); copies of other nodes' parts go, too
   VersionNumber version = 0;

@@ -210,6 +210,7 @@ void Job::on(const Event& event) {
       redundancy_->sealed(held_of(*sealed));
     }
     commit_coordinator_.on(*sealed);
+    capture_.prepared(sealed->stored.version);
   } else if (const auto* recorded = std::get_if<VersionRecorded>(&event)) {
     if (redundancy_) redundancy_->recorded(recorded->stored.record);
     commit_coordinator_.on(*recorded);

@@ -51,8 +51,9 @@ struct MemoryVersion {
   std::map<format::ObjectId, std::uint64_t> object_bytes;  // a rank alone: its regions
   std::map<Rank, RankCapture> captures;
   std::vector<HeldChunk> chunks;
-  std::vector<OlderChunk> older;  // beside them: not in the pool, so the version is not whole
-  VersionPin base;                // the version that has them, until this one is local
+  std::vector<OlderChunk> older;       // beside them: not in the pool, so the version is not whole
+  VersionPin base;                     // the version that has them, until this one is safe
+  std::vector<format::Need> may_need;  // of several nodes: what parts on others may need as well
   std::unordered_map<std::uint32_t, std::size_t> writing;  // buffer -> chunk the store has
   std::size_t first_held = 0;                              // every chunk before it was released
   bool captured = false;

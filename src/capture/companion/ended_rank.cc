@@ -12,7 +12,7 @@ constexpr std::string_view note_ended = "ended";
 
 }  // namespace
 
-EndedRank::EndedRank(const client::Origin& origin) {
+EndedRank::EndedRank(const client::Origin& origin, VersionNumber base) : base_(base) {
   auto notes = origin.notes();
   notes.push_back({std::string(note_ended), "0"});  // the exit code: another one ends the job
   object_ = format::encode_tail({}, 0, notes);

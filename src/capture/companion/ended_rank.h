@@ -10,12 +10,15 @@ namespace backstay::image {
 
 class EndedRank final : public client::ObjectSource {
  public:
-  explicit EndedRank(const client::Origin& origin);
+  // `base`: of the version (client/object_session.h).
+  EndedRank(const client::Origin& origin, VersionNumber base);
 
   std::uint64_t object_bytes() const override { return object_.size(); }
+  Kept kept() const override { return {base_, {}}; }
   Result<std::uint64_t> read_next(std::span<std::byte> to) override;
 
  private:
+  const VersionNumber base_;
   Buffer object_;
   std::size_t read_ = 0;
 };

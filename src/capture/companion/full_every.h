@@ -17,18 +17,22 @@ class FullEvery {
     bool keeps = false;    // chunks of the version before
     bool watches = false;  // so that the next one may keep chunks of this
   };
-  // Of the next cut. `has_base`: the version before may be a base. Each call has its taken() or
-  // failed().
+  // This rank would keep chunks of the version before in the next cut.
+  bool wants_base() const { return watched_ && kept_ + 1 < every_; }
+  // Of the next cut. `has_base`: the version before is a base of the next one, on all ranks; of one
+  // of them wants_base() is true. Each call has its taken() or failed().
   Cut next(bool has_base);
-  // The version is taken. `kept_bytes` of its `bytes` are chunks of the version before.
+  // The version is taken. `kept_bytes` of its `bytes` are chunks of the version before. The ranks
+  // count alike: those that keep nothing of a base end no chain.
   void taken(std::uint64_t bytes, std::uint64_t kept_bytes);
   void failed() { watched_ = false; }
 
  private:
   const std::uint32_t every_;
   Cut cut_;
+  bool has_base_ = false;     // that cut
   bool watched_ = false;      // the last cut, and it became a version
-  std::uint32_t kept_ = 0;    // versions since the last full one
+  std::uint32_t kept_ = 0;    // versions since the last one without a base
   std::uint32_t pauses_ = 0;  // versions before writes are watched again
 };
 

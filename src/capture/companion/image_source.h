@@ -34,7 +34,7 @@ class ImageSource final : public client::ObjectSource {
     std::string notes;     // at most notes_max - 1 bytes, kept in the image
     bool tersely = false;  // an error need not name a child
     FullEvery::Cut cut = {};
-    VersionNumber base = 0;                  // where the cut keeps chunks: of this version
+    VersionNumber base = 0;                  // of the version; the cut may keep chunks of it
     const SnapshotChoice* choice = nullptr;  // null: the program stands still to the end
     std::function<int()> attend = nullptr;   // as ObjectSource's; once the program runs on
   };

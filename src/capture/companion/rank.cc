@@ -243,7 +243,7 @@ Result<std::unique_ptr<client::ObjectSource>> Rank::take_image(client::Connectio
                                                                const client::Origin& origin) {
   using Source = std::unique_ptr<client::ObjectSource>;
   BACKSTAY_TRY(moments_->may_save());
-  if (ended_) return Source(std::make_unique<EndedRank>(origin));
+  if (ended_) return Source(std::make_unique<EndedRank>(origin, objects_->base()));
   auto image = cut(agent, origin);
   const auto mpi = image.ok() ? mpi_library_of(boot_->pid(), options_.mpi) : std::string();
   if (!mpi.empty() && !moments_->settles_mpi()) {
@@ -253,7 +253,7 @@ Result<std::unique_ptr<client::ObjectSource>> Rank::take_image(client::Connectio
   if (image.ok() && record_.forked && !std::exchange(fixed_, true)) moments_->fixed();
   if (image.ok()) return Source(std::move(*image));
   if (image.error().code() != Code::rank_lost || !company_.several()) return image.error();
-  if (boot_->wait() == 0) return Source(std::make_unique<EndedRank>(origin));
+  if (boot_->wait() == 0) return Source(std::make_unique<EndedRank>(origin, objects_->base()));
   return image.error();
 }
 
@@ -262,10 +262,11 @@ Result<std::unique_ptr<client::ObjectSource>> Rank::take_image(client::Connectio
 void Rank::save() {
   record_ = CutRecord();
   fixed_ = false;
-  const Status saved =
-      objects_->checkpoint([this](client::Connection& agent, const client::Origin& origin) {
+  const Status saved = objects_->checkpoint(
+      [this](client::Connection& agent, const client::Origin& origin) {
         return take_image(agent, origin);
-      });
+      },
+      /*keeps=*/!ended_ && full_every_->wants_base());
   moments_->saved(saved);
   learn(saved);
   const bool child = !saved.ok() && saved.error().code() == Code::busy;
