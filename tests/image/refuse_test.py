@@ -41,6 +41,7 @@ class Refuse(unittest.TestCase):
             cwd=self.scratch,
             **kwargs,
         )
+        self.addCleanup(life.kill)
         with life.process.stdout as out:
             self.assertEqual(out.readline(), b"ready\n")
             with self.assertRaises(booted.Refused) as caught:
@@ -89,6 +90,7 @@ class Refuse(unittest.TestCase):
             out=subprocess.PIPE,
             cwd=self.scratch,
         )
+        self.addCleanup(life.kill)
         with life.process.stdout as out:
             self.assertEqual(out.readline(), b"blocked\n")
             with self.assertRaises(booted.Refused) as caught:
@@ -112,6 +114,7 @@ class Refuse(unittest.TestCase):
             out=subprocess.PIPE,
             cwd=self.scratch,
         )
+        self.addCleanup(life.kill)
         with life.process.stdout as out:
             self.assertEqual(out.readline(), b"ready\n")
             while "State:\tZ" not in Path(f"/proc/{life.process.pid}/status").read_text():
@@ -140,6 +143,7 @@ class Refuse(unittest.TestCase):
             out=subprocess.PIPE,
             cwd=self.scratch,
         )
+        self.addCleanup(life.kill)
         with life.process.stdout as out:
             self.assertEqual(out.readline(), b"ready\n")
             self.assertIsNotNone(life.cut())
@@ -151,6 +155,7 @@ class Refuse(unittest.TestCase):
         """An image of the program, which is dead."""
         with open(self.scratch / "out", "wb") as out:
             life = booted.Booted(["--image", self.image, "--", program], out=out, cwd=self.scratch)
+            self.addCleanup(life.kill)
         self.assertIsNotNone(life.cut())
         life.kill()
 
@@ -191,6 +196,7 @@ class Refuse(unittest.TestCase):
             life = booted.Booted(
                 ["--image", self.image, "--", PYTHON, "-c", script], out=out, cwd=self.scratch
             )
+            self.addCleanup(life.kill)
         while not (self.scratch / "data").exists() or (self.scratch / "data").stat().st_size < 100:
             self.assertIsNone(life.process.poll())
         self.assertIsNotNone(life.cut())
@@ -226,6 +232,7 @@ class Refuse(unittest.TestCase):
         life = booted.Booted(
             ["--image", "/nosuch/folder/image", "--", PYTHON, "-c", "import time; time.sleep(60)"]
         )
+        self.addCleanup(life.kill)
         with self.assertRaises(booted.Refused) as caught:
             life.cut()
         self.assertIn("/nosuch/folder/image.tmp cannot be made", str(caught.exception))
