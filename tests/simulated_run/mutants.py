@@ -51,9 +51,9 @@ MUTANTS = {
     ],
     "f81b7c6 a part that cannot be written takes other nodes' copies along": [
         (
-            "store.cc",
-            "if (part.nodes == 1) return (*tier_)->remove(folder);",
-            "if (part.nodes >= 1) return (*tier_)->remove(folder);",
+            "part_writer.cc",
+            "if (part.nodes == 1) return tier.remove(folder);",
+            "if (part.nodes >= 1) return tier.remove(folder);",
         ),
     ],
     "ad2a8ef the newest version whose part is protected here may be removed": [

@@ -29,6 +29,7 @@ class SnapshotChoice {
 
  private:
   const bool always_, never_;
+  double copy_s_ = 0;               // of the last copy
   double copy_s_per_byte_ = 0;      // 0: not known
   double fork_s_ = 0;               // with the slow-down
   std::uint32_t forgotten_in_ = 0;  // cuts until that is measured again; 0: not known
