@@ -153,17 +153,20 @@ void Job::run_ends() {
 }
 
 void Job::reap_restores() {
-  while (!restores_.empty() && restores_.front()->done()) {
-    if (const auto read = restores_.front()->read_from_others()) {
-      state_.elsewhere.restarted_from = *read;
-    }
-    const auto version = restores_.front()->brought_back();
-    if (version && redundancy_) redundancy_->brought_back(*version);
-    if (version) {
-      state_.went_on_from = VersionPin(state_.versions, version->first, PinReason::went_on_from);
-    }
+  while (!restores_.empty()) {
+    if (restores_.front()->take_end()) ended(*restores_.front());
+    if (!restores_.front()->done()) return;
     restores_.pop_front();
     if (!restores_.empty()) restores_.front()->start();
+  }
+}
+
+void Job::ended(const Restore& restore) {
+  if (const auto read = restore.read_from_others()) state_.elsewhere.restarted_from = *read;
+  const auto version = restore.brought_back();
+  if (version && redundancy_) redundancy_->brought_back(*version);
+  if (version) {
+    state_.went_on_from = VersionPin(state_.versions, version->first, PinReason::went_on_from);
   }
 }
 

@@ -226,6 +226,7 @@ class Job final : private RunEvents, private RedundancyEvents {
   void refuse_incomplete_restart();
   Status fetch(const RankLink& link, const wire::Fetch& fetch);
   void reap_restores();
+  void ended(const Restore& restore);
   void refused(const RankLink& link, const wire::Refuse& refuse);
   void run_ends();
   void answer_candidates();

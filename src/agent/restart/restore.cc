@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "agent/version/needed_files.h"
 #include "base/check.h"
@@ -53,16 +54,18 @@ void Restore::start() {
 
 bool Restore::done() const { return phase_ == Phase::done && reader_.idle(); }
 
+bool Restore::take_end() { return phase_ == Phase::done && !std::exchange(end_taken_, true); }
+
 std::optional<VersionOfRun> Restore::brought_back() const {
-  if (!done() || !succeeded_ || !whole_job_) return std::nullopt;
+  if (phase_ != Phase::done || !succeeded_ || !whole_job_) return std::nullopt;
   return VersionOfRun{version_, run_};
 }
 
 std::optional<VersionOfRun> Restore::read_from_others() const {
   const auto is_other = [](const Part& part) { return part.source.place == Place::replica; };
   const bool others = std::ranges::any_of(parts_, is_other);
-  return done() && succeeded_ && others ? std::optional(VersionOfRun{version_, run_})
-                                        : std::nullopt;
+  const bool read = phase_ == Phase::done && succeeded_ && others;
+  return read ? std::optional(VersionOfRun{version_, run_}) : std::nullopt;
 }
 
 bool Restore::includes(ConnectionId connection) const {

@@ -49,6 +49,9 @@ class Restore {
   void start();
   // Over for everybody, and nothing of it is in flight any more.
   bool done() const;
+  // True once, when the ranks have what they will get: reads for which nobody waits any more may go
+  // on, but what ranks ask next is answered by what has become of the restart.
+  bool take_end();
   // The version that all ranks of this node have now, after a restart that went well.
   std::optional<VersionOfRun> brought_back() const;
   // The version, where it has been read from other nodes' disks, wholly or in part.
@@ -135,6 +138,7 @@ class Restore {
   VersionNumber version_ = 0;
   RunId run_ = 0;  // that wrote it
   bool succeeded_ = false;
+  bool end_taken_ = false;
   bool pinned_ = false;            // its bytes in the pool
   bool held_ = true;               // chunks that are read stay in their buffers until the end
   std::uint32_t saved_ranks_ = 0;  // of `version_`
