@@ -97,7 +97,8 @@ Result<std::unique_ptr<tier::Tier>> make_tier(const Config& config, const std::s
   const auto facts = std::make_shared<agent::DiskFacts>();  // the store's thread owns it
   auto make_ring = [&config, &pool, report_disk, facts,
                     dir]() -> Result<std::unique_ptr<io::Ring>> {
-    // Pages that are pinned before they have been touched stay scattered. Nobody waits for that.
+    // A ring that is made before the pool has been touched does not pin it: the kernel cannot join
+    // pages that are pinned.
     const bool early = !pool.touched();
     io::RingOptions options{.depth = config.writer.depth, .allow_io_uring = config.writer.io_uring};
     if (!early) options.registered = {pool.memory()};

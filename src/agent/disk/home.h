@@ -62,7 +62,7 @@ class HomeWorker {
   struct OnItsWay {
     const BringFile* order = nullptr;
     std::optional<Hold> hold = {};
-    HomeFile file = {};  // how: held where somebody else has the hold
+    HomeFile file = {};  // `how` is `held` where another process has the hold
   };
   void look(const LookAtFiles& order);
   Status open_tier();

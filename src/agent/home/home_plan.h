@@ -65,8 +65,8 @@ class HomePlan {
   void forget(std::uint64_t ticket) { asked_.erase(ticket); }
 
   // --- the home thread
-  // What it does next, at most so many at a time: files, or marks. None while it works, and where
-  // there is nothing to do before wakes_at_ns().
+  // Its next orders: at most `at_once_max` files, or as many marks. There are none while the thread
+  // works, or before wakes_at_ns().
   HomeOrders next(std::uint64_t now_ns, std::size_t at_once_max = 1);
   void on(const HomeAnswer& answer, std::uint64_t now_ns);
   std::uint64_t wakes_at_ns() const;

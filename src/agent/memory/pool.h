@@ -42,8 +42,8 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  // All pages have been touched. Nobody pins them before, as pinned pages stay scattered. Any
-  // thread.
+  // Whether all pages have been touched. Callers pin the memory only then: the kernel cannot join
+  // pages that are pinned. Any thread.
   bool touched() const { return touched_; }
   // Blocks until then, a second of processor time for 1 GiB. Any thread.
   void wait_until_touched() const { touched_.wait(false); }

@@ -49,8 +49,9 @@ class Restore {
   void start();
   // Over for everybody, and nothing of it is in flight any more.
   bool done() const;
-  // True once, when the ranks have what they will get: reads for which nobody waits any more may go
-  // on, but what ranks ask next is answered by what has become of the restart.
+  // True at the first call after the restart has ended for the ranks. Reads whose results nobody
+  // needs may still be under way (done()). The job notes the outcome now, as the ranks may ask for
+  // it.
   bool take_end();
   // The version that all ranks of this node have now, after a restart that went well.
   std::optional<VersionOfRun> brought_back() const;

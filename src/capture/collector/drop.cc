@@ -22,8 +22,8 @@ Status Collector::drop(const PendingFile::Elsewhere& one, const std::string& sta
   return {};
 }
 
-// Each agent's mark has to say so before this file is settled: afterwards nobody would tell the
-// next agent.
+// The mark of each agent must say that the file is dropped before this file is settled, as nothing
+// tells an agent that is started later.
 Status Collector::drop_elsewhere(PendingFile& file, client::Writer& writer) {
   std::vector<PendingFile::Elsewhere> all;
   {
