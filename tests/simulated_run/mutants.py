@@ -32,8 +32,8 @@ MUTANTS = {
     "34740ed a version that was read from the pool exists on other nodes' disks": [
         (
             "restore.cc",
-            "return done() && succeeded_ && others ?",
-            "return done() && (succeeded_ || others) && succeeded_ ?",
+            "phase_ == Phase::done && succeeded_ && others;",
+            "phase_ == Phase::done && (succeeded_ || others) && succeeded_;",
         ),
         (
             "why_not.cc",
