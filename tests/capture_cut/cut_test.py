@@ -23,6 +23,7 @@ SOAK = os.environ.get("BACKSTAY_SOAK") == "1"
 CUTS = int(os.environ.get("BACKSTAY_CUTS", "30" if SOAK else "8"))
 RANKS = (2, 3, 4) if SOAK else (2,)  # waiting ranks take a core each
 DEADLINE_S = 120
+TRIES = 4
 LONG_S = 2 if SOAK else 0.4  # so long that the cuts fit in
 # Of a slow machine; on others a program gets more (`native`).
 STEPS = {
@@ -125,6 +126,16 @@ class Cutting(unittest.TestCase):
         return int(saved[1])
 
 
+    def cut_often(self, ranks, name, program, least, grows):
+        saved = 0
+        for _ in range(TRIES):  # one that starts slowly, on a busy machine, ends before it is cut
+            saved = self.cut(ranks, name, program, SEED + ranks, grows)
+            if saved >= least or not grows:
+                break
+            program = [*program[:-1], program[-1] * 4]
+        return saved
+
+
 class Cuts(Cutting):
     pass
 
@@ -132,7 +143,7 @@ class Cuts(Cutting):
 def test_of(kind, name, program, least, grows=False):
     def test(self):
         for ranks in RANKS:
-            saved = self.cut(ranks, name, program, SEED + ranks, grows)
+            saved = self.cut_often(ranks, name, program, least, grows)
             self.assertGreaterEqual(saved, least)
             kind.saved += saved
 

@@ -226,6 +226,10 @@ void FakeAgent::welcome(Link& link) {
   welcome.newest = objects.empty() ? 0 : objects.rbegin()->first;
   if (link.hello.nodes > 1) welcome.address = "fake-" + std::to_string(link.hello.node) + ":1";
   welcome.settings = options_.settings;
+  // A rank that connects again may be heard before its old link is seen to have ended.
+  for (Link* old = link_of(link.hello.rank); old != nullptr; old = link_of(link.hello.rank)) {
+    old->welcome = false;
+  }
   link.welcome = true;
   send(link, welcome, {pool_fd_.get(), control_fd_.get()});
 }
@@ -518,6 +522,7 @@ void FakeAgent::heard(Rank rank) {
 void FakeAgent::lost(const Link& link) {
   const Rank rank = link.hello.rank;
   heard(rank);
+  if (!link.welcome) return;
   if (!filling_.empty()) {
     for (auto& [other, mine] : filling_) {
       auto& to = other == rank ? free_ : unanswered_[other];

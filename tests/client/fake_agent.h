@@ -89,7 +89,7 @@ class FakeAgent {
   struct Link {
     Fd socket;
     wire::Hello hello;
-    bool welcome = false;
+    bool welcome = false;  // and its rank has no newer link
   };
   struct Filling {
     std::uint64_t bytes = 0;

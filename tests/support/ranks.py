@@ -71,9 +71,14 @@ def newest(world):
     return max((one["version"] for one in found if one["level"] != "none"), default=0)
 
 
-def wait_for_version(world, running, above=0):
+def is_saved(world, running, above=0):
+    """Whether a version of it comes before its end."""
     wait_for(lambda: running.poll() is not None or newest(world) > above, "a version")
-    assert running.poll() is None, running.communicate()
+    return running.poll() is None
+
+
+def wait_for_version(world, running, above=0):
+    assert is_saved(world, running, above), running.communicate()
 
 
 def goes_on_from_a_cut(world, words, lines, victim="backstay-boot"):
