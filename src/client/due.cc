@@ -104,7 +104,7 @@ void Due::restarted() {
   restart_clock();
 }
 
-void Due::agent_changed() { answered_requests_ = source_.requests(); }
+void Due::agent_changed() { answered_requests_ = 0; }
 
 void Due::restart_clock() {
   last_agreement_ns_ = clock_.monotonic_ns();

@@ -60,7 +60,8 @@ class Due {
   void checkpoint_captured(std::optional<std::uint64_t> stood_still_ns = std::nullopt);
   void checkpoint_failed();
   void restarted();
-  // Another agent counts requests from the beginning.
+  // Another agent counts requests from the beginning, and all it has counted are open. Connecting
+  // again to the same agent changes nothing: a request that comes meanwhile is open, too.
   void agent_changed();
   void expect_cost(double seconds) { policy_.expect_cost(seconds); }
 

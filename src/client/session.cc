@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -74,6 +75,12 @@ constexpr const char* the_next_call_tries =
 Launch launch_in_environment() {
   const char* text = std::getenv("BACKSTAY_LAUNCH");
   return text == nullptr ? 0 : static_cast<Launch>(std::strtoul(text, nullptr, 16));
+}
+
+std::uint64_t inode_of(int memory) {
+  struct stat status {};
+  BACKSTAY_CHECK(::fstat(memory, &status) == 0);
+  return status.st_ino;
 }
 
 RunId new_run() {
@@ -230,7 +237,8 @@ Status Session::connect() {
   if (copier_ == Copier::this_process) touch(agent_->pool().home);
   pin_pool();
   tell_other_settings();
-  if (due_ != nullptr) due_->agent_changed();
+  const std::uint64_t before = std::exchange(pool_inode_, inode_of(agent_->pool().descriptor));
+  if (due_ != nullptr && pool_inode_ != before) due_->agent_changed();
   return {};
 }
 

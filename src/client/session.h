@@ -130,7 +130,8 @@ class Session {
   // this session has had (docs/protocol/cut.md). 0: the next checkpoint is one of all ranks.
   VersionNumber ordered_version_ = 0;
   std::uint64_t ordered_by_ = 0;
-  std::uint64_t connected_ = 0;  // how often
+  std::uint64_t connected_ = 0;   // how often
+  std::uint64_t pool_inode_ = 0;  // of the agent that was connected last; each has its own
   bool loss_reported_ = false;
   bool settings_told_ = false;
   bool agent_silent_ = false;  // at the last message to it

@@ -258,6 +258,16 @@ TEST(Due, AnotherAgentCountsAnew) {
   EXPECT_EQ(one.calls_until_due(60 * millisecond, 2), 1);
 }
 
+TEST(Due, ARequestThatComesBeforeAllRanksHaveTheOtherAgentIsOpen) {
+  OneRank one(policy("request"));
+  one.requests.count = 1;
+  one.due.checkpoint_begins();
+  one.due.checkpoint_captured();
+  one.requests.count = 1;  // of the other agent
+  one.due.agent_changed();
+  EXPECT_EQ(one.calls_until_due(60 * millisecond, 2), 1);
+}
+
 TEST(Due, StopMeansOneMoreCheckpoint) {
   OneRank one(policy("request"));
   EXPECT_EQ(one.calls_until_due(60 * millisecond, 1), 0);

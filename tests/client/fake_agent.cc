@@ -59,8 +59,7 @@ void FakeAgent::forget_all() {
 
 void FakeAgent::stop() {
   if (!thread_.joinable()) return;
-  const std::uint64_t one = 1;
-  (void)!::write(wake_.get(), &one, sizeof one);
+  (void)::eventfd_write(wake_.get(), 1);
   thread_.join();
 }
 
@@ -220,16 +219,13 @@ void FakeAgent::welcome(Link& link) {
   welcome.release = "test";
   welcome.pool_bytes = std::uint64_t{options_.buffer_bytes} * options_.buffers;
   welcome.buffer_bytes = options_.buffer_bytes;
-  const std::uint32_t share = options_.buffers / link.hello.local_ranks;
-  welcome.home_first = link.hello.local_rank * share;
-  welcome.home_count = share;
+  welcome.home_count = options_.buffers / link.hello.local_ranks;
+  welcome.home_first = link.hello.local_rank * welcome.home_count;
   welcome.newest = objects.empty() ? 0 : objects.rbegin()->first;
   if (link.hello.nodes > 1) welcome.address = "fake-" + std::to_string(link.hello.node) + ":1";
   welcome.settings = options_.settings;
   // A rank that connects again may be heard before its old link is seen to have ended.
-  for (Link* old = link_of(link.hello.rank); old != nullptr; old = link_of(link.hello.rank)) {
-    old->welcome = false;
-  }
+  for (auto& [fd, old] : links_) old.welcome &= old.hello.rank != link.hello.rank;
   link.welcome = true;
   send(link, welcome, {pool_fd_.get(), control_fd_.get()});
 }
@@ -264,10 +260,9 @@ void FakeAgent::grant() {
       const std::size_t needed = chunks_of(mine.bytes - mine.object.size());
       Link* link = link_of(rank);
       if (link == nullptr || free_.empty() || mine.granted.size() >= needed) continue;
-      wire::Grant grant{filling_version_, {free_.back()}};
+      send(*link, wire::Grant{filling_version_, {free_.back()}});
       mine.granted.insert(free_.back());
       free_.pop_back();
-      send(*link, grant);
       any = true;
     }
   }
