@@ -86,6 +86,11 @@ const std::shared_ptr<tier::OpenReaders>& open_readers() {
   return readers;
 }
 
+const std::shared_ptr<tier::SafeFolders>& safe_folders() {
+  static const auto folders = std::make_shared<tier::SafeFolders>();
+  return folders;
+}
+
 // The local tier of one job: a directory, written with the ring that this machine allows.
 Result<std::unique_ptr<tier::Tier>> make_tier(const Config& config, const std::string& dir,
                                               const std::string& job, agent::Pool& pool,
@@ -121,6 +126,7 @@ Result<std::unique_ptr<tier::Tier>> make_tier(const Config& config, const std::s
   options.root = dir;
   options.recycle = true;
   options.readers = open_readers();
+  options.folders = safe_folders();
   options.spare_folder = job + "/.spare";  // the job's lock guards it
   options.tell_direct = [&config, report_disk, facts, dir](bool used) {
     say_direct(config, dir, used);
@@ -154,6 +160,7 @@ Result<std::unique_ptr<tier::Tier>> open_tier(const Config& config, const std::s
   options.root = dir;
   options.writer = writer;
   options.readers = open_readers();
+  options.folders = safe_folders();
   return tier::open_dir_tier(config.writer.direct ? *direct : *buffered, make_ring, options);
 }
 

@@ -1,9 +1,7 @@
 #include "tier/dir.h"
 
 #include <cerrno>
-#include <mutex>
 #include <optional>
-#include <set>
 
 #include "base/folders.h"
 #include "tier/file_stream.h"
@@ -37,6 +35,7 @@ class DirTier final : public Tier {
         root_(options.root),
         rings_(std::make_shared<RingShelf>(std::move(make_ring))),
         readers_(options.readers ? options.readers : std::make_shared<OpenReaders>()),
+        folders_(options.folders ? options.folders : std::make_shared<SafeFolders>()),
         spares_(fs, root_ + "/" + options.spare_folder,
                 Spares::Limits{options.recycle, options.spares_max, options.spare_bytes_min},
                 readers_),
@@ -93,7 +92,7 @@ class DirTier final : public Tier {
     Status published = io::publish_file(fs_, path, content, temporary(path));
     if (failed_with(published,
                     Code::not_found)) {  // another process, or another tier, removed the folder
-      forget_safe(parent_of(path));
+      folders_->forget(parent_of(path));
       BACKSTAY_TRY(make_safe(parent_of(path)));
       published = io::publish_file(fs_, path, content, temporary(path));
     }
@@ -129,9 +128,10 @@ class DirTier final : public Tier {
   Status remove(const std::string& name) override {
     BACKSTAY_TRY(check_name(name));
     const std::string path = path_of(name);
-    forget_safe(path);
+    folders_->forget(path);
     std::vector<Spare> kept;
     Status removed = remove_path(path, spares_.outside(path) ? &kept : nullptr);
+    folders_->forget(path);
     if (removed.ok()) removed = io::gone_is_fine(fs_.sync_directory(parent_of(path)));
     if (!removed.ok()) {
       spares_.discard(kept);
@@ -146,8 +146,9 @@ class DirTier final : public Tier {
     const std::string path = path_of(prefix);
     const auto entries = fs_.list(path);
     if (!entries.ok() || !entries->empty()) return {};
-    forget_safe(path);
+    folders_->forget(path);
     const Status removed = io::gone_is_fine(fs_.remove(path));
+    folders_->forget(path);
     const bool used_again = !removed.ok() && removed.error().sys_errno() == ENOTEMPTY;
     return used_again ? Status() : removed;
   }
@@ -169,64 +170,46 @@ class DirTier final : public Tier {
 
   // Makes the folder with all above it, and its name safe.
   Status make_safe(const std::string& folder) {
-    if (is_safe(folder)) return {};
+    if (folders_->is_safe(folder)) return {};
     BACKSTAY_TRY(make_folder(folder));
     return sync_above(folder);
   }
 
-  // Also notes which folders from the root upwards were missing: those names are ours to sync.
+  // Each folder that is missing gets a new name, whoever removed the old one.
   Status make_folder(const std::string& folder) {
-    std::string missing = is_safe(root_) ? "" : root_;
-    while (!missing.empty() && failed_with(listed(missing), Code::not_found)) {
-      const std::lock_guard lock(mutex_);
-      made_here_.insert(missing);
-      missing = parent_of(missing);
+    for (std::string path = folder; is_missing(path); path = parent_of(path)) {
+      folders_->forget(path);
+      if (path.size() <= root_.size()) folders_->made(path);
     }
     return fs_.make_directories(folder);
   }
 
-  Status listed(const std::string& folder) {
-    const auto entries = fs_.list(folder);
-    return entries.ok() ? Status() : Status(entries.error());
+  bool is_missing(const std::string& path) {
+    if (path.empty()) return false;
+    const auto facts = fs_.look(path);
+    return !facts.ok() && facts.error().code() == Code::not_found;
   }
 
   // Syncs every folder above until one that is known to be safe.
   Status sync_above(const std::string& folder) {
-    if (is_safe(folder)) return {};
+    if (folders_->is_safe(folder)) return {};
     const std::string above = parent_of(folder);
     if (above == folder) return {};
+    const std::uint64_t forgotten = folders_->forgotten();
     const Status synced = fs_.sync_directory(above);
     // Above our root are folders that we may not open; names there that we did not make are safe.
-    const bool others = folder.size() <= root_.size() && !is_made_here(folder);
+    const bool others = folder.size() <= root_.size() && !folders_->is_made(folder);
     if (!others || !failed_with(synced, Code::permission)) BACKSTAY_TRY(synced);
     BACKSTAY_TRY(sync_above(above));
-    const std::lock_guard lock(mutex_);
-    safe_.insert(folder);
+    folders_->safe(folder, forgotten);
     return {};
-  }
-
-  bool is_safe(const std::string& folder) {
-    const std::lock_guard lock(mutex_);
-    return safe_.contains(folder);
-  }
-
-  bool is_made_here(const std::string& folder) {
-    const std::lock_guard lock(mutex_);
-    return made_here_.contains(folder);
-  }
-
-  void forget_safe(const std::string& path) {
-    const std::lock_guard lock(mutex_);
-    std::erase_if(safe_, [&](const std::string& folder) {
-      return folder == path || folder.starts_with(path + "/");
-    });
   }
 
   // After an error there is no such file.
   Result<std::unique_ptr<io::File>> create_file(const std::string& path, std::uint64_t bytes) {
     auto file = open_new(path, bytes);
     if (!file.ok() && file.error().code() == Code::not_found) {  // as in put()
-      forget_safe(parent_of(path));
+      folders_->forget(parent_of(path));
       file = open_new(path, bytes);
     }
     Status reserved = file.ok() ? (*file)->allocate(bytes) : Status(file.error());
@@ -286,12 +269,10 @@ class DirTier final : public Tier {
   const std::string root_;
   const std::shared_ptr<RingShelf> rings_;
   const std::shared_ptr<OpenReaders> readers_;
+  const std::shared_ptr<SafeFolders> folders_;
   Spares spares_;
   const std::string writer_;
   const std::function<void(bool)> tell_direct_;
-  std::mutex mutex_;                 // guards both sets
-  std::set<std::string> safe_;       // folders whose names are on the disk
-  std::set<std::string> made_here_;  // of the root and those above: made by this tier
 };
 
 }  // namespace

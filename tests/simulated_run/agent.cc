@@ -123,6 +123,7 @@ Result<std::unique_ptr<tier::Tier>> SimulatedAgent::open(io::FileSystem& files,
   auto make_ring = [this]() -> Result<std::unique_ptr<io::Ring>> {
     return io::make_memory_ring({.depth = 4, .seed = around_.random.between(1, UINT32_MAX)});
   };
+  options.folders = folders_;
   return tier::open_dir_tier(files, make_ring, std::move(options));
 }
 

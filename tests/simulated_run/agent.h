@@ -129,6 +129,7 @@ class SimulatedAgent final : public agent::Outbox,
 
   const Surroundings& around_;
   io::MemoryFileSystem& disk_;
+  const std::shared_ptr<tier::SafeFolders> folders_ = std::make_shared<tier::SafeFolders>();
   // How often each of its threads does something: that of the store, of the drain, of the peer file
   // thread, and the main loop's two halves. The node's disk may be slow for one of its two users.
   std::array<std::uint64_t, 5> speeds_{8, 8, 8, 8, 8};

@@ -99,6 +99,36 @@ TEST(DirTierCrash, WhatWasSealedAndSyncedIsNeverLost) {
   }
 }
 
+// An agent writes its own part of a version and its copies for others by two tiers, and one of them
+// removes the folder.
+TEST(DirTierCrash, AFolderThatAnotherTierRemovedIsMadeSafeAgain) {
+  using Write = Status (*)(tier::Tier&);
+  const Write put = [](tier::Tier& tier) { return tier.put("job/v1/x", pattern(10, 1)); };
+  const Write seal = [](tier::Tier& tier) -> Status {
+    BACKSTAY_TRY(write_segment(tier, 1));
+    return tier.sync(folder_of(1));
+  };
+  for (const bool share : {true, false}) {  // false: the tiers of two processes
+    for (const auto& [write, name] : {std::pair(put, "job/v1/x"), std::pair(seal, "job/v1/seg")}) {
+      for (std::uint64_t seed = 0; seed < seed_count; ++seed) {
+        io::MemoryFileSystem fs;
+        const auto folders = share ? std::make_shared<tier::SafeFolders>() : nullptr;
+        auto one = open_tier(fs, false, nullptr, folders);
+        auto other = open_tier(fs, false, nullptr, folders);
+        ASSERT_TRUE(is_ok(write(**one)));
+        ASSERT_TRUE(is_ok((*other)->remove("job/v1")));
+        if (share) {  // it makes the folder again, and has not yet synced it
+          ASSERT_TRUE(is_ok((*other)->create("job/v1/part", 4096)));
+        }
+        ASSERT_TRUE(is_ok(write(**one)));
+        fs.crash(seed);
+        ASSERT_TRUE(is_ok((*open_tier(fs, false))->get(name, segment_bytes)))
+            << name << ", seed " << seed;
+      }
+    }
+  }
+}
+
 TEST(DirTierCrash, WhatWasRemovedStaysAway) {
   for (std::uint64_t seed = 0; seed < seed_count; ++seed) {
     io::MemoryFileSystem fs;

@@ -21,13 +21,15 @@ inline constexpr std::size_t request_bytes = 4 * 1024;
 inline std::string folder_of(std::uint64_t version) { return "job/v" + std::to_string(version); }
 
 // `readers`: of several tiers on the same `fs`.
-inline Result<std::unique_ptr<tier::Tier>> open_tier(io::FileSystem& fs, bool recycle,
-                                                     std::shared_ptr<tier::OpenReaders> readers) {
+inline Result<std::unique_ptr<tier::Tier>> open_tier(
+    io::FileSystem& fs, bool recycle, std::shared_ptr<tier::OpenReaders> readers,
+    std::shared_ptr<tier::SafeFolders> folders = {}) {
   tier::DirOptions options;
   options.root = "/tier";
   options.recycle = recycle;
   options.spare_bytes_min = 4096;
   options.readers = std::move(readers);
+  options.folders = std::move(folders);
   const auto make_ring = []() -> Result<std::unique_ptr<io::Ring>> {
     return io::make_memory_ring();
   };
