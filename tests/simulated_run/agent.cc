@@ -155,7 +155,7 @@ Result<agent::Network> SimulatedAgent::make_network(const agent::MemberId& self,
                         around_.heartbeat_s, &around_.clock};
 }
 
-// What it reports as a leaf of the tree is of itself alone.
+// What it reports of itself, alone or with those below it.
 void SimulatedAgent::overhear(RunId run, Bytes sent) {
   constexpr std::byte tree_channel{1};  // docs/protocol/peers.md
   if (run != vouched_.self.run || sent.empty() || sent.front() != tree_channel) return;
@@ -165,7 +165,9 @@ void SimulatedAgent::overhear(RunId run, Bytes sent) {
   for (const wire::tree::Row& row : report->rows) {
     const bool held =
         row.key.kind == static_cast<std::uint32_t>(wire::tree::Kind::held) && row.key.run == run;
-    const bool own = row.nodes == std::vector<wire::tree::Range>{{vouched_.self.node, 1}};
+    const bool own = std::ranges::any_of(row.nodes, [&](const wire::tree::Range& nodes) {
+      return vouched_.self.node - nodes.first < nodes.count;  // unsigned: not one before the first
+    });
     if (!held || !own || row.lowest < static_cast<std::uint64_t>(Level::protected_)) continue;
     if (row.key.number <= vouched_.version) continue;
     vouched_.version = row.key.number;

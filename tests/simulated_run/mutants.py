@@ -59,8 +59,8 @@ MUTANTS = {
     "ad2a8ef the newest version whose part is protected here may be removed": [
         (
             "retention_pin.cc",
-            "if (version > protected_here_.version()) pin(protected_here_, version);",
-            "(void)version;",
+            "heard_of_ = std::move(protected_here_);\n  pin(protected_here_, version);",
+            "(void)0;",
         ),
     ],
     "6ed1a80 a copy of another node's part is taken for this node's own": [

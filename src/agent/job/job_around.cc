@@ -99,6 +99,10 @@ void Job::directory_complete() {
 
 void Job::protected_here(VersionNumber version) { commit_coordinator_.held_protected(version); }
 
+bool Job::is_heard() const {
+  return state_.node == 0 || commit_coordinator_.run_membership()->links().parent.has_value();
+}
+
 // A version of which there are only copies here is new to this node.
 void Job::kept(const HeldFile& file) {
   if (DrainCoordinator* drain = durability_.coordinator()) drain->kept(file.file);

@@ -83,7 +83,7 @@ void Redundancy::recorded(const format::CommitRecord& record) {
 
 void Redundancy::protected_everywhere(VersionNumber version) {
   replicator_.protected_everywhere(version);
-  if (protects_) retention_pin_.choose();  // before retention is told to go on
+  if (protects_) retention_pin_.choose(events_.is_heard());  // before retention is told to go on
 }
 
 void Redundancy::protected_here(VersionNumber version) {
@@ -91,7 +91,7 @@ void Redundancy::protected_here(VersionNumber version) {
     encoded_.insert(version);
     return tell_encoded();
   }
-  retention_pin_.protected_here(version);
+  retention_pin_.protected_here(version, events_.is_heard());
   events_.protected_here(version);
 }
 
@@ -121,7 +121,7 @@ void Redundancy::tell_encoded() {
       continue;
     }
     at = encoded_.erase(at);
-    retention_pin_.protected_here(version);
+    retention_pin_.protected_here(version, events_.is_heard());
     events_.protected_here(version);
   }
 }
@@ -232,7 +232,7 @@ void Redundancy::membership(const tree::NodeSet& lost, const tree::NodeSet& back
 
 std::uint64_t Redundancy::pump() {
   if (directory_.complete() && !std::exchange(complete_told_, true)) events_.directory_complete();
-  if (protects_) retention_pin_.choose();
+  if (protects_) retention_pin_.choose(events_.is_heard());
   transfers_.serve();
   const std::uint64_t parity_encoder_wants =
       parity_encoder_ ? parity_encoder_->pump() : no_deadline;

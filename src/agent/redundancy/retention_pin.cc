@@ -21,17 +21,21 @@ VersionNumber retention_pin(const VersionTable::Rows& rows, RunId run) {
   return best;
 }
 
-void RetentionPin::choose() {
+void RetentionPin::choose(bool is_heard) {
   const VersionTable::Rows& rows = state_.versions.rows();
   pin(retention_pin_, retention_pin(rows, state_.run));
   const bool overtaken =
       std::any_of(rows.lower_bound(protected_here_.version()), rows.end(),
                   [](const auto& entry) { return entry.second.announced >= Level::protected_; });
   if (overtaken) protected_here_.release();
+  if (overtaken || is_heard) heard_of_.release();
 }
 
-void RetentionPin::protected_here(VersionNumber version) {
-  if (version > protected_here_.version()) pin(protected_here_, version);
+void RetentionPin::protected_here(VersionNumber version, bool is_heard) {
+  if (is_heard) heard_of_.release();
+  if (version <= protected_here_.version()) return;
+  if (!is_heard && heard_of_.version() == 0) heard_of_ = std::move(protected_here_);
+  pin(protected_here_, version);
 }
 
 void RetentionPin::pin(VersionPin& held, VersionNumber version) {

@@ -27,11 +27,13 @@ class RetentionPin {
   // Pins the version as long as it is the pinned one.
   explicit RetentionPin(JobState& state) : state_(state) {}
 
+  // `is_heard` in both: whether the node can tell others now what it holds.
   // After anything that may have changed the versions on this node's disk or their levels.
-  void choose();
+  void choose(bool is_heard);
   // This node's part is protected: the newest such version is held, too, until it is protected on
-  // all nodes. Removing it earlier would waste the other nodes' replicas.
-  void protected_here(VersionNumber version);
+  // all nodes. Removing it earlier would waste the other nodes' replicas. So is the one that the
+  // others heard of last, until the node can tell them of a newer one.
+  void protected_here(VersionNumber version, bool is_heard);
 
  private:
   void pin(VersionPin& held, VersionNumber version);
@@ -39,6 +41,7 @@ class RetentionPin {
   JobState& state_;
   VersionPin retention_pin_;
   VersionPin protected_here_;
+  VersionPin heard_of_;  // older than that, while the node is not heard
 };
 
 }  // namespace backstay::agent
