@@ -73,6 +73,108 @@ class Given(unittest.TestCase):
             said = self.waits("os.write(1, b'x')", "os.write(1, b'out')", stdin=theirs, out=theirs)
         self.assertEqual(said, (b"out", b""))
 
+    def test_event_counter(self):
+        """Its count, as a number and as a semaphore, and whether it waits."""
+        begins = (
+            "import ctypes, fcntl\nlibc = ctypes.CDLL(None)\n"
+            "plain, tickets = libc.eventfd(0, 0o4000), libc.eventfd(0, 1)\n"
+            "for fd in (plain, tickets): os.write(fd, (5_000_000_000).to_bytes(8, 'little'))\n"
+            "copy = os.dup(plain)"
+        )
+        goes_on = (
+            "read = lambda fd: int.from_bytes(os.read(fd, 8), 'little')\nfirst = read(copy)\n"
+            "try: read(plain)\nexcept BlockingIOError: print(first, read(tickets), flush=True)"
+        )
+        self.assertEqual(self.waits(begins, goes_on), (b"5000000000 1\n", b""))
+
+    def test_timer(self):
+        """One has expired, one will, one is not set; an interval goes on."""
+        begins = (
+            "import ctypes, select, struct\nlibc = ctypes.CDLL(None)\n"
+            "def timer(left, interval):\n"
+            "  fd = libc.timerfd_create(1, 0o4000)\n"
+            "  spec = struct.pack('4q', 0, interval, 0, left)\n"
+            "  libc.timerfd_settime(fd, 0, spec, None)\n  return fd\n"
+            "expired, later, never = timer(1, 0), timer(300_000_000, 1_000_000), timer(0, 0)\n"
+            "select.select([expired], [], [])"
+        )
+        goes_on = (
+            "read = lambda fd: int.from_bytes(os.read(fd, 8), 'little')\nonce = read(expired)\n"
+            "for i in range(3):\n  select.select([later], [], [])\n  read(later)\n"
+            "for fd in (expired, never):\n  try: once = read(fd)\n  except BlockingIOError: pass\n"
+            "  else: once = 'again'\n"
+            "print(once, flush=True)"
+        )
+        self.assertEqual(self.waits(begins, goes_on), (b"1\n", b""))
+
+    def test_signal_set(self):
+        begins = (
+            "import ctypes, signal\nlibc = ctypes.CDLL(None)\n"
+            "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])\n"
+            "mask = (ctypes.c_uint64 * 16)(1 << signal.SIGUSR1 - 1)\n"
+            "fd = libc.signalfd(-1, mask, 0o2000000)"
+        )
+        goes_on = (
+            "os.kill(os.getpid(), signal.SIGUSR1)\n"
+            "print(int.from_bytes(os.read(fd, 128)[:4], 'little') == signal.SIGUSR1,\n"
+            "      os.get_inheritable(fd), flush=True)"
+        )
+        self.assertEqual(self.waits(begins, goes_on), (b"True False\n", b""))
+
+    def test_epoll(self):
+        """It watches what it watched, with the same data, itself watched by another one."""
+        begins = (
+            "import ctypes, select, struct\nlibc = ctypes.CDLL(None)\n"
+            "outer, inner = select.epoll(), select.epoll()\nr, w = os.pipe()\n"
+            "event = struct.pack('<IQ', select.EPOLLIN | select.EPOLLET, 0x123456789abcdef)\n"
+            "libc.epoll_ctl(inner.fileno(), 1, r, event)\n"
+            "outer.register(inner.fileno(), select.EPOLLIN)"
+        )
+        goes_on = (
+            "quiet = outer.poll(0)\nos.write(w, b'x')\n"
+            "seen = outer.poll(5) == [(inner.fileno(), select.EPOLLIN)]\n"
+            "got = ctypes.create_string_buffer(24)\n"
+            "count = [libc.epoll_wait(inner.fileno(), got, 2, 0) for i in range(2)]\n"
+            "print(quiet, seen, count, struct.unpack('<IQ', got.raw[:12]), flush=True)"
+        )
+        said = b"[] True [1, 0] (1, 81985529216486895)\n"
+        self.assertEqual(self.waits(begins, goes_on), (said, b""))
+
+    def test_sockets_to_itself(self):
+        """What lies in both ends, an end that is shut, a copy of one, and a flag."""
+        begins = (
+            "import socket\na, b = socket.socketpair()\n"
+            "c, d = socket.socketpair(type=socket.SOCK_SEQPACKET)\n"
+            "a.sendall(b'to b')\na.sendall(b'.' * 50000)\nb.sendall(b'to a')\n"
+            "copy = b.dup()\na.shutdown(socket.SHUT_WR)\nc.setblocking(False)"
+        )
+        goes_on = (
+            "got = b''\n"
+            "while part := copy.recv(99999): got += part\n"
+            "b.sendall(b', again')\nanswer = a.recv(4, socket.MSG_WAITALL) + a.recv(99)\n"
+            "try: c.recv(9)\nexcept BlockingIOError: d.send(b'one')\n"
+            "d.send(b'two')\n"
+            "print(got[:4], len(got), answer, c.recv(9), c.recv(9), flush=True)"
+        )
+        said = b"b'to b' 50004 b'to a, again' b'one' b'two'\n"
+        self.assertEqual(self.waits(begins, goes_on), (said, b""))
+
+    def test_asyncio(self):
+        """A program of Python's event loop: an epoll set and a pair of sockets."""
+        begins = (
+            "import asyncio\nasync def count(name, out):\n"
+            "  for i in range(3):\n    await asyncio.sleep(0.01)\n    out.append(name + str(i))\n"
+            "loop = asyncio.new_event_loop()\nout = []\n"
+            "loop.run_until_complete(count('a', out))"
+        )
+        goes_on = (
+            "async def rest(): return await asyncio.gather(\n"
+            "    count('b', out), loop.run_in_executor(None, min, 7, 8))\n"
+            "print(loop.run_until_complete(rest())[1], out, flush=True)"
+        )
+        said = b"7 ['a0', 'a1', 'a2', 'b0', 'b1', 'b2']\n"
+        self.assertEqual(self.waits(begins, goes_on), (said, b""))
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])

@@ -54,7 +54,15 @@ class Refuse(unittest.TestCase):
         self.assertEqual([path.name for path in self.scratch.glob("image*")], [])
 
     def test_socket(self):
-        self.cut_refused("s = socket.socket()", "is a socket")
+        self.cut_refused("s = socket.socket()", "is a socket whose other end")
+        one_end = "a, b = socket.socketpair()\n"
+        self.cut_refused(one_end + "b.close()", "is a socket whose other end")
+        messages = "a, b = socket.socketpair(type=socket.SOCK_DGRAM)\na.send(b'x')"
+        self.cut_refused(messages, "is a socket in which messages wait")
+        full = one_end + "a.setblocking(False)\na.send(b'x' * 131073)"
+        self.cut_refused(full, "is a socket in which more than 128 KiB wait")
+        handed = one_end + "socket.send_fds(a, [b'x'], [0])"
+        self.cut_refused(handed, "is a socket in which descriptors")
 
     def test_pipe_to_another_process(self):
         ours, theirs = os.pipe()
@@ -73,7 +81,13 @@ class Refuse(unittest.TestCase):
         self.cut_refused("d = os.open('/dev/ptmx', os.O_RDWR | os.O_NOCTTY)", "/dev/p")
 
     def test_event_descriptor(self):
-        self.cut_refused("import select\ne = select.epoll()", "eventpoll")
+        inotify = "import ctypes\ni = ctypes.CDLL(None).inotify_init()"
+        self.cut_refused(inotify, "anon_inode:inotify")
+        gone = (
+            "import select\ne = select.epoll()\nr, w = os.pipe()\ncopy = os.dup(r)\n"
+            "e.register(r, select.EPOLLIN)\nos.close(r)"
+        )
+        self.cut_refused(gone, "is an epoll set that watches descriptor")
 
     def test_thread_that_blocks_every_signal(self):
         """By a system call of its own: libc lets no program block 33. Later it can be cut."""

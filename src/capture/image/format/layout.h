@@ -145,7 +145,19 @@ struct Timer {
 };
 static_assert(sizeof(Timer) == 48);
 
-enum class DescriptorKind : uint32_t { file = 1, directory, device, pipe, inherited };
+enum class DescriptorKind : uint32_t {
+  file = 1,
+  directory,
+  device,
+  pipe,
+  inherited,
+  counter,  // eventfd
+  epoll,
+  timer,       // timerfd
+  signal_set,  // signalfd
+  socket,      // one end of a pair that the program has both ends of
+};
+inline constexpr uint32_t descriptor_kinds = 10;
 struct Descriptor {
   uint64_t offset, bytes;
   uint64_t device, inode;
@@ -158,5 +170,34 @@ struct Descriptor {
   uint32_t path;
 };
 static_assert(sizeof(Descriptor) == 72);
+
+// The contents of descriptors that are no files (docs/format/image.md, section 9).
+struct Counter {
+  uint64_t count;
+  uint64_t semaphore;  // 1: a read takes one
+};
+static_assert(sizeof(Counter) == 16);
+
+struct Watched {  // by an epoll set; one record each
+  uint64_t data;
+  uint32_t number;  // of the descriptor
+  uint32_t events;
+};
+static_assert(sizeof(Watched) == 16);
+
+struct TimerState {
+  uint64_t left_s, left_ns;  // zeros: it is not set
+  uint64_t interval_s, interval_ns;
+  uint64_t expired;  // times that nobody has read yet
+  uint64_t clock;
+};
+static_assert(sizeof(TimerState) == 48);
+
+struct SocketState {  // what lies in the socket follows
+  uint64_t peer;      // inode of the other end
+  uint32_t type;      // SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET
+  uint32_t shut;      // bits: 1 for reading, 2 for writing
+};
+static_assert(sizeof(SocketState) == 16);
 
 }  // namespace backstay::image
