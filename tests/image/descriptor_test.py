@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -23,10 +24,10 @@ class Given(unittest.TestCase):
         self.addCleanup(scratch.cleanup)
         self.scratch = Path(scratch.name)
 
-    def waits(self, begins, goes_on, **kwargs):
+    def waits(self, begins, goes_on, dead_s=0, **kwargs):
         """The program does `begins`, is cut and killed, and does `goes_on`. Returns its output.
 
-        The new process has other descriptors 0, 1 and 2.
+        The new process has other descriptors 0, 1 and 2, and starts `dead_s` later.
         """
         script = (
             f"import os\n{begins}\nos.close(os.open('ready', os.O_CREAT))\n"
@@ -42,6 +43,7 @@ class Given(unittest.TestCase):
         self.assertIsNotNone(life.cut())
         life.kill()
         (self.scratch / "go").touch()
+        time.sleep(dead_s)  # nothing is waited for: the time goes on without the program
         life = booted.Booted(["--restore", image], out=subprocess.PIPE, stderr=subprocess.PIPE)
         with life.process.stdout as out, life.process.stderr as error:
             said = out.read(), error.read()
@@ -159,21 +161,87 @@ class Given(unittest.TestCase):
         said = b"b'to b' 50004 b'to a, again' b'one' b'two'\n"
         self.assertEqual(self.waits(begins, goes_on), (said, b""))
 
-    def test_asyncio(self):
-        """A program of Python's event loop: an epoll set and a pair of sockets."""
+    def test_epoll_by_copies(self):
+        """What it watches is closed, and lives on as a copy; one number has another file now."""
         begins = (
-            "import asyncio\nasync def count(name, out):\n"
-            "  for i in range(3):\n    await asyncio.sleep(0.01)\n    out.append(name + str(i))\n"
-            "loop = asyncio.new_event_loop()\nout = []\n"
-            "loop.run_until_complete(count('a', out))"
+            "import ctypes, select\nset = select.epoll()\n"
+            "pipes = [os.pipe() for i in range(3)]\nwas = [r for r, w in pipes]\n"
+            "for r in was: set.register(r, select.EPOLLIN)\n"
+            "copies = [os.dup(r) for r in was]\nfor r in was: os.close(r)\n"
+            "other = ctypes.CDLL(None).eventfd(5, 0)\nassert other == was[0]\n"
+            "set.register(other, select.EPOLLIN | select.EPOLLET)\nset.poll(0)"
         )
         goes_on = (
-            "async def rest(): return await asyncio.gather(\n"
-            "    count('b', out), loop.run_in_executor(None, min, 7, 8))\n"
-            "print(loop.run_until_complete(rest())[1], out, flush=True)"
+            "first = set.poll(0)\n"
+            "for r, w in pipes: os.write(w, b'x')\n"
+            "print(first == [(other, 1)], sorted(set.poll(0)) == [(r, 1) for r in was],\n"
+            "      os.read(other, 8)[0], [os.read(r, 9) for r in copies], flush=True)"
         )
-        said = b"7 ['a0', 'a1', 'a2', 'b0', 'b1', 'b2']\n"
+        said = b"True True 5 [b'x', b'x', b'x']\n"
         self.assertEqual(self.waits(begins, goes_on), (said, b""))
+
+    def test_epoll_that_tells_once(self):
+        """What has told its event tells no other, nor an end, before it is asked for again."""
+        begins = (
+            "import select, socket\nset = select.epoll()\n"
+            "pairs = [socket.socketpair() for i in range(3)]\n"
+            "ends = [b.fileno() for a, b in pairs]\n"
+            "for fd in ends: set.register(fd, select.EPOLLIN | select.EPOLLONESHOT)\n"
+            "for a, b in pairs[:2]: a.send(b'x')\n"
+            "assert len(set.poll(0)) == 2 and pairs[0][1].recv(9) == b'x'"
+        )
+        goes_on = (
+            "pairs[0][0].close()\npairs[2][0].send(b'y')\n"
+            "seen = [[ends.index(fd) for fd, events in set.poll(0)] for i in range(2)]\n"
+            "for fd in ends: set.modify(fd, select.EPOLLIN | select.EPOLLONESHOT)\n"
+            "print(seen, sorted(ends.index(fd) for fd, events in set.poll(0)), flush=True)"
+        )
+        self.assertEqual(self.waits(begins, goes_on), (b"[[2], []] [0, 1, 2]\n", b""))
+
+    def test_timer_at_a_moment(self):
+        """By the clock on the wall the time without the program counts, by others it does not."""
+        begins = (
+            "import ctypes, select, struct, time\nlibc = ctypes.CDLL(None)\n"
+            "def timer(clock, left_s):\n"
+            "  fd = libc.timerfd_create(clock, 0)\n"
+            "  at = time.clock_gettime_ns(clock) + int(left_s * 1e9)\n"
+            "  spec = struct.pack('4q', 0, 0, at // 10**9, at % 10**9)\n"
+            "  libc.timerfd_settime(fd, 1, spec, None)\n  return fd\n"
+            "wall, never, since_boot = timer(0, 2), timer(0, 3600), timer(1, 3600)"
+        )
+        goes_on = (
+            "print(select.select([wall, never, since_boot], [], [], 1)[0] == [wall], flush=True)"
+        )
+        self.assertEqual(self.waits(begins, goes_on, dead_s=2), (b"True\n", b""))
+
+    def test_socket_whose_other_end_is_closed(self):
+        """What was in it comes, and then its end; an error where something was left unread."""
+        begins = (
+            "import socket\na, b = socket.socketpair()\nb.sendall(b'last')\nb.close()\n"
+            "c, d = socket.socketpair()\nc.sendall(b'unread')\nd.close()\n"
+            "e, f = socket.socketpair(type=socket.SOCK_SEQPACKET)\nf.close()"
+        )
+        goes_on = (
+            "got = [a.recv(9), a.recv(9), e.recv(9)]\n"
+            "try: c.recv(9)\nexcept ConnectionResetError: got.append(c.recv(9))\n"
+            "try: a.send(b'x')\nexcept BrokenPipeError: print(got, flush=True)"
+        )
+        self.assertEqual(self.waits(begins, goes_on), (b"[b'last', b'', b'', b'']\n", b""))
+
+    def test_options_of_sockets(self):
+        begins = (
+            "import socket, struct\na, b = socket.socketpair()\n"
+            "a.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8192)\n"
+            "b.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 9000)\n"
+            "b.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)\n"
+            "b.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack('2q', 3, 500000))\n"
+            "names = ('SNDBUF', 'RCVBUF', 'PASSCRED', 'RCVTIMEO', 'SNDTIMEO', 'RCVLOWAT')\n"
+            "options = lambda: [one.getsockopt(socket.SOL_SOCKET, getattr(socket, f'SO_{name}'),\n"
+            "                                  16) for one in (a, b) for name in names]\n"
+            "were = options()"
+        )
+        goes_on = "print(options() == were, flush=True)"
+        self.assertEqual(self.waits(begins, goes_on), (b"True\n", b""))
 
 
 if __name__ == "__main__":

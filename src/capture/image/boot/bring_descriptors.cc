@@ -1,4 +1,5 @@
 #include "capture/image/boot/bring_back.h"
+#include "capture/image/boot/epoll_sets.h"
 #include "capture/image/boot/events.h"
 #include "capture/image/boot/files.h"
 #include "capture/image/boot/lower_half.h"

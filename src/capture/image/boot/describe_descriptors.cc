@@ -1,5 +1,5 @@
-// Open descriptors: files with their offsets, pipes of the program to itself, devices that have no
-// state, and those that it was started with.
+// Open descriptors: files with their offsets, pipes and sockets of the program to itself, epoll
+// sets and what they watch, devices that have no state, and those that it was started with.
 #include "capture/image/boot/describe.h"
 #include "capture/image/boot/events.h"
 #include "capture/image/boot/files.h"
@@ -172,6 +172,7 @@ void settle_pipes(Tables& tables, Trouble& trouble) {
 
 void keep_states(Tables& tables, Trouble& trouble) {
   for (Descriptor& one : tables.descriptors) {
+    if (one.same_as != one.number && one.same_as >= standard) continue;
     if (one.kind == static_cast<uint32_t>(DescriptorKind::socket))
       keep_socket(tables, one, trouble);
     if (is_event(one.kind)) keep_event(tables, one, trouble);

@@ -1,119 +1,94 @@
 #include "capture/image/boot/events.h"
 
-#include "capture/image/boot/files.h"
+#include "capture/image/boot/descriptor_state.h"
+#include "capture/image/boot/epoll_sets.h"
 
 namespace backstay::image {
 
 namespace {
 
 constexpr uint32_t not_blocking = 04000;
-constexpr long add_to_set = 1;  // EPOLL_CTL_ADD
+constexpr uint32_t clock_realtime = 0;
+constexpr uint32_t clock_realtime_alarm = 8;
+constexpr uint64_t expiry_ns = 200'000;  // a timer's expiry becomes visible within
 
-// What the kernel wants, packed as it has it.
-struct __attribute__((packed)) EpollEvent {
-  uint32_t events;
-  uint64_t data;
-};
 struct TimerSpec {
   uint64_t interval_s, interval_ns, left_s, left_ns;
 };
 
-Lines info_of(const Descriptor& one) {
-  Text path;
-  path << "/proc/self/fdinfo/" << uint64_t{one.number};
-  return Lines(path.c_str());
+long add_to(long fd, uint64_t count) {
+  return count == 0 ? 0 : sys_write(fd, &count, sizeof count);
 }
 
-const char* behind_spaces(const char* at) {
-  while (*at == ' ' || *at == '\t') ++at;
-  return at;
-}
-
-// Finds `name` in the line, and leaves `at` at the number behind it.
-bool find(const char* line, const char* name, const char*& at) {
-  for (; *line != 0; ++line) {
-    if (!begins_with(line, name)) continue;
-    at = behind_spaces(line + strlen(name));
-    return true;
+// Kernels before 6.5 do not tell: a read does. Nobody else reads or writes it meanwhile.
+bool takes_one(const Descriptor& one, uint64_t count) {
+  const Borrowed borrowed(one);
+  const uint64_t added = count < 2 ? 2 - count : 0;
+  uint64_t got = 0;
+  if (borrowed.fd() < 0 || add_to(borrowed.fd(), added) < 0 ||
+      sys_read(borrowed.fd(), &got, sizeof got) != sizeof got) {
+    return false;
   }
-  return false;
-}
-
-void keep(Tables& tables, Descriptor& one, const void* bytes, uint64_t size, Trouble& trouble) {
-  const uint64_t at = tables.contents.size();
-  if (size > tables.contents.room() - at) {
-    trouble << "the image has no room for the state of descriptor " << uint64_t{one.number};
-    return;
+  if (got > 1) {
+    add_to(borrowed.fd(), got - added);
+    return false;
   }
-  tables.contents.resize(at + size);
-  memcpy(&tables.contents[at], bytes, size);
-  if (one.contents_bytes == 0) one.contents = at;
-  one.contents_bytes += size;
-}
-
-template <typename State>
-bool kept(const Tables& tables, const Descriptor& one, uint64_t index, State& state) {
-  if ((index + 1) * sizeof(State) > one.contents_bytes) return false;
-  memcpy(&state, &tables.contents[one.contents + index * sizeof(State)], sizeof(State));
+  if (added == 0) add_to(borrowed.fd(), 1);
+  if (added == 2) sys_read(borrowed.fd(), &got, sizeof got);
   return true;
 }
 
 void keep_counter(Tables& tables, Descriptor& one, Trouble& trouble) {
   Counter state{};
+  bool told = false;
   Lines lines = info_of(one);
   const char* at = nullptr;
   while (const char* line = lines.next()) {
-    if (find(line, "eventfd-count:", at)) state.count = read_hex(at);
-    if (find(line, "eventfd-semaphore:", at)) state.semaphore = read_decimal(at);
+    if (find_in(line, "eventfd-count:", at)) state.count = read_hex(at);
+    if (!find_in(line, "eventfd-semaphore:", at)) continue;
+    state.semaphore = read_decimal(at);
+    told = true;
   }
-  keep(tables, one, &state, sizeof state, trouble);
-}
-
-const Descriptor* watched(const Tables& tables, uint64_t number, uint64_t inode) {
-  for (const Descriptor& one : tables.descriptors) {
-    if (one.number == number && one.inode == inode) return &one;
-  }
-  return nullptr;
-}
-
-void keep_epoll(Tables& tables, Descriptor& one, Trouble& trouble) {
-  Lines lines = info_of(one);
-  while (const char* line = lines.next()) {
-    const char* at = nullptr;
-    if (!find(line, "tfd:", at)) continue;
-    Watched state{};
-    state.number = static_cast<uint32_t>(read_decimal(at));
-    if (find(line, "events:", at)) state.events = static_cast<uint32_t>(read_hex(at));
-    if (find(line, "data:", at)) state.data = read_hex(at);
-    const uint64_t inode = find(line, "ino:", at) ? read_hex(at) : 0;
-    if (watched(tables, state.number, inode) == nullptr) {
-      trouble << "descriptor " << uint64_t{one.number} << " is an epoll set that watches "
-              << "descriptor " << uint64_t{state.number}
-              << ", which is closed or not the program's";
-      return;
-    }
-    keep(tables, one, &state, sizeof state, trouble);
-  }
+  if (!told) state.semaphore = takes_one(one, state.count) ? 1 : 0;
+  keep_state(tables, one, &state, sizeof state, trouble);
 }
 
 // "(1, 500)"
 void read_pair(const char* at, uint64_t& seconds, uint64_t& nanoseconds) {
   if (*at == '(') ++at;
   seconds = read_decimal(at);
-  if (*at == ',') nanoseconds = read_decimal(at = behind_spaces(at + 1));
+  while (*at == ',' || *at == ' ') ++at;
+  nanoseconds = read_decimal(at);
 }
 
-void keep_timer(Tables& tables, Descriptor& one, Trouble& trouble) {
+TimerState read_timer(const Descriptor& one) {
   TimerState state{};
   Lines lines = info_of(one);
   const char* at = nullptr;
   while (const char* line = lines.next()) {
-    if (find(line, "clockid:", at)) state.clock = read_decimal(at);
-    if (find(line, "ticks:", at)) state.expired = read_decimal(at);
-    if (find(line, "it_value:", at)) read_pair(at, state.left_s, state.left_ns);
-    if (find(line, "it_interval:", at)) read_pair(at, state.interval_s, state.interval_ns);
+    if (find_in(line, "clockid:", at)) state.clock = static_cast<uint32_t>(read_decimal(at));
+    if (find_in(line, "ticks:", at)) state.expired = read_decimal(at);
+    if (find_in(line, "settime flags:", at)) state.flags = static_cast<uint32_t>(read_decimal(at));
+    if (find_in(line, "it_value:", at)) read_pair(at, state.left_s, state.left_ns);
+    if (find_in(line, "it_interval:", at)) read_pair(at, state.interval_s, state.interval_ns);
   }
-  keep(tables, one, &state, sizeof state, trouble);
+  return state;
+}
+
+bool is_set(const TimerState& state) {
+  return state.left_s != 0 || state.left_ns != 0 || state.expired != 0;
+}
+
+// One whose time has come and whose expiry the kernel has not counted yet looks as if it was not
+// set.
+void keep_timer(Tables& tables, Descriptor& one, Trouble& trouble) {
+  TimerState state = read_timer(one);
+  if (!is_set(state)) {
+    const uint64_t time[2] = {0, expiry_ns};
+    system_call(__NR_nanosleep, address_of(time), 0);
+    state = read_timer(one);
+  }
+  keep_state(tables, one, &state, sizeof state, trouble);
 }
 
 void keep_signals(Tables& tables, Descriptor& one, Trouble& trouble) {
@@ -121,38 +96,55 @@ void keep_signals(Tables& tables, Descriptor& one, Trouble& trouble) {
   Lines lines = info_of(one);
   const char* at = nullptr;
   while (const char* line = lines.next()) {
-    if (find(line, "sigmask:", at)) mask = read_hex(at);
+    if (find_in(line, "sigmask:", at)) mask = read_hex(at);
   }
-  keep(tables, one, &mask, sizeof mask, trouble);
+  keep_state(tables, one, &mask, sizeof mask, trouble);
 }
 
 long open_counter(const Tables& tables, const Descriptor& one) {
   Counter state;
-  if (!kept(tables, one, 0, state)) return -1;
+  if (!state_of(tables, one, 0, state)) return -1;
   const long fd = system_call(__NR_eventfd2, 0,
                               static_cast<long>((one.flags & not_blocking) | state.semaphore));
-  if (fd >= 0 && state.count > 0) sys_write(fd, &state.count, sizeof state.count);
+  if (fd >= 0) add_to(fd, state.count);
   return fd;
+}
+
+// By the clock on the wall the moment stays what it was; by any other one the time that was left.
+bool keeps_moment(const TimerState& state) {
+  return (state.flags & timer_absolute) != 0 &&
+         (state.clock == clock_realtime || state.clock == clock_realtime_alarm);
+}
+
+void make_moment(uint64_t saved_ns, TimerSpec& spec) {
+  const uint64_t second = 1'000'000'000;
+  const uint64_t nanoseconds = spec.left_ns + saved_ns % second;
+  spec.left_s += saved_ns / second + nanoseconds / second;
+  spec.left_ns = nanoseconds % second;
 }
 
 // One that has expired expires once more at once: the number of times is all that is lost.
 long open_timer(const Tables& tables, const Descriptor& one) {
   TimerState state;
-  if (!kept(tables, one, 0, state)) return -1;
+  if (!state_of(tables, one, 0, state)) return -1;
   const long fd = system_call(__NR_timerfd_create, static_cast<long>(state.clock),
                               static_cast<long>(one.flags & not_blocking));
   TimerSpec spec{state.interval_s, state.interval_ns, state.left_s, state.left_ns};
+  long flags = 0;
   if (state.expired > 0) {
     spec.left_s = 0;
     spec.left_ns = 1;
+  } else if (is_set(state) && keeps_moment(state)) {
+    make_moment(tables.identity.time_ns, spec);
+    flags = static_cast<long>(state.flags);
   }
-  if (fd >= 0) system_call(__NR_timerfd_settime, fd, 0, address_of(&spec), 0);
+  if (fd >= 0) system_call(__NR_timerfd_settime, fd, flags, address_of(&spec), 0);
   return fd;
 }
 
 long open_signals(const Tables& tables, const Descriptor& one) {
   uint64_t mask = 0;
-  if (!kept(tables, one, 0, mask)) return -1;
+  if (!state_of(tables, one, 0, mask)) return -1;
   return system_call(__NR_signalfd4, -1, address_of(&mask), sizeof mask,
                      static_cast<long>(one.flags & not_blocking));
 }
@@ -182,23 +174,6 @@ long open_event(const Tables& tables, const Descriptor& one) {
     case DescriptorKind::epoll: return system_call(__NR_epoll_create1, 0);
     case DescriptorKind::timer: return open_timer(tables, one);
     default: return open_signals(tables, one);
-  }
-}
-
-void watch_again(const Tables& tables, Trouble& trouble) {
-  for (const Descriptor& one : tables.descriptors) {
-    if (one.kind != static_cast<uint32_t>(DescriptorKind::epoll)) continue;
-    if (one.same_as != one.number) continue;
-    Watched state;
-    for (uint64_t i = 0; kept(tables, one, i, state); ++i) {
-      EpollEvent event{state.events, state.data};
-      const long added =
-          system_call(__NR_epoll_ctl, one.number, add_to_set, state.number, address_of(&event));
-      if (added == 0) continue;
-      trouble << "epoll set " << uint64_t{one.number} << " cannot watch descriptor "
-              << uint64_t{state.number} << " again (error " << -added << ")";
-      return;
-    }
   }
 }
 

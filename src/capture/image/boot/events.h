@@ -1,5 +1,5 @@
-// Descriptors that are no files: event counters, epoll sets, timers and signals. Their state is in
-// /proc/self/fdinfo, and goes into the contents of the image.
+// Descriptors that are no files: event counters, timers and signals, and epoll sets
+// (epoll_sets.h). Their state is in /proc/self/fdinfo, and goes into the contents of the image.
 #pragma once
 
 #include "capture/image/boot/tables.h"
@@ -13,13 +13,10 @@ inline bool is_event(uint32_t kind) {
          kind <= static_cast<uint32_t>(DescriptorKind::signal_set);
 }
 
-// Trouble: an epoll set that watches what the image does not have. Called when all descriptors are
-// in the tables.
+// Called when all descriptors are in the tables.
 void keep_event(Tables& tables, Descriptor& one, Trouble& trouble);
 
 // The descriptor, or a negative error. An epoll set watches nothing yet.
 long open_event(const Tables& tables, const Descriptor& one);
-// Epoll sets watch again what they watched. Called when all descriptors have their numbers.
-void watch_again(const Tables& tables, Trouble& trouble);
 
 }  // namespace backstay::image

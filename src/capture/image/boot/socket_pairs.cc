@@ -1,7 +1,9 @@
 #include "capture/image/boot/socket_pairs.h"
 
+#include <linux/poll.h>
+
 #include "capture/image/boot/bring_back.h"
-#include "capture/image/boot/files.h"
+#include "capture/image/boot/descriptor_state.h"
 #include "capture/image/boot/unix_diag.h"
 
 namespace backstay::image {
@@ -10,10 +12,20 @@ namespace {
 
 constexpr long family_unix = 1;
 constexpr uint32_t stream = 1;
+constexpr uint32_t datagrams = 2;
+constexpr uint32_t shut_both = socket_shut_reading | socket_shut_writing;
 constexpr uint32_t not_blocking = 04000;
 constexpr long set_flags = 4;                     // F_SETFL
 constexpr long bytes_waiting = 0x541b;            // FIONREAD
-constexpr long get_type[] = {1, 3};               // SOL_SOCKET, SO_TYPE
+constexpr long socket_level = 1;                  // SOL_SOCKET
+constexpr long type_option = 3;                   // SO_TYPE
+constexpr long send_bytes = 7;                    // SO_SNDBUF
+constexpr long receive_bytes = 8;                 // SO_RCVBUF
+constexpr long credentials = 16;                  // SO_PASSCRED
+constexpr long receive_least = 18;                // SO_RCVLOWAT
+constexpr long receive_wait = 20;                 // SO_RCVTIMEO
+constexpr long send_wait = 21;                    // SO_SNDTIMEO
+constexpr long peek_offset = 42;                  // SO_PEEK_OFF
 constexpr uint32_t peek = 0x2 | 0x40;             // MSG_PEEK, MSG_DONTWAIT
 constexpr uint32_t without_wait = 0x40 | 0x4000;  // MSG_DONTWAIT, MSG_NOSIGNAL
 constexpr int control_cut_off = 0x8;              // MSG_CTRUNC
@@ -75,31 +87,62 @@ void keep_content(Tables& tables, Descriptor& one, long fd, uint64_t bytes, Trou
   one.contents_bytes += bytes;
 }
 
-bool keep_state(Tables& tables, Descriptor& one, const SocketState& state) {
-  const uint64_t at = tables.contents.size();
-  if (sizeof state > tables.contents.room() - at) return false;
-  tables.contents.resize(at + sizeof state);
-  memcpy(&tables.contents[at], &state, sizeof state);
-  one.contents = at;
-  one.contents_bytes = sizeof state;
-  return true;
+template <typename Value>
+void get_option(long fd, long name, Value& value) {
+  uint32_t size = sizeof value;
+  system_call(__NR_getsockopt, fd, socket_level, name, address_of(&value), address_of(&size));
+}
+
+void read_options(long fd, SocketState& state) {
+  get_option(fd, type_option, state.type);
+  get_option(fd, send_bytes, state.send_bytes);
+  get_option(fd, receive_bytes, state.receive_bytes);
+  get_option(fd, receive_least, state.receive_least);
+  get_option(fd, credentials, state.credentials);
+  get_option(fd, receive_wait, state.receive_wait);
+  get_option(fd, send_wait, state.send_wait);
+}
+
+// Also an empty one.
+bool has_message(long fd, const SocketState& state) {
+  const bool ends = (state.shut & socket_shut_reading) != 0;
+  char byte = 0;
+  const long got =
+      system_call(__NR_recvfrom, fd, address_of(&byte), 1, static_cast<long>(peek), 0, 0);
+  return ends ? got > 0 : got >= 0;
+}
+
+// Its error is told once: it is not taken here.
+bool is_reset(long fd) {
+  pollfd look{static_cast<int>(fd), 0, 0};
+  return system_call(__NR_poll, address_of(&look), 1, 0) == 1 && (look.revents & POLLERR) != 0;
+}
+
+bool is_pair(const Tables& tables, const Descriptor& one, long fd, SocketState& state) {
+  if (!look_at_unix_socket(one.inode, state) || has_name(fd)) return false;
+  if (state.peer != 0) return is_ours(tables, state.peer);
+  return state.type != datagrams && (state.shut & shut_both) == shut_both;
 }
 
 void keep_borrowed(Tables& tables, Descriptor& one, long fd, Trouble& trouble) {
   SocketState state{};
-  uint32_t size = sizeof state.type;
   int waiting = 0;
-  system_call(__NR_getsockopt, fd, get_type[0], get_type[1], address_of(&state.type),
-              address_of(&size));
+  int offset = -1;
+  read_options(fd, state);
+  get_option(fd, peek_offset, offset);
   system_call(__NR_ioctl, fd, bytes_waiting, address_of(&waiting));
-  if (!look_at_unix_socket(one.inode, state) || !is_ours(tables, state.peer) || has_name(fd)) {
+  if (!is_pair(tables, one, fd, state)) {
     refuse(one, trouble) << "whose other end the program does not have: it cannot be saved";
-  } else if (waiting > 0 && state.type != stream) {
+  } else if (state.type != stream && has_message(fd, state)) {
     refuse(one, trouble) << "in which messages wait: it cannot be saved now";
-  } else if (!keep_state(tables, one, state)) {
-    refuse(one, trouble) << "for whose state the image has no room";
-  } else if (waiting > 0) {
-    keep_content(tables, one, fd, static_cast<uint64_t>(waiting), trouble);
+  } else if (offset >= 0) {
+    refuse(one, trouble) << "with an offset for looking (SO_PEEK_OFF): it cannot be saved";
+  } else {
+    if (state.peer == 0 && is_reset(fd)) state.shut |= socket_reset;
+    keep_state(tables, one, &state, sizeof state, trouble);
+    if (trouble.empty() && waiting > 0) {
+      keep_content(tables, one, fd, static_cast<uint64_t>(waiting), trouble);
+    }
   }
 }
 
@@ -120,14 +163,6 @@ const Descriptor* with_inode(const Tables& tables, uint64_t inode) {
   return nullptr;
 }
 
-SocketState state_of(const Tables& tables, const Descriptor& one) {
-  SocketState state{};
-  if (one.contents_bytes >= sizeof state) {
-    memcpy(&state, &tables.contents[one.contents], sizeof state);
-  }
-  return state;
-}
-
 // Writes into one end what waited in the other.
 bool fill(const Tables& tables, const Descriptor& reader, long writer) {
   const uint64_t bytes = reader.contents_bytes - sizeof(SocketState);
@@ -137,45 +172,87 @@ bool fill(const Tables& tables, const Descriptor& reader, long writer) {
                      static_cast<long>(without_wait)) == static_cast<long>(bytes);
 }
 
-void shut(long end, const SocketState& state) {
-  if (state.shut != 0) system_call(__NR_shutdown, end, static_cast<long>(state.shut) - 1);
+template <typename Value>
+void set_option(long fd, long name, const Value& value) {
+  system_call(__NR_setsockopt, fd, socket_level, name, address_of(&value), sizeof value);
+}
+
+// The kernel doubles what it is given, for its own needs.
+void set_size(long fd, long name, uint32_t value) {
+  uint32_t now = 0;
+  get_option(fd, name, now);
+  if (now != value) set_option(fd, name, value / 2);
+}
+
+void settle(long end, const SocketState& state) {
+  set_size(end, send_bytes, state.send_bytes);
+  set_size(end, receive_bytes, state.receive_bytes);
+  set_option(end, receive_least, state.receive_least);
+  set_option(end, credentials, state.credentials);
+  set_option(end, receive_wait, state.receive_wait);
+  set_option(end, send_wait, state.send_wait);
+  const uint32_t shut = state.shut & shut_both;
+  if (shut != 0 && state.peer != 0) system_call(__NR_shutdown, end, static_cast<long>(shut) - 1);
+}
+
+// The other end of `one`, which may be closed. False: the tables are not what an image has.
+bool other_of(const Tables& tables, const Descriptor& one, const SocketState& state,
+              const Descriptor*& other, SocketState& other_state) {
+  if (state.peer == 0) return true;
+  other = with_inode(tables, state.peer);
+  return other != nullptr && state_of(tables, *other, 0, other_state) &&
+         other_state.peer == one.inode;
+}
+
+// It ends as it had ended: with bytes unread, it is an error for the one that is left.
+void close_end(long& end, long left, const SocketState& state) {
+  const char byte = 0;
+  if ((state.shut & socket_reset) != 0) {
+    system_call(__NR_sendto, left, address_of(&byte), 1, static_cast<long>(without_wait));
+  }
+  sys_close(end);
+  end = -1;
 }
 
 // Both ends, with what lay in them. Null: the tables are not what an image has, or no room.
-const Pair* pair_of(const Tables& tables, const Descriptor& one) {
+const Pair* pair_of(const Tables& tables, const Descriptor& one, const SocketState& state) {
   for (uint32_t i = 0; i < pair_count; ++i) {
     if (pairs[i].inodes[0] == one.inode || pairs[i].inodes[1] == one.inode) return &pairs[i];
   }
-  const SocketState state = state_of(tables, one);
-  const Descriptor* other = with_inode(tables, state.peer);
-  if (pair_count == sizeof pairs / sizeof pairs[0] || other == nullptr) return nullptr;
-  const SocketState other_state = state_of(tables, *other);
+  const Descriptor* other = nullptr;
+  SocketState other_state{};
   int ends[2] = {-1, -1};
-  if (other_state.peer != one.inode ||
+  if (pair_count == sizeof pairs / sizeof pairs[0] ||
+      !other_of(tables, one, state, other, other_state) ||
       system_call(__NR_socketpair, family_unix, state.type, 0, address_of(ends)) != 0) {
     return nullptr;
   }
   Pair& pair = pairs[pair_count++];
   pair.inodes[0] = one.inode;
-  pair.inodes[1] = other->inode;
+  pair.inodes[1] = state.peer;
   for (int i = 0; i < 2; ++i) pair.ends[i] = lift_descriptor(ends[i]);
-  if (!fill(tables, one, pair.ends[1]) || !fill(tables, *other, pair.ends[0])) return nullptr;
-  shut(pair.ends[0], state);
-  shut(pair.ends[1], other_state);
+  if (!fill(tables, one, pair.ends[1])) return nullptr;
+  if (other == nullptr) {
+    close_end(pair.ends[1], pair.ends[0], state);
+  } else {
+    if (!fill(tables, *other, pair.ends[0])) return nullptr;
+    settle(pair.ends[1], other_state);
+  }
+  settle(pair.ends[0], state);
   return &pair;
 }
 
 }  // namespace
 
 void keep_socket(Tables& tables, Descriptor& one, Trouble& trouble) {
-  const long fd = borrow_descriptor(one.number);
-  keep_borrowed(tables, one, fd, trouble);
-  if (fd >= 0) sys_close(fd);
+  const Borrowed borrowed(one);
+  keep_borrowed(tables, one, borrowed.fd(), trouble);
 }
 
 long open_socket(const Tables& tables, const Descriptor& one) {
-  if (one.contents_bytes < sizeof(SocketState)) return -1;
-  const Pair* pair = pair_of(tables, one);
+  SocketState state;
+  if (!state_of(tables, one, 0, state)) return -1;
+  const Pair* pair = pair_of(tables, one, state);
   if (pair == nullptr) return -1;
   const long fd = system_call(__NR_dup, pair->ends[pair->inodes[0] == one.inode ? 0 : 1]);
   if (fd >= 0 && (one.flags & not_blocking) != 0) {
@@ -186,7 +263,9 @@ long open_socket(const Tables& tables, const Descriptor& one) {
 
 void end_sockets() {
   for (uint32_t i = 0; i < pair_count; ++i) {
-    for (const long end : pairs[i].ends) sys_close(end);
+    for (const long end : pairs[i].ends) {
+      if (end >= 0) sys_close(end);
+    }
   }
   pair_count = 0;
 }

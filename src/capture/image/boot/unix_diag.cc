@@ -13,6 +13,7 @@ namespace {
 constexpr long raw_close_on_exec = 3 | 02000000;  // SOCK_RAW, SOCK_CLOEXEC
 constexpr uint8_t family_unix = 1;
 constexpr long family_netlink = 16;
+constexpr uint8_t connected = 1;  // TCP_ESTABLISHED, of all families
 
 struct Question {
   nlmsghdr header;
@@ -38,7 +39,9 @@ bool read_answer(const char* bytes, uint64_t size, SocketState& state) {
   nlmsghdr header;
   if (size < sizeof header + sizeof(unix_diag_msg)) return false;
   memcpy(&header, bytes, sizeof header);
-  if (header.nlmsg_type != SOCK_DIAG_BY_FAMILY) return false;
+  unix_diag_msg body;
+  memcpy(&body, bytes + sizeof header, sizeof body);
+  if (header.nlmsg_type != SOCK_DIAG_BY_FAMILY || body.udiag_state != connected) return false;
   uint64_t at = sizeof header + sizeof(unix_diag_msg);
   rtattr one;
   while (at + sizeof one <= size) {
@@ -53,7 +56,7 @@ bool read_answer(const char* bytes, uint64_t size, SocketState& state) {
     if (one.rta_type == UNIX_DIAG_SHUTDOWN) state.shut = static_cast<uint8_t>(*value);
     at += (one.rta_len + 3U) & ~3U;
   }
-  return state.peer != 0;
+  return true;
 }
 
 }  // namespace

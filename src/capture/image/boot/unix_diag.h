@@ -7,8 +7,8 @@
 
 namespace backstay::image {
 
-// Fills `peer` and `shut`. False: it is no Unix socket, it has no other end, or the kernel does not
-// answer such questions (CONFIG_UNIX_DIAG).
+// Fills `peer` and `shut`. False: it is no Unix socket, it was never connected, or the kernel does
+// not answer such questions (CONFIG_UNIX_DIAG).
 bool look_at_unix_socket(uint64_t inode, SocketState& state);
 
 }  // namespace backstay::image

@@ -180,24 +180,33 @@ static_assert(sizeof(Counter) == 16);
 
 struct Watched {  // by an epoll set; one record each
   uint64_t data;
-  uint32_t number;  // of the descriptor
+  uint32_t number;  // under which it was added
   uint32_t events;
+  uint32_t holder;  // descriptor that has the open file: another one, where `number` was closed
+  uint32_t zero;
 };
-static_assert(sizeof(Watched) == 16);
+static_assert(sizeof(Watched) == 24);
 
+inline constexpr uint32_t timer_absolute = 1;  // as timerfd_settime takes them
 struct TimerState {
   uint64_t left_s, left_ns;  // zeros: it is not set
   uint64_t interval_s, interval_ns;
   uint64_t expired;  // times that nobody has read yet
-  uint64_t clock;
+  uint32_t clock;
+  uint32_t flags;
 };
 static_assert(sizeof(TimerState) == 48);
 
-struct SocketState {  // what lies in the socket follows
-  uint64_t peer;      // inode of the other end
-  uint32_t type;      // SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET
-  uint32_t shut;      // bits: 1 for reading, 2 for writing
+inline constexpr uint32_t socket_shut_reading = 1;
+inline constexpr uint32_t socket_shut_writing = 2;
+inline constexpr uint32_t socket_reset = 4;  // the other end was closed with bytes unread
+struct SocketState {                         // what lies in the socket follows
+  uint64_t peer;                             // inode of the other end; 0: it is closed
+  uint32_t type;                             // SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET
+  uint32_t shut;
+  uint32_t send_bytes, receive_bytes, receive_least, credentials;  // its options
+  uint64_t receive_wait[2], send_wait[2];                          // s, us
 };
-static_assert(sizeof(SocketState) == 16);
+static_assert(sizeof(SocketState) == 64);
 
 }  // namespace backstay::image
