@@ -228,6 +228,20 @@ class Given(unittest.TestCase):
         )
         self.assertEqual(self.waits(begins, goes_on), (b"[b'last', b'', b'', b'']\n", b""))
 
+    def test_socket_that_waits_for_some_time(self):
+        """The kernel lets no handler of a signal restart its call."""
+        begins = (
+            "import ctypes, socket, struct, threading\na, b = socket.socketpair()\n"
+            "b.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack('2q', 3600, 0))\n"
+            "libc, room, got = ctypes.CDLL(None), ctypes.create_string_buffer(9), []\n"
+            "waits = lambda: got.append(libc.recv(b.fileno(), room, 9, 0))\n"
+            "thread = threading.Thread(target=waits)\nthread.start()\n"
+            "where = f'/proc/self/task/{thread.native_id}/syscall'\n"
+            "while not open(where).read().startswith('45 '): pass"
+        )
+        goes_on = "a.send(b'x')\nthread.join()\nprint(got, flush=True)"
+        self.assertEqual(self.waits(begins, goes_on), (b"[1]\n", b""))
+
     def test_options_of_sockets(self):
         begins = (
             "import socket, struct\na, b = socket.socketpair()\n"

@@ -8,8 +8,8 @@ namespace backstay::image {
 namespace {
 
 constexpr uint32_t not_blocking = 04000;
-constexpr uint32_t clock_realtime = 0;
-constexpr uint32_t clock_realtime_alarm = 8;
+constexpr uint32_t clock_of_day = 0;
+constexpr uint32_t clock_of_day_alarm = 8;
 constexpr uint64_t expiry_ns = 200'000;  // a timer's expiry becomes visible within
 
 struct TimerSpec {
@@ -79,6 +79,21 @@ bool is_set(const TimerState& state) {
   return state.left_s != 0 || state.left_ns != 0 || state.expired != 0;
 }
 
+// By the clock of the day the moment stays what it was; by any other one the time that was left.
+bool keeps_moment(const TimerState& state) {
+  return (state.flags & timer_absolute) != 0 && is_set(state) && state.expired == 0 &&
+         (state.clock == clock_of_day || state.clock == clock_of_day_alarm);
+}
+
+// Out of what is left.
+void make_moment(TimerState& state) {
+  constexpr uint64_t second = 1'000'000'000;
+  const uint64_t now = now_ns(clock_of_day);
+  const uint64_t nanoseconds = state.left_ns + now % second;
+  state.left_s += now / second + nanoseconds / second;
+  state.left_ns = nanoseconds % second;
+}
+
 // One whose time has come and whose expiry the kernel has not counted yet looks as if it was not
 // set.
 void keep_timer(Tables& tables, Descriptor& one, Trouble& trouble) {
@@ -88,6 +103,7 @@ void keep_timer(Tables& tables, Descriptor& one, Trouble& trouble) {
     system_call(__NR_nanosleep, address_of(time), 0);
     state = read_timer(one);
   }
+  if (keeps_moment(state)) make_moment(state);
   keep_state(tables, one, &state, sizeof state, trouble);
 }
 
@@ -110,19 +126,6 @@ long open_counter(const Tables& tables, const Descriptor& one) {
   return fd;
 }
 
-// By the clock on the wall the moment stays what it was; by any other one the time that was left.
-bool keeps_moment(const TimerState& state) {
-  return (state.flags & timer_absolute) != 0 &&
-         (state.clock == clock_realtime || state.clock == clock_realtime_alarm);
-}
-
-void make_moment(uint64_t saved_ns, TimerSpec& spec) {
-  const uint64_t second = 1'000'000'000;
-  const uint64_t nanoseconds = spec.left_ns + saved_ns % second;
-  spec.left_s += saved_ns / second + nanoseconds / second;
-  spec.left_ns = nanoseconds % second;
-}
-
 // One that has expired expires once more at once: the number of times is all that is lost.
 long open_timer(const Tables& tables, const Descriptor& one) {
   TimerState state;
@@ -134,8 +137,7 @@ long open_timer(const Tables& tables, const Descriptor& one) {
   if (state.expired > 0) {
     spec.left_s = 0;
     spec.left_ns = 1;
-  } else if (is_set(state) && keeps_moment(state)) {
-    make_moment(tables.identity.time_ns, spec);
+  } else if (keeps_moment(state)) {
     flags = static_cast<long>(state.flags);
   }
   if (fd >= 0) system_call(__NR_timerfd_settime, fd, flags, address_of(&spec), 0);

@@ -189,7 +189,7 @@ static_assert(sizeof(Watched) == 24);
 
 inline constexpr uint32_t timer_absolute = 1;  // as timerfd_settime takes them
 struct TimerState {
-  uint64_t left_s, left_ns;  // zeros: it is not set
+  uint64_t left_s, left_ns;  // zeros: it is not set; absolute, by the clock of the day: the moment
   uint64_t interval_s, interval_ns;
   uint64_t expired;  // times that nobody has read yet
   uint32_t clock;
