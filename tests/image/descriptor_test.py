@@ -24,7 +24,7 @@ class Given(unittest.TestCase):
         self.addCleanup(scratch.cleanup)
         self.scratch = Path(scratch.name)
 
-    def waits(self, begins, goes_on, dead_s=0, **kwargs):
+    def waits(self, begins, goes_on, dead_s=0, code=0, **kwargs):
         """The program does `begins`, is cut and killed, and does `goes_on`. Returns its output.
 
         The new process has other descriptors 0, 1 and 2, and starts `dead_s` later.
@@ -47,7 +47,7 @@ class Given(unittest.TestCase):
         life = booted.Booted(["--restore", image], out=subprocess.PIPE, stderr=subprocess.PIPE)
         with life.process.stdout as out, life.process.stderr as error:
             said = out.read(), error.read()
-        self.assertEqual(life.end(), 0, said)
+        self.assertEqual(life.end(), code, said)
         return said
 
     def test_pipe_whose_writer_has_ended(self):
@@ -197,6 +197,15 @@ class Given(unittest.TestCase):
             "print(seen, sorted(ends.index(fd) for fd, events in set.poll(0)), flush=True)"
         )
         self.assertEqual(self.waits(begins, goes_on), (b"[[2], []] [0, 1, 2]\n", b""))
+
+    def test_epoll_that_watches_the_input(self):
+        """What the new start gives must be something that can be waited for."""
+        ours, theirs = os.pipe()
+        self.addCleanup(os.close, theirs)
+        begins = "import select\nset = select.epoll()\nset.register(0, select.EPOLLIN)"
+        with os.fdopen(ours) as stdin:
+            _, error = self.waits(begins, "", code=78, stdin=stdin)
+        self.assertIn(b"start the program with a pipe or a terminal there", error)
 
     def test_timer_at_a_moment(self):
         """By the clock on the wall the time without the program counts, by others it does not."""
