@@ -5,6 +5,7 @@ Usage: descriptor_test.py BOOT PROGRAMS_FOLDER
 """
 
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -206,6 +207,24 @@ class Given(unittest.TestCase):
         with os.fdopen(ours) as stdin:
             _, error = self.waits(begins, "", code=78, stdin=stdin)
         self.assertIn(b"start the program with a pipe or a terminal there", error)
+
+    def test_many_pairs(self):
+        """Of sockets and pipes: with 800 of 1000 descriptors a restart has room, too."""
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (1000, limits[1]))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
+        begins = (
+            "import resource, socket\npairs = [socket.socketpair() for i in range(270)]\n"
+            "pipes = [os.pipe() for i in range(130)]\n"
+            "for i, (a, b) in enumerate(pairs): a.sendall(b'%d' % i)\n"
+            "for i, (r, w) in enumerate(pipes): os.write(w, b'%d' % i)"
+        )
+        goes_on = (
+            "print([int(b.recv(9)) for a, b in pairs] == list(range(270)),\n"
+            "      [int(os.read(r, 9)) for r, w in pipes] == list(range(130)),\n"
+            "      resource.getrlimit(resource.RLIMIT_NOFILE)[0], flush=True)"
+        )
+        self.assertEqual(self.waits(begins, goes_on), (b"True True 1000\n", b""))
 
     def test_timer_at_a_moment(self):
         """By the clock on the wall the time without the program counts, by others it does not."""

@@ -21,9 +21,29 @@ struct Pipe {
   uint64_t inode = 0;
   int ends[2] = {-1, -1};
 };
-Pipe pipes[256];
+Pipe pipes[descriptors_max / 2];
 uint32_t pipe_count = 0;
 long above = 0;  // the first number that no descriptor of the image has
+
+constexpr long open_files = 7;  // RLIMIT_NOFILE
+struct Limit {
+  uint64_t soft = 0, hard = 0;
+};
+Limit limit;
+
+// Each pipe and pair has copies above all numbers until all descriptors are there.
+void raise_limit() {
+  system_call(__NR_prlimit64, 0, open_files, 0, address_of(&limit));
+  const Limit raised{limit.hard, limit.hard};
+  system_call(__NR_prlimit64, 0, open_files, address_of(&raised), 0);
+}
+
+// A program that has raised its own limit to have more open keeps it raised.
+void lower_limit() {
+  if (above <= static_cast<long>(limit.soft)) {
+    system_call(__NR_prlimit64, 0, open_files, address_of(&limit), 0);
+  }
+}
 
 const Descriptor* reader_of(const Tables& tables, uint64_t inode) {
   for (const Descriptor& one : tables.descriptors) {
@@ -221,6 +241,7 @@ long lift_descriptor(long fd) {
 }
 
 void clear_descriptors(const Tables& tables, bool reserve, long& control, Trouble& trouble) {
+  raise_limit();
   for (const Descriptor& one : tables.descriptors) {
     if (static_cast<long>(one.number) >= above) above = static_cast<long>(one.number) + 1;
   }
@@ -234,9 +255,11 @@ void clear_descriptors(const Tables& tables, bool reserve, long& control, Troubl
   }
   close_others(tables, control, launcher);
   if (reserve && trouble.empty()) take_numbers(tables, trouble);
+  lower_limit();
 }
 
 void open_descriptors(const Tables& tables, Trouble& trouble) {
+  raise_limit();
   for (const Descriptor& one : tables.descriptors) {
     if (trouble.empty()) open_descriptor(tables, one, trouble);
   }
@@ -246,6 +269,7 @@ void open_descriptors(const Tables& tables, Trouble& trouble) {
     sys_close(pipes[i].ends[0]);
     sys_close(pipes[i].ends[1]);
   }
+  lower_limit();
   system_call(__NR_chdir, address_of(tables.text(tables.identity.cwd)));
   system_call(__NR_umask, tables.identity.umask);
 }

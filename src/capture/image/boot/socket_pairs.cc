@@ -152,7 +152,7 @@ struct Pair {
   uint64_t inodes[2] = {0, 0};
   long ends[2] = {-1, -1};
 };
-Pair pairs[256];
+Pair pairs[descriptors_max];  // of some only one end is left
 uint32_t pair_count = 0;
 
 const Descriptor* with_inode(const Tables& tables, uint64_t inode) {
