@@ -109,7 +109,7 @@ const fs = require('fs');
 if (!isMainThread) {
   parentPort.on('message', (n) => {
     let x = n;
-    for (let i = 0; i < 1e6; i++) x = (x * 1103515245 + 12345) % 2147483648;
+    for (let i = 0; i < 3e5; i++) x = (x * 1103515245 + 12345) % 2147483648;
     parentPort.postMessage([n, x]);
   });
 } else {
@@ -119,10 +119,10 @@ if (!isMainThread) {
     one.on('message', ([n, x]) => { sum = (sum + x * (n + 1)) % 1e9; done++; });
   }
   const timer = setInterval(() => {
-    if (sent < 200) {
+    if (sent < 150) {
       workers[sent % 2].postMessage(sent++);
       fs.readFile(__filename, (error, text) => { reads++; read += text.length; });
-    } else if (done === 200 && reads === 200) {
+    } else if (done === 150 && reads === 150) {
       clearInterval(timer);
       for (const one of workers) one.terminate();
       setTimeout(() => console.log(sum, read), 50);
