@@ -189,7 +189,7 @@ def test_backstay_checkpoint_saves_it(world):
 
 
 def test_a_program_that_cannot_be_saved_runs_on_and_says_why(world):
-    words = program(world, "import socket; ours = socket.socketpair()" + WAITS.format(""))
+    words = program(world, "import socket; ours = socket.socket()" + WAITS.format(""))
     running = start(world, words, "--job", "app", "--interval", 3600)
     assert running.stdout.readline() == "begun\n"  # it has its sockets
     running.send_signal(signal.SIGUSR1)

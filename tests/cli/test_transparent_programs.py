@@ -77,8 +77,65 @@ def statistics(world):
     return ["Rscript", path]
 
 
-@pytest.mark.parametrize("make", [gzip, sqlite, numpy, openmp, octave, statistics],
-                         ids=["gzip", "sqlite3", "numpy", "openmp", "octave", "R"])
+def selectors(world):
+    """An epoll set and two pairs of sockets, in which something is always on its way."""
+    return program(world, """
+import hashlib, selectors, socket, time
+ways = selectors.EpollSelector()
+a, b = socket.socketpair()
+c, d = socket.socketpair()
+ways.register(b, selectors.EVENT_READ, d)
+ways.register(c, selectors.EVENT_READ, a)
+a.sendall(b"0123456789" * 400)
+said = hashlib.sha256()
+taken = 0
+while taken < 6_000_000:
+    for key, _ in ways.select():
+        part = key.fileobj.recv(4000)
+        said.update(part)
+        taken += len(part)
+        time.sleep(0.001)
+        key.data.sendall(part)
+print(said.hexdigest())
+""")
+
+
+def node(world):
+    """Timers, threads of its own, and those that read files."""
+    path = world.folder / "app.js"
+    path.write_text("""
+const { Worker, isMainThread, parentPort } = require('worker_threads');
+const fs = require('fs');
+if (!isMainThread) {
+  parentPort.on('message', (n) => {
+    let x = n;
+    for (let i = 0; i < 3e5; i++) x = (x * 1103515245 + 12345) % 2147483648;
+    parentPort.postMessage([n, x]);
+  });
+} else {
+  const workers = [0, 1].map(() => new Worker(__filename));
+  let sent = 0, done = 0, reads = 0, read = 0, sum = 0;
+  for (const one of workers) {
+    one.on('message', ([n, x]) => { sum = (sum + x * (n + 1)) % 1e9; done++; });
+  }
+  const timer = setInterval(() => {
+    if (sent < 150) {
+      workers[sent % 2].postMessage(sent++);
+      fs.readFile(__filename, (error, text) => { reads++; read += text.length; });
+    } else if (done === 150 && reads === 150) {
+      clearInterval(timer);
+      for (const one of workers) one.terminate();
+      setTimeout(() => console.log(sum, read), 50);
+    }
+  }, 10);
+}
+""")
+    return ["node", path]
+
+
+@pytest.mark.parametrize("make", [gzip, sqlite, numpy, openmp, octave, statistics, selectors, node],
+                         ids=["gzip", "sqlite3", "numpy", "openmp", "octave", "R", "selectors",
+                              "node"])
 def test_killed_at_random(world, make):
     words = make(world)
     if shutil.which(str(words[0])) is None:

@@ -129,7 +129,7 @@ def test_another_number_of_ranks_is_refused(world, launcher):
 
 @launchers
 def test_one_rank_that_cannot_be_saved_is_named_and_all_run_on(world, launcher):
-    text = ("import socket, os; ours = socket.socketpair() if '2' in (os.environ.get('PMI_RANK'), "
+    text = ("import socket, os; ours = socket.socket() if '2' in (os.environ.get('PMI_RANK'), "
             "os.environ.get('OMPI_COMM_WORLD_RANK')) else 0")
     words = program(world, text + WAITS.format(""))
     running = start(world, line(launcher, RANKS, *words), "--job", "app", "--interval", 0.1)

@@ -5,10 +5,12 @@ Usage: descriptor_test.py BOOT PROGRAMS_FOLDER
 """
 
 import os
+import resource
 import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -23,10 +25,10 @@ class Given(unittest.TestCase):
         self.addCleanup(scratch.cleanup)
         self.scratch = Path(scratch.name)
 
-    def waits(self, begins, goes_on, **kwargs):
+    def waits(self, begins, goes_on, dead_s=0, code=0, **kwargs):
         """The program does `begins`, is cut and killed, and does `goes_on`. Returns its output.
 
-        The new process has other descriptors 0, 1 and 2.
+        The new process has other descriptors 0, 1 and 2, and starts `dead_s` later.
         """
         script = (
             f"import os\n{begins}\nos.close(os.open('ready', os.O_CREAT))\n"
@@ -42,10 +44,11 @@ class Given(unittest.TestCase):
         self.assertIsNotNone(life.cut())
         life.kill()
         (self.scratch / "go").touch()
+        time.sleep(dead_s)  # nothing is waited for: the time goes on without the program
         life = booted.Booted(["--restore", image], out=subprocess.PIPE, stderr=subprocess.PIPE)
         with life.process.stdout as out, life.process.stderr as error:
             said = out.read(), error.read()
-        self.assertEqual(life.end(), 0, said)
+        self.assertEqual(life.end(), code, said)
         return said
 
     def test_pipe_whose_writer_has_ended(self):
@@ -72,6 +75,215 @@ class Given(unittest.TestCase):
         with ours, theirs:
             said = self.waits("os.write(1, b'x')", "os.write(1, b'out')", stdin=theirs, out=theirs)
         self.assertEqual(said, (b"out", b""))
+
+    def test_event_counter(self):
+        """Its count, as a number and as a semaphore, and whether it waits."""
+        begins = (
+            "import ctypes, fcntl\nlibc = ctypes.CDLL(None)\n"
+            "plain, tickets = libc.eventfd(0, 0o4000), libc.eventfd(0, 1)\n"
+            "for fd in (plain, tickets): os.write(fd, (5_000_000_000).to_bytes(8, 'little'))\n"
+            "copy = os.dup(plain)"
+        )
+        goes_on = (
+            "read = lambda fd: int.from_bytes(os.read(fd, 8), 'little')\nfirst = read(copy)\n"
+            "try: read(plain)\nexcept BlockingIOError: print(first, read(tickets), flush=True)"
+        )
+        self.assertEqual(self.waits(begins, goes_on), (b"5000000000 1\n", b""))
+
+    def test_timer(self):
+        """One has expired, one will, one is not set; an interval goes on."""
+        begins = (
+            "import ctypes, select, struct\nlibc = ctypes.CDLL(None)\n"
+            "def timer(left, interval):\n"
+            "  fd = libc.timerfd_create(1, 0o4000)\n"
+            "  spec = struct.pack('4q', 0, interval, 0, left)\n"
+            "  libc.timerfd_settime(fd, 0, spec, None)\n  return fd\n"
+            "expired, later, never = timer(1, 0), timer(300_000_000, 1_000_000), timer(0, 0)\n"
+            "select.select([expired], [], [])"
+        )
+        goes_on = (
+            "read = lambda fd: int.from_bytes(os.read(fd, 8), 'little')\nonce = read(expired)\n"
+            "for i in range(3):\n  select.select([later], [], [])\n  read(later)\n"
+            "for fd in (expired, never):\n  try: once = read(fd)\n  except BlockingIOError: pass\n"
+            "  else: once = 'again'\n"
+            "print(once, flush=True)"
+        )
+        self.assertEqual(self.waits(begins, goes_on), (b"1\n", b""))
+
+    def test_signal_set(self):
+        begins = (
+            "import ctypes, signal\nlibc = ctypes.CDLL(None)\n"
+            "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])\n"
+            "mask = (ctypes.c_uint64 * 16)(1 << signal.SIGUSR1 - 1)\n"
+            "fd = libc.signalfd(-1, mask, 0o2000000)"
+        )
+        goes_on = (
+            "os.kill(os.getpid(), signal.SIGUSR1)\n"
+            "print(int.from_bytes(os.read(fd, 128)[:4], 'little') == signal.SIGUSR1,\n"
+            "      os.get_inheritable(fd), flush=True)"
+        )
+        self.assertEqual(self.waits(begins, goes_on), (b"True False\n", b""))
+
+    def test_epoll(self):
+        """It watches what it watched, with the same data, itself watched by another one."""
+        begins = (
+            "import ctypes, select, struct\nlibc = ctypes.CDLL(None)\n"
+            "outer, inner = select.epoll(), select.epoll()\nr, w = os.pipe()\n"
+            "event = struct.pack('<IQ', select.EPOLLIN | select.EPOLLET, 0x123456789abcdef)\n"
+            "libc.epoll_ctl(inner.fileno(), 1, r, event)\n"
+            "outer.register(inner.fileno(), select.EPOLLIN)"
+        )
+        goes_on = (
+            "quiet = outer.poll(0)\nos.write(w, b'x')\n"
+            "seen = outer.poll(5) == [(inner.fileno(), select.EPOLLIN)]\n"
+            "got = ctypes.create_string_buffer(24)\n"
+            "count = [libc.epoll_wait(inner.fileno(), got, 2, 0) for i in range(2)]\n"
+            "print(quiet, seen, count, struct.unpack('<IQ', got.raw[:12]), flush=True)"
+        )
+        said = b"[] True [1, 0] (1, 81985529216486895)\n"
+        self.assertEqual(self.waits(begins, goes_on), (said, b""))
+
+    def test_sockets_to_itself(self):
+        """What lies in both ends, an end that is shut, a copy of one, and a flag."""
+        begins = (
+            "import socket\na, b = socket.socketpair()\n"
+            "c, d = socket.socketpair(type=socket.SOCK_SEQPACKET)\n"
+            "a.sendall(b'to b')\na.sendall(b'.' * 50000)\nb.sendall(b'to a')\n"
+            "copy = b.dup()\na.shutdown(socket.SHUT_WR)\nc.setblocking(False)"
+        )
+        goes_on = (
+            "got = b''\n"
+            "while part := copy.recv(99999): got += part\n"
+            "b.sendall(b', again')\nanswer = a.recv(4, socket.MSG_WAITALL) + a.recv(99)\n"
+            "try: c.recv(9)\nexcept BlockingIOError: d.send(b'one')\n"
+            "d.send(b'two')\n"
+            "print(got[:4], len(got), answer, c.recv(9), c.recv(9), flush=True)"
+        )
+        said = b"b'to b' 50004 b'to a, again' b'one' b'two'\n"
+        self.assertEqual(self.waits(begins, goes_on), (said, b""))
+
+    def test_epoll_by_copies(self):
+        """What it watches is closed, and lives on as a copy; one number has another file now."""
+        begins = (
+            "import ctypes, select\nset = select.epoll()\n"
+            "pipes = [os.pipe() for i in range(3)]\nwas = [r for r, w in pipes]\n"
+            "for r in was: set.register(r, select.EPOLLIN)\n"
+            "copies = [os.dup(r) for r in was]\nfor r in was: os.close(r)\n"
+            "other = ctypes.CDLL(None).eventfd(5, 0)\nassert other == was[0]\n"
+            "set.register(other, select.EPOLLIN | select.EPOLLET)\nset.poll(0)"
+        )
+        goes_on = (
+            "first = set.poll(0)\n"
+            "for r, w in pipes: os.write(w, b'x')\n"
+            "print(first == [(other, 1)], sorted(set.poll(0)) == [(r, 1) for r in was],\n"
+            "      os.read(other, 8)[0], [os.read(r, 9) for r in copies], flush=True)"
+        )
+        said = b"True True 5 [b'x', b'x', b'x']\n"
+        self.assertEqual(self.waits(begins, goes_on), (said, b""))
+
+    def test_epoll_that_tells_once(self):
+        """What has told its event tells no other, nor an end, before it is asked for again."""
+        begins = (
+            "import select, socket\nset = select.epoll()\n"
+            "pairs = [socket.socketpair() for i in range(3)]\n"
+            "ends = [b.fileno() for a, b in pairs]\n"
+            "for fd in ends: set.register(fd, select.EPOLLIN | select.EPOLLONESHOT)\n"
+            "for a, b in pairs[:2]: a.send(b'x')\n"
+            "assert len(set.poll(0)) == 2 and pairs[0][1].recv(9) == b'x'"
+        )
+        goes_on = (
+            "pairs[0][0].close()\npairs[2][0].send(b'y')\n"
+            "seen = [[ends.index(fd) for fd, events in set.poll(0)] for i in range(2)]\n"
+            "for fd in ends: set.modify(fd, select.EPOLLIN | select.EPOLLONESHOT)\n"
+            "print(seen, sorted(ends.index(fd) for fd, events in set.poll(0)), flush=True)"
+        )
+        self.assertEqual(self.waits(begins, goes_on), (b"[[2], []] [0, 1, 2]\n", b""))
+
+    def test_epoll_that_watches_the_input(self):
+        """What the new start gives must be something that can be waited for."""
+        ours, theirs = os.pipe()
+        self.addCleanup(os.close, theirs)
+        begins = "import select\nset = select.epoll()\nset.register(0, select.EPOLLIN)"
+        with os.fdopen(ours) as stdin:
+            _, error = self.waits(begins, "", code=78, stdin=stdin)
+        self.assertIn(b"start the program with a pipe or a terminal there", error)
+
+    def test_many_pairs(self):
+        """Of sockets and pipes: with 800 of 1000 descriptors a restart has room, too."""
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (1000, limits[1]))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
+        begins = (
+            "import resource, socket\npairs = [socket.socketpair() for i in range(270)]\n"
+            "pipes = [os.pipe() for i in range(130)]\n"
+            "for i, (a, b) in enumerate(pairs): a.sendall(b'%d' % i)\n"
+            "for i, (r, w) in enumerate(pipes): os.write(w, b'%d' % i)"
+        )
+        goes_on = (
+            "print([int(b.recv(9)) for a, b in pairs] == list(range(270)),\n"
+            "      [int(os.read(r, 9)) for r, w in pipes] == list(range(130)),\n"
+            "      resource.getrlimit(resource.RLIMIT_NOFILE)[0], flush=True)"
+        )
+        self.assertEqual(self.waits(begins, goes_on), (b"True True 1000\n", b""))
+
+    def test_timer_at_a_moment(self):
+        """By the clock on the wall the time without the program counts, by others it does not."""
+        begins = (
+            "import ctypes, select, struct, time\nlibc = ctypes.CDLL(None)\n"
+            "def timer(clock, left_s):\n"
+            "  fd = libc.timerfd_create(clock, 0)\n"
+            "  at = time.clock_gettime_ns(clock) + int(left_s * 1e9)\n"
+            "  spec = struct.pack('4q', 0, 0, at // 10**9, at % 10**9)\n"
+            "  libc.timerfd_settime(fd, 1, spec, None)\n  return fd\n"
+            "wall, never, since_boot = timer(0, 2), timer(0, 3600), timer(1, 3600)"
+        )
+        goes_on = (
+            "print(select.select([wall, never, since_boot], [], [], 1)[0] == [wall], flush=True)"
+        )
+        self.assertEqual(self.waits(begins, goes_on, dead_s=2), (b"True\n", b""))
+
+    def test_socket_whose_other_end_is_closed(self):
+        """What was in it comes, and then its end; an error where something was left unread."""
+        begins = (
+            "import socket\na, b = socket.socketpair()\nb.sendall(b'last')\nb.close()\n"
+            "c, d = socket.socketpair()\nc.sendall(b'unread')\nd.close()\n"
+            "e, f = socket.socketpair(type=socket.SOCK_SEQPACKET)\nf.close()"
+        )
+        goes_on = (
+            "got = [a.recv(9), a.recv(9), e.recv(9)]\n"
+            "try: c.recv(9)\nexcept ConnectionResetError: got.append(c.recv(9))\n"
+            "try: a.send(b'x')\nexcept BrokenPipeError: print(got, flush=True)"
+        )
+        self.assertEqual(self.waits(begins, goes_on), (b"[b'last', b'', b'', b'']\n", b""))
+
+    def test_socket_that_waits_for_some_time(self):
+        """The kernel lets no handler of a signal restart its call."""
+        begins = (
+            "import ctypes, socket, struct, threading\na, b = socket.socketpair()\n"
+            "b.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack('2q', 3600, 0))\n"
+            "libc, room, got = ctypes.CDLL(None), ctypes.create_string_buffer(9), []\n"
+            "waits = lambda: got.append(libc.recv(b.fileno(), room, 9, 0))\n"
+            "thread = threading.Thread(target=waits)\nthread.start()\n"
+            "where = f'/proc/self/task/{thread.native_id}/syscall'\n"
+            "while not open(where).read().startswith('45 '): pass"
+        )
+        goes_on = "a.send(b'x')\nthread.join()\nprint(got, flush=True)"
+        self.assertEqual(self.waits(begins, goes_on), (b"[1]\n", b""))
+
+    def test_options_of_sockets(self):
+        begins = (
+            "import socket, struct\na, b = socket.socketpair()\n"
+            "a.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8192)\n"
+            "b.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 9000)\n"
+            "b.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)\n"
+            "b.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack('2q', 3, 500000))\n"
+            "names = ('SNDBUF', 'RCVBUF', 'PASSCRED', 'RCVTIMEO', 'SNDTIMEO', 'RCVLOWAT')\n"
+            "options = lambda: [one.getsockopt(socket.SOL_SOCKET, getattr(socket, f'SO_{name}'),\n"
+            "                                  16) for one in (a, b) for name in names]\n"
+            "were = options()"
+        )
+        goes_on = "print(options() == were, flush=True)"
+        self.assertEqual(self.waits(begins, goes_on), (b"True\n", b""))
 
 
 if __name__ == "__main__":

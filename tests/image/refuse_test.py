@@ -54,7 +54,17 @@ class Refuse(unittest.TestCase):
         self.assertEqual([path.name for path in self.scratch.glob("image*")], [])
 
     def test_socket(self):
-        self.cut_refused("s = socket.socket()", "is a socket")
+        self.cut_refused("s = socket.socket()", "is a socket whose other end")
+        one_end = "a, b = socket.socketpair()\n"
+        watched = "import select\ne = select.epoll()\ns = socket.socket()\ne.register(s)"
+        self.cut_refused(watched, "is a socket whose other end")
+        messages = "a, b = socket.socketpair(type=socket.SOCK_DGRAM)\n"
+        for message in ("a.send(b'x')", "a.send(b'')"):
+            self.cut_refused(messages + message, "is a socket in which messages wait")
+        full = one_end + "a.setblocking(False)\na.send(b'x' * 131073)"
+        self.cut_refused(full, "is a socket in which more than 128 KiB wait")
+        handed = one_end + "socket.send_fds(a, [b'x'], [0])"
+        self.cut_refused(handed, "is a socket in which descriptors")
 
     def test_pipe_to_another_process(self):
         ours, theirs = os.pipe()
@@ -73,8 +83,27 @@ class Refuse(unittest.TestCase):
         self.cut_refused("d = os.open('/dev/ptmx', os.O_RDWR | os.O_NOCTTY)", "/dev/p")
 
     def test_event_descriptor(self):
-        self.cut_refused("import select\ne = select.epoll()", "eventpoll")
+        inotify = "import ctypes\ni = ctypes.CDLL(None).inotify_init()"
+        self.cut_refused(inotify, "anon_inode:inotify")
+        # What an epoll set watches is closed, and a thread with descriptors of its own has it open.
+        gone = (
+            "import ctypes, select, threading\ne = select.epoll()\nr, w = os.pipe()\n"
+            "e.register(r, select.EPOLLIN)\nholds = threading.Event()\n"
+            "def hold():\n  ctypes.CDLL(None).unshare(0x400)\n  holds.set()\n"
+            "  while not os.path.exists('go'): pass\n"
+            "threading.Thread(target=hold).start()\nholds.wait()\nos.close(r)"
+        )
+        self.cut_refused(gone, "which is closed or not the program's")
+        ours, theirs = os.pipe()
+        self.addCleanup(os.close, ours)
+        with os.fdopen(theirs):
+            away = f"import select\ne = select.epoll()\ne.register({theirs}, select.EPOLLOUT)"
+            self.cut_refused(away, f"descriptor {theirs}, a pipe to another", pass_fds=[theirs])
 
+    def test_asyncio(self):
+        """Its event loops remember the process id. The program goes on, and its loop ends."""
+        loop = "import asyncio\nloop = asyncio.new_event_loop()"
+        self.cut_refused(loop, "asyncio, whose event loops do not run on under another process id")
     def test_thread_that_blocks_every_signal(self):
         """By a system call of its own: libc lets no program block 33. Later it can be cut."""
         script = (

@@ -20,8 +20,8 @@ from job import environment
 
 BOOT, MPIRUN, FOLDER, PROGRAMS, MPI = sys.argv[1:6]
 REAL = {"mpich": "libmpich.so.12", "openmpi": "libmpi.so.40"}[MPI]
-LOWER = range(0x3B5E00000000, 0x3C5E00000000)
-OURS = range(0x3A5E00000000, 0x3C5E00000000)
+LOWER = range(0x4B5E00000000, 0x4C5E00000000)
+OURS = range(0x4A5E00000000, 0x4C5E00000000)
 DEADLINE_S = 60
 # What an unmodified program and our library map; the kernel's pages too.
 UPPER = re.compile(
@@ -193,7 +193,7 @@ class LowerHalf(unittest.TestCase):
         command = [BOOT, "--mpi", FOLDER, "--", "/bin/cat", "/proc/self/maps"]
         code, out, _ = run(command)
         self.assertEqual(code, 0)
-        self.assertNotIn("3b5e00000000", out)
+        self.assertNotIn("4b5e00000000", out)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,9 @@ constexpr AreaName area_names[] = {{image::AreaKind::anonymous, "private"},
                                    {image::AreaKind::shared_memory, "shared memory"},
                                    {image::AreaKind::vdso, "vdso"},
                                    {image::AreaKind::vdso_data, "vdso data"}};
-constexpr const char* descriptor_names[] = {"file", "folder", "device", "pipe", "inherited"};
+constexpr const char* descriptor_names[] = {"file",      "folder",        "device", "pipe",
+                                            "inherited", "event counter", "epoll",  "timer",
+                                            "signals",   "socket pair"};
 
 const char* name_of(const image::Area& area) {
   for (const AreaName& one : area_names) {

@@ -15,7 +15,7 @@
 
 namespace backstay::lower {
 
-inline constexpr uint64_t channel_place = 0x3a5ec0000000;
+inline constexpr uint64_t channel_place = 0x4a5ec0000000;
 inline constexpr uint64_t channel_bytes_max = 256 << 20;
 
 // Why the library shall look up before its next call into the real MPI: bits of `attention`.

@@ -10,7 +10,7 @@
 
 namespace backstay::lower {
 
-inline constexpr uint64_t range_start = 0x3b5e00000000;  // the end of the boot program's own part
+inline constexpr uint64_t range_start = 0x4b5e00000000;  // the end of the boot program's own part
 inline constexpr uint64_t range_end = range_start + (1ULL << 40);
 inline constexpr uint64_t table_bytes = 1 << 20;
 inline constexpr uint64_t first_free = range_start + table_bytes;
@@ -20,7 +20,7 @@ inline constexpr uint32_t version = 2;
 
 // Door 5 of the boot program (docs/format/image.md, "Doors"): starts the lower half and waits for
 // it.
-inline constexpr uint64_t doors_page = 0x3a5efffff000;
+inline constexpr uint64_t doors_page = 0x4a5efffff000;
 inline constexpr uint64_t start_door = doors_page + 5 * 32;
 // `library`: soname of the real MPI. Returns null where all is well, else why not: a sentence that
 // is valid until the next call.

@@ -42,6 +42,8 @@ void renew_thread_ids(const Tables& tables);
 // that what the lower half opens goes elsewhere.
 void clear_descriptors(const Tables& tables, bool reserve, long& control, Trouble& trouble);
 void open_descriptors(const Tables& tables, Trouble& trouble);
+// Moves a descriptor to a number that none of the image has.
+long lift_descriptor(long fd);
 // Copies the image's note of this name; false: it has none.
 bool note_of(const Tables& tables, const char* name, char* room, size_t bytes);
 void set_signals(const Tables& tables);

@@ -1,6 +1,9 @@
 #include "capture/image/boot/bring_back.h"
+#include "capture/image/boot/epoll_sets.h"
+#include "capture/image/boot/events.h"
 #include "capture/image/boot/files.h"
 #include "capture/image/boot/lower_half.h"
+#include "capture/image/boot/socket_pairs.h"
 
 namespace backstay::image {
 
@@ -18,14 +21,28 @@ struct Pipe {
   uint64_t inode = 0;
   int ends[2] = {-1, -1};
 };
-Pipe pipes[256];
+Pipe pipes[descriptors_max / 2];
 uint32_t pipe_count = 0;
 long above = 0;  // the first number that no descriptor of the image has
 
-long lift(long fd) {
-  const long lifted = system_call(__NR_fcntl, fd, duplicate_above, above);
-  sys_close(fd);
-  return lifted;
+constexpr long open_files = 7;  // RLIMIT_NOFILE
+struct Limit {
+  uint64_t soft = 0, hard = 0;
+};
+Limit limit;
+
+// Each pipe and pair has copies above all numbers until all descriptors are there.
+void raise_limit() {
+  system_call(__NR_prlimit64, 0, open_files, 0, address_of(&limit));
+  const Limit raised{limit.hard, limit.hard};
+  system_call(__NR_prlimit64, 0, open_files, address_of(&raised), 0);
+}
+
+// A program that has raised its own limit to have more open keeps it raised.
+void lower_limit() {
+  if (above <= static_cast<long>(limit.soft)) {
+    system_call(__NR_prlimit64, 0, open_files, address_of(&limit), 0);
+  }
 }
 
 const Descriptor* reader_of(const Tables& tables, uint64_t inode) {
@@ -49,8 +66,8 @@ Pipe* pipe_of(const Tables& tables, uint64_t inode) {
   const Descriptor* reader = reader_of(tables, inode);
   if (reader == nullptr || system_call(__NR_pipe2, address_of(ends), 0) != 0) return nullptr;
   pipe.inode = inode;
-  pipe.ends[0] = static_cast<int>(lift(ends[0]));
-  pipe.ends[1] = static_cast<int>(lift(ends[1]));
+  pipe.ends[0] = static_cast<int>(lift_descriptor(ends[0]));
+  pipe.ends[1] = static_cast<int>(lift_descriptor(ends[1]));
   system_call(__NR_fcntl, pipe.ends[1], 1031 /* F_SETPIPE_SZ */, static_cast<long>(reader->bytes));
   if (reader->contents_bytes > 0) {
     sys_write(pipe.ends[1], &tables.contents[reader->contents], reader->contents_bytes);
@@ -105,6 +122,11 @@ long open_one(const Tables& tables, const Descriptor& one) {
   const char* path = tables.text(one.path);
   switch (static_cast<DescriptorKind>(one.kind)) {
     case DescriptorKind::pipe: return open_pipe(tables, one);
+    case DescriptorKind::socket: return open_socket(tables, one);
+    case DescriptorKind::counter:
+    case DescriptorKind::epoll:
+    case DescriptorKind::timer:
+    case DescriptorKind::signal_set: return open_event(tables, one);
     case DescriptorKind::inherited:
       return is_inherited_again(one) ? one.number : sys_open("/dev/null", O_RDWR);
     case DescriptorKind::file:
@@ -199,7 +221,7 @@ void close_others(const Tables& tables, long control, long launcher) {
 
 void take_numbers(const Tables& tables, Trouble& trouble) {
   const long null = sys_open("/dev/null", O_RDWR | O_CLOEXEC);
-  const long fd = null >= 0 ? lift(null) : null;
+  const long fd = null >= 0 ? lift_descriptor(null) : null;
   if (fd < 0) trouble << "/dev/null cannot be opened (error " << -fd << ")";
   if (fd < 0) return;
   FileStatus status;
@@ -212,30 +234,42 @@ void take_numbers(const Tables& tables, Trouble& trouble) {
 
 }  // namespace
 
+long lift_descriptor(long fd) {
+  const long lifted = system_call(__NR_fcntl, fd, duplicate_above, above);
+  sys_close(fd);
+  return lifted;
+}
+
 void clear_descriptors(const Tables& tables, bool reserve, long& control, Trouble& trouble) {
+  raise_limit();
   for (const Descriptor& one : tables.descriptors) {
     if (static_cast<long>(one.number) >= above) above = static_cast<long>(one.number) + 1;
   }
   if (above < static_cast<long>(standard)) above = standard;
-  if (control >= 0) control = lift(control);
+  if (control >= 0) control = lift_descriptor(control);
   long launcher = launcher_descriptor();
   if (launcher >= 0) {
-    launcher = lift(launcher);
+    launcher = lift_descriptor(launcher);
     if (launcher < 0) trouble << "no number is free for the launcher's descriptor";
     if (launcher >= 0) move_launcher_descriptor(launcher);
   }
   close_others(tables, control, launcher);
   if (reserve && trouble.empty()) take_numbers(tables, trouble);
+  lower_limit();
 }
 
 void open_descriptors(const Tables& tables, Trouble& trouble) {
+  raise_limit();
   for (const Descriptor& one : tables.descriptors) {
     if (trouble.empty()) open_descriptor(tables, one, trouble);
   }
+  if (trouble.empty()) watch_again(tables, trouble);
+  end_sockets();
   for (uint32_t i = 0; i < pipe_count; ++i) {
     sys_close(pipes[i].ends[0]);
     sys_close(pipes[i].ends[1]);
   }
+  lower_limit();
   system_call(__NR_chdir, address_of(tables.text(tables.identity.cwd)));
   system_call(__NR_umask, tables.identity.umask);
 }

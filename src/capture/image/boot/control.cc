@@ -181,11 +181,15 @@ void serve_by_hand() {
 
 bool by_companion = false;
 uint32_t open = 0;
+uint32_t alone = 0;
 
-// What the program closes shall be closed: this thread keeps no copy of its descriptors.
+// What the program closes shall be closed, from its first instruction on: this thread keeps no copy
+// of its descriptors.
 void close_others() {
   system_call(__NR_close_range, requests + 1, ~0U, 0);
   if (requests > 0) system_call(__NR_close_range, 0, requests - 1, 0);
+  __atomic_store_n(&alone, 1, __ATOMIC_RELEASE);
+  wake_all(&alone);
 }
 
 [[noreturn]] void control_main(void*) {
@@ -215,6 +219,7 @@ void start_control(const Options& options) {
   thread.entry = control_main;
   const long tid = start_thread(thread);
   if (tid < 0) give_up(Text() << "a thread cannot be started (error " << -tid << ")", 126);
+  wait_while(&alone, 0);
   sys_close(requests);  // the thread has descriptors of its own
   set_mask(mask);
 }

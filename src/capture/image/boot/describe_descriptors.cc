@@ -1,10 +1,12 @@
-// Open descriptors: files with their offsets, pipes of the program to itself, devices that have no
-// state, and those that it was started with.
+// Open descriptors: files with their offsets, pipes and sockets of the program to itself, epoll
+// sets and what they watch, devices that have no state, and those that it was started with.
 #include "capture/image/boot/describe.h"
+#include "capture/image/boot/events.h"
 #include "capture/image/boot/files.h"
 #include "capture/image/boot/lower_descriptors.h"
 #include "capture/image/boot/lower_half.h"
 #include "capture/image/boot/pipes.h"
+#include "capture/image/boot/socket_pairs.h"
 
 namespace backstay::image {
 
@@ -103,9 +105,12 @@ DescriptorKind kind_of(const Open& open, Trouble& trouble) {
   if (status.is_device() && is_plain_device(open.path)) return DescriptorKind::device;
   const bool terminal = status.is_device() && is_terminal(open.path);
   if (open.number < standard || terminal) return DescriptorKind::inherited;
-  trouble << "descriptor " << open.number << " is "
-          << (begins_with(open.path, "socket:") ? "a socket" : open.path) << ": it cannot be saved";
-  return DescriptorKind::inherited;
+  if (status.is_socket()) return DescriptorKind::socket;
+  const DescriptorKind event = event_kind(open.path);
+  if (event == DescriptorKind::inherited) {
+    trouble << "descriptor " << open.number << " is " << open.path << ": it cannot be saved";
+  }
+  return event;
 }
 
 void add_descriptor(uint64_t number, Tables& tables, Trouble& trouble) {
@@ -165,6 +170,16 @@ void settle_pipes(Tables& tables, Trouble& trouble) {
   }
 }
 
+void keep_states(Tables& tables, Trouble& trouble) {
+  for (Descriptor& one : tables.descriptors) {
+    if (one.same_as != one.number && one.same_as >= standard) continue;
+    if (one.kind == static_cast<uint32_t>(DescriptorKind::socket))
+      keep_socket(tables, one, trouble);
+    if (is_event(one.kind)) keep_event(tables, one, trouble);
+    if (!trouble.empty()) return;
+  }
+}
+
 // Threads of the lower half run on: one of them may have opened what its bitmap does not have yet,
 // or be about to close what its bitmap does not have any more.
 bool is_certain(const Tables& tables) {
@@ -212,6 +227,7 @@ void describe_descriptors(Tables& tables, Trouble& trouble) {
   if (!trouble.empty()) return;
   find_shared(tables);
   settle_pipes(tables, trouble);
+  if (trouble.empty()) keep_states(tables, trouble);
 }
 
 }  // namespace backstay::image

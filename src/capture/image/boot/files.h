@@ -15,9 +15,13 @@ struct FileStatus {
   bool is_directory() const { return type() == 0040000; }
   bool is_device() const { return type() == 0020000; }
   bool is_pipe() const { return type() == 0010000; }
+  bool is_socket() const { return type() == 0140000; }
 };
 bool file_status(const char* path, FileStatus& status);
 bool descriptor_status(long fd, FileStatus& status);
+// Another descriptor of the open file that the program has under `number`: the thread that looks
+// has a table of descriptors of its own. Negative: an error.
+long borrow_descriptor(uint64_t number);
 // Where a link points to; false where it cannot be read or is too long.
 bool read_link(const char* path, char* to, size_t room);
 

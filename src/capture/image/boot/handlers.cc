@@ -72,13 +72,13 @@ extern "C" [[gnu::naked, gnu::used]] void backstay_handle() {
       "lea backstay_handlers(%rip), %rcx\n\t"
       "mov (%rcx,%rax,8), %rcx\n\t"
       "rdfsbase %rax\n\t"
-      "movabs $0x3b5e00000000, %r8\n\t"
+      "movabs $0x4b5e00000000, %r8\n\t"
       "sub %r8, %rax\n\t"
       "shr $40, %rax\n\t"
       "je backstay_handle_inside\n\t"
       "jmp *%rcx");
 }
-static_assert(lower::range_start == 0x3b5e00000000 &&
+static_assert(lower::range_start == 0x4b5e00000000 &&
               lower::range_end - lower::range_start == 1ULL << 40);
 
 namespace {

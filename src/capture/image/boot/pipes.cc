@@ -2,6 +2,8 @@
 
 #include <linux/poll.h>
 
+#include "capture/image/boot/files.h"
+
 namespace backstay::image {
 
 namespace {
@@ -31,13 +33,11 @@ void copy(Tables& tables, Descriptor& reader, long from, const int* scratch, uin
 
 // A descriptor of the same open file: one that is opened by its name has not seen the writers go.
 bool is_finished(const Descriptor& reader) {
-  const long self = system_call(__NR_pidfd_open, system_call(__NR_getpid), 0);
-  const long fd = system_call(__NR_pidfd_getfd, self, reader.number, 0);
+  const long fd = borrow_descriptor(reader.number);
   pollfd look{static_cast<int>(fd), POLLIN, 0};
   const bool finished = fd >= 0 && system_call(__NR_poll, address_of(&look), 1, 0) == 1 &&
                         (look.revents & POLLHUP) != 0;
   if (fd >= 0) sys_close(fd);
-  if (self >= 0) sys_close(self);
   return finished;
 }
 

@@ -62,7 +62,7 @@ void Tables::begin() {
   format = format_whole;
   handlers.begin(signals);
   timers.begin(1024);
-  descriptors.begin(65536);
+  descriptors.begin(descriptors_max);
   contents.begin(contents_room);
   texts.begin(texts_room);
 }

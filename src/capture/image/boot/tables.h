@@ -6,6 +6,8 @@
 
 namespace backstay::image {
 
+inline constexpr uint32_t descriptors_max = 65536;
+
 struct Tables {
   Identity identity{};
   Row<Area> areas;

@@ -2,9 +2,9 @@
 // it lies the range of the lower half, of which none holds anything either.
 //
 // The address is odd on purpose. It is far from where kernels put programs (0x400000, 0x55..),
-// stacks and libraries (0x7f.., and from 0x2aaa.. upwards where the stack is unlimited) and from
-// the ranges that sanitizers take. The linker script's option in CMakeLists.txt says the same
-// number.
+// stacks and libraries (0x7f.., and from 0x2aaa.. upwards where the stack is unlimited), from the
+// ranges that AddressSanitizer takes, and above 0x3fff.., below which V8 (Node.js) asks for memory
+// at random. The linker script's option in CMakeLists.txt says the same number.
 #pragma once
 
 #include "capture/image/boot/text.h"
@@ -13,7 +13,7 @@
 
 namespace backstay::image {
 
-inline constexpr uint64_t window_start = 0x3a5e00000000;
+inline constexpr uint64_t window_start = 0x4a5e00000000;
 inline constexpr uint64_t window_end = window_start + (1ULL << 40);
 inline constexpr uint64_t arena_start = window_start + (1ULL << 32);
 inline constexpr uint64_t arena_end = arena_start + (1ULL << 30);

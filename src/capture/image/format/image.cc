@@ -143,7 +143,7 @@ Status check_rest(const Image& image) {
   if (image.threads.empty()) return damaged("no threads");
   if (image.handlers.size() != signals) return damaged("number of signal handlers");
   for (const Descriptor& one : image.descriptors) {
-    if (one.kind < 1 || one.kind > 5 || one.contents > image.contents.size() ||
+    if (one.kind < 1 || one.kind > descriptor_kinds || one.contents > image.contents.size() ||
         one.contents_bytes > image.contents.size() - one.contents) {
       return damaged("descriptor " + std::to_string(one.number));
     }

@@ -145,7 +145,19 @@ struct Timer {
 };
 static_assert(sizeof(Timer) == 48);
 
-enum class DescriptorKind : uint32_t { file = 1, directory, device, pipe, inherited };
+enum class DescriptorKind : uint32_t {
+  file = 1,
+  directory,
+  device,
+  pipe,
+  inherited,
+  counter,  // eventfd
+  epoll,
+  timer,       // timerfd
+  signal_set,  // signalfd
+  socket,      // one end of a pair that the program has both ends of
+};
+inline constexpr uint32_t descriptor_kinds = 10;
 struct Descriptor {
   uint64_t offset, bytes;
   uint64_t device, inode;
@@ -158,5 +170,43 @@ struct Descriptor {
   uint32_t path;
 };
 static_assert(sizeof(Descriptor) == 72);
+
+// The contents of descriptors that are no files (docs/format/image.md, section 9).
+struct Counter {
+  uint64_t count;
+  uint64_t semaphore;  // 1: a read takes one
+};
+static_assert(sizeof(Counter) == 16);
+
+struct Watched {  // by an epoll set; one record each
+  uint64_t data;
+  uint32_t number;  // under which it was added
+  uint32_t events;
+  uint32_t holder;  // descriptor that has the open file: another one, where `number` was closed
+  uint32_t zero;
+};
+static_assert(sizeof(Watched) == 24);
+
+inline constexpr uint32_t timer_absolute = 1;  // as timerfd_settime takes them
+struct TimerState {
+  uint64_t left_s, left_ns;  // zeros: it is not set; absolute, by the clock of the day: the moment
+  uint64_t interval_s, interval_ns;
+  uint64_t expired;  // times that nobody has read yet
+  uint32_t clock;
+  uint32_t flags;
+};
+static_assert(sizeof(TimerState) == 48);
+
+inline constexpr uint32_t socket_shut_reading = 1;
+inline constexpr uint32_t socket_shut_writing = 2;
+inline constexpr uint32_t socket_reset = 4;  // the other end was closed with bytes unread
+struct SocketState {                         // what lies in the socket follows
+  uint64_t peer;                             // inode of the other end; 0: it is closed
+  uint32_t type;                             // SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET
+  uint32_t shut;
+  uint32_t send_bytes, receive_bytes, receive_least, credentials;  // its options
+  uint64_t receive_wait[2], send_wait[2];                          // s, us
+};
+static_assert(sizeof(SocketState) == 64);
 
 }  // namespace backstay::image
