@@ -77,7 +77,7 @@ def test_kill_of_the_companion_at(world, point):
     assert "from version" in told
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", ["image.cut", *POINTS])
 def test_kill_of_the_program_at(world, point):
     forks(world)
     killed = []
@@ -92,6 +92,7 @@ def test_kill_of_the_program_at(world, point):
     told = same_output(world, failpoint(point, "stop"), kill_each,
                        [*program(world, REWRITES), 300])
     assert killed and "from version" in told, told
+    assert "stood still" not in told, told
 
 
 def test_a_snapshot_ends_with_its_companion(world):
