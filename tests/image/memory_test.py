@@ -34,8 +34,11 @@ def removed(file):
     os.unlink("data")
     return file
 readable = range(16)
+def look():
+    pass
 exec(sys.argv[1])
 for line in sys.stdin:
+    look()
     total = 0
     for page in readable:
         total = zlib.crc32(ctypes.string_at(memory + page * PAGE, PAGE), total)
@@ -68,6 +71,24 @@ memory = map_pages({SHARED}, removed(file_of(3)))
 readable = [0, 1, 2]
 """,
 }
+# The program cannot map as much as the tables of an image may need.
+LIMITED = """
+import resource
+memory = map_pages({flags})
+pages = int(open("/proc/self/statm").read().split()[{word}])
+resource.setrlimit(resource.{limit}, ((pages + 1000) * PAGE, -1))
+"""
+# All of its memory, also what comes, is in RAM (mlockall); a cut may not bring much more there.
+LOCKED = f"""
+memory = map_pages({WITHOUT_FILE})
+assert libc.mlockall(3) == 0
+def most():
+    lines = dict(line.split(":") for line in open("/proc/self/status"))
+    return int(lines["VmHWM"].split()[0]) << 10
+before = most()
+def look():
+    assert most() < before + (512 << 20), "a cut has filled the memory"
+"""
 # io_setup: the kernel's ring is mapped, and the kernel may write into memory unseen.
 RING = f"""
 memory = map_pages({WITHOUT_FILE})
@@ -140,6 +161,10 @@ def main():
             print(kind, "in a snapshot" if forks else "as it stands", flush=True)
             comes_back(pool, setup, forks)
     is_refused(pool, RING, "io_setup")
+    for limit, word in (("RLIMIT_AS", 0), ("RLIMIT_DATA", 5)):
+        setup = LIMITED.format(flags=WITHOUT_FILE, word=word, limit=limit)
+        is_refused(pool, setup, "is the program's memory limited")
+    comes_back(pool, LOCKED, forks=False)
     return 0
 
 
