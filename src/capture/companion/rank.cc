@@ -286,6 +286,7 @@ void Rank::learn(const Status& saved) {
   if (record_.bytes == 0) return;
   const std::uint64_t copied = record_.bytes - record_.kept_bytes;
   saved.ok() ? full_every_->taken(record_.bytes, record_.kept_bytes) : full_every_->failed();
+  if (record_.killed) choice_->killed();
   if (record_.all_copied) choice_->forked(record_.fork_s, record_.slow_down_s);
   if (saved.ok() && !record_.forked) choice_->copied(copied, record_.copy_s);
 }
