@@ -73,6 +73,15 @@ class Given(unittest.TestCase):
             said = self.waits("os.write(1, b'x')", "os.write(1, b'out')", stdin=theirs, out=theirs)
         self.assertEqual(said, (b"out", b""))
 
+    def test_its_own_files_of_proc(self):
+        """Their names have the process's id, and the process that goes on has another one."""
+        begins = "status = open('/proc/self/status')\nfolder = os.open('/proc/self/fd', os.O_RDONLY)"
+        goes_on = (
+            "lines = dict(line.split(':') for line in status)\n"
+            "assert int(lines['Pid']) == os.getpid()\nassert '1' in os.listdir(folder)"
+        )
+        self.waits(begins, goes_on)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])
