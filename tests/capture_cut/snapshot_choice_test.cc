@@ -58,6 +58,23 @@ TEST(SnapshotChoice, WhatIsCheaperByWhatWasMeasured) {
   }
 }
 
+int copies_behind_a_killed_one(std::string_view setting) {
+  SnapshotChoice choice(setting);
+  choice.killed();
+  int copies = 0;
+  for (; !choice.forks(large, small) && copies < 1000; ++copies) {
+    EXPECT_FALSE(choice.forks_late());
+    choice.copied(large, 0.2);
+  }
+  EXPECT_TRUE(choice.forks_late());
+  return copies;
+}
+
+TEST(SnapshotChoice, OneThatIsKilledIsNotTriedAgainAtOnce) {
+  EXPECT_EQ(copies_behind_a_killed_one("auto"), 16);
+  EXPECT_EQ(copies_behind_a_killed_one("fork"), 1);
+}
+
 int copies_until_the_next_try(double slow_down_s) {
   SnapshotChoice choice = with_copy("auto");
   choice.forked(0.03, slow_down_s);

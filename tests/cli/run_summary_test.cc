@@ -84,6 +84,13 @@ TEST(RunSummary, OfARunWithoutTrouble) {
   EXPECT_EQ(as_json(summary)["newest_level"], "durable");
 }
 
+TEST(RunSummary, LargeSharesAndShortWaitsAreWrittenOut) {
+  RunSummary summary = Log().begin("a", 0).captured("a", 100, 1, 100).finished("a", 100).read();
+  EXPECT_THAT(sentences(summary, daly, {}), Contains(HasSubstr("waited 100 % of its time")));
+  summary.longest_wait_s = 0.0997;
+  EXPECT_THAT(sentences(summary, daly, {}), Contains(HasSubstr("for them, 100 ms at most")));
+}
+
 TEST(RunSummary, WorkLostIsWhatNoVersionHadThatCameBack) {
   const auto summary = Log()
                            .begin("a", 100)

@@ -16,7 +16,7 @@ from test_transparent_faults import COMPANION, failpoint, has_stopped, same_outp
 from test_transparent_kept import Written
 from test_transparent_mpi import PAUSE_MS, RANKS, STEPS, halo
 from transparent import (  # noqa: F401 (two are fixtures)
-    newest, nothing_is_left, processes_of, program, seed, start, undisturbed)
+    PYTHON, newest, nothing_is_left, processes_of, program, seed, start, undisturbed)
 
 # Writes over all of its memory, and prints what it was.
 REWRITES = """
@@ -28,18 +28,26 @@ for step in range(int(sys.argv[1])):
     time.sleep(0.005)
 """
 # The kernel refuses to make a child of this process's parent.
-NO_FORK = """
-import ctypes, struct
-rules = b"".join(struct.pack("HBBI", *rule) for rule in [
+NO_FORK = """rules = [
     (0x20, 0, 0, 0), (0x15, 0, 3, 56), (0x20, 0, 0, 16), (0x45, 0, 1, 0x8000),
-    (0x06, 0, 0, 0x5000b), (0x06, 0, 0, 0x7fff0000)])
+    (0x06, 0, 0, 0x5000b), (0x06, 0, 0, 0x7fff0000)]
+"""
+# The kernel ends this process where it calls userfaultfd, which only saving does.
+NO_WATCH = """rules = [
+    (0x20, 0, 0, 0), (0x15, 0, 1, 323), (0x06, 0, 0, 0x80000000), (0x06, 0, 0, 0x7fff0000)]
+"""
+LIMIT = """
+import ctypes, os, struct, sys
+count = len(rules)
+rules = b"".join(struct.pack("HBBI", *rule) for rule in rules)
 kept = ctypes.create_string_buffer(rules)
 class Program(ctypes.Structure):
     _fields_ = [("count", ctypes.c_ushort), ("rules", ctypes.c_void_p)]
 libc = ctypes.CDLL(None)
 libc.prctl(38, 1, 0, 0, 0)
-assert libc.syscall(317, 1, 1, ctypes.byref(Program(6, ctypes.addressof(kept)))) == 0
+assert libc.syscall(317, 1, 1, ctypes.byref(Program(count, ctypes.addressof(kept)))) == 0
 """
+BECOME = "os.execv(sys.argv[1], sys.argv[1:])"
 
 
 def forks(world, pool_mib=16):
@@ -126,9 +134,17 @@ def test_the_program_runs_on_while_its_version_is_taken(world):
 def test_a_fork_that_fails(world):
     """The program is copied as it stands, and that is said once."""
     forks(world)
-    told = same_output(world, {}, None, [*program(world, NO_FORK + REWRITES), 200])
+    told = same_output(world, {}, None, [*program(world, REWRITES), 200],
+                       before=[PYTHON, "-c", NO_FORK + LIMIT + BECOME])
     assert told.count("the process cannot be copied") == 1, told
     assert newest(world) > 1 and set(ways(world)) == {"copy"}
+
+
+def test_a_program_that_limits_its_own_calls_is_not_saved(world):
+    """One of its limits would end it for being saved, and no image has them."""
+    told = same_output(world, {}, None, [*program(world, NO_WATCH + LIMIT + REWRITES), 100])
+    assert told.count("cannot be saved now, because it limits its own system calls") == 1, told
+    assert "restart" not in told, told
 
 
 def test_shared_memory_is_copied_as_it_stands(world):

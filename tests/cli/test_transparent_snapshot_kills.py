@@ -11,7 +11,7 @@ import pytest
 from processes import wait_for
 from ranks import HERE, line
 from test_transparent_faults import COMPANION, failpoint, has_stopped, same_output, state_of
-from test_transparent_snapshot import REWRITES, forks, goes_on, programs, snapshots
+from test_transparent_snapshot import REWRITES, forks, goes_on, programs, snapshots, ways
 from test_transparent_mpi import PAUSE_MS, RANKS, STEPS, halo
 from transparent import (  # noqa: F401 (two are fixtures)
     newest, nothing_is_left, processes_of, program, seed, start, undisturbed)
@@ -35,6 +35,25 @@ def test_kill_of_the_snapshot_at(world, point):
     assert len(killed) == 1 and "restart 1" not in told, told
     if point != "image.forked":
         assert "snapshot of the program was killed" in told, told
+
+
+def test_the_version_behind_a_killed_snapshot_is_copied(world):
+    """A machine that is short of memory would kill the next one, too."""
+    forks(world, pool_mib=4)
+    world.env["BACKSTAY_CHECKPOINT_SNAPSHOT"] = "auto"
+    killed = []
+
+    def kill(running):
+        companion = has_stopped(world, running)
+        for pid in snapshots(world):
+            os.kill(pid, signal.SIGKILL)
+            killed.append(pid)
+        goes_on(companion)
+        wait_for(lambda: running.poll() is not None or newest(world) > 0, "a version after it")
+
+    told = same_output(world, failpoint("image.resume", "stop", 1), kill,
+                       [*program(world, REWRITES), 300])
+    assert len(killed) == 1 and ways(world)[0] == "copy", told
 
 
 def test_kill_of_the_program_while_its_snapshot_lives(world):
@@ -77,7 +96,7 @@ def test_kill_of_the_companion_at(world, point):
     assert "from version" in told
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", ["image.cut", *POINTS])
 def test_kill_of_the_program_at(world, point):
     forks(world)
     killed = []
@@ -92,6 +111,7 @@ def test_kill_of_the_program_at(world, point):
     told = same_output(world, failpoint(point, "stop"), kill_each,
                        [*program(world, REWRITES), 300])
     assert killed and "from version" in told, told
+    assert "stood still" not in told, told
 
 
 def test_a_snapshot_ends_with_its_companion(world):

@@ -285,6 +285,15 @@ class Given(unittest.TestCase):
         goes_on = "print(options() == were, flush=True)"
         self.assertEqual(self.waits(begins, goes_on), (b"True\n", b""))
 
+    def test_its_own_files_of_proc(self):
+        """Their names have the process's id, and the process that goes on has another one."""
+        begins = "status = open('/proc/self/status')\nfolder = os.open('/proc/self/fd', os.O_RDONLY)"
+        goes_on = (
+            "lines = dict(line.split(':') for line in status)\n"
+            "assert int(lines['Pid']) == os.getpid()\nassert '1' in os.listdir(folder)"
+        )
+        self.waits(begins, goes_on)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])

@@ -82,6 +82,10 @@ class Refuse(unittest.TestCase):
     def test_device(self):
         self.cut_refused("d = os.open('/dev/ptmx', os.O_RDWR | os.O_NOCTTY)", "/dev/p")
 
+    def test_file_of_another_process(self):
+        status = f"/proc/{os.getpid()}/status"
+        self.cut_refused(f"s = open('{status}')", f"is {status}: it cannot be saved")
+
     def test_event_descriptor(self):
         inotify = "import ctypes\ni = ctypes.CDLL(None).inotify_init()"
         self.cut_refused(inotify, "anon_inode:inotify")

@@ -102,9 +102,11 @@ def nothing_is_left():
             running.communicate(timeout=60)
 
 
-def start(world, words, *options, out=subprocess.PIPE, env=None, pass_fds=()):
+def start(world, words, *options, out=subprocess.PIPE, env=None, pass_fds=(), before=()):
+    """`before`: a command that becomes `backstay run`."""
+    command = [PROGRAM, "run", "--transparent", *options, "--", *words]
     STARTED.append(subprocess.Popen(
-        [PROGRAM, "run", "--transparent", *map(str, options), "--", *map(str, words)],
+        [*map(str, [*before, *command])],
         env={**world.env, **(env or {})}, cwd=world.folder, stdin=subprocess.DEVNULL,
         stdout=out, stderr=subprocess.PIPE, text=True, pass_fds=pass_fds))
     return STARTED[-1]

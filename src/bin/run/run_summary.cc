@@ -155,12 +155,17 @@ std::string levels_text(const RunSummary& summary) {
   return text.empty() ? ", none on a disk yet" : text;
 }
 
+// Two digits; all of them where there are three.
+std::string number_text(double number) {
+  return number < 10 ? fmt::format("{:.2g}", number) : fmt::format("{:.0f}", number);
+}
+
 std::string share_text(double part, double whole) {
-  return whole > 0 ? fmt::format("{:.2g} %", 100 * part / whole) : "0 %";
+  return whole > 0 ? number_text(100 * part / whole) + " %" : "0 %";
 }
 
 std::string wait_text(double seconds) {
-  return seconds < 0.1 ? fmt::format("{:.2g} ms", 1e3 * seconds) : duration_text(seconds);
+  return seconds < 0.1 ? number_text(1e3 * seconds) + " ms" : duration_text(seconds);
 }
 
 std::string shorter(const FirstDue& due) {

@@ -52,7 +52,10 @@ Result<std::unique_ptr<ImageSource>> ImageSource::begin(BootProcess& boot,
 }
 
 Result<Answer> ImageSource::ask(const Request& request) {
-  return snapshot_ ? snapshot_->ask(request) : boot_.ask(request);
+  if (!snapshot_) return boot_.ask(request);
+  auto answer = snapshot_->ask(request);
+  record_.killed = !answer.ok() && answer.error().code() == Code::io;
+  return answer;
 }
 
 // From here on the image is read out of the snapshot. Without one the program stands still as

@@ -10,6 +10,7 @@
 
 #include "base/tell.h"
 #include "capture/companion/agreed_cut.h"
+#include "capture/companion/call_limits.h"
 #include "capture/companion/command_note.h"
 #include "capture/companion/ended_rank.h"
 #include "capture/companion/image_source.h"
@@ -222,6 +223,9 @@ std::string Rank::notes_of_image(const client::Origin& origin) const {
 
 Result<std::unique_ptr<ImageSource>> Rank::cut(client::Connection& agent,
                                                const client::Origin& origin) {
+  if (limits_its_calls(boot_->pid())) {
+    return Error(Code::unsupported, "it limits its own system calls (seccomp)");
+  }
   const VersionNumber base = objects_->base();
   ImageSource::What what{notes_of_image(origin), has_child_, full_every_->next(base != 0), base};
   if (!stop_tried_) what.choice = &*choice_;  // else the program ends behind it
@@ -282,6 +286,7 @@ void Rank::learn(const Status& saved) {
   if (record_.bytes == 0) return;
   const std::uint64_t copied = record_.bytes - record_.kept_bytes;
   saved.ok() ? full_every_->taken(record_.bytes, record_.kept_bytes) : full_every_->failed();
+  if (record_.killed) choice_->killed();
   if (record_.all_copied) choice_->forked(record_.fork_s, record_.slow_down_s);
   if (saved.ok() && !record_.forked) choice_->copied(copied, record_.copy_s);
 }
@@ -289,6 +294,7 @@ void Rank::learn(const Status& saved) {
 // Once for each reason. Where the machine has none to give, or where nothing else was wanted.
 void Rank::tell_no_snapshot() {
   if (!record_.no_snapshot || company_.is_over()) return;
+  if (record_.no_snapshot->code() == Code::rank_lost) return;  // the program has ended
   const bool wanted = session_->config().checkpoint.snapshot == "fork";
   const std::string& why = record_.no_snapshot->message();
   const bool machine = record_.no_snapshot->code() == Code::again;

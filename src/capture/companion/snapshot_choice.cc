@@ -24,7 +24,8 @@ std::uint32_t copies_until_try(double snapshot_s, double copy_s) {
 }  // namespace
 
 bool SnapshotChoice::forks(std::uint64_t bytes, std::uint64_t room) const {
-  if (always_ || never_) return always_;
+  if (never_ || copies_due_ > 0) return false;
+  if (always_) return true;
   if (bytes > room) return true;
   const double copy_s = copy_s_per_byte_ * static_cast<double>(bytes);
   if (copy_s < least_s) return false;
@@ -33,6 +34,7 @@ bool SnapshotChoice::forks(std::uint64_t bytes, std::uint64_t room) const {
 
 void SnapshotChoice::copied(std::uint64_t bytes, double seconds) {
   if (forgotten_in_ > 0) --forgotten_in_;
+  if (copies_due_ > 0) --copies_due_;
   if (bytes == 0) return;
   copy_s_ = seconds;
   copy_s_per_byte_ = seconds / static_cast<double>(bytes);
@@ -41,6 +43,10 @@ void SnapshotChoice::copied(std::uint64_t bytes, double seconds) {
 void SnapshotChoice::forked(double seconds, double slow_down_s) {
   fork_s_ = seconds + slow_down_s;
   forgotten_in_ = copies_until_try(fork_s_, copy_s_);
+}
+
+void SnapshotChoice::killed() {
+  copies_due_ = always_ ? 1 : static_cast<std::uint32_t>(copies_between_tries);
 }
 
 }  // namespace backstay::image

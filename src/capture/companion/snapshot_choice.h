@@ -20,12 +20,15 @@ class SnapshotChoice {
   // For `bytes` of an image; `room` of the pool takes so many without waiting for the disk.
   bool forks(std::uint64_t bytes, std::uint64_t room) const;
   // A copy that was begun waits for the disk.
-  bool forks_late() const { return !never_; }
+  bool forks_late() const { return !never_ && copies_due_ == 0; }
 
   // What it was: the copying alone.
   void copied(std::uint64_t bytes, double seconds);
   // The fork, and what the program lost while the snapshot lived.
   void forked(double seconds, double slow_down_s);
+  // It was killed, so there is no version. A machine that is short of memory would kill the next
+  // one, too: versions are copied first, where snapshots are wanted in any case one.
+  void killed();
 
  private:
   const bool always_, never_;
@@ -33,6 +36,7 @@ class SnapshotChoice {
   double copy_s_per_byte_ = 0;      // 0: not known
   double fork_s_ = 0;               // with the slow-down
   std::uint32_t forgotten_in_ = 0;  // cuts until that is measured again; 0: not known
+  std::uint32_t copies_due_ = 0;    // before the next snapshot
 };
 
 }  // namespace backstay::image

@@ -16,6 +16,8 @@ AreaKind kind_of(const Mapping& mapping, Trouble& trouble) {
   if (same_text(name, "[vdso]")) return AreaKind::vdso;
   if (begins_with(name, "/SYSV")) {
     trouble << "System V shared memory at ";
+  } else if (begins_with(name, "/[aio]")) {
+    trouble << "asynchronous I/O (io_setup) with a ring at ";
   } else if (mapping.shared) {
     const bool memory = begins_with(name, "/dev/zero (deleted)") || begins_with(name, "/memfd:") ||
                         (mapping.is_path() && mapping.is_deleted());

@@ -113,6 +113,22 @@ DescriptorKind kind_of(const Open& open, Trouble& trouble) {
   return event;
 }
 
+// A folder of /proc is named by a process id, which is another one after a restart: the program's
+// own is named as each process finds its own.
+void name_without_id(Open& open, Trouble& trouble) {
+  constexpr size_t above = sizeof "/proc/" - 1;
+  if (!begins_with(open.path, "/proc/") || open.path[above] < '0' || open.path[above] > '9') return;
+  const char* rest = open.path + above;
+  const auto process = static_cast<long>(read_decimal(rest));
+  if (process == system_call(__NR_getpid) && !begins_with(rest, "/task/")) {
+    Text own;
+    own << "/proc/self" << rest;
+    copy_text(open.path, sizeof open.path, own.c_str());
+  } else {
+    trouble << "descriptor " << open.number << " is " << open.path << ": it cannot be saved";
+  }
+}
+
 void add_descriptor(uint64_t number, Tables& tables, Trouble& trouble) {
   static Open open;
   if (!look_at(number, open)) return;  // closed meanwhile: of the kernel's, none of the program's
@@ -130,6 +146,7 @@ void add_descriptor(uint64_t number, Tables& tables, Trouble& trouble) {
   out->bytes = open.status.bytes;
   out->kind = static_cast<uint32_t>(kind_of(open, trouble));
   read_info(number, *out);
+  name_without_id(open, trouble);
   out->path = tables.add_text(open.path);
   const bool is_file = out->kind == static_cast<uint32_t>(DescriptorKind::file);
   if (is_file && ends_with(open.path, " (deleted)")) keep_content(open, tables, *out, trouble);

@@ -1,7 +1,5 @@
 #include "capture/image/boot/kept.h"
 
-#include <linux/mman.h>
-
 namespace backstay::image::kept {
 
 namespace {
@@ -21,9 +19,7 @@ Row<Piece> kept_pieces;
 
 bool map() {
   if (mapped) return true;
-  const long at = sys_map(before_place, place_bytes, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE);
-  mapped = at == static_cast<long>(before_place);
+  mapped = map_own(before_place, place_bytes) == 0;
   if (!mapped) return false;
   runs_before.adopt(reinterpret_cast<Run*>(before_place), 0);
   pieces_before.adopt(reinterpret_cast<Piece*>(before_place + runs_max * sizeof(Run)), 0);

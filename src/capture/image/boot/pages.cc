@@ -62,12 +62,44 @@ struct Readable {
 };
 
 // Adds those of [start, end) that are not zeros, or all.
-bool add_pages(Row<Run>& runs, uint64_t area_start, uint64_t start, uint64_t end,
-               bool zeros = false) {
+bool add_pages(Row<Run>& runs, uint64_t area_start, uint64_t start, uint64_t end, bool zeros) {
   for (uint64_t at = start; at < end; at += page_bytes) {
     if ((zeros || !is_zero(at)) && !add_page(runs, area_start, at)) return false;
   }
   return true;
+}
+
+// False: who reads there gets a signal. Kernels before 5.14 cannot tell.
+bool may_be_read(uint64_t start, uint64_t end) {
+  constexpr long populate_for_reading = 22;  // MADV_POPULATE_READ
+  constexpr long bad_address = -14;
+  return system_call(__NR_madvise, static_cast<long>(start), static_cast<long>(end - start),
+                     populate_for_reading) != bad_address;
+}
+
+// As add_pages, without those that nobody may read: behind the end of a mapped file, and guards
+// (MADV_GUARD_INSTALL), which the page map shows as swapped.
+bool add_readable_pages(Row<Run>& runs, uint64_t area_start, uint64_t start, uint64_t end,
+                        bool zeros) {
+  constexpr uint64_t step = 512 * page_bytes;
+  for (uint64_t at = start; at < end; at += step) {
+    const uint64_t step_end = end - at < step ? end : at + step;
+    const bool all = may_be_read(at, step_end);
+    if (all && !add_pages(runs, area_start, at, step_end, zeros)) return false;
+    for (uint64_t page = at; !all && page < step_end; page += page_bytes) {
+      const uint64_t page_end = page + page_bytes;
+      if (!may_be_read(page, page_end)) continue;
+      if (!add_pages(runs, area_start, page, page_end, zeros)) return false;
+    }
+  }
+  return true;
+}
+
+// Of what the page map shows. Where a file stands behind the pages, one of zeros differs from it.
+bool add_found(Row<Run>& runs, const Area& area, Which which, bool present, uint64_t start,
+               uint64_t end) {
+  const auto add = present ? add_pages : add_readable_pages;
+  return add(runs, area.start, start, end, which == Which::changed);
 }
 
 bool add_unwritten(Row<Run>& runs, uint64_t start, uint64_t end) {
@@ -110,14 +142,15 @@ bool scan_pages(long fd, const Area& area, Which which, Watching watching, Row<R
             without,
             without,
             scan_present | scan_swapped,
-            scan_present | (watching == Watching::goes_on ? scan_written : 0)};
+            scan_present | scan_swapped | (watching == Watching::goes_on ? scan_written : 0)};
   while (scan.start < area.end) {
     const long count = system_call(__NR_ioctl, fd, scan_call, address_of(&scan));
     if (count < 0) return false;
     for (long i = 0; i < count; ++i) {
       const Range& range = ranges[i];
       const bool read = watching != Watching::goes_on || (range.categories & scan_written) != 0;
-      full = read ? !add_pages(runs, area.start, range.start, range.end)
+      const bool present = (range.categories & scan_swapped) == 0;
+      full = read ? !add_found(runs, area, which, present, range.start, range.end)
                   : !add_unwritten(runs, range.start, range.end);
       if (full) return false;
     }
@@ -138,9 +171,9 @@ bool read_pagemap(long fd, const Area& area, Which which, Row<Run>& runs, Troubl
     }
     for (uint64_t i = 0; i < count; ++i) {
       const uint64_t page = at + i * page_bytes;
-      if (is_wanted(entries[i], which) && !add_pages(runs, area.start, page, page + page_bytes)) {
-        return false;
-      }
+      if (!is_wanted(entries[i], which)) continue;
+      const bool present = (entries[i] & bit_present) != 0;
+      if (!add_found(runs, area, which, present, page, page + page_bytes)) return false;
     }
   }
   return true;
@@ -175,7 +208,7 @@ void find_pages(const Area& area, Which which, Watching watching, Row<Run>& runs
   const Readable readable(area, (area.protection & PROT_READ) == 0);
   bool full = false;
   if (which == Which::all || which == Which::whole) {
-    full = !add_pages(runs, area.start, area.start, area.end, which == Which::whole);
+    full = !add_readable_pages(runs, area.start, area.start, area.end, which == Which::whole);
   } else {
     const long fd = sys_open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
     const uint64_t before = runs.size();

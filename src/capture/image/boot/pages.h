@@ -1,5 +1,5 @@
 // Which pages of an area an image holds: those that are there and not zeros; and which of them were
-// written since the last look.
+// written since the last look. Pages at which every reader gets a signal are left out.
 #pragma once
 
 #include "capture/image/boot/tables.h"
@@ -8,7 +8,7 @@ namespace backstay::image {
 
 enum class Which {
   present,  // of private memory without a file
-  changed,  // of a private mapping of a file: pages that differ from it
+  changed,  // of a private mapping of a file: pages that differ from it, zeros too
   all,      // memory that may be there although this process has not touched it
   whole     // zeros too: a restart writes over what is there
 };

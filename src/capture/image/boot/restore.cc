@@ -303,7 +303,10 @@ void restore(const Options& asked, const Start& start) {
     keep_for_lower_half(start);
     options.mpi = lower_folder();
   }
-  arena::begin();
+  if (const long wrong = arena::begin(); wrong != 0) {
+    give_up(Text() << "memory for the image's tables cannot be mapped (error " << -wrong << ")",
+            78);
+  }
   Trouble trouble;
   doors::build(trouble);
   check(trouble);

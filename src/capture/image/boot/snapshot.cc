@@ -63,7 +63,7 @@ bool is_mapped(uint64_t page) {
          0;
 }
 
-// No page of a run is zeros.
+// No page of a run is zeros where no file stands behind it.
 bool is_empty(const Area& area, uint64_t page) {
   const bool hidden = (area.protection & PROT_READ) == 0;
   if (hidden) sys_protect(page, page_bytes, PROT_READ);
@@ -83,7 +83,8 @@ void settle_memory(const Tables& tables, uint64_t kept_bytes, Trouble& trouble) 
     if (is_shared(area)) return own_run(area, run, trouble);
     if (seen == &area) return;
     seen = &area;
-    if (!is_mapped(run.address) || is_empty(area, run.address)) {
+    const bool has_file = area.file != no_index;  // such memory is not given empty
+    if (!is_mapped(run.address) || (!has_file && is_empty(area, run.address))) {
       trouble << "the program keeps memory from its children (madvise)";
     }
   });

@@ -2,23 +2,34 @@
 
 #include <linux/mman.h>
 
-namespace backstay::image::arena {
+namespace backstay::image {
+
+// Memory that is locked is touched as soon as it is writable.
+long map_own(uint64_t start, uint64_t bytes) {
+  constexpr long taken = -17;  // EEXIST
+  const long at = sys_map(start, bytes, PROT_NONE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE);
+  if (at < 0) return at;
+  if (at != static_cast<long>(start)) return taken;  // a kernel without MAP_FIXED_NOREPLACE
+  system_call(__NR_munlock, static_cast<long>(start), static_cast<long>(bytes));
+  const long writable = sys_protect(start, bytes, PROT_READ | PROT_WRITE);
+  if (writable != 0) sys_unmap(start, bytes);
+  return writable;
+}
+
+namespace arena {
 
 namespace {
 uint64_t used = 0;
 bool mapped = false;
 }  // namespace
 
-void begin() {
-  if (!mapped) {
-    const long at = sys_map(arena_start, arena_end - arena_start, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE);
-    if (at != static_cast<long>(arena_start)) {
-      give_up(Text() << "the address range of the boot program is taken", 78);
-    }
-    mapped = true;
-  }
+long begin() {
   used = 0;
+  if (mapped) return 0;
+  const long wrong = map_own(arena_start, arena_end - arena_start);
+  mapped = wrong == 0;
+  return wrong;
 }
 
 void* take(uint64_t bytes) {
@@ -34,4 +45,6 @@ void end() {
   used = 0;
 }
 
-}  // namespace backstay::image::arena
+}  // namespace arena
+
+}  // namespace backstay::image

@@ -1,0 +1,172 @@
+"""Memory that has to be read with care: the program goes on, and comes back with every byte,
+whether it is copied as it stands or out of a forked snapshot.
+
+The test plays the companion (companion.py).
+Usage: memory_test.py BOOT
+"""
+
+import contextlib
+import sys
+import tempfile
+from pathlib import Path
+
+from companion import (
+    CHUNK, CUT, RESUME, Companion, Lines, No, Snapshot, bring_back, new_pool, read_image)
+
+# Makes its memory, of 16 pages, and prints a checksum of what may be read of it at each line.
+PROGRAM = """
+import ctypes, mmap, os, sys, zlib
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+PAGE = 4096
+def map_pages(flags, file=-1):
+    at = libc.mmap(None, ctypes.c_size_t(16 * PAGE), 3, flags, file, 0)
+    ctypes.memset(at, 7, PAGE)
+    return at
+def advise(page, pages, what):
+    at = ctypes.c_void_p(memory + page * PAGE)
+    return libc.madvise(at, ctypes.c_size_t(pages * PAGE), what)
+def file_of(pages, name="data"):
+    file = os.open(name, os.O_RDWR | os.O_CREAT)
+    os.write(file, b"f" * (pages * PAGE))
+    return file
+def removed(file):
+    os.unlink("data")
+    return file
+readable = range(16)
+def look():
+    pass
+exec(sys.argv[1])
+for line in sys.stdin:
+    look()
+    total = 0
+    for page in readable:
+        total = zlib.crc32(ctypes.string_at(memory + page * PAGE, PAGE), total)
+    print(total, flush=True)
+"""
+SHARED, PRIVATE, WITHOUT_FILE = 1, 2, 0x22
+
+KINDS = {
+    "zeros in the place of a file's bytes": f"""
+memory = map_pages({PRIVATE}, file_of(16))
+ctypes.memset(memory + 2 * PAGE, 0, 3 * PAGE)
+""",
+    "guards": f"""
+memory = map_pages({WITHOUT_FILE})
+advise(3, 2, 102)  # MADV_GUARD_INSTALL, of Linux 6.13 and later
+readable = [0, 1, 2, 5, 6]
+""",
+    "shared memory that is longer than its file": f"""
+file = os.memfd_create("short")
+os.ftruncate(file, PAGE)
+memory = map_pages({SHARED}, file)
+readable = [0]
+""",
+    "a private mapping that is longer than its removed file": f"""
+memory = map_pages({PRIVATE}, removed(file_of(3)))
+readable = [0, 1, 2]
+""",
+    "a shared mapping that is longer than its removed file": f"""
+memory = map_pages({SHARED}, removed(file_of(3)))
+readable = [0, 1, 2]
+""",
+}
+# The program cannot map as much as the tables of an image may need.
+LIMITED = """
+import resource
+memory = map_pages({flags})
+pages = int(open("/proc/self/statm").read().split()[{word}])
+resource.setrlimit(resource.{limit}, ((pages + 1000) * PAGE, -1))
+"""
+# All of its memory, also what comes, is in RAM (mlockall); a cut may not bring much more there.
+LOCKED = f"""
+memory = map_pages({WITHOUT_FILE})
+assert libc.mlockall(3) == 0
+def most():
+    lines = dict(line.split(":") for line in open("/proc/self/status"))
+    return int(lines["VmHWM"].split()[0]) << 10
+before = most()
+def look():
+    assert most() < before + (512 << 20), "a cut has filled the memory"
+"""
+# io_setup: the kernel's ring is mapped, and the kernel may write into memory unseen.
+RING = f"""
+memory = map_pages({WITHOUT_FILE})
+context = ctypes.c_ulong(0)
+assert libc.syscall(206, 8, ctypes.byref(context)) == 0
+"""
+
+
+class Program:
+    def __init__(self, folder, pool, setup):
+        self.pool, self.memory = pool
+        self.lines = Lines()
+        path = folder / "app.py"
+        path.write_text(f"import os\nos.chdir({str(folder)!r})\n{PROGRAM}")
+        self.life = Companion(self.pool, ["--", "/usr/bin/python3", str(path), setup],
+                              self.lines.to_read, self.lines.out_write)
+
+    def look(self):
+        return self.lines.say("look")
+
+    def image(self, forks):
+        begun = self.life.ask(CUT, bytes_=CHUNK)
+        snapshot = Snapshot(self.life) if forks else None
+        image, _ = read_image(snapshot or self.life, begun, self.memory)
+        self.life.ask(RESUME)
+        assert snapshot is None or snapshot.end() == 0
+        return image
+
+    def goes_on_from(self, image):
+        self.life.kill()
+        self.life = bring_back(self.pool, self.memory, image, self.lines.to_read,
+                               self.lines.out_write)
+
+
+@contextlib.contextmanager
+def started(pool, setup):
+    with tempfile.TemporaryDirectory() as folder:
+        program = Program(Path(folder), pool, setup)
+        try:
+            yield program
+        finally:
+            program.life.kill()
+
+
+def comes_back(pool, setup, forks):
+    with started(pool, setup) as program:
+        before = program.look()
+        image = program.image(forks)
+        assert program.look() == before
+        program.goes_on_from(image)
+        assert program.look() == before
+
+
+def is_refused(pool, setup, word):
+    with started(pool, setup) as program:
+        before = program.look()
+        try:
+            program.image(forks=False)
+        except No as why:
+            assert word in str(why), why
+        else:
+            raise AssertionError(f"{word} is not refused")
+        assert program.look() == before
+
+
+def main():
+    pool = new_pool()
+    for kind, setup in KINDS.items():
+        for forks in (False, True):
+            print(kind, "in a snapshot" if forks else "as it stands", flush=True)
+            comes_back(pool, setup, forks)
+    is_refused(pool, RING, "io_setup")
+    for limit, word in (("RLIMIT_AS", 0), ("RLIMIT_DATA", 5)):
+        setup = LIMITED.format(flags=WITHOUT_FILE, word=word, limit=limit)
+        is_refused(pool, setup, "is the program's memory limited")
+    comes_back(pool, LOCKED, forks=False)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
