@@ -97,7 +97,10 @@ def test_the_next_attempt_finds_the_files_of_the_lost_host(captured, whole):
                                   f"{one.folder}/exported")
     assert code == 0 and f"exported/files{one.folder}/out/" in output, output
 
-    # Nobody brings them while the host lives.
+    # Nobody brings them while the host's agent lives, also after its writer has ended.
+    whole.on("n1", "pkill -KILL -f '[/]backstay-collector'")
+    waiting.until(lambda: "0 of 1 rank connected" in one.tool("n1", "status")[1],
+                  "the agent to see the end of its writer")
     code, output = one.run([], ["--host", "n2", "-n", "1"], "true")
     assert code == 0 and "captured files of n1 are not brought home, as it may" in output, output
     assert one.size("a") == 0
