@@ -35,8 +35,10 @@ class Captured:
             mkdir -m 700 durable out in
             for name in a b c; do yes $name | head -c {BYTES} >in/$name; done
             mkfifo never
+            touch stuck
             cat >agent <<'END'
 #!/bin/sh
+[ ! -e {self.folder}/stuck ] ||
 case $(hostname) in {hosts}) export BACKSTAY_FAILPOINT=home.1=hang;; esac
 exec {SETTINGS["BACKSTAY_AGENT_PROGRAM"]} "$@"
 END
@@ -135,3 +137,42 @@ def test_who_brings_them_is_killed_and_the_same_command_goes_on(captured, whole)
     assert "of n2 home out of" in output or "of n1 home out of" in output, output
     assert all(one.is_home(name) for name in "abc")
     assert whole.on("n0", f"ls -A {one.folder}/out").split() == ["a", "b", "c"]
+
+
+def lost_after(captured, whole, level):
+    """A job whose only host, n1, has lost its power when one file was local or durable."""
+    one = captured("n1")
+    if level == "local":  # somebody else has the durable directory's lock
+        folder = f"{one.durable}/{one.job}.files.n1"
+        whole.on("n0", f"mkdir -m 700 {folder}; flock {folder}/lock sleep inf >/dev/null 2>&1 &")
+    running = one.start(["--retries", "0"], ["--host", "n1", "-n", "1"],
+                        f"{COPY} in/a; read x <never")
+    if level == "local":
+        waiting.until(lambda: whole.on("n1", f"ls /var/tmp/backstay-root/{one.job}.files.n1/v*/"
+                                             "commit.local 2>/dev/null || true"), "level local")
+    else:
+        one.wait_for_durable("n1", 1)
+    whole("kill", "n1")
+    finish(running)
+    whole.on("n0", f"rm {one.folder}/stuck")
+    return one
+
+
+def test_what_was_not_durable_waits_for_its_host(captured, whole):
+    one = lost_after(captured, whole, "local")
+    code, output = one.run([], ["--host", "n2", "-n", "1"], "true")
+    assert code == 0 and "brought" not in output and one.size("a") == 0, output
+    whole.on("n0", "pkill -x flock; pkill -x sleep")
+    whole("boot", "n1")
+    code, output = one.run([], ["--host", "n1", "-n", "1"], "cmp in/a out/a")
+    assert code == 0 and "brought" not in output, output
+
+
+def test_a_host_that_is_back_without_its_disk(captured, whole):
+    """Its files come home although it is one of the hosts of the run."""
+    one = lost_after(captured, whole, "durable")
+    whole("lose-disk", "n1")
+    whole("restore-disk", "n1")
+    whole("boot", "n1")
+    code, output = one.run([], ["--host", "n1", "-n", "1"], "cmp in/a out/a")
+    assert code == 0 and "brought 1 captured file of n1 home" in output, output
