@@ -165,8 +165,11 @@ TEST_F(LostFilesTest, AFolderThatIsGoneOrOfThisHostAloneIsTold) {
   EXPECT_EQ(machine.at("/local/f"), "");
 }
 
-// Killed at each call, and the machine loses what was not synced: the next one goes on.
-TEST(LostFilesLivesTest, WhoBringsThemIsKilledAndTheNextOneGoesOn) {
+struct LostFilesLives : ::testing::TestWithParam<io::Fault> {};
+
+// Each call goes wrong once, or is the last one before the machine stops and loses what was not
+// synced: the next one goes on.
+TEST_P(LostFilesLives, WhoBringsThemFailsOrIsKilledAndTheNextOneGoesOn) {
   const auto fill = [](World& world) {
     const Written a = world.file("/w/a", text(9000, 'a'));
     const Written b = world.file("/w/b", "bytes");
@@ -185,7 +188,7 @@ TEST(LostFilesLivesTest, WhoBringsThemIsKilledAndTheNextOneGoesOn) {
       World world;
       Machine& machine = world.machine;
       const auto [a, b] = fill(world);
-      world.bring({io::Fault::stop, call});
+      world.bring({GetParam(), call});
       machine.files.crash(seed);
       const std::string left = machine.at("/w/a");
       EXPECT_TRUE(left.empty() || left == a.bytes);
@@ -198,6 +201,10 @@ TEST(LostFilesLivesTest, WhoBringsThemIsKilledAndTheNextOneGoesOn) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(EachFault, LostFilesLives,
+                         ::testing::Values(io::Fault::stop, io::Fault::stop_midway, io::Fault::io,
+                                           io::Fault::no_space, io::Fault::torn, io::Fault::flip));
 
 }  // namespace
 }  // namespace backstay::agent
