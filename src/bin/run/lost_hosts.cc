@@ -74,9 +74,11 @@ bool is_of(const OfHost& one, const std::string& job, const std::string& host) {
 std::vector<OfHost> files_jobs(Stored& durable, const std::string& job, const RunHosts* hosts) {
   std::vector<OfHost> found;
   const std::string prefix = job + ".files.";
-  const auto names = durable.jobs();
+  const auto names = durable.tier().list("");
   for (const std::string& name : names.ok() ? *names : std::vector<std::string>{}) {
     if (!name.starts_with(prefix)) continue;
+    const auto versions = agent::scan(durable.tier(), name);
+    if (!versions.ok() || versions->empty()) continue;  // or another user's
     OfHost& one = found.emplace_back(OfHost{name, name.substr(prefix.size())});
     one.here = is_of(one, job, host_name());
     if (hosts == nullptr) continue;
