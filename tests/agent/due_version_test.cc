@@ -52,6 +52,21 @@ TEST_F(DueVersionTest, IsEveryNth) {
   EXPECT_EQ(next(), 0u) << "it counts from there";
 }
 
+// Each version of captured files holds other ones; whatever is durable, those that could be lost
+// with the host go first.
+TEST_F(DueVersionTest, FilesThatAreNotAtHomeGoFirstTheOldestBeforeTheOthers) {
+  for (const VersionNumber version : {3, 4, 5, 6}) find(version);
+  copy(5);
+  VersionPin older(node_.state.versions, 3, PinReason::not_home);
+  VersionPin newer(node_.state.versions, 4, PinReason::not_home);
+  const VersionPin other(node_.state.versions, 6, PinReason::replicating);
+  EXPECT_EQ(next(), 3u);
+  copy(3);
+  EXPECT_EQ(next(), 4u);
+  newer.release();
+  EXPECT_EQ(next(), 0u);
+}
+
 // The coordinator died after it had copied the first of them.
 TEST_F(DueVersionTest, AVersionWhoseNeedsAreHalfCopiedIsStillDue) {
   for (const VersionNumber version : {3, 4}) find(version);

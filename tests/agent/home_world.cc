@@ -45,9 +45,10 @@ Buffer object_of(const std::vector<Written>& written) {
   return object;
 }
 
-format::Manifest cut_up(const Buffer& object, VersionNumber version, Buffer& segment) {
+format::Manifest cut_up(const Buffer& object, VersionNumber version, Buffer& segment,
+                        const std::string& of) {
   format::Manifest manifest;
-  manifest.job = job;
+  manifest.job = of;
   manifest.version = version;
   manifest.run = 9;
   manifest.chunk_bytes_max = 4096;
@@ -68,21 +69,21 @@ format::Manifest cut_up(const Buffer& object, VersionNumber version, Buffer& seg
 }
 
 format::CommitRecord store(Machine& machine, VersionNumber version,
-                           const std::vector<Written>& written) {
+                           const std::vector<Written>& written, const std::string& of) {
   Buffer segment = encode(
-      format::SegmentHeader{.job = job, .node = 0, .version = version, .run = 9, .created_ns = 1});
-  const format::Manifest manifest = cut_up(object_of(written), version, segment);
+      format::SegmentHeader{.job = of, .node = 0, .version = version, .run = 9, .created_ns = 1});
+  const format::Manifest manifest = cut_up(object_of(written), version, segment, of);
   const Buffer encoded = encode(manifest);
   format::CommitRecord record = record_of(manifest, encoded);
   record.committed_ns = version + 1;
-  const std::string folder = "/disk/" + format::version_folder(job, version);
+  const std::string folder = "/disk/" + format::version_folder(of, version);
   io::MemoryFileSystem& files = machine.files;
   EXPECT_TRUE(files.make_directories(folder).ok());
   EXPECT_TRUE(io::publish_file(files, format::segment_name(folder, 0), segment).ok());
   EXPECT_TRUE(io::publish_file(files, format::manifest_name(folder, 0), encoded).ok());
   EXPECT_TRUE(
       io::publish_file(files, format::commit_name(folder, Level::local), encode(record)).ok());
-  EXPECT_TRUE(files.sync_directory("/disk/" + job).ok());
+  EXPECT_TRUE(files.sync_directory("/disk/" + of).ok());
   EXPECT_TRUE(files.sync_directory("/disk").ok());
   return record;
 }

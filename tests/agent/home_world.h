@@ -54,11 +54,12 @@ inline const format::ObjectId files_of_writer(format::OwnerKind::writer, 2,
 Buffer object_of(const std::vector<Written>& written);
 
 // Adds the object's chunks to the segment. Returns its manifest.
-format::Manifest cut_up(const Buffer& object, VersionNumber version, Buffer& segment);
+format::Manifest cut_up(const Buffer& object, VersionNumber version, Buffer& segment,
+                        const std::string& of = job);
 
 // One version whose object is that of a writer, in small chunks; it is local.
 format::CommitRecord store(Machine& machine, VersionNumber version,
-                           const std::vector<Written>& written);
+                           const std::vector<Written>& written, const std::string& of = job);
 
 std::string text(std::size_t bytes, char first);
 

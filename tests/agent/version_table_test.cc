@@ -365,6 +365,17 @@ TEST_F(Table, OfSharedStorageOlderOnesGoOnceTheNextIsThere) {
   EXPECT_THAT(shared_expired(table, next, 2), UnorderedElementsAre(1, 3));
 }
 
+TEST_F(Table, OfSharedStorageFilesThatAreNotAtHomeStay) {
+  for (const VersionNumber version : {1u, 2u, 3u}) {
+    table.found(stored(version, Level::durable), Where::shared);
+  }
+  const format::CommitRecord next = stored(4, Level::durable).record;
+  VersionPin pin(table, 1, PinReason::not_home);
+  EXPECT_THAT(shared_expired(table, next, 2), ElementsAre(2));
+  pin.release();
+  EXPECT_THAT(shared_expired(table, next, 2), UnorderedElementsAre(1, 2));
+}
+
 TEST_F(Table, WhereNothingIsProtectedAllThatIsRecordedCounts) {
   table.found(stored(1, Level::protected_, 5), Where::disk);
   table.found(stored(2, Level::protected_, 5), Where::disk);

@@ -53,6 +53,9 @@ DueVersion::DueVersion(const JobState& state, VersionNumber target)
 void DueVersion::consider(VersionNumber version, bool waited) {
   if (version <= given_up_ || state_.is_durable(version)) return;
   if (waited && (waited_ == 0 || version < waited_)) waited_ = version;
+  if (not_home_ == 0 && state_.versions.is_pinned(version, PinReason::not_home)) {
+    not_home_ = version;  // they are considered in their order
+  }
   const bool is_due = version >= newest_durable_ + state_.durable_settings.every;
   if (is_due || version == target_) due_ = std::max(due_, version);
 }

@@ -12,13 +12,19 @@ VersionNumber newest_durable(const JobState& state);
 // durable one by durable.every, but first one that is waited for. What was given up, and what is
 // older, is not tried again, unless a newer one needs it. What was copied before its turn because a
 // newer one needs it does not count until that one is durable.
+//
+// Captured files: each version holds other ones. Those that are not at home are copied first, the
+// oldest of them first, whatever is durable: a host that is lost leaves them nowhere else.
 class DueVersion {
  public:
   // `target`: of the last answer. It stays due once something that it needs is durable.
   DueVersion(const JobState& state, VersionNumber target);
   void consider(VersionNumber version, bool waited);
   // 0: none.
-  VersionNumber target() const { return waited_ != 0 ? waited_ : due_; }
+  VersionNumber target() const {
+    if (waited_ != 0) return waited_;
+    return not_home_ != 0 ? not_home_ : due_;
+  }
   // What is to be copied now: the target, or something that it needs. 0: nothing.
   VersionNumber answer() const;
 
@@ -31,6 +37,7 @@ class DueVersion {
   VersionNumber given_up_ = 0;
   VersionNumber due_ = 0;
   VersionNumber waited_ = 0;
+  VersionNumber not_home_ = 0;
 };
 
 }  // namespace backstay::agent

@@ -277,7 +277,9 @@ void Job::pump() {
   }
   const bool whole =
       !commit_coordinator_.run_membership() || commit_coordinator_.run_membership()->lost().empty();
-  durability_.set_live((runs() || writers_.any()) && whole);
+  // Files that are not at home yet are brought from here, and from nowhere else meanwhile.
+  const bool brings = state_.not_home.waiting > 0;
+  durability_.set_live((runs() || writers_.any() || brings) && whole);
   durability_.stand_still(collecting() || output_.draining());
   if (network_pause_.update(collecting(), state_.clock.monotonic_ns()) &&
       commit_coordinator_.run_membership()) {

@@ -131,6 +131,9 @@ std::vector<VersionNumber> shared_expired(const VersionTable& table,
   }
   std::ranges::sort(all, {}, &StoredVersion::version);
   std::vector<VersionNumber> out = expired(all, keep, /*announced=*/0);
+  // Captured files that are not at home are nowhere else, should this host be lost.
+  std::erase_if(
+      out, [&](VersionNumber version) { return table.is_pinned(version, PinReason::not_home); });
   const auto needs = [](const StoredVersion& stored, VersionNumber version) {
     return std::ranges::find(stored.record.needs, version, &format::Need::version) !=
            stored.record.needs.end();

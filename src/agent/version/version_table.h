@@ -117,7 +117,11 @@ class VersionTable : public VersionNeeds, public LevelBlockers {
 
   const Rows& rows() const { return rows_; }
   const VersionRow* find(VersionNumber version) const;
-  bool is_pinned(VersionNumber version) const { return pins_.contains(version); }
+  // For that reason; none: for any.
+  bool is_pinned(VersionNumber version, std::optional<PinReason> why = std::nullopt) const {
+    const auto pins = pins_.find(version);
+    return pins != pins_.end() && (!why || pins->second[static_cast<std::size_t>(*why)] != 0);
+  }
   // The newest that is announced as protected in the present run; 0: none. The largest number there
   // is where the run protects nothing: then nothing will be announced, and all that is recorded
   // counts.

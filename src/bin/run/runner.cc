@@ -13,6 +13,7 @@
 #include "bin/parts/collector.h"
 #include "bin/parts/exit_code.h"
 #include "bin/parts/print.h"
+#include "bin/run/lost_hosts.h"
 #include "bin/run/slurm.h"
 #include "bin/run/take_over.h"
 #include "client/due_policy.h"
@@ -45,11 +46,8 @@ void Runner::say(const char* event, const std::string& text, const Json& more) c
 }
 
 Status Runner::prepare(const std::optional<LauncherLine>& launcher) {
-  const auto tell = [this](const char* event, const std::string& text, const Json& more) {
-    say(event, text, more);
-  };
   if (options_.transparent && launcher) companions_of_ = launcher->kind;
-  BACKSTAY_ASSIGN(hosts_, RunHosts::make(options_.hosts, options_.words, launcher, tell));
+  BACKSTAY_ASSIGN(hosts_, RunHosts::make(options_.hosts, options_.words, launcher, teller()));
   if (options_.hosts.requeue && !starts_agents())
     return Error(Code::invalid, "--requeue is for srun in an allocation of Slurm");
   if (!hosts_) return {};
@@ -66,12 +64,10 @@ Status Runner::clear() const {
   return refusal;
 }
 
-Status Runner::end_all(const RanksAlive& alive) const {
-  return alive.end(hosts_.get(), [this](const char* event, const std::string& text,
-                                        const Json& more) { say(event, text, more); });
-}
+Status Runner::end_all(const RanksAlive& alive) const { return alive.end(hosts_.get(), teller()); }
 
 Status Runner::start() {
+  bring_files_of_lost_hosts(config_, job_, hosts_.get(), teller());
   began_ns_ = system_clock().monotonic_ns();
   if (companions_of_) BACKSTAY_TRY(start_meeting());
   if (!hosts_) return child_.start(options_.words);

@@ -72,6 +72,11 @@ class Runner {
 
   void say(const char* event, const std::string& text) const;
   void say(const char* event, const std::string& text, const nlohmann::ordered_json& more) const;
+  Say teller() const {
+    return [this](const char* event, const std::string& text, const nlohmann::ordered_json& more) {
+      say(event, text, more);
+    };
+  }
   int cannot_start(const Error& error) const;
   Status start();
   Status start_meeting();

@@ -1,0 +1,175 @@
+#include "bin/run/lost_hosts.h"
+
+#include <fmt/format.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "agent/disk/job_lock.h"
+#include "agent/disk/lost_files.h"
+#include "base/machine.h"
+#include "bin/parts/print.h"
+#include "bin/parts/stored.h"
+#include "client/files_job.h"
+
+namespace backstay::bin {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using agent::LostFiles;
+
+constexpr std::size_t told_max = 8;  // files by name, of a job
+
+bool is_network(const struct statfs& system) {
+  constexpr std::uint32_t lustre = 0x0BD00BD0, gpfs = 0x47504653, beegfs = 0x19830326,
+                          panfs = 0xAAD7AAEA, cifs = 0xFF534D42, smb2 = 0xFE534D42,
+                          ceph = 0x00C36400;
+  switch (static_cast<std::uint32_t>(system.f_type)) {
+    case NFS_SUPER_MAGIC:
+    case SMB_SUPER_MAGIC:
+    case AFS_SUPER_MAGIC:
+    case lustre:
+    case gpfs:
+    case beegfs:
+    case panfs:
+    case cifs:
+    case smb2:
+    case ceph: return true;
+    default: return false;
+  }
+}
+
+// A folder of this host alone is another one than that of its name on the lost host.
+Status same_folder(const std::string& folder, const std::string& durable) {
+  struct stat here = {};
+  struct stat shared = {};
+  struct statfs system = {};
+  if (::stat(folder.c_str(), &here) != 0 || ::statfs(folder.c_str(), &system) != 0)
+    return errno_error("look at " + folder, errno);
+  if (::stat(durable.c_str(), &shared) == 0 && shared.st_dev == here.st_dev) return {};
+  if (is_network(system)) return {};
+  return Error(Code::unsupported,
+               fmt::format("{} is on a file system that is not known to be shared", folder));
+}
+
+std::string first_label(const std::string& name) { return name.substr(0, name.find('.')); }
+
+// One files job in the durable directory.
+struct OfHost {
+  std::string job;
+  std::string host;                        // as the job's name has it
+  std::optional<std::string> in_use = {};  // as the launcher names it, where it is of this run
+  bool here = false;                       // this host
+};
+
+bool is_of(const OfHost& one, const std::string& job, const std::string& host) {
+  return one.job == client::files_job_name(job, host) || first_label(one.host) == first_label(host);
+}
+
+std::vector<OfHost> files_jobs(Stored& durable, const std::string& job, const RunHosts* hosts) {
+  std::vector<OfHost> found;
+  const std::string prefix = job + ".files.";
+  const auto names = durable.tier().list("");
+  for (const std::string& name : names.ok() ? *names : std::vector<std::string>{}) {
+    if (!name.starts_with(prefix)) continue;
+    const auto versions = agent::scan(durable.tier(), name);
+    if (!versions.ok() || versions->empty()) continue;  // or another user's
+    OfHost& one = found.emplace_back(OfHost{name, name.substr(prefix.size())});
+    one.here = is_of(one, job, host_name());
+    if (hosts == nullptr) continue;
+    for (const std::string host : hosts->summary().value("hosts", Json::array()))
+      if (is_of(one, job, host)) one.in_use = host;
+  }
+  return found;
+}
+
+// Whether a host of this run has lost its disk: nothing of the job is there. Else it brings what is
+// not at home itself, and what it does not have any more was at home.
+bool has_lost_its_disk(const Config& config, const OfHost& one, const RunHosts* hosts) {
+  if (one.here) {
+    auto stored = Stored::open(config);
+    if (!stored.ok()) return false;
+    const auto versions = agent::scan(stored->tier(), one.job);
+    return versions.ok() && versions->empty();
+  }
+  constexpr double work_s = 10;
+  const auto answers =
+      hosts->ask_each({{*one.in_use, {"ls", one.job, "--json", "--dir", config.storage.dir}},
+                       {*one.in_use, {"version"}}},
+                      work_s);
+  return !answers.front().ok() && answers.back().ok();
+}
+
+void tell(const OfHost& one, const LostFiles::Outcome& outcome, const std::string& durable,
+          const Say& say) {
+  const auto brought = static_cast<std::uint64_t>(
+      std::ranges::count(outcome.brought, one.job, &LostFiles::File::job));
+  if (brought > 0)
+    say("lost_host_files",
+        fmt::format("brought {} of {} home out of {}", count_text(brought, "captured file"),
+                    one.host, durable),
+        {{"host", one.host}, {"files", brought}});
+  std::size_t left = 0;
+  for (const LostFiles::File& file : outcome.left) {
+    if (file.job != one.job || ++left > told_max) continue;
+    const std::string what = file.path.empty() ? "the files" : file.path;
+    say("lost_host_file_left",
+        fmt::format("{} of {} version {} did not come home: {}; `backstay export {} {} --dir {} "
+                    "-o DIR` fetches what is good of it",
+                    what, one.job, file.version, file.why, one.job, file.version, durable),
+        {{"host", one.host}, {"version", file.version}, {"file", file.path}, {"why", file.why}});
+  }
+  if (left > told_max)
+    say("lost_host_files_left",
+        fmt::format("and {} more of {}: `backstay ls --files {} --dir {}`", left - told_max,
+                    one.job, one.job, durable),
+        {{"host", one.host}, {"files", left - told_max}});
+}
+
+}  // namespace
+
+void bring_files_of_lost_hosts(const Config& config, const std::string& job, const RunHosts* hosts,
+                               const Say& say) {
+  const std::string& dir = config.durable.dir;
+  if (dir.empty()) return;
+  Config shared = config;
+  shared.storage.dir = dir;
+  auto durable = Stored::open(shared);
+  if (!durable.ok()) return;  // the agents say so
+  const std::vector<OfHost> all = files_jobs(*durable, job, hosts);
+  if (all.empty()) return;
+  LostFiles files(
+      {.name = job + ".files of lost hosts",
+       .durable = &durable->tier(),
+       .same_folder = [&](const std::string& folder) { return same_folder(folder, dir); }});
+  std::vector<agent::HeldLock> locks;
+  for (const OfHost& one : all) {
+    const bool of_this_run = one.here || one.in_use;
+    auto live = agent::lock_live(dir, one.job);
+    auto lock = live.ok() ? agent::lock_job(dir, one.job) : live;
+    if (!lock.ok()) {
+      if (!of_this_run)
+        say("lost_host_busy",
+            fmt::format(
+                "captured files of {} are not brought home{}", one.host,
+                lock.error().code() == Code::busy
+                    ? fmt::format(", as it may still do so itself: {}/{} is locked", dir, one.job)
+                    : ": " + lock.error().message()),
+            {{"host", one.host}});
+      continue;
+    }
+    if (of_this_run && !has_lost_its_disk(config, one, hosts)) continue;
+    files.add(one.job);
+    locks.push_back(std::move(*live));
+    locks.push_back(std::move(*lock));
+  }
+  const LostFiles::Outcome outcome = files.bring();
+  for (const OfHost& one : all) tell(one, outcome, dir, say);
+}
+
+}  // namespace backstay::bin

@@ -1,0 +1,17 @@
+// Captured files of hosts that are lost: `backstay run` brings them home out of the durable
+// directory before it starts a program (docs/protocol/home.md#files-of-a-lost-host).
+#pragma once
+
+#include <string>
+
+#include "base/config.h"
+#include "bin/run/run_hosts.h"
+
+namespace backstay::bin {
+
+// Says what it did and what it left; nothing stops the start. `hosts`: null where there are none.
+// Blocks on the durable directory, and on the file systems of the files.
+void bring_files_of_lost_hosts(const Config& config, const std::string& job, const RunHosts* hosts,
+                               const Say& say);
+
+}  // namespace backstay::bin

@@ -1,0 +1,178 @@
+"""Captured files of a host that is lost come home out of the durable directory.
+
+The agents of some hosts stand still before they bring the first file home; what they have captured
+becomes durable meanwhile.
+"""
+
+import itertools
+
+import pytest
+
+from conftest import finish
+from minicluster import waiting
+from supervised import BACKSTAY, JOBS, LAUNCHERS, SETTINGS, SILENT_S
+
+pytestmark = pytest.mark.skipif(not JOBS["openmpi"], reason="Open MPI is missing")
+names = (f"lost{number}" for number in itertools.count())
+BYTES = 600_000  # smaller files do not go through the pool
+# One process, which does not wait for the first file before it makes the second one.
+COPY = """awk '{ f = FILENAME; sub("^in", "out", f); print > f }'"""
+
+
+class Captured:
+    """One job, whose programs copy files to a shared folder; those of `stuck` hosts stay where they
+    were captured.
+    """
+
+    def __init__(self, mini, *stuck):
+        self.mini = mini
+        self.job = next(names)
+        self.folder = f"/mnt/shared/{self.job}"
+        self.durable = f"{self.folder}/durable"
+        self.agent = f"{self.folder}/agent"
+        hosts = "|".join(stuck)
+        mini.on("n0", f"""mkdir -m 700 {self.folder} && cd {self.folder} || exit
+            mkdir -m 700 durable out in
+            for name in a b c; do yes $name | head -c {BYTES} >in/$name; done
+            mkfifo never
+            touch stuck
+            cat >agent <<'END'
+#!/bin/sh
+[ ! -e {self.folder}/stuck ] ||
+case $(hostname) in {hosts}) export BACKSTAY_FAILPOINT=home.1=hang;; esac
+exec {SETTINGS["BACKSTAY_AGENT_PROGRAM"]} "$@"
+END
+            chmod +x agent""")
+        for host in stuck:
+            mini.on(host, "pkill -KILL -f '[/]backstayd ' || true")
+
+    def start(self, options, hosts, script, failpoint=""):
+        settings = {**SETTINGS, "BACKSTAY_AGENT_PROGRAM": self.agent,
+                    "BACKSTAY_DURABLE_DIR": self.durable, "BACKSTAY_FAILPOINT": failpoint}
+        words = [f"{name}={value}" for name, value in settings.items() if value]
+        return self.mini.start("exec", "n0", "--", "env", "-C", self.folder, *words, BACKSTAY,
+                               "run", "--job", self.job, "--host-timeout", SILENT_S,
+                               "--capture-files", f"{self.folder}/out/*", *options, "--",
+                               *LAUNCHERS["openmpi"], *hosts, "sh", "-c", script)
+
+    def run(self, *words, **more):
+        return finish(self.start(*words, **more))
+
+    def tool(self, host, words):
+        return self.mini.run("exec", host, "--", BACKSTAY, *words.split())
+
+    def wait_for_durable(self, host, count):
+        folder = f"{self.durable}/{self.job}.files.{host}"
+        waiting.until(lambda: self.mini.on("n0", f"ls {folder}/v*/commit.durable 2>/dev/null | "
+                                                 f"wc -l").strip() == str(count),
+                      f"{count} durable versions of {host}")
+
+    def size(self, name):
+        return int(self.mini.on("n0", f"stat -c %s {self.folder}/out/{name}"))
+
+    def is_home(self, name):
+        return self.mini.run("exec", "n0", "--", "cmp", f"{self.folder}/in/{name}",
+                             f"{self.folder}/out/{name}")[0] == 0
+
+
+@pytest.fixture
+def captured(whole):
+    jobs = []
+    yield lambda *stuck: jobs.append(Captured(whole, *stuck)) or jobs[-1]
+    for host in whole.status()["hosts"]:
+        if host["state"] == "up":
+            whole.on(host["name"], "pkill -KILL -f '[/]backstayd ' || true; "
+                                   "pkill -KILL -f '[/]backstay-collector' || true")
+
+
+def test_the_next_attempt_finds_the_files_of_the_lost_host(captured, whole):
+    one = captured("n1")
+    script = (f"case $(hostname) in n1) {COPY} in/a in/b in/c; read x <never;; "
+              "*) cmp in/a out/a && cmp in/b out/b && cmp in/c out/c && echo all of them;; esac")
+    running = one.start(["--spares", "1"], ["--host", "n1,n2", "-n", "1"], script)
+    one.wait_for_durable("n1", 3)  # more than durable.keep
+
+    # From another host: what there is, and the bytes.
+    code, output = one.tool("n3", f"ls {one.job} --files --dir {one.durable}")
+    assert code == 0 and f"{one.folder}/out/a" in output, output
+    code, output = one.tool("n3", f"export {one.job}.files.n1 --dir {one.durable} -o "
+                                  f"{one.folder}/exported")
+    assert code == 0 and f"exported/files{one.folder}/out/" in output, output
+
+    # Nobody brings them while the host's agent lives, also after its writer has ended.
+    whole.on("n1", "pkill -KILL -f '[/]backstay-collector'")
+    waiting.until(lambda: "0 of 1 rank connected" in one.tool("n1", "status")[1],
+                  "the agent to see the end of its writer")
+    code, output = one.run([], ["--host", "n2", "-n", "1"], "true")
+    assert code == 0 and "captured files of n1 are not brought home, as it may" in output, output
+    assert one.size("a") == 0
+
+    whole("kill", "n1")
+    code, output = finish(running)
+    assert code == 0 and "all of them" in output, output
+    assert f"brought 3 captured files of n1 home out of {one.durable}" in output, output
+    assert whole.on("n0", f"ls -A {one.folder}/out").split() == ["a", "b", "c"]
+
+    # Once: what the user removes does not come back.
+    whole.on("n0", f"rm {one.folder}/out/a")
+    code, output = one.run([], ["--host", "n2", "-n", "1"], "true")
+    assert code == 0 and "of n1" not in output, output
+    assert whole.on("n0", f"ls {one.folder}/out").split() == ["b", "c"]
+
+
+def test_who_brings_them_is_killed_and_the_same_command_goes_on(captured, whole):
+    one = captured("n1", "n2")
+    script = f"case $(hostname) in n1) {COPY} in/a in/b;; n2) {COPY} in/c;; esac; read x <never"
+    running = one.start(["--retries", "0"], ["--host", "n1,n2", "-n", "2"], script)
+    one.wait_for_durable("n1", 2)
+    one.wait_for_durable("n2", 1)
+    for host in ("n1", "n2"):
+        whole("kill", host)
+    finish(running)
+    again = [[], ["--host", "n3", "-n", "1"], "true"]
+    code, output = one.run(*again, failpoint="home.4=kill@1")
+    assert code == 137, output
+    code, output = one.run(*again)
+    assert code == 0, output
+    assert "of n2 home out of" in output or "of n1 home out of" in output, output
+    assert all(one.is_home(name) for name in "abc")
+    assert whole.on("n0", f"ls -A {one.folder}/out").split() == ["a", "b", "c"]
+
+
+def lost_after(captured, whole, level):
+    """A job whose only host, n1, has lost its power when one file was local or durable."""
+    one = captured("n1")
+    if level == "local":  # somebody else has the durable directory's lock
+        folder = f"{one.durable}/{one.job}.files.n1"
+        whole.on("n0", f"mkdir -m 700 {folder}; flock {folder}/lock sleep inf >/dev/null 2>&1 &")
+    running = one.start(["--retries", "0"], ["--host", "n1", "-n", "1"],
+                        f"{COPY} in/a; read x <never")
+    if level == "local":
+        waiting.until(lambda: whole.on("n1", f"ls /var/tmp/backstay-root/{one.job}.files.n1/v*/"
+                                             "commit.local 2>/dev/null || true"), "level local")
+    else:
+        one.wait_for_durable("n1", 1)
+    whole("kill", "n1")
+    finish(running)
+    whole.on("n0", f"rm {one.folder}/stuck")
+    return one
+
+
+def test_what_was_not_durable_waits_for_its_host(captured, whole):
+    one = lost_after(captured, whole, "local")
+    code, output = one.run([], ["--host", "n2", "-n", "1"], "true")
+    assert code == 0 and "brought" not in output and one.size("a") == 0, output
+    whole.on("n0", "pkill -x flock; pkill -x sleep")
+    whole("boot", "n1")
+    code, output = one.run([], ["--host", "n1", "-n", "1"], "cmp in/a out/a")
+    assert code == 0 and "brought" not in output, output
+
+
+def test_a_host_that_is_back_without_its_disk(captured, whole):
+    """Its files come home although it is one of the hosts of the run."""
+    one = lost_after(captured, whole, "durable")
+    whole("lose-disk", "n1")
+    whole("restore-disk", "n1")
+    whole("boot", "n1")
+    code, output = one.run([], ["--host", "n1", "-n", "1"], "cmp in/a out/a")
+    assert code == 0 and "brought 1 captured file of n1 home" in output, output
