@@ -151,6 +151,9 @@ def test_status_and_top_show_the_job(world, start):
     assert (heat["job"], heat["ranks"], heat["connected"], heat["dir"]) == ("heat", 2, 2,
         str(world.dir))
     assert status["disk"]["written_bytes"] > 0
+    found = {one["check"]: one["found"] for one in
+             json.loads(world.run("doctor", "--quick", "--json").stdout)["checks"]}
+    assert status["disk"]["io_uring"] == (found["io_uring"] == "used"), (status["disk"], found)
     first, second = (json.loads(line) for line in
                      world.run("top", "--json", "--count", 2, "--interval", 1).stdout.splitlines())
     assert second["disk"]["written_bytes"] > first["disk"]["written_bytes"]
