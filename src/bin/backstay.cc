@@ -101,6 +101,36 @@ int report(const Error& error, bool json) {
   return exit_code_of(error.code());
 }
 
+std::string nearest_option(const std::string& name, const CLI::App& command) {
+  std::string nearest = "--help";
+  for (const CLI::Option* one : command.get_options()) {
+    for (const std::string& known : one->get_lnames()) {
+      if (edit_distance(name, "--" + known) < edit_distance(name, nearest)) nearest = "--" + known;
+    }
+  }
+  return nearest;
+}
+
+// The message for a word that looks like an option of the command and is none; empty without one.
+std::string unknown_option(const Words& words, const CLI::App& app) {
+  const CLI::App* command = &app;
+  std::string title = "backstay";
+  for (const std::string& word : words) {
+    if (word == "--") break;
+    if (!word.starts_with("--")) {
+      const auto inner =
+          command->get_subcommands([&](const CLI::App* one) { return one->get_name() == word; });
+      if (!inner.empty()) command = inner.front(), title += " " + word;
+      continue;
+    }
+    const std::string name = word.substr(0, word.find('='));
+    if (command->get_option_no_throw(name) == nullptr)
+      return fmt::format("{} has no option {}; did you mean {}? `{} --help` lists all", title, name,
+                         nearest_option(name, *command), title);
+  }
+  return "";
+}
+
 int report_usage(const CLI::App& app, const CLI::ParseError& failure, bool json) {
   app.exit(failure);
   if (failure.get_exit_code() == 0) return exit_ok;  // help
@@ -171,6 +201,10 @@ int run(int argc, char** argv) {
   }
   try {
     app.parse(argc, argv);
+  } catch (const CLI::ExtrasError& failure) {
+    const std::string message = unknown_option(words, app);
+    if (message.empty()) return report_usage(app, failure, wants_json(words));
+    return report(Error(Code::invalid, message), wants_json(words));
   } catch (const CLI::ParseError& failure) {
     return report_usage(app, failure, wants_json(words));
   }

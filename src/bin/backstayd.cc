@@ -110,6 +110,9 @@ Result<std::unique_ptr<tier::Tier>> make_tier(const Config& config, const std::s
     io::RingKind kind;
     BACKSTAY_ASSIGN(auto ring, io::make_ring(options, &kind));
     if (early) {
+      facts->io_uring = kind.io_uring;
+      facts->why_not = kind.why_not;
+      report_disk(*facts);
       ring->make_stopgap();
       return ring;
     }

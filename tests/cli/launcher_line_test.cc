@@ -45,6 +45,10 @@ TEST(LauncherLine, KindsByNameAndByVersion) {
   EXPECT_EQ(kind_of_name("mpiexec.hydra"), LauncherKind::mpich);
   EXPECT_EQ(kind_of_name("srun"), LauncherKind::slurm);
   EXPECT_FALSE(kind_of_name("mpirun"));
+  for (const char* program : {"nwchem.openmpi", "nwchem.mpich", "lmp.hydra"}) {
+    EXPECT_FALSE(kind_of_name(program)) << program;
+    EXPECT_FALSE(find_launcher({program, "in"})) << program;
+  }
   EXPECT_EQ(kind_of_version("mpirun (Open MPI) 4.1.4\n"), LauncherKind::openmpi);
   EXPECT_EQ(kind_of_version("HYDRA build details:\n"), LauncherKind::mpich);
   EXPECT_FALSE(kind_of_version("mpirun 1.0"));

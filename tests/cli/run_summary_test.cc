@@ -184,7 +184,10 @@ TEST(RunSummary, SaysWhyThereIsNoVersion) {
 
 TEST(RunSummary, ShowsAProgramThatNeverCallsBackstayHowToInItsLanguage) {
   const RunSummary never;
-  EXPECT_THAT(sentences(never, daly, {}), Contains(HasSubstr("backstay_init_mpi(")));
+  EXPECT_THAT(sentences(never, daly, {}),
+              AllOf(Contains(HasSubstr("backstay_init_mpi(")),
+                    Contains(HasSubstr("backstay run --transparent --")),
+                    Contains(HasSubstr("--capture-files"))));
   EXPECT_THAT(sentences(never, daly, {.restarts = 2, .language = Language::python}),
               AllOf(Contains(HasSubstr("with backstay.init(comm):")), Each(Not(HasSubstr(";  "))),
                     Each(Not(HasSubstr("of work lost")))));

@@ -22,8 +22,20 @@ TEST(StatusText, LevelOfAVersion) {
   EXPECT_EQ(level_text(version(1, "local", 100, 100)), "local");
   EXPECT_EQ(level_text(version(1, "captured", 200, 50)), "captured, writing 25 %");
   EXPECT_EQ(level_text(version(1, "none", 200, 300)), "being captured, writing 100 %");
-  EXPECT_EQ(level_text(version(1, "none", 200, 50, "the disk is full")),
-            "failed: the disk is full");
+  EXPECT_EQ(level_text(version(1, "none", 200, 50, "the disk is full")), "failed");
+}
+
+TEST(StatusText, TheReasonOfAFailureIsNotCutAt80Columns) {
+  Json job{{"job", "lj"}, {"ranks", 1}, {"connected", 1}, {"dir", "/d"}};
+  job["versions"] =
+      Json::array({version(6, "captured", 9, 0,
+                           "reserve 64536592 bytes for /scratch/me/lj/v6/node-0000000.segment: No "
+                           "space left on device")});
+  EXPECT_THAT(
+      job_lines(Json{{"jobs", Json::array({job})}}, 2),
+      ElementsAre(StartsWith("lj "), StartsWith("  version    6        9 B  failed"),
+                  "    reserve 64536592 bytes for /scratch/me/lj/v6/node-0000000.segment: No space",
+                  "    left on device"));
 }
 
 TEST(StatusText, JobsWithTheNewestVersionFirst) {
@@ -95,7 +107,8 @@ TEST(StatusText, SeveralNodesHaveALineEach) {
 }
 
 TEST(StatusText, AnswersOfAnotherReleaseDoNotBreakIt) {
-  EXPECT_THAT(pool_text(Json::object()), HasSubstr("0 of 0"));
+  EXPECT_THAT(pool_lines(Json::object()),
+              ElementsAre(HasSubstr(" 0 % of 0 B"), HasSubstr("0 free")));
   EXPECT_TRUE(job_lines(Json::object(), 3).empty());
   EXPECT_EQ(level_text(Json::object()), "");
 }
@@ -110,10 +123,29 @@ TEST(StatusText, PoolAndBar) {
   const Json pool{{"buffers", 8}, {"buffer_bytes", 4 << 20},
                   {"filling", 1}, {"writing", 3},
                   {"cached", 2},  {"free", 2}};
-  EXPECT_THAT(pool_text(Json{{"pool", pool}}),
-              StartsWith("pool [==========          ] 50 % busy  4 of 8 x 4.00 MiB"));
+  EXPECT_THAT(pool_lines(Json{{"pool", pool}}),
+              ElementsAre("pool [==========          ] 50 % of 32.0 MiB busy",
+                          "  8 buffers of 4.00 MiB: 1 filling, 3 writing, 2 cached, 2 free"));
   EXPECT_EQ(bar(2, 4), "[====]");
   EXPECT_EQ(bar(-1, 4), "[    ]");
+}
+
+// A large pool that is full, and a fast disk at its limit.
+TEST(StatusText, PoolAndDiskFitATerminalOf80Columns) {
+  const Json pool{{"buffers", 99999}, {"buffer_bytes", 4 << 20}, {"filling", 9999},
+                  {"writing", 9999},  {"cached", 9999},          {"free", 9999}};
+  auto lines = pool_lines(Json{{"pool", pool}});
+  for (const Rates& rates : {Rates{9.99e9, 9.99e9, 9.99e9}, Rates{9.99e9, 9.99e9, 0}})
+    for (const std::string& line : disk_lines(rates)) lines.push_back(line);
+  EXPECT_EQ(lines.size(), 5u);
+  for (const std::string& line : lines) EXPECT_LE(line.size(), 80u) << line;
+}
+
+TEST(StatusText, TheDiskBesideWhatItCan) {
+  EXPECT_THAT(disk_lines({0.8e9, 0, 1.6e9}),
+              ElementsAre("disk [==========          ] 50 % of the 1.60 GB/s that it can write",
+                          "  writing 800 MB/s, reading 0 B/s"));
+  EXPECT_THAT(disk_lines({0.8e9, 0, 0}), ElementsAre(HasSubstr("`backstay probe`")));
 }
 
 }  // namespace

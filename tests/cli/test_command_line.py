@@ -116,6 +116,13 @@ def test_an_interval_that_cannot_be_is_refused(world, seconds):
     assert done.returncode == 2 and f'"{seconds}" must be a number of seconds from 0.05 to 3600' in done.stderr
 
 
+def test_a_level_that_does_not_exist_is_refused(world):
+    done = world.run("checkpoint", "job", "--wait", "--level", "disk")
+    assert done.returncode == 2, done
+    assert '"disk" is none of local, protected and durable' in done.stderr, done
+    assert world.run("checkpoint", "job", "--wait", "--level", "durable").returncode == 5
+
+
 def test_version(world):
     assert world.run("version").stdout.startswith("backstay 0.")
     assert set(world.json("version")) == {"release", "protocol", "format"}
@@ -412,6 +419,17 @@ def test_a_command_that_does_not_exist_names_the_nearest(world):
         done = world.run(word)
         assert done.returncode == 2 and f"no command '{word}'; did you mean '{meant}'?" in done.stderr, done
     assert world.json("sttus", code=2)["error"]["code"] == "invalid"
+
+
+@pytest.mark.parametrize("words, command, wrong, meant", [
+    (["run", "--transparant", "--", "true"], "run", "--transparant", "--transparent"),
+    (["run", "--interval", "1", "--retry=3", "--", "true", "--jbo"], "run", "--retry", "--retries"),
+    (["agent", "stop", "--nwo"], "agent", "--nwo", "--now"),
+    (["ls", "--fils"], "ls", "--fils", "--files")])
+def test_an_option_that_does_not_exist_names_the_nearest(world, words, command, wrong, meant):
+    done = world.run(*words)
+    assert done.returncode == 2 and (f"backstay {command} has no option {wrong}; did you mean "
+                                     f"{meant}?") in done.stderr, done
 
 
 def test_a_closed_standard_output_is_an_error_in_every_language(world):

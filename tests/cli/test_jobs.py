@@ -151,6 +151,9 @@ def test_status_and_top_show_the_job(world, start):
     assert (heat["job"], heat["ranks"], heat["connected"], heat["dir"]) == ("heat", 2, 2,
         str(world.dir))
     assert status["disk"]["written_bytes"] > 0
+    found = {one["check"]: one["found"] for one in
+             json.loads(world.run("doctor", "--quick", "--json").stdout)["checks"]}
+    assert status["disk"]["io_uring"] == (found["io_uring"] == "used"), (status["disk"], found)
     first, second = (json.loads(line) for line in
                      world.run("top", "--json", "--count", 2, "--interval", 1).stdout.splitlines())
     assert second["disk"]["written_bytes"] > first["disk"]["written_bytes"]
@@ -172,7 +175,7 @@ def test_top_on_a_terminal(world, start):
     tmux = ["tmux", "-S", str(world.folder / "tmux")]
     env = {**world.env, "SHELL": "/bin/sh"}
     screen = lambda: subprocess.check_output([*tmux, "capture-pane", "-p", "-t", "t"], text=True)
-    subprocess.run([*tmux, "new-session", "-d", "-s", "t", "-x", "100", "-y", "20", "sh"], env=env,
+    subprocess.run([*tmux, "new-session", "-d", "-s", "t", "-x", "80", "-y", "20", "sh"], env=env,
                    check=True)
     try:
         subprocess.run([*tmux, "send-keys", "-t", "t",
@@ -180,6 +183,7 @@ def test_top_on_a_terminal(world, start):
         wait_for(lambda: "2 of 2 ranks connected" in screen(), "the screen")
         shown = screen()
         assert shown.startswith("backstay top  agent pid") and "pool [" in shown and "q quit" in shown
+        assert re.search(r"cached, \d+ free$", shown, re.MULTILINE), "cut at 80 columns:\n" + shown
         assert re.search(r"version +\d+ .* (local|captured)", shown)
         before = re.search(r"version +(\d+)", shown)[1]
         wait_for(lambda: re.search(r"version +(\d+)", screen())[1] != before,

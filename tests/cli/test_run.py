@@ -77,6 +77,7 @@ def test_says_what_makes_a_program_save(world):
     program = script(world, "exit 0\n")
     told = world.run("run", "--", program).stderr
     assert "no rank called Backstay" in told and "backstay_checkpoint();" in told, told
+    assert "--transparent" in told and "--capture-files" in told, told
     end = events(world.run("run", "--json", "--", program).stderr)[-1]
     assert end["event"] == "end" and end["versions"] == 0 and "no rank called" in end[
         "why_no_version"]

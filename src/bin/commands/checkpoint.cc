@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -66,6 +65,19 @@ Result<int> checkpoint(const CheckpointOptions& options) {
   return exit_ok;
 }
 
+// A level by its name, as the number that CLI11 reads an enumeration from.
+CLI::Validator a_level() {
+  const auto transform = [](std::string& text) -> std::string {
+    for (const Level level : {Level::local, Level::protected_, Level::durable}) {
+      if (text != level_name(level)) continue;
+      text = std::to_string(static_cast<int>(level));
+      return "";
+    }
+    return fmt::format("\"{}\" is none of local, protected and durable", text);
+  };
+  return CLI::Validator(transform, "");
+}
+
 }  // namespace
 
 Action declare_checkpoint(CLI::App& app) {
@@ -77,11 +89,7 @@ Action declare_checkpoint(CLI::App& app) {
                  "What --wait waits for: local (on the disk), protected or durable")
       ->type_name("LEVEL")
       ->needs(wait)
-      ->transform(
-          CLI::CheckedTransformer(std::map<std::string, Level>{{"local", Level::local},
-                                                               {"protected", Level::protected_},
-                                                               {"durable", Level::durable}})
-              .description(""))
+      ->transform(a_level())
       ->default_str("local");
   app.add_option("--timeout", options->timeout_s, "Seconds that --wait waits at most")
       ->type_name("SECONDS")

@@ -34,8 +34,8 @@ void print_status(const nlohmann::ordered_json& status) {
   fmt::print("agent {} pid {}, up {}, {}\n", status.value("release", "?"), status.value("pid", 0),
              duration_text(status.value("uptime_s", 0.0)), status.value("socket", "?"));
   fmt::print("memory {}\n", bytes_text(status.value("resident_bytes", std::uint64_t{0})));
-  fmt::print("{}\n", pool_text(status));
-  fmt::print("disk written {}, read {}; io_uring {}, O_DIRECT {}, registered buffers {}\n",
+  fmt::print("{}\n", fmt::join(pool_lines(status), "\n"));
+  fmt::print("disk written {}, read {}\n  io_uring {}, O_DIRECT {}, registered buffers {}\n",
              bytes_text(disk.value("written_bytes", std::uint64_t{0})),
              bytes_text(disk.value("read_bytes", std::uint64_t{0})),
              disk.value("io_uring", false) ? "yes" : "no",

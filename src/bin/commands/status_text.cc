@@ -67,7 +67,7 @@ std::string bar(double part, std::size_t cells) {
 }
 
 std::string level_text(const Json& version) {
-  if (const std::string error = text(version, "error"); !error.empty()) return "failed: " + error;
+  if (!text(version, "error").empty()) return "failed";
   std::string level = text(version, "level");
   const std::uint64_t bytes = number(version, "bytes"), written = number(version, "written_bytes");
   if (level == "local" || level == "protected" || level == "durable" || bytes == 0) return level;
@@ -85,15 +85,27 @@ std::string speed_text(const Rates& rates) {
   return line;
 }
 
-std::string pool_text(const Json& status) {
+std::vector<std::string> pool_lines(const Json& status) {
   const Json pool = status.value("pool", Json::object());
-  const std::uint64_t all = number(pool, "buffers"), cached = number(pool, "cached");
-  const std::uint64_t busy = number(pool, "filling") + number(pool, "writing");
-  return fmt::format(
-      "pool {} {:.0f} % busy  {} of {} x {}: {} filling, {} writing, {} cached, {} free",
-      bar(part_of(busy, all), 20), 100 * part_of(busy, all), busy, all,
-      bytes_text(number(pool, "buffer_bytes")), number(pool, "filling"), number(pool, "writing"),
-      cached, number(pool, "free"));
+  const std::uint64_t all = number(pool, "buffers"), bytes = number(pool, "buffer_bytes");
+  const std::uint64_t filling = number(pool, "filling"), writing = number(pool, "writing");
+  const double busy = part_of(filling + writing, all);
+  return {fmt::format("pool {} {:.0f} % of {} busy", bar(busy, 20), 100 * busy,
+                      bytes_text(all * bytes)),
+          fmt::format("  {} of {}: {} filling, {} writing, {} cached, {} free",
+                      count_text(all, "buffer"), bytes_text(bytes), filling, writing,
+                      number(pool, "cached"), number(pool, "free"))};
+}
+
+std::vector<std::string> disk_lines(const Rates& rates) {
+  const std::string now = fmt::format("writing {}, reading {}", rate_text(rates.write_per_s),
+                                      rate_text(rates.read_per_s));
+  const double limit = rates.disk_write_limit_per_s;
+  if (limit <= 0) return {fmt::format("disk {}  (its limit: `backstay probe`)", now)};
+  return {fmt::format("disk {} {:.0f} % of the {} that it can write",
+                      bar(rates.write_per_s / limit, 20), 100 * rates.write_per_s / limit,
+                      rate_text(limit)),
+          "  " + now};
 }
 
 namespace {
@@ -147,6 +159,15 @@ void add_members(const Json& job, std::vector<std::string>& lines) {
   }
 }
 
+// A version, and below it why it failed.
+void add_version(const Json& version, std::vector<std::string>& lines) {
+  lines.push_back(fmt::format("  version {:>4}  {:>9}  {:<28}  {}", number(version, "version"),
+                              bytes_text(number(version, "bytes")), level_text(version),
+                              age_text(number(version, "captured_ns"))));
+  for (std::string& line : wrapped(printable(text(version, "error")), 4, 80))
+    lines.push_back(std::move(line));
+}
+
 // What is not at its own path yet; no line where all is.
 void add_files(const Json& job, std::vector<std::string>& lines) {
   const auto found = job.find("home");
@@ -189,10 +210,7 @@ std::vector<std::string> job_lines(const Json& status, std::size_t versions_max)
       return number(a, "version") > number(b, "version");
     });
     if (versions.size() > versions_max) versions.resize(versions_max);
-    for (const Json& version : versions)
-      lines.push_back(fmt::format("  version {:>4}  {:>9}  {:<28}  {}", number(version, "version"),
-                                  bytes_text(number(version, "bytes")), level_text(version),
-                                  age_text(number(version, "captured_ns"))));
+    for (const Json& version : versions) add_version(version, lines);
     if (versions.empty()) lines.push_back("  no version yet");
     add_files(job, lines);
     add_members(job, lines);

@@ -15,9 +15,11 @@ struct Rates {
   double disk_write_limit_per_s = 0;  // from `backstay probe`; 0: not measured
 };
 
-// "writing 1.20 GB/s, 75 % of this disk"
+// "writing 1.20 GB/s, 75 % of the 1.60 GB/s that this disk can"
 std::string speed_text(const Rates& rates);
-std::string pool_text(const nlohmann::ordered_json& status);
+// The pool's fill, then its buffers; the disk's speed. For a terminal: at most 80 columns a line.
+std::vector<std::string> pool_lines(const nlohmann::ordered_json& status);
+std::vector<std::string> disk_lines(const Rates& rates);
 // One line a version, newest first, at most `versions_max` a job; then one a node where there are
 // several.
 std::vector<std::string> job_lines(const nlohmann::ordered_json& status, std::size_t versions_max);
@@ -26,7 +28,8 @@ std::vector<std::string> wrapped(const std::string& text, std::size_t indent, st
 // "[=====     ]"
 std::string bar(double part, std::size_t cells);
 
-// The level of a version as a person reads it: "local", "writing 40 %", "failed: ...".
+// The level of a version as a person reads it: "local", "captured, writing 40 %",
+// "failed".
 std::string level_text(const nlohmann::ordered_json& version);
 
 }  // namespace backstay::bin

@@ -81,16 +81,12 @@ std::vector<std::string> screen_lines(const Result<Json>& status, const Rates& r
                               status->value("pid", 0),
                               duration_text(status->value("uptime_s", 0.0)),
                               bytes_text(status->value("resident_bytes", std::uint64_t{0}))));
-  lines.push_back(pool_text(*status));
-  const double part =
-      rates.disk_write_limit_per_s > 0 ? rates.write_per_s / rates.disk_write_limit_per_s : 0;
-  lines.push_back(
-      rates.disk_write_limit_per_s > 0
-          ? fmt::format("disk {} {}", bar(part, 20), speed_text(rates))
-          : fmt::format("disk {}  (`backstay probe` measures what it can)", speed_text(rates)));
+  for (std::string& line : pool_lines(*status)) lines.push_back(std::move(line));
+  for (std::string& line : disk_lines(rates)) lines.push_back(std::move(line));
   lines.emplace_back();
-  for (std::string& line : job_lines(*status, 6)) lines.push_back(std::move(line));
-  if (lines.size() == 4) lines.emplace_back("no job is connected");
+  std::vector<std::string> jobs = job_lines(*status, 6);
+  if (jobs.empty()) jobs.emplace_back("no job is connected");
+  for (std::string& line : jobs) lines.push_back(std::move(line));
   lines.emplace_back();
   lines.emplace_back("q quit");
   return lines;
@@ -114,7 +110,7 @@ void print_line(const Result<Json>& status, const Rates& rates, bool json) {
   } else if (!status.ok()) {
     fmt::print("{}\n", status.error().message());
   } else {
-    fmt::print("{}  {}\n", pool_text(*status), speed_text(rates));
+    fmt::print("{}\n{}\n", fmt::join(pool_lines(*status), "\n"), speed_text(rates));
     for (const std::string& line : job_lines(*status, 3)) fmt::print("  {}\n", line);
   }
   std::fflush(stdout);

@@ -30,6 +30,11 @@ constexpr std::array lines_of_c = {
     "  backstay_restart(&version);                           once, before the loop",
     "  if (backstay_due()) backstay_checkpoint();            in the loop",
     "  backstay_finalize();                                  before MPI_Finalize"};
+// As in docs/guide/transparent.md and docs/guide/files.md.
+constexpr std::array lines_without_a_change = {
+    "or leave the program as it is (docs/guide/transparent.md, docs/guide/files.md):",
+    "  backstay run --transparent -- ...             saves its whole processes",
+    "  backstay run --capture-files 'GLOB' -- ...    saves the files that it writes"};
 
 constexpr const char* levels[] = {"local", "protected", "durable"};
 
@@ -187,6 +192,7 @@ void add_how_to_save(const ProgramEnd& end, std::vector<std::string>& lines) {
       lines.insert(lines.end(), more.begin(), more.end());
     };
     end.language == Language::python ? add(lines_of_python) : add(lines_of_c);
+    add(lines_without_a_change);
   }
 }
 
