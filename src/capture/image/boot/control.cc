@@ -219,9 +219,12 @@ void start_control(const Options& options) {
   thread.entry = control_main;
   const long tid = start_thread(thread);
   if (tid < 0) give_up(Text() << "a thread cannot be started (error " << -tid << ")", 126);
-  wait_while(&alone, 0);
   sys_close(requests);  // the thread has descriptors of its own
   set_mask(mask);
+}
+
+void wait_for_control() {
+  if (requests >= 0) wait_while(&alone, 0);
 }
 
 void open_control() {

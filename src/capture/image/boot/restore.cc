@@ -133,6 +133,7 @@ void settle_memory() {
   set_signals(tables);
   if (by_companion) companion::answer(control, trouble);
   start_control(options);
+  wait_for_control();
   set_timers(tables);
   go_on(tables);
 }
