@@ -287,7 +287,10 @@ class Given(unittest.TestCase):
 
     def test_its_own_files_of_proc(self):
         """Their names have the process's id, and the process that goes on has another one."""
-        begins = "status = open('/proc/self/status')\nfolder = os.open('/proc/self/fd', os.O_RDONLY)"
+        begins = (
+            "status = open('/proc/self/status')\n"
+            "folder = os.open('/proc/self/fd', os.O_RDONLY)"
+        )
         goes_on = (
             "lines = dict(line.split(':') for line in status)\n"
             "assert int(lines['Pid']) == os.getpid()\nassert '1' in os.listdir(folder)"

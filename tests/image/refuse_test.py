@@ -21,7 +21,7 @@ PYTHON = "/usr/bin/python3"
 REFUSED = 78
 
 
-class Refuse(unittest.TestCase):
+class Refusing(unittest.TestCase):
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
@@ -53,6 +53,8 @@ class Refuse(unittest.TestCase):
         self.assertFalse(self.image.exists())
         self.assertEqual([path.name for path in self.scratch.glob("image*")], [])
 
+
+class RefuseDescriptors(Refusing):
     def test_socket(self):
         self.cut_refused("s = socket.socket()", "is a socket whose other end")
         one_end = "a, b = socket.socketpair()\n"
@@ -72,12 +74,6 @@ class Refuse(unittest.TestCase):
         with os.fdopen(ours):
             words = f"descriptor {ours} is a pipe from another process"
             self.cut_refused("", words, pass_fds=[ours])
-
-    def test_child(self):
-        sleep = "child = subprocess.Popen(['sleep', '5'], stdin=subprocess.DEVNULL)"
-        self.cut_refused(sleep, "(sleep) runs")
-        ended = f"{sleep}; child.kill(); os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)"
-        self.cut_refused(ended, "has ended, and it has not waited for it")
 
     def test_device(self):
         self.cut_refused("d = os.open('/dev/ptmx', os.O_RDWR | os.O_NOCTTY)", "/dev/p")
@@ -108,6 +104,15 @@ class Refuse(unittest.TestCase):
         """Its event loops remember the process id. The program goes on, and its loop ends."""
         loop = "import asyncio\nloop = asyncio.new_event_loop()"
         self.cut_refused(loop, "asyncio, whose event loops do not run on under another process id")
+
+
+class Refuse(Refusing):
+    def test_child(self):
+        sleep = "child = subprocess.Popen(['sleep', '5'], stdin=subprocess.DEVNULL)"
+        self.cut_refused(sleep, "(sleep) runs")
+        ended = f"{sleep}; child.kill(); os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)"
+        self.cut_refused(ended, "has ended, and it has not waited for it")
+
     def test_thread_that_blocks_every_signal(self):
         """By a system call of its own: libc lets no program block 33. Later it can be cut."""
         script = (
