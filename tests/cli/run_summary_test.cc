@@ -110,6 +110,12 @@ TEST(RunSummary, WorkLostIsWhatNoVersionHadThatCameBack) {
               "2 restarts, which took 4.0 s; 30 s of work lost");
 }
 
+TEST(RunSummary, AProgramThatIsSavedAndEndedAtWishLosesNoWork) {
+  const auto summary = Log().begin("a", 100).captured("a", 150, 1, 0).died("a", 151).read();
+  EXPECT_THAT(sentences(summary, daly, {.exit_code = 143}), Each(Not(HasSubstr("of work lost"))));
+  EXPECT_THAT(sentences(summary, daly, {.exit_code = 139}), Contains(HasSubstr("of work lost")));
+}
+
 TEST(RunSummary, ARestartThatBringsNothingBackHasLostTheWholeRun) {
   EXPECT_EQ(Log().begin("a", 100).died("a", 150).begin("b", 160).finished("b", 170).read().lost_s,
             50);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -261,7 +262,10 @@ std::vector<std::string> sentences(const RunSummary& summary, const FirstDue& du
                                 share_text(summary.waited_s, summary.running_s),
                                 wait_text(summary.longest_wait_s)));
   }
-  if (summary.runs > 0 && (end.restarts > 0 || summary.failures > 0)) {
+  // Who ends it by a signal has it saved first, and knows that no more was to come.
+  const bool ended_at_wish = end.exit_code == 128 + SIGTERM || end.exit_code == 128 + SIGINT;
+  const bool failed = summary.failures > 0 && !ended_at_wish;
+  if (summary.runs > 0 && (end.restarts > 0 || failed)) {
     const std::string took =
         summary.restarting_s > 0 ? ", which took " + wait_text(summary.restarting_s) : "";
     lines.push_back(fmt::format("{}{}; {} of work lost", count_text(end.restarts, "restart"), took,
