@@ -111,7 +111,8 @@ std::string nearest_option(const std::string& name, const CLI::App& command) {
   return nearest;
 }
 
-// The message for a word that looks like an option of the command and is none; empty without one.
+// The message for the first word that looks like an option and is none of its command; empty if
+// there is no such word.
 std::string unknown_option(const Words& words, const CLI::App& app) {
   const CLI::App* command = &app;
   std::string title = "backstay";

@@ -60,8 +60,8 @@ class Due {
   void checkpoint_captured(std::optional<std::uint64_t> stood_still_ns = std::nullopt);
   void checkpoint_failed();
   void restarted();
-  // Another agent counts requests from the beginning, and all it has counted are open. Connecting
-  // again to the same agent changes nothing: a request that comes meanwhile is open, too.
+  // Another agent counts requests from 0, so every request that it has counted is open. Not for
+  // another connection to the same agent: there a request that came meanwhile is open by itself.
   void agent_changed();
   void expect_cost(double seconds) { policy_.expect_cost(seconds); }
 

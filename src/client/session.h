@@ -131,7 +131,7 @@ class Session {
   VersionNumber ordered_version_ = 0;
   std::uint64_t ordered_by_ = 0;
   std::uint64_t connected_ = 0;   // how often
-  std::uint64_t pool_inode_ = 0;  // of the agent that was connected last; each has its own
+  std::uint64_t pool_inode_ = 0;  // tells the agents apart: each has a pool of its own
   bool loss_reported_ = false;
   bool settings_told_ = false;
   bool agent_silent_ = false;  // at the last message to it

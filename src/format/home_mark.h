@@ -16,7 +16,7 @@ inline constexpr std::size_t home_mark_why_max = 1000;
 
 enum class NotHome : std::uint8_t {
   waits = 1,  // it will be tried again
-  kept = 2,   // another program's newer file is at its path
+  kept = 2,   // another program's newer file is at its path, or nothing is
 };
 
 struct FileNotHome {

@@ -175,7 +175,8 @@ class DirTier final : public Tier {
     return sync_above(folder);
   }
 
-  // Each folder that is missing gets a new name, whoever removed the old one.
+  // A folder that is missing gets a new name, which is not on the disk yet. Another process may
+  // have removed the old one, so this looks at each folder.
   Status make_folder(const std::string& folder) {
     for (std::string path = folder; is_missing(path); path = parent_of(path)) {
       folders_->forget(path);

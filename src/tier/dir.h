@@ -1,7 +1,8 @@
 // A tier in a directory: one file a name, folders for the parts before it.
 //
-//  put     tmp file written and synced, renamed, folder synced, and once for each folder that is
-//          made every folder above it up to the root of the file system.
+//  put     tmp file written and synced, renamed, folder synced. Every folder above it, up to the
+//          root of the file system, is synced the first time, and again once the folder was
+//          removed.
 //  create  O_DIRECT where possible, blocks reserved in advance.
 //  remove  "commit.*" of a folder first and the folder synced, then the rest, then the folder
 //          above.
@@ -57,8 +58,8 @@ struct DirOptions {
   // The same object for all tiers of this process on this folder if any of them recycles. Empty:
   // this tier knows its own readers only.
   std::shared_ptr<OpenReaders> readers = {};
-  // The same object for all tiers of this process on this folder. Empty: this tier knows only which
-  // folders it has removed itself.
+  // The same object for all tiers of this process on this folder. Empty: this tier does not learn
+  // which folders the others remove.
   std::shared_ptr<SafeFolders> folders = {};
   // Called with each create(): whether the file is written around the page cache. May be empty.
   std::function<void(bool direct)> tell_direct = {};

@@ -1,6 +1,6 @@
-// The folders of directories whose names are on the disk, so that they need not be synced again.
-// All tiers that one process opens on a folder share this object: where one of them removes a
-// folder, the name that another one makes there is a new one (dir.h). Any thread.
+// Remembers the folders whose names are safe on the disk, so that no tier syncs them again. All
+// tiers that a process opens on one folder share this object: after one of them has removed a
+// folder, the name that another one makes there is new, and must be synced (dir.h). Any thread.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ class SafeFolders {
     const std::lock_guard lock(mutex_);
     return safe_.contains(folder);
   }
-  // `before`: forgotten() from before it was synced. One that may have been removed meanwhile is
-  // not taken as safe.
+  // The folder's name was synced. `before`: what forgotten() said before that. A folder that may
+  // have been removed in between does not count as safe.
   void safe(const std::string& folder, std::uint64_t before) {
     const std::lock_guard lock(mutex_);
     if (before == forgotten_) safe_.insert(folder);
@@ -26,8 +26,8 @@ class SafeFolders {
     const std::lock_guard lock(mutex_);
     return forgotten_;
   }
-  // With all below it. Who removes a folder calls this before and after it: another tier may find
-  // the folder in between.
+  // Forgets the folder and all below it. Call it before and after the removal: in between, another
+  // tier may find the folder and take it as safe.
   void forget(const std::string& path) {
     const std::lock_guard lock(mutex_);
     ++forgotten_;
@@ -36,7 +36,7 @@ class SafeFolders {
     });
   }
 
-  // Of a root and those above it: made by a tier of this process.
+  // For a tier's root and the folders above it: a tier of this process has made the folder.
   void made(const std::string& folder) {
     const std::lock_guard lock(mutex_);
     made_.insert(folder);
@@ -48,7 +48,7 @@ class SafeFolders {
 
  private:
   mutable std::mutex mutex_;
-  std::uint64_t forgotten_ = 0;  // how often something was
+  std::uint64_t forgotten_ = 0;  // number of calls of forget()
   std::set<std::string> safe_;
   std::set<std::string> made_;
 };

@@ -168,7 +168,7 @@ TEST_F(LostFilesTest, AFolderThatIsGoneOrOfThisHostAloneIsTold) {
 struct LostFilesLives : ::testing::TestWithParam<io::Fault> {};
 
 // Each call goes wrong once, or is the last one before the machine stops and loses what was not
-// synced: the next one goes on.
+// synced. The next life of who brings the files goes on.
 TEST_P(LostFilesLives, WhoBringsThemFailsOrIsKilledAndTheNextOneGoesOn) {
   const auto fill = [](World& world) {
     const Written a = world.file("/w/a", text(9000, 'a'));

@@ -128,7 +128,7 @@ class Cutting(unittest.TestCase):
 
     def cut_often(self, ranks, name, program, least, grows):
         saved = 0
-        for _ in range(TRIES):  # one that starts slowly, on a busy machine, ends before it is cut
+        for _ in range(TRIES):  # on a busy machine a program may end before it is cut
             saved = self.cut(ranks, name, program, SEED + ranks, grows)
             if saved >= least or not grows:
                 break

@@ -19,7 +19,7 @@ from supervised import BACKSTAY, LAUNCHERS, SETTINGS, SILENT_S
 from test_transparent import hosts_option, kinds
 
 SHARED = "/mnt/shared"
-# Red once on a busy machine: the version in which the agent was to die had come through.
+# Red once on a busy machine: the version in which the agent was to die was completed.
 in_soak = pytest.mark.skipif("BACKSTAY_TEST_SOAK" not in os.environ, reason="make soak runs it")
 RANKS = 4
 STEPS = 5

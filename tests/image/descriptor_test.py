@@ -44,7 +44,7 @@ class Given(unittest.TestCase):
         self.assertIsNotNone(life.cut())
         life.kill()
         (self.scratch / "go").touch()
-        time.sleep(dead_s)  # nothing is waited for: the time goes on without the program
+        time.sleep(dead_s)  # not a wait: clocks go on while the program is dead
         life = booted.Booted(["--restore", image], out=subprocess.PIPE, stderr=subprocess.PIPE)
         with life.process.stdout as out, life.process.stderr as error:
             said = out.read(), error.read()
@@ -77,7 +77,7 @@ class Given(unittest.TestCase):
         self.assertEqual(said, (b"out", b""))
 
     def test_event_counter(self):
-        """Its count, as a number and as a semaphore, and whether it waits."""
+        """It keeps its count, whether a read takes one or all, and whether a read waits."""
         begins = (
             "import ctypes, fcntl\nlibc = ctypes.CDLL(None)\n"
             "plain, tickets = libc.eventfd(0, 0o4000), libc.eventfd(0, 1)\n"
@@ -125,7 +125,7 @@ class Given(unittest.TestCase):
         self.assertEqual(self.waits(begins, goes_on), (b"True False\n", b""))
 
     def test_epoll(self):
-        """It watches what it watched, with the same data, itself watched by another one."""
+        """A set that another one watches keeps what it watches, and the data of each."""
         begins = (
             "import ctypes, select, struct\nlibc = ctypes.CDLL(None)\n"
             "outer, inner = select.epoll(), select.epoll()\nr, w = os.pipe()\n"
@@ -163,7 +163,9 @@ class Given(unittest.TestCase):
         self.assertEqual(self.waits(begins, goes_on), (said, b""))
 
     def test_epoll_by_copies(self):
-        """What it watches is closed, and lives on as a copy; one number has another file now."""
+        """The numbers under which files were added are closed, and copies of the files live on. One
+        of the numbers has another file now.
+        """
         begins = (
             "import ctypes, select\nset = select.epoll()\n"
             "pipes = [os.pipe() for i in range(3)]\nwas = [r for r, w in pipes]\n"
@@ -182,7 +184,9 @@ class Given(unittest.TestCase):
         self.assertEqual(self.waits(begins, goes_on), (said, b""))
 
     def test_epoll_that_tells_once(self):
-        """What has told its event tells no other, nor an end, before it is asked for again."""
+        """A one-shot watch that has told its event tells no other one, and no hang-up, before the
+        program asks for it.
+        """
         begins = (
             "import select, socket\nset = select.epoll()\n"
             "pairs = [socket.socketpair() for i in range(3)]\n"
@@ -200,7 +204,7 @@ class Given(unittest.TestCase):
         self.assertEqual(self.waits(begins, goes_on), (b"[[2], []] [0, 1, 2]\n", b""))
 
     def test_epoll_that_watches_the_input(self):
-        """What the new start gives must be something that can be waited for."""
+        """The new start must give it a file that epoll takes; else the restart says so."""
         ours, theirs = os.pipe()
         self.addCleanup(os.close, theirs)
         begins = "import select\nset = select.epoll()\nset.register(0, select.EPOLLIN)"
@@ -209,7 +213,7 @@ class Given(unittest.TestCase):
         self.assertIn(b"start the program with a pipe or a terminal there", error)
 
     def test_many_pairs(self):
-        """Of sockets and pipes: with 800 of 1000 descriptors a restart has room, too."""
+        """A restart has room for copies of all sockets and pipes, with 800 of 1000 in use."""
         limits = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (1000, limits[1]))
         self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
@@ -227,7 +231,7 @@ class Given(unittest.TestCase):
         self.assertEqual(self.waits(begins, goes_on), (b"True True 1000\n", b""))
 
     def test_timer_at_a_moment(self):
-        """By the clock on the wall the time without the program counts, by others it does not."""
+        """On the wall clock the time without the program counts, on other clocks it does not."""
         begins = (
             "import ctypes, select, struct, time\nlibc = ctypes.CDLL(None)\n"
             "def timer(clock, left_s):\n"
@@ -257,7 +261,9 @@ class Given(unittest.TestCase):
         self.assertEqual(self.waits(begins, goes_on), (b"[b'last', b'', b'', b'']\n", b""))
 
     def test_socket_that_waits_for_some_time(self):
-        """The kernel lets no handler of a signal restart its call."""
+        """With a timeout the kernel does not restart its call after a signal; the boot program
+        does.
+        """
         begins = (
             "import ctypes, socket, struct, threading\na, b = socket.socketpair()\n"
             "b.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack('2q', 3600, 0))\n"

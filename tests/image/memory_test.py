@@ -1,5 +1,5 @@
-"""Memory that has to be read with care: the program goes on, and comes back with every byte,
-whether it is copied as it stands or out of a forked snapshot.
+"""Memory whose read may end in a signal, or whose limits a cut must keep. The program goes on, and
+comes back with every byte, whether it is copied as it stands or out of a forked snapshot.
 
 The test plays the companion (companion.py).
 Usage: memory_test.py BOOT

@@ -155,7 +155,7 @@ Result<agent::Network> SimulatedAgent::make_network(const agent::MemberId& self,
                         around_.heartbeat_s, &around_.clock};
 }
 
-// What it reports of itself, alone or with those below it.
+// Notes which of its own parts it reports as protected, alone or together with nodes below it.
 void SimulatedAgent::overhear(RunId run, Bytes sent) {
   constexpr std::byte tree_channel{1};  // docs/protocol/peers.md
   if (run != vouched_.self.run || sent.empty() || sent.front() != tree_channel) return;

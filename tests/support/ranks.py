@@ -72,7 +72,7 @@ def newest(world):
 
 
 def is_saved(world, running, above=0):
-    """Whether a version of it comes before its end."""
+    """Waits for a version newer than `above`, or for the program's end. False: it has ended."""
     wait_for(lambda: running.poll() is not None or newest(world) > above, "a version")
     return running.poll() is None
 

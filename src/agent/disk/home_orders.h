@@ -56,7 +56,7 @@ struct FilesLookedAt {
 enum class Brought {
   home,       // it stands under its name; its folder is not synced yet
   overtaken,  // a newer captured file of this path was brought before
-  kept,       // another program's file at its path is newer
+  kept,       // another program's file at its path is newer; of a lost host also: nothing is there
   held,       // a program that has synced it has it open
   failed,
 };

@@ -80,7 +80,7 @@ using HeldLock = std::shared_ptr<JobLock>;
 Result<HeldLock> lock_job(const std::string& dir, const std::string& job);
 
 // The same of <durable.dir>/<job>/live. busy: a program of that name on other nodes copies to that
-// directory.
+// directory, or `backstay run` brings home the files of a lost host out of it.
 Result<HeldLock> lock_live(const std::string& dir, const std::string& job);
 
 // Whether an agent holds that of lock_job() now. Shares the lock for an instant to find out: an

@@ -1,6 +1,7 @@
-// That a program of the job lives, for programs of the same name on other nodes: their versions in
-// one durable directory would be taken for each other's. The mark is a lock (job_lock.h), taken
-// with the first version that is copied.
+// Says to others that a program of the job lives: versions of a program of the same name on other
+// nodes, in one durable directory, would be taken for its own. Of captured files it also says that
+// this agent still brings them home. It is a lock (job_lock.h), taken with the first version that
+// is copied.
 #pragma once
 
 #include <functional>

@@ -13,18 +13,18 @@ namespace backstay::agent {
 
 namespace {
 
-constexpr NodeId node = 0;  // a files job is of one
+constexpr NodeId node = 0;  // a files job has one node
 
 FileBrought failed(const Error& why) { return {0, "", Brought::failed, why.message(), why.code()}; }
 
-// What is read wrong is read once more, as the trouble may pass.
+// After an error the files are opened once more: the trouble may have passed.
 Result<std::unique_ptr<VersionFiles>> open_files(tier::Tier& tier,
                                                  const format::CommitRecord& record) {
   auto files = VersionFiles::open(tier, record, node);
   return files.ok() ? std::move(files) : VersionFiles::open(tier, record, node);
 }
 
-// Whether a mark leaves the file to be brought. Without a mark each is.
+// Whether the file is still to be brought. Without a mark each one is.
 bool is_pending(const std::optional<format::HomeMark>& mark, const std::string& path) {
   if (!mark) return true;
   const auto at = std::ranges::find(mark->files, path, &format::FileNotHome::path);
@@ -120,7 +120,7 @@ FileBrought LostFiles::brought(const Record& record) {
   const format::CapturedFile& file = record.entry.file;
   if (const Status same = world_.same_folder(parent_of(file.path)); !same.ok())
     return failed(same.error());
-  // What the host's own agent had begun; a folder that refuses this has it still.
+  // The host's own agent may have left a temporary file. Where the folder refuses, it stays.
   const format::CommitRecord& of = versions_[record.version].record;
   (void)world_.files->remove(temporary_name(of.job, file.path)).ok();
   // A placeholder, or the old file, stands there from before the capture until the file is home.
@@ -142,8 +142,8 @@ FileBrought LostFiles::brought(const Record& record) {
   return came;
 }
 
-// The file, with all its bytes: its host had brought it before it was lost. It stays, with what its
-// user has done to its inode.
+// Whether the file stands at its path with all its bytes: its host brought it before it was lost.
+// Such a file is left alone, so that it keeps the mode and owner that a user has given it since.
 Result<bool> LostFiles::stands_there(VersionFiles& version, const VersionFiles::Entry& entry) {
   const format::CapturedFile& file = entry.file;
   BACKSTAY_ASSIGN(const io::Facts facts, world_.files->look(file.path));
@@ -184,7 +184,7 @@ void LostFiles::note(const Record& record) {
   outcome_.left.push_back({of.job, of.version, path, record.came.why});
 }
 
-// A record that is overtaken is at home with the newest one of its path, and waits with it.
+// An older record of a path is at home once the newest one is, and waits while that one waits.
 void LostFiles::mark() {
   for (const Record& record : records_) {
     if (!record.pending) continue;

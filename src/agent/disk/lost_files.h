@@ -1,8 +1,8 @@
 // Brings home the captured files of hosts that are lost, out of the durable directory
 // (docs/protocol/home.md#files-of-a-lost-host).
 //
-// The caller holds the locks of these hosts' files jobs. Blocks on the durable directory and on the
-// file systems of the paths. One thread.
+// The caller holds the locks `live` and `lock` of these hosts' files jobs. Blocks on the durable
+// directory and on the file systems of the paths. One thread.
 #pragma once
 
 #include <functional>
@@ -21,12 +21,13 @@
 
 namespace backstay::agent {
 
+// What the pointers name must outlive the LostFiles.
 struct LostFilesWorld {
-  std::string name;  // for temporary names: other ones than those of the lost hosts' agents
+  std::string name;  // for temporary names, which must differ from those of the hosts' agents
   tier::Tier* durable = nullptr;
   io::FileSystem* files = &io::posix_filesystem();  // of the paths
   const Clock* clock = &system_clock();
-  // Ok where this folder is the same one on the lost host; else why not.
+  // Ok if the lost host had the same folder under this name; else why not.
   std::function<Status(const std::string& folder)> same_folder;
 };
 
@@ -35,28 +36,28 @@ class LostFiles {
   struct File {
     std::string job;
     VersionNumber version = 0;
-    std::string path;      // empty: all of the version
-    std::string why = {};  // of one that is left
+    std::string path;      // empty: all files of the version
+    std::string why = {};  // it was left; of one that was brought: empty
   };
   struct Outcome {
     std::vector<File> brought;
-    std::vector<File> left;  // not brought now: each is told once, or again until it is home
+    std::vector<File> left;  // not brought. A *kept* file comes once, others until they are home
   };
 
   explicit LostFiles(LostFilesWorld world);
 
-  // The versions of this files job. What cannot be read is left.
+  // Adds the versions of this files job. A version that cannot be read is left, with the reason.
   void add(const std::string& job);
-  // Once: all that was added, and the marks of these versions.
+  // Brings all that was added, then writes the home marks of these versions. Call it once.
   Outcome bring();
 
  private:
   struct Version {
     format::CommitRecord record;
     std::vector<format::FileNotHome> not_home = {};  // of the next mark
-    bool pending = false;                            // it has a file that is not at home
+    bool pending = false;                            // it has a file that is to be brought
   };
-  // Of one path in one version.
+  // One path in one version.
   struct Record {
     std::size_t version = 0;  // in versions_
     VersionFiles::Entry entry;

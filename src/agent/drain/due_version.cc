@@ -54,7 +54,7 @@ void DueVersion::consider(VersionNumber version, bool waited) {
   if (version <= given_up_ || state_.is_durable(version)) return;
   if (waited && (waited_ == 0 || version < waited_)) waited_ = version;
   if (not_home_ == 0 && state_.versions.is_pinned(version, PinReason::not_home)) {
-    not_home_ = version;  // they are considered in their order
+    not_home_ = version;  // versions are considered in their order: this is the oldest
   }
   const bool is_due = version >= newest_durable_ + state_.durable_settings.every;
   if (is_due || version == target_) due_ = std::max(due_, version);

@@ -13,8 +13,9 @@ VersionNumber newest_durable(const JobState& state);
 // older, is not tried again, unless a newer one needs it. What was copied before its turn because a
 // newer one needs it does not count until that one is durable.
 //
-// Captured files: each version holds other ones. Those that are not at home are copied first, the
-// oldest of them first, whatever is durable: a host that is lost leaves them nowhere else.
+// Each version of captured files holds other files. A version whose files are not at home is due
+// whatever is durable, and the oldest comes first: if the host is lost, these files are nowhere
+// else. Only a version that is waited for comes before it.
 class DueVersion {
  public:
   // `target`: of the last answer. It stays due once something that it needs is durable.

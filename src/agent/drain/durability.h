@@ -34,7 +34,7 @@ class Durability final : private DrainEvents {
   VersionNumber copying() const { return coordinator_ ? coordinator_->copying() : 0; }
   // The node's disk is needed for a new version.
   void stand_still(bool on);
-  // The program lives, and no node of its run is lost.
+  // The program lives, or has captured files that are not at home; and no node of its run is lost.
   void set_live(bool on);
 
   // Events of the drain; those of restarts are not its.

@@ -277,7 +277,7 @@ void Job::pump() {
   }
   const bool whole =
       !commit_coordinator_.run_membership() || commit_coordinator_.run_membership()->lost().empty();
-  // Files that are not at home yet are brought from here, and from nowhere else meanwhile.
+  // While files are not at home yet, this agent brings them, and the lock keeps others from it.
   const bool brings = state_.not_home.waiting > 0;
   durability_.set_live((runs() || writers_.any() || brings) && whole);
   durability_.stand_still(collecting() || output_.draining());

@@ -27,12 +27,13 @@ class RetentionPin {
   // Pins the version as long as it is the pinned one.
   explicit RetentionPin(JobState& state) : state_(state) {}
 
-  // `is_heard` in both: whether the node can tell others now what it holds.
-  // After anything that may have changed the versions on this node's disk or their levels.
+  // `is_heard`, of both calls: whether the others hear now what this node holds.
+  //
+  // Call it after anything that may have changed the versions on this node's disk or their levels.
   void choose(bool is_heard);
-  // This node's part is protected: the newest such version is held, too, until it is protected on
-  // all nodes. Removing it earlier would waste the other nodes' replicas. So is the one that the
-  // others heard of last, until the node can tell them of a newer one.
+  // This node's part is protected. The newest such version is held until it is protected on all
+  // nodes: removing it earlier would waste the other nodes' replicas. While the others do not hear
+  // this node, the version that they heard of last is held as well.
   void protected_here(VersionNumber version, bool is_heard);
 
  private:
@@ -41,7 +42,7 @@ class RetentionPin {
   JobState& state_;
   VersionPin retention_pin_;
   VersionPin protected_here_;
-  VersionPin heard_of_;  // older than that, while the node is not heard
+  VersionPin heard_of_;  // while the node is not heard: the version that the others heard of last
 };
 
 }  // namespace backstay::agent

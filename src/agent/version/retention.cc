@@ -131,7 +131,7 @@ std::vector<VersionNumber> shared_expired(const VersionTable& table,
   }
   std::ranges::sort(all, {}, &StoredVersion::version);
   std::vector<VersionNumber> out = expired(all, keep, /*announced=*/0);
-  // Captured files that are not at home are nowhere else, should this host be lost.
+  // If this host is lost, captured files that are not at home are nowhere else.
   std::erase_if(
       out, [&](VersionNumber version) { return table.is_pinned(version, PinReason::not_home); });
   const auto needs = [](const StoredVersion& stored, VersionNumber version) {

@@ -117,7 +117,7 @@ class VersionTable : public VersionNeeds, public LevelBlockers {
 
   const Rows& rows() const { return rows_; }
   const VersionRow* find(VersionNumber version) const;
-  // For that reason; none: for any.
+  // Pinned for reason `why`; without `why`, for any reason.
   bool is_pinned(VersionNumber version, std::optional<PinReason> why = std::nullopt) const {
     const auto pins = pins_.find(version);
     return pins != pins_.end() && (!why || pins->second[static_cast<std::size_t>(*why)] != 0);

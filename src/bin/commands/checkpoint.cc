@@ -65,7 +65,8 @@ Result<int> checkpoint(const CheckpointOptions& options) {
   return exit_ok;
 }
 
-// A level by its name, as the number that CLI11 reads an enumeration from.
+// Turns the name of a level into its number, from which CLI11 reads an enumeration. CLI11's own
+// message about a wrong word would list the numbers, too.
 CLI::Validator a_level() {
   const auto transform = [](std::string& text) -> std::string {
     for (const Level level : {Level::local, Level::protected_, Level::durable}) {

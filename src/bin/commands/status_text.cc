@@ -159,7 +159,7 @@ void add_members(const Json& job, std::vector<std::string>& lines) {
   }
 }
 
-// A version, and below it why it failed.
+// A line for the version, and below it why it failed.
 void add_version(const Json& version, std::vector<std::string>& lines) {
   lines.push_back(fmt::format("  version {:>4}  {:>9}  {:<28}  {}", number(version, "version"),
                               bytes_text(number(version, "bytes")), level_text(version),

@@ -17,19 +17,18 @@ struct Rates {
 
 // "writing 1.20 GB/s, 75 % of the 1.60 GB/s that this disk can"
 std::string speed_text(const Rates& rates);
-// The pool's fill, then its buffers; the disk's speed. For a terminal: at most 80 columns a line.
+// How full the pool is, then its buffers; the speed of the disk. Lines of at most 80 columns.
 std::vector<std::string> pool_lines(const nlohmann::ordered_json& status);
 std::vector<std::string> disk_lines(const Rates& rates);
-// One line a version, newest first, at most `versions_max` a job; then one a node where there are
-// several.
+// One line a version, newest first, at most `versions_max` a job, and below it why it failed; then
+// one line a node where there are several.
 std::vector<std::string> job_lines(const nlohmann::ordered_json& status, std::size_t versions_max);
 // Lines of at most `columns`, as far as words allow, each after `indent` blanks.
 std::vector<std::string> wrapped(const std::string& text, std::size_t indent, std::size_t columns);
 // "[=====     ]"
 std::string bar(double part, std::size_t cells);
 
-// The level of a version as a person reads it: "local", "captured, writing 40 %",
-// "failed".
+// The level of a version as a person reads it: "local", "captured, writing 40 %", "failed".
 std::string level_text(const nlohmann::ordered_json& version);
 
 }  // namespace backstay::bin

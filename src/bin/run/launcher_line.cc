@@ -247,7 +247,7 @@ std::string first_of_list(const std::string& shells) {
 std::optional<LauncherKind> kind_of_name(const std::string& name) {
   if (name == "srun") return LauncherKind::slurm;
   if (name == "orterun" || name == "prterun") return LauncherKind::openmpi;
-  // Programs have such endings too: Debian's nwchem.openmpi.
+  // Names of programs may end so, too: Debian's nwchem.openmpi.
   if (!is_launcher(name)) return std::nullopt;
   if (name.ends_with(".openmpi")) return LauncherKind::openmpi;
   if (name.ends_with(".mpich") || name.ends_with(".hydra")) return LauncherKind::mpich;

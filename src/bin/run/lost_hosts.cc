@@ -23,7 +23,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using agent::LostFiles;
 
-constexpr std::size_t told_max = 8;  // files by name, of a job
+constexpr std::size_t told_max = 8;  // files of a job that are told by name
 
 bool is_network(const struct statfs& system) {
   constexpr std::uint32_t lustre = 0x0BD00BD0, gpfs = 0x47504653, beegfs = 0x19830326,
@@ -44,7 +44,8 @@ bool is_network(const struct statfs& system) {
   }
 }
 
-// A folder of this host alone is another one than that of its name on the lost host.
+// Ok if the folder is on shared storage. A folder of this host alone is not the one that the lost
+// host had under this name.
 Status same_folder(const std::string& folder, const std::string& durable) {
   struct stat here = {};
   struct stat shared = {};
@@ -63,7 +64,7 @@ std::string first_label(const std::string& name) { return name.substr(0, name.fi
 struct OfHost {
   std::string job;
   std::string host;                        // as the job's name has it
-  std::optional<std::string> in_use = {};  // as the launcher names it, where it is of this run
+  std::optional<std::string> in_use = {};  // as the launcher names it; none: not of this run
   bool here = false;                       // this host
 };
 
@@ -78,7 +79,7 @@ std::vector<OfHost> files_jobs(Stored& durable, const std::string& job, const Ru
   for (const std::string& name : names.ok() ? *names : std::vector<std::string>{}) {
     if (!name.starts_with(prefix)) continue;
     const auto versions = agent::scan(durable.tier(), name);
-    if (!versions.ok() || versions->empty()) continue;  // or another user's
+    if (!versions.ok() || versions->empty()) continue;  // nothing there, or another user's
     OfHost& one = found.emplace_back(OfHost{name, name.substr(prefix.size())});
     one.here = is_of(one, job, host_name());
     if (hosts == nullptr) continue;
@@ -88,8 +89,8 @@ std::vector<OfHost> files_jobs(Stored& durable, const std::string& job, const Ru
   return found;
 }
 
-// Whether a host of this run has lost its disk: nothing of the job is there. Else it brings what is
-// not at home itself, and what it does not have any more was at home.
+// A host of this run brings home by itself what is on its disk, and what is not there any more was
+// at home. Only where its disk has nothing at all of the job, the disk was lost.
 bool has_lost_its_disk(const Config& config, const OfHost& one, const RunHosts* hosts) {
   if (one.here) {
     auto stored = Stored::open(config);

@@ -9,8 +9,9 @@
 
 namespace backstay::bin {
 
-// Says what it did and what it left; nothing stops the start. `hosts`: null where there are none.
-// Blocks on the durable directory, and on the file systems of the files.
+// Says what it brought and what it left. No error keeps the program from its start. `hosts`: null
+// if the program runs on this host alone. Blocks on the durable directory, on the file systems of
+// the files, and on the answers of the run's hosts.
 void bring_files_of_lost_hosts(const Config& config, const std::string& job, const RunHosts* hosts,
                                const Say& say);
 

@@ -161,7 +161,7 @@ std::string levels_text(const RunSummary& summary) {
   return text.empty() ? ", none on a disk yet" : text;
 }
 
-// Two digits; all of them where there are three.
+// Two significant digits, but all digits before the point: 99.7 is "100", not "1e+02".
 std::string number_text(double number) {
   return number < 10 ? fmt::format("{:.2g}", number) : fmt::format("{:.0f}", number);
 }
@@ -262,7 +262,7 @@ std::vector<std::string> sentences(const RunSummary& summary, const FirstDue& du
                                 share_text(summary.waited_s, summary.running_s),
                                 wait_text(summary.longest_wait_s)));
   }
-  // Who ends it by a signal has it saved first, and knows that no more was to come.
+  // A program that its user ends by a signal is saved first: no work is lost that was wanted.
   const bool ended_at_wish = end.exit_code == 128 + SIGTERM || end.exit_code == 128 + SIGINT;
   const bool failed = summary.failures > 0 && !ended_at_wish;
   if (summary.runs > 0 && (end.restarts > 0 || failed)) {

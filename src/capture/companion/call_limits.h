@@ -1,13 +1,15 @@
-// Limits that a program sets on its own system calls (seccomp). What saves it is under them, too: a
-// thread in its process, and a signal's handler in each of its threads. A limit that ends a process
-// for a call that nobody expects would end the program for being saved; and no image has it.
+// Limits that a program sets on its own system calls (seccomp). They hold for what saves it, too: a
+// thread in its process, and a signal handler in each of its threads. A limit may end the process
+// for a call that it does not allow, and so would end the program for being saved. An image does
+// not hold limits.
 #pragma once
 
 #include <sys/types.h>
 
 namespace backstay::image {
 
-// A thread of that process has set some itself. Those that this process has, too, are inherited.
+// Whether a thread of that process has limits that this process does not have: both have inherited
+// the others. False for a process that has ended.
 bool limits_its_calls(pid_t process);
 
 }  // namespace backstay::image

@@ -24,7 +24,7 @@ struct CutRecord {
   std::uint64_t kept_bytes = 0;  // of these
   bool forked = false;           // there is a snapshot: the program runs on
   bool all_copied = false;
-  bool killed = false;  // the snapshot, before all was copied
+  bool killed = false;  // the snapshot was, before all was copied
   double copy_s = 0, fork_s = 0, slow_down_s = 0;
   std::optional<Error> no_snapshot;  // why there is none that was wanted
 };

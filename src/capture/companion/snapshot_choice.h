@@ -26,8 +26,8 @@ class SnapshotChoice {
   void copied(std::uint64_t bytes, double seconds);
   // The fork, and what the program lost while the snapshot lived.
   void forked(double seconds, double slow_down_s);
-  // It was killed, so there is no version. A machine that is short of memory would kill the next
-  // one, too: versions are copied first, where snapshots are wanted in any case one.
+  // The snapshot was killed, and its version given up. A machine that is short of memory would kill
+  // the next one, too, so versions are copied before it: 16, or one where the setting is `fork`.
   void killed();
 
  private:

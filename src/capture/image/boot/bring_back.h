@@ -42,7 +42,8 @@ void renew_thread_ids(const Tables& tables);
 // that what the lower half opens goes elsewhere.
 void clear_descriptors(const Tables& tables, bool reserve, long& control, Trouble& trouble);
 void open_descriptors(const Tables& tables, Trouble& trouble);
-// Moves a descriptor to a number that none of the image has.
+// Moves a descriptor to a number above all of the image, and closes the old one. The new number, or
+// a negative error.
 long lift_descriptor(long fd);
 // Copies the image's note of this name; false: it has none.
 bool note_of(const Tables& tables, const char* name, char* room, size_t bytes);

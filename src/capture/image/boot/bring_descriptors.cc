@@ -31,14 +31,14 @@ struct Limit {
 };
 Limit limit;
 
-// Each pipe and pair has copies above all numbers until all descriptors are there.
+// Until all descriptors have their numbers, copies of each pipe and pair lie above them.
 void raise_limit() {
   system_call(__NR_prlimit64, 0, open_files, 0, address_of(&limit));
   const Limit raised{limit.hard, limit.hard};
   system_call(__NR_prlimit64, 0, open_files, address_of(&raised), 0);
 }
 
-// A program that has raised its own limit to have more open keeps it raised.
+// The limit stays raised where the image has numbers beyond it: the program had raised it itself.
 void lower_limit() {
   if (above <= static_cast<long>(limit.soft)) {
     system_call(__NR_prlimit64, 0, open_files, address_of(&limit), 0);

@@ -11,7 +11,7 @@ constexpr uint32_t access_mode = 3;
 void check_one(const Tables& tables, const Descriptor& one, Trouble& trouble) {
   const auto kind = static_cast<DescriptorKind>(one.kind);
   const char* path = tables.text(one.path);
-  if (kind >= DescriptorKind::pipe) return;  // these have no path
+  if (kind >= DescriptorKind::pipe) return;  // these are not opened by a path
   bool same = false;
   if (is_output(one, same)) return;
   if (kind == DescriptorKind::file && ends_with(path, " (deleted)")) return;

@@ -183,8 +183,8 @@ bool by_companion = false;
 uint32_t open = 0;
 uint32_t alone = 0;
 
-// What the program closes shall be closed, from its first instruction on: this thread keeps no copy
-// of its descriptors.
+// This thread keeps no copy of the program's descriptors: what the program closes, from its first
+// instruction on, shall be closed.
 void close_others() {
   system_call(__NR_close_range, requests + 1, ~0U, 0);
   if (requests > 0) system_call(__NR_close_range, 0, requests - 1, 0);

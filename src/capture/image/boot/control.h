@@ -17,7 +17,8 @@ namespace backstay::image {
 void start_control(const Options& options);
 // Requests are served from now on: the program is there, whole. Before, they wait.
 void open_control();
-// Until it has let go of the descriptors of a program that goes on.
+// Returns once the control thread has closed its copies of the program's descriptors. A restart
+// waits for that before the program goes on.
 void wait_for_control();
 
 }  // namespace backstay::image

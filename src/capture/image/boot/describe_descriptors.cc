@@ -1,5 +1,6 @@
-// Open descriptors: files with their offsets, pipes and sockets of the program to itself, epoll
-// sets and what they watch, devices that have no state, and those that it was started with.
+// Open descriptors: files with their offsets, pipes and sockets of the program to itself, event
+// counters, epoll sets, timers and signal sets, devices that have no state, and those that it was
+// started with.
 #include "capture/image/boot/describe.h"
 #include "capture/image/boot/events.h"
 #include "capture/image/boot/files.h"
@@ -113,8 +114,8 @@ DescriptorKind kind_of(const Open& open, Trouble& trouble) {
   return event;
 }
 
-// A folder of /proc is named by a process id, which is another one after a restart: the program's
-// own is named as each process finds its own.
+// A path in /proc holds a process id, which a restart changes. The program's own files there get
+// the name /proc/self, under which the new process finds its own. All others are refused.
 void name_without_id(Open& open, Trouble& trouble) {
   constexpr size_t above = sizeof "/proc/" - 1;
   if (!begins_with(open.path, "/proc/") || open.path[above] < '0' || open.path[above] > '9') return;

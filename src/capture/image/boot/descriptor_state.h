@@ -1,5 +1,5 @@
 // The state of a descriptor that is no file: read from /proc/self/fdinfo, and kept in the contents
-// of the image. Any one thread.
+// of the image. One thread at a time.
 #pragma once
 
 #include "capture/image/boot/files.h"
@@ -8,14 +8,15 @@
 namespace backstay::image {
 
 Lines info_of(const Descriptor& one);
-// Finds `name` in the line, and leaves `at` at the number behind it.
+// False: `name` is not in the line. Else `at` is at the value behind it.
 bool find_in(const char* line, const char* name, const char*& at);
 
-// Adds to what is kept of this descriptor. Nothing else may be kept in between.
+// Adds these bytes to the state of this descriptor. Between two calls for one descriptor nothing of
+// another one may be added. Trouble: the contents are full.
 void keep_state(Tables& tables, Descriptor& one, const void* bytes, uint64_t size,
                 Trouble& trouble);
 
-// The record of this index. False: there are fewer.
+// Copies the record with this index out of the state. False: there are fewer.
 template <typename State>
 bool state_of(const Tables& tables, const Descriptor& one, uint64_t index, State& state) {
   if ((index + 1) * sizeof(State) > one.contents_bytes) return false;
@@ -23,7 +24,8 @@ bool state_of(const Tables& tables, const Descriptor& one, uint64_t index, State
   return true;
 }
 
-// A copy of an open file of the program, as long as it lives.
+// A duplicate of a descriptor of the program, closed with this object. fd(): negative after an
+// error.
 class Borrowed {
  public:
   explicit Borrowed(const Descriptor& one) : fd_(borrow_descriptor(one.number)) {}

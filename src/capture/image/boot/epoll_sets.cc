@@ -10,19 +10,20 @@ namespace {
 constexpr uint64_t standard = 3;           // 0, 1, 2: given by what starts the program
 constexpr long add_to_set = 1;             // EPOLL_CTL_ADD
 constexpr long change_in_set = 3;          // EPOLL_CTL_MOD
-constexpr uint32_t always = 0x8 | 0x10;    // EPOLLERR, EPOLLHUP: the kernel adds them
+constexpr uint32_t always = 0x8 | 0x10;    // EPOLLERR, EPOLLHUP: epoll_ctl adds them
 constexpr uint32_t once = 1U << 30;        // EPOLLONESHOT
 constexpr uint32_t any = 0x1 | 0x2 | 0x4;  // EPOLLIN, EPOLLPRI, EPOLLOUT
 constexpr long compare_with_watched = 7;   // KCMP_EPOLL_TFD
 constexpr long duplicate = 0;              // F_DUPFD
-constexpr long not_of_its_kind = -1;       // EPERM: a file or /dev/null is never waited for
+constexpr long not_of_its_kind = -1;       // EPERM: epoll takes no file and no /dev/null
 
-// What the kernel wants, packed as it has it.
+// The kernel's epoll_event, which is packed.
 struct __attribute__((packed)) EpollEvent {
   uint32_t events;
   uint64_t data;
 };
-// One that a set watches: the `place`th of those added as `number`.
+// The kernel's kcmp_epoll_slot: of all that `set` watches, the `place`th that was added under
+// `number`.
 struct Slot {
   uint32_t set, number, place;
 };
@@ -43,7 +44,7 @@ const Descriptor* holder_among(const Tables& tables, const Slot& slot, bool same
   return nullptr;
 }
 
-// Mostly the one with the number.
+// First the descriptor with that number: mostly it is this one.
 const Descriptor* holder_of(const Tables& tables, const Slot& slot, long& error) {
   if (const Descriptor* one = holder_among(tables, slot, true, error)) return one;
   return holder_among(tables, slot, false, error);
@@ -72,7 +73,7 @@ void find_holder(const Tables& tables, const Slot& slot, Watched& state, Trouble
   }
 }
 
-// How many were added under this number and are kept already.
+// How many records with this number are kept already: several files may have been added under it.
 uint32_t kept_as(const Tables& tables, const Descriptor& one, uint32_t number) {
   uint32_t count = 0;
   Watched state;
@@ -82,7 +83,8 @@ uint32_t kept_as(const Tables& tables, const Descriptor& one, uint32_t number) {
   return count;
 }
 
-// Its event loops remember the process id. A restart has another one, and a loop that runs fails.
+// Event loops of Python's asyncio remember the process id. After a restart it is another one, and a
+// running loop fails.
 bool has_asyncio() {
   bool found = false;
   each_mapping([&](const Mapping& mapping) {
@@ -93,7 +95,8 @@ bool has_asyncio() {
 
 // --- bringing back ---------------------------------------------------------------------------
 
-// One that has told its event, and is not to tell another before the program asks for it.
+// A one-shot watch (EPOLLONESHOT) that has told its event: it tells no other one before the program
+// asks for it.
 bool is_spent(const Watched& state) {
   return (state.events & once) != 0 && (state.events & always) == 0;
 }
@@ -103,8 +106,8 @@ long control(uint32_t set, long what, const Watched& state, uint32_t events) {
   return system_call(__NR_epoll_ctl, set, what, state.number, address_of(&event));
 }
 
-// The kernel does not take one that is spent: it tells its event here. What has none now tells an
-// error or the end of its other end alone.
+// epoll_ctl makes no watch that is spent, as it adds EPOLLERR and EPOLLHUP. So the watch is made
+// anew, and tells its event here. Without an event now, it stays armed for an error or a hang-up.
 long add(uint32_t set, const Watched& state) {
   if (!is_spent(state)) return control(set, add_to_set, state, state.events);
   const long added = control(set, add_to_set, state, state.events | any);
@@ -113,7 +116,8 @@ long add(uint32_t set, const Watched& state) {
   return control(set, change_in_set, state, state.events);
 }
 
-// Under a number that belongs to nothing now, or to another file.
+// For a file that was added under a number which is free now, or has another file: the file gets
+// the number for as long as it is added.
 long add_by_copy(uint32_t set, const Watched& state) {
   const long flags = system_call(__NR_fcntl, state.number, F_GETFD, 0);
   const long other = system_call(__NR_fcntl, state.number, duplicate, 0);
@@ -174,7 +178,7 @@ void keep_epoll(Tables& tables, Descriptor& one, Trouble& trouble) {
   }
 }
 
-// Those that are spent come first, so that nothing else tells its event here.
+// Spent watches come first, so that no other one tells its event in add().
 void watch_again(const Tables& tables, Trouble& trouble) {
   watch_in_sets(tables, true, trouble);
   watch_in_sets(tables, false, trouble);

@@ -10,7 +10,7 @@ namespace {
 constexpr uint32_t not_blocking = 04000;
 constexpr uint32_t clock_of_day = 0;
 constexpr uint32_t clock_of_day_alarm = 8;
-constexpr uint64_t expiry_ns = 200'000;  // a timer's expiry becomes visible within
+constexpr uint64_t expiry_ns = 200'000;  // within this time the kernel counts an expiry
 
 struct TimerSpec {
   uint64_t interval_s, interval_ns, left_s, left_ns;
@@ -20,7 +20,8 @@ long add_to(long fd, uint64_t count) {
   return count == 0 ? 0 : sys_write(fd, &count, sizeof count);
 }
 
-// Kernels before 6.5 do not tell: a read does. Nobody else reads or writes it meanwhile.
+// Whether a read takes one (EFD_SEMAPHORE). Kernels before 6.5 do not tell, so this reads, and puts
+// the count back. The program stands still, and reads or writes nothing meanwhile.
 bool takes_one(const Descriptor& one, uint64_t count) {
   const Borrowed borrowed(one);
   const uint64_t added = count < 2 ? 2 - count : 0;
@@ -79,13 +80,13 @@ bool is_set(const TimerState& state) {
   return state.left_s != 0 || state.left_ns != 0 || state.expired != 0;
 }
 
-// By the clock of the day the moment stays what it was; by any other one the time that was left.
+// A timer at a moment of the wall clock keeps the moment, any other one the time that was left.
 bool keeps_moment(const TimerState& state) {
   return (state.flags & timer_absolute) != 0 && is_set(state) && state.expired == 0 &&
          (state.clock == clock_of_day || state.clock == clock_of_day_alarm);
 }
 
-// Out of what is left.
+// Puts the moment in the place of the time that is left.
 void make_moment(TimerState& state) {
   constexpr uint64_t second = 1'000'000'000;
   const uint64_t now = now_ns(clock_of_day);
@@ -94,8 +95,8 @@ void make_moment(TimerState& state) {
   state.left_ns = nanoseconds % second;
 }
 
-// One whose time has come and whose expiry the kernel has not counted yet looks as if it was not
-// set.
+// A timer that has come to its end, but whose expiry the kernel has not counted yet, looks as if it
+// was not set. So one that looks so is read again.
 void keep_timer(Tables& tables, Descriptor& one, Trouble& trouble) {
   TimerState state = read_timer(one);
   if (!is_set(state)) {
@@ -126,7 +127,8 @@ long open_counter(const Tables& tables, const Descriptor& one) {
   return fd;
 }
 
-// One that has expired expires once more at once: the number of times is all that is lost.
+// A timer that has expired unread expires again at once, once: how often it had expired is lost,
+// and an interval begins anew.
 long open_timer(const Tables& tables, const Descriptor& one) {
   TimerState state;
   if (!state_of(tables, one, 0, state)) return -1;

@@ -1,5 +1,5 @@
-// Descriptors that are no files: event counters, timers and signals, and epoll sets
-// (epoll_sets.h). Their state is in /proc/self/fdinfo, and goes into the contents of the image.
+// Event counters (eventfd), timers (timerfd), signal sets (signalfd) and epoll sets (epoll_sets.h):
+// their state is read from /proc/self/fdinfo, and goes into the contents of the image. One thread.
 #pragma once
 
 #include "capture/image/boot/tables.h"
@@ -13,10 +13,10 @@ inline bool is_event(uint32_t kind) {
          kind <= static_cast<uint32_t>(DescriptorKind::signal_set);
 }
 
-// Called when all descriptors are in the tables.
+// Keeps its state. Called when all descriptors are in the tables.
 void keep_event(Tables& tables, Descriptor& one, Trouble& trouble);
 
-// The descriptor, or a negative error. An epoll set watches nothing yet.
+// A new descriptor with that state, or a negative error. An epoll set watches nothing yet.
 long open_event(const Tables& tables, const Descriptor& one);
 
 }  // namespace backstay::image

@@ -19,8 +19,8 @@ struct FileStatus {
 };
 bool file_status(const char* path, FileStatus& status);
 bool descriptor_status(long fd, FileStatus& status);
-// Another descriptor of the open file that the program has under `number`: the thread that looks
-// has a table of descriptors of its own. Negative: an error.
+// A duplicate of the program's descriptor `number` for the control thread, which has a table of
+// descriptors of its own. The caller closes it. Negative: an error.
 long borrow_descriptor(uint64_t number);
 // Where a link points to; false where it cannot be read or is too long.
 bool read_link(const char* path, char* to, size_t room);

@@ -23,7 +23,7 @@ constexpr long repeated[] = {__NR_poll,
                              __NR_semtimedop,
                              __NR_msgrcv,
                              __NR_msgsnd,
-                             __NR_recvfrom,  // of a socket that waits for some time only
+                             __NR_recvfrom,  // these four: with SO_RCVTIMEO, SO_SNDTIMEO
                              __NR_recvmsg,
                              __NR_sendto,
                              __NR_sendmsg,

@@ -61,7 +61,7 @@ struct Readable {
   bool needed_;
 };
 
-// Adds those of [start, end) that are not zeros, or all.
+// Adds the pages of [start, end) that are not zeros; with `zeros` all of them.
 bool add_pages(Row<Run>& runs, uint64_t area_start, uint64_t start, uint64_t end, bool zeros) {
   for (uint64_t at = start; at < end; at += page_bytes) {
     if ((zeros || !is_zero(at)) && !add_page(runs, area_start, at)) return false;
@@ -69,7 +69,7 @@ bool add_pages(Row<Run>& runs, uint64_t area_start, uint64_t start, uint64_t end
   return true;
 }
 
-// False: who reads there gets a signal. Kernels before 5.14 cannot tell.
+// False: a read of one of these pages ends in a signal. Kernels before 5.14 cannot tell: true.
 bool may_be_read(uint64_t start, uint64_t end) {
   constexpr long populate_for_reading = 22;  // MADV_POPULATE_READ
   constexpr long bad_address = -14;
@@ -77,8 +77,8 @@ bool may_be_read(uint64_t start, uint64_t end) {
                      populate_for_reading) != bad_address;
 }
 
-// As add_pages, without those that nobody may read: behind the end of a mapped file, and guards
-// (MADV_GUARD_INSTALL), which the page map shows as swapped.
+// As add_pages, but leaves out pages whose read ends in a signal: those behind the end of a mapped
+// file, and guards (MADV_GUARD_INSTALL), which the page map shows as swapped.
 bool add_readable_pages(Row<Run>& runs, uint64_t area_start, uint64_t start, uint64_t end,
                         bool zeros) {
   constexpr uint64_t step = 512 * page_bytes;
@@ -95,7 +95,8 @@ bool add_readable_pages(Row<Run>& runs, uint64_t area_start, uint64_t start, uin
   return true;
 }
 
-// Of what the page map shows. Where a file stands behind the pages, one of zeros differs from it.
+// Adds pages that the page map shows. Only pages in memory (`present`) can be read without care. A
+// changed page of a mapped file counts also if it is zeros, as the file has other bytes there.
 bool add_found(Row<Run>& runs, const Area& area, Which which, bool present, uint64_t start,
                uint64_t end) {
   const auto add = present ? add_pages : add_readable_pages;

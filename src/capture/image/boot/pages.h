@@ -1,5 +1,5 @@
 // Which pages of an area an image holds: those that are there and not zeros; and which of them were
-// written since the last look. Pages at which every reader gets a signal are left out.
+// written since the last look. Pages whose read ends in a signal are left out.
 #pragma once
 
 #include "capture/image/boot/tables.h"

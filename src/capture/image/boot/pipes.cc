@@ -31,7 +31,7 @@ void copy(Tables& tables, Descriptor& reader, long from, const int* scratch, uin
 }
 }  // namespace
 
-// A descriptor of the same open file: one that is opened by its name has not seen the writers go.
+// By a duplicate of the descriptor: one that is opened by its name has not seen the writers go.
 bool is_finished(const Descriptor& reader) {
   const long fd = borrow_descriptor(reader.number);
   pollfd look{static_cast<int>(fd), POLLIN, 0};

@@ -83,7 +83,7 @@ void settle_memory(const Tables& tables, uint64_t kept_bytes, Trouble& trouble) 
     if (is_shared(area)) return own_run(area, run, trouble);
     if (seen == &area) return;
     seen = &area;
-    const bool has_file = area.file != no_index;  // such memory is not given empty
+    const bool has_file = area.file != no_index;  // MADV_WIPEONFORK takes no such memory
     if (!is_mapped(run.address) || (!has_file && is_empty(area, run.address))) {
       trouble << "the program keeps memory from its children (madvise)";
     }

@@ -29,7 +29,7 @@ constexpr long peek_offset = 42;                  // SO_PEEK_OFF
 constexpr uint32_t peek = 0x2 | 0x40;             // MSG_PEEK, MSG_DONTWAIT
 constexpr uint32_t without_wait = 0x40 | 0x4000;  // MSG_DONTWAIT, MSG_NOSIGNAL
 constexpr int control_cut_off = 0x8;              // MSG_CTRUNC
-// What fits into a new socket for sure, so that a restart finds room for it.
+// So much fits into any new socket: a restart has room for it.
 constexpr uint64_t content_max = 128 << 10;
 
 struct Piece {
@@ -103,7 +103,7 @@ void read_options(long fd, SocketState& state) {
   get_option(fd, send_wait, state.send_wait);
 }
 
-// Also an empty one.
+// Also if the message is empty.
 bool has_message(long fd, const SocketState& state) {
   const bool ends = (state.shut & socket_shut_reading) != 0;
   char byte = 0;
@@ -112,12 +112,13 @@ bool has_message(long fd, const SocketState& state) {
   return ends ? got > 0 : got >= 0;
 }
 
-// Its error is told once: it is not taken here.
+// The kernel tells the error of a reset once, to the program: `poll` sees it and leaves it there.
 bool is_reset(long fd) {
   pollfd look{static_cast<int>(fd), 0, 0};
   return system_call(__NR_poll, address_of(&look), 1, 0) == 1 && (look.revents & POLLERR) != 0;
 }
 
+// Both ends are the program's, or the other end is closed: that shuts this one for both directions.
 bool is_pair(const Tables& tables, const Descriptor& one, long fd, SocketState& state) {
   if (!look_at_unix_socket(one.inode, state) || has_name(fd)) return false;
   if (state.peer != 0) return is_ours(tables, state.peer);
@@ -177,7 +178,7 @@ void set_option(long fd, long name, const Value& value) {
   system_call(__NR_setsockopt, fd, socket_level, name, address_of(&value), sizeof value);
 }
 
-// The kernel doubles what it is given, for its own needs.
+// The kernel sets twice what it is given.
 void set_size(long fd, long name, uint32_t value) {
   uint32_t now = 0;
   get_option(fd, name, now);
@@ -195,7 +196,8 @@ void settle(long end, const SocketState& state) {
   if (shut != 0 && state.peer != 0) system_call(__NR_shutdown, end, static_cast<long>(shut) - 1);
 }
 
-// The other end of `one`, which may be closed. False: the tables are not what an image has.
+// Finds the other end of `one`; if it is closed, `other` stays as it is. False: the tables are not
+// those of a whole image.
 bool other_of(const Tables& tables, const Descriptor& one, const SocketState& state,
               const Descriptor*& other, SocketState& other_state) {
   if (state.peer == 0) return true;
@@ -204,7 +206,8 @@ bool other_of(const Tables& tables, const Descriptor& one, const SocketState& st
          other_state.peer == one.inode;
 }
 
-// It ends as it had ended: with bytes unread, it is an error for the one that is left.
+// Closes an end as the program had closed it: if bytes were unread, the end that is left has an
+// error.
 void close_end(long& end, long left, const SocketState& state) {
   const char byte = 0;
   if ((state.shut & socket_reset) != 0) {
@@ -214,7 +217,8 @@ void close_end(long& end, long left, const SocketState& state) {
   end = -1;
 }
 
-// Both ends, with what lay in them. Null: the tables are not what an image has, or no room.
+// The pair to which `one` belongs, with what waited in its ends; its first end makes it. Null: the
+// tables are not those of a whole image, or a call has failed.
 const Pair* pair_of(const Tables& tables, const Descriptor& one, const SocketState& state) {
   for (uint32_t i = 0; i < pair_count; ++i) {
     if (pairs[i].inodes[0] == one.inode || pairs[i].inodes[1] == one.inode) return &pairs[i];

@@ -1,17 +1,19 @@
-// Sockets of the program to itself: pairs of which it has both ends, with what lies in them.
+// Sockets of the program to itself: pairs (socketpair) of which it has both ends, or one while the
+// other is closed, with what waits in them. One thread.
 #pragma once
 
 #include "capture/image/boot/tables.h"
 
 namespace backstay::image {
 
-// Called when all descriptors are in the tables. Trouble: the other end is not the program's, a
-// name, messages that cannot be looked at without losing where they end, descriptors on their way.
+// Keeps its state. Called when all descriptors are in the tables. Trouble: the other end is not the
+// program's; the socket has a name, or an offset for looking (SO_PEEK_OFF); or messages,
+// descriptors, credentials or more than 128 KiB wait in it.
 void keep_socket(Tables& tables, Descriptor& one, Trouble& trouble);
 
-// A copy of this end of its pair, which is made with its first end; or a negative error.
+// A new descriptor of this end, or a negative error. The first end of a pair makes both.
 long open_socket(const Tables& tables, const Descriptor& one);
-// Behind the last one: closes what the pairs were made with.
+// Called after the last open_socket(): closes the descriptors with which the pairs were made.
 void end_sockets();
 
 }  // namespace backstay::image

@@ -4,7 +4,8 @@
 
 namespace backstay::image {
 
-// Memory that is locked is touched as soon as it is writable.
+// With mlockall the kernel fills new memory at once where it may be written. So it is mapped
+// without any access, unlocked, and made writable then.
 long map_own(uint64_t start, uint64_t bytes) {
   constexpr long taken = -17;  // EEXIST
   const long at = sys_map(start, bytes, PROT_NONE,

@@ -35,14 +35,14 @@ inline bool in_window(uint64_t start, uint64_t end) {
   return start >= window_start && end <= lower::range_end;
 }
 
-// Maps private memory there. Of a program that wants all of its memory in RAM (mlockall), too, only
-// what is used of it is. 0, or the negative error.
+// Maps private memory of zeros at this address, of which only the pages that are used take room,
+// also in a program that locks all of its memory (mlockall). 0, or the kernel's negative error.
 long map_own(uint64_t start, uint64_t bytes);
 
 // The memory of one cut or one restart: given out front to back, all given back at once. Only one
 // thread uses it at a time: the boot's first, later its control thread.
 namespace arena {
-// 0, or the negative error of the kernel: the program's memory may be limited.
+// 0, or the kernel's negative error: the program's memory may be limited.
 long begin();
 void* take(uint64_t bytes);  // aligned to 16, zeros; ends the process where the window is full
 void end();                  // unmaps what was used

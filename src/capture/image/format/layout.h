@@ -155,7 +155,7 @@ enum class DescriptorKind : uint32_t {
   epoll,
   timer,       // timerfd
   signal_set,  // signalfd
-  socket,      // one end of a pair that the program has both ends of
+  socket,      // one end of a pair; the program has both, or the other one is closed
 };
 inline constexpr uint32_t descriptor_kinds = 10;
 struct Descriptor {
@@ -178,20 +178,20 @@ struct Counter {
 };
 static_assert(sizeof(Counter) == 16);
 
-struct Watched {  // by an epoll set; one record each
+struct Watched {  // an open file that an epoll set watches
   uint64_t data;
   uint32_t number;  // under which it was added
   uint32_t events;
-  uint32_t holder;  // descriptor that has the open file: another one, where `number` was closed
+  uint32_t holder;  // a descriptor of that file; not `number` where that was closed since
   uint32_t zero;
 };
 static_assert(sizeof(Watched) == 24);
 
 inline constexpr uint32_t timer_absolute = 1;  // as timerfd_settime takes them
 struct TimerState {
-  uint64_t left_s, left_ns;  // zeros: it is not set; absolute, by the clock of the day: the moment
+  uint64_t left_s, left_ns;  // zeros: not set; of a timer at a moment of the wall clock: the moment
   uint64_t interval_s, interval_ns;
-  uint64_t expired;  // times that nobody has read yet
+  uint64_t expired;  // how often, unread
   uint32_t clock;
   uint32_t flags;
 };
@@ -200,7 +200,7 @@ static_assert(sizeof(TimerState) == 48);
 inline constexpr uint32_t socket_shut_reading = 1;
 inline constexpr uint32_t socket_shut_writing = 2;
 inline constexpr uint32_t socket_reset = 4;  // the other end was closed with bytes unread
-struct SocketState {                         // what lies in the socket follows
+struct SocketState {                         // the bytes that wait in the socket follow
   uint64_t peer;                             // inode of the other end; 0: it is closed
   uint32_t type;                             // SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET
   uint32_t shut;
