@@ -24,6 +24,8 @@ namespace backstay::files {
 
 namespace {
 
+constexpr int attempts = 3;
+
 Status start(const std::string& socket, const std::string& program) {
   BACKSTAY_TRY(make_chosen_folder(parent_of(socket), "agent.socket"));
   return start_daemon(program, {socket});
@@ -41,6 +43,8 @@ using Tell = std::function<void(const std::string&)>;
 void no_words(const std::string&) {}
 
 using Descriptors = std::vector<int>;
+
+Error has_ended() { return {Code::agent_lost, "the collector of captured files has ended"}; }
 
 Status send_question(int socket, const Question& question, const Descriptors& descriptors) {
   Question copy = question;
@@ -61,9 +65,11 @@ Status send_question(int socket, const Question& question, const Descriptors& de
     std::memcpy(CMSG_DATA(header), descriptors.data(), bytes);
   }
   while (::sendmsg(socket, &message, MSG_NOSIGNAL) < 0) {
-    if (errno == EINTR) continue;
+    const int error = errno;
+    if (error == EINTR) continue;
     give_back(copy.counts);
-    return errno_error("ask the collector", errno);
+    if (error == EPIPE || error == ECONNRESET) return has_ended();
+    return errno_error("ask the collector", error);
   }
   return {};
 }
@@ -84,7 +90,7 @@ Result<Done> ask_whole(int socket, const Question& question, const Tell& tell,
     Answer answer;
     const ssize_t got = ::recv(socket, &answer, sizeof answer, 0);
     if (got < static_cast<ssize_t>(answer_bytes_min)) {
-      return Error(Code::agent_lost, "the collector of captured files has ended");
+      return has_ended();
     }
     if (answer.said == Said::done) return Done{answer.error, answer.version};
     if (answer.said == Said::words) tell({answer.words, answer.bytes});
@@ -143,10 +149,14 @@ std::string collector_socket(const client::AgentAddress& agent, const std::strin
                      checksum(std::as_bytes(std::span(job.data(), job.size()))));
 }
 
+// The next one brings what the one that ended has left.
 Status ensure_collector(const std::string& socket, const std::string& program) {
-  BACKSTAY_ASSIGN(const Fd connected, connect_or_start(socket, program));
-  const auto answered = ask(connected.get(), Question{}, no_words);
-  return answered.ok() ? Status() : Status(answered.error());
+  for (int attempt = 1;; ++attempt) {
+    BACKSTAY_ASSIGN(const Fd connected, connect_or_start(socket, program));
+    const auto answered = ask(connected.get(), Question{}, no_words);
+    if (answered.ok()) return {};
+    if (answered.error().code() != Code::agent_lost || attempt == attempts) return answered.error();
+  }
 }
 
 Status keep(const std::string& socket, const std::string& program, const Handed& file) {
@@ -183,7 +193,6 @@ Status let_go(const std::string& socket, const std::string& program, VersionNumb
 
 Status settle(const std::string& socket, const std::string& program, std::uint64_t device,
               std::uint64_t inode) {
-  constexpr int attempts = 3;
   Question question;
   question.ask = Ask::settle;
   question.device = device;
@@ -203,7 +212,6 @@ bool may_have_files(const std::string& socket) {
 }
 
 Status settle_all(const std::string& socket, const std::string& program, const Tell& tell) {
-  constexpr int attempts = 3;
   Question question;
   question.ask = Ask::settle_all;
   question.talks = 1;
