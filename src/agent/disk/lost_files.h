@@ -35,9 +35,9 @@ class LostFiles {
  public:
   struct File {
     std::string job;
-    VersionNumber version = 0;
-    std::string path;      // empty: all files of the version
-    std::string why = {};  // it was left; of one that was brought: empty
+    VersionNumber version = 0;  // 0: the job's versions could not be looked for
+    std::string path;           // empty: all files of the version
+    std::string why = {};       // it was left; of one that was brought: empty
   };
   struct Outcome {
     std::vector<File> brought;

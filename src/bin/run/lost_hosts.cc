@@ -118,6 +118,14 @@ void tell(const OfHost& one, const LostFiles::Outcome& outcome, const std::strin
   std::size_t left = 0;
   for (const LostFiles::File& file : outcome.left) {
     if (file.job != one.job || ++left > told_max) continue;
+    if (file.version == 0) {
+      say("lost_host_file_left",
+          fmt::format(
+              "the files of {} did not come home: {}; `backstay ls {} --dir {}` tries again",
+              one.job, file.why, one.job, durable),
+          {{"host", one.host}, {"why", file.why}});
+      continue;
+    }
     const std::string what = file.path.empty() ? "the files" : file.path;
     say("lost_host_file_left",
         fmt::format("{} of {} version {} did not come home: {}; `backstay export {} {} --dir {} "
