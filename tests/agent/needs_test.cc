@@ -174,6 +174,15 @@ TEST_F(NeedsTest, SharedStorageKeepsWhatTheNextVersionsWillNeed) {
   EXPECT_THAT(shared_expired(table, next(6, {{2, run}, {3, run}}), 1), ElementsAre(5));
 }
 
+// A newer one was copied before it, so it is not copied any more.
+TEST_F(NeedsTest, SharedStorageKeepsNothingForAVersionThatHasLostItsTurn) {
+  become(1);
+  become(3, {{1, run}});
+  table.found(stored(1, {}, Level::durable), Where::shared);
+  EXPECT_THAT(shared_expired(table, next(2), 1), IsEmpty());
+  EXPECT_THAT(shared_expired(table, next(4), 1), ElementsAre(1));
+}
+
 // Whatever needs what: nothing goes that a version which stays needs, and what may go does.
 TEST_F(NeedsTest, RandomChains) {
   constexpr int rounds = 300;

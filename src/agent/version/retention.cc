@@ -138,9 +138,10 @@ std::vector<VersionNumber> shared_expired(const VersionTable& table,
     return std::ranges::find(stored.record.needs, version, &format::Need::version) !=
            stored.record.needs.end();
   };
-  // Also what was copied for a version that has not been yet: it goes before that.
+  // Also what was copied for a version that has not been yet: it goes before that. One that is
+  // older than the next one has lost its turn.
   for (const auto& [number, row] : table.rows()) {
-    if (row.good() && !row.durable() && number != next.version) all.push_back(*row.disk);
+    if (row.good() && !row.durable() && number > next.version) all.push_back(*row.disk);
   }
   keep_needed(out, [&](VersionNumber version) {
     return std::ranges::any_of(all, [&](const StoredVersion& stored) {
