@@ -17,12 +17,8 @@ from transparent import (  # noqa: F401 (two are fixtures)
     newest, nothing_is_left, processes_of, program, seed, start, undisturbed)
 
 
-@pytest.mark.parametrize("point", ["image.forked", "image.resume", "rank.begin", "rank.filled"])
-def test_kill_of_the_snapshot_at(world, point):
-    """It costs a version, and never the program."""
-    forks(world, pool_mib=4)  # no message to the agent has all of the image
-    killed = []
-
+def kill_snapshots(world, killed):
+    """What same_output() does at a stop; `killed` gets their numbers."""
     def kill(running):
         companion = has_stopped(world, running)
         for pid in snapshots(world):
@@ -31,7 +27,16 @@ def test_kill_of_the_snapshot_at(world, point):
         goes_on(companion)
         wait_for(lambda: running.poll() is not None or newest(world) > 0, "a version after it")
 
-    told = same_output(world, failpoint(point, "stop", 1), kill, [*program(world, REWRITES), 300])
+    return kill
+
+
+@pytest.mark.parametrize("point", ["image.forked", "image.resume", "rank.begin", "rank.filled"])
+def test_kill_of_the_snapshot_at(world, point):
+    """It costs a version, and never the program."""
+    forks(world, pool_mib=4)  # no message to the agent has all of the image
+    killed = []
+    told = same_output(world, failpoint(point, "stop", 1), kill_snapshots(world, killed),
+                       [*program(world, REWRITES), 300])
     assert len(killed) == 1 and "restart 1" not in told, told
     if point != "image.forked":
         assert "snapshot of the program was killed" in told, told
@@ -42,16 +47,8 @@ def test_the_version_behind_a_killed_snapshot_is_copied(world):
     forks(world, pool_mib=4)
     world.env["BACKSTAY_CHECKPOINT_SNAPSHOT"] = "auto"
     killed = []
-
-    def kill(running):
-        companion = has_stopped(world, running)
-        for pid in snapshots(world):
-            os.kill(pid, signal.SIGKILL)
-            killed.append(pid)
-        goes_on(companion)
-        wait_for(lambda: running.poll() is not None or newest(world) > 0, "a version after it")
-
-    told = same_output(world, failpoint("image.resume", "stop", 1), kill,
+    told = same_output(world, failpoint("image.resume", "stop", 1),
+                       kill_snapshots(world, killed),
                        [*program(world, REWRITES), 300])
     assert len(killed) == 1 and ways(world)[0] == "copy", told
 

@@ -39,7 +39,7 @@ bool CommandsForLater::take(Command& command) {
   return false;
 }
 
-// Whoever opens a version again waits until its former seal has been carried out.
+// OpenVersion for a version that is opened again waits until its earlier seal has been carried out.
 bool CommandsForLater::lets_pass(const Command& command) const {
   if (const auto* open = std::get_if<OpenVersion>(&command)) {
     return std::ranges::find(seals, open->info.version, &SealVersion::version) == seals.end();

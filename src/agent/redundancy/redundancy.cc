@@ -83,7 +83,7 @@ void Redundancy::recorded(const format::CommitRecord& record) {
 
 void Redundancy::protected_everywhere(VersionNumber version) {
   replicator_.protected_everywhere(version);
-  if (protects_) retention_pin_.choose(events_.is_heard());  // before retention is told to go on
+  if (protects_) retention_pin_.choose(events_.is_heard());  // before retention removes
 }
 
 void Redundancy::protected_here(VersionNumber version) {

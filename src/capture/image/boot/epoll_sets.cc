@@ -107,7 +107,7 @@ long control(uint32_t set, long what, const Watched& state, uint32_t events) {
 }
 
 // epoll_ctl makes no watch that is spent, as it adds EPOLLERR and EPOLLHUP. So the watch is made
-// anew, and tells its event here. Without an event now, it stays armed for an error or a hang-up.
+// anew, and tells its event here. It stays armed for an error or a hang-up if it has no event now.
 long add(uint32_t set, const Watched& state) {
   if (!is_spent(state)) return control(set, add_to_set, state, state.events);
   const long added = control(set, add_to_set, state, state.events | any);

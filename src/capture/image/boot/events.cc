@@ -127,8 +127,8 @@ long open_counter(const Tables& tables, const Descriptor& one) {
   return fd;
 }
 
-// A timer that has expired unread expires again at once, once: how often it had expired is lost,
-// and an interval begins anew.
+// A timer that has expired and was not read expires again, once and at once. How often it had
+// expired is lost. Its interval begins anew.
 long open_timer(const Tables& tables, const Descriptor& one) {
   TimerState state;
   if (!state_of(tables, one, 0, state)) return -1;
