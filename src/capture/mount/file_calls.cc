@@ -76,39 +76,41 @@ void write_buf(fuse_req_t request, fuse_ino_t, fuse_bufvec* from, off_t offset,
                : (void)fuse_reply_err(request, static_cast<int>(-written));
 }
 
-void fsync(fuse_req_t request, fuse_ino_t, int datasync, fuse_file_info* info) {
-  FileSystem& fs = file_system(request);
-  Handle& handle = handle_of(*info);
-  if (const int error = fs.keeper.sync(handle.node)) return (void)fuse_reply_err(request, error);
+// Returns an error number.
+int sync(FileSystem& fs, Handle& handle, bool only_data) {
+  if (const int error = fs.keeper.sync(handle.node)) return error;
   const std::shared_lock shared(handle.node->lock);
-  if (handle.node->state != State::at_place) return (void)fuse_reply_err(request, 0);
+  if (handle.node->state != State::at_place) return 0;
   const SharedFd real = real_of(fs, handle);
-  if (real == nullptr) return (void)fuse_reply_err(request, errno);
-  const int done = datasync != 0 ? ::fdatasync(real->get()) : ::fsync(real->get());
-  fuse_reply_err(request, done == 0 ? 0 : errno);
+  if (real == nullptr) return errno;
+  return (only_data ? ::fdatasync(real->get()) : ::fsync(real->get())) == 0 ? 0 : errno;
 }
 
-// Memory knows two ways of allocating; others are the real file system's.
-void fallocate(fuse_req_t request, fuse_ino_t, int mode, off_t offset, off_t bytes,
-               fuse_file_info* info) {
+void fsync(fuse_req_t request, fuse_ino_t, int datasync, fuse_file_info* info) {
+  fuse_reply_err(request, sync(file_system(request), handle_of(*info), datasync != 0));
+}
+
+// Memory knows two ways of allocating; others are the real file system's. Returns an error number.
+int allocate(FileSystem& fs, Handle& handle, int mode, off_t offset, off_t bytes) {
   constexpr int punch = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
-  FileSystem& fs = file_system(request);
-  Handle& handle = handle_of(*info);
   const auto end = static_cast<std::uint64_t>(offset + bytes);
   const bool in_memory = (mode == 0 || mode == FALLOC_FL_KEEP_SIZE || mode == punch) &&
                          (mode == punch || fs.keeper.has_room(end));
   if (!in_memory)
-    if (const int error = fs.keeper.make_real(handle.node, false))
-      return (void)fuse_reply_err(request, error);
+    if (const int error = fs.keeper.make_real(handle.node, false)) return error;
   std::shared_lock<std::shared_mutex> lock;
-  if (const int error = lock_for_change(fs, handle.node, lock))
-    return (void)fuse_reply_err(request, error);
+  if (const int error = lock_for_change(fs, handle.node, lock)) return error;
   Node& node = *handle.node;
   const SharedFd real = node.state == State::at_place ? real_of(fs, handle) : nullptr;
   const int file = real != nullptr ? real->get() : node.memory.get();
-  if (::fallocate(file, mode, offset, bytes) != 0) return (void)fuse_reply_err(request, errno);
+  if (::fallocate(file, mode, offset, bytes) != 0) return errno;
   if (real == nullptr && mode != punch) fs.keeper.count(node, end);
-  fuse_reply_err(request, 0);
+  return 0;
+}
+
+void fallocate(fuse_req_t request, fuse_ino_t, int mode, off_t offset, off_t bytes,
+               fuse_file_info* info) {
+  fuse_reply_err(request, allocate(file_system(request), handle_of(*info), mode, offset, bytes));
 }
 
 }  // namespace

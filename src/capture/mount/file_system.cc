@@ -16,9 +16,9 @@ std::shared_ptr<Node> FileSystem::node(fuse_ino_t ino) const {
   return nodes.of(reinterpret_cast<const Node*>(ino));
 }
 
-bool FileSystem::captures(const Node& node) const {
+bool FileSystem::captures(Node& node) const {
   if (patterns.empty()) return true;
-  const std::string path = path_of(node.place->get());
+  const std::string path = path_of(node.at()->get());
   if (!path.starts_with(target + "/")) return false;
   return files::matches_any(patterns, std::string_view(path).substr(target.size() + 1));
 }

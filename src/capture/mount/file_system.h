@@ -1,5 +1,8 @@
 // The file system of a mount: libfuse's calls, each in the file of its kind. What each does:
 // docs/protocol/mount.md.
+//
+// An answer to the kernel is the last thing that a call does with a handle or a listing, and no
+// lock of theirs is held then: the program goes on and closes it, and another thread deletes it.
 #pragma once
 
 #include <fuse_lowlevel.h>
@@ -21,7 +24,7 @@ struct FileSystem {
 
   // What has an inode number `ino` of libfuse.
   std::shared_ptr<Node> node(fuse_ino_t ino) const;
-  bool captures(const Node& node) const;
+  bool captures(Node& node) const;
 };
 
 inline FileSystem& file_system(fuse_req_t request) {

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/check.h"
 #include "capture/mount/file_system.h"
 
 namespace backstay::mount {
@@ -15,7 +16,11 @@ namespace {
 
 struct Listing {
   explicit Listing(DIR* opened) : folder(opened) {}
-  ~Listing() { ::closedir(folder); }
+  ~Listing() {
+    BACKSTAY_CHECK(mutex.try_lock());  // no call goes on with it
+    mutex.unlock();
+    ::closedir(folder);
+  }
   Listing(const Listing&) = delete;
   Listing& operator=(const Listing&) = delete;
 
@@ -72,17 +77,22 @@ int list(fuse_req_t request, Listing& listing, std::vector<char>& to, std::size_
   }
 }
 
-void readdir(fuse_req_t request, fuse_ino_t, std::size_t size, off_t offset, fuse_file_info* info) {
-  Listing& listing = listing_of(*info);
+// Fills `to` from `offset` on. Returns an error number.
+int list_from(fuse_req_t request, Listing& listing, off_t offset, std::vector<char>& to,
+              std::size_t& used) {
   const std::lock_guard guard(listing.mutex);
   if (offset != listing.offset) {
     ::seekdir(listing.folder, offset);
     listing.next = nullptr;
     listing.offset = offset;
   }
+  return list(request, listing, to, used);
+}
+
+void readdir(fuse_req_t request, fuse_ino_t, std::size_t size, off_t offset, fuse_file_info* info) {
   std::vector<char> to(size);
   std::size_t used = 0;
-  const int error = list(request, listing, to, used);
+  const int error = list_from(request, listing_of(*info), offset, to, used);
   error != 0 && used == 0 ? (void)fuse_reply_err(request, error)
                           : (void)fuse_reply_buf(request, to.data(), used);
 }

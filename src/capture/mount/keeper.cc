@@ -303,7 +303,7 @@ int Keeper::come_home(const std::shared_ptr<Node>& node) {
   forget_memory(*node);
   // The old file is kept for its number alone.
   struct stat old = {};
-  if (node->anchor != node->place && ::fstat(node->anchor->get(), &old) == 0 && old.st_nlink == 0)
+  if (node->anchor != node->at() && ::fstat(node->anchor->get(), &old) == 0 && old.st_nlink == 0)
     (void)!::truncate(link_to(node->anchor->get()).c_str(), 0);
   return 0;
 }
@@ -312,8 +312,9 @@ int Keeper::come_home(const std::shared_ptr<Node>& node) {
 
 void Keeper::lose_view(const std::shared_ptr<Node>& node) {
   nodes_.detach(node);
+  std::string path = path_of(node->at()->get());
   const Lock lock(mutex_);
-  stale_paths_.push_back(path_of(node->place->get()));
+  stale_paths_.push_back(std::move(path));
   changed_.notify_all();
 }
 
@@ -324,7 +325,7 @@ void Keeper::drop(const std::shared_ptr<Node>& node) {
     stop_moving(node, State::in_memory);
     return (void)hand_in(node);
   }
-  spdlog::info("dropped, as its program was killed file={}", path_of(node->place->get()));
+  spdlog::info("dropped, as its program was killed file={}", path_of(node->at()->get()));
   forget_memory(*node);
   lose_view(node);
   stop_moving(node, State::at_place);

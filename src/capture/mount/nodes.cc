@@ -54,12 +54,14 @@ std::shared_ptr<Node> Nodes::known(int found, const Key& key, Lock& lock) {
 // The node's own lock comes before the table's.
 void Nodes::lead_to(const std::shared_ptr<Node>& node, Fd placed, const Key& key, Lock& lock) {
   const auto place = std::make_shared<const Fd>(std::move(placed));
+  ++node->pins;  // the kernel may forget it meanwhile
   lock.unlock();
   {
     const std::unique_lock alone(node->lock);
     node->place = place;
   }
   lock.lock();
+  --node->pins;
   if (const auto old = by_key_.find(node->key); old != by_key_.end() && old->second == node)
     by_key_.erase(old);
   node->key = key;
@@ -87,7 +89,9 @@ std::shared_ptr<Node> Nodes::find(int found) {
   struct stat stat = {};
   if (::fstat(found, &stat) != 0) return nullptr;
   Lock lock(mutex_);
-  return known(found, key_of(stat), lock);
+  const auto node = known(found, key_of(stat), lock);
+  if (node != nullptr) drop_if_unused(node.get());
+  return node;
 }
 
 std::shared_ptr<Node> Nodes::at(const Key& key) {
