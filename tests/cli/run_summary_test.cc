@@ -84,6 +84,20 @@ TEST(RunSummary, OfARunWithoutTrouble) {
   EXPECT_EQ(as_json(summary)["newest_level"], "durable");
 }
 
+TEST(RunSummary, AVersionThatANewerOneReplacedIsNoLoss) {
+  const auto summary = Log()
+                           .begin("a", 100)
+                           .captured("a", 150, 1, 1)
+                           .captured("a", 160, 2, 1)
+                           .level("local", "a", 165, 2)
+                           .level("protected", "a", 166, 2)
+                           .finished("a", 170)
+                           .read();
+  EXPECT_EQ(sentences(summary, daly, {}).front(),
+            "2 versions in 1 min 10 s, 1 local (newer ones took the place of 1), 1 protected; the "
+            "newest, 2, is protected");
+}
+
 TEST(RunSummary, LargeSharesAndShortWaitsAreWrittenOut) {
   RunSummary summary = Log().begin("a", 0).captured("a", 100, 1, 100).finished("a", 100).read();
   EXPECT_THAT(sentences(summary, daly, {}), Contains(HasSubstr("waited 100 % of its time")));

@@ -72,6 +72,9 @@ def test_stopped_and_started_again(world, launcher):
     running.send_signal(signal.SIGTERM)
     told = finish(running, 143)
     assert "from version 1" in told, told
+    assert world.json("show", "app")["process"]["rank"] == 0
+    shown = world.run("show", "app", "--rank", RANKS - 1).stdout
+    assert f"rank {RANKS - 1}; --rank N shows another" in shown, shown
     assert any(not text.endswith(f"of {RANKS}\n") for text in outputs(world).values())
     finish(begin(world, launcher, RANKS, words))
     assert outputs(world) == expected

@@ -57,7 +57,8 @@ struct Content {
   FoundStreams streams;
   std::vector<FoundFile> files;
   std::size_t not_home = 0;           // of these files
-  std::optional<image::Image> image;  // of a program that does not use Backstay
+  std::optional<image::Image> image;  // of a program that does not use Backstay: its first rank
+  Rank image_rank = 0;
   std::vector<format::Need> needs;
   std::string program;  // "": not known
   Result<Copies> copies = Error(Code::agent_lost, "");
@@ -97,7 +98,10 @@ Status add_regions(Content& content, NodeReader& reader, const format::ObjectEnt
   if (object.id.kind != format::ObjectKind::regions) return {};
   BACKSTAY_ASSIGN(auto image, reader.image(object));
   if (image) {
-    content.image = std::move(image);
+    if (!content.image || object.id.number < content.image_rank) {
+      content.image = std::move(image);
+      content.image_rank = static_cast<Rank>(object.id.number);
+    }
     return {};
   }
   BACKSTAY_ASSIGN(const format::Table table, reader.table(object));
@@ -201,6 +205,20 @@ void print_not_home(const Content& content, const std::string& job) {
              job);
 }
 
+void print_process(const Content& content) {
+  if (!content.image) return;
+  if (content.version.record.ranks > 1)
+    fmt::print("\nrank {}; --rank N shows another\n", content.image_rank);
+  fmt::print("{}", image_text(*content.image));
+}
+
+Json process_json(const Content& content) {
+  if (!content.image) return nullptr;
+  Json process = image_json(*content.image);
+  process["rank"] = content.image_rank;
+  return process;
+}
+
 void print_content(const std::string& dir, const std::string& job, const Content& content) {
   const auto& version = content.version;
   const auto& record = version.record;
@@ -238,7 +256,7 @@ void print_content(const std::string& dir, const std::string& job, const Content
                region.first.global_shape.empty() ? "-" : shape_text(region.first.global_shape),
                std::to_string(region.ranks), bytes_text(region.bytes)});
   }
-  if (content.image) fmt::print("{}", image_text(*content.image));
+  print_process(content);
   const std::string streams = content.streams.text();
   const bool nothing_else = content.files.empty() && !content.image && streams.empty();
   if (!content.order.empty() || nothing_else) fmt::print("\n{}", table.text());
@@ -286,7 +304,7 @@ Json as_json(const std::string& dir, const std::string& job, const Content& cont
           {"streams", content.streams.json()},
           {"files", files_json(content.files)},
           {"files_not_home", content.not_home},
-          {"process", content.image ? image_json(*content.image) : Json(nullptr)}};
+          {"process", process_json(content)}};
 }
 
 Result<int> show(const ShowOptions& options) {

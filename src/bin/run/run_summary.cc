@@ -152,11 +152,19 @@ class LogReader {
   double counted_s_ = 0;        // of it, as if no version were brought back
 };
 
+// A version that is in memory alone when a newer one comes is not written: nothing is lost by it.
+std::string replaced_text(const RunSummary& summary) {
+  const std::uint64_t local = summary.reached.at("local");
+  if (local >= summary.versions || summary.newest_level == "captured") return "";
+  return fmt::format(" (newer ones took the place of {})", summary.versions - local);
+}
+
 std::string levels_text(const RunSummary& summary) {
   std::string text;
-  for (const char* level : levels) {
+  for (const std::string level : levels) {
     const std::uint64_t count = summary.reached.at(level);
     if (count > 0) text += fmt::format(", {} {}", count, level);
+    if (count > 0 && level == "local") text += replaced_text(summary);
   }
   return text.empty() ? ", none on a disk yet" : text;
 }
