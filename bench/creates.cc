@@ -5,7 +5,8 @@
 // by backstay_stream_open, a write of as many bytes, and close; the time includes the checkpoint
 // that takes all of them. "synced" is the time until both are on the disk: syncfs, and level local.
 // Throughput: each process writes `mib` into a file of its own, into its part of one shared file,
-// or into one stream. Choose the file system with --dir.
+// or into one stream. The limit is one large file past the page cache, written by one process.
+// Choose the file system with --dir.
 //
 //   bench/creates
 //   bench/creates --dir /mnt/nfs/x --processes 8 --files 10000 --repetitions 3
@@ -17,11 +18,13 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "backstay/backstay_streams.h"
 #include "bench/harness/agent.h"
+#include "bench/harness/disk.h"
 #include "bench/harness/program.h"
 #include "bench/harness/samples.h"
 #include "bench/harness/workers.h"
@@ -149,6 +152,20 @@ void measure(const Options& options, Workers& workers, int command, const char* 
   samples.add(std::string(name) + "_synced_per_s", amount / synced_s);
 }
 
+void measure_limit(const Options& options, Samples& samples) {
+  constexpr std::size_t page = 4096;  // of O_DIRECT
+  const std::uint64_t mib = std::clamp<std::uint64_t>(
+      options.mib * static_cast<std::uint64_t>(options.processes), 1, 256);
+  std::vector<std::byte> room((mib << 20) + page, std::byte{7});
+  void* from = room.data();
+  std::size_t left = room.size();
+  std::align(page, mib << 20, from, left);
+  empty_folder(options.dir + "/files");
+  const double took_s = raw_write_s(
+      options.dir + "/files/raw", {static_cast<const std::byte*>(from), mib << 20}, Way::io_uring);
+  samples.add("disk_bytes_per_s", static_cast<double>(mib << 20) / took_s);
+}
+
 nlohmann::json run(const Options& options) {
   empty_folder(options.dir);
   const std::uint64_t each_mib =
@@ -165,6 +182,7 @@ nlohmann::json run(const Options& options) {
       return [maker](int command, std::uint64_t round) { return maker->serve(command, round); };
     });
     for (int round = 0; round < options.repetitions; ++round) {
+      measure_limit(options, samples);
       measure(options, workers, make_files, "files", round, samples);
       measure(options, workers, make_streams, "streams", round, samples);
       measure(options, workers, write_own, "own_file_bytes", round, samples);
@@ -206,6 +224,7 @@ void print_table(const nlohmann::json& json) {
               1e-9 * number("stream_bytes_per_s"), 1e-9 * number("own_file_bytes_synced_per_s"),
               1e-9 * number("shared_file_bytes_synced_per_s"),
               1e-9 * number("stream_bytes_synced_per_s"));
+  std::printf("GB/s of the disk: %.2f\n", 1e-9 * number("disk_bytes_per_s"));
 }
 
 }  // namespace

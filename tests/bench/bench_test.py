@@ -107,7 +107,7 @@ class Benchmarks(unittest.TestCase):
                               "--repetitions", "1")
         self.check_samples(result, [f"{what}_per_s" for what in (
             "files", "streams", "files_synced", "streams_synced", "own_file_bytes",
-            "shared_file_bytes", "stream_bytes")], 1)
+            "shared_file_bytes", "stream_bytes", "disk_bytes")], 1)
         self.assertGreater(result["streams_over_files"], 0)
 
     def test_files(self):

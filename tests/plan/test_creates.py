@@ -1,4 +1,4 @@
-"""Measured creates in the planner: α_c and paper 000's Fig. 4.2."""
+"""Measured creates in the planner: α_c and paper 000's Figs. 3.1 and 4.2."""
 
 import json
 
@@ -8,7 +8,9 @@ from runner import result, run
 
 MEASURED = {"benchmark": "creates", "processes": 4, "files_per_s": 20_000.0,
             "files_synced_per_s": 5_000.0, "streams_per_s": 400_000.0,
-            "streams_synced_per_s": 100_000.0, "mib": 64}  # fmt: skip
+            "streams_synced_per_s": 100_000.0, "mib": 64,
+            "own_file_bytes_synced_per_s": 4e8, "stream_bytes_synced_per_s": 9e8,
+            "disk_bytes_per_s": 1e9}  # fmt: skip
 
 
 def write(folder, **changed):
@@ -50,6 +52,22 @@ def test_fig_4_2_shows_what_was_measured(tmp_path):
     made = result("figures", "--out", tmp_path / "new", "--only", "000-fig-4.2-creates", *given)
     assert [name.rsplit("/", 1)[1] for name in made["files"]] == ["000-fig-4.2-creates.png",
                                                                   "000-fig-4.2-creates.svg"]
+
+
+def test_fig_3_1_shows_the_model_beside_what_was_measured(tmp_path):
+    pytest.importorskip("matplotlib")
+    from backstay.plan import figures
+
+    read = [creates.read(write(tmp_path, processes=8)), creates.read(write(tmp_path))]
+    modelled, files, objects = figures.measured.throughput(read).axes[0].lines
+    data = 4 * 64 * 2**20
+    expected = data / (4 / 20_000 + data / 1e9)  # eq. 3.3: creating, then the disk
+    assert modelled.get_xydata()[0].tolist() == pytest.approx([4, expected])
+    assert files.get_xydata().tolist() == [[4, 4e8], [8, 4e8]]
+    assert objects.get_ydata().tolist() == [9e8, 9e8]
+    made = result("figures", "--out", tmp_path / "new", "--only", "000-fig-3.1-file-per-process",
+                  "--creates", write(tmp_path))
+    assert len(made["files"]) == 2
 
 
 @pytest.mark.parametrize("changed", [{"benchmark": "files"}, {"files_per_s": 0},

@@ -74,8 +74,8 @@ def test_numbers_in_the_cells_can_be_read():
 
 
 def test_bad_input(tmp_path):
-    code, _, err = run("figures", "--out", tmp_path, "--only", "000-fig-3.1")
-    assert code == 2 and "--only 000-fig-3.1 is not known" in err and not list(tmp_path.iterdir())
+    code, _, err = run("figures", "--out", tmp_path, "--only", "000-fig-3.7")
+    assert code == 2 and "--only 000-fig-3.7 is not known" in err and not list(tmp_path.iterdir())
     (tmp_path / "file").touch()
     code, _, err = run("figures", "--out", tmp_path / "file", "--only", "004-speed-up")
     assert code == 1 and "file: cannot be written: it is not a folder; choose" in err

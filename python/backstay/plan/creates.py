@@ -1,4 +1,4 @@
-"""Measured creates, as `bench/creates --json` prints them (paper 000, Fig. 4.2).
+"""Measured creates, as `bench/creates --json` prints them (paper 000, Figs. 3.1 and 4.2).
 docs/plan/latency.md.
 
 Raise PlanError for a file that is no such result.
@@ -12,11 +12,13 @@ import numpy as np
 
 from . import files
 from .check import PlanError, count
+from .latency import direct_latency_s
 
 
 class Creates(NamedTuple):
-    """Files and objects that `processes` processes make a second, all together. `synced`: until all
-    are on the disk.
+    """Files and objects that `processes` processes make a second, all together, and what they write
+    a second, in B/s, each `mib` MiB into a file or an object of its own. `synced`: until all are on
+    the disk. `disk_bytes_per_s`: one large file past the page cache.
     """
 
     processes: int
@@ -24,6 +26,10 @@ class Creates(NamedTuple):
     files_synced_per_s: float
     streams_per_s: float
     streams_synced_per_s: float
+    mib: float
+    own_file_bytes_synced_per_s: float
+    stream_bytes_synced_per_s: float
+    disk_bytes_per_s: float
 
 
 def read(path) -> Creates:
@@ -47,3 +53,13 @@ def startup_s(processors, measured: Creates, method: str):
     """
     rate = measured.files_per_s if method == "pfs" else measured.streams_per_s
     return np.asarray(count("processors", processors) / rate)[()]
+
+
+def modelled_bytes_per_s(measured: Creates) -> float:
+    """n d / δ in B/s of a file per process: eq. 3.3 with the measured creates and disk, and no
+    network.
+    """
+    processes, each = measured.processes, measured.mib * 2**20
+    latency_s = direct_latency_s(processes, each, math.inf, math.inf, measured.disk_bytes_per_s,
+                                 startup_s(processes, measured, "pfs"))
+    return float(processes * each / latency_s)

@@ -31,15 +31,15 @@ def command(
     creates: Annotated[
         Optional[list[pathlib.Path]],
         typer.Option("--creates", metavar="FILE",
-                     help="What `bench/creates --json` printed: Fig. 4.2; may be repeated")
+                     help="What `bench/creates --json` printed: Figs. 3.1, 4.2; may be repeated")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Draw the papers' figures from the models.
 
-    Paper 000, Figs. 3.2 to 3.4 and 4.3 to 4.6, and 4.2 from measurements; paper 001, Table I; paper
-    002, Table 2 and losses against replicas; paper 004, production improvement and speed-up. Each
-    as PNG and SVG.
+    Paper 000, Figs. 3.2 to 3.4 and 4.3 to 4.6, and 3.1 and 4.2 from measurements; paper 001, Table
+    I; paper 002, Table 2 and losses against replicas; paper 004, production improvement and
+    speed-up. Each as PNG and SVG.
     """
     with needs("matplotlib", "backstay plan figures"):
         from ...plan import figures

@@ -13,7 +13,7 @@ from . import measured, paper_000, paper_001, paper_002, paper_004
 from .style import RULES
 
 FIGURES = {**paper_000.FIGURES, **paper_001.FIGURES, **paper_002.FIGURES, **paper_004.FIGURES}
-MEASURED = (measured.CREATES,)  # drawn where a measurement is given
+MEASURED = measured.FIGURES  # drawn where a measurement is given
 FORMATS = ("png", "svg")
 
 
@@ -29,10 +29,10 @@ def save(figure, path: pathlib.Path) -> None:
 
 def draw(name: str, folder: pathlib.Path, formats=FORMATS, creates=()) -> list[pathlib.Path]:
     """Draws one figure into `folder`, which must exist; returns the files. `creates`: what the
-    figure of MEASURED shows.
+    figures of MEASURED show.
     """
     with matplotlib.rc_context(RULES):
-        figure = measured.creates(creates) if name == measured.CREATES else FIGURES[name]()
+        figure = MEASURED[name](creates) if name in MEASURED else FIGURES[name]()
     made = [folder / f"{name}.{form}" for form in formats]
     for path in made:
         save(figure, path)
