@@ -79,6 +79,12 @@ Status fill_all(Filler& filler, const wire::Grant& grant, Attended& attended) {
   return filler.hand_over();
 }
 
+// The agent tells the other ranks. A process that has ended is a death to the agent, too.
+void give_up(Connection& agent, VersionNumber version, const Error& why) {
+  if (why.code() == Code::rank_lost) return agent.leave_silently();
+  if (agent.usable()) (void)agent.send(wire::Abandon{version, why.code(), why.message()});
+}
+
 }  // namespace
 
 Status capture(Connection& agent, ObjectSource& source, VersionNumber version,
@@ -104,9 +110,7 @@ Status capture(Connection& agent, ObjectSource& source, VersionNumber version,
     const auto* grant = std::get_if<wire::Grant>(&message);
     if (grant == nullptr || grant->version != version || filler.complete()) continue;
     if (Status filled = fill_all(filler, *grant, attended); !filled.ok()) {
-      // The only way to give a version up; the agent tells the other ranks. A process that has
-      // ended in the middle of it is a death to the agent, too.
-      filled.error().code() == Code::rank_lost ? agent.leave_silently() : agent.end();
+      give_up(agent, version, filled.error());
       return filled;
     }
     if (!filler.complete()) continue;

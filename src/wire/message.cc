@@ -128,7 +128,8 @@ constexpr auto fields_of<More> = std::tuple(&More::version, &More::buffers);
 template <>
 constexpr auto fields_of<Finish> = std::tuple(&Finish::version, &Finish::object_bytes);
 template <>
-constexpr auto fields_of<Abandon> = std::tuple(&Abandon::version);
+constexpr auto fields_of<Abandon> = std::tuple(&Abandon::version, &Abandon::code,
+                                               &Abandon::message);
 template <>
 constexpr auto fields_of<BringHome> = std::tuple(&BringHome::path);
 template <>

@@ -210,8 +210,10 @@ struct NoteWrites {  // no answer
   std::vector<WriteSize> sizes;
   std::vector<CallWait> waits;
 };
-struct Abandon {  // the writer gives it up; a rank or writer has heard that it was given up
+struct Abandon {  // the rank or writer gives it up, or has heard that it was given up
   VersionNumber version = 0;
+  Code code = Code::ok;  // of a rank that cannot hand over the rest of its object: why
+  std::string message = {};
 };
 
 // tool -> agent

@@ -263,6 +263,23 @@ TEST_F(Versions, APartOfWhatSeveralNodesSavedIsNotEnoughAndStays) {
   EXPECT_FALSE(fs::exists(folder + "/damaged"));
 }
 
+TEST_F(Versions, ARankThatCannotGoOnGivesTheVersionUpForAllAndStays) {
+  open(8);
+  job_->join_all(2);
+  for (Rank rank = 0; rank < 2; ++rank) job_->begin(rank, 1, content(1));
+  job_->receive(1, wire::Abandon{1, Code::io, "its file is gone"});
+  for (Rank rank = 0; rank < 2; ++rank) {
+    const auto told = job_->take<wire::Captured>(rank);
+    EXPECT_EQ(told.version, 1u);
+    EXPECT_EQ(told.code, Code::io);
+    EXPECT_EQ(told.message, "rank 1: its file is gone");
+  }
+  job_->receive(0, wire::Abandon{1});
+  EXPECT_EQ(job_->pool().free_count(), 8u);
+  const auto next = job_->capture(2, 2, [](Rank) { return content(2); });
+  EXPECT_EQ(next.code, Code::ok) << "the connection of rank 1 stays";
+}
+
 // Another job of the node could be granted such a buffer, and the rank would write into it.
 TEST_F(Versions, ABufferOfAVersionThatWasGivenUpIsTheRanksUntilItAnswers) {
   open(8);

@@ -61,8 +61,9 @@ def events(world, kind):
 
 
 def ways(world):
-    """How each version was saved, on each rank."""
-    return [one.get("by") for event in events(world, "captured") for one in event["ranks"]]
+    """How each version was saved, on each rank. A rank that has ended has nothing to copy."""
+    return [one["by"] for event in events(world, "captured") for one in event["ranks"]
+            if "by" in one]
 
 
 def name_of(pid):

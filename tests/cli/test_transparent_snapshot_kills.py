@@ -38,6 +38,7 @@ def test_kill_of_the_snapshot_at(world, point):
     told = same_output(world, failpoint(point, "stop", 1), kill_snapshots(world, killed),
                        [*program(world, REWRITES), 300])
     assert len(killed) == 1 and "restart 1" not in told, told
+    assert "agent" not in told, told  # it lives, and has lost nothing
     if point != "image.forked":
         assert "snapshot of the program was killed" in told, told
 

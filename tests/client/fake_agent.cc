@@ -136,9 +136,8 @@ FakeAgent::Action FakeAgent::hear(int fd) {
   log.emplace_back(name_of(received->message));
   const Action action = options_.hook ? options_.hook(received->message) : Action::go_on;
   if (action == Action::go_on) obey(found->second, received->message);
-  if (action == Action::cut_off) {
+  if (action == Action::cut_off)
     send(found->second, wire::Failure{Code::invalid, "cut off for a test"});
-  }
   if (action == Action::drop_rank || action == Action::cut_off) {
     lost(found->second);
     links_.erase(found);
@@ -154,7 +153,7 @@ void FakeAgent::obey(Link& link, const wire::Message& message) {
   if (const auto* m = std::get_if<wire::Begin>(&message)) return begin(link, *m);
   if (const auto* m = std::get_if<wire::Filled>(&message)) return filled(link, *m);
   if (const auto* m = std::get_if<wire::End>(&message)) return end(link, *m);
-  if (std::holds_alternative<wire::Abandon>(message)) return heard(link.hello.rank);
+  if (const auto* m = std::get_if<wire::Abandon>(&message)) return heard(link.hello.rank, *m);
   if (const auto* m = std::get_if<wire::Verified>(&message)) return verified(link, *m);
   if (const auto* m = std::get_if<wire::Restored>(&message)) return restored(link, *m);
   if (const auto* m = std::get_if<wire::Refuse>(&message)) {
@@ -231,9 +230,8 @@ void FakeAgent::welcome(Link& link) {
 }
 
 FakeAgent::Link* FakeAgent::link_of(Rank rank) {
-  for (auto& [fd, link] : links_) {
+  for (auto& [fd, link] : links_)
     if (link.welcome && link.hello.rank == rank) return &link;
-  }
   return nullptr;
 }
 
@@ -308,9 +306,8 @@ std::deque<std::uint64_t> FakeAgent::offsets_of(const Buffer& object) const {
   const std::uint64_t begin = what_.begin_in(object.size());
   const std::uint64_t end = what_.end_in(object.size());
   std::deque<std::uint64_t> out;
-  for (std::uint64_t at = 0; at < end; at += options_.buffer_bytes) {
+  for (std::uint64_t at = 0; at < end; at += options_.buffer_bytes)
     if (at + options_.buffer_bytes > begin) out.push_back(at);
-  }
   return out;
 }
 
@@ -509,28 +506,31 @@ void FakeAgent::finish_restore(Code code, const std::string& message) {
   next_fetch();
 }
 
-// The rank touches the buffers of its version that was given up no more.
-void FakeAgent::heard(Rank rank) {
+// The rank touches the buffers of its version that was given up no more, or gives it up itself.
+void FakeAgent::heard(Rank rank, const wire::Abandon& abandon) {
   for (const std::uint32_t out : std::exchange(unanswered_[rank], {})) free_.push_back(out);
+  if (abandon.code != Code::ok) give_up(rank, abandon.code, abandon.message);
+}
+
+void FakeAgent::give_up(Rank by, Code code, const std::string& why) {
+  if (filling_.empty()) return;
+  for (auto& [rank, mine] : filling_) {
+    auto& to = rank == by ? free_ : unanswered_[rank];
+    to.insert(to.end(), mine.granted.begin(), mine.granted.end());
+  }
+  filling_.clear();
+  given_up_ = filling_version_;
+  for (auto& [fd, link] : links_) {
+    const bool gone = code == Code::rank_lost && link.hello.rank == by;
+    if (link.welcome && !gone) send(link, wire::Captured{filling_version_, code, why});
+  }
 }
 
 void FakeAgent::lost(const Link& link) {
   const Rank rank = link.hello.rank;
-  heard(rank);
+  heard(rank, {});
   if (!link.welcome) return;
-  if (!filling_.empty()) {
-    for (auto& [other, mine] : filling_) {
-      auto& to = other == rank ? free_ : unanswered_[other];
-      to.insert(to.end(), mine.granted.begin(), mine.granted.end());
-    }
-    filling_.clear();
-    given_up_ = filling_version_;
-    for (auto& [fd, other] : links_) {
-      if (other.welcome && other.hello.rank != rank) {
-        send(other, wire::Captured{filling_version_, Code::rank_lost, "a rank was lost"});
-      }
-    }
-  }
+  give_up(rank, Code::rank_lost, "a rank was lost");
   if (returning_.count(rank) != 0) {
     returning_.erase(rank);
     finish_restore(Code::rank_lost, "a rank was lost");

@@ -131,7 +131,8 @@ class FakeAgent {
   void withdraw(std::function<void()> next);
   void withdrawn(Rank rank);
   void finish_restore(Code code, const std::string& message);
-  void heard(Rank rank);
+  void heard(Rank rank, const wire::Abandon& abandon);
+  void give_up(Rank by, Code code, const std::string& why);
   void tell_level(Link& link, VersionNumber version);
   void lost(const Link& link);
   Link* link_of(Rank rank);

@@ -38,6 +38,15 @@ class Letters final : public ObjectSource {
   const VersionNumber base_;
 };
 
+// What is saved ends before its time, as the copy of a process that the machine kills.
+class Broken final : public ObjectSource {
+ public:
+  std::uint64_t object_bytes() const override { return 300; }
+  Result<std::uint64_t> read_next(std::span<std::byte>) override {
+    return Error(Code::io, "the copy was killed");
+  }
+};
+
 class Bases : public testing::Test {
  protected:
   void start(const std::map<VersionNumber, Level>& levels_at_node_1 = {}) {
@@ -100,6 +109,32 @@ TEST_F(Bases, ThereIsNoneWhereNoRankKeepsChunks) {
 TEST_F(Bases, AVersionThatOneAgentDoesNotTellAsLocalIsNone) {
   start({{2, Level::captured}});
   EXPECT_THAT(bases(4, /*keeper=*/0), ElementsAre(0, 1, 0, 3));
+}
+
+TEST(BrokenObjects, CostAVersionAndNoConnection) {
+  World world;
+  FakeAgent agent(world.socket(), {});
+  ThreadGroup job(3);
+  job.run([&](const Group& group) {
+    auto session = session_in(world, group);
+    ASSERT_NE(session, nullptr);
+    ObjectSession objects(*session);
+    for (const bool breaks : {true, false}) {
+      const Status saved = objects.checkpoint([&](Connection&, const Origin&) {
+        using Source = std::unique_ptr<ObjectSource>;
+        const bool broken = breaks && group.rank() == 1;
+        return Result<Source>(broken ? Source(std::make_unique<Broken>())
+                                     : Source(std::make_unique<Letters>(0)));
+      });
+      EXPECT_EQ(saved.ok(), !breaks);
+      if (!breaks) continue;
+      EXPECT_EQ(saved.error().code(), Code::io);
+      EXPECT_NE(saved.error().message().find("the copy was killed"), std::string::npos);
+    }
+    EXPECT_EQ(session->version(), 2u);
+  });
+  EXPECT_EQ(agent.problem(), "");
+  EXPECT_EQ(std::ranges::count(agent.log, "hello"), 3) << "no rank had to connect again";
 }
 
 }  // namespace

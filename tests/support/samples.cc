@@ -294,7 +294,7 @@ std::vector<wire::Message> last_messages() {
           Opened{12, Code::too_large, "used up"},
           More{12, 2},
           Finish{12, 1ULL << 33},
-          Abandon{12},
+          Abandon{12, Code::io, "the file is gone"},
           BringHome{"/w/out"},
           AtHome{"/w/out", Code::no_space, "the disk is full"},
           MoveHome{12, "/w/out.tmp", "/w/out", 1'700'000'000'000'000'000},

@@ -122,7 +122,10 @@ TEST(Message, FieldsOfWritersComeBack) {
   EXPECT_EQ(finish.version, 12U);
   EXPECT_EQ(finish.object_bytes, 1ULL << 40);
   EXPECT_EQ(there_and_back(Open{7}).buffers, 7U);
-  EXPECT_EQ(there_and_back(Abandon{12}).version, 12U);
+  const auto abandon = there_and_back(Abandon{12, Code::io, "why"});
+  EXPECT_EQ(abandon.version, 12U);
+  EXPECT_EQ(abandon.code, Code::io);
+  EXPECT_EQ(abandon.message, "why");
   EXPECT_EQ(there_and_back(BringHome{"/w/"}).path, "/w/");
   EXPECT_EQ(there_and_back(AtHome{"/w/", Code::io, "why"}).message, "why");
   EXPECT_EQ(there_and_back(MoveHome{3, "/w/a", "/w/b", 7}).to, "/w/b");

@@ -39,7 +39,7 @@ std::optional<Status> Capture::receive(const RankLink& link, const wire::Message
   if (const auto* ended = std::get_if<wire::End>(&message)) return end(link, *ended);
   const auto* given_up = std::get_if<wire::Abandon>(&message);
   if (given_up == nullptr) return std::nullopt;
-  heard(link.rank, given_up->version);
+  heard(link.rank, *given_up);
   return Status();
 }
 
@@ -305,10 +305,13 @@ void Capture::answered(Rank rank) {
 }
 
 // It has heard that the version was given up; or it gives it up itself, and then writes no more.
-void Capture::heard(Rank rank, VersionNumber version) {
+void Capture::heard(Rank rank, const wire::Abandon& given_up) {
   answered(rank);
-  if (!filling_ || filling_->version != version || !filling_->ranks.contains(rank)) return;
-  take_back(filling_->ranks.at(rank).granted);
+  if (!filling_ || filling_->version != given_up.version || !filling_->ranks.contains(rank)) return;
+  RankProgress& progress = filling_->ranks.at(rank);
+  take_back(progress.granted);
+  if (given_up.code != Code::ok && !progress.ended)
+    return abort(Error(given_up.code, fmt::format("rank {}: {}", rank, given_up.message)));
   leave_streams(fmt::format("rank {} has given it up", rank));
 }
 

@@ -91,7 +91,7 @@ class Capture {
   bool fits(const RankProgress& progress, const wire::ChunkInPool& chunk) const;
   Status end(const RankLink& link, const wire::End& end);
   void answered(Rank rank);
-  void heard(Rank rank, VersionNumber version);
+  void heard(Rank rank, const wire::Abandon& given_up);
   // The rank takes part in the version from now on, which begins where no other rank does so yet.
   // Null: it cannot, and has been told why.
   Result<RankProgress*> join(const RankLink& link, VersionNumber version, std::uint64_t bytes);
