@@ -33,10 +33,7 @@ Result<VersionNumber> ObjectSession::find_base(bool keeps) {
 }
 
 Result<VersionNumber> ObjectSession::restart(const BeginTarget& begin) {
-  return session_.restart_by([&](bool& touched) -> Result<VersionNumber> {
-    if (session_.group_.nodes() > 1) return bring_back_anywhere(begin, touched);
-    return bring_back(begin(*session_.agent_, session_.origin_));
-  });
+  return session_.restart_by([&](bool& touched) { return bring_back(begin, touched); });
 }
 
 void ObjectSession::cannot_save(const std::string& why) {
@@ -44,17 +41,7 @@ void ObjectSession::cannot_save(const std::string& why) {
 }
 
 // What a failure leaves behind is the new process's, and ends with it: `touched` says nothing here.
-Result<VersionNumber> ObjectSession::bring_back(ObjectTarget& target) {
-  const Group& group = session_.group_;
-  Restore restore(*session_.agent_, target);
-  const RestoreOutcome outcome = restore.run(wire::Restart{0, 0});
-  const Status agreed = group.agree(outcome.complete ? Status() : outcome.status);
-  if (agreed.ok()) return outcome.version;
-  if (agreed.error().code() != Code::rank_count) return agreed.error();
-  return of_other_ranks(outcome.version, outcome.saved_ranks, group.ranks());
-}
-
-Result<VersionNumber> ObjectSession::bring_back_anywhere(const BeginTarget& begin, bool& touched) {
+Result<VersionNumber> ObjectSession::bring_back(const BeginTarget& begin, bool& touched) {
   const int ranks = session_.group_.ranks();
   const RestartPlan plan{
       [&]() -> ObjectTarget& { return begin(*session_.agent_, session_.origin_); },

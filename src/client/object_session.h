@@ -26,7 +26,9 @@ class ObjectSession {
   // each rank's agent says that it is local, and if any rank would keep some of it.
   VersionNumber base() const { return base_; }
 
-  // Collective. `begin` is called once for each try; what it made before is not used any more.
+  // Collective. `begin` is called once for each try; what it made before is not used any more. A
+  // version that a target refuses with another code than mismatch and none is skipped, and the user
+  // is told; so is a damaged one.
   // Errors: as Session::restart(); mismatch (another number of ranks saved the version).
   using BeginTarget = std::function<ObjectTarget&(Connection&, const Origin&)>;
   Result<VersionNumber> restart(const BeginTarget& begin);
@@ -39,8 +41,7 @@ class ObjectSession {
 
  private:
   Result<VersionNumber> find_base(bool keeps);
-  Result<VersionNumber> bring_back(ObjectTarget& target);
-  Result<VersionNumber> bring_back_anywhere(const BeginTarget& begin, bool& touched);
+  Result<VersionNumber> bring_back(const BeginTarget& begin, bool& touched);
   Session& session_;
   VersionNumber base_ = 0;
   VersionNumber taken_ = 0;     // the last one that was begun; 0: it has failed

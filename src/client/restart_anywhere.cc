@@ -29,8 +29,7 @@ Error of_other_ranks(VersionNumber version, std::uint32_t saved_ranks, int ranks
 Result<VersionNumber> RestartAnywhere::run(bool& touched) {
   for (Version below;;) {
     BACKSTAY_ASSIGN(const std::optional<Version> newest, newest_below(below));
-    if (!newest && skipped_) return *skipped_;
-    if (!newest) return Error(Code::none, "no version of this job exists yet");
+    if (!newest) return none_left();
     below = *newest;
     if (newest->damage) {
       skip(*newest, *newest->damage);
@@ -39,6 +38,9 @@ Result<VersionNumber> RestartAnywhere::run(bool& touched) {
     const Status taken = take(*newest, touched);
     if (taken.ok()) {
       saved_by_ = newest->run;
+      if (skipped_ && group_.rank() == 0) {
+        tell_user(fmt::format("goes on from version {}", newest->number));
+      }
       return newest->number;
     }
     const bool none_left = taken.error().code() == Code::none && skipped_;
@@ -46,6 +48,17 @@ Result<VersionNumber> RestartAnywhere::run(bool& touched) {
     if (touched || agreed_ || !passable(taken.error().code())) return taken.error();
     skip(*newest, taken.error());
   }
+}
+
+// The agent of one node has set versions aside, perhaps: then it says so, and it is not the time to
+// begin again.
+Result<VersionNumber> RestartAnywhere::none_left() {
+  if (skipped_) return *skipped_;
+  if (group_.nodes() > 1) return Error(Code::none, "no version of this job exists yet");
+  Restore attempt(agent_, plan_.target());
+  const RestoreOutcome outcome = attempt.run(wire::Restart{0, 0});
+  BACKSTAY_TRY(group_.agree(outcome.complete ? Status() : outcome.status));
+  return outcome.version;
 }
 
 void RestartAnywhere::skip(const Version& version, const Error& why) {
@@ -114,11 +127,12 @@ Status RestartAnywhere::take(const Version& version, bool& touched) {
 }
 
 Status RestartAnywhere::restore(const Version& version, bool& touched) {
-  Restore attempt(agent_, plan_.target(),
-                  [this](const Status& mine) { return group_.agree(mine); });
+  const bool several = group_.nodes() > 1;
+  const Restore::Agree agree = [this](const Status& mine) { return group_.agree(mine); };
+  Restore attempt(agent_, plan_.target(), several ? agree : Restore::Agree());
   const RestoreOutcome outcome = attempt.run(wire::Restart{version.number, 0, version.run});
   if (!outcome.agreed.ok()) return outcome.agreed;
-  agreed_ = true;
+  agreed_ = several;
   const Status complete = group_.agree(outcome.complete ? Status() : outcome.status);
   if (complete.ok()) return {};
   BACKSTAY_ASSIGN(const std::int64_t any, group_.maximum(outcome.touched ? 1 : 0));

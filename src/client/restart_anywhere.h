@@ -1,4 +1,5 @@
-// A restart on several nodes (docs/protocol/agent.md, "On several nodes"). Collective.
+// A restart on several nodes (docs/protocol/agent.md, "On several nodes"), and that of an object on
+// one node. Collective.
 //
 //   1. Every rank asks its agent for the newest version that it can offer; the greatest of all is
 //      tried.
@@ -7,7 +8,8 @@
 //      it, they redistribute it, where it is made of regions.
 //   3. A rank that cannot have its object says why; all skip the version and go on with the next
 //      older one.
-// So no rank's regions change before all have agreed.
+// So no rank's regions change before all have agreed. On one node the agent sees to that: it
+// delivers once all of its ranks have verified everything.
 #pragma once
 
 #include <cstdint>
@@ -57,6 +59,7 @@ class RestartAnywhere {
 
   Result<std::optional<Version>> newest_below(const Version& below);
   Result<wire::Candidate> ask(const Version& below);
+  Result<VersionNumber> none_left();
   Status take(const Version& version, bool& touched);
   Status restore(const Version& version, bool& touched);
   void skip(const Version& version, const Error& why);

@@ -222,7 +222,8 @@ Status Restore::place_early() {
   for (const Extent& extent : held_) {
     BACKSTAY_ASSIGN(const auto memory, agent_.buffer(extent.buffer, extent.length));
     if (const Status placed = target_.place(extent.offset, memory, nullptr); !placed.ok()) {
-      return Error(Code::io, placed.error().message(), placed.error().sys_errno());
+      const Error& why = placed.error();
+      return why.code() == Code::rank_lost ? why : Error(Code::io, why.message(), why.sys_errno());
     }
     placed_bytes_ += extent.length;
   }

@@ -1,9 +1,12 @@
 #include "capture/companion/image_target.h"
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <utility>
 
 #include "base/failpoint.h"
@@ -75,6 +78,7 @@ Result<std::uint64_t> ImageTarget::tail_bytes(Bytes footer, std::uint64_t object
 
 Status ImageTarget::match_tail(Bytes tail, std::uint64_t object_bytes) {
   boot_.reset();
+  left_ = object_bytes;
   const std::size_t table = tail.size() - footer_bytes;
   ended_ = !format::is_image(tail.subspan(table));
   if (ended_) {
@@ -89,7 +93,7 @@ Status ImageTarget::match_tail(Bytes tail, std::uint64_t object_bytes) {
   if (notes != 0) saved.notes = notes_of(image.text(notes));
   BACKSTAY_TRY(origin_.check(saved));
   command_ = command_of(saved.notes);
-  const Status started = start(tail, object_bytes);
+  const Status started = told_by_process(start(tail, object_bytes));
   if (!started.ok()) boot_.reset();
   if (started.ok() && tells_ && reads_from_a_pipe(image)) {
     tell_user(
@@ -121,8 +125,8 @@ Status ImageTarget::start(Bytes tail, std::uint64_t object_bytes) {
   return {};
 }
 
-// The boot program copies while the next chunk is verified here. Where a sum is wanted, the chunk's
-// buffer goes away on return.
+// The boot program copies while the next chunk is verified here; of the last one it tells at once
+// whether it could. Where a sum is wanted, the chunk's buffer goes away on return.
 Status ImageTarget::place(std::uint64_t object_offset, Bytes chunk, Checksum* sum) {
   if (ended_) {
     if (sum != nullptr) sum->update(chunk);
@@ -136,15 +140,29 @@ Status ImageTarget::place(std::uint64_t object_offset, Bytes chunk, Checksum* su
   request.object = object_offset;
   boot_->begin(request);
   copies_ = true;
-  if (sum == nullptr) return {};
-  sum->update(chunk);
-  return await();
+  left_ -= std::min<std::uint64_t>(left_, chunk.size());
+  if (sum != nullptr) sum->update(chunk);
+  return sum != nullptr || left_ == 0 ? await() : Status();
 }
 
 Status ImageTarget::await() {
   if (!std::exchange(copies_, false)) return {};
-  BACKSTAY_TRY(boot_->answer());
-  return {};
+  const auto answer = boot_->answer();
+  return told_by_process(answer.ok() ? Status() : Status(answer.error()));
+}
+
+// A process that has ended without a word: what the image holds has broken it, unless it was killed
+// (for want of memory, perhaps).
+Status ImageTarget::told_by_process(const Status& answer) {
+  if (answer.ok()) return answer;
+  refused_ = answer.error().code() == Code::not_found;
+  if (answer.error().code() != Code::rank_lost || !boot_) return answer;
+  const int code = boot_->wait();
+  if (code == 128 + SIGKILL) return answer;
+  refused_ = true;
+  return Error(Code::io, fmt::format("the process that was to be brought back broke down, with "
+                                     "exit code {}",
+                                     code));
 }
 
 Status ImageTarget::finish() { return await(); }

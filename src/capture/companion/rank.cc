@@ -86,12 +86,15 @@ std::string Rank::told(const Error& why) const {
 // Errors: none (there is no version to go on from).
 Status Rank::bring_back() {
   std::unique_ptr<ImageTarget> target;
-  BACKSTAY_TRY(objects_->restart(
+  bool refused = false;
+  const auto version = objects_->restart(
       [&](client::Connection& agent, const client::Origin& origin) -> client::ObjectTarget& {
+        refused = refused || (target && target->refused());
         target.reset();
         target = std::make_unique<ImageTarget>(origin, agent, lower_half(), company_.is_first());
         return *target;
-      }));
+      });
+  if (!version.ok()) return none_fits(version.error(), refused || (target && target->refused()));
   BACKSTAY_TRY(company_.group().agree(target->go()));
   boot_ = target->take();
   ended_ = boot_ == nullptr;
@@ -104,6 +107,16 @@ Status Rank::bring_back() {
   }
   command_ = target->command();
   return {};
+}
+
+// Collective. Where a rank has refused a version, another try would end the same way.
+Error Rank::none_fits(const Error& why, bool refused) {
+  const Code code = why.code();
+  const bool skipped =
+      code == Code::lost || code == Code::io || code == Code::corrupt || code == Code::format;
+  if (!skipped) return why;
+  const auto any = company_.group().maximum(refused ? 1 : 0);
+  return any.ok() && *any != 0 ? Error(Code::mismatch, why.message()) : why;
 }
 
 Status Rank::begin() {

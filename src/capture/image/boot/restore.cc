@@ -30,11 +30,11 @@ char image_path[4096];
 bool by_companion = false;
 long control = -1;
 
-// A companion says why, in its own words.
-void check(const Trouble& trouble) {
+// A companion says why, in its own words. `how`: image, where an older one may do.
+void check(const Trouble& trouble, Refused how = Refused::ends) {
   if (trouble.empty()) return;
   if (!by_companion) give_up(Text() << "cannot restart: " << trouble.c_str(), refused);
-  companion::refuse(control, trouble, refused);
+  companion::refuse(control, trouble, how, refused);
 }
 
 void read_tables(const Source& source, Trouble& trouble) {
@@ -86,11 +86,17 @@ void check_library(Trouble& trouble) {
   }
 }
 
-void check_all(Trouble& trouble) {
+// What all images of the program need comes first.
+void check_all() {
+  Trouble trouble;
   check_library(trouble);
   if (trouble.empty()) check_machine(tables, trouble);
-  if (trouble.empty()) check_files(tables, trouble);
+  if (trouble.empty()) check_folder(tables, trouble);
+  if (trouble.empty()) check_programs(tables, trouble);
+  check(trouble);
+  check_files(tables, trouble);
   if (trouble.empty()) check_descriptors(tables, trouble);
+  check(trouble, Refused::image);
 }
 
 void make_room() {
@@ -159,8 +165,7 @@ void fill_from(const Source& source, Trouble& trouble) {
   const Source source = file.source();
   read_tables(source, trouble);
   check(trouble);
-  check_all(trouble);
-  check(trouble);
+  check_all();
   make_room();
   fill_from(source, trouble);
   check(trouble);
@@ -211,7 +216,6 @@ void take_table(const Request& request, long descriptor, Trouble& trouble) {
   read_tables(Source{&tail, request.object, read_tail}, trouble);
   sys_unmap(static_cast<uint64_t>(at), request.bytes);
   if (trouble.empty()) sort_runs();
-  if (trouble.empty()) check_all(trouble);
 }
 
 // The first in the order of the object that ends behind `offset`.
@@ -276,7 +280,8 @@ void take(const Request& request, Trouble& trouble) {
       case Ask::pool: companion::map_pool(descriptor, request.bytes, trouble); break;
       case Ask::table:
         take_table(request, descriptor, trouble);
-        check(trouble);
+        check(trouble, Refused::image);
+        check_all();
         make_room();
         mapped = true;
         break;

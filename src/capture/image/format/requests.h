@@ -53,6 +53,7 @@ enum class Refused : uint32_t {
   ends = 2,   // this process ends
   again = 3,  // the program is just replacing itself; snapshot: see there
   child = 4,  // the program has a child; nothing was stopped, or for a moment
+  image = 5,  // table: this process ends; an older image may do without what is wrong or missing
 };
 
 struct KeptChunk {
