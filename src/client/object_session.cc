@@ -1,5 +1,7 @@
 #include "client/object_session.h"
 
+#include <cstdlib>
+
 namespace backstay::client {
 
 Status ObjectSession::checkpoint(const Begin& begin, bool keeps) {
@@ -40,14 +42,24 @@ void ObjectSession::cannot_save(const std::string& why) {
   if (session_.agent_ != nullptr) (void)session_.agent_->send(wire::Refuse{0, Code::again, why});
 }
 
+// As `backstay run --from` gives it; 0: the newest.
+Result<VersionNumber> ObjectSession::wanted_version() const {
+  const char* text = std::getenv("BACKSTAY_FROM");
+  VersionNumber wanted = text == nullptr ? 0 : std::strtoull(text, nullptr, 10);
+  BACKSTAY_TRY(session_.group_.broadcast(&wanted, sizeof wanted));
+  return wanted;
+}
+
 // What a failure leaves behind is the new process's, and ends with it: `touched` says nothing here.
 Result<VersionNumber> ObjectSession::bring_back(const BeginTarget& begin, bool& touched) {
   const int ranks = session_.group_.ranks();
+  BACKSTAY_ASSIGN(const VersionNumber wanted, wanted_version());
   const RestartPlan plan{
       [&]() -> ObjectTarget& { return begin(*session_.agent_, session_.origin_); },
       [ranks](VersionNumber version, RunId, std::uint32_t saved_ranks, bool&) -> Status {
         return of_other_ranks(version, saved_ranks, ranks);
-      }};
+      },
+      wanted, launch_of(session_.hello_.run)};
   auto version = session_.bring_back_anywhere(plan, touched);
   touched = false;
   return version;

@@ -26,10 +26,11 @@ class ObjectSession {
   // each rank's agent says that it is local, and if any rank would keep some of it.
   VersionNumber base() const { return base_; }
 
-  // Collective. `begin` is called once for each try; what it made before is not used any more. A
-  // version that a target refuses with another code than mismatch and none is skipped, and the user
-  // is told; so is a damaged one.
-  // Errors: as Session::restart(); mismatch (another number of ranks saved the version).
+  // Collective. The newest version, or what `backstay run --from` asks for (rank 0's
+  // BACKSTAY_FROM). `begin` is called once for each try; what it made before is not used any more.
+  // A version that a target refuses with another code than mismatch and none is skipped, and the
+  // user is told; so is a damaged one. Errors: as Session::restart(); mismatch (another number of
+  // ranks saved the version).
   using BeginTarget = std::function<ObjectTarget&(Connection&, const Origin&)>;
   Result<VersionNumber> restart(const BeginTarget& begin);
 
@@ -41,6 +42,7 @@ class ObjectSession {
 
  private:
   Result<VersionNumber> find_base(bool keeps);
+  Result<VersionNumber> wanted_version() const;
   Result<VersionNumber> bring_back(const BeginTarget& begin, bool& touched);
   Session& session_;
   VersionNumber base_ = 0;

@@ -31,6 +31,10 @@ struct RestartPlan {
   // Brings back a version that another number of ranks saved, where that can be.
   std::function<Status(VersionNumber version, RunId run, std::uint32_t saved_ranks, bool& touched)>
       redistribute;
+  // Not 0: this version is wanted, or a newer one that a run of `launch` has saved since then. No
+  // older one takes its place.
+  VersionNumber from = 0;
+  Launch launch = 0;
 };
 
 // The error of one that cannot be redistributed.
@@ -44,7 +48,8 @@ class RestartAnywhere {
 
   // The same outcome on all ranks. `touched`: some rank's regions may have been written to.
   // Errors: none (there is no version), corrupt, lost, io (of none that there is; says why of
-  // each), mismatch, rank_count, agent_lost, rank_lost ...
+  // each), mismatch (also: the version that is wanted cannot be had), rank_count, agent_lost,
+  // rank_lost ...
   Result<VersionNumber> run(bool& touched);
   // The run that saved the version that run() has brought back.
   RunId saved_by() const { return saved_by_; }
@@ -59,6 +64,8 @@ class RestartAnywhere {
 
   Result<std::optional<Version>> newest_below(const Version& below);
   Result<wire::Candidate> ask(const Version& below);
+  bool is_passed_over(const Version& version) const;
+  void tell_where_it_goes_on(const Version& version) const;
   Result<VersionNumber> none_left();
   Status take(const Version& version, bool& touched);
   Status restore(const Version& version, bool& touched);
@@ -68,6 +75,7 @@ class RestartAnywhere {
   Connection& agent_;
   const RestartPlan& plan_;
   RunId saved_by_ = 0;
+  bool passed_over_ = false;      // newer ones than the one that is wanted
   bool agreed_ = false;           // all ranks had verified the last one
   std::optional<Error> skipped_;  // why there is no newer version
 };

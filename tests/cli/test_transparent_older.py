@@ -164,3 +164,65 @@ def test_all_ranks_go_back_where_one_cannot(world):
     assert done.stderr.count("version 2 skipped: ") == 1 and "scratch.1" in done.stderr
     assert [steps_of(world, rank) for rank in (0, 1)] == [["three", "end"]] * 2, done.stderr
     assert saved.none_is_set_aside()
+
+
+# --- --from --------------------------------------------------------------------------------------
+
+
+def test_from_takes_an_older_version_and_newer_ones_stay(world):
+    saved = Saved(world, program(world, STEPS))
+    done = saved.goes_on("--from", 1)
+    assert done.returncode == 0 and "goes on from version 1; newer ones" in done.stderr, done.stderr
+    assert steps_of(world) == ["three", "end"]
+    assert saved.none_is_set_aside()
+    done = saved.goes_on()
+    assert done.returncode == 0 and steps_of(world) == ["end"], done.stderr  # from version 2
+
+
+def kill_the_program(world):
+    for pid in processes_of(world):
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_a_retry_does_not_take_a_version_that_was_passed_over(world):
+    saved = Saved(world, program(world, STEPS))
+    (world.folder / "has.0").unlink()
+    (world.folder / "three").unlink()
+    running = start(world, saved.words, "--job", "app", "--from", 1)
+    wait_for(lambda: running.poll() is not None or steps_of(world) == ["three"], "its first life")
+    kill_the_program(world)
+    wait_for(lambda: running.poll() is not None or steps_of(world) == ["three"] * 2, "its second")
+    assert world.run("checkpoint", "app", "--wait").returncode == 0
+    kill_the_program(world)
+    (world.folder / "three").touch()
+    _, told = running.communicate(timeout=60)
+    assert running.returncode == 0, told
+    assert "restart 1 of 3 from version 1, as --from asks" in told, told
+    assert "restart 2 of 3 from version 3, captured" in told, told
+    assert steps_of(world) == ["three", "three", "end"], told
+
+
+def test_where_the_version_of_from_is_damaged_no_other_is_taken(world):
+    saved = Saved(world, program(world, STEPS))
+    segment = next((world.dir / "app").glob("v*1/*segment*"))
+    content = bytearray(segment.read_bytes())
+    content[len(content) // 2] ^= 1
+    world.run("agent", "stop")
+    segment.write_bytes(content)
+    for _ in range(2):  # the second time it is known
+        done = saved.goes_on("--from", 1)
+        assert done.returncode != 0 and steps_of(world) == [], done.stderr
+        assert "version 1" in done.stderr and "checksum" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("options, why", [
+    (["--transparent", "--from", "9"], "version 9 of job app does not exist"),
+    (["--from", "1"], "--from is for programs under --transparent"),
+    (["--transparent", "--from", "1", "--requeue"], "--from and --requeue"),
+    (["--transparent", "--from", "1", "--fresh"], "--fresh"),
+    (["--transparent", "--from", "-1"], "--from"),
+])
+def test_from_is_refused_by_name(world, options, why):
+    done = world.run("run", *options, "--job", "app", "--", "/bin/echo", "begun")
+    assert done.returncode != 0 and why in done.stderr and done.stdout == "", done
+    assert "restart 1" not in done.stderr, done.stderr
