@@ -35,7 +35,10 @@ Result<VersionNumber> ObjectSession::find_base(bool keeps) {
 }
 
 Result<VersionNumber> ObjectSession::restart(const BeginTarget& begin) {
-  return session_.restart_by([&](bool& touched) { return bring_back(begin, touched); });
+  auto version = session_.restart_by([&](bool& touched) { return bring_back(begin, touched); });
+  taken_ = version.ok() && session_.may_be_base_ ? *version : 0;
+  taken_by_ = session_.connected_;
+  return version;
 }
 
 void ObjectSession::cannot_save(const std::string& why) {

@@ -160,6 +160,7 @@ Status RestartAnywhere::restore(const Version& version, bool& touched) {
   if (!outcome.agreed.ok()) return outcome.agreed;
   agreed_ = several;
   const Status complete = group_.agree(outcome.complete ? Status() : outcome.status);
+  may_be_base_ = outcome.may_be_base && !several;
   if (complete.ok()) return {};
   BACKSTAY_ASSIGN(const std::int64_t any, group_.maximum(outcome.touched ? 1 : 0));
   touched = touched || any != 0;

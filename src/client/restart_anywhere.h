@@ -53,6 +53,8 @@ class RestartAnywhere {
   Result<VersionNumber> run(bool& touched);
   // The run that saved the version that run() has brought back.
   RunId saved_by() const { return saved_by_; }
+  // Whether the next version may keep chunks of it; the same on all ranks.
+  bool may_be_base() const { return may_be_base_; }
 
  private:
   struct Version {
@@ -75,6 +77,7 @@ class RestartAnywhere {
   Connection& agent_;
   const RestartPlan& plan_;
   RunId saved_by_ = 0;
+  bool may_be_base_ = false;
   bool passed_over_ = false;      // newer ones than the one that is wanted
   bool agreed_ = false;           // all ranks had verified the last one
   std::optional<Error> skipped_;  // why there is no newer version

@@ -70,6 +70,7 @@ Status Restore::on(const wire::Plan& plan) {
   }
   phase_ = Phase::verifying;
   outcome_.version = plan.version;
+  outcome_.may_be_base = plan.may_be_base;
   attempt_ = plan.attempt;
   object_bytes_ = plan.object_bytes;
   from_pool_ = plan.from_pool;

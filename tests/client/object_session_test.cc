@@ -234,6 +234,27 @@ TEST_P(Restarts, TakeNoOlderVersionThanTheOneThatIsWanted) {
   EXPECT_THAT(got.error().message(), testing::HasSubstr("version 3 skipped"));
 }
 
+// On several nodes the numbers of nodes may be others than they were.
+TEST_P(Restarts, WhatWasBroughtBackOnOneNodeIsABaseWhereItsAgentSaysSo) {
+  for (const bool may_be_base : {false, true}) {
+    for (auto& agent : agents_) agent->may_be_base = may_be_base;
+    const VersionNumber wanted = may_be_base && GetParam() == 1 ? 4 : 0;
+    run_all([&](Session& session, int) {
+      ObjectSession objects(session);
+      TakesLetters target;
+      const auto got =
+          objects.restart([&](Connection&, const Origin&) -> ObjectTarget& { return target; });
+      ASSERT_TRUE(got.ok()) << got.error().to_string();
+      EXPECT_EQ(objects.may_keep(), wanted != 0);
+      const auto look = [&](Connection&, const Origin&) -> Result<std::unique_ptr<ObjectSource>> {
+        EXPECT_EQ(objects.base(), wanted);
+        return Error(Code::busy, "no version is taken");
+      };
+      EXPECT_FALSE(objects.checkpoint(look, /*keeps=*/true).ok());
+    });
+  }
+}
+
 TEST_P(Restarts, SayWhereTheVersionThatIsWantedDoesNotExist) {
   ::setenv("BACKSTAY_FROM", "9", 1);
   const auto got = restart();

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
+#include <span>
 #include <utility>
 
 #include "base/failpoint.h"
@@ -44,6 +46,14 @@ bool reads_from_a_pipe(const Image& image) {
   return false;
 }
 
+// Of one that keeps pages and does not say how many there are before it, it is not known.
+std::optional<std::uint32_t> chain_of(const std::vector<format::Note>& notes,
+                                      const Footer& footer) {
+  const std::string text = note_of(notes, note_chain);
+  if (text.empty() && footer.format != format_whole) return std::nullopt;
+  return static_cast<std::uint32_t>(std::strtoul(text.c_str(), nullptr, 10));
+}
+
 }  // namespace
 
 std::string text_of(const std::vector<format::Note>& notes) {
@@ -79,6 +89,8 @@ Result<std::uint64_t> ImageTarget::tail_bytes(Bytes footer, std::uint64_t object
 Status ImageTarget::match_tail(Bytes tail, std::uint64_t object_bytes) {
   boot_.reset();
   left_ = object_bytes;
+  chain_.reset();
+  chunks_.clear();
   const std::size_t table = tail.size() - footer_bytes;
   ended_ = !format::is_image(tail.subspan(table));
   if (ended_) {
@@ -92,7 +104,8 @@ Status ImageTarget::match_tail(Bytes tail, std::uint64_t object_bytes) {
   format::Table saved;
   if (notes != 0) saved.notes = notes_of(image.text(notes));
   BACKSTAY_TRY(origin_.check(saved));
-  command_ = command_of(saved.notes);
+  command_ = note_of(saved.notes, note_command);
+  chain_ = chain_of(saved.notes, footer);
   const Status started = told_by_process(start(tail, object_bytes));
   if (!started.ok()) boot_.reset();
   if (started.ok() && tells_ && reads_from_a_pipe(image)) {
@@ -140,6 +153,7 @@ Status ImageTarget::place(std::uint64_t object_offset, Bytes chunk, Checksum* su
   request.object = object_offset;
   boot_->begin(request);
   copies_ = true;
+  chunks_.push_back({object_offset, chunk.size()});
   left_ -= std::min<std::uint64_t>(left_, chunk.size());
   if (sum != nullptr) sum->update(chunk);
   return sum != nullptr || left_ == 0 ? await() : Status();
@@ -166,6 +180,18 @@ Status ImageTarget::told_by_process(const Status& answer) {
 }
 
 Status ImageTarget::finish() { return await(); }
+
+bool ImageTarget::watch() {
+  if (!boot_) return false;
+  std::ranges::sort(chunks_, {}, &KeptChunk::offset);
+  const auto list = in_memory(std::as_bytes(std::span(chunks_)));
+  if (!list.ok()) return false;
+  Request request{};
+  request.kind = static_cast<std::uint32_t>(Ask::base);
+  request.bytes = chunks_.size() * sizeof(KeptChunk);
+  const auto answer = boot_->ask(request, list->get());
+  return answer.ok() && answer->bytes != 0;
+}
 
 Status ImageTarget::go() {
   if (ended_) return {};

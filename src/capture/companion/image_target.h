@@ -4,7 +4,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "capture/companion/boot_process.h"
 #include "capture/image/format/image.h"
@@ -35,6 +37,11 @@ class ImageTarget final : public client::ObjectTarget {
   bool takes_early() const override { return true; }
   Status finish() override;
 
+  // After finish(): how many versions lead to this one, where the next may keep chunks of it.
+  std::optional<std::uint32_t> chain() const { return chain_; }
+  // Then, before go(): from now on the program's writes are watched, so that its next image may
+  // keep chunks of this one. False: they are not.
+  bool watch();
   // After finish(), once: the program goes on. Errors: as BootProcess::ask().
   Status go();
   // The program, after go(); null where it had ended when it was saved.
@@ -56,7 +63,9 @@ class ImageTarget final : public client::ObjectTarget {
   const bool tells_;
   std::unique_ptr<BootProcess> boot_;
   std::string command_;
-  bool ended_ = false;  // the program had, when it was saved
+  std::optional<std::uint32_t> chain_;
+  std::vector<KeptChunk> chunks_;  // of the object, as they came
+  bool ended_ = false;             // the program had, when it was saved
   bool refused_ = false;
   std::uint64_t left_ = 0;  // bytes of the object that were not placed yet
   bool copies_ = false;     // the boot program is busy with the last chunk

@@ -95,6 +95,8 @@ Status Rank::bring_back() {
         return *target;
       });
   if (!version.ok()) return none_fits(version.error(), refused || (target && target->refused()));
+  const auto chain = objects_->may_keep() ? target->chain() : std::nullopt;
+  if (chain && full_every_->may_follow(*chain) && target->watch()) full_every_->restarted(*chain);
   BACKSTAY_TRY(company_.group().agree(target->go()));
   boot_ = target->take();
   ended_ = boot_ == nullptr;
@@ -230,6 +232,9 @@ void Rank::look_whether_due(const Orders& orders) {
 
 std::string Rank::notes_of_image(const client::Origin& origin) const {
   auto notes = origin.notes();
+  if (const auto chain = full_every_->chain(); chain > 0) {
+    notes.push_back({std::string(note_chain), std::to_string(chain)});
+  }
   notes.push_back({std::string(note_command), command_});
   return text_of(notes);
 }
@@ -240,7 +245,8 @@ Result<std::unique_ptr<ImageSource>> Rank::cut(client::Connection& agent,
     return Error(Code::unsupported, "it limits its own system calls (seccomp)");
   }
   const VersionNumber base = objects_->base();
-  ImageSource::What what{notes_of_image(origin), has_child_, full_every_->next(base != 0), base};
+  const FullEvery::Cut next = full_every_->next(base != 0);
+  ImageSource::What what{notes_of_image(origin), has_child_, next, base};
   if (!stop_tried_) what.choice = &*choice_;  // else the program ends behind it
   what.attend = [this] { return attend(); };
   return ImageSource::begin(*boot_, agent, what, record_);

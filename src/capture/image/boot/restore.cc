@@ -16,7 +16,9 @@
 #include "capture/image/boot/doors.h"
 #include "capture/image/boot/files.h"
 #include "capture/image/boot/huge_pages.h"
+#include "capture/image/boot/kept.h"
 #include "capture/image/boot/lower_half.h"
+#include "capture/image/boot/watch.h"
 
 namespace backstay::image {
 
@@ -270,11 +272,31 @@ void take(const Request& request, Trouble& trouble) {
   }
 }
 
+// Of all chunks of the object those of pages are remembered, and the memory is watched before
+// anything of it changes. Not where a real MPI is in the process: what it writes comes unseen.
+void take_base(const Request& request, long descriptor, Answer& said) {
+  const long at = sys_map(0, request.bytes, PROT_READ, MAP_PRIVATE, descriptor);
+  sys_close(descriptor);
+  if (at < 0) return;
+  Row<KeptChunk> chunks;
+  chunks.adopt(reinterpret_cast<KeptChunk*>(at), request.bytes / sizeof(KeptChunk));
+  if (real_library[0] == 0 && watch::begin() &&
+      kept::remember_restored(tables.runs, chunks, tables.pages_end)) {
+    for (const Area& area : tables.areas) {
+      if (area.kind == static_cast<uint32_t>(AreaKind::anonymous)) watch::start(area);
+    }
+    said.bytes = 1;
+  }
+  sys_unmap(static_cast<uint64_t>(at), request.bytes);
+}
+
 [[noreturn]] void restore_from_companion(Options& options) {
   static Request request;
   long descriptor = -1;
   bool mapped = false;
   while (companion::next(control, request, descriptor)) {
+    static Answer said;
+    said = Answer();
     Trouble trouble;
     switch (static_cast<Ask>(request.kind)) {
       case Ask::pool: companion::map_pool(descriptor, request.bytes, trouble); break;
@@ -289,10 +311,15 @@ void take(const Request& request, Trouble& trouble) {
         if (!mapped) trouble << "no table has come";
         if (mapped) take(request, trouble);
         break;
+      case Ask::base:
+        if (mapped) take_base(request, descriptor, said);
+        break;
       case Ask::go: settle_memory(); start_again(options);
       default: trouble << "this process does not run yet"; break;
     }
-    companion::answer(control, trouble);
+    if (!trouble.empty()) said.refused = static_cast<uint32_t>(Refused::now);
+    copy_text(said.why, sizeof said.why, trouble.c_str());
+    companion::answer(control, said);
   }
   sys_exit(refused);
 }
