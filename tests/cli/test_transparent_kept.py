@@ -10,8 +10,8 @@ import pytest
 from conftest import PROGRAM, ROOT
 from processes import wait_for
 from transparent import (  # noqa: F401 (two are fixtures)
-    PYTHON, newest, nothing_is_left, processes_of, program, seed, start, status_of, undisturbed,
-    versions)
+    PYTHON, kill_job, newest, nothing_is_left, processes_of, program, seed, start, status_of,
+    undisturbed, versions)
 
 MEMORY = 48 << 20
 STEP = f"""
@@ -91,11 +91,7 @@ class Written:
 
     def kill(self, agent=True):
         """The program, its companion and `backstay run`; the pool goes with the agent."""
-        self.running.kill()
-        for victim in ("backstay-companion", "backstay-boot"):
-            for pid in processes_of(self.world, victim):
-                os.kill(pid, signal.SIGKILL)
-        self.running.wait()
+        kill_job(self.world, self.running)
         self.file.close()
         if agent:
             self.world.run("agent", "stop")

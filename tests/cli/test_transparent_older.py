@@ -6,15 +6,13 @@ Each version is requested, and each step of a program waits for a file; nothing 
 import os
 import shutil
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import PROGRAM
 from processes import wait_for
 from ranks import HERE, line
 from transparent import (  # noqa: F401 (two are fixtures)
-    nothing_is_left, processes_of, program, seed, start, versions)
+    kill_job, nothing_is_left, processes_of, program, seed, start, versions)
 
 # Has a file open, and another one mapped, from its second step on.
 STEPS = """
@@ -59,12 +57,7 @@ class Saved:
             assert done.returncode == 0, done.stderr
             assert [one["version"] for one in versions(world, "app")][-1] == version
             (world.folder / "two").touch()
-        running.kill()
-        for victim in ("backstay-companion", "backstay-boot"):
-            for pid in processes_of(world, victim):
-                os.kill(pid, signal.SIGKILL)
-        running.wait()
-        wait_for(lambda: not processes_of(world), "its end")
+        kill_job(world, running)
         (world.folder / "three").touch()
 
     def goes_on(self, *options, env=None):

@@ -273,15 +273,14 @@ void take(const Request& request, Trouble& trouble) {
 }
 
 // Of all chunks of the object those of pages are remembered, and the memory is watched before
-// anything of it changes. Not where a real MPI is in the process: what it writes comes unseen.
+// anything of it changes: by this program, or by the real MPI that it starts.
 void take_base(const Request& request, long descriptor, Answer& said) {
   const long at = sys_map(0, request.bytes, PROT_READ, MAP_PRIVATE, descriptor);
   sys_close(descriptor);
   if (at < 0) return;
   Row<KeptChunk> chunks;
   chunks.adopt(reinterpret_cast<KeptChunk*>(at), request.bytes / sizeof(KeptChunk));
-  if (real_library[0] == 0 && watch::begin() &&
-      kept::remember_restored(tables.runs, chunks, tables.pages_end)) {
+  if (watch::begin() && kept::remember_restored(tables.runs, chunks, tables.pages_end)) {
     for (const Area& area : tables.areas) {
       if (area.kind == static_cast<uint32_t>(AreaKind::anonymous)) watch::start(area);
     }
