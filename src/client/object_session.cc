@@ -1,5 +1,7 @@
 #include "client/object_session.h"
 
+#include <cstdlib>
+
 namespace backstay::client {
 
 Status ObjectSession::checkpoint(const Begin& begin, bool keeps) {
@@ -33,34 +35,34 @@ Result<VersionNumber> ObjectSession::find_base(bool keeps) {
 }
 
 Result<VersionNumber> ObjectSession::restart(const BeginTarget& begin) {
-  return session_.restart_by([&](bool& touched) -> Result<VersionNumber> {
-    if (session_.group_.nodes() > 1) return bring_back_anywhere(begin, touched);
-    return bring_back(begin(*session_.agent_, session_.origin_));
-  });
+  auto version = session_.restart_by([&](bool& touched) { return bring_back(begin, touched); });
+  taken_ = version.ok() && session_.may_be_base_ ? *version : 0;
+  taken_by_ = session_.connected_;
+  return version;
 }
 
 void ObjectSession::cannot_save(const std::string& why) {
   if (session_.agent_ != nullptr) (void)session_.agent_->send(wire::Refuse{0, Code::again, why});
 }
 
-// What a failure leaves behind is the new process's, and ends with it: `touched` says nothing here.
-Result<VersionNumber> ObjectSession::bring_back(ObjectTarget& target) {
-  const Group& group = session_.group_;
-  Restore restore(*session_.agent_, target);
-  const RestoreOutcome outcome = restore.run(wire::Restart{0, 0});
-  const Status agreed = group.agree(outcome.complete ? Status() : outcome.status);
-  if (agreed.ok()) return outcome.version;
-  if (agreed.error().code() != Code::rank_count) return agreed.error();
-  return of_other_ranks(outcome.version, outcome.saved_ranks, group.ranks());
+// As `backstay run --from` gives it; 0: the newest.
+Result<VersionNumber> ObjectSession::wanted_version() const {
+  const char* text = std::getenv("BACKSTAY_FROM");
+  VersionNumber wanted = text == nullptr ? 0 : std::strtoull(text, nullptr, 10);
+  BACKSTAY_TRY(session_.group_.broadcast(&wanted, sizeof wanted));
+  return wanted;
 }
 
-Result<VersionNumber> ObjectSession::bring_back_anywhere(const BeginTarget& begin, bool& touched) {
+// What a failure leaves behind is the new process's, and ends with it: `touched` says nothing here.
+Result<VersionNumber> ObjectSession::bring_back(const BeginTarget& begin, bool& touched) {
   const int ranks = session_.group_.ranks();
+  BACKSTAY_ASSIGN(const VersionNumber wanted, wanted_version());
   const RestartPlan plan{
       [&]() -> ObjectTarget& { return begin(*session_.agent_, session_.origin_); },
       [ranks](VersionNumber version, RunId, std::uint32_t saved_ranks, bool&) -> Status {
         return of_other_ranks(version, saved_ranks, ranks);
-      }};
+      },
+      wanted, launch_of(session_.hello_.run)};
   auto version = session_.bring_back_anywhere(plan, touched);
   touched = false;
   return version;

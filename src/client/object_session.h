@@ -22,12 +22,18 @@ class ObjectSession {
   Status checkpoint(const Begin& begin, bool keeps = false);
 
   // Inside of `begin`: the version of which chunks may be kept, the same on all ranks; 0: none. Not
-  // 0, each source tells it, also one that keeps nothing. It is the last one that was begun, if
-  // each rank's agent says that it is local, and if any rank would keep some of it.
+  // 0, each source tells it, also one that keeps nothing. It is the last one that was begun or, on
+  // one node, brought back, if each rank's agent says that it is local, and if any rank would keep
+  // some of it.
   VersionNumber base() const { return base_; }
+  // After a checkpoint or restart: its version may be the next base(), once it is local.
+  bool may_keep() const { return taken_ != 0; }
 
-  // Collective. `begin` is called once for each try; what it made before is not used any more.
-  // Errors: as Session::restart(); mismatch (another number of ranks saved the version).
+  // Collective. The newest version, or what `backstay run --from` asks for (rank 0's
+  // BACKSTAY_FROM). `begin` is called once for each try; what it made before is not used any more.
+  // A version that a target refuses with another code than mismatch and none is skipped, and the
+  // user is told; so is a damaged one. Errors: as Session::restart(); mismatch (another number of
+  // ranks saved the version).
   using BeginTarget = std::function<ObjectTarget&(Connection&, const Origin&)>;
   Result<VersionNumber> restart(const BeginTarget& begin);
 
@@ -39,11 +45,11 @@ class ObjectSession {
 
  private:
   Result<VersionNumber> find_base(bool keeps);
-  Result<VersionNumber> bring_back(ObjectTarget& target);
-  Result<VersionNumber> bring_back_anywhere(const BeginTarget& begin, bool& touched);
+  Result<VersionNumber> wanted_version() const;
+  Result<VersionNumber> bring_back(const BeginTarget& begin, bool& touched);
   Session& session_;
   VersionNumber base_ = 0;
-  VersionNumber taken_ = 0;     // the last one that was begun; 0: it has failed
+  VersionNumber taken_ = 0;     // the last one that was begun or brought back; 0: it is no base
   std::uint64_t taken_by_ = 0;  // which of the agents that the session has had
 };
 

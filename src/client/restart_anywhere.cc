@@ -29,8 +29,12 @@ Error of_other_ranks(VersionNumber version, std::uint32_t saved_ranks, int ranks
 Result<VersionNumber> RestartAnywhere::run(bool& touched) {
   for (Version below;;) {
     BACKSTAY_ASSIGN(const std::optional<Version> newest, newest_below(below));
-    if (!newest && skipped_) return *skipped_;
-    if (!newest) return Error(Code::none, "no version of this job exists yet");
+    if (!newest || newest->number < plan_.from) return none_left();
+    if (is_passed_over(*newest)) {
+      passed_over_ = true;
+      below = {plan_.from + 1, 0, 0, std::nullopt};
+      continue;
+    }
     below = *newest;
     if (newest->damage) {
       skip(*newest, *newest->damage);
@@ -39,6 +43,7 @@ Result<VersionNumber> RestartAnywhere::run(bool& touched) {
     const Status taken = take(*newest, touched);
     if (taken.ok()) {
       saved_by_ = newest->run;
+      tell_where_it_goes_on(*newest);
       return newest->number;
     }
     const bool none_left = taken.error().code() == Code::none && skipped_;
@@ -46,6 +51,40 @@ Result<VersionNumber> RestartAnywhere::run(bool& touched) {
     if (touched || agreed_ || !passable(taken.error().code())) return taken.error();
     skip(*newest, taken.error());
   }
+}
+
+// Of another branch of the job's history than the one that is wanted.
+bool RestartAnywhere::is_passed_over(const Version& version) const {
+  return plan_.from != 0 && version.number > plan_.from && !version.damage &&
+         launch_of(version.run) != plan_.launch;
+}
+
+void RestartAnywhere::tell_where_it_goes_on(const Version& version) const {
+  const bool older = passed_over_ && version.number == plan_.from;
+  if (group_.rank() != 0 || (!skipped_ && !older)) return;
+  tell_user(fmt::format("goes on from version {}{}", version.number,
+                        older ? "; newer ones do not count for this command, and stay until "
+                                "storage.keep versions have been saved after them"
+                              : ""));
+}
+
+// The agent of one node has set versions aside, perhaps: then it says so, and it is not the time to
+// begin again.
+Result<VersionNumber> RestartAnywhere::none_left() {
+  if (skipped_) return *skipped_;
+  if (group_.nodes() > 1 && plan_.from != 0) {
+    return Error(Code::mismatch, fmt::format("there is no version {}; `backstay ls` lists those "
+                                             "that there are",
+                                             plan_.from));
+  }
+  if (group_.nodes() > 1) return Error(Code::none, "no version of this job exists yet");
+  Restore attempt(agent_, plan_.target());
+  const RestoreOutcome outcome = attempt.run(wire::Restart{plan_.from, 0});
+  const Status agreed = group_.agree(outcome.complete ? Status() : outcome.status);
+  if (agreed.ok()) return outcome.version;
+  const Code code = agreed.error().code();
+  const bool wanted = plan_.from != 0 && (code == Code::not_found || code == Code::corrupt);
+  return wanted ? Error(Code::mismatch, agreed.error().message()) : agreed.error();
 }
 
 void RestartAnywhere::skip(const Version& version, const Error& why) {
@@ -114,12 +153,14 @@ Status RestartAnywhere::take(const Version& version, bool& touched) {
 }
 
 Status RestartAnywhere::restore(const Version& version, bool& touched) {
-  Restore attempt(agent_, plan_.target(),
-                  [this](const Status& mine) { return group_.agree(mine); });
+  const bool several = group_.nodes() > 1;
+  const Restore::Agree agree = [this](const Status& mine) { return group_.agree(mine); };
+  Restore attempt(agent_, plan_.target(), several ? agree : Restore::Agree());
   const RestoreOutcome outcome = attempt.run(wire::Restart{version.number, 0, version.run});
   if (!outcome.agreed.ok()) return outcome.agreed;
-  agreed_ = true;
+  agreed_ = several;
   const Status complete = group_.agree(outcome.complete ? Status() : outcome.status);
+  may_be_base_ = outcome.may_be_base && !several;
   if (complete.ok()) return {};
   BACKSTAY_ASSIGN(const std::int64_t any, group_.maximum(outcome.touched ? 1 : 0));
   touched = touched || any != 0;

@@ -1,4 +1,5 @@
-// A restart on several nodes (docs/protocol/agent.md, "On several nodes"). Collective.
+// A restart on several nodes (docs/protocol/agent.md, "On several nodes"), and that of an object on
+// one node. Collective.
 //
 //   1. Every rank asks its agent for the newest version that it can offer; the greatest of all is
 //      tried.
@@ -7,7 +8,8 @@
 //      it, they redistribute it, where it is made of regions.
 //   3. A rank that cannot have its object says why; all skip the version and go on with the next
 //      older one.
-// So no rank's regions change before all have agreed.
+// So no rank's regions change before all have agreed. On one node the agent sees to that: it
+// delivers once all of its ranks have verified everything.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +31,10 @@ struct RestartPlan {
   // Brings back a version that another number of ranks saved, where that can be.
   std::function<Status(VersionNumber version, RunId run, std::uint32_t saved_ranks, bool& touched)>
       redistribute;
+  // Not 0: this version is wanted, or a newer one that a run of `launch` has saved since then. No
+  // older one takes its place.
+  VersionNumber from = 0;
+  Launch launch = 0;
 };
 
 // The error of one that cannot be redistributed.
@@ -42,10 +48,13 @@ class RestartAnywhere {
 
   // The same outcome on all ranks. `touched`: some rank's regions may have been written to.
   // Errors: none (there is no version), corrupt, lost, io (of none that there is; says why of
-  // each), mismatch, rank_count, agent_lost, rank_lost ...
+  // each), mismatch (also: the version that is wanted cannot be had), rank_count, agent_lost,
+  // rank_lost ...
   Result<VersionNumber> run(bool& touched);
   // The run that saved the version that run() has brought back.
   RunId saved_by() const { return saved_by_; }
+  // Whether the next version may keep chunks of it; the same on all ranks.
+  bool may_be_base() const { return may_be_base_; }
 
  private:
   struct Version {
@@ -57,6 +66,9 @@ class RestartAnywhere {
 
   Result<std::optional<Version>> newest_below(const Version& below);
   Result<wire::Candidate> ask(const Version& below);
+  bool is_passed_over(const Version& version) const;
+  void tell_where_it_goes_on(const Version& version) const;
+  Result<VersionNumber> none_left();
   Status take(const Version& version, bool& touched);
   Status restore(const Version& version, bool& touched);
   void skip(const Version& version, const Error& why);
@@ -65,6 +77,8 @@ class RestartAnywhere {
   Connection& agent_;
   const RestartPlan& plan_;
   RunId saved_by_ = 0;
+  bool may_be_base_ = false;
+  bool passed_over_ = false;      // newer ones than the one that is wanted
   bool agreed_ = false;           // all ranks had verified the last one
   std::optional<Error> skipped_;  // why there is no newer version
 };

@@ -70,6 +70,7 @@ Status Restore::on(const wire::Plan& plan) {
   }
   phase_ = Phase::verifying;
   outcome_.version = plan.version;
+  outcome_.may_be_base = plan.may_be_base;
   attempt_ = plan.attempt;
   object_bytes_ = plan.object_bytes;
   from_pool_ = plan.from_pool;
@@ -222,7 +223,8 @@ Status Restore::place_early() {
   for (const Extent& extent : held_) {
     BACKSTAY_ASSIGN(const auto memory, agent_.buffer(extent.buffer, extent.length));
     if (const Status placed = target_.place(extent.offset, memory, nullptr); !placed.ok()) {
-      return Error(Code::io, placed.error().message(), placed.error().sys_errno());
+      const Error& why = placed.error();
+      return why.code() == Code::rank_lost ? why : Error(Code::io, why.message(), why.sys_errno());
     }
     placed_bytes_ += extent.length;
   }

@@ -72,6 +72,7 @@ struct RestoreOutcome {
   Status agreed;  // whether all ranks have verified everything, if they were asked
   VersionNumber version = 0;
   std::uint32_t saved_ranks = 0;  // with rank_count: how many ranks saved `version`
+  bool may_be_base = false;       // as Plan has it
   bool touched = false;           // the target may have been written to
   bool complete = false;          // the target has everything and finish() succeeded
 };

@@ -125,6 +125,7 @@ class Session {
   VersionNumber version_ = 0;  // newest captured or restarted from
   // On several nodes: the version that was brought back, and the run that saved it.
   std::pair<VersionNumber, RunId> restarted_;
+  bool may_be_base_ = false;       // of that version: the next one may keep chunks of it
   VersionNumber newest_used_ = 0;  // the same on all ranks; the next is one more
   // The version that a cut has ordered, for the next checkpoint; and at which of the agents that
   // this session has had (docs/protocol/cut.md). 0: the next checkpoint is one of all ranks.

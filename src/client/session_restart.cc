@@ -10,6 +10,7 @@ Result<VersionNumber> Session::bring_back_anywhere(const RestartPlan& plan, bool
   RestartAnywhere anywhere(group_, *agent_, plan);
   BACKSTAY_ASSIGN(const VersionNumber version, anywhere.run(touched));
   restarted_ = {version, anywhere.saved_by()};
+  may_be_base_ = anywhere.may_be_base();
   return version;
 }
 

@@ -76,7 +76,7 @@ constexpr auto fields_of<LevelIs> = std::tuple(&LevelIs::version, &LevelIs::leve
 template <>
 constexpr auto fields_of<Plan> = std::tuple(&Plan::version, &Plan::object_bytes, &Plan::from_pool,
                                             &Plan::code, &Plan::message, &Plan::attempt,
-                                            &Plan::saved_ranks);
+                                            &Plan::saved_ranks, &Plan::may_be_base);
 template <>
 constexpr auto fields_of<Chunks> = std::tuple(&Chunks::version, &Chunks::held, &Chunks::chunks,
                                               &Chunks::attempt);

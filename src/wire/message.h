@@ -302,6 +302,7 @@ struct Plan {  // the version to restart; forget every chunk seen so far
   std::string message;
   std::uint32_t attempt = 0;      // counts the plans of one restart; the answers repeat it
   std::uint32_t saved_ranks = 0;  // how many ranks saved the version; 0: not known
+  bool may_be_base = false;       // once it is local, chunks of it may be kept by the next version
 };
 struct Chunks {
   VersionNumber version = 0;

@@ -114,7 +114,7 @@ TEST_F(KeptTest, ItIsCapturedOnceItIsLocal) {
   EXPECT_EQ(job_->job().level_of(2).level, Level::local) << "the pool does not hold all of it";
 }
 
-TEST_F(KeptTest, OnlyTheVersionThatThisAgentWroteLastMayBeABase) {
+TEST_F(KeptTest, OfARunsVersionsTheOneThatThisAgentWroteLastMayBeABase) {
   ASSERT_EQ(job_->capture(1, 2, [&](Rank) { return pattern(2, chunk + 9); }).code, Code::ok);
   job_->wait_local(2);
   const wire::Captured older = keep(chunks_of(3, 1, 0, 1), joined(first_, 0, 1, pattern(3, 50)));
@@ -126,6 +126,16 @@ TEST_F(KeptTest, OnlyTheVersionThatThisAgentWroteLastMayBeABase) {
   (void)job_->take<wire::Captured>(0);  // the answer to `begin`, which came after it
   EXPECT_EQ(job_->capture(1, 5, [&](Rank) { return data; }).code, Code::ok);
   expect_back(5, data);
+}
+
+TEST_F(KeptTest, WhatARunOfOneNodeWentOnFromMayBeABase) {
+  open(8);
+  expect_back(1, first_);
+  const Data second = joined(first_, 0, 2, pattern(2, 50));
+  ASSERT_EQ(keep(chunks_of(2, 1, 0, 2), second).code, Code::ok);
+  open(9);
+  expect_back(2, second);
+  EXPECT_THAT(expired(job_->job().state().versions, 1), ::testing::IsEmpty()) << "2 needs it";
 }
 
 TEST_F(KeptTest, WhatTheBaseDoesNotHaveEndsTheConnectionAndNotTheAgent) {

@@ -43,6 +43,20 @@ TEST(FullEvery, WithoutABaseItIsFullAndBeginsAnew) {
   EXPECT_EQ(history(every, 8, 5), "kkkkkkkf");
 }
 
+TEST(FullEvery, ARestartGoesOnWithTheChainOfItsVersion) {
+  FullEvery before(4);
+  EXPECT_EQ(history(before, 2, 5), "fk");
+  EXPECT_TRUE(before.next(before.wants_base()).keeps);
+  EXPECT_EQ(before.chain(), 2u);
+  FullEvery after(4);
+  ASSERT_TRUE(after.may_follow(before.chain()));
+  after.restarted(before.chain());
+  EXPECT_EQ(history(after, 6, 5), "kfkkkf");
+  EXPECT_FALSE(after.may_follow(3)) << "the next one is full";
+  FullEvery not_watched(4);
+  EXPECT_EQ(history(not_watched, 3, 5), "fkk");
+}
+
 TEST(FullEvery, AfterAFailureItIsFull) {
   FullEvery every(8);
   EXPECT_EQ(history(every, 2, 5), "fk");

@@ -10,7 +10,8 @@ import pytest
 from conftest import PROGRAM, ROOT
 from processes import wait_for
 from transparent import (  # noqa: F401 (two are fixtures)
-    PYTHON, newest, nothing_is_left, processes_of, program, seed, start, undisturbed, versions)
+    PYTHON, kill_job, newest, nothing_is_left, processes_of, program, seed, start, status_of,
+    undisturbed, versions)
 
 MEMORY = 48 << 20
 STEP = f"""
@@ -88,15 +89,18 @@ class Written:
         self.steps += 1
         (self.world.folder / f"step{self.steps}").touch()
 
-    def kill(self):
+    def kill(self, agent=True):
         """The program, its companion and `backstay run`; the pool goes with the agent."""
-        self.running.kill()
-        for victim in ("backstay-companion", "backstay-boot"):
-            for pid in processes_of(self.world, victim):
-                os.kill(pid, signal.SIGKILL)
-        self.running.wait()
+        kill_job(self.world, self.running)
         self.file.close()
-        self.world.run("agent", "stop")
+        if agent:
+            self.world.run("agent", "stop")
+
+    def again(self):
+        self.file = open(self.out, "ab")
+        self.running = start(self.world, self.words, "--job", "app", "--retries", 0, out=self.file)
+        wait_for(lambda: self.running.poll() is not None or
+                 status_of(self.world, "app").get("processes"), "the program is there again")
 
     def goes_on(self):
         for step in range(1, 7):
@@ -233,6 +237,56 @@ def test_a_killed_agent_ends_the_chain(world, stopped):
     wait_for(lambda: len(lines_of(written.out)) > 2, "its output")
     written.running.send_signal(signal.SIGUSR1)
     wait_for(lambda: newest(world) >= 3, "a version")
+    assert written.needs(newest(world)) == []
+    written.kill()
+    written.goes_on()
+
+
+@pytest.mark.parametrize("steps, agent", [(2, True), (0, False)])
+def test_the_first_version_after_a_restart_keeps_what_did_not_change(world, steps, agent):
+    """From the disk and from memory. The next one keeps parts of it, and all come back."""
+    written = Written(world, steps)
+    written.kill(agent)
+    written.again()
+    before = steps + 1
+    for version in (before + 1, before + 2):
+        written.step()
+        written.save()
+        assert max(written.needs(version)) == version - 1
+        size = written.segment(version).stat().st_size
+        assert size < written.segment(1).stat().st_size / 2, version
+    refused = world.run("rm", "app", before)
+    assert refused.returncode != 0 and "needs it" in refused.stdout, refused
+    assert all(one["good"] for one in world.json("verify", "app")["versions"])
+    written.kill()
+    written.goes_on()
+
+
+def test_a_chain_ends_where_it_would_without_restarts(world):
+    written = Written(world, 1, every=3)
+    needs = []
+    for version in (3, 4, 5):
+        written.kill()
+        written.again()
+        written.save()
+        needs.append(written.needs(version))
+    assert needs[1:] == [[], [4]] and 2 in needs[0], needs
+    written.kill()
+    written.goes_on()
+
+
+def test_after_a_restart_from_shared_storage_alone_the_first_version_is_full(world):
+    shared = world.folder / "shared"
+    shared.mkdir()
+    world.env.update(BACKSTAY_DURABLE_DIR=str(shared))
+    written = Written(world, 1)
+    written.step()
+    written.save("--level", "durable")
+    written.kill()
+    shutil.rmtree(world.dir / "app")
+    written.again()
+    written.step()
+    written.save()
     assert written.needs(newest(world)) == []
     written.kill()
     written.goes_on()

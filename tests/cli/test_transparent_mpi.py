@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from conftest import PROGRAM
 from killed import kill_and_compare, run_undisturbed
+from processes import wait_for
 from ranks import HERE, goes_on_from_a_cut, is_saved, line, wait_for_version
-from transparent import (LIVES, nothing_is_left, program, seed,  # noqa: F401 (some are fixtures)
-                         start)
+from transparent import (  # noqa: F401 (some are fixtures)
+    LIVES, kill_job, nothing_is_left, program, seed, start, status_of)
 
 if not HERE:
     pytest.skip("no launcher is installed", allow_module_level=True)
@@ -156,3 +157,40 @@ def test_patterns_go_on_under_the_other(world, launcher, file, pattern):
     end(running)
     told = go_on_crossed(world, launcher, program, subprocess.DEVNULL)
     assert sums(world) == expected and len(expected) == RANKS, told
+
+
+def has_come_to(world, running, step):
+    def there():
+        paths = [world.folder / f"has.{rank}" for rank in range(RANKS)]
+        return all(path.exists() and str(step) in path.read_text().split() for path in paths)
+
+    wait_for(lambda: running.poll() is not None or there(), f"step {step}")
+
+
+@launchers
+def test_the_first_version_after_a_restart_keeps_what_did_not_change(world, launcher):
+    """The real MPI begins anew in the memory that is watched."""
+    words = line(launcher, RANKS, built("lower_half", "large", launcher))
+    steps = [world.folder / f"step{step}" for step in (1, 2, 3)]
+    for step in steps:
+        step.touch()
+    subprocess.run(list(map(str, words)), env=world.env, cwd=world.folder, check=True,
+                   stdin=subprocess.DEVNULL, timeout=100)
+    expected = sums(world)
+    for path in [*steps, *world.folder.glob("has.*")]:
+        path.unlink()
+    world.env.update(BACKSTAY_CHECKPOINT_POLICY="request", BACKSTAY_POOL_BUFFER_MIB="1",
+                     BACKSTAY_POOL_SIZE_MIB="128")
+    for version in (1, 2, 3):
+        running = start(world, words, "--job", "app", "--retries", 0, out=subprocess.DEVNULL)
+        has_come_to(world, running, version)
+        if version > 1:
+            wait_for(lambda: running.poll() is not None or  # noqa: B023 (called here)
+                     len(status_of(world, "app").get("processes", [])) == RANKS, "all ranks")
+        done = world.run("checkpoint", "app", "--wait")
+        assert done.returncode == 0, done.stderr
+        assert (1 in world.json("show", "app", version)["needs"]) == (version > 1)
+        kill_job(world, running)
+        steps[version - 1].touch()
+    done = world.run("run", "--transparent", "--job", "app", "--", *words)
+    assert done.returncode == 0 and sums(world) == expected, done.stderr

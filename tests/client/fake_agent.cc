@@ -357,14 +357,14 @@ void FakeAgent::plan() {
     mine = Returning{};
     const auto object = objects[returning_version_].find(fetching_ ? what_.rank : rank);
     if (object == objects[returning_version_].end()) {
-      return finish_restore(options_.lacking, "rank " + std::to_string(rank) +
-                                                  "'s object is on no node that is left");
+      return finish_restore(options_.lacking, "rank " + std::to_string(rank) + "'s object is gone");
     }
     mine.object = &object->second;
     mine.to_send = offsets_of(*mine.object);
     mine.chunks = mine.to_send.size();
     chunks += mine.chunks;
-    send(*link_of(rank), wire::Plan{returning_version_, mine.object->size(), false, Code::ok, ""});
+    send(*link_of(rank), wire::Plan{returning_version_, mine.object->size(), false, Code::ok, "", 0,
+                                    0, may_be_base});
   }
   held_ = !options_.never_hold && chunks <= free_.size();
   for (auto& [rank, mine] : returning_) {

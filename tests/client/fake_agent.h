@@ -74,6 +74,7 @@ class FakeAgent {
   std::function<void(const wire::Restart&)> on_restart;
   std::map<VersionNumber, Level> levels;  // default: local for stored versions
   std::map<VersionNumber, Code> failed;   // why it gets no higher level
+  std::atomic<bool> may_be_base{false};   // what is brought back
   std::atomic<bool> fail_waits{false};    // who waits for a level is answered at once
   std::atomic<Code> end_with{
       Code::ok};  // so end captures, restarts and fetches, as one that is not able to

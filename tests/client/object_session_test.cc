@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <mutex>
 #include <optional>
 
@@ -135,6 +136,165 @@ TEST(BrokenObjects, CostAVersionAndNoConnection) {
   });
   EXPECT_EQ(agent.problem(), "");
   EXPECT_EQ(std::ranges::count(agent.log, "hello"), 3) << "no rank had to connect again";
+}
+
+// Takes what Letters has saved.
+class TakesLetters final : public ObjectTarget {
+ public:
+  std::uint64_t table_bytes() const override { return 0; }
+  Result<std::uint64_t> tail_bytes(Bytes footer, std::uint64_t) override { return footer.size(); }
+  Status match_tail(Bytes, std::uint64_t) override { return answer; }
+  Status place(std::uint64_t, Bytes chunk, Checksum* sum) override {
+    if (sum != nullptr) sum->update(chunk);
+    return {};
+  }
+  bool exchange(std::uint64_t, std::span<std::byte>) override { return false; }
+  Status finish() override { return {}; }
+  Status answer;
+};
+
+constexpr RunId ours = RunId{5} << 32;  // and the next ones: of the launch under test
+
+// On one node and on two.
+class Restarts : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    for (std::size_t node = 0; node < all_nodes; ++node) {
+      agents_[node].emplace(worlds_[node].socket(), FakeAgent::Options{});
+    }
+    ::setenv("BACKSTAY_LAUNCH", "00000005", 1);
+    run_all([&](Session& session, int) {
+      ObjectSession objects(session);
+      for (int version = 1; version <= 4; ++version) {
+        const Status saved = objects.checkpoint([&](Connection&, const Origin&) {
+          return Result<std::unique_ptr<ObjectSource>>(std::make_unique<Letters>(0));
+        });
+        ASSERT_TRUE(saved.ok()) << saved.error().to_string();
+      }
+    });
+    for (auto& agent : agents_) {
+      for (VersionNumber version = 1; version <= 4; ++version) {
+        agent->saved_ranks[version] = all_ranks;
+        agent->runs[version] = version + 1;  // of another launch
+      }
+    }
+  }
+  void TearDown() override {
+    ::unsetenv("BACKSTAY_LAUNCH");
+    ::unsetenv("BACKSTAY_FROM");
+  }
+  template <typename Function>
+  void run_all(const Function& function) {
+    ThreadGroup job(all_ranks, GetParam());
+    job.run([&](const Group& group) {
+      auto session = session_in(worlds_[static_cast<std::size_t>(group.node())], group);
+      ASSERT_NE(session, nullptr);
+      function(*session, group.rank());
+    });
+  }
+  // The same on all ranks. Rank 3 answers so when it is asked for the first time.
+  Result<VersionNumber> restart(const Status& rank_3 = {}) {
+    std::array<std::optional<Result<VersionNumber>>, all_ranks> all;
+    run_all([&](Session& session, int rank) {
+      ObjectSession objects(session);
+      TakesLetters target;
+      if (rank == 3) target.answer = rank_3;
+      int tries = 0;
+      all.at(static_cast<std::size_t>(rank)) =
+          objects.restart([&](Connection&, const Origin&) -> ObjectTarget& {
+            if (tries++ > 0) target.answer = {};
+            return target;
+          });
+    });
+    for (const auto& one : all) {
+      EXPECT_EQ(one->ok() ? **one : 0, all[0]->ok() ? **all[0] : 0);
+    }
+    for (auto& agent : agents_) EXPECT_EQ(agent->problem(), "");
+    return *all[0];
+  }
+  void belongs_to_us(VersionNumber version) {
+    for (auto& agent : agents_) agent->runs[version] = ours + version;
+  }
+  std::array<World, all_nodes> worlds_;
+  std::array<std::optional<FakeAgent>, all_nodes> agents_;
+};
+INSTANTIATE_TEST_SUITE_P(Nodes, Restarts, testing::Values(1, 2));
+
+TEST_P(Restarts, TakeTheNewest) {
+  const auto got = restart();
+  ASSERT_TRUE(got.ok()) << got.error().to_string();
+  EXPECT_EQ(*got, 4u);
+}
+
+TEST_P(Restarts, GoBackTogetherWhereOneRankRefusesAVersion) {
+  testing::internal::CaptureStderr();
+  const auto got = restart(Error(Code::not_found, "a file is missing"));
+  const std::string said = testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(got.ok()) << got.error().to_string();
+  EXPECT_EQ(*got, 3u);
+  EXPECT_THAT(said, testing::HasSubstr("version 4 skipped: "));
+  EXPECT_THAT(said, testing::HasSubstr("a file is missing"));
+  EXPECT_THAT(said, testing::HasSubstr("goes on from version 3"));
+}
+
+TEST_P(Restarts, EndWhereARefusalConcernsEachVersion) {
+  const auto got = restart(Error(Code::mismatch, "another processor"));
+  ASSERT_FALSE(got.ok());
+  EXPECT_EQ(got.error().code(), Code::mismatch);
+  EXPECT_THAT(got.error().message(), testing::HasSubstr("another processor"));
+}
+
+TEST_P(Restarts, TakeTheVersionThatIsWanted) {
+  ::setenv("BACKSTAY_FROM", "2", 1);
+  const auto got = restart();
+  ASSERT_TRUE(got.ok()) << got.error().to_string();
+  EXPECT_EQ(*got, 2u);
+}
+
+TEST_P(Restarts, TakeWhatThisLaunchHasSavedSinceThen) {
+  ::setenv("BACKSTAY_FROM", "2", 1);
+  belongs_to_us(4);
+  const auto got = restart();
+  ASSERT_TRUE(got.ok()) << got.error().to_string();
+  EXPECT_EQ(*got, 4u);
+  const auto older = restart(Error(Code::not_found, "a file is missing"));
+  ASSERT_TRUE(older.ok()) << older.error().to_string();
+  EXPECT_EQ(*older, 2u) << "3 is of another launch";
+}
+
+TEST_P(Restarts, TakeNoOlderVersionThanTheOneThatIsWanted) {
+  ::setenv("BACKSTAY_FROM", "3", 1);
+  const auto got = restart(Error(Code::not_found, "a file is missing"));
+  ASSERT_FALSE(got.ok());
+  EXPECT_THAT(got.error().message(), testing::HasSubstr("version 3 skipped"));
+}
+
+// On several nodes the numbers of nodes may be others than they were.
+TEST_P(Restarts, WhatWasBroughtBackOnOneNodeIsABaseWhereItsAgentSaysSo) {
+  for (const bool may_be_base : {false, true}) {
+    for (auto& agent : agents_) agent->may_be_base = may_be_base;
+    const VersionNumber wanted = may_be_base && GetParam() == 1 ? 4 : 0;
+    run_all([&](Session& session, int) {
+      ObjectSession objects(session);
+      TakesLetters target;
+      const auto got =
+          objects.restart([&](Connection&, const Origin&) -> ObjectTarget& { return target; });
+      ASSERT_TRUE(got.ok()) << got.error().to_string();
+      EXPECT_EQ(objects.may_keep(), wanted != 0);
+      const auto look = [&](Connection&, const Origin&) -> Result<std::unique_ptr<ObjectSource>> {
+        EXPECT_EQ(objects.base(), wanted);
+        return Error(Code::busy, "no version is taken");
+      };
+      EXPECT_FALSE(objects.checkpoint(look, /*keeps=*/true).ok());
+    });
+  }
+}
+
+TEST_P(Restarts, SayWhereTheVersionThatIsWantedDoesNotExist) {
+  ::setenv("BACKSTAY_FROM", "9", 1);
+  const auto got = restart();
+  ASSERT_FALSE(got.ok());
+  EXPECT_NE(got.error().code(), Code::none) << "nothing begins again";
 }
 
 }  // namespace

@@ -137,7 +137,7 @@ TEST_F(TwoNodes, FallBackTogetherWhereAnObjectIsMissing) {
   const auto got = restart();
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               testing::AllOf(HasSubstr("version 3 skipped: rank 2 (" + host_name() +
-                                       "): rank 3's object is on no node that is left"),
+                                       "): rank 3's object is gone"),
                              HasSubstr("version 2 skipped: rank 0's object")));
   ASSERT_TRUE(got.ok()) << got.error().to_string();
   EXPECT_EQ(*got, 1u);

@@ -273,7 +273,7 @@ TEST(Config, AVariableThatMeansNothingIsWarnedOf) {
   for (const char* known :
        {"BACKSTAY_ATTEMPT", "BACKSTAY_FAILPOINT", "BACKSTAY_PYTHON", "BACKSTAY_DIR",
         "BACKSTAY_STORAGE_KEEP", "BACKSTAY_TEST_SEED", "BACKSTAY_FRESH", "BACKSTAY_PROGRAM",
-        "BACKSTAY_DEFAULT_JOB", "BACKSTAY_LAUNCH"}) {
+        "BACKSTAY_DEFAULT_JOB", "BACKSTAY_LAUNCH", "BACKSTAY_FROM"}) {
     EXPECT_THAT(warnings(known), ::testing::IsEmpty()) << known;
   }
   const std::pair<const char*, const char*> nearest[] = {

@@ -14,7 +14,7 @@ CHUNK = 256 << 10
 POOL = 256 << 20
 REQUEST = struct.Struct("<II QQQ II 1024s")
 ANSWER = struct.Struct("<II QQ 128Q QQQQ 1024s")
-POOL_ASK, CUT, FILL, RESUME, TABLE, TAKE, GO, KEPT, SNAPSHOT = range(1, 10)
+POOL_ASK, CUT, FILL, RESUME, TABLE, TAKE, GO, KEPT, SNAPSHOT, BASE = range(1, 11)
 
 
 class No(Exception):
@@ -122,7 +122,18 @@ def read_image(life, begun, memory, before=None):
     return image, filled
 
 
-def bring_back(pool, memory, image, stdin, stdout):
+def watch_from_now(life, image):
+    """Whether the next image may keep chunks of this one."""
+    chunks = b"".join(struct.pack("<QQ", at, min(CHUNK, len(image) - at))
+                      for at in range(0, len(image), CHUNK))
+    memory = os.memfd_create("chunks")
+    os.write(memory, chunks)
+    watched = life.ask(BASE, bytes_=len(chunks), descriptor=memory)["bytes"]
+    os.close(memory)
+    return watched == 1
+
+
+def bring_back(pool, memory, image, stdin, stdout, watched=False):
     life = Companion(pool, ["--bring-back"], stdin, stdout)
     table = struct.unpack_from("<Q", image, len(image) - 64 + 16)[0]
     tail = os.memfd_create("table")
@@ -133,6 +144,8 @@ def bring_back(pool, memory, image, stdin, stdout):
         piece = image[at : at + CHUNK]
         memory[: len(piece)] = piece
         life.ask(TAKE, bytes_=len(piece), object_=at)
+    if watched:
+        assert watch_from_now(life, image), "the writes are not watched"
     life.ask(GO)
     return life
 

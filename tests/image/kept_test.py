@@ -102,19 +102,21 @@ def test_random_changes_come_back(value, pool, memory):
     lines = Lines()
     with started(pool, lines, value) as life:
         lines.say("look")
-        image, kept_once, sizes = None, 0, []
-        for step in range(40):
+        image, kept_once, kept_first, sizes = None, 0, 0, []
+        for step in range(60):
             said = lines.say("one")
             image, filled = take_image(life, memory, image)
             sizes.append(filled)
             kept_once += filled < len(image) / 2
+            kept_first += step % 8 == 4 and filled < len(image) / 2
             assert lines.say("look") == said
-            if step % 4 == 3:  # the next image is whole: the boot program is another one
+            if step % 4 == 3:  # after each second restart the next image is whole
                 life.kill()
-                life = bring_back(pool, memory, image, lines.to_read, lines.out_write)
+                life = bring_back(pool, memory, image, lines.to_read, lines.out_write,
+                                  watched=step % 8 == 3)
                 assert lines.say("look") == said, f"step {step}"
         life.kill()
-    assert kept_once > 10, sizes
+    assert kept_once > 10 and kept_first > 2, sizes
 
 
 def main():

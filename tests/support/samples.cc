@@ -337,7 +337,7 @@ std::vector<wire::Message> first_messages() {
       Grant{12, {4, 5}},
       Captured{12, Code::rank_lost, "rank 2 has gone"},
       LevelIs{12, Level::captured, Code::no_space, "the disk is full"},
-      Plan{9, 1ULL << 32, true, Code::corrupt, "node 3", 2, 64},
+      Plan{9, 1ULL << 32, true, Code::corrupt, "node 3", 2, 64, true},
       Chunks{9, true, chunks},
       Deliver{9},
       Answer{Code::not_found, "{\"jobs\": []}"},

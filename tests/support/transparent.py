@@ -128,6 +128,19 @@ def stop(running):
     assert running.returncode == 143, running.stderr.read()
 
 
+def kill_job(world, running):
+    """`backstay run`, the companions and the programs. A program dies with its companion."""
+    running.kill()
+    for victim in ("backstay-companion", "backstay-boot"):
+        for pid in processes_of(world, victim):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+    running.wait()
+    wait_for(lambda: not processes_of(world), "the end of the programs")
+
+
 def undisturbed(words, folder):
     done = subprocess.run(list(map(str, words)), cwd=folder, stdin=subprocess.DEVNULL,
                           capture_output=True, check=True, timeout=100)

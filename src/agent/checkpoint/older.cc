@@ -8,17 +8,30 @@
 
 namespace backstay::agent {
 
+namespace {
+
+using Part = std::shared_ptr<const format::Manifest>;
+
+const Part& part_of(const JobState& state, VersionNumber version) {
+  static const Part none;
+  const Part& newest = state.newest_part;
+  if (newest && newest->version == version && newest->run == state.run) return newest;
+  const Part& before = state.brought_back_part;
+  const bool fits = before && before->version == version && state.nodes == 1;
+  return fits ? before : none;
+}
+
+}  // namespace
+
 Result<std::shared_ptr<const format::Manifest>> find_base(const JobState& state,
                                                           VersionNumber version) {
   const auto none = [version](std::string_view why) {
     return Error(Code::again, fmt::format("nothing of version {} can be kept: {}", version, why));
   };
-  const auto& part = state.newest_part;
-  if (part == nullptr || part->version != version || part->run != state.run) {
-    return none("it is not the one that this agent wrote last");
-  }
+  const auto& part = part_of(state, version);
+  if (part == nullptr) return none("it is not the one that this agent wrote or brought back last");
   const VersionRow* row = state.versions.find(version);
-  if (row == nullptr || !row->good() || !row->is_of(state.run)) return none("it is not local");
+  if (row == nullptr || !row->good() || !row->is_of(part->run)) return none("it is not local");
   if (is_leaving(state.versions, version)) return none("it is just being removed");
   return part;
 }

@@ -10,7 +10,8 @@
 namespace backstay::agent {
 
 // The version that chunks may be kept of. Errors: again (there is none of this number that may be
-// one: not the newest of this run here, not local, damaged, about to go; says why).
+// one: neither the newest of this run here nor what the run of one node went on from; not local,
+// damaged, about to go; says why).
 Result<std::shared_ptr<const format::Manifest>> find_base(const JobState& state,
                                                           VersionNumber version);
 

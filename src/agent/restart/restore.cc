@@ -61,6 +61,20 @@ std::optional<VersionOfRun> Restore::brought_back() const {
   return VersionOfRun{version_, run_};
 }
 
+// On several nodes the numbers of nodes may be others than in the run that saved the version.
+ManifestPtr Restore::base() const {
+  if (!whole_job_ || state_.nodes > 1 || parts_.empty()) return nullptr;
+  const auto is_at = [this](Place place) {
+    return std::ranges::all_of(parts_,
+                               [&](const Part& part) { return part.source.place == place; });
+  };
+  const ManifestPtr found = is_at(Place::pool)    ? state_.newest_part
+                            : is_at(Place::local) ? parts_.front().manifest
+                                                  : nullptr;
+  const bool fits = found && found->version == version_ && found->run == run_ && found->nodes == 1;
+  return fits ? found : nullptr;
+}
+
 std::optional<VersionOfRun> Restore::read_from_others() const {
   const auto is_other = [](const Part& part) { return part.source.place == Place::replica; };
   const bool others = std::ranges::any_of(parts_, is_other);
@@ -240,9 +254,11 @@ void Restore::announce() {
               "{} job={} version={} from={} ranks={}", whole_job_ ? "restart" : "fetch",
               state_.name, version_, from, parts_.size());
   if (whole_job_) state_.record("restart_begin", {{"version", version_}, {"from", from}});
+  const bool may_be_base = base() != nullptr;
   for (const Part& part : parts_) {
-    state_.outbox.send(part.who.connection, wire::Plan{version_, part.object_bytes, part.in_pool(),
-                                                       Code::ok, "", attempt_, saved_ranks_});
+    state_.outbox.send(part.who.connection,
+                       wire::Plan{version_, part.object_bytes, part.in_pool(), Code::ok, "",
+                                  attempt_, saved_ranks_, may_be_base});
   }
 }
 

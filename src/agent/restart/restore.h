@@ -55,6 +55,9 @@ class Restore {
   bool take_end();
   // The version that all ranks of this node have now, after a restart that went well.
   std::optional<VersionOfRun> brought_back() const;
+  // The manifest of the version that is brought back, where the next one may keep chunks of it: in
+  // a run of one node, from its pool or disk. Else null.
+  ManifestPtr base() const;
   // The version, where it has been read from other nodes' disks, wholly or in part.
   std::optional<VersionOfRun> read_from_others() const;
   bool includes(ConnectionId connection) const;

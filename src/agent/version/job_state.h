@@ -119,8 +119,10 @@ struct JobState {
   VersionTable versions = {};                          // on this node's disk and on shared storage
   std::map<VersionNumber, MemoryVersion> memory = {};  // their pins end before the table
   VersionNumber newest = 0;                            // highest number ever used
-  // Of the version that this agent wrote last: chunks of it may be kept by the next one.
+  // Of the version that this agent wrote last, and of the one that the run went on from, where that
+  // is a run of one node: chunks of them may be kept by the next one.
   std::shared_ptr<const format::Manifest> newest_part = {};
+  std::shared_ptr<const format::Manifest> brought_back_part = {};
   bool finished_before = false;  // the run before the present one ended by itself
   // By the ranks of the present run: what they were to restart from does not fit.
   struct Refused {

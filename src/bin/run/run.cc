@@ -62,6 +62,8 @@ std::string fresh_sign(bool requeue) {
 void set_environment(const RunCommandOptions& options, const Config& config, const NamedJob& named,
                      const std::string& file) {
   set_job_variables(named, options.job);
+  ::unsetenv("BACKSTAY_FROM");
+  if (options.run.from > 0) set("BACKSTAY_FROM", std::to_string(options.run.from));
   if (options.fresh) set("BACKSTAY_FRESH", fresh_sign(options.run.hosts.requeue));
   set("BACKSTAY_ATTEMPT", "0");
   set("BACKSTAY_LAUNCH", fmt::format("{:08x}", options.run.launch));
@@ -129,6 +131,21 @@ Status make_ready(Runner& runner, const std::optional<LauncherLine>& launcher, c
   return client::refuse_running(config.storage.dir, job);
 }
 
+// Slurm starts a requeued job's command again, which would then go back again.
+Status check_from(const RunCommandOptions& options) {
+  if (options.run.from == 0) return {};
+  if (options.run.hosts.requeue)
+    return Error(Code::invalid,
+                 "--from and --requeue cannot be given together: the command that Slurm starts "
+                 "again would go back to that version again");
+  if (!options.transparent)
+    return Error(
+        Code::invalid,
+        "--from is for programs under --transparent; one that uses Backstay itself goes on "
+        "from an older version once `backstay rm` has removed the newer ones");
+  return {};
+}
+
 void take_interval(Config& config, double interval_s) {
   if (interval_s <= 0) return;
   config.checkpoint.policy = "interval";
@@ -139,6 +156,7 @@ Result<int> run(RunCommandOptions options) {
   options.run.launch = new_launch();
   options.run.fresh = options.fresh;
   options.run.transparent = options.transparent;
+  BACKSTAY_TRY(check_from(options));
   BACKSTAY_ASSIGN(const std::string file, find_config(options.settings.config_file));
   BACKSTAY_ASSIGN(Config config, load(options.settings));
   take_interval(config, options.interval_s);
@@ -231,11 +249,41 @@ void add_ways_to_go_on(CLI::App& app, RunCommandOptions& options) {
       "End ranks of this job that live on, whose launcher is lost, and go on in their place");
   app.add_flag("--transparent", options.transparent,
                "Save the whole process of a program that does not use Backstay");
+  app.add_option("--from", options.run.from,
+                 "With --transparent: go on from this version. Newer ones of before do not count "
+                 "for this command, and stay")
+      ->type_name("VERSION")
+      ->check(a_version())
+      ->excludes("--fresh");
   app.add_option("--interval", options.interval_s,
                  "Seconds between checkpoints; default: checkpoint.policy")
       ->type_name("SECONDS")
       ->check(some_seconds(false));
 }
+
+constexpr const char* examples =
+    "Examples:\n"
+    "  backstay run -- mpirun -n 4 ./lj in.lj\n"
+    "  backstay run --job lj --retries 10 -- mpiexec -n 64 ./lj in.lj\n"
+    "  backstay run --fresh -- mpirun -n 4 ./lj in.lj               from the beginning\n"
+    "  backstay run --transparent -- mpirun -n 4 ./app              any program, as it is\n"
+    "  backstay run --transparent --from 5 -- ./app                 from an older version\n"
+    "  kill -USR1 PID      of `backstay run`: a checkpoint now\n"
+    "  kill -TERM PID      a checkpoint, then the end; start the same command to go on\n"
+    "  backstay run -- mpirun -n 64 --hostfile hosts ./lj in.lj     goes on without hosts that "
+    "die\n"
+    "  backstay run --hosts hosts --spares 2 -- mpirun -n 64 ./lj   the last two of the file "
+    "only then\n"
+    "  backstay run --take-over -- mpirun -n 64 --hostfile hosts ./lj     the launcher's host "
+    "was "
+    "lost, ranks live on\n"
+    "  backstay run --spares 1 --requeue -- srun -n 64 ./lj         in a script for sbatch "
+    "(docs/guide/slurm.md)\n"
+    "Messages go to stderr (--json: one JSON object a line). Exit code: the program's, 128 + "
+    "signal where a\n"
+    "signal ended it, 126 or 127 where it cannot be started, 2 wrong usage or configuration, 7 "
+    "the "
+    "job runs already, 8 a host does not answer";
 
 }  // namespace
 
@@ -257,28 +305,7 @@ Action declare_run(CLI::App& app) {
       ->required()
       ->type_name("PROGRAM");
   app.positionals_at_end();
-  app.footer(
-      "Examples:\n"
-      "  backstay run -- mpirun -n 4 ./lj in.lj\n"
-      "  backstay run --job lj --retries 10 -- mpiexec -n 64 ./lj in.lj\n"
-      "  backstay run --fresh -- mpirun -n 4 ./lj in.lj               from the beginning\n"
-      "  backstay run --transparent -- mpirun -n 4 ./app              any program, as it is\n"
-      "  kill -USR1 PID      of `backstay run`: a checkpoint now\n"
-      "  kill -TERM PID      a checkpoint, then the end; start the same command to go on\n"
-      "  backstay run -- mpirun -n 64 --hostfile hosts ./lj in.lj     goes on without hosts that "
-      "die\n"
-      "  backstay run --hosts hosts --spares 2 -- mpirun -n 64 ./lj   the last two of the file "
-      "only then\n"
-      "  backstay run --take-over -- mpirun -n 64 --hostfile hosts ./lj     the launcher's host "
-      "was "
-      "lost, ranks live on\n"
-      "  backstay run --spares 1 --requeue -- srun -n 64 ./lj         in a script for sbatch "
-      "(docs/guide/slurm.md)\n"
-      "Messages go to stderr (--json: one JSON object a line). Exit code: the program's, 128 + "
-      "signal where a\n"
-      "signal ended it, 126 or 127 where it cannot be started, 2 wrong usage or configuration, 7 "
-      "the "
-      "job runs already, 8 a host does not answer");
+  app.footer(examples);
   return [options] {
     options->run.json = options->settings.json;
     return run(*options);

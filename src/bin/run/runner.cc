@@ -272,9 +272,13 @@ bool Runner::from_the_beginning(const Newest& newest) const {
 
 std::string Runner::where_it_starts(const Newest& newest, bool same_command) const {
   const std::string text = text_of(newest);
-  if (!options_.fresh || newest.version == 0) return text;
-  if (same_command) return fmt::format("from the beginning; without --fresh {}", text);
-  return from_the_beginning(newest) ? "from the beginning, as --fresh asks" : text;
+  if (newest.version == 0 || (!options_.fresh && options_.from == 0)) return text;
+  const char* option = options_.fresh ? "--fresh" : "--from";
+  const std::string wish =
+      options_.fresh ? "from the beginning" : fmt::format("from version {}", options_.from);
+  if (same_command) return fmt::format("{}; without {} {}", wish, option, text);
+  const bool none_since = newest.captured_ns < first_began_ns_;
+  return none_since ? fmt::format("{}, as {} asks", wish, option) : text;
 }
 
 bool Runner::try_again(int code) {

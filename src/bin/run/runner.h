@@ -43,6 +43,7 @@ struct RunOptions {
   bool transparent = false;         // a companion saves it
   bool take_over = false;           // ranks of other runs are ended, and not refused
   bool fresh = false;               // earlier versions do not count
+  VersionNumber from = 0;           // not 0: of earlier versions this one alone counts
   Language language = Language::c;  // of the program
   HostOptions hosts;
 };

@@ -44,6 +44,7 @@ Result<Answer> allowed(const Answer& answer) {
     case Refused::now: return Error(Code::unsupported, answer.why);
     case Refused::again: return Error(Code::again, answer.why);
     case Refused::child: return Error(Code::busy, answer.why);
+    case Refused::image: return Error(Code::not_found, answer.why);
     default: return Error(Code::mismatch, answer.why);
   }
 }

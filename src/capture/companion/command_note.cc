@@ -37,10 +37,9 @@ std::string command_text(const std::vector<std::string>& words) {
   return shortened(text, command_bytes_max);
 }
 
-std::string command_of(const std::vector<format::Note>& notes) {
-  const auto found = std::find_if(notes.begin(), notes.end(), [](const format::Note& note) {
-    return note.key == note_command;
-  });
+std::string note_of(const std::vector<format::Note>& notes, std::string_view key) {
+  const auto found = std::find_if(notes.begin(), notes.end(),
+                                  [key](const format::Note& note) { return note.key == key; });
   return found == notes.end() ? "" : found->text;
 }
 

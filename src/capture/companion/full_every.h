@@ -26,6 +26,16 @@ class FullEvery {
   // count alike: those that keep nothing of a base end no chain.
   void taken(std::uint64_t bytes, std::uint64_t kept_bytes);
   void failed() { watched_ = false; }
+  // Between next() and taken(), of that version: how many before it lead to it, each the base of
+  // the next one.
+  std::uint32_t chain() const { return has_base_ ? kept_ + 1 : 0; }
+  // A version with this chain() may be a base.
+  bool may_follow(std::uint32_t chain) const { return chain + 1 < every_; }
+  // The program was brought back from such a version, and is watched since then.
+  void restarted(std::uint32_t chain) {
+    kept_ = chain;
+    watched_ = true;
+  }
 
  private:
   const std::uint32_t every_;

@@ -1,9 +1,14 @@
 #include "capture/companion/image_target.h"
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <span>
 #include <utility>
 
 #include "base/failpoint.h"
@@ -41,6 +46,14 @@ bool reads_from_a_pipe(const Image& image) {
   return false;
 }
 
+// Of one that keeps pages and does not say how many there are before it, it is not known.
+std::optional<std::uint32_t> chain_of(const std::vector<format::Note>& notes,
+                                      const Footer& footer) {
+  const std::string text = note_of(notes, note_chain);
+  if (text.empty() && footer.format != format_whole) return std::nullopt;
+  return static_cast<std::uint32_t>(std::strtoul(text.c_str(), nullptr, 10));
+}
+
 }  // namespace
 
 std::string text_of(const std::vector<format::Note>& notes) {
@@ -75,6 +88,9 @@ Result<std::uint64_t> ImageTarget::tail_bytes(Bytes footer, std::uint64_t object
 
 Status ImageTarget::match_tail(Bytes tail, std::uint64_t object_bytes) {
   boot_.reset();
+  left_ = object_bytes;
+  chain_.reset();
+  chunks_.clear();
   const std::size_t table = tail.size() - footer_bytes;
   ended_ = !format::is_image(tail.subspan(table));
   if (ended_) {
@@ -88,8 +104,9 @@ Status ImageTarget::match_tail(Bytes tail, std::uint64_t object_bytes) {
   format::Table saved;
   if (notes != 0) saved.notes = notes_of(image.text(notes));
   BACKSTAY_TRY(origin_.check(saved));
-  command_ = command_of(saved.notes);
-  const Status started = start(tail, object_bytes);
+  command_ = note_of(saved.notes, note_command);
+  chain_ = chain_of(saved.notes, footer);
+  const Status started = told_by_process(start(tail, object_bytes));
   if (!started.ok()) boot_.reset();
   if (started.ok() && tells_ && reads_from_a_pipe(image)) {
     tell_user(
@@ -121,8 +138,8 @@ Status ImageTarget::start(Bytes tail, std::uint64_t object_bytes) {
   return {};
 }
 
-// The boot program copies while the next chunk is verified here. Where a sum is wanted, the chunk's
-// buffer goes away on return.
+// The boot program copies while the next chunk is verified here; of the last one it tells at once
+// whether it could. Where a sum is wanted, the chunk's buffer goes away on return.
 Status ImageTarget::place(std::uint64_t object_offset, Bytes chunk, Checksum* sum) {
   if (ended_) {
     if (sum != nullptr) sum->update(chunk);
@@ -136,18 +153,45 @@ Status ImageTarget::place(std::uint64_t object_offset, Bytes chunk, Checksum* su
   request.object = object_offset;
   boot_->begin(request);
   copies_ = true;
-  if (sum == nullptr) return {};
-  sum->update(chunk);
-  return await();
+  chunks_.push_back({object_offset, chunk.size()});
+  left_ -= std::min<std::uint64_t>(left_, chunk.size());
+  if (sum != nullptr) sum->update(chunk);
+  return sum != nullptr || left_ == 0 ? await() : Status();
 }
 
 Status ImageTarget::await() {
   if (!std::exchange(copies_, false)) return {};
-  BACKSTAY_TRY(boot_->answer());
-  return {};
+  const auto answer = boot_->answer();
+  return told_by_process(answer.ok() ? Status() : Status(answer.error()));
+}
+
+// A process that has ended without a word: what the image holds has broken it, unless it was killed
+// (for want of memory, perhaps).
+Status ImageTarget::told_by_process(const Status& answer) {
+  if (answer.ok()) return answer;
+  refused_ = answer.error().code() == Code::not_found;
+  if (answer.error().code() != Code::rank_lost || !boot_) return answer;
+  const int code = boot_->wait();
+  if (code == 128 + SIGKILL) return answer;
+  refused_ = true;
+  return Error(Code::io, fmt::format("the process that was to be brought back broke down, with "
+                                     "exit code {}",
+                                     code));
 }
 
 Status ImageTarget::finish() { return await(); }
+
+bool ImageTarget::watch() {
+  if (!boot_) return false;
+  std::ranges::sort(chunks_, {}, &KeptChunk::offset);
+  const auto list = in_memory(std::as_bytes(std::span(chunks_)));
+  if (!list.ok()) return false;
+  Request request{};
+  request.kind = static_cast<std::uint32_t>(Ask::base);
+  request.bytes = chunks_.size() * sizeof(KeptChunk);
+  const auto answer = boot_->ask(request, list->get());
+  return answer.ok() && answer->bytes != 0;
+}
 
 Status ImageTarget::go() {
   if (ended_) return {};

@@ -86,12 +86,17 @@ std::string Rank::told(const Error& why) const {
 // Errors: none (there is no version to go on from).
 Status Rank::bring_back() {
   std::unique_ptr<ImageTarget> target;
-  BACKSTAY_TRY(objects_->restart(
+  bool refused = false;
+  const auto version = objects_->restart(
       [&](client::Connection& agent, const client::Origin& origin) -> client::ObjectTarget& {
+        refused = refused || (target && target->refused());
         target.reset();
         target = std::make_unique<ImageTarget>(origin, agent, lower_half(), company_.is_first());
         return *target;
-      }));
+      });
+  if (!version.ok()) return none_fits(version.error(), refused || (target && target->refused()));
+  const auto chain = objects_->may_keep() ? target->chain() : std::nullopt;
+  if (chain && full_every_->may_follow(*chain) && target->watch()) full_every_->restarted(*chain);
   BACKSTAY_TRY(company_.group().agree(target->go()));
   boot_ = target->take();
   ended_ = boot_ == nullptr;
@@ -104,6 +109,16 @@ Status Rank::bring_back() {
   }
   command_ = target->command();
   return {};
+}
+
+// Collective. Where a rank has refused a version, another try would end the same way.
+Error Rank::none_fits(const Error& why, bool refused) {
+  const Code code = why.code();
+  const bool skipped =
+      code == Code::lost || code == Code::io || code == Code::corrupt || code == Code::format;
+  if (!skipped) return why;
+  const auto any = company_.group().maximum(refused ? 1 : 0);
+  return any.ok() && *any != 0 ? Error(Code::mismatch, why.message()) : why;
 }
 
 Status Rank::begin() {
@@ -217,6 +232,9 @@ void Rank::look_whether_due(const Orders& orders) {
 
 std::string Rank::notes_of_image(const client::Origin& origin) const {
   auto notes = origin.notes();
+  if (const auto chain = full_every_->chain(); chain > 0) {
+    notes.push_back({std::string(note_chain), std::to_string(chain)});
+  }
   notes.push_back({std::string(note_command), command_});
   return text_of(notes);
 }
@@ -227,7 +245,8 @@ Result<std::unique_ptr<ImageSource>> Rank::cut(client::Connection& agent,
     return Error(Code::unsupported, "it limits its own system calls (seccomp)");
   }
   const VersionNumber base = objects_->base();
-  ImageSource::What what{notes_of_image(origin), has_child_, full_every_->next(base != 0), base};
+  const FullEvery::Cut next = full_every_->next(base != 0);
+  ImageSource::What what{notes_of_image(origin), has_child_, next, base};
   if (!stop_tried_) what.choice = &*choice_;  // else the program ends behind it
   what.attend = [this] { return attend(); };
   return ImageSource::begin(*boot_, agent, what, record_);

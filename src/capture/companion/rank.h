@@ -34,6 +34,7 @@ class Rank {
  private:
   Status start_session();
   Status bring_back();
+  Error none_fits(const Error& why, bool refused);
   Status begin();
   Status start_program();
   int give_up(const Error& why);

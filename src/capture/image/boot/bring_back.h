@@ -8,8 +8,13 @@
 
 namespace backstay::image {
 
-// Compares machine, files and descriptors with what the image needs. Changes nothing.
+// Compare what is here with what the image needs. They change nothing.
+// Of these an older image of the program would say the same: processor, kernel, working directory,
+// the program and its libraries.
 void check_machine(const Tables& tables, Trouble& trouble);
+void check_folder(const Tables& tables, Trouble& trouble);
+void check_programs(const Tables& tables, Trouble& trouble);
+// An older one may do without these: other files that are mapped, and what is open.
 void check_files(const Tables& tables, Trouble& trouble);
 void check_descriptors(const Tables& tables, Trouble& trouble);
 // Standard output and error that were files: the program goes on with those of the new process,

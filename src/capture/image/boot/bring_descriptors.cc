@@ -4,6 +4,7 @@
 #include "capture/image/boot/files.h"
 #include "capture/image/boot/lower_half.h"
 #include "capture/image/boot/socket_pairs.h"
+#include "capture/image/boot/watch.h"
 
 namespace backstay::image {
 
@@ -205,18 +206,20 @@ void close_range(long first, long last) {
   if (first <= last) system_call(__NR_close_range, first, last, 0);
 }
 
-// What this process was started with, and the image does not have. Both kept ones lie above.
-void close_others(const Tables& tables, long control, long launcher) {
+// What this process was started with, and the image does not have. Those that are kept lie above.
+void close_others(const Tables& tables, const long (&kept)[3]) {
   constexpr long last = 0x7fffffff;
   for (long fd = 0; fd < static_cast<long>(standard); ++fd) {
-    if (!is_named(tables, static_cast<uint64_t>(fd)) && fd != control) sys_close(fd);
+    if (!is_named(tables, static_cast<uint64_t>(fd)) && fd != kept[0]) sys_close(fd);
   }
-  const long low = control < launcher ? control : launcher;
-  const long high = control < launcher ? launcher : control;
-  close_range(standard, low - 1);
-  close_range((low < static_cast<long>(standard) ? static_cast<long>(standard) : low + 1),
-              high - 1);
-  close_range((high < static_cast<long>(standard) ? static_cast<long>(standard) : high + 1), last);
+  for (long from = standard; from <= last;) {
+    long next = last + 1;
+    for (const long one : kept) {
+      if (one >= from && one < next) next = one;
+    }
+    close_range(from, next - 1);
+    from = next + 1;
+  }
 }
 
 void take_numbers(const Tables& tables, Trouble& trouble) {
@@ -253,7 +256,8 @@ void clear_descriptors(const Tables& tables, bool reserve, long& control, Troubl
     if (launcher < 0) trouble << "no number is free for the launcher's descriptor";
     if (launcher >= 0) move_launcher_descriptor(launcher);
   }
-  close_others(tables, control, launcher);
+  if (watch::descriptor() >= 0) watch::move_descriptor(lift_descriptor(watch::descriptor()));
+  close_others(tables, {control, launcher, watch::descriptor()});
   if (reserve && trouble.empty()) take_numbers(tables, trouble);
   lower_limit();
 }

@@ -34,6 +34,14 @@ bool is_private(const Tables& tables, uint32_t file) {
   }
   return false;
 }
+// Programs and libraries are those with a build id.
+void compare_all(const Tables& tables, bool programs, Trouble& trouble) {
+  for (uint32_t i = 0; i < tables.files.size() && trouble.empty(); ++i) {
+    const File& file = tables.files[i];
+    if ((file.build_id_bytes > 0) != programs) continue;
+    compare(tables.text(file.path), file, is_private(tables, i), trouble);
+  }
+}
 }  // namespace
 
 bool keeps_outputs = false;
@@ -85,20 +93,23 @@ void check_machine(const Tables& tables, Trouble& trouble) {
   }
 }
 
-void check_files(const Tables& tables, Trouble& trouble) {
-  for (uint32_t i = 0; i < tables.files.size(); ++i) {
-    const File& file = tables.files[i];
-    compare(tables.text(file.path), file, is_private(tables, i), trouble);
-    if (!trouble.empty()) return;
-  }
-}
-
-void check_descriptors(const Tables& tables, Trouble& trouble) {
+void check_folder(const Tables& tables, Trouble& trouble) {
   FileStatus status;
   const char* folder = tables.text(tables.identity.cwd);
   if (!file_status(folder, status) || !status.is_directory()) {
     trouble << folder << ", the working directory, is missing";
   }
+}
+
+void check_programs(const Tables& tables, Trouble& trouble) {
+  compare_all(tables, /*programs=*/true, trouble);
+}
+
+void check_files(const Tables& tables, Trouble& trouble) {
+  compare_all(tables, /*programs=*/false, trouble);
+}
+
+void check_descriptors(const Tables& tables, Trouble& trouble) {
   for (const Descriptor& one : tables.descriptors) {
     if (trouble.empty()) check_one(tables, one, trouble);
   }

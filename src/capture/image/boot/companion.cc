@@ -32,19 +32,21 @@ void answer(long fd, const Answer& answer) {
 
 namespace {
 
-void say(long fd, const Trouble& trouble, uint32_t refused) {
+void say(long fd, const Trouble& trouble, Refused refused) {
   Answer said{};
-  said.refused = refused;
+  said.refused = static_cast<uint32_t>(refused);
   copy_text(said.why, sizeof said.why, trouble.c_str());
   answer(fd, said);
 }
 
 }  // namespace
 
-void answer(long fd, const Trouble& trouble) { say(fd, trouble, trouble.empty() ? 0 : 1); }
+void answer(long fd, const Trouble& trouble) {
+  say(fd, trouble, trouble.empty() ? Refused::no : Refused::now);
+}
 
-void refuse(long fd, const Trouble& trouble, int code) {
-  say(fd, trouble, 2);
+void refuse(long fd, const Trouble& trouble, Refused refused, int code) {
+  say(fd, trouble, refused);
   sys_exit(code);
 }
 

@@ -11,8 +11,8 @@ namespace backstay::image::companion {
 bool next(long fd, Request& request, long& descriptor);
 void answer(long fd, const Answer& answer);
 void answer(long fd, const Trouble& trouble);  // empty: yes
-// Before the program runs: says why it will not, and ends the process.
-[[noreturn]] void refuse(long fd, const Trouble& trouble, int code);
+// Before the program runs: says why it will not, and ends the process. `refused`: ends, or image.
+[[noreturn]] void refuse(long fd, const Trouble& trouble, Refused refused, int code);
 
 // Maps the pool in the place of the one before, and closes the descriptor.
 void map_pool(long descriptor, uint64_t bytes, Trouble& trouble);

@@ -8,6 +8,7 @@
 #include "capture/image/boot/kept.h"
 #include "capture/image/boot/process.h"
 #include "capture/image/boot/thread.h"
+#include "capture/image/boot/watch.h"
 
 namespace backstay::image {
 
@@ -186,8 +187,12 @@ uint32_t alone = 0;
 // This thread keeps no copy of the program's descriptors: what the program closes, from its first
 // instruction on, shall be closed.
 void close_others() {
-  system_call(__NR_close_range, requests + 1, ~0U, 0);
-  if (requests > 0) system_call(__NR_close_range, 0, requests - 1, 0);
+  const long watcher = watch::descriptor() < 0 ? requests : watch::descriptor();
+  const long low = requests < watcher ? requests : watcher;
+  const long high = requests < watcher ? watcher : requests;
+  if (low > 0) system_call(__NR_close_range, 0, low - 1, 0);
+  if (low + 1 < high) system_call(__NR_close_range, low + 1, high - 1, 0);
+  system_call(__NR_close_range, high + 1, ~0U, 0);
   __atomic_store_n(&alone, 1, __ATOMIC_RELEASE);
   wake_all(&alone);
 }
@@ -220,6 +225,7 @@ void start_control(const Options& options) {
   const long tid = start_thread(thread);
   if (tid < 0) give_up(Text() << "a thread cannot be started (error " << -tid << ")", 126);
   sys_close(requests);  // the thread has descriptors of its own
+  if (watch::descriptor() >= 0) sys_close(watch::descriptor());
   set_mask(mask);
 }
 

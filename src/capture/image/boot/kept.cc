@@ -131,6 +131,13 @@ bool remember_pieces(uint64_t kept_bytes, uint64_t pages_end, uint64_t chunk_byt
   return true;
 }
 
+bool remember_runs(const Row<Run>& runs) {
+  if (runs.size() > runs_max) return false;
+  memcpy(runs_before.begin(), runs.begin(), runs.size() * sizeof(Run));
+  runs_before.resize(runs.size());
+  return true;
+}
+
 }  // namespace
 
 bool any() { return known; }
@@ -163,12 +170,25 @@ uint64_t place(const Row<Area>& areas, Row<Run>& runs, Trouble& trouble) {
 const Row<Piece>& pieces() { return kept_pieces; }
 
 void remember(const Row<Run>& runs, uint64_t kept_bytes, uint64_t pages_end, uint64_t chunk_bytes) {
+  known = chunk_bytes != 0 && map() && remember_pieces(kept_bytes, pages_end, chunk_bytes) &&
+          remember_runs(runs);
+}
+
+bool remember_restored(const Row<Run>& runs, const Row<KeptChunk>& chunks, uint64_t pages_end) {
   known = false;
-  if (runs.size() > runs_max || chunk_bytes == 0 || !map()) return;
-  if (!remember_pieces(kept_bytes, pages_end, chunk_bytes)) return;
-  memcpy(runs_before.begin(), runs.begin(), runs.size() * sizeof(Run));
-  runs_before.resize(runs.size());
-  known = true;
+  if (!map()) return false;
+  uint64_t count = 0;
+  uint64_t end = 0;
+  for (const KeptChunk& chunk : chunks) {
+    const bool follows = chunk.offset == end && chunk.bytes > 0 && chunk.bytes % page_bytes == 0;
+    if (!follows || chunk.bytes > pages_end - end) break;
+    if (count == pieces_max) return false;
+    pieces_before[count++] = Piece{chunk.offset, chunk.bytes, 0, not_kept};
+    end += chunk.bytes;
+  }
+  pieces_before.resize(count);
+  known = remember_runs(runs);
+  return known;
 }
 
 void forget() { known = false; }

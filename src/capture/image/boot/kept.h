@@ -4,6 +4,7 @@
 #pragma once
 
 #include "capture/image/boot/tables.h"
+#include "capture/image/format/requests.h"
 
 namespace backstay::image::kept {
 
@@ -31,6 +32,9 @@ const Row<Piece>& pieces();
 // The image just made is the one before from now on. Its chunks: those that were kept, then
 // `chunk_bytes` each.
 void remember(const Row<Run>& runs, uint64_t kept_bytes, uint64_t pages_end, uint64_t chunk_bytes);
+// The same for the image that is just brought back, with the chunks that its object has, in order:
+// those that end before `pages_end` hold pages alone. False: there are too many.
+bool remember_restored(const Row<Run>& runs, const Row<KeptChunk>& chunks, uint64_t pages_end);
 void forget();
 
 }  // namespace backstay::image::kept

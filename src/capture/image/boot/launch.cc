@@ -202,7 +202,7 @@ void enter_by_door(const Stack& stack) {
 void check(const Options& options, const Trouble& trouble, int code) {
   if (trouble.empty()) return;
   if (!options.companion) give_up(trouble, code);
-  companion::refuse(options.control, trouble, code);
+  companion::refuse(options.control, trouble, Refused::ends, code);
 }
 
 }  // namespace

@@ -204,6 +204,14 @@ bool is_written(const Area& page) {
   return count == 1;
 }
 
+void forget_writes(const Area& area) {
+  const long fd = sys_open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+  Scan scan{sizeof scan, scan_watched_alone | scan_and_watch, area.start, area.end, 0, 0, 0, 0, 0,
+            0,           scan_present | scan_swapped,         0};
+  system_call(__NR_ioctl, fd, scan_call, address_of(&scan));
+  sys_close(fd);
+}
+
 void find_pages(const Area& area, Which which, Watching watching, Row<Run>& runs,
                 Trouble& trouble) {
   const Readable readable(area, (area.protection & PROT_READ) == 0);

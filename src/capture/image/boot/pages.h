@@ -26,6 +26,9 @@ enum class Watching {
 // Of one watched page that is there; from now on it counts as unwritten.
 bool is_written(const Area& page);
 
+// All pages of a watched area that are there count as unwritten from now on.
+void forget_writes(const Area& area);
+
 // Adds its runs, with offsets behind those of the runs before.
 void find_pages(const Area& area, Which which, Watching watching, Row<Run>& runs, Trouble& trouble);
 

@@ -16,7 +16,9 @@
 #include "capture/image/boot/doors.h"
 #include "capture/image/boot/files.h"
 #include "capture/image/boot/huge_pages.h"
+#include "capture/image/boot/kept.h"
 #include "capture/image/boot/lower_half.h"
+#include "capture/image/boot/watch.h"
 
 namespace backstay::image {
 
@@ -30,11 +32,11 @@ char image_path[4096];
 bool by_companion = false;
 long control = -1;
 
-// A companion says why, in its own words.
-void check(const Trouble& trouble) {
+// A companion says why, in its own words. `how`: image, where an older one may do.
+void check(const Trouble& trouble, Refused how = Refused::ends) {
   if (trouble.empty()) return;
   if (!by_companion) give_up(Text() << "cannot restart: " << trouble.c_str(), refused);
-  companion::refuse(control, trouble, refused);
+  companion::refuse(control, trouble, how, refused);
 }
 
 void read_tables(const Source& source, Trouble& trouble) {
@@ -86,11 +88,17 @@ void check_library(Trouble& trouble) {
   }
 }
 
-void check_all(Trouble& trouble) {
+// What all images of the program need comes first.
+void check_all() {
+  Trouble trouble;
   check_library(trouble);
   if (trouble.empty()) check_machine(tables, trouble);
-  if (trouble.empty()) check_files(tables, trouble);
+  if (trouble.empty()) check_folder(tables, trouble);
+  if (trouble.empty()) check_programs(tables, trouble);
+  check(trouble);
+  check_files(tables, trouble);
   if (trouble.empty()) check_descriptors(tables, trouble);
+  check(trouble, Refused::image);
 }
 
 void make_room() {
@@ -159,8 +167,7 @@ void fill_from(const Source& source, Trouble& trouble) {
   const Source source = file.source();
   read_tables(source, trouble);
   check(trouble);
-  check_all(trouble);
-  check(trouble);
+  check_all();
   make_room();
   fill_from(source, trouble);
   check(trouble);
@@ -211,7 +218,6 @@ void take_table(const Request& request, long descriptor, Trouble& trouble) {
   read_tables(Source{&tail, request.object, read_tail}, trouble);
   sys_unmap(static_cast<uint64_t>(at), request.bytes);
   if (trouble.empty()) sort_runs();
-  if (trouble.empty()) check_all(trouble);
 }
 
 // The first in the order of the object that ends behind `offset`.
@@ -266,17 +272,37 @@ void take(const Request& request, Trouble& trouble) {
   }
 }
 
+// Of all chunks of the object those of pages are remembered, and the memory is watched before
+// anything of it changes: by this program, or by the real MPI that it starts.
+void take_base(const Request& request, long descriptor, Answer& said) {
+  const long at = sys_map(0, request.bytes, PROT_READ, MAP_PRIVATE, descriptor);
+  sys_close(descriptor);
+  if (at < 0) return;
+  Row<KeptChunk> chunks;
+  chunks.adopt(reinterpret_cast<KeptChunk*>(at), request.bytes / sizeof(KeptChunk));
+  if (watch::begin() && kept::remember_restored(tables.runs, chunks, tables.pages_end)) {
+    for (const Area& area : tables.areas) {
+      if (area.kind == static_cast<uint32_t>(AreaKind::anonymous)) watch::start(area);
+    }
+    said.bytes = 1;
+  }
+  sys_unmap(static_cast<uint64_t>(at), request.bytes);
+}
+
 [[noreturn]] void restore_from_companion(Options& options) {
   static Request request;
   long descriptor = -1;
   bool mapped = false;
   while (companion::next(control, request, descriptor)) {
+    static Answer said;
+    said = Answer();
     Trouble trouble;
     switch (static_cast<Ask>(request.kind)) {
       case Ask::pool: companion::map_pool(descriptor, request.bytes, trouble); break;
       case Ask::table:
         take_table(request, descriptor, trouble);
-        check(trouble);
+        check(trouble, Refused::image);
+        check_all();
         make_room();
         mapped = true;
         break;
@@ -284,10 +310,15 @@ void take(const Request& request, Trouble& trouble) {
         if (!mapped) trouble << "no table has come";
         if (mapped) take(request, trouble);
         break;
+      case Ask::base:
+        if (mapped) take_base(request, descriptor, said);
+        break;
       case Ask::go: settle_memory(); start_again(options);
       default: trouble << "this process does not run yet"; break;
     }
-    companion::answer(control, trouble);
+    if (!trouble.empty()) said.refused = static_cast<uint32_t>(Refused::now);
+    copy_text(said.why, sizeof said.why, trouble.c_str());
+    companion::answer(control, said);
   }
   sys_exit(refused);
 }

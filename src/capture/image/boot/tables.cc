@@ -138,6 +138,7 @@ void decode(const Footer& footer, uint8_t* table, Tables& tables, Trouble& troub
   }
   tables.identity = identity[0];
   tables.format = footer.format;
+  tables.pages_end = footer.table_offset;
 }
 
 }  // namespace backstay::image

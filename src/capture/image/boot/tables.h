@@ -20,6 +20,7 @@ struct Tables {
   Row<uint8_t> contents;
   Row<char> texts;
   uint32_t format = format_whole;
+  uint64_t pages_end = 0;  // in the object, of an image that was read
 
   void begin();  // gives each row its room
   uint32_t add_text(const char* text);

@@ -72,4 +72,12 @@ bool add(const Area& area) {
   return watcher >= 0 && system_call(__NR_ioctl, watcher, register_call, address_of(&range)) == 0;
 }
 
+void start(const Area& area) {
+  if (add(area)) forget_writes(area);
+}
+
+long descriptor() { return watcher; }
+
+void move_descriptor(long to) { watcher = to; }
+
 }  // namespace backstay::image::watch

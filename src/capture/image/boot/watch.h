@@ -15,5 +15,13 @@ namespace backstay::image::watch {
 bool begin();
 // From now on. What is watched already stays so. False: not this one.
 bool add(const Area& area);
+// All pages that are there count as unwritten from now on. Those for which it is refused count as
+// written.
+void start(const Area& area);
+
+// Held by the kernel's notes; -1: there is none. A restart begins before the control thread has
+// descriptors of its own, so it is moved out of the way, and closed behind that.
+long descriptor();
+void move_descriptor(long to);
 
 }  // namespace backstay::image::watch

@@ -19,6 +19,9 @@
 //   table    the object's end, in the memory that comes along; checks the machine, the files and
 //            the descriptors, then maps the areas
 //   take     copies bytes of the object from the pool to their places
+//   base     after the last take: the object's chunks, in the memory that comes along (KeptChunk
+//            each, in order); those that hold pages alone may be kept by the next cut. Tells
+//            whether the program's writes are watched from now on
 //   go       lets the program go on
 // A companion that ends lets stopped threads go on: the program then runs without being saved. A
 // process whose companion ends before `go` ends too.
@@ -28,7 +31,7 @@
 
 namespace backstay::image {
 
-enum class Ask : uint32_t { pool = 1, cut, fill, resume, table, take, go, kept, snapshot };
+enum class Ask : uint32_t { pool = 1, cut, fill, resume, table, take, go, kept, snapshot, base };
 
 inline constexpr uint32_t notes_max = 1024;
 
@@ -36,8 +39,8 @@ struct Request {
   uint32_t kind;          // Ask
   uint32_t tersely;       // cut: 1: need not name a child
   uint64_t at;            // fill, take: in the pool; kept: the first one, counted from 0
-  uint64_t bytes;         // pool: of the pool; fill, take: how many; table: of the tail; cut: of a
-                          // chunk of the object
+  uint64_t bytes;         // pool: of the pool; fill, take: how many; table: of the tail; base: of
+                          // the list; cut: of a chunk of the object
   uint64_t object;        // take: offset in the object; table: bytes of the object
   uint32_t watches;       // cut: 1: the next one may keep chunks of its object
   uint32_t keeps;         // cut: 1: keeps chunks of the last one's, where that watches
@@ -53,6 +56,7 @@ enum class Refused : uint32_t {
   ends = 2,   // this process ends
   again = 3,  // the program is just replacing itself; snapshot: see there
   child = 4,  // the program has a child; nothing was stopped, or for a moment
+  image = 5,  // table: this process ends; an older image may do without what is wrong or missing
 };
 
 struct KeptChunk {
@@ -63,7 +67,7 @@ inline constexpr uint32_t kept_max = 64;
 struct Answer {
   uint32_t refused;                     // Refused; `why` says why
   uint32_t process;                     // snapshot: the copy's; a child of who asks
-  uint64_t bytes;                       // cut: of the object; resume: of the pool
+  uint64_t bytes;                       // cut: of the object; resume: of the pool; base: 1: yes
   uint64_t kept_bytes;                  // cut: of these, at the front, that are not filled
   KeptChunk kept[kept_max];             // kept: the next ones, in order; of 0 bytes: no more
   uint64_t sum;                         // fill, take: checksum of the bytes

@@ -1,0 +1,221 @@
+"""Restarts of unmodified programs from an older version, where the newest cannot be brought back.
+
+Each version is requested, and each step of a program waits for a file; nothing depends on times.
+"""
+
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+from processes import wait_for
+from ranks import HERE, line
+from transparent import (  # noqa: F401 (two are fixtures)
+    kill_job, nothing_is_left, processes_of, program, seed, start, versions)
+
+# Has a file open, and another one mapped, from its second step on.
+STEPS = """
+import mmap, os, sys, time
+rank = os.environ.get("PMI_RANK", os.environ.get("OMPI_COMM_WORLD_RANK", "0"))
+def step(name):
+    open(f"has.{rank}", "a").write(name + "\\n")
+    while not os.path.exists(name):
+        time.sleep(0.01)
+step("two")
+scratch = open(f"scratch.{rank}", "w+b")
+scratch.write(b"x" * 100)
+scratch.flush()
+mapped = open(f"mapped.{rank}", "w+b")
+mapped.write(b"y" * 4096)
+mapped.flush()
+seen = mmap.mmap(mapped.fileno(), 4096)
+mapped.close()
+step("three")
+open(f"has.{rank}", "a").write("end\\n")
+"""
+
+
+def steps_of(world, rank=0):
+    path = world.folder / f"has.{rank}"
+    return path.read_text().split() if path.exists() else []
+
+
+class Saved:
+    """A program with version 1, and version 2 where it has more files; then all of it is killed."""
+
+    def __init__(self, world, words, ranks=1):
+        self.world, self.words = world, words
+        self.settings = {"BACKSTAY_CHECKPOINT_POLICY": "request",
+                         "BACKSTAY_AGENT_IDLE_EXIT_S": "60"}
+        world.env.update(self.settings)
+        running = start(world, words, "--job", "app", "--retries", 0)
+        for version, name in ((1, "two"), (2, "three")):
+            wait_for(lambda name=name: running.poll() is not None or
+                     all(name in steps_of(world, rank) for rank in range(ranks)), name)
+            done = world.run("checkpoint", "app", "--wait")
+            assert done.returncode == 0, done.stderr
+            assert [one["version"] for one in versions(world, "app")][-1] == version
+            (world.folder / "two").touch()
+        kill_job(world, running)
+        (world.folder / "three").touch()
+
+    def goes_on(self, *options, env=None):
+        self.world.run("agent", "stop")  # what comes is on the disk
+        for path in self.world.folder.glob("has.*"):
+            path.unlink()
+        return self.world.run("run", "--transparent", "--job", "app", *options, "--",
+                              *self.words, env=env)
+
+    def none_is_set_aside(self):
+        found = self.world.json("verify", "app")["versions"]
+        return [one["good"] for one in found] == [True, True]
+
+
+def test_a_version_whose_file_is_gone_is_left_out_and_named(world):
+    saved = Saved(world, program(world, STEPS))
+    (world.folder / "scratch.0").unlink()
+    done = saved.goes_on()
+    assert done.returncode == 0, done.stderr
+    assert "version 2 skipped: " in done.stderr and "scratch.0 is missing" in done.stderr
+    assert "goes on from version 1" in done.stderr, done.stderr
+    assert steps_of(world) == ["three", "end"]  # what comes behind version 1
+    assert saved.none_is_set_aside()
+
+
+def test_where_no_version_can_be_brought_back_each_is_named_and_none_is_lost(world):
+    words = program(world, "data = open('data')\n" + STEPS)
+    (world.folder / "data").write_text("data")
+    saved = Saved(world, words)
+    (world.folder / "data").rename(world.folder / "elsewhere")
+    done = saved.goes_on()
+    assert done.returncode != 0
+    for version in (1, 2):
+        assert f"version {version} skipped: " in done.stderr, done.stderr
+    assert "not tried again" in done.stderr and "restart 1" not in done.stderr, done.stderr
+    assert saved.none_is_set_aside()
+    (world.folder / "elsewhere").rename(world.folder / "data")
+    done = saved.goes_on()
+    assert done.returncode == 0 and "skipped" not in done.stderr, done.stderr
+    assert steps_of(world) == ["end"]
+
+
+def test_a_refusal_that_concerns_each_version_ends_the_restart(world):
+    """As for a processor that lacks something: the program is another build."""
+    python = world.folder / "python"
+    shutil.copy2(os.path.realpath("/usr/bin/python3"), python)
+    saved = Saved(world, [python, *program(world, STEPS)[1:]])
+    shutil.copy2("/bin/sleep", python)
+    done = saved.goes_on()
+    assert done.returncode != 0 and "skipped" not in done.stderr, done.stderr
+    assert "python is another build" in done.stderr and "restart 1" not in done.stderr, done.stderr
+    assert saved.none_is_set_aside()
+
+
+def state_of(pid):
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def test_an_image_that_breaks_its_process_is_left_out(world):
+    """A mapped file that has become shorter between the look at it and the copy."""
+    saved = Saved(world, program(world, STEPS))
+    world.run("agent", "stop")
+    running = start(world, saved.words, "--job", "app", "--retries", 0,
+                    env={"BACKSTAY_FAILPOINT": "image.table=stop@1"})
+    stopped = wait_for(lambda: running.poll() is not None or
+                       [pid for pid in processes_of(world, "backstay-companion")
+                        if state_of(pid) == "T"], "the companion at its point")
+    os.truncate(world.folder / "mapped.0", 0)
+    os.kill(stopped[0], signal.SIGCONT)
+    _, told = running.communicate(timeout=60)
+    assert running.returncode == 0, told
+    assert "version 2 skipped: " in told and "broke down" in told, told
+    assert "goes on from version 1" in told and saved.none_is_set_aside(), told
+
+
+def test_a_damaged_version_is_left_out_and_named(world):
+    saved = Saved(world, program(world, STEPS))
+    world.run("agent", "stop")
+    segment = next((world.dir / "app").glob("v*2/*segment*"))
+    content = bytearray(segment.read_bytes())
+    content[len(content) // 2] ^= 1
+    segment.write_bytes(content)
+    done = saved.goes_on()
+    assert done.returncode == 0 and "version 2 skipped: " in done.stderr, done.stderr
+    assert "does not match its checksum" in done.stderr, done.stderr
+    assert "goes on from version 1" in done.stderr and steps_of(world) == ["three", "end"]
+    again = world.run("verify", "app", "--json").stdout
+    assert '"good": false' in again or '"good":false' in again, again
+
+
+@pytest.mark.skipif(not HERE, reason="no launcher is installed")
+def test_all_ranks_go_back_where_one_cannot(world):
+    saved = Saved(world, line(HERE[0], 2, *program(world, STEPS)), ranks=2)
+    (world.folder / "scratch.1").unlink()
+    done = saved.goes_on()
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("version 2 skipped: ") == 1 and "scratch.1" in done.stderr
+    assert [steps_of(world, rank) for rank in (0, 1)] == [["three", "end"]] * 2, done.stderr
+    assert saved.none_is_set_aside()
+
+
+# --- --from --------------------------------------------------------------------------------------
+
+
+def test_from_takes_an_older_version_and_newer_ones_stay(world):
+    saved = Saved(world, program(world, STEPS))
+    done = saved.goes_on("--from", 1)
+    assert done.returncode == 0 and "goes on from version 1; newer ones" in done.stderr, done.stderr
+    assert steps_of(world) == ["three", "end"]
+    assert saved.none_is_set_aside()
+    done = saved.goes_on()
+    assert done.returncode == 0 and steps_of(world) == ["end"], done.stderr  # from version 2
+
+
+def kill_the_program(world):
+    for pid in processes_of(world):
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_a_retry_does_not_take_a_version_that_was_passed_over(world):
+    saved = Saved(world, program(world, STEPS))
+    (world.folder / "has.0").unlink()
+    (world.folder / "three").unlink()
+    running = start(world, saved.words, "--job", "app", "--from", 1)
+    wait_for(lambda: running.poll() is not None or steps_of(world) == ["three"], "its first life")
+    kill_the_program(world)
+    wait_for(lambda: running.poll() is not None or steps_of(world) == ["three"] * 2, "its second")
+    assert world.run("checkpoint", "app", "--wait").returncode == 0
+    kill_the_program(world)
+    (world.folder / "three").touch()
+    _, told = running.communicate(timeout=60)
+    assert running.returncode == 0, told
+    assert "restart 1 of 3 from version 1, as --from asks" in told, told
+    assert "restart 2 of 3 from version 3, captured" in told, told
+    assert steps_of(world) == ["three", "three", "end"], told
+
+
+def test_where_the_version_of_from_is_damaged_no_other_is_taken(world):
+    saved = Saved(world, program(world, STEPS))
+    segment = next((world.dir / "app").glob("v*1/*segment*"))
+    content = bytearray(segment.read_bytes())
+    content[len(content) // 2] ^= 1
+    world.run("agent", "stop")
+    segment.write_bytes(content)
+    for _ in range(2):  # the second time it is known
+        done = saved.goes_on("--from", 1)
+        assert done.returncode != 0 and steps_of(world) == [], done.stderr
+        assert "version 1" in done.stderr and "checksum" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("options, why", [
+    (["--transparent", "--from", "9"], "version 9 of job app does not exist"),
+    (["--from", "1"], "--from is for programs under --transparent"),
+    (["--transparent", "--from", "1", "--requeue"], "--from and --requeue"),
+    (["--transparent", "--from", "1", "--fresh"], "--fresh"),
+    (["--transparent", "--from", "-1"], "--from"),
+])
+def test_from_is_refused_by_name(world, options, why):
+    done = world.run("run", *options, "--job", "app", "--", "/bin/echo", "begun")
+    assert done.returncode != 0 and why in done.stderr and done.stdout == "", done
+    assert "restart 1" not in done.stderr, done.stderr
