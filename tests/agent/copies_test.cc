@@ -52,6 +52,7 @@ struct CopiesWorld {
     CopyGiver giver({.tier = theirs.get(),
                      .job = job,
                      .host = "owner",
+                     .dir = "/disk",
                      .look_at_folder = [this](const std::string& path) { return look(path, 7); },
                      .kept = [this](VersionNumber version, RunId) { return heard(version); }});
     questions = 0;
@@ -275,8 +276,12 @@ TEST(CopyGiver, GivesOneJobsFolderAlone) {
   store(machine, 1, {{.path = "/w/a", .bytes = "a"}});
   store(machine, 1, {{.path = "/w/a", .bytes = "a"}}, "job.files.host2");
   const auto disk = CopiesWorld::tier(machine.files, std::make_shared<io::Faults>());
-  CopyGiver giver(
-      {.tier = disk.get(), .job = job, .host = "owner", .look_at_folder = {}, .kept = {}});
+  CopyGiver giver({.tier = disk.get(),
+                   .job = job,
+                   .host = "owner",
+                   .dir = "/disk",
+                   .look_at_folder = {},
+                   .kept = {}});
   const auto listed = [&](const std::string& name) {
     return error_of(giver.answer(line_question("list", {{"name", name}})));
   };

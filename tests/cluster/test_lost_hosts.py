@@ -6,10 +6,11 @@ becomes durable, or protected, meanwhile.
 """
 
 import itertools
+import threading
 
 import pytest
 
-from conftest import finish
+from conftest import DEADLINE_S, finish
 from minicluster import waiting
 from supervised import BACKSTAY, JOBS, LAUNCHERS, SETTINGS, SILENT_S
 
@@ -28,6 +29,7 @@ class Captured:
     def __init__(self, mini, *stuck, durable=True):
         self.mini = mini
         self.is_durable = durable
+        self.more = {}
         self.job = next(names)
         self.folder = f"/mnt/shared/{self.job}"
         self.durable = f"{self.folder}/durable"
@@ -49,7 +51,7 @@ END
             mini.on(host, "pkill -KILL -f '[/]backstayd ' || true")
 
     def start(self, options, hosts, script, failpoint=""):
-        settings = {**SETTINGS, "BACKSTAY_AGENT_PROGRAM": self.agent,
+        settings = {**SETTINGS, **self.more, "BACKSTAY_AGENT_PROGRAM": self.agent,
                     "BACKSTAY_DURABLE_DIR": self.durable if self.is_durable else "",
                     "BACKSTAY_FAILPOINT": failpoint}
         words = [f"{name}={value}" for name, value in settings.items() if value]
@@ -252,3 +254,21 @@ def test_copies_go_once_the_files_are_at_home(captured, whole):
     assert code == 0, output
     assert [one.size(name) for name in "abc"] == [BYTES] * 3
     assert one.count("n2", "n1", "*") == 0
+
+
+def test_a_storage_folder_of_all_hosts_gets_no_copies_and_its_agent_is_not_locked_out(captured,
+                                                                                     whole):
+    one = captured(durable=False)
+    one.more = {"BACKSTAY_DIR": f"{one.folder}/store"}
+    whole.on("n0", f"rm {one.folder}/stuck; mkdir -m 700 {one.folder}/store")
+    running = one.start(["--spares", "1"], ["--host", "n1,n2", "-n", "1"],
+                        f"read x <never; {COPY} in/a")
+    end = threading.Timer(DEADLINE_S, running.kill)
+    end.start()
+    told = next(line for line in iter(running.stdout.readline, "") if "are not copied" in line)
+    end.cancel()
+    assert "captured files of n1 are not copied to n2" in told, told
+    assert "is one folder for both" in told, told
+    whole.on("n0", f"echo go >{one.folder}/never")
+    code, output = finish(running)
+    assert code == 0 and one.is_home("a"), output

@@ -29,7 +29,12 @@ Result<LineMessage> CopyGiver::answered(const LineMessage& question) {
   const std::string what = question.head.value("do", "");
   LineMessage answer;
   if (what == "greet") {
-    answer.head = {{"protocol", copy_line_protocol}, {"job", world_.job}, {"host", world_.host}};
+    const auto dir = world_.look_at_folder(world_.dir);
+    answer.head = {{"protocol", copy_line_protocol},
+                   {"job", world_.job},
+                   {"host", world_.host},
+                   {"inode", dir.ok() ? dir->inode : 0},
+                   {"born_ns", dir.ok() ? dir->born_ns : 0}};
     return answer;
   }
   if (what == "folder") {

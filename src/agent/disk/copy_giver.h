@@ -19,6 +19,7 @@ class CopyGiver {
     tier::Tier* tier = nullptr;  // lives longer
     std::string job;
     std::string host;
+    std::string dir;  // the folder of the tier, which may not be there yet
     std::function<Result<FolderFacts>(const std::string&)> look_at_folder;
     // The copy of that version is safe on the keeper's disk.
     std::function<Status(VersionNumber, RunId)> kept;

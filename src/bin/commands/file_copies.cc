@@ -50,10 +50,33 @@ std::string json_line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+Result<agent::LineMessage> greeting(agent::CopyLine& line) {
+  BACKSTAY_ASSIGN(agent::LineMessage answer, line.ask(agent::line_question("greet")));
+  BACKSTAY_TRY(agent::error_of(answer));
+  return answer;
+}
+
+// The storage folder is there once the first program has an agent there. A lock that is taken in
+// the other host's own folder would keep its agent out of it.
+Status check_storage(agent::CopyLine& line, const std::string& dir) {
+  for (;;) {
+    BACKSTAY_ASSIGN(const agent::LineMessage answer, greeting(line));
+    const agent::FolderFacts there{.inode = answer.head.value("inode", std::uint64_t{0}),
+                                   .born_ns = answer.head.value("born_ns", std::uint64_t{0})};
+    const auto here = agent::look_at_folder(dir);
+    if (there.inode != 0 && here.ok() && agent::same_folder(*here, there))
+      return Error(Code::invalid, fmt::format("{} is one folder for both: a copy there would not "
+                                              "outlive it; set durable.dir, or another storage.dir",
+                                              dir));
+    if (there.inode != 0) return {};
+    to_stderr(json_line(round_json({})) + "\n");
+    ::poll(nullptr, 0, round_pause_ms);
+  }
+}
+
 // Whose job of files is at the other end. Errors: protocol, invalid (it is this host).
 Result<std::string> greet_giver(agent::CopyLine& line) {
-  BACKSTAY_ASSIGN(const agent::LineMessage answer, line.ask(agent::line_question("greet")));
-  BACKSTAY_TRY(agent::error_of(answer));
+  BACKSTAY_ASSIGN(const agent::LineMessage answer, greeting(line));
   if (answer.head.value("protocol", 0U) != agent::copy_line_protocol)
     return Error(Code::protocol, "the other host has another release of Backstay");
   if (answer.head.value("host", "") == host_name())
@@ -106,6 +129,7 @@ Result<int> give_copies(const Config& config, const std::string& job) {
   agent::CopyGiver giver({.tier = &stored.tier(),
                           .job = files_job,
                           .host = host_name(),
+                          .dir = config.storage.dir,
                           .look_at_folder = agent::look_at_folder,
                           .kept = [&](VersionNumber version, RunId run) {
                             return tell_agent(config, files_job, version, run);
@@ -120,6 +144,7 @@ Result<int> keep_copies(const Config& config, const std::string& host) {
   agent::CopyLine line(STDIN_FILENO, STDOUT_FILENO, keeper_patience_s);
   BACKSTAY_ASSIGN(const std::string job, greet_giver(line));
   BACKSTAY_TRY(check_job_name(job));
+  BACKSTAY_TRY(check_storage(line, config.storage.dir));
   BACKSTAY_ASSIGN(Stored stored, Stored::open(config));
   BACKSTAY_ASSIGN(const agent::HeldLock lock, lock_patiently(config.storage.dir, job));
   CopyKeeper keeper({.tier = &stored.tier(),

@@ -108,8 +108,9 @@ bool Runner::files_are_home() const {
 }
 
 int Runner::finish(int code) {
-  if (!files_are_home() && code == 0) code = exit_failed;
-  copies_.end();
+  const bool home = files_are_home();
+  if (!home && code == 0) code = exit_failed;
+  home ? copies_.end() : copies_.cut();
   say_what_is_not_saved();
   if (stopping_)
     say("stopped",
