@@ -34,7 +34,6 @@ using agent::LostFiles;
 constexpr double giver_patience_s = 600;  // a keeper may sync a large copy
 constexpr double keeper_patience_s = 60;
 constexpr int round_pause_ms = 250;
-constexpr std::uint64_t word_each_ns = 1'000'000'000;
 
 Status tell_agent(const Config& config, const std::string& job, VersionNumber version, RunId run) {
   constexpr double patience_s = 5;
@@ -48,6 +47,12 @@ Json round_json(const CopyKeeper::Round& round) {
 
 std::string json_line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// Nobody may be reading: `backstay run` waits for files to come home. Then the copies matter more.
+void tell_of(const CopyKeeper::Round& round) {
+  pollfd words{STDERR_FILENO, POLLOUT, 0};
+  if (::poll(&words, 1, 0) == 1) to_stderr(json_line(round_json(round)) + "\n");
 }
 
 Result<agent::LineMessage> greeting(agent::CopyLine& line) {
@@ -69,7 +74,7 @@ Status check_storage(agent::CopyLine& line, const std::string& dir) {
                                               "outlive it; set durable.dir, or another storage.dir",
                                               dir));
     if (there.inode != 0) return {};
-    to_stderr(json_line(round_json({})) + "\n");
+    tell_of({});
     ::poll(nullptr, 0, round_pause_ms);
   }
 }
@@ -153,17 +158,10 @@ Result<int> keep_copies(const Config& config, const std::string& host) {
                      .bytes_per_s = config.protect.rate_limit_mib_s << 20,
                      .look_at_folder = agent::look_at_folder},
                     [&](const agent::LineMessage& question) { return line.ask(question); });
-  Json told;
-  for (std::uint64_t told_ns = 0;;) {
+  for (;;) {
     BACKSTAY_TRY(lock->check());
     BACKSTAY_ASSIGN(const CopyKeeper::Round round, keeper.round());
-    const Json now = round_json(round);
-    const std::uint64_t now_ns = system_clock().monotonic_ns();
-    if (now != told || now_ns - told_ns >= word_each_ns) {
-      to_stderr(json_line(now) + "\n");
-      told = now;
-      told_ns = now_ns;
-    }
+    tell_of(round);
     ::poll(nullptr, 0, round_pause_ms);
   }
 }

@@ -12,8 +12,8 @@ namespace backstay::bin {
 
 // An exit code. The first two use standard input and output as the line, and block until it ends.
 Result<int> give_copies(const Config& config, const std::string& job);
-// `host`: the name by which `backstay run` reaches the one at the other end. Each round, at least
-// one a second, is told by a line of JSON on standard error.
+// `host`: the name by which `backstay run` reaches the one at the other end. Each round is
+// told by a line of JSON on standard error, while there is room for it.
 Result<int> keep_copies(const Config& config, const std::string& host);
 // Prints the copies of other hosts' files here that have something to bring.
 Result<int> list_copies(const Config& config, const std::string& job);

@@ -57,6 +57,7 @@ void CopyLines::lay(const RunHosts& hosts) {
 
 void CopyLines::start(Pair& pair) {
   pair.keeper = keeper_of(pair.owner, hosts_.all, pair.tried++);
+  ++pair.in_vain;
   pair.waiting = 0;
   pair.partial.clear();
   pair.last_words.clear();
@@ -104,7 +105,15 @@ std::vector<pid_t> CopyLines::processes() const {
   return all;
 }
 
+// Not for each word of a keeper, of which there may be thousands a second.
 void CopyLines::step() {
+  const std::uint64_t now = monotonic_ns();
+  if (now - looked_ns_ < static_cast<std::uint64_t>(copies_look_s * 1e9)) return;
+  looked_ns_ = now;
+  look();
+}
+
+void CopyLines::look() {
   for (Pair& pair : pairs_) {
     if (pair.words.valid()) read(pair);
     if (!pair.words.valid() && monotonic_ns() >= pair.again_ns) start(pair);
@@ -135,6 +144,7 @@ void CopyLines::take(Pair& pair, const std::string& line) {
     return;
   }
   pair.heard_ns = monotonic_ns();
+  pair.in_vain = 0;
   pair.waiting = round.value("waiting", std::size_t{0});
   for (const Json& trouble : round.value("troubles", Json::array()))
     if (trouble.is_string())
@@ -173,16 +183,17 @@ void CopyLines::cut() {
 }
 
 void CopyLines::end() {
-  step();
+  look();
   const std::uint64_t begun = monotonic_ns();
   const std::uint64_t deadline = deadline_in(tidy_s);
   const auto is_tidy = [begun](const Pair& pair) {
-    return pair.heard_ns == 0 || (pair.heard_ns > begun && pair.waiting == 0);
+    const bool hopeless = pair.heard_ns == 0 || (pair.in_vain > 1 && !pair.words.valid());
+    return hopeless || (pair.heard_ns > begun && pair.waiting == 0);
   };
   while (!std::ranges::all_of(pairs_, is_tidy) && monotonic_ns() < deadline) {
     auto waiting = fds();
     ::poll(waiting.data(), waiting.size(), tidy_step_ms);
-    step();
+    look();
   }
   cut();
 }

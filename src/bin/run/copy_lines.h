@@ -34,8 +34,7 @@ class CopyLines {
   // For the hosts of an attempt; `hosts` must live until cut(). None where there is a durable
   // directory, no wish for copies, no other host, or no shell.
   void lay(const RunHosts& hosts);
-  std::vector<pollfd> fds() const;
-  // Reads what keepers say, and starts pairs that have ended again.
+  // Once a second at most: reads what keepers say, and starts pairs that have ended again.
   void step();
   double next_step_s() const;
   std::vector<pid_t> processes() const;
@@ -54,11 +53,14 @@ class CopyLines {
     std::vector<Fd> processes = {};  // pidfds: never another process that got the same number
     std::string partial = {};
     std::string last_words = {};
-    std::uint64_t heard_ns = 0;
-    std::size_t waiting = 0;  // versions without a file at home, as the keeper has said last
+    std::uint64_t heard_ns = 0;  // 0: it has never worked
+    unsigned in_vain = 0;        // starts since it has worked last
+    std::size_t waiting = 0;     // versions without a file at home, as the keeper has said last
     std::uint64_t again_ns = 0;
   };
   bool is_wanted() const;
+  void look();
+  std::vector<pollfd> fds() const;
   void start(Pair& pair);
   Status connect(Pair& pair);
   void read(Pair& pair);
@@ -73,6 +75,7 @@ class CopyLines {
   RunHosts::Reach hosts_;
   std::vector<Pair> pairs_;
   std::set<std::string> said_;
+  std::uint64_t looked_ns_ = 0;
 };
 
 }  // namespace backstay::bin

@@ -92,8 +92,6 @@ Status Runner::start_meeting() {
 
 std::vector<pollfd> Runner::watched() const {
   auto all = hosts_ ? hosts_->fds() : std::vector<pollfd>{};
-  const auto copies = copies_.fds();
-  all.insert(all.end(), copies.begin(), copies.end());
   if (meeting_ && stage_ == Stage::running) all.push_back({meeting_->descriptor(), POLLIN, 0});
   return all;
 }
