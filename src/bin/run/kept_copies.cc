@@ -118,7 +118,7 @@ void bring_kept_files(const Config& config, const std::string& job, const RunHos
       tell(keeper, outcome, say);
     } else {
       say("lost_host_busy",
-          fmt::format("captured files of {} are not brought home: {} has copies and did not "
+          fmt::format("the files of {} are not brought home: {} has copies and did not "
                       "succeed; the next start tries again",
                       fmt::join(files_jobs, ", "), keeper),
           {{"keeper", keeper}});
