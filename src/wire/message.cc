@@ -116,6 +116,9 @@ constexpr auto fields_of<Where> = std::tuple(&Where::job, &Where::dir, &Where::v
 template <>
 constexpr auto fields_of<EndRanks> = std::tuple(&EndRanks::job, &EndRanks::dir, &EndRanks::run);
 template <>
+constexpr auto fields_of<Copied> = std::tuple(&Copied::job, &Copied::dir, &Copied::version,
+                                              &Copied::run);
+template <>
 constexpr auto fields_of<Join> = std::tuple(&Join::release, &Join::job, &Join::pid, &Join::dir,
                                             &Join::keep, &Join::durable_dir, &Join::durable_keep,
                                             &Join::durable_bytes_per_s);

@@ -239,6 +239,12 @@ struct Where {  // on which nodes' disks the files of a version are
   VersionNumber version = 0;
 };
 
+struct Copied {  // a tool says: another host has a copy of this version of captured files
+  std::string job;
+  std::string dir;
+  VersionNumber version = 0;
+  RunId run = 0;
+};
 struct EndRanks {  // those of this run that are connected to this agent
   std::string job;
   std::string dir;
@@ -349,7 +355,7 @@ class Message
                           Withdraw, Withdrawn, Forget, AwaitNewer, Neighbours, Candidates,
                           Candidate, Ready, Proceed, Where, EndRanks, Join, Open, Opened, More,
                           Finish, Abandon, BringHome, AtHome, MoveHome, MovedHome, AskCut,
-                          CutReport, RefuseCut, CutOrder, CutOver, NoteWrites, Kept> {
+                          CutReport, RefuseCut, CutOrder, CutOver, NoteWrites, Kept, Copied> {
  public:
   template <AlternativeOf<variant> T>
   Message(T&& value)  // NOLINT(google-explicit-constructor): as a variant

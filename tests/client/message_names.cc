@@ -15,7 +15,7 @@ const char* name_of(const wire::Message& message) {
       "candidates", "candidate", "ready",     "proceed",     "where",       "end_ranks",
       "join",       "open",      "opened",    "more",        "finish",      "abandon",
       "bring_home", "at_home",   "move_home", "moved_home",  "ask_cut",     "cut_report",
-      "refuse_cut", "cut_order", "cut_over",  "note_writes", "kept"};
+      "refuse_cut", "cut_order", "cut_over",  "note_writes", "kept",        "copied"};
   static_assert(names.size() == std::variant_size_v<wire::Message::variant>);
   return names.at(message.index());
 }

@@ -1,14 +1,16 @@
-"""Captured files of a host that is lost come home out of the durable directory.
+"""Captured files of a host that is lost come home out of the durable directory, or out of copies on
+another host.
 
 The agents of some hosts stand still before they bring the first file home; what they have captured
-becomes durable meanwhile.
+becomes durable, or protected, meanwhile.
 """
 
 import itertools
+import threading
 
 import pytest
 
-from conftest import finish
+from conftest import DEADLINE_S, finish
 from minicluster import waiting
 from supervised import BACKSTAY, JOBS, LAUNCHERS, SETTINGS, SILENT_S
 
@@ -21,11 +23,13 @@ COPY = """awk '{ f = FILENAME; sub("^in", "out", f); print > f }'"""
 
 class Captured:
     """One job, whose programs copy files to a shared folder; those of `stuck` hosts stay where they
-    were captured.
+    were captured. Without `durable` hosts keep copies for each other.
     """
 
-    def __init__(self, mini, *stuck):
+    def __init__(self, mini, *stuck, durable=True):
         self.mini = mini
+        self.is_durable = durable
+        self.more = {}
         self.job = next(names)
         self.folder = f"/mnt/shared/{self.job}"
         self.durable = f"{self.folder}/durable"
@@ -47,8 +51,9 @@ END
             mini.on(host, "pkill -KILL -f '[/]backstayd ' || true")
 
     def start(self, options, hosts, script, failpoint=""):
-        settings = {**SETTINGS, "BACKSTAY_AGENT_PROGRAM": self.agent,
-                    "BACKSTAY_DURABLE_DIR": self.durable, "BACKSTAY_FAILPOINT": failpoint}
+        settings = {**SETTINGS, **self.more, "BACKSTAY_AGENT_PROGRAM": self.agent,
+                    "BACKSTAY_DURABLE_DIR": self.durable if self.is_durable else "",
+                    "BACKSTAY_FAILPOINT": failpoint}
         words = [f"{name}={value}" for name, value in settings.items() if value]
         return self.mini.start("exec", "n0", "--", "env", "-C", self.folder, *words, BACKSTAY,
                                "run", "--job", self.job, "--host-timeout", SILENT_S,
@@ -67,6 +72,15 @@ END
                                                  f"wc -l").strip() == str(count),
                       f"{count} durable versions of {host}")
 
+    def count(self, host, owner, name):
+        """How many versions of the owner's files have a file of that name on the host's disk."""
+        folder = f"/var/tmp/backstay-root/{self.job}.files.{owner}"
+        return int(self.mini.on(host, f"ls -d {folder}/v*/{name} 2>/dev/null | wc -l"))
+
+    def wait_for_protected(self, host, count):
+        waiting.until(lambda: self.count(host, host, "commit.protected") == count,
+                      f"{count} protected versions of {host}")
+
     def size(self, name):
         return int(self.mini.on("n0", f"stat -c %s {self.folder}/out/{name}"))
 
@@ -78,7 +92,7 @@ END
 @pytest.fixture
 def captured(whole):
     jobs = []
-    yield lambda *stuck: jobs.append(Captured(whole, *stuck)) or jobs[-1]
+    yield lambda *stuck, **more: jobs.append(Captured(whole, *stuck, **more)) or jobs[-1]
     for host in whole.status()["hosts"]:
         if host["state"] == "up":
             whole.on(host["name"], "pkill -KILL -f '[/]backstayd ' || true; "
@@ -176,3 +190,85 @@ def test_a_host_that_is_back_without_its_disk(captured, whole):
     whole("boot", "n1")
     code, output = one.run([], ["--host", "n1", "-n", "1"], "cmp in/a out/a")
     assert code == 0 and "brought 1 captured file of n1 home" in output, output
+
+
+def test_copies_on_another_host_come_home_at_the_next_attempt(captured, whole):
+    one = captured("n1", durable=False)
+    script = (f"case $(hostname) in n1) {COPY} in/a in/b in/c; read x <never;; "
+              "*) cmp in/a out/a && cmp in/b out/b && cmp in/c out/c && echo all of them;; esac")
+    running = one.start(["--spares", "1"], ["--host", "n1,n2", "-n", "1"], script)
+    one.wait_for_protected("n1", 3)
+    code, output = one.tool("n1", f"ls {one.job}.files.n1")
+    assert code == 0 and output.count("protected") == 3, output
+    assert one.count("n2", "n1", "commit.local") == 3
+    whole("kill", "n1")
+    code, output = finish(running)
+    assert code == 0 and "all of them" in output, output
+    assert f"brought 3 captured files home out of the copies of {one.job}.files.n1 on n2" in output
+    assert whole.on("n0", f"ls -A {one.folder}/out").split() == ["a", "b", "c"]
+    assert one.count("n2", "n1", "*") == 0
+
+
+def test_what_a_user_changed_stays_and_who_brings_the_copies_is_killed(captured, whole):
+    one = captured("n1", durable=False)
+    running = one.start(["--retries", "0"], ["--host", "n1,n2", "-n", "1", "--map-by", "node"],
+                        f"{COPY} in/a in/b in/c; read x <never")
+    one.wait_for_protected("n1", 3)
+    whole.on("n0", f"cd {one.folder}/out && rm a && echo mine >b")
+    # Nobody brings them while their host lives.
+    whole.on("n1", "pkill -KILL -f '[/]backstay-collector'")
+    again = [["--spares", "1"], ["--host", "n2,n3", "-n", "1"], "true"]
+    code, output = one.run(*again)
+    assert "captured files of n1 are not brought home, as n1 lives" in output, output
+    assert one.size("c") == 0
+    whole("kill", "n1")
+    finish(running)
+    code, output = one.run(*again, failpoint="home.4=kill@1")
+    assert "n2 has copies and did not succeed" in output, output
+    code, output = one.run(*again)
+    assert code == 0, output
+    assert f"out/a of {one.job}.files.n1" in output and f"out/b of {one.job}.files.n1" in output
+    assert one.is_home("c") and whole.on("n0", f"cat {one.folder}/out/b") == "mine\n"
+    assert whole.on("n0", f"ls -A {one.folder}/out").split() == ["b", "c"]
+    code, output = one.tool("n2", f"export {one.job}.files.n1 -o {one.folder}/exported")
+    assert code == 0, output
+    # Once: what was left is not told again.
+    code, output = one.run(*again)
+    assert code == 0 and "of n1" not in output and ".files.n1" not in output, output
+
+
+def test_copies_go_once_the_files_are_at_home(captured, whole):
+    one = captured("n1", durable=False)
+    # One process: the start of another one would wait for the files before.
+    write = f"printf %0{BYTES}d 0 >out/"
+    running = one.start(["--spares", "1"], ["--host", "n1,n2", "-n", "1"],
+                        f"{write}a; {write}b; read x <never; {write}c; read x <never; true")
+    one.wait_for_protected("n1", 2)
+    whole.on("n2", "pkill -KILL -f '[k]eep-copies'")  # the next keeper goes on
+    whole.on("n0", f"echo go >{one.folder}/never")
+    one.wait_for_protected("n1", 3)
+    assert one.count("n2", "n1", "commit.local") == 3
+    whole.on("n0", f"rm {one.folder}/stuck; echo go >{one.folder}/never")
+    whole.on("n1", "pkill -KILL -f '[/]backstayd '")
+    code, output = finish(running)
+    assert code == 0, output
+    assert [one.size(name) for name in "abc"] == [BYTES] * 3
+    assert one.count("n2", "n1", "*") == 0
+
+
+def test_a_storage_folder_of_all_hosts_gets_no_copies_and_its_agent_is_not_locked_out(captured,
+                                                                                     whole):
+    one = captured(durable=False)
+    one.more = {"BACKSTAY_DIR": f"{one.folder}/store"}
+    whole.on("n0", f"rm {one.folder}/stuck; mkdir -m 700 {one.folder}/store")
+    running = one.start(["--spares", "1"], ["--host", "n1,n2", "-n", "1"],
+                        f"read x <never; {COPY} in/a")
+    end = threading.Timer(DEADLINE_S, running.kill)
+    end.start()
+    told = next(line for line in iter(running.stdout.readline, "") if "are not copied" in line)
+    end.cancel()
+    assert "captured files of n1 are not copied to n2" in told, told
+    assert "is one folder for both" in told, told
+    whole.on("n0", f"echo go >{one.folder}/never")
+    code, output = finish(running)
+    assert code == 0 and one.is_home("a"), output

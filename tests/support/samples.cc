@@ -306,7 +306,8 @@ std::vector<wire::Message> last_messages() {
           CutOver{8, Code::again, "rank 3 (n1) has not called MPI for 60 s"},
           NoteWrites{
               2, 9000, 1, 10, 3, 30, {{64, 4, 100, 9}, {0, 1, 8900, 700}}, {{"close", 2, 50, 40}}},
-          Kept{12, 11, 1ULL << 33, {{1ULL << 32, 4 << 20}, {0, 4096}}}};
+          Kept{12, 11, 1ULL << 33, {{1ULL << 32, 4 << 20}, {0, 4096}}},
+          Copied{"heat.files.n1", "/versions", 12, 0x1122334455667788}};
 }
 
 std::vector<wire::Message> first_messages() {

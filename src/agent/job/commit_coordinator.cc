@@ -133,12 +133,20 @@ std::vector<RunMembership*> CommitCoordinator::run_memberships() const {
 // Versions of its run may still be announced to it.
 bool CommitCoordinator::is_wanted(const RunMembership& run_membership) const {
   const RunId run = run_membership.facts().self.run;
-  return has_in_doubt_of(run) ||
+  return has_in_doubt_of(run) || awaits_protected(run) ||
          std::any_of(state_.memory.begin(), state_.memory.end(), [this, run](const auto& entry) {
            const MemoryVersion& version = entry.second;
            return version.info.run == run && version.captured && !state_.is_local(version) &&
                   !version.failed;
          });
+}
+
+// Another host has a copy of a version of one node, and that is not announced yet.
+bool CommitCoordinator::awaits_protected(RunId run) const {
+  return std::ranges::any_of(state_.versions.rows(), [run](const auto& entry) {
+    const VersionRow& row = entry.second;
+    return row.protected_here && row.is_of(run) && row.disk->record.nodes == 1;
+  });
 }
 
 RunMembership* CommitCoordinator::membership_of(const format::CommitRecord& record) {
@@ -189,9 +197,12 @@ void CommitCoordinator::on(const RecordFailed& event) {
 }
 
 void CommitCoordinator::held_protected(VersionNumber version) {
-  if (!present_) return;
+  const VersionRow* row = state_.versions.find(version);
+  const bool alone = row != nullptr && row->disk && row->disk->record.nodes == 1;
+  RunMembership* run_membership = alone ? membership_of(row->disk->record) : present_.get();
+  if (run_membership == nullptr) return;
   state_.versions.replicated(version);
-  present_->held(version, Level::protected_);
+  run_membership->held(version, Level::protected_);
 }
 
 // --- what the fleets say ------------------------------------------------------------------------

@@ -45,7 +45,7 @@ class CommitCoordinator final : public MembershipOwner {
   void on(const VersionRecorded& event);
   void on(const RecordFailed& event);
 
-  // This node's part is protected.
+  // This node's part is protected. A version of one node may be of an earlier run.
   void held_protected(VersionNumber version);
 
   // Sealed versions of the present run that are not decided.
@@ -81,6 +81,7 @@ class CommitCoordinator final : public MembershipOwner {
   static constexpr std::size_t said_again_max = 8;  // of each kind: much less than the tree keeps
   std::vector<tree::Remembered> remembered(const wire::Hello& hello) const;
   bool has_in_doubt_of(RunId run) const;
+  bool awaits_protected(RunId run) const;
   bool out_of_patience() const;
   std::uint64_t patience_ends_ns() const;
   bool is_wanted(const RunMembership& run_membership) const;

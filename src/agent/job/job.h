@@ -46,7 +46,6 @@ class Job final : private RunEvents, private RedundancyEvents {
   }
 
   const std::string& name() const { return state_.name; }
-  const std::string& dir() const { return state_.dir; }
 
   // A rank joins. Answered by Welcome once the tier was scanned. Errors: busy (another run of this
   // job is alive), invalid, state; the caller ends the connection with them.
@@ -120,6 +119,8 @@ class Job final : private RunEvents, private RedundancyEvents {
   // A tool removes the version: no restart takes it any more. Errors: busy (it is still needed
   // here).
   Status forget(VersionNumber version);
+  // A tool says that another host has a copy of a version of captured files. Errors: not_found.
+  Status copied(VersionOfRun version);
   // A tool has ended the ranks, so that another run can go on: runs of the same `backstay run` are
   // refused from now on.
   void taken_over() { taken_over_.insert(launch_of(state_.run)); }

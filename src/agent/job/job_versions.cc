@@ -104,6 +104,19 @@ Status Job::forget(VersionNumber version) {
   return {};
 }
 
+Status Job::copied(VersionOfRun version) {
+  const VersionRow* row = state_.versions.find(version.first);
+  const bool whole =
+      row != nullptr && row->is_of(version.second) && row->good() && row->disk->record.nodes == 1;
+  if (!whole) {
+    return Error(Code::not_found, fmt::format("{} has no complete version {} of that run here",
+                                              state_.name, version.first));
+  }
+  if (row->announced < Level::protected_) commit_coordinator_.held_protected(version.first);
+  carry_out();
+  return {};
+}
+
 bool Job::drop_unwritable() {
   if (has_processes() || !restores_.empty()) return false;
   const auto found =

@@ -55,7 +55,7 @@ class MetricsText {
 };
 
 // Two jobs may have one name, in two folders.
-Labels labels_of(const Job& job) { return {{"job", job.name()}, {"dir", job.dir()}}; }
+Labels labels_of(const Job& job) { return {{"job", job.name()}, {"dir", job.state().dir}}; }
 
 double seconds(std::uint64_t ns) { return 1e-9 * static_cast<double>(ns); }
 

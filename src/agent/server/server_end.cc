@@ -15,7 +15,7 @@ void Server::close_unused_jobs() {
   std::erase_if(slots_, [this](const auto& entry) {
     Slot& slot = *entry.second;
     if (!may_close(slot)) return false;
-    spdlog::info("job closed job={} dir={}", slot.job->name(), slot.job->dir());
+    spdlog::info("job closed job={} dir={}", slot.job->name(), slot.job->state().dir);
     slot.job->close();
     return true;
   });

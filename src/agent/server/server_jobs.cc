@@ -36,7 +36,7 @@ Result<Job*> Server::job_for(const Connection& connection, const std::string& jo
 
 Server::Slot* Server::open_slot(const std::string& job, const std::string& dir) {
   for (auto& [number, slot] : slots_) {
-    if (slot->job->name() == job && slot->job->dir() == dir) return slot.get();
+    if (slot->job->name() == job && slot->job->state().dir == dir) return slot.get();
   }
   return nullptr;
 }

@@ -45,6 +45,12 @@ void Server::admin_message(ConnectionId id, const wire::Message& message) {
     if (const Status status = forget(*gone); !status.ok()) {
       answer = {status.error().code(), status.error().message()};
     }
+  } else if (const auto* copied = std::get_if<wire::Copied>(&message)) {
+    Slot* slot = open_slot(copied->job, normal_path(copied->dir));
+    const Status heard = slot == nullptr
+                             ? Error(Code::not_found, "job " + copied->job + " is not open here")
+                             : slot->job->copied({copied->version, copied->run});
+    if (!heard.ok()) answer = {heard.error().code(), heard.error().message()};
   } else if (const auto* newer = std::get_if<wire::AwaitNewer>(&message)) {
     Slot* slot = open_slot(newer->job, normal_path(newer->dir));
     if (slot != nullptr) return slot->job->await_newer(id, *newer);

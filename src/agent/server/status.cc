@@ -105,7 +105,7 @@ json job_json(const Job& job, const Gathered* gathered) {
         {"code", code_name(said->why.code())}, {"why", said->why.message()}, {"age_s", age_s}};
   }
   return {{"job", job.name()},
-          {"dir", job.dir()},
+          {"dir", job.state().dir},
           {"run", fmt::format("{:016x}", job.state().run)},
           {"node", job.state().node},
           {"nodes", job.state().nodes},

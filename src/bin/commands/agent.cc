@@ -1,4 +1,5 @@
-// `backstay agent start|stop|status`, and for `backstay run` on other hosts attend|ranks
+// `backstay agent start|stop|status`, and for `backstay run` on other hosts attend|ranks and what
+// file_copies.h has
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
@@ -15,6 +16,7 @@
 #include <string>
 
 #include "bin/commands/agent_process.h"
+#include "bin/commands/file_copies.h"
 #include "bin/parts/agent_link.h"
 #include "bin/parts/agent_start.h"
 #include "bin/parts/command.h"
@@ -40,6 +42,8 @@ struct AgentOptions {
   double requeue_after_s = 0;
   std::string job;
   std::string run;
+  std::string host;
+  std::vector<std::string> of;
 };
 
 Result<int> start(const Config& config, const AgentOptions& options) {
@@ -185,6 +189,10 @@ Result<int> ranks(const Config& config, const AgentOptions& options) {
 
 Result<int> act(const AgentOptions& options) {
   BACKSTAY_ASSIGN(const Config config, load(options.settings));
+  if (options.what == "give-copies") return give_copies(config, options.job);
+  if (options.what == "keep-copies") return keep_copies(config, options.host);
+  if (options.what == "copies") return list_copies(config, options.job);
+  if (options.what == "bring-copies") return bring_copies(config, options.job, options.of);
   if (options.what == "start") return start(config, options);
   if (options.what == "stop") return stop(config, options);
   if (options.what == "attend") return attend(config, options);
@@ -199,7 +207,9 @@ Action declare_agent(CLI::App& app) {
   app.add_option("what", options->what, "start, stop or status")
       ->type_name("WHAT")
       ->required()
-      ->check(CLI::IsMember({"start", "stop", "status", "attend", "ranks"}).description(""));
+      ->check(CLI::IsMember({"start", "stop", "status", "attend", "ranks", "give-copies",
+                             "keep-copies", "copies", "bring-copies"})
+                  .description(""));
   app.add_flag("--now", options->now, "stop: give up what is not on the disk yet");
   app.add_option("--pid", options->pid, "stop: this process, an agent whose socket has gone")
       ->type_name("PID")
@@ -210,9 +220,11 @@ Action declare_agent(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--requeue-after", options->requeue_after_s)
       ->check(some_seconds(true))
-      ->group("");                                   // attend
-  app.add_option("--job", options->job)->group("");  // ranks
-  app.add_option("--end", options->run)->group("");  // ranks: of this run
+      ->group("");                                     // attend
+  app.add_option("--job", options->job)->group("");    // ranks, copies
+  app.add_option("--end", options->run)->group("");    // ranks: of this run
+  app.add_option("--host", options->host)->group("");  // keep-copies: whose
+  app.add_option("--of", options->of)->group("");      // bring-copies: jobs of files
   add_settings(app, options->settings, false);
   app.footer(
       "Programs start an agent by themselves; this is for looking and for tidying up.\n"

@@ -100,6 +100,12 @@ Result<Json> AgentLink::end_ranks(const std::string& job, const std::string& dir
   return parsed(text);
 }
 
+Status AgentLink::copied(const std::string& job, const std::string& dir, VersionNumber version,
+                         RunId run) {
+  auto answer = ask(wire::Copied{job, dir, version, run});
+  return answer.ok() ? Status() : Status(answer.error());
+}
+
 Result<Json> AgentLink::await_newer(const wire::AwaitNewer& version, double timeout_s) {
   BACKSTAY_TRY(wire::send(socket_.get(), version));
   if (!readable_by(deadline_in(timeout_s))) {

@@ -34,6 +34,9 @@ class AgentLink {
   // Errors: not_found (the job is not open there), busy (the agent still needs it; the message says
   // for what).
   Status forget(const std::string& job, const std::string& dir, VersionNumber version);
+  // Another host has a copy of a version of captured files, synced.
+  // Errors: not_found (the job or the version is not there).
+  Status copied(const std::string& job, const std::string& dir, VersionNumber version, RunId run);
   // Ends the ranks of that run that are connected there.
   // Errors: not_found (there are none), busy (they are of another run).
   Result<nlohmann::ordered_json> end_ranks(const std::string& job, const std::string& dir,

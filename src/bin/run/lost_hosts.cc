@@ -1,9 +1,7 @@
 #include "bin/run/lost_hosts.h"
 
 #include <fmt/format.h>
-#include <linux/magic.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,6 +10,7 @@
 
 #include "agent/disk/job_lock.h"
 #include "agent/disk/lost_files.h"
+#include "agent/disk/shared_folder.h"
 #include "base/machine.h"
 #include "bin/parts/print.h"
 #include "bin/parts/stored.h"
@@ -25,88 +24,40 @@ using agent::LostFiles;
 
 constexpr std::size_t told_max = 8;  // files of a job that are told by name
 
-bool is_network(const struct statfs& system) {
-  constexpr std::uint32_t lustre = 0x0BD00BD0, gpfs = 0x47504653, beegfs = 0x19830326,
-                          panfs = 0xAAD7AAEA, cifs = 0xFF534D42, smb2 = 0xFE534D42,
-                          ceph = 0x00C36400;
-  switch (static_cast<std::uint32_t>(system.f_type)) {
-    case NFS_SUPER_MAGIC:
-    case SMB_SUPER_MAGIC:
-    case AFS_SUPER_MAGIC:
-    case lustre:
-    case gpfs:
-    case beegfs:
-    case panfs:
-    case cifs:
-    case smb2:
-    case ceph: return true;
-    default: return false;
-  }
-}
-
 // Ok if the folder is on shared storage. A folder of this host alone is not the one that the lost
 // host had under this name.
 Status same_folder(const std::string& folder, const std::string& durable) {
   struct stat here = {};
   struct stat shared = {};
-  struct statfs system = {};
-  if (::stat(folder.c_str(), &here) != 0 || ::statfs(folder.c_str(), &system) != 0)
-    return errno_error("look at " + folder, errno);
+  if (::stat(folder.c_str(), &here) != 0) return errno_error("look at " + folder, errno);
   if (::stat(durable.c_str(), &shared) == 0 && shared.st_dev == here.st_dev) return {};
-  if (is_network(system)) return {};
+  BACKSTAY_ASSIGN(const bool network, agent::is_on_network(folder));
+  if (network) return {};
   return Error(Code::unsupported,
                fmt::format("{} is on a file system that is not known to be shared", folder));
 }
 
 std::string first_label(const std::string& name) { return name.substr(0, name.find('.')); }
 
-// One files job in the durable directory.
-struct OfHost {
-  std::string job;
-  std::string host;                        // as the job's name has it
-  std::optional<std::string> in_use = {};  // as the launcher names it; none: not of this run
-  bool here = false;                       // this host
-};
-
-bool is_of(const OfHost& one, const std::string& job, const std::string& host) {
-  return one.job == client::files_job_name(job, host) || first_label(one.host) == first_label(host);
-}
-
-std::vector<OfHost> files_jobs(Stored& durable, const std::string& job, const RunHosts* hosts) {
-  std::vector<OfHost> found;
+std::vector<FilesOfHost> files_jobs(Stored& durable, const std::string& job,
+                                    const RunHosts* hosts) {
+  std::vector<FilesOfHost> found;
   const std::string prefix = job + ".files.";
   const auto names = durable.tier().list("");
   for (const std::string& name : names.ok() ? *names : std::vector<std::string>{}) {
     if (!name.starts_with(prefix)) continue;
     const auto versions = agent::scan(durable.tier(), name);
     if (!versions.ok() || versions->empty()) continue;  // nothing there, or another user's
-    OfHost& one = found.emplace_back(OfHost{name, name.substr(prefix.size())});
-    one.here = is_of(one, job, host_name());
+    FilesOfHost& one = found.emplace_back(FilesOfHost{name, name.substr(prefix.size())});
+    one.here = is_of_host(one, job, host_name());
     if (hosts == nullptr) continue;
     for (const std::string host : hosts->summary().value("hosts", Json::array()))
-      if (is_of(one, job, host)) one.in_use = host;
+      if (is_of_host(one, job, host)) one.in_use = host;
   }
   return found;
 }
 
-// A host of this run brings home by itself what is on its disk, and what is not there any more was
-// at home. Only where its disk has nothing at all of the job, the disk was lost.
-bool has_lost_its_disk(const Config& config, const OfHost& one, const RunHosts* hosts) {
-  if (one.here) {
-    auto stored = Stored::open(config);
-    if (!stored.ok()) return false;
-    const auto versions = agent::scan(stored->tier(), one.job);
-    return versions.ok() && versions->empty();
-  }
-  constexpr double work_s = 10;
-  const auto answers =
-      hosts->ask_each({{*one.in_use, {"ls", one.job, "--json", "--dir", config.storage.dir}},
-                       {*one.in_use, {"version"}}},
-                      work_s);
-  return !answers.front().ok() && answers.back().ok();
-}
-
-void tell(const OfHost& one, const LostFiles::Outcome& outcome, const std::string& durable,
+void tell(const FilesOfHost& one, const LostFiles::Outcome& outcome, const std::string& durable,
           const Say& say) {
   const auto brought = static_cast<std::uint64_t>(
       std::ranges::count(outcome.brought, one.job, &LostFiles::File::job));
@@ -142,6 +93,27 @@ void tell(const OfHost& one, const LostFiles::Outcome& outcome, const std::strin
 
 }  // namespace
 
+bool is_of_host(const FilesOfHost& one, const std::string& job, const std::string& host) {
+  return one.job == client::files_job_name(job, host) || first_label(one.host) == first_label(host);
+}
+
+// A host of this run brings home by itself what is on its disk, and what is not there any more was
+// at home. Only where its disk has nothing at all of the job, the disk was lost.
+bool has_lost_its_disk(const Config& config, const FilesOfHost& one, const RunHosts* hosts) {
+  if (one.here) {
+    auto stored = Stored::open(config);
+    if (!stored.ok()) return false;
+    const auto versions = agent::scan(stored->tier(), one.job);
+    return versions.ok() && versions->empty();
+  }
+  constexpr double work_s = 10;
+  const auto answers =
+      hosts->ask_each({{*one.in_use, {"ls", one.job, "--json", "--dir", config.storage.dir}},
+                       {*one.in_use, {"version"}}},
+                      work_s);
+  return !answers.front().ok() && answers.back().ok();
+}
+
 void bring_files_of_lost_hosts(const Config& config, const std::string& job, const RunHosts* hosts,
                                const Say& say) {
   const std::string& dir = config.durable.dir;
@@ -150,14 +122,14 @@ void bring_files_of_lost_hosts(const Config& config, const std::string& job, con
   shared.storage.dir = dir;
   auto durable = Stored::open(shared);
   if (!durable.ok()) return;  // the agents say so
-  const std::vector<OfHost> all = files_jobs(*durable, job, hosts);
+  const std::vector<FilesOfHost> all = files_jobs(*durable, job, hosts);
   if (all.empty()) return;
   LostFiles files(
       {.name = job + ".files of lost hosts",
        .durable = &durable->tier(),
        .same_folder = [&](const std::string& folder) { return same_folder(folder, dir); }});
   std::vector<agent::HeldLock> locks;
-  for (const OfHost& one : all) {
+  for (const FilesOfHost& one : all) {
     const bool of_this_run = one.here || one.in_use;
     auto live = agent::lock_live(dir, one.job);
     auto lock = live.ok() ? agent::lock_job(dir, one.job) : live;
@@ -178,7 +150,7 @@ void bring_files_of_lost_hosts(const Config& config, const std::string& job, con
     locks.push_back(std::move(*lock));
   }
   const LostFiles::Outcome outcome = files.bring();
-  for (const OfHost& one : all) tell(one, outcome, dir, say);
+  for (const FilesOfHost& one : all) tell(one, outcome, dir, say);
 }
 
 }  // namespace backstay::bin

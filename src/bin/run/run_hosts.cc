@@ -205,7 +205,7 @@ Status RunHosts::can_capture(const CaptureOptions& options) const {
   trial.emplace_back("true");
   std::vector<Question> questions;
   if (shell_)
-    for (const std::string& host : others()) questions.push_back({host, trial});
+    for (const std::string& host : reach().others()) questions.push_back({host, trial});
   const auto answers = ask_each(questions, start_s);
   std::vector<std::string> without;
   for (std::size_t i = 0; i < answers.size(); ++i)
@@ -317,6 +317,11 @@ bool RunHosts::starts_here() const { return is_this_host(choice_.in_use().front(
 // Passes our own settings along, as a remote shell passes no variables on. What leads to the ranks'
 // meeting is for ranks alone: others can read a command line.
 Words RunHosts::on_host(const std::string& host, const Words& arguments) const {
+  if (is_this_host(host)) {
+    Words here{program_folder() + "/backstay"};
+    here.insert(here.end(), arguments.begin(), arguments.end());
+    return here;
+  }
   Words command{"env"};
   for (const std::string& name : own_variables())
     if (!name.starts_with(meet::addresses_variable))
@@ -326,13 +331,23 @@ Words RunHosts::on_host(const std::string& host, const Words& arguments) const {
   return shell_->run(host, command);
 }
 
-std::vector<std::string> RunHosts::others() const {
+std::vector<std::string> RunHosts::Reach::others() const {
   std::vector<std::string> names;
-  if (!shell_ || slurm()) return names;
-  for (const auto* list : {&choice_.in_use(), &choice_.spares()})
-    for (const Host& host : *list)
-      if (!is_this_host(host.name)) names.push_back(host.name);
+  for (const std::string& host : all)
+    if (command && !is_this_host(host)) names.push_back(host);
   return names;
+}
+
+RunHosts::Reach RunHosts::reach() const {
+  Reach reach;
+  for (const Host& host : choice_.in_use()) reach.in_use.push_back(host.name);
+  reach.all = reach.in_use;
+  for (const Host& host : choice_.spares()) reach.all.push_back(host.name);
+  if (shell_ && !slurm())
+    reach.command = [this](const std::string& host, const Words& arguments) {
+      return on_host(host, arguments);
+    };
+  return reach;
 }
 
 std::vector<Result<std::string>> RunHosts::ask_each(const std::vector<Question>& questions,

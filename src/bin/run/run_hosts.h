@@ -81,9 +81,17 @@ class RunHosts {
   // Runs this program with `arguments` on hosts of the job, the first `count` of them that are not
   // this machine. Returns the outputs of those that succeeded.
   std::vector<std::string> ask(const Words& arguments, std::size_t count) const;
-  // All hosts of the job and spares, without this machine. None under Slurm, where a job has agents
-  // of its own.
-  std::vector<std::string> others() const;
+  struct Reach {
+    std::vector<std::string> in_use = {};
+    std::vector<std::string> all = {};  // and spares
+    // Runs this program on a host, this machine or another. Empty: there is no remote shell of
+    // ours, or it is Slurm, where a job has agents of its own.
+    std::function<Words(const std::string& host, const Words& arguments)> command = {};
+    // All but this machine; none without `command`.
+    std::vector<std::string> others() const;
+  };
+  // Must not outlive this object.
+  Reach reach() const;
   struct Question {
     std::string host;  // any that the remote shell reaches
     Words arguments;

@@ -21,6 +21,7 @@
 #include "base/config.h"
 #include "bin/parts/capture.h"
 #include "bin/run/child.h"
+#include "bin/run/copy_lines.h"
 #include "bin/run/newest.h"
 #include "bin/run/output_file.h"
 #include "bin/run/restart_policy.h"
@@ -54,7 +55,8 @@ class Runner {
       : options_(options),
         config_(std::move(config)),
         job_(std::move(job)),
-        policy_(options.retries) {}
+        policy_(options.retries),
+        copies_(config_, job_, teller()) {}
 
   // Finds the hosts of the program, and checks that all can be reached. Errors: as RunHosts has.
   Status prepare(const std::optional<LauncherLine>& launcher);
@@ -123,6 +125,7 @@ class Runner {
   std::optional<LauncherKind> companions_of_;  // the launcher starts each with a companion
   std::unique_ptr<meet::Server> meeting_;      // of the present attempt
   std::string deserted_;                       // why the launcher is in the stage of that name
+  CopyLines copies_;                           // ends before hosts_
   const OutputFile output_{STDOUT_FILENO};     // as it was before the first attempt
   Child child_;
   Stage stage_ = Stage::running;

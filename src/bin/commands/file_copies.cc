@@ -1,0 +1,228 @@
+#include "bin/commands/file_copies.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "agent/disk/copy_giver.h"
+#include "agent/disk/copy_keeper.h"
+#include "agent/disk/home_mark.h"
+#include "agent/disk/job_lock.h"
+#include "agent/disk/lost_files.h"
+#include "base/clock.h"
+#include "base/machine.h"
+#include "bin/parts/agent_link.h"
+#include "bin/parts/exit_code.h"
+#include "bin/parts/print.h"
+#include "bin/parts/stored.h"
+#include "client/files_job.h"
+#include "format/names.h"
+
+namespace backstay::bin {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using agent::CopyKeeper;
+using agent::LostFiles;
+
+constexpr double giver_patience_s = 600;  // a keeper may sync a large copy
+constexpr double keeper_patience_s = 60;
+constexpr int round_pause_ms = 250;
+
+Status tell_agent(const Config& config, const std::string& job, VersionNumber version, RunId run) {
+  constexpr double patience_s = 5;
+  BACKSTAY_ASSIGN(AgentLink link, AgentLink::connect(config, patience_s));
+  return link.copied(job, config.storage.dir, version, run);
+}
+
+Json round_json(const CopyKeeper::Round& round) {
+  return {{"waiting", round.waiting}, {"copies", round.copies}, {"troubles", round.troubles}};
+}
+
+std::string json_line(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// Nobody may be reading: `backstay run` waits for files to come home. Then the copies matter more.
+void tell_of(const CopyKeeper::Round& round) {
+  pollfd words{STDERR_FILENO, POLLOUT, 0};
+  if (::poll(&words, 1, 0) == 1) to_stderr(json_line(round_json(round)) + "\n");
+}
+
+Result<agent::LineMessage> greeting(agent::CopyLine& line) {
+  BACKSTAY_ASSIGN(agent::LineMessage answer, line.ask(agent::line_question("greet")));
+  BACKSTAY_TRY(agent::error_of(answer));
+  return answer;
+}
+
+// The storage folder is there once the first program has an agent there. A lock that is taken in
+// the other host's own folder would keep its agent out of it.
+Status check_storage(agent::CopyLine& line, const std::string& dir) {
+  for (;;) {
+    BACKSTAY_ASSIGN(const agent::LineMessage answer, greeting(line));
+    const agent::FolderFacts there{.inode = answer.head.value("inode", std::uint64_t{0}),
+                                   .born_ns = answer.head.value("born_ns", std::uint64_t{0})};
+    const auto here = agent::look_at_folder(dir);
+    if (there.inode != 0 && here.ok() && agent::same_folder(*here, there))
+      return Error(Code::invalid, fmt::format("{} is one folder for both: a copy there would not "
+                                              "outlive it; set durable.dir, or another storage.dir",
+                                              dir));
+    if (there.inode != 0) return {};
+    tell_of({});
+    ::poll(nullptr, 0, round_pause_ms);
+  }
+}
+
+// Whose job of files is at the other end. Errors: protocol, invalid (it is this host).
+Result<std::string> greet_giver(agent::CopyLine& line) {
+  BACKSTAY_ASSIGN(const agent::LineMessage answer, greeting(line));
+  if (answer.head.value("protocol", 0U) != agent::copy_line_protocol)
+    return Error(Code::protocol, "the other host has another release of Backstay");
+  if (answer.head.value("host", "") == host_name())
+    return Error(Code::invalid, "both ends are on this host");
+  return answer.head.value("job", "");
+}
+
+// The keeper of a line that has just ended may still hold it.
+Result<agent::HeldLock> lock_patiently(const std::string& dir, const std::string& job) {
+  constexpr double patience_s = 10;
+  const std::uint64_t deadline = deadline_in(patience_s);
+  for (;;) {
+    auto lock = agent::lock_job(dir, job);
+    const bool busy = !lock.ok() && lock.error().code() == Code::busy;
+    if (!busy || system_clock().monotonic_ns() >= deadline) return lock;
+    ::poll(nullptr, 0, round_pause_ms);
+  }
+}
+
+// Nothing is left to bring, and nothing to export.
+bool nothing_is_left(tier::Tier& tier, const format::CommitRecord& record) {
+  const auto mark = agent::read_home_mark(tier, record, 0);
+  return mark.ok() && *mark && (*mark)->files.empty();
+}
+
+Json lost_file_json(const LostFiles::File& file) {
+  return {{"job", file.job}, {"version", file.version}, {"path", file.path}, {"why", file.why}};
+}
+
+// As many files by name as are told.
+Json outcome_json(const LostFiles::Outcome& outcome) {
+  constexpr std::size_t named_max = 8;
+  Json all{{"brought", Json::object()}, {"left", Json::array()}};
+  for (const LostFiles::File& file : outcome.brought) {
+    Json& count = all["brought"][file.job];
+    count = count.is_null() ? 1 : count.get<std::uint64_t>() + 1;
+  }
+  for (const LostFiles::File& file : outcome.left)
+    if (all["left"].size() < named_max) all["left"].push_back(lost_file_json(file));
+  all["left_more"] = outcome.left.size() - all["left"].size();
+  return all;
+}
+
+}  // namespace
+
+Result<int> give_copies(const Config& config, const std::string& job) {
+  ::signal(SIGPIPE, SIG_IGN);
+  const std::string files_job = client::files_job_name(job);
+  BACKSTAY_ASSIGN(Stored stored, Stored::open(config));
+  agent::CopyGiver giver({.tier = &stored.tier(),
+                          .job = files_job,
+                          .host = host_name(),
+                          .dir = config.storage.dir,
+                          .look_at_folder = agent::look_at_folder,
+                          .kept = [&](VersionNumber version, RunId run) {
+                            return tell_agent(config, files_job, version, run);
+                          }});
+  agent::CopyLine line(STDIN_FILENO, STDOUT_FILENO, giver_patience_s);
+  BACKSTAY_TRY(line.serve([&](const agent::LineMessage& one) { return giver.answer(one); }));
+  return exit_ok;
+}
+
+Result<int> keep_copies(const Config& config, const std::string& host) {
+  ::signal(SIGPIPE, SIG_IGN);
+  agent::CopyLine line(STDIN_FILENO, STDOUT_FILENO, keeper_patience_s);
+  BACKSTAY_ASSIGN(const std::string job, greet_giver(line));
+  BACKSTAY_TRY(check_job_name(job));
+  BACKSTAY_TRY(check_storage(line, config.storage.dir));
+  BACKSTAY_ASSIGN(Stored stored, Stored::open(config));
+  BACKSTAY_ASSIGN(const agent::HeldLock lock, lock_patiently(config.storage.dir, job));
+  CopyKeeper keeper({.tier = &stored.tier(),
+                     .job = job,
+                     .host = host,
+                     .bytes_per_s = config.protect.rate_limit_mib_s << 20,
+                     .look_at_folder = agent::look_at_folder},
+                    [&](const agent::LineMessage& question) { return line.ask(question); });
+  for (;;) {
+    BACKSTAY_TRY(lock->check());
+    BACKSTAY_ASSIGN(const CopyKeeper::Round round, keeper.round());
+    tell_of(round);
+    ::poll(nullptr, 0, round_pause_ms);
+  }
+}
+
+Result<int> list_copies(const Config& config, const std::string& job) {
+  BACKSTAY_ASSIGN(Stored stored, Stored::open(config));
+  BACKSTAY_ASSIGN(const auto jobs, stored.jobs());
+  Json all = Json::array();
+  for (const std::string& name : jobs) {
+    if (!name.starts_with(job + ".files.")) continue;
+    const auto versions = agent::scan(stored.tier(), name);
+    if (!versions.ok()) continue;
+    Json one;
+    for (const agent::StoredVersion& version : *versions) {
+      const auto note = agent::read_note(stored.tier(), name, version.version);
+      if (!version.good() || !note.ok() || !*note) continue;
+      const auto nothing = agent::nothing_waits(stored.tier(), version.record);
+      if (nothing.ok() && *nothing) continue;
+      one = {{"job", name}, {"host", (*note)->host}, {"newest", version.version}};
+    }
+    if (!one.is_null()) all.push_back(std::move(one));
+  }
+  fmt::print("{}\n", json_line(all));
+  return exit_ok;
+}
+
+Result<int> bring_copies(const Config& config, const std::string& job,
+                         const std::vector<std::string>& of) {
+  BACKSTAY_ASSIGN(Stored stored, Stored::open(config));
+  std::map<std::string, agent::FolderFacts> folders;
+  LostFiles files({.name = job + ".files of lost hosts",
+                   .durable = &stored.tier(),
+                   .same_folder = [&](const std::string& folder) -> Status {
+                     BACKSTAY_ASSIGN(const auto here, agent::look_at_folder(folder));
+                     const auto there = folders.find(folder);
+                     if (there != folders.end() && agent::same_folder(here, there->second))
+                       return {};
+                     return Error(Code::unsupported, folder + " is not the folder that it was");
+                   }});
+  std::vector<agent::HeldLock> locks;
+  for (const std::string& name : of) {
+    BACKSTAY_ASSIGN(auto lock, lock_patiently(config.storage.dir, name));
+    locks.push_back(std::move(lock));
+    BACKSTAY_ASSIGN(const auto versions, agent::scan(stored.tier(), name));
+    for (const agent::StoredVersion& version : versions) {
+      const auto note = agent::read_note(stored.tier(), name, version.version);
+      if (note.ok() && *note) folders.insert((*note)->folders.begin(), (*note)->folders.end());
+    }
+    files.add(name);
+  }
+  const LostFiles::Outcome outcome = files.bring();
+  const Json all = outcome_json(outcome);
+  for (const std::string& name : of) {
+    const auto versions = agent::scan(stored.tier(), name);
+    for (const agent::StoredVersion& version :
+         versions.ok() ? *versions : std::vector<agent::StoredVersion>{})
+      if (version.good() && nothing_is_left(stored.tier(), version.record))
+        (void)stored.tier().remove(format::version_folder(name, version.version)).ok();
+  }
+  fmt::print("{}\n", json_line(all));
+  return exit_ok;
+}
+
+}  // namespace backstay::bin

@@ -1,0 +1,129 @@
+#include "bin/run/kept_copies.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/machine.h"
+#include "bin/parts/print.h"
+#include "bin/run/lost_hosts.h"
+#include "bin/run/this_host.h"
+
+namespace backstay::bin {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Copies of one host's files, wherever they are.
+struct Kept {
+  std::string host;  // that has written them, as a `backstay run` has reached it
+  std::vector<std::pair<VersionNumber, std::string>> keepers = {};  // newest version there, host
+};
+using KeptOf = std::map<std::string, Kept>;  // by the job of files
+
+KeptOf find_copies(const std::string& job, const RunHosts& hosts) {
+  constexpr double work_s = 10;
+  std::vector<std::string> asked = hosts.reach().all;
+  if (std::ranges::none_of(asked, [](const std::string& host) { return is_this_host(host); }))
+    asked.push_back(host_name());
+  std::vector<RunHosts::Question> questions;
+  for (const std::string& host : asked)
+    questions.push_back({host, {"agent", "copies", "--job", job}});
+  const auto answers = hosts.ask_each(questions, work_s);
+  KeptOf all;
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    const Json list = answers[i].ok() ? Json::parse(*answers[i], nullptr, false) : Json::array();
+    if (!list.is_array()) continue;
+    for (const Json& one : list) {
+      Kept& kept = all[one.value("job", "")];
+      kept.host = one.value("host", "");
+      kept.keepers.emplace_back(one.value("newest", VersionNumber{0}), asked[i]);
+    }
+  }
+  for (auto& [name, kept] : all) std::ranges::sort(kept.keepers, std::greater<>());
+  return all;
+}
+
+// Its agent does not bring its files home any more. Says so where it may.
+bool is_lost(const Config& config, const std::string& job, const std::string& files_job,
+             const Kept& kept, const RunHosts& hosts, const Say& say) {
+  constexpr double work_s = 10;
+  FilesOfHost one{files_job, files_job.substr(job.size() + std::string(".files.").size())};
+  one.here = is_of_host(one, job, host_name());
+  for (const std::string& host : hosts.reach().all)
+    if (is_of_host(one, job, host)) one.in_use = host;
+  if (one.here || one.in_use) return has_lost_its_disk(config, one, &hosts);
+  if (!hosts.ask_each({{kept.host, {"version"}}}, work_s).front().ok()) return true;
+  say("lost_host_busy",
+      fmt::format("captured files of {} are not brought home, as {} lives and may do so itself: "
+                  "`backstay exec --job {} -- true` there, or the host in the list of this command",
+                  one.host, kept.host, job),
+      {{"host", one.host}});
+  return false;
+}
+
+void tell(const std::string& keeper, const Json& outcome, const Say& say) {
+  const Json brought = outcome.value("brought", Json::object());
+  for (const auto& [files_job, count] : brought.items())
+    say("lost_host_files",
+        fmt::format("brought {} home out of the copies of {} on {}",
+                    count_text(count.get<std::uint64_t>(), "captured file"), files_job, keeper),
+        {{"host", files_job}, {"keeper", keeper}, {"files", count}});
+  for (const Json& file : outcome.value("left", Json::array())) {
+    const std::string path = file.value("path", "");
+    const auto files_job = file.value("job", std::string());
+    const auto version = file.value("version", VersionNumber{0});
+    say("lost_host_file_left",
+        fmt::format("{} of {} version {} did not come home: {}; `backstay export {} {} -o DIR` on "
+                    "{} fetches what is good of it",
+                    path.empty() ? "the files" : path, files_job, version, file.value("why", ""),
+                    files_job, version, keeper),
+        {{"host", files_job},
+         {"version", version},
+         {"file", path},
+         {"why", file.value("why", "")}});
+  }
+  if (const auto more = outcome.value("left_more", std::uint64_t{0}); more > 0)
+    say("lost_host_files_left", fmt::format("and {} more on {}", more, keeper), {{"files", more}});
+}
+
+}  // namespace
+
+void bring_kept_files(const Config& config, const std::string& job, const RunHosts* hosts,
+                      const Say& say) {
+  constexpr double work_s = 24 * 3600;
+  if (hosts == nullptr || !hosts->reach().command) return;
+  // Of several keepers the one with the newest version comes first. One that keeps the files of
+  // several hosts brings them together, as they may be of the same paths.
+  std::map<std::pair<std::size_t, std::string>, std::vector<std::string>> steps;
+  for (const auto& [files_job, kept] : find_copies(job, *hosts)) {
+    if (!is_lost(config, job, files_job, kept, *hosts, say)) continue;
+    for (std::size_t rank = 0; rank < kept.keepers.size(); ++rank)
+      steps[{rank, kept.keepers[rank].second}].push_back(files_job);
+  }
+  for (const auto& [step, files_jobs] : steps) {
+    const std::string& keeper = step.second;
+    Words words{"agent", "bring-copies", "--job", job};
+    for (const std::string& one : files_jobs) words.insert(words.end(), {"--of", one});
+    const auto answer = hosts->ask_each({{keeper, words}}, work_s).front();
+    const Json outcome = answer.ok() ? Json::parse(*answer, nullptr, false) : Json();
+    if (outcome.is_object()) {
+      tell(keeper, outcome, say);
+    } else {
+      say("lost_host_busy",
+          fmt::format("the files of {} are not brought home: {} has copies and did not "
+                      "succeed; the next start tries again",
+                      fmt::join(files_jobs, ", "), keeper),
+          {{"keeper", keeper}});
+    }
+  }
+}
+
+}  // namespace backstay::bin
