@@ -21,7 +21,8 @@ bool Rank::may_begin(CommunicatorNumber communicator, std::optional<Communicator
   return true;
 }
 
-bool Rank::permit(CommunicatorNumber communicator) {
+bool Rank::permit(CommunicatorNumber communicator, bool if_behind) {
+  if (if_behind && !is_behind(communicator)) return false;
   const bool was = std::exchange(in_collective_, true);  // before a report says the clock
   if (may_begin(communicator)) return true;
   in_collective_ = was;
@@ -119,11 +120,15 @@ void Rank::leave_cut() {
   out_.emplace_back(GoOn{});
 }
 
+bool Rank::is_behind(CommunicatorNumber communicator) const {
+  const auto target = targets_.find(communicator);
+  const auto own = clocks_.find(communicator);
+  return target != targets_.end() && own != clocks_.end() && own->second < target->second;
+}
+
 bool Rank::is_behind() const {
-  return std::any_of(targets_.begin(), targets_.end(), [this](const auto& target) {
-    const auto own = clocks_.find(target.first);
-    return own != clocks_.end() && own->second < target.second;
-  });
+  return std::any_of(targets_.begin(), targets_.end(),
+                     [this](const auto& target) { return is_behind(target.first); });
 }
 
 bool Rank::is_needed_by(const Need& need) const {

@@ -63,6 +63,7 @@ class Rank {
     std::map<CommunicatorNumber, std::uint64_t> begun;
     struct Messages {
       std::uint64_t sent = 0, taken_in = 0, taken = 0;
+      bool operator==(const Messages&) const = default;
       auto fields() const { return std::tie(sent, taken_in, taken); }
     };
     std::vector<Messages> peers;  // as many as there are ranks
@@ -73,8 +74,8 @@ class Rank {
   };
   void observe(Observed now);
   // may_begin() of such a program, which comes to the call later: until it is seen there or behind
-  // it, it has not reached the round.
-  bool permit(CommunicatorNumber communicator);
+  // it, it has not reached the round. `if_behind`: only where this clock is below its target.
+  bool permit(CommunicatorNumber communicator, bool if_behind = false);
 
   // The answer to Stop: outside of every call into MPI that blocks, with all collective calls that
   // were begun complete.
@@ -100,6 +101,7 @@ class Rank {
   using Peer = Observed::Messages;
 
   bool is_behind() const;
+  bool is_behind(CommunicatorNumber communicator) const;
   bool is_needed() const;
   bool is_needed_by(const Need& need) const;
   bool may_run_on() const { return is_behind() || is_needed(); }

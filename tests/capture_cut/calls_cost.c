@@ -1,5 +1,6 @@
 // What calls cost, the least of many: nanoseconds of calls that are counted and of one that is not,
-// latency and bandwidth between two ranks. Usage: calls_cost, on two ranks
+// latency and bandwidth between two ranks. Usage: calls_cost [threads], on two ranks. threads: it
+// asks for MPI_THREAD_MULTIPLE
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,7 +82,8 @@ static void barrier(void) {
 }
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
+  int level = 0;
+  MPI_Init_thread(&argc, &argv, argc > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   no_message();
   to_itself();

@@ -191,10 +191,13 @@ class OneRank {
 
   std::string describe() {
     const lower::Channel& channel = channel_.memory();
-    std::string all = fmt::format(
-        "{} (calls {}, situation {}, order {}, wish {} granted {}, in {}, open {}, busy {})",
-        member_.describe(), channel.calls, channel.situation, channel.order, channel.wish_number,
-        channel.granted, channel.in_collective, channel.open_collectives, member_.is_busy());
+    std::string all = fmt::format("{} (order {}, open {}, busy {})", member_.describe(),
+                                  channel.order, channel.open_collectives, member_.is_busy());
+    for (std::uint32_t i = 0; i < lower::callers_in(channel); ++i) {
+      const lower::Caller& one = channel.caller[i];
+      all += fmt::format(" (calls {}, situation {}, wish {} granted {}, in {})", one.calls,
+                         one.situation, one.wish_number, one.granted, one.in_collective);
+    }
     for (std::uint32_t i = 0; i < channel.communicators; ++i) {
       all += fmt::format(" {:x}:{}", channel.clock[i].number, channel.clock[i].begun);
     }
@@ -225,7 +228,7 @@ class OneRank {
   // Where an image would be taken.
   Words counts() {
     lower::Channel& channel = channel_.memory();
-    Words words{standing, channel.rank, channel.calls};
+    Words words{standing, channel.rank, lower::is_outside(channel) ? 0U : 1U};
     for (std::uint32_t i = 0; i < channel.ranks; ++i) {
       words.push_back(lower::peers_in(channel)[i].sent);
       words.push_back(lower::peers_in(channel)[i].taken_in);

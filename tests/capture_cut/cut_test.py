@@ -57,7 +57,15 @@ GROUPS = {
     "sides": 600,
     "merges": 300,
 }
-THREADS = {"turns": 300}
+THREADS = {
+    "turns": 300,
+    "talking": 20,
+    "itself": 20,
+    "matched": 50,
+    "dividing": 4,
+    "adding": 20,
+    "grouping": 4,
+}
 PROGRAMS_OF = {"patterns": STEPS, "opened": OPENED, "groups": GROUPS, "threads": THREADS}
 
 

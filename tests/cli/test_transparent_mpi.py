@@ -62,6 +62,14 @@ def test_communicators_of_some_ranks_alone_come_back(world, launcher, pattern, s
     kill_and_compare(world, words, lambda: sums(world), grows=-2)
 
 
+@launchers
+def test_threads_that_are_in_mpi_at_once_come_back(world, launcher):
+    """Four in each rank, killed at random moments, among blocking calls of all kinds."""
+    program = built("capture_cut", "threads", launcher)
+    words = line(launcher, RANKS, program, "talking", 20, "sums")
+    kill_and_compare(world, words, lambda: sums(world), grows=-2)
+
+
 def end(running):
     """It saves the program once more, and ends."""
     running.send_signal(signal.SIGTERM)
@@ -133,9 +141,10 @@ PATTERNS = {
     },
     "opened": {"duplicates": 20000, "window": 20000, "own_request": 10000, "buffered": 10000},
     "groups": {"pairs": 3000, "all_but_one": 6000, "sides": 3000, "merges": 2000},
-    "threads": {"turns": 2000},
+    "threads": {"turns": 2000, "talking": 100, "itself": 100, "matched": 200, "dividing": 20,
+                "adding": 100, "grouping": 20},
 }
-SOME = ("nonblocking", "merges")
+SOME = ("nonblocking", "merges", "talking")
 
 
 @crossed

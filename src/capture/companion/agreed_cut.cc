@@ -40,8 +40,7 @@ Orders AgreedCut::order_cut(Orders orders) {
 
 // Also where it is in MPI_Init: it could not be stopped outside of MPI.
 bool AgreedCut::uses_mpi() const {
-  return __atomic_load_n(&channel_.ranks, __ATOMIC_ACQUIRE) != 0 ||
-         __atomic_load_n(&channel_.calls, __ATOMIC_ACQUIRE) != 0;
+  return __atomic_load_n(&channel_.ranks, __ATOMIC_ACQUIRE) != 0 || !lower::is_outside(channel_);
 }
 
 // The program goes on when all ranks are closed. saved() says nothing new to the cut then. Nothing

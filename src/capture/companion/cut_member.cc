@@ -6,8 +6,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <climits>
+#include <span>
 #include <utility>
 
 namespace backstay::image {
@@ -22,22 +24,32 @@ T read(const T& word) {
   return __atomic_load_n(&word, __ATOMIC_ACQUIRE);
 }
 
-Situation situation_of(const lower::Channel& channel) {
-  return static_cast<Situation>(read(channel.situation));
+Situation situation_of(const lower::Caller& caller) {
+  return static_cast<Situation>(read(caller.situation));
+}
+
+// The threads of the program that are in MPI, or were.
+std::span<lower::Caller> all_callers(lower::Channel& channel) {
+  return {&channel.caller[0], lower::callers_in(channel)};
+}
+
+// It begins no call before it has heard the next order.
+bool is_quiet(const lower::Caller& caller) {
+  return read(caller.calls) == 0 || situation_of(caller) == Situation::stands;
 }
 
 // Of all threads of all programs that have registered themselves, as our MPI library does.
 void pass_barrier() { ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0); }
 
-// For whom the program waits, as it is in the channel.
-std::vector<cut::Rank::Awaited> awaited_in(const lower::Channel& channel) {
-  std::vector<cut::Rank::Awaited> all;
-  const std::uint32_t count = std::min(read(channel.awaited_count), lower::awaited_max);
+// For whom a thread waits, as it is in the channel. Two may wait for the same rank.
+void add_awaited(const lower::Caller& caller, std::vector<cut::Rank::Awaited>& all) {
+  const std::uint32_t count = std::min(read(caller.awaited_count), lower::awaited_max);
   for (std::uint32_t i = 0; i < count; ++i) {
-    const std::uint32_t peer = read(channel.awaited[i]);
-    all.push_back({peer == lower::awaited_any ? cut::any_rank : peer, cut::Need::What::message});
+    const std::uint32_t peer = read(caller.awaited[i]);
+    const auto rank = peer == lower::awaited_any ? cut::any_rank : peer;
+    const bool is_known = std::ranges::any_of(all, [&](auto& one) { return one.peer == rank; });
+    if (!is_known) all.push_back({rank, cut::Need::What::message});
   }
-  return all;
 }
 
 }  // namespace
@@ -89,11 +101,13 @@ std::string CutMember::why_not() const {
 // The library writes a counter before it says where the program is, so that is read first.
 void CutMember::observe() {
   cut::Rank::Observed now;
-  const Situation situation = situation_of(channel_);
-  const bool is_granted =
-      situation == Situation::wants && read(channel_.granted) == read(channel_.wish_number);
-  if (situation == Situation::waits) now.awaited = awaited_in(channel_);
-  now.in_collective = is_granted || read(channel_.in_collective) != 0;
+  for (const lower::Caller& caller : all_callers(channel_)) {
+    const Situation situation = situation_of(caller);
+    const bool is_granted =
+        situation == Situation::wants && read(caller.granted) == read(caller.wish_number);
+    if (situation == Situation::waits) add_awaited(caller, now.awaited);
+    if (is_granted || read(caller.in_collective) != 0) now.in_collective = true;
+  }
   const std::uint32_t rows = std::min(read(channel_.communicators), lower::communicators_max);
   for (std::uint32_t i = 0; i < rows; ++i) {
     const std::uint64_t number = read(channel_.clock[i].number);
@@ -104,26 +118,42 @@ void CutMember::observe() {
   for (std::uint32_t i = 0; i < read(channel_.ranks); ++i) {
     now.peers.push_back({read(peers[i].sent), read(peers[i].taken_in), read(peers[i].taken)});
   }
+  is_stuck_ = is_stuck(now);
+  if (!is_stuck_) now.awaited.clear();
   rank_->observe(std::move(now));
+}
+
+// One thread that waits needs what it waits for. Of several, others may be on their way meanwhile:
+// ranks that let each other go on for each wait would chase each other from call to call.
+bool CutMember::is_stuck(const cut::Rank::Observed& now) {
+  constexpr std::uint64_t stuck_ns = 20'000'000;
+  if (lower::callers_in(channel_) == 1) return true;
+  if (now.begun != seen_.begun || now.peers != seen_.peers) {
+    seen_ = now;
+    seen_at_ = clock_.monotonic_ns();
+  }
+  return clock_.monotonic_ns() - seen_at_ >= stuck_ns;
 }
 
 // The program may begin the collective call that it wants to begin, where the cut allows it. A
 // clock that the program had raised when it saw the cut counts as begun.
-void CutMember::grant() {
-  if (situation_of(channel_) != Situation::wants) return;
-  const std::uint32_t wish = read(channel_.wish_number);
-  if (read(channel_.granted) == wish) return;
-  const std::uint64_t communicator = read(channel_.wish);
+void CutMember::grant(lower::Caller& caller) {
+  if (situation_of(caller) != Situation::wants) return;
+  const std::uint32_t wish = read(caller.wish_number);
+  if (read(caller.granted) == wish) return;
+  const std::uint64_t communicator = read(caller.wish);
   std::uint64_t begun = 0;
   for (std::uint32_t i = 0; i < read(channel_.communicators); ++i) {
     if (read(channel_.clock[i].number) == communicator) begun = read(channel_.clock[i].begun);
   }
-  if (rank_->begun(communicator) == begun && !rank_->permit(communicator)) return;
-  __atomic_store_n(&channel_.granted, wish, __ATOMIC_RELEASE);
+  // Of several threads: the one that is behind, before another one begins what none waits for.
+  const bool is_new = rank_->begun(communicator) == begun;
+  if (is_new && !rank_->permit(communicator, !is_stuck_)) return;
+  __atomic_store_n(&caller.granted, wish, __ATOMIC_RELEASE);
 }
 
 // The next call of the program sees what was ordered.
-bool CutMember::is_outside() const { return read(channel_.calls) == 0; }
+bool CutMember::is_outside() const { return lower::is_outside(channel_); }
 
 void CutMember::look() {
   if (cut_ == 0) return;
@@ -132,9 +162,11 @@ void CutMember::look() {
   }
   if (read(channel_.has_ended) != 0) rank_->ends();
   observe();
-  if (phase_ == Phase::run_on) grant();
-  const bool is_quiet = is_outside() || situation_of(channel_) == Situation::stands;
-  if (phase_ == Phase::stop && !stands_ && is_quiet && read(channel_.open_collectives) == 0) {
+  if (phase_ == Phase::run_on) {
+    for (lower::Caller& caller : all_callers(channel_)) grant(caller);
+  }
+  const bool are_quiet = std::ranges::all_of(all_callers(channel_), is_quiet);
+  if (phase_ == Phase::stop && !stands_ && are_quiet && read(channel_.open_collectives) == 0) {
     stands_ = true;
     observe();
     rank_->stands();
@@ -209,15 +241,18 @@ void CutMember::let_go() {
 }
 
 std::string CutMember::describe() const {
-  switch (situation_of(channel_)) {
-    case Situation::wants: return "it is held before a collective call";
-    case Situation::waits: return "it waits for a message";
-    case Situation::stands:
-    case Situation::closed: return "it stands";
-    default: break;
+  // Of several threads: the one that keeps the others longest, as far as can be known.
+  const auto any = [this](auto is) { return std::ranges::any_of(all_callers(channel_), is); };
+  const auto any_is = [&](Situation situation) {
+    return any([&](const auto& caller) { return situation_of(caller) == situation; });
+  };
+  if (any_is(Situation::wants)) return "it is held before a collective call";
+  if (any_is(Situation::waits)) return "it waits for a message";
+  if (any([](const auto& caller) { return read(caller.in_collective) != 0; })) {
+    return "it is in a collective call";
   }
-  if (read(channel_.in_collective) != 0) return "it is in a collective call";
-  if (read(channel_.calls) != 0) return "it is in a call of MPI";
+  if (any([](const auto& caller) { return !is_quiet(caller); })) return "it is in a call of MPI";
+  if (any_is(Situation::stands) || any_is(Situation::closed)) return "it stands";
   return "it computes, and has not called MPI since the cut was asked for";
 }
 

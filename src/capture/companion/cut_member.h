@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/clock.h"
 #include "capture/lower/channel.h"
 #include "cut/rank.h"
 
@@ -19,8 +20,9 @@ namespace backstay::image {
 
 class CutMember {
  public:
-  // `channel` outlives it. One for each life of the program.
-  explicit CutMember(lower::Channel& channel) : channel_(channel) {}
+  // Both outlive it. One for each life of the program.
+  explicit CutMember(lower::Channel& channel, const Clock& clock = system_clock())
+      : channel_(channel), clock_(clock) {}
 
   // The program stands, and no message is under way: its image is to be taken now, and saved() to
   // be called when that is complete.
@@ -56,19 +58,26 @@ class CutMember {
   void begin(const cut::Order& order);
   void refuse(const std::string& why);
   void observe();
-  void grant();
+  bool is_stuck(const cut::Rank::Observed& now);
+  void grant(lower::Caller& caller);
   void hand_on();
   void set_order(lower::CutOrder order);
   void let_go();
   bool is_outside() const;
 
   lower::Channel& channel_;
+  const Clock& clock_;
   std::optional<cut::Rank> rank_;
   cut::CutNumber cut_ = 0;  // 0: none
   Phase phase_ = Phase::run_on;
   bool stands_ = false;
   std::optional<cut::Order> closing_;  // to save; the library is still taking something in
   std::vector<Output> out_;
+  // Of several threads: what was seen last of the counters, and since when that is so. Of one it
+  // counts as stuck where it waits.
+  cut::Rank::Observed seen_;
+  std::uint64_t seen_at_ = 0;
+  bool is_stuck_ = true;
 };
 
 }  // namespace backstay::image

@@ -8,10 +8,13 @@
 //
 // One thread of the program is in our library at a time, and it alone writes what is the library's.
 // It writes a counter before `calls`, so whoever finds `calls` 0 finds counters that belong
-// together.
+// together. Each thread that is in MPI has a row of its own; a program that is not given
+// MPI_THREAD_MULTIPLE has the first one.
 #pragma once
 
 #include <stdint.h>
+
+#include "capture/lower/table.h"
 
 namespace backstay::lower {
 
@@ -54,13 +57,23 @@ inline constexpr uint32_t awaited_max = 64;
 inline constexpr uint32_t awaited_any = 0xffffffff;
 inline constexpr uint32_t communicators_max = 65536;
 
+// One thread of the program that is in MPI.
+struct alignas(64) Caller {
+  // How many calls into the real MPI it is in; more than one: in a callback. The library counts
+  // it; whoever has stopped the thread may read it.
+  uint32_t calls;
+  uint32_t in_collective;  // it is in a blocking collective call
+  uint32_t situation;      // Situation
+  uint32_t wish_number;    // of the wish, raised with each
+  uint64_t wish;           // the communicator on which it wants to begin a collective call
+  uint32_t granted;        // from the companion: the number of the last wish that was granted
+  uint32_t awaited_count;
+  uint32_t awaited[awaited_max];
+};
+
 struct Channel {
   uint32_t version;
   uint32_t attention;  // set by the boot program's control thread and by the companion
-  // How many calls into the real MPI the program's thread is in; more than one: in a callback. The
-  // library counts it; whoever has stopped the thread may read it.
-  uint32_t calls;
-  uint32_t in_collective;  // it is in a blocking collective call
 
   // --- from the library
   uint32_t ranks;  // of MPI_COMM_WORLD. 0: before MPI_Init, and behind MPI_Finalize
@@ -71,17 +84,13 @@ struct Channel {
                               // with each reason; 0: it can, or the reason is being changed
   uint32_t communicators;     // rows of `clock` that were ever used
   uint32_t told;              // a futex, shared: raised where the library has news during a cut
-  uint32_t situation;         // Situation
-  uint32_t wish_number;       // of the wish, raised with each
-  uint32_t awaited_count;
-  uint64_t wish;  // the communicator on which it wants to begin a collective call
-  uint32_t awaited[awaited_max];
+  uint32_t more_callers;      // rows of `caller` that were ever used, beside the first one
   char why[256];
 
   // --- from the companion
   alignas(64) uint32_t order;  // CutOrder; a futex, shared
-  uint32_t granted;            // the number of the last wish that was granted
 
+  Caller caller[threads_max];
   alignas(64) CommunicatorClock clock[communicators_max];
   // Behind it: PeerCounts of each rank of MPI_COMM_WORLD.
 };
@@ -90,6 +99,21 @@ static_assert(sizeof(Channel) < channel_bytes_max);
 
 inline PeerCounts* peers_in(Channel& channel) {
   return reinterpret_cast<PeerCounts*>(&channel + 1);
+}
+
+// The rows that may be in use.
+inline uint32_t callers_in(const Channel& channel) {
+  const uint32_t more = __atomic_load_n(&channel.more_callers, __ATOMIC_ACQUIRE);
+  return more < threads_max ? 1 + more : threads_max;
+}
+
+// No thread of the program is in a call.
+inline bool is_outside(const Channel& channel) {
+  const uint32_t count = callers_in(channel);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (__atomic_load_n(&channel.caller[i].calls, __ATOMIC_ACQUIRE) != 0) return false;
+  }
+  return true;
 }
 
 inline Channel& channel() { return *reinterpret_cast<Channel*>(channel_place); }

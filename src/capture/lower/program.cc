@@ -6,6 +6,7 @@
 // threads with this thread's FS base, while this thread sleeps.
 #include <dlfcn.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,7 @@ constexpr uint64_t names_count = sizeof names / sizeof names[0];
 static_assert(names_count <= functions_max);
 
 void* library = nullptr;
+uint32_t waking = 0;  // of a thread that is being started
 
 // --- sleeping and waking, with any FS base: no libc
 // ------------------------------------------------
@@ -49,6 +51,12 @@ void wait_while(uint32_t* word, uint32_t value) {
 void set(uint32_t* word, uint32_t value) {
   __atomic_store_n(word, value, __ATOMIC_RELEASE);
   futex(word, FUTEX_WAKE_PRIVATE, 0x7fffffff);
+}
+
+uint64_t own_fs() {
+  uint64_t base = 0;
+  __asm__ volatile("mov %%fs:0, %0" : "=r"(base));
+  return base;
 }
 
 // --- jobs
@@ -109,6 +117,33 @@ void take_environment(void* environment) {
   }
 }
 
+// --- threads that sleep, for the program's that are in MPI at once
+// ------------------------------
+
+// All signals are blocked, as in the thread that starts it.
+void* sleep_for_ever(void* row) {
+  Lent& lent = *static_cast<Lent*>(row);
+  __atomic_store_n(&lent.fs, own_fs(), __ATOMIC_RELEASE);
+  set(&waking, 1);
+  for (;;) pause();
+}
+
+// It needs a stack for its start only: calls run on the program's.
+void lend(void* row) {
+  const auto at = static_cast<uint32_t>(reinterpret_cast<uint64_t>(row));
+  if (at >= table().lent_count) __atomic_store_n(&table().lent_count, at + 1, __ATOMIC_RELEASE);
+  waking = 0;
+  pthread_attr_t small;
+  pthread_attr_init(&small);
+  pthread_attr_setstacksize(&small, 256 << 10);
+  pthread_t thread;
+  if (pthread_create(&thread, &small, sleep_for_ever, &table().lent[at]) == 0) {
+    wait_while(&waking, 0);
+    pthread_detach(thread);
+  }
+  pthread_attr_destroy(&small);
+}
+
 // --- the table
 // -------------------------------------------------------------------------------------
 
@@ -138,12 +173,6 @@ Find find_by_adapter = nullptr;  // null: the MPI is the program's own
 
 void* find(const char* symbol) {
   return find_by_adapter != nullptr ? find_by_adapter(symbol) : dlsym(library, symbol);
-}
-
-uint64_t own_fs() {
-  uint64_t base = 0;
-  __asm__ volatile("mov %%fs:0, %0" : "=r"(base));
-  return base;
 }
 
 [[noreturn]] void fail(const char* what, const char* why) {
@@ -187,6 +216,7 @@ void begin() {
   shared.do_job = do_job;
   shared.take_environment = take_environment;
   shared.find = find;
+  shared.lend = lend;
   set(&shared.state, static_cast<uint32_t>(State::ready));
 }
 

@@ -3,7 +3,7 @@
 //
 // The boot program maps it and writes `Start`, backstay-lower fills in the functions, and our MPI
 // library reads it in each call. Everything is set before the state says ready, but for `upper_fs`
-// and the job, which belong to the thread of the program that is in a call.
+// and the job, which belong to the thread of the program that is in a call, and what is lent.
 #pragma once
 
 #include <stdint.h>
@@ -16,7 +16,9 @@ inline constexpr uint64_t table_bytes = 1 << 20;
 inline constexpr uint64_t first_free = range_start + table_bytes;
 
 inline constexpr uint32_t functions_max = 4096;
-inline constexpr uint32_t version = 2;
+inline constexpr uint32_t version = 3;
+// Threads of the program that are in MPI at once; one more waits.
+inline constexpr uint32_t threads_max = 4096;
 
 // Door 5 of the boot program (docs/format/image.md, "Doors"): starts the lower half and waits for
 // it.
@@ -31,6 +33,13 @@ enum class State : uint32_t { starting = 0, ready = 1, failed = 2 };
 // Why a start has failed; also where the program has to say it itself.
 struct Reason {
   char text[1024];
+};
+
+// A sleeping thread of the lower half, whose FS base one thread of the program has in a call that
+// others need not wait for (docs/protocol/lower-half.md, "Several threads").
+struct Lent {
+  uint64_t fs;        // 0: it has not been started
+  uint64_t upper_fs;  // of the thread that has it: callbacks set it
 };
 
 struct Table {
@@ -55,11 +64,27 @@ struct Table {
   void (*take_environment)(void* environment);
   void* (*find)(
       const char* symbol);  // any symbol of the real library; null: none. Borrowed FS base
+  // Starts the thread of `lent[row]`. A job; where it fails, `fs` stays 0.
+  void (*lend)(void* row);
+  uint32_t lent_count;  // rows that were ever used
+  Lent lent[threads_max];
   void* function[functions_max];
 };
 static_assert(sizeof(Table) <= table_bytes);
 
 inline Table& table() { return *reinterpret_cast<Table*>(range_start); }
+
+// Where the FS base of the program's thread stands that has this one of the lower half; null: it is
+// lent to none.
+inline uint64_t* upper_fs_of(uint64_t fs) {
+  Table& all = table();
+  if (fs == all.fs) return &all.upper_fs;
+  const uint32_t count = __atomic_load_n(&all.lent_count, __ATOMIC_ACQUIRE);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (all.lent[i].fs == fs) return &all.lent[i].upper_fs;
+  }
+  return nullptr;
+}
 
 // FNV-1a over names and a separator each.
 inline constexpr uint64_t sum_start = 0xcbf29ce484222325;

@@ -91,9 +91,10 @@ Kept<int> known_members(Comm comm, Group group) {
   return ranks;
 }
 
-int make_of_group(Comm comm, Group group, const Kept<int>& ranks, void* to) {
+int make_of_group(Comm comm, Group group, int given, const Kept<int>& ranks, void* to) {
   const int count = static_cast<int>(ranks.count);
-  Meeting members(ranks.all, count, place_of(own_world_rank(), ranks.all, count), 0);
+  const int tag = tag_alone(communicator(comm)->number, given);
+  Meeting members(ranks.all, count, place_of(own_world_rank(), ranks.all, count), 0, tag);
   uint64_t number = members.is_root() ? fresh_number() : 0;
   members.gather();
   members.hand_out(&number, sizeof number);
@@ -102,8 +103,8 @@ int make_of_group(Comm comm, Group group, const Kept<int>& ranks, void* to) {
   members.hand_out(&number, sizeof number);
   return expected.make(
       [&](uint64_t& real) {
-        const int result = inside(index_MPI_Comm_create_group, real_hidden(),
-                                  abi::real<Class::group>(group), tag_of_mpi, &real);
+        const int result = beside(index_MPI_Comm_create_group, real_for_mpi(),
+                                  abi::real<Class::group>(group), tag, &real);
         if (result != 0) return raise_error<Class::comm>(comm, result);
         if (abi::copies_error_handler) {
           inside(index_MPI_Comm_set_errhandler, real, real_handler_of(comm));
@@ -120,6 +121,7 @@ int make_of_group(Comm comm, Group group, const Kept<int>& ranks, void* to) {
 struct Side {
   uint64_t number;
   int members;
+  int tag;  // of both leaders
 };
 
 bool has(const Communicator* comm, int rank) {
@@ -128,14 +130,15 @@ bool has(const Communicator* comm, int rank) {
 
 class Between {
  public:
-  Between(const Communicator& local, int leader)
-      : local_(local), meeting_(local.world, local.size, own_place(local), leader) {}
+  Between(const Communicator& local, int leader, int tag)
+      : local_(local), meeting_(local.world, local.size, own_place(local), leader, tag) {}
 
-  // `leader`: the other side's one in MPI_COMM_WORLD, which this side's one knows; negative: not
-  // known. False: neither is it to the others.
-  bool agree(int leader);
+  // `leader`: the other side's one in MPI_COMM_WORLD, which this side's one knows, as the tag to
+  // reach it; negative: not known. False: neither is it to the others.
+  bool agree(int leader, int tag);
   uint64_t number() const { return side_.number; }
   int members() const { return local_.size + side_.members; }
+  int tag() const { return side_.tag; }
   // Both sides have agreed, at all members.
   void meet(int leader);
   bool is_leader() const { return meeting_.is_root(); }
@@ -150,11 +153,11 @@ class Between {
   Side side_{};
 };
 
-bool Between::agree(int leader) {
+bool Between::agree(int leader, int tag) {
   meeting_.gather();
   if (is_leader() && leader >= 0) {
-    const Side own{fresh_number(), local_.size};
-    exchange(leader, &own, sizeof own, &side_, sizeof side_);
+    const Side own{fresh_number(), local_.size, tag};
+    exchange(leader, tag, &own, sizeof own, &side_, sizeof side_);
     if (own.number < side_.number) side_.number = own.number;
   }
   meeting_.hand_out(&side_, sizeof side_);
@@ -165,7 +168,7 @@ void Between::meet(int leader) {
   char here = 0;
   char there = 0;
   meeting_.gather();
-  if (is_leader()) exchange(leader, &here, 1, &there, 1);
+  if (is_leader()) exchange(leader, tag(), &here, 1, &there, 1);
   meeting_.hand_out(&here, 1);
 }
 
@@ -175,8 +178,8 @@ int make_between(Comm local, int local_leader, int leader, Between& sides, void*
   // Of its errors MPI tells the local communicator.
   return expected.make(
       [&](uint64_t& real) {
-        return inside(index_MPI_Intercomm_create, abi::real<Class::comm>(local), local_leader,
-                      real_hidden(), leader, tag_of_mpi, &real);
+        return beside(index_MPI_Intercomm_create, abi::real<Class::comm>(local), local_leader,
+                      real_for_mpi(), leader, sides.tag(), &real);
       },
       to);
 }
@@ -188,14 +191,14 @@ extern "C" {
 int PMPI_Comm_create_group(Comm comm, Group group, int tag, void* newcomm) {
   Kept<int> ranks = known_members(comm, group);
   if (ranks.count != 0 && tag >= 0 && newcomm != nullptr) {
-    const int result = make_of_group(comm, group, ranks, newcomm);
+    const int result = make_of_group(comm, group, tag, ranks, newcomm);
     ranks.clear();
     return result;
   }
   ranks.clear();
   const InCall in_call;
   Out<Class::comm> made(newcomm);
-  const int result = inside(index_MPI_Comm_create_group, abi::real<Class::comm>(comm),
+  const int result = beside(index_MPI_Comm_create_group, abi::real<Class::comm>(comm),
                             abi::real<Class::group>(group), tag, made.place());
   made.put();
   return result;
@@ -207,17 +210,18 @@ int PMPI_Intercomm_create(Comm local_comm, int local_leader, Comm peer_comm, int
   const Communicator* local = communicator_of(local_comm);
   if (has(local, local_leader) && !communicator(local_comm)->is_inter && tag >= 0 &&
       newintercomm != nullptr) {
-    Between sides(*local, local_leader);
+    Between sides(*local, local_leader, tag_alone(communicator(local_comm)->number, tag));
     const Communicator* over = sides.is_leader() ? communicator_of(peer_comm) : nullptr;
     const int leader = has(over, remote_leader) ? over->world_rank(remote_leader) : -1;
-    if (sides.agree(leader)) {
+    const int over_tag = leader >= 0 ? tag_alone(communicator(peer_comm)->number, tag) : 0;
+    if (sides.agree(leader, over_tag)) {
       return make_between(local_comm, local_leader, leader, sides, newintercomm);
     }
   }
   const InCall in_call;
   Out<Class::comm> made(newintercomm);
   const int result =
-      inside(index_MPI_Intercomm_create, abi::real<Class::comm>(local_comm), local_leader,
+      beside(index_MPI_Intercomm_create, abi::real<Class::comm>(local_comm), local_leader,
              abi::real<Class::comm>(peer_comm), remote_leader, tag, made.place());
   made.put();
   return result;

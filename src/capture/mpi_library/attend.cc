@@ -37,20 +37,21 @@ long system_call(long number, const void* a, long b, long c) {
 }
 
 void set_calls(uint32_t calls) {
-  __atomic_store_n(&shared().calls, calls, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&own_caller().calls, calls, __ATOMIC_SEQ_CST);
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
 void set(Situation situation) {
   const auto now = static_cast<uint32_t>(situation);
-  if (__atomic_load_n(&shared().situation, __ATOMIC_RELAXED) == now) return;
-  __atomic_store_n(&shared().situation, now, __ATOMIC_RELEASE);
+  if (__atomic_load_n(&own_caller().situation, __ATOMIC_RELAXED) == now) return;
+  __atomic_store_n(&own_caller().situation, now, __ATOMIC_RELEASE);
   tell();
 }
 
 // Takes in what has arrived. Counted as a call meanwhile, so that the boot program does not stop
 // the thread inside of the lower half.
 void take_in_once() {
+  const Undivided undivided;
   attending = true;
   set_calls(1);
   // Whoever orders "close" and then finds no call takes the image.
@@ -62,6 +63,7 @@ void take_in_once() {
 
 // Counted as a call: no image is taken of handles that are half renewed.
 void renew() {
+  const Undivided undivided;
   attending = true;
   set_calls(1);
   register_barrier();
@@ -81,11 +83,12 @@ void hold() {
   while (is_held()) {
     if (order() == CutOrder::close) {
       set(Situation::closed);
+      const Unlocked others;
       system_call(SYS_futex, &shared().order, FUTEX_WAIT, static_cast<long>(CutOrder::close));
     } else {
       take_in_once();
       set(Situation::stands);
-      yield();
+      give_way();
     }
   }
   if (why != nullptr) let_go(Open::what_stands);
@@ -132,7 +135,7 @@ void tell() {
 }
 
 void enter_asked() {
-  if (shared().calls > 1 || attending) return;  // in a callback
+  if (own_caller().calls > 1 || attending) return;  // in a callback
   set_calls(0);
   attend();
   enter_again();
@@ -146,23 +149,22 @@ class Wish {
   bool is_granted() const;
 
  private:
-  bool is_said_ = false;
+  uint32_t number_ = 0;  // 0: it has said nothing
 };
 
-// Says what it wants, once for each time that it is held.
+// Says what it wants, once for each time that it is held, and in each process.
 void Wish::say(uint64_t communicator) {
-  if (is_said_) return;
-  is_said_ = true;
-  lower::Channel& channel = shared();
-  channel.wish = communicator;
-  channel.wish_number = channel.wish_number + 1;
-  __atomic_store_n(&channel.situation, static_cast<uint32_t>(Situation::wants), __ATOMIC_RELEASE);
+  if (number_ != 0 && own_caller().wish_number == number_) return;
+  lower::Caller& caller = own_caller();
+  caller.wish = communicator;
+  number_ = caller.wish_number = caller.wish_number + 1;
+  __atomic_store_n(&caller.situation, static_cast<uint32_t>(Situation::wants), __ATOMIC_RELEASE);
   tell();
 }
 
 bool Wish::is_granted() const {
-  return is_said_ && order() != CutOrder::none &&
-         __atomic_load_n(&shared().granted, __ATOMIC_ACQUIRE) == shared().wish_number;
+  return number_ != 0 && order() != CutOrder::none &&
+         __atomic_load_n(&own_caller().granted, __ATOMIC_ACQUIRE) == number_;
 }
 
 // Outside of all calls: until the companion allows a collective call, or nothing is asked for.
@@ -176,7 +178,7 @@ bool wait_for_permission(uint64_t communicator) {
     } else {
       wish.say(communicator);
       take_in_once();
-      yield();
+      give_way();
     }
   }
   return wish.is_granted();
@@ -216,32 +218,32 @@ void Awaited::add_any() {
 }
 
 void Awaited::publish() const {
-  lower::Channel& channel = shared();
-  bool same = channel.awaited_count == count_ &&
-              channel.situation == static_cast<uint32_t>(Situation::waits);
+  lower::Caller& caller = own_caller();
+  bool same =
+      caller.awaited_count == count_ && caller.situation == static_cast<uint32_t>(Situation::waits);
   for (uint32_t i = 0; i < count_; ++i) {
-    same = same && channel.awaited[i] == peer_[i];
-    channel.awaited[i] = peer_[i];
+    same = same && caller.awaited[i] == peer_[i];
+    caller.awaited[i] = peer_[i];
   }
-  channel.awaited_count = count_;
-  __atomic_store_n(&channel.situation, static_cast<uint32_t>(Situation::waits), __ATOMIC_RELEASE);
+  caller.awaited_count = count_;
+  __atomic_store_n(&caller.situation, static_cast<uint32_t>(Situation::waits), __ATOMIC_RELEASE);
   if (!same) tell();
 }
 
 void wait_turn(const Awaited& awaited) {
-  if (shared().calls > 1 || attending) return yield();
+  if (own_caller().calls > 1 || attending) return give_way();
   set_calls(0);
   if (!may_go()) attend();
   if (order() == CutOrder::run_on) {
     take_in_once();
     awaited.publish();
   }
-  yield();
+  give_way();
   enter_again();
 }
 
 void found_nothing(const Awaited& awaited) {
-  if (shared().calls > 1 || attending || order() != CutOrder::run_on) return;
+  if (own_caller().calls > 1 || attending || order() != CutOrder::run_on) return;
   set_calls(0);
   take_in_once();
   awaited.publish();
@@ -249,7 +251,7 @@ void found_nothing(const Awaited& awaited) {
 }
 
 void stop_waiting() {
-  if (attending || shared().situation != static_cast<uint32_t>(Situation::waits)) return;
+  if (attending || own_caller().situation != static_cast<uint32_t>(Situation::waits)) return;
   set(order() == CutOrder::none ? Situation::none : Situation::runs);
 }
 

@@ -248,7 +248,7 @@ int PMPI_Win_free(void* win) {
   const int refused = all != nullptr ? delete_attributes<Class::win>(handle, *all) : 0;
   if (refused != 0) return raise_error<Class::win>(handle, refused);
   InOut<Class::win> win_(win);
-  const int result = inside(index_MPI_Win_free, win_.place());
+  const int result = beside(index_MPI_Win_free, win_.place());
   win_.put();
   if (result == 0) let_go(Open::window);
   return result;

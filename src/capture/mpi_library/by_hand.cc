@@ -12,7 +12,7 @@ namespace backstay::mpi {
 
 namespace {
 
-constexpr int thread_serialized = 2;  // in both ABIs
+constexpr int thread_multiple = 3;  // in both ABIs
 
 // MPI may look into the environment at its start; the program may have changed its own by then.
 // Behind a restart the program's is that of another launcher.
@@ -110,15 +110,17 @@ int PMPI_Init(int* argc, char*** argv) {
 }
 BACKSTAY_MPI_NAME(MPI_Init)
 
-// One FS base is lent, so one thread may be in MPI at a time.
+// A program that asks for less than MPI_THREAD_MULTIPLE is not given it, and pays for no lock.
 int PMPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
   const InCall in_call;
   give_environment();
-  const int most = required > thread_serialized ? thread_serialized : required;
+  int level = 0;
   const int result = call_as_job(index_MPI_Init_thread, word(argc), word(argv),
-                                 static_cast<uint64_t>(most), word(provided));
-  if (provided != nullptr && *provided > thread_serialized) *provided = thread_serialized;
-  return begun(started(result, provided != nullptr ? *provided : most));
+                                 static_cast<uint64_t>(required), word(&level));
+  if (provided != nullptr) *provided = level;
+  const int counted = begun(started(result, level));
+  if (counted == 0 && level >= thread_multiple) begin_sharing();
+  return counted;
 }
 BACKSTAY_MPI_NAME(MPI_Init_thread)
 
@@ -165,7 +167,7 @@ int PMPI_Alltoallw(void* from, void* send_counts, void* send_places, void* send_
   const int64_t peers = peers_of(comm);
   Types sending(send_types, sent(from, peers));
   Types receiving(types, peers);
-  return inside(index_MPI_Alltoallw, from, send_counts, send_places, sending.place(), to, counts,
+  return beside(index_MPI_Alltoallw, from, send_counts, send_places, sending.place(), to, counts,
                 places, receiving.place(), abi::real<Class::comm>(comm));
 }
 BACKSTAY_MPI_NAME(MPI_Alltoallw)
@@ -176,7 +178,7 @@ int PMPI_Neighbor_alltoallw(void* from, void* send_counts, void* send_places, vo
   const Degrees degrees = degrees_of(comm);
   Types sending(send_types, degrees.out);
   Types receiving(types, degrees.in);
-  return inside(index_MPI_Neighbor_alltoallw, from, send_counts, send_places, sending.place(), to,
+  return beside(index_MPI_Neighbor_alltoallw, from, send_counts, send_places, sending.place(), to,
                 counts, places, receiving.place(), abi::real<Class::comm>(comm));
 }
 BACKSTAY_MPI_NAME(MPI_Neighbor_alltoallw)

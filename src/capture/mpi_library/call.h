@@ -5,6 +5,7 @@
 
 #include "capture/lower/channel.h"
 #include "capture/lower/table.h"
+#include "capture/mpi_library/threads.h"
 
 namespace backstay::mpi {
 
@@ -30,16 +31,17 @@ inline bool is_asked() {
 [[gnu::cold]] void tell();
 
 inline void enter() {
-  volatile uint32_t& calls = lower::channel().calls;
+  volatile uint32_t& calls = caller_in().calls;
   calls = calls + 1;
   __asm__ volatile("" : : : "memory");
   if (is_asked()) enter_asked();
 }
 inline void leave() {
   __asm__ volatile("" : : : "memory");
-  volatile uint32_t& calls = lower::channel().calls;
+  volatile uint32_t& calls = own_caller().calls;
   calls = calls - 1;
   if (is_asked()) tell();
+  caller_out();
 }
 
 // The thread is in the real MPI while one of these lives.
@@ -68,6 +70,26 @@ template <typename Result = int, typename... Argument>
   return call_inside<Result>(lower::table().function[index], argument...);
 }
 
+// A function of the real MPI with this FS base.
+template <typename Result = int, typename... Argument>
+[[gnu::always_inline]] inline Result call_with(uint64_t fs, uint32_t index, Argument... argument) {
+  const uint64_t mine = own_fs();
+  set_fs(fs);
+  const Result result =
+      reinterpret_cast<Result (*)(Argument...)>(lower::table().function[index])(argument...);
+  set_fs(mine);
+  return result;
+}
+// The same of a function that may wait for other ranks, or takes long: other threads of the program
+// may be in MPI meanwhile. Its arguments are real handles, and memory that is this call's own.
+template <typename Result = int, typename... Argument>
+[[gnu::always_inline]] inline Result beside(uint32_t index, Argument... argument) {
+  const uint64_t fs = __builtin_expect(may_unlock(), 0) ? borrow_fs() : 0;
+  if (__builtin_expect(fs == 0, 1)) return inside<Result>(index, argument...);
+  const Unlocked others;
+  return call_with<Result>(fs, index, argument...);
+}
+
 // Any function of the lower half.
 template <typename Result, typename... Argument>
 [[gnu::always_inline]] inline Result call_address(void* function, Argument... argument) {
@@ -90,10 +112,16 @@ template <typename... Argument>
 // What a function of the program runs in that the real MPI calls: its own FS base.
 class InProgram {
  public:
-  InProgram() { set_fs(lower::table().upper_fs); }
-  ~InProgram() { set_fs(lower::table().fs); }
+  InProgram() : lower_(own_fs()) {
+    const uint64_t* upper = lower::upper_fs_of(lower_);
+    set_fs(upper != nullptr ? *upper : lower::table().upper_fs);
+  }
+  ~InProgram() { set_fs(lower_); }
   InProgram(const InProgram&) = delete;
   InProgram& operator=(const InProgram&) = delete;
+
+ private:
+  uint64_t lower_;
 };
 
 // A function of MPI that runs on the lower half's own thread. Its arguments are pointers and

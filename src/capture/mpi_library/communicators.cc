@@ -32,7 +32,7 @@ uint64_t agree(uint64_t comm) {
   int rank = 0;
   inside(index_MPI_Comm_rank, comm, &rank);
   uint64_t number = rank == 0 ? fresh_number() : 0;
-  inside(index_MPI_Bcast, &number, 8, abi::byte(), 0, comm);
+  beside(index_MPI_Bcast, &number, 8, abi::byte(), 0, comm);
   return number;
 }
 
@@ -44,8 +44,8 @@ uint64_t agree_between(uint64_t comm) {
   const uint64_t offered = rank == 0 ? fresh_number() : 0;
   uint64_t theirs = 0;
   uint64_t ours = 0;
-  inside(index_MPI_Allreduce, &offered, &theirs, 1, abi::uint64(), abi::max(), comm);
-  inside(index_MPI_Allreduce, &theirs, &ours, 1, abi::uint64(), abi::max(), comm);
+  beside(index_MPI_Allreduce, &offered, &theirs, 1, abi::uint64(), abi::max(), comm);
+  beside(index_MPI_Allreduce, &theirs, &ours, 1, abi::uint64(), abi::max(), comm);
   return ours < theirs ? ours : theirs;
 }
 
@@ -152,11 +152,11 @@ int end(uint32_t index, void* comm) {
   }
   const Communicator* known = communicator_of(*handle);
   if (known != nullptr && slot != nullptr && known->number != 0) {
-    inside(index_MPI_Barrier, abi::real<Class::comm>(*handle));
+    beside(index_MPI_Barrier, abi::real<Class::comm>(*handle));
   }
   if (slot != nullptr) count_freed(*handle);
   InOut<Class::comm> comm_(comm);
-  const int result = inside(index, comm_.place());
+  const int result = beside(index, comm_.place());
   comm_.put();
   return result;
 }
@@ -169,6 +169,7 @@ uint64_t real_of_own(const ErrorHandler& handler) {
 }  // namespace
 
 uint64_t fresh_number() {
+  const Locked locked;
   return (static_cast<uint64_t>(own_world_rank()) << 32) + first_number + numbers_given++;
 }
 
@@ -236,7 +237,7 @@ extern "C" {
 int PMPI_Comm_dup(CommHandle comm, void* newcomm) {
   const Collective begun(comm);
   uint64_t real = 0;
-  const int result = inside(index_MPI_Comm_dup, abi::real<Class::comm>(comm), &real);
+  const int result = beside(index_MPI_Comm_dup, abi::real<Class::comm>(comm), &real);
   return result != 0 ? result : duplicate(comm, real, hints_of(comm), newcomm);
 }
 BACKSTAY_MPI_NAME(MPI_Comm_dup)
@@ -244,7 +245,7 @@ BACKSTAY_MPI_NAME(MPI_Comm_dup)
 int PMPI_Comm_dup_with_info(CommHandle comm, abi::Handle<Class::info> hints, void* newcomm) {
   const Collective begun(comm);
   uint64_t real = 0;
-  const int result = inside(index_MPI_Comm_dup_with_info, abi::real<Class::comm>(comm),
+  const int result = beside(index_MPI_Comm_dup_with_info, abi::real<Class::comm>(comm),
                             abi::real<Class::info>(hints), &real);
   return result != 0 ? result : duplicate(comm, real, hints_of_info(hints), newcomm);
 }

@@ -78,12 +78,12 @@ class Collective {
 
  private:
   static void set_inside(uint32_t inside) {
-    *const_cast<volatile uint32_t*>(&lower::channel().in_collective) = inside;
+    *const_cast<volatile uint32_t*>(&own_caller().in_collective) = inside;
   }
   // Counted first, and then `attention` is read: see call.h. It is read before that as well: in a
   // cut the companion does not see a clock that is raised and then lowered again.
   void begin() {
-    volatile uint32_t& calls = lower::channel().calls;
+    volatile uint32_t& calls = caller_in().calls;
     calls = calls + 1;
     nested_ = calls > 1;
     __asm__ volatile("" : : : "memory");

@@ -109,7 +109,8 @@ def function(result, name, parameters):
     kind = f"abi::Handle<Class::{handle}>" if handle else NUMBERS.get(result, "int")
     arguments = ", ".join([f"index_{name}", *(one.argument() for one in parameters)])
     real = "uint64_t" if handle else kind
-    call = f"inside<{real}>({arguments})"
+    # Any of them may wait: other threads of the program may be in MPI meanwhile.
+    call = f"beside<{real}>({arguments})"
     before = list(counted.before(name, parameters))
     after = list(counted.after(name, parameters))
     wrapped = [one for one in parameters if one.is_wrapped]
@@ -117,6 +118,9 @@ def function(result, name, parameters):
         if any(other.name == one.length and other.is_pointer for other in parameters):
             one.length = f"pointed({one.length})"
     yield f"{kind} P{name}({', '.join(one.declaration() for one in parameters)}) {{"
+    if not (handle or wrapped or before or after):
+        in_callback = f"call_with<{real}>(fs, {arguments})"
+        yield f"  if (const uint64_t fs = callback_fs()) return {in_callback};"
     # Before a real handle is read. A collective call is entered by what counts it.
     if not counted.is_collective(name):
         yield "  const InCall in_call;"

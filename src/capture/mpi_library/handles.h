@@ -6,6 +6,7 @@
 
 #include "capture/mpi_library/abi.h"
 #include "capture/mpi_library/describe.h"
+#include "capture/mpi_library/threads.h"
 
 namespace backstay::mpi {
 
@@ -25,8 +26,11 @@ abi::Handle<Type> handle_for(uint64_t real) {
 template <Class Type>
 abi::Handle<Type> known_handle_for(uint64_t real) {
   if (abi::is_predefined<Type>(real)) return abi::predefined<Type>(real);
+  // Without the lock (callback_fs()): its slot is there before MPI knows of it.
   Slot* slot = find_slot(Type, real);
-  return abi::handle_of<Type>(slot != nullptr ? slot : take_slot(Type, real));
+  if (slot != nullptr) return abi::handle_of<Type>(slot);
+  const Locked locked;
+  return abi::handle_of<Type>(take_slot(Type, real));
 }
 
 // A pointer to a handle that MPI gives to a function of the program.

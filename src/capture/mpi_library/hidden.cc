@@ -5,8 +5,11 @@
 
 namespace backstay::mpi {
 
-int make_hidden() {
-  uint64_t& real = slots[0].real;
+namespace {
+
+uint64_t for_mpi = 0;
+
+int duplicate_world(uint64_t& real) {
   const int result = inside(index_MPI_Comm_dup, abi::world(), &real);
   if (result != 0) return result;
   // MPI's errors are the caller's, who raises them where the program expects them.
@@ -16,6 +19,15 @@ int make_hidden() {
   inside(index_MPI_Comm_group, real, &group);
   free_group(group);
   return 0;
+}
+
+}  // namespace
+
+uint64_t real_for_mpi() { return for_mpi; }
+
+int make_hidden() {
+  const int result = duplicate_world(slots[0].real);
+  return result != 0 ? result : duplicate_world(for_mpi);
 }
 
 }  // namespace backstay::mpi

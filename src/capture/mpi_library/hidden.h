@@ -1,8 +1,10 @@
-// The hidden communicator: a duplicate of MPI_COMM_WORLD that no program sees. Over it ranks come
-// together before MPI makes a communicator by a call of theirs alone, and MPI itself makes that one
-// (docs/protocol/cut.md, "Calls of some ranks alone").
+// The hidden communicators: two duplicates of MPI_COMM_WORLD that no program sees. Over the first
+// one ranks come together before MPI makes a communicator by a call of theirs alone; over the
+// second one MPI makes it (docs/protocol/cut.md, "Calls of some ranks alone").
 //
-// It has slot 0, which no handle of the program has, and no descriptor.
+// The first one has slot 0, which no handle of the program has, and no descriptor. Its messages are
+// as the program's: counted, and taken in by a cut. No counter and no cut knows of the second
+// one's.
 #pragma once
 
 #include "capture/mpi_library/abi.h"
@@ -10,14 +12,16 @@
 
 namespace backstay::mpi {
 
-// MPI passes messages with this tag over it: no counter and no cut knows of them.
-inline constexpr int tag_of_mpi = 0;
-// Those of this library are messages as the program's: counted, and taken in by a cut.
-inline constexpr int tag_of_ours = 1;
+// Of the messages of one such call: several threads may be in one each, on another communicator or
+// with another tag. Every MPI has tags so large.
+inline int tag_alone(uint64_t number, int tag) {
+  const auto of_number = static_cast<int>(number * 0x9e3779b97f4a7c15 >> 49);
+  return (of_number ^ tag ^ tag >> 15) & 0x7fff;
+}
 
 // Behind MPI_Init, in each process; collective over MPI_COMM_WORLD. Returns MPI's error.
 int make_hidden();
-inline uint64_t real_hidden() { return slots[0].real; }
+uint64_t real_for_mpi();
 inline abi::Handle<Class::comm> hidden() { return abi::handle_of<Class::comm>(&slots[0]); }
 
 }  // namespace backstay::mpi

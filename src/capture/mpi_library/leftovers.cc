@@ -86,6 +86,7 @@ int done(void* state) {
   } else {
     result = reinterpret_cast<Done>(own->done)(own->extra);
   }
+  const Locked locked;
   if (newest == own) newest = nullptr;
   free(own);
   let_go(Open::own_request);
@@ -148,7 +149,7 @@ BACKSTAY_MPI_NAME(MPI_Buffer_attach)
 
 int PMPI_Buffer_detach(void* start, void* bytes) {
   const InCall in_call;
-  const int result = inside(index_MPI_Buffer_detach, start, bytes);
+  const int result = beside(index_MPI_Buffer_detach, start, bytes);
   if (result == 0) buffer = {};
   return result;
 }

@@ -17,12 +17,13 @@ int in_lower(Body& body) {
 }
 
 // Runs `test`, which sets `is_complete` or fails, until it does, or until something is asked for.
+// Once, where other threads may want to go in.
 template <typename Test>
 int test_in_lower(const int& is_complete, Test test) {
   auto body = [&] {
     for (int turn = 0;; ++turn) {
       const int result = test();
-      if (result != 0 || is_complete != 0 || is_asked()) return result;
+      if (result != 0 || is_complete != 0 || is_asked() || is_shared) return result;
       if (turn >= tests_max) yield();
     }
   };
@@ -34,7 +35,7 @@ inline void turn(const Awaited& awaited) {
   if (is_asked()) {
     wait_turn(awaited);
   } else {
-    yield();
+    give_way();
   }
 }
 

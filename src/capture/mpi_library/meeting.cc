@@ -20,11 +20,11 @@ namespace {
 abi::Status ignored;
 Type bytes_type() { return abi::predefined<Class::datatype>(abi::byte()); }
 
-void send(int to, const void* bytes, int count) {
-  PMPI_Send(bytes, count, bytes_type(), to, tag_of_ours, hidden());
+void send(int to, int tag, const void* bytes, int count) {
+  PMPI_Send(bytes, count, bytes_type(), to, tag, hidden());
 }
-void receive(int from, void* bytes, int count) {
-  PMPI_Recv(bytes, count, bytes_type(), from, tag_of_ours, hidden(), &ignored);
+void receive(int from, int tag, void* bytes, int count) {
+  PMPI_Recv(bytes, count, bytes_type(), from, tag, hidden(), &ignored);
 }
 
 // In a binomial tree a place's parent is the place without its lowest bit.
@@ -46,18 +46,18 @@ int Meeting::world_rank(int place) const {
 
 void Meeting::gather() {
   char here = 0;
-  for (int turn = 0; child(turn) >= 0; ++turn) receive(world_rank(child(turn)), &here, 1);
-  if (!is_root()) send(world_rank(parent_of(place_)), &here, 1);
+  for (int turn = 0; child(turn) >= 0; ++turn) receive(world_rank(child(turn)), tag_, &here, 1);
+  if (!is_root()) send(world_rank(parent_of(place_)), tag_, &here, 1);
 }
 
 void Meeting::hand_out(void* bytes, int count) {
-  if (!is_root()) receive(world_rank(parent_of(place_)), bytes, count);
-  for (int turn = 0; child(turn) >= 0; ++turn) send(world_rank(child(turn)), bytes, count);
+  if (!is_root()) receive(world_rank(parent_of(place_)), tag_, bytes, count);
+  for (int turn = 0; child(turn) >= 0; ++turn) send(world_rank(child(turn)), tag_, bytes, count);
 }
 
-void exchange(int world, const void* given, int bytes_given, void* got, int bytes_got) {
-  PMPI_Sendrecv(given, bytes_given, bytes_type(), world, tag_of_ours, got, bytes_got, bytes_type(),
-                world, tag_of_ours, hidden(), &ignored);
+void exchange(int world, int tag, const void* given, int bytes_given, void* got, int bytes_got) {
+  PMPI_Sendrecv(given, bytes_given, bytes_type(), world, tag, got, bytes_got, bytes_type(), world,
+                tag, hidden(), &ignored);
 }
 
 }  // namespace backstay::mpi

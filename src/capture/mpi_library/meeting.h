@@ -12,8 +12,13 @@ namespace backstay::mpi {
 class Meeting {
  public:
   // `world`: of each member the rank in MPI_COMM_WORLD. null: they are the same. It outlives this.
-  Meeting(const int* world, int count, int own, int root)
-      : world_(world), count_(count), root_(root), place_((own - root + count) % count) {}
+  // `tag`: tag_alone().
+  Meeting(const int* world, int count, int own, int root, int tag)
+      : world_(world),
+        count_(count),
+        root_(root),
+        place_((own - root + count) % count),
+        tag_(tag) {}
 
   bool is_root() const { return place_ == 0; }
   // At the root it returns when all members have called it.
@@ -28,9 +33,10 @@ class Meeting {
   const int* world_;
   int count_, root_;
   int place_;  // in the tree, where the root is 0
+  int tag_;
 };
 
 // With another one that calls it too: what each has goes to the other.
-void exchange(int world, const void* given, int bytes_given, void* got, int bytes_got);
+void exchange(int world, int tag, const void* given, int bytes_given, void* got, int bytes_got);
 
 }  // namespace backstay::mpi

@@ -163,7 +163,8 @@ int PMPI_Mprobe(int source, int tag, Comm comm, void* message, void* status) {
     const int result = match_once(source, tag, comm, &is_there, message, status);
     if (result != 0) return result;
     if (is_there != 0) break;
-    if (turns >= tests_max || is_asked()) turn(awaited_of(communicator_of(comm), source));
+    if (turns >= tests_max || is_asked() || is_shared)
+      turn(awaited_of(communicator_of(comm), source));
   }
   stop_waiting();
   return 0;

@@ -77,7 +77,7 @@ struct Send {
   Comm comm;
   int operator()() const {
     const int result =
-        inside(index_MPI_Send, buffer, count, type, to, tag, abi::real<Class::comm>(comm));
+        beside(index_MPI_Send, buffer, count, type, to, tag, abi::real<Class::comm>(comm));
     if (result == 0) count_sent(communicator_of(comm), to);
     return result;
   }

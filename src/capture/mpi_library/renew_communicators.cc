@@ -17,16 +17,15 @@ void free_communicator(uint64_t real) { inside(index_MPI_Comm_free, &real); }
 uint64_t make_local(uint64_t world, const CommunicatorMade& made) {
   const uint64_t group = make_group(made.local, world);
   uint64_t real = 0;
-  must(inside(index_MPI_Comm_create_group, real_hidden(), group, tag_of_mpi, &real),
-       "a communicator");
+  must(inside(index_MPI_Comm_create_group, real_for_mpi(), group, 0, &real), "a communicator");
   free_group(group);
   return real;
 }
 
 uint64_t make_between(const CommunicatorMade& made, uint64_t local) {
   uint64_t real = 0;
-  must(inside(index_MPI_Intercomm_create, local, 0, real_hidden(), made.remote.runs[0].first,
-              tag_of_mpi, &real),
+  must(inside(index_MPI_Intercomm_create, local, 0, real_for_mpi(), made.remote.runs[0].first, 0,
+              &real),
        "an inter-communicator");
   return real;
 }
@@ -84,7 +83,7 @@ void renew_communicators() {
   }
   must(make_hidden(), "a duplicate of MPI_COMM_WORLD");
   uint64_t world = 0;
-  inside(index_MPI_Comm_group, real_hidden(), &world);
+  inside(index_MPI_Comm_group, real_for_mpi(), &world);
   if (all.count != 0) qsort(all.all, all.count, sizeof all[0], by_number);
   for (CommunicatorMade* made : all) {
     made->real = make(world, *made);

@@ -12,7 +12,7 @@ using Type = abi::Handle<Class::datatype>;
 
 int send(uint32_t index, const void* buffer, int count, Type type, int to, int tag, Comm comm) {
   const InCall in_call;
-  const int result = inside(index, buffer, count, abi::real<Class::datatype>(type), to, tag,
+  const int result = beside(index, buffer, count, abi::real<Class::datatype>(type), to, tag,
                             abi::real<Class::comm>(comm));
   if (result == 0) count_sent(communicator_of(comm), to);
   return result;

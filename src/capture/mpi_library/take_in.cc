@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "capture/mpi_library/attend.h"
-#include "capture/mpi_library/hidden.h"
 #include "capture/mpi_library/messages.h"
 #include "capture/mpi_library/names.h"
 #include "capture/mpi_library/requests.h"
@@ -51,12 +50,6 @@ class Bytes {
   bool is_made_ = false;
 };
 
-// Over the hidden communicator MPI's own messages go by, which are not to be taken.
-int tag_of(const Communicator& in) {
-  constexpr int any_tag = -1;
-  return in.handle == hidden() ? tag_of_ours : any_tag;
-}
-
 // The communicator over which a stored message is sent to the program: its own process alone.
 uint64_t own_communicator() {
   static uint64_t own = 0;
@@ -71,6 +64,7 @@ uint64_t own_communicator() {
 }
 
 bool take_in(const Communicator& in) {
+  constexpr int any_tag = -1;  // in both ABIs
   bool has_news = false;
   if (in.size == 0) return false;  // it is being made
   const uint64_t real = abi::real<Class::comm>(in.handle);
@@ -79,7 +73,7 @@ bool take_in(const Communicator& in) {
     uint64_t message = 0;
     abi::Status status;
     memset(&status, 0, sizeof status);
-    inside(index_MPI_Improbe, abi::any_source, tag_of(in), real, &is_there, &message, &status);
+    inside(index_MPI_Improbe, abi::any_source, any_tag, real, &is_there, &message, &status);
     if (is_there == 0) return has_news;
     Stored* one = begin_taking(message, &in, status);
     drive(*one);
@@ -139,7 +133,7 @@ Stored* take_stored(const Communicator* in, int source, int tag) {
 
 // It is sent once more, from this process to itself.
 int deliver(Stored* one, void* buffer, int count, uint64_t real_type, abi::Status& status) {
-  while (one->is_arriving && !drive(*one)) yield();
+  while (one->is_arriving && !drive(*one)) give_way();
   const Bytes form(one->bytes);
   uint64_t sending = 0;
   uint64_t receiving = 0;

@@ -54,13 +54,13 @@ void hand_on(int signal, const void* info, Frame* frame) {
 // With an FS base of the lower half.
 extern "C" [[gnu::used]] void backstay_handle_inside(int signal, void* info, Frame* frame,
                                                      Function handler) {
-  const lower::Table& table = lower::table();
   const uint64_t base = fs_base();
-  if (base != table.fs) return hand_on(signal, info, frame);
-  const uint64_t upper = table.upper_fs;
+  uint64_t* const place = lower::upper_fs_of(base);
+  if (place == nullptr) return hand_on(signal, info, frame);
+  const uint64_t upper = *place;
   set_fs_base(upper);
   handler(signal, info, frame);  // it may jump out: then the program's FS base is there already
-  lower::table().upper_fs = upper;
+  *place = upper;
   set_fs_base(base);
 }
 

@@ -227,7 +227,7 @@ const char* lower_library() {
   return __atomic_load_n(&started, __ATOMIC_ACQUIRE) != 0 ? library_name : nullptr;
 }
 
-bool in_lower_half() { return folder[0] != 0 && lower::channel().calls != 0; }
+bool in_lower_half() { return folder[0] != 0 && !lower::is_outside(lower::channel()); }
 
 bool is_of_lower_half(long tid) {
   if (folder[0] == 0) return false;

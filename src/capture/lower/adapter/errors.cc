@@ -1,5 +1,6 @@
 #include "capture/lower/adapter/errors.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "capture/lower/adapter/texts.h"
@@ -10,6 +11,15 @@ namespace {
 
 struct Code {
   int front, back;
+};
+// Several threads may meet an error at once.
+pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+class Locked {
+ public:
+  Locked() { pthread_mutex_lock(&mutex); }
+  ~Locked() { pthread_mutex_unlock(&mutex); }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
 };
 Code* codes = nullptr;
 uint32_t codes_count = 0;
@@ -64,6 +74,7 @@ int unusual_error_to_front(int code) {
   if (find_class(back.numbers, front.numbers, code, front.numbers[number_ERR_OTHER], found)) {
     return found;
   }
+  const Locked locked;
   for (uint32_t i = 0; i < codes_count; ++i) {
     if (codes[i].back == code) return codes[i].front;
   }
@@ -71,6 +82,7 @@ int unusual_error_to_front(int code) {
 }
 
 int unusual_error_to_back(int code) {
+  const Locked locked;
   for (uint32_t i = 0; i < codes_count; ++i) {
     if (codes[i].front == code) return codes[i].back;
   }
@@ -87,14 +99,17 @@ extern "C" {
 int MPI_Add_error_class(int* to) {
   int code = 0;
   const int result = call<int>(index_MPI_Add_error_class, &code);
-  if (result == 0) *to = last_added = note(next_class(), code);
-  return error_to_front(result);
+  if (result != 0) return error_to_front(result);
+  const Locked locked;
+  *to = last_added = note(next_class(), code);
+  return 0;
 }
 
 int MPI_Add_error_code(int of, int* to) {
   int code = 0;
   const int result = call<int>(index_MPI_Add_error_code, error_to_back(of), &code);
   if (result != 0) return error_to_front(result);
+  const Locked locked;
   *to = note(next_code(of), code);
   // MPICH counts classes alone.
   if (!front_is_mpich) last_added = *to;

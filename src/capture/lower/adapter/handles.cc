@@ -1,5 +1,6 @@
 #include "capture/lower/adapter/handles.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,9 @@ namespace backstay::adapter {
 Known known;
 
 namespace {
+
+// Several threads may be in calls at once. Who reads `known.made` has no lock.
+pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 // Addresses of the back and their numbers. Open addressing; a quarter is free at least.
 struct Entry {
@@ -57,7 +61,10 @@ uint32_t make_number(void* handle) {
   if (known.made_count > index_mask) abort();
   if (known.made_count == made_room) {
     made_room = made_room == 0 ? 1024 : 2 * made_room;
-    known.made = static_cast<void**>(must_have(realloc(known.made, made_room * sizeof(void*))));
+    auto** made = static_cast<void**>(must_have(malloc(made_room * sizeof(void*))));
+    if (known.made_count != 0) memcpy(made, known.made, known.made_count * sizeof(void*));
+    // The old ones stay: another thread may be reading there. Together they are no larger.
+    __atomic_store_n(&known.made, made, __ATOMIC_RELEASE);
   }
   const uint32_t number = 3U << 30 | known.made_count;
   known.made[known.made_count++] = handle;
@@ -77,8 +84,11 @@ void*& place_of(int type, uint32_t number) {
 
 uint32_t number_of(void* handle) {
   if (handle == nullptr) return 0;
+  pthread_mutex_lock(&mutex);
   const Entry& one = entry_of(handle);
-  return one.handle != nullptr ? one.number : make_number(handle);
+  const uint32_t number = one.handle != nullptr ? one.number : make_number(handle);
+  pthread_mutex_unlock(&mutex);
+  return number;
 }
 
 const char* learn_handles() {
