@@ -205,6 +205,24 @@ def test_a_program_that_cannot_be_saved_runs_on_and_says_why(world):
     assert versions(world, "app") == [] and "could not be saved, because" in told
 
 
+def test_what_kept_a_program_from_being_saved_is_not_said_after_its_end(world):
+    opens = "while not os.path.exists('open'): time.sleep(0.01)\nours = socket.socket()\n"
+    words = program(world, "import os, socket, time\n" + opens + WAITS.format(""))
+    running = start(world, words, "--job", "app", "--interval", 3600)
+    wait_for(lambda: status_of(world, "app").get("processes"), "the job's process")
+    assert world.run("checkpoint", "app", "--wait").returncode == 0  # so that the job stays known
+    (world.folder / "open").touch()
+    assert running.stdout.readline() == "begun\n"
+    running.send_signal(signal.SIGUSR1)
+    wait_for(lambda: status_of(world, "app").get("cannot_save"), "the reason in the status")
+    (world.folder / "go").touch()
+    running.communicate(timeout=60)
+    assert running.returncode == 0
+    wait_for(lambda: status_of(world, "app").get("connected") == 0, "its end in the status")
+    assert status_of(world, "app")["cannot_save"] is None
+    assert "cannot be saved now" not in world.run("status").stdout
+
+
 def test_the_example(world):
     folders = f"{Path(PROGRAM).parent}:{world.env['PATH']}"
     done = subprocess.run([ROOT / "examples/transparent/run", world.folder],
