@@ -223,6 +223,20 @@ def test_what_kept_a_program_from_being_saved_is_not_said_after_its_end(world):
     assert "cannot be saved now" not in world.run("status").stdout
 
 
+def test_a_program_that_its_launcher_ends_has_not_finished(world):
+    """As a launcher does when another of its processes has died. What SIGTERM saves is kept."""
+    words = program(world, WAITS.format(""))
+    options = ["--job", "app", "--interval", 3600]
+    running = start(world, words, *options, "--retries", 0)
+    assert running.stdout.readline() == "begun\n"
+    os.kill(processes_of(world, "backstay-companion")[-1], signal.SIGTERM)
+    _, told = running.communicate(timeout=60)
+    assert running.returncode == 143 and [one["version"] for one in versions(world, "app")] == [1]
+    (world.folder / "go").touch()
+    out, told = start(world, words, *options).communicate(timeout=60)
+    assert out == "gone on\n" and "had finished" not in told, told
+
+
 def test_the_example(world):
     folders = f"{Path(PROGRAM).parent}:{world.env['PATH']}"
     done = subprocess.run([ROOT / "examples/transparent/run", world.folder],
