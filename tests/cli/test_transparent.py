@@ -237,6 +237,18 @@ def test_a_program_that_its_launcher_ends_has_not_finished(world):
     assert out == "gone on\n" and "had finished" not in told, told
 
 
+def test_a_signal_that_asked_the_life_before_to_end_does_not_end_the_next(world):
+    text = "import os, signal\nsignal.pthread_sigmask({}, {{15}})\n"
+    waits = text.format("signal.SIG_BLOCK") + "os.kill(os.getpid(), 15)\n" + WAITS.format("")
+    words = program(world, waits + text.format("signal.SIG_UNBLOCK") + "print('lives')\n")
+    running = start(world, words, "--job", "app", "--interval", 3600)
+    assert running.stdout.readline() == "begun\n"
+    stop(running)
+    (world.folder / "go").touch()
+    done = world.run("run", "--transparent", "--job", "app", "--", *words)
+    assert (done.returncode, done.stdout) == (0, "gone on\nlives\n"), done.stderr
+
+
 def test_the_example(world):
     folders = f"{Path(PROGRAM).parent}:{world.env['PATH']}"
     done = subprocess.run([ROOT / "examples/transparent/run", world.folder],
