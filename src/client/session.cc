@@ -432,13 +432,13 @@ Result<VersionNumber> Session::bring_back(bool& touched) {
   }
 }
 
-Status Session::finish() {
+Status Session::finish(bool silently) {
   Status outcome;
   if (config_.checkpoint.wait_at_end && version_ != 0) {
     outcome = group_.agree(wait(version_, Level::local, -1));
   }
   streams_.give_up();
-  if (agent_ != nullptr) agent_->end();
+  if (agent_ != nullptr) silently ? agent_->leave_silently() : agent_->end();
   return outcome;
 }
 

@@ -58,7 +58,9 @@ class Session {
   bool stop_requested() const { return due_->stop_requested(); }
   Status checkpoint();              // collective
   Result<VersionNumber> restart();  // collective
-  Status finish();                  // collective; waits for local if configured, then says goodbye
+  // Collective; waits for local if configured, then says goodbye: `silently` where this is no end
+  // of the job by itself.
+  Status finish(bool silently = false);
   // Only closes a descriptor: the child of a fork, abandon.
   void leave_silently() {
     if (agent_ != nullptr) agent_->leave_silently();

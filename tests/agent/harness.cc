@@ -55,7 +55,7 @@ Status JobHarness::join(Rank rank, std::uint32_t ranks, RunId run) {
   hello.ranks = ranks * nodes;
   hello.local_ranks = ranks;
   hello.dir = "/unused";
-  hello.nodes = nodes, hello.keep = versions_kept;
+  hello.nodes = nodes, hello.keep = versions_kept, hello.replicas = replicas;
   hello.durable_dir = durable.dir;
   hello.durable_every = durable.every;
   hello.durable_keep = durable.keep;

@@ -45,7 +45,7 @@ class JobHarness final : public Outbox, public StoreLink {
   std::vector<bool> live_said;  // whether its program lives (liveness_lock.h)
   // A job of so many nodes, this one the first, and what it talks to the others over.
   static constexpr double heartbeat_s = 0.01;
-  std::uint32_t nodes = 1, versions_kept = 2;
+  std::uint32_t nodes = 1, versions_kept = 2, replicas = 0;
   std::unique_ptr<net::Transport> transport;
 
   // Runs store events until `done()`; fails the test after a deadline.

@@ -105,6 +105,21 @@ TEST_F(JobOnTheNetwork, WhatIsTooLargeForThePoolIsCapturedOnceThisNodeHasItsPart
   EXPECT_EQ(job.job().level_of(1).level, Level::captured);
 }
 
+TEST_F(JobOnTheNetwork, TooFewNodesAreARefusalOfWhichRunHears) {
+  job.leave(0, /*goodbye=*/true);
+  job.replicas = 2;
+  ASSERT_TRUE(job.join(0, 1, 8).ok()) << "it waits for a look at the disk";
+  job.run_until("a refusal", [&] { return job.has<wire::Failure>(0); });
+  EXPECT_EQ(job.take<wire::Failure>(0).code, Code::few_nodes);
+  const auto& refused = job.job().state().refused;
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->why.code(), Code::few_nodes);
+  EXPECT_NE(refused->why.message().find("protect.replicas"), std::string::npos);
+  job.nodes = 1;
+  job.join_all(1, 9);
+  EXPECT_FALSE(refused.has_value()) << "another run has begun";
+}
+
 class JobWithADurableDirectory : public JobOnTheNetwork {
  protected:
   JobWithADurableDirectory() { job.durable.dir = "/shared"; }

@@ -205,6 +205,50 @@ def test_a_program_that_cannot_be_saved_runs_on_and_says_why(world):
     assert versions(world, "app") == [] and "could not be saved, because" in told
 
 
+def test_what_kept_a_program_from_being_saved_is_not_said_after_its_end(world):
+    opens = "while not os.path.exists('open'): time.sleep(0.01)\nours = socket.socket()\n"
+    words = program(world, "import os, socket, time\n" + opens + WAITS.format(""))
+    running = start(world, words, "--job", "app", "--interval", 3600)
+    wait_for(lambda: status_of(world, "app").get("processes"), "the job's process")
+    assert world.run("checkpoint", "app", "--wait").returncode == 0  # so that the job stays known
+    (world.folder / "open").touch()
+    assert running.stdout.readline() == "begun\n"
+    running.send_signal(signal.SIGUSR1)
+    wait_for(lambda: status_of(world, "app").get("cannot_save"), "the reason in the status")
+    (world.folder / "go").touch()
+    running.communicate(timeout=60)
+    assert running.returncode == 0
+    wait_for(lambda: status_of(world, "app").get("connected") == 0, "its end in the status")
+    assert status_of(world, "app")["cannot_save"] is None
+    assert "cannot be saved now" not in world.run("status").stdout
+
+
+def test_a_program_that_its_launcher_ends_has_not_finished(world):
+    """As a launcher does when another of its processes has died. What SIGTERM saves is kept."""
+    words = program(world, WAITS.format(""))
+    options = ["--job", "app", "--interval", 3600]
+    running = start(world, words, *options, "--retries", 0)
+    assert running.stdout.readline() == "begun\n"
+    os.kill(processes_of(world, "backstay-companion")[-1], signal.SIGTERM)
+    _, told = running.communicate(timeout=60)
+    assert running.returncode == 143 and [one["version"] for one in versions(world, "app")] == [1]
+    (world.folder / "go").touch()
+    out, told = start(world, words, *options).communicate(timeout=60)
+    assert out == "gone on\n" and "had finished" not in told, told
+
+
+def test_a_signal_that_asked_the_life_before_to_end_does_not_end_the_next(world):
+    text = "import os, signal\nsignal.pthread_sigmask({}, {{15}})\n"
+    waits = text.format("signal.SIG_BLOCK") + "os.kill(os.getpid(), 15)\n" + WAITS.format("")
+    words = program(world, waits + text.format("signal.SIG_UNBLOCK") + "print('lives')\n")
+    running = start(world, words, "--job", "app", "--interval", 3600)
+    assert running.stdout.readline() == "begun\n"
+    stop(running)
+    (world.folder / "go").touch()
+    done = world.run("run", "--transparent", "--job", "app", "--", *words)
+    assert (done.returncode, done.stdout) == (0, "gone on\nlives\n"), done.stderr
+
+
 def test_the_example(world):
     folders = f"{Path(PROGRAM).parent}:{world.env['PATH']}"
     done = subprocess.run([ROOT / "examples/transparent/run", world.folder],

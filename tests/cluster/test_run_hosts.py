@@ -205,6 +205,16 @@ def test_fresh_starts_and_refusals_where_no_rank_runs_on_this_host(job, whole):
     assert "saved by 4 ranks" in output and "--fresh" in output, output
 
 
+@needs["openmpi"]
+@pytest.mark.parametrize("name, value", [("REPLICAS", 2), ("PARITY", "2,1")])
+def test_too_few_nodes_at_the_start_are_refused_once(job, whole, name, value):
+    """Another try would be allowed to keep fewer copies, though no node was lost."""
+    code, output = job().run("--retries 5", f"-x BACKSTAY_PROTECT_{name}={value} --host n1,n2 -n 2",
+                             "10 5")
+    assert code != 0 and "not tried again" in output and "restart 1 of 5" not in output, output
+    assert f"protect.{name.lower()}" in output.split("not tried again")[1], output
+
+
 @pytest.mark.parametrize("kind, hosts", [("openmpi", "--host n0,n2"), ("mpich", "-hosts n0,n2")])
 def test_the_library_for_files_is_in_the_ranks_of_each_host(job, whole, kind, hosts):
     """And in none of the processes above a rank: the launcher's and those of its daemons."""

@@ -187,12 +187,28 @@ Status Job::writer_message(ConnectionId connection, const wire::Message& message
   return status;
 }
 
-Status Job::new_run(const wire::Hello& hello) {
-  std::optional<ParityShape> parity;
+namespace {
+
+// None: replicas.
+Result<std::optional<ParityShape>> protection_of(const wire::Hello& hello) {
   if (!hello.parity.empty()) {
-    BACKSTAY_ASSIGN(parity, check_parity(hello.parity, hello.nodes));
+    BACKSTAY_ASSIGN(const ParityShape shape, check_parity(hello.parity, hello.nodes));
+    return std::optional(shape);
   }
-  if (hello.nodes > 1 && !parity) BACKSTAY_TRY(check_replicas(hello.replicas, hello.nodes));
+  if (hello.nodes > 1) BACKSTAY_TRY(check_replicas(hello.replicas, hello.nodes));
+  return std::optional<ParityShape>();
+}
+
+}  // namespace
+
+Status Job::new_run(const wire::Hello& hello) {
+  const auto protection = protection_of(hello);
+  if (!protection.ok()) {
+    // `backstay run` looks: another try may keep fewer copies, and would not be refused.
+    state_.refused = {protection.error(), state_.clock.monotonic_ns()};
+    return protection.error();
+  }
+  const std::optional<ParityShape> parity = *protection;
   forget_run();
   BACKSTAY_TRY(commit_coordinator_.begin_run(hello));
   parity_ = hello.nodes > 1 ? parity : std::nullopt;

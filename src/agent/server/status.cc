@@ -95,7 +95,7 @@ json job_json(const Job& job, const Gathered* gathered) {
     if (of_durable) notes.push_back(trouble.text);
   }
   if (const std::string left = home_note(job); !left.empty()) notes.push_back(left);
-  const std::string& cannot_save = job.state().cannot_save;
+  const std::string cannot_save = job.runs() ? job.state().cannot_save : "";  // not of ended ones
   if (!cannot_save.empty()) notes.push_back("it cannot be saved now, because " + cannot_save);
   json refused;
   if (const auto& said = job.state().refused) {

@@ -343,7 +343,11 @@ void Rank::stop() {
 }
 
 int Rank::end() {
-  if (const Status finished = session_->finish(); !finished.ok() && company_.is_first()) {
+  // A launcher that ends its ranks by SIGTERM, as one of them died, has told no agent: the job has
+  // been saved, and has not finished.
+  const bool ended_from_outside = stopped_ && !session_->stop_requested();
+  const Status finished = session_->finish(ended_from_outside);
+  if (!finished.ok() && company_.is_first()) {
     tell_user(told(finished.error()));
   }
   company_.leave(0);

@@ -77,10 +77,10 @@ int main(void) {
   handle(SIGRTMIN + 3, on_timer, 0);
   sigemptyset(&blocked);
   sigaddset(&blocked, SIGUSR1);
-  sigaddset(&blocked, SIGTERM);
+  sigaddset(&blocked, SIGUSR2);
   sigprocmask(SIG_BLOCK, &blocked, NULL);
   raise(SIGUSR1);           // waits for this thread
-  kill(getpid(), SIGTERM);  // waits for the process
+  kill(getpid(), SIGUSR2);  // waits for the process
   pthread_t thread;
   pthread_create(&thread, NULL, sleeper, NULL);
   const timer_t timer = start_timers();
@@ -97,9 +97,9 @@ int main(void) {
   setitimer(ITIMER_REAL, &none, NULL);
   timer_delete(timer);
   sigpending(&now);
-  printf("pending %d %d, handled %d\n", sigismember(&now, SIGUSR1), sigismember(&now, SIGTERM),
+  printf("pending %d %d, handled %d\n", sigismember(&now, SIGUSR1), sigismember(&now, SIGUSR2),
          (int)users);
-  sigdelset(&blocked, SIGTERM);
+  sigdelset(&blocked, SIGUSR2);
   sigprocmask(SIG_UNBLOCK, &blocked, NULL);
   struct sigaction ignored;
   sigaction(SIGPIPE, NULL, &ignored);

@@ -1,5 +1,6 @@
 #include <linux/mman.h>
 #include <linux/prctl.h>
+#include <signal.h>
 
 #include "capture/image/boot/bring_back.h"
 #include "capture/image/boot/control.h"
@@ -34,11 +35,18 @@ void register_rseq(const Thread& thread) {
   system_call(__NR_rseq, static_cast<long>(at), bytes, 0, rseq_signature);
 }
 
+// Whoever sent one of these meant the life that was saved. A launcher ends its ranks so, and their
+// last version would end each life that goes on from it.
+bool asks_to_end(int signal) {
+  return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
+}
+
 // Those of the whole process: whichever thread does not block them gets them.
 void send_process_pending(uint64_t pending) {
   const long process = system_call(__NR_getpid);
   for (int signal = 1; signal <= static_cast<int>(signals); ++signal) {
-    if ((pending >> (signal - 1) & 1) != 0) system_call(__NR_kill, process, signal);
+    if ((pending >> (signal - 1) & 1) == 0 || asks_to_end(signal)) continue;
+    system_call(__NR_kill, process, signal);
   }
 }
 
