@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "agent/version/held_files.h"
 #include "agent/version/needed_files.h"
 #include "agent/version/retention.h"
 #include "agent/version/version_table.h"
@@ -233,6 +234,32 @@ TEST(NeededFiles, AreThoseOfTheChunks) {
               ElementsAre(FileOf{3, 5, 4}, FileOf{7, run, 0}, FileOf{7, run, 1}));
   EXPECT_EQ(needs_of(needed_files(manifest)), manifest.needs);
   EXPECT_EQ(file_with(manifest, manifest.chunks[1]), (FileOf{9, run, 2}));
+}
+
+// Version 3 of the group needs version 2, whose parity came after version 1 had been removed here:
+// no other node could make its file of version 1 again, and so not that of version 2.
+TEST(NeedsOfParity, CountInAllSteps) {
+  HeldFiles held;
+  const auto add = [&](VersionNumber version, bool parity, std::vector<FileOf> needs = {}) {
+    HeldFile one;
+    one.file = {version, run, self, parity};
+    one.needs = std::move(needs);
+    held.add(one);
+  };
+  const NodeId other = self + 1;
+  const FileOf newest{3, run, self, /*parity=*/true};
+  add(3, true, {{2, run, other}});
+  EXPECT_EQ(held.needs_without_parity(newest), 2u);
+  add(2, true, {{1, run, other}});
+  EXPECT_EQ(held.needs_without_parity(newest), 2u) << "its own file of it is part of the group's";
+  add(2, false);
+  EXPECT_EQ(held.needs_without_parity(newest), 1u);
+  add(1, true);
+  EXPECT_EQ(held.needs_without_parity(newest), 1u);
+  add(1, false);
+  EXPECT_EQ(held.needs_without_parity(newest), std::nullopt);
+  add(1, true, {{0, run - 1, other}});
+  EXPECT_EQ(held.needs_without_parity(newest), 0u) << "of a run without parity of this one";
 }
 
 }  // namespace

@@ -97,19 +97,14 @@ void Redundancy::protected_here(VersionNumber version) {
 
 // Where its group needs files that could not be made again: one of them.
 std::optional<Error> Redundancy::lacks_parity(VersionNumber version) const {
-  const HeldFiles& held = directory_.held();
-  const HeldFile* parity = held.find({version, state_.run, state_.node, /*parity=*/true});
-  if (parity == nullptr) return Error(Code::not_found, "its parity is gone");
-  for (const FileOf& file : parity->needs) {
-    const bool whole = file.run == state_.run &&
-                       held.find({file.version, file.run, state_.node}) != nullptr &&
-                       held.find({file.version, file.run, state_.node, /*parity=*/true}) != nullptr;
-    if (whole) continue;
-    return Error(Code::unsupported,
-                 fmt::format("it needs version {}, of which this node has no parity of this run",
-                             file.version));
-  }
-  return std::nullopt;
+  const FileOf parity{version, state_.run, state_.node, /*parity=*/true};
+  if (directory_.held().find(parity) == nullptr)
+    return Error(Code::not_found, "its parity is gone");
+  const auto lacking = directory_.held().needs_without_parity(parity);
+  if (!lacking) return std::nullopt;
+  return Error(
+      Code::unsupported,
+      fmt::format("it needs version {}, of which this node has no parity of this run", *lacking));
 }
 
 // Parity of an older version may be made after that of one which needs it.

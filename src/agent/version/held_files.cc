@@ -1,6 +1,7 @@
 #include "agent/version/held_files.h"
 
 #include <algorithm>
+#include <set>
 
 #include "format/names.h"
 
@@ -43,6 +44,23 @@ std::optional<FileOf> HeldFiles::file_with(VersionOfRun version, Rank rank, bool
     if (file.version != number || file.run != run) break;
     if (file.parity != parity) continue;
     if (std::binary_search(held.ranks.begin(), held.ranks.end(), rank)) return file;
+  }
+  return std::nullopt;
+}
+
+std::optional<VersionNumber> HeldFiles::needs_without_parity(const FileOf& parity) const {
+  std::set<FileOf> seen{parity};
+  std::vector<FileOf> left{parity};
+  while (!left.empty()) {
+    const HeldFile* held = find(left.back());
+    left.pop_back();
+    for (const FileOf& need : held->needs) {
+      const FileOf own{need.version, need.run, parity.node};
+      const FileOf of_need{need.version, need.run, parity.node, /*parity=*/true};
+      const bool whole = need.run == parity.run && find(own) != nullptr && find(of_need) != nullptr;
+      if (!whole) return need.version;
+      if (seen.insert(of_need).second) left.push_back(of_need);
+    }
   }
   return std::nullopt;
 }

@@ -50,6 +50,10 @@ class HeldFiles {
   std::optional<NodeId> node_with(VersionOfRun version, Rank rank) const;
   // Parity of the group in which that object is.
   std::optional<FileOf> parity_with(VersionOfRun version, Rank rank) const;
+  // Of what the group of this parity needs, and of what that needs in its turn: a version of which
+  // this node has no file of its own, or no parity, of the same run. Others of the group could not
+  // make their files of it again. Precondition: the parity is held.
+  std::optional<VersionNumber> needs_without_parity(const FileOf& parity) const;
 
  private:
   std::optional<FileOf> file_with(VersionOfRun version, Rank rank, bool parity) const;
