@@ -138,7 +138,7 @@ Fields fields_in_code(const Protocol& protocol, const std::string& name) {
   std::string table = text_of(protocol.code + ".cc");
   std::string full_name = protocol.prefix + name;
   std::smatch body;
-  const std::regex definition("struct " + name + " \\{([^}]*)\\}");
+  const std::regex definition("struct " + name + R"( \{((?:\{\}|[^}])*)\})");
   if (!std::regex_search(header, body, definition) && !protocol.shared_header.empty()) {
     header = text_of(protocol.shared_header);
     table = text_of(protocol.shared_table);
