@@ -49,8 +49,8 @@ class ObjectSource {
 };
 
 // Blocks until the version is captured or given up. Errors: agent_lost, rank_lost, invalid (a
-// routed file became shorter), io, and the agent's reason if it gives
-// the version up. `warning`: the agent's words on versions that are not safe; "": nothing new.
+// routed file became shorter), io, and the agent's reason if it gives the version up. `warning`:
+// the agent's words on versions that are not safe; "": nothing new.
 Status capture(Connection& agent, ObjectSource& source, VersionNumber version,
                std::string& warning);
 

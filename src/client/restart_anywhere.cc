@@ -53,7 +53,7 @@ Result<VersionNumber> RestartAnywhere::run(bool& touched) {
   }
 }
 
-// Of another branch of the job's history than the one that is wanted.
+// It is newer than the version that is wanted, and not of this launch.
 bool RestartAnywhere::is_passed_over(const Version& version) const {
   return plan_.from != 0 && version.number > plan_.from && !version.damage &&
          launch_of(version.run) != plan_.launch;
@@ -68,8 +68,8 @@ void RestartAnywhere::tell_where_it_goes_on(const Version& version) const {
                               : ""));
 }
 
-// The agent of one node has set versions aside, perhaps: then it says so, and it is not the time to
-// begin again.
+// On one node the agent may have set versions aside before. Then it says so, and the job must not
+// begin again as if there were no version.
 Result<VersionNumber> RestartAnywhere::none_left() {
   if (skipped_) return *skipped_;
   if (group_.nodes() > 1 && plan_.from != 0) {

@@ -58,8 +58,8 @@ class Session {
   bool stop_requested() const { return due_->stop_requested(); }
   Status checkpoint();              // collective
   Result<VersionNumber> restart();  // collective
-  // Collective; waits for local if configured, then says goodbye: `silently` where this is no end
-  // of the job by itself.
+  // Collective; waits for local if configured, then says goodbye. `silently`: it says none, as the
+  // job has not ended by itself.
   Status finish(bool silently = false);
   // Only closes a descriptor: the child of a fork, abandon.
   void leave_silently() {

@@ -9,9 +9,9 @@
 
 namespace backstay::agent {
 
-// The version that chunks may be kept of. Errors: again (there is none of this number that may be
-// one: neither the newest of this run here nor what the run of one node went on from; not local,
-// damaged, about to go; says why).
+// The version that chunks may be kept of: the newest that this run has written here, or on one node
+// the version that the run went on from. Errors: again (it is another one, not local, damaged or
+// about to go; says why).
 Result<std::shared_ptr<const format::Manifest>> find_base(const JobState& state,
                                                           VersionNumber version);
 

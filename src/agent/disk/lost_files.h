@@ -1,8 +1,8 @@
-// Brings home the captured files of hosts that are lost, out of the durable directory
-// (docs/protocol/home.md#files-of-a-lost-host).
+// Brings home the captured files of hosts that are lost, out of the durable directory or out of a
+// storage folder with copies of them (docs/protocol/home.md#files-of-a-lost-host, #after-the-loss).
 //
-// The caller holds the locks `live` and `lock` of these hosts' files jobs. Blocks on the durable
-// directory and on the file systems of the paths. One thread.
+// The caller holds the locks of these hosts' files jobs there: `lock`, and `live` in a durable
+// directory. Blocks on that folder and on the file systems of the paths. One thread.
 #pragma once
 
 #include <functional>
@@ -24,7 +24,7 @@ namespace backstay::agent {
 // What the pointers name must outlive the LostFiles.
 struct LostFilesWorld {
   std::string name;  // for temporary names, which must differ from those of the hosts' agents
-  tier::Tier* durable = nullptr;
+  tier::Tier* durable = nullptr;                    // or the tier that has the copies
   io::FileSystem* files = &io::posix_filesystem();  // of the paths
   const Clock* clock = &system_clock();
   // Ok if the lost host had the same folder under this name; else why not.

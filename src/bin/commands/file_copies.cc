@@ -61,8 +61,8 @@ Result<agent::LineMessage> greeting(agent::CopyLine& line) {
   return answer;
 }
 
-// The storage folder is there once the first program has an agent there. A lock that is taken in
-// the other host's own folder would keep its agent out of it.
+// Waits until the other host has a storage folder: it makes one with its first agent. Refuses the
+// same folder on both hosts: the lock that is taken here would keep that agent out of it.
 Status check_storage(agent::CopyLine& line, const std::string& dir) {
   for (;;) {
     BACKSTAY_ASSIGN(const agent::LineMessage answer, greeting(line));
@@ -111,7 +111,7 @@ Json lost_file_json(const LostFiles::File& file) {
   return {{"job", file.job}, {"version", file.version}, {"path", file.path}, {"why", file.why}};
 }
 
-// As many files by name as are told.
+// Names only the first files that were left, as `backstay run` tells no more.
 Json outcome_json(const LostFiles::Outcome& outcome) {
   constexpr std::size_t named_max = 8;
   Json all{{"brought", Json::object()}, {"left", Json::array()}};

@@ -105,7 +105,7 @@ std::vector<pid_t> CopyLines::processes() const {
   return all;
 }
 
-// Not for each word of a keeper, of which there may be thousands a second.
+// Not at each line of a keeper: a thousand keepers write thousands of lines a second.
 void CopyLines::step() {
   const std::uint64_t now = monotonic_ns();
   if (now - looked_ns_ < static_cast<std::uint64_t>(copies_look_s * 1e9)) return;

@@ -18,8 +18,8 @@
 
 namespace backstay::bin {
 
-// On which host the copies of `owner` are kept: of the others in the order of the list, the first
-// one after it at the first try, and so on. "": there is no other.
+// The host that keeps the copies of `owner`: at the first try the one after it in the list, at the
+// second try the next one, and so on, round the list. "": there is no other host.
 std::string keeper_of(const std::string& owner, const std::vector<std::string>& hosts,
                       std::size_t tried);
 
@@ -55,7 +55,7 @@ class CopyLines {
     std::string last_words = {};
     std::uint64_t heard_ns = 0;  // 0: it has never worked
     unsigned in_vain = 0;        // starts since it has worked last
-    std::size_t waiting = 0;     // versions without a file at home, as the keeper has said last
+    std::size_t waiting = 0;     // versions with files not at home, as the keeper has said last
     std::uint64_t again_ns = 0;
   };
   bool is_wanted() const;

@@ -100,8 +100,9 @@ void bring_kept_files(const Config& config, const std::string& job, const RunHos
                       const Say& say) {
   constexpr double work_s = 24 * 3600;
   if (hosts == nullptr || !hosts->reach().command) return;
-  // Of several keepers the one with the newest version comes first. One that keeps the files of
-  // several hosts brings them together, as they may be of the same paths.
+  // By turn, and by keeper. Of several keepers of a job the one with the newest version has the
+  // first turn. A keeper brings the files of several hosts together, as they may have the same
+  // paths.
   std::map<std::pair<std::size_t, std::string>, std::vector<std::string>> steps;
   for (const auto& [files_job, kept] : find_copies(job, *hosts)) {
     if (!is_lost(config, job, files_job, kept, *hosts, say)) continue;

@@ -97,8 +97,6 @@ bool is_of_host(const FilesOfHost& one, const std::string& job, const std::strin
   return one.job == client::files_job_name(job, host) || first_label(one.host) == first_label(host);
 }
 
-// A host of this run brings home by itself what is on its disk, and what is not there any more was
-// at home. Only where its disk has nothing at all of the job, the disk was lost.
 bool has_lost_its_disk(const Config& config, const FilesOfHost& one, const RunHosts* hosts) {
   if (one.here) {
     auto stored = Stored::open(config);

@@ -18,6 +18,7 @@ struct FilesOfHost {
   bool here = false;                       // this host
 };
 
+// The files are those of `host`, as a launcher or this machine itself names it.
 bool is_of_host(const FilesOfHost& one, const std::string& job, const std::string& host);
 
 // A host of this run brings home by itself what is on its disk, and what is not there any more was

@@ -123,8 +123,9 @@ void CutMember::observe() {
   rank_->observe(std::move(now));
 }
 
-// One thread that waits needs what it waits for. Of several, others may be on their way meanwhile:
-// ranks that let each other go on for each wait would chase each other from call to call.
+// Whether nothing else will bring the rank on. One thread that waits needs what it waits for. Of
+// several, others may be on their way meanwhile: ranks that let each other go on for each wait
+// would chase each other from call to call.
 bool CutMember::is_stuck(const cut::Rank::Observed& now) {
   constexpr std::uint64_t stuck_ns = 20'000'000;
   if (lower::callers_in(channel_) == 1) return true;
@@ -146,7 +147,7 @@ void CutMember::grant(lower::Caller& caller) {
   for (std::uint32_t i = 0; i < read(channel_.communicators); ++i) {
     if (read(channel_.clock[i].number) == communicator) begun = read(channel_.clock[i].begun);
   }
-  // Of several threads: the one that is behind, before another one begins what none waits for.
+  // Of several threads, while counters change: only what the cut waits for may begin.
   const bool is_new = rank_->begun(communicator) == begun;
   if (is_new && !rank_->permit(communicator, !is_stuck_)) return;
   __atomic_store_n(&caller.granted, wish, __ATOMIC_RELEASE);

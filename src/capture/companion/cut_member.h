@@ -73,8 +73,8 @@ class CutMember {
   bool stands_ = false;
   std::optional<cut::Order> closing_;  // to save; the library is still taking something in
   std::vector<Output> out_;
-  // Of several threads: what was seen last of the counters, and since when that is so. Of one it
-  // counts as stuck where it waits.
+  // Of several threads: the counters as they were seen last, and since when they are so. A program
+  // with one thread in MPI always counts as stuck.
   cut::Rank::Observed seen_;
   std::uint64_t seen_at_ = 0;
   bool is_stuck_ = true;

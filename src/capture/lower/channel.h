@@ -7,9 +7,9 @@
 // it the memory of a file, which the companion maps too.
 //
 // One thread of the program is in our library at a time, and it alone writes what is the library's.
-// It writes a counter before `calls`, so whoever finds `calls` 0 finds counters that belong
-// together. Each thread that is in MPI has a row of its own; a program that is not given
-// MPI_THREAD_MULTIPLE has the first one.
+// Each thread that is in MPI has a row of its own in `caller`; a program that is not given
+// MPI_THREAD_MULTIPLE has the first row. A counter is written before `calls`, so whoever finds
+// `calls` 0 in each row finds counters that belong together.
 #pragma once
 
 #include <stdint.h>

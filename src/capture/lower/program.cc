@@ -31,8 +31,7 @@ static_assert(names_count <= functions_max);
 void* library = nullptr;
 uint32_t waking = 0;  // of a thread that is being started
 
-// --- sleeping and waking, with any FS base: no libc
-// ------------------------------------------------
+// --- sleeping and waking, with any FS base: no libc ---------------------------------------------
 
 long futex(uint32_t* word, long operation, uint32_t value) {
   register long timeout __asm__("r10") = 0;
@@ -59,8 +58,7 @@ uint64_t own_fs() {
   return base;
 }
 
-// --- jobs
-// ------------------------------------------------------------------------------------------
+// --- jobs ---------------------------------------------------------------------------------------
 
 enum : uint32_t { idle = 0, asked = 1, done = 2 };
 struct Job {
@@ -117,8 +115,7 @@ void take_environment(void* environment) {
   }
 }
 
-// --- threads that sleep, for the program's that are in MPI at once
-// ------------------------------
+// --- threads that sleep, for the program's that are in MPI at once ------------------------------
 
 // All signals are blocked, as in the thread that starts it.
 void* sleep_for_ever(void* row) {
@@ -144,8 +141,7 @@ void lend(void* row) {
   pthread_attr_destroy(&small);
 }
 
-// --- the table
-// -------------------------------------------------------------------------------------
+// --- the table ----------------------------------------------------------------------------------
 
 // In place of a function that this MPI does not have.
 template <size_t Index>

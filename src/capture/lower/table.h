@@ -35,8 +35,8 @@ struct Reason {
   char text[1024];
 };
 
-// A sleeping thread of the lower half, whose FS base one thread of the program has in a call that
-// others need not wait for (docs/protocol/lower-half.md, "Several threads").
+// A sleeping thread of the lower half. One thread of the program has its FS base in a call for
+// which other threads need not wait (docs/protocol/lower-half.md, "Several threads").
 struct Lent {
   uint64_t fs;        // 0: it has not been started
   uint64_t upper_fs;  // of the thread that has it: callbacks set it
@@ -74,8 +74,8 @@ static_assert(sizeof(Table) <= table_bytes);
 
 inline Table& table() { return *reinterpret_cast<Table*>(range_start); }
 
-// Where the FS base of the program's thread stands that has this one of the lower half; null: it is
-// lent to none.
+// Of the program's thread that has this FS base of the lower half: where its own one is noted.
+// Null: no thread of the program has this FS base.
 inline uint64_t* upper_fs_of(uint64_t fs) {
   Table& all = table();
   if (fs == all.fs) return &all.upper_fs;

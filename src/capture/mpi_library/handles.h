@@ -26,7 +26,7 @@ abi::Handle<Type> handle_for(uint64_t real) {
 template <Class Type>
 abi::Handle<Type> known_handle_for(uint64_t real) {
   if (abi::is_predefined<Type>(real)) return abi::predefined<Type>(real);
-  // Without the lock (callback_fs()): its slot is there before MPI knows of it.
+  // A callback may look this up without the lock: the slot was made before MPI knew of the handle.
   Slot* slot = find_slot(Type, real);
   if (slot != nullptr) return abi::handle_of<Type>(slot);
   const Locked locked;

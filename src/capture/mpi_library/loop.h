@@ -16,8 +16,8 @@ int in_lower(Body& body) {
   return call_inside<int>(reinterpret_cast<void*>(run), &body);
 }
 
-// Runs `test`, which sets `is_complete` or fails, until it does, or until something is asked for.
-// Once, where other threads may want to go in.
+// Runs `test`, which sets `is_complete` or fails, until it does, or until something is asked for;
+// only once where other threads may want the lock.
 template <typename Test>
 int test_in_lower(const int& is_complete, Test test) {
   auto body = [&] {

@@ -17,9 +17,8 @@ uint32_t depth = 0;   // how often it has taken it
 uint64_t last = 0;    // the one that had it last
 uint32_t waiting = 0;
 
-// Of each row: its thread, also when that has left, and in how many calls that is. A thread gets
-// the row again that it had: what it said of itself there, in a cut, does not outlive its next
-// call.
+// Of each row: its thread, also after that has left MPI, and in how many calls it is. A thread gets
+// the row again that it had. So what it said of itself there in a cut ends with its next call.
 struct Row {
   uint64_t thread;
   uint32_t calls;
@@ -49,7 +48,7 @@ void wait_for_lock(uint64_t mine) {
 }
 
 // Nobody has the lock for long, so nobody sleeps for it. A thread that calls MPI in a loop would
-// always be the first to get it again: it lets those that wait go first.
+// always be the first to get it again, so it lets those that wait go first.
 void lock(uint64_t mine) {
   if (last == mine && __atomic_load_n(&waiting, __ATOMIC_RELAXED) != 0) yield();
   if (!try_lock(mine)) wait_for_lock(mine);
@@ -111,7 +110,7 @@ lower::Caller& join() {
   return lower::channel().caller[own_row];
 }
 
-// Where no cut is under way, what a thread says of itself says nothing.
+// A thread that leaves while no cut is under way has nothing more to say.
 void part() {
   lower::Caller& caller = lower::channel().caller[own_row];
   if (--row_of[own_row].calls == 0 && !is_asked()) caller.situation = 0;

@@ -1,7 +1,7 @@
 // Several threads of the program in MPI at once (docs/protocol/lower-half.md, "Several threads").
-// One of them at a time has the lock of the library; who may have to wait in the real MPI, or waits
-// in a loop, gives it to others meanwhile. Where the program was not given MPI_THREAD_MULTIPLE,
-// nothing is locked.
+// One of them at a time has the lock of the library. A thread that may have to wait in the real
+// MPI, or waits in a loop, gives the lock away meanwhile. Where the program was not given
+// MPI_THREAD_MULTIPLE, nothing is locked.
 #pragma once
 
 #include <stdint.h>
@@ -12,13 +12,13 @@ namespace backstay::mpi {
 
 // The program was given MPI_THREAD_MULTIPLE. Memory of the program, as all of this is.
 [[gnu::visibility("hidden")]] extern bool is_shared;
-// Where it was: which row of the channel the thread has that has the lock.
+// With several threads: the row of the channel that belongs to the thread with the lock.
 [[gnu::visibility("hidden")]] extern uint32_t own_row;
 
-// From here on, in the call that has got the level: this thread has the lock.
+// In the call that has got the level: from here on there is a lock, and this thread has it.
 void begin_sharing();
-// The way into a call and out of it: the lock and a row. A call inside of a callback has the row of
-// the call outside.
+// The way into a call and out of it: they take and free the lock and a row. A call inside of a
+// callback has the row of the call outside.
 [[gnu::cold]] lower::Caller& join();
 [[gnu::cold]] void part();
 
@@ -35,7 +35,8 @@ inline void caller_out() {
 
 // Lets others have the processor, and the lock.
 void give_way();
-// Around a sleep: others have the lock. Nothing where the thread is in a callback under the lock.
+// Around a sleep or a call that may wait: others have the lock. It does nothing in a callback under
+// the lock.
 class Unlocked {
  public:
   Unlocked();
@@ -55,7 +56,7 @@ class Undivided {
   Undivided(const Undivided&) = delete;
   Undivided& operator=(const Undivided&) = delete;
 };
-// In a callback, which may run without the lock.
+// Takes the lock in a callback that runs without it.
 class Locked {
  public:
   Locked();
@@ -68,15 +69,16 @@ class Locked {
 };
 
 // Of a thread that is in a callback without the lock: the FS base of the call outside; else 0. A
-// function that needs nothing of the library takes it and not the lock, since the real MPI may have
-// locks of its own in a callback, for which the one with our lock waits.
+// function that needs nothing of the library runs with it and without our lock: the real MPI may
+// hold a lock of its own around the callback, and the thread with our lock may wait for that one.
 uint64_t outer_fs();
 inline uint64_t callback_fs() { return __builtin_expect(is_shared, 0) ? outer_fs() : 0; }
 // Whether a call may give the lock away: not in a callback under the lock.
 [[gnu::cold]] bool is_outermost();
 inline bool may_unlock() { return __builtin_expect(is_shared, 0) && is_outermost(); }
-// The FS base for a call during which others have the lock: of the thread that is lent to this row,
-// started where it is the first such call. 0: there is none. Under the lock.
+// The FS base for a call during which others have the lock: that of the lower half's thread for
+// this row, which the first such call starts. 0: it could not be started. Precondition: the caller
+// has the lock.
 uint64_t borrow_fs();
 
 }  // namespace backstay::mpi

@@ -8,8 +8,9 @@
 
 namespace backstay::image {
 
-// Compare what is here with what the image needs. They change nothing.
-// Of these an older image of the program would say the same: processor, kernel, working directory,
+// The checks compare what is here with what the image needs. They change nothing.
+//
+// An older image of the program needs the same of these: processor and kernel, working directory,
 // the program and its libraries.
 void check_machine(const Tables& tables, Trouble& trouble);
 void check_folder(const Tables& tables, Trouble& trouble);

@@ -272,8 +272,8 @@ void take(const Request& request, Trouble& trouble) {
   }
 }
 
-// Of all chunks of the object those of pages are remembered, and the memory is watched before
-// anything of it changes: by this program, or by the real MPI that it starts.
+// Remembers the chunks that hold pages, and has the memory watched before the program, or the real
+// MPI that is started for it, changes anything there.
 void take_base(const Request& request, long descriptor, Answer& said) {
   const long at = sys_map(0, request.bytes, PROT_READ, MAP_PRIVATE, descriptor);
   sys_close(descriptor);

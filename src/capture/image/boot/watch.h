@@ -15,12 +15,13 @@ namespace backstay::image::watch {
 bool begin();
 // From now on. What is watched already stays so. False: not this one.
 bool add(const Area& area);
-// All pages that are there count as unwritten from now on. Those for which it is refused count as
-// written.
+// As add(); and all pages that are there count as unwritten from now on. An area that cannot be
+// watched counts as written.
 void start(const Area& area);
 
-// Held by the kernel's notes; -1: there is none. A restart begins before the control thread has
-// descriptors of its own, so it is moved out of the way, and closed behind that.
+// While it is open the kernel watches; -1: there is none. A restart opens it before the control
+// thread has descriptors of its own. So it is moved to a number that the image does not use, and
+// the program's copy is closed once that thread has its own.
 long descriptor();
 void move_descriptor(long to);
 
