@@ -145,8 +145,10 @@ void CopyLines::take(Pair& pair, const std::string& line) {
   }
   pair.heard_ns = monotonic_ns();
   pair.in_vain = 0;
-  pair.waiting = round.value("waiting", std::size_t{0});
-  for (const Json& trouble : round.value("troubles", Json::array()))
+  const auto waiting = round.find("waiting");
+  pair.waiting = waiting != round.end() && waiting->is_number_unsigned() ? *waiting : Json(0U);
+  const auto troubles = round.find("troubles");
+  for (const Json& trouble : troubles == round.end() ? Json::array() : *troubles)
     if (trouble.is_string())
       say_once("file_copy_missing",
                fmt::format("captured files of {} are not safe on {}: {}", pair.owner, pair.keeper,

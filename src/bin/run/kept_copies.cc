@@ -28,6 +28,23 @@ struct Kept {
 };
 using KeptOf = std::map<std::string, Kept>;  // by the job of files
 
+// The host in the name of its job of files.
+std::string host_of(const std::string& files_job, const std::string& job) {
+  const std::string front = job + ".files.";
+  return files_job.starts_with(front) ? files_job.substr(front.size()) : files_job;
+}
+
+// What a host of another release says may have fields of other types.
+template <typename Read>
+bool can_read(const Read& read) {
+  try {
+    read();
+    return true;
+  } catch (const Json::exception&) {
+    return false;
+  }
+}
+
 KeptOf find_copies(const std::string& job, const RunHosts& hosts) {
   constexpr double work_s = 10;
   std::vector<std::string> asked = hosts.reach().all;
@@ -42,9 +59,13 @@ KeptOf find_copies(const std::string& job, const RunHosts& hosts) {
     const Json list = answers[i].ok() ? Json::parse(*answers[i], nullptr, false) : Json::array();
     if (!list.is_array()) continue;
     for (const Json& one : list) {
-      Kept& kept = all[one.value("job", "")];
-      kept.host = one.value("host", "");
-      kept.keepers.emplace_back(one.value("newest", VersionNumber{0}), asked[i]);
+      (void)can_read([&] {
+        const std::string host = one.value("host", "");
+        const auto newest = one.value("newest", VersionNumber{0});
+        Kept& kept = all[one.value("job", "")];
+        kept.host = host;
+        kept.keepers.emplace_back(newest, asked[i]);
+      });
     }
   }
   for (auto& [name, kept] : all) std::ranges::sort(kept.keepers, std::greater<>());
@@ -55,7 +76,7 @@ KeptOf find_copies(const std::string& job, const RunHosts& hosts) {
 bool is_lost(const Config& config, const std::string& job, const std::string& files_job,
              const Kept& kept, const RunHosts& hosts, const Say& say) {
   constexpr double work_s = 10;
-  FilesOfHost one{files_job, files_job.substr(job.size() + std::string(".files.").size())};
+  FilesOfHost one{files_job, host_of(files_job, job)};
   one.here = is_of_host(one, job, host_name());
   for (const std::string& host : hosts.reach().all)
     if (is_of_host(one, job, host)) one.in_use = host;
@@ -69,13 +90,13 @@ bool is_lost(const Config& config, const std::string& job, const std::string& fi
   return false;
 }
 
-void tell(const std::string& keeper, const Json& outcome, const Say& say) {
+void tell(const std::string& job, const std::string& keeper, const Json& outcome, const Say& say) {
   const Json brought = outcome.value("brought", Json::object());
   for (const auto& [files_job, count] : brought.items())
     say("lost_host_files",
         fmt::format("brought {} home out of the copies of {} on {}",
                     count_text(count.get<std::uint64_t>(), "captured file"), files_job, keeper),
-        {{"host", files_job}, {"keeper", keeper}, {"files", count}});
+        {{"host", host_of(files_job, job)}, {"keeper", keeper}, {"files", count}});
   for (const Json& file : outcome.value("left", Json::array())) {
     const std::string path = file.value("path", "");
     const auto files_job = file.value("job", std::string());
@@ -85,7 +106,7 @@ void tell(const std::string& keeper, const Json& outcome, const Say& say) {
                     "{} fetches what is good of it",
                     path.empty() ? "the files" : path, files_job, version, file.value("why", ""),
                     files_job, version, keeper),
-        {{"host", files_job},
+        {{"host", host_of(files_job, job)},
          {"version", version},
          {"file", path},
          {"why", file.value("why", "")}});
@@ -115,9 +136,8 @@ void bring_kept_files(const Config& config, const std::string& job, const RunHos
     for (const std::string& one : files_jobs) words.insert(words.end(), {"--of", one});
     const auto answer = hosts->ask_each({{keeper, words}}, work_s).front();
     const Json outcome = answer.ok() ? Json::parse(*answer, nullptr, false) : Json();
-    if (outcome.is_object()) {
-      tell(keeper, outcome, say);
-    } else {
+    const bool told = outcome.is_object() && can_read([&] { tell(job, keeper, outcome, say); });
+    if (!told) {
       say("lost_host_busy",
           fmt::format("the files of {} are not brought home: {} has copies and did not "
                       "succeed; the next start tries again",

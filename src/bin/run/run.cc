@@ -250,8 +250,8 @@ void add_ways_to_go_on(CLI::App& app, RunCommandOptions& options) {
   app.add_flag("--transparent", options.transparent,
                "Save the whole process of a program that does not use Backstay");
   app.add_option("--from", options.run.from,
-                 "With --transparent: go on from this version. Newer ones of before do not count "
-                 "for this command, and stay")
+                 "With --transparent: go on from this version. Newer ones that are there do not "
+                 "count for this command, and stay")
       ->type_name("VERSION")
       ->check(a_version())
       ->excludes("--fresh");
