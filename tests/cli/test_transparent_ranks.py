@@ -72,6 +72,7 @@ def test_stopped_and_started_again(world, launcher):
     running.send_signal(signal.SIGTERM)
     told = finish(running, 143)
     assert "from version 1" in told, told
+    wait_for(lambda: newest(world) == 1, "the version on the disk")
     assert world.json("show", "app")["process"]["rank"] == 0
     shown = world.run("show", "app", "--rank", RANKS - 1).stdout
     assert f"rank {RANKS - 1}; --rank N shows another" in shown, shown
