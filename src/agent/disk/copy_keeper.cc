@@ -103,7 +103,7 @@ Status CopyKeeper::tell(const StoredVersion& version) {
   const auto heard = theirs_.ask(
       line_question("kept", {{"version", version.version}, {"run", version.record.run}}));
   failpoint("keeper.4");
-  // Without an agent nobody asks for the level: the next round tells it again.
+  // The owner's agent may have ended: the next round tells it the level again.
   if (!heard.ok() && heard.error().code() != Code::not_found &&
       heard.error().code() != Code::agent_lost)
     return heard.error();

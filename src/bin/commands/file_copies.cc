@@ -49,7 +49,8 @@ std::string json_line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// Nobody may be reading: `backstay run` waits for files to come home. Then the copies matter more.
+// Never blocks: `backstay run` may not read these words while it waits for files to come home, and
+// copying goes on meanwhile.
 void tell_of(const CopyKeeper::Round& round) {
   pollfd words{STDERR_FILENO, POLLOUT, 0};
   if (::poll(&words, 1, 0) == 1) to_stderr(json_line(round_json(round)) + "\n");

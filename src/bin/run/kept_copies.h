@@ -10,8 +10,8 @@
 namespace backstay::bin {
 
 // Says what was brought and what was left. No error keeps the program from its start. `hosts`: null
-// if the program runs on this host alone: then nobody is asked. Blocks on the answers of the hosts,
-// of which each may bring many files.
+// if the program runs on this host alone; this asks no host then. Blocks on the answers of the
+// hosts, of which each may bring many files.
 void bring_kept_files(const Config& config, const std::string& job, const RunHosts* hosts,
                       const Say& say);
 

@@ -35,8 +35,8 @@ void register_rseq(const Thread& thread) {
   system_call(__NR_rseq, static_cast<long>(at), bytes, 0, rseq_signature);
 }
 
-// Whoever sent one of these meant the life that was saved. A launcher ends its ranks so, and their
-// last version would end each life that goes on from it.
+// These signals were meant for the life that was saved. A launcher ends its ranks by SIGTERM; if a
+// version brought that signal back, it would end each life that goes on from it.
 bool asks_to_end(int signal) {
   return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
 }
