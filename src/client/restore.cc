@@ -14,6 +14,13 @@ namespace {
 // Bytes of an object's end that are kept beyond the target's own table if chunks do not stay in the
 // pool: room for about 40 000 routed files.
 constexpr std::uint64_t tail_bytes_spare = std::uint64_t{4} << 20;
+
+// What a target says that takes chunks early: the version is to be passed over, not this program.
+Status early(const Status& placed) {
+  if (placed.ok() || placed.error().code() == Code::rank_lost) return placed;
+  return Error(Code::io, placed.error().message(), placed.error().sys_errno());
+}
+
 }  // namespace
 
 Result<std::uint64_t> RestoreTarget::tail_bytes(Bytes footer, std::uint64_t object_bytes) {
@@ -95,6 +102,7 @@ Status Restore::on(const wire::Chunks& chunks) {
 Status Restore::verify(const wire::Chunks& chunks) {
   failpoint("rank.verify");
   wire::Verified answer{chunks.version, {}, true, "", chunks.attempt};
+  answer.placed = takes_now(chunks.held);
   Status good;
   for (const wire::ChunkInPool& chunk : chunks.chunks) {
     answer.buffers.push_back(chunk.buffer);
@@ -110,6 +118,7 @@ Status Restore::verify(const wire::Chunks& chunks) {
   }
   // Answers in any case, as the other ranks must not wait for this one.
   Status refused = good.ok() ? matched_.value_or(Status()) : good;
+  if (refused.ok() && !answer.placed) refused = place_with_table(chunks, answer.placed);
   if (refused.ok()) refused = place_early();
   if (!refused.ok()) {
     phase_ = Phase::refused;
@@ -125,11 +134,7 @@ Status Restore::verify_one(const wire::ChunkInPool& chunk, bool held) {
     return Error(Code::corrupt, "a chunk lies outside of its object");
   }
   BACKSTAY_ASSIGN(const auto memory, agent_.buffer(chunk.buffer, chunk.length));
-  if (checksum(memory) != chunk.checksum) {
-    return Error(Code::corrupt, fmt::format("the chunk at {} (length {}) does not match its "
-                                            "checksum",
-                                            chunk.object_offset, chunk.length));
-  }
+  BACKSTAY_TRY(check_sum(chunk, memory, takes_now(held)));
   seen_.push_back({chunk.buffer, chunk.length, chunk.object_offset});
   verified_bytes_ += chunk.length;
   if (held) {
@@ -140,17 +145,35 @@ Status Restore::verify_one(const wire::ChunkInPool& chunk, bool held) {
   return {};
 }
 
-// Chunks come in any order and their buffers are taken away, so the bytes that may hold the table
-// are kept.
-void Restore::keep_tail(std::uint64_t offset, Bytes chunk) {
-  if (tail_.empty()) {
-    tail_.resize(std::min(object_bytes_, target_.table_bytes() + tail_bytes_spare));
+// Of chunks that do not stay: the target takes them while they are verified.
+bool Restore::takes_now(bool held) const {
+  return !held && matched_ && matched_->ok() && target_.takes_early();
+}
+
+// Damage counts more than a target that could not take the damaged bytes.
+Status Restore::check_sum(const wire::ChunkInPool& chunk, Bytes memory, bool takes) {
+  sum_.reset();
+  Status placed;
+  if (takes) {
+    placed = early(target_.place(chunk.object_offset, memory, &sum_));
+    if (placed.ok()) placed_bytes_ += chunk.length;
   }
-  const std::uint64_t end = offset + chunk.size();
-  const std::uint64_t tail_begin = object_bytes_ - tail_.size();
-  if (end <= tail_begin) return;
-  const std::uint64_t from = std::max(offset, tail_begin);
-  std::memcpy(tail_.data() + (from - tail_begin), chunk.data() + (from - offset), end - from);
+  const std::uint64_t sum = takes && placed.ok() ? sum_.digest() : checksum(memory);
+  if (sum == chunk.checksum) return placed;
+  return Error(Code::corrupt, fmt::format("the chunk at {} (length {}) does not match its checksum",
+                                          chunk.object_offset, chunk.length));
+}
+
+// Chunks come in any order and their buffers are taken away, so those that may hold the table are
+// kept until it is known.
+void Restore::keep_tail(std::uint64_t offset, Bytes chunk) {
+  const bool among = offset + chunk.size() > object_bytes_ - tail_bytes_kept();
+  if (matched_ || !among) return;
+  tail_.push_back({offset, Buffer(chunk.begin(), chunk.end())});
+}
+
+std::uint64_t Restore::tail_bytes_kept() const {
+  return std::min(object_bytes_, target_.table_bytes() + tail_bytes_spare);
 }
 
 Status Restore::check_cover() {
@@ -169,23 +192,25 @@ Status Restore::check_cover() {
 Result<Buffer> Restore::last_bytes(std::uint64_t bytes) {
   const std::uint64_t begin = object_bytes_ - bytes;
   Buffer out(bytes);
-  if (!tail_.empty()) {
-    if (bytes > tail_.size()) {
-      return Error(
-          Code::mismatch,
-          fmt::format(
-              "the version was saved with a region table of {} bytes, far more than the protected "
-              "regions need: protect those that were saved, or start under another job name",
-              bytes));
-    }
-    std::copy(tail_.end() - static_cast<std::ptrdiff_t>(bytes), tail_.end(), out.begin());
+  if (!tail_.empty() && bytes > tail_bytes_kept()) {
+    return Error(
+        Code::mismatch,
+        fmt::format("the version was saved with a region table of {} bytes, far more than the "
+                    "protected regions need: protect those that were saved, or start under another "
+                    "job name",
+                    bytes));
   }
+  const auto copy = [&](std::uint64_t offset, Bytes chunk) {
+    const std::uint64_t from = std::max(offset, begin);
+    const std::uint64_t end = offset + chunk.size();
+    if (end > from) {
+      std::memcpy(out.data() + (from - begin), chunk.data() + (from - offset), end - from);
+    }
+  };
+  for (const TailChunk& chunk : tail_) copy(chunk.offset, chunk.bytes);
   for (const Extent& extent : held_) {
-    const std::uint64_t from = std::max(extent.offset, begin);
-    const std::uint64_t end = extent.offset + extent.length;
-    if (end <= from) continue;
     BACKSTAY_ASSIGN(const auto memory, agent_.buffer(extent.buffer, extent.length));
-    std::memcpy(out.data() + (from - begin), memory.data() + (from - extent.offset), end - from);
+    copy(extent.offset, memory);
   }
   return out;
 }
@@ -195,6 +220,9 @@ std::uint64_t Restore::tail_at_hand() const {
   if (verified_bytes_ >= object_bytes_) return object_bytes_;
   for (const Extent& extent : held_) {
     if (extent.offset + extent.length == object_bytes_) return extent.length;
+  }
+  for (const TailChunk& chunk : tail_) {
+    if (chunk.offset + chunk.bytes.size() == object_bytes_) return chunk.bytes.size();
   }
   return 0;
 }
@@ -214,6 +242,18 @@ Status Restore::look_for_table() {
   Status matched = target_.match_tail(tail, object_bytes_);
   if (!matched.ok() && matched.error().code() == Code::corrupt) return matched;
   matched_ = std::move(matched);
+  tail_.clear();
+  return {};
+}
+
+// The chunks that came with the table: nothing could be placed before.
+Status Restore::place_with_table(const wire::Chunks& chunks, bool& placed) {
+  if (!takes_now(chunks.held)) return {};
+  for (const wire::ChunkInPool& chunk : chunks.chunks) {
+    BACKSTAY_ASSIGN(const auto memory, agent_.buffer(chunk.buffer, chunk.length));
+    BACKSTAY_TRY(check_sum(chunk, memory, true));
+  }
+  placed = true;
   return {};
 }
 
@@ -222,10 +262,7 @@ Status Restore::place_early() {
   if (!matched_ || !target_.takes_early()) return {};
   for (const Extent& extent : held_) {
     BACKSTAY_ASSIGN(const auto memory, agent_.buffer(extent.buffer, extent.length));
-    if (const Status placed = target_.place(extent.offset, memory, nullptr); !placed.ok()) {
-      const Error& why = placed.error();
-      return why.code() == Code::rank_lost ? why : Error(Code::io, why.message(), why.sys_errno());
-    }
+    BACKSTAY_TRY(early(target_.place(extent.offset, memory, nullptr)));
     placed_bytes_ += extent.length;
   }
   held_.clear();

@@ -8,7 +8,7 @@
 //   after the match, so `deliver` means that every rank has verified and accepted everything.
 // Pass 2, deliver: chunks still held in the pool are copied; the others come again and are checked
 // again
-//   while they are copied.
+//   while they are copied, but for those that a target has taken in pass 1 (takes_early).
 // On several nodes the ranks of all nodes agree between the passes: at `ready`, or when the plan
 // has failed before. A new plan replaces all of the one before. An end before `deliver` leaves the
 // target as it was.
@@ -50,8 +50,8 @@ class ObjectTarget {
   // Exchanges the chunk's bytes with those that the target holds in their place; a second call puts
   // both back. False: it cannot, nothing was touched.
   virtual bool exchange(std::uint64_t object_offset, std::span<std::byte> chunk) = 0;
-  // Whether chunks may be placed as soon as they are good, before the other ranks have verified
-  // theirs: nothing of the target is used before finish(), and match_tail() of a later plan drops
+  // Whether chunks may be placed before the other ranks have verified theirs, and while they are
+  // verified: nothing of the target is used before finish(), and match_tail() of a later plan drops
   // what was placed.
   virtual bool takes_early() const { return false; }
   // Everything has been placed.
@@ -95,6 +95,10 @@ class Restore {
     std::uint32_t length;
     std::uint64_t offset;
   };
+  struct TailChunk {
+    std::uint64_t offset;
+    Buffer bytes;
+  };
 
   // Each takes a message; `over_` is set once the outcome is known.
   Status on(const wire::Plan& plan);
@@ -106,11 +110,15 @@ class Restore {
 
   Status verify(const wire::Chunks& chunks);
   Status verify_one(const wire::ChunkInPool& chunk, bool held);
+  bool takes_now(bool held) const;
+  Status check_sum(const wire::ChunkInPool& chunk, Bytes memory, bool takes);
   void keep_tail(std::uint64_t offset, Bytes chunk);
+  std::uint64_t tail_bytes_kept() const;
   Result<Buffer> last_bytes(std::uint64_t bytes);
   std::uint64_t tail_at_hand() const;
   Status look_for_table();
   Status check_cover();
+  Status place_with_table(const wire::Chunks& chunks, bool& placed);
   Status place_early();
   void exchange_held();
   void take_back();
@@ -135,7 +143,7 @@ class Restore {
   std::vector<Extent> seen_;       // all of the plan
   std::vector<Extent> held_;       // those that stay in the pool and wait for `deliver`
   std::vector<Extent> exchanged_;  // those whose bytes the target has already
-  Buffer tail_;  // the object's last bytes, if chunks do not stay in the pool; holds the table
+  std::vector<TailChunk> tail_;    // of those that do not stay, until the table is known
   Checksum sum_;
 };
 

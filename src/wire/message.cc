@@ -44,8 +44,8 @@ template <>
 constexpr auto fields_of<Restart> = std::tuple(&Restart::version, &Restart::below, &Restart::run);
 template <>
 constexpr auto fields_of<Verified> = std::tuple(&Verified::version, &Verified::buffers,
-                                                &Verified::good, &Verified::why,
-                                                &Verified::attempt);
+                                                &Verified::good, &Verified::why, &Verified::attempt,
+                                                &Verified::placed);
 template <>
 constexpr auto fields_of<Refuse> = std::tuple(&Refuse::version, &Refuse::code, &Refuse::message);
 template <>

@@ -99,6 +99,7 @@ struct Verified {
   bool good = true;
   std::string why;            // if not good: the damage
   std::uint32_t attempt = 0;  // of the Plan that the chunks belong to
+  bool placed = false;        // the rank has taken them already
 };
 struct Refuse {
   VersionNumber version = 0;

@@ -284,9 +284,12 @@ void AgentHarness::look_at(Rank rank, RankSees& sees, const wire::Chunks& chunks
     } else if (good && chunks.held) {
       sees.kept.push_back(chunk);
     }
+    const bool early =
+        !chunks.held && !sees.delivering && sees.chunks++ > 0 && take_early.contains(rank);
+    if (early) copy(sees, chunk);
     const Status status = restore_->verified(
         connection(rank),
-        {chunks.version, {chunk.buffer}, good, good ? "" : "bad bytes", chunks.attempt});
+        {chunks.version, {chunk.buffer}, good, good ? "" : "bad bytes", chunks.attempt, early});
     EXPECT_TRUE(status.ok());
     if (!good) {
       sees.delivered = 0;

@@ -94,8 +94,10 @@ class AgentHarness final : public Outbox, public StoreLink, public Peers, public
     Code code = Code::ok;
     std::string message;
     int plans = 0;
+    int chunks = 0;  // of all plans, before they were delivered
   };
   bool proceed_at_once = true;
+  std::set<Rank> take_early;  // each chunk that does not stay, but for their first
   int withdrawals = 0;
   std::vector<std::pair<NodeId, FileOf>> damaged;
   std::vector<std::string> events;

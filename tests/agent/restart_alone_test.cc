@@ -64,6 +64,33 @@ TEST_F(RestartAlone, ListsTheDirectoryOnceMoreBeforeItTakesAnOlderVersion) {
   EXPECT_FALSE(agent.state().on_disk(7)->damage.empty()) << "it was found damaged twice";
 }
 
+// One of six chunks fits into the pool at a time.
+TEST_F(RestartAlone, ReadsOnceMoreOnlyWhatARankHasNotTakenYet) {
+  const NodeFile file({7, run, 0}, 1, 2, {0, 1}, bytes);
+  for (const auto& [early, reads] : std::vector<std::pair<std::set<Rank>, int>>{
+           {{}, 6 + 6}, {{0}, 6 + 1 + 3}, {{0, 1}, 6 + 2}}) {
+    AgentHarness agent(1, 2, {0, 1}, 1);
+    agent.put_local(file);
+    agent.take_early = early;
+    agent.restart(0, 0, bytes);
+    agent.expect_restored(run);
+    EXPECT_EQ(agent.disk.reads, reads);
+  }
+}
+
+// The second plan is another one: nothing of the first counts.
+TEST_F(RestartAlone, ForgetsWhatWasTakenOfAPlanThatWasDamaged) {
+  const NodeFile old({6, 5, 0}, 1, 2, {0, 1}, bytes);
+  const NodeFile newest({7, run, 0}, 1, 2, {0, 1}, bytes);
+  AgentHarness agent(1, 2, {0, 1}, 1);
+  agent.put_durable(old);
+  agent.put_local(newest);
+  agent.take_early = {0, 1};
+  agent.disk.damage.insert({0, newest.manifest.chunks[4].segment_offset});
+  agent.restart(0, 0, bytes);
+  agent.expect_restored(5);
+}
+
 // A read error on the way sets nothing aside, and no rank of the node stays with that disk.
 TEST_F(RestartAlone, LeavesAPlaceWithAllItsRanks) {
   const NodeFile file({7, run, 0}, 1, 4, {0, 1, 2, 3}, bytes);

@@ -353,7 +353,7 @@ void FakeAgent::plan() {
   }
   std::size_t chunks = 0;
   for (auto& [rank, mine] : returning_) {
-    for (const std::uint32_t out : mine.out) free_.push_back(out);
+    for (const auto& [out, at] : mine.out) free_.push_back(out);
     mine = Returning{};
     const auto object = objects[returning_version_].find(fetching_ ? what_.rank : rank);
     if (object == objects[returning_version_].end()) {
@@ -382,7 +382,7 @@ void FakeAgent::send_chunks() {
       mine.to_send.pop_front();
       const std::uint32_t index = free_.back();
       free_.pop_back();
-      mine.out.insert(index);
+      mine.out[index] = at;
       ++chunks_sent;
       const auto length = static_cast<std::uint32_t>(
           std::min<std::uint64_t>(options_.buffer_bytes, mine.object->size() - at));
@@ -406,6 +406,7 @@ void FakeAgent::verified(Link& link, const wire::Verified& verified) {
     if (at->second.out.count(index) == 0) complain("verified a buffer that was not handed out");
     ++at->second.verified;
     if (held_) continue;
+    if (verified.placed) at->second.placed.insert(at->second.out[index]);
     at->second.out.erase(index);
     free_.push_back(index);
   }
@@ -425,10 +426,7 @@ void FakeAgent::proceed(Link& link, const wire::Proceed& proceed) {
     return withdraw([this] { finish_restore(Code::again, "given up by the ranks"); });
   }
   at->second.proceeds = true;
-  if (std::all_of(returning_.begin(), returning_.end(),
-                  [](auto& one) { return one.second.proceeds; })) {
-    deliver();
-  }
+  if (std::ranges::all_of(returning_, [](auto& one) { return one.second.proceeds; })) deliver();
 }
 
 wire::Candidate FakeAgent::newest_below(const wire::Candidates& asked) {
@@ -454,8 +452,8 @@ void FakeAgent::deliver() {
   delivering_ = true;
   for (auto& [rank, mine] : returning_) {
     send(*link_of(rank), wire::Deliver{returning_version_});
-    if (held_) continue;
-    mine.to_send = offsets_of(*mine.object);
+    if (!held_) mine.to_send = offsets_of(*mine.object);
+    std::erase_if(mine.to_send, [&](std::uint64_t at) { return mine.placed.contains(at); });
   }
   send_chunks();
 }
@@ -491,7 +489,7 @@ void FakeAgent::restored(Link& link, const wire::Restored& restored) {
 
 void FakeAgent::finish_restore(Code code, const std::string& message) {
   for (auto& [rank, mine] : returning_) {
-    for (const std::uint32_t out : mine.out) free_.push_back(out);
+    for (const auto& [out, at] : mine.out) free_.push_back(out);
     Link* link = link_of(rank);
     if (link == nullptr) continue;
     if (delivering_) {

@@ -100,8 +100,9 @@ class FakeAgent {
   };
   struct Returning {
     const Buffer* object = nullptr;
-    std::deque<std::uint64_t> to_send;  // offsets
-    std::set<std::uint32_t> out;
+    std::deque<std::uint64_t> to_send;           // offsets
+    std::map<std::uint32_t, std::uint64_t> out;  // buffer, and the offset of what is in it
+    std::set<std::uint64_t> placed;
     std::size_t chunks = 0;  // of the range that was asked for
     std::uint64_t verified = 0;
     bool proceeds = false;

@@ -324,7 +324,7 @@ std::vector<wire::Message> first_messages() {
       Query{11},
       Await{10, Level::durable},
       Restart{9, 12},
-      Verified{9, {1, 2, 3}, false, "chunk of rank 3"},
+      Verified{9, {1, 2, 3}, false, "chunk of rank 3", 4, true},
       Refuse{9, Code::rank_count, "saved by 4 ranks"},
       Restored{9, Code::io},
       Fetch{8, 63, 4096, 65536, true},

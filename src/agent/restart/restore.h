@@ -102,6 +102,7 @@ class Restore {
   struct Planned {
     std::size_t part = 0;  // index in parts_
     format::ChunkEntry chunk;
+    bool placed = false;  // the rank has taken it, and does not need it once more
   };
 
   void find();

@@ -37,7 +37,9 @@ void Restore::hand_out_from_memory(Part& part) {
 
 void Restore::queue_chunks() {
   to_read_.clear();
-  for (std::size_t index = 0; index < planned_.size(); ++index) to_read_.push_back(index);
+  for (std::size_t index = 0; index < planned_.size(); ++index) {
+    if (!planned_[index].placed) to_read_.push_back(index);
+  }
   pump();
 }
 
@@ -105,11 +107,15 @@ Status Restore::verified(ConnectionId connection, const wire::Verified& verified
   if (part == nullptr || verified.attempt != attempt_) return {};
   if (phase_ != Phase::verifying && phase_ != Phase::delivering) return {};
   for (const std::uint32_t buffer : verified.buffers) {
-    if (part->out.erase(buffer) == 0) {
+    const auto given = part->out.find(buffer);
+    if (given == part->out.end()) {
       return Error(Code::invalid, "a rank verified a buffer that it was not given");
     }
+    const std::size_t index = given->second;
+    part->out.erase(given);
     ++part->verified;
     if (!held(*part)) {
+      planned_[index].placed = verified.good && verified.placed;
       in_pool_.erase(buffer);
       state_.pool.give_back(buffer);
     }

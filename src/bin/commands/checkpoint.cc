@@ -60,8 +60,10 @@ Result<int> checkpoint(const CheckpointOptions& options) {
                options.level == Level::local ? "on the disk" : level_name(options.level),
                bytes_text(version->value("bytes", 0ull)));
   else
-    fmt::print("asked {} for a checkpoint{}; it answers at its next backstay_due()\n", job,
-               options.stop ? " and to stop after it" : "");
+    fmt::print(
+        "asked {} for a checkpoint{}; an unmodified program is saved soon, another one at its "
+        "next backstay_due()\n",
+        job, options.stop ? " and to stop after it" : "");
   return exit_ok;
 }
 

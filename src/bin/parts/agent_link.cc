@@ -109,8 +109,10 @@ Status AgentLink::copied(const std::string& job, const std::string& dir, Version
 Result<Json> AgentLink::await_newer(const wire::AwaitNewer& version, double timeout_s) {
   BACKSTAY_TRY(wire::send(socket_.get(), version));
   if (!readable_by(deadline_in(timeout_s))) {
-    return Error(Code::timeout, fmt::format("no new version of {} is on the disk after {}; the "
-                                            "program answers at its next backstay_due()",
+    return Error(Code::timeout, fmt::format("no new version of {} is on the disk after {}; "
+                                            "`backstay status` says why an unmodified program "
+                                            "is not saved, another one answers at its next "
+                                            "backstay_due()",
                                             version.job, duration_text(timeout_s)));
   }
   BACKSTAY_ASSIGN(const std::string text, answer());
